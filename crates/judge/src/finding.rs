@@ -1,0 +1,132 @@
+//! What the judge says: findings and remarks.
+
+use std::sync::Arc;
+use systoll_model::{FrameId, Phase, RowId, Sysno};
+
+/// The kinds of waste.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Same question, same answer.
+    Repeat,
+    /// Sets what is already so.
+    NoOp,
+    /// Two calls that cancel each other.
+    Toggle,
+    /// Fails the same way each time.
+    Failing,
+    /// Many small transfers where one would do.
+    SmallIo,
+    /// A cheaper way to the same answer exists here.
+    SlowPath,
+    /// Returns at once with nothing, again and again.
+    BusyPoll,
+    /// Waits where nobody needs to.
+    Blocking,
+}
+
+impl Kind {
+    /// Its name in JSON and in causes' files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Repeat => "repeat",
+            Self::NoOp => "no-op",
+            Self::Toggle => "toggle",
+            Self::Failing => "failing",
+            Self::SmallIo => "small-io",
+            Self::SlowPath => "slow-path",
+            Self::BusyPoll => "busy-poll",
+            Self::Blocking => "blocking",
+        }
+    }
+}
+
+/// How sure a finding is that its calls are needless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Confidence {
+    /// A remark.
+    Low,
+    /// A finding.
+    High,
+}
+
+/// A number of calls known from windows: an estimate with its interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Best estimate.
+    pub estimate: u64,
+    /// At least.
+    pub low: u64,
+    /// At most.
+    pub high: u64,
+}
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// Windows that held calls of the finding's rows.
+    pub windows: u64,
+    /// Windows in which the claim held for most of those calls.
+    pub agree: u64,
+    /// Calls of the rows seen in windows.
+    pub calls: u64,
+    /// Of these, claimed needless.
+    pub claimed: u64,
+}
+
+/// A claim that calls are needless, with its price and its cure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Id of the cause, where one of the catalogue matches.
+    pub cause: Option<Arc<str>>,
+    /// Kind of waste.
+    pub kind: Kind,
+    /// How sure.
+    pub confidence: Confidence,
+    /// Rows it is about, costliest first.
+    pub rows: Vec<RowId>,
+    /// System calls it is about, most calls first.
+    pub syscalls: Vec<Sysno>,
+    /// Public APIs of its rows, most calls first.
+    pub apis: Vec<Arc<str>>,
+    /// The user's own frame of its costliest row.
+    pub user: Option<FrameId>,
+    /// The object it is about: a path, an option, a descriptor's target.
+    pub what: Option<String>,
+    /// All calls of its rows.
+    pub calls: u64,
+    /// The calls it claims needless.
+    pub needless: Estimate,
+    /// Toll of all calls of its rows, ns.
+    pub toll_ns: u64,
+    /// Toll of the needless ones, ns.
+    pub needless_toll_ns: u64,
+    /// Time waited in its rows, ns; `None` where it can't be told.
+    pub waited_ns: Option<u64>,
+    /// `needless_toll_ns` as a share of its phase's processor time; `None` where it can't be told.
+    pub share_of_cpu: Option<f64>,
+    /// `waited_ns` as a share of its phase's wall time, for the thread that holds the program up.
+    pub share_of_wall: Option<f64>,
+    /// `calls` as a share of all calls of the run.
+    pub share_of_calls: f64,
+    /// Phase most of its calls fall in.
+    pub phase: Phase,
+    /// What was looked at.
+    pub evidence: Evidence,
+    /// The mechanism and the evidence, in a sentence or two.
+    pub why: String,
+    /// How to stop it, most preferable first.
+    pub stop: Vec<String>,
+    /// What the first cure gives up; empty where nothing.
+    pub gives_up: String,
+    /// The next command to type, as argv.
+    pub prove: Vec<String>,
+}
+
+/// All the judge has to say of a recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judgement {
+    /// Findings, most time to win first.
+    pub findings: Vec<Finding>,
+    /// Less sure or too small to be findings.
+    pub also: Vec<Finding>,
+}

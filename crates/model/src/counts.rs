@@ -1,0 +1,141 @@
+//! What is counted of every call of a row.
+
+use crate::Errno;
+use std::collections::BTreeMap;
+
+/// A histogram of durations with one bucket per power of two of nanoseconds:
+/// bucket `i` holds calls of `2^i ..= 2^(i+1)-1` ns (bucket 0 also those of 0 ns).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    buckets: Vec<u64>,
+}
+
+impl Histogram {
+    /// The largest number of buckets a histogram can have.
+    pub const MAX_BUCKETS: usize = 64;
+
+    /// Rebuilds a histogram from its buckets, as [`Histogram::buckets`] gave them.
+    /// Buckets beyond [`Histogram::MAX_BUCKETS`] are dropped.
+    pub fn from_buckets(mut buckets: Vec<u64>) -> Self {
+        buckets.truncate(Self::MAX_BUCKETS);
+        Self { buckets }
+    }
+
+    /// Adds one call of `ns` nanoseconds.
+    pub fn add(&mut self, ns: u64) {
+        self.add_many(ns, 1);
+    }
+
+    /// Adds `calls` calls of `ns` nanoseconds each.
+    pub fn add_many(&mut self, ns: u64, calls: u64) {
+        let bucket = ns.max(1).ilog2() as usize;
+        if self.buckets.len() <= bucket {
+            self.buckets.resize(bucket + 1, 0);
+        }
+        self.buckets[bucket] = self.buckets[bucket].saturating_add(calls);
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Histogram) {
+        if self.buckets.len() < other.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
+            *mine = mine.saturating_add(*theirs);
+        }
+    }
+
+    /// The buckets up to the last one used.
+    pub fn buckets(&self) -> &[u64] {
+        &self.buckets
+    }
+
+    /// Number of calls in all buckets.
+    pub fn calls(&self) -> u64 {
+        self.buckets.iter().fold(0, |sum, n| sum.saturating_add(*n))
+    }
+}
+
+/// The exact figures of a row, or of several rows added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls, counted as `strace -c` counts them: when the call returns.
+    pub calls: u64,
+    /// Calls entered that never returned (`exit`, `exit_group`, a thread killed inside a call).
+    pub unreturned: u64,
+    /// Calls that failed, by errno; their sum is at most `calls`.
+    pub errors: BTreeMap<Errno, u64>,
+    /// Bytes moved by successful transfer calls (read and write families), from their results.
+    pub bytes: u64,
+    /// What the calling thread paid, in ns, waiting excluded and the observer's share taken off.
+    /// `None` where nobody could tell; see [`crate::Header::toll_estimated`].
+    pub toll_ns: Option<u64>,
+    /// Time the thread was scheduled out inside the calls, in ns; `None` where it can't be told.
+    pub waited_ns: Option<u64>,
+    /// Elapsed time inside the calls as the backend saw it, in ns, its own share included.
+    pub elapsed_ns: u64,
+    /// The slowest single call, elapsed ns.
+    pub max_ns: u64,
+    /// Elapsed time of each call.
+    pub histogram: Histogram,
+    /// How many of `calls` were made before the program's `main` (see [`crate::Phase`]).
+    pub startup_calls: u64,
+    /// How much of `waited_ns` fell before `main`.
+    pub startup_waited_ns: u64,
+}
+
+impl Counts {
+    /// Number of calls that failed.
+    pub fn failed(&self) -> u64 {
+        self.errors.values().fold(0, |sum, n| sum.saturating_add(*n))
+    }
+
+    /// Adds all of `other`. An unknown toll or wait stays unknown only if both are.
+    pub fn merge(&mut self, other: &Counts) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.unreturned = self.unreturned.saturating_add(other.unreturned);
+        for (errno, calls) in &other.errors {
+            let mine = self.errors.entry(*errno).or_default();
+            *mine = mine.saturating_add(*calls);
+        }
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.toll_ns = add_known(self.toll_ns, other.toll_ns);
+        self.waited_ns = add_known(self.waited_ns, other.waited_ns);
+        self.elapsed_ns = self.elapsed_ns.saturating_add(other.elapsed_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.histogram.merge(&other.histogram);
+        self.startup_calls = self.startup_calls.saturating_add(other.startup_calls);
+        self.startup_waited_ns = self.startup_waited_ns.saturating_add(other.startup_waited_ns);
+    }
+}
+
+fn add_known(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_puts_durations_into_their_power_of_two() {
+        let mut h = Histogram::default();
+        for ns in [0, 1, 2, 3, 4, 1023, 1024] {
+            h.add(ns);
+        }
+        assert_eq!(h.buckets(), [2, 2, 1, 0, 0, 0, 0, 0, 0, 1, 1]);
+        assert_eq!(h.calls(), 7);
+    }
+
+    #[test]
+    fn unknown_waits_stay_unknown_only_where_nobody_knows() {
+        let mut a = Counts { calls: 1, waited_ns: None, ..Counts::default() };
+        a.merge(&Counts { calls: 2, waited_ns: None, ..Counts::default() });
+        assert_eq!((a.calls, a.waited_ns), (3, None));
+        a.merge(&Counts { waited_ns: Some(5), ..Counts::default() });
+        assert_eq!(a.waited_ns, Some(5));
+    }
+}

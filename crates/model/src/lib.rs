@@ -1,0 +1,25 @@
+//! What was observed, whoever observed it: rows, windows, mappings, prices, problems.
+//!
+//! Plain data. Invariant: nothing here does I/O beyond the readers and writers it is given,
+//! nothing here knows which backend filled a [`Recording`], and no unsafe code.
+#![forbid(unsafe_code)]
+
+mod counts;
+mod errno;
+mod names;
+mod prices;
+mod problem;
+mod process;
+mod recording;
+mod sysno;
+mod window;
+
+pub use counts::{Counts, Histogram};
+pub use errno::Errno;
+pub use names::{Frame, FrameClass, FrameId, Location, Module, ModuleId, Stack, StackId};
+pub use prices::{Price, PriceSource, Prices, Spread};
+pub use problem::{Problem, ProblemKind};
+pub use process::{Exit, Process, ProcessId};
+pub use recording::{BackendKind, Header, Host, LongCall, Phase, Recording, Row, RowId, SyscallTotal};
+pub use sysno::Sysno;
+pub use window::{ArgData, Moment, Window, WindowCall};

@@ -1,0 +1,55 @@
+//! What a recording can't vouch for.
+
+use std::fmt;
+
+/// What kind of thing went wrong or unseen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProblemKind {
+    /// A program was let go unwatched (set-id, file capabilities, another architecture).
+    Unwatched,
+    /// Calls were made that nobody counted.
+    Lost,
+    /// The audit against /proc/PID/io did not agree.
+    Audit,
+    /// A name could not be found.
+    Name,
+    /// A price or time is less sure than usual.
+    Price,
+    /// Windows, contexts or processes were folded to stay within bounds.
+    Bounded,
+    /// The file lost part of itself on the way (another tool rewrote it).
+    Stripped,
+    /// Watching ended before the program did.
+    CutShort,
+    /// Anything else worth knowing.
+    Note,
+}
+
+impl ProblemKind {
+    /// Whether a recording with such a problem can't be called exact.
+    pub fn spoils_exactness(self) -> bool {
+        matches!(self, Self::Unwatched | Self::Lost | Self::Audit | Self::CutShort | Self::Stripped)
+    }
+}
+
+/// A problem, in one line for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Its kind.
+    pub kind: ProblemKind,
+    /// One line, no trailing full stop.
+    pub text: String,
+}
+
+impl Problem {
+    /// A problem of `kind` described by `text`.
+    pub fn new(kind: ProblemKind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

@@ -1,0 +1,315 @@
+//! The recording: rows, windows and everything needed to read them elsewhere.
+
+use crate::{
+    Counts, Exit, Frame, FrameId, Module, ModuleId, Prices, Problem, Process, ProcessId, Stack, StackId, Sysno, Window,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Index into [`Recording::rows`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowId(pub u32);
+
+/// How the calls were observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BackendKind {
+    /// Trampolines in the target.
+    Inproc,
+    /// Programs in the kernel.
+    Bpf,
+    /// PTRACE_SYSCALL stops.
+    Ptrace,
+    /// Another tool's trace.
+    Import,
+}
+
+impl BackendKind {
+    /// Its name on the command line and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inproc => "inproc",
+            Self::Bpf => "bpf",
+            Self::Ptrace => "ptrace",
+            Self::Import => "import",
+        }
+    }
+
+    /// The backend with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Inproc, Self::Bpf, Self::Ptrace, Self::Import].into_iter().find(|b| b.name() == name)
+    }
+}
+
+/// Part of a program's life. Start-up ends when its `main` is first seen on a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// The loader, constructors: all before `main`.
+    StartUp,
+    /// `main`.
+    Steady,
+    /// Exit handlers.
+    Exit,
+}
+
+/// The box a recording was made on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Processor model.
+    pub cpu: String,
+    /// Processors online.
+    pub cpus: u32,
+    /// Kernel release.
+    pub kernel: String,
+    /// Current clock source.
+    pub clock_source: String,
+    /// Hypervisor, where there is one.
+    pub virtualization: Option<String>,
+}
+
+/// What is known of the run as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    /// Version of systoll that recorded.
+    pub version: String,
+    /// The command as typed.
+    pub command: Vec<String>,
+    /// How it was observed.
+    pub backend: BackendKind,
+    /// The box.
+    pub host: Host,
+    /// Seconds since 1970 at the run's start.
+    pub started_unix: u64,
+    /// How the command's own process ended; `None` if it was still running.
+    pub exit: Option<Exit>,
+    /// From start to the end of the last watched process, in ns, as watched.
+    pub wall_ns: u64,
+    /// User time of the whole tree, as watched.
+    pub user_ns: u64,
+    /// System time of the whole tree, as watched.
+    pub sys_ns: u64,
+    /// Estimate of the tree's processor time had nobody watched: what shares are shares of.
+    pub own_cpu_ns: u64,
+    /// The observer's share in the processor time of the target, ns a call.
+    pub observer_ns_per_call: f64,
+    /// What a call takes longer in wall time while watched, ns.
+    pub observer_wall_ns_per_call: f64,
+    /// Whether tolls are calls × price rather than measured around each call.
+    pub toll_estimated: bool,
+    /// Calls known to have been missed.
+    pub lost: u64,
+    /// Calls into the vDSO; `None` where the backend can't see them.
+    pub vdso_calls: Option<u64>,
+    /// Largest number of threads alive at once in the tree.
+    pub threads: u64,
+    /// Seed of the windows' random places.
+    pub seed: u64,
+    /// Windows opened.
+    pub windows_opened: u64,
+    /// Windows refused for want of budget.
+    pub windows_refused: u64,
+}
+
+impl Default for Header {
+    fn default() -> Self {
+        Self {
+            version: String::new(),
+            command: Vec::new(),
+            backend: BackendKind::Ptrace,
+            host: Host::default(),
+            started_unix: 0,
+            exit: None,
+            wall_ns: 0,
+            user_ns: 0,
+            sys_ns: 0,
+            own_cpu_ns: 0,
+            observer_ns_per_call: 0.0,
+            observer_wall_ns_per_call: 0.0,
+            toll_estimated: false,
+            lost: 0,
+            vdso_calls: None,
+            threads: 0,
+            seed: 0,
+            windows_opened: 0,
+            windows_refused: 0,
+        }
+    }
+}
+
+/// All calls of one process image, one system call and one calling context.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The process image.
+    pub process: ProcessId,
+    /// The system call.
+    pub syscall: Sysno,
+    /// Exact calling context: from the `syscall` instruction up to the user's frame.
+    pub context: StackId,
+    /// Frames above the context that all whole stacks seen of this row have in common,
+    /// innermost first; sampled, not exact.
+    pub outer: StackId,
+    /// Public API the user's frame called, exact.
+    pub api: Option<Arc<str>>,
+    /// The module that API lives in.
+    pub api_module: Option<ModuleId>,
+    /// The user's own frame: the first outside libc, loader and language runtimes.
+    pub user: Option<FrameId>,
+    /// The figures.
+    pub counts: Counts,
+}
+
+/// One of the slowest single calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LongCall {
+    /// Its row.
+    pub row: RowId,
+    /// Elapsed ns.
+    pub ns: u64,
+    /// Entry, ns since the run's start.
+    pub at_ns: u64,
+    /// The thread's name and id.
+    pub thread: Arc<str>,
+    /// Whether it fell before `main`.
+    pub startup: bool,
+}
+
+/// Everything observed in one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    /// The run as a whole.
+    pub header: Header,
+    /// Process images.
+    pub processes: Vec<Process>,
+    /// Files mapped executable.
+    pub modules: Vec<Module>,
+    /// Distinct frames.
+    pub frames: Vec<Frame>,
+    /// Distinct stacks.
+    pub stacks: Vec<Stack>,
+    /// The exact table.
+    pub rows: Vec<Row>,
+    /// Windows, in the order they were opened.
+    pub windows: Vec<Window>,
+    /// The slowest single calls, slowest first.
+    pub longest: Vec<LongCall>,
+    /// Prices around the run.
+    pub prices: Prices,
+    /// What can't be vouched for.
+    pub problems: Vec<Problem>,
+}
+
+/// All rows of one system call added up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SyscallTotal {
+    /// The system call.
+    pub syscall: Sysno,
+    /// The figures.
+    pub counts: Counts,
+}
+
+impl Recording {
+    /// Whether every call is counted and the audit agreed.
+    pub fn exact(&self) -> bool {
+        self.header.lost == 0 && !self.problems.iter().any(|p| p.kind.spoils_exactness())
+    }
+
+    /// Calls of all rows.
+    pub fn calls(&self) -> u64 {
+        self.rows.iter().fold(0, |sum, r| sum.saturating_add(r.counts.calls))
+    }
+
+    /// Everything added up.
+    pub fn total(&self) -> Counts {
+        let mut total = Counts::default();
+        for row in &self.rows {
+            total.merge(&row.counts);
+        }
+        total
+    }
+
+    /// One entry per system call, most calls first.
+    pub fn by_syscall(&self) -> Vec<SyscallTotal> {
+        let mut totals: BTreeMap<Sysno, Counts> = BTreeMap::new();
+        for row in &self.rows {
+            totals.entry(row.syscall).or_default().merge(&row.counts);
+        }
+        let mut totals: Vec<_> = totals.into_iter().map(|(syscall, counts)| SyscallTotal { syscall, counts }).collect();
+        totals.sort_by_key(|t| (std::cmp::Reverse(t.counts.calls), t.syscall));
+        totals
+    }
+
+    /// The row `id`. Panics if it isn't this recording's: [`Recording::check`] holds for every
+    /// recording read from a file.
+    pub fn row(&self, id: RowId) -> &Row {
+        &self.rows[id.0 as usize]
+    }
+
+    /// The frame `id`; see [`Recording::row`] on panics.
+    pub fn frame(&self, id: FrameId) -> &Frame {
+        &self.frames[id.0 as usize]
+    }
+
+    /// The stack `id`; see [`Recording::row`] on panics.
+    pub fn stack(&self, id: StackId) -> &Stack {
+        &self.stacks[id.0 as usize]
+    }
+
+    /// The module `id`; see [`Recording::row`] on panics.
+    pub fn module(&self, id: ModuleId) -> &Module {
+        &self.modules[id.0 as usize]
+    }
+
+    /// The process image `id`; see [`Recording::row`] on panics.
+    pub fn process(&self, id: ProcessId) -> &Process {
+        &self.processes[id.0 as usize]
+    }
+
+    /// Frames of a row from the system call outwards: its exact context, then what all whole
+    /// stacks seen of it share.
+    pub fn row_frames(&self, row: &Row) -> impl Iterator<Item = &Frame> {
+        let context = &self.stack(row.context).frames;
+        let outer = &self.stack(row.outer).frames;
+        context.iter().chain(outer).map(|f| self.frame(*f))
+    }
+
+    /// Checks that every handle points into its table, every frame has a location and every
+    /// window a call.
+    ///
+    /// # Errors
+    /// The first thing that does not hold, in one line.
+    pub fn check(&self) -> Result<(), String> {
+        let frame = |f: &FrameId| (f.0 as usize) < self.frames.len();
+        let stack = |s: StackId| (s.0 as usize) < self.stacks.len();
+        let process = |p: ProcessId| (p.0 as usize) < self.processes.len();
+        let module = |m: &Option<ModuleId>| m.is_none_or(|m| (m.0 as usize) < self.modules.len());
+        let row = |r: RowId| (r.0 as usize) < self.rows.len();
+        if !self.frames.iter().all(|f| module(&f.module) && !f.locations.is_empty()) {
+            return Err("a frame names no module of the file".into());
+        }
+        if !self.stacks.iter().all(|s| s.frames.iter().all(frame)) {
+            return Err("a stack names no frame of the file".into());
+        }
+        if !self.processes.iter().all(|p| p.parent.is_none_or(process)) {
+            return Err("a process names no parent of the file".into());
+        }
+        let row_ok = |r: &Row| {
+            process(r.process)
+                && stack(r.context)
+                && stack(r.outer)
+                && module(&r.api_module)
+                && r.user.iter().all(frame)
+        };
+        if !self.rows.iter().all(row_ok) {
+            return Err("a row names no process, stack, module or frame of the file".into());
+        }
+        let call_ok = |c: &crate::WindowCall| row(c.row) && c.stack.is_none_or(stack);
+        let window_ok =
+            |w: &Window| process(w.process) && row(w.row) && !w.calls.is_empty() && w.calls.iter().all(call_ok);
+        if !self.windows.iter().all(window_ok) {
+            return Err("a window names no process or row of the file".into());
+        }
+        if !self.longest.iter().all(|l| row(l.row)) {
+            return Err("a long call names no row of the file".into());
+        }
+        Ok(())
+    }
+}

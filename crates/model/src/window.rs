@@ -1,0 +1,82 @@
+//! Windows: a few consecutive calls of one thread, recorded whole.
+
+use crate::{ProcessId, RowId, StackId};
+use std::sync::Arc;
+
+/// When a piece of memory was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Moment {
+    /// Before the call.
+    Entry,
+    /// After the call returned.
+    Exit,
+}
+
+/// Memory that an argument points to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgData {
+    /// Which argument, from 0.
+    pub arg: u8,
+    /// When it was read.
+    pub at: Moment,
+    /// What was there: a string without its NUL, or the bytes of a struct or buffer,
+    /// cut to a bound.
+    pub bytes: Vec<u8>,
+    /// Whether `bytes` is shorter than what was there.
+    pub cut: bool,
+}
+
+/// One call of a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowCall {
+    /// The row it was counted on.
+    pub row: RowId,
+    /// Which call of its row it was, from 1.
+    pub nth: u64,
+    /// The six argument registers.
+    pub args: [u64; 6],
+    /// What the arguments pointed to.
+    pub data: Vec<ArgData>,
+    /// What descriptor argument 0 (or the one the system call table names) was behind:
+    /// a path, `socket:[…]`, `pipe:[…]`, `anon_inode:…`.
+    pub fd: Option<Arc<str>>,
+    /// What the call returned, as in rax: `-4095..=-1` is an errno. `None` if it never returned.
+    pub result: Option<i64>,
+    /// Entry, ns since the run's start.
+    pub entry_ns: u64,
+    /// Elapsed ns, the observer's share included.
+    pub elapsed_ns: u64,
+    /// Of these, scheduled out; `None` where it can't be told.
+    pub waited_ns: Option<u64>,
+    /// Signals delivered to the thread between the window's previous call and this one.
+    pub signals_before: u32,
+    /// The whole stack, where it was taken.
+    pub stack: Option<StackId>,
+}
+
+impl WindowCall {
+    /// The errno, where the call failed.
+    pub fn errno(&self) -> Option<crate::Errno> {
+        crate::Errno::from_result(self.result?)
+    }
+
+    /// What was read of argument `arg` at `at`.
+    pub fn arg_data(&self, arg: u8, at: Moment) -> Option<&ArgData> {
+        self.data.iter().find(|d| d.arg == arg && d.at == at)
+    }
+}
+
+/// Up to some 32 consecutive calls of one thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The process image.
+    pub process: ProcessId,
+    /// The thread's ordinal within the recording, not its tid.
+    pub thread: u32,
+    /// The row whose count opened the window.
+    pub row: RowId,
+    /// The octave of that row's count: 0 for its first call, `k` for calls `2^k ..= 2^(k+1)-1`.
+    pub octave: u8,
+    /// The calls, in order. Never empty.
+    pub calls: Vec<WindowCall>,
+}
