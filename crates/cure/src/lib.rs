@@ -1,1 +1,56 @@
-//! cure
+//! What can be changed about a run, and the small sick programs `systoll demo` shows it on.
+//!
+//! Invariant: nothing here runs a program other than the C compiler; what is built lives in a
+//! private folder that is gone when its [`Workshop`] is, also after a fatal signal.
+
+mod cc;
+mod spec;
+mod story;
+mod workshop;
+
+pub use spec::{EnvChange, Spec};
+pub use story::{Built, Pair, Story, stories, story};
+pub use workshop::Workshop;
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a cure or a demo program can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum CureError {
+    /// No C compiler was found.
+    #[error(
+        "can't build the demo's programs: none of {tried} is installed\n\
+         any C compiler will do, e.g.: apt-get install gcc"
+    )]
+    NoCompiler {
+        /// The names tried, for a person.
+        tried: String,
+    },
+    /// The compiler refused.
+    #[error("can't build the demo program {name}: {compiler} said\n{message}")]
+    Compile {
+        /// Which program.
+        name: String,
+        /// The compiler's name.
+        compiler: String,
+        /// What it printed.
+        message: String,
+    },
+    /// A file or folder could not be made.
+    #[error("can't write {}: {source}", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The compiler could not be started or watched.
+    #[error("can't run {compiler}: {source}")]
+    RunCompiler {
+        /// Its name.
+        compiler: String,
+        /// Why.
+        source: io::Error,
+    },
+}

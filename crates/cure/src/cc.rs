@@ -1,0 +1,94 @@
+//! The machine's C compiler.
+
+use crate::CureError;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Names a C compiler goes by, most usual first.
+const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
+
+/// Optimised as programs are shipped, with lines; warnings are none of a demo user's business.
+const FLAGS: [&str; 4] = ["-O2", "-g", "-w", "-fno-lto"];
+
+/// One thing to be built.
+pub(crate) struct Job<'a> {
+    /// File name of the source, as debug information will give it.
+    pub(crate) source_name: &'a str,
+    /// The source.
+    pub(crate) source: &'a str,
+    /// File name of the result.
+    pub(crate) output: &'a str,
+    /// What comes on top of [`FLAGS`].
+    pub(crate) flags: &'a [&'a str],
+}
+
+impl Job<'_> {
+    /// Writes the source into `dir` and compiles it there. Returns the path of the result.
+    pub(crate) fn build(&self, dir: &Path) -> Result<PathBuf, CureError> {
+        let source = dir.join(self.source_name);
+        fs::write(&source, self.source).map_err(|e| CureError::Write { path: source, source: e })?;
+        let chosen = std::env::var_os("CC").filter(|cc| !cc.is_empty());
+        let names: Vec<&OsStr> = match &chosen {
+            Some(cc) => vec![cc],
+            None => COMPILERS.iter().map(OsStr::new).collect(),
+        };
+        for name in &names {
+            match self.compile(name, dir) {
+                Ok(()) => return Ok(dir.join(self.output)),
+                Err(CureError::RunCompiler { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(e),
+            }
+        }
+        let tried: Vec<_> = names.iter().map(|n| n.display().to_string()).collect();
+        Err(CureError::NoCompiler { tried: tried.join(", ") })
+    }
+
+    fn compile(&self, compiler: &OsStr, dir: &Path) -> Result<(), CureError> {
+        // The compiler's own temporary files belong into our folder too: what a killed compiler
+        // leaves behind is then removed with it.
+        let out = Command::new(compiler)
+            .args(FLAGS)
+            .args(["-o", self.output, self.source_name])
+            .args(self.flags)
+            .current_dir(dir)
+            .env("TMPDIR", dir)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| CureError::RunCompiler { compiler: compiler.display().to_string(), source: e })?;
+        if out.status.success() {
+            return Ok(());
+        }
+        Err(CureError::Compile {
+            name: self.output.to_owned(),
+            compiler: compiler.display().to_string(),
+            message: String::from_utf8_lossy(&out.stderr).trim_end().to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_compiler_says_reaches_the_user() {
+        let dir = tempfile::tempdir().unwrap();
+        let job = Job { source_name: "bad.c", source: "int main( {", output: "bad", flags: &[] };
+        match job.build(dir.path()) {
+            Err(CureError::Compile { name, message, .. }) => {
+                assert_eq!(name, "bad");
+                assert!(message.contains("bad.c:1"), "{message}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_is_an_error() {
+        let job = Job { source_name: "x.c", source: "", output: "x", flags: &[] };
+        assert!(matches!(job.build(Path::new("/nonexistent")), Err(CureError::Write { .. })));
+    }
+}

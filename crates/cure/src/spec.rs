@@ -1,0 +1,123 @@
+//! A program to be run and what is changed about its environment.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// One change to the environment a program inherits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum EnvChange {
+    /// Sets a variable to a value.
+    Set(OsString, OsString),
+    /// Takes a variable away.
+    Remove(OsString),
+}
+
+impl EnvChange {
+    /// Sets `name` to `value`.
+    pub fn set(name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        Self::Set(name.into(), value.into())
+    }
+
+    /// Takes `name` away.
+    pub fn remove(name: impl Into<OsString>) -> Self {
+        Self::Remove(name.into())
+    }
+
+    /// The variable changed.
+    pub fn name(&self) -> &OsStr {
+        match self {
+            Self::Set(name, _) | Self::Remove(name) => name,
+        }
+    }
+}
+
+/// As a shell would be told: `TZ=:/etc/localtime`, `unset TZ`.
+impl fmt::Display for EnvChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Set(name, value) => write!(f, "{}={}", name.display(), value.display()),
+            Self::Remove(name) => write!(f, "unset {}", name.display()),
+        }
+    }
+}
+
+/// A program, its arguments and what differs from our own environment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Spec {
+    /// The program; looked up in `PATH` where it has no slash.
+    pub program: PathBuf,
+    /// Its arguments, without its own name.
+    pub args: Vec<OsString>,
+    /// Changes to the inherited environment, applied in order.
+    pub env: Vec<EnvChange>,
+    /// Where it runs; our own working directory where `None`.
+    pub cwd: Option<PathBuf>,
+}
+
+impl Spec {
+    /// `program` without arguments or changes.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self { program: program.into(), args: Vec::new(), env: Vec::new(), cwd: None }
+    }
+
+    /// The same with one more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// The same with one more change to the environment.
+    #[must_use]
+    pub fn env(mut self, change: EnvChange) -> Self {
+        self.env.push(change);
+        self
+    }
+
+    /// Program and arguments: what a report calls the command.
+    pub fn argv(&self) -> Vec<OsString> {
+        std::iter::once(self.program.clone().into_os_string()).chain(self.args.iter().cloned()).collect()
+    }
+
+    /// The standard library's form of it, streams inherited.
+    pub fn to_command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args);
+        for change in &self.env {
+            match change {
+                EnvChange::Set(name, value) => command.env(name, value),
+                EnvChange::Remove(name) => command.env_remove(name),
+            };
+        }
+        if let Some(cwd) = &self.cwd {
+            command.current_dir(cwd);
+        }
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_reach_the_program_in_order() {
+        let spec = Spec::new("/bin/sh")
+            .arg("-c")
+            .arg("echo ${A-none} ${HOME-none}")
+            .env(EnvChange::set("A", "first"))
+            .env(EnvChange::set("A", "last"))
+            .env(EnvChange::remove("HOME"));
+        let out = spec.to_command().output().unwrap();
+        assert_eq!(out.stdout, b"last none\n");
+    }
+
+    #[test]
+    fn a_change_reads_as_a_shell_would_be_told() {
+        assert_eq!(EnvChange::set("TZ", ":/etc/localtime").to_string(), "TZ=:/etc/localtime");
+        assert_eq!(EnvChange::remove("TZ").to_string(), "unset TZ");
+        assert_eq!(EnvChange::remove("TZ").name(), "TZ");
+    }
+}
