@@ -1,0 +1,191 @@
+//! Text of strangers made fit for a terminal: escaped, measured, shortened, wrapped, quoted.
+//!
+//! Invariant: nothing a watched program chose (paths, names, arguments) reaches a terminal
+//! without going through [`clean`] or [`shell_words`].
+
+use std::fmt::Write as _;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// `text` with everything a terminal would act on, or that would hide or reorder what a reader
+/// sees, written as an escape: `\n`, `\t`, `\x1b`, `\u{202e}`. For eyes, not to be read back.
+pub fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if !acts_on_terminals(c) => out.push(c),
+            // Writing to a String does not fail.
+            c if u32::from(c) < 0x100 => _ = write!(out, "\\x{:02x}", u32::from(c)),
+            c => _ = write!(out, "\\u{{{:x}}}", u32::from(c)),
+        }
+    }
+    out
+}
+
+/// Control characters, and the invisible ones of Unicode that reorder, join or separate:
+/// general category Cc, Zl, Zp and the format characters of <https://www.unicode.org/reports/tr36/>.
+fn acts_on_terminals(c: char) -> bool {
+    c.is_control()
+        || matches!(u32::from(c),
+            0xad | 0x61c | 0x180e | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f
+            | 0xfe00..=0xfe0f | 0xfeff | 0xfff9..=0xfffb | 0xe0000..=0xe01ef)
+}
+
+/// Columns `text` takes on a terminal.
+pub(crate) fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// `text`, its middle left out where it takes more than `max` columns.
+pub(crate) fn shorten(text: &str, max: usize) -> String {
+    if columns(text) <= max {
+        return text.to_owned();
+    }
+    let room = max.saturating_sub(1);
+    let head = take_columns(text.chars(), room.div_ceil(2));
+    let tail: String = take_columns(text.chars().rev(), room / 2).chars().rev().collect();
+    format!("{head}…{tail}")
+}
+
+fn take_columns(chars: impl Iterator<Item = char>, max: usize) -> String {
+    let mut used = 0;
+    chars
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used <= max
+        })
+        .collect()
+}
+
+/// `text` broken at spaces into lines of at most `width` columns. A word that is longer stays whole.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    wrap_words(text.split_whitespace().map(str::to_owned), width, "")
+}
+
+/// Joins `words` by spaces into lines of at most `width` columns, `go_on` at the end of every
+/// line but the last.
+fn wrap_words(words: impl Iterator<Item = String>, width: usize, go_on: &str) -> Vec<String> {
+    let mut lines: Vec<String> = vec![];
+    let mut line = String::new();
+    for word in words {
+        if !line.is_empty() && columns(&line) + 1 + columns(&word) + columns(go_on) > width {
+            line.push_str(go_on);
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&word);
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// `argv` as one would type it into a POSIX shell; words with control characters in the
+/// `$'…'` form of bash, zsh and POSIX 2024.
+pub(crate) fn shell_words<S: AsRef<str>>(argv: &[S]) -> String {
+    let words: Vec<_> = argv.iter().map(|w| shell_word(w.as_ref())).collect();
+    words.join(" ")
+}
+
+/// `argv` as [`shell_words`] writes it, over several lines of at most `width` columns that can
+/// be pasted as they are.
+pub(crate) fn shell_lines<S: AsRef<str>>(argv: &[S], width: usize) -> Vec<String> {
+    wrap_words(argv.iter().map(|w| shell_word(w.as_ref())), width, " \\")
+}
+
+fn shell_word(word: &str) -> String {
+    let safe =
+        |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%^".contains(c) || (!c.is_ascii() && !acts_on_terminals(c));
+    if !word.is_empty() && word.chars().all(safe) {
+        return word.to_owned();
+    }
+    if !word.chars().any(acts_on_terminals) {
+        return format!("'{}'", word.replace('\'', r"'\''"));
+    }
+    let mut out = String::from("$'");
+    for c in word.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\'' | '\\' => out.extend(['\\', c]),
+            c if acts_on_terminals(c) => {
+                let mut utf8 = [0; 4];
+                for byte in c.encode_utf8(&mut utf8).bytes() {
+                    // Octal, of fixed length: a hex digit after `\x1b` would be read into it.
+                    let _ = write!(out, "\\{byte:03o}");
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_a_terminal_would_act_on_is_escaped() {
+        assert_eq!(clean("a\x1b[31mb\nc\u{9b}2J\u{202e}d\u{7f}"), "a\\x1b[31mb\\nc\\x9b2J\\u{202e}d\\x7f");
+        assert_eq!(clean("/usr/lib/grüße/日本"), "/usr/lib/grüße/日本");
+    }
+
+    #[test]
+    fn words_are_quoted_as_a_shell_reads_them() {
+        assert_eq!(
+            shell_words(&["perl", "-e", "localtime for 1..3", "it's", "", "TZ=:/etc/localtime"]),
+            r"perl -e 'localtime for 1..3' 'it'\''s' '' TZ=:/etc/localtime"
+        );
+        assert_eq!(shell_words(&["a\x1bb\n'"]), r"$'a\033b\n\''");
+        assert_eq!(shell_words(&["~", "#x", "*"]), "'~' '#x' '*'");
+    }
+
+    #[test]
+    fn shortening_keeps_both_ends() {
+        assert_eq!(shorten("abcdefghij", 10), "abcdefghij");
+        assert_eq!(shorten("abcdefghijk", 6), "abc…jk");
+    }
+
+    #[test]
+    fn a_wrapped_command_can_be_pasted() {
+        assert_eq!(shell_lines(&["systoll", "run", "--", "x"], 14), ["systoll run \\", "-- x"]);
+        assert_eq!(wrap("a bb ccc", 4), ["a bb", "ccc"]);
+    }
+
+    proptest! {
+        #[test]
+        fn cleaned_text_has_no_control_character(text in any::<String>()) {
+            prop_assert!(!clean(&text).chars().any(acts_on_terminals));
+            prop_assert!(!shell_words(&[&text]).chars().any(acts_on_terminals));
+        }
+
+        #[test]
+        fn shortened_text_fits(text in any::<String>(), max in 1usize..60) {
+            prop_assert!(columns(&shorten(&clean(&text), max)) <= max);
+        }
+
+        #[test]
+        fn wrapping_loses_no_word(text in "[a-z ]{0,200}", width in 5usize..40) {
+            let lines = wrap(&text, width);
+            prop_assert_eq!(lines.join(" "), text.split_whitespace().collect::<Vec<_>>().join(" "));
+            prop_assert!(lines.iter().all(|l| columns(l) <= width || !l.contains(' ')));
+        }
+
+        #[test]
+        fn a_shell_reads_back_what_was_quoted(words in proptest::collection::vec("[^\0]{0,12}", 1..4)) {
+            // bash, as the $'…' form is not in every sh.
+            let script = format!("printf '%s\\0' {}", shell_words(&words));
+            let Ok(out) = std::process::Command::new("bash").args(["-c", &script]).output() else { return Ok(()) };
+            let expected: Vec<u8> = words.iter().flat_map(|w| w.bytes().chain([0])).collect();
+            prop_assert_eq!(out.stdout, expected);
+        }
+    }
+}

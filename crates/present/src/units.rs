@@ -1,0 +1,132 @@
+//! Figures in human units.
+//!
+//! Invariant: whatever the figure, no NaN, no infinity and no percentage over 100 is written.
+
+/// `n` with its digits grouped: `20,033,214`.
+pub(crate) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `n calls`, or `1 call`.
+pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+}
+
+/// `n calls`.
+pub(crate) fn calls(n: u64) -> String {
+    counted(n, "call", "calls")
+}
+
+/// A time given in ns: `97 ns`, `1.23 µs`, `2.4 ms`, `0.166 s`, `6.15 s`, `12 min 5 s`.
+pub(crate) fn time(ns: u64) -> String {
+    let f = ns as f64;
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..9_995 => format!("{:.2} µs", f / 1e3),
+        9_995..99_950 => format!("{:.1} µs", f / 1e3),
+        99_950..99_950_000 => format!("{:.1} ms", f / 1e6),
+        99_950_000..999_500_000 => format!("{:.3} s", f / 1e9),
+        999_500_000..9_995_000_000 => format!("{:.2} s", f / 1e9),
+        9_995_000_000..99_950_000_000 => format!("{:.1} s", f / 1e9),
+        99_950_000_000..599_500_000_000 => format!("{:.0} s", f / 1e9),
+        _ => long_time((f / 1e9).round() as u64),
+    }
+}
+
+fn long_time(seconds: u64) -> String {
+    match seconds / 3600 {
+        0 => format!("{} min {} s", seconds / 60, seconds % 60),
+        hours => format!("{} h {} min", grouped(hours), seconds % 3600 / 60),
+    }
+}
+
+/// A time in ns that may be anything: rounded, `?` where it is no number.
+pub(crate) fn ns(ns: f64) -> String {
+    if ns.is_finite() && ns >= 0.0 { format!("{} ns", grouped(ns.round() as u64)) } else { "? ns".into() }
+}
+
+/// A share as a percentage: `32 %`, `1.4 %`, `below 0.1 %`, `over 100 %`; `None` where it is no
+/// number.
+pub(crate) fn percent(share: f64) -> Option<String> {
+    let percent = share * 100.0;
+    Some(match percent {
+        p if p.is_nan() || p < 0.0 => return None,
+        0.0 => "0 %".into(),
+        p if p < 0.05 => "below 0.1 %".into(),
+        p if p < 9.95 => format!("{p:.1} %"),
+        p if p < 100.5 => format!("{p:.0} %"),
+        _ => "over 100 %".into(),
+    })
+}
+
+/// `part` as a percentage of `whole`; `None` where there is no whole.
+pub(crate) fn percent_of(part: u64, whole: u64) -> Option<String> {
+    (whole > 0).then(|| percent(part as f64 / whole as f64))?
+}
+
+/// A rate a second: `3.3 M/s`, `14,925/s`, `0.4/s`; `None` where no time passed.
+pub(crate) fn rate(n: u64, over_ns: u64) -> Option<String> {
+    if over_ns == 0 {
+        return None;
+    }
+    let rate = n as f64 / (over_ns as f64 / 1e9);
+    Some(match rate {
+        r if r >= 999_500.0 => format!("{:.1} M/s", r / 1e6),
+        r if r >= 9.95 => format!("{}/s", grouped(r.round() as u64)),
+        r => format!("{r:.1}/s"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        let all = [0, 12, 123, 1_234, 20_033_214, u64::MAX].map(grouped);
+        assert_eq!(all, ["0", "12", "123", "1,234", "20,033,214", "18,446,744,073,709,551,615"]);
+        assert_eq!((calls(1), calls(2)), ("1 call".into(), "2 calls".into()));
+    }
+
+    #[test]
+    fn times_have_human_units() {
+        let all = [0, 97, 1_234, 12_500, 900_000, 2_400_000, 16_100_000, 166_000_000, 999_600_000].map(time);
+        assert_eq!(all, ["0 ns", "97 ns", "1.23 µs", "12.5 µs", "0.9 ms", "2.4 ms", "16.1 ms", "0.166 s", "1.00 s"]);
+        let all = [1_950_000_000, 61_500_000_000, 250_000_000_000, 725_000_000_000, 9_000_000_000_000].map(time);
+        assert_eq!(all, ["1.95 s", "61.5 s", "250 s", "12 min 5 s", "2 h 30 min"]);
+    }
+
+    #[test]
+    fn shares_never_lie() {
+        let all = [0.0, 0.0001, 0.014, 0.32, 1.0, 1.3].map(|s| percent(s).unwrap());
+        assert_eq!(all, ["0 %", "below 0.1 %", "1.4 %", "32 %", "100 %", "over 100 %"]);
+        assert_eq!(percent(f64::NAN), None);
+        assert_eq!(percent_of(1, 0), None);
+    }
+
+    #[test]
+    fn rates() {
+        assert_eq!(rate(20_033_214, 6_150_000_000).unwrap(), "3.3 M/s");
+        assert_eq!(rate(14_925, 30_000_000_000).unwrap(), "498/s");
+        assert_eq!((rate(4, 10_000_000_000).unwrap(), rate(1, 0)), ("0.4/s".into(), None));
+    }
+
+    proptest! {
+        #[test]
+        fn no_figure_is_unreadable(n in any::<u64>(), m in any::<u64>(), f in any::<f64>()) {
+            let all = [Some(time(n)), Some(ns(f)), percent(f), percent_of(n, m), rate(n, m)];
+            for text in all.into_iter().flatten() {
+                prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+            }
+        }
+    }
+}
