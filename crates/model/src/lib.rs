@@ -4,6 +4,7 @@
 //! nothing here knows which backend filled a [`Recording`], and no unsafe code.
 #![forbid(unsafe_code)]
 
+mod change;
 mod counts;
 mod errno;
 mod names;
@@ -14,6 +15,7 @@ mod recording;
 mod sysno;
 mod window;
 
+pub use change::{Elision, EnvChange};
 pub use counts::{Counts, Histogram};
 pub use errno::Errno;
 pub use names::{Frame, FrameClass, FrameId, Location, Module, ModuleId, Stack, StackId};
