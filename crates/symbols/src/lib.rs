@@ -1,1 +1,16 @@
-//! symbols
+//! Addresses → what a programmer would call them; and stacks of stopped threads → addresses.
+//!
+//! Invariant: nothing here fails. What can't be named is `Unknown` or a
+//! [`systoll_model::Problem`]; what a file or a target says is checked, never trusted.
+#![forbid(unsafe_code)]
+
+mod raw;
+mod space;
+mod symbols;
+
+pub use raw::{ModuleKey, RawFrame, Registers, Until};
+pub use space::AddressSpace;
+pub use symbols::{Resolved, Symbols};
+
+/// The longest stack ever unwound.
+pub const MAX_FRAMES: usize = 256;
