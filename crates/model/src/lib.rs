@@ -12,6 +12,7 @@ mod prices;
 mod problem;
 mod process;
 mod recording;
+mod syscalls;
 mod sysno;
 mod window;
 
@@ -23,5 +24,6 @@ pub use prices::{Price, PriceSource, Prices, Spread};
 pub use problem::{Problem, ProblemKind};
 pub use process::{Exit, Process, ProcessId};
 pub use recording::{BackendKind, Header, Host, LongCall, Phase, Recording, Row, RowId, SyscallTotal};
+pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Signature, Size, signatures};
 pub use sysno::Sysno;
 pub use window::{ArgData, Moment, Window, WindowCall};
