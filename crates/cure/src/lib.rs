@@ -1,15 +1,17 @@
-//! What can be changed about a run, and the small sick programs `systoll demo` shows it on.
+//! What can be changed about a run, a run unwatched, and the small sick programs of `systoll demo`.
 //!
-//! Invariant: nothing here runs a program other than the C compiler; what is built lives in a
-//! private folder that is gone when its [`Workshop`] is, also after a fatal signal.
+//! Invariant: what is built here lives in a private folder that is gone when its [`Workshop`] is,
+//! also after a fatal signal; a program that was started has ended when the call returns.
 
 mod cc;
 mod spec;
 mod story;
+mod unwatched;
 mod workshop;
 
-pub use spec::{EnvChange, Spec};
+pub use spec::Spec;
 pub use story::{Built, Pair, Story, stories, story};
+pub use unwatched::{RunError, Usage, run_unwatched};
 pub use workshop::Workshop;
 
 use std::io;

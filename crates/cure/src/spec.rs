@@ -1,50 +1,12 @@
 //! A program to be run and what is changed about its environment.
 
-use std::ffi::{OsStr, OsString};
-use std::fmt;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
-
-/// One change to the environment a program inherits.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum EnvChange {
-    /// Sets a variable to a value.
-    Set(OsString, OsString),
-    /// Takes a variable away.
-    Remove(OsString),
-}
-
-impl EnvChange {
-    /// Sets `name` to `value`.
-    pub fn set(name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        Self::Set(name.into(), value.into())
-    }
-
-    /// Takes `name` away.
-    pub fn remove(name: impl Into<OsString>) -> Self {
-        Self::Remove(name.into())
-    }
-
-    /// The variable changed.
-    pub fn name(&self) -> &OsStr {
-        match self {
-            Self::Set(name, _) | Self::Remove(name) => name,
-        }
-    }
-}
-
-/// As a shell would be told: `TZ=:/etc/localtime`, `unset TZ`.
-impl fmt::Display for EnvChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Set(name, value) => write!(f, "{}={}", name.display(), value.display()),
-            Self::Remove(name) => write!(f, "unset {}", name.display()),
-        }
-    }
-}
+use systoll_model::EnvChange;
 
 /// A program, its arguments and what differs from our own environment.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// The program; looked up in `PATH` where it has no slash.
     pub program: PathBuf,
@@ -107,17 +69,10 @@ mod tests {
         let spec = Spec::new("/bin/sh")
             .arg("-c")
             .arg("echo ${A-none} ${HOME-none}")
-            .env(EnvChange::set("A", "first"))
-            .env(EnvChange::set("A", "last"))
-            .env(EnvChange::remove("HOME"));
+            .env(EnvChange::Set("A".into(), "first".into()))
+            .env(EnvChange::Set("A".into(), "last".into()))
+            .env(EnvChange::Remove("HOME".into()));
         let out = spec.to_command().output().unwrap();
         assert_eq!(out.stdout, b"last none\n");
-    }
-
-    #[test]
-    fn a_change_reads_as_a_shell_would_be_told() {
-        assert_eq!(EnvChange::set("TZ", ":/etc/localtime").to_string(), "TZ=:/etc/localtime");
-        assert_eq!(EnvChange::remove("TZ").to_string(), "unset TZ");
-        assert_eq!(EnvChange::remove("TZ").name(), "TZ");
     }
 }

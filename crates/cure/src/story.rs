@@ -4,8 +4,9 @@
 //! mechanism in a loop of the same shape.
 
 use crate::cc::Job;
-use crate::{CureError, EnvChange, Spec};
+use crate::{CureError, Spec};
 use std::path::Path;
+use systoll_model::EnvChange;
 
 /// One story.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ impl Story {
         let sick = self.build_form(dir, self.id, &[])?;
         let (sick, cured) = match self.recipe.cured_by {
             CuredBy::Env(name, value) => {
-                (sick.clone().env(EnvChange::remove(name)), sick.env(EnvChange::set(name, value)))
+                (sick.clone().env(EnvChange::Remove(name.into())), sick.env(EnvChange::Set(name.into(), value.into())))
             }
             CuredBy::Rebuild => (sick, self.build_form(dir, &format!("{}-cured", self.id), &["-DCURED"])?),
         };
@@ -227,8 +228,8 @@ mod tests {
         let built = story("localtime").unwrap().build(shop.path()).unwrap();
         let (sick, cured) = (&built.timed.sick, &built.timed.cured);
         assert_eq!((&sick.program, &sick.args), (&cured.program, &cured.args));
-        assert_eq!(sick.env, [EnvChange::remove("TZ")]);
-        assert_eq!(cured.env, [EnvChange::set("TZ", ":/etc/localtime")]);
+        assert_eq!(sick.env, [EnvChange::Remove("TZ".into())]);
+        assert_eq!(cured.env, [EnvChange::Set("TZ".into(), ":/etc/localtime".into())]);
     }
 
     #[test]

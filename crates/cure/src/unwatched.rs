@@ -1,0 +1,170 @@
+//! One run of a program with nobody watching: how it ended and what it used.
+
+use crate::Spec;
+use std::io;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use systoll_model::Exit;
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// How the program ended.
+    pub exit: Exit,
+    /// From before it was started until it was seen to have ended, CLOCK_MONOTONIC, in ns.
+    pub wall_ns: u64,
+    /// User time of it and the children it waited for, in ns (the kernel keeps µs).
+    pub user_ns: u64,
+    /// System time likewise.
+    pub sys_ns: u64,
+    /// Largest resident set of it or one of those children, in bytes. Never below our own at the
+    /// time it was started, whose memory it shared until its `execve`.
+    pub max_rss: u64,
+}
+
+/// Why a run came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It could not be started.
+    #[error("can't run {program}: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It took longer than allowed and was killed.
+    #[error("{program} was still running after {} s and was killed", limit.as_secs_f64())]
+    Timeout {
+        /// The program.
+        program: String,
+        /// What was allowed.
+        limit: Duration,
+    },
+}
+
+/// Runs `spec` to its end, standard input empty, the other two streams as given. A run longer
+/// than `limit` is killed.
+///
+/// # Errors
+/// Where it can't be started, or was killed for taking too long.
+pub fn run_unwatched(spec: &Spec, out: Stdio, err: Stdio, limit: Option<Duration>) -> Result<Usage, RunError> {
+    let program = || spec.program.display().to_string();
+    let start_error = |source| RunError::Start { program: program(), source };
+    let mut command = spec.to_command();
+    command.stdin(Stdio::null()).stdout(out).stderr(err);
+    let start = Instant::now();
+    let child = command.spawn().map_err(start_error)?;
+    if let Some(limit) = limit {
+        let in_time = ends_within(&child, limit).map_err(start_error)?;
+        if !in_time {
+            kill(&child);
+            wait(&child).map_err(start_error)?;
+            return Err(RunError::Timeout { program: program(), limit });
+        }
+    }
+    let (status, usage) = wait(&child).map_err(start_error)?;
+    let wall_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Ok(Usage {
+        exit: exit_of(status),
+        wall_ns,
+        user_ns: timeval_ns(usage.ru_utime),
+        sys_ns: timeval_ns(usage.ru_stime),
+        max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
+    })
+}
+
+/// Whether the child ends in time. Its end makes its pidfd readable, so that no polling
+/// interval adds to what is measured.
+fn ends_within(child: &Child, limit: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + limit;
+    // SAFETY: pidfd_open takes two integers; the child has not been waited for.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, child.id(), 0) };
+    let Ok(fd @ 0..) = libc::c_int::try_from(fd) else { return Err(io::Error::last_os_error()) };
+    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let ended = loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let ms = libc::c_int::try_from(left.as_millis().saturating_add(1)).unwrap_or(libc::c_int::MAX);
+        // SAFETY: `poll` is one pollfd and lives through the call.
+        match unsafe { libc::poll(&mut poll, 1, ms) } {
+            0 if Instant::now() >= deadline => break Ok(false),
+            0 => {}
+            1.. => break Ok(true),
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    break Err(error);
+                }
+            }
+        }
+    };
+    // SAFETY: `fd` is ours and not used after this.
+    unsafe { libc::close(fd) };
+    ended
+}
+
+fn kill(child: &Child) {
+    // SAFETY: the child has not been waited for, so the pid is still its own.
+    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGKILL) };
+}
+
+/// The standard library's wait does not give the rusage.
+fn wait(child: &Child) -> io::Result<(libc::c_int, libc::rusage)> {
+    let mut status = 0;
+    // SAFETY: `rusage` is plain data for which all zeroes are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both pointers live through the call; nobody else waits for this child.
+        if unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) } >= 0 {
+            return Ok((status, usage));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn exit_of(status: libc::c_int) -> Exit {
+    if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
+}
+
+fn timeval_ns(time: libc::timeval) -> u64 {
+    let part = |n: i64, ns: u64| u64::try_from(n).unwrap_or(0).saturating_mul(ns);
+    part(time.tv_sec, 1_000_000_000).saturating_add(part(time.tv_usec, 1_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str, limit: Option<Duration>) -> Result<Usage, RunError> {
+        run_unwatched(&Spec::new("/bin/sh").arg("-c").arg(script), Stdio::null(), Stdio::null(), limit)
+    }
+
+    #[test]
+    fn ends_are_told_apart() {
+        assert_eq!(sh("exit 3", None).unwrap().exit, Exit::Code(3));
+        assert_eq!(sh("kill -9 $$", None).unwrap().exit, Exit::Signal(9));
+        assert_eq!(sh("exit 0", Some(Duration::from_secs(60))).unwrap().exit, Exit::Code(0));
+        let missing = run_unwatched(&Spec::new("/nonexistent"), Stdio::null(), Stdio::null(), None);
+        assert!(matches!(missing, Err(RunError::Start { .. })));
+    }
+
+    #[test]
+    fn time_spent_is_seen_and_waiting_is_not_processor_time() {
+        let busy = sh("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done", None).unwrap();
+        assert!(busy.user_ns + busy.sys_ns > 5_000_000, "{busy:?}");
+        let idle = sh("sleep 0.2", None).unwrap();
+        assert!(idle.wall_ns >= 200_000_000 && idle.user_ns + idle.sys_ns < 100_000_000, "{idle:?}");
+        assert!(idle.max_rss > 100_000);
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_killed() {
+        let start = Instant::now();
+        let limit = Duration::from_millis(100);
+        assert!(matches!(sh("exec sleep 30", Some(limit)), Err(RunError::Timeout { .. })));
+        assert!(start.elapsed() < Duration::from_secs(10));
+    }
+}

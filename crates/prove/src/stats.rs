@@ -1,0 +1,154 @@
+//! Medians and intervals that assume no distribution.
+//!
+//! A change is judged by the signed-rank method: the median of all averages of two pairs' log
+//! ratios (Hodges and Lehmann), its interval by turning Wilcoxon's test around (Hollander, Wolfe,
+//! Chicken: Nonparametric Statistical Methods, 3.3). It assumes that pairs are independent and
+//! their log ratios symmetric about the true one, as differences of two draws of one noise are.
+//! Nothing is drawn at random, so the same measurements always give the same interval.
+
+/// An estimate and the interval around it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Interval {
+    pub(crate) estimate: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+/// The median with an interval between two order statistics (the sign test turned around).
+/// `None` for fewer values than an interval of that confidence takes.
+pub(crate) fn median_interval(values: &[f64], alpha: f64) -> Option<Interval> {
+    let sorted = sorted(values);
+    let cut = ranks_to_cut(&binomial_counts(sorted.len()), alpha)?;
+    Some(Interval {
+        estimate: median_of_sorted(&sorted)?,
+        low: *sorted.get(cut.checked_sub(1)?)?,
+        high: *sorted.get(sorted.len().checked_sub(cut)?)?,
+    })
+}
+
+/// The typical difference with its interval. `None` for too few values.
+pub(crate) fn signed_rank_interval(differences: &[f64], alpha: f64) -> Option<Interval> {
+    let mut averages = Vec::with_capacity(differences.len() * (differences.len() + 1) / 2);
+    for (i, a) in differences.iter().enumerate() {
+        averages.extend(differences[i..].iter().map(|b| (a + b) / 2.0));
+    }
+    let averages = sorted(&averages);
+    let cut = ranks_to_cut(&signed_rank_counts(differences.len()), alpha)?;
+    Some(Interval {
+        estimate: median_of_sorted(&averages)?,
+        low: *averages.get(cut.checked_sub(1)?)?,
+        high: *averages.get(averages.len().checked_sub(cut)?)?,
+    })
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
+    let (low, high) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
+    Some((low + high) / 2.0)
+}
+
+/// The largest `c` for which the statistic falls below `c` with a probability of at most half of
+/// `alpha`; `ways[t]` is in proportion to the probability of `t`. `None` where even 0 is too likely.
+fn ranks_to_cut(ways: &[f64], alpha: f64) -> Option<usize> {
+    let all: f64 = ways.iter().sum();
+    let mut below = 0.0;
+    let mut cut = 0;
+    for ways in ways {
+        below += ways / all;
+        // A hair of tolerance: 2^-8 against (1 - 0.9921875) / 2 must not hang on rounding.
+        if below > alpha / 2.0 * (1.0 + 1e-9) {
+            break;
+        }
+        cut += 1;
+    }
+    (cut > 0).then_some(cut)
+}
+
+/// In how many ways `t` of `n` fair coins fall heads.
+fn binomial_counts(n: usize) -> Vec<f64> {
+    let mut ways = vec![0.0; n + 1];
+    ways[0] = 1.0;
+    for _ in 0..n {
+        for t in (1..=n).rev() {
+            ways[t] += ways[t - 1];
+        }
+    }
+    ways
+}
+
+/// In how many ways ranks out of `1..=n` add up to `t`.
+fn signed_rank_counts(n: usize) -> Vec<f64> {
+    let mut ways = vec![0.0; n * (n + 1) / 2 + 1];
+    ways[0] = 1.0;
+    for rank in 1..=n {
+        for t in (rank..ways.len()).rev() {
+            ways[t] += ways[t - rank];
+        }
+    }
+    ways
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two-sided critical values of Wilcoxon's signed-rank test at 0.01 and 0.05, as textbooks
+    /// print them: significant where the statistic is at most this.
+    #[test]
+    fn critical_values_are_those_of_the_tables() {
+        let critical = |n, alpha| ranks_to_cut(&signed_rank_counts(n), alpha).map(|c| c - 1);
+        for (n, at_01) in [(7, None), (8, Some(0)), (9, Some(1)), (10, Some(3)), (15, Some(15)), (20, Some(37))] {
+            assert_eq!(critical(n, 0.01), at_01, "{n}");
+        }
+        for (n, at_05) in [(5, None), (6, Some(0)), (10, Some(8)), (20, Some(52)), (25, Some(89))] {
+            assert_eq!(critical(n, 0.05), at_05, "{n}");
+        }
+    }
+
+    /// The sign test's: 20 values, 95 %: from the 6th to the 15th.
+    #[test]
+    fn the_median_lies_between_order_statistics() {
+        let values: Vec<f64> = (1..=20).map(f64::from).collect();
+        let interval = median_interval(&values, 0.05).unwrap();
+        assert_eq!(interval, Interval { estimate: 10.5, low: 6.0, high: 15.0 });
+        assert_eq!(median_interval(&values[..5], 0.01), None);
+    }
+
+    #[test]
+    fn equal_differences_leave_no_room() {
+        let i = signed_rank_interval(&[-0.5; 20], 0.01).unwrap();
+        assert_eq!((i.low, i.estimate, i.high), (-0.5, -0.5, -0.5));
+    }
+
+    /// What an interval promises: of 2,000 samples around a known centre about 99 in 100 hold it.
+    #[test]
+    fn the_interval_holds_the_truth_as_often_as_promised() {
+        let mut state = 7u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let (mut signed_rank, mut median) = (0, 0);
+        for _ in 0..2_000 {
+            let sample: Vec<f64> = (0..12).map(|_| uniform() + uniform() - 1.0 + 3.0).collect();
+            let holds = |i: Interval| i.low <= 3.0 && 3.0 <= i.high;
+            signed_rank += u32::from(holds(signed_rank_interval(&sample, 0.01).unwrap()));
+            median += u32::from(holds(median_interval(&sample, 0.01).unwrap()));
+        }
+        assert!((1_965..2_000).contains(&signed_rank), "{signed_rank}");
+        assert!((1_965..=2_000).contains(&median), "{median}");
+    }
+
+    #[test]
+    fn too_few_values_are_no_panic() {
+        for n in 0..3 {
+            assert_eq!(signed_rank_interval(&vec![1.0; n], 0.01), None);
+            assert_eq!(median_interval(&vec![1.0; n], 0.01), None);
+        }
+    }
+}
