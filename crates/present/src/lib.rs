@@ -4,9 +4,19 @@
 //! but what it is given, and nothing a watched program chose reaches a terminal unescaped.
 #![forbid(unsafe_code)]
 
+mod access;
+mod comparison;
+mod json;
+mod report;
+mod signals;
+mod strace_table;
 mod style;
 mod text;
 mod units;
 
+pub use comparison::write_comparison;
+pub use json::{SCHEMA_VERSION, report_json};
+pub use report::{ReportOptions, write_report};
+pub use strace_table::{TableOptions, TableSort, write_strace_table};
 pub use style::{Role, Style};
 pub use text::clean;

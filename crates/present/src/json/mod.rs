@@ -1,0 +1,229 @@
+//! `--json`: the contract that scripts rely on (docs/json.md, docs/report.schema.json).
+//!
+//! Invariants: fields are added, never renamed or removed; times are in ns; no NaN; the types
+//! here are the wire's own, so that no change of a domain type changes a script's input.
+
+mod wire;
+
+use crate::access::{frame, module, row, stack};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use systoll_judge::{Confidence, Finding, Judgement};
+use systoll_model::{Counts, Exit, FrameId, LongCall, Phase, Price, Recording, Row, StackId};
+use wire::*;
+
+/// Version of the contract: it grows when a field changes its meaning, not when one is added.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The report of `rec` as judged by `judgement`, as one JSON object.
+pub fn report_json(rec: &Recording, judgement: &Judgement) -> Value {
+    // Plain structs with string keys: there is nothing in them that JSON can't hold.
+    serde_json::to_value(report(rec, judgement)).unwrap_or_default()
+}
+
+fn report<'a>(rec: &'a Recording, judgement: &'a Judgement) -> Report<'a> {
+    let h = &rec.header;
+    let total = rec.total();
+    let needless = judgement.findings.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
+    Report {
+        systoll: Version { version: &h.version, schema: SCHEMA_VERSION },
+        command: &h.command,
+        exit: h.exit.map(exit),
+        backend: h.backend.name(),
+        exact: rec.exact(),
+        lost: h.lost,
+        wall_ns: h.wall_ns,
+        user_ns: h.user_ns,
+        sys_ns: h.sys_ns,
+        own_cpu_ns: h.own_cpu_ns,
+        crossing_ns: Crossing {
+            before: positive(rec.prices.crossing_before.min),
+            after: positive(rec.prices.crossing_after.min),
+        },
+        observer_ns_per_call: finite(h.observer_ns_per_call),
+        observer_wall_ns_per_call: finite(h.observer_wall_ns_per_call),
+        started_unix: h.started_unix,
+        host: Host {
+            cpu: &h.host.cpu,
+            cpus: h.host.cpus,
+            kernel: &h.host.kernel,
+            clock_source: &h.host.clock_source,
+            virtualization: h.host.virtualization.as_deref(),
+        },
+        threads: h.threads,
+        windows: Windows { opened: h.windows_opened, refused: h.windows_refused, kept: rec.windows.len() as u64 },
+        calls: total.calls,
+        unreturned: total.unreturned,
+        vdso_calls: h.vdso_calls,
+        toll_ns: total.toll_ns,
+        toll_estimated: h.toll_estimated,
+        waited_ns: total.waited_ns,
+        needless_toll_ns: needless,
+        processes: processes(rec),
+        prices: rec.prices.calls.iter().map(|(syscall, p)| (syscall.to_string(), price(p))).collect(),
+        by_syscall: by_syscall(rec),
+        rows: rec.rows.iter().map(|r| wire_row(rec, r)).collect(),
+        findings: judgement.findings.iter().map(|f| finding(rec, f)).collect(),
+        also: judgement.also.iter().map(|f| finding(rec, f)).collect(),
+        longest: rec.longest.iter().filter_map(|l| long_call(rec, l)).collect(),
+        problems: rec.problems.iter().map(|p| p.text.as_str()).collect(),
+    }
+}
+
+fn exit(exit: Exit) -> BTreeMap<&'static str, i32> {
+    BTreeMap::from([match exit {
+        Exit::Code(code) => ("code", code),
+        Exit::Signal(signal) => ("signal", signal),
+    }])
+}
+
+fn finite(f: f64) -> Option<f64> {
+    f.is_finite().then_some(f)
+}
+
+/// A measurement; zero stands for none.
+fn positive(f: f64) -> Option<f64> {
+    finite(f).filter(|f| *f > 0.0)
+}
+
+fn price(p: &Price) -> WirePrice {
+    use systoll_model::PriceSource::{CrossingOnly, InCall, Measured};
+    let source = match p.source {
+        Measured => "measured",
+        InCall => "in-call",
+        CrossingOnly => "crossing-only",
+    };
+    WirePrice { ns: finite(p.ns), low: finite(p.low), high: finite(p.high), source }
+}
+
+fn processes(rec: &Recording) -> Vec<Process<'_>> {
+    rec.processes.iter().enumerate().map(|(i, p)| process(i, p)).collect()
+}
+
+fn process(i: usize, p: &systoll_model::Process) -> Process<'_> {
+    Process {
+        process: i as u64 + 1,
+        parent: p.parent.map(|p| u64::from(p.0) + 1),
+        pid: p.pid,
+        exe: &p.exe,
+        argv: p.argv.iter().map(|a| &**a).collect(),
+        instances: p.instances,
+        threads: p.threads,
+        start_ns: p.start_ns,
+        end_ns: (p.end_ns > 0).then_some(p.end_ns),
+        cpu_ns: p.cpu_ns,
+        main_at_ns: p.main_at_ns,
+        exit: p.exit.map(exit),
+    }
+}
+
+fn errors(counts: &Counts) -> BTreeMap<String, u64> {
+    counts.errors.iter().map(|(errno, calls)| (errno.to_string(), *calls)).collect()
+}
+
+fn by_syscall(rec: &Recording) -> Vec<BySyscall> {
+    let wire = |t: systoll_model::SyscallTotal| BySyscall {
+        syscall: t.syscall.to_string(),
+        calls: t.counts.calls,
+        unreturned: t.counts.unreturned,
+        errors: errors(&t.counts),
+        toll_ns: t.counts.toll_ns,
+        waited_ns: t.counts.waited_ns,
+        max_ns: t.counts.max_ns,
+        bytes: t.counts.bytes,
+    };
+    rec.by_syscall().into_iter().map(wire).collect()
+}
+
+fn wire_row<'a>(rec: &'a Recording, r: &'a Row) -> WireRow<'a> {
+    let c = &r.counts;
+    WireRow {
+        syscall: r.syscall.to_string(),
+        calls: c.calls,
+        unreturned: c.unreturned,
+        errors: errors(c),
+        toll_ns: c.toll_ns,
+        waited_ns: c.waited_ns,
+        elapsed_ns: c.elapsed_ns,
+        max_ns: c.max_ns,
+        bytes: c.bytes,
+        startup_calls: c.startup_calls,
+        histogram_log2_ns: c.histogram.buckets(),
+        process: u64::from(r.process.0) + 1,
+        api: r.api.as_deref(),
+        module: module(rec, r.api_module).map(|m| m.file_name()),
+        user: r.user.and_then(|id| user(rec, id)),
+        stack: [r.context, r.outer].into_iter().flat_map(|id| functions(rec, id)).collect(),
+    }
+}
+
+fn functions(rec: &Recording, id: StackId) -> impl Iterator<Item = &str> {
+    let frames = stack(rec, id).map_or(&[][..], |s| &s.frames);
+    frames.iter().filter_map(|id| frame(rec, *id)).flat_map(|f| f.locations.iter().map(|l| &*l.function))
+}
+
+fn user(rec: &Recording, id: FrameId) -> Option<User<'_>> {
+    let frame = frame(rec, id)?;
+    let place = frame.location()?;
+    Some(User {
+        function: &place.function,
+        file: place.file.as_deref(),
+        line: place.line,
+        module: module(rec, frame.module).map(|m| &*m.path),
+    })
+}
+
+fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
+    WireFinding {
+        cause: f.cause.as_deref(),
+        kind: f.kind.name(),
+        confidence: match f.confidence {
+            Confidence::High => "high",
+            Confidence::Low => "low",
+        },
+        syscalls: f.syscalls.iter().map(ToString::to_string).collect(),
+        apis: f.apis.iter().map(|a| &**a).collect(),
+        user: f.user.and_then(|id| user(rec, id)),
+        what: f.what.as_deref(),
+        calls: f.calls,
+        needless_calls: Estimate { estimate: f.needless.estimate, low: f.needless.low, high: f.needless.high },
+        toll_ns: f.toll_ns,
+        needless_toll_ns: f.needless_toll_ns,
+        waited_ns: f.waited_ns,
+        share_of_cpu: f.share_of_cpu.and_then(finite),
+        share_of_wall: f.share_of_wall.and_then(finite),
+        share_of_calls: finite(f.share_of_calls),
+        phase: match f.phase {
+            Phase::StartUp => "start-up",
+            Phase::Steady => "steady",
+            Phase::Exit => "exit",
+        },
+        evidence: Evidence {
+            windows: f.evidence.windows,
+            agree: f.evidence.agree,
+            calls: f.evidence.calls,
+            claimed: f.evidence.claimed,
+        },
+        why: &f.why,
+        stop: &f.stop,
+        gives_up: &f.gives_up,
+        prove: &f.prove,
+        rows: f.rows.iter().map(|r| r.0).collect(),
+    }
+}
+
+fn long_call<'a>(rec: &'a Recording, l: &'a LongCall) -> Option<Longest<'a>> {
+    let row = row(rec, l.row)?;
+    // The module of the code that called: before `main`, whose constructor it is.
+    let caller = row.user.and_then(|id| frame(rec, id)).and_then(|f| f.module);
+    Some(Longest {
+        syscall: row.syscall.to_string(),
+        ns: l.ns,
+        at_ns: l.at_ns,
+        thread: &l.thread,
+        api: row.api.as_deref(),
+        module: module(rec, caller.or(row.api_module)).map(|m| m.file_name()),
+        startup: l.startup,
+        user: row.user.and_then(|id| user(rec, id)),
+    })
+}

@@ -1,0 +1,185 @@
+//! The contract's own types, field for field and in the order they are written.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+#[derive(Serialize)]
+pub(super) struct Report<'a> {
+    pub(super) systoll: Version<'a>,
+    pub(super) command: &'a [String],
+    pub(super) exit: Option<BTreeMap<&'static str, i32>>,
+    pub(super) backend: &'static str,
+    pub(super) exact: bool,
+    pub(super) lost: u64,
+    pub(super) wall_ns: u64,
+    pub(super) user_ns: u64,
+    pub(super) sys_ns: u64,
+    pub(super) own_cpu_ns: u64,
+    pub(super) crossing_ns: Crossing,
+    pub(super) observer_ns_per_call: Option<f64>,
+    pub(super) observer_wall_ns_per_call: Option<f64>,
+    pub(super) started_unix: u64,
+    pub(super) host: Host<'a>,
+    pub(super) threads: u64,
+    pub(super) windows: Windows,
+    pub(super) calls: u64,
+    pub(super) unreturned: u64,
+    pub(super) vdso_calls: Option<u64>,
+    pub(super) toll_ns: Option<u64>,
+    pub(super) toll_estimated: bool,
+    pub(super) waited_ns: Option<u64>,
+    pub(super) needless_toll_ns: u64,
+    pub(super) processes: Vec<Process<'a>>,
+    pub(super) prices: BTreeMap<String, WirePrice>,
+    pub(super) by_syscall: Vec<BySyscall>,
+    pub(super) rows: Vec<WireRow<'a>>,
+    pub(super) findings: Vec<WireFinding<'a>>,
+    pub(super) also: Vec<WireFinding<'a>>,
+    pub(super) longest: Vec<Longest<'a>>,
+    pub(super) problems: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Version<'a> {
+    pub(super) version: &'a str,
+    pub(super) schema: u32,
+}
+
+#[derive(Serialize)]
+pub(super) struct Crossing {
+    pub(super) before: Option<f64>,
+    pub(super) after: Option<f64>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Host<'a> {
+    pub(super) cpu: &'a str,
+    pub(super) cpus: u32,
+    pub(super) kernel: &'a str,
+    pub(super) clock_source: &'a str,
+    pub(super) virtualization: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Windows {
+    pub(super) opened: u64,
+    pub(super) refused: u64,
+    pub(super) kept: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct Process<'a> {
+    pub(super) process: u64,
+    pub(super) parent: Option<u64>,
+    pub(super) pid: u32,
+    pub(super) exe: &'a str,
+    pub(super) argv: Vec<&'a str>,
+    pub(super) instances: u64,
+    pub(super) threads: u64,
+    pub(super) start_ns: u64,
+    pub(super) end_ns: Option<u64>,
+    pub(super) cpu_ns: u64,
+    pub(super) main_at_ns: Option<u64>,
+    pub(super) exit: Option<BTreeMap<&'static str, i32>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct WirePrice {
+    pub(super) ns: Option<f64>,
+    pub(super) low: Option<f64>,
+    pub(super) high: Option<f64>,
+    pub(super) source: &'static str,
+}
+
+#[derive(Serialize)]
+pub(super) struct BySyscall {
+    pub(super) syscall: String,
+    pub(super) calls: u64,
+    pub(super) unreturned: u64,
+    pub(super) errors: BTreeMap<String, u64>,
+    pub(super) toll_ns: Option<u64>,
+    pub(super) waited_ns: Option<u64>,
+    pub(super) max_ns: u64,
+    pub(super) bytes: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireRow<'a> {
+    pub(super) syscall: String,
+    pub(super) calls: u64,
+    pub(super) unreturned: u64,
+    pub(super) errors: BTreeMap<String, u64>,
+    pub(super) toll_ns: Option<u64>,
+    pub(super) waited_ns: Option<u64>,
+    pub(super) elapsed_ns: u64,
+    pub(super) max_ns: u64,
+    pub(super) bytes: u64,
+    pub(super) startup_calls: u64,
+    pub(super) histogram_log2_ns: &'a [u64],
+    pub(super) process: u64,
+    pub(super) api: Option<&'a str>,
+    pub(super) module: Option<&'a str>,
+    pub(super) user: Option<User<'a>>,
+    pub(super) stack: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct User<'a> {
+    pub(super) function: &'a str,
+    pub(super) file: Option<&'a str>,
+    pub(super) line: Option<u32>,
+    pub(super) module: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Estimate {
+    pub(super) estimate: u64,
+    pub(super) low: u64,
+    pub(super) high: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct Evidence {
+    pub(super) windows: u64,
+    pub(super) agree: u64,
+    pub(super) calls: u64,
+    pub(super) claimed: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireFinding<'a> {
+    pub(super) cause: Option<&'a str>,
+    pub(super) kind: &'static str,
+    pub(super) confidence: &'static str,
+    pub(super) syscalls: Vec<String>,
+    pub(super) apis: Vec<&'a str>,
+    pub(super) user: Option<User<'a>>,
+    pub(super) what: Option<&'a str>,
+    pub(super) calls: u64,
+    pub(super) needless_calls: Estimate,
+    pub(super) toll_ns: u64,
+    pub(super) needless_toll_ns: u64,
+    pub(super) waited_ns: Option<u64>,
+    pub(super) share_of_cpu: Option<f64>,
+    pub(super) share_of_wall: Option<f64>,
+    pub(super) share_of_calls: Option<f64>,
+    pub(super) phase: &'static str,
+    pub(super) evidence: Evidence,
+    pub(super) why: &'a str,
+    pub(super) stop: &'a [String],
+    pub(super) gives_up: &'a str,
+    pub(super) prove: &'a [String],
+    pub(super) rows: Vec<u32>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Longest<'a> {
+    pub(super) syscall: String,
+    pub(super) ns: u64,
+    pub(super) at_ns: u64,
+    pub(super) thread: &'a str,
+    pub(super) api: Option<&'a str>,
+    pub(super) module: Option<&'a str>,
+    pub(super) startup: bool,
+    pub(super) user: Option<User<'a>>,
+}

@@ -1,0 +1,162 @@
+//! Who calls: the API, the user's frame, the frames above it.
+
+use super::{DETAIL, Report};
+use crate::access::{frame, module, row, stack};
+use crate::style::{Line, Role};
+use crate::text::{clean, columns, shorten};
+use systoll_model::{Frame, FrameClass, FrameId, Phase, Row, RowId};
+
+/// Frames of a chain where whole stacks aren't asked for.
+const FRAMES: usize = 4;
+
+/// Columns a function's name may take in a chain.
+const NAME: usize = 56;
+
+/// Columns a file's name and line may take.
+const PLACE: usize = 40;
+
+impl Report<'_> {
+    /// The chain of a finding's costliest row, over as many lines as it takes.
+    pub(super) fn chain(&self, id: RowId, phase: Phase) -> Vec<Line> {
+        let Some(row) = row(self.rec, id) else { return vec![] };
+        if self.options.stacks {
+            return self.whole_stack(row);
+        }
+        let mut links = self.api_link(row).into_iter().collect::<Vec<_>>();
+        let frames = self.callers(row);
+        let constructor = phase == Phase::StartUp && self.ends_in_loader(row);
+        let last = frames.len().min(FRAMES).saturating_sub(1);
+        for (i, f) in frames.iter().take(FRAMES).enumerate() {
+            let next = frames.get(i + 1).filter(|_| i < last);
+            links.extend(self.frame_links(f, next.copied()));
+        }
+        if constructor {
+            match links.last_mut() {
+                Some(link) => link.push(Role::Faint, ", constructor"),
+                None => links.push(Line::of(Role::Faint, "constructor")),
+            }
+        }
+        self.join_links(dedup(links))
+    }
+
+    /// The user's own place alone, in one piece: `parse app.c:40`.
+    pub(super) fn place(&self, row: &Row) -> Option<Line> {
+        let user = frame(self.rec, row.user?)?;
+        self.frame_links(user, None).into_iter().next()
+    }
+
+    /// The API a row's user frame called, or the system call's own wrapper.
+    pub(super) fn api_link(&self, row: &Row) -> Option<Line> {
+        row.api.as_ref().map(|api| Line::of(Role::Name, shorten(&clean(api), NAME)))
+    }
+
+    /// Frames from the user's on outwards; where there is none, from the system call on.
+    fn callers(&self, row: &Row) -> Vec<&Frame> {
+        let ids = self.frame_ids(row);
+        let start = row.user.and_then(|user| ids.iter().position(|id| *id == user)).unwrap_or(0);
+        let frames: Vec<_> = ids.iter().skip(start).filter_map(|id| frame(self.rec, *id)).collect();
+        // What called main, or a constructor, is the same in every program.
+        let ours = |f: &&Frame| !matches!(f.class, FrameClass::Libc | FrameClass::Loader);
+        let end = match frames.iter().position(|f| f.function() == "main") {
+            Some(main) => main + 1,
+            None => frames.iter().rposition(ours).map_or(frames.len(), |last| last + 1),
+        };
+        frames.into_iter().take(end).collect()
+    }
+
+    fn frame_ids(&self, row: &Row) -> Vec<FrameId> {
+        let of = |id| stack(self.rec, id).map_or(&[][..], |s| &s.frames);
+        of(row.context).iter().chain(of(row.outer)).copied().collect()
+    }
+
+    fn ends_in_loader(&self, row: &Row) -> bool {
+        let last = self.frame_ids(row).last().and_then(|id| frame(self.rec, *id));
+        last.is_some_and(|f| f.class == FrameClass::Loader)
+    }
+
+    /// A frame's functions, inlined ones first. One without a source line tells its module,
+    /// unless the `next` one is of the same.
+    fn frame_links(&self, f: &Frame, next: Option<&Frame>) -> Vec<Line> {
+        let silent = next.is_some_and(|n| n.module == f.module && n.locations.iter().all(|l| l.file.is_none()));
+        let links = f.locations.iter().map(|l| {
+            let mut link = Line::of(Role::Plain, shorten(&clean(&l.function), NAME));
+            if let Some(file) = &l.file {
+                let name = file.rsplit('/').next().unwrap_or(file);
+                let line = l.line.map_or_else(String::new, |n| format!(":{n}"));
+                link.push(Role::Faint, format!(" {}{line}", shorten(&clean(name), PLACE)));
+            } else if let (Some(module), false) = (module(self.rec, f.module), silent) {
+                // A function without a name already carries its module's.
+                if !l.function.contains("+0x") {
+                    link.push(Role::Faint, format!(" {}", shorten(&clean(module.file_name()), PLACE)));
+                }
+            }
+            link
+        });
+        links.collect()
+    }
+
+    fn join_links(&self, links: Vec<Line>) -> Vec<Line> {
+        let indent = " ".repeat(DETAIL);
+        let mut lines = vec![];
+        let mut line = Line::of(Role::Plain, indent.clone());
+        let mut fresh = true;
+        for link in links {
+            if !fresh {
+                if line.width() + 5 + link.width() > self.style.columns() {
+                    lines.push(std::mem::replace(&mut line, Line::of(Role::Plain, indent.clone())));
+                    line.push(Role::Faint, "  <  ");
+                } else {
+                    line.push(Role::Faint, "  <  ");
+                }
+            }
+            line.append(link);
+            fresh = false;
+        }
+        if !fresh {
+            lines.push(line);
+        }
+        lines
+    }
+
+    /// All frames known, one a line, with their modules and whole paths.
+    fn whole_stack(&self, row: &Row) -> Vec<Line> {
+        let mut lines = vec![];
+        let width = self.style.columns().saturating_sub(DETAIL + 2);
+        for f in self.frame_ids(row).iter().filter_map(|id| frame(self.rec, *id)) {
+            for l in &f.locations {
+                let module = module(self.rec, f.module).map_or("?".into(), |m| clean(m.file_name()));
+                let mut line = Line::of(Role::Plain, " ".repeat(DETAIL));
+                line.push(Role::Plain, shorten(&clean(&l.function), width));
+                let place = match (&l.file, l.line) {
+                    (Some(file), Some(n)) => format!("{}:{n}", clean(file)),
+                    (Some(file), None) => clean(file),
+                    _ => String::new(),
+                };
+                let place = [module, place].join(" ");
+                if line.width() + 2 + columns(&place) <= self.style.columns() {
+                    line.push(Role::Faint, format!("  {}", place.trim_end()));
+                    lines.push(line);
+                } else {
+                    lines.push(line);
+                    let mut line = Line::of(Role::Plain, " ".repeat(DETAIL + 2));
+                    line.push(Role::Faint, shorten(place.trim_end(), width));
+                    lines.push(line);
+                }
+            }
+        }
+        lines
+    }
+}
+
+/// Neighbours that read the same (recursion) become one.
+fn dedup(links: Vec<Line>) -> Vec<Line> {
+    let plain = |l: &Line| l.render(&crate::style::Style { color: false, width: 0 });
+    let mut out: Vec<(Line, u32)> = vec![];
+    for link in links {
+        match out.last_mut() {
+            Some((last, times)) if plain(last) == plain(&link) => *times += 1,
+            _ => out.push((link, 1)),
+        }
+    }
+    out.into_iter().map(|(link, n)| if n > 1 { link.with(Role::Faint, format!(" (×{n})")) } else { link }).collect()
+}

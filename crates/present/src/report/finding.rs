@@ -1,0 +1,232 @@
+//! One finding: its calls, price, caller, why, how to stop it, what to type next.
+
+use super::header::LONG_RUN_NS;
+use super::{DETAIL, DETAIL_TEXT, Report, SHOWN};
+use crate::access::row;
+use crate::style::{Line, Role};
+use crate::text::{clean, columns, shell_lines, shorten};
+use crate::units::{calls, grouped, percent, rate, time};
+use systoll_judge::{Finding, Kind};
+use systoll_model::{Phase, Row};
+
+/// Columns a finding's object may take in its first line.
+const OBJECT: usize = 48;
+
+/// Cures told where not all are asked for.
+const CURES: usize = 2;
+
+/// Further places told where not all are asked for.
+const PLACES: usize = 3;
+
+impl Report<'_> {
+    pub(super) fn finding(&self, number: usize, f: &Finding) -> Vec<Line> {
+        let mut lines = self.finding_head(number, f);
+        if let Some(id) = f.rows.first() {
+            lines.extend(self.chain(*id, f.phase));
+        }
+        lines.extend(self.other_places(f));
+        lines.extend(self.needless_part(f));
+        if !f.why.is_empty() {
+            lines.extend(self.detail("why", Role::Plain, &clean(&f.why)));
+        }
+        lines.extend(self.cures(f));
+        lines.extend(self.next_command(f));
+        lines
+    }
+
+    /// What `shown` leaves out.
+    pub(super) fn hidden(&self) -> Vec<Line> {
+        let findings = &self.judgement.findings;
+        if self.options.all || findings.len() <= SHOWN {
+            return vec![];
+        }
+        let rest = findings[SHOWN..].iter();
+        let toll = rest.fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
+        let text = format!("{} findings, about {}: --all shows them", findings.len() - SHOWN, time(toll));
+        self.closing_line("and", Role::Plain, &text)
+    }
+
+    fn finding_head(&self, number: usize, f: &Finding) -> Vec<Line> {
+        let mut first = Line::of(Role::Strong, format!("{number:>3}  "));
+        let mut name = Line::of(Role::Name, syscall_names(f));
+        if let Some(what) = &f.what {
+            name.push(Role::Plain, format!(" {}", shorten(&clean(what), OBJECT)));
+        }
+        first.append(name);
+        first.push(Role::Plain, "   ");
+        let mut count = Line::of(Role::Plain, calls(f.calls));
+        if let Some(rate) = self.long_run_rate(f.calls) {
+            count.push(Role::Plain, format!(", {rate}"));
+        }
+        let segments = [vec![count], self.price(f)].concat();
+        let width = self.style.columns();
+        let mut lines = crate::style::flow(first, segments, 3, DETAIL, width);
+        let tag = tag(f);
+        if let Some(last) = lines.last_mut() {
+            if last.width() + 3 + columns(&tag) <= width {
+                last.pad_to(width - columns(&tag));
+                last.push(tag_role(f), tag);
+            } else {
+                lines.extend(self.detail(if f.cause.is_some() { "cause" } else { "kind" }, tag_role(f), &tag));
+            }
+        }
+        lines
+    }
+
+    fn long_run_rate(&self, calls: u64) -> Option<String> {
+        let wall = self.rec.header.wall_ns;
+        let rate = (wall >= LONG_RUN_NS).then(|| rate(calls, wall))??;
+        Some(if self.slowed() { format!("{rate} while watched") } else { rate })
+    }
+
+    /// What a finding costs: time paid, or time waited where that is the point.
+    fn price(&self, f: &Finding) -> Vec<Line> {
+        let phase = match f.phase {
+            Phase::StartUp => ", before main",
+            Phase::Steady => "",
+            Phase::Exit => ", at exit",
+        };
+        let share = |share: Option<f64>, of: &str| match share.and_then(percent) {
+            Some(p) => Line::of(Role::Bad, format!("{p} of {of}{phase}")),
+            None => Line::of(Role::Plain, phase.trim_start_matches(", ")),
+        };
+        if waits(f) {
+            let (word, ns) = match f.waited_ns {
+                Some(ns) => ("waited", ns),
+                None => ("inside for", self.elapsed(f)),
+            };
+            return vec![Line::of(Role::Bad, format!("{word} {}", time(ns))), share(f.share_of_wall, "wall")];
+        }
+        let toll = format!("{}{}", self.about(), time(f.needless_toll_ns));
+        vec![Line::of(Role::Bad, toll), share(f.share_of_cpu, "CPU")]
+    }
+
+    fn elapsed(&self, f: &Finding) -> u64 {
+        let rows = f.rows.iter().filter_map(|id| row(self.rec, *id));
+        rows.fold(0, |sum, r| sum.saturating_add(r.counts.elapsed_ns))
+    }
+
+    /// The places of a finding beside its costliest: one an API and user line.
+    fn other_places(&self, f: &Finding) -> Vec<Line> {
+        let rows: Vec<&Row> = f.rows.iter().filter_map(|id| row(self.rec, *id)).collect();
+        let Some(first) = rows.first() else { return vec![] };
+        let mut places: Vec<((_, _), u64, &Row)> = vec![];
+        for r in rows.iter().filter(|r| (&r.api, r.user) != (&first.api, first.user)) {
+            match places.iter_mut().find(|(key, ..)| *key == (&r.api, r.user)) {
+                Some((_, n, _)) => *n = n.saturating_add(r.counts.calls),
+                None => places.push(((&r.api, r.user), r.counts.calls, r)),
+            }
+        }
+        places.sort_by_key(|(_, n, _)| std::cmp::Reverse(*n));
+        let limit = if self.options.all { usize::MAX } else { PLACES };
+        let mut segments: Vec<Line> = places.iter().take(limit).map(|(_, n, r)| self.other_place(*n, r)).collect();
+        if let Some(more) = places.len().checked_sub(limit).filter(|more| *more > 0) {
+            segments.push(Line::of(Role::Faint, format!("{more} more places")));
+        }
+        if segments.is_empty() {
+            return vec![];
+        }
+        let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
+        label.push(Role::Faint, "also");
+        label.pad_to(DETAIL_TEXT);
+        self.segments(label, segments, DETAIL_TEXT)
+    }
+
+    fn other_place(&self, n: u64, row: &Row) -> Line {
+        let mut line = Line::default();
+        let links = [self.api_link(row), self.place(row)];
+        for link in links.into_iter().flatten() {
+            if !line.is_empty() {
+                line.push(Role::Faint, " < ");
+            }
+            line.append(link);
+        }
+        if line.is_empty() {
+            line.push(Role::Faint, "an unknown place");
+        }
+        line.with(Role::Faint, format!(", {}", calls(n)))
+    }
+
+    /// How many of the calls are needless, where that isn't all of them.
+    fn needless_part(&self, f: &Finding) -> Vec<Line> {
+        let n = f.needless;
+        // Less than a tenth short of all is what first calls and rounding come to.
+        if n.estimate >= f.calls - f.calls / 10 {
+            return vec![];
+        }
+        let text = if n.low == n.high {
+            format!("{} of the {}", grouped(n.estimate), calls(f.calls))
+        } else {
+            let bounds = format!("{} to {}", grouped(n.low), grouped(n.high.min(f.calls)));
+            format!("about {} of the {} ({bounds})", grouped(n.estimate), calls(f.calls))
+        };
+        self.detail("claim", Role::Plain, &format!("{text} are needless"))
+    }
+
+    fn cures(&self, f: &Finding) -> Vec<Line> {
+        let mut lines = vec![];
+        let limit = if self.options.all { usize::MAX } else { CURES };
+        for (i, cure) in f.stop.iter().take(limit).enumerate() {
+            lines.extend(self.detail(if i == 0 { "stop" } else { "or" }, Role::Good, &clean(cure)));
+            if i == 0 && !f.gives_up.is_empty() {
+                lines.extend(self.detail("", Role::Plain, &format!("gives up: {}", clean(&f.gives_up))));
+            }
+        }
+        lines
+    }
+
+    fn next_command(&self, f: &Finding) -> Vec<Line> {
+        if f.prove.is_empty() {
+            return vec![];
+        }
+        let words: Vec<&str> = f.prove.iter().map(String::as_str).take(2).collect();
+        let label = match words.as_slice() {
+            ["systoll", "prove"] => "prove",
+            ["systoll", "explain"] => "read",
+            ["env", ..] => "try",
+            _ => "next",
+        };
+        let width = self.style.columns();
+        let commands = shell_lines(&f.prove, width.saturating_sub(DETAIL_TEXT));
+        let commands = commands.into_iter().map(|c| Line::of(Role::Good, c)).collect();
+        let mut lines = self.beside(DETAIL, label, DETAIL_TEXT, commands);
+        // A ceiling, not a promise: what surrounds the calls comes on top or not at all.
+        let ceiling = format!("about {} for the calls alone", time(f.needless_toll_ns));
+        if let (Some(line), true) = (lines.last_mut(), matches!(label, "prove" | "try") && !waits(f)) {
+            if line.width() + 4 + columns(&ceiling) <= width {
+                line.pad_to(width - columns(&ceiling));
+                line.push(Role::Faint, ceiling);
+            }
+        }
+        lines
+    }
+}
+
+/// Whether a finding is about time waited rather than paid.
+pub(super) fn waits(f: &Finding) -> bool {
+    match (f.share_of_wall, f.share_of_cpu) {
+        (Some(wall), Some(cpu)) => wall > cpu,
+        (Some(_), None) => true,
+        (None, _) => f.kind == Kind::Blocking,
+    }
+}
+
+/// The finding's system calls: `rt_sigprocmask`, `open, read +2`.
+pub(super) fn syscall_names(f: &Finding) -> String {
+    let names: Vec<_> = f.syscalls.iter().take(2).map(ToString::to_string).collect();
+    let more = f.syscalls.len().saturating_sub(names.len());
+    match (names.is_empty(), more) {
+        (true, _) => "system calls".into(),
+        (false, 0) => names.join(", "),
+        (false, n) => format!("{} +{n}", names.join(", ")),
+    }
+}
+
+/// The cause's id, or else the kind of waste.
+pub(super) fn tag(f: &Finding) -> String {
+    f.cause.as_ref().map_or_else(|| f.kind.name().to_owned(), |id| clean(id))
+}
+
+fn tag_role(f: &Finding) -> Role {
+    if f.cause.is_some() { Role::Strong } else { Role::Faint }
+}

@@ -1,0 +1,196 @@
+//! The first lines: what ran, how it ended, what was counted and how; and what it cost.
+
+use super::Report;
+use crate::access::processes;
+use crate::signals::signal_name;
+use crate::style::{Line, Role};
+use crate::text::{columns, shell_words, shorten};
+use crate::units::{calls, counted, grouped, ns, percent, percent_of, rate, time};
+use systoll_model::{BackendKind, Exit};
+
+/// Column of the header's text, beside the name.
+const HEAD: usize = 9;
+
+/// Runs as long as this, in ns, are told in rates too.
+pub(super) const LONG_RUN_NS: u64 = 10_000_000_000;
+
+impl Report<'_> {
+    pub(super) fn header(&self) -> Vec<Line> {
+        let mut first = Line::of(Role::Strong, "systoll");
+        first.pad_to(HEAD);
+        let mut lines = self.segments(first, self.what_ran(), HEAD);
+        let mut first = Line::default();
+        first.push(Role::Plain, " ".repeat(HEAD));
+        lines.extend(self.segments(first, self.what_was_seen(), HEAD));
+        lines
+    }
+
+    fn what_ran(&self) -> Vec<Line> {
+        let h = &self.rec.header;
+        let width = self.style.columns() - HEAD;
+        let command = shell_words(&h.command);
+        let command =
+            if self.options.stacks || columns(&command) <= width { command } else { shorten(&command, width) };
+        let mut segments = vec![Line::of(Role::Strong, command), self.ending()];
+        let watched = if self.slowed() { ", watched" } else { "" };
+        segments.push(Line::of(Role::Plain, format!("{} wall{watched}", time(h.wall_ns))));
+        segments.push(match self.slowed() {
+            true => Line::of(Role::Plain, format!("about {} CPU of its own", time(h.own_cpu_ns))),
+            false => Line::of(Role::Plain, format!("{} CPU", time(h.user_ns.saturating_add(h.sys_ns)))),
+        });
+        let processes = processes(self.rec);
+        if processes > 1 {
+            segments.push(Line::of(Role::Plain, counted(processes, "process", "processes")));
+        }
+        segments.push(match h.threads {
+            0 => Line::default(),
+            1 if processes > 1 => Line::of(Role::Plain, "one thread at a time"),
+            1 => Line::of(Role::Plain, "one thread"),
+            n => Line::of(Role::Plain, format!("up to {} threads at once", grouped(n))),
+        });
+        segments
+    }
+
+    /// Whether watching took so much time that the wall time isn't the program's own.
+    pub(super) fn slowed(&self) -> bool {
+        let h = &self.rec.header;
+        let added = h.observer_wall_ns_per_call * self.rec.calls() as f64;
+        h.backend == BackendKind::Ptrace || added > 0.1 * h.wall_ns as f64
+    }
+
+    fn ending(&self) -> Line {
+        if self.options.so_far {
+            return Line::of(Role::Warn, "so far");
+        }
+        match self.rec.header.exit {
+            Some(Exit::Code(0)) => Line::of(Role::Plain, "exit 0"),
+            Some(Exit::Code(code)) => Line::of(Role::Warn, format!("exit {code}")),
+            Some(Exit::Signal(signal)) => Line::of(Role::Bad, format!("killed by {}", signal_name(signal))),
+            None => Line::of(Role::Warn, "still running"),
+        }
+    }
+
+    fn what_was_seen(&self) -> Vec<Line> {
+        let h = &self.rec.header;
+        let n = self.rec.calls();
+        let mut count = Line::of(Role::Strong, counted(n, "system call", "system calls"));
+        if let (Some(rate), true) = (rate(n, h.wall_ns), n > 0) {
+            count.push(Role::Plain, format!(", {rate}{}", if self.slowed() { " while watched" } else { "" }));
+        }
+        let mut segments = vec![count];
+        if let Some(vdso) = h.vdso_calls.filter(|v| *v > 0) {
+            segments.push(Line::of(Role::Plain, format!("{} more in the vDSO", grouped(vdso))));
+        }
+        segments.push(self.crossing());
+        segments.push(self.watching());
+        segments.push(self.exactness());
+        segments
+    }
+
+    fn crossing(&self) -> Line {
+        let p = &self.rec.prices;
+        let (before, after) = (&p.crossing_before, &p.crossing_after);
+        let quoted = p.crossing_ns();
+        if !(quoted.is_finite() && quoted > 0.0) {
+            return Line::of(Role::Warn, "what a crossing costs here was not measured");
+        }
+        if p.moved() {
+            let text = format!("a crossing cost {} before the run, {} after it", ns(before.min), ns(after.min));
+            return Line::of(Role::Warn, text);
+        }
+        let high = before.high.max(after.high).max(quoted);
+        let mut line = Line::of(Role::Plain, format!("a crossing costs {} here", ns(quoted)));
+        if high.round() > quoted.round() {
+            line.push(Role::Plain, format!(" (to {})", ns(high).trim_end_matches(" ns")));
+        }
+        line
+    }
+
+    fn watching(&self) -> Line {
+        let h = &self.rec.header;
+        let added = |per_call: f64| match per_call {
+            a if a.is_finite() && a > 0.0 => format!(", +{} a call", ns(a)),
+            _ => String::new(),
+        };
+        let cpu = added(h.observer_ns_per_call);
+        let off = if cpu.is_empty() { "" } else { ", taken off below" };
+        match h.backend {
+            BackendKind::Inproc => Line::of(Role::Plain, format!("watched in-process{cpu}{off}")),
+            BackendKind::Bpf => Line::of(Role::Plain, format!("watched by bpf{cpu}{off}")),
+            BackendKind::Ptrace => {
+                Line::of(Role::Plain, format!("watched by ptrace: slow{}", added(h.observer_wall_ns_per_call)))
+            }
+            BackendKind::Import => Line::of(Role::Plain, "read from another tool's trace"),
+        }
+    }
+
+    fn exactness(&self) -> Line {
+        let times = if self.rec.header.toll_estimated { "times are estimates, " } else { "" };
+        match (self.rec.exact(), self.rec.header.lost) {
+            (true, _) => Line::of(Role::Plain, format!("{times}counts are exact")),
+            (false, 0) => Line::of(Role::Warn, format!("{times}counts are not exact, see problems")),
+            (false, n) => Line::of(Role::Warn, format!("{times}counts are not exact: {} lost", calls(n))),
+        }
+    }
+
+    /// The line that adds up: all tolls, and what of it is needless.
+    pub(super) fn toll(&self) -> Vec<Line> {
+        let total = self.rec.total();
+        let own = self.rec.header.own_cpu_ns;
+        let mut toll = Line::of(Role::Faint, "toll");
+        toll.pad_to(10);
+        match total.toll_ns {
+            Some(ns) => {
+                toll.push(Role::Strong, format!("{}{}", self.about(), time(ns)));
+                toll.push(Role::Plain, self.of_cpu(ns));
+            }
+            None => toll.push(Role::Warn, "unknown"),
+        }
+        let findings = &self.judgement.findings;
+        let needless_ns = findings.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
+        let mut needless = Line::of(Role::Faint, "needless");
+        needless.pad_to(11);
+        needless.push(Role::Bad, format!("about {}", time(needless_ns)));
+        if let Some(share) = percent_of(needless_ns, own) {
+            needless.push(Role::Bad, format!("   {share}"));
+        }
+        let mut segments = vec![toll, needless];
+        let waits = findings.iter().filter(|f| f.share_of_wall.is_some()).filter_map(|f| f.waited_ns);
+        let waited_ns = waits.fold(0u64, u64::saturating_add);
+        if waited_ns > 0 {
+            segments.push(Line::of(Role::Bad, format!("and {} of waiting", time(waited_ns))));
+        }
+        let mut lines = self.segments(Line::of(Role::Plain, "  "), segments, 2);
+        lines.extend(self.doubts(total.toll_ns));
+        lines
+    }
+
+    fn of_cpu(&self, toll_ns: u64) -> String {
+        let h = &self.rec.header;
+        // Cores mean something only where watching left the wall time alone.
+        if h.wall_ns >= LONG_RUN_NS && !self.slowed() {
+            let cores = |ns: u64| ns as f64 / h.wall_ns as f64;
+            return format!("   {:.2} of {:.2} cores", cores(toll_ns), cores(h.own_cpu_ns.max(1)));
+        }
+        percent_of(toll_ns, h.own_cpu_ns).map_or_else(String::new, |p| format!("   {p} of CPU"))
+    }
+
+    /// What makes the line of tolls hard to believe, said at once.
+    fn doubts(&self, toll_ns: Option<u64>) -> Vec<Line> {
+        let own = self.rec.header.own_cpu_ns;
+        if own == 0 {
+            return self.doubt("the program's processor time was too short to measure: no shares of it");
+        }
+        match toll_ns.filter(|t| *t > own) {
+            Some(t) if percent(t as f64 / own as f64).is_some_and(|p| p == "over 100 %") => self.doubt(
+                "the calls come to more than the program's processor time: prices are too high for this run, \
+                 or that time is too low",
+            ),
+            _ => vec![],
+        }
+    }
+
+    fn doubt(&self, text: &str) -> Vec<Line> {
+        self.labelled(2, "", 12, Role::Warn, text)
+    }
+}

@@ -1,0 +1,253 @@
+//! What is no finding: remarks, the rest, the longest calls, problems; and healthy programs.
+
+use super::finding::{syscall_names, tag, waits};
+use super::{CLOSING_TEXT, Report};
+use crate::access::{module, row, rows_of};
+use crate::style::{Line, Role};
+use crate::text::{clean, columns, shorten};
+use crate::units::{calls, grouped, percent, percent_of, time};
+use systoll_judge::Finding;
+use systoll_model::{Counts, FrameClass, LongCall, Recording, Row, RowId, Sysno};
+
+/// Calls shorter than this are not worth a line under `longest`, ns.
+const LONG_CALL_NS: u64 = 1_000_000;
+
+/// Calls listed under `longest`.
+const LONGEST: usize = 5;
+
+/// Remarks shown where not all are asked for.
+const REMARKS: usize = 3;
+
+/// Parts of the rest that are told.
+const PARTS: usize = 4;
+
+impl Report<'_> {
+    /// The two lines that a program without findings gets.
+    pub(super) fn healthy(&self) -> Vec<Line> {
+        let total = self.rec.total();
+        let cost = match total.toll_ns {
+            Some(ns) => format!("; they cost {}{}{}", self.about(), time(ns), self.share_of_cpu(ns)),
+            None => String::new(),
+        };
+        let text = format!("nothing needless found in {}{cost}", calls(total.calls));
+        let mut lines = self.labelled(2, "", 2, Role::Good, &text);
+        lines.extend(self.largest_cost());
+        lines
+    }
+
+    fn share_of_cpu(&self, ns: u64) -> String {
+        percent_of(ns, self.rec.header.own_cpu_ns).map_or_else(String::new, |p| format!(", {p} of CPU"))
+    }
+
+    /// The system call a healthy program spent most in, and where.
+    fn largest_cost(&self) -> Vec<Line> {
+        let spent = |c: &Counts| c.toll_ns.unwrap_or(0).max(c.waited_ns.unwrap_or(0));
+        let largest =
+            self.rec.by_syscall().into_iter().filter(|t| spent(&t.counts) > 0).max_by_key(|t| spent(&t.counts));
+        let Some(t) = largest else { return vec![] };
+        let (toll, waited) = (t.counts.toll_ns.unwrap_or(0), t.counts.waited_ns.unwrap_or(0));
+        let price = match waited > toll {
+            true => format!("waited {}", time(waited)),
+            false => format!("{}{}{}", self.about(), time(toll), self.share_of_cpu(toll)),
+        };
+        let mut segments = vec![
+            Line::of(Role::Name, t.syscall.to_string()).with(Role::Plain, format!("   {}", calls(t.counts.calls))),
+            Line::of(Role::Plain, price),
+        ];
+        let rows = self.rec.rows.iter().filter(|r| r.syscall == t.syscall);
+        if let Some(costliest) = rows.max_by_key(|r| spent(&r.counts)) {
+            segments.push(self.caller(costliest));
+        }
+        let mut first = Line::of(Role::Plain, "  ");
+        first.push(Role::Faint, "largest honest cost");
+        first.push(Role::Plain, "   ");
+        crate::style::flow(first, segments, 3, CLOSING_TEXT, self.style.columns())
+    }
+
+    /// `fgets  <  count wc.c:12`, or empty.
+    fn caller(&self, row: &Row) -> Line {
+        let mut line = self.api_link(row).unwrap_or_default();
+        if let Some(place) = self.place(row) {
+            if !line.is_empty() {
+                line.push(Role::Faint, "  <  ");
+            }
+            line.append(place);
+        }
+        line
+    }
+
+    pub(super) fn closing(&self) -> Vec<Line> {
+        let mut lines = vec![];
+        if self.rec.calls() > 0 {
+            lines.extend(self.also());
+            if !self.judgement.findings.is_empty() {
+                lines.extend(self.rest());
+            }
+        }
+        for part in [self.longest(), self.problems()] {
+            if !part.is_empty() {
+                lines.push(Line::default());
+                lines.extend(part);
+            }
+        }
+        lines
+    }
+
+    fn also(&self) -> Vec<Line> {
+        let also = &self.judgement.also;
+        if also.is_empty() {
+            return match self.judgement.findings.is_empty() {
+                true => vec![],
+                false => self.closing_line("also seen", Role::Plain, "nothing"),
+            };
+        }
+        let limit = if self.options.all { usize::MAX } else { REMARKS };
+        let mut lines = vec![];
+        for (i, f) in also.iter().take(limit).enumerate() {
+            let mut first = Line::of(Role::Plain, "  ");
+            first.push(Role::Faint, if i == 0 { "also seen" } else { "" });
+            first.pad_to(CLOSING_TEXT);
+            lines.extend(crate::style::flow(first, self.remark(f), 3, CLOSING_TEXT, self.style.columns()));
+        }
+        if let Some(more) = also.len().checked_sub(limit).filter(|more| *more > 0) {
+            lines.extend(self.closing_line("", Role::Faint, &format!("{more} more: --all shows them")));
+        }
+        lines
+    }
+
+    fn remark(&self, f: &Finding) -> Vec<Line> {
+        let mut name = Line::of(Role::Name, syscall_names(f));
+        if let Some(what) = &f.what {
+            name.push(Role::Plain, format!(" {}", shorten(&clean(what), 40)));
+        }
+        let (ns, share, of) = match waits(f) {
+            true => (f.waited_ns.unwrap_or(0), f.share_of_wall, "wall"),
+            false => (f.needless_toll_ns, f.share_of_cpu, "CPU"),
+        };
+        let share = share.and_then(percent).map_or_else(String::new, |p| format!(", {p} of {of}"));
+        let mut segments = vec![
+            name,
+            Line::of(Role::Plain, calls(f.calls)),
+            Line::of(Role::Plain, format!("about {}{share}", time(ns))),
+        ];
+        if let Some(r) = f.rows.first().and_then(|id| row(self.rec, *id)) {
+            segments.push(self.caller(r));
+        }
+        segments.push(Line::of(Role::Faint, tag(f)));
+        segments
+    }
+
+    /// Calls of no finding: how many, what they cost, the largest parts.
+    fn rest(&self) -> Vec<Line> {
+        let found = rows_of(&self.judgement.findings);
+        let rest = |i: usize| u32::try_from(i).is_ok_and(|i| !found.contains(&RowId(i)));
+        let rows = self.rec.rows.iter().enumerate().filter(|(i, _)| rest(*i)).map(|(_, r)| r);
+        let mut total = Counts::default();
+        let mut parts: Vec<(Sysno, u64, u64)> = vec![];
+        for r in rows {
+            total.merge(&r.counts);
+            let (n, ns) = (r.counts.calls, r.counts.toll_ns.unwrap_or(0));
+            match parts.iter_mut().find(|(s, ..)| *s == r.syscall) {
+                Some(part) => *part = (part.0, part.1.saturating_add(n), part.2.saturating_add(ns)),
+                None => parts.push((r.syscall, n, ns)),
+            }
+        }
+        if total.calls == 0 {
+            return self.closing_line("the rest", Role::Plain, "no call");
+        }
+        parts.sort_by_key(|(syscall, n, ns)| (std::cmp::Reverse((*ns, *n)), *syscall));
+        let named: Vec<_> =
+            parts.iter().take(PARTS).map(|(syscall, n, _)| format!("{syscall} {}", grouped(*n))).collect();
+        let more = if parts.len() > PARTS { " …" } else { "" };
+        let toll = match total.toll_ns {
+            Some(ns) => format!(", {}{}{}", self.about(), time(ns), self.share_of_cpu(ns)),
+            None => String::new(),
+        };
+        let start = match total.startup_calls {
+            0 => String::new(),
+            n => format!(" ({} before main)", grouped(n)),
+        };
+        let text = format!("{}{start}{toll}: {}{more}", calls(total.calls), named.join(", "));
+        self.closing_line("the rest", Role::Plain, &text)
+    }
+
+    fn longest(&self) -> Vec<Line> {
+        let at_least = self.options.longer_ns.unwrap_or(LONG_CALL_NS);
+        let limit = if self.options.longer_ns.is_some() { usize::MAX } else { LONGEST };
+        let long: Vec<&LongCall> = self.rec.longest.iter().filter(|l| l.ns >= at_least).take(limit).collect();
+        let mut lines = self.long_calls(&long);
+        if self.options.longer_ns.is_some() {
+            let known = long.len() as u64;
+            let more = calls_of_at_least(self.rec, at_least).saturating_sub(known);
+            if more > 0 {
+                let text =
+                    format!("at least {} more of {} or longer, not kept one by one", grouped(more), time(at_least));
+                lines.extend(self.closing_line(if known == 0 { "longest" } else { "" }, Role::Faint, &text));
+            } else if known == 0 {
+                let text = format!("no call took {} or longer", time(at_least));
+                lines.extend(self.closing_line("longest", Role::Plain, &text));
+            }
+        }
+        lines
+    }
+
+    fn long_calls(&self, long: &[&LongCall]) -> Vec<Line> {
+        let name = |l: &LongCall| row(self.rec, l.row).map_or("?".into(), |r| r.syscall.to_string());
+        let name_width = long.iter().map(|l| columns(&name(l))).max().unwrap_or(0);
+        let time_width = long.iter().map(|l| columns(&time(l.ns))).max().unwrap_or(0);
+        let mut lines = vec![];
+        for (i, l) in long.iter().enumerate() {
+            let mut first = Line::of(Role::Plain, "  ");
+            first.push(Role::Faint, if i == 0 { "longest" } else { "" });
+            first.pad_to(CLOSING_TEXT);
+            let mut call = Line::of(Role::Name, name(l));
+            call.pad_to(name_width + 3);
+            call.push(Role::Plain, " ".repeat(time_width.saturating_sub(columns(&time(l.ns)))));
+            call.push(Role::Plain, time(l.ns));
+            let mut segments = vec![call, Line::of(Role::Plain, format!("at +{}", time(l.at_ns)))];
+            segments.push(Line::of(Role::Plain, shorten(&clean(&l.thread), 32)));
+            if let Some(r) = row(self.rec, l.row) {
+                segments.push(self.culprit(r, l.startup));
+            }
+            lines.extend(crate::style::flow(first, segments, 3, CLOSING_TEXT + 2, self.style.columns()));
+        }
+        lines
+    }
+
+    /// Who made a long call: the caller, and before `main` whose constructor it is.
+    fn culprit(&self, r: &Row, startup: bool) -> Line {
+        let mut line = self.caller(r);
+        if startup {
+            if !line.is_empty() {
+                line.push(Role::Plain, ", ");
+            }
+            let user = r.user.and_then(|id| crate::access::frame(self.rec, id));
+            let library = user.filter(|f| f.class == FrameClass::User).and_then(|f| module(self.rec, f.module));
+            match library {
+                Some(m) => line.push(Role::Plain, format!("{} before main", shorten(&clean(m.file_name()), 40))),
+                None => line.push(Role::Plain, "before main"),
+            }
+        }
+        line
+    }
+
+    fn problems(&self) -> Vec<Line> {
+        let mut lines = vec![];
+        for (i, problem) in self.rec.problems.iter().enumerate() {
+            let label = match (i, self.rec.problems.len()) {
+                (0, 1) => "problem",
+                (0, _) => "problems",
+                _ => "",
+            };
+            lines.extend(self.closing_line(label, Role::Warn, &clean(&problem.text)));
+        }
+        lines
+    }
+}
+
+/// A number of calls that surely took `ns` or longer: those of histogram buckets all above it.
+fn calls_of_at_least(rec: &Recording, ns: u64) -> u64 {
+    let from = if ns <= 1 { 0 } else { u64::BITS - (ns - 1).leading_zeros() } as usize;
+    let counts = rec.rows.iter().flat_map(|r| r.counts.histogram.buckets().iter().skip(from));
+    counts.fold(0, |sum, n| sum.saturating_add(*n))
+}
