@@ -1,1 +1,32 @@
-fn main() {}
+//! `cargo run -p xtask -- tidy`.
+//!
+//! The tidy rules are also tests (`cargo test -p xtask`), so that nobody has to remember them.
+#![forbid(unsafe_code)]
+
+mod edges;
+mod repository;
+mod tidy;
+
+use anyhow::{Context, Result, bail};
+use std::io::Write;
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args.as_slice() {
+        ["tidy"] => tidy(),
+        _ => bail!("usage: cargo run -p xtask -- tidy"),
+    }
+}
+
+fn tidy() -> Result<()> {
+    let root = repository::root();
+    let files = repository::files(&root)?;
+    let metadata = repository::metadata(&root)?;
+    let mut broken = edges::broken(&metadata)?;
+    broken.extend(tidy::broken(&root, &files)?);
+    for line in &broken {
+        writeln!(std::io::stderr(), "{line}").context("stderr is closed")?;
+    }
+    if broken.is_empty() { Ok(()) } else { bail!("{} tidy rules broken", broken.len()) }
+}

@@ -253,8 +253,7 @@ mod tests {
         let b = counts(&[("read", 41)]);
         assert_eq!(
             written(&c, Some((&a, &b)), "cured: TZ=:/etc/localtime"),
-            "\
-  20 pairs, interleaved, unwatched for time; same output, same exit code
+            "  20 pairs, interleaved, unwatched for time; same output, same exit code
 
                           as it is   cured: TZ=:/etc/localtime
   system calls           1,000,040                41      -999,999

@@ -1,0 +1,91 @@
+//! Which crate may use which: the shape of the workspace, held by a test.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+/// Every crate of ours with those of ours it may use. An edge not listed here is a decision to
+/// be made, not an oversight to be fixed.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("systoll-model", &[]),
+    ("systoll-symbols", &["systoll-model"]),
+    ("systoll-price", &["systoll-model"]),
+    ("systoll-record", &["systoll-model", "systoll-symbols", "systoll-price"]),
+    ("systoll-judge", &["systoll-model"]),
+    ("systoll-cure", &["systoll-model"]),
+    ("systoll-prove", &["systoll-model", "systoll-cure", "systoll-record"]),
+    ("systoll-present", &["systoll-model", "systoll-judge", "systoll-prove"]),
+    (
+        "systoll",
+        &[
+            "systoll-model",
+            "systoll-symbols",
+            "systoll-price",
+            "systoll-record",
+            "systoll-judge",
+            "systoll-cure",
+            "systoll-prove",
+            "systoll-present",
+        ],
+    ),
+    ("xtask", &["systoll"]),
+];
+
+/// Crates of others that only some of ours may use.
+const RESERVED: &[(&str, &[&str])] = &[
+    ("clap", &["systoll"]),
+    ("clap_complete", &["xtask"]),
+    ("clap_mangen", &["xtask"]),
+    ("anyhow", &["systoll", "xtask"]),
+    ("indicatif", &["systoll"]),
+];
+
+/// Edges that are not allowed, each as a line for a person.
+pub(crate) fn broken(metadata: &Value) -> Result<Vec<String>> {
+    let packages = metadata["packages"].as_array().context("no packages in cargo metadata")?;
+    let mut broken = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().context("a package without a name")?;
+        let Some((_, allowed)) = ALLOWED.iter().find(|(n, _)| *n == name) else {
+            broken.push(format!("{name}: a crate that xtask/src/edges.rs does not know"));
+            continue;
+        };
+        let uses = package["dependencies"].as_array().context("a package without dependencies")?;
+        // What only tests use does not shape the program.
+        for used in uses.iter().filter(|d| d["kind"] != "dev").filter_map(|d| d["name"].as_str()) {
+            let ours = used.starts_with("systoll") || used == "xtask";
+            let reserved = RESERVED.iter().find(|(n, _)| *n == used);
+            if ours && !allowed.contains(&used) || reserved.is_some_and(|(_, by)| !by.contains(&name)) {
+                broken.push(format!("{name} may not use {used}"));
+            }
+        }
+    }
+    Ok(broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository;
+    use serde_json::json;
+
+    #[test]
+    fn the_workspace_has_only_allowed_edges() {
+        let metadata = repository::metadata(&repository::root()).unwrap();
+        assert_eq!(broken(&metadata).unwrap(), Vec::<String>::new());
+        let packages = metadata["packages"].as_array().unwrap();
+        for (name, _) in ALLOWED {
+            assert!(packages.iter().any(|p| p["name"] == *name), "{name} is gone: take it off the list");
+        }
+    }
+
+    #[test]
+    fn a_forbidden_edge_is_seen() {
+        let package = |name: &str, used: &str, kind: Value| json!({"packages": [{"name": name, "dependencies": [{"name": used, "kind": kind}]}]});
+        let check = |name, used, kind| broken(&package(name, used, kind)).unwrap();
+        assert_eq!(check("systoll-judge", "systoll-record", Value::Null), ["systoll-judge may not use systoll-record"]);
+        assert_eq!(check("systoll-record", "clap", Value::Null), ["systoll-record may not use clap"]);
+        assert_eq!(check("systoll-model", "systoll-judge", json!("build")).len(), 1);
+        assert_eq!(check("systoll-judge", "systoll-record", json!("dev")), Vec::<String>::new());
+        assert_eq!(check("systoll-new", "libc", Value::Null).len(), 1);
+    }
+}

@@ -1,0 +1,82 @@
+//! Rules a compiler does not know: length of files, whose business `unsafe` is, what must not
+//! be written down.
+
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+/// A file longer than this does more than one thing.
+const MAX_LINES: usize = 600;
+
+/// What has lines to be counted.
+const SOURCES: &[&str] = &["rs", "py", "c", "sh", "toml", "md"];
+
+/// Crates that may hold unsafe code; all others forbid it in their first lines.
+const UNSAFE: &[&str] = &["record", "cure", "price", "symbols"];
+
+/// Rules broken, each as a line for a person.
+pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
+    let mut broken = Vec::new();
+    for file in files {
+        let bytes = std::fs::read(root.join(file)).with_context(|| format!("can't read {}", file.display()))?;
+        let text = String::from_utf8_lossy(&bytes);
+        broken.extend(too_long(file, &text));
+        broken.extend(machine_path(file, &text));
+        broken.extend(unsafe_at_large(file, &text));
+    }
+    Ok(broken)
+}
+
+fn too_long(file: &Path, text: &str) -> Option<String> {
+    let counted = file.extension().is_some_and(|e| SOURCES.iter().any(|s| e == *s));
+    let lines = text.lines().count();
+    (counted && lines > MAX_LINES).then(|| format!("{}: {lines} lines, {MAX_LINES} are the most", file.display()))
+}
+
+/// Paths of the machine somebody happened to work on: they mean nothing to a stranger.
+fn machine_path(file: &Path, text: &str) -> Option<String> {
+    // Put together here, so that this file does not break its own rule.
+    let paths = [["/", "work/"], ["..", "/shared"], ["/root/", "."], ["/home/", "runner"]].map(|p| p.concat());
+    let (at, line) = text.lines().enumerate().find(|(_, line)| paths.iter().any(|p| line.contains(p.as_str())))?;
+    Some(format!("{}:{}: a path of one machine: {}", file.display(), at + 1, line.trim()))
+}
+
+fn unsafe_at_large(file: &Path, text: &str) -> Option<String> {
+    let root = file.strip_prefix("crates").ok()?;
+    let (name, rest) = root.to_str()?.split_once('/')?;
+    let is_root = rest == "src/lib.rs" || rest == "src/main.rs";
+    let free = UNSAFE.contains(&name) || text.contains("#![forbid(unsafe_code)]");
+    (is_root && !free).then(|| format!("{}: needs #![forbid(unsafe_code)]", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository;
+
+    #[test]
+    fn the_repository_is_tidy() {
+        let root = repository::root();
+        let files = repository::files(&root).unwrap();
+        assert!(files.iter().any(|f| f == Path::new("xtask/src/tidy.rs")), "the rules look at nothing");
+        assert_eq!(broken(&root, &files).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn broken_rules_are_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let check = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+            broken(dir.path(), &[name.into()]).unwrap().len()
+        };
+        assert_eq!(check("a.rs", &"\n".repeat(601)), 1);
+        assert_eq!(check("a.rs", &"\n".repeat(600)), 0);
+        assert_eq!(check("Cargo.lock", &"\n".repeat(601)), 0);
+        assert_eq!(check("a.md", &format!("see /{}/main", "work")), 1);
+        assert_eq!(check("crates/judge/src/lib.rs", "//! x"), 1);
+        assert_eq!(check("crates/judge/src/lib.rs", "#![forbid(unsafe_code)]"), 0);
+        assert_eq!(check("crates/judge/src/other.rs", "//! x"), 0);
+        assert_eq!(check("crates/record/src/lib.rs", "//! x"), 0);
+    }
+}
