@@ -4,6 +4,7 @@
 //! nothing here knows which backend filled a [`Recording`], and no unsafe code.
 #![forbid(unsafe_code)]
 
+mod boxreport;
 mod change;
 mod counts;
 mod errno;
@@ -16,6 +17,7 @@ mod syscalls;
 mod sysno;
 mod window;
 
+pub use boxreport::{BoxFigure, BoxReport, Figure, Mitigation, Probe, Seccomp};
 pub use change::{Elision, EnvChange};
 pub use counts::{Counts, Histogram};
 pub use errno::Errno;

@@ -1,1 +1,22 @@
-//! price
+//! What a system call costs on this box.
+//!
+//! Invariant: all but [`crossing`] and the reading of a few files under /proc and /sys happens
+//! in a short-lived child, so the caller's descriptors, masks, affinity, memory and seccomp state
+//! are never touched. How the figures come about: docs/prices.md.
+
+mod child;
+mod fixture;
+mod host;
+mod measure;
+mod mitigations;
+mod price;
+mod survey;
+mod sys;
+mod table;
+
+pub use host::host;
+pub use price::{crossing, price_of, price_of_failing, price_path_stat, prices_of};
+pub use survey::survey;
+
+/// How long [`crossing`] is measured around every recorded run.
+pub const CROSSING_BUDGET: std::time::Duration = std::time::Duration::from_millis(2);

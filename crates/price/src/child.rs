@@ -1,0 +1,193 @@
+//! Runs measurements in a child, so that whatever they do to a process is done to nobody.
+//!
+//! Invariant: between clone and exit the child neither allocates nor takes a lock: other threads
+//! of the caller do not exist in it. It raises no SIGCHLD, dies with the caller and within a bound.
+
+use crate::sys;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use systoll_model::{Errno, Spread};
+
+/// Why a figure could not be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("{0}: {1}")]
+    Call(&'static str, Errno),
+    #[error("{0}")]
+    Because(&'static str),
+}
+
+pub(crate) type Outcome = Result<Spread, Refused>;
+
+/// At most this many figures a child.
+pub(crate) const MAX_FIGURES: usize = 256;
+
+/// What child and caller share.
+struct Shared {
+    finished: AtomicU32,
+    done: [AtomicU32; MAX_FIGURES],
+    outcomes: [MaybeUninit<Outcome>; MAX_FIGURES],
+}
+
+/// Where the child puts its figures.
+pub(crate) struct Figures(*mut Shared);
+
+impl Figures {
+    /// Gives the figure at `index`; one beyond [`MAX_FIGURES`] is dropped.
+    pub(crate) fn set(&mut self, index: usize, outcome: Outcome) {
+        if index >= MAX_FIGURES {
+            return;
+        }
+        // SAFETY: the mapping is live, the index within it, and the caller reads an outcome
+        // only where `done` says that it is whole.
+        unsafe {
+            (&raw mut (*self.0).outcomes[index]).write(MaybeUninit::new(outcome));
+            (*self.0).done[index].store(1, Ordering::Release);
+        }
+    }
+}
+
+/// Runs `work` in a child and gives the first `count` figures it set; `Err` in all of them where
+/// no child could be had. What the child had not set when it ended is `Err` too.
+pub(crate) fn measure(count: usize, deadline: Duration, work: impl FnOnce(&mut Figures)) -> Vec<Outcome> {
+    let count = count.min(MAX_FIGURES);
+    let Some(shared) = map_shared() else {
+        return vec![Err(Refused::Because("no memory to share with a child")); count];
+    };
+    let result = spawn(shared, work).map(|pid| await_child(pid, shared, deadline));
+    let missing = match result {
+        Ok(true) => Refused::Because("its measuring did not get that far"),
+        Ok(false) => Refused::Because("measuring took too long"),
+        Err(errno) => Refused::Call("clone", errno),
+    };
+    let outcomes = (0..count)
+        .map(|i| {
+            // SAFETY: `done` is set after the outcome has been written whole; zero pages are valid atomics.
+            unsafe {
+                if (*shared).done[i].load(Ordering::Acquire) == 1 {
+                    (*shared).outcomes[i].assume_init()
+                } else {
+                    Err(missing)
+                }
+            }
+        })
+        .collect();
+    // SAFETY: mapped above with this size; nobody uses it any more. A child that could not be
+    // ended has its own reference to the pages.
+    unsafe { sys::call(libc::SYS_munmap, [shared as usize, size_of::<Shared>(), 0, 0, 0, 0]) };
+    outcomes
+}
+
+fn map_shared() -> Option<*mut Shared> {
+    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_SHARED | libc::MAP_ANONYMOUS) as usize;
+    // SAFETY: a new mapping at an address the kernel chooses.
+    let at = unsafe { sys::call(libc::SYS_mmap, [0, size_of::<Shared>(), prot, flags, usize::MAX, 0]) };
+    sys::errno(at).is_none().then_some(at as *mut Shared)
+}
+
+/// Ends the child should its code panic: unwinding would run the caller's frames a second time.
+struct ExitOnUnwind;
+
+impl Drop for ExitOnUnwind {
+    fn drop(&mut self) {
+        sys::exit(125);
+    }
+}
+
+fn spawn(shared: *mut Shared, work: impl FnOnce(&mut Figures)) -> Result<usize, Errno> {
+    let mask = sys::block_signals();
+    // SAFETY: without CLONE_VM the child has its own copy of everything. Exit signal 0: no SIGCHLD.
+    let pid = unsafe { sys::call(libc::SYS_clone, [0; 6]) };
+    if pid == 0 {
+        let _guard = ExitOnUnwind;
+        let die = [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize, 0, 0, 0, 0];
+        // SAFETY: takes no pointers.
+        unsafe { sys::call(libc::SYS_prctl, die) };
+        work(&mut Figures(shared));
+        // SAFETY: the mapping is live; FUTEX_WAKE only looks the address up.
+        unsafe {
+            (*shared).finished.store(1, Ordering::Release);
+            let word = (&raw const (*shared).finished) as usize;
+            sys::call(libc::SYS_futex, [word, libc::FUTEX_WAKE as usize, 1, 0, 0, 0]);
+        }
+        sys::exit(0);
+    }
+    sys::restore_signals(mask);
+    sys::errno(pid).map_or(Ok(pid as usize), |e| Err(Errno(e)))
+}
+
+/// Waits for the child's end and reaps it; false if it had to be killed.
+fn await_child(pid: usize, shared: *mut Shared, deadline: Duration) -> bool {
+    let start = Instant::now();
+    let reap = |options: i32| {
+        let options = (libc::__WALL | options) as usize;
+        // SAFETY: no status and no usage are asked for.
+        unsafe { sys::call(libc::SYS_wait4, [pid, 0, options, 0, 0, 0]) }
+    };
+    loop {
+        // SAFETY: the mapping is live.
+        let finished = unsafe { (*shared).finished.load(Ordering::Acquire) } == 1;
+        let got = reap(if finished { 0 } else { libc::WNOHANG });
+        // ECHILD: somebody's wait for any child has reaped it, so it has ended.
+        if got == pid as isize || sys::errno(got) == Some(libc::ECHILD as u16) {
+            return true;
+        }
+        if start.elapsed() >= deadline {
+            // SAFETY: takes no pointers; the child has not been reaped, so the id is still its.
+            unsafe { sys::call(libc::SYS_kill, [pid, libc::SIGKILL as usize, 0, 0, 0, 0]) };
+            // One that sleeps in the kernel, on a dead network file system say, ends when it can.
+            std::thread::sleep(Duration::from_millis(5));
+            reap(libc::WNOHANG);
+            return false;
+        }
+        let slice = libc::timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+        // SAFETY: the word and the timeout are live.
+        unsafe {
+            let word = (&raw const (*shared).finished) as usize;
+            sys::call(libc::SYS_futex, [word, libc::FUTEX_WAIT as usize, 0, &raw const slice as usize, 0, 0]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_come_back_and_missing_ones_are_refused() {
+        let two = Spread { min: 1.0, median: 2.0, high: 3.0 };
+        let got = measure(3, Duration::from_secs(5), |f| {
+            f.set(0, Ok(two));
+            f.set(2, Err(Refused::Call("bpf", Errno(1))));
+            f.set(MAX_FIGURES, Ok(two));
+        });
+        assert_eq!(got[0], Ok(two));
+        assert!(got[1].is_err());
+        assert_eq!(got[2].unwrap_err().to_string(), "bpf: EPERM");
+    }
+
+    #[test]
+    fn a_child_that_hangs_is_killed() {
+        let start = Instant::now();
+        let got = measure(2, Duration::from_millis(100), |f| {
+            f.set(0, Ok(Spread::default()));
+            loop {
+                // SAFETY: pause takes no arguments.
+                unsafe { sys::call(libc::SYS_pause, [0; 6]) };
+            }
+        });
+        assert!(start.elapsed() < Duration::from_secs(5));
+        assert!(got[0].is_ok());
+        assert_eq!(got[1], Err(Refused::Because("measuring took too long")));
+    }
+
+    #[test]
+    fn a_child_that_crashes_is_noticed() {
+        let start = Instant::now();
+        let got = measure(1, Duration::from_secs(60), |_| sys::exit(3));
+        assert!(got[0].is_err());
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
+}

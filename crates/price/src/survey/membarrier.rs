@@ -1,0 +1,108 @@
+//! membarrier's kinds. For a child only: registering is for life.
+
+use crate::child::{Outcome, Refused};
+use crate::measure::Meter;
+use crate::sys::{self, Affinity};
+use std::sync::atomic::{AtomicU32, Ordering};
+use systoll_model::Errno;
+
+/// GLOBAL waits for every processor to pass through the scheduler: milliseconds.
+const GLOBAL_CALLS: u32 = 4;
+
+fn membarrier(command: i32) -> isize {
+    // SAFETY: takes no pointers.
+    unsafe { sys::call(libc::SYS_membarrier, [command as usize, 0, 0, 0, 0, 0]) }
+}
+
+fn try_once(command: i32) -> Result<(), Refused> {
+    sys::errno(membarrier(command)).map_or(Ok(()), |errno| Err(Refused::Call("membarrier", Errno(errno))))
+}
+
+/// Single calls of GLOBAL.
+pub(super) fn global(meter: &Meter) -> Outcome {
+    try_once(libc::MEMBARRIER_CMD_GLOBAL)?;
+    Ok(meter.spread_single(GLOBAL_CALLS, || {
+        membarrier(libc::MEMBARRIER_CMD_GLOBAL);
+    }))
+}
+
+const SPIN: u32 = 1;
+const SLEEP: u32 = 2;
+const NOWHERE_TO_RUN: u32 = 3;
+
+/// What the second thread is told, and tells.
+struct Sibling<'a> {
+    affinity: Option<&'a Affinity>,
+    state: AtomicU32,
+}
+
+/// PRIVATE_EXPEDITED with a second thread running elsewhere, then with that thread asleep. In a
+/// process of one thread the kernel does nothing at all, which is no price of what programs pay.
+pub(super) fn private(meter: &Meter, affinity: Option<&Affinity>) -> (Outcome, Outcome) {
+    if let Err(refused) = try_once(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) {
+        return (Err(refused), Err(refused));
+    }
+    let sibling = Sibling { affinity, state: AtomicU32::new(0) };
+    if let Err(refused) = start(&sibling) {
+        return (Err(refused), Err(refused));
+    }
+    wait_while(&sibling.state, 0);
+    let barrier = || {
+        membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    };
+    let price = || try_once(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED).map(|()| meter.spread(barrier));
+    let running = match sibling.state.load(Ordering::Acquire) {
+        SPIN => price(),
+        _ => Err(Refused::Because("only one processor may be used")),
+    };
+    sibling.state.store(SLEEP, Ordering::Release);
+    wait_while(&sibling.state, SLEEP);
+    // The caller is the child: the sibling ends with it, and until then sleeps without touching
+    // this frame.
+    (running, price())
+}
+
+/// Gives way until the word changes: sibling and caller may share a processor.
+fn wait_while(word: &AtomicU32, value: u32) {
+    while word.load(Ordering::Acquire) == value {
+        // SAFETY: takes no arguments.
+        unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
+    }
+}
+
+fn start(sibling: &Sibling) -> Result<(), Refused> {
+    const STACK: usize = 64 * 1024;
+    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    // SAFETY: a new mapping at an address the kernel chooses.
+    let stack = unsafe { sys::call(libc::SYS_mmap, [0, STACK, prot, flags, usize::MAX, 0]) };
+    if let Some(errno) = sys::errno(stack) {
+        return Err(Refused::Call("mmap", Errno(errno)));
+    }
+    let flags = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
+    let argument = std::ptr::from_ref(sibling).cast_mut().cast();
+    // SAFETY: the stack is the thread's own; it shares the caller's thread-local storage, so
+    // `run` makes only calls that have none. `sibling` outlives its use of it.
+    let pid = unsafe { libc::clone(run, (stack as usize + STACK) as *mut libc::c_void, flags, argument) };
+    if pid < 0 { Err(Refused::Because("no second thread could be started")) } else { Ok(()) }
+}
+
+extern "C" fn run(argument: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `start` passes a Sibling that lives until the state is 0 again.
+    let sibling = unsafe { &*argument.cast_const().cast::<Sibling>() };
+    let elsewhere = sibling.affinity.is_some_and(Affinity::elsewhere);
+    sibling.state.store(if elsewhere { SPIN } else { NOWHERE_TO_RUN }, Ordering::Release);
+    while sibling.state.load(Ordering::Acquire) != SLEEP {
+        if elsewhere {
+            std::hint::spin_loop();
+        } else {
+            // SAFETY: takes no arguments.
+            unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
+        }
+    }
+    sibling.state.store(0, Ordering::Release);
+    loop {
+        // SAFETY: takes no arguments; every signal is blocked, so it sleeps until the process ends.
+        unsafe { sys::call(libc::SYS_pause, [0; 6]) };
+    }
+}

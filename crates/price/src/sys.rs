@@ -1,0 +1,116 @@
+//! System calls made directly, so that no library's wrapper is part of a price.
+
+use std::arch::asm;
+
+/// The six argument registers of a call, in order.
+pub(crate) type Args = [usize; 6];
+
+/// `AT_FDCWD` as a register holds it.
+pub(crate) const CWD: usize = libc::AT_FDCWD as isize as usize;
+
+/// Bytes of the kernel's own signal set, unlike libc's 128.
+pub(crate) const SIGSET_BYTES: usize = 8;
+
+/// Makes system call `nr`; the result is as in rax: `-4095..=-1` is an errno.
+///
+/// # Safety
+/// Whatever the call does with these arguments must be sound: pointers it writes through point
+/// to memory nobody else relies on, mappings it changes are the caller's own.
+#[inline(always)]
+pub(crate) unsafe fn call(nr: i64, args: Args) -> isize {
+    let result;
+    // SAFETY: the syscall instruction destroys rax, rcx and r11 only; the rest is the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") nr as isize => result,
+            in("rdi") args[0],
+            in("rsi") args[1],
+            in("rdx") args[2],
+            in("r10") args[3],
+            in("r8") args[4],
+            in("r9") args[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// The errno in a result.
+pub(crate) fn errno(result: isize) -> Option<u16> {
+    (-4095..=-1).contains(&result).then(|| result.unsigned_abs() as u16)
+}
+
+/// Closes a descriptor of ours; a result that is an error closes nothing.
+pub(crate) fn close(fd: isize) {
+    if fd >= 0 {
+        // SAFETY: callers pass descriptors they have opened themselves.
+        unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
+    }
+}
+
+/// Ends the calling process at once: no exit handlers, no flushing.
+pub(crate) fn exit(code: usize) -> ! {
+    loop {
+        // SAFETY: exit_group takes no pointers and does not come back.
+        unsafe { call(libc::SYS_exit_group, [code, 0, 0, 0, 0, 0]) };
+    }
+}
+
+/// Blocks every signal in the calling thread and gives the mask as it was.
+pub(crate) fn block_signals() -> u64 {
+    let (all, mut old) = (u64::MAX, 0u64);
+    let args = [libc::SIG_BLOCK as usize, &raw const all as usize, &raw mut old as usize, SIGSET_BYTES, 0, 0];
+    // SAFETY: both sets are live and as long as the last argument says.
+    unsafe { call(libc::SYS_rt_sigprocmask, args) };
+    old
+}
+
+/// Sets the calling thread's signal mask.
+pub(crate) fn restore_signals(mask: u64) {
+    let args = [libc::SIG_SETMASK as usize, &raw const mask as usize, 0, SIGSET_BYTES, 0, 0];
+    // SAFETY: the set is live and as long as the last argument says.
+    unsafe { call(libc::SYS_rt_sigprocmask, args) };
+}
+
+/// Words of the affinity masks used here: 8,192 processors, the kernel's largest `NR_CPUS`.
+const CPU_WORDS: usize = 128;
+
+/// Pins the calling thread to the processor it runs on and gives the mask as it was.
+pub(crate) fn pin() -> Option<Affinity> {
+    let (mut cpu, mut old) = (0u32, [0usize; CPU_WORDS]);
+    // SAFETY: getcpu writes one u32; the others may be null.
+    let got = unsafe { call(libc::SYS_getcpu, [&raw mut cpu as usize, 0, 0, 0, 0, 0]) };
+    let args = [0, size_of_val(&old), &raw mut old as usize, 0, 0, 0];
+    // SAFETY: writes at most as many bytes as `old` has.
+    let mask = unsafe { call(libc::SYS_sched_getaffinity, args) };
+    let mut one = [0usize; CPU_WORDS];
+    *one.get_mut(cpu as usize / 64)? = 1 << (cpu % 64);
+    let was = Affinity { mask: old, cpu };
+    (errno(got).is_none() && errno(mask).is_none() && set_affinity(&one)).then_some(was)
+}
+
+/// The processors a thread was allowed before [`pin`].
+pub(crate) struct Affinity {
+    mask: [usize; CPU_WORDS],
+    cpu: u32,
+}
+
+impl Affinity {
+    /// Lets the calling thread run on all of them but the one pinned to; false if there is none.
+    pub(crate) fn elsewhere(&self) -> bool {
+        let mut mask = self.mask;
+        if let Some(word) = mask.get_mut(self.cpu as usize / 64) {
+            *word &= !(1 << (self.cpu % 64));
+        }
+        mask.iter().any(|w| *w != 0) && set_affinity(&mask)
+    }
+}
+
+fn set_affinity(mask: &[usize; CPU_WORDS]) -> bool {
+    let args = [0, size_of_val(mask), mask.as_ptr() as usize, 0, 0, 0];
+    // SAFETY: reads as many bytes as `mask` has.
+    errno(unsafe { call(libc::SYS_sched_setaffinity, args) }).is_none()
+}
