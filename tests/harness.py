@@ -1,0 +1,197 @@
+"""What every suite needs: users to run as, places to run in, programs to run, results.
+
+A suite is a module in suites/ with functions decorated by @test. A test fails by an
+assertion, is skipped by Skip (which --strict turns into a failure), and passes otherwise;
+it runs once as root and once as an ordinary user without capabilities.
+"""
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAMS = os.path.join(HERE, "programs")
+NOBODY = 65534
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+LIMIT = 120
+PATH = "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Skip(Exception):
+    """The test can't be run here; the reason is its text."""
+
+
+TESTS = []
+
+
+def test(name=None, users=("root", "nobody"), long=False):
+    """Registers a test. It is called with a Box."""
+
+    def register(function):
+        suite = function.__module__.rsplit(".", 1)[-1]
+        TESTS.append((suite, name or function.__name__, function, users, long))
+        return function
+
+    return register
+
+
+def tool(name):
+    """The absolute path of a program the test needs."""
+    found = shutil.which(name, path=PATH)
+    if not found:
+        raise Skip(f"{name} is not installed")
+    return found
+
+
+class Shared:
+    """What all tests of a run share: systoll, and the programs built for them."""
+
+    def __init__(self, systoll, long):
+        self.root = tempfile.mkdtemp(prefix="systoll-test-")
+        os.chmod(self.root, 0o755)
+        # Where it was built need not be readable for others.
+        self.systoll = os.path.join(self.root, "systoll")
+        shutil.copy(systoll, self.systoll)
+        os.chmod(self.systoll, 0o755)
+        self.long = long
+        self.built = {}
+
+    def build(self, source, *flags, compiler="gcc", name=None):
+        """Builds programs/SOURCE once and returns the path of the program."""
+        key = (source, flags, compiler)
+        if key not in self.built:
+            out = os.path.join(self.root, name or f"{source.split('.')[0]}-{len(self.built)}")
+            cmd = [tool(compiler), "-O2", "-g", "-w", "-pthread", "-o", out, os.path.join(PROGRAMS, source), *flags]
+            if source.endswith(".go"):
+                cmd = [tool("go"), "build", "-o", out, os.path.join(PROGRAMS, source)]
+            env = {"PATH": PATH, "HOME": self.root, "GOCACHE": os.path.join(self.root, "go-cache"), "GOFLAGS": "-mod=mod"}
+            r = subprocess.run(cmd, env=env, cwd=self.root, capture_output=True, text=True)
+            assert r.returncode == 0, f"{source} does not build: {r.stderr[-400:]}"
+            os.chmod(out, 0o755)
+            self.built[key] = out
+        return self.built[key]
+
+    def close(self):
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+class Box:
+    """One test's place: a user, a private folder, an environment of its own."""
+
+    def __init__(self, shared, user):
+        self.shared, self.user = shared, user
+        self.systoll = shared.systoll
+        self.dir = tempfile.mkdtemp(prefix="box-", dir=shared.root)
+        self.mark = os.path.basename(self.dir)
+        self.tmp = os.path.join(self.dir, "tmp")
+        os.mkdir(self.tmp)
+        if user == "nobody":
+            for d in (self.dir, self.tmp):
+                os.chown(d, NOBODY, NOBODY)
+        self.env = {"PATH": PATH, "HOME": self.dir, "LANG": "C.UTF-8", "TMPDIR": self.tmp, "SYSTOLL_TEST_BOX": self.mark}
+
+    def build(self, *args, **kwargs):
+        return self.shared.build(*args, **kwargs)
+
+    def file(self, name, content="", mode=0o644):
+        """A file of the box, owned by its user."""
+        path = os.path.join(self.dir, name)
+        with open(path, "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
+        os.chmod(path, mode)
+        if self.user == "nobody":
+            os.chown(path, NOBODY, NOBODY)
+        return path
+
+    def command(self, argv):
+        """argv as the box's user would run it."""
+        return AS_NOBODY + argv if self.user == "nobody" and os.getuid() == 0 else list(argv)
+
+    def run(self, argv, input=b"", env=None, limit=LIMIT, **kwargs):
+        """Runs argv as the box's user, in its folder."""
+        if "stdin" not in kwargs:
+            kwargs["input"] = input
+        for stream in ("stdout", "stderr"):
+            kwargs.setdefault(stream, subprocess.PIPE)
+        return subprocess.run(self.command(argv), cwd=self.dir, env=env or self.env, timeout=limit, **kwargs)
+
+    def start(self, argv, env=None, **kwargs):
+        """Starts argv likewise and returns its Popen; setpriv execs, so its pid is argv's own."""
+        return subprocess.Popen(self.command(argv), cwd=self.dir, env=env or self.env, **kwargs)
+
+    def report(self, argv, flags=(), **kwargs):
+        """systoll's JSON report on argv, and the finished process."""
+        out = os.path.join(self.dir, "report.json")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(out)
+        r = self.run([self.systoll, "run", "-q", *flags, "--json", "-o", out, "--", *argv], **kwargs)
+        assert os.path.exists(out), f"no report (exit {r.returncode}): {text(r.stderr)[-400:]}"
+        with open(out) as f:
+            return json.load(f), r
+
+    def leftovers(self):
+        """Processes of this box that still run, as 'pid command'."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    if f"SYSTOLL_TEST_BOX={self.mark}".encode() in f.read().split(b"\0"):
+                        with open(f"/proc/{pid}/cmdline", "rb") as c:
+                            found.append(pid + " " + c.read().replace(b"\0", b" ").decode(errors="replace"))
+        return found
+
+    def no_leftovers(self, within=1.0):
+        """Asserts that soon no process of the box runs and its TMPDIR is empty."""
+        end = time.monotonic() + within
+        while self.leftovers() and time.monotonic() < end:
+            time.sleep(0.02)
+        assert not self.leftovers(), f"still running: {self.leftovers()}"
+        assert not os.listdir(self.tmp), f"left in TMPDIR: {os.listdir(self.tmp)}"
+
+    def close(self):
+        for line in self.leftovers():
+            with contextlib.suppress(OSError):
+                os.kill(int(line.split()[0]), 9)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def text(data):
+    return data.decode(errors="replace") if isinstance(data, bytes) else data or ""
+
+
+def run_tests(shared, users, wanted, strict):
+    """Runs the registered tests; returns (passed, failed, skipped)."""
+    passed = failed = skipped = 0
+    for suite, name, function, test_users, long in TESTS:
+        for user in (u for u in test_users if u in users):
+            label = f"{suite}.{name} [{user}]"
+            if wanted and not any(w in label for w in wanted) or long and not shared.long:
+                continue
+            box, start, why = Box(shared, user), time.monotonic(), ""
+            try:
+                if user == "nobody" and os.getuid() != 0:
+                    raise Skip("needs root to become somebody else")
+                function(box)
+                verdict = "ok"
+            except Skip as e:
+                verdict, why = ("FAILED" if strict else "skipped"), f"skipped: {e}"
+            except subprocess.TimeoutExpired as e:
+                verdict, why = "FAILED", f"no end in {e.timeout:.0f} s: {e.cmd}"
+            except AssertionError as e:
+                where = traceback.extract_tb(e.__traceback__)[-1]
+                verdict, why = "FAILED", f"{e or where.line} ({os.path.basename(where.filename)}:{where.lineno})"
+            except Exception:
+                verdict, why = "FAILED", traceback.format_exc(limit=-3)
+            finally:
+                box.close()
+            passed, failed, skipped = passed + (verdict == "ok"), failed + (verdict == "FAILED"), skipped + (verdict == "skipped")
+            print(f"{label:64} {verdict:8} {time.monotonic() - start:6.2f} s", flush=True)
+            for line in why.splitlines():
+                print(f"      {line[:1000]}", flush=True)
+    sys.stdout.flush()
+    return passed, failed, skipped

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Runs the suites that need real programs.
+
+  run.py --systoll PATH [--user root|nobody|both] [--long] [--strict] [--list] [WORD...]
+
+WORDs select tests whose name contains one of them. Ends with 'N passed, N failed, N skipped'
+and status 0 only where nothing failed. Needs Python 3.11+.
+"""
+import argparse
+import importlib
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--systoll", required=True)
+    p.add_argument("--user", default="both", choices=["root", "nobody", "both"])
+    p.add_argument("--long", action="store_true", help="also the long tests")
+    p.add_argument("--strict", action="store_true", help="a skipped test is a failed one")
+    p.add_argument("--list", action="store_true")
+    p.add_argument("words", nargs="*")
+    opts = p.parse_args()
+    suites = sorted(f[:-3] for f in os.listdir(os.path.join(harness.HERE, "suites")) if f.endswith(".py"))
+    for suite in suites:
+        importlib.import_module(f"suites.{suite}")
+    if opts.list:
+        print("\n".join(f"{s}.{n}" for s, n, *_ in harness.TESTS))
+        return 0
+    users = ("root", "nobody") if opts.user == "both" else (opts.user,)
+    if os.getuid() != 0:
+        # Whoever we are: an ordinary user's tests without changing user.
+        users = ("root",)
+    shared = harness.Shared(opts.systoll, opts.long)
+    try:
+        passed, failed, skipped = harness.run_tests(shared, users, opts.words, opts.strict)
+    finally:
+        shared.close()
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""Every call counted: equal to strace's table, or to what is known without counting.
+
+strace -c never shows exit and exit_group, does show the launcher's own execve, and counts a
+restarted call again; systoll counts calls when they return, so both show the same calls.
+"""
+import os
+import re
+
+from harness import Skip, test, tool
+
+TRIES = 3
+
+
+def strace_table(box, argv, **kwargs):
+    """-> {syscall: (calls, errors)} of `strace -f -c`."""
+    out = os.path.join(box.dir, "strace")
+    box.run([tool("strace"), "-f", "-c", "-o", out, "--", *argv], **kwargs)
+    table = {}
+    with open(out) as f:
+        for line in f:
+            w = line.split()
+            if len(w) >= 5 and re.fullmatch(r"[0-9.]+", w[0]) and w[-1] != "total":
+                calls, errors = table.get(w[-1], (0, 0))
+                table[w[-1]] = calls + int(w[3]), errors + (int(w[4]) if len(w) == 6 else 0)
+    assert table, "strace wrote no table"
+    return table
+
+
+RESULT = re.compile(r"^\d+\s+(?:<\.\.\. (\w+) resumed>.*|(\w+)\(.*)\)\s+= (-?\d+|0x[0-9a-f]+|\?)(?: (E[A-Z0-9]+))?")
+
+
+def strace_errors(box, argv, **kwargs):
+    """-> {syscall: {errno: calls}} from a whole trace."""
+    out = os.path.join(box.dir, "trace")
+    box.run([tool("strace"), "-f", "-s0", "-o", out, "--", *argv], **kwargs)
+    table = {}
+    with open(out, errors="replace") as f:
+        for m in filter(None, map(RESULT.match, f)):
+            if m[4]:
+                errors = table.setdefault(m[1] or m[2], {})
+                errors[m[4]] = errors.get(m[4], 0) + 1
+    return table
+
+
+def counted(doc):
+    return {r["syscall"]: (r["calls"], sum(r["errors"].values())) for r in doc["by_syscall"] if r["calls"]}
+
+
+def differences(ours, theirs):
+    return [f"{k}: {ours.get(k)} not {theirs.get(k)}" for k in sorted(set(ours) | set(theirs)) if ours.get(k) != theirs.get(k)]
+
+
+def agree(box, argv, errors=True, **kwargs):
+    """The table is strace's, and so are the errnos. Programs vary a little by themselves (a hash
+    seed, an address that fits or not), so any of a few runs of either may be the one that agrees."""
+    ours, theirs, best = [], [], None
+    for _ in range(TRIES):
+        doc, r = box.report(argv, **kwargs)
+        assert doc["lost"] == 0, doc["problems"]
+        ours.append(counted(doc))
+        theirs.append(strace_table(box, argv, **kwargs))
+        for a in ours:
+            for b in theirs:
+                d = differences(a, b)
+                best = d if best is None or len(d) < len(best) else best
+        if not best:
+            break
+    assert not best, "; ".join(best)
+    if not errors:
+        return
+    for _ in range(TRIES):
+        mine = {r["syscall"]: {k: v for k, v in r["errors"].items() if v} for r in doc["by_syscall"]}
+        best = differences({k: v for k, v in mine.items() if v}, strace_errors(box, argv, **kwargs))
+        if not best:
+            return
+        doc, _ = box.report(argv, **kwargs)
+    assert not best, "errno: " + "; ".join(best)
+
+
+def program(name, argv, **options):
+    @test(name)
+    def check(box):
+        agree(box, argv(box), **options)
+
+
+program("mix", lambda b: [b.build("mix.c")])
+program("mix_static_glibc", lambda b: [b.build("mix.c", "-static")])
+program("mix_musl", lambda b: [b.build("mix.c", compiler="musl-gcc")])
+program("mix_musl_static", lambda b: [b.build("mix.c", "-static", compiler="musl-gcc")])
+program("spawn", lambda b: [b.build("spawn.c")])
+program("signals", lambda b: [b.build("signals.c")])
+program("execthread", lambda b: [b.build("execthread.c")])
+program("forks_100", lambda b: [b.build("forks.c"), "100"])
+program("perl", lambda b: [tool("perl"), "-e", "my %h; $h{$_ % 7}++ for 1..1000; open F, '<', '/etc/passwd'; my @l = <F>; print scalar(@l) > 0, \"\\n\"; -e '/nonexistent' for 1..50"])
+program("python", lambda b: ["/usr/bin/python3", "-E", "-s", "-c", "import json, os; print(json.dumps({'n': 1})); [os.path.exists('/nonexistent') for _ in range(50)]"])
+program("ruby", lambda b: [tool("ruby"), "--disable-gems", "-e", "puts (1..100).sum; 20.times { File.exist?('/nonexistent') }"])
+program("sqlite", lambda b: [tool("sqlite3"), "-batch", ":memory:", "create table t(a); insert into t values(1),(2); select sum(a) from t;"])
+program("git_version", lambda b: [tool("git"), "--version"])
+program("shell_pipeline", lambda b: ["/bin/sh", "-c", "for i in 1 2 3; do echo $i | /bin/cat; done; /bin/true; exit 3"])
+program("tar", lambda b: [tool("tar"), "cf", "/dev/null", "--", "/usr/include/linux/netfilter"] if os.path.isdir("/usr/include/linux/netfilter") else skip("no kernel headers"))
+
+
+def skip(why):
+    raise Skip(why)
+
+
+@test()
+def git_log(box):
+    repo = os.path.join(box.dir, "repo")
+    git = tool("git")
+    script = f"""{git} init -q {repo} && cd {repo} && {git} config user.email a@example.org && {git} config user.name A
+        for i in 1 2 3; do echo $i > f && {git} add f && {git} commit -qm $i || exit 1; done"""
+    assert box.run(["/bin/sh", "-c", script]).returncode == 0
+    agree(box, [git, "-C", repo, "--no-pager", "log", "--oneline"])
+
+
+@test()
+def gcc_compile(box):
+    box.file("a.c", "#include <stdio.h>\nint main(void) { return puts(\"x\") < 0; }\n")
+    gcc = tool("gcc")
+    # Names of temporary files are drawn at random and may collide; nothing else varies.
+    agree(box, [gcc, "-c", "-pipe", "-o", os.path.join(box.dir, "a.o"), os.path.join(box.dir, "a.c")])
+
+
+@test()
+def threads_to_the_call(box):
+    argv = [box.build("threads.c"), "4", "250000"]
+    doc, r = box.report(argv, limit=240)
+    assert r.returncode == 0 and doc["lost"] == 0 and doc["exact"], doc["problems"]
+    assert counted(doc)["getppid"] == (1_000_000, 0), counted(doc)["getppid"]
+
+
+@test()
+def a_thousand_forks_none_missed(box):
+    for at_once in ("1", "10"):
+        doc, _ = box.report([box.build("forks.c"), "1000", at_once])
+        assert doc["exact"], doc["problems"]
+        calls = counted(doc)
+        assert calls["getppid"] == (3000, 0), calls["getppid"]
+        assert calls["clone"] == (1000, 0), calls["clone"]
+        assert calls["wait4"][0] >= 1000, calls["wait4"]
+
+
+@test()
+def totals_add_up(box):
+    doc, _ = box.report(["/bin/sh", "-c", "/bin/ls / | /bin/cat; /bin/true"])
+    assert doc["calls"] == sum(r["calls"] for r in doc["by_syscall"])
+    by_row = {}
+    for row in doc["rows"]:
+        by_row[row["syscall"]] = by_row.get(row["syscall"], 0) + row["calls"]
+    assert {k: v for k, v in by_row.items() if v} == {k: v for k, (v, _) in counted(doc).items()}
+    assert doc["systoll"]["schema"] >= 1 and doc["backend"] == "ptrace" and doc["exact"] is True, doc["problems"]
+
+
+@test()
+def strace_columns(box):
+    mix = box.build("mix.c")
+    r = box.run([box.systoll, "run", "-c", "--", mix])
+    assert r.returncode == 0 and r.stdout == b"200 failures\n", r.stdout
+    table = {}
+    for line in r.stderr.decode().splitlines():
+        w = line.split()
+        if len(w) in (5, 6) and w[3].isdigit():
+            table[w[-1]] = (int(w[3]), int(w[4]) if len(w) == 6 else 0)
+    table.pop("total", None)
+    d = differences({k: v for k, v in table.items() if v[0]}, strace_table(box, [mix]))
+    assert not d, "; ".join(d)
