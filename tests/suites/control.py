@@ -1,0 +1,96 @@
+"""Signals to systoll, reports on the way, time and size of what it writes."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from harness import test, text
+
+
+def started(box, script, *flags):
+    """A watched shell that has said it is ready."""
+    p = box.start([box.systoll, "run", *flags, "--", "/bin/sh", "-c", "echo ready; " + script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert p.stdout.readline() == b"ready\n", text(p.stderr.read())
+    return p
+
+
+def ended(p, within):
+    """-> (seconds until the end, stdout, stderr)"""
+    start = time.monotonic()
+    out, err = p.communicate(timeout=30)
+    took = time.monotonic() - start
+    assert took < within, f"took {took:.2f} s"
+    return took, out, err
+
+
+@test()
+def sigterm_is_forwarded(box):
+    p = started(box, "exec sleep 30")
+    p.terminate()
+    _, _, err = ended(p, 2.0)
+    assert p.returncode == -signal.SIGTERM, p.returncode
+    assert b"system calls" in err, text(err)
+    box.no_leftovers()
+
+
+@test()
+def sigterm_may_be_handled(box):
+    p = started(box, "trap 'echo bye; exit 9' TERM; while :; do sleep 0.05; done")
+    p.terminate()
+    _, out, err = ended(p, 2.0)
+    assert (p.returncode, out) == (9, b"bye\n") and b"system calls" in err, (p.returncode, out)
+    box.no_leftovers()
+
+
+@test()
+def sigterm_with_a_child_that_stays(box):
+    """The report comes within 2 s even where a background child goes on; the child is left alone."""
+    p = started(box, "(trap '' TERM HUP; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i+1)); done; echo finished > note) >/dev/null 2>&1 & exec sleep 30")
+    p.terminate()
+    _, _, err = ended(p, 2.5)
+    assert b"system calls" in err, text(err)
+    end = time.monotonic() + 10
+    while not os.path.exists(os.path.join(box.dir, "note")) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert os.path.exists(os.path.join(box.dir, "note")), "the child did not go on"
+    box.no_leftovers(5)
+
+
+@test()
+def sigusr1_prints_the_report_so_far(box):
+    p = started(box, "i=0; while [ $i -lt 30 ]; do /bin/true; sleep 0.05; i=$((i+1)); done; echo end; exit 4")
+    time.sleep(0.3)
+    p.send_signal(signal.SIGUSR1)
+    _, out, err = ended(p, 20)
+    assert (p.returncode, out) == (4, b"end\n"), (p.returncode, out)
+    assert err.count(b"system calls") >= 2, text(err)
+
+
+@test()
+def report_comes_soon_and_stays_small(box):
+    """1,000,000 calls: the report within 0.5 s of the program's end, a recording under 300 KB."""
+    rec, note = os.path.join(box.dir, "rec"), os.path.join(box.dir, "note")
+    program = box.build("threads.c")
+    script = f"{program} 1 1000000; date +%s.%N > {note}"
+    r = box.run([box.systoll, "run", "--save", rec, "--", "/bin/sh", "-c", script], limit=180)
+    after = time.time()
+    with open(note) as f:
+        took = after - float(f.read())
+    assert r.returncode == 0 and b"getppid" in r.stderr, text(r.stderr)
+    assert took < 0.5, f"{took:.3f} s after the program's end"
+    assert os.path.getsize(rec) < 300_000, f"{os.path.getsize(rec)} bytes"
+
+
+@test()
+def a_saved_recording_says_the_same(box):
+    rec = os.path.join(box.dir, "rec")
+    program = box.build("localtime.c")
+    live, _ = box.report([program, "5000"], flags=["--save", rec])
+    r = box.run([box.systoll, "report", "--json", rec])
+    assert r.returncode == 0, text(r.stderr)
+    kept = json.loads(r.stdout)
+    for key in ("command", "exit", "calls", "exact", "lost", "by_syscall", "crossing_ns", "wall_ns"):
+        assert kept[key] == live[key], f"{key}: {kept[key]} not {live[key]}"
+    of = lambda doc: [(f["cause"], f["kind"], f["calls"], f["apis"], f["user"]) for f in doc["findings"]]  # noqa: E731
+    assert of(kept) == of(live) and of(live), (of(kept), of(live))

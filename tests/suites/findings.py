@@ -1,0 +1,92 @@
+"""What must be found, and what must not, beyond cases/."""
+from harness import test, tool
+
+
+def about(doc, **want):
+    """Findings with these values; lists are held to contain the value."""
+    return [f for f in doc["findings"] if all(v in f[k] if isinstance(f[k], list) else f[k] == v for k, v in want.items())]
+
+
+def check_localtime(doc, calls, api):
+    found = about(doc, cause="tz-unset")
+    assert len(found) == 1, [f.get("cause") or f["kind"] for f in doc["findings"]]
+    f = found[0]
+    assert api in f["apis"], f["apis"]
+    assert abs(f["calls"] - calls) <= 10, f["calls"]
+    assert "/etc/localtime" in (f["what"] or ""), f["what"]
+    assert any("TZ=:/etc/localtime" in s for s in f["stop"]), f["stop"]
+    assert f["why"] and f["gives_up"] and f["prove"][:2] == ["systoll", "prove"], f
+    assert f["evidence"]["agree"] > 0 and f["needless_calls"]["low"] > 0.5 * calls, f
+    return f
+
+
+@test()
+def localtime_in_c(box):
+    program = box.build("localtime.c")
+    doc, _ = box.report([program, "100000"])
+    f = check_localtime(doc, 100_000, "localtime")
+    assert f["user"]["function"] == "main" and f["user"]["file"].endswith("localtime.c") and f["user"]["line"] == 10, f["user"]
+    assert f["share_of_calls"] > 0.99 and f["share_of_cpu"] > 0.5, f
+    cured, _ = box.report([program, "100000"], env=dict(box.env, TZ=":/etc/localtime"))
+    assert not cured["findings"], cured["findings"]
+
+
+@test()
+def localtime_in_perl(box):
+    argv = [tool("perl"), "-e", "localtime for 1..100000"]
+    doc, _ = box.report(argv)
+    check_localtime(doc, 100_000, "localtime")
+    cured, _ = box.report(argv, env=dict(box.env, TZ=":/etc/localtime"))
+    assert not cured["findings"], cured["findings"]
+
+
+@test()
+def mktime_in_python(box):
+    doc, _ = box.report(["/usr/bin/python3", "-c", "import time\nt = (2024, 1, 1, 0, 0, 0, 0, 0, -1)\nfor _ in range(20000): time.mktime(t)"])
+    found = about(doc, cause="tz-unset", apis="mktime")
+    assert found, doc["findings"]
+
+
+@test()
+def reentrant_ones_do_not_stat(box):
+    doc, _ = box.report(["/usr/bin/python3", "-c", "import time\nfor i in range(20000): time.localtime(i)"])
+    assert not doc["findings"], doc["findings"]
+    doc, _ = box.report([tool("ruby"), "-e", "20000.times { Time.at(0).localtime }"])
+    assert not doc["findings"], doc["findings"]
+
+
+@test()
+def a_mask_set_to_what_it_is(box):
+    doc, _ = box.report([box.build("noop.c"), "200000"])
+    found = about(doc, kind="no-op", syscalls="rt_sigprocmask")
+    assert len(found) == 1 and len(doc["findings"]) == 1, doc["findings"]
+    assert found[0]["calls"] >= 200_000 and found[0]["cause"] is None, found[0]
+
+
+@test()
+def the_report_names_everything(box):
+    """The report itself names API, line and cure."""
+    program = box.build("localtime.c")
+    r = box.run([box.systoll, "run", "--", program, "20000"])
+    report = r.stderr.decode()
+    for word in ("localtime", "newfstatat", "TZ=:/etc/localtime", "localtime.c:10", "tz-unset", "systoll prove --cure tz-unset"):
+        assert word in report, f"no {word!r} in:\n{report}"
+    assert "__tz_convert" not in report, report
+
+
+@test()
+def healthy_programs_are_left_in_peace(box):
+    for argv in (["/bin/ls", "-lR", "/etc"], [tool("perl"), "-e", "print 1"], ["/usr/bin/python3", "-c", "import json, email, http.client"], [tool("git"), "--version"]):
+        doc, _ = box.report(argv)
+        assert not doc["findings"], (argv, doc["findings"])
+
+
+@test()
+def the_five_stories(box):
+    r = box.run([box.systoll, "demo"], limit=240)
+    out = r.stdout.decode() + r.stderr.decode()
+    assert r.returncode == 0, out[-600:]
+    for word in ("tz-unset", "sigmask-context", "sigmask-setjmp", "membarrier-global", "getpid"):
+        assert word in out, f"no {word} in the demo"
+    assert out.count("times faster") >= 4, out
+    box.no_leftovers()
