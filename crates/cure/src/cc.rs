@@ -69,6 +69,17 @@ impl Job<'_> {
     }
 }
 
+/// The compiler that would build the demo's programs, where there is one.
+pub fn compiler() -> Option<String> {
+    let chosen = std::env::var("CC").ok().filter(|cc| !cc.is_empty());
+    let names: Vec<String> = chosen.map_or_else(|| COMPILERS.map(String::from).to_vec(), |cc| vec![cc]);
+    names.into_iter().find(|name| {
+        let mut asked = Command::new(name);
+        asked.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        asked.status().is_ok_and(|s| s.success())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ mod story;
 mod unwatched;
 mod workshop;
 
+pub use cc::compiler;
 pub use spec::Spec;
 pub use story::{Built, Pair, Story, stories, story};
 pub use unwatched::{RunError, Usage, run_unwatched};

@@ -1,1 +1,20 @@
-//! record
+//! Starts a program, watches it and fills a recording.
+//!
+//! Invariant: nothing outside a backend's folder knows which backend ran; what a backend
+//! saw leaves it as a [`systoll_model::Recording`] with every name resolved.
+
+mod backend;
+mod error;
+mod launch;
+mod procfs;
+mod ptrace;
+mod setid;
+mod signals;
+mod startup;
+mod table;
+mod windows;
+
+pub use backend::{Backend, Control, Launch, Probe, Quiet, WindowPolicy, backends};
+pub use error::Error;
+pub use ptrace::PtraceBackend;
+pub use startup::{end_by_signal, was_closed};

@@ -1,1 +1,7 @@
-fn main() {}
+//! The `systoll` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    systoll::main()
+}

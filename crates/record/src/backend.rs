@@ -1,0 +1,115 @@
+//! The trait every backend stands behind.
+
+use crate::Error;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use systoll_model::{BackendKind, Elision, EnvChange, Recording, Spread};
+
+/// How windows are opened; see [`systoll_model::Window`].
+#[derive(Clone, Debug)]
+pub struct WindowPolicy {
+    /// Calls in a window.
+    pub calls: usize,
+    /// Windows kept of each row: the first, the newest, two of the newest octave.
+    pub kept_per_row: usize,
+    /// Windows kept in all.
+    pub kept: usize,
+    /// What all windows together may cost beside `share`, of the observer's time.
+    pub allowance: Duration,
+    /// The share of the run's time windows may cost on top.
+    pub share: f64,
+    /// Bytes read of one argument, at most.
+    pub bytes: usize,
+}
+
+impl Default for WindowPolicy {
+    fn default() -> Self {
+        Self { calls: 32, kept_per_row: 8, kept: 2_048, allowance: Duration::from_millis(10), share: 0.01, bytes: 256 }
+    }
+}
+
+/// What to start, and how to watch it.
+#[derive(Clone, Debug, Default)]
+pub struct Launch {
+    /// The command: program first.
+    pub command: Vec<OsString>,
+    /// Changes to its environment.
+    pub env: Vec<EnvChange>,
+    /// Its working directory, ours if none.
+    pub cwd: Option<PathBuf>,
+    /// Calls to be answered in place; a backend that can't refuses before it starts anything.
+    pub elisions: Vec<Elision>,
+    /// How windows are opened.
+    pub windows: WindowPolicy,
+    /// Seed of the windows' random places.
+    pub seed: u64,
+    /// How long processes the command leaves behind are watched after its own end once it has
+    /// been told to end (SIGTERM, SIGINT).
+    pub linger: Duration,
+}
+
+/// What a backend tells while it watches, and asks of whoever started it.
+pub trait Control {
+    /// Called now and then with the number of calls counted, of processes alive, and whether
+    /// the command itself has ended.
+    fn progress(&mut self, calls: u64, processes: usize, command_ended: bool);
+    /// How often [`Control::snapshot`] is wanted unasked; SIGUSR1 asks for one at any time.
+    fn every(&self) -> Option<Duration>;
+    /// The recording so far.
+    fn snapshot(&mut self, recording: &Recording);
+}
+
+/// A control that wants nothing.
+#[derive(Debug, Default)]
+pub struct Quiet;
+
+impl Control for Quiet {
+    fn progress(&mut self, _: u64, _: usize, _: bool) {}
+    fn every(&self) -> Option<Duration> {
+        None
+    }
+    fn snapshot(&mut self, _: &Recording) {}
+}
+
+/// Whether a backend can serve here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Which backend.
+    pub kind: BackendKind,
+    /// Whether it can watch a program it starts.
+    pub can_run: bool,
+    /// What was tried and what came of it, one line each.
+    pub found: Vec<String>,
+    /// What is missing, with the one command that would help where there is one.
+    pub missing: Vec<(String, Option<String>)>,
+}
+
+/// One way of watching a program.
+pub trait Backend {
+    /// Which one.
+    fn kind(&self) -> BackendKind;
+
+    /// Finds out by doing whether it can serve here.
+    fn probe(&self) -> Probe;
+
+    /// What being watched adds to the cheapest call, in ns of wall time.
+    ///
+    /// # Errors
+    /// When it can't serve here.
+    fn cost(&self) -> Result<Spread, Error>;
+
+    /// Starts `launch`, watches it and everything it starts to the end, and returns what was seen.
+    /// Set-id programs deeper in the tree are let go unwatched before they could lose their
+    /// privilege, and are named among the recording's problems.
+    ///
+    /// # Errors
+    /// Where nothing was started: no such program, not executable, a set-id or 32-bit program,
+    /// elisions it can't do, no permission to watch.
+    fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error>;
+}
+
+/// Every backend of this build, cheapest first.
+pub fn backends() -> Vec<Box<dyn Backend>> {
+    vec![Box::new(crate::PtraceBackend::new())]
+}

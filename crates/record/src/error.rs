@@ -1,0 +1,92 @@
+//! What can keep a program from being started or watched.
+
+use std::path::PathBuf;
+use systoll_model::BackendKind;
+
+/// Why nothing was recorded. Each has a documented exit code.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No file of that name, or not in PATH.
+    #[error("{}: no such program", .0.display())]
+    NotFound(PathBuf),
+    /// A directory was named.
+    #[error("{}: is a directory", .0.display())]
+    Directory(PathBuf),
+    /// It may not be executed, or the kernel would not.
+    #[error("{}: not executable: {reason}", .program.display())]
+    NotExecutable {
+        /// The file.
+        program: PathBuf,
+        /// The kernel's reason.
+        reason: String,
+    },
+    /// A set-id program would lose its privilege.
+    #[error("{}: {what}; watched by an ordinary user it would run without that privilege", .program.display())]
+    SetId {
+        /// The file.
+        program: PathBuf,
+        /// Which privilege.
+        what: String,
+    },
+    /// A program of another architecture.
+    #[error("{}: {what}; systoll watches x86-64 programs only", .program.display())]
+    Architecture {
+        /// The file.
+        program: PathBuf,
+        /// What it is.
+        what: String,
+    },
+    /// The kernel refused to let us watch.
+    #[error("can't watch with {}: {reason}", backend.name())]
+    Refused {
+        /// Which backend.
+        backend: BackendKind,
+        /// What was tried and what stopped it.
+        reason: String,
+    },
+    /// This backend can't answer calls in place.
+    #[error("{} can't answer calls in place of the kernel", .0.name())]
+    NoElision(BackendKind),
+    /// No command given.
+    #[error("no command to run")]
+    NoCommand,
+    /// Anything of our own that failed.
+    #[error("{what}")]
+    Own {
+        /// What was being done.
+        what: String,
+        #[source]
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// 127 not found, 126 not executable, 125 systoll's own failure or refusal.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::NotFound(_) => 127,
+            Self::Directory(_) | Self::NotExecutable { .. } => 126,
+            _ => 125,
+        }
+    }
+
+    /// What would help, in one line.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Self::SetId { program, .. } => {
+                Some(format!("as root it can be watched: sudo systoll run -- {}", program.display()))
+            }
+            Self::Refused { .. } => Some("systoll doctor says what can be watched here".into()),
+            Self::Directory(_) | Self::NotFound(_) => None,
+            Self::NotExecutable { program, reason } if reason.contains("format") => {
+                Some(format!("a script without #! needs its interpreter: systoll run -- sh {}", program.display()))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn own(what: impl Into<String>, source: impl Into<std::io::Error>) -> Self {
+        Self::Own { what: what.into(), source: source.into() }
+    }
+}

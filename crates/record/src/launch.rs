@@ -1,0 +1,276 @@
+//! Finds the program and starts it, held until the watcher is ready.
+
+use crate::backend::Launch;
+use crate::setid::{self, Nature, World};
+use crate::signals::OriginalMask;
+use crate::{Error, startup};
+use nix::unistd::{AccessFlags, access};
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use systoll_model::EnvChange;
+
+/// A program found and looked at, ready to be started.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    program: CString,
+    argv: Vec<CString>,
+    envp: Vec<CString>,
+    cwd: Option<CString>,
+}
+
+/// A started child that waits to be let go.
+pub(crate) struct Held {
+    pub(crate) pid: i32,
+    go: File,
+    verdict: File,
+}
+
+/// Finds the program as a shell would and refuses what can't be watched before anything starts.
+///
+/// # Errors
+/// See [`Error`]; nothing was started.
+pub(crate) fn prepare(launch: &Launch) -> Result<Prepared, Error> {
+    let name = launch.command.first().ok_or(Error::NoCommand)?;
+    let env = environment(&launch.env);
+    let program = find(name, env.get(OsStr::new("PATH")), launch.cwd.as_deref())?;
+    let looked_at = match &launch.cwd {
+        Some(cwd) => cwd.join(&program),
+        None => std::path::absolute(&program).unwrap_or_else(|_| program.clone()),
+    };
+    let world = World { root: PathBuf::new(), euid: nix::unistd::geteuid().as_raw() };
+    match setid::nature(&looked_at, &world) {
+        Nature::Foreign(what) => return Err(Error::Architecture { program, what }),
+        Nature::Privileged(what) if !setid::can_trace_privileged() => return Err(Error::SetId { program, what }),
+        _ => {}
+    }
+    let envp = env.into_iter().map(|(mut k, v)| {
+        k.push("=");
+        k.push(v);
+        k
+    });
+    Ok(Prepared {
+        program: c_string(program.into_os_string())?,
+        argv: launch.command.iter().cloned().map(c_string).collect::<Result<_, _>>()?,
+        envp: envp.map(c_string).collect::<Result<_, _>>()?,
+        cwd: launch.cwd.clone().map(|d| c_string(d.into_os_string())).transpose()?,
+    })
+}
+
+fn c_string(text: OsString) -> Result<CString, Error> {
+    CString::new(text.into_vec()).map_err(|e| Error::own("an argument holds a NUL byte", e))
+}
+
+fn environment(changes: &[EnvChange]) -> BTreeMap<OsString, OsString> {
+    let mut env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    for change in changes {
+        match change {
+            EnvChange::Set(name, value) => env.insert(name.clone(), value.clone()),
+            EnvChange::Remove(name) => env.remove(name),
+        };
+    }
+    env
+}
+
+fn find(name: &OsStr, path: Option<&OsString>, cwd: Option<&Path>) -> Result<PathBuf, Error> {
+    let here = |p: &Path| cwd.map_or_else(|| p.to_owned(), |d| d.join(p));
+    if name.as_bytes().contains(&b'/') {
+        let program = PathBuf::from(name);
+        return executable(&here(&program), &program).map(|()| program);
+    }
+    if name.is_empty() {
+        return Err(Error::NotFound(name.into()));
+    }
+    let default = OsString::from("/usr/local/bin:/usr/bin:/bin");
+    let mut denied = None;
+    for dir in std::env::split_paths(path.unwrap_or(&default)) {
+        let program = if dir.as_os_str().is_empty() { Path::new(".").join(name) } else { dir.join(name) };
+        match executable(&here(&program), &program) {
+            Ok(()) => return Ok(program),
+            Err(e @ Error::NotExecutable { .. }) => denied = denied.or(Some(e)),
+            Err(_) => {}
+        }
+    }
+    Err(denied.unwrap_or_else(|| Error::NotFound(name.into())))
+}
+
+fn executable(at: &Path, program: &Path) -> Result<(), Error> {
+    let not = |e: std::io::Error| Error::NotExecutable { program: program.to_owned(), reason: reason(&e) };
+    let meta = std::fs::metadata(at).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Error::NotFound(program.to_owned()),
+        _ => not(e),
+    })?;
+    if meta.is_dir() {
+        return Err(Error::Directory(program.to_owned()));
+    }
+    access(at, AccessFlags::X_OK).map_err(|e| not(e.into()))
+}
+
+/// The system's words for an error, without Rust's "(os error N)".
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(errno) => nix::errno::Errno::from_raw(errno).desc().to_owned(),
+        None => error.to_string(),
+    }
+}
+
+impl Prepared {
+    /// The program as it will be given to `execve`.
+    pub(crate) fn program(&self) -> PathBuf {
+        PathBuf::from(OsStr::from_bytes(self.program.as_bytes()))
+    }
+
+    /// Forks a child that waits to be let go and then becomes the program.
+    ///
+    /// # Errors
+    /// When pipes or a process can't be had.
+    pub(crate) fn start(&self, mask: &OriginalMask) -> Result<Held, Error> {
+        let (go_read, go_write) = pipe()?;
+        let (verdict_read, verdict_write) = pipe()?;
+        let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+            strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
+        };
+        let (argv, envp) = (pointers(&self.argv), pointers(&self.envp));
+        let child = Child {
+            prepared: self,
+            argv: &argv,
+            envp: &envp,
+            go: go_read.as_raw_fd(),
+            verdict: verdict_write.as_raw_fd(),
+            mask,
+        };
+        // SAFETY: the child only makes async-signal-safe calls on memory prepared above until it
+        // execs or exits, as fork in a process with threads demands.
+        match unsafe { libc::fork() } {
+            -1 => Err(Error::own("can't start a process", std::io::Error::last_os_error())),
+            // SAFETY: this is the forked child, see above.
+            0 => unsafe { child.become_program() },
+            pid => Ok(Held { pid, go: go_write.into(), verdict: verdict_read.into() }),
+        }
+    }
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
+    let mut fds = [0; 2];
+    // SAFETY: `fds` has room for both descriptors, which are ours alone from here on.
+    unsafe {
+        if libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(Error::own("can't make a pipe", std::io::Error::last_os_error()));
+        }
+        Ok((high(OwnedFd::from_raw_fd(fds[0]))?, high(OwnedFd::from_raw_fd(fds[1]))?))
+    }
+}
+
+/// Moves a descriptor out of 0 to 2, where it would pass for a standard stream.
+fn high(fd: OwnedFd) -> Result<OwnedFd, Error> {
+    if fd.as_raw_fd() > 2 {
+        return Ok(fd);
+    }
+    // SAFETY: F_DUPFD_CLOEXEC on a descriptor we own gives another that is ours alone.
+    unsafe {
+        let new = libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3);
+        if new < 0 {
+            return Err(Error::own("can't duplicate a descriptor", std::io::Error::last_os_error()));
+        }
+        Ok(OwnedFd::from_raw_fd(new))
+    }
+}
+
+impl Held {
+    /// Lets the child go.
+    ///
+    /// # Errors
+    /// When the child is gone.
+    pub(crate) fn release(&mut self) -> std::io::Result<()> {
+        self.go.write_all(b"g")
+    }
+
+    /// The errno of the failed exec, or `None` once it has succeeded. Blocks until one is known.
+    pub(crate) fn exec_error(mut self) -> Option<i32> {
+        let mut errno = [0; 4];
+        self.verdict.read_exact(&mut errno).ok().map(|()| i32::from_ne_bytes(errno))
+    }
+}
+
+struct Child<'a> {
+    prepared: &'a Prepared,
+    argv: &'a [*const libc::c_char],
+    envp: &'a [*const libc::c_char],
+    go: i32,
+    verdict: i32,
+    mask: &'a OriginalMask,
+}
+
+impl Child<'_> {
+    /// Restores what systoll's own start changed, waits, and execs.
+    ///
+    /// # Safety
+    /// Must run in a forked child, which it never leaves.
+    unsafe fn become_program(&self) -> ! {
+        // SAFETY: only async-signal-safe calls, on memory that was prepared before the fork.
+        unsafe {
+            let pipe_action = if startup::sigpipe_was_ignored() { libc::SIG_IGN } else { libc::SIG_DFL };
+            libc::signal(libc::SIGPIPE, pipe_action);
+            for fd in 0..3 {
+                if startup::was_closed(fd) {
+                    libc::close(fd);
+                }
+            }
+            if let Some(cwd) = &self.prepared.cwd
+                && libc::chdir(cwd.as_ptr()) != 0
+            {
+                self.fail();
+            }
+            self.mask.restore();
+            let mut byte = 0u8;
+            // A short read means the watcher is gone: never run unwatched unasked.
+            if libc::read(self.go, (&raw mut byte).cast(), 1) != 1 {
+                libc::_exit(125);
+            }
+            libc::execve(self.prepared.program.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
+            self.fail()
+        }
+    }
+
+    /// # Safety
+    /// As [`Child::become_program`].
+    unsafe fn fail(&self) -> ! {
+        // SAFETY: async-signal-safe calls only.
+        unsafe {
+            let errno = *libc::__errno_location();
+            libc::write(self.verdict, (&raw const errno).cast(), 4);
+            libc::_exit(127)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepare_one(name: &str) -> Result<Prepared, Error> {
+        prepare(&Launch { command: vec![name.into()], ..Launch::default() })
+    }
+
+    #[test]
+    fn programs_are_found_as_a_shell_does() {
+        assert!(prepare_one("true").unwrap().program().is_absolute());
+        assert_eq!(prepare_one("no-such-program-here").unwrap_err().exit_code(), 127);
+        assert_eq!(prepare_one("/no/such/program").unwrap_err().exit_code(), 127);
+        assert_eq!(prepare_one("").unwrap_err().exit_code(), 127);
+        assert_eq!(prepare_one("/tmp").unwrap_err().exit_code(), 126);
+        assert_eq!(prepare_one("/etc/passwd").unwrap_err().exit_code(), 126);
+        assert!(matches!(prepare(&Launch::default()), Err(Error::NoCommand)));
+    }
+
+    #[test]
+    fn environment_changes_come_on_top() {
+        let env = environment(&[EnvChange::Set("SYSTOLL_A".into(), "1".into()), EnvChange::Remove("PATH".into())]);
+        assert_eq!(env.get(OsStr::new("SYSTOLL_A")), Some(&"1".into()));
+        assert!(!env.contains_key(OsStr::new("PATH")));
+    }
+}

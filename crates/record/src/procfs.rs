@@ -1,0 +1,119 @@
+//! The few lines of /proc that the recorder reads.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Thread group of a thread.
+pub(crate) fn tgid(tid: i32) -> Option<i32> {
+    status_field(tid, "Tgid:")?.parse().ok()
+}
+
+/// Parent of a process.
+pub(crate) fn ppid(pid: i32) -> Option<i32> {
+    status_field(pid, "PPid:")?.parse().ok()
+}
+
+/// Effective user id of a process.
+pub(crate) fn euid(pid: i32) -> Option<u32> {
+    status_field(pid, "Uid:")?.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Whether a process can gain nothing by exec any more.
+pub(crate) fn no_new_privs(pid: i32) -> bool {
+    status_field(pid, "NoNewPrivs:").as_deref() == Some("1")
+}
+
+/// A field of /proc/PID/status, trimmed.
+pub(crate) fn status_field(pid: i32, key: &str) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    text.lines().find_map(|l| l.strip_prefix(key)).map(|v| v.trim().to_owned())
+}
+
+/// Path of the running program.
+pub(crate) fn exe(pid: i32) -> Option<Arc<str>> {
+    let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    Some(path.to_string_lossy().trim_end_matches(" (deleted)").into())
+}
+
+/// Command line, cut to 16 words and 1,024 bytes.
+pub(crate) fn argv(pid: i32) -> Vec<Arc<str>> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let bytes = &bytes[..bytes.len().min(1024)];
+    let mut words: Vec<Arc<str>> =
+        bytes.split(|b| *b == 0).take(16).map(|w| String::from_utf8_lossy(w).as_ref().into()).collect();
+    if words.last().is_some_and(|w| w.is_empty()) {
+        words.pop();
+    }
+    words
+}
+
+/// Name of a thread.
+pub(crate) fn comm(tid: i32) -> String {
+    std::fs::read_to_string(format!("/proc/{tid}/comm")).map(|s| s.trim_end().to_owned()).unwrap_or_default()
+}
+
+/// What a descriptor is behind.
+pub(crate) fn fd_target(pid: i32, fd: i32) -> Option<Arc<str>> {
+    let path = std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?;
+    Some(path.to_string_lossy().as_ref().into())
+}
+
+/// Read and write calls of a process as the kernel counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IoCalls {
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+}
+
+/// syscr and syscw of /proc/PID/io, which cover all threads, dead ones included.
+pub(crate) fn io_calls(pid: i32) -> Option<IoCalls> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let field = |key: &str| text.lines().find_map(|l| l.strip_prefix(key))?.trim().parse().ok();
+    Some(IoCalls { reads: field("syscr:")?, writes: field("syscw:")? })
+}
+
+/// What a thread has run and waited for a processor, from /proc/TID/schedstat.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ran {
+    /// On a processor, ns.
+    pub(crate) cpu_ns: u64,
+    /// Runnable but waiting for one, ns.
+    pub(crate) queued_ns: u64,
+}
+
+/// A thread's schedstat, kept open.
+#[derive(Debug)]
+pub(crate) struct Schedstat(File);
+
+impl Schedstat {
+    pub(crate) fn open(pid: i32, tid: i32) -> Option<Self> {
+        File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok().map(Self)
+    }
+
+    pub(crate) fn read(&self) -> Option<Ran> {
+        let mut buffer = [0; 96];
+        let n = self.0.read_at(&mut buffer, 0).ok()?;
+        let text = std::str::from_utf8(buffer.get(..n)?).ok()?;
+        let mut fields = text.split_ascii_whitespace().map(|f| f.parse().ok());
+        Some(Ran { cpu_ns: fields.next()??, queued_ns: fields.next()?? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_itself() {
+        let me = std::process::id() as i32;
+        assert_eq!(tgid(me), Some(me));
+        assert!(exe(me).is_some());
+        assert!(!argv(me).is_empty());
+        let before = io_calls(me).unwrap();
+        std::fs::read("/proc/self/stat").unwrap();
+        assert!(io_calls(me).unwrap().reads > before.reads);
+        let ran = Schedstat::open(me, me).unwrap().read().unwrap();
+        assert!(ran.cpu_ns > 0);
+    }
+}

@@ -1,0 +1,115 @@
+//! What watching by ptrace adds to a call, measured on a child of our own.
+
+use super::sys::{self, Call, Stop, Waited};
+use crate::Error;
+use crate::procfs::Schedstat;
+use systoll_model::BackendKind;
+
+/// Calls made before measuring begins, and measured calls.
+const WARM: u64 = 60;
+const MEASURED: u64 = 400;
+
+/// What being watched costs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    /// Processor time of the target, ns a call, its own crossing included.
+    pub(super) cpu_ns: f64,
+    /// Wall time, ns a call, likewise; what the tracer does between stops beyond the barest
+    /// (names, counting) comes on top.
+    pub(super) wall_ns: f64,
+}
+
+/// Watches a child that makes getppid calls, with the barest handling of each stop.
+///
+/// # Errors
+/// When a child can't be had or watched.
+pub(super) fn calibrate() -> Result<Cost, Error> {
+    // SAFETY: the child makes only plain system calls until it exits.
+    let pid = match unsafe { libc::fork() } {
+        -1 => return Err(Error::own("can't start a process", std::io::Error::last_os_error())),
+        0 => unsafe { child() },
+        pid => pid,
+    };
+    let cost = measure(pid);
+    // SAFETY: our own child, not yet reaped; it may have ended by itself.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    while !matches!(sys::wait_child(pid), Waited::NoChildren | Waited::Stop(Stop::Exited { .. } | Stop::Killed { .. }))
+    {
+    }
+    cost
+}
+
+/// # Safety
+/// Must run in a forked child, which it never leaves.
+unsafe fn child() -> ! {
+    // SAFETY: system calls without memory arguments.
+    unsafe {
+        // Stops until the tracer is there; the loop outlasts what is measured.
+        libc::raise(libc::SIGSTOP);
+        for _ in 0..WARM + MEASURED + 100 {
+            libc::syscall(libc::SYS_getppid);
+        }
+        libc::_exit(0)
+    }
+}
+
+fn measure(pid: i32) -> Result<Cost, Error> {
+    let refused = |reason: String| Error::Refused { backend: BackendKind::Ptrace, reason };
+    sys::seize(pid).map_err(|e| refused(format!("PTRACE_SEIZE of a child of our own: {}", e.desc())))?;
+    let schedstat = Schedstat::open(pid, pid);
+    let mut from = (0, 0);
+    let mut exits = 0;
+    loop {
+        let stop = match sys::wait_child(pid) {
+            Waited::Stop(stop) => stop,
+            Waited::NoChildren => return Err(refused("the child is gone".into())),
+            _ => continue,
+        };
+        match stop {
+            Stop::Syscall { .. } => {
+                if matches!(sys::call(pid), Ok(Call::Exit { .. })) {
+                    exits += 1;
+                }
+                let _ = sys::registers(pid);
+                if exits == WARM && from.0 == 0 {
+                    from = (sys::now(), cpu(schedstat.as_ref()));
+                }
+                if exits == WARM + MEASURED {
+                    let per_call = |ns: u64| ns as f64 / MEASURED as f64;
+                    return Ok(Cost {
+                        cpu_ns: per_call(cpu(schedstat.as_ref()).saturating_sub(from.1)),
+                        wall_ns: per_call(sys::now().saturating_sub(from.0)),
+                    });
+                }
+                let _ = sys::resume(pid, 0);
+            }
+            Stop::Event { signal: libc::SIGSTOP, .. } => {
+                // SAFETY: our own child, not yet reaped: wakes it from its group stop.
+                unsafe { libc::kill(pid, libc::SIGCONT) };
+                let _ = sys::listen(pid);
+            }
+            // SIGSTOP on its way in, SIGCONT that ends the stop.
+            Stop::Signal { signal, .. } => {
+                let _ = sys::resume(pid, signal);
+            }
+            Stop::Event { .. } => {
+                let _ = sys::resume(pid, 0);
+            }
+            Stop::Exited { .. } | Stop::Killed { .. } => return Err(refused("the child ended early".into())),
+        }
+    }
+}
+
+fn cpu(schedstat: Option<&Schedstat>) -> u64 {
+    schedstat.and_then(Schedstat::read).map_or(0, |r| r.cpu_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_watched_call_costs_microseconds() {
+        let cost = super::calibrate().unwrap();
+        assert!(cost.cpu_ns > 500.0 && cost.wall_ns > cost.cpu_ns * 0.5, "{cost:?}");
+        assert!(cost.wall_ns < 1_000_000.0, "{cost:?}");
+    }
+}

@@ -1,0 +1,373 @@
+//! System call stops: which row, how long, and the windows.
+
+use super::engine::Engine;
+use super::state::{Pending, bytes_moved};
+use super::sys::{self, Call};
+use crate::procfs;
+use crate::table::{RawLong, Returned};
+use crate::windows::{RawCall, RawWindow, argument_data};
+use std::time::Instant;
+use systoll_model::{FrameClass, Moment, Signature, Sysno};
+use systoll_symbols::{Registers, Until};
+
+const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+/// Calls looked at whole in the hope of seeing `main`, at most.
+const MAX_SOUGHT: u32 = 20_000;
+/// Under a tracer a call takes some 10 µs from its own stops; below this nothing waited.
+const WORTH_ASKING_NS: u64 = 60_000;
+/// What stops and wake-ups may add to a wait, ns: less than this is no wait.
+const NO_WAIT_NS: u64 = 40_000;
+/// Stack read at once: callers are rarely further away than the first piece.
+const PIECE: usize = 1024;
+/// Distinct stacks remembered; whole ones beyond are not kept.
+const MAX_STACKS: usize = 60_000;
+
+impl Engine {
+    /// A thread stopped at a system call's entry or exit.
+    pub(super) fn on_call(&mut self, tid: i32, told_ns: u64) {
+        match sys::call(tid) {
+            Ok(Call::Entry { arch, nr, args }) => {
+                let syscall = if arch == AUDIT_ARCH_X86_64 { Sysno(nr as u32) } else { Sysno(nr as u32 | Sysno::I386) };
+                self.enter(tid, syscall, args);
+            }
+            Ok(Call::Exit { result }) => self.leave(tid, result, told_ns),
+            // Gone meanwhile, or no call at all: its end is reported by itself.
+            Ok(Call::Neither) | Err(_) => {}
+        }
+    }
+
+    fn enter(&mut self, tid: i32, syscall: Sysno, args: [u64; 6]) {
+        let signature = syscall.signature();
+        let name = signature.map_or("", |s| s.name);
+        let first_exec = !self.counting;
+        if first_exec {
+            if tid != self.root || name != "execve" {
+                return;
+            }
+            self.counting = true;
+        }
+        let released = match name {
+            "execve" | "execveat" if !first_exec => self.before_exec(tid, name, &args),
+            "ptrace" => self.before_ptrace(tid, &args),
+            _ => false,
+        };
+        if released {
+            return;
+        }
+        let Some(pid) = self.threads.get(&tid).map(|t| t.pid) else { return };
+        if self.names && !first_exec {
+            self.unwind(tid, pid);
+        } else {
+            self.frames.clear();
+        }
+        let Some(process) = self.processes.get(&pid) else { return };
+        let (image, startup) = (process.image, !process.main_seen);
+        let context = self.frames.len().min(self.context_length());
+        let (row, new) = self.table.row(image, syscall, &self.frames[..context]);
+        self.table.rows[row as usize].entered += 1;
+        let nth = self.table.rows[row as usize].entered;
+        let in_window = self.window_entry(tid, pid, row, nth, signature, &args, new);
+        let asks = in_window || signature.is_none_or(|s| s.may_block);
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let ran = if asks { thread.ran(tid) } else { None };
+        thread.signals = 0;
+        thread.pending = Some(Pending { syscall, signature, args, row, resumed_ns: 0, ran, startup, in_window });
+    }
+
+    /// Frames up to and including the user's own.
+    fn context_length(&mut self) -> usize {
+        for i in 0..self.frames.len() {
+            if matches!(self.symbols.class(self.frames[i]), FrameClass::User | FrameClass::Unknown) {
+                return i + 1;
+            }
+        }
+        self.frames.len()
+    }
+
+    /// Unwinds a stopped thread into `self.frames`: to the user's frame, or whole while the
+    /// program's `main` has not been seen.
+    fn unwind(&mut self, tid: i32, pid: i32) {
+        let Ok(regs) = sys::registers(tid) else {
+            self.frames.clear();
+            return;
+        };
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        if process.maps_stale || !process.space.maps_executable(regs.rip) {
+            process.maps_stale = false;
+            process.space.update(&mut self.symbols, pid);
+        }
+        let seeking = !process.main_seen;
+        let until = if seeking { Until::Root } else { Until::UserFrame };
+        self.unwind_until(pid, &regs, until);
+        if !seeking {
+            return;
+        }
+        let reached = self.symbols.reaches_main(&self.frames);
+        let now = self.at(sys::now());
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.sought_main += 1;
+        if reached || process.sought_main >= MAX_SOUGHT {
+            process.main_seen = true;
+            let image = process.image;
+            self.note_main(tid, image, now);
+        }
+    }
+
+    fn note_main(&mut self, tid: i32, image: u32, now: u64) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let cpu = thread.ran(tid).map_or(0, |r| r.cpu_ns).saturating_sub(thread.cpu_base_ns);
+        let calls = self.calls_of_image(image);
+        let image = &mut self.table.images[image as usize];
+        if image.main_at_ns.is_none() {
+            image.main_at_ns = Some(now);
+            image.startup_cpu_ns = cpu;
+            image.startup_calls = calls;
+        }
+    }
+
+    fn unwind_until(&mut self, pid: i32, regs: &libc::user_regs_struct, until: Until) -> bool {
+        let Some(process) = self.processes.get_mut(&pid) else { return false };
+        let mut stack = StackReader { pid, start: regs.rsp, bytes: std::mem::take(&mut self.memory) };
+        stack.bytes.clear();
+        self.frames.clear();
+        let complete = process.space.unwind(
+            &mut self.symbols,
+            &registers_of(regs),
+            &mut |address| stack.word(address),
+            until,
+            &mut self.frames,
+        );
+        self.memory = stack.bytes;
+        complete
+    }
+
+    /// Records the call in the thread's window, opening one where it is due. True if recorded.
+    #[expect(clippy::too_many_arguments, reason = "one call's facts, all at hand in the caller only")]
+    fn window_entry(
+        &mut self,
+        tid: i32,
+        pid: i32,
+        row: u32,
+        nth: u64,
+        signature: Option<&Signature>,
+        args: &[u64; 6],
+        new: bool,
+    ) -> bool {
+        let run_ns = self.at(sys::now());
+        let image = self.table.rows[row as usize].image;
+        let Some(thread) = self.threads.get_mut(&tid) else { return false };
+        if thread.window.is_some() {
+            self.windows.due(&mut self.table, row, nth);
+        } else if self.windows.opens(&mut self.table, row, nth, run_ns) {
+            let octave = nth.max(1).ilog2() as u8;
+            thread.window = Some(RawWindow { image, thread: thread.ordinal, row, octave, calls: Vec::new() });
+        } else {
+            if new {
+                self.whole_stack(tid, pid, row);
+            }
+            return false;
+        }
+        let began = Instant::now();
+        let first_of_row = self.threads[&tid].window.as_ref().is_none_or(|w| w.calls.iter().all(|c| c.row != row));
+        let stack = if first_of_row || new { self.whole_stack(tid, pid, row) } else { None };
+        let bound = self.windows.bytes();
+        let read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
+        let data = signature.map_or_else(Vec::new, |s| argument_data(s, Moment::Entry, args, None, bound, &read));
+        let fd = signature.and_then(Signature::fd_arg).and_then(|i| procfs::fd_target(pid, args[i] as i32));
+        let call = RawCall {
+            row,
+            nth,
+            args: *args,
+            data,
+            fd,
+            result: None,
+            entry_ns: run_ns,
+            elapsed_ns: 0,
+            waited_ns: None,
+            signals_before: self.threads[&tid].signals,
+            stack,
+        };
+        if let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) {
+            window.calls.push(call);
+        }
+        self.windows.spend(began.elapsed());
+        true
+    }
+
+    fn whole_stack(&mut self, tid: i32, pid: i32, row: u32) -> Option<u32> {
+        if !self.names || !self.counting || self.table.stacks.len() >= MAX_STACKS {
+            return None;
+        }
+        let regs = sys::registers(tid).ok()?;
+        let complete = self.unwind_until(pid, &regs, Until::Root);
+        let frames = std::mem::take(&mut self.frames);
+        let id = (!frames.is_empty()).then(|| self.table.whole_stack(row, &frames, complete));
+        self.frames = frames;
+        id
+    }
+
+    fn leave(&mut self, tid: i32, result: i64, told_ns: u64) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(pending) = thread.pending.take() else { return };
+        let pid = thread.pid;
+        let elapsed_ns = told_ns.saturating_sub(pending.resumed_ns.max(1));
+        let ran = match pending.ran {
+            Some(_) if pending.in_window || elapsed_ns > WORTH_ASKING_NS => thread.ran(tid),
+            _ => None,
+        };
+        let waited_ns = waited(&pending, elapsed_ns, ran);
+        if pending.in_window
+            && let (Some(before), Some(after)) = (pending.ran, ran)
+        {
+            let row = &mut self.table.rows[pending.row as usize];
+            row.in_call.0 += after.cpu_ns.saturating_sub(before.cpu_ns);
+            row.in_call.1 += 1;
+        }
+        let bytes = bytes_moved(pending.signature, result);
+        let call = Returned { result, bytes, elapsed_ns, waited_ns, startup: pending.startup };
+        self.table.returned(pending.row, call);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.audit.returned(pending.signature.and_then(|s| s.audit), result);
+        }
+        if self.table.is_long(elapsed_ns) {
+            let at_ns = self.at(pending.resumed_ns);
+            let thread = format!("{} {tid}", procfs::comm(tid)).into();
+            self.table.long(RawLong { ns: elapsed_ns, row: pending.row, at_ns, thread, startup: pending.startup });
+        }
+        if pending.in_window {
+            self.window_exit(tid, pid, &pending, result, elapsed_ns, waited_ns);
+        }
+        self.after_call(tid, pid, &pending, result);
+    }
+
+    fn window_exit(
+        &mut self,
+        tid: i32,
+        pid: i32,
+        pending: &Pending,
+        result: i64,
+        elapsed_ns: u64,
+        waited_ns: Option<u64>,
+    ) {
+        let began = Instant::now();
+        let bound = self.windows.bytes();
+        let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) else { return };
+        let Some(call) = window.calls.last_mut() else { return };
+        call.result = Some(result);
+        call.elapsed_ns = elapsed_ns;
+        call.waited_ns = waited_ns;
+        let read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
+        if let Some(s) = pending.signature {
+            call.data.extend(argument_data(s, Moment::Exit, &pending.args, Some(result), bound, &read));
+        }
+        let full = self.windows.full(window.calls.len());
+        self.windows.spend(began.elapsed());
+        if full {
+            self.close_window(tid);
+        }
+    }
+
+    /// Keeps what a thread's open window has.
+    pub(super) fn close_window(&mut self, tid: i32) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        if let Some(pending) = &mut thread.pending {
+            pending.in_window = false;
+        }
+        if let Some(window) = thread.window.take() {
+            self.windows.keep(&mut self.table, window);
+        }
+    }
+
+    fn after_call(&mut self, tid: i32, pid: i32, pending: &Pending, result: i64) {
+        let failed = (-4095..0).contains(&result);
+        match pending.signature.map_or("", |s| s.name) {
+            // Names are looked up while the file is sure to be mapped.
+            "mmap" if !failed && self.names && pending.args[2] & 4 != 0 && pending.args[4] as i32 != -1 => {
+                if let Some(process) = self.processes.get_mut(&pid) {
+                    process.space.update(&mut self.symbols, pid);
+                }
+            }
+            "munmap" | "mremap" | "mprotect" if !failed => {
+                let executable = pending.syscall == Sysno(10) && pending.args[2] & 4 == 0;
+                if let Some(process) = self.processes.get_mut(&pid) {
+                    process.maps_stale |= !executable && process.space.maps_executable(pending.args[0]);
+                }
+            }
+            // The kernel's own reads of the file it tried to execute are in its count.
+            "execve" | "execveat" if failed => {
+                if let Some(process) = self.processes.get_mut(&tid) {
+                    process.audit.restart(pid);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How long the thread was neither running nor queued inside the call.
+fn waited(pending: &Pending, elapsed_ns: u64, after: Option<procfs::Ran>) -> Option<u64> {
+    if pending.signature.is_some_and(|s| !s.may_block) || elapsed_ns <= WORTH_ASKING_NS {
+        return Some(0);
+    }
+    let (before, after) = (pending.ran?, after?);
+    let busy = after.cpu_ns.saturating_sub(before.cpu_ns) + after.queued_ns.saturating_sub(before.queued_ns);
+    let waited = elapsed_ns.saturating_sub(busy);
+    Some(if waited > NO_WAIT_NS { waited } else { 0 })
+}
+
+fn registers_of(regs: &libc::user_regs_struct) -> Registers {
+    Registers {
+        ip: regs.rip,
+        sp: regs.rsp,
+        bp: regs.rbp,
+        ax: regs.rax,
+        bx: regs.rbx,
+        cx: regs.rcx,
+        dx: regs.rdx,
+        si: regs.rsi,
+        di: regs.rdi,
+        r8: regs.r8,
+        r9: regs.r9,
+        r10: regs.r10,
+        r11: regs.r11,
+        r12: regs.r12,
+        r13: regs.r13,
+        r14: regs.r14,
+        r15: regs.r15,
+    }
+}
+
+/// A target's stack, read in growing pieces from its top on.
+struct StackReader {
+    pid: i32,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl StackReader {
+    const MOST: usize = 1 << 20;
+
+    fn word(&mut self, address: u64) -> Option<u64> {
+        let Some(offset) = address.checked_sub(self.start).and_then(|o| usize::try_from(o).ok()) else {
+            return self.elsewhere(address);
+        };
+        let end = offset.checked_add(8)?;
+        if end > self.bytes.len() {
+            if end > Self::MOST {
+                return self.elsewhere(address);
+            }
+            let have = self.bytes.len();
+            let want = (end.next_multiple_of(PIECE)).max(have * 2).min(Self::MOST);
+            self.bytes.resize(want, 0);
+            let got = sys::read_memory(self.pid, self.start + have as u64, &mut self.bytes[have..]);
+            self.bytes.truncate(have + got);
+        }
+        let word = self.bytes.get(offset..end)?;
+        Some(u64::from_ne_bytes(word.try_into().ok()?))
+    }
+
+    fn elsewhere(&self, address: u64) -> Option<u64> {
+        let mut word = [0; 8];
+        (sys::read_memory(self.pid, address, &mut word) == 8).then(|| u64::from_ne_bytes(word))
+    }
+}

@@ -1,0 +1,259 @@
+//! The tracer's loop: one stop after the other, each answered and let go at once.
+
+use super::finish::Around;
+use super::state::{Process, Thread};
+use super::sys::{self, Stop, Waited};
+use crate::backend::{Control, Launch};
+use crate::launch::Held;
+use crate::signals::Signals;
+use crate::table::Table;
+use crate::windows::Windows;
+use std::collections::HashMap;
+use std::time::Duration;
+use systoll_model::{Exit, Problem, ProblemKind};
+use systoll_symbols::{RawFrame, Symbols};
+
+/// How often progress is told.
+const PROGRESS_NS: u64 = 100_000_000;
+
+/// Everything a run's tracing knows.
+pub(super) struct Engine {
+    pub(super) processes: HashMap<i32, Process>,
+    pub(super) threads: HashMap<i32, Thread>,
+    pub(super) table: Table,
+    pub(super) symbols: Symbols,
+    pub(super) windows: Windows,
+    pub(super) problems: Vec<Problem>,
+    pub(super) root: i32,
+    pub(super) root_exit: Option<Exit>,
+    /// Set at the root's first execve: what it did before was systoll's own.
+    pub(super) counting: bool,
+    /// Whether contexts are unwound; the calibration does without.
+    pub(super) names: bool,
+    /// Whether set-id programs keep their privilege while we trace.
+    pub(super) privileged: bool,
+    pub(super) start_ns: u64,
+    pub(super) threads_seen: u32,
+    pub(super) most_threads: usize,
+    /// Time between being told of a system call stop and letting go, ns, and such stops.
+    pub(super) handling: (u64, u64),
+    pub(super) frames: Vec<RawFrame>,
+    pub(super) memory: Vec<u8>,
+    pub(super) around: Around,
+    pub(super) seed: u64,
+    exec_done: bool,
+    told_to_end: Option<u64>,
+    last_progress: u64,
+}
+
+impl Engine {
+    pub(super) fn new(launch: &Launch, names: bool) -> Self {
+        Self {
+            processes: HashMap::new(),
+            threads: HashMap::new(),
+            table: Table::default(),
+            symbols: Symbols::new(),
+            windows: Windows::new(launch.windows.clone(), launch.seed),
+            problems: Vec::new(),
+            root: 0,
+            root_exit: None,
+            counting: false,
+            names,
+            privileged: crate::setid::can_trace_privileged(),
+            start_ns: sys::now(),
+            threads_seen: 0,
+            most_threads: 0,
+            handling: (0, 0),
+            frames: Vec::new(),
+            memory: Vec::new(),
+            around: Around::default(),
+            seed: launch.seed,
+            exec_done: false,
+            told_to_end: None,
+            last_progress: 0,
+        }
+    }
+
+    /// Nanoseconds since the run's start.
+    pub(super) fn at(&self, now: u64) -> u64 {
+        now.saturating_sub(self.start_ns)
+    }
+
+    /// Notes a problem once.
+    pub(super) fn problem(&mut self, kind: ProblemKind, text: impl Into<String>) {
+        let problem = Problem::new(kind, text);
+        if self.problems.len() < 64 && !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// Watches until every traced process has ended, or the command has and we were told to end.
+    pub(super) fn watch(&mut self, signals: Option<&Signals>, control: &mut dyn Control, linger: Duration) {
+        loop {
+            match sys::wait_any(true) {
+                Waited::Stop(stop) => self.answer(stop, signals),
+                Waited::NoChildren => break,
+                Waited::Interrupted | Waited::NothingYet => {}
+            }
+            if let Some(signals) = signals {
+                self.look(signals, control, linger);
+            }
+            if self.threads.is_empty() && self.root_exit.is_some() {
+                break;
+            }
+            let now = sys::now();
+            if now.saturating_sub(self.last_progress) >= PROGRESS_NS {
+                self.last_progress = now;
+                control.progress(self.table.calls, self.processes.len(), self.root_exit.is_some());
+            }
+        }
+    }
+
+    /// Watches until the command's first exec has succeeded or its process has ended.
+    pub(super) fn watch_until_exec(&mut self) {
+        while !self.exec_done && self.root_exit.is_none() {
+            match sys::wait_any(true) {
+                Waited::Stop(stop) => self.answer(stop, None),
+                Waited::NoChildren => break,
+                Waited::Interrupted | Waited::NothingYet => {}
+            }
+        }
+    }
+
+    /// The errno of the command's exec, where it failed.
+    pub(super) fn exec_failed(&self, held: Held) -> Option<i32> {
+        if self.exec_done { None } else { Some(held.exec_error().unwrap_or(libc::ECHILD)) }
+    }
+
+    fn look(&mut self, signals: &Signals, control: &mut dyn Control, linger: Duration) {
+        let wanted = signals.look();
+        if wanted.snapshot {
+            let recording = self.recording_so_far();
+            control.snapshot(&recording);
+        }
+        let now = sys::now();
+        if wanted.ending.is_some() {
+            self.told_to_end.get_or_insert(now);
+        }
+        let Some(told) = self.told_to_end else { return };
+        if self.root_exit.is_some() && now.saturating_sub(told) >= linger.as_nanos() as u64 {
+            self.let_everything_go();
+        }
+    }
+
+    fn answer(&mut self, stop: Stop, signals: Option<&Signals>) {
+        let told_ns = sys::now();
+        match stop {
+            Stop::Syscall { tid } => {
+                self.adopt_unknown(tid);
+                self.on_call(tid, told_ns);
+                self.resume_at(tid, told_ns);
+            }
+            Stop::Signal { tid, signal } => {
+                self.adopt_unknown(tid);
+                if let Some(thread) = self.threads.get_mut(&tid) {
+                    thread.signals += 1;
+                }
+                self.resume(tid, signal);
+            }
+            Stop::Event { tid, event, signal } => self.on_event(tid, event, signal),
+            Stop::Exited { tid, code } => self.on_gone(tid, Exit::Code(code), signals),
+            Stop::Killed { tid, signal } => self.on_gone(tid, Exit::Signal(signal), signals),
+        }
+    }
+
+    fn resume_at(&mut self, tid: i32, told_ns: u64) {
+        let now = sys::now();
+        self.handling.0 += now.saturating_sub(told_ns);
+        self.handling.1 += 1;
+        if let Some(pending) = self.threads.get_mut(&tid).and_then(|t| t.pending.as_mut())
+            && pending.resumed_ns == 0
+        {
+            pending.resumed_ns = now;
+        }
+        self.resume(tid, 0);
+    }
+
+    /// Lets a thread run on. One that has been killed meanwhile reports its end by itself.
+    pub(super) fn resume(&mut self, tid: i32, signal: i32) {
+        if self.threads.contains_key(&tid) || tid == self.root {
+            let _ = sys::resume(tid, signal);
+        }
+    }
+
+    fn on_event(&mut self, tid: i32, event: i32, signal: i32) {
+        match event {
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
+                self.adopt_unknown(tid);
+                if let Ok(new) = sys::event_message(tid) {
+                    self.adopt(new as i32, Some(tid));
+                }
+                self.resume(tid, 0);
+            }
+            libc::PTRACE_EVENT_EXEC => {
+                self.exec_done = true;
+                self.on_exec(tid);
+                self.resume(tid, 0);
+            }
+            libc::PTRACE_EVENT_EXIT => {
+                self.on_exit_begun(tid);
+                self.resume(tid, 0);
+            }
+            libc::PTRACE_EVENT_STOP if is_job_control(signal) => {
+                self.adopt_unknown(tid);
+                let _ = sys::listen(tid);
+            }
+            libc::PTRACE_EVENT_STOP => {
+                self.adopt_unknown(tid);
+                self.resume(tid, 0);
+            }
+            _ => self.resume(tid, 0),
+        }
+    }
+
+    /// Detaches from every thread, which then runs on as without us.
+    fn let_everything_go(&mut self) {
+        let left = self.processes.len();
+        self.problem(
+            ProblemKind::CutShort,
+            format!("{left} processes the command left behind were still running and are no longer watched"),
+        );
+        let mut waiting: Vec<i32> = self.threads.keys().copied().collect();
+        waiting.retain(|tid| sys::interrupt(*tid).is_ok());
+        let deadline = sys::now() + 500_000_000;
+        while !waiting.is_empty() && sys::now() < deadline {
+            let stop = match sys::wait_any(false) {
+                Waited::Stop(stop) => stop,
+                Waited::NoChildren => break,
+                _ => {
+                    std::thread::sleep(Duration::from_micros(200));
+                    continue;
+                }
+            };
+            match stop {
+                Stop::Exited { tid, code } => self.on_gone(tid, Exit::Code(code), None),
+                Stop::Killed { tid, signal } => self.on_gone(tid, Exit::Signal(signal), None),
+                Stop::Syscall { tid } => self.release(tid, 0),
+                Stop::Signal { tid, signal } => self.release(tid, signal),
+                Stop::Event { tid, event: libc::PTRACE_EVENT_STOP, signal } if is_job_control(signal) => {
+                    self.release(tid, libc::SIGSTOP);
+                }
+                Stop::Event { tid, .. } => self.release(tid, 0),
+            }
+            waiting.retain(|tid| self.threads.contains_key(tid));
+        }
+        for tid in self.threads.keys().copied().collect::<Vec<_>>() {
+            self.release(tid, 0);
+        }
+    }
+
+    /// Detaches from one thread and forgets it.
+    pub(super) fn release(&mut self, tid: i32, signal: i32) {
+        let _ = sys::detach(tid, signal);
+        self.end_thread(tid);
+    }
+}
+
+fn is_job_control(signal: i32) -> bool {
+    matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
+}

@@ -1,0 +1,260 @@
+//! Births, execs and deaths of processes and threads.
+
+use super::engine::Engine;
+use super::state::{IoAudit, Process, Thread, calls_of};
+use super::sys;
+use crate::procfs;
+use crate::setid;
+use crate::signals::Signals;
+use crate::table::Image;
+use std::io::Read;
+use systoll_model::{Exit, ProblemKind};
+use systoll_symbols::AddressSpace;
+
+impl Engine {
+    /// Takes in the command's own process before its exec.
+    pub(super) fn adopt_root(&mut self, pid: i32) {
+        self.root = pid;
+        let image = self.table.image(Image { pid, start_ns: 0, ..Image::default() });
+        self.processes.insert(
+            pid,
+            Process {
+                image,
+                space: AddressSpace::new(),
+                main_seen: false,
+                sought_main: 0,
+                threads: 0,
+                start_ns: 0,
+                audit: IoAudit::default(),
+                maps_stale: false,
+            },
+        );
+        self.add_thread(pid, pid);
+    }
+
+    /// A thread that stopped before its parent told of it.
+    pub(super) fn adopt_unknown(&mut self, tid: i32) {
+        if !self.threads.contains_key(&tid) {
+            self.adopt(tid, None);
+        }
+    }
+
+    /// Takes in a new thread or process; `parent` is the thread that made it, where known.
+    pub(super) fn adopt(&mut self, tid: i32, parent: Option<i32>) {
+        if self.threads.contains_key(&tid) {
+            return;
+        }
+        let pid = procfs::tgid(tid).unwrap_or(tid);
+        if self.processes.contains_key(&pid) {
+            let image = self.processes[&pid].image;
+            self.table.images[image as usize].threads += 1;
+            self.add_thread(tid, pid);
+            return;
+        }
+        let parent_pid =
+            parent.and_then(|t| self.threads.get(&t)).map(|t| t.pid).or_else(|| procfs::ppid(pid)).unwrap_or(0);
+        let start_ns = self.at(sys::now());
+        let parent = self.processes.get(&parent_pid);
+        let parent_image = parent.map(|p| p.image);
+        let like = parent_image.map(|i| self.table.images[i as usize].clone());
+        let (space, main_seen) = parent.map_or((AddressSpace::new(), false), |p| (p.space.clone(), p.main_seen));
+        let image = Image {
+            pid,
+            parent: parent_image,
+            exe: like.as_ref().map_or_else(|| procfs::exe(pid).unwrap_or_default(), |l| l.exe.clone()),
+            argv: like.as_ref().map_or_else(|| procfs::argv(pid), |l| l.argv.clone()),
+            start_ns,
+            main_at_ns: main_seen.then_some(start_ns),
+            ..Image::default()
+        };
+        let image = self.table.image(image);
+        let known = like.is_some();
+        self.processes.insert(
+            pid,
+            Process {
+                image,
+                space,
+                main_seen,
+                sought_main: 0,
+                threads: 0,
+                start_ns,
+                audit: IoAudit::of_child(),
+                maps_stale: !known,
+            },
+        );
+        self.add_thread(tid, pid);
+    }
+
+    fn add_thread(&mut self, tid: i32, pid: i32) {
+        self.threads.insert(tid, Thread::new(pid, self.threads_seen));
+        self.threads_seen += 1;
+        self.most_threads = self.most_threads.max(self.threads.len());
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.threads += 1;
+        }
+    }
+
+    /// A program has taken over the process: everything read of the old one is void.
+    pub(super) fn on_exec(&mut self, tid: i32) {
+        self.rename_execing_thread(tid);
+        if let Some(what) = foreign_program(tid) {
+            let exe = procfs::exe(tid).unwrap_or_default();
+            self.problem(ProblemKind::Unwatched, format!("{exe} is {what} and ran unwatched"));
+            self.end_image(tid, None);
+            self.release(tid, 0);
+            return;
+        }
+        let first = tid == self.root && self.table.images[0].exe.is_empty();
+        let now = self.at(sys::now());
+        let cpu = self.threads.get_mut(&tid).and_then(|t| t.ran(tid)).map_or(0, |r| r.cpu_ns);
+        if first {
+            if let Some(thread) = self.threads.get_mut(&tid) {
+                thread.cpu_base_ns = cpu;
+            }
+            let image = &mut self.table.images[0];
+            image.exe = procfs::exe(tid).unwrap_or_default();
+            image.argv = procfs::argv(tid);
+        } else {
+            self.account_cpu(tid, cpu);
+            let parent = self.processes.get(&tid).map(|p| p.image);
+            self.end_image(tid, None);
+            let image = Image {
+                pid: tid,
+                parent,
+                exe: procfs::exe(tid).unwrap_or_default(),
+                argv: procfs::argv(tid),
+                start_ns: now,
+                ..Image::default()
+            };
+            let image = self.table.image(image);
+            if let Some(process) = self.processes.get_mut(&tid) {
+                process.image = image;
+            }
+        }
+        let names = self.names;
+        if let Some(process) = self.processes.get_mut(&tid) {
+            process.space = AddressSpace::new();
+            if names {
+                process.space.update(&mut self.symbols, tid);
+            }
+            process.main_seen = false;
+            process.sought_main = 0;
+            process.maps_stale = false;
+            process.start_ns = now;
+            process.audit.restart(tid);
+        }
+    }
+
+    /// After exec the calling thread carries its leader's number; every other one is gone.
+    fn rename_execing_thread(&mut self, tid: i32) {
+        self.close_window(tid);
+        let former = sys::event_message(tid).map_or(tid, |m| m as i32);
+        let others: Vec<i32> =
+            self.threads.iter().filter(|(t, v)| v.pid == tid && **t != former).map(|(t, _)| *t).collect();
+        for other in others {
+            self.end_thread_of(other, false);
+        }
+        if former != tid
+            && let Some(mut thread) = self.threads.remove(&former)
+        {
+            thread.forget_schedstat();
+            self.threads.insert(tid, thread);
+            self.close_window(tid);
+        }
+        self.adopt_unknown(tid);
+        if let Some(process) = self.processes.get_mut(&tid) {
+            process.threads = 1;
+        }
+    }
+
+    /// A thread has begun to exit: the last moment its figures can be read.
+    pub(super) fn on_exit_begun(&mut self, tid: i32) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let pid = thread.pid;
+        let cpu = thread.ran(tid).map_or(0, |r| r.cpu_ns);
+        self.account_cpu(tid, cpu);
+        self.abandon_call(tid);
+        let Some(process) = self.processes.get(&pid) else { return };
+        if process.threads <= 1
+            && let Some(what) = process.audit.differs(pid)
+        {
+            let exe = self.table.images[process.image as usize].exe.clone();
+            self.problem(ProblemKind::Audit, format!("{exe}: {what} (/proc/PID/io)"));
+        }
+    }
+
+    /// Adds what a thread has run since it was last looked at to its image.
+    pub(super) fn account_cpu(&mut self, tid: i32, cpu_ns: u64) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let ran = cpu_ns.saturating_sub(thread.cpu_base_ns);
+        thread.cpu_base_ns = cpu_ns.max(thread.cpu_base_ns);
+        if let Some(process) = self.processes.get(&thread.pid) {
+            self.table.images[process.image as usize].cpu_ns += ran;
+        }
+    }
+
+    /// A call its thread will never return from.
+    pub(super) fn abandon_call(&mut self, tid: i32) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(pending) = thread.pending.take() else { return };
+        let counts = &mut self.table.rows[pending.row as usize].counts;
+        counts.unreturned += 1;
+        if let Some(process) = self.processes.get_mut(&thread.pid) {
+            process.audit.unreturned(pending.signature.and_then(|s| s.audit));
+        }
+    }
+
+    /// A thread is gone.
+    pub(super) fn on_gone(&mut self, tid: i32, exit: Exit, signals: Option<&Signals>) {
+        let pid = self.threads.get(&tid).map_or(tid, |t| t.pid);
+        if tid == pid
+            && let Some(process) = self.processes.get(&pid)
+        {
+            self.table.images[process.image as usize].exit = Some(exit);
+        }
+        self.end_thread(tid);
+        if tid == self.root {
+            self.root_exit = Some(exit);
+            if let Some(signals) = signals {
+                signals.target_gone();
+            }
+        }
+    }
+
+    /// Forgets a thread, and its process with the last one.
+    pub(super) fn end_thread(&mut self, tid: i32) {
+        self.end_thread_of(tid, true);
+    }
+
+    fn end_thread_of(&mut self, tid: i32, may_end_process: bool) {
+        self.abandon_call(tid);
+        self.close_window(tid);
+        let Some(thread) = self.threads.remove(&tid) else { return };
+        let Some(process) = self.processes.get_mut(&thread.pid) else { return };
+        process.threads = process.threads.saturating_sub(1);
+        if process.threads == 0 && may_end_process {
+            self.end_image(thread.pid, None);
+            self.processes.remove(&thread.pid);
+        }
+    }
+
+    fn end_image(&mut self, pid: i32, exit: Option<Exit>) {
+        let now = self.at(sys::now());
+        let Some(process) = self.processes.get(&pid) else { return };
+        let image = &mut self.table.images[process.image as usize];
+        image.end_ns = now;
+        image.life_ns += now.saturating_sub(process.start_ns);
+        image.exit = exit.or(image.exit);
+    }
+
+    /// Calls counted on an image so far.
+    pub(super) fn calls_of_image(&self, image: u32) -> u64 {
+        self.table.rows.iter().filter(|r| r.image == image).map(|r| calls_of(&r.counts)).sum()
+    }
+}
+
+fn foreign_program(pid: i32) -> Option<String> {
+    let mut head = Vec::new();
+    std::fs::File::open(format!("/proc/{pid}/exe")).ok()?.take(64).read_to_end(&mut head).ok()?;
+    setid::foreign(&head)
+}

@@ -1,0 +1,341 @@
+//! From what the tracer gathered to a recording: names, prices, tolls.
+
+use super::calibrate::Cost;
+use super::engine::Engine;
+use super::sys;
+use crate::table::Table;
+use std::collections::{BTreeMap, HashMap};
+use systoll_model::{
+    BackendKind, Frame, FrameClass, FrameId, Header, LongCall, Module, ModuleId, Price, PriceSource, Prices, Problem,
+    ProblemKind, Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Sysno, Window, WindowCall,
+};
+use systoll_symbols::{ModuleKey, RawFrame};
+
+/// Fewer calls than this are not worth timing a road for.
+const WORTH_PRICING: u64 = 20;
+/// System calls priced, those with the most calls first.
+const MAX_PRICED: usize = 24;
+/// Calls looked at before their processor time is believed.
+const MIN_IN_CALL: u64 = 8;
+
+/// What was measured around the run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Around {
+    pub(super) command: Vec<String>,
+    pub(super) cost: Cost,
+    pub(super) crossing_before: Spread,
+    pub(super) children_before: (u64, u64),
+    pub(super) started_unix: u64,
+}
+
+impl Engine {
+    /// The recording of a run that has ended.
+    pub(super) fn finish(mut self) -> Recording {
+        let wall_ns = self.at(sys::now());
+        self.recording(wall_ns, true)
+    }
+
+    /// The recording of a run that goes on.
+    pub(super) fn recording_so_far(&mut self) -> Recording {
+        for tid in self.threads.keys().copied().collect::<Vec<_>>() {
+            if let Some(ran) = self.threads.get_mut(&tid).and_then(|t| t.ran(tid)) {
+                self.account_cpu(tid, ran.cpu_ns);
+            }
+        }
+        let wall_ns = self.at(sys::now());
+        self.recording(wall_ns, false)
+    }
+
+    fn recording(&mut self, wall_ns: u64, ended: bool) -> Recording {
+        let mut problems = self.problems.clone();
+        self.note_bounds(&mut problems);
+        let names = Names::resolve(self);
+        problems.extend(names.problems.iter().cloned());
+        let crossing_after = if ended { systoll_price::crossing(super::CROSSING) } else { self.around.crossing_before };
+        let mut prices =
+            Prices { crossing_before: self.around.crossing_before, crossing_after, calls: BTreeMap::new() };
+        let observer = Observer { cost: self.around.cost, crossing: prices.crossing_ns() };
+        prices.calls = price_calls(&self.table, &observer);
+        let rows = self.rows(&names, &prices);
+        let toll: u64 = rows.iter().filter_map(|r| r.counts.toll_ns).sum();
+        let processes = self.processes(&rows, &observer, wall_ns);
+        let own_cpu = processes.iter().map(|p| p.cpu_ns).sum::<u64>().max(toll);
+        let header = self.header(wall_ns, own_cpu, &observer);
+        let (windows, longest) = (self.windows(), self.longest());
+        Recording {
+            header,
+            processes,
+            modules: names.modules,
+            frames: names.frames,
+            stacks: names.stacks,
+            rows,
+            windows,
+            longest,
+            prices,
+            problems,
+        }
+    }
+
+    fn note_bounds(&self, problems: &mut Vec<Problem>) {
+        if self.table.rows_folded {
+            problems.push(Problem::new(
+                ProblemKind::Bounded,
+                "too many calling contexts: some calls are counted without theirs",
+            ));
+        }
+        if self.table.images_folded() {
+            problems.push(Problem::new(ProblemKind::Bounded, "many processes: later ones are folded by program"));
+        }
+    }
+
+    fn header(&self, wall_ns: u64, own_cpu_ns: u64, observer: &Observer) -> Header {
+        let (user, sys) = sys::children_times();
+        let before = self.around.children_before;
+        let handling = self.handling.0 as f64 / self.table.calls.max(1) as f64;
+        Header {
+            version: env!("CARGO_PKG_VERSION").into(),
+            command: self.around.command.clone(),
+            backend: BackendKind::Ptrace,
+            host: systoll_price::host(),
+            started_unix: self.around.started_unix,
+            exit: self.root_exit,
+            wall_ns,
+            user_ns: user.saturating_sub(before.0),
+            sys_ns: sys.saturating_sub(before.1),
+            own_cpu_ns,
+            observer_ns_per_call: observer.cpu_ns_per_call(),
+            observer_wall_ns_per_call: observer.cost.wall_ns + handling,
+            toll_estimated: true,
+            lost: 0,
+            vdso_calls: None,
+            threads: self.most_threads as u64,
+            seed: self.seed,
+            windows_opened: self.windows.opened,
+            windows_refused: self.windows.refused,
+        }
+    }
+
+    fn rows(&mut self, names: &Names, prices: &Prices) -> Vec<Row> {
+        let mut rows = Vec::with_capacity(self.table.rows.len());
+        for raw in &self.table.rows {
+            let context = &self.table.stacks[raw.context as usize].frames;
+            let api = self.symbols.api(context);
+            let api_module = api.as_ref().and_then(|(_, key)| *key).and_then(|key| names.module_of(key));
+            let mut counts = raw.counts.clone();
+            if let Some(price) = prices.calls.get(&raw.syscall) {
+                counts.toll_ns = Some((price.ns * counts.calls as f64) as u64);
+            }
+            let user = context.last().and_then(|f| names.frame_id(f));
+            rows.push(Row {
+                process: ProcessId(raw.image),
+                syscall: raw.syscall,
+                context: StackId(raw.context),
+                outer: names.outer_of(raw, &self.table),
+                api: api.map(|(name, _)| name),
+                api_module,
+                user: user.filter(|f| names.frames[f.0 as usize].class == FrameClass::User),
+                counts,
+            });
+        }
+        rows
+    }
+
+    fn processes(&self, rows: &[Row], observer: &Observer, wall_ns: u64) -> Vec<Process> {
+        let mut calls = vec![0u64; self.table.images.len()];
+        let mut tolls = vec![0u64; self.table.images.len()];
+        for row in rows {
+            calls[row.process.0 as usize] += row.counts.calls;
+            tolls[row.process.0 as usize] += row.counts.toll_ns.unwrap_or(0);
+        }
+        let images = self.table.images.iter().zip(calls.into_iter().zip(tolls));
+        images
+            .map(|(i, (calls, toll))| Process {
+                pid: i.pid as u32,
+                parent: i.parent.map(ProcessId),
+                exe: i.exe.clone(),
+                argv: i.argv.clone(),
+                instances: i.instances,
+                threads: i.threads,
+                start_ns: i.start_ns,
+                end_ns: i.end_ns,
+                life_ns: if i.end_ns == 0 { wall_ns.saturating_sub(i.start_ns) } else { i.life_ns },
+                cpu_ns: observer.taken_off(i.cpu_ns, calls).max(toll),
+                main_at_ns: i.main_at_ns,
+                startup_cpu_ns: observer.taken_off(i.startup_cpu_ns, i.startup_calls),
+                exit: i.exit,
+            })
+            .collect()
+    }
+
+    fn windows(&self) -> Vec<Window> {
+        let call = |c: &crate::windows::RawCall| WindowCall {
+            row: RowId(c.row),
+            nth: c.nth,
+            args: c.args,
+            data: c.data.clone(),
+            fd: c.fd.clone(),
+            result: c.result,
+            entry_ns: c.entry_ns,
+            elapsed_ns: c.elapsed_ns,
+            waited_ns: c.waited_ns,
+            signals_before: c.signals_before,
+            stack: c.stack.map(StackId),
+        };
+        let all = self.windows.all();
+        all.into_iter()
+            .map(|w| Window {
+                process: ProcessId(w.image),
+                thread: w.thread,
+                row: RowId(w.row),
+                octave: w.octave,
+                calls: w.calls.iter().map(call).collect(),
+            })
+            .collect()
+    }
+
+    fn longest(&self) -> Vec<LongCall> {
+        let mut longest: Vec<_> = self.table.longest.iter().map(|l| &l.0).collect();
+        longest.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.at_ns.cmp(&b.at_ns)));
+        longest
+            .into_iter()
+            .map(|l| LongCall {
+                row: RowId(l.row),
+                ns: l.ns,
+                at_ns: l.at_ns,
+                thread: l.thread.clone(),
+                startup: l.startup,
+            })
+            .collect()
+    }
+}
+
+/// What watching took, to be taken off again.
+struct Observer {
+    cost: Cost,
+    crossing: f64,
+}
+
+impl Observer {
+    fn cpu_ns_per_call(&self) -> f64 {
+        (self.cost.cpu_ns - self.crossing).max(0.0)
+    }
+
+    fn taken_off(&self, cpu_ns: u64, calls: u64) -> u64 {
+        let own = cpu_ns as f64 - self.cpu_ns_per_call() * calls as f64;
+        own.max(self.crossing * calls as f64) as u64
+    }
+}
+
+/// A price for every system call of the run: timed now if there were many, else from what its
+/// calls ran in the windows, else the crossing alone.
+fn price_calls(table: &Table, observer: &Observer) -> BTreeMap<Sysno, Price> {
+    let mut calls: BTreeMap<Sysno, (u64, (u64, u64))> = BTreeMap::new();
+    for row in &table.rows {
+        let entry = calls.entry(row.syscall).or_default();
+        entry.0 += row.counts.calls;
+        entry.1.0 += row.in_call.0;
+        entry.1.1 += row.in_call.1;
+    }
+    let mut most: Vec<_> = calls.iter().filter(|(_, (n, _))| *n >= WORTH_PRICING).map(|(s, (n, _))| (*n, *s)).collect();
+    most.sort_unstable_by(|a, b| b.cmp(a));
+    let measured = systoll_price::prices_of(most.into_iter().take(MAX_PRICED).map(|(_, s)| s));
+    calls
+        .into_iter()
+        .map(|(syscall, (_, in_call))| {
+            let price = measured.get(&syscall).copied().or_else(|| ran_inside(in_call, observer));
+            (syscall, price.unwrap_or_else(|| crossing_only(observer.crossing)))
+        })
+        .collect()
+}
+
+fn crossing_only(ns: f64) -> Price {
+    Price { ns, low: ns, high: f64::INFINITY, source: PriceSource::CrossingOnly }
+}
+
+/// The price as the calls' own processor time tells it. Half of what watching adds to a call
+/// falls inside it (one stop of two), and that half is uncertain by itself.
+fn ran_inside((sum, calls): (u64, u64), observer: &Observer) -> Option<Price> {
+    if calls < MIN_IN_CALL {
+        return None;
+    }
+    let added = observer.cpu_ns_per_call() / 2.0;
+    let mean = sum as f64 / calls as f64;
+    let ns = (mean - added).max(observer.crossing);
+    (mean > 2.0 * added).then_some(Price {
+        ns,
+        low: (mean - 1.5 * added).max(observer.crossing),
+        high: mean,
+        source: PriceSource::InCall,
+    })
+}
+
+/// Names of everything the table refers to.
+struct Names {
+    modules: Vec<Module>,
+    frames: Vec<Frame>,
+    stacks: Vec<Stack>,
+    problems: Vec<Problem>,
+    ids: HashMap<RawFrame, FrameId>,
+    module_ids: HashMap<ModuleKey, ModuleId>,
+    outers: HashMap<(u32, usize, usize), StackId>,
+}
+
+impl Names {
+    fn resolve(engine: &mut Engine) -> Self {
+        let mut distinct = Vec::new();
+        let mut ids = HashMap::new();
+        for stack in &engine.table.stacks {
+            for frame in &stack.frames {
+                ids.entry(*frame).or_insert_with(|| {
+                    distinct.push(*frame);
+                    FrameId(distinct.len() as u32 - 1)
+                });
+            }
+        }
+        let resolved = engine.symbols.resolve(&distinct);
+        let of_frame = distinct.iter().zip(&resolved.frames);
+        let module_ids = of_frame.filter_map(|(raw, f)| Some((raw.module?, f.module?))).collect();
+        let frames_of = |raw: &[RawFrame]| raw.iter().map(|f| ids[f]).collect();
+        let mut stacks: Vec<Stack> =
+            engine.table.stacks.iter().map(|s| Stack { frames: frames_of(&s.frames), complete: s.complete }).collect();
+        // Above a row's context: what all its whole stacks share, as stacks of their own.
+        let mut outers = HashMap::new();
+        for row in &engine.table.rows {
+            let context = engine.table.stacks[row.context as usize].frames.len();
+            let Some((whole, shared)) = row.whole else { continue };
+            outers.entry((whole, context, shared)).or_insert_with(|| {
+                let source = &engine.table.stacks[whole as usize];
+                let frames = source.frames.get(context..shared.max(context)).unwrap_or_default();
+                let complete = source.complete && shared == source.frames.len();
+                stacks.push(Stack { frames: frames_of(frames), complete });
+                StackId(stacks.len() as u32 - 1)
+            });
+        }
+        let empty = StackId(stacks.len() as u32);
+        stacks.push(Stack::default());
+        outers.insert((u32::MAX, 0, 0), empty);
+        Self {
+            modules: resolved.modules,
+            frames: resolved.frames,
+            stacks,
+            problems: resolved.problems,
+            ids,
+            module_ids,
+            outers,
+        }
+    }
+
+    fn frame_id(&self, frame: &RawFrame) -> Option<FrameId> {
+        self.ids.get(frame).copied()
+    }
+
+    fn module_of(&self, key: ModuleKey) -> Option<ModuleId> {
+        self.module_ids.get(&key).copied()
+    }
+
+    fn outer_of(&self, row: &crate::table::RawRow, table: &Table) -> StackId {
+        let context = table.stacks[row.context as usize].frames.len();
+        let known = row.whole.and_then(|(whole, shared)| self.outers.get(&(whole, context, shared)));
+        known.or_else(|| self.outers.get(&(u32::MAX, 0, 0))).copied().unwrap_or(StackId(0))
+    }
+}

@@ -1,0 +1,118 @@
+//! Calls after which watching would do harm: looked at before the kernel acts on them.
+
+use super::engine::Engine;
+use super::sys::{self, Stop, Waited};
+use crate::setid::{self, Nature, World};
+use crate::windows::argument_data;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use systoll_model::{Exit, Moment, ProblemKind, Sysno};
+
+impl Engine {
+    /// An `execve` is about to happen. A program that would lose privilege under our eyes is let
+    /// go; then this is true.
+    pub(super) fn before_exec(&mut self, tid: i32, name: &str, args: &[u64; 6]) -> bool {
+        self.audit_before_exec(tid);
+        if self.privileged {
+            return false;
+        }
+        let Some(path) = self.exec_path(tid, name, args) else { return false };
+        let euid = crate::procfs::euid(tid).unwrap_or(u32::MAX);
+        let world = World { root: PathBuf::from(format!("/proc/{tid}/root")), euid };
+        let Nature::Privileged(what) = setid::nature(&path, &world) else { return false };
+        if crate::procfs::no_new_privs(tid) {
+            return false;
+        }
+        let shown = path.strip_prefix(&world.root).map_or_else(|_| path.clone(), |p| Path::new("/").join(p));
+        self.problem(ProblemKind::Unwatched, format!("{} ran unwatched: {what}", shown.display()));
+        self.release(tid, 0);
+        true
+    }
+
+    fn audit_before_exec(&mut self, tid: i32) {
+        let Some(pid) = self.threads.get(&tid).map(|t| t.pid) else { return };
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        if process.threads == 1
+            && let Some(what) = process.audit.differs(pid)
+        {
+            let exe = self.table.images[process.image as usize].exe.clone();
+            self.problem(ProblemKind::Audit, format!("{exe}: {what} (/proc/PID/io)"));
+        }
+    }
+
+    /// The file an exec names, as a path we can open.
+    fn exec_path(&self, tid: i32, name: &str, args: &[u64; 6]) -> Option<PathBuf> {
+        let signature = Sysno::from_name(name)?.signature()?;
+        let read = |address: u64, buffer: &mut [u8]| sys::read_memory(tid, address, buffer);
+        let path_arg = if name == "execveat" { 1 } else { 0 };
+        let data = argument_data(signature, Moment::Entry, args, None, 0, &read);
+        let path = data.into_iter().find(|d| d.arg == path_arg)?.bytes;
+        let path = Path::new(OsStr::from_bytes(&path));
+        if let Ok(below_root) = path.strip_prefix("/") {
+            return Some(Path::new(&format!("/proc/{tid}/root")).join(below_root));
+        }
+        let dir = args[0] as i32;
+        Some(match (name, path.as_os_str().is_empty()) {
+            ("execveat", true) => PathBuf::from(format!("/proc/{tid}/fd/{dir}")),
+            ("execveat", false) if dir != libc::AT_FDCWD => Path::new(&format!("/proc/{tid}/fd/{dir}")).join(path),
+            _ => Path::new(&format!("/proc/{tid}/cwd")).join(path),
+        })
+    }
+
+    /// A watched program is about to trace: only one tracer can, and it asked for it. Whom it
+    /// wants is let go, itself if it asks to be traced; then this is true.
+    pub(super) fn before_ptrace(&mut self, tid: i32, args: &[u64; 6]) -> bool {
+        const PTRACE_TRACEME: u64 = 0;
+        const PTRACE_ATTACH: u64 = 16;
+        const PTRACE_SEIZE: u64 = 0x4206;
+        match args[0] {
+            PTRACE_TRACEME => {
+                self.problem(ProblemKind::Unwatched, "a process that another of the command's traces ran unwatched");
+                self.release(tid, 0);
+                true
+            }
+            PTRACE_ATTACH | PTRACE_SEIZE => {
+                let wanted = args[1] as i32;
+                if wanted != tid && self.threads.contains_key(&wanted) {
+                    self.problem(
+                        ProblemKind::Unwatched,
+                        "a process that another of the command's traces ran unwatched",
+                    );
+                    self.hand_over(wanted);
+                }
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// Detaches from a thread that may be running: it has to stop first.
+    fn hand_over(&mut self, tid: i32) {
+        // A thread in a stop of ours that we have not yet been told of stops no second time.
+        if sys::interrupt(tid).is_err() {
+            return;
+        }
+        for _ in 0..5_000 {
+            let stop = match sys::wait_for(tid) {
+                Waited::Stop(stop) => stop,
+                Waited::NoChildren => return,
+                _ => {
+                    std::thread::sleep(Duration::from_micros(100));
+                    continue;
+                }
+            };
+            match stop {
+                Stop::Exited { tid, code } => return self.on_gone(tid, Exit::Code(code), None),
+                Stop::Killed { tid, signal } => return self.on_gone(tid, Exit::Signal(signal), None),
+                Stop::Syscall { tid } => return self.release(tid, 0),
+                Stop::Signal { tid, signal } => return self.release(tid, signal),
+                Stop::Event { tid, event: libc::PTRACE_EVENT_STOP, signal } if signal != libc::SIGTRAP => {
+                    return self.release(tid, libc::SIGSTOP);
+                }
+                Stop::Event { tid, .. } => return self.release(tid, 0),
+            }
+        }
+    }
+}

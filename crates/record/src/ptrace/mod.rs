@@ -1,0 +1,139 @@
+//! The ptrace backend: PTRACE_SEIZE and system call stops. Any user, everywhere; slow.
+//!
+//! Invariants: never a seccomp filter in a target, never PTRACE_O_EXITKILL; when systoll dies
+//! the kernel detaches and every target runs on as without us.
+
+mod calibrate;
+mod calls;
+mod engine;
+mod family;
+mod finish;
+mod guard;
+mod state;
+pub(crate) mod sys;
+
+use crate::Error;
+use crate::backend::{Backend, Control, Launch, Probe};
+use crate::launch::{self, Held, Prepared};
+use crate::signals::Signals;
+use engine::Engine;
+use finish::Around;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use sys::{Stop, Waited};
+use systoll_model::{BackendKind, Recording, Spread};
+
+/// How long the crossing is measured before and after a run.
+const CROSSING: Duration = Duration::from_millis(2);
+
+/// Watches by ptrace.
+#[derive(Debug, Default)]
+pub struct PtraceBackend(());
+
+impl PtraceBackend {
+    /// A backend that has not looked at anything yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Backend for PtraceBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Ptrace
+    }
+
+    fn probe(&self) -> Probe {
+        let mut probe = Probe { kind: BackendKind::Ptrace, can_run: false, found: Vec::new(), missing: Vec::new() };
+        match calibrate::calibrate() {
+            Ok(cost) => {
+                probe.can_run = true;
+                probe.found.push(format!("watched a child of its own, +{:.0} ns a call", cost.wall_ns));
+            }
+            Err(e) => probe.missing.push((e.to_string(), None)),
+        }
+        if !crate::setid::can_trace_privileged() {
+            probe.missing.push((
+                "set-id programs run unwatched: watching them takes CAP_SYS_PTRACE".into(),
+                Some("sudo systoll run -- CMD".into()),
+            ));
+        }
+        probe
+    }
+
+    fn cost(&self) -> Result<Spread, Error> {
+        let mut added = Vec::new();
+        for _ in 0..5 {
+            let crossing = systoll_price::crossing(CROSSING);
+            added.push((calibrate::calibrate()?.wall_ns - crossing.min).max(0.0));
+        }
+        added.sort_by(f64::total_cmp);
+        Ok(Spread { min: added[0], median: added[2], high: added[4] })
+    }
+
+    fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
+        if !launch.elisions.is_empty() {
+            return Err(Error::NoElision(BackendKind::Ptrace));
+        }
+        let prepared = launch::prepare(launch)?;
+        let cost = calibrate::calibrate()?;
+        let signals = Signals::hold()?;
+        let crossing_before = systoll_price::crossing(CROSSING);
+        let children_before = sys::children_times();
+        let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+
+        let mut engine = Engine::new(launch, true);
+        let held = prepared.start(&signals.original_mask())?;
+        engine.around = Around { command: command_words(launch), cost, crossing_before, children_before, started_unix };
+        seize_and_release(&mut engine, held, &prepared, &signals, control.every())?;
+        engine.watch(Some(&signals), control, launch.linger);
+        drop(signals);
+        Ok(engine.finish())
+    }
+}
+
+fn command_words(launch: &Launch) -> Vec<String> {
+    launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect()
+}
+
+/// Seizes the held child while it waits, lets it exec, and makes sure that it did.
+fn seize_and_release(
+    engine: &mut Engine,
+    mut held: Held,
+    prepared: &Prepared,
+    signals: &Signals,
+    every: Option<Duration>,
+) -> Result<(), Error> {
+    let pid = held.pid;
+    let refused = |reason: String| Error::Refused { backend: BackendKind::Ptrace, reason };
+    if let Err(errno) = sys::seize(pid).and_then(|()| sys::interrupt(pid)) {
+        // Dropping the pipe makes the child leave without having become the program.
+        drop(held);
+        while let Waited::Interrupted = sys::wait_child(pid) {}
+        return Err(refused(format!("PTRACE_SEIZE of a child of our own: {}", errno.desc())));
+    }
+    engine.adopt_root(pid);
+    signals.watch(pid, every);
+    let stopped = loop {
+        match sys::wait_child(pid) {
+            Waited::Interrupted | Waited::NothingYet => {}
+            Waited::Stop(stop) => break stop,
+            Waited::NoChildren => return Err(refused("the child is gone".into())),
+        }
+    };
+    if !matches!(stopped, Stop::Event { .. } | Stop::Signal { .. }) {
+        return Err(refused("the child ended before it began".into()));
+    }
+    engine.start_ns = sys::now();
+    held.release().map_err(|e| Error::own("can't let the child go", e))?;
+    engine.resume(pid, 0);
+    // Up to the exec's outcome the child must be driven from here: it stops at every call.
+    engine.watch_until_exec();
+    if let Some(errno) = engine.exec_failed(held) {
+        let program = prepared.program();
+        let error = std::io::Error::from_raw_os_error(errno);
+        return Err(match errno {
+            libc::ENOENT => Error::NotExecutable { program, reason: "its interpreter does not exist".into() },
+            _ => Error::NotExecutable { program, reason: launch::reason(&error) },
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,203 @@
+//! The kernel's side of ptrace, made typed. All unsafe code of this backend is here.
+
+use libc::c_void;
+use nix::errno::Errno;
+
+/// Event stops we ask for. No PTRACE_O_EXITKILL: a target outlives us.
+pub(super) const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEEXIT;
+
+/// What waitpid told of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    Exited { tid: i32, code: i32 },
+    Killed { tid: i32, signal: i32 },
+    Syscall { tid: i32 },
+    Signal { tid: i32, signal: i32 },
+    Event { tid: i32, event: i32, signal: i32 },
+}
+
+/// Outcome of one wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waited {
+    Stop(Stop),
+    Interrupted,
+    NothingYet,
+    NoChildren,
+}
+
+/// Waits for any child or tracee.
+pub(super) fn wait_any(block: bool) -> Waited {
+    wait(-1, if block { 0 } else { libc::WNOHANG })
+}
+
+/// Looks whether one thread has stopped or ended.
+pub(super) fn wait_for(tid: i32) -> Waited {
+    wait(tid, libc::WNOHANG)
+}
+
+/// Waits for one child.
+pub(super) fn wait_child(pid: i32) -> Waited {
+    wait(pid, 0)
+}
+
+fn wait(tid: i32, flags: i32) -> Waited {
+    let mut status = 0;
+    // SAFETY: `status` is valid to be written to.
+    let tid = unsafe { libc::waitpid(tid, &mut status, libc::__WALL | flags) };
+    match tid {
+        0 => Waited::NothingYet,
+        -1 if Errno::last() == Errno::EINTR => Waited::Interrupted,
+        -1 => Waited::NoChildren,
+        tid => Waited::Stop(decode(tid, status)),
+    }
+}
+
+fn decode(tid: i32, status: i32) -> Stop {
+    if libc::WIFEXITED(status) {
+        return Stop::Exited { tid, code: libc::WEXITSTATUS(status) };
+    }
+    if libc::WIFSIGNALED(status) {
+        return Stop::Killed { tid, signal: libc::WTERMSIG(status) };
+    }
+    let signal = libc::WSTOPSIG(status);
+    match status >> 16 {
+        0 if signal == libc::SIGTRAP | 0x80 => Stop::Syscall { tid },
+        0 => Stop::Signal { tid, signal },
+        event => Stop::Event { tid, event, signal },
+    }
+}
+
+/// The plain requests: no memory of ours is touched.
+fn request(request: libc::c_uint, tid: i32, address: usize, data: usize) -> Result<(), Errno> {
+    // SAFETY: used only with requests that take both as plain numbers.
+    let result = unsafe { libc::ptrace(request, tid, address as *mut c_void, data as *mut c_void) };
+    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+}
+
+pub(super) fn seize(pid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_SEIZE, pid, 0, OPTIONS as usize)
+}
+
+pub(super) fn interrupt(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_INTERRUPT, tid, 0, 0)
+}
+
+/// Runs on to the next system call stop, delivering `signal` if not 0.
+pub(super) fn resume(tid: i32, signal: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_SYSCALL, tid, 0, signal as usize)
+}
+
+/// Leaves a group-stopped thread stopped while listening for what ends the stop.
+pub(super) fn listen(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_LISTEN, tid, 0, 0)
+}
+
+pub(super) fn detach(tid: i32, signal: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_DETACH, tid, 0, signal as usize)
+}
+
+/// The number an event stop carries, e.g. the new thread.
+pub(super) fn event_message(tid: i32) -> Result<i64, Errno> {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: GETEVENTMSG writes one unsigned long, for which `message` has room.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0usize, &raw mut message) };
+    if result == -1 { Err(Errno::last()) } else { Ok(message as i64) }
+}
+
+/// What a system call stop is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Entry { arch: u32, nr: u64, args: [u64; 6] },
+    Exit { result: i64 },
+    Neither,
+}
+
+/// PTRACE_GET_SYSCALL_INFO (Linux 5.3).
+pub(super) fn call(tid: i32) -> Result<Call, Errno> {
+    const SIZE: usize = size_of::<libc::ptrace_syscall_info>();
+    // SAFETY: a zeroed ptrace_syscall_info is valid, and the kernel is told its size. The union
+    // is read as the kernel says by `op` it has filled it.
+    unsafe {
+        let mut info: libc::ptrace_syscall_info = std::mem::zeroed();
+        if libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, tid, SIZE, &raw mut info) == -1 {
+            return Err(Errno::last());
+        }
+        Ok(match info.op {
+            libc::PTRACE_SYSCALL_INFO_ENTRY => {
+                Call::Entry { arch: info.arch, nr: info.u.entry.nr, args: info.u.entry.args }
+            }
+            libc::PTRACE_SYSCALL_INFO_EXIT => Call::Exit { result: info.u.exit.sval },
+            _ => Call::Neither,
+        })
+    }
+}
+
+pub(super) fn registers(tid: i32) -> Result<libc::user_regs_struct, Errno> {
+    // SAFETY: GETREGS fills a user_regs_struct, for which zeroes are valid.
+    unsafe {
+        let mut regs: libc::user_regs_struct = std::mem::zeroed();
+        if libc::ptrace(libc::PTRACE_GETREGS, tid, 0usize, &raw mut regs) == -1 {
+            return Err(Errno::last());
+        }
+        Ok(regs)
+    }
+}
+
+/// Reads memory of another process; returns how many bytes from the start could be read.
+pub(crate) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> usize {
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let remote = libc::iovec { iov_base: address as usize as *mut c_void, iov_len: buffer.len() };
+    // SAFETY: the local range is `buffer` itself; the remote one is only looked up in the other
+    // process, where a bad address is an error.
+    let n = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
+    usize::try_from(n).unwrap_or(0)
+}
+
+/// User and system time in ns of all reaped children of this process.
+pub(super) fn children_times() -> (u64, u64) {
+    // SAFETY: getrusage fills the struct, for which zeroes are valid.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
+    (ns(usage.ru_utime), ns(usage.ru_stime))
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub(super) fn now() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `t` is valid to be written to; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_statuses_are_told_apart() {
+        assert_eq!(decode(7, 3 << 8), Stop::Exited { tid: 7, code: 3 });
+        assert_eq!(decode(7, 9), Stop::Killed { tid: 7, signal: 9 });
+        assert_eq!(decode(7, 0x7f | (0x85 << 8)), Stop::Syscall { tid: 7 });
+        assert_eq!(decode(7, 0x7f | (5 << 8)), Stop::Signal { tid: 7, signal: 5 });
+        let exec = 0x7f | (5 << 8) | (libc::PTRACE_EVENT_EXEC << 16);
+        assert_eq!(decode(7, exec), Stop::Event { tid: 7, event: libc::PTRACE_EVENT_EXEC, signal: 5 });
+    }
+
+    #[test]
+    fn memory_is_read_up_to_where_it_ends() {
+        let here = [7u8; 32];
+        let mut there = [0; 32];
+        assert_eq!(read_memory(std::process::id() as i32, here.as_ptr() as u64, &mut there), 32);
+        assert_eq!(here, there);
+        assert_eq!(read_memory(std::process::id() as i32, 8, &mut there), 0);
+    }
+}

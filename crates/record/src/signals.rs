@@ -1,0 +1,171 @@
+//! Signals sent to systoll while it watches: forwarded, or asking for a report so far.
+//!
+//! A thread of its own waits for them, so that forwarding never hangs on the tracer. The tracer
+//! sleeps in waitpid; it is nudged by a signal that is repeated until it has looked, which closes
+//! the race between its look at the flags and its going to sleep.
+
+use crate::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Nudges the tracer out of waitpid. Its default action is to be ignored, as a stray one must be.
+const NUDGE: i32 = libc::SIGURG;
+const WATCHED: [i32; 5] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1];
+
+/// The signal mask systoll was started with.
+#[derive(Clone, Copy)]
+pub(crate) struct OriginalMask(libc::sigset_t);
+
+impl OriginalMask {
+    /// Sets this thread's mask back to it. Async-signal-safe.
+    pub(crate) fn restore(&self) {
+        // SAFETY: a valid set is installed for this thread; the old one is not asked for.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    target: AtomicI32,
+    told_to_end: AtomicI32,
+    snapshot: AtomicBool,
+    every_ms: AtomicU64,
+    stop: AtomicBool,
+    looked: AtomicBool,
+}
+
+/// Signals are held back from the process while this lives.
+pub(crate) struct Signals {
+    shared: Arc<Shared>,
+    original: OriginalMask,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// What signals ask of the tracer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) snapshot: bool,
+    /// The last signal that told the target to end, e.g. SIGTERM.
+    pub(crate) ending: Option<i32>,
+}
+
+extern "C" fn nudged(_: i32) {}
+
+fn set_of(signals: &[i32]) -> libc::sigset_t {
+    // SAFETY: sigemptyset initialises the set before anything else reads it.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in signals {
+            libc::sigaddset(&mut set, *signal);
+        }
+        set
+    }
+}
+
+impl Signals {
+    /// Holds signals back; they are acted upon once [`Signals::watch`] names a target.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub(crate) fn hold() -> Result<Self, Error> {
+        let watched = set_of(&WATCHED);
+        let mut original = set_of(&[]);
+        // SAFETY: both sets are valid; the handler does nothing, so it is async-signal-safe.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_BLOCK, &watched, &mut original);
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nudged as *const () as usize;
+            libc::sigaction(NUDGE, &action, std::ptr::null_mut());
+        }
+        let shared = Arc::new(Shared::default());
+        // SAFETY: always succeeds; names the thread that will sleep in waitpid.
+        let tracer = unsafe { libc::pthread_self() };
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || wait_for_signals(&of_thread, tracer))
+            .map_err(|e| Error::own("can't start a thread", e))?;
+        Ok(Self { shared, original: OriginalMask(original), thread: Some(thread) })
+    }
+
+    pub(crate) fn original_mask(&self) -> OriginalMask {
+        self.original
+    }
+
+    /// From now on signals go to `pid`, and a snapshot is asked for `every` so often.
+    pub(crate) fn watch(&self, pid: i32, every: Option<Duration>) {
+        self.shared.every_ms.store(every.map_or(0, |d| d.as_millis() as u64), Ordering::Relaxed);
+        self.shared.target.store(pid, Ordering::Release);
+    }
+
+    /// The target has been reaped: its number may soon be somebody else's.
+    pub(crate) fn target_gone(&self) {
+        self.shared.target.store(0, Ordering::Release);
+    }
+
+    /// What has been asked for since the last look.
+    pub(crate) fn look(&self) -> Wanted {
+        if self.shared.looked.swap(true, Ordering::AcqRel) {
+            return Wanted::default();
+        }
+        let ending = self.shared.told_to_end.swap(0, Ordering::AcqRel);
+        Wanted { snapshot: self.shared.snapshot.swap(false, Ordering::AcqRel), ending: (ending != 0).then_some(ending) }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // Joining can only fail if the thread panicked, which leaves nothing to undo.
+            let _ = thread.join();
+        }
+        self.original.restore();
+    }
+}
+
+fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t) {
+    let set = set_of(&WATCHED);
+    shared.looked.store(true, Ordering::Release);
+    let mut since_snapshot = std::time::Instant::now();
+    while !shared.stop.load(Ordering::Acquire) {
+        let pending = !shared.looked.load(Ordering::Acquire);
+        if pending {
+            // SAFETY: the tracer's thread outlives this one, which it joins.
+            unsafe { libc::pthread_kill(tracer, NUDGE) };
+        }
+        let wait = if pending { 2_000_000 } else { 20_000_000 };
+        let timeout = libc::timespec { tv_sec: 0, tv_nsec: wait };
+        // SAFETY: set and timeout are valid; info is written before it is read.
+        let (signal, code) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            (libc::sigtimedwait(&set, &mut info, &timeout), info.si_code)
+        };
+        if signal == libc::SIGUSR1 {
+            shared.snapshot.store(true, Ordering::Release);
+            shared.looked.store(false, Ordering::Release);
+        } else if signal > 0 {
+            forward(shared, signal, code);
+        }
+        let every = Duration::from_millis(shared.every_ms.load(Ordering::Relaxed));
+        if !every.is_zero() && since_snapshot.elapsed() >= every {
+            since_snapshot = std::time::Instant::now();
+            shared.snapshot.store(true, Ordering::Release);
+            shared.looked.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Passes a signal on. What the terminal sends (`SI_KERNEL`) reached the target by itself.
+fn forward(shared: &Shared, signal: i32, code: i32) {
+    const SI_KERNEL: i32 = 0x80;
+    let target = shared.target.load(Ordering::Acquire);
+    if code != SI_KERNEL && target > 0 {
+        // SAFETY: a plain signal to a process that has not been reaped (see target_gone).
+        unsafe { libc::kill(target, signal) };
+    }
+    shared.told_to_end.store(signal, Ordering::Release);
+    shared.looked.store(false, Ordering::Release);
+}

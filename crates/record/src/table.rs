@@ -1,0 +1,261 @@
+//! The exact table while it is being filled: raw addresses, interned once.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+use systoll_model::{Counts, Errno, Exit, Sysno};
+use systoll_symbols::RawFrame;
+
+/// Distinct images kept apart; more are folded by program.
+const MAX_IMAGES: usize = 96;
+/// Distinct rows; beyond, calls go to one row a system call without context.
+const MAX_ROWS: usize = 20_000;
+/// Slowest calls remembered.
+const MAX_LONGEST: usize = 256;
+/// Shorter calls are never among the longest worth showing under a tracer.
+const LONG_NS: u64 = 200_000;
+
+/// A process image, or several folded into one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Image {
+    pub(crate) pid: i32,
+    pub(crate) parent: Option<u32>,
+    pub(crate) exe: Arc<str>,
+    pub(crate) argv: Vec<Arc<str>>,
+    pub(crate) instances: u64,
+    pub(crate) threads: u64,
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) life_ns: u64,
+    pub(crate) cpu_ns: u64,
+    pub(crate) main_at_ns: Option<u64>,
+    pub(crate) startup_cpu_ns: u64,
+    /// Calls made when `startup_cpu_ns` was read.
+    pub(crate) startup_calls: u64,
+    pub(crate) exit: Option<Exit>,
+}
+
+/// A calling context or a whole stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct RawStack {
+    pub(crate) frames: Box<[RawFrame]>,
+    pub(crate) complete: bool,
+}
+
+/// A row with raw addresses.
+#[derive(Clone, Debug)]
+pub(crate) struct RawRow {
+    pub(crate) image: u32,
+    pub(crate) syscall: Sysno,
+    pub(crate) context: u32,
+    pub(crate) counts: Counts,
+    /// Calls entered, those that have not returned included.
+    pub(crate) entered: u64,
+    /// Whole stacks seen agree on this many frames of the first one.
+    pub(crate) whole: Option<(u32, usize)>,
+    /// Calls at which windows are to open in this octave, ascending.
+    pub(crate) picks: Vec<u64>,
+    /// Windows kept that this row opened, oldest first.
+    pub(crate) windows: Vec<u32>,
+    /// Processor time inside calls looked at: sum in ns and number.
+    pub(crate) in_call: (u64, u64),
+}
+
+/// A slow call.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RawLong {
+    pub(crate) ns: u64,
+    pub(crate) row: u32,
+    pub(crate) at_ns: u64,
+    pub(crate) thread: Arc<str>,
+    pub(crate) startup: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Table {
+    pub(crate) images: Vec<Image>,
+    folded: HashMap<Arc<str>, u32>,
+    pub(crate) stacks: Vec<RawStack>,
+    stack_index: HashMap<RawStack, u32>,
+    pub(crate) rows: Vec<RawRow>,
+    row_index: HashMap<(u32, Sysno, u32), u32>,
+    pub(crate) longest: BinaryHeap<Reverse<RawLong>>,
+    pub(crate) rows_folded: bool,
+    pub(crate) calls: u64,
+}
+
+impl Table {
+    /// An image for a new process or a new program: its own, or the one its program's images
+    /// are folded into.
+    pub(crate) fn image(&mut self, mut image: Image) -> u32 {
+        image.instances = 1;
+        image.threads = 1;
+        if self.images.len() < MAX_IMAGES {
+            self.images.push(image);
+            return self.images.len() as u32 - 1;
+        }
+        if let Some(id) = self.folded.get(&image.exe) {
+            let shared = &mut self.images[*id as usize];
+            shared.instances += 1;
+            shared.threads += 1;
+            return *id;
+        }
+        let exe = if self.folded.len() < MAX_IMAGES { image.exe.clone() } else { Arc::from("(others)") };
+        if let Some(id) = self.folded.get(&exe) {
+            self.images[*id as usize].instances += 1;
+            return *id;
+        }
+        image.exe = exe.clone();
+        self.images.push(image);
+        let id = self.images.len() as u32 - 1;
+        self.folded.insert(exe, id);
+        id
+    }
+
+    /// Whether images were folded.
+    pub(crate) fn images_folded(&self) -> bool {
+        !self.folded.is_empty()
+    }
+
+    /// The stack made of `frames`.
+    pub(crate) fn stack(&mut self, frames: &[RawFrame], complete: bool) -> u32 {
+        let stack = RawStack { frames: frames.into(), complete };
+        if let Some(id) = self.stack_index.get(&stack) {
+            return *id;
+        }
+        let id = self.stacks.len() as u32;
+        self.stacks.push(stack.clone());
+        self.stack_index.insert(stack, id);
+        id
+    }
+
+    /// The row of a call, and whether it was never seen before.
+    pub(crate) fn row(&mut self, image: u32, syscall: Sysno, frames: &[RawFrame]) -> (u32, bool) {
+        let context = self.stack(frames, false);
+        if let Some(id) = self.row_index.get(&(image, syscall, context)) {
+            return (*id, false);
+        }
+        if self.rows.len() >= MAX_ROWS && !frames.is_empty() {
+            self.rows_folded = true;
+            return self.row(image, syscall, &[]);
+        }
+        let id = self.rows.len() as u32;
+        self.rows.push(RawRow {
+            image,
+            syscall,
+            context,
+            counts: Counts::default(),
+            entered: 0,
+            whole: None,
+            picks: Vec::new(),
+            windows: Vec::new(),
+            in_call: (0, 0),
+        });
+        self.row_index.insert((image, syscall, context), id);
+        (id, true)
+    }
+
+    /// Notes a whole stack of a row: what all of them share above the context is kept.
+    pub(crate) fn whole_stack(&mut self, row: u32, frames: &[RawFrame], complete: bool) -> u32 {
+        let id = self.stack(frames, complete);
+        let shared = match self.rows[row as usize].whole {
+            None => frames.len(),
+            Some((first, shared)) => {
+                let first = &self.stacks[first as usize].frames;
+                first.iter().take(shared).zip(frames).take_while(|(a, b)| a == b).count()
+            }
+        };
+        let whole = &mut self.rows[row as usize].whole;
+        *whole = Some((whole.map_or(id, |(first, _)| first), shared));
+        id
+    }
+
+    /// Counts a call that returned.
+    pub(crate) fn returned(&mut self, row: u32, call: Returned) {
+        let counts = &mut self.rows[row as usize].counts;
+        self.calls += 1;
+        counts.calls += 1;
+        match Errno::from_result(call.result) {
+            Some(errno) => *counts.errors.entry(errno).or_default() += 1,
+            None => counts.bytes = counts.bytes.saturating_add(call.bytes),
+        }
+        counts.elapsed_ns = counts.elapsed_ns.saturating_add(call.elapsed_ns);
+        counts.max_ns = counts.max_ns.max(call.elapsed_ns);
+        counts.histogram.add(call.elapsed_ns);
+        if let Some(ns) = call.waited_ns {
+            *counts.waited_ns.get_or_insert(0) += ns;
+        }
+        if call.startup {
+            counts.startup_calls += 1;
+            counts.startup_waited_ns += call.waited_ns.unwrap_or(0);
+        }
+    }
+
+    /// Whether a call of `ns` would be among the longest.
+    pub(crate) fn is_long(&self, ns: u64) -> bool {
+        ns >= LONG_NS && (self.longest.len() < MAX_LONGEST || self.longest.peek().is_some_and(|l| l.0.ns < ns))
+    }
+
+    pub(crate) fn long(&mut self, call: RawLong) {
+        self.longest.push(Reverse(call));
+        if self.longest.len() > MAX_LONGEST {
+            self.longest.pop();
+        }
+    }
+}
+
+/// A call that returned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Returned {
+    pub(crate) result: i64,
+    /// Bytes it moved if it succeeded.
+    pub(crate) bytes: u64,
+    pub(crate) elapsed_ns: u64,
+    pub(crate) waited_ns: Option<u64>,
+    pub(crate) startup: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(address: u64) -> RawFrame {
+        RawFrame { module: None, address, is_return: true }
+    }
+
+    #[test]
+    fn images_beyond_the_bound_are_folded_by_program() {
+        let mut table = Table::default();
+        let mut last = 0;
+        for pid in 0..1000 {
+            last = table.image(Image { pid, exe: "/bin/true".into(), ..Image::default() });
+        }
+        assert_eq!(table.images.len(), MAX_IMAGES + 1);
+        assert_eq!(table.images[last as usize].instances, 1000 - MAX_IMAGES as u64);
+        assert!(table.images_folded());
+    }
+
+    #[test]
+    fn whole_stacks_keep_what_all_share() {
+        let mut table = Table::default();
+        let (row, new) = table.row(0, Sysno(1), &[frame(1)]);
+        assert!(new);
+        table.whole_stack(row, &[frame(1), frame(2), frame(3)], true);
+        table.whole_stack(row, &[frame(1), frame(2), frame(4)], true);
+        assert_eq!(table.rows[0].whole, Some((1, 2)));
+        table.whole_stack(row, &[frame(9)], true);
+        assert_eq!(table.rows[0].whole, Some((1, 0)));
+    }
+
+    #[test]
+    fn rows_are_bounded_and_nothing_is_lost() {
+        let mut table = Table::default();
+        let one = Returned { result: 0, bytes: 0, elapsed_ns: 1, waited_ns: None, startup: false };
+        for n in 0..MAX_ROWS as u64 + 500 {
+            let (row, _) = table.row(0, Sysno(1), &[frame(n)]);
+            table.returned(row, one);
+        }
+        assert!(table.rows_folded && table.rows.len() == MAX_ROWS + 1);
+        assert_eq!(table.rows.iter().map(|r| r.counts.calls).sum::<u64>(), table.calls);
+    }
+}

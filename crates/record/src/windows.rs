@@ -1,0 +1,348 @@
+//! When windows open, what is kept of them, and reading what arguments point to.
+
+use crate::backend::WindowPolicy;
+use crate::table::Table;
+use std::sync::Arc;
+use std::time::Duration;
+use systoll_model::{ArgData, ArgKind, Moment, Signature};
+
+/// Octaves from this one on get two windows: the newest octave is half the row.
+const TWO_FROM: u32 = 5;
+/// The longest path Linux knows.
+const MAX_STRING: usize = 4096;
+/// Strings of an array that are kept.
+const MAX_STRINGS: usize = 8;
+
+/// A call of a window with raw addresses.
+#[derive(Clone, Debug)]
+pub(crate) struct RawCall {
+    pub(crate) row: u32,
+    pub(crate) nth: u64,
+    pub(crate) args: [u64; 6],
+    pub(crate) data: Vec<ArgData>,
+    pub(crate) fd: Option<Arc<str>>,
+    pub(crate) result: Option<i64>,
+    pub(crate) entry_ns: u64,
+    pub(crate) elapsed_ns: u64,
+    pub(crate) waited_ns: Option<u64>,
+    pub(crate) signals_before: u32,
+    pub(crate) stack: Option<u32>,
+}
+
+/// A window with raw addresses.
+#[derive(Clone, Debug)]
+pub(crate) struct RawWindow {
+    pub(crate) image: u32,
+    pub(crate) thread: u32,
+    pub(crate) row: u32,
+    pub(crate) octave: u8,
+    pub(crate) calls: Vec<RawCall>,
+}
+
+/// All windows of a run, and their budget.
+pub(crate) struct Windows {
+    policy: WindowPolicy,
+    random: Random,
+    kept: Vec<Option<RawWindow>>,
+    free: Vec<u32>,
+    spent: Duration,
+    pub(crate) opened: u64,
+    pub(crate) refused: u64,
+}
+
+impl Windows {
+    pub(crate) fn new(policy: WindowPolicy, seed: u64) -> Self {
+        Self {
+            policy,
+            random: Random(seed),
+            kept: Vec::new(),
+            free: Vec::new(),
+            spent: Duration::ZERO,
+            opened: 0,
+            refused: 0,
+        }
+    }
+
+    /// Whether a window opens at the `nth` call of `row`, where its thread has none open.
+    /// `run_ns` is how long the run has lasted.
+    pub(crate) fn opens(&mut self, table: &mut Table, row: u32, nth: u64, run_ns: u64) -> bool {
+        if !self.due(table, row, nth) {
+            return false;
+        }
+        let budget = self.policy.allowance + Duration::from_nanos(run_ns).mul_f64(self.policy.share);
+        if self.spent > budget {
+            self.refused += 1;
+            return false;
+        }
+        self.opened += 1;
+        true
+    }
+
+    /// Whether `nth` is a place picked for `row`; picks the next octave's places when it begins.
+    pub(crate) fn due(&mut self, table: &mut Table, row: u32, nth: u64) -> bool {
+        let octave = nth.max(1).ilog2();
+        let start = 1u64 << octave;
+        let picks = &mut table.rows[row as usize].picks;
+        if nth == start {
+            let windows = if octave >= TWO_FROM { 2 } else { 1 };
+            *picks = (0..windows).map(|_| start + self.random.below(start)).collect();
+            picks.sort_unstable();
+            picks.dedup();
+        }
+        // A place passed while another window was open on the thread is made up for at once.
+        let due = picks.first().is_some_and(|at| *at <= nth);
+        if due {
+            picks.remove(0);
+        }
+        due
+    }
+
+    /// Accounts for time spent on windows.
+    pub(crate) fn spend(&mut self, time: Duration) {
+        self.spent += time;
+    }
+
+    pub(crate) fn full(&self, calls: usize) -> bool {
+        calls >= self.policy.calls
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.policy.bytes
+    }
+
+    /// Keeps a window, dropping one that says less: of its row, else of all.
+    pub(crate) fn keep(&mut self, table: &mut Table, window: RawWindow) {
+        if window.calls.is_empty() {
+            return;
+        }
+        let row = window.row as usize;
+        if table.rows[row].windows.len() >= self.policy.kept_per_row {
+            let which = self.least_telling(&table.rows[row].windows, window.octave);
+            let dropped = table.rows[row].windows.remove(which);
+            self.release(dropped);
+        } else if self.kept.len() - self.free.len() >= self.policy.kept {
+            self.drop_any(table);
+        }
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.kept[id as usize] = Some(window);
+                id
+            }
+            None => {
+                self.kept.push(Some(window));
+                self.kept.len() as u32 - 1
+            }
+        };
+        table.rows[row].windows.push(id);
+    }
+
+    /// Of a row's windows: never the first; the older of two in an octave already past; else the
+    /// oldest, whose octave is the smallest part of the row.
+    fn least_telling(&self, ids: &[u32], newest: u8) -> usize {
+        let octave = |i: usize| self.kept[ids[i] as usize].as_ref().map_or(0, |w| w.octave);
+        (2..ids.len()).find(|&i| octave(i) == octave(i - 1) && octave(i) < newest).unwrap_or(1.min(ids.len() - 1))
+    }
+
+    fn drop_any(&mut self, table: &mut Table) {
+        for _ in 0..64 {
+            let id = self.random.below(self.kept.len() as u64) as u32;
+            let Some(row) = self.kept[id as usize].as_ref().map(|w| w.row as usize) else { continue };
+            if table.rows[row].windows.first() != Some(&id) {
+                table.rows[row].windows.retain(|w| *w != id);
+                self.release(id);
+                return;
+            }
+        }
+    }
+
+    fn release(&mut self, id: u32) {
+        self.kept[id as usize] = None;
+        self.free.push(id);
+    }
+
+    /// The windows kept, in the order they were opened.
+    pub(crate) fn all(&self) -> Vec<&RawWindow> {
+        let mut all: Vec<_> = self.kept.iter().flatten().collect();
+        all.sort_by_key(|w| w.calls.first().map_or(0, |c| c.entry_ns));
+        all
+    }
+}
+
+/// Reads what the arguments of a call point to; `read` fills a buffer from an address and tells
+/// how much could be read.
+pub(crate) fn argument_data(
+    signature: &Signature,
+    at: Moment,
+    args: &[u64; 6],
+    result: Option<i64>,
+    bound: usize,
+    read: &dyn Fn(u64, &mut [u8]) -> usize,
+) -> Vec<ArgData> {
+    let mut all = Vec::new();
+    for (arg, kind) in signature.memory(at, args) {
+        let address = args[usize::from(arg)];
+        let data = match kind {
+            ArgKind::Path | ArgKind::Str => string(address, read),
+            ArgKind::StrArray => strings(address, read),
+            _ => {
+                let word = |address| {
+                    let mut bytes = [0; 4];
+                    (read(address, &mut bytes) == 4).then(|| u32::from_ne_bytes(bytes))
+                };
+                let Some(there) = kind.size().and_then(|s| s.bytes(args, result, word)) else { continue };
+                let mut bytes = vec![0; usize::try_from(there).unwrap_or(bound).min(bound)];
+                let n = read(address, &mut bytes);
+                bytes.truncate(n);
+                let cut = (bytes.len() as u64) < there;
+                (bytes, cut)
+            }
+        };
+        all.push(ArgData { arg, at, bytes: data.0, cut: data.1 });
+    }
+    all
+}
+
+fn string(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bool) {
+    let mut text = Vec::new();
+    let mut at = address;
+    while text.len() < MAX_STRING {
+        // Never across a page in one read: the next one need not be mapped.
+        let to_page_end = 4096 - (at % 4096) as usize;
+        let mut chunk = [0; 256];
+        let want = chunk.len().min(to_page_end);
+        let got = read(at, &mut chunk[..want]);
+        if let Some(end) = chunk[..got].iter().position(|b| *b == 0) {
+            text.extend_from_slice(&chunk[..end]);
+            return (text, false);
+        }
+        text.extend_from_slice(&chunk[..got]);
+        if got < want {
+            return (text, true);
+        }
+        at = at.wrapping_add(got as u64);
+    }
+    (text, true)
+}
+
+fn strings(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bool) {
+    let mut all = Vec::new();
+    for i in 0..MAX_STRINGS as u64 {
+        let mut pointer = [0; 8];
+        if read(address.wrapping_add(i * 8), &mut pointer) != 8 {
+            return (all, true);
+        }
+        match u64::from_ne_bytes(pointer) {
+            0 => return (all, false),
+            at => {
+                if i > 0 {
+                    all.push(0);
+                }
+                all.extend(string(at, read).0.into_iter().take(256));
+            }
+        }
+    }
+    (all, true)
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): small, seedable, good enough to be out of step with loops.
+#[derive(Clone, Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Below `bound`, which is at least 1.
+    fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systoll_model::Sysno;
+
+    fn call(row: u32, nth: u64) -> RawCall {
+        RawCall {
+            row,
+            nth,
+            args: [0; 6],
+            data: Vec::new(),
+            fd: None,
+            result: Some(0),
+            entry_ns: nth,
+            elapsed_ns: 1,
+            waited_ns: None,
+            signals_before: 0,
+            stack: None,
+        }
+    }
+
+    #[test]
+    fn every_octave_gets_its_windows_and_the_first_and_newest_are_kept() {
+        let mut table = Table::default();
+        let (row, _) = table.row(0, Sysno(39), &[]);
+        let mut windows = Windows::new(WindowPolicy::default(), 1);
+        for nth in 1..=100_000 {
+            if windows.opens(&mut table, row, nth, 0) {
+                let octave = nth.ilog2() as u8;
+                windows.keep(&mut table, RawWindow { image: 0, thread: 0, row, octave, calls: vec![call(row, nth)] });
+            }
+        }
+        // 17 octaves, two windows each from the sixth on.
+        assert!(windows.opened >= 17 && windows.opened <= 5 + 2 * 12, "{}", windows.opened);
+        let kept: Vec<u8> = windows.all().iter().map(|w| w.octave).collect();
+        assert_eq!(kept.len(), 8);
+        assert_eq!(kept[0], 0);
+        assert!(kept.ends_with(&[16, 16]) || kept.ends_with(&[15, 16]), "{kept:?}");
+        let mut octaves = kept.clone();
+        octaves.dedup();
+        assert!(octaves.len() >= 6, "{kept:?}");
+    }
+
+    #[test]
+    fn a_spent_budget_refuses() {
+        let mut table = Table::default();
+        let (row, _) = table.row(0, Sysno(39), &[]);
+        let mut windows = Windows::new(WindowPolicy::default(), 1);
+        windows.spend(Duration::from_millis(11));
+        assert!(!windows.opens(&mut table, row, 1, 0));
+        assert_eq!((windows.opened, windows.refused), (0, 1));
+        assert!(windows.opens(&mut table, row, 2, 1_000_000_000) || windows.opens(&mut table, row, 3, 1_000_000_000));
+    }
+
+    #[test]
+    fn strings_stop_at_nul_and_at_unmapped_pages() {
+        let memory = b"/etc/localtime\0rest".to_vec();
+        let read = |address: u64, buffer: &mut [u8]| {
+            let from = &memory[(address as usize - 4096).min(memory.len())..];
+            let n = from.len().min(buffer.len());
+            buffer[..n].copy_from_slice(&from[..n]);
+            n
+        };
+        assert_eq!(string(4096, &read), (b"/etc/localtime".to_vec(), false));
+        assert_eq!(string(4096 + 15, &read), (b"rest".to_vec(), true));
+    }
+
+    #[test]
+    fn the_kept_are_bounded_over_many_rows() {
+        let mut table = Table::default();
+        let mut windows = Windows::new(WindowPolicy { kept: 100, ..WindowPolicy::default() }, 7);
+        for n in 0..60u32 {
+            let (row, _) = table.row(n, Sysno(39), &[]);
+            for nth in [1, 2, 4] {
+                let w = RawWindow { image: n, thread: 0, row, octave: 0, calls: vec![call(row, nth)] };
+                windows.keep(&mut table, w);
+            }
+        }
+        assert_eq!(windows.all().len(), 100);
+        let listed: usize = table.rows.iter().map(|r| r.windows.len()).sum();
+        assert_eq!(listed, 100);
+    }
+}

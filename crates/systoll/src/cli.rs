@@ -1,0 +1,267 @@
+//! What can be typed. One definition gives the parser, `--help`, the man page and completions.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Exit codes, as `--help` and the man page tell them.
+const EXIT_CODES: &str = "Exit codes:
+  CMD's own, or 128+n where signal n ended it (systoll then ends by that signal)
+  125  systoll itself failed: wrong arguments, nothing to watch, a file it can't read or write
+  126  CMD can't be executed      127  CMD was not found";
+
+const RUN_EXAMPLES: &str = "Examples:
+  systoll run -- ./app --its --flags       the report comes on stderr when it ends
+  systoll run -o report.txt -- make        the report goes to a file
+  systoll run -c -- git status             strace's table, exact counts
+  systoll run --json -o r.json -- ./app    for scripts; docs/json.md tells the contract
+  systoll run --save a.systoll -- ./app    keep the recording: systoll report a.systoll,
+                                           go tool pprof -top a.systoll
+  kill -USR1 $(pidof systoll)              the report so far";
+
+/// Finds the system calls a program never meant to make: who makes them, what they cost on
+/// this box, why, and how to stop.
+#[derive(Debug, Parser)]
+#[command(name = "systoll", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program and tell which of its system calls are needless
+    #[command(after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Run(RunArgs),
+    /// Print the report of a kept recording again, anywhere
+    Report(ReportArgs),
+    /// Tell the five stories systoll exists for, on this box
+    Demo(DemoArgs),
+    /// Measure what system calls cost on this box
+    Box(PlainArgs),
+    /// Tell what can be watched here, and what would help
+    Doctor(PlainArgs),
+    /// Explain a cause: mechanism, how to recognise it, every cure
+    Explain(ExplainArgs),
+    /// List the causes known by name
+    Causes(CausesArgs),
+}
+
+/// How results are shown: shared by `run` and `report`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ShowArgs {
+    /// Write the report to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write JSON (docs/json.md, docs/report.schema.json)
+    #[arg(long, conflicts_with = "counts")]
+    pub json: bool,
+    /// Write the table of `strace -c` instead
+    #[arg(short, long = "summary-only", id = "counts")]
+    pub counts: bool,
+    /// Sort that table: time, calls, errors or name
+    #[arg(short = 'S', long, value_name = "COLUMN", default_value = "time", requires = "counts")]
+    pub summary_sort_by: SortBy,
+    /// Only these system calls in that table: names or classes, e.g. `openat,%network`, `!futex`
+    #[arg(short = 'e', long = "trace", value_name = "SET", value_parser = trace_set, requires = "counts")]
+    pub trace: Option<String>,
+    /// All findings and remarks, not just the first few
+    #[arg(long)]
+    pub all: bool,
+    /// List every single call that took at least this long, e.g. 10ms
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub longer: Option<Duration>,
+    /// Whole stacks instead of the chain that tells the caller
+    #[arg(short = 'k', long)]
+    pub stack_traces: bool,
+    /// When to colour: auto, always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: When,
+    /// Add the causes (*.toml) in DIR to those built in
+    #[arg(long, value_name = "DIR")]
+    pub causes: Option<PathBuf>,
+}
+
+/// `systoll run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub show: ShowArgs,
+    /// Keep the recording: a pprof profile that `systoll report` and `go tool pprof` open
+    #[arg(long, value_name = "REC")]
+    pub save: Option<PathBuf>,
+    /// No report, no progress: only what -o or --save ask for
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// How to watch: auto picks the cheapest that can serve here
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub backend: BackendChoice,
+    /// Set (VAR=VALUE) or remove (VAR) a variable in CMD's environment
+    #[arg(short = 'E', long = "env", value_name = "VAR[=VALUE]", value_parser = env_change)]
+    pub env: Vec<String>,
+    /// Print the report so far every so often, e.g. 10s; SIGUSR1 asks for one at any time
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub every: Option<Duration>,
+    /// Seed of the windows' random places, to repeat a run's choices
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Follow children (always on, as with `strace -f`)
+    #[arg(short = 'f', long, hide = true)]
+    pub follow_forks: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// `systoll report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub show: ShowArgs,
+    /// A recording that `run --save` kept; - for standard input
+    #[arg(value_name = "REC")]
+    pub recording: PathBuf,
+}
+
+/// `systoll demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// One story only: localtime, ucontext, setjmp, getpid or membarrier
+    #[arg(value_name = "STORY")]
+    pub story: Option<String>,
+    /// When to colour: auto, always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: When,
+}
+
+/// Commands with nothing but a screen.
+#[derive(Debug, Args)]
+pub struct PlainArgs {
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+    /// When to colour: auto, always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: When,
+}
+
+/// `systoll explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The cause's id, as findings name it
+    #[arg(value_name = "CAUSE")]
+    pub cause: String,
+    /// Add the causes (*.toml) in DIR to those built in
+    #[arg(long, value_name = "DIR")]
+    pub causes: Option<PathBuf>,
+    /// When to colour: auto, always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: When,
+}
+
+/// `systoll causes`.
+#[derive(Debug, Args)]
+pub struct CausesArgs {
+    /// Add the causes (*.toml) in DIR to those built in
+    #[arg(long, value_name = "DIR")]
+    pub causes: Option<PathBuf>,
+    /// When to colour: auto, always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: When,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How to watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum BackendChoice {
+    /// The cheapest that can serve.
+    #[default]
+    Auto,
+    /// System call stops: any user, everywhere; slow.
+    Ptrace,
+}
+
+/// Order of the `-c` table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SortBy {
+    /// Time paid.
+    #[default]
+    Time,
+    /// Calls.
+    Calls,
+    /// Failed calls.
+    Errors,
+    /// The system call's name.
+    Name,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: f64 = number.parse().map_err(|_| "a number and a unit, e.g. 10ms, 2.5s, 1m".to_owned())?;
+    let seconds = match unit {
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("{unit} is no unit of time: ns, us, ms, s, m or h")),
+    };
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| "too long".to_owned())
+}
+
+fn env_change(text: &str) -> Result<String, String> {
+    match text.split_once('=').map_or(text, |(name, _)| name) {
+        "" => Err("a variable needs a name".into()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+fn trace_set(text: &str) -> Result<String, String> {
+    crate::report::trace_filter(text).map(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("10ms"), Ok(Duration::from_millis(10)));
+        assert_eq!(duration("2.5s"), Ok(Duration::from_millis(2500)));
+        assert_eq!(duration("3"), Ok(Duration::from_secs(3)));
+        assert!(duration("ms").is_err() && duration("1 day").is_err() && duration("-1s").is_err());
+    }
+
+    #[test]
+    fn everything_after_the_command_is_the_commands() {
+        let cli = Cli::try_parse_from(["systoll", "run", "ls", "-o", "--json"]).unwrap();
+        let Command::Run(run) = cli.command else { panic!("not run") };
+        assert_eq!(run.command, ["ls", "-o", "--json"]);
+        assert!(!run.show.json);
+    }
+}

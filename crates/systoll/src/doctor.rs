@@ -1,0 +1,51 @@
+//! `systoll doctor`.
+
+use crate::cli::PlainArgs;
+use crate::failure::Failure;
+use crate::output::Output;
+use std::process::ExitCode;
+use systoll_present::{Checked, doctor_json, write_doctor};
+use systoll_record::backends;
+
+/// Tells what can be watched here, why not, and what would change it.
+pub(crate) fn doctor(args: &PlainArgs) -> Result<ExitCode, Failure> {
+    let mut output = Output::open(None, Output::Stdout)?;
+    let style = output.style(args.color);
+    let mut checked = Vec::new();
+    for backend in backends() {
+        let probe = backend.probe();
+        let name = format!("watch with {}", probe.kind.name());
+        checked.push(Checked { what: name, works: probe.can_run, detail: probe.found.join("; "), help: None });
+        checked.extend(probe.missing.into_iter().map(|(detail, help)| Checked {
+            what: format!("{}, limits", probe.kind.name()),
+            works: false,
+            detail,
+            help,
+        }));
+    }
+    checked.push(compiler());
+    let host = systoll_price::host();
+    let can_watch = checked.iter().any(|c| c.works && c.what.starts_with("watch"));
+    output.write(|w| {
+        if args.json {
+            serde_json::to_writer_pretty(&mut *w, &doctor_json(&host, &checked))?;
+            writeln!(w)
+        } else {
+            write_doctor(w, &host, &checked, &style)
+        }
+    })?;
+    Ok(if can_watch { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn compiler() -> Checked {
+    let found = systoll_cure::compiler();
+    Checked {
+        what: "demo programs".into(),
+        works: found.is_some(),
+        detail: found.map_or_else(
+            || "systoll demo builds its programs with a C compiler, and there is none".into(),
+            |c| format!("built with {c}"),
+        ),
+        help: Some("apt-get install gcc".into()),
+    }
+}

@@ -1,0 +1,110 @@
+//! Everything a user can meet: one text, one piece of advice, one exit code for each.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// systoll itself failed.
+const OWN: u8 = 125;
+
+/// Why systoll ended without doing its job.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The program could not be started or watched.
+    Record(systoll_record::Error),
+    /// A recording could not be read.
+    Recording(PathBuf, systoll_model::FileError),
+    /// A file could not be read, created or written.
+    File { what: &'static str, path: PathBuf, source: std::io::Error },
+    /// Standard output or error failed while the report was written.
+    Stream(&'static str, std::io::Error),
+    /// Standard output or error was closed: the report would have nowhere to go.
+    Closed(&'static str),
+    /// No cause, story or backend of that name.
+    Unknown { what: &'static str, name: String, known: Vec<String>, help: &'static str },
+    /// A cause file that does not parse.
+    Cause(PathBuf, String),
+    /// A demo program can't be built or compared.
+    Demo(String),
+}
+
+impl Failure {
+    pub(crate) fn file(what: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Self::File { what, path: path.to_owned(), source }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Record(e) => e.exit_code() as u8,
+            _ => OWN,
+        }
+    }
+
+    /// What was tried, what stopped it, and the one command that helps.
+    fn lines(&self) -> Vec<String> {
+        let mut lines = match self {
+            Self::Record(e) => vec![with_sources(e)],
+            Self::Recording(path, e) => vec![format!("can't read the recording {}: {e}", path.display())],
+            Self::File { what, path, source } => vec![format!("can't {what} {}: {}", path.display(), plain(source))],
+            Self::Stream(name, e) => vec![format!("can't write to {name}: {}", plain(e))],
+            Self::Closed(name) => vec![format!("{name} is closed: the report would have nowhere to go")],
+            Self::Unknown { what, name, known, .. } => {
+                vec![format!("there is no {what} {name}; there are: {}", known.join(", "))]
+            }
+            Self::Cause(path, e) => vec![format!("{}: {e}", path.display())],
+            Self::Demo(text) => vec![text.clone()],
+        };
+        lines.extend(self.advice());
+        lines
+    }
+
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::Record(e) => e.advice(),
+            Self::Recording(..) => Some("make one with: systoll run --save FILE -- CMD".into()),
+            Self::Closed(_) => Some("give it a place: -o FILE".into()),
+            Self::Unknown { help, .. } => Some((*help).into()),
+            Self::Cause(..) => Some("docs/causes.md tells how one is written".into()),
+            _ => None,
+        }
+    }
+
+    /// Prints the failure on standard error and gives its exit code.
+    pub(crate) fn tell(&self) -> ExitCode {
+        let mut text = String::new();
+        for (i, line) in self.lines().iter().flat_map(|l| l.lines()).enumerate() {
+            text.push_str(if i == 0 { "systoll: " } else { "         " });
+            text.push_str(&systoll_present::clean(line));
+            text.push('\n');
+        }
+        crate::output::to_stderr(&text);
+        ExitCode::from(self.exit_code())
+    }
+}
+
+impl From<systoll_record::Error> for Failure {
+    fn from(e: systoll_record::Error) -> Self {
+        Self::Record(e)
+    }
+}
+
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(&format!(": {source}"));
+        next = source.source();
+    }
+    text
+}
+
+/// The system's words for an error, without Rust's "(os error N)".
+fn plain(error: &std::io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.to_string(), |e| nix::errno::Errno::from_raw(e).desc().to_owned())
+}
+
+/// `--help` and `--version` are no failure; wrong arguments are ours, not CMD's.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    // A closed pipe leaves nobody to tell.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(OWN) } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,41 @@
+//! The command line: what was typed, what it means, who does it. No logic of its own.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+mod control;
+mod demo;
+mod doctor;
+mod explain;
+mod failure;
+mod output;
+mod report;
+mod run;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use failure::Failure;
+use std::process::ExitCode;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return failure::usage(&e),
+    };
+    match dispatch(cli.command) {
+        Ok(code) => code,
+        Err(failure) => failure.tell(),
+    }
+}
+
+fn dispatch(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Report(args) => report::report(&args),
+        Command::Demo(args) => demo::demo(&args),
+        Command::Box(args) => report::survey(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
+        Command::Explain(args) => explain::explain(&args),
+        Command::Causes(args) => explain::causes(&args),
+    }
+}

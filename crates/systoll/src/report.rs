@@ -1,0 +1,171 @@
+//! From a recording to what the user asked to see of it.
+
+use crate::cli::{PlainArgs, ReportArgs, ShowArgs, SortBy};
+use crate::explain::catalogue;
+use crate::failure::Failure;
+use crate::output::{Output, to_stderr};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use systoll_judge::{Catalogue, judge};
+use systoll_model::{Class, Recording, Sysno, signatures};
+use systoll_present::{
+    ReportOptions, Style, TableOptions, TableSort, box_json, report_json, write_box, write_report, write_strace_table,
+};
+
+/// What of a recording is shown, and how.
+pub(crate) struct Shown {
+    args: ShowArgs,
+    catalogue: Catalogue,
+    style: Style,
+}
+
+impl Shown {
+    pub(crate) fn new(args: &ShowArgs, output: &Output) -> Result<Self, Failure> {
+        Ok(Self { args: args.clone(), catalogue: catalogue(args.causes.as_deref())?, style: output.style(args.color) })
+    }
+
+    /// Writes the recording as asked: report, table or JSON.
+    pub(crate) fn write(&self, w: &mut dyn Write, recording: &Recording, so_far: bool) -> io::Result<()> {
+        if self.args.counts {
+            return self.write_table(w, recording);
+        }
+        let judgement = judge(recording, &self.catalogue, &systoll_judge::Options::default());
+        if self.args.json {
+            serde_json::to_writer_pretty(&mut *w, &report_json(recording, &judgement))?;
+            return writeln!(w);
+        }
+        let options = ReportOptions {
+            all: self.args.all,
+            longer_ns: self.args.longer.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
+            stacks: self.args.stack_traces,
+            so_far,
+        };
+        write_report(w, recording, &judgement, &options, &self.style)
+    }
+
+    fn write_table(&self, w: &mut dyn Write, recording: &Recording) -> io::Result<()> {
+        let sort = match self.args.summary_sort_by {
+            SortBy::Time => TableSort::Time,
+            SortBy::Calls => TableSort::Calls,
+            SortBy::Errors => TableSort::Errors,
+            SortBy::Name => TableSort::Name,
+        };
+        let options = TableOptions { sort };
+        match self.args.trace.as_deref().and_then(|t| trace_filter(t).ok()) {
+            None => write_strace_table(w, recording, &options, &self.style),
+            Some(only) => {
+                let mut some = recording.clone();
+                some.rows.retain(|r| only.contains(&r.syscall));
+                write_strace_table(w, &some, &options, &self.style)
+            }
+        }
+    }
+
+    /// A report so far goes where the report will go; a file holds the latest.
+    pub(crate) fn so_far(&self, recording: &Recording) {
+        let place = Output::open(self.args.output.as_deref(), Output::Stderr);
+        if let Err(failure) = place.and_then(|mut o| o.write(|w| self.write(w, recording, true))) {
+            failure.tell();
+        }
+    }
+}
+
+/// The system calls that an `-e` set names: names and `%classes` between commas, `all`, `none`;
+/// a leading `!` means all but these, a leading `trace=` is strace's and passed over.
+pub(crate) fn trace_filter(text: &str) -> Result<BTreeSet<Sysno>, String> {
+    let text = text.strip_prefix("trace=").unwrap_or(text);
+    let (negated, names) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+    let mut set = BTreeSet::new();
+    for name in names.split(',').filter(|n| !n.is_empty()) {
+        let all = signatures().iter();
+        match (name, name.strip_prefix('%')) {
+            ("all", _) => set.extend(all.map(|s| s.sysno)),
+            ("none", _) => {}
+            (_, Some(class)) => {
+                let class = Class::from_name(class).ok_or_else(|| format!("there is no class %{class}"))?;
+                set.extend(all.filter(|s| s.classes.contains(class)).map(|s| s.sysno));
+            }
+            _ => {
+                let plain = name.strip_prefix('?').unwrap_or(name);
+                match Sysno::from_name(plain) {
+                    Some(sysno) => drop(set.insert(sysno)),
+                    None if plain.len() < name.len() => {}
+                    None => return Err(format!("there is no system call {name}")),
+                }
+            }
+        }
+    }
+    if negated {
+        let all: BTreeSet<_> = signatures().iter().map(|s| s.sysno).collect();
+        set = all.difference(&set).copied().collect();
+    }
+    Ok(set)
+}
+
+/// `systoll report REC`.
+pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let recording = read(&args.recording)?;
+    let mut output = Output::open(args.show.output.as_deref(), Output::Stdout)?;
+    let shown = Shown::new(&args.show, &output)?;
+    output.write(|w| shown.write(w, &recording, false))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> Result<Recording, Failure> {
+    let read = if path == Path::new("-") {
+        Recording::read(io::stdin().lock())
+    } else {
+        let meta = std::fs::metadata(path).map_err(|e| Failure::file("read", path, e))?;
+        if meta.is_dir() {
+            return Err(Failure::file("read", path, io::Error::from_raw_os_error(nix::libc::EISDIR)));
+        }
+        Recording::read(File::open(path).map_err(|e| Failure::file("read", path, e))?)
+    };
+    read.map_err(|e| Failure::Recording(path.to_owned(), e))
+}
+
+/// Keeps a recording.
+pub(crate) fn save(output: &mut Output, recording: &Recording) -> Result<(), Failure> {
+    output.write(|w| recording.write(w).map_err(io::Error::other))
+}
+
+/// `systoll box`.
+pub(crate) fn survey(args: &PlainArgs) -> Result<ExitCode, Failure> {
+    let mut output = Output::open(None, Output::Stdout)?;
+    let style = output.style(args.color);
+    let mut survey = systoll_price::survey();
+    for backend in systoll_record::backends() {
+        match backend.cost() {
+            Ok(spread) => survey.watch_ns.push((backend.kind().name().to_owned(), spread)),
+            Err(e) => to_stderr(&format!("systoll: watching with {} could not be timed: {e}\n", backend.kind().name())),
+        }
+    }
+    output.write(|w| {
+        if args.json {
+            serde_json::to_writer_pretty(&mut *w, &box_json(&survey))?;
+            writeln!(w)
+        } else {
+            write_box(w, &survey, &style)
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_calls_are_written_as_for_strace() {
+        let only = trace_filter("trace=openat,?no_such_call,read").unwrap();
+        assert_eq!(only.iter().map(|s| s.to_string()).collect::<Vec<_>>(), ["read", "openat"]);
+        let network = trace_filter("%network").unwrap();
+        assert!(network.contains(&Sysno::from_name("sendto").unwrap()));
+        let rest = trace_filter("!%network").unwrap();
+        assert!(rest.is_disjoint(&network) && rest.len() + network.len() == signatures().len());
+        assert!(trace_filter("%nonsense").is_err() && trace_filter("opnat").is_err());
+    }
+}
