@@ -11,8 +11,12 @@ pub enum Probe {
     ClockVdso,
     /// time() as a program calls it.
     TimeVdso,
-    /// The crossing: getppid.
+    /// The crossing: getppid, called through a function as programs call it.
     Crossing,
+    /// The same without the function: the `syscall` instruction alone. What is missing to
+    /// [`Probe::Crossing`] is the first return after it, which the kernel's mitigations may have
+    /// made unpredictable.
+    CrossingAlone,
     /// clock_gettime(CLOCK_MONOTONIC) through the kernel.
     ClockKernel,
     /// rt_sigprocmask that changes nothing.
@@ -46,11 +50,12 @@ pub enum Probe {
 
 impl Probe {
     /// All of them, in the order of the screen.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::FunctionCall,
         Self::ClockVdso,
         Self::TimeVdso,
         Self::Crossing,
+        Self::CrossingAlone,
         Self::ClockKernel,
         Self::Sigprocmask,
         Self::StatLocaltime,
@@ -74,6 +79,7 @@ impl Probe {
             Self::ClockVdso => "clock-vdso",
             Self::TimeVdso => "time-vdso",
             Self::Crossing => "crossing",
+            Self::CrossingAlone => "crossing-alone",
             Self::ClockKernel => "clock-kernel",
             Self::Sigprocmask => "sigprocmask",
             Self::StatLocaltime => "stat-localtime",
@@ -89,6 +95,12 @@ impl Probe {
             Self::SeccompAdds => "seccomp-adds",
             Self::SeccompArgumentAdds => "seccomp-argument-adds",
         }
+    }
+
+    /// Whether the median is to be quoted and not the fastest batch: of calls whose cost is
+    /// another processor's doing, the fastest met nobody.
+    pub fn quotes_median(self) -> bool {
+        matches!(self, Self::MembarrierGlobal | Self::MembarrierPrivateRunning)
     }
 
     /// Bytes it moves, where it moves any.
@@ -162,6 +174,17 @@ pub struct BoxReport {
     pub figures: Vec<BoxFigure>,
     /// What being watched adds to a call, by backend, in ns; filled by who can watch.
     pub watch_ns: Vec<(String, Spread)>,
+}
+
+impl BoxFigure {
+    /// The figure to quote, in ns.
+    pub fn quoted(&self) -> Option<f64> {
+        match self.figure {
+            Figure::Measured(spread) if self.probe.quotes_median() => Some(spread.median),
+            Figure::Measured(spread) => Some(spread.min),
+            Figure::NotMeasured(_) => None,
+        }
+    }
 }
 
 impl BoxReport {

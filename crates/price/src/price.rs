@@ -23,6 +23,8 @@ fn deadline(prices: usize) -> Duration {
 /// What crossing into the kernel and back costs: a getppid, in ns, measured for about `budget` in
 /// the calling thread, the loop's and the clock's share taken off. No side effects.
 ///
+/// Called through a function, as programs call it: the first return after the crossing is dear
+/// on many boxes, and every call pays it ([`systoll_model::Probe::CrossingAlone`] is without).
 /// Few batches make a poor spread: give it [`crate::CROSSING_BUDGET`] or more.
 pub fn crossing(budget: Duration) -> Spread {
     Meter::new(budget).spread(getppid)
@@ -30,13 +32,22 @@ pub fn crossing(budget: Duration) -> Spread {
 
 /// The call that stands for the crossing: it does nothing but read one field, and no library
 /// keeps its answer.
+#[inline(always)]
 pub(crate) fn getppid() {
     // SAFETY: getppid takes no arguments and changes nothing.
     unsafe { sys::call(libc::SYS_getppid, [0; 6]) };
 }
 
+/// The same as one instruction, no function around it.
+#[inline(always)]
+pub(crate) fn getppid_alone() {
+    // SAFETY: as above.
+    unsafe { sys::instruction(libc::SYS_getppid, [0; 6]) };
+}
+
 /// What `sysno` costs here when it succeeds at the least it can do: one byte moved, a path of
-/// two components, nobody to wake, nothing to wait for. `None` for calls that can't be tried
+/// two components, nobody to wake, nothing to wait for. [`Price::low`] is without the return
+/// that follows the call, see [`crossing`]. `None` for calls that can't be tried
 /// safely, or that this process may not make. Takes about 2 ms.
 pub fn price_of(sysno: Sysno) -> Option<Price> {
     price(table::find(sysno, None)?)
@@ -52,20 +63,31 @@ pub fn prices_of(calls: impl IntoIterator<Item = Sysno>) -> BTreeMap<Sysno, Pric
     let mut benches: Vec<&Bench> = calls.into_iter().filter_map(|sysno| table::find(sysno, None)).collect();
     benches.sort_by_key(|b| b.sysno());
     benches.dedup_by_key(|b| b.sysno());
-    benches.truncate(child::MAX_FIGURES);
-    let outcomes = run(&benches);
-    benches.iter().zip(outcomes).filter_map(|(b, o)| Some((b.sysno(), priced(o)?))).collect()
+    benches.truncate(child::MAX_FIGURES - 1);
+    let prices = run(&benches);
+    benches.iter().zip(prices).filter_map(|(b, price)| Some((b.sysno(), price?))).collect()
 }
 
 /// What a `newfstatat` of `path` costs, whether it is there or not: glibc asks for a missing
 /// /etc/localtime just as often. `None` if the look-up fails in another way, or takes seconds.
 pub fn price_path_stat(path: &Path) -> Option<Price> {
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
-    let outcomes = child::measure(1, deadline(1), |figures| {
-        crate::sys::pin();
-        figures.set(0, stat(&Meter::new(BUDGET), &path));
+    let outcomes = child::measure(2, deadline(2), |figures| {
+        sys::pin();
+        let meter = Meter::new(BUDGET);
+        figures.set(0, stat(&meter, &path));
+        figures.set(1, Ok(return_share()));
     });
-    priced(outcomes.into_iter().next()?)
+    let [price, share] = outcomes.as_slice() else { return None };
+    priced(price, share)
+}
+
+/// What the return after a crossing costs here: what [`crossing`] has over the instruction alone.
+fn return_share() -> Spread {
+    let meter = Meter::new(BUDGET / 8);
+    let (call, alone) = (meter.spread(getppid).min, meter.spread(getppid_alone).min);
+    let share = (call - alone).max(0.0);
+    Spread { min: share, median: share, high: share }
 }
 
 /// Measures a stat of `path`.
@@ -86,28 +108,28 @@ pub(crate) fn stat(meter: &Meter, path: &CString) -> Outcome {
 }
 
 fn price(bench: &Bench) -> Option<Price> {
-    priced(run(&[bench]).into_iter().next()?)
+    run(&[bench]).pop()?
 }
 
-fn run(benches: &[&Bench]) -> Vec<Outcome> {
+fn run(benches: &[&Bench]) -> Vec<Option<Price>> {
     let paths = Paths::of_this_box();
-    child::measure(benches.len(), deadline(benches.len()), |figures| {
+    let mut outcomes = child::measure(benches.len() + 1, deadline(benches.len() + 1), |figures| {
         sys::pin();
         let meter = Meter::new(BUDGET);
         let Some(fixture) = Fixture::new(&paths) else { return };
+        figures.set(benches.len(), Ok(return_share()));
         for (i, bench) in benches.iter().enumerate() {
             figures.set(i, bench.run(&meter, &fixture));
         }
-    })
+    });
+    let Some(share) = outcomes.pop() else { return Vec::new() };
+    outcomes.iter().map(|outcome| priced(outcome, &share)).collect()
 }
 
-fn priced(outcome: Outcome) -> Option<Price> {
+/// The fastest batch is the figure quoted, as for the crossing; a price of nothing is none.
+fn priced(outcome: &Outcome, return_share: &Outcome) -> Option<Price> {
     let spread = outcome.ok()?;
-    // The fastest batch is the figure quoted, as for the crossing; a price of nothing is none.
-    (spread.min > 0.0).then_some(Price {
-        ns: spread.min,
-        low: spread.min,
-        high: spread.high,
-        source: PriceSource::Measured,
-    })
+    let share = return_share.map_or(0.0, |s| s.min);
+    let low = if share < spread.min { spread.min - share } else { spread.min };
+    (spread.min > 0.0).then_some(Price { ns: spread.min, low, high: spread.high, source: PriceSource::Measured })
 }

@@ -6,7 +6,7 @@ mod seccomp;
 use crate::child::{self, Figures, Outcome};
 use crate::fixture::{BULK, Fixture, Paths};
 use crate::measure::Meter;
-use crate::price::{getppid, stat};
+use crate::price::{getppid, getppid_alone, stat};
 use crate::sys::{self, Affinity, Args};
 use std::ffi::CString;
 use std::path::Path;
@@ -73,6 +73,7 @@ fn roads(figures: &mut Figures, paths: &Paths, stats: &[CString; 2]) {
         })),
     );
     set(Probe::Crossing, Ok(meter.spread(getppid)));
+    set(Probe::CrossingAlone, Ok(meter.spread(getppid_alone)));
     set(Probe::StatLocaltime, stat(&meter, &stats[0]));
     set(Probe::StatPlain, stat(&meter, &stats[1]));
     if let Some(f) = Fixture::new(paths) {
