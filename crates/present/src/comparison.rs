@@ -258,8 +258,8 @@ mod tests {
                           as it is   cured: TZ=:/etc/localtime
   system calls           1,000,040                41      -999,999
     newfstatat             999,999                 0      -999,999
-  wall                      1.18 s           31.0 ms       -97.4 %   99 % between -97.6 and -97.1
-  CPU                       1.17 s           30.0 ms       -97.5 %   99 % between -97.5 and -97.2
+  wall                      1.18 s             31 ms       -97.4 %   99 % between -97.6 and -97.1
+  CPU                       1.17 s             30 ms       -97.5 %   99 % between -97.5 and -97.2
 
   proved   38 times faster, 39 times less CPU
 "

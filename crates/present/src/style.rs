@@ -2,7 +2,7 @@
 //!
 //! Invariant: with `color` off not one escape sequence is written.
 
-use crate::text::columns;
+use crate::text::{columns, shorten, wrap};
 use anstyle::{AnsiColor, Effects};
 use std::fmt::Write as _;
 
@@ -74,6 +74,9 @@ impl Style {
     }
 }
 
+/// What a part is not shortened below, in columns.
+const SHORTEST: usize = 8;
+
 /// A line, or a piece of one, that knows its width.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
@@ -90,6 +93,9 @@ impl Line {
     /// Appends a part.
     pub(crate) fn push(&mut self, role: Role, text: impl Into<String>) {
         let text = text.into();
+        if text.is_empty() {
+            return;
+        }
         self.width += columns(&text);
         self.parts.push((role, text));
     }
@@ -102,14 +108,52 @@ impl Line {
 
     /// Appends spaces up to column `column`, at least one after text.
     pub(crate) fn pad_to(&mut self, column: usize) {
-        let missing = column.saturating_sub(self.width).max(usize::from(self.width > 0));
-        self.push(Role::Plain, " ".repeat(missing));
+        let after_text = self.parts.last().is_some_and(|(_, text)| !text.ends_with(' '));
+        let missing = column.saturating_sub(self.width).max(usize::from(after_text));
+        if missing > 0 {
+            self.push(Role::Plain, " ".repeat(missing));
+        }
+    }
+
+    /// The line in at most `max` columns: its longest parts lose their middles.
+    pub(crate) fn fit(mut self, max: usize) -> Self {
+        while self.width > max {
+            let longest = self.parts.iter_mut().max_by_key(|(_, text)| columns(text));
+            let Some((_, text)) = longest else { return self };
+            let before = columns(text);
+            let room = before.saturating_sub(self.width - max).max(SHORTEST);
+            *text = shorten(text, room);
+            let after = columns(text);
+            if after >= before {
+                return self;
+            }
+            self.width -= before - after;
+        }
+        self
     }
 
     /// Appends all of `other`.
     pub(crate) fn append(&mut self, other: Line) {
         self.width += other.width;
         self.parts.extend(other.parts);
+    }
+
+    /// The line with all of `other` appended.
+    pub(crate) fn joined(mut self, other: Line) -> Self {
+        self.append(other);
+        self
+    }
+
+    /// The line as lines of at most `max` columns: prose (one part) breaks between words,
+    /// anything else is shortened.
+    fn broken(self, max: usize) -> Vec<Self> {
+        match self.parts.as_slice() {
+            [(role, text)] if self.width > max && text.contains(' ') => {
+                let lines = wrap(text, max).into_iter();
+                lines.map(|text| Self::of(*role, text).fit(max)).collect()
+            }
+            _ => vec![self.fit(max)],
+        }
     }
 
     /// Columns it takes.
@@ -137,20 +181,22 @@ impl Line {
 
 /// Lays `segments` out from left to right with `gap` columns between them, going on at `indent`
 /// on a new line where the next would not fit into `width`. The first line starts as `first`.
+/// A segment too long for a line of its own is broken where it is prose, else shortened.
 pub(crate) fn flow(first: Line, segments: Vec<Line>, gap: usize, indent: usize, width: usize) -> Vec<Line> {
     let mut lines = vec![];
     let mut line = first;
     let mut fresh = true;
     for segment in segments.into_iter().filter(|s| !s.is_empty()) {
-        let needed = if fresh { segment.width() } else { gap + segment.width() };
-        if !fresh && line.width() + needed > width {
-            lines.push(std::mem::take(&mut line));
-            line.push(Role::Plain, " ".repeat(indent));
-        } else if !fresh {
-            line.push(Role::Plain, " ".repeat(gap));
+        let room = width.saturating_sub(if fresh { line.width().max(indent) } else { indent });
+        for (i, piece) in segment.broken(room).into_iter().enumerate() {
+            if !fresh && (i > 0 || line.width() + gap + piece.width() > width) {
+                lines.push(std::mem::replace(&mut line, Line::of(Role::Plain, " ".repeat(indent))));
+            } else if !fresh {
+                line.push(Role::Plain, " ".repeat(gap));
+            }
+            line.append(piece);
+            fresh = false;
         }
-        line.append(segment);
-        fresh = false;
     }
     lines.push(line);
     lines
@@ -175,6 +221,13 @@ mod tests {
         let lines: Vec<_> =
             flow(Line::of(Role::Plain, "> "), segments, 2, 4, 12).iter().map(|l| l.render(&style)).collect();
         assert_eq!(lines, ["> one  two", "    three"]);
+
+        let segments = vec![
+            Line::of(Role::Plain, "it was 97 ns"),
+            Line::of(Role::Plain, "x").with(Role::Name, "unbreakable_name"),
+        ];
+        let lines: Vec<_> = flow(Line::default(), segments, 2, 2, 12).iter().map(|l| l.render(&style)).collect();
+        assert_eq!(lines, ["it was", "  97 ns", "  xunbr…name"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! without going through [`clean`] or [`shell_words`].
 
 use std::fmt::Write as _;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthChar;
 
 /// `text` with everything a terminal would act on, or that would hide or reorder what a reader
 /// sees, written as an escape: `\n`, `\t`, `\x1b`, `\u{202e}`. For eyes, not to be read back.
@@ -33,9 +33,10 @@ fn acts_on_terminals(c: char) -> bool {
             | 0xfe00..=0xfe0f | 0xfeff | 0xfff9..=0xfffb | 0xe0000..=0xe01ef)
 }
 
-/// Columns `text` takes on a terminal.
+/// Columns `text` takes on a terminal. Character by character, as most terminals count: the width
+/// of a whole string (ligatures, emoji sequences) would not add up over its parts.
 pub(crate) fn columns(text: &str) -> usize {
-    text.width()
+    text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
 /// `text`, its middle left out where it takes more than `max` columns.
@@ -59,10 +60,31 @@ fn take_columns(chars: impl Iterator<Item = char>, max: usize) -> String {
         .collect()
 }
 
-/// `text` broken at spaces into lines of at most `width` columns. A word that is longer stays whole.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    wrap_words(text.split_whitespace().map(str::to_owned), width, "")
+/// `text` on one line: whatever separates its words is one space, the rest is [`clean`]ed.
+pub(crate) fn sentence(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().map(clean).collect();
+    words.join(" ")
 }
+
+/// `text` broken at spaces into lines of at most `width` columns. A word that is longer stays
+/// whole, and so does a number with its unit.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut words: Vec<String> = vec![];
+    for word in text.split_whitespace() {
+        let unit = word.trim_end_matches([',', '.', ':', ';', ')']);
+        match words.last_mut() {
+            Some(number) if UNITS.contains(&unit) && number.ends_with(|c: char| c.is_ascii_digit()) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    wrap_words(words.into_iter(), width, "")
+}
+
+/// What stays with the number before it.
+const UNITS: [&str; 8] = ["%", "ns", "µs", "ms", "s", "min", "h", "MiB"];
 
 /// Joins `words` by spaces into lines of at most `width` columns, `go_on` at the end of every
 /// line but the last.
@@ -158,6 +180,7 @@ mod tests {
     fn a_wrapped_command_can_be_pasted() {
         assert_eq!(shell_lines(&["systoll", "run", "--", "x"], 14), ["systoll run \\", "-- x"]);
         assert_eq!(wrap("a bb ccc", 4), ["a bb", "ccc"]);
+        assert_eq!(wrap("it is 0.1 %, yes", 10), ["it is", "0.1 %, yes"]);
     }
 
     proptest! {

@@ -25,20 +25,30 @@ pub(crate) fn calls(n: u64) -> String {
     counted(n, "call", "calls")
 }
 
-/// A time given in ns: `97 ns`, `1.23 µs`, `2.4 ms`, `0.166 s`, `6.15 s`, `12 min 5 s`.
+/// A time given in ns, to three figures: `97 ns`, `1.23 µs`, `2.4 ms`, `0.166 s`, `6.15 s`,
+/// `12 min 5 s`.
 pub(crate) fn time(ns: u64) -> String {
     let f = ns as f64;
     match ns {
         0..1_000 => format!("{ns} ns"),
-        1_000..9_995 => format!("{:.2} µs", f / 1e3),
-        9_995..99_950 => format!("{:.1} µs", f / 1e3),
-        99_950..99_950_000 => format!("{:.1} ms", f / 1e6),
+        1_000..999_500 => format!("{} µs", three_figures(f / 1e3)),
+        999_500..99_950_000 => format!("{} ms", three_figures(f / 1e6)),
         99_950_000..999_500_000 => format!("{:.3} s", f / 1e9),
         999_500_000..9_995_000_000 => format!("{:.2} s", f / 1e9),
         9_995_000_000..99_950_000_000 => format!("{:.1} s", f / 1e9),
         99_950_000_000..599_500_000_000 => format!("{:.0} s", f / 1e9),
         _ => long_time((f / 1e9).round() as u64),
     }
+}
+
+/// `2.4`, `16.1`, `439`: no zeros at the end of a fraction.
+fn three_figures(f: f64) -> String {
+    let text = match f {
+        f if f < 9.995 => format!("{f:.2}"),
+        f if f < 99.95 => format!("{f:.1}"),
+        f => return format!("{f:.0}"),
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn long_time(seconds: u64) -> String {
@@ -99,8 +109,9 @@ mod tests {
 
     #[test]
     fn times_have_human_units() {
-        let all = [0, 97, 1_234, 12_500, 900_000, 2_400_000, 16_100_000, 166_000_000, 999_600_000].map(time);
-        assert_eq!(all, ["0 ns", "97 ns", "1.23 µs", "12.5 µs", "0.9 ms", "2.4 ms", "16.1 ms", "0.166 s", "1.00 s"]);
+        let all = [0, 97, 1_234, 12_500, 439_000, 999_700, 2_400_000, 16_140_000].map(time);
+        assert_eq!(all, ["0 ns", "97 ns", "1.23 µs", "12.5 µs", "439 µs", "1 ms", "2.4 ms", "16.1 ms"]);
+        assert_eq!([166_000_000, 999_600_000].map(time), ["0.166 s", "1.00 s"]);
         let all = [1_950_000_000, 61_500_000_000, 250_000_000_000, 725_000_000_000, 9_000_000_000_000].map(time);
         assert_eq!(all, ["1.95 s", "61.5 s", "250 s", "12 min 5 s", "2 h 30 min"]);
     }

@@ -24,19 +24,19 @@ impl Report<'_> {
         }
         let mut links = self.api_link(row).into_iter().collect::<Vec<_>>();
         let frames = self.callers(row);
-        let constructor = phase == Phase::StartUp && self.ends_in_loader(row);
         let last = frames.len().min(FRAMES).saturating_sub(1);
         for (i, f) in frames.iter().take(FRAMES).enumerate() {
             let next = frames.get(i + 1).filter(|_| i < last);
             links.extend(self.frame_links(f, next.copied()));
         }
-        if constructor {
+        let mut links = dedup(links);
+        if phase == Phase::StartUp && self.in_constructor(row) {
             match links.last_mut() {
-                Some(link) => link.push(Role::Faint, ", constructor"),
-                None => links.push(Line::of(Role::Faint, "constructor")),
+                Some(last) => last.push(Role::Faint, ", constructor"),
+                None => links.push(Line::of(Role::Faint, "a constructor")),
             }
         }
-        self.join_links(dedup(links))
+        self.join_links(links)
     }
 
     /// The user's own place alone, in one piece: `parse app.c:40`.
@@ -69,7 +69,8 @@ impl Report<'_> {
         of(row.context).iter().chain(of(row.outer)).copied().collect()
     }
 
-    fn ends_in_loader(&self, row: &Row) -> bool {
+    /// Whether the loader called what called: a constructor, where it was before `main`.
+    pub(super) fn in_constructor(&self, row: &Row) -> bool {
         let last = self.frame_ids(row).last().and_then(|id| frame(self.rec, *id));
         last.is_some_and(|f| f.class == FrameClass::Loader)
     }
@@ -101,6 +102,7 @@ impl Report<'_> {
         let mut line = Line::of(Role::Plain, indent.clone());
         let mut fresh = true;
         for link in links {
+            let link = link.fit(self.style.columns().saturating_sub(2 * DETAIL));
             if !fresh {
                 if line.width() + 5 + link.width() > self.style.columns() {
                     lines.push(std::mem::replace(&mut line, Line::of(Role::Plain, indent.clone())));
@@ -122,24 +124,29 @@ impl Report<'_> {
     fn whole_stack(&self, row: &Row) -> Vec<Line> {
         let mut lines = vec![];
         let width = self.style.columns().saturating_sub(DETAIL + 2);
-        for f in self.frame_ids(row).iter().filter_map(|id| frame(self.rec, *id)) {
+        for id in self.frame_ids(row) {
+            let Some(f) = frame(self.rec, id) else { continue };
+            if row.user == Some(id) {
+                // No stack holds the name of an API that jumped on: it is known from the call.
+                let api = self.api_link(row).map(|api| Line::of(Role::Plain, " ".repeat(DETAIL)).joined(api));
+                lines.extend(api);
+            }
             for l in &f.locations {
                 let module = module(self.rec, f.module).map_or("?".into(), |m| clean(m.file_name()));
                 let mut line = Line::of(Role::Plain, " ".repeat(DETAIL));
                 line.push(Role::Plain, shorten(&clean(&l.function), width));
                 let place = match (&l.file, l.line) {
-                    (Some(file), Some(n)) => format!("{}:{n}", clean(file)),
-                    (Some(file), None) => clean(file),
-                    _ => String::new(),
+                    (Some(file), Some(n)) => format!("{module} {}:{n}", clean(file)),
+                    (Some(file), None) => format!("{module} {}", clean(file)),
+                    _ => module,
                 };
-                let place = [module, place].join(" ");
                 if line.width() + 2 + columns(&place) <= self.style.columns() {
-                    line.push(Role::Faint, format!("  {}", place.trim_end()));
+                    line.push(Role::Faint, format!("  {place}"));
                     lines.push(line);
                 } else {
                     lines.push(line);
                     let mut line = Line::of(Role::Plain, " ".repeat(DETAIL + 2));
-                    line.push(Role::Faint, shorten(place.trim_end(), width));
+                    line.push(Role::Faint, shorten(&place, width));
                     lines.push(line);
                 }
             }

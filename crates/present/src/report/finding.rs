@@ -4,8 +4,10 @@ use super::header::LONG_RUN_NS;
 use super::{DETAIL, DETAIL_TEXT, Report, SHOWN};
 use crate::access::row;
 use crate::style::{Line, Role};
-use crate::text::{clean, columns, shell_lines, shorten};
+use crate::text::{clean, columns, sentence, shell_lines, shorten};
 use crate::units::{calls, grouped, percent, rate, time};
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use systoll_judge::{Finding, Kind};
 use systoll_model::{Phase, Row};
 
@@ -27,7 +29,7 @@ impl Report<'_> {
         lines.extend(self.other_places(f));
         lines.extend(self.needless_part(f));
         if !f.why.is_empty() {
-            lines.extend(self.detail("why", Role::Plain, &clean(&f.why)));
+            lines.extend(self.detail("why", Role::Plain, &sentence(&f.why)));
         }
         lines.extend(self.cures(f));
         lines.extend(self.next_command(f));
@@ -75,8 +77,8 @@ impl Report<'_> {
 
     fn long_run_rate(&self, calls: u64) -> Option<String> {
         let wall = self.rec.header.wall_ns;
-        let rate = (wall >= LONG_RUN_NS).then(|| rate(calls, wall))??;
-        Some(if self.slowed() { format!("{rate} while watched") } else { rate })
+        // A rate of the watched program isn't the program's.
+        (wall >= LONG_RUN_NS && !self.slowed()).then(|| rate(calls, wall))?
     }
 
     /// What a finding costs: time paid, or time waited where that is the point.
@@ -91,35 +93,38 @@ impl Report<'_> {
             None => Line::of(Role::Plain, phase.trim_start_matches(", ")),
         };
         if waits(f) {
-            let (word, ns) = match f.waited_ns {
-                Some(ns) => ("waited", ns),
-                None => ("inside for", self.elapsed(f)),
-            };
+            let (word, ns) = self.waited(f);
             return vec![Line::of(Role::Bad, format!("{word} {}", time(ns))), share(f.share_of_wall, "wall")];
+        }
+        if f.needless_toll_ns == 0 {
+            return vec![Line::of(Role::Warn, "at a price unknown"), share(f.share_of_cpu, "CPU")];
         }
         let toll = format!("{}{}", self.about(), time(f.needless_toll_ns));
         vec![Line::of(Role::Bad, toll), share(f.share_of_cpu, "CPU")]
     }
 
-    fn elapsed(&self, f: &Finding) -> u64 {
+    /// How long a finding's calls kept their threads: waited where that is known, else elapsed.
+    pub(super) fn waited(&self, f: &Finding) -> (&'static str, u64) {
+        if let Some(ns) = f.waited_ns {
+            return ("waited", ns);
+        }
         let rows = f.rows.iter().filter_map(|id| row(self.rec, *id));
-        rows.fold(0, |sum, r| sum.saturating_add(r.counts.elapsed_ns))
+        ("inside for", rows.fold(0, |sum, r| sum.saturating_add(r.counts.elapsed_ns)))
     }
 
     /// The places of a finding beside its costliest: one an API and user line.
     fn other_places(&self, f: &Finding) -> Vec<Line> {
         let rows: Vec<&Row> = f.rows.iter().filter_map(|id| row(self.rec, *id)).collect();
         let Some(first) = rows.first() else { return vec![] };
-        let mut places: Vec<((_, _), u64, &Row)> = vec![];
+        let mut calls_from: HashMap<_, (u64, &Row)> = HashMap::new();
         for r in rows.iter().filter(|r| (&r.api, r.user) != (&first.api, first.user)) {
-            match places.iter_mut().find(|(key, ..)| *key == (&r.api, r.user)) {
-                Some((_, n, _)) => *n = n.saturating_add(r.counts.calls),
-                None => places.push(((&r.api, r.user), r.counts.calls, r)),
-            }
+            let place = calls_from.entry((&r.api, r.user)).or_insert((0, r));
+            place.0 = place.0.saturating_add(r.counts.calls);
         }
-        places.sort_by_key(|(_, n, _)| std::cmp::Reverse(*n));
+        let mut places: Vec<_> = calls_from.into_iter().map(|((api, user), (n, row))| (n, api, user, row)).collect();
+        places.sort_by_key(|(n, api, user, _)| (Reverse(*n), *api, *user));
         let limit = if self.options.all { usize::MAX } else { PLACES };
-        let mut segments: Vec<Line> = places.iter().take(limit).map(|(_, n, r)| self.other_place(*n, r)).collect();
+        let mut segments: Vec<Line> = places.iter().take(limit).map(|(n, _, _, r)| self.other_place(*n, r)).collect();
         if let Some(more) = places.len().checked_sub(limit).filter(|more| *more > 0) {
             segments.push(Line::of(Role::Faint, format!("{more} more places")));
         }
@@ -167,9 +172,9 @@ impl Report<'_> {
         let mut lines = vec![];
         let limit = if self.options.all { usize::MAX } else { CURES };
         for (i, cure) in f.stop.iter().take(limit).enumerate() {
-            lines.extend(self.detail(if i == 0 { "stop" } else { "or" }, Role::Good, &clean(cure)));
+            lines.extend(self.detail(if i == 0 { "stop" } else { "or" }, Role::Good, &sentence(cure)));
             if i == 0 && !f.gives_up.is_empty() {
-                lines.extend(self.detail("", Role::Plain, &format!("gives up: {}", clean(&f.gives_up))));
+                lines.extend(self.detail("", Role::Plain, &format!("gives up: {}", sentence(&f.gives_up))));
             }
         }
         lines

@@ -1,6 +1,7 @@
 //! The first lines: what ran, how it ended, what was counted and how; and what it cost.
 
 use super::Report;
+use super::finding::waits;
 use crate::access::processes;
 use crate::signals::signal_name;
 use crate::style::{Line, Role};
@@ -34,10 +35,7 @@ impl Report<'_> {
         let mut segments = vec![Line::of(Role::Strong, command), self.ending()];
         let watched = if self.slowed() { ", watched" } else { "" };
         segments.push(Line::of(Role::Plain, format!("{} wall{watched}", time(h.wall_ns))));
-        segments.push(match self.slowed() {
-            true => Line::of(Role::Plain, format!("about {} CPU of its own", time(h.own_cpu_ns))),
-            false => Line::of(Role::Plain, format!("{} CPU", time(h.user_ns.saturating_add(h.sys_ns)))),
-        });
+        segments.push(self.cpu());
         let processes = processes(self.rec);
         if processes > 1 {
             segments.push(Line::of(Role::Plain, counted(processes, "process", "processes")));
@@ -54,8 +52,22 @@ impl Report<'_> {
     /// Whether watching took so much time that the wall time isn't the program's own.
     pub(super) fn slowed(&self) -> bool {
         let h = &self.rec.header;
-        let added = h.observer_wall_ns_per_call * self.rec.calls() as f64;
-        h.backend == BackendKind::Ptrace || added > 0.1 * h.wall_ns as f64
+        let each = h.observer_wall_ns_per_call;
+        let unknown = h.backend == BackendKind::Ptrace && (each <= 0.0 || !each.is_finite());
+        unknown || each * self.rec.calls() as f64 > 0.1 * h.wall_ns as f64
+    }
+
+    /// Processor time: the program's own where watching took a part of what was measured.
+    fn cpu(&self) -> Line {
+        let h = &self.rec.header;
+        let measured = h.user_ns.saturating_add(h.sys_ns);
+        match (h.own_cpu_ns, measured) {
+            (0, 0) => Line::of(Role::Warn, "CPU time unknown"),
+            (own, measured) if own < measured - measured / 50 => {
+                Line::of(Role::Plain, format!("about {} CPU of its own", time(own)))
+            }
+            _ => Line::of(Role::Plain, format!("{} CPU", time(measured))),
+        }
     }
 
     fn ending(&self) -> Line {
@@ -95,15 +107,16 @@ impl Report<'_> {
             return Line::of(Role::Warn, "what a crossing costs here was not measured");
         }
         if p.moved() {
-            let text = format!("a crossing cost {} before the run, {} after it", ns(before.min), ns(after.min));
+            let text = format!("the crossing moved: {} before the run, {} after", ns(before.min), ns(after.min));
             return Line::of(Role::Warn, text);
         }
         let high = before.high.max(after.high).max(quoted);
-        let mut line = Line::of(Role::Plain, format!("a crossing costs {} here", ns(quoted)));
-        if high.round() > quoted.round() {
-            line.push(Role::Plain, format!(" (to {})", ns(high).trim_end_matches(" ns")));
-        }
-        line
+        let low = if high.round() > quoted.round() {
+            format!("{} to ", grouped(quoted.round() as u64))
+        } else {
+            String::new()
+        };
+        Line::of(Role::Plain, format!("a crossing costs {low}{} here", ns(high)))
     }
 
     fn watching(&self) -> Line {
@@ -136,9 +149,7 @@ impl Report<'_> {
     /// The line that adds up: all tolls, and what of it is needless.
     pub(super) fn toll(&self) -> Vec<Line> {
         let total = self.rec.total();
-        let own = self.rec.header.own_cpu_ns;
-        let mut toll = Line::of(Role::Faint, "toll");
-        toll.pad_to(10);
+        let mut toll = label("toll");
         match total.toll_ns {
             Some(ns) => {
                 toll.push(Role::Strong, format!("{}{}", self.about(), time(ns)));
@@ -146,23 +157,33 @@ impl Report<'_> {
             }
             None => toll.push(Role::Warn, "unknown"),
         }
-        let findings = &self.judgement.findings;
-        let needless_ns = findings.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
-        let mut needless = Line::of(Role::Faint, "needless");
-        needless.pad_to(11);
-        needless.push(Role::Bad, format!("about {}", time(needless_ns)));
-        if let Some(share) = percent_of(needless_ns, own) {
-            needless.push(Role::Bad, format!("   {share}"));
-        }
-        let mut segments = vec![toll, needless];
-        let waits = findings.iter().filter(|f| f.share_of_wall.is_some()).filter_map(|f| f.waited_ns);
-        let waited_ns = waits.fold(0u64, u64::saturating_add);
-        if waited_ns > 0 {
-            segments.push(Line::of(Role::Bad, format!("and {} of waiting", time(waited_ns))));
-        }
-        let mut lines = self.segments(Line::of(Role::Plain, "  "), segments, 2);
+        let mut lines = self.segments(Line::of(Role::Plain, "  "), vec![toll, self.needless()], 2);
         lines.extend(self.doubts(total.toll_ns));
         lines
+    }
+
+    /// What of the toll is needless, and what of the waiting.
+    fn needless(&self) -> Line {
+        let findings = self.judgement.findings.iter();
+        let (waiting, paying): (Vec<_>, Vec<_>) = findings.partition(|f| waits(f));
+        let paid = paying.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
+        let waited = waiting.iter().fold(0u64, |sum, f| sum.saturating_add(self.waited(f).1));
+        let mut line = label("needless");
+        if paid > 0 {
+            let share = percent_of(paid, self.rec.header.own_cpu_ns).map_or_else(String::new, |p| format!("   {p}"));
+            line.push(Role::Bad, format!("about {}{share}", time(paid)));
+        }
+        if waited > 0 {
+            let and = if paid > 0 { ", and " } else { "" };
+            let shares = waiting.iter().filter_map(|f| f.share_of_wall).fold(0.0, |sum, share| sum + share);
+            let share =
+                percent(shares).filter(|_| shares > 0.0).map_or_else(String::new, |p| format!("   {p} of wall"));
+            line.push(Role::Bad, format!("{and}{} of waiting{share}", time(waited)));
+        }
+        if paid == 0 && waited == 0 {
+            line.push(Role::Warn, "unknown");
+        }
+        line
     }
 
     fn of_cpu(&self, toll_ns: u64) -> String {
@@ -193,4 +214,11 @@ impl Report<'_> {
     fn doubt(&self, text: &str) -> Vec<Line> {
         self.labelled(2, "", 12, Role::Warn, text)
     }
+}
+
+/// A label of the line of tolls.
+fn label(text: &str) -> Line {
+    let mut line = Line::of(Role::Faint, text);
+    line.pad_to(11);
+    line
 }

@@ -62,6 +62,25 @@ pub fn write_report(
     Ok(())
 }
 
+/// Writes one finding of `judgement` as the report has it, under `number`.
+///
+/// # Errors
+/// Those of `w`.
+pub fn write_finding(
+    w: &mut dyn io::Write,
+    rec: &Recording,
+    judgement: &Judgement,
+    number: usize,
+    finding: &Finding,
+    style: &Style,
+) -> io::Result<()> {
+    let report = Report { rec, judgement, options: &ReportOptions::default(), style: *style };
+    for line in report.finding(number, finding) {
+        writeln!(w, "{}", line.render(style))?;
+    }
+    Ok(())
+}
+
 impl Report<'_> {
     fn lines(&self) -> Vec<Line> {
         let mut lines = self.header();

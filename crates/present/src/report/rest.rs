@@ -2,12 +2,12 @@
 
 use super::finding::{syscall_names, tag, waits};
 use super::{CLOSING_TEXT, Report};
-use crate::access::{module, row, rows_of};
+use crate::access::{frame, module, row, rows_of};
 use crate::style::{Line, Role};
-use crate::text::{clean, columns, shorten};
+use crate::text::{clean, columns, sentence, shorten};
 use crate::units::{calls, grouped, percent, percent_of, time};
 use systoll_judge::Finding;
-use systoll_model::{Counts, FrameClass, LongCall, Recording, Row, RowId, Sysno};
+use systoll_model::{Counts, LongCall, Recording, Row, RowId, Sysno};
 
 /// Calls shorter than this are not worth a line under `longest`, ns.
 const LONG_CALL_NS: u64 = 1_000_000;
@@ -121,7 +121,7 @@ impl Report<'_> {
             name.push(Role::Plain, format!(" {}", shorten(&clean(what), 40)));
         }
         let (ns, share, of) = match waits(f) {
-            true => (f.waited_ns.unwrap_or(0), f.share_of_wall, "wall"),
+            true => (self.waited(f).1, f.share_of_wall, "wall"),
             false => (f.needless_toll_ns, f.share_of_cpu, "CPU"),
         };
         let share = share.and_then(percent).map_or_else(String::new, |p| format!(", {p} of {of}"));
@@ -218,15 +218,14 @@ impl Report<'_> {
     fn culprit(&self, r: &Row, startup: bool) -> Line {
         let mut line = self.caller(r);
         if startup {
-            if !line.is_empty() {
-                line.push(Role::Plain, ", ");
-            }
-            let user = r.user.and_then(|id| crate::access::frame(self.rec, id));
-            let library = user.filter(|f| f.class == FrameClass::User).and_then(|f| module(self.rec, f.module));
-            match library {
-                Some(m) => line.push(Role::Plain, format!("{} before main", shorten(&clean(m.file_name()), 40))),
-                None => line.push(Role::Plain, "before main"),
-            }
+            let user = r.user.and_then(|id| frame(self.rec, id));
+            // A place without a source line already tells its module.
+            let named = user.and_then(|f| f.location()).is_none_or(|l| l.file.is_none());
+            let library = user.and_then(|f| module(self.rec, f.module)).filter(|_| !named);
+            let library = library.map_or_else(String::new, |m| format!("{} ", shorten(&clean(m.file_name()), 40)));
+            let when = if self.in_constructor(r) { "constructor" } else { "before main" };
+            let comma = if line.is_empty() { "" } else { ", " };
+            line.push(Role::Faint, format!("{comma}{library}{when}"));
         }
         line
     }
@@ -239,7 +238,7 @@ impl Report<'_> {
                 (0, _) => "problems",
                 _ => "",
             };
-            lines.extend(self.closing_line(label, Role::Warn, &clean(&problem.text)));
+            lines.extend(self.closing_line(label, Role::Warn, &sentence(&problem.text)));
         }
         lines
     }

@@ -1,0 +1,241 @@
+//! What holds for every recording and judgement, however strange.
+
+mod common;
+
+use common::{report, schema};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use systoll_judge::{Confidence, Estimate, Evidence, Finding, Judgement, Kind};
+use systoll_model::{
+    BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
+    ModuleId, Phase, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId,
+    Sysno,
+};
+use systoll_present::{ReportOptions, Style, TableOptions, TableSort, report_json, write_strace_table};
+use unicode_width::UnicodeWidthChar;
+
+/// Text of strangers: any characters, control characters and wide ones more often than not.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![any::<String>(), "[a-z_/ .\u{1b}\n\u{9b}\u{202e}日]{0,60}", "[a-z_]{0,300}"]
+}
+
+fn some_u64() -> impl Strategy<Value = u64> {
+    prop_oneof![any::<u64>(), 0u64..100_000, Just(0), Just(u64::MAX)]
+}
+
+fn some_f64() -> impl Strategy<Value = f64> {
+    prop_oneof![any::<f64>(), 0.0..2.0, Just(f64::NAN), Just(f64::INFINITY), Just(0.0)]
+}
+
+fn counts() -> impl Strategy<Value = Counts> {
+    let errors = vec((any::<u16>(), some_u64()), 0..3);
+    let figures = vec(some_u64(), 8);
+    (errors, figures, option::of(some_u64()), option::of(some_u64()), vec(some_u64(), 0..70)).prop_map(
+        |(errors, n, toll_ns, waited_ns, buckets)| Counts {
+            calls: n[0],
+            unreturned: n[1],
+            errors: errors.into_iter().map(|(e, n)| (Errno(e), n)).collect(),
+            bytes: n[2],
+            toll_ns,
+            waited_ns,
+            elapsed_ns: n[3],
+            max_ns: n[4],
+            histogram: Histogram::from_buckets(buckets),
+            startup_calls: n[5],
+            startup_waited_ns: n[6],
+        },
+    )
+}
+
+fn frame(modules: u32) -> impl Strategy<Value = Frame> {
+    let class = prop_oneof![
+        Just(FrameClass::User),
+        Just(FrameClass::Libc),
+        Just(FrameClass::Loader),
+        Just(FrameClass::Unknown)
+    ];
+    let location = (text(), option::of(text()), option::of(any::<u32>())).prop_map(|(function, file, line)| Location {
+        function: function.into(),
+        file: file.map(Into::into),
+        line,
+    });
+    (option::of(0..modules), class, vec(location, 1..3)).prop_map(|(module, class, locations)| Frame {
+        module: module.map(ModuleId),
+        address: 0,
+        class,
+        locations,
+        callee: None,
+    })
+}
+
+const FRAMES: u32 = 6;
+const STACKS: u32 = 4;
+
+fn row() -> impl Strategy<Value = Row> {
+    let syscall = prop_oneof![0u32..480, any::<u32>()].prop_map(Sysno);
+    (syscall, 0..STACKS, 0..STACKS, option::of(text()), option::of(0..2u32), option::of(0..FRAMES), counts()).prop_map(
+        |(syscall, context, outer, api, api_module, user, counts)| Row {
+            process: ProcessId(0),
+            syscall,
+            context: StackId(context),
+            outer: StackId(outer),
+            api: api.map(Into::into),
+            api_module: api_module.map(ModuleId),
+            user: user.map(FrameId),
+            counts,
+        },
+    )
+}
+
+fn header() -> impl Strategy<Value = Header> {
+    let backend = prop_oneof![Just(BackendKind::Inproc), Just(BackendKind::Bpf), Just(BackendKind::Ptrace)];
+    let exit = option::of(prop_oneof![any::<i32>().prop_map(Exit::Code), any::<i32>().prop_map(Exit::Signal)]);
+    let figures = vec(some_u64(), 9);
+    (backend, exit, figures, some_f64(), some_f64(), any::<bool>(), vec(text(), 0..4)).prop_map(
+        |(backend, exit, n, observer_ns_per_call, observer_wall_ns_per_call, toll_estimated, command)| Header {
+            command,
+            backend,
+            exit,
+            wall_ns: n[0],
+            user_ns: n[1],
+            sys_ns: n[2],
+            own_cpu_ns: n[3],
+            lost: n[4],
+            vdso_calls: Some(n[5]),
+            threads: n[6],
+            observer_ns_per_call,
+            observer_wall_ns_per_call,
+            toll_estimated,
+            ..Header::default()
+        },
+    )
+}
+
+fn spread() -> impl Strategy<Value = Spread> {
+    (some_f64(), some_f64(), some_f64()).prop_map(|(min, median, high)| Spread { min, median, high })
+}
+
+fn recording() -> impl Strategy<Value = Recording> {
+    let modules = vec(text().prop_map(|p| Module { path: p.into(), build_id: None }), 2);
+    let frames = vec(frame(2), FRAMES as usize);
+    let stack = vec((0..FRAMES).prop_map(FrameId), 0..5).prop_map(|frames| Stack { frames, complete: true });
+    let problem = text().prop_map(|t| Problem::new(ProblemKind::Lost, t));
+    let rest = (vec(problem, 0..3), vec((0u32..9, some_u64(), text(), any::<bool>()), 0..4), spread(), spread());
+    (header(), modules, frames, vec(stack, STACKS as usize), vec(row(), 0..6), rest).prop_map(
+        |(header, modules, frames, stacks, rows, (problems, longest, before, after))| {
+            let long = |(row, ns, thread, startup): (u32, u64, String, bool)| LongCall {
+                row: RowId(row % (rows.len() as u32).max(1)),
+                ns,
+                at_ns: ns / 2,
+                thread: thread.into(),
+                startup,
+            };
+            let longest = if rows.is_empty() { vec![] } else { longest.into_iter().map(long).collect() };
+            Recording {
+                header,
+                processes: vec![Process { instances: 1, ..Process::default() }],
+                modules,
+                frames,
+                stacks,
+                rows,
+                windows: vec![],
+                longest,
+                prices: Prices { crossing_before: before, crossing_after: after, calls: BTreeMap::new() },
+                problems,
+            }
+        },
+    )
+}
+
+/// A finding whose handles needn't be the recording's.
+fn finding() -> impl Strategy<Value = Finding> {
+    use Kind::{Blocking, Failing, NoOp, Repeat};
+    let kind = prop_oneof![Just(Repeat), Just(NoOp), Just(Failing), Just(Blocking)];
+    let phase = prop_oneof![Just(Phase::StartUp), Just(Phase::Steady), Just(Phase::Exit)];
+    let names = (option::of(text()), vec(text(), 0..3), option::of(text()), text(), vec(text(), 0..4));
+    // A word of a command to paste stays whole, quoted spaces and all.
+    let word = text().prop_map(|t| t.replace(char::is_whitespace, "_"));
+    let more = (text(), vec(word, 0..4), option::of(some_u64()), option::of(0..9u32));
+    let shares = (option::of(some_f64()), option::of(some_f64()), some_f64());
+    (kind, phase, names, more, shares, vec((0u32..9).prop_map(RowId), 0..5), vec(some_u64(), 6)).prop_map(
+        |(kind, phase, names, (gives_up, prove, waited_ns, user), shares, rows, n)| Finding {
+            cause: names.0.map(Into::into),
+            kind,
+            confidence: Confidence::High,
+            rows,
+            syscalls: n.iter().map(|n| Sysno((*n % 500) as u32)).collect(),
+            apis: names.1.into_iter().map(Into::into).collect(),
+            user: user.map(FrameId),
+            what: names.2,
+            calls: n[0],
+            needless: Estimate { estimate: n[1], low: n[2], high: n[3] },
+            toll_ns: n[4],
+            needless_toll_ns: n[5],
+            waited_ns,
+            share_of_cpu: shares.0,
+            share_of_wall: shares.1,
+            share_of_calls: shares.2,
+            phase,
+            evidence: Evidence::default(),
+            why: names.3,
+            stop: names.4,
+            gives_up,
+            prove,
+        },
+    )
+}
+
+fn judgement() -> impl Strategy<Value = Judgement> {
+    (vec(finding(), 0..3), vec(finding(), 0..3)).prop_map(|(findings, also)| Judgement { findings, also })
+}
+
+/// A line may be longer than the terminal only where one word is: a command to paste, a sentence.
+fn too_long(line: &str, width: usize) -> bool {
+    let columns = |text: &str| text.chars().filter_map(UnicodeWidthChar::width).sum::<usize>();
+    let longest_word = line.split(' ').map(columns).max().unwrap_or(0);
+    columns(line) > width && longest_word + 16 <= width
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn reports_fit_and_hide_nothing_from_the_terminal(
+        rec in recording(), judgement in judgement(), all in any::<bool>(), stacks in any::<bool>(),
+        longer_ns in option::of(some_u64()), width in 40usize..200,
+    ) {
+        prop_assert_eq!(rec.check(), Ok(()));
+        let options = ReportOptions { all, stacks, longer_ns, so_far: false };
+        let text = report(&rec, &judgement, &options, &Style { color: false, width });
+        prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        for line in text.lines() {
+            prop_assert!(!too_long(line, width), "{width}: {line}");
+            prop_assert!(!line.ends_with(' '), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn json_conforms_whatever_was_recorded(rec in recording(), judgement in judgement()) {
+        let json = report_json(&rec, &judgement);
+        prop_assert_eq!(schema::violations(&schema::report_schema(), &json), Vec::<String>::new());
+        // Writing and reading it again loses nothing: no number was left out as NaN.
+        let again: serde_json::Value = serde_json::from_str(&json.to_string()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        prop_assert_eq!(again["calls"].as_u64(), Some(rec.calls()));
+    }
+
+    #[test]
+    fn tables_add_up(rec in recording()) {
+        let mut out = vec![];
+        write_strace_table(&mut out, &rec, &TableOptions { sort: TableSort::Calls }, &Style::default())
+            .map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let text = String::from_utf8(out).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let total = text.lines().last().unwrap_or_default();
+        prop_assert!(total.ends_with(" total"));
+        let calls = rec.calls().to_string();
+        prop_assert!(total.split_whitespace().any(|cell| cell == calls), "{total}");
+        let rows = text.lines().rev().skip(2).take_while(|l| !l.starts_with('-')).count();
+        prop_assert_eq!(rows, rec.by_syscall().iter().filter(|t| t.counts.calls > 0).count());
+    }
+}

@@ -1,0 +1,316 @@
+//! The screens of `systoll run`, as a reader sees them.
+
+mod common;
+
+use common::{report, stories};
+use insta::assert_snapshot;
+use systoll_judge::Judgement;
+use systoll_model::{Problem, ProblemKind, Recording};
+use systoll_present::{ReportOptions, Style};
+
+fn screen(story: (Recording, Judgement), width: usize) -> String {
+    report(&story.0, &story.1, &ReportOptions::default(), &Style { color: false, width })
+}
+
+fn screen_with(story: (Recording, Judgement), options: ReportOptions) -> String {
+    report(&story.0, &story.1, &options, &Style { color: false, width: 100 })
+}
+
+#[test]
+fn ruby_story() {
+    assert_snapshot!(screen(stories::ruby(), 120), @r#"
+    systoll  ruby test.rb    exit 0    6.15 s wall    6.12 s CPU    one thread
+             20,033,214 system calls, 3.3 M/s    a crossing costs 97 to 99 ns here
+             watched in-process, +14 ns a call, taken off below    counts are exact
+
+      toll       1.95 s   32 % of CPU    needless   about 1.95 s   32 %
+
+      1  rt_sigprocmask   20,033,022 calls   1.95 s   32 % of CPU                                            sigmask-context
+         getcontext  <  rb_yield_0 eval.c:5081  <  rb_yield eval.c:5189  <  int_dotimes numeric.c:2964
+         why    glibc's getcontext asks the kernel for the signal mask each time; in 24 of 24 windows it had not changed
+         stop   save frames with _setjmp/_longjmp (Ruby 1.8: configure without --enable-pthread)
+                gives up: a context no longer carries its signal mask
+         or     preload a getcontext that leaves the mask alone
+         prove  systoll prove --cure sigmask-context -- ruby test.rb                        about 1.95 s for the calls alone
+
+      also seen   nothing
+      the rest    192 calls (151 before main), 900 µs, below 0.1 % of CPU: mmap 70, write 41, openat 41, read 40
+    "#);
+}
+
+#[test]
+fn ruby_story_in_a_narrow_terminal() {
+    assert_snapshot!(screen(stories::ruby(), 60), @r#"
+    systoll  ruby test.rb    exit 0    6.15 s wall    6.12 s CPU
+             one thread
+             20,033,214 system calls, 3.3 M/s
+             a crossing costs 97 to 99 ns here
+             watched in-process, +14 ns a call, taken off below
+             counts are exact
+
+      toll       1.95 s   32 % of CPU
+      needless   about 1.95 s   32 %
+
+      1  rt_sigprocmask   20,033,022 calls   1.95 s
+         32 % of CPU                             sigmask-context
+         getcontext  <  rb_yield_0 eval.c:5081
+           <  rb_yield eval.c:5189
+           <  int_dotimes numeric.c:2964
+         why    glibc's getcontext asks the kernel for the
+                signal mask each time; in 24 of 24 windows it
+                had not changed
+         stop   save frames with _setjmp/_longjmp (Ruby 1.8:
+                configure without --enable-pthread)
+                gives up: a context no longer carries its signal
+                mask
+         or     preload a getcontext that leaves the mask alone
+         prove  systoll prove --cure sigmask-context -- ruby \
+                test.rb         about 1.95 s for the calls alone
+
+      also seen   nothing
+      the rest    192 calls (151 before main), 900 µs, below
+                  0.1 % of CPU: mmap 70, write 41, openat 41,
+                  read 40
+    "#);
+}
+
+#[test]
+fn ruby_story_in_colour() {
+    let (rec, judgement) = stories::ruby();
+    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: true, width: 120 });
+    assert_snapshot!(text.replace('\u{1b}', "^"), @r#"
+    ^[1msystoll^[0m  ^[1mruby test.rb^[0m    exit 0    6.15 s wall    6.12 s CPU    one thread
+             ^[1m20,033,214 system calls^[0m, 3.3 M/s    a crossing costs 97 to 99 ns here
+             watched in-process, +14 ns a call, taken off below    counts are exact
+
+      ^[2mtoll^[0m       ^[1m1.95 s^[0m   32 % of CPU    ^[2mneedless^[0m   ^[1m^[31mabout 1.95 s   32 %^[0m
+
+    ^[1m  1  ^[0m^[36mrt_sigprocmask^[0m   20,033,022 calls   ^[1m^[31m1.95 s^[0m   ^[1m^[31m32 % of CPU^[0m                                            ^[1msigmask-context^[0m
+         ^[36mgetcontext^[0m^[2m  <  ^[0mrb_yield_0^[2m eval.c:5081^[0m^[2m  <  ^[0mrb_yield^[2m eval.c:5189^[0m^[2m  <  ^[0mint_dotimes^[2m numeric.c:2964^[0m
+         ^[2mwhy^[0m    glibc's getcontext asks the kernel for the signal mask each time; in 24 of 24 windows it had not changed
+         ^[2mstop^[0m   ^[32msave frames with _setjmp/_longjmp (Ruby 1.8: configure without --enable-pthread)^[0m
+                gives up: a context no longer carries its signal mask
+         ^[2mor^[0m     ^[32mpreload a getcontext that leaves the mask alone^[0m
+         ^[2mprove^[0m  ^[32msystoll prove --cure sigmask-context -- ruby test.rb^[0m                        ^[2mabout 1.95 s for the calls alone^[0m
+
+      ^[2malso seen^[0m   nothing
+      ^[2mthe rest^[0m    192 calls (151 before main), 900 µs, below 0.1 % of CPU: mmap 70, write 41, openat 41, read 40
+    "#);
+}
+
+#[test]
+fn lttng_story() {
+    assert_snapshot!(screen(stories::lttng(), 110), @r#"
+    systoll  ./app    exit 0    0.241 s wall    4 ms CPU    one thread
+             4,333 system calls, 17,979/s    a crossing costs 97 to 99 ns here
+             watched in-process, +14 ns a call, taken off below    counts are exact
+
+      toll       449 µs   11 % of CPU    needless   0.166 s of waiting   69 % of wall
+
+      1  membarrier   14 calls   waited 0.166 s   69 % of wall, before main                      membarrier-global
+         synchronize_rcu_bp  <  lttng_probe_register
+           <  __lttng_events_init__lttng_ust_lib liblttng-ust.so.0, constructor
+         why    MEMBARRIER_CMD_GLOBAL waits until every CPU has been through the scheduler
+         stop   liburcu 0.11 or newer (PRIVATE_EXPEDITED, Linux 4.14)
+         read   systoll explain membarrier-global
+
+      also seen   nothing
+      the rest    4,319 calls, 439 µs, 11 % of CPU: mmap 4,315, recvmsg 4
+
+      longest     membarrier   16.1 ms   at +5 ms   app 4711   synchronize_rcu_bp liblttng-ust.so.0, constructor
+                  membarrier   12.4 ms   at +23 ms   app 4711   synchronize_rcu_bp liblttng-ust.so.0, constructor
+                  recvmsg       2.4 ms   at +2 ms   app 4711
+                    recvmsg  <  lttng_probe_register liblttng-ust.so.0, before main
+    "#);
+}
+
+#[test]
+fn localtime_story_by_ptrace() {
+    assert_snapshot!(screen(stories::localtime(), 110), @r#"
+    systoll  ./app --days 'two words'    exit 0    14.2 s wall, watched    about 1.18 s CPU of its own
+             one thread
+             1,004,119 system calls, 70,713/s while watched    a crossing costs 97 to 99 ns here
+             watched by ptrace: slow, +12,500 ns a call    times are estimates, counts are exact
+
+      toll       about 1.11 s   94 % of CPU    needless   about 1.11 s   94 %
+
+      1  newfstatat /etc/localtime   999,999 calls   about 1.11 s   94 % of CPU                           tz-unset
+         localtime  <  stamp log.c:12  <  main app.c:30
+         also   mktime < rotate log.c:80, 100,000 calls
+         why    localtime looks at /etc/localtime on each call while TZ is unset; in 38 of 38 windows the answer
+                was the same
+         stop   export TZ=:/etc/localtime
+                gives up: a changed /etc/localtime is seen only after a restart
+         or     localtime_r, which does not look
+         try    env TZ=:/etc/localtime systoll run -- ./app --days 'two words'    about 1.11 s for the calls alone
+
+      also seen   lseek   4,000 calls   about 400 µs, below 0.1 % of CPU   ftell  <  rotate log.c:80   repeat
+      the rest    4,120 calls, about 580 µs, below 0.1 % of CPU: lseek 4,000, openat 120
+
+      problem     no source lines for libfoo.so.1: install its debug file
+    "#);
+}
+
+#[test]
+fn a_healthy_program_gets_two_lines() {
+    assert_snapshot!(screen(stories::healthy(), 100), @r#"
+    systoll  wc -l /usr/share/dict/words    exit 0    3 ms wall, watched    about 2 ms CPU of its own
+             one thread
+             93 system calls, 31,000/s while watched    a crossing costs 97 to 99 ns here
+             watched by ptrace: slow, +12,500 ns a call    times are estimates, counts are exact
+
+      nothing needless found in 93 calls; they cost about 87 µs, 4.3 % of CPU
+      largest honest cost   read   62 calls   about 60 µs, 3.0 % of CPU   read  <  wc_lines wc.c:274
+    "#);
+}
+
+#[test]
+fn what_strangers_wrote_is_escaped_and_problems_are_told() {
+    assert_snapshot!(screen(stories::troubled(), 100), @r#"
+    systoll  $'./x\033[31m' $'a\nb'    killed by SIGSEGV    0.500 s wall    CPU time unknown
+             1,000 system calls, 2,000/s    the crossing moved: 97 ns before the run, 145 ns after
+             watched by bpf, +14 ns a call, taken off below    counts are not exact: 1,200 calls lost
+
+      toll       unknown    needless   unknown
+                the program's processor time was too short to measure: no shares of it
+
+      1  getpid \x1b[5mblink   1,000 calls   at a price unknown                                   repeat
+         get\x9bpid  <  evil\u{202e}\x1b[2J x\r.c:1
+         why    line one line two \x1b[0m
+         next   systoll run -- $'a\033b'
+
+      also seen   nothing
+      the rest    no call
+
+      problems    1,200 calls were made by threads that started before bpf was attached
+                  /usr/bin/sudo is set-uid: it ran unwatched
+                  \x1b[1mno file for /tmp/gone.so
+    "#);
+}
+
+#[test]
+fn an_empty_recording() {
+    assert_snapshot!(screen(stories::empty(), 100), @r#"
+    systoll  still running    0 ns wall, watched    CPU time unknown
+             0 system calls    what a crossing costs here was not measured    watched by ptrace: slow
+             counts are exact
+
+      no system call was seen
+    "#);
+}
+
+#[test]
+fn whole_stacks_and_all_cures() {
+    let options = ReportOptions { stacks: true, all: true, ..ReportOptions::default() };
+    assert_snapshot!(screen_with(stories::localtime(), options), @r#"
+    systoll  ./app --days 'two words'    exit 0    14.2 s wall, watched    about 1.18 s CPU of its own
+             one thread
+             1,004,119 system calls, 70,713/s while watched    a crossing costs 97 to 99 ns here
+             watched by ptrace: slow, +12,500 ns a call    times are estimates, counts are exact
+
+      toll       about 1.11 s   94 % of CPU    needless   about 1.11 s   94 %
+
+      1  newfstatat /etc/localtime   999,999 calls   about 1.11 s   94 % of CPU                 tz-unset
+         __newfstatat  libc.so.6
+         localtime
+         stamp  app log.c:12
+         main  app app.c:30
+         __libc_start_call_main  libc.so.6
+         also   mktime < rotate log.c:80, 100,000 calls
+         why    localtime looks at /etc/localtime on each call while TZ is unset; in 38 of 38 windows
+                the answer was the same
+         stop   export TZ=:/etc/localtime
+                gives up: a changed /etc/localtime is seen only after a restart
+         or     localtime_r, which does not look
+         try    env TZ=:/etc/localtime systoll run -- ./app --days 'two words'
+
+      also seen   lseek   4,000 calls   about 400 µs, below 0.1 % of CPU   ftell  <  rotate log.c:80
+                  repeat
+      the rest    4,120 calls, about 580 µs, below 0.1 % of CPU: lseek 4,000, openat 120
+
+      problem     no source lines for libfoo.so.1: install its debug file
+    "#);
+}
+
+#[test]
+fn five_findings_are_shown_and_the_others_counted() {
+    let (rec, judgement) = stories::many(7);
+    let text = report(&rec, &judgement, &ReportOptions::default(), &Style::default());
+    assert_eq!(text.matches("rt_sigprocmask   20,033,022 calls").count(), 5);
+    assert!(text.contains("  and         2 findings, about 3.90 s: --all shows them\n"), "{text}");
+    let all = ReportOptions { all: true, ..ReportOptions::default() };
+    let text = report(&rec, &judgement, &all, &Style::default());
+    assert_eq!(text.matches("rt_sigprocmask   20,033,022 calls").count(), 7);
+    assert!(!text.contains("--all"));
+}
+
+#[test]
+fn long_calls_are_listed_from_the_length_asked_for() {
+    let longer = |ns| ReportOptions { longer_ns: Some(ns), ..ReportOptions::default() };
+    let text = screen_with(stories::lttng(), longer(10_000_000));
+    assert_eq!(text.lines().filter(|l| l.contains("   at +")).count(), 2, "{text}");
+    let text = screen_with(stories::lttng(), longer(300_000));
+    assert_eq!(text.lines().filter(|l| l.contains("   at +")).count(), 4, "{text}");
+    let text = screen_with(stories::lttng(), longer(1_000_000_000));
+    assert!(text.contains("longest     no call took 1.00 s or longer"), "{text}");
+
+    // Recordings keep the slowest calls only; the histogram knows that there were more.
+    let (mut rec, judgement) = stories::lttng();
+    rec.rows[0].counts.histogram.add_many(16_000_000, 100);
+    let text = report(&rec, &judgement, &longer(4_000_000), &Style::default());
+    assert!(text.contains("at least 98 more of 4 ms or longer, not kept one by one"), "{text}");
+}
+
+#[test]
+fn a_report_so_far_says_so() {
+    let options = ReportOptions { so_far: true, ..ReportOptions::default() };
+    let first = screen_with(stories::ruby(), options).lines().next().unwrap_or_default().to_owned();
+    assert_eq!(first, "systoll  ruby test.rb    so far    6.15 s wall    6.12 s CPU    one thread");
+}
+
+#[test]
+fn a_server_is_told_in_rates_and_cores() {
+    let (mut rec, judgement) = stories::ruby();
+    let h = &mut rec.header;
+    (h.wall_ns, h.own_cpu_ns, h.threads) = (61_500_000_000, 196_800_000_000, 8);
+    (h.user_ns, h.sys_ns) = (150_000_000_000, 46_800_000_000);
+    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    assert!(text.contains("up to 8 threads at once"), "{text}");
+    assert!(text.contains("20,033,214 system calls, 325,743/s"), "{text}");
+    assert!(text.contains("toll       1.95 s   0.03 of 3.20 cores"), "{text}");
+    assert!(text.contains("rt_sigprocmask   20,033,022 calls, 325,740/s"), "{text}");
+}
+
+#[test]
+fn figures_that_cannot_be_are_said_to_be() {
+    let (mut rec, mut judgement) = stories::ruby();
+    rec.header.own_cpu_ns = 1_000_000_000;
+    judgement.findings[0].share_of_cpu = Some(1.95);
+    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    assert!(text.contains("toll       1.95 s   over 100 % of CPU"), "{text}");
+    assert!(text.contains("the calls come to more than the program's processor time"), "{text}");
+}
+
+#[test]
+fn a_part_that_is_needless_is_told_with_its_bounds() {
+    let (rec, mut judgement) = stories::ruby();
+    judgement.findings[0].needless = systoll_judge::Estimate { estimate: 9_000_000, low: 8_000_000, high: 9_500_000 };
+    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    assert!(
+        text.contains("claim  about 9,000,000 of the 20,033,022 calls (8,000,000 to 9,500,000) are needless"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_problem_spoils_exactness_only_where_calls_may_be_missing() {
+    let exactness = |kind| {
+        let (mut rec, judgement) = stories::ruby();
+        rec.problems.push(Problem::new(kind, "something happened"));
+        let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+        assert!(text.contains("problem     something happened"), "{text}");
+        text.contains("counts are exact")
+    };
+    assert!(exactness(ProblemKind::Name));
+    assert!(!exactness(ProblemKind::Audit));
+}

@@ -1,0 +1,107 @@
+//! `-c`: strace's own table.
+
+mod common;
+
+use common::{Builder, counts, failing, stories};
+use insta::assert_snapshot;
+use systoll_model::{Counts, Problem, ProblemKind, Recording};
+use systoll_present::{Style, TableOptions, TableSort, write_strace_table};
+
+fn table(rec: &Recording, sort: TableSort) -> String {
+    let mut out = vec![];
+    write_strace_table(&mut out, rec, &TableOptions { sort }, &Style::default()).expect("writing to memory");
+    String::from_utf8(out).expect("UTF-8")
+}
+
+fn few() -> Recording {
+    let mut b = Builder::new(&["ls"]);
+    b.row("read", None, &[], counts(7, 900_000));
+    b.row("openat", None, &[], failing(counts(34, 60_000), "ENOENT", 13));
+    b.row("access", None, &[], failing(counts(2, 1_000), "ENOENT", 2));
+    b.row("openat", None, &[], failing(counts(1, 1_000), "EACCES", 1));
+    b.row("exit_group", None, &[], Counts { unreturned: 1, toll_ns: Some(0), ..Counts::default() });
+    b.build()
+}
+
+fn order(sort: TableSort) -> Vec<String> {
+    let text = table(&few(), sort);
+    text.lines().skip(2).take(3).filter_map(|l| l.split(' ').next_back()).map(str::to_owned).collect()
+}
+
+#[test]
+fn columns_are_straces() {
+    assert_snapshot!(table(&few(), TableSort::Time), @r#"
+    % time     seconds  usecs/call     calls    errors syscall
+    ------ ----------- ----------- --------- --------- ----------------
+     93.56    0.000900     128.571         7           read
+      6.34    0.000061       1.743        35        14 openat
+      0.10    0.000001       0.500         2         2 access
+    ------ ----------- ----------- --------- --------- ----------------
+    100.00    0.000962      21.864        44        16 total
+    "#);
+}
+
+#[test]
+fn rows_are_sorted_as_asked() {
+    assert_eq!(order(TableSort::Time), ["read", "openat", "access"]);
+    assert_eq!(order(TableSort::Calls), ["openat", "read", "access"]);
+    assert_eq!(order(TableSort::Errors), ["openat", "access", "read"]);
+    assert_eq!(order(TableSort::Name), ["access", "openat", "read"]);
+    for sort in [TableSort::Time, TableSort::Calls, TableSort::Errors, TableSort::Name] {
+        assert_eq!(TableSort::from_name(sort.name()), Some(sort));
+    }
+}
+
+#[test]
+fn large_figures_widen_their_column() {
+    let (mut rec, _) = stories::ruby();
+    rec.rows[0].counts = counts(20_033_022_000_000, 1_950_000_000_000_000);
+    let text = table(&rec, TableSort::Time);
+    let widths: Vec<_> = text.lines().filter(|l| l.starts_with('-')).map(str::len).collect();
+    let name_at: Vec<_> = text.lines().filter_map(|l| l.rfind(' ')).collect();
+    assert_eq!(widths.first(), widths.last());
+    assert!(name_at.windows(2).all(|w| w[0] == w[1]), "{text}");
+}
+
+#[test]
+fn estimates_and_doubts_come_before_the_table() {
+    let (mut rec, _) = stories::localtime();
+    assert_snapshot!(table(&rec, TableSort::Time), @r#"
+    systoll: counts are exact, times are calls x this box's price of each (a crossing costs 97 ns)
+    % time     seconds  usecs/call     calls    errors syscall
+    ------ ----------- ----------- --------- --------- ----------------
+     99.95    1.110000       1.110    999999           newfstatat
+      0.04    0.000400       0.100      4000           lseek
+      0.02    0.000180       1.500       120       100 openat
+    ------ ----------- ----------- --------- --------- ----------------
+    100.00    1.110580       1.106   1004119       100 total
+    "#);
+    rec.problems.push(Problem::new(ProblemKind::Unwatched, "sudo is set-uid: it ran \u{1b}[1munwatched"));
+    for row in &mut rec.rows {
+        row.counts.toll_ns = None;
+    }
+    assert_snapshot!(table(&rec, TableSort::Time), @r#"
+    systoll: times are calls x this box's price of each (a crossing costs 97 ns)
+    systoll: what the calls cost is unknown
+    systoll: counts are not exact
+    systoll: sudo is set-uid: it ran \x1b[1munwatched
+    % time     seconds  usecs/call     calls    errors syscall
+    ------ ----------- ----------- --------- --------- ----------------
+         ?           ?           ?    999999           newfstatat
+         ?           ?           ?      4000           lseek
+         ?           ?           ?       120       100 openat
+    ------ ----------- ----------- --------- --------- ----------------
+      0.00           ?           ?   1004119       100 total
+    "#);
+}
+
+#[test]
+fn no_call_at_all() {
+    let (rec, _) = stories::empty();
+    assert_snapshot!(table(&rec, TableSort::Time), @r#"
+    % time     seconds  usecs/call     calls    errors syscall
+    ------ ----------- ----------- --------- --------- ----------------
+    ------ ----------- ----------- --------- --------- ----------------
+      0.00           ?           ?         0           total
+    "#);
+}
