@@ -4,13 +4,28 @@
 //! [`systoll_model::Problem`]; what a file or a target says is checked, never trusted.
 #![forbid(unsafe_code)]
 
+mod api;
+mod calls;
+mod cfi;
+mod class;
+mod debug;
+mod elf;
+mod forward;
+mod lines;
+mod maps;
+mod module;
+mod names;
 mod raw;
+mod resolve;
+mod rule;
+mod source;
 mod space;
 mod symbols;
 
 pub use raw::{ModuleKey, RawFrame, Registers, Until};
+pub use resolve::Resolved;
 pub use space::AddressSpace;
-pub use symbols::{Resolved, Symbols};
+pub use symbols::Symbols;
 
 /// The longest stack ever unwound.
 pub const MAX_FRAMES: usize = 256;

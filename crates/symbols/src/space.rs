@@ -1,10 +1,38 @@
-//! One address space: what is mapped where.
+//! One address space: what is mapped where, and who called whom in it.
 
-use crate::{RawFrame, Registers, Symbols, Until};
+use crate::calls::call_before;
+use crate::maps::{self, Mapped};
+use crate::rule::{RA, RBP, REGISTERS, RSP, Step, step_signal_frame};
+use crate::{MAX_FRAMES, ModuleKey, RawFrame, Registers, Symbols, Until};
+use std::sync::Arc;
+use systoll_model::FrameClass;
+
+/// Most words looked through for a return address where nothing is known of the code.
+const MAX_SCAN: u64 = 64;
+/// How far away a caller's frame can be by a frame pointer.
+const MAX_FRAME: u64 = 1 << 20;
+
+/// A memory reader: the 8-byte word at an address, if it is mapped.
+type Read<'r> = dyn FnMut(u64) -> Option<u64> + 'r;
+
+/// An executable mapping and the file behind it.
+#[derive(Clone, Copy, Debug)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    /// Address in memory less ELF virtual address.
+    bias: u64,
+    module: Option<ModuleKey>,
+}
 
 /// What is mapped executable in one address space. Clone it for a fork.
 #[derive(Clone, Debug, Default)]
-pub struct AddressSpace {}
+pub struct AddressSpace {
+    /// As the kernel told it last; shared between forks.
+    mapped: Arc<Vec<Mapped>>,
+    /// By address.
+    mappings: Arc<Vec<Mapping>>,
+}
 
 impl AddressSpace {
     /// An address space with nothing in it.
@@ -12,25 +40,138 @@ impl AddressSpace {
         Self::default()
     }
 
-    /// Rereads `/proc/PID/maps` and loads files not seen before, while they are mapped.
-    pub fn update(&mut self, _symbols: &mut Symbols, _pid: i32) {}
+    /// Rereads `/proc/PID/maps` and loads files not seen before, while they are mapped. Cheap where
+    /// nothing changed. If the process is gone, what was known of it stays.
+    pub fn update(&mut self, symbols: &mut Symbols, pid: i32) {
+        let Some(mapped) = maps::executable(pid) else { return };
+        if mapped == *self.mapped {
+            return;
+        }
+        let known = |m: &Mapped| self.mapped.iter().position(|k| k == m).and_then(|i| self.mappings.get(i).copied());
+        let mappings = mapped.iter().map(|m| known(m).unwrap_or_else(|| load(symbols, pid, m))).collect();
+        self.mappings = Arc::new(mappings);
+        self.mapped = Arc::new(mapped);
+    }
 
     /// Whether `address` lies in an executable mapping, as of the last update.
-    pub fn maps_executable(&self, _address: u64) -> bool {
+    pub fn maps_executable(&self, address: u64) -> bool {
+        self.mapping(address).is_some()
+    }
+
+    fn mapping(&self, address: u64) -> Option<&Mapping> {
+        let after = self.mappings.partition_point(|m| m.start <= address);
+        self.mappings.get(after.checked_sub(1)?).filter(|m| address < m.end)
+    }
+
+    /// The file that `address` lies in, and its ELF virtual address there.
+    fn locate(&self, address: u64) -> (Option<ModuleKey>, u64) {
+        match self.mapping(address) {
+            Some(Mapping { module: Some(key), bias, .. }) => (Some(*key), address.wrapping_sub(*bias)),
+            _ => (None, address),
+        }
+    }
+
+    /// Appends the frames of a stopped thread to `out`, leaf first: at a system call, the address
+    /// of its `syscall` instruction, then return addresses. `read` reads an 8-byte word of the
+    /// thread's memory. True if the stack's root was reached; with [`Until::UserFrame`] that is
+    /// the case only where there is no user's frame.
+    pub fn unwind(
+        &mut self,
+        symbols: &mut Symbols,
+        regs: &Registers,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+        until: Until,
+        out: &mut Vec<RawFrame>,
+    ) -> bool {
+        let mut regs = regs.in_dwarf_order();
+        let mut is_return = false;
+        for _ in 0..MAX_FRAMES {
+            let (module, at) = self.locate(regs[RA].wrapping_sub(u64::from(is_return)));
+            let Some(key) = module else {
+                out.push(RawFrame { module: None, address: regs[RA], is_return });
+                let go_on = until == Until::Root && self.guess(&mut regs, read, !is_return).is_some();
+                if !go_on {
+                    return false;
+                }
+                is_return = true;
+                continue;
+            };
+            let known = symbols.at(key, at, is_return);
+            out.push(RawFrame { module, address: known.address, is_return });
+            if until == Until::UserFrame && known.class == FrameClass::User {
+                return false;
+            }
+            let went = match known.step {
+                Step::End => return true,
+                Step::Rule(rule) => rule.step(&mut regs, read),
+                Step::Ahead(rule) => {
+                    let start = regs;
+                    let sound =
+                        rule.step(&mut regs, read).filter(|()| regs[RA] == 0 || self.returns_to(regs[RA], read));
+                    sound.or_else(|| {
+                        regs = start;
+                        self.guess(&mut regs, read, !is_return)
+                    })
+                }
+                Step::Expression => symbols.evaluate(key, known.lookup, &mut regs, read),
+                Step::SignalFrame => step_signal_frame(&mut regs, read),
+                Step::Guess => self.guess(&mut regs, read, !is_return),
+            };
+            if regs[RA] == 0 && went.is_some() {
+                return true;
+            }
+            if went.is_none() || !self.maps_executable(regs[RA]) {
+                return false;
+            }
+            is_return = known.step != Step::SignalFrame;
+        }
         false
     }
 
-    /// Appends the frames of a stopped thread to `out`, leaf first. `read` reads a word of its
-    /// memory. True if the stack's root was reached.
-    pub fn unwind(
-        &mut self,
-        _symbols: &mut Symbols,
-        regs: &Registers,
-        _read: &mut dyn FnMut(u64) -> Option<u64>,
-        _until: Until,
-        out: &mut Vec<RawFrame>,
-    ) -> bool {
-        out.push(RawFrame { module: None, address: regs.ip, is_return: false });
-        false
+    /// Whether `address` is behind a call instruction.
+    fn returns_to(&self, address: u64, read: &mut Read<'_>) -> bool {
+        if !self.maps_executable(address.wrapping_sub(1)) {
+            return false;
+        }
+        let mut bytes = [0; 16];
+        for (half, at) in bytes.chunks_exact_mut(8).zip([16, 8]) {
+            // The first half may lie before the mapping.
+            if let Some(word) = read(address.wrapping_sub(at)) {
+                half.copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        call_before(&bytes, address).is_some()
     }
+
+    /// Finds the caller where nothing is known of the code: at the stack pointer in a leaf that
+    /// pushed nothing, else by the frame pointer, else the nearest word that is a return address.
+    fn guess(&self, regs: &mut [u64; REGISTERS], read: &mut Read<'_>, is_leaf: bool) -> Option<()> {
+        let (sp, bp) = (regs[RSP], regs[RBP]);
+        if is_leaf && self.accept(regs, sp, bp, read).is_some() {
+            return Some(());
+        }
+        if bp.wrapping_sub(sp) < MAX_FRAME && bp.is_multiple_of(8) {
+            let outer = read(bp)?;
+            if self.accept(regs, bp.checked_add(8)?, outer, read).is_some() {
+                return Some(());
+            }
+        }
+        (0..MAX_SCAN).find_map(|n| self.accept(regs, sp.checked_add(8 * n)?, bp, read))
+    }
+
+    /// Takes the word at `slot` for the return address, if it can be one.
+    fn accept(&self, regs: &mut [u64; REGISTERS], slot: u64, bp: u64, read: &mut Read<'_>) -> Option<()> {
+        let address = read(slot)?;
+        if !self.returns_to(address, read) {
+            return None;
+        }
+        (regs[RA], regs[RSP], regs[RBP]) = (address, slot.checked_add(8)?, bp);
+        Some(())
+    }
+}
+
+fn load(symbols: &mut Symbols, pid: i32, mapped: &Mapped) -> Mapping {
+    let module = symbols.load(pid, mapped);
+    let bias = module.and_then(|key| symbols.bias(key, mapped));
+    Mapping { start: mapped.start, end: mapped.end, bias: bias.unwrap_or(0), module: module.filter(|_| bias.is_some()) }
 }

@@ -1,23 +1,51 @@
-//! All files ever seen in a run, and what their addresses are called.
+//! All files ever seen in a run, and what is known of their addresses.
 
+use crate::elf::Image;
+use crate::maps::{self, Mapped};
+use crate::module::Module;
+use crate::rule::{REGISTERS, Step};
+use crate::source::{Identity, Source};
 use crate::{ModuleKey, RawFrame};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use systoll_model::{Frame, FrameClass, Location, Module, Problem};
+use systoll_model::{FrameClass, Location, Problem, ProblemKind};
 
-/// Frames with names.
-#[derive(Clone, Debug, Default)]
-pub struct Resolved {
-    /// The files the frames lie in.
-    pub modules: Vec<Module>,
-    /// In the order they were asked for.
-    pub frames: Vec<Frame>,
-    /// What could not be named, and why.
-    pub problems: Vec<Problem>,
+/// Slots of the cache; a power of two.
+const SLOTS: usize = 4096;
+/// Most files kept open; the rest is read into memory.
+const MAX_OPEN: usize = 256;
+/// The largest file read into memory.
+const MAX_RESIDENT: u64 = 64 << 20;
+/// Most problems kept.
+const MAX_PROBLEMS: usize = 100;
+
+/// What unwinding has to know of an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    key: (ModuleKey, u64, bool),
+    /// What a [`RawFrame`] says: the `syscall` instruction, where the address asked for is behind one.
+    pub(crate) address: u64,
+    /// What to look up call frame information by.
+    pub(crate) lookup: u64,
+    pub(crate) class: FrameClass,
+    pub(crate) step: Step,
 }
 
-/// All files ever seen mapped in a run. One per run.
+/// All files ever seen mapped in a run, kept open or in memory: names survive the process, and
+/// the file's deletion or replacement. One per run.
 #[derive(Debug, Default)]
-pub struct Symbols {}
+pub struct Symbols {
+    modules: Vec<Module>,
+    by_file: HashMap<Identity, Option<ModuleKey>>,
+    /// vDSOs, by content.
+    by_content: HashMap<Arc<[u8]>, ModuleKey>,
+    cache: Vec<Option<Known>>,
+    classes: HashMap<RawFrame, FrameClass>,
+    open: usize,
+    problems: Vec<Problem>,
+    complained: HashSet<String>,
+    pub(crate) locations: HashMap<(ModuleKey, u64), Arc<[Location]>>,
+}
 
 impl Symbols {
     /// Nothing seen yet.
@@ -25,34 +53,174 @@ impl Symbols {
         Self::default()
     }
 
+    pub(crate) fn module(&self, key: ModuleKey) -> Option<&Module> {
+        self.modules.get(key.0 as usize)
+    }
+
+    pub(crate) fn modules(&self) -> impl Iterator<Item = (ModuleKey, &Module)> {
+        (0..).map(ModuleKey).zip(&self.modules)
+    }
+
+    pub(crate) fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    pub(crate) fn complain(&mut self, text: String) {
+        if self.problems.len() < MAX_PROBLEMS && self.complained.insert(text.clone()) {
+            self.problems.push(Problem::new(ProblemKind::Name, text));
+        }
+    }
+
+    /// The file behind a mapping, loaded if it is new. `None` for memory without one, and for
+    /// files that can't be read.
+    pub(crate) fn load(&mut self, pid: i32, mapped: &Mapped) -> Option<ModuleKey> {
+        if mapped.path != "[vdso]" && mapped.inode == 0 {
+            return None;
+        }
+        let source = match maps::open(pid, mapped) {
+            Ok(source) => source,
+            Err(why) => {
+                self.complain(format!("{}: no names: {why}", mapped.path));
+                return None;
+            }
+        };
+        match source {
+            Source::Memory(bytes) => self.load_memory(mapped, bytes),
+            Source::File { identity, .. } => {
+                if let Some(known) = self.by_file.get(&identity) {
+                    return *known;
+                }
+                let key = self.resident(source).and_then(|s| self.add(mapped, s));
+                self.by_file.insert(identity, key);
+                key
+            }
+        }
+    }
+
+    fn load_memory(&mut self, mapped: &Mapped, bytes: Arc<[u8]>) -> Option<ModuleKey> {
+        if let Some(known) = self.by_content.get(&bytes) {
+            return Some(*known);
+        }
+        let key = self.add(mapped, Source::Memory(Arc::clone(&bytes)))?;
+        self.by_content.insert(bytes, key);
+        Some(key)
+    }
+
+    /// Keeps the file open, or its bytes where too many are open already.
+    fn resident(&mut self, source: Source) -> Option<Source> {
+        if self.open < MAX_OPEN {
+            self.open += 1;
+            return Some(source);
+        }
+        if source.len() > MAX_RESIDENT {
+            return None;
+        }
+        source.read_all().map(|bytes| Source::Memory(bytes.into()))
+    }
+
+    fn add(&mut self, mapped: &Mapped, source: Source) -> Option<ModuleKey> {
+        let Some(image) = Image::parse(source) else {
+            self.complain(format!("{}: no names: not an ELF file for x86-64", mapped.path));
+            return None;
+        };
+        let key = ModuleKey(u32::try_from(self.modules.len()).ok()?);
+        self.modules.push(Module::new(&mapped.path, image));
+        Some(key)
+    }
+
+    pub(crate) fn bias(&self, key: ModuleKey, mapped: &Mapped) -> Option<u64> {
+        self.module(key)?.image.bias(mapped.start, mapped.offset)
+    }
+
+    /// What unwinding has to know of `addr`; the byte before the return address where `is_return`.
+    pub(crate) fn at(&mut self, module: ModuleKey, addr: u64, is_return: bool) -> Known {
+        let key = (module, addr, is_return);
+        // Fibonacci hashing: neighbouring addresses go to distant slots.
+        let hash = (addr ^ (u64::from(module.0) << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let slot = (hash >> 52) as usize % SLOTS;
+        if let Some(Some(known)) = self.cache.get(slot)
+            && known.key == key
+        {
+            return *known;
+        }
+        let known = self.find_out(module, addr, is_return);
+        if self.cache.is_empty() {
+            self.cache.resize(SLOTS, None);
+        }
+        if let Some(slot) = self.cache.get_mut(slot) {
+            *slot = Some(known);
+        }
+        known
+    }
+
+    fn find_out(&mut self, module: ModuleKey, addr: u64, is_return: bool) -> Known {
+        let key = (module, addr, is_return);
+        let mut known = Known { key, address: addr, lookup: addr, class: FrameClass::Unknown, step: Step::Guess };
+        let Some(file) = self.module(module) else { return known };
+        if is_return {
+            known.address = addr.wrapping_add(1);
+        } else if is_system_call(&file.image, addr.wrapping_sub(2)) {
+            known.address = addr.wrapping_sub(2);
+            known.lookup = known.address;
+        }
+        let next = if is_return { known.address } else { addr };
+        known.step =
+            if is_signal_return(&file.image, next) { Step::SignalFrame } else { file.step(known.lookup, next) };
+        known.class = self.class(RawFrame { module: Some(module), address: known.address, is_return });
+        known
+    }
+
+    pub(crate) fn evaluate(
+        &self,
+        module: ModuleKey,
+        addr: u64,
+        regs: &mut [u64; REGISTERS],
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> Option<()> {
+        self.module(module)?.cfi().evaluate(addr, regs, read)
+    }
+
     /// Whose code `frame` runs. Cached; fast.
-    pub fn class(&mut self, _frame: RawFrame) -> FrameClass {
-        FrameClass::Unknown
+    pub fn class(&mut self, frame: RawFrame) -> FrameClass {
+        let Some(module) = frame.module.and_then(|key| self.module(key)) else { return FrameClass::Unknown };
+        if let Some(class) = module.whole_class() {
+            return class;
+        }
+        if let Some(class) = self.classes.get(&frame) {
+            return *class;
+        }
+        let class = module.class(frame.lookup());
+        self.classes.insert(frame, class);
+        class
     }
 
-    /// Whether the executable's `main` is one of the frames.
-    pub fn reaches_main(&mut self, _stack: &[RawFrame]) -> bool {
-        false
+    /// Whether the executable's `main` is one of the frames. `main` is found by decoding the
+    /// start-up code, so that stripped programs have one too.
+    pub fn reaches_main(&mut self, stack: &[RawFrame]) -> bool {
+        // Outermost first: that's where main is.
+        stack.iter().rev().any(|frame| {
+            let module = frame.module.and_then(|key| self.module(key));
+            module.and_then(Module::main).is_some_and(|main| main.contains(&frame.lookup()))
+        })
     }
+}
 
-    /// Names for `frames`; modules are numbered as in [`Resolved::modules`].
-    pub fn resolve(&mut self, frames: &[RawFrame]) -> Resolved {
-        let name = |f: &RawFrame| Location { function: format!("{:#x}", f.address).into(), ..Location::default() };
-        let frames = frames
-            .iter()
-            .map(|f| Frame {
-                address: f.address,
-                class: FrameClass::Unknown,
-                locations: vec![name(f)],
-                ..Frame::default()
-            })
-            .collect();
-        Resolved { frames, ..Resolved::default() }
-    }
+/// Whether there is a `syscall`, `sysenter` or `int $0x80` at `addr`.
+fn is_system_call(image: &Image, addr: u64) -> bool {
+    let mut code = [0; 2];
+    image.read_code_into(addr, &mut code) == 2 && matches!(code, [0x0f, 0x05 | 0x34] | [0xcd, 0x80])
+}
 
-    /// The public API that the user's frame, the last of `context`, called, and the module it
-    /// lives in. `None` where the user's code made the system call itself, or nobody can tell.
-    pub fn api(&mut self, _context: &[RawFrame]) -> Option<(Arc<str>, Option<ModuleKey>)> {
-        None
-    }
+/// Whether what runs next at `addr`, or ended there, is `mov $__NR_rt_sigreturn,%eax; syscall`:
+/// what handlers return to (gdb recognises it the same way). The stack pointer is at the context.
+fn is_signal_return(image: &Image, addr: u64) -> bool {
+    const LONG: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+    const SHORT: [u8; 7] = [0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05];
+    let mut code = [0; LONG.len()];
+    let mut is =
+        |at: u64, pattern: &[u8]| image.read_code_into(at, &mut code) >= pattern.len() && code.starts_with(pattern);
+    is(addr, &LONG)
+        || is(addr, &SHORT)
+        || is(addr.wrapping_sub(LONG.len() as u64), &LONG)
+        || is(addr.wrapping_sub(SHORT.len() as u64), &SHORT)
 }

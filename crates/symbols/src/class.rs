@@ -1,0 +1,273 @@
+//! Whose code it is: the user's, the C library's, a language run-time's.
+
+use crate::calls::{self, Slots};
+use crate::elf::Image;
+use crate::names::{Names, demangle};
+use std::ops::Range;
+use systoll_model::FrameClass;
+
+/// Top-level packages of Go's standard library (`go list std`), but for those with a vendored twin.
+const GO_STD: &[&str] = &[
+    "archive",
+    "bufio",
+    "bytes",
+    "cmp",
+    "compress",
+    "container",
+    "context",
+    "crypto",
+    "database",
+    "debug",
+    "embed",
+    "encoding",
+    "errors",
+    "expvar",
+    "flag",
+    "fmt",
+    "go",
+    "hash",
+    "html",
+    "image",
+    "index",
+    "internal",
+    "io",
+    "iter",
+    "log",
+    "maps",
+    "math",
+    "mime",
+    "net",
+    "os",
+    "path",
+    "plugin",
+    "reflect",
+    "regexp",
+    "runtime",
+    "slices",
+    "sort",
+    "strconv",
+    "strings",
+    "structs",
+    "sync",
+    "syscall",
+    "testing",
+    "text",
+    "time",
+    "type",
+    "unicode",
+    "unique",
+    "unsafe",
+    "vendor",
+    "weak",
+    "_rt0_amd64_linux",
+    "_rt0_amd64",
+    "gogo",
+    "callRet",
+    "gosave_systemstack_switch",
+];
+
+/// The class of a whole file, by its name; `None` where it depends on the function.
+pub(crate) fn of_file(path: &str, soname: Option<&str>) -> Option<FrameClass> {
+    if path == "[vdso]" {
+        return Some(FrameClass::Vdso);
+    }
+    let file = path.rsplit('/').next().unwrap_or(path);
+    [Some(file), soname].into_iter().flatten().find_map(of_file_name)
+}
+
+fn of_file_name(name: &str) -> Option<FrameClass> {
+    if !name.contains(".so") {
+        return None;
+    }
+    let stem = name.split(['.', '-', '_']).next().unwrap_or(name);
+    match stem {
+        "ld" if name.starts_with("ld-musl") => Some(FrameClass::Libc),
+        "ld" if name.starts_with("ld-") => Some(FrameClass::Loader),
+        "libc" if name.starts_with("libc.so") || name.starts_with("libc-2.") || name.starts_with("libc.musl") => {
+            Some(FrameClass::Libc)
+        }
+        "libpthread" | "libdl" | "libm" | "librt" | "libresolv" | "libutil" | "libanl" | "libmvec" => {
+            Some(FrameClass::Libc)
+        }
+        "libnss" if !name.starts_with("libnss3") && !name.starts_with("libnssutil") => Some(FrameClass::Libc),
+        "libstdc++" | "libgcc" | "libc++" | "libc++abi" | "libgfortran" | "libasan" | "libtsan" | "libubsan" => {
+            Some(FrameClass::Runtime)
+        }
+        "libstd" => Some(FrameClass::Runtime),
+        _ => None,
+    }
+}
+
+/// What tells functions of one file apart.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    is_go: bool,
+    /// The start-up code at the entry point, which comes with the C library.
+    start: Option<Range<u64>>,
+    /// Where the C library's functions lie in a static program.
+    static_libc: Option<Range<u64>>,
+}
+
+impl Layout {
+    pub(crate) fn of(image: &Image, names: &Names, slots: &Slots, start: Option<Range<u64>>) -> Self {
+        let is_program = image.entry != 0 && (image.has_interpreter || !image.needs_others);
+        let is_go = image.section(".gopclntab").is_some() || image.section(".go.buildinfo").is_some();
+        let start = start.filter(|_| is_program && !is_go);
+        let static_libc =
+            if is_static(image) && !is_go { static_libc(image, names, slots, start.clone()) } else { None };
+        Self { is_go, start, static_libc }
+    }
+
+    /// Class of the function called `name` (as in the symbol table) around `addr`.
+    pub(crate) fn class(&self, names: &Names, addr: u64, name: Option<&str>) -> FrameClass {
+        if self.start.as_ref().is_some_and(|s| s.contains(&addr)) {
+            return FrameClass::Libc;
+        }
+        if self.is_go {
+            return name.map_or(FrameClass::User, go_class);
+        }
+        if let Some(class) = name.and_then(runtime_class) {
+            return class;
+        }
+        let Some(libc) = &self.static_libc else { return FrameClass::User };
+        // Cold parts lie apart from the function they belong to.
+        let whole = name.and_then(|n| n.split_once(".cold")).and_then(|(whole, _)| names.find(whole));
+        let addr = whole.map_or(addr, |(start, _)| start);
+        if libc.contains(&addr) { FrameClass::Libc } else { FrameClass::User }
+    }
+}
+
+fn go_class(name: &str) -> FrameClass {
+    // A package path ends at the first dot behind its last slash; generics have slashes in brackets.
+    let path = name.split(['[', '(']).next().unwrap_or(name);
+    let first = path.split(['/', '.', ':']).next().unwrap_or(path);
+    if GO_STD.contains(&first) { FrameClass::Runtime } else { FrameClass::User }
+}
+
+/// Whether the function belongs to Rust's or C++'s standard library, though it was compiled into
+/// this file.
+fn runtime_class(name: &str) -> Option<FrameClass> {
+    if !name.starts_with('_') {
+        return None;
+    }
+    const SUPPORT: &[&str] = &["_Unwind_", "__cxa_", "__gxx_", "__rust_", "__rdl_", "__rg_", "__rustc"];
+    if SUPPORT.iter().any(|s| name.starts_with(s)) {
+        // In a static program these may be the C library's; it makes no difference to anybody.
+        return Some(FrameClass::Runtime);
+    }
+    (name.starts_with("_Z") || name.starts_with("_R"))
+        .then(|| demangle(name))
+        .and_then(|n| is_runtime_path(&n).then_some(FrameClass::Runtime))
+}
+
+/// Whether a demangled name is one of Rust's or C++'s standard library.
+pub(crate) fn is_runtime_path(name: &str) -> bool {
+    let mut path = name;
+    // `<&mut std::fs::File as std::io::Write>::write`: the type decides whose it is.
+    while let Some(rest) =
+        ["<", "&", "*const ", "*mut ", "mut ", "dyn ", "[", "("].iter().find_map(|p| path.strip_prefix(p))
+    {
+        path = rest;
+    }
+    ["std::", "core::", "alloc::", "__gnu_cxx::", "__cxxabiv1::"].iter().any(|p| path.starts_with(p))
+}
+
+/// Whether it is a program that brings its C library along.
+pub(crate) fn is_static(image: &Image) -> bool {
+    image.entry != 0 && !image.has_interpreter && !image.needs_others
+}
+
+/// Where the C library lies in a static program: linkers put the members of archives behind the
+/// program's own objects, so from its first function on.
+fn static_libc(image: &Image, names: &Names, slots: &Slots, start: Option<Range<u64>>) -> Option<Range<u64>> {
+    let start = start?;
+    let main = calls::main_of(image, slots);
+    // An optimised `main` lies in a section of its own, before everything else.
+    let own = main.unwrap_or(0).max(start.end);
+    let first = if names.is_empty() {
+        // Stripped: all that is known for sure is what the start-up code calls.
+        calls::first_call(image, slots).filter(|at| *at > own)
+    } else {
+        first_libc_function(names, own)
+    }?;
+    let end = image.segments.iter().filter(|s| s.executable).map(|s| s.vaddr.saturating_add(s.file_size)).max()?;
+    Some(first..end)
+}
+
+fn first_libc_function(names: &Names, after: u64) -> Option<u64> {
+    names.all().filter(|(addr, name, local)| *addr > after && !local && is_reserved(name)).map(|(addr, ..)| addr).min()
+}
+
+/// Names that the C standard keeps for implementations, less those of compilers and C++.
+fn is_reserved(name: &[u8]) -> bool {
+    const OTHERS: &[&[u8]] = &[
+        b"_Z",
+        b"__Z",
+        b"_R",
+        b"__rust",
+        b"__rdl",
+        b"__rg_",
+        b"_Unwind_",
+        b"__cxa_",
+        b"__gxx_",
+        b"__gnu",
+        b"__asan",
+        b"__ubsan",
+        b"__tsan",
+        b"__sanitizer",
+        b"__interceptor",
+        b"__gcov",
+        b"__do_global",
+        b"_GLOBAL_",
+        b"__deregister",
+        b"__register",
+        b"__emutls",
+        b"__dso",
+    ];
+    let reserved = matches!(name, [b'_', b'_' | b'A'..=b'Z', ..]);
+    reserved && !OTHERS.iter().any(|o| name.starts_with(o))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_by_their_names() {
+        use FrameClass::*;
+        for (path, class) in [
+            ("/lib/x86_64-linux-gnu/libc.so.6", Some(Libc)),
+            ("/lib/libc-2.31.so", Some(Libc)),
+            ("/lib/ld-musl-x86_64.so.1", Some(Libc)),
+            ("/usr/lib/ld-linux-x86-64.so.2", Some(Loader)),
+            ("/usr/lib/libnss_files.so.2", Some(Libc)),
+            ("/usr/lib/libnss3.so", None),
+            ("/usr/lib/libm.so.6", Some(Libc)),
+            ("/usr/lib/libmagic.so.1", None),
+            ("/usr/lib/libcurl.so.4", None),
+            ("/usr/lib/libstdc++.so.6.0.30", Some(Runtime)),
+            ("/usr/bin/ld", None),
+            ("/home/me/libc", None),
+            ("[vdso]", Some(Vdso)),
+        ] {
+            assert_eq!(of_file(path, None), class, "{path}");
+        }
+        assert_eq!(of_file("/opt/strange.so", Some("libc.so.6")), Some(Libc));
+    }
+
+    #[test]
+    fn standard_libraries_are_told_by_their_paths() {
+        for ours in
+            ["std::fs::File::open", "<std::fs::File as std::io::Write>::write", "<&mut alloc::vec::Vec<T> as X>::y"]
+        {
+            assert!(is_runtime_path(ours), "{ours}");
+        }
+        for theirs in ["<mine::T as core::fmt::Display>::fmt", "stdx::a", "main", "core_things"] {
+            assert!(!is_runtime_path(theirs), "{theirs}");
+        }
+        assert_eq!(go_class("internal/runtime/syscall.Syscall6"), FrameClass::Runtime);
+        assert_eq!(go_class("os.(*File).Write"), FrameClass::Runtime);
+        assert_eq!(go_class("main.main"), FrameClass::User);
+        assert_eq!(go_class("example.com/os/x.F"), FrameClass::User);
+    }
+}

@@ -1,0 +1,276 @@
+//! The parts of an ELF file that are always needed: segments, sections, a few facts.
+//!
+//! Only headers are read here; section contents are read when somebody asks for them.
+
+use crate::source::Source;
+use object::LittleEndian as Le;
+use object::elf;
+use object::read::{CompressedData, CompressionFormat};
+
+/// Most headers looked at; real files have some 40 sections and a dozen segments.
+const MAX_HEADERS: u64 = 4096;
+/// The most a compressed section may grow to.
+const MAX_INFLATED: u64 = 256 << 20;
+
+/// A part of the file that is mapped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) vaddr: u64,
+    pub(crate) offset: u64,
+    pub(crate) file_size: u64,
+    pub(crate) executable: bool,
+}
+
+/// A section header.
+#[derive(Clone, Debug)]
+pub(crate) struct Section {
+    pub(crate) name: String,
+    pub(crate) kind: elf::SectionType,
+    pub(crate) flags: u64,
+    pub(crate) addr: u64,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+    pub(crate) link: u32,
+}
+
+/// An ELF file for x86-64.
+#[derive(Debug)]
+pub(crate) struct Image {
+    pub(crate) source: Source,
+    pub(crate) entry: u64,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) sections: Vec<Section>,
+    /// Whether the program asks for a dynamic loader.
+    pub(crate) has_interpreter: bool,
+    /// Whether it needs other shared objects.
+    pub(crate) needs_others: bool,
+    pub(crate) soname: Option<String>,
+    /// Lower-case hex.
+    pub(crate) build_id: Option<String>,
+    /// Address and size of `.eh_frame_hdr`, from PT_GNU_EH_FRAME.
+    pub(crate) eh_frame_hdr: Option<(u64, u64)>,
+}
+
+impl Image {
+    /// Reads the headers. `None` where it is no ELF file for x86-64.
+    pub(crate) fn parse(source: Source) -> Option<Self> {
+        let head = source.read(0, size_of::<elf::FileHeader64<Le>>() as u64)?;
+        let (header, _) = object::from_bytes::<elf::FileHeader64<Le>>(&head).ok()?;
+        let ident = &header.e_ident;
+        let known = ident.magic == elf::ELFMAG
+            && ident.class == elf::ELFCLASS64
+            && ident.data == elf::ELFDATA2LSB
+            && header.e_machine.get(Le) == elf::EM_X86_64;
+        if !known {
+            return None;
+        }
+        let phdrs = headers::<elf::ProgramHeader64<Le>>(
+            &source,
+            header.e_phoff.get(Le),
+            u64::from(header.e_phnum.get(Le)),
+            u64::from(header.e_phentsize.get(Le)),
+        );
+        let shdrs = headers::<elf::SectionHeader64<Le>>(
+            &source,
+            header.e_shoff.get(Le),
+            u64::from(header.e_shnum.get(Le)),
+            u64::from(header.e_shentsize.get(Le)),
+        );
+        let sections = name_sections(&source, &shdrs, usize::from(header.e_shstrndx.get(Le).0));
+        let mut image = Self {
+            source,
+            entry: header.e_entry.get(Le),
+            segments: Vec::new(),
+            sections,
+            has_interpreter: false,
+            needs_others: false,
+            soname: None,
+            build_id: None,
+            eh_frame_hdr: None,
+        };
+        image.read_segments(&phdrs);
+        Some(image)
+    }
+
+    fn read_segments(&mut self, phdrs: &[elf::ProgramHeader64<Le>]) {
+        let load = |p: &&elf::ProgramHeader64<Le>| p.p_type.get(Le) == elf::PT_LOAD;
+        self.segments = phdrs
+            .iter()
+            .filter(load)
+            .map(|p| Segment {
+                vaddr: p.p_vaddr.get(Le),
+                offset: p.p_offset.get(Le),
+                file_size: p.p_filesz.get(Le),
+                executable: p.p_flags.get(Le).0 & elf::PF_X.0 != 0,
+            })
+            .collect();
+        for p in phdrs {
+            let (offset, size) = (p.p_offset.get(Le), p.p_filesz.get(Le));
+            match p.p_type.get(Le) {
+                elf::PT_INTERP => self.has_interpreter = true,
+                elf::PT_GNU_EH_FRAME => self.eh_frame_hdr = Some((p.p_vaddr.get(Le), size)),
+                elf::PT_NOTE if self.build_id.is_none() => {
+                    self.build_id = self.source.read(offset, size.min(4096)).and_then(|n| build_id(&n));
+                }
+                elf::PT_DYNAMIC => self.read_dynamic(offset, size),
+                _ => {}
+            }
+        }
+    }
+
+    fn read_dynamic(&mut self, offset: u64, size: u64) {
+        let Some(bytes) = self.source.read(offset, size.min(1 << 16)) else { return };
+        let (mut strings, mut soname) = (None, None);
+        for entry in bytes.chunks_exact(16) {
+            let (tag, value) = (word(entry, 0).unwrap_or(0), word(entry, 8).unwrap_or(0));
+            match elf::DynamicTag(tag as i64) {
+                elf::DT_NULL => break,
+                elf::DT_NEEDED => self.needs_others = true,
+                elf::DT_STRTAB => strings = Some(value),
+                elf::DT_SONAME => soname = Some(value),
+                _ => {}
+            }
+        }
+        if let (Some(strings), Some(soname)) = (strings, soname) {
+            let mut name = vec![0; 256];
+            let got = self.read_code_into(strings.wrapping_add(soname), &mut name);
+            name.truncate(got);
+            self.soname = c_str(&name, 0).map(|s| String::from_utf8_lossy(s).into_owned());
+        }
+    }
+
+    /// The segment that `vaddr` lies in and how far, as far as the file backs it.
+    fn locate(&self, vaddr: u64) -> Option<(u64, u64)> {
+        self.segments.iter().find_map(|s| {
+            let into = vaddr.checked_sub(s.vaddr)?;
+            (into < s.file_size).then(|| Some((s.offset.checked_add(into)?, s.file_size - into)))?
+        })
+    }
+
+    /// Reads what the file has mapped at `vaddr` and returns how many bytes there were.
+    pub(crate) fn read_code_into(&self, vaddr: u64, buffer: &mut [u8]) -> usize {
+        let Some((offset, rest)) = self.locate(vaddr) else { return 0 };
+        let rest = rest.min(self.source.len().saturating_sub(offset));
+        let len = buffer.len().min(usize::try_from(rest).unwrap_or(usize::MAX));
+        let read = buffer.get_mut(..len).is_some_and(|part| self.source.read_into(offset, part));
+        if read { len } else { 0 }
+    }
+
+    /// `len` bytes mapped at `vaddr`, all of them or nothing.
+    pub(crate) fn read_vaddr(&self, vaddr: u64, len: u64) -> Option<Vec<u8>> {
+        let (offset, rest) = self.locate(vaddr)?;
+        (len <= rest).then(|| self.source.read(offset, len))?
+    }
+
+    /// Everything mapped from `vaddr` to the end of its segment.
+    pub(crate) fn read_to_segment_end(&self, vaddr: u64) -> Option<Vec<u8>> {
+        let (offset, rest) = self.locate(vaddr)?;
+        self.source.read(offset, rest.min(self.source.len().checked_sub(offset)?))
+    }
+
+    /// Whether `vaddr` lies in a segment that holds code.
+    pub(crate) fn is_code(&self, vaddr: u64) -> bool {
+        self.segments.iter().any(|s| s.executable && vaddr.wrapping_sub(s.vaddr) < s.file_size)
+    }
+
+    pub(crate) fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(|s| s.name == name)
+    }
+
+    /// A section's contents, decompressed.
+    pub(crate) fn section_data(&self, section: &Section) -> Option<Vec<u8>> {
+        if section.kind == elf::SHT_NOBITS {
+            return None;
+        }
+        let data = self.source.read(section.offset, section.size)?;
+        if section.flags & elf::SHF_COMPRESSED.0 == 0 {
+            return Some(data);
+        }
+        let (header, packed) = object::from_bytes::<elf::CompressionHeader64<Le>>(&data).ok()?;
+        let size = header.ch_size.get(Le);
+        if header.ch_type.get(Le) != elf::ELFCOMPRESS_ZLIB || size > MAX_INFLATED {
+            return None;
+        }
+        let packed = CompressedData { format: CompressionFormat::Zlib, data: packed, uncompressed_size: size };
+        Some(packed.decompress().ok()?.into_owned())
+    }
+
+    /// Whether the file itself has line tables.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.section(".debug_line").is_some_and(|s| s.kind != elf::SHT_NOBITS)
+            && self.section(".debug_info").is_some_and(|s| s.kind != elf::SHT_NOBITS)
+    }
+
+    /// How far `file_offset`, mapped at `start`, was moved from where the file says it belongs.
+    pub(crate) fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
+        const PAGE: u64 = 4096;
+        let holds = |s: &&Segment| {
+            let first = s.offset & !(PAGE - 1);
+            let end = s.offset.saturating_add(s.file_size);
+            file_offset >= first && file_offset < end
+        };
+        let segment = self.segments.iter().filter(|s| s.executable).find(holds);
+        let segment = segment.or_else(|| self.segments.iter().find(holds))?;
+        let vaddr = segment.vaddr.wrapping_add(file_offset.wrapping_sub(segment.offset));
+        Some(start.wrapping_sub(vaddr))
+    }
+}
+
+fn headers<T: object::pod::Pod + Copy>(source: &Source, offset: u64, count: u64, entry_size: u64) -> Vec<T> {
+    let count = count.min(MAX_HEADERS);
+    if offset == 0 || entry_size != size_of::<T>() as u64 {
+        return Vec::new();
+    }
+    let Some(bytes) = source.read(offset, count * entry_size) else { return Vec::new() };
+    object::slice_from_bytes::<T>(&bytes, count as usize).map_or_else(|()| Vec::new(), |(h, _)| h.to_vec())
+}
+
+fn name_sections(source: &Source, shdrs: &[elf::SectionHeader64<Le>], names: usize) -> Vec<Section> {
+    let names = shdrs
+        .get(names)
+        .and_then(|s| source.read(s.sh_offset.get(Le), s.sh_size.get(Le).min(1 << 20)))
+        .unwrap_or_default();
+    let section = |s: &elf::SectionHeader64<Le>| Section {
+        name: c_str(&names, s.sh_name.get(Le) as usize)
+            .map_or_else(String::new, |n| String::from_utf8_lossy(n).into_owned()),
+        kind: s.sh_type.get(Le),
+        flags: s.sh_flags.get(Le).0,
+        addr: s.sh_addr.get(Le),
+        offset: s.sh_offset.get(Le),
+        size: s.sh_size.get(Le),
+        link: s.sh_link.get(Le),
+    };
+    shdrs.iter().map(section).collect()
+}
+
+/// The GNU build-id in a note segment, as hex.
+fn build_id(notes: &[u8]) -> Option<String> {
+    let mut rest = notes;
+    loop {
+        let (name_size, size) = (half(rest, 0)? as usize, half(rest, 4)? as usize);
+        let kind = half(rest, 8)?;
+        let name_end = 12usize.checked_add(name_size)?.checked_next_multiple_of(4)?;
+        let end = name_end.checked_add(size)?;
+        let desc = rest.get(name_end..end)?;
+        if kind == elf::NT_GNU_BUILD_ID.0 && rest.get(12..16) == Some(b"GNU\0") && (4..=64).contains(&size) {
+            return Some(desc.iter().map(|b| format!("{b:02x}")).collect());
+        }
+        rest = rest.get(end.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+/// The bytes of a NUL-terminated string.
+pub(crate) fn c_str(bytes: &[u8], at: usize) -> Option<&[u8]> {
+    let rest = bytes.get(at..)?;
+    rest.iter().position(|b| *b == 0).and_then(|end| rest.get(..end))
+}
+
+/// The 8-byte little-endian word at `at`.
+pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_le_bytes)
+}
+
+/// The 4-byte little-endian word at `at`.
+pub(crate) fn half(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
+}

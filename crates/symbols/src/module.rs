@@ -1,0 +1,150 @@
+//! One file that was seen mapped, and what has been found out about it so far.
+
+use crate::calls::{self, Slots};
+use crate::cfi::Cfi;
+use crate::class::{self, Layout};
+use crate::debug::{self, DebugFile};
+use crate::elf::Image;
+use crate::forward::{Ahead, look_ahead};
+use crate::names::Names;
+use crate::rule::Step;
+use std::cell::OnceCell;
+use std::ops::Range;
+use std::sync::Arc;
+use systoll_model::FrameClass;
+
+/// A file, its tables read when first needed.
+#[derive(Debug)]
+pub(crate) struct Module {
+    /// As the target saw it.
+    pub(crate) path: Arc<str>,
+    pub(crate) image: Image,
+    class: Option<FrameClass>,
+    cfi: OnceCell<Cfi>,
+    names: OnceCell<Names>,
+    slots: OnceCell<Slots>,
+    layout: OnceCell<Layout>,
+    main: OnceCell<Option<Range<u64>>>,
+    debug: OnceCell<Option<DebugFile>>,
+}
+
+impl Module {
+    pub(crate) fn new(path: &str, image: Image) -> Self {
+        Self {
+            path: path.into(),
+            class: class::of_file(path, image.soname.as_deref()),
+            image,
+            cfi: OnceCell::new(),
+            names: OnceCell::new(),
+            slots: OnceCell::new(),
+            layout: OnceCell::new(),
+            main: OnceCell::new(),
+            debug: OnceCell::new(),
+        }
+    }
+
+    pub(crate) fn file_name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    pub(crate) fn cfi(&self) -> &Cfi {
+        self.cfi.get_or_init(|| Cfi::read(&self.image))
+    }
+
+    /// All symbols, those of the separate debug file included, so that a name does not depend on
+    /// who asked first.
+    pub(crate) fn names(&self) -> &Names {
+        self.names.get_or_init(|| Names::read(&self.image, self.debug_file().map(|d| &d.image)))
+    }
+
+    pub(crate) fn debug_file(&self) -> Option<&DebugFile> {
+        self.debug.get_or_init(|| debug::find(&self.image, &self.path)).as_ref()
+    }
+
+    pub(crate) fn slots(&self) -> &Slots {
+        self.slots.get_or_init(|| Slots::read(&self.image))
+    }
+
+    /// The file's class, where all of it has the same.
+    pub(crate) fn whole_class(&self) -> Option<FrameClass> {
+        self.class
+    }
+
+    pub(crate) fn class(&self, addr: u64) -> FrameClass {
+        if let Some(class) = self.class {
+            return class;
+        }
+        let names = self.names();
+        let layout = self.layout.get_or_init(|| {
+            let start = self.range(self.image.entry);
+            Layout::of(&self.image, names, self.slots(), start)
+        });
+        let function = self.symbol(addr);
+        layout.class(names, addr, function.as_ref().map(|f| f.name.as_ref()))
+    }
+
+    /// Whether it is a program that brings its C library along.
+    pub(crate) fn is_static(&self) -> bool {
+        class::is_static(&self.image)
+    }
+
+    /// The symbol whose function `addr` lies in; none that ends before it.
+    pub(crate) fn symbol(&self, addr: u64) -> Option<crate::names::Function<'_>> {
+        let function = self.names().around(addr)?;
+        if function.size > 0 {
+            return Some(function);
+        }
+        // No size: believe it as far as the call frame information, or without any, the next symbol.
+        let covered = match self.cfi().function(addr) {
+            Some(range) => range.start == function.start,
+            None => function.next.is_some_and(|next| addr < next) && self.image.is_code(function.start),
+        };
+        (covered || addr == function.start).then_some(function)
+    }
+
+    /// The range of the function around `addr`.
+    pub(crate) fn range(&self, addr: u64) -> Option<Range<u64>> {
+        if let Some(f) = self.symbol(addr)
+            && f.size > 0
+        {
+            return Some(f.start..f.start.saturating_add(f.size));
+        }
+        self.cfi().function(addr).or_else(|| {
+            let f = self.symbol(addr)?;
+            Some(f.start..f.next?)
+        })
+    }
+
+    /// How to get from `addr` to the caller; `next` is the instruction that will run next.
+    pub(crate) fn step(&self, addr: u64, next: u64) -> Step {
+        if let Some(step) = self.cfi().step(addr) {
+            return step;
+        }
+        match look_ahead(&self.image, next) {
+            Ahead::Return(rule) => Step::Ahead(rule),
+            Ahead::NoReturn => Step::End,
+            Ahead::Unknown => Step::Guess,
+        }
+    }
+
+    /// The program's `main`, where this is a program.
+    pub(crate) fn main(&self) -> Option<Range<u64>> {
+        self.main.get_or_init(|| self.find_main()).clone()
+    }
+
+    fn find_main(&self) -> Option<Range<u64>> {
+        // The C library and the loader have an entry point too.
+        if self.class.is_some() || self.image.entry == 0 {
+            return None;
+        }
+        let names = self.names();
+        let by_symbol = |name: &str| names.find(name).map(|(start, size)| start..start.saturating_add(size));
+        if let Some(main) = by_symbol("main.main").filter(|m| !m.is_empty()) {
+            return Some(main);
+        }
+        match calls::main_of(&self.image, self.slots()) {
+            Some(start) => Some(self.range(start).filter(|r| r.start == start).unwrap_or(start..start + 1)),
+            None => by_symbol("main").filter(|m| !m.is_empty()),
+        }
+    }
+}

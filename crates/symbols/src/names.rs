@@ -1,0 +1,249 @@
+//! Symbol tables: which function an address belongs to, and which of its names is the public one.
+
+use crate::elf::{Image, Section, c_str};
+use object::LittleEndian as Le;
+use object::elf;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One function symbol.
+#[derive(Clone, Debug)]
+struct Symbol {
+    addr: u64,
+    size: u64,
+    /// Which string table …
+    table: u8,
+    /// … and where in it.
+    name: u32,
+    exported: bool,
+    local: bool,
+}
+
+/// The functions of a file, by address.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    tables: Vec<Arc<[u8]>>,
+    /// By address; of one address the best name first.
+    symbols: Vec<Symbol>,
+    /// Indices of the exported ones, by name.
+    exported: Vec<u32>,
+}
+
+/// A function as the symbol table has it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Function<'n> {
+    /// As in the table, mangled.
+    pub(crate) name: Cow<'n, str>,
+    pub(crate) start: u64,
+    /// 0 where the table does not say.
+    pub(crate) size: u64,
+    /// Where the next function starts.
+    pub(crate) next: Option<u64>,
+}
+
+/// Big symbols that hold smaller ones are looked for this many addresses back.
+const LOOK_BACK: usize = 8;
+
+impl Names {
+    /// Reads `.dynsym` and `.symtab`, and those of a separate debug file.
+    pub(crate) fn read(image: &Image, debug: Option<&Image>) -> Self {
+        let mut names = Self::default();
+        names.add(image);
+        if let Some(debug) = debug {
+            names.add(debug);
+        }
+        names.sort();
+        names
+    }
+
+    fn add(&mut self, image: &Image) {
+        for section in &image.sections {
+            if matches!(section.kind, elf::SHT_DYNSYM | elf::SHT_SYMTAB) {
+                self.add_table(image, section);
+            }
+        }
+    }
+
+    fn add_table(&mut self, image: &Image, section: &Section) -> Option<()> {
+        let strings: Arc<[u8]> = image.section_data(image.sections.get(section.link as usize)?)?.into();
+        let data = image.section_data(section)?;
+        let (symbols, _) =
+            object::slice_from_bytes::<elf::Sym64<Le>>(&data, data.len() / size_of::<elf::Sym64<Le>>()).ok()?;
+        let table = u8::try_from(self.tables.len()).ok()?;
+        let exported = section.kind == elf::SHT_DYNSYM;
+        for s in symbols {
+            let kind = s.st_type();
+            let code = matches!(kind, elf::STT_FUNC | elf::STT_GNU_IFUNC)
+                || (kind == elf::STT_NOTYPE && image.is_code(s.st_value.get(Le)));
+            if !code || s.st_shndx.get(Le) == elf::SHN_UNDEF || s.st_name.get(Le) == 0 {
+                continue;
+            }
+            self.symbols.push(Symbol {
+                addr: s.st_value.get(Le),
+                size: s.st_size.get(Le),
+                table,
+                name: s.st_name.get(Le),
+                exported,
+                local: s.st_bind() == elf::STB_LOCAL,
+            });
+        }
+        self.tables.push(strings);
+        Some(())
+    }
+
+    fn sort(&mut self) {
+        let mut symbols = std::mem::take(&mut self.symbols);
+        symbols.retain(|s| self.bytes(s).is_some_and(|n| !n.is_empty()));
+        symbols.sort_by(|a, b| self.rank(a).cmp(&self.rank(b)));
+        symbols.dedup_by(|a, b| a.addr == b.addr && self.bytes(a) == self.bytes(b));
+        self.symbols = symbols;
+        let mut exported: Vec<u32> = (0..).zip(&self.symbols).filter(|(_, s)| s.exported).map(|(i, _)| i).collect();
+        exported.sort_by_key(|i| self.symbols.get(*i as usize).and_then(|s| self.bytes(s)));
+        self.exported = exported;
+    }
+
+    /// Order among the names of one address: what others can link to, what has no underscores in
+    /// front (a C library's own names have), what is global, what is short.
+    fn rank(&self, s: &Symbol) -> impl Ord + use<'_> {
+        let name = self.bytes(s).unwrap_or(&[]);
+        let underscores = name.iter().take_while(|b| **b == b'_').count();
+        (s.addr, !s.exported, underscores, s.local, name.len(), name)
+    }
+
+    fn bytes(&self, s: &Symbol) -> Option<&[u8]> {
+        c_str(self.tables.get(usize::from(s.table))?, s.name as usize)
+    }
+
+    fn text(&self, s: &Symbol) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.bytes(s).unwrap_or(&[]))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
+    fn at(&self, addr: u64) -> Range<usize> {
+        let start = self.symbols.partition_point(|s| s.addr < addr);
+        let same = self.symbols.get(start..).unwrap_or(&[]).iter().take_while(|s| s.addr == addr).count();
+        start..start + same
+    }
+
+    fn function(&self, index: usize) -> Option<Function<'_>> {
+        let symbol = self.symbols.get(index)?;
+        let same = self.symbols.get(self.at(symbol.addr))?;
+        // Aliases without a size happen in assembly; any of them knows.
+        let size = same.iter().map(|s| s.size).max().unwrap_or(0);
+        let next = self.symbols.get(self.at(symbol.addr).end).map(|s| s.addr);
+        Some(Function { name: self.text(symbol), start: symbol.addr, size, next })
+    }
+
+    /// The best name of the function that starts at `addr`.
+    pub(crate) fn exactly(&self, addr: u64) -> Option<Cow<'_, str>> {
+        self.symbols.get(self.at(addr)).and_then(|s| s.first()).map(|s| self.text(s))
+    }
+
+    /// The best name of the function that starts at `addr`, if others can link to it.
+    pub(crate) fn exported_at(&self, addr: u64) -> Option<Cow<'_, str>> {
+        let first = self.symbols.get(self.at(addr))?.first()?;
+        first.exported.then(|| self.text(first))
+    }
+
+    /// The function around `addr`; one without a size may or may not reach so far.
+    pub(crate) fn around(&self, addr: u64) -> Option<Function<'_>> {
+        let mut end = self.symbols.partition_point(|s| s.addr <= addr);
+        let mut sizeless = None;
+        for _ in 0..LOOK_BACK {
+            let last = self.symbols.get(end.checked_sub(1)?)?;
+            let group = self.at(last.addr);
+            let function = self.function(group.start)?;
+            if addr - function.start < function.size {
+                return Some(function);
+            }
+            if function.size == 0 && sizeless.is_none() && end == self.symbols.partition_point(|s| s.addr <= addr) {
+                sizeless = Some(group.start);
+            }
+            end = group.start;
+            if end == 0 {
+                break;
+            }
+        }
+        self.function(sizeless?)
+    }
+
+    /// Start and size of the function of this name.
+    pub(crate) fn find(&self, name: &str) -> Option<(u64, u64)> {
+        let symbol = self.symbols.iter().find(|s| self.bytes(s) == Some(name.as_bytes()))?;
+        Some((symbol.addr, symbol.size))
+    }
+
+    /// Start and size of the exported function of this name.
+    pub(crate) fn export(&self, name: &str) -> Option<(u64, u64)> {
+        let name_of = |i: &u32| self.symbols.get(*i as usize).and_then(|s| self.bytes(s));
+        let at = self.exported.partition_point(|i| name_of(i) < Some(name.as_bytes()));
+        let symbol = self.symbols.get(*self.exported.get(at)? as usize)?;
+        (self.bytes(symbol) == Some(name.as_bytes())).then_some((symbol.addr, symbol.size))
+    }
+
+    /// Whether the function at `addr` also goes by `name`.
+    pub(crate) fn is_called(&self, addr: u64, name: &str) -> bool {
+        self.symbols.get(self.at(addr)).is_some_and(|s| s.iter().any(|s| self.bytes(s) == Some(name.as_bytes())))
+    }
+
+    /// Address, name and whether it is local, of all functions.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &[u8], bool)> {
+        self.symbols.iter().filter_map(|s| Some((s.addr, self.bytes(s)?, s.local)))
+    }
+}
+
+/// A name as its programmer wrote it: Rust and C++ demangled, without hashes; others as they are.
+pub(crate) fn demangle(name: &str) -> String {
+    // The compiler's names for parts of a function: `.cold`, `.part.0`, `.isra.0`, `.constprop.0`.
+    let plain = match name.find(['.', '@']).and_then(|at| name.split_at_checked(at)) {
+        Some((plain, suffix)) if !plain.is_empty() && is_clone_suffix(suffix) => plain,
+        _ => name,
+    };
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    if plain.starts_with("_Z") || plain.starts_with("__Z") {
+        let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type().recursion_limit(64);
+        if let Ok(symbol) =
+            cpp_demangle::Symbol::new_with_options(plain, &cpp_demangle::ParseOptions::default().recursion_limit(96))
+            && let Ok(text) = symbol.demangle_with_options(&options)
+            && text.len() < 4096
+        {
+            return text;
+        }
+    }
+    plain.to_owned()
+}
+
+fn is_clone_suffix(suffix: &str) -> bool {
+    suffix.starts_with('@')
+        || [".cold", ".part.", ".isra.", ".constprop.", ".lto_priv.", ".localalias", ".llvm."]
+            .iter()
+            .any(|s| suffix.starts_with(s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_as_they_were_written() {
+        for (mangled, plain) in [
+            ("localtime", "localtime"),
+            ("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back"),
+            ("_ZN3foo3bar17h0123456789abcdefE", "foo::bar"),
+            ("_RNvC6_123foo3bar", "123foo::bar"),
+            ("work.cold", "work"),
+            ("work.constprop.0", "work"),
+            ("main.main", "main.main"),
+            ("os.(*File).Write", "os.(*File).Write"),
+            ("_Z", "_Z"),
+        ] {
+            assert_eq!(demangle(mangled), plain);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Frames → what is printed: functions, inlined ones, source lines.
+
+use crate::calls::{self, Callee};
+use crate::class::is_runtime_path;
+use crate::lines::Lines;
+use crate::module::Module;
+use crate::names::demangle;
+use crate::{ModuleKey, RawFrame, Symbols};
+use std::collections::HashMap;
+use std::sync::Arc;
+use systoll_model as model;
+use systoll_model::{FrameClass, Location, ModuleId, Problem, ProblemKind};
+
+/// Frames with names.
+#[derive(Clone, Debug, Default)]
+pub struct Resolved {
+    /// The files that the frames lie in.
+    pub modules: Vec<model::Module>,
+    /// The frames, in the order they were asked for; their modules are indices into `modules`.
+    pub frames: Vec<model::Frame>,
+    /// The same numbering, for modules that [`Symbols::api`] names: all of them are in `modules`.
+    pub module_ids: HashMap<ModuleKey, ModuleId>,
+    /// What could not be named, and why.
+    pub problems: Vec<Problem>,
+}
+
+impl Symbols {
+    /// Names for `frames`. Every module ever loaded is listed, so that any [`ModuleKey`] can be
+    /// translated by [`Resolved::module_ids`].
+    pub fn resolve(&mut self, frames: &[RawFrame]) -> Resolved {
+        let mut resolved = Resolved::default();
+        for (key, module) in self.modules() {
+            resolved.module_ids.insert(key, ModuleId(key.0));
+            let build_id = module.image.build_id.as_deref().map(Arc::from);
+            resolved.modules.push(model::Module { path: Arc::clone(&module.path), build_id });
+        }
+        self.read_lines(frames);
+        resolved.frames = frames.iter().map(|f| self.frame(*f)).collect();
+        resolved.problems = self.problems().to_vec();
+        resolved.problems.extend(self.nameless(&resolved.frames));
+        resolved
+    }
+
+    fn frame(&mut self, raw: RawFrame) -> model::Frame {
+        let class = self.class(raw);
+        let Some((key, module)) = raw.module.and_then(|key| Some((key, self.module(key)?))) else {
+            let function = format!("{:#x}", raw.address).into();
+            let locations = vec![Location { function, ..Location::default() }];
+            return model::Frame { module: None, address: raw.lookup(), class, locations, callee: None };
+        };
+        let call = raw.is_return.then(|| calls::call_in_file(&module.image, raw.address)).flatten();
+        let address = call.map_or(raw.lookup(), |i| i.ip());
+        let mut locations: Vec<Location> =
+            self.locations.get(&(key, raw.lookup())).map_or_else(Vec::new, |l| l.to_vec());
+        let function = function_name(module, raw, locations.last());
+        match locations.last_mut() {
+            Some(outermost) => outermost.function = function,
+            None => locations.push(Location { function, ..Location::default() }),
+        }
+        if class == FrameClass::User {
+            // The user's own line is meant, not that of the library code inlined into it.
+            let theirs = locations.iter().take_while(|l| is_runtime_path(&l.function)).count();
+            locations.drain(..theirs.min(locations.len().saturating_sub(1)));
+        }
+        let callee = self.callee(raw).and_then(|(key, callee)| self.callee_name(key, &callee));
+        model::Frame { module: Some(ModuleId(key.0)), address, class, locations, callee }
+    }
+
+    fn callee_name(&self, key: ModuleKey, callee: &Callee) -> Option<Arc<str>> {
+        let name = match callee {
+            Callee::Symbol(name) => self.public_name(name),
+            Callee::Local(addr) => self.module(key)?.names().exactly(*addr)?.into_owned(),
+        };
+        Some(demangle(&name).into())
+    }
+
+    /// Looks up lines and inlined functions of `frames` not looked up before.
+    fn read_lines(&mut self, frames: &[RawFrame]) {
+        let mut wanted: HashMap<ModuleKey, Vec<u64>> = HashMap::new();
+        for frame in frames {
+            if let Some(key) = frame.module
+                && !self.locations.contains_key(&(key, frame.lookup()))
+            {
+                wanted.entry(key).or_default().push(frame.lookup());
+            }
+        }
+        let lines = Lines::new();
+        for (key, mut addrs) in wanted {
+            addrs.sort_unstable();
+            addrs.dedup();
+            let Some(module) = self.module(key) else { continue };
+            match lines.look_up(module, &addrs) {
+                Ok(found) => {
+                    self.locations.extend(addrs.iter().zip(found).map(|(addr, l)| ((key, *addr), l.into())));
+                }
+                Err(why) => {
+                    let text = format!("{}: no source lines: {why}", module.path);
+                    self.complain(text);
+                }
+            }
+        }
+    }
+
+    /// One problem for each file whose user's frames have no names.
+    fn nameless(&self, frames: &[model::Frame]) -> Vec<Problem> {
+        let mut files: Vec<_> = frames
+            .iter()
+            .filter(|f| f.class == FrameClass::User && f.function().contains("+0x"))
+            .filter_map(|f| self.module(ModuleKey(f.module?.0)))
+            .filter(|m| m.names().is_empty())
+            .map(|m| Arc::clone(&m.path))
+            .collect();
+        files.sort();
+        files.dedup();
+        let text = |path| format!("{path}: stripped: its functions are shown by address");
+        files.into_iter().map(|path| Problem::new(ProblemKind::Name, text(path))).collect()
+    }
+}
+
+/// The function's name: by its symbol, by DWARF, else by where it starts.
+fn function_name(module: &Module, raw: RawFrame, dwarf: Option<&Location>) -> Arc<str> {
+    let addr = raw.lookup();
+    if let Some(symbol) = module.symbol(addr) {
+        return demangle(&symbol.name).into();
+    }
+    // The function a handler returns to is entered by no call: its return address is its start.
+    if raw.is_return
+        && let Some(name) = module.names().exactly(raw.address)
+    {
+        return demangle(&name).into();
+    }
+    if let Some(name) = dwarf.map(|l| &l.function).filter(|n| !n.is_empty()) {
+        return Arc::clone(name);
+    }
+    let start = module.range(addr).map_or(addr, |r| r.start);
+    format!("{}+{start:#x}", module.file_name()).into()
+}

@@ -1,0 +1,112 @@
+//! The bytes of a file that was mapped, whatever becomes of the file afterwards.
+//!
+//! Files are kept open and read with `pread`, never mapped: a mapping of a file that somebody
+//! truncates would kill us with SIGBUS, a read just comes back short.
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
+
+/// The most ever read from a file in one piece.
+const MAX_READ: u64 = 256 << 20;
+
+/// What tells one state of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl Identity {
+    pub(crate) fn of(file: &File) -> std::io::Result<Self> {
+        let m = file.metadata()?;
+        Ok(Self { device: m.dev(), inode: m.ino(), size: m.size(), modified: (m.mtime(), m.mtime_nsec()) })
+    }
+
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    pub(crate) fn device(&self) -> u64 {
+        self.device
+    }
+}
+
+/// Where a module's bytes come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    File { file: File, identity: Identity },
+    Memory(Arc<[u8]>),
+}
+
+impl Source {
+    pub(crate) fn from_file(file: File) -> std::io::Result<Self> {
+        let identity = Identity::of(&file)?;
+        Ok(Self::File { file, identity })
+    }
+
+    /// Size in bytes, as it was when the source was opened.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::File { identity, .. } => identity.size,
+            Self::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Fills `buffer` from `offset` on; false if there is less.
+    pub(crate) fn read_into(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        match self {
+            Self::File { file, .. } => file.read_exact_at(buffer, offset).is_ok(),
+            Self::Memory(bytes) => {
+                let slice = usize::try_from(offset).ok().and_then(|o| bytes.get(o..o.checked_add(buffer.len())?));
+                slice.map(|s| buffer.copy_from_slice(s)).is_some()
+            }
+        }
+    }
+
+    /// `len` bytes from `offset` on. `None` where the file is shorter, or the piece beyond all reason.
+    pub(crate) fn read(&self, offset: u64, len: u64) -> Option<Vec<u8>> {
+        if offset.checked_add(len)? > self.len() || len > MAX_READ {
+            return None;
+        }
+        let mut buffer = vec![0; usize::try_from(len).ok()?];
+        self.read_into(offset, &mut buffer).then_some(buffer)
+    }
+
+    /// The whole of it, if it still is what it was when it was opened.
+    pub(crate) fn read_all(&self) -> Option<Vec<u8>> {
+        if let Self::File { file, identity } = self
+            && Identity::of(file).ok()? != *identity
+        {
+            return None;
+        }
+        self.read(0, self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_shrinks_reads_short_instead_of_killing_us() {
+        let mut path = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut path, &[7; 8192]).unwrap();
+        let source = Source::from_file(path.reopen().unwrap()).unwrap();
+        assert_eq!(source.read(4096, 4).unwrap(), [7; 4]);
+        path.as_file().set_len(100).unwrap();
+        assert_eq!(source.read(4096, 4), None);
+        assert_eq!(source.read_all(), None);
+    }
+
+    #[test]
+    fn nothing_is_read_beyond_the_end() {
+        let source = Source::Memory(Arc::from([1u8, 2, 3].as_slice()));
+        assert_eq!(source.read(1, 2).unwrap(), [2, 3]);
+        assert_eq!(source.read(1, 3), None);
+        assert_eq!(source.read(u64::MAX, 2), None);
+        assert_eq!(source.read(0, u64::MAX), None);
+    }
+}

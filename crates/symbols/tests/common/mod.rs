@@ -1,0 +1,220 @@
+//! Compiles small programs, stops them at each of their system calls, and shows what they're called.
+#![allow(dead_code, unreachable_pub, clippy::print_stderr, reason = "each test file uses a part of it")]
+
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use systoll_model::Frame;
+use systoll_symbols::{AddressSpace, RawFrame, Registers, Symbols, Until};
+
+/// Every program waits for its standard input to close before it does its work, so that it can be
+/// seized first.
+pub const WAIT: &str =
+    "#include <unistd.h>\nstatic inline void wait_for_us(void) { char c; while (read(0, &c, 1) > 0); }\n";
+
+/// A folder of its own for one test.
+pub struct Bench {
+    pub dir: tempfile::TempDir,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Compiles `source` (WAIT goes before it) to `out`; `None`, said aloud, where there is no such compiler.
+    pub fn compile(&self, compiler: &str, args: &[&str], source: &str, out: &str) -> Option<PathBuf> {
+        let ending = if compiler == "g++" { "cc" } else { "c" };
+        let source = self.file(&format!("{out}.{ending}"), &format!("{WAIT}#line 1 \"{out}.{ending}\"\n{source}"));
+        let exe = self.dir.path().join(out);
+        let mut command = Command::new(compiler);
+        command.arg(&source).args(args).arg("-o").arg(&exe).current_dir(self.dir.path());
+        self.run(compiler, command).map(|()| exe)
+    }
+
+    /// Runs a tool that must succeed; `None` where it isn't installed.
+    pub fn run(&self, tool: &str, mut command: Command) -> Option<()> {
+        match command.status() {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                let strict = std::env::var_os("SYSTOLL_TEST_STRICT").is_some_and(|v| v == "1");
+                assert!(!strict, "{tool} is not installed");
+                eprintln!("skipped: {tool} is not installed");
+                None
+            }
+            status => {
+                assert!(status.unwrap().success(), "{command:?} failed");
+                Some(())
+            }
+        }
+    }
+
+    pub fn strip(&self, exe: &Path) {
+        assert!(Command::new("strip").arg(exe).status().unwrap().success());
+    }
+}
+
+/// One system call of the program.
+pub struct Call {
+    pub nr: u64,
+    pub context: Vec<RawFrame>,
+    pub stack: Vec<RawFrame>,
+    pub complete: bool,
+}
+
+/// A program that ran to its end.
+pub struct Run {
+    pub symbols: Symbols,
+    pub calls: Vec<Call>,
+}
+
+impl Run {
+    /// The first call of this number after the program was let go.
+    pub fn call(&self, nr: i64) -> &Call {
+        self.calls.iter().find(|c| c.nr == nr as u64).unwrap_or_else(|| panic!("no system call {nr}"))
+    }
+
+    pub fn api(&mut self, nr: i64) -> Option<String> {
+        let context = self.call(nr).context.clone();
+        self.symbols.api(&context).map(|(name, _)| name.to_string())
+    }
+
+    pub fn frames(&mut self, raw: &[RawFrame]) -> Vec<Frame> {
+        self.symbols.resolve(raw).frames
+    }
+
+    /// The frame that `context` ends in.
+    pub fn user(&mut self, nr: i64) -> Frame {
+        let last = *self.call(nr).context.last().unwrap();
+        self.frames(&[last]).remove(0)
+    }
+
+    /// Function names of the whole stack.
+    pub fn functions(&mut self, nr: i64) -> Vec<String> {
+        let stack = self.call(nr).stack.clone();
+        self.frames(&stack).iter().map(|f| f.function().to_string()).collect()
+    }
+
+    pub fn reaches_main(&mut self, nr: i64) -> bool {
+        let stack = self.call(nr).stack.clone();
+        self.symbols.reaches_main(&stack)
+    }
+}
+
+/// A program stopped in the system call it waits in.
+pub struct Stopped {
+    pub child: Child,
+    pub pid: Pid,
+    memory: File,
+}
+
+impl Stopped {
+    /// Starts `exe`, waits until it sleeps in `read(0, …)` and seizes it.
+    pub fn start(exe: &Path) -> Self {
+        let child = Command::new(exe).stdin(Stdio::piped()).stdout(Stdio::null()).env_remove("TZ").spawn().unwrap();
+        let pid = Pid::from_raw(child.id() as i32);
+        let waits = || std::fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|s| s.starts_with("0 0x0 "));
+        for _ in 0..5000 {
+            if waits() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(waits(), "{exe:?} does not wait for its input");
+        ptrace::seize(pid, Options::PTRACE_O_TRACESYSGOOD | Options::PTRACE_O_EXITKILL).unwrap();
+        ptrace::interrupt(pid).unwrap();
+        waitpid(pid, Some(WaitPidFlag::__WALL)).unwrap();
+        let memory = File::open(format!("/proc/{pid}/mem")).unwrap();
+        Self { child, pid, memory }
+    }
+
+    pub fn registers(&self) -> Registers {
+        let r = ptrace::getregs(self.pid).unwrap();
+        Registers {
+            ip: r.rip,
+            sp: r.rsp,
+            bp: r.rbp,
+            ax: r.rax,
+            bx: r.rbx,
+            cx: r.rcx,
+            dx: r.rdx,
+            si: r.rsi,
+            di: r.rdi,
+            r8: r.r8,
+            r9: r.r9,
+            r10: r.r10,
+            r11: r.r11,
+            r12: r.r12,
+            r13: r.r13,
+            r14: r.r14,
+            r15: r.r15,
+        }
+    }
+
+    pub fn read(&self, addr: u64) -> Option<u64> {
+        let mut word = [0; 8];
+        self.memory.read_exact_at(&mut word, addr).ok()?;
+        Some(u64::from_le_bytes(word))
+    }
+
+    pub fn unwind(&self, space: &mut AddressSpace, symbols: &mut Symbols, until: Until) -> (Vec<RawFrame>, bool) {
+        let mut out = Vec::new();
+        let complete = space.unwind(symbols, &self.registers(), &mut |a| self.read(a), until, &mut out);
+        (out, complete)
+    }
+
+    /// Lets it run to its end, looking at each system call.
+    pub fn finish(mut self) -> Run {
+        let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
+        let mut calls = Vec::new();
+        drop(self.child.stdin.take());
+        let mut signal = None;
+        loop {
+            ptrace::syscall(self.pid, signal.take()).unwrap();
+            match waitpid(self.pid, Some(WaitPidFlag::__WALL)).unwrap() {
+                WaitStatus::Exited(_, 0) => break,
+                WaitStatus::PtraceSyscall(_) => {}
+                WaitStatus::Stopped(_, s) if s != Signal::SIGTRAP => {
+                    signal = Some(s);
+                    continue;
+                }
+                WaitStatus::PtraceEvent(..) => continue,
+                other => panic!("the program ended badly: {other:?}"),
+            }
+            // The kernel puts -ENOSYS there at entry (PTRACE_SYSCALL in ptrace(2)).
+            if ptrace::getregs(self.pid).unwrap().rax != (-38i64) as u64 {
+                continue;
+            }
+            space.update(&mut symbols, self.pid.as_raw());
+            let nr = ptrace::getregs(self.pid).unwrap().orig_rax;
+            let (context, _) = self.unwind(&mut space, &mut symbols, Until::UserFrame);
+            let (stack, complete) = self.unwind(&mut space, &mut symbols, Until::Root);
+            calls.push(Call { nr, context, stack, complete });
+        }
+        let _ = self.child.wait();
+        Run { symbols, calls }
+    }
+}
+
+/// Runs `exe` to its end.
+pub fn run(exe: &Path) -> Run {
+    Stopped::start(exe).finish()
+}
+
+pub const SYS_READ: i64 = 0;
+pub const SYS_STAT: i64 = 4;
+pub const SYS_SIGPROCMASK: i64 = 14;
+pub const SYS_GETPPID: i64 = 110;
+pub const SYS_MEMBARRIER: i64 = 324;
+pub const SYS_EXIT_GROUP: i64 = 231;
+pub const SYS_NEWFSTATAT: i64 = 262;
