@@ -25,6 +25,18 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 8] = [
+        Self::Repeat,
+        Self::NoOp,
+        Self::Toggle,
+        Self::Failing,
+        Self::SmallIo,
+        Self::SlowPath,
+        Self::BusyPoll,
+        Self::Blocking,
+    ];
+
     /// Its name in JSON and in causes' files.
     pub fn name(self) -> &'static str {
         match self {
@@ -120,6 +132,16 @@ pub struct Finding {
     pub gives_up: String,
     /// The next command to type, as argv.
     pub prove: Vec<String>,
+}
+
+impl Finding {
+    /// What it would win at most, ns: the needless calls' toll, or the waiting where that is the
+    /// price ([`Finding::share_of_wall`] or a blocking kind).
+    pub fn time_to_win_ns(&self) -> u64 {
+        let waits = self.share_of_wall.is_some() || self.kind == Kind::Blocking;
+        let waited = self.waited_ns.filter(|_| waits).unwrap_or(0);
+        self.needless_toll_ns.max(waited)
+    }
 }
 
 /// All the judge has to say of a recording.

@@ -1,6 +1,41 @@
 //! From a recording to findings. Pure: the same recording gives the same findings, no I/O.
+//!
+//! Windows are replayed, detectors claim calls, claims become a share of each row, rows with one
+//! disease become a group, and a group that costs enough becomes a finding. Causes are data: no
+//! detector knows one.
+
 #![forbid(unsafe_code)]
 
+mod catalogue;
+mod detect;
 mod finding;
+mod group;
+mod options;
+mod pattern;
+mod replay;
+mod semantics;
+mod survey;
+mod verdict;
+mod words;
 
+pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, CureKind};
 pub use finding::{Confidence, Estimate, Evidence, Finding, Judgement, Kind};
+pub use options::Options;
+pub use pattern::Pattern;
+
+use std::cmp::Reverse;
+use systoll_model::Recording;
+
+/// Judges a recording for which [`Recording::check`] holds.
+pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) -> Judgement {
+    let claims = detect::claims(recording);
+    let views = survey::survey(recording, &claims);
+    let waits = detect::startup_waits(recording, options);
+    let phases = verdict::Phases::of(recording);
+    let groups = group::groups(recording, &views, &waits, catalogue, options);
+    let mut all: Vec<Finding> =
+        groups.iter().filter_map(|g| verdict::verdict(g, recording, &views, &phases, options)).collect();
+    all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
+    let (findings, also) = all.into_iter().partition(|f| f.confidence == Confidence::High);
+    Judgement { findings, also }
+}

@@ -1,0 +1,264 @@
+//! Causes: what is known of a disease, as data.
+
+use crate::Kind;
+use crate::pattern::{Pattern, PatternFile};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What kind of change a cure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CureKind {
+    /// A setting of the program or the box.
+    Configuration,
+    /// An environment variable.
+    Environment,
+    /// Another build of the same source.
+    BuildFlag,
+    /// A change of the source.
+    Code,
+}
+
+impl CureKind {
+    /// Its name in causes' files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Configuration => "configuration",
+            Self::Environment => "environment",
+            Self::BuildFlag => "build-flag",
+            Self::Code => "code",
+        }
+    }
+}
+
+/// How a cure can be tried without touching the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Apply {
+    /// By its environment variables.
+    Env,
+    /// By a library loaded before the others.
+    Shim,
+    /// By answering the call without making it.
+    Elide,
+    /// Not at all.
+    #[default]
+    None,
+}
+
+/// One way to stop it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cure {
+    /// When it is the right one; empty where always.
+    pub situation: String,
+    /// What to do, in a line.
+    pub how: String,
+    /// What kind of change it is.
+    pub kind: CureKind,
+    /// What is lost by it; empty where nothing.
+    pub gives_up: String,
+    /// Environment variables that do it.
+    pub env: BTreeMap<String, String>,
+    /// Where given, the cure is offered only for what matches.
+    pub when: Option<Pattern>,
+}
+
+/// A known disease.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cause {
+    /// Its id, e.g. `tz-unset`.
+    pub id: Arc<str>,
+    /// What happens, in a line.
+    pub title: String,
+    /// What it looks like: any of these.
+    pub matches: Vec<Pattern>,
+    /// The mechanism in a sentence or two. May hold `{api}`, `{syscall}`, `{what}`, `{agree}`,
+    /// `{windows}`.
+    pub why: String,
+    /// How to recognise it without systoll.
+    pub recognise: String,
+    /// How to stop it, most preferable first.
+    pub stop: Vec<Cure>,
+    /// Since which version of what it is mended.
+    pub mended: Vec<String>,
+    /// How a cure can be tried.
+    pub apply: Apply,
+    /// Public reports it comes from.
+    pub reports: Vec<String>,
+    /// Test programs that have it.
+    pub cases: Vec<String>,
+}
+
+impl Cause {
+    /// Whether a cure costs no change of code or build.
+    pub fn has_free_cure(&self) -> bool {
+        self.stop.iter().any(|c| matches!(c.kind, CureKind::Configuration | CureKind::Environment))
+    }
+}
+
+/// A file that is no cause.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: {problem}")]
+pub struct CauseError {
+    /// The file's name as given.
+    pub name: String,
+    /// What is wrong, in a line or, from the TOML parser, with the place.
+    pub problem: String,
+}
+
+/// All known causes, by id.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalogue {
+    causes: BTreeMap<Arc<str>, Cause>,
+}
+
+/// Name and text of each file under `causes/`.
+const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/causes.rs"));
+
+impl Catalogue {
+    /// No causes: detectors alone.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The causes that come with systoll.
+    pub fn builtin() -> Self {
+        let mut catalogue = Self::default();
+        for (name, text) in BUILTIN {
+            match Self::parse(name, text) {
+                Ok(cause) => catalogue.extend([cause]),
+                // A test parses every built-in file, so this can't be reached in a tested build.
+                Err(error) => debug_assert!(false, "{error}"),
+            }
+        }
+        catalogue
+    }
+
+    /// Reads one cause; `name` is for messages.
+    ///
+    /// # Errors
+    /// If the text is not TOML, lacks a field, has one too many, or names what does not exist.
+    pub fn parse(name: &str, text: &str) -> Result<Cause, CauseError> {
+        let fail = |problem: String| CauseError { name: name.to_owned(), problem };
+        let file: CauseFile = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
+        file.into_cause().map_err(fail)
+    }
+
+    /// Adds causes; one with an id already there replaces it.
+    pub fn extend(&mut self, causes: impl IntoIterator<Item = Cause>) {
+        self.causes.extend(causes.into_iter().map(|c| (c.id.clone(), c)));
+    }
+
+    /// The cause with this id.
+    pub fn get(&self, id: &str) -> Option<&Cause> {
+        self.causes.get(id)
+    }
+
+    /// All causes by id.
+    pub fn iter(&self) -> impl Iterator<Item = &Cause> {
+        self.causes.values()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CauseFile {
+    id: String,
+    title: String,
+    why: String,
+    #[serde(default)]
+    recognise: String,
+    #[serde(rename = "match")]
+    matches: Vec<PatternFile>,
+    stop: Vec<CureFile>,
+    #[serde(default)]
+    mended: Vec<String>,
+    #[serde(default)]
+    apply: Apply,
+    #[serde(default)]
+    reports: Vec<String>,
+    #[serde(default)]
+    cases: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct CureFile {
+    #[serde(default)]
+    situation: String,
+    how: String,
+    kind: CureKind,
+    #[serde(default)]
+    gives_up: String,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    when: Option<PatternFile>,
+}
+
+/// What may stand in braces in a cause's `why`.
+pub(crate) const PLACEHOLDERS: &[&str] = &["api", "syscall", "what", "agree", "windows"];
+
+impl CauseFile {
+    fn into_cause(self) -> Result<Cause, String> {
+        let id_ok =
+            !self.id.is_empty() && self.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if !id_ok {
+            return Err(format!("id {:?} is not made of a-z, 0-9 and -", self.id));
+        }
+        if self.matches.is_empty() {
+            return Err("no [[match]]: it would never be found".into());
+        }
+        if self.stop.is_empty() {
+            return Err("no [[stop]]: a cause without a cure helps nobody".into());
+        }
+        let mut texts = vec![&self.why];
+        texts.extend(self.matches.iter().filter_map(|m| m.why.as_ref()));
+        for text in texts {
+            check_placeholders(text)?;
+        }
+        let matches = self.matches.into_iter().map(PatternFile::into_pattern).collect::<Result<_, _>>()?;
+        let stop = self.stop.into_iter().map(CureFile::into_cure).collect::<Result<_, _>>()?;
+        Ok(Cause {
+            id: self.id.into(),
+            title: self.title,
+            matches,
+            why: self.why,
+            recognise: self.recognise,
+            stop,
+            mended: self.mended,
+            apply: self.apply,
+            reports: self.reports,
+            cases: self.cases,
+        })
+    }
+}
+
+impl CureFile {
+    fn into_cure(self) -> Result<Cure, String> {
+        if self.kind == CureKind::Environment && self.env.is_empty() {
+            return Err(format!("the cure {:?} is an environment without env", self.how));
+        }
+        if let Some(name) = self.env.keys().find(|n| n.is_empty() || n.contains(['=', '\0'])) {
+            return Err(format!("{name:?} can't be the name of an environment variable"));
+        }
+        let when = self.when.map(PatternFile::into_pattern).transpose()?;
+        let Self { situation, how, kind, gives_up, env, .. } = self;
+        Ok(Cure { situation, how, kind, gives_up, env, when })
+    }
+}
+
+fn check_placeholders(text: &str) -> Result<(), String> {
+    for part in text.split('{').skip(1) {
+        let name = part.split('}').next().unwrap_or_default();
+        if !PLACEHOLDERS.contains(&name) {
+            return Err(format!("{{{name}}} in why is none of {}", PLACEHOLDERS.join(", ")));
+        }
+    }
+    Ok(())
+}
+
+/// The kind with this name.
+pub(crate) fn kind_named(name: &str) -> Option<Kind> {
+    Kind::ALL.into_iter().find(|k| k.name() == name)
+}

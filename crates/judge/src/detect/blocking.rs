@@ -1,0 +1,64 @@
+//! Waits before the program has begun. Reads exact counts, since one long call is enough.
+
+use crate::Options;
+use crate::semantics::{Place, WAITS, Wait};
+use systoll_model::{FrameClass, Recording, Row, RowId, Sysno};
+
+/// The histogram's first bucket of calls that surely took [`Options::paired_wait_ns`].
+const SURELY_LONG: usize = 23;
+
+/// A row that waited before `main`.
+pub(crate) struct StartupWait {
+    /// The row.
+    pub row: RowId,
+    /// What it waited for, for a sentence.
+    pub waits_for: &'static str,
+}
+
+/// Rows of suspect calls with one long wait, or two middling ones, before `main`.
+pub(crate) fn startup_waits(recording: &Recording, options: &Options) -> Vec<StartupWait> {
+    let rows = recording.rows.iter().enumerate();
+    rows.filter_map(|(at, row)| {
+        let wait = suspect(row.syscall)?;
+        let id = RowId(u32::try_from(at).ok()?);
+        (placed(recording, row, wait) && long(recording, id, row, options))
+            .then_some(StartupWait { row: id, waits_for: wait.waits_for })
+    })
+    .collect()
+}
+
+fn suspect(syscall: Sysno) -> Option<&'static Wait> {
+    let name = syscall.name()?;
+    WAITS.iter().find(|w| w.call == name)
+}
+
+fn placed(recording: &Recording, row: &Row, wait: &Wait) -> bool {
+    row.counts.startup_calls > 0
+        && match wait.place {
+            Place::Anywhere => true,
+            Place::BeforeMain => recording.process(row.process).main_at_ns.is_some() || in_constructor(recording, row),
+            Place::Constructor => in_constructor(recording, row),
+        }
+}
+
+/// Whether the loader, or libc's list of constructors, called it.
+fn in_constructor(recording: &Recording, row: &Row) -> bool {
+    recording.row_frames(row).any(|frame| {
+        frame.class == FrameClass::Loader || matches!(frame.function(), "call_init" | "__libc_csu_init" | "_dl_init")
+    })
+}
+
+fn long(recording: &Recording, id: RowId, row: &Row, options: &Options) -> bool {
+    let counts = &row.counts;
+    if counts.waited_ns.is_some() && counts.startup_waited_ns < options.long_wait_ns {
+        return false;
+    }
+    let listed = |least: u64| recording.longest.iter().filter(|l| l.row == id && l.startup && l.ns >= least).count();
+    let all_startup = counts.startup_calls >= counts.calls;
+    let surely_long: u64 = counts.histogram.buckets().iter().skip(SURELY_LONG).sum();
+    let mean = counts.startup_waited_ns / counts.startup_calls.max(1);
+    listed(options.long_wait_ns) >= 1
+        || listed(options.paired_wait_ns) >= 2
+        || (counts.startup_calls >= 2 && mean >= options.paired_wait_ns)
+        || (all_startup && (counts.max_ns >= options.long_wait_ns || surely_long >= 2))
+}

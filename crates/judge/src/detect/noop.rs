@@ -1,0 +1,23 @@
+//! Sets what is so.
+
+use super::{Claims, Detector, put, topical};
+use crate::Kind;
+use crate::replay::Step;
+use crate::semantics::Act;
+
+/// Claims sets that change nothing.
+pub(super) struct NoOp;
+
+impl Detector for NoOp {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        for step in steps {
+            let Some(meaning) = &step.meaning else { continue };
+            if matches!(meaning.entry.act, Act::Set { .. })
+                && (meaning.changes_nothing || meaning.known_already())
+                && let Some(claim) = topical(Kind::NoOp, step)
+            {
+                put(claims, step.index, claim);
+            }
+        }
+    }
+}

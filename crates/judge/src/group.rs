@@ -1,0 +1,211 @@
+//! Claims of rows become claims of one disease: rows that share a cause, or, without one, a
+//! program's rows that share a system call or an object.
+
+use crate::catalogue::{Catalogue, Cause};
+use crate::detect::{Claim, StartupWait};
+use crate::pattern::Fact;
+use crate::survey::{Claimed, RowView};
+use crate::{Kind, Options};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use systoll_model::{FrameClass, Recording, Row, RowId};
+
+/// Rows with one disease.
+pub(crate) struct Group<'a> {
+    /// The cause, where one is known.
+    pub cause: Option<&'a Cause>,
+    /// Its rows.
+    pub rows: Vec<RowId>,
+    /// The kind most of its claims are of.
+    pub kind: Kind,
+    /// The claim that stands for all.
+    pub claim: Option<Claim>,
+    /// The object, where claims agree on one.
+    pub object: Option<Arc<str>>,
+    /// Whether its price is waiting.
+    pub by_wait: bool,
+    /// What it waited for before `main`, where that is the finding.
+    pub startup: Option<&'static str>,
+}
+
+type CauseAndObject = (Arc<str>, Option<Arc<str>>);
+
+/// All groups, in no particular but a fixed order.
+pub(crate) fn groups<'a>(
+    recording: &Recording,
+    views: &[RowView<'_>],
+    waits: &[StartupWait],
+    catalogue: &'a Catalogue,
+    options: &Options,
+) -> Vec<Group<'a>> {
+    let mut known: BTreeMap<CauseAndObject, Vec<RowId>> = BTreeMap::new();
+    let mut generic: Vec<RowId> = Vec::new();
+    for (at, view) in views.iter().enumerate().filter(|(_, v)| !v.claimed.is_empty()) {
+        let Some(row) = recording.rows.get(at) else { continue };
+        let id = RowId(at as u32);
+        match row_cause(recording, row, view, catalogue) {
+            Some(cause) => {
+                let object = cause.matches.iter().any(|m| !m.objects.is_empty()).then(|| common_object(&[view]));
+                known.entry((cause.id.clone(), object.flatten())).or_default().push(id);
+            }
+            None => generic.push(id),
+        }
+    }
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for ((cause, _), rows) in known {
+        groups.push(group(catalogue.get(&cause), strong_rows(rows, recording, views, options), views));
+    }
+    for rows in related(&generic, recording, views) {
+        groups.push(group(None, strong_rows(rows, recording, views, options), views));
+    }
+    for wait in waits {
+        add_wait(&mut groups, wait, recording, views, catalogue);
+    }
+    groups
+}
+
+/// The cause that explains most of a row's claims.
+fn row_cause<'a>(recording: &Recording, row: &Row, view: &RowView<'_>, catalogue: &'a Catalogue) -> Option<&'a Cause> {
+    let mut votes: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+    for claimed in &view.claimed {
+        let object = claimed.claim.object.as_deref();
+        let fact = fact(recording, row, claimed.claim.kind, object, Some(claimed.call.args));
+        *votes.entry(explain(catalogue, &fact).map(|c| &*c.id)).or_default() += 1;
+    }
+    let most = votes.into_iter().max_by_key(|(id, n)| (*n, id.is_some()))?;
+    most.0.and_then(|id| catalogue.get(id))
+}
+
+/// What a pattern is held against.
+pub(crate) fn fact<'a>(
+    recording: &Recording,
+    row: &'a Row,
+    kind: Kind,
+    object: Option<&'a str>,
+    args: Option<[u64; 6]>,
+) -> Fact<'a> {
+    let leaf = recording.stack(row.context).frames.first();
+    let vdso = leaf.is_some_and(|f| recording.frame(*f).class == FrameClass::Vdso);
+    Fact { kind, syscall: row.syscall, api: row.api.as_deref(), object, args, vdso }
+}
+
+fn explain<'a>(catalogue: &'a Catalogue, fact: &Fact<'_>) -> Option<&'a Cause> {
+    catalogue.iter().find(|c| c.matches.iter().any(|m| m.matches(fact)))
+}
+
+/// The object of nine claims in ten.
+pub(crate) fn common_object(views: &[&RowView<'_>]) -> Option<Arc<str>> {
+    let mut counts: HashMap<Option<&Arc<str>>, usize> = HashMap::new();
+    for Claimed { claim, .. } in views.iter().flat_map(|v| &v.claimed) {
+        *counts.entry(claim.object.as_ref()).or_default() += 1;
+    }
+    let all: usize = counts.values().sum();
+    let (object, n) = counts.into_iter().max_by_key(|(_, n)| *n)?;
+    object.filter(|_| 10 * n >= 9 * all).cloned()
+}
+
+/// Leaves out rows with hardly a claim beside one with many: they would only blur its share.
+fn strong_rows(rows: Vec<RowId>, recording: &Recording, views: &[RowView<'_>], options: &Options) -> Vec<RowId> {
+    let share = |id: &RowId| {
+        let calls = recording.row(*id).counts.calls.max(1);
+        views.get(id.0 as usize).map_or(0.0, |v| v.needless(calls).any / calls as f64)
+    };
+    if !rows.iter().any(|id| share(id) >= options.min_row_share) {
+        return rows;
+    }
+    rows.into_iter().filter(|id| share(id) >= options.faint_row).collect()
+}
+
+/// Rows of one program that share a system call or an object, directly or through others.
+fn related(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Vec<Vec<RowId>> {
+    let mut label: Vec<usize> = (0..rows.len()).collect();
+    let mut first: HashMap<(Arc<str>, String), usize> = HashMap::new();
+    for (at, id) in rows.iter().enumerate() {
+        let row = recording.row(*id);
+        let program: Arc<str> = recording.process(row.process).name().into();
+        let mut ties = vec![format!("call {}", row.syscall)];
+        if let Some(object) = views.get(id.0 as usize).and_then(|v| common_object(&[v])) {
+            ties.push(format!("object {object}"));
+        }
+        for tie in ties {
+            let other = *first.entry((program.clone(), tie)).or_insert(at);
+            let (from, to) = (label.get(at).copied(), label.get(other).copied());
+            if let (Some(from), Some(to)) = (from, to) {
+                label.iter_mut().filter(|l| **l == from).for_each(|l| *l = to);
+            }
+        }
+    }
+    let mut groups: BTreeMap<usize, Vec<RowId>> = BTreeMap::new();
+    for (id, label) in rows.iter().zip(label) {
+        groups.entry(label).or_default().push(*id);
+    }
+    groups.into_values().collect()
+}
+
+fn group<'a>(cause: Option<&'a Cause>, rows: Vec<RowId>, views: &[RowView<'_>]) -> Group<'a> {
+    let views: Vec<&RowView<'_>> = rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
+    let mut kinds: BTreeMap<Kind, (usize, Option<&Claim>)> = BTreeMap::new();
+    let mut waits = 0;
+    for Claimed { claim, .. } in views.iter().flat_map(|v| &v.claimed) {
+        let kind = kinds.entry(claim.kind).or_default();
+        kind.0 += 1;
+        kind.1.get_or_insert(claim);
+        waits += usize::from(claim.by_wait);
+    }
+    let all: usize = kinds.values().map(|k| k.0).sum();
+    let most = kinds.into_iter().max_by_key(|(_, (n, _))| *n);
+    Group {
+        cause,
+        kind: most.map_or(Kind::Repeat, |(kind, _)| kind),
+        claim: most.and_then(|(_, (_, claim))| claim.cloned()),
+        object: common_object(&views),
+        by_wait: 2 * waits > all,
+        startup: None,
+        rows,
+    }
+}
+
+/// A row that waited before `main` joins the group of its cause, else stands alone.
+fn add_wait<'a>(
+    groups: &mut Vec<Group<'a>>,
+    wait: &StartupWait,
+    recording: &Recording,
+    views: &[RowView<'_>],
+    catalogue: &'a Catalogue,
+) {
+    let row = recording.row(wait.row);
+    let args = views.get(wait.row.0 as usize).and_then(|v| v.sample).map(|c| c.args);
+    let cause = explain(catalogue, &fact(recording, row, Kind::Blocking, None, args));
+    let mostly_startup = |g: &Group<'a>| {
+        let rows = g.rows.iter().map(|id| &recording.row(*id).counts);
+        let (startup, all) = rows.fold((0, 0), |(s, a), c| (s + c.startup_calls, a + c.calls));
+        2 * startup > all
+    };
+    let joins = |g: &Group<'a>| {
+        g.by_wait
+            && (g.rows.contains(&wait.row)
+                || (cause.is_some() && g.cause.map(|c| &c.id) == cause.map(|c| &c.id))
+                || (cause.is_none()
+                    && g.cause.is_none()
+                    && g.rows.iter().any(|r| recording.row(*r).syscall == row.syscall)))
+    };
+    if let Some(group) = groups.iter_mut().find(|g| joins(g)) {
+        if !group.rows.contains(&wait.row) {
+            group.rows.push(wait.row);
+        }
+        if mostly_startup(group) {
+            group.kind = Kind::Blocking;
+            group.startup = Some(wait.waits_for);
+        }
+        return;
+    }
+    groups.push(Group {
+        cause,
+        rows: vec![wait.row],
+        kind: Kind::Blocking,
+        claim: None,
+        object: None,
+        by_wait: true,
+        startup: Some(wait.waits_for),
+    });
+}

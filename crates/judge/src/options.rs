@@ -1,0 +1,63 @@
+//! The thresholds, in one place.
+
+/// Where a claim becomes a finding. The defaults were measured on programs with one known waste,
+/// their cured twins and healthy programs; each comment says what breaks beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Needless calls a finding has at least.
+    pub min_calls: u64,
+    /// The same where the price is waiting.
+    pub min_waits: u64,
+    /// Least share of its rows' calls that is needless: above 0.48 real waste is lost, at 0.2
+    /// event-driven servers turn sick.
+    pub min_row_share: f64,
+    /// Least share of the phase's processor time (or wall time, for waits).
+    pub min_price: f64,
+    /// Least price in ns; alternatively [`Options::dear_share`] and [`Options::dear_calls`].
+    pub min_ns: u64,
+    /// Share of processor time that makes up for a price under [`Options::min_ns`].
+    pub dear_share: f64,
+    /// Needless calls that go with [`Options::dear_share`].
+    pub dear_calls: u64,
+    /// Needless calls a remark has at least.
+    pub low_calls: u64,
+    /// Calls seen in windows that must agree.
+    pub min_agreeing: u64,
+    /// The same where the price is waiting.
+    pub min_agreeing_waits: u64,
+    /// Windows that must hold agreeing calls.
+    pub min_windows: u64,
+    /// Octaves of a row's count these windows must lie in.
+    pub min_octaves: u64,
+    /// Least share of the rows' calls that is needless, two standard errors over windows taken off.
+    pub min_low_share: f64,
+    /// Rows with a smaller share than this are left out of a finding that has a stronger one.
+    pub faint_row: f64,
+    /// A single wait before `main` worth a finding, in ns: below it, preemption looks the same.
+    pub long_wait_ns: u64,
+    /// Two waits of one row before `main` worth a finding, in ns each.
+    pub paired_wait_ns: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            min_calls: 200,
+            min_waits: 20,
+            min_row_share: 0.45,
+            min_price: 0.01,
+            min_ns: 1_000_000,
+            dear_share: 0.10,
+            dear_calls: 500,
+            low_calls: 100,
+            min_agreeing: 32,
+            min_agreeing_waits: 8,
+            min_windows: 4,
+            min_octaves: 2,
+            min_low_share: 0.40,
+            faint_row: 0.15,
+            long_wait_ns: 10_000_000,
+            paired_wait_ns: 5_000_000,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What calls look like that a cause explains.
+
+use crate::Kind;
+use crate::catalogue::kind_named;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use systoll_model::Sysno;
+
+/// What is known of a claimed call.
+pub(crate) struct Fact<'a> {
+    pub kind: Kind,
+    pub syscall: Sysno,
+    pub api: Option<&'a str>,
+    pub object: Option<&'a str>,
+    /// `None` where no window shows the call.
+    pub args: Option<[u64; 6]>,
+    /// Whether the call was made from inside the vDSO.
+    pub vdso: bool,
+}
+
+/// A pattern: all that is given must hold. Empty lists allow anything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pattern {
+    /// Kinds of waste.
+    pub kinds: Vec<Kind>,
+    /// System calls.
+    pub syscalls: Vec<Sysno>,
+    /// Public APIs.
+    pub apis: Vec<String>,
+    /// Paths the call is about; `*` stands for anything.
+    pub objects: Vec<String>,
+    /// Values an argument may have, by its position from 0. Compared as signed 32-bit numbers.
+    pub args: BTreeMap<u8, Vec<i32>>,
+    /// Whether the call must, or must not, come from inside the vDSO.
+    pub vdso: Option<bool>,
+    /// The mechanism, where it differs from the cause's own.
+    pub why: Option<String>,
+}
+
+impl Pattern {
+    pub(crate) fn matches(&self, fact: &Fact<'_>) -> bool {
+        let allows = |list: &[String], value: Option<&str>, test: fn(&str, &str) -> bool| {
+            list.is_empty() || value.is_some_and(|v| list.iter().any(|l| test(l, v)))
+        };
+        let arg = |(n, values): (&u8, &Vec<i32>)| {
+            fact.args.and_then(|a| a.get(usize::from(*n)).copied()).is_some_and(|a| values.contains(&(a as i32)))
+        };
+        (self.kinds.is_empty() || self.kinds.contains(&fact.kind))
+            && (self.syscalls.is_empty() || self.syscalls.contains(&fact.syscall))
+            && allows(&self.apis, fact.api, |a, b| a == b)
+            && allows(&self.objects, fact.object, glob)
+            && self.args.iter().all(arg)
+            && self.vdso.is_none_or(|v| v == fact.vdso)
+    }
+}
+
+/// Whether `text` fits a pattern in which `*` stands for anything, `/` included.
+fn glob(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part).and_then(|at| rest.get(at + part.len()..)) {
+            Some(after) => rest = after,
+            None => return false,
+        }
+    }
+    true
+}
+
+/// A pattern as it stands in a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PatternFile {
+    #[serde(default)]
+    kinds: Vec<String>,
+    #[serde(default)]
+    syscalls: Vec<String>,
+    #[serde(default)]
+    apis: Vec<String>,
+    #[serde(default)]
+    objects: Vec<String>,
+    #[serde(default)]
+    args: BTreeMap<String, Vec<i32>>,
+    vdso: Option<bool>,
+    pub why: Option<String>,
+}
+
+impl PatternFile {
+    pub(crate) fn into_pattern(self) -> Result<Pattern, String> {
+        let named = |n: String| kind_named(&n).ok_or_else(|| format!("there is no kind {n:?}"));
+        let kinds = self.kinds.into_iter().map(named).collect::<Result<Vec<_>, _>>()?;
+        let numbered = |n: String| Sysno::from_name(&n).ok_or_else(|| format!("there is no system call {n:?}"));
+        let syscalls = self.syscalls.into_iter().map(numbered).collect::<Result<Vec<_>, _>>()?;
+        let position = |(n, values): (String, Vec<i32>)| match n.parse() {
+            Ok(n @ 0..=5) => Ok((n, values)),
+            _ => Err(format!("args: {n:?} is no position from 0 to 5")),
+        };
+        let args: BTreeMap<u8, Vec<i32>> = self.args.into_iter().map(position).collect::<Result<_, _>>()?;
+        let Self { apis, objects, vdso, why, .. } = self;
+        if syscalls.is_empty()
+            && apis.is_empty()
+            && objects.is_empty()
+            && args.is_empty()
+            && kinds.is_empty()
+            && vdso.is_none()
+        {
+            return Err("an empty pattern would match everything".into());
+        }
+        Ok(Pattern { kinds, syscalls, apis, objects, args, vdso, why })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        assert!(glob("/etc/localtime", "/etc/localtime"));
+        assert!(!glob("/etc/localtime", "/etc/localtime2"));
+        assert!(glob("*/zoneinfo/*", "/usr/share/zoneinfo/Europe/Berlin"));
+        assert!(!glob("*/zoneinfo/*", "/usr/share/zones/Berlin"));
+        assert!(glob("a*b*c", "a-b-b-c") && !glob("a*b*c", "a-c-b"));
+        assert!(glob("*", "") && !glob("ab*ba", "aba"));
+    }
+}

@@ -1,0 +1,317 @@
+//! Goes through the windows in order and keeps what is known, as a program could have kept it.
+//!
+//! Answers are kept from window to window where that is sound; see [`crate::semantics::Across`].
+
+use crate::semantics::{
+    Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Entry, FILE_STATUS, Generations, How, IDENTITY, Key,
+    PATH, POSITION, PROTECTION, Pair, SIZE, SYNCED, Semantics, Source, Subject, Topic, answer, value,
+};
+use std::collections::{HashMap, HashSet};
+use systoll_model::{Recording, Sysno};
+
+/// O_APPEND: a write moves the position to the end, wherever that is.
+const O_APPEND: u64 = 0o2000;
+
+/// What a call asked or set.
+pub(crate) struct Meaning {
+    /// The line of the table.
+    pub entry: &'static Entry,
+    /// What it is about.
+    pub key: Key,
+    /// What was known before the call.
+    pub known: Option<Vec<u8>>,
+    /// The answer, or what is so after the set. `None` where it can't be told.
+    pub now: Option<Vec<u8>>,
+    /// The operand, where the call combines it with what was there.
+    pub operand: Option<Vec<u8>>,
+    /// Whether the call changes nothing, whatever was there.
+    pub changes_nothing: bool,
+}
+
+impl Meaning {
+    /// Whether the call told or set what was known already.
+    pub(crate) fn known_already(&self) -> bool {
+        self.now.is_some() && self.now == self.known
+    }
+}
+
+/// One call with all that is known of it.
+pub(crate) struct Step<'a> {
+    /// The call.
+    pub subject: Subject<'a>,
+    /// Its place in the window.
+    pub index: usize,
+    /// What it asked or set.
+    pub meaning: Option<Meaning>,
+    /// A cheaper way to the same end.
+    pub cheaper: Option<&'static Cheaper>,
+    /// What it makes that may be unmade.
+    pub makes: Option<&'static Pair>,
+    /// Whether it unmakes something.
+    pub ends: bool,
+    /// Whether it made a child.
+    pub forks: bool,
+    /// The path it opened.
+    pub opened: Option<String>,
+    /// The path or the file it is about.
+    pub object: Option<String>,
+}
+
+/// The state of all processes, as far as windows show it.
+pub(crate) struct Replay<'a> {
+    recording: &'a Recording,
+    semantics: Semantics,
+    made: HashSet<(u32, Sysno)>,
+    generations: Generations,
+    known: HashMap<Key, Vec<u8>>,
+    positions: HashMap<(u32, i32), u64>,
+    ranges: HashMap<u32, Vec<(u64, u64)>>,
+    window: u64,
+}
+
+impl<'a> Replay<'a> {
+    /// Nothing known yet.
+    pub(crate) fn new(recording: &'a Recording) -> Self {
+        Self {
+            recording,
+            semantics: Semantics::new(),
+            made: recording.rows.iter().map(|r| (r.process.0, r.syscall)).collect(),
+            generations: Generations::default(),
+            known: HashMap::new(),
+            positions: HashMap::new(),
+            ranges: HashMap::new(),
+            window: 0,
+        }
+    }
+
+    /// The steps of the next window.
+    pub(crate) fn window(&mut self, window: &'a systoll_model::Window) -> Vec<Step<'a>> {
+        self.window += 1;
+        self.positions.clear();
+        self.ranges.clear();
+        let steps = window.calls.iter().enumerate();
+        steps
+            .map(|(index, call)| {
+                let row = self.recording.row(call.row);
+                self.step(index, Subject { window, call, syscall: row.syscall })
+            })
+            .collect()
+    }
+
+    fn step(&mut self, index: usize, subject: Subject<'a>) -> Step<'a> {
+        if subject.call.signals_before > 0 {
+            self.shake(&subject);
+        }
+        let failed = subject.call.errno().is_some();
+        let entry = self.semantics.entry(&subject);
+        let meaning = entry.and_then(|entry| self.meaning(entry, &subject));
+        let effects: Vec<Effect> = if failed { Vec::new() } else { self.semantics.effects(&subject).collect() };
+        let mut step = Step {
+            index,
+            cheaper: self.semantics.cheaper(&subject).filter(|_| !failed),
+            makes: self.semantics.makes(&subject).filter(|_| !failed),
+            ends: self.semantics.ends(&subject) && !failed,
+            forks: false,
+            opened: None,
+            object: object(entry, &subject),
+            meaning,
+            subject,
+        };
+        for effect in effects {
+            match effect {
+                Effect::Forks => step.forks = true,
+                Effect::OpensPath { at, path } => step.opened = subject.path(at, path),
+                _ => {}
+            }
+            self.apply(effect, &subject);
+        }
+        if let Some(meaning) = &step.meaning {
+            self.learn(meaning, &subject, failed);
+        }
+        step
+    }
+
+    /// A signal was handled, or its handler returned.
+    fn shake(&mut self, subject: &Subject<'_>) {
+        for topic in Semantics::shaken_by_signals() {
+            self.generations.void_topic(subject.window.process.0, None, topic.name);
+        }
+    }
+
+    /// Part of a key that changes with each window where an answer can't be kept.
+    fn gap(&self, topic: &Topic, process: u32) -> Option<u64> {
+        let kept = match topic.across {
+            Across::Keep => true,
+            Across::Drop => false,
+            Across::Unless(calls) => {
+                !calls.iter().any(|c| Sysno::from_name(c).is_some_and(|sysno| self.made.contains(&(process, sysno))))
+            }
+        };
+        (!kept).then_some(self.window)
+    }
+
+    fn meaning(&self, entry: &'static Entry, subject: &Subject<'_>) -> Option<Meaning> {
+        let process = subject.window.process.0;
+        let key = self.generations.key(entry, subject, self.gap(entry.about, process))?;
+        let mut known = self.known.get(&key).cloned();
+        if entry.about.name == POSITION.name {
+            known = self.positions.get(&(process, subject.descriptor(0))).map(|p| p.to_le_bytes().to_vec());
+        }
+        let Act::Set { value: source, old, how, never } = entry.act else {
+            let Act::Ask(sources) = entry.act else { return None };
+            let now = answer(sources, subject);
+            return Some(Meaning { entry, key, known, now, operand: None, changes_nothing: false });
+        };
+        if subject.call.errno().is_some() {
+            return None;
+        }
+        known = old.and_then(|old| value(old, subject)).or(known);
+        if never != 0 {
+            known = known.as_deref().and_then(word).map(bytes);
+        }
+        let operand = value(source, subject);
+        let bits = operand.as_deref().and_then(word);
+        let before = known.as_deref().and_then(word);
+        let now = match how {
+            How::Replace if never == 0 => operand.clone(),
+            How::Replace => bits.map(|b| bytes(b & !never)),
+            How::Add => bits.zip(before).map(|(b, was)| bytes(was | (b & !never))),
+            How::Remove => bits.zip(before).map(|(b, was)| bytes(was & !b)),
+        };
+        let changes_nothing = how != How::Replace && bits == Some(0);
+        let operand = operand.filter(|_| how != How::Replace).map(|mut o| {
+            o.push(how as u8);
+            o
+        });
+        Some(Meaning { entry, key, known, now, operand, changes_nothing })
+    }
+
+    /// Keeps the answer or the value set, under the key that holds after the call's own effects.
+    fn learn(&mut self, meaning: &Meaning, subject: &Subject<'_>, failed: bool) {
+        let process = subject.window.process.0;
+        let entry = meaning.entry;
+        if entry.about.name == POSITION.name {
+            if let Some(at) = subject.call.result.and_then(|r| u64::try_from(r).ok()) {
+                self.positions.insert((process, subject.descriptor(0)), at);
+            }
+            return;
+        }
+        if entry.about.ranges {
+            self.void_overlaps(subject);
+        }
+        let Some(key) = self.generations.key(entry, subject, self.gap(entry.about, process)) else { return };
+        match (&meaning.now, entry.act) {
+            (Some(now), _) => {
+                self.known.insert(key, now.clone());
+            }
+            (None, Act::Set { .. }) if !failed && !meaning.changes_nothing => {
+                self.known.remove(&key);
+            }
+            _ => {}
+        }
+    }
+
+    fn void_overlaps(&mut self, subject: &Subject<'_>) {
+        let process = subject.window.process.0;
+        let [start, length, ..] = subject.call.args;
+        let range = (start, start.saturating_add(length));
+        let ranges = self.ranges.entry(process).or_default();
+        if ranges.iter().any(|r| *r != range && r.0 < range.1 && range.0 < r.1) {
+            ranges.clear();
+            self.generations.void_topic(process, None, PROTECTION.name);
+        }
+        if !ranges.contains(&range) {
+            ranges.push(range);
+        }
+    }
+
+    fn apply(&mut self, effect: Effect, subject: &Subject<'_>) {
+        let process = subject.window.process.0;
+        let result = subject.call.result.unwrap_or(-1);
+        match effect {
+            Effect::Closes(arg) | Effect::Redirects(arg) => self.replace(process, subject.descriptor(arg)),
+            Effect::Opens => self.replace(process, result as i32),
+            Effect::Shares | Effect::Forks => {
+                self.positions.retain(|(p, _), _| *p != process);
+                if matches!(effect, Effect::Shares) {
+                    self.replace(process, result as i32);
+                }
+            }
+            Effect::OpensPath { .. } => {
+                let flags = subject.call.args;
+                self.replace(process, result as i32);
+                if (flags[1] | flags[2]) & O_APPEND == 0 {
+                    self.positions.insert((process, result as i32), 0);
+                }
+            }
+            Effect::Descriptors => {
+                self.generations.void_descriptors(process);
+                self.positions.retain(|(p, _), _| *p != process);
+            }
+            Effect::Path { at, path } => match subject.path(at, path) {
+                Some(path) => self.generations.void_path(&path),
+                None => self.generations.void_topic(process, None, PATH.name),
+            },
+            Effect::Writes(arg) => self.written(process, subject, arg),
+            Effect::Reads(arg) => {
+                self.generations.void_file(process, subject.descriptor(arg), FILE_STATUS.name);
+            }
+            Effect::Advances(arg) => {
+                if let Some(at) = self.positions.get_mut(&(process, subject.descriptor(arg))) {
+                    *at = at.saturating_add_signed(result);
+                }
+            }
+            Effect::Moves(arg) => {
+                self.positions.remove(&(process, subject.descriptor(arg)));
+            }
+            Effect::WorkingDirectory => {
+                self.generations.void_folder(process);
+                self.generations.void_topic(process, None, CWD.name);
+            }
+            Effect::Identity => {
+                for topic in [&IDENTITY, &CAPABILITIES, &CREDENTIALS] {
+                    self.generations.void_topic(process, None, topic.name);
+                }
+            }
+            Effect::Memory => self.generations.void_topic(process, None, PROTECTION.name),
+            Effect::Signals => self.shake(subject),
+        }
+    }
+
+    fn replace(&mut self, process: u32, fd: i32) {
+        self.generations.void_descriptor(process, fd);
+        self.positions.remove(&(process, fd));
+    }
+
+    fn written(&mut self, process: u32, subject: &Subject<'_>, arg: u8) {
+        let fd = subject.descriptor(arg);
+        self.generations.void_file(process, fd, FILE_STATUS.name);
+        self.generations.void_file(process, fd, SIZE.name);
+        // Another descriptor may lead to the same file, so a write anywhere leaves all unsynced.
+        self.generations.void_topic(process, None, SYNCED.name);
+        if let Some(path) = subject.call.fd.as_deref().filter(|f| arg == 0 && f.starts_with('/')) {
+            self.generations.void_path(path);
+        }
+    }
+}
+
+/// The first eight bytes as a number.
+fn word(bytes: &[u8]) -> Option<u64> {
+    bytes.first_chunk().map(|b| u64::from_le_bytes(*b))
+}
+
+fn bytes(word: u64) -> Vec<u8> {
+    word.to_le_bytes().to_vec()
+}
+
+/// The path, or the file behind the descriptor, that a call is about.
+fn object(entry: Option<&'static Entry>, subject: &Subject<'_>) -> Option<String> {
+    for source in entry?.detail {
+        match *source {
+            Source::Path { at, path } => return subject.path(at, path),
+            Source::Fd(0) => return subject.call.fd.as_deref().filter(|f| f.starts_with('/')).map(str::to_owned),
+            _ => {}
+        }
+    }
+    None
+}

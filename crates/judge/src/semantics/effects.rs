@@ -1,0 +1,179 @@
+//! What calls change on the way, beside the one thing they set.
+
+use super::When;
+use super::When::{AnyBits, OneOf};
+
+/// A change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Effect {
+    /// The descriptor in the argument is gone; its number may come back as something else.
+    Closes(u8),
+    /// The result is a new descriptor, at its start.
+    Opens,
+    /// The result is a new descriptor for the file at a path.
+    OpensPath {
+        /// The argument that holds the directory's descriptor.
+        at: Option<u8>,
+        /// The argument that points to the path.
+        path: u8,
+    },
+    /// The result is a second descriptor for an open file: they share its position.
+    Shares,
+    /// The descriptor in the argument now stands for something else.
+    Redirects(u8),
+    /// Descriptors nobody can name here are new or gone.
+    Descriptors,
+    /// The file at the path, or its directory, may be another than before.
+    Path {
+        /// The argument that holds the directory's descriptor.
+        at: Option<u8>,
+        /// The argument that points to the path.
+        path: u8,
+    },
+    /// The file behind the descriptor was written, cut or its status changed.
+    Writes(u8),
+    /// The file behind the descriptor was read.
+    Reads(u8),
+    /// The position moved by the result.
+    Advances(u8),
+    /// The position is somewhere else.
+    Moves(u8),
+    /// Relative paths mean something else.
+    WorkingDirectory,
+    /// Ids and capabilities may be others.
+    Identity,
+    /// Memory was mapped away or over.
+    Memory,
+    /// The signal mask and stack may be others.
+    Signals,
+    /// A child was made: what was guarded around it is not undone for nothing.
+    Forks,
+}
+
+/// A line of the table: several lines may apply to one call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EffectEntry {
+    /// The system call's name.
+    pub call: &'static str,
+    /// All must hold.
+    pub when: &'static [When],
+    /// What changes, if the call succeeds.
+    pub effect: Effect,
+}
+
+const fn does(call: &'static str, effect: Effect) -> EffectEntry {
+    EffectEntry { call, when: &[], effect }
+}
+
+const fn path(call: &'static str, path: u8) -> EffectEntry {
+    does(call, Effect::Path { at: None, path })
+}
+
+const fn path_at(call: &'static str, at: u8, path: u8) -> EffectEntry {
+    does(call, Effect::Path { at: Some(at), path })
+}
+
+/// O_CREAT or O_TRUNC: the path's file may be new or emptied.
+const CREATES: u64 = 0o100 | 0o1000;
+
+/// The table.
+#[rustfmt::skip]
+pub(crate) static EFFECTS: &[EffectEntry] = &[
+    does("close", Effect::Closes(0)),
+    does("close_range", Effect::Descriptors),
+    does("open", Effect::OpensPath { at: None, path: 0 }),
+    does("openat", Effect::OpensPath { at: Some(0), path: 1 }),
+    does("openat2", Effect::OpensPath { at: Some(0), path: 1 }),
+    does("creat", Effect::OpensPath { at: None, path: 0 }),
+    does("socket", Effect::Opens),
+    does("accept", Effect::Opens),
+    does("accept4", Effect::Opens),
+    does("dup", Effect::Shares),
+    does("dup2", Effect::Redirects(1)),
+    does("dup3", Effect::Redirects(1)),
+    EffectEntry { call: "fcntl", when: &[OneOf(1, &[0, 1030])], effect: Effect::Shares },
+    does("epoll_create", Effect::Opens),
+    does("epoll_create1", Effect::Opens),
+    does("eventfd", Effect::Opens),
+    does("eventfd2", Effect::Opens),
+    does("timerfd_create", Effect::Opens),
+    does("signalfd", Effect::Opens),
+    does("signalfd4", Effect::Opens),
+    does("inotify_init", Effect::Opens),
+    does("inotify_init1", Effect::Opens),
+    does("memfd_create", Effect::Opens),
+    does("pidfd_open", Effect::Opens),
+    does("pidfd_getfd", Effect::Opens),
+    does("perf_event_open", Effect::Opens),
+    does("pipe", Effect::Descriptors),
+    does("pipe2", Effect::Descriptors),
+    does("socketpair", Effect::Descriptors),
+    // A message may carry descriptors.
+    does("recvmsg", Effect::Reads(0)),
+
+    EffectEntry { call: "open", when: &[AnyBits(1, CREATES)], effect: Effect::Path { at: None, path: 0 } },
+    EffectEntry { call: "openat", when: &[AnyBits(2, CREATES)], effect: Effect::Path { at: Some(0), path: 1 } },
+    path_at("openat2", 0, 1),
+    path("creat", 0),
+    path("truncate", 0),
+    path("rename", 0), path("rename", 1),
+    path_at("renameat", 0, 1), path_at("renameat", 2, 3),
+    path_at("renameat2", 0, 1), path_at("renameat2", 2, 3),
+    path("link", 0), path("link", 1),
+    path_at("linkat", 0, 1), path_at("linkat", 2, 3),
+    path("symlink", 1), path_at("symlinkat", 1, 2),
+    path("unlink", 0), path_at("unlinkat", 0, 1),
+    path("mkdir", 0), path_at("mkdirat", 0, 1),
+    path("rmdir", 0),
+    path("mknod", 0), path_at("mknodat", 0, 1),
+    path("chmod", 0), path_at("fchmodat", 0, 1), path_at("fchmodat2", 0, 1),
+    path("chown", 0), path("lchown", 0), path_at("fchownat", 0, 1),
+    path("utime", 0), path("utimes", 0), path_at("futimesat", 0, 1), path_at("utimensat", 0, 1),
+    path("setxattr", 0), path("lsetxattr", 0), path("removexattr", 0), path("lremovexattr", 0),
+    path("mount", 1), path("umount2", 0),
+
+    does("write", Effect::Writes(0)), does("write", Effect::Advances(0)),
+    does("writev", Effect::Writes(0)), does("writev", Effect::Advances(0)),
+    does("pwrite64", Effect::Writes(0)),
+    does("pwritev", Effect::Writes(0)),
+    does("pwritev2", Effect::Writes(0)), does("pwritev2", Effect::Moves(0)),
+    does("sendfile", Effect::Writes(0)), does("sendfile", Effect::Moves(0)), does("sendfile", Effect::Moves(1)),
+    does("splice", Effect::Writes(2)), does("splice", Effect::Moves(0)), does("splice", Effect::Moves(2)),
+    does("copy_file_range", Effect::Writes(2)),
+    does("copy_file_range", Effect::Moves(0)), does("copy_file_range", Effect::Moves(2)),
+    does("ftruncate", Effect::Writes(0)),
+    does("fallocate", Effect::Writes(0)),
+    does("fchmod", Effect::Writes(0)),
+    does("fchown", Effect::Writes(0)),
+    does("fsetxattr", Effect::Writes(0)),
+    does("fremovexattr", Effect::Writes(0)),
+    does("read", Effect::Reads(0)), does("read", Effect::Advances(0)),
+    does("readv", Effect::Reads(0)), does("readv", Effect::Advances(0)),
+    does("pread64", Effect::Reads(0)),
+    does("preadv", Effect::Reads(0)),
+    does("preadv2", Effect::Reads(0)), does("preadv2", Effect::Moves(0)),
+    does("getdents64", Effect::Reads(0)), does("getdents64", Effect::Moves(0)),
+    does("getdents", Effect::Reads(0)), does("getdents", Effect::Moves(0)),
+    EffectEntry { call: "lseek", when: &[super::When::NoneOf(2, &[0, 1])], effect: Effect::Moves(0) },
+    EffectEntry { call: "lseek", when: &[super::When::Is(2, 1), super::When::NotNull(1)], effect: Effect::Moves(0) },
+
+    does("chdir", Effect::WorkingDirectory),
+    does("fchdir", Effect::WorkingDirectory),
+    does("chroot", Effect::WorkingDirectory),
+    does("setuid", Effect::Identity), does("setgid", Effect::Identity),
+    does("setreuid", Effect::Identity), does("setregid", Effect::Identity),
+    does("setresuid", Effect::Identity), does("setresgid", Effect::Identity),
+    does("setfsuid", Effect::Identity), does("setfsgid", Effect::Identity),
+    does("setgroups", Effect::Identity), does("setpgid", Effect::Identity), does("setsid", Effect::Identity),
+    does("capset", Effect::Identity), does("unshare", Effect::Identity), does("setns", Effect::Identity),
+
+    does("munmap", Effect::Memory),
+    does("mremap", Effect::Memory),
+    // MAP_FIXED.
+    EffectEntry { call: "mmap", when: &[AnyBits(3, 0x10)], effect: Effect::Memory },
+    does("pkey_mprotect", Effect::Memory),
+    does("rt_sigreturn", Effect::Signals),
+    does("rt_sigsuspend", Effect::Signals),
+    does("fork", Effect::Forks), does("vfork", Effect::Forks),
+    does("clone", Effect::Forks), does("clone3", Effect::Forks),
+];

@@ -1,0 +1,170 @@
+//! Which calls ask about what, and which set what.
+//!
+//! Argument positions are those of the kernel's own calls (man 2); numbers of flags and commands
+//! are those of the kernel's uapi headers for x86-64. The first line that applies counts.
+
+use super::Source::{
+    Arg, ArgMask, Args, Call, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStr, Path, Result, ResultMask,
+};
+use super::When::{EmptyPath, InNoBits, Is, NoneOf, NotNull, Null, OneOf};
+use super::topics::*;
+use super::{Act, Entry, How, Source, Topic, When};
+
+/// SIGKILL and SIGSTOP can't be blocked: the kernel takes them out of every mask.
+const UNBLOCKABLE: u64 = 1 << 8 | 1 << 18;
+/// The flags F_SETFL can change: O_APPEND, O_NONBLOCK, O_ASYNC, O_DIRECT, O_NOATIME.
+const SETTABLE: u64 = 0x4_6c00;
+/// EPOLLONESHOT and EPOLLET: setting the same interest again re-arms, so it is of use.
+const REARMING: u32 = 0xc000_0000;
+/// SOL_SOCKET, IPPROTO_IP, IPPROTO_TCP, IPPROTO_IPV6: options there are values, not commands.
+const VALUE_LEVELS: &[u32] = &[1, 0, 6, 41];
+/// `struct stat`: the access time moves by itself (bytes 72..88).
+const STAT: &[Source] = &[OutBut(1, 72, 88)];
+/// As [`STAT`], for newfstatat.
+const STAT_AT: &[Source] = &[OutBut(2, 72, 88)];
+/// `struct statx`: the access time is at bytes 64..80.
+const STATX: &[Source] = &[OutBut(4, 64, 80)];
+const AT: Source = Path { at: Some(0), path: 1 };
+const PLAIN: Source = Path { at: None, path: 0 };
+
+const fn ask(
+    call: &'static str,
+    about: &'static Topic,
+    detail: &'static [Source],
+    answer: &'static [Source],
+    when: &'static [When],
+) -> Entry {
+    Entry { call, when, about, detail, act: Act::Ask(answer), chain: false }
+}
+
+const fn walk(call: &'static str, detail: &'static [Source], answer: &'static [Source]) -> Entry {
+    Entry { call, when: &[], about: &PATH, detail, act: Act::Ask(answer), chain: true }
+}
+
+const fn set(
+    call: &'static str,
+    about: &'static Topic,
+    detail: &'static [Source],
+    value: Source,
+    old: Option<Source>,
+    when: &'static [When],
+) -> Entry {
+    Entry { call, when, about, detail, act: Act::Set { value, old, how: How::Replace, never: 0 }, chain: false }
+}
+
+const fn mask(how: How, when: &'static [When]) -> Entry {
+    let act = Act::Set { value: In(1), old: Some(Out(2)), how, never: UNBLOCKABLE };
+    Entry { call: "rt_sigprocmask", when, about: &SIGNAL_MASK, detail: &[], act, chain: false }
+}
+
+/// The table.
+#[rustfmt::skip]
+pub(crate) static ENTRIES: &[Entry] = &[
+    ask("getpid", &IDENTITY, &[Call], &[Result], &[]),
+    ask("getuid", &IDENTITY, &[Call], &[Result], &[]),
+    ask("geteuid", &IDENTITY, &[Call], &[Result], &[]),
+    ask("getgid", &IDENTITY, &[Call], &[Result], &[]),
+    ask("getegid", &IDENTITY, &[Call], &[Result], &[]),
+    ask("getpgrp", &IDENTITY, &[Call], &[Result], &[]),
+    ask("getpgid", &IDENTITY, &[Call, Arg(0)], &[Result], &[]),
+    ask("getsid", &IDENTITY, &[Call, Arg(0)], &[Result], &[]),
+    ask("getgroups", &IDENTITY, &[Call, Arg(0)], &[Result, Out(1)], &[]),
+    ask("getresuid", &IDENTITY, &[Call], &[Out(0), Out(1), Out(2)], &[]),
+    ask("getresgid", &IDENTITY, &[Call], &[Out(0), Out(1), Out(2)], &[]),
+    ask("getppid", &PARENT, &[Call], &[Result], &[]),
+    ask("gettid", &THREAD_ID, &[Call], &[Result], &[]),
+    ask("uname", &KERNEL, &[Call], &[Out(0)], &[]),
+
+    ask("getcwd", &CWD, &[], &[OutStr(0)], &[]),
+    set("chdir", &CWD, &[], InAbsolute(0), None, &[]),
+
+    ask("getrlimit", &LIMITS, &[Call, Arg(0)], &[Out(1)], &[]),
+    ask("prlimit64", &LIMITS, &[Arg(0), Arg(1)], &[Out(3)], &[Null(2)]),
+    set("prlimit64", &LIMITS, &[Arg(0), Arg(1)], In(2), Some(Out(3)), &[]),
+    set("setrlimit", &LIMITS, &[Call, Arg(0)], In(1), None, &[]),
+
+    ask("sched_getaffinity", &SCHEDULING, &[Call, Arg(0), Arg(1)], &[Result, Out(2)], &[]),
+    ask("sched_getscheduler", &SCHEDULING, &[Call, Arg(0)], &[Result], &[]),
+    ask("sched_getparam", &SCHEDULING, &[Call, Arg(0)], &[Out(1)], &[]),
+    ask("sched_get_priority_max", &KERNEL, &[Call, Arg(0)], &[Result], &[]),
+    ask("sched_get_priority_min", &KERNEL, &[Call, Arg(0)], &[Result], &[]),
+    ask("getpriority", &SCHEDULING, &[Call, Arg(0), Arg(1)], &[Result], &[]),
+    ask("ioprio_get", &SCHEDULING, &[Call, Arg(0), Arg(1)], &[Result], &[]),
+    set("setpriority", &SCHEDULING, &[Call, Arg(0), Arg(1)], Arg(2), None, &[]),
+    set("sched_setaffinity", &SCHEDULING, &[Call, Arg(0)], In(2), None, &[]),
+    ask("capget", &CAPABILITIES, &[Call], &[Out(1)], &[NotNull(1)]),
+
+    // PR_GET_NAME; PR_SET_NAME.
+    ask("prctl", &ATTRIBUTES, &[Call], &[OutStr(1)], &[Is(0, 16)]),
+    set("prctl", &ATTRIBUTES, &[Call], In(1), None, &[Is(0, 15)]),
+    // PR_GET_DUMPABLE, PR_GET_KEEPCAPS, PR_GET_TIMERSLACK, PR_GET_NO_NEW_PRIVS.
+    ask("prctl", &ATTRIBUTES, &[Call, Arg(0)], &[Result], &[OneOf(0, &[3, 7, 30, 39])]),
+    // PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_TIMERSLACK, PR_SET_NO_NEW_PRIVS.
+    set("prctl", &ATTRIBUTES, &[Call, Arg(0)], Arg(1), None, &[OneOf(0, &[1, 4, 8, 29, 38])]),
+    set("setresuid", &CREDENTIALS, &[Call], Args(3), None, &[]),
+    set("setresgid", &CREDENTIALS, &[Call], Args(3), None, &[]),
+
+    ask("rt_sigprocmask", &SIGNAL_MASK, &[], &[Out(2)], &[Null(1), NotNull(2)]),
+    mask(How::Add, &[Is(0, 0), NotNull(1)]),
+    mask(How::Remove, &[Is(0, 1), NotNull(1)]),
+    mask(How::Replace, &[Is(0, 2), NotNull(1)]),
+    ask("rt_sigaction", &HANDLER, &[Arg(0)], &[Out(2)], &[Null(1), NotNull(2)]),
+    set("rt_sigaction", &HANDLER, &[Arg(0)], In(1), Some(Out(2)), &[NotNull(1)]),
+    ask("sigaltstack", &ALT_STACK, &[], &[Out(1)], &[Null(0), NotNull(1)]),
+    set("sigaltstack", &ALT_STACK, &[], In(0), Some(Out(1)), &[NotNull(0)]),
+
+    ask("newfstatat", &FILE_STATUS, &[Call, Fd(0)], STAT_AT, &[EmptyPath(1)]),
+    ask("statx", &FILE_STATUS, &[Call, Fd(0), Arg(3)], STATX, &[EmptyPath(1)]),
+    ask("fstat", &FILE_STATUS, &[Call, Fd(0)], STAT, &[]),
+    ask("fstatfs", &FILE_STATUS, &[Call, Fd(0)], &[Out(1)], &[]),
+    ask("fgetxattr", &FILE_STATUS, &[Call, Fd(0), In(1), Arg(3)], &[Result, Out(2)], &[]),
+    ask("stat", &PATH, &[Call, PLAIN], STAT, &[]),
+    ask("lstat", &PATH, &[Call, PLAIN], STAT, &[]),
+    ask("newfstatat", &PATH, &[Call, AT, Arg(3)], STAT_AT, &[]),
+    ask("statx", &PATH, &[Call, AT, Arg(2), Arg(3)], STATX, &[]),
+    ask("access", &PATH, &[Call, PLAIN, Arg(1)], &[Result], &[]),
+    ask("faccessat", &PATH, &[Call, AT, Arg(2)], &[Result], &[]),
+    ask("faccessat2", &PATH, &[Call, AT, Arg(2), Arg(3)], &[Result], &[]),
+    walk("readlink", &[Call, PLAIN], &[Out(1)]),
+    walk("readlinkat", &[Call, AT], &[Out(2)]),
+    ask("getxattr", &PATH, &[Call, PLAIN, In(1), Arg(3)], &[Result, Out(2)], &[]),
+    ask("lgetxattr", &PATH, &[Call, PLAIN, In(1), Arg(3)], &[Result, Out(2)], &[]),
+    ask("statfs", &PATH, &[Call, PLAIN], &[Out(1)], &[]),
+
+    // F_GETFD, F_SETFD, F_GETFL, F_SETFL.
+    ask("fcntl", &FD_FLAGS, &[Fd(0)], &[Result], &[Is(1, 1)]),
+    set("fcntl", &FD_FLAGS, &[Fd(0)], ArgMask(2, 1), None, &[Is(1, 2)]),
+    ask("fcntl", &STATUS_FLAGS, &[Fd(0)], &[ResultMask(SETTABLE)], &[Is(1, 3)]),
+    set("fcntl", &STATUS_FLAGS, &[Fd(0)], ArgMask(2, SETTABLE), None, &[Is(1, 4)]),
+    // FIONBIO; TCGETS, TCSETS; TIOCGWINSZ.
+    set("ioctl", &STATUS_FLAGS, &[Fd(0), Call], In(2), None, &[Is(1, 0x5421)]),
+    ask("ioctl", &TERMINAL, &[Fd(0)], &[Out(2)], &[Is(1, 0x5401)]),
+    set("ioctl", &TERMINAL, &[Fd(0)], In(2), None, &[Is(1, 0x5402)]),
+    ask("ioctl", &TERMINAL_SIZE, &[Fd(0)], &[Out(2)], &[Is(1, 0x5413)]),
+
+    ask("getsockname", &SOCKET_NAME, &[Call, Fd(0)], &[Out(1)], &[]),
+    ask("getpeername", &SOCKET_NAME, &[Call, Fd(0)], &[Out(1)], &[]),
+    // Not SO_ERROR, which reading clears; not TCP_INFO, which is a measurement.
+    ask("getsockopt", &SOCKET_OPTION, &[Fd(0), Arg(1), Arg(2)], &[Out(3)],
+        &[OneOf(1, VALUE_LEVELS), NoneOf(2, &[4, 11])]),
+    // Not TCP_QUICKACK, which wears off; 12 of SOL_SOCKET, SO_PRIORITY, is lost with it.
+    // Not joining and leaving groups (IP 35 to 40, IPv6 20 and 21).
+    set("setsockopt", &SOCKET_OPTION, &[Fd(0), Arg(1), Arg(2)], In(3), None,
+        &[OneOf(1, VALUE_LEVELS), NoneOf(2, &[12, 20, 21, 35, 36, 37, 38, 39, 40])]),
+
+    // SEEK_CUR by nothing asks; SEEK_SET sets.
+    ask("lseek", &POSITION, &[Fd(0)], &[Result], &[Is(2, 1), Null(1)]),
+    set("lseek", &POSITION, &[Fd(0)], Arg(1), None, &[Is(2, 0)]),
+    set("ftruncate", &SIZE, &[Fd(0)], Arg(1), None, &[]),
+    set("fsync", &SYNCED, &[Fd(0)], Nothing, None, &[]),
+    set("fdatasync", &SYNCED, &[Fd(0)], Nothing, None, &[]),
+
+    // EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD.
+    set("epoll_ctl", &INTEREST, &[Fd(0), Fd(2)], In(3), None, &[Is(1, 1)]),
+    set("epoll_ctl", &INTEREST, &[Fd(0), Fd(2)], Nothing, None, &[Is(1, 2)]),
+    set("epoll_ctl", &INTEREST, &[Fd(0), Fd(2)], In(3), None, &[Is(1, 3), InNoBits(3, REARMING)]),
+
+    set("mprotect", &PROTECTION, &[Arg(0), Arg(1)], Arg(2), None, &[]),
+    set("brk", &BREAK, &[], Result, None, &[NotNull(0)]),
+    set("umask", &UMASK, &[], ArgMask(0, 0o777), Some(Result), &[]),
+];

@@ -1,0 +1,201 @@
+//! The pieces of state that calls ask for and set.
+
+use super::{Across, Scope, Topic};
+
+/// What most topics are: the process's own, unknown again after a gap.
+const PLAIN: Topic = Topic {
+    name: "",
+    scope: Scope::Process,
+    across: Across::Drop,
+    thing: "",
+    gives_up: "",
+    signals: false,
+    ranges: false,
+    unsure: false,
+    strict: false,
+};
+
+/// Ids of the process, its user and its groups.
+pub(crate) static IDENTITY: Topic = Topic {
+    name: "identity",
+    across: Across::Unless(&[
+        "setuid",
+        "setgid",
+        "setreuid",
+        "setregid",
+        "setresuid",
+        "setresgid",
+        "setgroups",
+        "setpgid",
+        "setsid",
+        "setfsuid",
+        "setfsgid",
+    ]),
+    thing: "who the process is",
+    gives_up: "the kept id has to be asked for again after fork",
+    ..PLAIN
+};
+
+/// The parent's id: the kernel changes it when the parent dies.
+pub(crate) static PARENT: Topic = Topic {
+    name: "parent",
+    across: Across::Keep,
+    thing: "who the parent is",
+    gives_up: "the parent's death is no longer noticed by asking (prctl PR_SET_PDEATHSIG or a pipe tells it)",
+    ..PLAIN
+};
+
+/// The thread's id.
+pub(crate) static THREAD_ID: Topic = Topic {
+    name: "thread-id",
+    scope: Scope::Thread,
+    across: Across::Keep,
+    thing: "the thread's id",
+    gives_up: "the kept id has to be asked for again after fork",
+    ..PLAIN
+};
+
+/// What the kernel is called.
+pub(crate) static KERNEL: Topic =
+    Topic { name: "kernel", across: Across::Keep, thing: "the kernel's name and version", ..PLAIN };
+
+/// The working directory.
+pub(crate) static CWD: Topic = Topic {
+    name: "cwd",
+    across: Across::Unless(&["chdir", "fchdir"]),
+    thing: "the working directory",
+    gives_up: "a directory renamed from outside is no longer noticed",
+    ..PLAIN
+};
+
+/// Resource limits.
+pub(crate) static LIMITS: Topic = Topic {
+    name: "limits",
+    across: Across::Unless(&["setrlimit", "prlimit64"]),
+    thing: "a resource limit",
+    gives_up: "a limit changed from outside is no longer noticed",
+    ..PLAIN
+};
+
+/// Affinity, policy and priority.
+pub(crate) static SCHEDULING: Topic = Topic {
+    name: "scheduling",
+    scope: Scope::Thread,
+    across: Across::Unless(&[
+        "sched_setaffinity",
+        "sched_setscheduler",
+        "sched_setparam",
+        "sched_setattr",
+        "setpriority",
+    ]),
+    thing: "how the thread is scheduled",
+    gives_up: "an affinity or priority changed from outside is no longer noticed",
+    ..PLAIN
+};
+
+/// Attributes kept by prctl.
+pub(crate) static ATTRIBUTES: Topic =
+    Topic { name: "attributes", scope: Scope::Thread, thing: "an attribute of the thread", ..PLAIN };
+
+/// Capabilities.
+pub(crate) static CAPABILITIES: Topic = Topic {
+    name: "capabilities",
+    scope: Scope::Thread,
+    across: Across::Unless(&["capset", "setuid", "setresuid", "setreuid"]),
+    thing: "the thread's capabilities",
+    ..PLAIN
+};
+
+/// User and group ids as set.
+pub(crate) static CREDENTIALS: Topic =
+    Topic { name: "credentials", scope: Scope::Thread, thing: "user and group ids", ..PLAIN };
+
+/// The thread's blocked signals.
+pub(crate) static SIGNAL_MASK: Topic =
+    Topic { name: "signal-mask", scope: Scope::Thread, thing: "the signal mask", signals: true, ..PLAIN };
+
+/// A signal's handler. SA_RESETHAND makes delivery change it.
+pub(crate) static HANDLER: Topic = Topic { name: "handler", thing: "a signal's handler", signals: true, ..PLAIN };
+
+/// The alternate signal stack.
+pub(crate) static ALT_STACK: Topic =
+    Topic { name: "alt-stack", scope: Scope::Thread, thing: "the signal stack", signals: true, ..PLAIN };
+
+/// What a path leads to, as far as the process has asked. Answers of stat carry the change time; others are compared as they are.
+pub(crate) static PATH: Topic = Topic {
+    name: "path",
+    across: Across::Keep,
+    thing: "the same file",
+    gives_up: "a change of the file from outside is noticed later",
+    ..PLAIN
+};
+
+/// What stat says of an open file; reading and writing it change the answer.
+pub(crate) static FILE_STATUS: Topic = Topic {
+    name: "file-status",
+    thing: "the same open file",
+    gives_up: "a change of the file from outside is noticed later",
+    ..PLAIN
+};
+
+/// O_NONBLOCK, O_APPEND and the like of an open file.
+pub(crate) static STATUS_FLAGS: Topic = Topic {
+    name: "status-flags",
+    thing: "a descriptor's flags",
+    gives_up: "flags changed by a process that shares the descriptor are no longer noticed",
+    ..PLAIN
+};
+
+/// Close-on-exec.
+pub(crate) static FD_FLAGS: Topic = Topic { name: "fd-flags", thing: "close-on-exec", ..PLAIN };
+
+/// Addresses of a socket's ends.
+pub(crate) static SOCKET_NAME: Topic = Topic { name: "socket-name", thing: "a socket's address", ..PLAIN };
+
+/// A socket's option.
+pub(crate) static SOCKET_OPTION: Topic = Topic { name: "socket-option", thing: "a socket option", ..PLAIN };
+
+/// A terminal's settings and size.
+pub(crate) static TERMINAL: Topic = Topic {
+    name: "terminal",
+    thing: "the terminal's settings",
+    gives_up: "settings changed by another process are no longer noticed",
+    signals: true,
+    ..PLAIN
+};
+
+/// The size of a terminal's window: SIGWINCH tells that it changed.
+pub(crate) static TERMINAL_SIZE: Topic = Topic {
+    name: "terminal-size",
+    thing: "the terminal's size",
+    gives_up: "nothing, if SIGWINCH is handled",
+    signals: true,
+    ..PLAIN
+};
+
+/// The position in an open file.
+pub(crate) static POSITION: Topic = Topic {
+    name: "position",
+    thing: "the position in a file",
+    gives_up: "nothing, unless the descriptor is shared with another process",
+    ..PLAIN
+};
+
+/// A file's size as set by ftruncate.
+pub(crate) static SIZE: Topic = Topic { name: "size", thing: "a file's size", ..PLAIN };
+
+/// Whether all written has been brought to the disk. Stores through a shared mapping are not seen.
+pub(crate) static SYNCED: Topic = Topic { name: "synced", thing: "a file on the disk", unsure: true, ..PLAIN };
+
+/// What an epoll descriptor waits for on a descriptor.
+pub(crate) static INTEREST: Topic = Topic { name: "interest", thing: "an epoll interest", strict: true, ..PLAIN };
+
+/// Protection of a range of memory.
+pub(crate) static PROTECTION: Topic =
+    Topic { name: "protection", thing: "the protection of a range", ranges: true, ..PLAIN };
+
+/// The end of the heap.
+pub(crate) static BREAK: Topic = Topic { name: "break", thing: "the end of the heap", ..PLAIN };
+
+/// The file creation mask.
+pub(crate) static UMASK: Topic = Topic { name: "umask", thing: "the file creation mask", ..PLAIN };

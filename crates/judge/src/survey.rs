@@ -1,0 +1,204 @@
+//! From claimed calls in windows to a share of a row: weighted by octave, an interval over windows.
+
+use crate::detect::Claim;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use systoll_model::{Recording, RowId, WindowCall};
+
+/// Calls of a row seen in one octave of its count.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    calls: u64,
+    strong: u64,
+    any: u64,
+}
+
+/// Calls of a row seen in one window.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct InWindow {
+    /// Calls but the row's very first, which is never claimed.
+    pub calls: u64,
+    /// Of these, claimed.
+    pub claimed: u64,
+}
+
+/// A claimed call.
+pub(crate) struct Claimed<'a> {
+    /// What is claimed.
+    pub claim: &'a Claim,
+    /// The call.
+    pub call: &'a WindowCall,
+}
+
+/// All that windows show of a row.
+#[derive(Default)]
+pub(crate) struct RowView<'a> {
+    octaves: BTreeMap<u32, Seen>,
+    /// By window.
+    pub windows: BTreeMap<usize, InWindow>,
+    /// Process and thread of its calls.
+    pub threads: BTreeSet<(u32, u32)>,
+    /// Claimed calls.
+    pub claimed: Vec<Claimed<'a>>,
+    /// Any call, for its arguments.
+    pub sample: Option<&'a WindowCall>,
+}
+
+/// How many of a row's calls are needless.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Needless {
+    /// By strong claims.
+    pub strong: f64,
+    /// By any.
+    pub any: f64,
+    /// Whether every call of the row was looked at.
+    pub exact: bool,
+}
+
+impl RowView<'_> {
+    /// Calls seen.
+    pub(crate) fn seen(&self) -> u64 {
+        self.octaves.values().map(|o| o.calls).sum()
+    }
+
+    /// Octaves that hold strongly claimed calls.
+    pub(crate) fn agreeing_octaves(&self) -> impl Iterator<Item = u32> {
+        self.octaves.iter().filter(|(_, o)| o.strong > 0).map(|(at, _)| *at)
+    }
+
+    /// Strongly claimed calls seen.
+    pub(crate) fn strong(&self) -> u64 {
+        self.octaves.values().map(|o| o.strong).sum()
+    }
+
+    /// Estimates how many of the row's `calls` calls are needless. Windows crowd at the start of
+    /// a row, so each octave counts by its size; one without a window is taken to be like the
+    /// nearest that has one.
+    pub(crate) fn needless(&self, calls: u64) -> Needless {
+        let seen = self.seen();
+        if seen == 0 || calls == 0 {
+            return Needless::default();
+        }
+        if seen >= calls {
+            let any: u64 = self.octaves.values().map(|o| o.any).sum();
+            return Needless { strong: self.strong().min(calls) as f64, any: any.min(calls) as f64, exact: true };
+        }
+        let mut needless = Needless::default();
+        for octave in 0..=calls.ilog2() {
+            let size = ((1u64 << octave).min(calls - ((1u64 << octave) - 1))) as f64;
+            let nearest = self.octaves.iter().min_by_key(|(at, _)| (at.abs_diff(octave), u32::MAX - **at));
+            let Some((_, o)) = nearest else { continue };
+            needless.strong += size * o.strong as f64 / o.calls as f64;
+            needless.any += size * o.any as f64 / o.calls as f64;
+        }
+        needless
+    }
+}
+
+/// One view a row, in the order of [`Recording::rows`].
+pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a [Vec<Option<Claim>>]) -> Vec<RowView<'a>> {
+    let mut views: Vec<RowView<'a>> = recording.rows.iter().map(|_| RowView::default()).collect();
+    let mut counted: HashSet<(RowId, u64)> = HashSet::new();
+    for (at, (window, claims)) in recording.windows.iter().zip(claims).enumerate() {
+        for (call, claim) in window.calls.iter().zip(claims) {
+            let Some(view) = views.get_mut(call.row.0 as usize) else { continue };
+            // A call may stand in two windows of a merged recording; it is still one call.
+            if call.nth == 0 || !counted.insert((call.row, call.nth)) {
+                continue;
+            }
+            let strong = u64::from(claim.as_ref().is_some_and(|c| !c.weak));
+            let seen = view.octaves.entry(call.nth.ilog2()).or_default();
+            seen.calls += 1;
+            seen.strong += strong;
+            seen.any += u64::from(claim.is_some());
+            let first = call.nth == 1 && claim.is_none();
+            if !first {
+                let here = view.windows.entry(at).or_default();
+                here.calls += 1;
+                here.claimed += u64::from(claim.is_some());
+            }
+            view.threads.insert((window.process.0, window.thread));
+            view.sample.get_or_insert(call);
+            if let Some(claim) = claim {
+                view.claimed.push(Claimed { claim, call });
+            }
+        }
+    }
+    views
+}
+
+/// The share of a group's calls that is needless, over the windows that hold its calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Interval {
+    /// Windows that hold calls of it.
+    pub windows: u64,
+    /// Windows in which most of these are claimed.
+    pub agree: u64,
+    /// Two standard errors of the share, from how windows differ.
+    pub scatter: f64,
+    /// What windows nobody opened might hide: of `n` alike, 19 times in 20 less than this.
+    pub unseen: f64,
+}
+
+/// How the windows of several rows, taken together, differ.
+pub(crate) fn interval(views: &[&RowView<'_>]) -> Interval {
+    let mut windows: BTreeMap<usize, InWindow> = BTreeMap::new();
+    for (at, seen) in views.iter().flat_map(|v| &v.windows) {
+        let here = windows.entry(*at).or_default();
+        here.calls += seen.calls;
+        here.claimed += seen.claimed;
+    }
+    let n = windows.len() as f64;
+    if windows.is_empty() {
+        return Interval { unseen: 1.0, scatter: 1.0, ..Interval::default() };
+    }
+    let (calls, claimed) = windows.values().fold((0, 0), |(c, k), w| (c + w.calls, k + w.claimed));
+    let mean = claimed as f64 / calls.max(1) as f64;
+    // Weighted by calls: a window with one call of the row says little.
+    let square = |w: &InWindow| (w.claimed as f64 - mean * w.calls as f64).powi(2);
+    let variance = windows.values().map(square).sum::<f64>() / (calls.max(1) as f64).powi(2);
+    let agree = windows.values().filter(|w| w.claimed > 0 && 2 * w.claimed >= w.calls).count() as u64;
+    Interval {
+        windows: windows.len() as u64,
+        agree,
+        scatter: 2.0 * variance.sqrt(),
+        unseen: 1.0 - 0.05_f64.powf(1.0 / n),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_octave_counts_by_its_size_not_by_its_windows() {
+        let mut view = RowView::default();
+        for (octave, strong) in [(0, 0), (1, 0), (2, 0), (3, 0), (9, 32)] {
+            view.octaves.insert(octave, Seen { calls: 32.min(1 << octave), strong, any: strong });
+        }
+        // Octaves 7 to 9 are taken to be like the ninth, 4 and 5 like the third, 6 like the ninth.
+        let got = view.needless(1023);
+        assert!((got.strong - 960.0).abs() < 1e-9, "{}", got.strong);
+        assert!(!got.exact);
+    }
+
+    #[test]
+    fn looked_at_whole_is_exact() {
+        let mut view = RowView::default();
+        view.octaves.insert(0, Seen { calls: 1, strong: 0, any: 0 });
+        view.octaves.insert(1, Seen { calls: 2, strong: 1, any: 2 });
+        let got = view.needless(3);
+        assert_eq!((got.strong, got.any, got.exact), (1.0, 2.0, true));
+    }
+
+    #[test]
+    fn ten_windows_of_ten_say_at_least_three_quarters() {
+        let mut view = RowView::default();
+        for at in 0..10 {
+            view.windows.insert(at, InWindow { calls: 32, claimed: 32 });
+        }
+        let got = interval(&[&view]);
+        assert_eq!((got.windows, got.agree), (10, 10));
+        assert!((1.0 - got.unseen - 0.74).abs() < 0.005, "{}", got.unseen);
+        assert_eq!(got.scatter, 0.0);
+    }
+}

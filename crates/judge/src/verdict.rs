@@ -1,0 +1,321 @@
+//! What a group costs, and whether that makes it a finding, a remark or nothing.
+
+use crate::group::Group;
+use crate::survey::{Interval, RowView, interval};
+use crate::words;
+use crate::{Confidence, Estimate, Evidence, Finding, Options};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use systoll_model::{Phase, ProcessId, Recording, Row, RowId};
+
+/// Processor time and wall time of the run's phases, in ns, the observer's share taken off.
+pub(crate) struct Phases {
+    startup_cpu: f64,
+    steady_cpu: f64,
+    observer_wall: f64,
+    calls: u64,
+}
+
+impl Phases {
+    /// Adds up the phases of a run.
+    pub(crate) fn of(recording: &Recording) -> Self {
+        let startup: u64 = recording.processes.iter().fold(0, |sum, p| sum.saturating_add(p.startup_cpu_ns));
+        // A crossing is processor time too, so there was at least as much as calls cost.
+        let toll: f64 = recording.rows.iter().map(|r| toll(recording, r)).sum();
+        let all = (recording.header.own_cpu_ns as f64).max(toll);
+        Self {
+            startup_cpu: (startup as f64).min(all),
+            steady_cpu: (all - startup as f64).max(0.0),
+            observer_wall: recording.header.observer_wall_ns_per_call.max(0.0),
+            calls: recording.calls(),
+        }
+    }
+
+    fn cpu(&self, phase: Phase) -> f64 {
+        let all = self.startup_cpu + self.steady_cpu;
+        match phase {
+            // Processor time is read at stops, so a phase may look shorter than what was paid in it.
+            Phase::StartUp if self.startup_cpu > 0.0 => self.startup_cpu,
+            Phase::Steady | Phase::Exit if self.steady_cpu > 0.1 * all => self.steady_cpu,
+            _ => all,
+        }
+    }
+
+    fn wall(&self, recording: &Recording, phase: Phase, rows: &[RowId]) -> f64 {
+        let whole = (recording.header.wall_ns as f64 - self.observer_wall * self.calls as f64).max(0.0);
+        let mut processes: Vec<ProcessId> = rows.iter().map(|r| recording.row(*r).process).collect();
+        processes.sort();
+        processes.dedup();
+        let &[process] = processes.as_slice() else { return whole };
+        let Some(main) = recording.process(process).main_at_ns else { return whole };
+        let of_process = recording.rows.iter().filter(|r| r.process == process);
+        let startup_calls: u64 = of_process.map(|r| r.counts.startup_calls).sum();
+        let startup = main.saturating_sub(recording.process(process).start_ns) as f64;
+        let startup = (startup - self.observer_wall * startup_calls as f64).clamp(0.0, whole);
+        if phase == Phase::StartUp { startup } else { whole - startup }
+    }
+}
+
+/// What a row's calls cost, ns: never more than the time they took less what they waited.
+fn toll(recording: &Recording, row: &Row) -> f64 {
+    let counts = &row.counts;
+    let price = || {
+        let priced = recording.prices.calls.get(&row.syscall).map_or(recording.prices.crossing_ns(), |p| p.ns);
+        priced.max(0.0) * counts.calls as f64
+    };
+    let toll = counts.toll_ns.map_or_else(price, |t| t as f64);
+    match counts.waited_ns {
+        Some(waited) => toll.min(counts.elapsed_ns.saturating_sub(waited) as f64),
+        None => toll,
+    }
+}
+
+/// What a row's calls waited, ns; from elapsed time where nobody could tell.
+fn waited(phases: &Phases, recording: &Recording, row: &Row) -> f64 {
+    let counts = &row.counts;
+    match counts.waited_ns {
+        Some(waited) => waited as f64,
+        None => {
+            let observer = phases.observer_wall * counts.calls as f64;
+            (counts.elapsed_ns as f64 - observer - toll(recording, row)).max(0.0)
+        }
+    }
+}
+
+/// The group's figures.
+struct Figures {
+    calls: u64,
+    strong: f64,
+    any: f64,
+    exact: bool,
+    toll: f64,
+    needless_toll: f64,
+    any_toll: f64,
+    waited: f64,
+    interval: Interval,
+    agreeing: u64,
+    octaves: usize,
+    seen: u64,
+    claimed: u64,
+    single_thread: bool,
+}
+
+fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phases: &Phases) -> Figures {
+    let of_group: Vec<&RowView<'_>> = group.rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
+    let mut octaves: Vec<u32> = of_group.iter().flat_map(|v| v.agreeing_octaves()).collect();
+    octaves.sort_unstable();
+    octaves.dedup();
+    let mut threads: BTreeMap<u32, u32> = BTreeMap::new();
+    let single = of_group.iter().flat_map(|v| &v.threads).all(|(p, t)| *threads.entry(*p).or_insert(*t) == *t);
+    let mut f = Figures {
+        calls: 0,
+        strong: 0.0,
+        any: 0.0,
+        exact: true,
+        toll: 0.0,
+        needless_toll: 0.0,
+        any_toll: 0.0,
+        waited: 0.0,
+        interval: interval(&of_group),
+        agreeing: of_group.iter().map(|v| v.strong()).sum(),
+        octaves: octaves.len(),
+        seen: of_group.iter().map(|v| v.seen()).sum(),
+        claimed: of_group.iter().map(|v| v.claimed.len() as u64).sum(),
+        single_thread: single && threads.len() <= 1,
+    };
+    for id in &group.rows {
+        let row = recording.row(*id);
+        let calls = row.counts.calls;
+        let toll = toll(recording, row);
+        let needless = if group.startup.is_some() {
+            // Each of these waits is exact: it was counted, not sampled.
+            crate::survey::Needless { strong: calls as f64, any: calls as f64, exact: true }
+        } else {
+            views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default()
+        };
+        f.calls = f.calls.saturating_add(calls);
+        f.strong += needless.strong;
+        f.any += needless.any;
+        f.exact &= needless.exact;
+        f.toll += toll;
+        f.needless_toll += toll * needless.strong / calls.max(1) as f64;
+        f.any_toll += toll * needless.any / calls.max(1) as f64;
+        f.waited += match group.startup {
+            Some(_) if row.counts.waited_ns.is_some() => row.counts.startup_waited_ns as f64,
+            _ => waited(phases, recording, row),
+        };
+    }
+    f
+}
+
+impl Figures {
+    fn estimate(&self, low_confidence: bool) -> Estimate {
+        let calls = self.calls as f64;
+        let best = if low_confidence { self.any } else { self.strong }.clamp(0.0, calls);
+        if self.exact {
+            let best = best.round() as u64;
+            return Estimate { estimate: best, low: best, high: best };
+        }
+        let share = best / calls.max(1.0);
+        let low = (share - self.interval.scatter).max(0.0) * (1.0 - self.interval.unseen);
+        let high = share + self.interval.scatter + (1.0 - share) * self.interval.unseen;
+        Estimate {
+            estimate: best.round() as u64,
+            low: (low * calls).floor() as u64,
+            high: ((high * calls).ceil() as u64).min(self.calls),
+        }
+    }
+}
+
+/// The group as a finding or remark, or `None` where it is worth neither.
+pub(crate) fn verdict(
+    group: &Group<'_>,
+    recording: &Recording,
+    views: &[RowView<'_>],
+    phases: &Phases,
+    options: &Options,
+) -> Option<Finding> {
+    let f = figures(group, recording, views, phases);
+    let phase = phase(&group.rows, recording);
+    let share = |ns: f64, of: f64| if of > 0.0 { (ns / of).clamp(0.0, 1.0) } else { 0.0 };
+    let cpu = phases.cpu(phase);
+    let of_cpu = (share(f.needless_toll, cpu), share(f.any_toll, cpu));
+    let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows));
+    let confidence = confidence(group, &f, of_cpu, of_wall, options)?;
+    let low = confidence == Confidence::Low;
+    let needless = f.estimate(low);
+    let (needless_toll, of_cpu) = if low { (f.any_toll, of_cpu.1) } else { (f.needless_toll, of_cpu.0) };
+    let rows = costliest_first(&group.rows, recording, group.by_wait);
+    let lead = rows.first().map(|id| recording.row(*id));
+    let evidence = Evidence { windows: f.interval.windows, agree: f.interval.agree, calls: f.seen, claimed: f.claimed };
+    let api = lead.and_then(|r| r.api.clone());
+    let mut finding = Finding {
+        cause: group.cause.map(|c| c.id.clone()),
+        kind: group.kind,
+        confidence,
+        syscalls: by_calls(&rows, recording, |r| Some(r.syscall)),
+        apis: by_calls(&rows, recording, |r| r.api.clone()),
+        user: lead.and_then(|r| r.user),
+        what: group.object.as_deref().map(str::to_owned),
+        calls: f.calls,
+        needless,
+        toll_ns: f.toll.round() as u64,
+        needless_toll_ns: needless_toll.round() as u64,
+        waited_ns: waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
+        share_of_cpu: (cpu > 0.0).then_some(of_cpu),
+        share_of_wall: (group.by_wait && f.single_thread).then_some(of_wall),
+        share_of_calls: share(f.calls as f64, phases.calls as f64),
+        phase,
+        evidence,
+        rows,
+        why: String::new(),
+        stop: Vec::new(),
+        gives_up: String::new(),
+        prove: Vec::new(),
+    };
+    words::put(&mut finding, group, recording, views, api.as_deref());
+    Some(finding)
+}
+
+/// The phase most calls fall in.
+fn phase(rows: &[RowId], recording: &Recording) -> Phase {
+    let counts = rows.iter().map(|id| &recording.row(*id).counts);
+    let (startup, all) =
+        counts.fold((0u64, 0u64), |(s, a), c| (s.saturating_add(c.startup_calls), a.saturating_add(c.calls)));
+    if startup > all / 2 { Phase::StartUp } else { Phase::Steady }
+}
+
+fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<RowId> {
+    let cost = |id: &RowId| {
+        let counts = &recording.row(*id).counts;
+        let waited = if by_wait { counts.waited_ns.unwrap_or(counts.elapsed_ns) } else { 0 };
+        (waited, counts.toll_ns.unwrap_or(0), counts.calls)
+    };
+    let mut rows = rows.to_vec();
+    rows.sort_by_key(|id| (Reverse(cost(id)), *id));
+    rows
+}
+
+/// What the rows have, each once, most calls first.
+fn by_calls<T: Ord + Clone>(rows: &[RowId], recording: &Recording, of: impl Fn(&Row) -> Option<T>) -> Vec<T> {
+    let mut calls: BTreeMap<T, u64> = BTreeMap::new();
+    for row in rows.iter().map(|id| recording.row(*id)) {
+        if let Some(key) = of(row) {
+            let sum = calls.entry(key).or_default();
+            *sum = sum.saturating_add(row.counts.calls);
+        }
+    }
+    let mut all: Vec<(T, u64)> = calls.into_iter().collect();
+    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    all.into_iter().map(|(key, _)| key).collect()
+}
+
+fn waited_total(rows: &[RowId], recording: &Recording) -> Option<u64> {
+    let known = rows.iter().filter_map(|id| recording.row(*id).counts.waited_ns);
+    known.fold(None, |sum: Option<u64>, w| Some(sum.unwrap_or(0).saturating_add(w)))
+}
+
+fn confidence(
+    group: &Group<'_>,
+    f: &Figures,
+    of_cpu: (f64, f64),
+    of_wall: f64,
+    options: &Options,
+) -> Option<Confidence> {
+    let share = f.strong / (f.calls.max(1) as f64);
+    let looked_at = f.exact
+        || (f.interval.agree >= options.min_windows
+            && f.octaves as u64 >= options.min_octaves
+            && share - f.interval.scatter >= options.min_low_share);
+    if group.by_wait {
+        let costs = of_wall >= options.min_price;
+        let enough = group.startup.is_some()
+            || (f.strong >= options.min_waits as f64
+                && f.agreeing >= options.min_agreeing_waits
+                && looked_at
+                && share >= options.min_row_share);
+        if costs && enough && f.waited >= options.min_ns as f64 {
+            return Some(Confidence::High);
+        }
+        return (costs && f.agreeing >= options.min_agreeing_waits).then_some(Confidence::Low);
+    }
+    let agreed = looked_at && f.agreeing >= options.min_agreeing;
+    let dear = f.needless_toll >= options.min_ns as f64
+        || (of_cpu.0 >= options.dear_share && f.strong >= options.dear_calls as f64);
+    let enough = f.strong >= options.min_calls as f64 && share >= options.min_row_share;
+    if agreed && enough && dear && of_cpu.0 >= options.min_price {
+        return Some(Confidence::High);
+    }
+    let remark = of_cpu.1 >= options.min_price && f.any >= options.low_calls as f64;
+    let free = agreed && group.cause.is_some_and(crate::Cause::has_free_cure);
+    (remark || free).then_some(Confidence::Low)
+}
+
+/// A finding with nothing in it.
+#[cfg(test)]
+pub(crate) fn blank() -> Finding {
+    Finding {
+        cause: None,
+        kind: crate::Kind::Repeat,
+        confidence: Confidence::Low,
+        rows: Vec::new(),
+        syscalls: Vec::new(),
+        apis: Vec::new(),
+        user: None,
+        what: None,
+        calls: 0,
+        needless: Estimate::default(),
+        toll_ns: 0,
+        needless_toll_ns: 0,
+        waited_ns: None,
+        share_of_cpu: None,
+        share_of_wall: None,
+        share_of_calls: 0.0,
+        phase: Phase::Steady,
+        evidence: Evidence::default(),
+        why: String::new(),
+        stop: Vec::new(),
+        gives_up: String::new(),
+        prove: Vec::new(),
+    }
+}

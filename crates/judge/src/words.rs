@@ -1,0 +1,147 @@
+//! What a finding says: the mechanism with its evidence, the cures, the next command.
+
+use crate::catalogue::{Cause, Cure};
+use crate::group::{Group, fact};
+use crate::survey::RowView;
+use crate::{Finding, Kind};
+use systoll_model::Recording;
+
+/// Fills in the finding's words.
+pub(crate) fn put(
+    finding: &mut Finding,
+    group: &Group<'_>,
+    recording: &Recording,
+    views: &[RowView<'_>],
+    api: Option<&str>,
+) {
+    match group.cause {
+        Some(cause) => {
+            let facts = Facts { finding, recording, views };
+            let why = cause.matches.iter().find(|m| facts.any(m)).and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
+            let cures: Vec<&Cure> =
+                cause.stop.iter().filter(|c| c.when.as_ref().is_none_or(|w| facts.any(w))).collect();
+            let why = fill(why, finding, api);
+            finding.stop = cures.iter().map(|c| line(c)).collect();
+            finding.gives_up = cures.first().map(|c| c.gives_up.clone()).unwrap_or_default();
+            finding.why = why;
+        }
+        None => generic(finding, group),
+    }
+    finding.prove = next_command(group.cause, finding, &recording.header.command);
+}
+
+/// The calls a finding is about, to hold patterns against.
+struct Facts<'a> {
+    finding: &'a Finding,
+    recording: &'a Recording,
+    views: &'a [RowView<'a>],
+}
+
+impl Facts<'_> {
+    /// Whether the pattern holds for a claimed call of the finding.
+    fn any(&self, pattern: &crate::Pattern) -> bool {
+        self.finding.rows.iter().any(|id| {
+            let row = self.recording.row(*id);
+            let Some(view) = self.views.get(id.0 as usize) else { return false };
+            let claimed = view.claimed.iter().map(|c| (c.claim.kind, c.claim.object.as_deref(), Some(c.call.args)));
+            let waited = view.sample.map(|c| (Kind::Blocking, None, Some(c.args)));
+            let waited = waited.filter(|_| self.finding.kind == Kind::Blocking);
+            claimed
+                .chain(waited)
+                .any(|(kind, object, args)| pattern.matches(&fact(self.recording, row, kind, object, args)))
+        })
+    }
+}
+
+fn line(cure: &Cure) -> String {
+    if cure.situation.is_empty() { cure.how.clone() } else { format!("{} ({})", cure.how, cure.situation) }
+}
+
+fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
+    let syscall = finding.syscalls.first().map_or_else(|| "the call".to_owned(), ToString::to_string);
+    let mut out = String::with_capacity(text.len() + 32);
+    for (at, part) in text.split('{').enumerate() {
+        let Some((name, rest)) = part.split_once('}').filter(|_| at > 0) else {
+            out.push_str(part);
+            continue;
+        };
+        match name {
+            "api" => out.push_str(api.unwrap_or(&syscall)),
+            "syscall" => out.push_str(&syscall),
+            "what" => out.push_str(finding.what.as_deref().unwrap_or("the file")),
+            "agree" => out.push_str(&finding.evidence.agree.to_string()),
+            "windows" => out.push_str(&finding.evidence.windows.to_string()),
+            other => out.push_str(other),
+        }
+        out.push_str(rest);
+    }
+    out
+}
+
+/// Words for waste that no cause names.
+fn generic(finding: &mut Finding, group: &Group<'_>) {
+    let e = finding.evidence;
+    let windows = format!("in {} of {} windows", e.agree, e.windows);
+    let about = group.claim.as_ref().map_or("the same", |c| c.about);
+    let (why, stop) = match finding.kind {
+        Kind::Repeat => (
+            format!("asks for {about} again and again; {windows} the answer was known"),
+            "ask once and keep the answer",
+        ),
+        Kind::NoOp => {
+            (format!("sets {about} to what it is; {windows} nothing had changed"), "leave it out where nothing changes")
+        }
+        Kind::Toggle => (
+            format!("sets or makes {about} and takes it back; {windows} the calls cancelled each other"),
+            "set it once around the whole loop",
+        ),
+        Kind::Blocking => (
+            format!("waits {} before main", group.startup.unwrap_or("for something")),
+            "do it later, or not at all, unless the program can't begin without it",
+        ),
+        Kind::SlowPath => (format!("{about}; so it was {windows}"), "take the cheaper way"),
+        Kind::Failing | Kind::SmallIo | Kind::BusyPoll => (format!("{about}; so it was {windows}"), "leave it out"),
+    };
+    finding.why = why;
+    let instead = group.claim.as_ref().and_then(|c| c.instead);
+    finding.stop = vec![instead.unwrap_or(stop).to_owned()];
+    finding.gives_up = group.claim.as_ref().map(|c| c.gives_up.to_owned()).unwrap_or_default();
+}
+
+/// The next command to type, as argv: one that exists in this version. Where the environment
+/// cures, it runs the command cured, so that the two reports can be compared.
+fn next_command(cause: Option<&Cause>, finding: &Finding, command: &[String]) -> Vec<String> {
+    let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+    let Some(cause) = cause else {
+        let mut argv = words(&["systoll", "run", "--all", "--"]);
+        argv.extend_from_slice(command);
+        return argv;
+    };
+    // Only where the environment is the cure that is offered first does it stand for the cause.
+    let env = cause.stop.iter().find(|c| !c.env.is_empty() && finding.stop.first() == Some(&line(c)));
+    match env {
+        Some(cure) if !command.is_empty() => {
+            let mut argv = words(&["env"]);
+            argv.extend(cure.env.iter().map(|(name, value)| format!("{name}={value}")));
+            argv.extend(words(&["systoll", "run", "--"]));
+            argv.extend_from_slice(command);
+            argv
+        }
+        _ => words(&["systoll", "explain", &cause.id]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::catalogue::PLACEHOLDERS;
+
+    #[test]
+    fn every_placeholder_is_filled() {
+        let finding = crate::verdict::blank();
+        for name in PLACEHOLDERS {
+            let text = super::fill(&format!("a {{{name}}} b"), &finding, Some("localtime"));
+            assert!(!text.contains(name) || *name == "what", "{text}");
+            assert!(text.starts_with("a ") && text.ends_with(" b") && !text.contains('{'), "{text}");
+        }
+    }
+}
