@@ -138,8 +138,10 @@ fn a_return_that_is_dear_is_named() {
     let mut report = report();
     set(&mut report, Probe::Crossing, Figure::Measured(steady(164.0)));
     set(&mut report, Probe::CrossingAlone, Figure::Measured(steady(116.0)));
+    let wide = screen(&report, Style { color: false, width: 120 });
     assert!(
-        plain(&report).contains("164    the gate: every call pays about this; 116 without the return that follows\n")
+        wide.contains("164    the gate: every call pays about this; 116 without the return that follows\n"),
+        "{wide}"
     );
 }
 
