@@ -7,6 +7,9 @@ use std::fmt;
 pub struct Errno(pub u16);
 
 impl Errno {
+    /// Stands for errors whose number is not known, as in a file that another tool rewrote.
+    pub const UNKNOWN: Self = Self(0);
+
     /// The errno in a raw result: `-4095..=-1` are errors.
     pub fn from_result(result: i64) -> Option<Self> {
         (-4095..=-1).contains(&result).then(|| Self(result.unsigned_abs() as u16))
@@ -27,6 +30,7 @@ impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => f.write_str(name),
+            None if *self == Self::UNKNOWN => f.write_str("unknown error"),
             None => write!(f, "errno {}", self.0),
         }
     }

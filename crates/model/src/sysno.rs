@@ -34,6 +34,15 @@ impl Sysno {
         syscalls::signatures().iter().find(|s| s.name == name).map(|s| s.sysno)
     }
 
+    /// The call that is displayed so: by name, or `syscall_0x151` and `i386_syscall_0x14`.
+    pub fn from_display(text: &str) -> Option<Self> {
+        let hex = |text: &str| u32::from_str_radix(text, 16).ok();
+        if let Some(number) = text.strip_prefix("i386_syscall_0x") {
+            return hex(number).map(|n| Self(n | Self::I386));
+        }
+        text.strip_prefix("syscall_0x").map_or_else(|| Self::from_name(text), |number| hex(number).map(Self))
+    }
+
     /// What the system call table knows of it; `None` for a number without a call.
     pub fn signature(self) -> Option<&'static Signature> {
         syscalls::signature(self)

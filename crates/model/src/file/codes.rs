@@ -1,0 +1,53 @@
+//! What enumerations are called in the file.
+
+use crate::{FrameClass, PriceSource, ProblemKind};
+
+const CLASSES: [FrameClass; 6] = [
+    FrameClass::User,
+    FrameClass::Libc,
+    FrameClass::Loader,
+    FrameClass::Runtime,
+    FrameClass::Vdso,
+    FrameClass::Unknown,
+];
+
+pub(super) fn class_code(class: FrameClass) -> u32 {
+    CLASSES.iter().position(|c| *c == class).unwrap_or_default() as u32
+}
+
+/// A class that a later version added is not known to us.
+pub(super) fn class(code: u32) -> FrameClass {
+    CLASSES.get(code as usize).copied().unwrap_or(FrameClass::Unknown)
+}
+
+const SOURCES: [PriceSource; 3] = [PriceSource::Measured, PriceSource::InCall, PriceSource::CrossingOnly];
+
+pub(super) fn source_code(source: PriceSource) -> u32 {
+    SOURCES.iter().position(|s| *s == source).unwrap_or_default() as u32
+}
+
+/// What a later version calls a source is no better than a lower bound to us.
+pub(super) fn source(code: u32) -> PriceSource {
+    SOURCES.get(code as usize).copied().unwrap_or(PriceSource::CrossingOnly)
+}
+
+const KINDS: [(ProblemKind, &str); 9] = [
+    (ProblemKind::Unwatched, "unwatched"),
+    (ProblemKind::Lost, "lost"),
+    (ProblemKind::Audit, "audit"),
+    (ProblemKind::Name, "name"),
+    (ProblemKind::Price, "price"),
+    (ProblemKind::Bounded, "bounded"),
+    (ProblemKind::Stripped, "stripped"),
+    (ProblemKind::CutShort, "cut-short"),
+    (ProblemKind::Note, "note"),
+];
+
+pub(super) fn kind_name(kind: ProblemKind) -> &'static str {
+    KINDS.iter().find(|(k, _)| *k == kind).map_or("note", |(_, name)| name)
+}
+
+/// A kind that a later version added is kept as a note.
+pub(super) fn kind(name: &str) -> ProblemKind {
+    KINDS.iter().find(|(_, n)| *n == name).map_or(ProblemKind::Note, |(kind, _)| *kind)
+}

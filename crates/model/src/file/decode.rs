@@ -1,0 +1,185 @@
+//! Our own message as a recording. Nothing it says is believed: indices are checked, what it
+//! would unfold to is bounded.
+
+use super::wire;
+use super::{FileError, blobs, codes, window};
+use crate::{
+    BackendKind, Counts, Errno, Exit, Frame, FrameId, Header, Histogram, Host, Location, LongCall, Module, ModuleId,
+    Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Sysno,
+};
+use std::sync::Arc;
+
+/// An index of a message that has no such entry, or the like.
+pub(super) fn damaged(what: &str) -> FileError {
+    FileError::Damaged(what.to_owned())
+}
+
+pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
+    let strings = Strings(w.strings.iter().map(|s| Arc::from(s.as_str())).collect());
+    let blobs = blobs::decode(&w.blobs.unwrap_or_default())?;
+    let rec = Recording {
+        header: header(w.header.ok_or_else(|| damaged("it has no header"))?)?,
+        processes: w.processes.into_iter().map(|p| process(p, &strings)).collect::<Result<_, _>>()?,
+        modules: w.modules.into_iter().map(|m| module(m, &strings)).collect::<Result<_, _>>()?,
+        frames: w.frames.into_iter().map(|f| frame(f, &strings)).collect::<Result<_, _>>()?,
+        stacks: w.stacks.into_iter().map(stack).collect(),
+        rows: w.rows.into_iter().map(|r| row(r, &strings)).collect::<Result<_, _>>()?,
+        windows: window::decode_all(&w.windows, &strings, &blobs)?,
+        longest: w.longest.into_iter().map(|l| long_call(l, &strings)).collect::<Result<_, _>>()?,
+        prices: prices(w.prices.unwrap_or_default())?,
+        problems: w.problems.into_iter().map(|p| Problem::new(codes::kind(&p.kind), p.text)).collect(),
+    };
+    rec.check().map_err(FileError::Damaged)?;
+    Ok(rec)
+}
+
+/// The message's strings, shared.
+pub(super) struct Strings(Vec<Arc<str>>);
+
+impl Strings {
+    pub(super) fn get(&self, index: u32) -> Result<Arc<str>, FileError> {
+        self.0.get(index as usize).cloned().ok_or_else(|| damaged("a string is missing"))
+    }
+
+    fn optional(&self, index: Option<u32>) -> Result<Option<Arc<str>>, FileError> {
+        index.map(|i| self.get(i)).transpose()
+    }
+}
+
+fn exit(code: Option<i32>, signal: Option<i32>) -> Option<Exit> {
+    code.map(Exit::Code).or(signal.map(Exit::Signal))
+}
+
+fn header(h: wire::Header) -> Result<Header, FileError> {
+    Ok(Header {
+        version: h.version,
+        command: h.command,
+        backend: BackendKind::from_name(&h.backend).ok_or_else(|| damaged("it names an unknown backend"))?,
+        host: Host {
+            cpu: h.cpu,
+            cpus: h.cpus,
+            kernel: h.kernel,
+            clock_source: h.clock_source,
+            virtualization: h.virtualization,
+        },
+        started_unix: h.started_unix,
+        exit: exit(h.exit_code, h.exit_signal),
+        wall_ns: h.wall_ns,
+        user_ns: h.user_ns,
+        sys_ns: h.sys_ns,
+        own_cpu_ns: h.own_cpu_ns,
+        observer_ns_per_call: h.observer_ns_per_call,
+        observer_wall_ns_per_call: h.observer_wall_ns_per_call,
+        toll_estimated: h.toll_estimated,
+        lost: h.lost,
+        vdso_calls: h.vdso_calls,
+        threads: h.threads,
+        seed: h.seed,
+        windows_opened: h.windows_opened,
+        windows_refused: h.windows_refused,
+    })
+}
+
+fn process(p: wire::Process, strings: &Strings) -> Result<Process, FileError> {
+    Ok(Process {
+        pid: p.pid,
+        parent: p.parent.map(ProcessId),
+        exe: strings.get(p.exe)?,
+        argv: p.argv.into_iter().map(|a| strings.get(a)).collect::<Result<_, _>>()?,
+        instances: p.instances,
+        threads: p.threads,
+        start_ns: p.start_ns,
+        end_ns: p.end_ns,
+        life_ns: p.life_ns,
+        cpu_ns: p.cpu_ns,
+        main_at_ns: p.main_at_ns,
+        startup_cpu_ns: p.startup_cpu_ns,
+        exit: exit(p.exit_code, p.exit_signal),
+    })
+}
+
+fn module(m: wire::Module, strings: &Strings) -> Result<Module, FileError> {
+    Ok(Module { path: strings.get(m.path)?, build_id: strings.optional(m.build_id)? })
+}
+
+fn frame(f: wire::Frame, strings: &Strings) -> Result<Frame, FileError> {
+    let location = |l: wire::Location| {
+        Ok::<_, FileError>(Location {
+            function: strings.get(l.function)?,
+            file: strings.optional(l.file)?,
+            line: l.line,
+        })
+    };
+    Ok(Frame {
+        module: f.module.map(ModuleId),
+        address: f.address,
+        class: codes::class(f.class),
+        locations: f.locations.into_iter().map(location).collect::<Result<_, _>>()?,
+        callee: strings.optional(f.callee)?,
+    })
+}
+
+fn stack(s: wire::Stack) -> Stack {
+    Stack { frames: s.frames.into_iter().map(FrameId).collect(), complete: s.complete }
+}
+
+fn row(r: wire::Row, strings: &Strings) -> Result<Row, FileError> {
+    let mut errors = std::collections::BTreeMap::new();
+    for pair in r.errors.chunks(2) {
+        let [errno, calls] = pair else { return Err(damaged("an error number has no count")) };
+        let errno = u16::try_from(*errno).map_err(|_| damaged("an error number is out of range"))?;
+        errors.insert(Errno(errno), *calls);
+    }
+    if r.histogram.len() > Histogram::MAX_BUCKETS {
+        return Err(damaged("a histogram has too many buckets"));
+    }
+    Ok(Row {
+        process: ProcessId(r.process),
+        syscall: Sysno(r.syscall),
+        context: StackId(r.context),
+        outer: StackId(r.outer),
+        api: strings.optional(r.api)?,
+        api_module: r.api_module.map(ModuleId),
+        user: r.user.map(FrameId),
+        counts: Counts {
+            calls: r.calls,
+            unreturned: r.unreturned,
+            errors,
+            bytes: r.bytes,
+            toll_ns: r.toll_ns,
+            waited_ns: r.waited_ns,
+            elapsed_ns: r.elapsed_ns,
+            max_ns: r.max_ns,
+            histogram: Histogram::from_buckets(r.histogram),
+            startup_calls: r.startup_calls,
+            startup_waited_ns: r.startup_waited_ns,
+        },
+    })
+}
+
+fn long_call(l: wire::LongCall, strings: &Strings) -> Result<LongCall, FileError> {
+    let thread = strings.get(l.thread)?;
+    Ok(LongCall { row: RowId(l.row), ns: l.ns, at_ns: l.at_ns, thread, startup: l.startup })
+}
+
+fn prices(p: wire::Prices) -> Result<Prices, FileError> {
+    let spread = |s: Option<wire::Spread>| {
+        s.map_or_else(Spread::default, |s| Spread { min: s.min, median: s.median, high: s.high })
+    };
+    let calls = p.syscalls.len();
+    if [p.ns.len(), p.low.len(), p.high.len(), p.sources.len()] != [calls; 4] {
+        return Err(damaged("the prices are not whole"));
+    }
+    let figures = p.ns.iter().zip(&p.low).zip(&p.high).zip(&p.sources);
+    let price = |(((ns, low), high), source): (((&f64, &f64), &f64), &u32)| Price {
+        ns: *ns,
+        low: *low,
+        high: *high,
+        source: codes::source(*source),
+    };
+    Ok(Prices {
+        crossing_before: spread(p.crossing_before),
+        crossing_after: spread(p.crossing_after),
+        calls: p.syscalls.iter().map(|s| Sysno(*s)).zip(figures.map(price)).collect(),
+    })
+}

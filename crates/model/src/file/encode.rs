@@ -1,0 +1,245 @@
+//! A recording as our own message.
+
+use super::blobs;
+use super::codes;
+use super::intern::Interner;
+use super::wire::{self, flag};
+use crate::{Exit, Moment, Recording, RowId};
+use std::collections::HashMap;
+
+pub(super) fn encode(rec: &Recording) -> wire::Recording {
+    Encoder { strings: Interner::with(String::new()), blobs: Interner::with(Vec::new()) }.recording(rec)
+}
+
+struct Encoder {
+    strings: Interner<String>,
+    blobs: Interner<Vec<u8>>,
+}
+
+impl Encoder {
+    fn recording(mut self, rec: &Recording) -> wire::Recording {
+        wire::Recording {
+            version: wire::VERSION,
+            header: Some(header(rec)),
+            processes: rec.processes.iter().map(|p| self.process(p)).collect(),
+            modules: rec.modules.iter().map(|m| self.module(m)).collect(),
+            frames: rec.frames.iter().map(|f| self.frame(f)).collect(),
+            stacks: rec.stacks.iter().map(stack).collect(),
+            rows: rec.rows.iter().map(|r| self.row(r)).collect(),
+            windows: rec.windows.iter().map(|w| self.window(w)).collect(),
+            longest: rec.longest.iter().map(|l| self.long_call(l)).collect(),
+            prices: Some(prices(&rec.prices)),
+            problems: rec.problems.iter().map(problem).collect(),
+            strings: self.strings.into_values(),
+            blobs: Some(blobs::encode(&self.blobs.into_values())),
+        }
+    }
+
+    fn string(&mut self, text: &str) -> u32 {
+        self.strings.index(text)
+    }
+
+    fn process(&mut self, p: &crate::Process) -> wire::Process {
+        let (exit_code, exit_signal) = exit(p.exit);
+        wire::Process {
+            pid: p.pid,
+            parent: p.parent.map(|p| p.0),
+            exe: self.string(&p.exe),
+            argv: p.argv.iter().map(|a| self.string(a)).collect(),
+            instances: p.instances,
+            threads: p.threads,
+            start_ns: p.start_ns,
+            end_ns: p.end_ns,
+            life_ns: p.life_ns,
+            cpu_ns: p.cpu_ns,
+            main_at_ns: p.main_at_ns,
+            startup_cpu_ns: p.startup_cpu_ns,
+            exit_code,
+            exit_signal,
+        }
+    }
+
+    fn module(&mut self, m: &crate::Module) -> wire::Module {
+        wire::Module { path: self.string(&m.path), build_id: m.build_id.as_deref().map(|b| self.string(b)) }
+    }
+
+    fn frame(&mut self, f: &crate::Frame) -> wire::Frame {
+        wire::Frame {
+            module: f.module.map(|m| m.0),
+            address: f.address,
+            class: codes::class_code(f.class),
+            locations: f.locations.iter().map(|l| self.location(l)).collect(),
+            callee: f.callee.as_deref().map(|c| self.string(c)),
+        }
+    }
+
+    fn location(&mut self, l: &crate::Location) -> wire::Location {
+        wire::Location {
+            function: self.string(&l.function),
+            file: l.file.as_deref().map(|f| self.string(f)),
+            line: l.line,
+        }
+    }
+
+    fn row(&mut self, r: &crate::Row) -> wire::Row {
+        let c = &r.counts;
+        wire::Row {
+            process: r.process.0,
+            syscall: r.syscall.0,
+            context: r.context.0,
+            outer: r.outer.0,
+            api: r.api.as_deref().map(|a| self.string(a)),
+            api_module: r.api_module.map(|m| m.0),
+            user: r.user.map(|f| f.0),
+            calls: c.calls,
+            unreturned: c.unreturned,
+            errors: c.errors.iter().flat_map(|(errno, calls)| [errno.0.into(), *calls]).collect(),
+            bytes: c.bytes,
+            toll_ns: c.toll_ns,
+            waited_ns: c.waited_ns,
+            elapsed_ns: c.elapsed_ns,
+            max_ns: c.max_ns,
+            histogram: c.histogram.buckets().to_vec(),
+            startup_calls: c.startup_calls,
+            startup_waited_ns: c.startup_waited_ns,
+        }
+    }
+
+    fn window(&mut self, w: &crate::Window) -> wire::Window {
+        let mut out = wire::Window {
+            process: w.process.0,
+            thread: w.thread,
+            row: w.row.0,
+            octave: w.octave.into(),
+            ..wire::Window::default()
+        };
+        let mut last: HashMap<RowId, Previous> = HashMap::new();
+        let mut entry_ns = 0u64;
+        for call in &w.calls {
+            let previous = last.entry(call.row).or_default();
+            let flags = self.optional_columns(call, previous, &mut out);
+            out.flags.push(flags);
+            out.rows.push(call.row.0);
+            out.nth.push(difference(call.nth, &mut previous.nth));
+            for (arg, before) in call.args.iter().zip(&mut previous.args) {
+                out.args.push(difference(*arg, before));
+            }
+            out.entry_ns.push(difference(call.entry_ns, &mut entry_ns));
+            out.elapsed_ns.push(call.elapsed_ns);
+        }
+        out
+    }
+
+    /// Fills the columns that not every call has an entry in, and says which.
+    fn optional_columns(&mut self, call: &crate::WindowCall, previous: &mut Previous, out: &mut wire::Window) -> u32 {
+        let mut flags = 0;
+        if let Some(result) = call.result {
+            flags |= flag::RETURNED;
+            out.results.push(difference(result as u64, &mut previous.result));
+        }
+        if let Some(waited) = call.waited_ns {
+            flags |= flag::WAITED;
+            out.waited_ns.push(waited);
+        }
+        if call.signals_before != 0 {
+            flags |= flag::SIGNALS;
+            out.signals.push(call.signals_before);
+        }
+        if let Some(fd) = &call.fd {
+            flags |= flag::FD;
+            out.fds.push(self.string(fd));
+        }
+        if let Some(stack) = call.stack {
+            flags |= flag::STACK;
+            out.stacks.push(stack.0);
+        }
+        if !call.data.is_empty() {
+            flags |= flag::DATA;
+            out.data.push(call.data.len() as u32);
+            for piece in &call.data {
+                let at_exit = u32::from(piece.at == Moment::Exit);
+                out.data_keys.push(u32::from(piece.arg) << 2 | u32::from(piece.cut) << 1 | at_exit);
+                out.data_blobs.push(self.blobs.index(piece.bytes.as_slice()));
+            }
+        }
+        flags
+    }
+
+    fn long_call(&mut self, l: &crate::LongCall) -> wire::LongCall {
+        wire::LongCall { row: l.row.0, ns: l.ns, at_ns: l.at_ns, thread: self.string(&l.thread), startup: l.startup }
+    }
+}
+
+/// What a window's next call of the row is compared with.
+#[derive(Default)]
+struct Previous {
+    nth: u64,
+    args: [u64; 6],
+    result: u64,
+}
+
+fn difference(value: u64, before: &mut u64) -> i64 {
+    let by = value.wrapping_sub(*before) as i64;
+    *before = value;
+    by
+}
+
+fn exit(exit: Option<Exit>) -> (Option<i32>, Option<i32>) {
+    match exit {
+        Some(Exit::Code(code)) => (Some(code), None),
+        Some(Exit::Signal(signal)) => (None, Some(signal)),
+        None => (None, None),
+    }
+}
+
+fn header(rec: &Recording) -> wire::Header {
+    let h = &rec.header;
+    let (exit_code, exit_signal) = exit(h.exit);
+    wire::Header {
+        version: h.version.clone(),
+        command: h.command.clone(),
+        backend: h.backend.name().to_owned(),
+        cpu: h.host.cpu.clone(),
+        cpus: h.host.cpus,
+        kernel: h.host.kernel.clone(),
+        clock_source: h.host.clock_source.clone(),
+        virtualization: h.host.virtualization.clone(),
+        started_unix: h.started_unix,
+        exit_code,
+        exit_signal,
+        wall_ns: h.wall_ns,
+        user_ns: h.user_ns,
+        sys_ns: h.sys_ns,
+        own_cpu_ns: h.own_cpu_ns,
+        observer_ns_per_call: h.observer_ns_per_call,
+        observer_wall_ns_per_call: h.observer_wall_ns_per_call,
+        toll_estimated: h.toll_estimated,
+        lost: h.lost,
+        vdso_calls: h.vdso_calls,
+        threads: h.threads,
+        seed: h.seed,
+        windows_opened: h.windows_opened,
+        windows_refused: h.windows_refused,
+    }
+}
+
+fn stack(s: &crate::Stack) -> wire::Stack {
+    wire::Stack { frames: s.frames.iter().map(|f| f.0).collect(), complete: s.complete }
+}
+
+fn prices(p: &crate::Prices) -> wire::Prices {
+    let spread = |s: &crate::Spread| Some(wire::Spread { min: s.min, median: s.median, high: s.high });
+    wire::Prices {
+        crossing_before: spread(&p.crossing_before),
+        crossing_after: spread(&p.crossing_after),
+        syscalls: p.calls.keys().map(|s| s.0).collect(),
+        ns: p.calls.values().map(|p| p.ns).collect(),
+        low: p.calls.values().map(|p| p.low).collect(),
+        high: p.calls.values().map(|p| p.high).collect(),
+        sources: p.calls.values().map(|p| codes::source_code(p.source)).collect(),
+    }
+}
+
+fn problem(p: &crate::Problem) -> wire::Problem {
+    wire::Problem { kind: codes::kind_name(p.kind).to_owned(), text: p.text.clone() }
+}

@@ -1,0 +1,131 @@
+//! Keeping our message within its bound: windows go first, counts never.
+
+use super::encode::encode;
+use crate::{Problem, ProblemKind, Recording, RowId, Stack};
+use prost::Message;
+use std::collections::{BTreeMap, HashSet};
+
+/// Bytes our message takes at most, before compression, unless the exact table alone takes more.
+pub(super) const BOUND: usize = 1 << 20;
+
+/// What is given up, in this order, until the message fits.
+const STEPS: [Step; 6] = [
+    Step::WindowsPerRow(8),
+    Step::WindowsPerRow(4),
+    Step::WindowsPerRow(2),
+    Step::ArgumentBytes,
+    Step::Stacks,
+    Step::WindowsPerRow(0),
+];
+
+#[derive(Clone, Copy)]
+enum Step {
+    /// Keep so many windows a row: the first, the latest, and some evenly between.
+    WindowsPerRow(usize),
+    /// Forget what arguments pointed to.
+    ArgumentBytes,
+    /// Forget the windows' stacks.
+    Stacks,
+}
+
+/// The message of `rec`, thinned where it has to be.
+pub(super) fn message(rec: &Recording, bound: usize) -> Vec<u8> {
+    let whole = encode(rec).encode_to_vec();
+    if whole.len() <= bound || rec.windows.is_empty() {
+        return whole;
+    }
+    let mut thin = rec.clone();
+    let mut gone = Gone::default();
+    for step in STEPS {
+        gone.take(step, &mut thin);
+        let mut told = thin.clone();
+        told.problems.push(Problem::new(ProblemKind::Bounded, gone.text(rec.windows.len(), thin.windows.len())));
+        let message = encode(&told).encode_to_vec();
+        if message.len() <= bound {
+            return message;
+        }
+        thin = told;
+        thin.problems.pop();
+    }
+    thin.problems.push(Problem::new(ProblemKind::Bounded, gone.text(rec.windows.len(), thin.windows.len())));
+    encode(&thin).encode_to_vec()
+}
+
+#[derive(Default)]
+struct Gone {
+    bytes: bool,
+    stacks: bool,
+}
+
+impl Gone {
+    fn take(&mut self, step: Step, rec: &mut Recording) {
+        match step {
+            Step::WindowsPerRow(most) => keep_windows(rec, most),
+            Step::ArgumentBytes => {
+                self.bytes = true;
+                rec.windows.iter_mut().flat_map(|w| &mut w.calls).for_each(|c| c.data.clear());
+            }
+            Step::Stacks => {
+                self.stacks = true;
+                rec.windows.iter_mut().flat_map(|w| &mut w.calls).for_each(|c| c.stack = None);
+            }
+        }
+        empty_unused_stacks(rec);
+    }
+
+    fn text(&self, of: usize, kept: usize) -> String {
+        let mut text = format!("the file keeps {kept} of {of} windows");
+        if kept > 0 && self.bytes {
+            text += if self.stacks { ", without argument bytes and stacks" } else { ", without argument bytes" };
+        }
+        text + " to stay within 1 MiB"
+    }
+}
+
+fn keep_windows(rec: &mut Recording, most: usize) {
+    let mut of_row: BTreeMap<RowId, Vec<usize>> = BTreeMap::new();
+    for (index, window) in rec.windows.iter().enumerate() {
+        of_row.entry(window.row).or_default().push(index);
+    }
+    let keep: HashSet<usize> = of_row.values().flat_map(|all| spread(all, most)).collect();
+    let mut index = 0;
+    rec.windows.retain(|_| {
+        index += 1;
+        keep.contains(&(index - 1))
+    });
+}
+
+/// At most `most` of `all`, evenly, the first and the last among them.
+fn spread(all: &[usize], most: usize) -> Vec<usize> {
+    if all.len() <= most {
+        return all.to_vec();
+    }
+    (0..most).filter_map(|i| all.get(i * (all.len() - 1) / (most - 1).max(1)).copied()).collect()
+}
+
+/// Empties stacks that only dropped windows named. They stay in the table: handles keep pointing
+/// where they did.
+fn empty_unused_stacks(rec: &mut Recording) {
+    let of_rows = rec.rows.iter().flat_map(|r| [r.context, r.outer]);
+    let of_windows = rec.windows.iter().flat_map(|w| &w.calls).filter_map(|c| c.stack);
+    let used: HashSet<_> = of_rows.chain(of_windows).map(|s| s.0 as usize).collect();
+    for (index, stack) in rec.stacks.iter_mut().enumerate() {
+        if !used.contains(&index) {
+            *stack = Stack::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_and_the_latest_window_stay() {
+        let all: Vec<usize> = (10..30).collect();
+        assert_eq!(spread(&all, 2), [10, 29]);
+        assert_eq!(spread(&all, 4), [10, 16, 22, 29]);
+        assert_eq!(spread(&all, 0), [0usize; 0]);
+        assert_eq!(spread(&[4, 5], 2), [4, 5]);
+    }
+}

@@ -1,0 +1,45 @@
+//! Values that many messages share, by index.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Distinct values in the order they were first seen.
+pub(super) struct Interner<T> {
+    index: HashMap<T, u32>,
+    values: Vec<T>,
+}
+
+impl<T: Clone + Eq + Hash> Interner<T> {
+    /// One that holds `first` at index 0.
+    pub(super) fn with(first: T) -> Self {
+        let mut new = Self { index: HashMap::new(), values: Vec::new() };
+        new.add(first);
+        new
+    }
+
+    /// The index of `value`, which is added if it is new.
+    pub(super) fn index<Q>(&mut self, value: &Q) -> u32
+    where
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = T>,
+        T: Borrow<Q>,
+    {
+        match self.index.get(value) {
+            Some(index) => *index,
+            None => self.add(value.to_owned()),
+        }
+    }
+
+    fn add(&mut self, value: T) -> u32 {
+        // A table of 2^32 values can't be held in memory beside its index.
+        let index = self.values.len() as u32;
+        self.index.insert(value.clone(), index);
+        self.values.push(value);
+        index
+    }
+
+    /// All values, by index.
+    pub(super) fn into_values(self) -> Vec<T> {
+        self.values
+    }
+}

@@ -1,0 +1,139 @@
+//! The recording's file: a gzipped pprof profile with one field of our own.
+//!
+//! Invariants: domain types are not serialised, the wire types are `pprof` and `wire`; whatever
+//! bytes are read, the reader neither panics nor takes more than some hundred MiB.
+
+mod blobs;
+mod codes;
+mod decode;
+mod encode;
+mod error;
+mod fields;
+mod fit;
+mod intern;
+mod pprof;
+mod profile;
+mod stripped;
+mod window;
+mod wire;
+
+pub use error::FileError;
+
+use crate::Recording;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use prost::Message;
+use std::io::{self, Read, Write};
+
+/// Bytes a file may hold, uncompressed.
+const MAX_FILE: u64 = 64 << 20;
+
+/// Bytes one message may have that is decoded as a whole.
+const MAX_MESSAGE: usize = 16 << 20;
+
+/// Entries all tables of a message may have together: an entry of two bytes becomes some hundred
+/// bytes of memory.
+const MAX_ENTRIES: usize = 1 << 19;
+
+impl Recording {
+    /// Writes the recording as a gzipped pprof profile (docs/recording.md). Windows are thinned
+    /// where our part of it would exceed 1 MiB before compression; the file says so.
+    ///
+    /// # Errors
+    /// [`FileError::Io`] of `out`; [`FileError::Invalid`] where [`Recording::check`] does not hold;
+    /// [`FileError::TooLarge`] where [`Recording::read`] would not take the file.
+    pub fn write(&self, out: impl Write) -> Result<(), FileError> {
+        self.check().map_err(FileError::Invalid)?;
+        let mut profile = profile::profile(self);
+        profile.private = fit::message(self, fit::BOUND);
+        bounded(&profile.private)?;
+        let bytes = profile.encode_to_vec();
+        if bytes.len() as u64 > MAX_FILE {
+            return Err(too_large());
+        }
+        let mut gzip = GzEncoder::new(out, Compression::default());
+        gzip.write_all(&bytes)?;
+        gzip.finish()?.flush()?;
+        Ok(())
+    }
+
+    /// Reads a recording that [`Recording::write`] wrote, here or elsewhere. One that another
+    /// tool rewrote opens with what is left and a problem of kind
+    /// [`crate::ProblemKind::Stripped`] that says what is gone.
+    ///
+    /// # Errors
+    /// [`FileError`] says what is wrong with the bytes. Every recording returned passes
+    /// [`Recording::check`].
+    pub fn read(input: impl Read) -> Result<Recording, FileError> {
+        let bytes = unpack(input)?;
+        let Some(private) = fields::find(&bytes, pprof::PRIVATE).map_err(FileError::Damaged)? else {
+            bounded(&bytes)?;
+            return stripped::rebuild(&pprof::Profile::decode(bytes.as_slice()).map_err(undecodable)?);
+        };
+        let file = wire::Versioned::decode(private).map_err(undecodable)?.version;
+        if file > wire::VERSION {
+            return Err(FileError::Newer { file, ours: wire::VERSION });
+        }
+        bounded(private)?;
+        decode::decode(wire::Recording::decode(private).map_err(undecodable)?)
+    }
+}
+
+/// The bytes within the gzip.
+fn unpack(mut input: impl Read) -> Result<Vec<u8>, FileError> {
+    let mut magic = Vec::new();
+    input.by_ref().take(2).read_to_end(&mut magic)?;
+    match magic.as_slice() {
+        [] => return Err(FileError::Empty),
+        [0x1f] => return Err(FileError::Truncated),
+        [0x1f, 0x8b] => {}
+        _ => return Err(FileError::NotGzip),
+    }
+    let mut source = Source { inner: magic.as_slice().chain(input), failed: false };
+    let mut bytes = Vec::new();
+    let outcome = GzDecoder::new(&mut source).take(MAX_FILE + 1).read_to_end(&mut bytes);
+    if let Err(e) = outcome {
+        return Err(match e.kind() {
+            _ if source.failed => FileError::Io(e),
+            io::ErrorKind::UnexpectedEof => FileError::Truncated,
+            _ => FileError::Damaged(e.to_string()),
+        });
+    }
+    if bytes.len() as u64 > MAX_FILE { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// Reads from `inner` and remembers whether that failed: what went wrong behind it is the
+/// file's fault otherwise.
+struct Source<R> {
+    inner: R,
+    failed: bool,
+}
+
+impl<R: Read> Read for Source<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let outcome = self.inner.read(buf);
+        self.failed = outcome.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::Interrupted);
+        outcome
+    }
+}
+
+/// Whether `message` may be decoded as a whole.
+fn bounded(message: &[u8]) -> Result<(), FileError> {
+    if message.len() > MAX_MESSAGE {
+        return Err(FileError::TooLarge(format!("a message of {} bytes", message.len())));
+    }
+    let entries = fields::count(message).map_err(FileError::Damaged)?;
+    if entries > MAX_ENTRIES {
+        return Err(FileError::TooLarge(format!("{entries} entries")));
+    }
+    Ok(())
+}
+
+fn too_large() -> FileError {
+    FileError::TooLarge(format!("more than {MAX_FILE} bytes"))
+}
+
+fn undecodable(error: prost::DecodeError) -> FileError {
+    FileError::Damaged(error.to_string())
+}

@@ -1,0 +1,190 @@
+//! A recording as a pprof profile that other tools understand.
+//!
+//! One sample a row. pprof's top and speedscope show frames and not labels: so the leaf is a
+//! function named after the system call, in a mapping `[kernel]`, and below it stands the API.
+
+use super::intern::Interner;
+use super::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use crate::{FrameClass, FrameId, ModuleId, Recording, Row};
+use std::collections::HashMap;
+
+/// Name of the mapping that system calls are functions of.
+pub(super) const KERNEL: &str = "[kernel]";
+
+/// What is in a sample's values, in order; the last is shown by default.
+pub(super) const TYPES: [(&str, &str); 5] =
+    [("calls", "count"), ("errors", "count"), ("bytes", "bytes"), ("waited", "nanoseconds"), ("toll", "nanoseconds")];
+
+/// The profile without our message.
+pub(super) fn profile(rec: &Recording) -> Profile {
+    let mut b = Builder {
+        rec,
+        strings: Interner::with(String::new()),
+        functions: HashMap::new(),
+        leaves: HashMap::new(),
+        profile: Profile::default(),
+    };
+    b.types_and_comments();
+    b.mappings();
+    b.locations();
+    b.samples();
+    b.profile.string_table = b.strings.into_values();
+    b.profile
+}
+
+struct Builder<'a> {
+    rec: &'a Recording,
+    strings: Interner<String>,
+    /// Function ids by name and file, both as string indices.
+    functions: HashMap<(i64, i64), u64>,
+    /// Locations of system calls and APIs by mapping and function id.
+    leaves: HashMap<(u64, u64), u64>,
+    profile: Profile,
+}
+
+impl Builder<'_> {
+    fn string(&mut self, text: &str) -> i64 {
+        self.strings.index(text).into()
+    }
+
+    fn types_and_comments(&mut self) {
+        for (name, unit) in TYPES {
+            let value_type = ValueType { r#type: self.string(name), unit: self.string(unit) };
+            self.profile.default_sample_type = value_type.r#type;
+            self.profile.sample_type.push(value_type);
+        }
+        let h = &self.rec.header;
+        self.profile.time_nanos = signed(h.started_unix.saturating_mul(1_000_000_000));
+        self.profile.duration_nanos = signed(h.wall_ns);
+        let (before, after) = (&self.rec.prices.crossing_before, &self.rec.prices.crossing_after);
+        let comments = [
+            format!("systoll: {}", h.version),
+            format!("command: {}", h.command.join(" ")),
+            format!("backend: {}", h.backend.name()),
+            format!("crossing ns: {} {}", before.min, after.min),
+        ];
+        for comment in comments {
+            let index = self.string(&comment);
+            self.profile.comment.push(index);
+        }
+    }
+
+    /// Module `i` is mapping `i + 1`, the kernel the last.
+    fn mappings(&mut self) {
+        let modules = self.rec.modules.iter().map(|m| (&*m.path, m.build_id.as_deref().unwrap_or("")));
+        for (index, (path, build_id)) in modules.chain([(KERNEL, "")]).enumerate() {
+            let mapping = Mapping {
+                id: index as u64 + 1,
+                filename: self.string(path),
+                build_id: self.string(build_id),
+                // Everything is resolved: tools need not look for the files.
+                has_functions: true,
+                has_filenames: true,
+                has_line_numbers: true,
+                has_inline_frames: true,
+                ..Mapping::default()
+            };
+            self.profile.mapping.push(mapping);
+        }
+    }
+
+    fn kernel(&self) -> u64 {
+        self.rec.modules.len() as u64 + 1
+    }
+
+    /// Frame `i` is location `i + 1`; system calls and APIs come after them.
+    fn locations(&mut self) {
+        for (index, frame) in self.rec.frames.iter().enumerate() {
+            let line = |l: &crate::Location| Line {
+                function_id: self.function(&l.function, l.file.as_deref().unwrap_or("")),
+                line: l.line.unwrap_or(0).into(),
+            };
+            let location = Location {
+                id: index as u64 + 1,
+                mapping_id: frame.module.map_or(0, mapping_id),
+                address: frame.address,
+                line: frame.locations.iter().map(line).collect(),
+            };
+            self.profile.location.push(location);
+        }
+    }
+
+    fn function(&mut self, name: &str, file: &str) -> u64 {
+        let key = (self.string(name), self.string(file));
+        let next = self.profile.function.len() as u64 + 1;
+        *self.functions.entry(key).or_insert_with(|| {
+            let (name, filename) = key;
+            self.profile.function.push(Function { id: next, name, system_name: name, filename, start_line: 0 });
+            next
+        })
+    }
+
+    /// A location of `mapping` that is nothing but a function's name.
+    fn leaf(&mut self, mapping: u64, name: &str) -> u64 {
+        let function_id = self.function(name, "");
+        let next = self.profile.location.len() as u64 + 1;
+        *self.leaves.entry((mapping, function_id)).or_insert_with(|| {
+            let line = vec![Line { function_id, line: 0 }];
+            // Tools take locations of one mapping and address for one: give each its own.
+            self.profile.location.push(Location { id: next, mapping_id: mapping, address: u64::MAX - next, line });
+            next
+        })
+    }
+
+    fn samples(&mut self) {
+        for row in &self.rec.rows {
+            let c = &row.counts;
+            let calls = [c.calls, c.failed(), c.bytes, c.waited_ns.unwrap_or(0), c.toll_ns.unwrap_or(0)];
+            let sample =
+                Sample { location_id: self.chain(row), value: calls.map(signed).to_vec(), label: self.labels(row) };
+            self.profile.sample.push(sample);
+        }
+    }
+
+    /// System call, API, the user's frame and outwards. Without an API, all frames there are.
+    fn chain(&mut self, row: &Row) -> Vec<u64> {
+        let mut chain = vec![self.leaf(self.kernel(), &row.syscall.to_string())];
+        if let Some(api) = &row.api {
+            chain.push(self.leaf(row.api_module.map_or(0, mapping_id), api));
+        }
+        let context = &self.rec.stack(row.context).frames;
+        let inside = if row.api.is_some() { self.inside_api(context, row.user) } else { 0 };
+        let outer = &self.rec.stack(row.outer).frames;
+        chain.extend(context.iter().skip(inside).chain(outer).map(|f| u64::from(f.0) + 1));
+        chain
+    }
+
+    /// How many of the context's frames lie inside the API: those below the user's, or, where
+    /// that is not known, the C library's own at the leaf.
+    fn inside_api(&self, context: &[FrameId], user: Option<FrameId>) -> usize {
+        let at_user = user.and_then(|user| context.iter().position(|f| *f == user));
+        let of_libc = |f: &&FrameId| matches!(self.rec.frame(**f).class, FrameClass::Libc | FrameClass::Vdso);
+        at_user.unwrap_or_else(|| context.iter().take_while(of_libc).count())
+    }
+
+    fn labels(&mut self, row: &Row) -> Vec<Label> {
+        let process = self.rec.process(row.process);
+        let name = process.name().to_owned();
+        let mut labels = vec![
+            self.text_label("syscall", &row.syscall.to_string()),
+            self.text_label("process", &name),
+            Label { key: self.string("pid"), num: process.pid.into(), ..Label::default() },
+        ];
+        if let Some(api) = &row.api {
+            labels.push(self.text_label("api", api));
+        }
+        labels
+    }
+
+    fn text_label(&mut self, key: &str, text: &str) -> Label {
+        Label { key: self.string(key), str: self.string(text), ..Label::default() }
+    }
+}
+
+fn mapping_id(module: ModuleId) -> u64 {
+    u64::from(module.0) + 1
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,140 @@
+//! Windows out of their columns.
+
+use super::FileError;
+use super::blobs::{MAX_BYTES, take};
+use super::decode::{Strings, damaged};
+use super::wire::{self, flag};
+use crate::{ArgData, Moment, ProcessId, RowId, StackId, Window, WindowCall};
+use std::collections::HashMap;
+
+/// Calls all windows of a file may hold. The 500 windows of a long recording hold 16,000.
+const MAX_CALLS: usize = 1 << 20;
+
+/// All windows of a message.
+pub(super) fn decode_all(
+    windows: &[wire::Window],
+    strings: &Strings,
+    blobs: &[Vec<u8>],
+) -> Result<Vec<Window>, FileError> {
+    if windows.iter().fold(0usize, |n, w| n.saturating_add(w.flags.len())) > MAX_CALLS {
+        return Err(FileError::TooLarge(format!("more than {MAX_CALLS} calls in windows")));
+    }
+    let mut room = MAX_BYTES;
+    windows.iter().map(|w| Columns::new(w).window(strings, blobs, &mut room)).collect()
+}
+
+/// Where each column of a window has been read to.
+struct Columns<'a> {
+    window: &'a wire::Window,
+    rows: Column<'a, u32>,
+    nth: Column<'a, i64>,
+    args: Column<'a, i64>,
+    results: Column<'a, i64>,
+    entry_ns: Column<'a, i64>,
+    elapsed_ns: Column<'a, u64>,
+    waited_ns: Column<'a, u64>,
+    signals: Column<'a, u32>,
+    fds: Column<'a, u32>,
+    stacks: Column<'a, u32>,
+    data: Column<'a, u32>,
+    data_keys: Column<'a, u32>,
+    data_blobs: Column<'a, u32>,
+}
+
+struct Column<'a, T>(std::slice::Iter<'a, T>);
+
+impl<'a, T: Copy> Column<'a, T> {
+    fn new(values: &'a [T]) -> Self {
+        Self(values.iter())
+    }
+
+    fn next(&mut self) -> Result<T, FileError> {
+        self.0.next().copied().ok_or_else(|| damaged("a window's column is too short"))
+    }
+
+    /// The next value where `flags` say that the call has one.
+    fn next_if(&mut self, flags: u32, flag: u32) -> Result<Option<T>, FileError> {
+        if flags & flag == 0 { Ok(None) } else { self.next().map(Some) }
+    }
+}
+
+impl<'a> Columns<'a> {
+    fn new(w: &'a wire::Window) -> Self {
+        Self {
+            window: w,
+            rows: Column::new(&w.rows),
+            nth: Column::new(&w.nth),
+            args: Column::new(&w.args),
+            results: Column::new(&w.results),
+            entry_ns: Column::new(&w.entry_ns),
+            elapsed_ns: Column::new(&w.elapsed_ns),
+            waited_ns: Column::new(&w.waited_ns),
+            signals: Column::new(&w.signals),
+            fds: Column::new(&w.fds),
+            stacks: Column::new(&w.stacks),
+            data: Column::new(&w.data),
+            data_keys: Column::new(&w.data_keys),
+            data_blobs: Column::new(&w.data_blobs),
+        }
+    }
+
+    fn window(mut self, strings: &Strings, blobs: &[Vec<u8>], room: &mut usize) -> Result<Window, FileError> {
+        let w = self.window;
+        let mut last: HashMap<u32, Previous> = HashMap::new();
+        let mut entry_ns = 0u64;
+        let mut calls = Vec::with_capacity(w.flags.len());
+        for &flags in &w.flags {
+            let row = self.rows.next()?;
+            let previous = last.entry(row).or_default();
+            previous.nth = previous.nth.wrapping_add_signed(self.nth.next()?);
+            for arg in &mut previous.args {
+                *arg = arg.wrapping_add_signed(self.args.next()?);
+            }
+            if let Some(by) = self.results.next_if(flags, flag::RETURNED)? {
+                previous.result = previous.result.wrapping_add(by);
+            }
+            entry_ns = entry_ns.wrapping_add_signed(self.entry_ns.next()?);
+            calls.push(WindowCall {
+                row: RowId(row),
+                nth: previous.nth,
+                args: previous.args,
+                result: (flags & flag::RETURNED != 0).then_some(previous.result),
+                entry_ns,
+                elapsed_ns: self.elapsed_ns.next()?,
+                waited_ns: self.waited_ns.next_if(flags, flag::WAITED)?,
+                signals_before: self.signals.next_if(flags, flag::SIGNALS)?.unwrap_or(0),
+                fd: self.fds.next_if(flags, flag::FD)?.map(|fd| strings.get(fd)).transpose()?,
+                stack: self.stacks.next_if(flags, flag::STACK)?.map(StackId),
+                data: self.memory(flags, blobs, room)?,
+            });
+        }
+        let octave = u8::try_from(w.octave).map_err(|_| damaged("a window's octave is out of range"))?;
+        Ok(Window { process: ProcessId(w.process), thread: w.thread, row: RowId(w.row), octave, calls })
+    }
+
+    fn memory(&mut self, flags: u32, blobs: &[Vec<u8>], room: &mut usize) -> Result<Vec<ArgData>, FileError> {
+        let pieces = self.data.next_if(flags, flag::DATA)?.unwrap_or(0);
+        let mut data = Vec::new();
+        for _ in 0..pieces {
+            let key = self.data_keys.next()?;
+            let blob = self.data_blobs.next()?;
+            let bytes = blobs.get(blob as usize).ok_or_else(|| damaged("an argument's bytes are missing"))?;
+            take(room, bytes.len())?;
+            data.push(ArgData {
+                arg: u8::try_from(key >> 2).map_err(|_| damaged("an argument's number is out of range"))?,
+                at: if key & 1 == 0 { Moment::Entry } else { Moment::Exit },
+                cut: key & 2 != 0,
+                bytes: bytes.clone(),
+            });
+        }
+        Ok(data)
+    }
+}
+
+/// What a row's next call in the window differs from.
+#[derive(Default)]
+struct Previous {
+    nth: u64,
+    args: [u64; 6],
+    result: i64,
+}

@@ -1,0 +1,341 @@
+//! Our own message: everything of a recording, in the shape it has in the file.
+//!
+//! Invariant: fields are added, never renumbered nor given another meaning; what an older reader
+//! would misread raises [`VERSION`]. docs/recording.md describes it for others.
+
+use prost::Message;
+
+/// Version of the message. A reader refuses what is above its own.
+pub(super) const VERSION: u32 = 1;
+
+/// Only the version, read before anything else is believed.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Versioned {
+    #[prost(uint32, tag = "1")]
+    pub(super) version: u32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Recording {
+    #[prost(uint32, tag = "1")]
+    pub(super) version: u32,
+    /// Strings the other messages name by index.
+    #[prost(string, repeated, tag = "2")]
+    pub(super) strings: Vec<String>,
+    /// Memory that arguments pointed to, by index.
+    #[prost(message, optional, tag = "3")]
+    pub(super) blobs: Option<Blobs>,
+    #[prost(message, optional, tag = "4")]
+    pub(super) header: Option<Header>,
+    #[prost(message, repeated, tag = "5")]
+    pub(super) processes: Vec<Process>,
+    #[prost(message, repeated, tag = "6")]
+    pub(super) modules: Vec<Module>,
+    #[prost(message, repeated, tag = "7")]
+    pub(super) frames: Vec<Frame>,
+    #[prost(message, repeated, tag = "8")]
+    pub(super) stacks: Vec<Stack>,
+    #[prost(message, repeated, tag = "9")]
+    pub(super) rows: Vec<Row>,
+    #[prost(message, repeated, tag = "10")]
+    pub(super) windows: Vec<Window>,
+    #[prost(message, repeated, tag = "11")]
+    pub(super) longest: Vec<LongCall>,
+    #[prost(message, optional, tag = "12")]
+    pub(super) prices: Option<Prices>,
+    #[prost(message, repeated, tag = "13")]
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Pieces of memory, in columns. A piece is `prefix` bytes of the piece `back` places before it,
+/// its `middle`, and `suffix` bytes of that other's end; `back` 0: its `middle` alone.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Blobs {
+    #[prost(uint32, repeated, tag = "1")]
+    pub(super) back: Vec<u32>,
+    #[prost(uint32, repeated, tag = "2")]
+    pub(super) prefix: Vec<u32>,
+    #[prost(uint32, repeated, tag = "3")]
+    pub(super) suffix: Vec<u32>,
+    #[prost(bytes = "vec", repeated, tag = "4")]
+    pub(super) middle: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Header {
+    #[prost(string, tag = "1")]
+    pub(super) version: String,
+    #[prost(string, repeated, tag = "2")]
+    pub(super) command: Vec<String>,
+    #[prost(string, tag = "3")]
+    pub(super) backend: String,
+    #[prost(string, tag = "4")]
+    pub(super) cpu: String,
+    #[prost(uint32, tag = "5")]
+    pub(super) cpus: u32,
+    #[prost(string, tag = "6")]
+    pub(super) kernel: String,
+    #[prost(string, tag = "7")]
+    pub(super) clock_source: String,
+    #[prost(string, optional, tag = "8")]
+    pub(super) virtualization: Option<String>,
+    #[prost(uint64, tag = "9")]
+    pub(super) started_unix: u64,
+    #[prost(sint32, optional, tag = "10")]
+    pub(super) exit_code: Option<i32>,
+    #[prost(sint32, optional, tag = "11")]
+    pub(super) exit_signal: Option<i32>,
+    #[prost(uint64, tag = "12")]
+    pub(super) wall_ns: u64,
+    #[prost(uint64, tag = "13")]
+    pub(super) user_ns: u64,
+    #[prost(uint64, tag = "14")]
+    pub(super) sys_ns: u64,
+    #[prost(uint64, tag = "15")]
+    pub(super) own_cpu_ns: u64,
+    #[prost(double, tag = "16")]
+    pub(super) observer_ns_per_call: f64,
+    #[prost(double, tag = "17")]
+    pub(super) observer_wall_ns_per_call: f64,
+    #[prost(bool, tag = "18")]
+    pub(super) toll_estimated: bool,
+    #[prost(uint64, tag = "19")]
+    pub(super) lost: u64,
+    #[prost(uint64, optional, tag = "20")]
+    pub(super) vdso_calls: Option<u64>,
+    #[prost(uint64, tag = "21")]
+    pub(super) threads: u64,
+    #[prost(fixed64, tag = "22")]
+    pub(super) seed: u64,
+    #[prost(uint64, tag = "23")]
+    pub(super) windows_opened: u64,
+    #[prost(uint64, tag = "24")]
+    pub(super) windows_refused: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Process {
+    #[prost(uint32, tag = "1")]
+    pub(super) pid: u32,
+    #[prost(uint32, optional, tag = "2")]
+    pub(super) parent: Option<u32>,
+    #[prost(uint32, tag = "3")]
+    pub(super) exe: u32,
+    #[prost(uint32, repeated, tag = "4")]
+    pub(super) argv: Vec<u32>,
+    #[prost(uint64, tag = "5")]
+    pub(super) instances: u64,
+    #[prost(uint64, tag = "6")]
+    pub(super) threads: u64,
+    #[prost(uint64, tag = "7")]
+    pub(super) start_ns: u64,
+    #[prost(uint64, tag = "8")]
+    pub(super) end_ns: u64,
+    #[prost(uint64, tag = "9")]
+    pub(super) life_ns: u64,
+    #[prost(uint64, tag = "10")]
+    pub(super) cpu_ns: u64,
+    #[prost(uint64, optional, tag = "11")]
+    pub(super) main_at_ns: Option<u64>,
+    #[prost(uint64, tag = "12")]
+    pub(super) startup_cpu_ns: u64,
+    #[prost(sint32, optional, tag = "13")]
+    pub(super) exit_code: Option<i32>,
+    #[prost(sint32, optional, tag = "14")]
+    pub(super) exit_signal: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Module {
+    #[prost(uint32, tag = "1")]
+    pub(super) path: u32,
+    #[prost(uint32, optional, tag = "2")]
+    pub(super) build_id: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Frame {
+    #[prost(uint32, optional, tag = "1")]
+    pub(super) module: Option<u32>,
+    #[prost(uint64, tag = "2")]
+    pub(super) address: u64,
+    #[prost(uint32, tag = "3")]
+    pub(super) class: u32,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) locations: Vec<Location>,
+    #[prost(uint32, optional, tag = "5")]
+    pub(super) callee: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Location {
+    #[prost(uint32, tag = "1")]
+    pub(super) function: u32,
+    #[prost(uint32, optional, tag = "2")]
+    pub(super) file: Option<u32>,
+    #[prost(uint32, optional, tag = "3")]
+    pub(super) line: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Stack {
+    #[prost(uint32, repeated, tag = "1")]
+    pub(super) frames: Vec<u32>,
+    #[prost(bool, tag = "2")]
+    pub(super) complete: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Row {
+    #[prost(uint32, tag = "1")]
+    pub(super) process: u32,
+    #[prost(uint32, tag = "2")]
+    pub(super) syscall: u32,
+    #[prost(uint32, tag = "3")]
+    pub(super) context: u32,
+    #[prost(uint32, tag = "4")]
+    pub(super) outer: u32,
+    #[prost(uint32, optional, tag = "5")]
+    pub(super) api: Option<u32>,
+    #[prost(uint32, optional, tag = "6")]
+    pub(super) api_module: Option<u32>,
+    #[prost(uint32, optional, tag = "7")]
+    pub(super) user: Option<u32>,
+    #[prost(uint64, tag = "8")]
+    pub(super) calls: u64,
+    #[prost(uint64, tag = "9")]
+    pub(super) unreturned: u64,
+    /// Error numbers, each followed by its count.
+    #[prost(uint64, repeated, tag = "10")]
+    pub(super) errors: Vec<u64>,
+    #[prost(uint64, tag = "11")]
+    pub(super) bytes: u64,
+    #[prost(uint64, optional, tag = "12")]
+    pub(super) toll_ns: Option<u64>,
+    #[prost(uint64, optional, tag = "13")]
+    pub(super) waited_ns: Option<u64>,
+    #[prost(uint64, tag = "14")]
+    pub(super) elapsed_ns: u64,
+    #[prost(uint64, tag = "15")]
+    pub(super) max_ns: u64,
+    /// Calls by power of two of ns.
+    #[prost(uint64, repeated, tag = "16")]
+    pub(super) histogram: Vec<u64>,
+    #[prost(uint64, tag = "17")]
+    pub(super) startup_calls: u64,
+    #[prost(uint64, tag = "18")]
+    pub(super) startup_waited_ns: u64,
+}
+
+/// A window in columns: one entry a call, or only for calls whose flag says so. What is a
+/// difference is one to the window's previous call of the same row (the first one's to zero),
+/// wrapping around 2^64; so the thousands of like calls cost a byte a register.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Window {
+    #[prost(uint32, tag = "1")]
+    pub(super) process: u32,
+    #[prost(uint32, tag = "2")]
+    pub(super) thread: u32,
+    #[prost(uint32, tag = "3")]
+    pub(super) row: u32,
+    #[prost(uint32, tag = "4")]
+    pub(super) octave: u32,
+    /// One a call; see [`flag`].
+    #[prost(uint32, repeated, tag = "5")]
+    pub(super) flags: Vec<u32>,
+    #[prost(uint32, repeated, tag = "6")]
+    pub(super) rows: Vec<u32>,
+    /// Differences.
+    #[prost(sint64, repeated, tag = "7")]
+    pub(super) nth: Vec<i64>,
+    /// Differences, six a call.
+    #[prost(sint64, repeated, tag = "8")]
+    pub(super) args: Vec<i64>,
+    /// Differences.
+    #[prost(sint64, repeated, tag = "9")]
+    pub(super) results: Vec<i64>,
+    /// Differences to the window's previous call, whatever its row.
+    #[prost(sint64, repeated, tag = "10")]
+    pub(super) entry_ns: Vec<i64>,
+    #[prost(uint64, repeated, tag = "11")]
+    pub(super) elapsed_ns: Vec<u64>,
+    #[prost(uint64, repeated, tag = "12")]
+    pub(super) waited_ns: Vec<u64>,
+    #[prost(uint32, repeated, tag = "13")]
+    pub(super) signals: Vec<u32>,
+    /// Strings.
+    #[prost(uint32, repeated, tag = "14")]
+    pub(super) fds: Vec<u32>,
+    #[prost(uint32, repeated, tag = "15")]
+    pub(super) stacks: Vec<u32>,
+    /// Pieces of memory of each call that has some.
+    #[prost(uint32, repeated, tag = "16")]
+    pub(super) data: Vec<u32>,
+    /// One a piece: argument × 4, plus 1 if read at the exit, plus 2 if cut.
+    #[prost(uint32, repeated, tag = "17")]
+    pub(super) data_keys: Vec<u32>,
+    /// One a piece: index into the blobs.
+    #[prost(uint32, repeated, tag = "18")]
+    pub(super) data_blobs: Vec<u32>,
+}
+
+/// Which columns hold an entry for a call of a window.
+pub(super) mod flag {
+    pub(in super::super) const RETURNED: u32 = 1;
+    pub(in super::super) const WAITED: u32 = 2;
+    pub(in super::super) const SIGNALS: u32 = 4;
+    pub(in super::super) const FD: u32 = 8;
+    pub(in super::super) const STACK: u32 = 16;
+    pub(in super::super) const DATA: u32 = 32;
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LongCall {
+    #[prost(uint32, tag = "1")]
+    pub(super) row: u32,
+    #[prost(uint64, tag = "2")]
+    pub(super) ns: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) at_ns: u64,
+    #[prost(uint32, tag = "4")]
+    pub(super) thread: u32,
+    #[prost(bool, tag = "5")]
+    pub(super) startup: bool,
+}
+
+/// The prices of calls are columns of one length.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Prices {
+    #[prost(message, optional, tag = "1")]
+    pub(super) crossing_before: Option<Spread>,
+    #[prost(message, optional, tag = "2")]
+    pub(super) crossing_after: Option<Spread>,
+    #[prost(uint32, repeated, tag = "3")]
+    pub(super) syscalls: Vec<u32>,
+    #[prost(double, repeated, tag = "4")]
+    pub(super) ns: Vec<f64>,
+    #[prost(double, repeated, tag = "5")]
+    pub(super) low: Vec<f64>,
+    #[prost(double, repeated, tag = "6")]
+    pub(super) high: Vec<f64>,
+    #[prost(uint32, repeated, tag = "7")]
+    pub(super) sources: Vec<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Spread {
+    #[prost(double, tag = "1")]
+    pub(super) min: f64,
+    #[prost(double, tag = "2")]
+    pub(super) median: f64,
+    #[prost(double, tag = "3")]
+    pub(super) high: f64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Problem {
+    #[prost(string, tag = "1")]
+    pub(super) kind: String,
+    #[prost(string, tag = "2")]
+    pub(super) text: String,
+}

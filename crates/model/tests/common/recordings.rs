@@ -1,0 +1,252 @@
+//! Recordings to write and read: arbitrary ones, and one like a real program's.
+
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use std::sync::Arc;
+use systoll_model::*;
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![Just(String::new()), "[a-z/._+ äß]{1,12}", Just("libc.so.6".to_owned())]
+}
+
+fn name() -> impl Strategy<Value = Arc<str>> {
+    text().prop_map(Arc::from)
+}
+
+/// Small numbers and the ends of the range.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 0u64..5000, 1 => any::<u64>(), 1 => Just(u64::MAX)]
+}
+
+fn float() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), 0.0..1e9f64, Just(f64::MAX)]
+}
+
+fn exit() -> impl Strategy<Value = Option<Exit>> {
+    option::of(prop_oneof![any::<i32>().prop_map(Exit::Code), any::<i32>().prop_map(Exit::Signal)])
+}
+
+fn header() -> impl Strategy<Value = Header> {
+    let host = (text(), any::<u32>(), text(), text(), option::of(text())).prop_map(
+        |(cpu, cpus, kernel, clock_source, virtualization)| Host { cpu, cpus, kernel, clock_source, virtualization },
+    );
+    let backend = prop_oneof![
+        Just(BackendKind::Inproc),
+        Just(BackendKind::Bpf),
+        Just(BackendKind::Ptrace),
+        Just(BackendKind::Import)
+    ];
+    let run = (text(), vec(text(), 0..4), backend, host, exit());
+    let figures = (vec(number(), 10), float(), float(), any::<bool>(), option::of(number()));
+    (run, figures).prop_map(|((version, command, backend, host, exit), (n, ns, wall, toll_estimated, vdso_calls))| {
+        Header {
+            version,
+            command,
+            backend,
+            host,
+            started_unix: n[0],
+            exit,
+            wall_ns: n[1],
+            user_ns: n[2],
+            sys_ns: n[3],
+            own_cpu_ns: n[4],
+            observer_ns_per_call: ns,
+            observer_wall_ns_per_call: wall,
+            toll_estimated,
+            lost: n[5],
+            vdso_calls,
+            threads: n[6],
+            seed: n[7],
+            windows_opened: n[8],
+            windows_refused: n[9],
+        }
+    })
+}
+
+fn process(processes: u32) -> impl Strategy<Value = Process> {
+    let names = (any::<u32>(), option::of(0..processes), name(), vec(name(), 0..3));
+    (names, vec(number(), 7), option::of(number()), exit()).prop_map(
+        |((pid, parent, exe, argv), n, main_at_ns, exit)| Process {
+            pid,
+            parent: parent.map(ProcessId),
+            exe,
+            argv,
+            instances: n[0],
+            threads: n[1],
+            start_ns: n[2],
+            end_ns: n[3],
+            life_ns: n[4],
+            cpu_ns: n[5],
+            main_at_ns,
+            startup_cpu_ns: n[6],
+            exit,
+        },
+    )
+}
+
+fn frame(modules: u32) -> impl Strategy<Value = Frame> {
+    let class = prop_oneof![
+        Just(FrameClass::User),
+        Just(FrameClass::Libc),
+        Just(FrameClass::Loader),
+        Just(FrameClass::Runtime),
+        Just(FrameClass::Vdso),
+        Just(FrameClass::Unknown)
+    ];
+    let location = (name(), option::of(name()), option::of(any::<u32>())).prop_map(|(function, file, line)| Location {
+        function,
+        file,
+        line,
+    });
+    (option::of(0..modules), number(), class, vec(location, 1..3), option::of(name())).prop_map(
+        |(module, address, class, locations, callee)| Frame {
+            module: module.map(ModuleId),
+            address,
+            class,
+            locations,
+            callee,
+        },
+    )
+}
+
+fn counts() -> impl Strategy<Value = Counts> {
+    let errors = btree_map(any::<u16>().prop_map(Errno), number(), 0..3);
+    (vec(number(), 7), errors, option::of(number()), option::of(number()), vec(number(), 0..64)).prop_map(
+        |(n, errors, toll_ns, waited_ns, histogram)| Counts {
+            calls: n[0],
+            unreturned: n[1],
+            errors,
+            bytes: n[2],
+            toll_ns,
+            waited_ns,
+            elapsed_ns: n[3],
+            max_ns: n[4],
+            histogram: Histogram::from_buckets(histogram),
+            startup_calls: n[5],
+            startup_waited_ns: n[6],
+        },
+    )
+}
+
+/// Sizes of the tables that handles point into, none empty.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    processes: u32,
+    modules: u32,
+    frames: u32,
+    stacks: u32,
+    rows: u32,
+}
+
+fn row(s: Sizes) -> impl Strategy<Value = Row> {
+    let place = (0..s.processes, any::<u32>(), 0..s.stacks, 0..s.stacks);
+    let names = (option::of(name()), option::of(0..s.modules), option::of(0..s.frames));
+    (place, names, counts()).prop_map(|((process, syscall, context, outer), (api, api_module, user), counts)| Row {
+        process: ProcessId(process),
+        syscall: Sysno(syscall % 480),
+        context: StackId(context),
+        outer: StackId(outer),
+        api,
+        api_module: api_module.map(ModuleId),
+        user: user.map(FrameId),
+        counts,
+    })
+}
+
+fn window_call(s: Sizes) -> impl Strategy<Value = WindowCall> {
+    let at = prop_oneof![Just(Moment::Entry), Just(Moment::Exit)];
+    let piece = (any::<u8>(), at, vec(any::<u8>(), 0..20), any::<bool>()).prop_map(|(arg, at, bytes, cut)| ArgData {
+        arg,
+        at,
+        bytes,
+        cut,
+    });
+    let what = (0..s.rows, number(), any::<[u64; 6]>(), vec(piece, 0..3), option::of(name()));
+    let when = (option::of(any::<i64>()), number(), number(), option::of(number()), any::<u32>());
+    (what, when, option::of(0..s.stacks)).prop_map(
+        |((row, nth, args, data, fd), (result, entry_ns, elapsed_ns, waited_ns, signals_before), stack)| WindowCall {
+            row: RowId(row),
+            nth,
+            args,
+            data,
+            fd,
+            result,
+            entry_ns,
+            elapsed_ns,
+            waited_ns,
+            signals_before,
+            stack: stack.map(StackId),
+        },
+    )
+}
+
+fn window(s: Sizes) -> impl Strategy<Value = Window> {
+    (0..s.processes, any::<u32>(), 0..s.rows, any::<u8>(), vec(window_call(s), 1..6)).prop_map(
+        |(process, thread, row, octave, calls)| Window {
+            process: ProcessId(process),
+            thread,
+            row: RowId(row),
+            octave,
+            calls,
+        },
+    )
+}
+
+fn prices() -> impl Strategy<Value = Prices> {
+    let spread = || (float(), float(), float()).prop_map(|(min, median, high)| Spread { min, median, high });
+    let source = prop_oneof![Just(PriceSource::Measured), Just(PriceSource::InCall), Just(PriceSource::CrossingOnly)];
+    let price = (float(), float(), float(), source).prop_map(|(ns, low, high, source)| Price { ns, low, high, source });
+    (spread(), spread(), btree_map(any::<u32>().prop_map(Sysno), price, 0..4))
+        .prop_map(|(crossing_before, crossing_after, calls)| Prices { crossing_before, crossing_after, calls })
+}
+
+fn problem() -> impl Strategy<Value = Problem> {
+    let kind = prop_oneof![
+        Just(ProblemKind::Unwatched),
+        Just(ProblemKind::Lost),
+        Just(ProblemKind::Audit),
+        Just(ProblemKind::Name),
+        Just(ProblemKind::Price),
+        Just(ProblemKind::Bounded),
+        Just(ProblemKind::Stripped),
+        Just(ProblemKind::CutShort),
+        Just(ProblemKind::Note)
+    ];
+    (kind, text()).prop_map(|(kind, text)| Problem { kind, text })
+}
+
+/// Any recording that passes `Recording::check`.
+pub(crate) fn recording() -> impl Strategy<Value = Recording> {
+    let sizes = (1u32..4, 1u32..4, 1u32..6, 1u32..6, 1u32..5)
+        .prop_map(|(processes, modules, frames, stacks, rows)| Sizes { processes, modules, frames, stacks, rows });
+    sizes.prop_flat_map(|s| {
+        let module = (name(), option::of(name())).prop_map(|(path, build_id)| Module { path, build_id });
+        let stack = (vec((0..s.frames).prop_map(FrameId), 0..5), any::<bool>())
+            .prop_map(|(frames, complete)| Stack { frames, complete });
+        let long = (0..s.rows, number(), number(), name(), any::<bool>())
+            .prop_map(|(row, ns, at_ns, thread, startup)| LongCall { row: RowId(row), ns, at_ns, thread, startup });
+        let tables = (
+            vec(process(s.processes), s.processes as usize),
+            vec(module, s.modules as usize),
+            vec(frame(s.modules), s.frames as usize),
+            vec(stack, s.stacks as usize),
+            vec(row(s), s.rows as usize),
+        );
+        let rest = (vec(window(s), 0..5), vec(long, 0..3), prices(), vec(problem(), 0..3));
+        (header(), tables, rest).prop_map(
+            |(header, (processes, modules, frames, stacks, rows), (windows, longest, prices, problems))| Recording {
+                header,
+                processes,
+                modules,
+                frames,
+                stacks,
+                rows,
+                windows,
+                longest,
+                prices,
+                problems,
+            },
+        )
+    })
+}
