@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here allocates or panics, so it runs in a child of a threaded process.
 
+use crate::sys;
 use std::time::{Duration, Instant};
 use systoll_model::Spread;
 
@@ -9,10 +10,11 @@ use systoll_model::Spread;
 const BATCH_NS: f64 = 8_000.0;
 const MAX_CALLS: f64 = 8_192.0;
 const MAX_BATCHES: usize = 1_024;
-/// Fewer batches than this say little about the spread; a busy box may need longer for them.
-const MIN_BATCHES: usize = 16;
-/// How much longer than its budget a measurement may go on for the sake of [`MIN_BATCHES`].
-const PATIENCE: u32 = 8;
+
+/// When a measurement ends: after so many times its budget, so many batches are enough.
+const ENOUGH: [(u32, usize); 3] = [(1, 16), (8, 4), (GIVE_UP, 0)];
+/// On a busy box a measurement may take so many times its budget.
+pub(crate) const GIVE_UP: u32 = 40;
 
 /// Measures within a budget, with the cost of the clock and of the loop taken off.
 pub(crate) struct Meter {
@@ -63,9 +65,12 @@ impl Meter {
         (0..places).for_each(&mut undo);
         self.repeat(&mut made, |b| {
             let (mut next, mut last) = (0.., 0..);
+            // Kept in step with `made`, from which a spoilt batch may have been dropped.
+            undone.len = b.len;
             b.push(self.per_call(time(calls, || make(next.next().unwrap_or(0))), calls));
             undone.push(self.per_call(time(calls, || undo(last.next().unwrap_or(0))), calls));
         });
+        undone.len = made.len;
         (made.spread(), undone.spread())
     }
 
@@ -82,13 +87,21 @@ impl Meter {
         ((batch_ns - self.clock_ns) / f64::from(calls.max(1)) - self.loop_ns).max(0.0)
     }
 
+    /// Batch after batch. One during which another program ran says nothing of the call's price
+    /// and is dropped; if that is every one, the spread is all zeros.
     fn repeat(&self, batches: &mut Batches, mut batch: impl FnMut(&mut Batches)) {
         let start = Instant::now();
+        let mut switches = sys::switches();
         loop {
+            let before = (batches.len, switches);
             batch(batches);
+            switches = sys::switches();
+            if switches != before.1 {
+                batches.len = before.0;
+            }
             let spent = start.elapsed();
-            let enough = spent >= self.budget && batches.len >= MIN_BATCHES;
-            if enough || batches.full || spent >= self.budget * PATIENCE {
+            let enough = ENOUGH.iter().any(|(times, least)| spent >= self.budget * *times && batches.len >= *least);
+            if enough || batches.len == MAX_BATCHES {
                 return;
             }
         }
@@ -109,19 +122,18 @@ fn time(calls: u32, mut op: impl FnMut()) -> f64 {
 fn calls_per_batch(op: &mut impl FnMut()) -> u32 {
     let first = (0..4).map(|_| time(1, &mut *op)).fold(f64::INFINITY, f64::min);
     let few = (BATCH_NS / first.max(1.0)).clamp(1.0, 64.0) as u32;
-    let each = time(few, op) / f64::from(few);
+    let each = (0..3).map(|_| time(few, &mut *op)).fold(f64::INFINITY, f64::min) / f64::from(few);
     (BATCH_NS / each.max(0.1)).clamp(1.0, MAX_CALLS) as u32
 }
 
 struct Batches {
     ns: [f64; MAX_BATCHES],
     len: usize,
-    full: bool,
 }
 
 impl Default for Batches {
     fn default() -> Self {
-        Self { ns: [0.0; MAX_BATCHES], len: 0, full: false }
+        Self { ns: [0.0; MAX_BATCHES], len: 0 }
     }
 }
 
@@ -131,7 +143,6 @@ impl Batches {
             *slot = ns;
             self.len += 1;
         }
-        self.full |= self.len == MAX_BATCHES;
     }
 
     fn spread(&mut self) -> Spread {
@@ -162,8 +173,16 @@ mod tests {
     fn more_batches_than_fit_are_no_harm() {
         let mut batches = Batches::default();
         (0..2 * MAX_BATCHES).for_each(|_| batches.push(1.0));
-        assert!(batches.full);
+        assert_eq!(batches.len, MAX_BATCHES);
         assert_eq!(batches.spread(), Spread { min: 1.0, median: 1.0, high: 1.0 });
+    }
+
+    #[test]
+    fn a_batch_that_another_program_ran_in_is_dropped() {
+        let meter = Meter::new(Duration::from_micros(200));
+        let nap = || std::thread::sleep(Duration::from_micros(50));
+        assert_eq!(meter.spread(nap), Spread::default());
+        assert_eq!(meter.spread_pair(4, |_| nap(), |_| ()), Default::default());
     }
 
     #[test]

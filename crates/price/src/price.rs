@@ -2,7 +2,7 @@
 
 use crate::child::{self, Outcome, Refused};
 use crate::fixture::{Fixture, Paths};
-use crate::measure::Meter;
+use crate::measure::{self, Meter};
 use crate::sys;
 use crate::table::{self, Bench};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const BUDGET: Duration = Duration::from_micros(1_500);
 
 /// How long a child that measures `prices` prices may take on the busiest box.
 fn deadline(prices: usize) -> Duration {
-    Duration::from_secs(2) + BUDGET * 20 * u32::try_from(prices).unwrap_or(u32::MAX)
+    Duration::from_secs(2) + BUDGET * measure::GIVE_UP * prices.min(child::MAX_FIGURES) as u32
 }
 
 /// What crossing into the kernel and back costs: a getppid, in ns, measured for about `budget` in
@@ -25,7 +25,8 @@ fn deadline(prices: usize) -> Duration {
 ///
 /// Called through a function, as programs call it: the first return after the crossing is dear
 /// on many boxes, and every call pays it ([`systoll_model::Probe::CrossingAlone`] is without).
-/// Few batches make a poor spread: give it [`crate::CROSSING_BUDGET`] or more.
+/// Few batches make a poor spread: give it [`crate::CROSSING_BUDGET`] or more. On a busy box it
+/// may take longer, and all zeros mean that no batch had the processor to itself.
 pub fn crossing(budget: Duration) -> Spread {
     Meter::new(budget).spread(getppid)
 }

@@ -75,6 +75,18 @@ pub(crate) fn exit(code: usize) -> ! {
     }
 }
 
+/// How often the calling thread has given up its processor, or lost it.
+pub(crate) fn switches() -> i64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    let args = [libc::RUSAGE_THREAD as usize, usage.as_mut_ptr() as usize, 0, 0, 0, 0];
+    // SAFETY: writes one struct rusage to memory of that size; zeros are valid if it does not.
+    let usage = unsafe {
+        call(libc::SYS_getrusage, args);
+        usage.assume_init()
+    };
+    usage.ru_nvcsw.wrapping_add(usage.ru_nivcsw)
+}
+
 /// Blocks every signal in the calling thread and gives the mask as it was.
 pub(crate) fn block_signals() -> u64 {
     let (all, mut old) = (u64::MAX, 0u64);

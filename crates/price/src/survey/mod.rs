@@ -40,7 +40,11 @@ pub fn survey() -> BoxReport {
     let figures = Probe::ALL.into_iter().zip(outcomes).map(|(probe, outcome)| BoxFigure {
         probe,
         on: on(probe, &plain),
-        figure: outcome.map_or_else(|why| Figure::NotMeasured(why.to_string()), Figure::Measured),
+        figure: match outcome {
+            Ok(spread) if spread.high > 0.0 => Figure::Measured(spread),
+            Ok(_) => Figure::NotMeasured("another program ran all the time".into()),
+            Err(why) => Figure::NotMeasured(why.to_string()),
+        },
     });
     BoxReport {
         host: crate::host(),
