@@ -5,7 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod boxscreen;
 mod comparison;
+mod doctor;
+mod explain;
 mod json;
 mod report;
 mod signals;
@@ -14,9 +17,12 @@ mod style;
 mod text;
 mod units;
 
+pub use boxscreen::{box_json, write_box};
 pub use comparison::write_comparison;
+pub use doctor::{Checked, doctor_json, write_doctor};
+pub use explain::{write_causes, write_explain};
 pub use json::{SCHEMA_VERSION, report_json};
-pub use report::{ReportOptions, write_report};
+pub use report::{ReportOptions, write_finding, write_report};
 pub use strace_table::{TableOptions, TableSort, write_strace_table};
 pub use style::{Role, Style};
 pub use text::clean;

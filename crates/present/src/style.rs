@@ -4,7 +4,6 @@
 
 use crate::text::{columns, shorten, wrap};
 use anstyle::{AnsiColor, Effects};
-use std::fmt::Write as _;
 
 /// How to write to the reader's terminal or file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +79,16 @@ const SHORTEST: usize = 8;
 /// A line, or a piece of one, that knows its width.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
-    parts: Vec<(Role, String)>,
+    parts: Vec<Part>,
     width: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    role: Role,
+    text: String,
+    /// Whether it may lose its middle where room is short: a name may, a figure may not.
+    elastic: bool,
 }
 
 impl Line {
@@ -92,12 +99,19 @@ impl Line {
 
     /// Appends a part.
     pub(crate) fn push(&mut self, role: Role, text: impl Into<String>) {
-        let text = text.into();
-        if text.is_empty() {
-            return;
+        self.add(role, text.into(), false);
+    }
+
+    /// Appends a part that may be shortened where room is short.
+    pub(crate) fn push_name(&mut self, role: Role, name: impl Into<String>) {
+        self.add(role, name.into(), true);
+    }
+
+    fn add(&mut self, role: Role, text: String, elastic: bool) {
+        if !text.is_empty() {
+            self.width += columns(&text);
+            self.parts.push(Part { role, text, elastic });
         }
-        self.width += columns(&text);
-        self.parts.push((role, text));
     }
 
     /// The line with a part appended.
@@ -108,26 +122,25 @@ impl Line {
 
     /// Appends spaces up to column `column`, at least one after text.
     pub(crate) fn pad_to(&mut self, column: usize) {
-        let after_text = self.parts.last().is_some_and(|(_, text)| !text.ends_with(' '));
+        let after_text = self.parts.last().is_some_and(|p| !p.text.ends_with(' '));
         let missing = column.saturating_sub(self.width).max(usize::from(after_text));
         if missing > 0 {
             self.push(Role::Plain, " ".repeat(missing));
         }
     }
 
-    /// The line in at most `max` columns: its longest parts lose their middles.
+    /// The line in at most `max` columns, as far as shortening its names can do it.
     pub(crate) fn fit(mut self, max: usize) -> Self {
         while self.width > max {
-            let longest = self.parts.iter_mut().max_by_key(|(_, text)| columns(text));
-            let Some((_, text)) = longest else { return self };
-            let before = columns(text);
-            let room = before.saturating_sub(self.width - max).max(SHORTEST);
-            *text = shorten(text, room);
-            let after = columns(text);
-            if after >= before {
+            let names = self.parts.iter_mut().filter(|p| p.elastic);
+            let Some(longest) = names.max_by_key(|p| columns(&p.text)) else { return self };
+            let before = columns(&longest.text);
+            longest.text = shorten(&longest.text, before.saturating_sub(self.width - max).max(SHORTEST));
+            let saved = before.saturating_sub(columns(&longest.text));
+            if saved == 0 {
                 return self;
             }
-            self.width -= before - after;
+            self.width -= saved;
         }
         self
     }
@@ -144,16 +157,28 @@ impl Line {
         self
     }
 
-    /// The line as lines of at most `max` columns: prose (one part) breaks between words,
-    /// anything else is shortened.
+    /// The line as lines of at most `max` columns: names are shortened, then it breaks between
+    /// its parts and its words.
     fn broken(self, max: usize) -> Vec<Self> {
-        match self.parts.as_slice() {
-            [(role, text)] if self.width > max && text.contains(' ') => {
-                let lines = wrap(text, max).into_iter();
-                lines.map(|text| Self::of(*role, text).fit(max)).collect()
-            }
-            _ => vec![self.fit(max)],
+        let fitted = self.fit(max);
+        if fitted.width <= max {
+            return vec![fitted];
         }
+        let mut lines = vec![];
+        let mut line = Self::default();
+        for part in fitted.parts {
+            if line.width + columns(&part.text) <= max {
+                line.add(part.role, part.text, part.elastic);
+                continue;
+            }
+            for words in wrap(&part.text, max) {
+                lines.push(std::mem::take(&mut line));
+                line.add(part.role, words, part.elastic);
+            }
+        }
+        lines.push(line);
+        lines.retain(|l| !l.is_empty());
+        lines
     }
 
     /// Columns it takes.
@@ -168,20 +193,27 @@ impl Line {
 
     /// The line as it is written, without trailing spaces and newline.
     pub(crate) fn render(&self, style: &Style) -> String {
-        let mut out = String::new();
-        let last = self.parts.iter().rposition(|(_, text)| !text.trim_end().is_empty());
-        for (i, (role, text)) in self.parts.iter().take(last.map_or(0, |l| l + 1)).enumerate() {
-            let text = if Some(i) == last { text.trim_end() } else { text };
-            // Writing to a String does not fail.
-            let _ = write!(out, "{}", style.paint(*role, text));
+        let mut runs: Vec<(Role, String)> = vec![];
+        for part in &self.parts {
+            match runs.last_mut() {
+                Some((role, text)) if *role == part.role => text.push_str(&part.text),
+                _ => runs.push((part.role, part.text.clone())),
+            }
         }
-        out
+        while let Some((_, text)) = runs.last_mut() {
+            text.truncate(text.trim_end().len());
+            if !text.is_empty() {
+                break;
+            }
+            runs.pop();
+        }
+        runs.iter().map(|(role, text)| style.paint(*role, text)).collect()
     }
 }
 
 /// Lays `segments` out from left to right with `gap` columns between them, going on at `indent`
 /// on a new line where the next would not fit into `width`. The first line starts as `first`.
-/// A segment too long for a line of its own is broken where it is prose, else shortened.
+/// A segment too long for a line of its own is shortened where it holds names, else broken.
 pub(crate) fn flow(first: Line, segments: Vec<Line>, gap: usize, indent: usize, width: usize) -> Vec<Line> {
     let mut lines = vec![];
     let mut line = first;
@@ -222,10 +254,9 @@ mod tests {
             flow(Line::of(Role::Plain, "> "), segments, 2, 4, 12).iter().map(|l| l.render(&style)).collect();
         assert_eq!(lines, ["> one  two", "    three"]);
 
-        let segments = vec![
-            Line::of(Role::Plain, "it was 97 ns"),
-            Line::of(Role::Plain, "x").with(Role::Name, "unbreakable_name"),
-        ];
+        let mut name = Line::of(Role::Plain, "x");
+        name.push_name(Role::Name, "unbreakable_name");
+        let segments = vec![Line::of(Role::Plain, "it was 97 ns"), name];
         let lines: Vec<_> = flow(Line::default(), segments, 2, 2, 12).iter().map(|l| l.render(&style)).collect();
         assert_eq!(lines, ["it was", "  97 ns", "  xunbr…name"]);
     }

@@ -10,7 +10,7 @@ use systoll_present::{SCHEMA_VERSION, report_json};
 fn every_story_conforms_to_the_schema() {
     let schema = schema::report_schema();
     for (name, rec, judgement) in stories::all() {
-        let found = schema::violations(&schema, &report_json(&rec, &judgement));
+        let found = schema::violations(schema, &report_json(&rec, &judgement));
         assert_eq!(found, Vec::<String>::new(), "{name}");
     }
 }
@@ -36,18 +36,18 @@ fn the_checker_sees_what_breaks_the_contract() {
     for (at, what, value) in broken {
         let mut bad = good.clone();
         *bad.pointer_mut(at).expect(at) = value;
-        assert_ne!(schema::violations(&schema, &bad), Vec::<String>::new(), "{at} {what}");
+        assert_ne!(schema::violations(schema, &bad), Vec::<String>::new(), "{at} {what}");
     }
     for at in ["", "/crossing_ns", "/findings/0", "/findings/0/user", "/rows/1", "/host", "/processes/0"] {
         let object = good.pointer(at).and_then(Value::as_object).expect(at);
         for name in object.keys() {
             let mut bad = good.clone();
             bad.pointer_mut(at).and_then(Value::as_object_mut).expect(at).remove(name);
-            assert_ne!(schema::violations(&schema, &bad), Vec::<String>::new(), "{at} without {name}");
+            assert_ne!(schema::violations(schema, &bad), Vec::<String>::new(), "{at} without {name}");
         }
         let mut bad = good.clone();
         bad.pointer_mut(at).and_then(Value::as_object_mut).expect(at).insert("more".into(), json!(1));
-        assert_ne!(schema::violations(&schema, &bad), Vec::<String>::new(), "{at} with an undescribed field");
+        assert_ne!(schema::violations(schema, &bad), Vec::<String>::new(), "{at} with an undescribed field");
     }
 }
 
@@ -71,7 +71,7 @@ fn every_field_is_described() {
         }
     }
     let mut found = vec![];
-    undescribed(&schema::report_schema(), "$", &mut found);
+    undescribed(schema::report_schema(), "$", &mut found);
     assert_eq!(found, Vec::<String>::new());
 }
 

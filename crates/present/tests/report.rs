@@ -86,7 +86,7 @@ fn ruby_story_in_colour() {
       ^[2mtoll^[0m       ^[1m1.95 s^[0m   32 % of CPU    ^[2mneedless^[0m   ^[1m^[31mabout 1.95 s   32 %^[0m
 
     ^[1m  1  ^[0m^[36mrt_sigprocmask^[0m   20,033,022 calls   ^[1m^[31m1.95 s^[0m   ^[1m^[31m32 % of CPU^[0m                                            ^[1msigmask-context^[0m
-         ^[36mgetcontext^[0m^[2m  <  ^[0mrb_yield_0^[2m eval.c:5081^[0m^[2m  <  ^[0mrb_yield^[2m eval.c:5189^[0m^[2m  <  ^[0mint_dotimes^[2m numeric.c:2964^[0m
+         ^[36mgetcontext^[0m^[2m  <  ^[0mrb_yield_0^[2m eval.c:5081  <  ^[0mrb_yield^[2m eval.c:5189  <  ^[0mint_dotimes^[2m numeric.c:2964^[0m
          ^[2mwhy^[0m    glibc's getcontext asks the kernel for the signal mask each time; in 24 of 24 windows it had not changed
          ^[2mstop^[0m   ^[32msave frames with _setjmp/_longjmp (Ruby 1.8: configure without --enable-pthread)^[0m
                 gives up: a context no longer carries its signal mask

@@ -47,7 +47,11 @@ impl Report<'_> {
 
     /// The API a row's user frame called, or the system call's own wrapper.
     pub(super) fn api_link(&self, row: &Row) -> Option<Line> {
-        row.api.as_ref().map(|api| Line::of(Role::Name, shorten(&clean(api), NAME)))
+        row.api.as_ref().map(|api| {
+            let mut link = Line::default();
+            link.push_name(Role::Name, shorten(&clean(api), NAME));
+            link
+        })
     }
 
     /// Frames from the user's on outwards; where there is none, from the system call on.
@@ -80,15 +84,16 @@ impl Report<'_> {
     fn frame_links(&self, f: &Frame, next: Option<&Frame>) -> Vec<Line> {
         let silent = next.is_some_and(|n| n.module == f.module && n.locations.iter().all(|l| l.file.is_none()));
         let links = f.locations.iter().map(|l| {
-            let mut link = Line::of(Role::Plain, shorten(&clean(&l.function), NAME));
+            let mut link = Line::default();
+            link.push_name(Role::Plain, shorten(&clean(&l.function), NAME));
             if let Some(file) = &l.file {
                 let name = file.rsplit('/').next().unwrap_or(file);
-                let line = l.line.map_or_else(String::new, |n| format!(":{n}"));
-                link.push(Role::Faint, format!(" {}{line}", shorten(&clean(name), PLACE)));
+                link.push_name(Role::Faint, format!(" {}", shorten(&clean(name), PLACE)));
+                link.push(Role::Faint, l.line.map_or_else(String::new, |n| format!(":{n}")));
             } else if let (Some(module), false) = (module(self.rec, f.module), silent) {
                 // A function without a name already carries its module's.
                 if !l.function.contains("+0x") {
-                    link.push(Role::Faint, format!(" {}", shorten(&clean(module.file_name()), PLACE)));
+                    link.push_name(Role::Faint, format!(" {}", shorten(&clean(module.file_name()), PLACE)));
                 }
             }
             link

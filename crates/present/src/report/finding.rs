@@ -49,18 +49,10 @@ impl Report<'_> {
     }
 
     fn finding_head(&self, number: usize, f: &Finding) -> Vec<Line> {
-        let mut first = Line::of(Role::Strong, format!("{number:>3}  "));
-        let mut name = Line::of(Role::Name, syscall_names(f));
-        if let Some(what) = &f.what {
-            name.push(Role::Plain, format!(" {}", shorten(&clean(what), OBJECT)));
-        }
-        first.append(name);
-        first.push(Role::Plain, "   ");
-        let mut count = Line::of(Role::Plain, calls(f.calls));
-        if let Some(rate) = self.long_run_rate(f.calls) {
-            count.push(Role::Plain, format!(", {rate}"));
-        }
-        let segments = [vec![count], self.price(f)].concat();
+        let first = Line::of(Role::Strong, format!("{number:>3}  "));
+        let rate = self.long_run_rate(f.calls).map_or_else(String::new, |rate| format!(", {rate}"));
+        let count = Line::of(Role::Plain, format!("{}{rate}", calls(f.calls)));
+        let segments = [vec![subject(f), count], self.price(f)].concat();
         let width = self.style.columns();
         let mut lines = crate::style::flow(first, segments, 3, DETAIL, width);
         let tag = tag(f);
@@ -197,11 +189,11 @@ impl Report<'_> {
         let mut lines = self.beside(DETAIL, label, DETAIL_TEXT, commands);
         // A ceiling, not a promise: what surrounds the calls comes on top or not at all.
         let ceiling = format!("about {} for the calls alone", time(f.needless_toll_ns));
-        if let (Some(line), true) = (lines.last_mut(), matches!(label, "prove" | "try") && !waits(f)) {
-            if line.width() + 4 + columns(&ceiling) <= width {
-                line.pad_to(width - columns(&ceiling));
-                line.push(Role::Faint, ceiling);
-            }
+        let promising = matches!(label, "prove" | "try") && !waits(f) && f.needless_toll_ns > 0;
+        let fits = |line: &&mut Line| line.width() + 4 + columns(&ceiling) <= width;
+        if let Some(line) = lines.last_mut().filter(|_| promising).filter(fits) {
+            line.pad_to(width - columns(&ceiling));
+            line.push(Role::Faint, ceiling);
         }
         lines
     }
@@ -216,8 +208,18 @@ pub(super) fn waits(f: &Finding) -> bool {
     }
 }
 
+/// What a finding is about: its system calls, and their object where there is one.
+pub(super) fn subject(f: &Finding) -> Line {
+    let mut line = Line::default();
+    line.push_name(Role::Name, syscall_names(f));
+    if let Some(what) = &f.what {
+        line.push_name(Role::Plain, format!(" {}", shorten(&clean(what), OBJECT)));
+    }
+    line
+}
+
 /// The finding's system calls: `rt_sigprocmask`, `open, read +2`.
-pub(super) fn syscall_names(f: &Finding) -> String {
+fn syscall_names(f: &Finding) -> String {
     let names: Vec<_> = f.syscalls.iter().take(2).map(ToString::to_string).collect();
     let more = f.syscalls.len().saturating_sub(names.len());
     match (names.is_empty(), more) {

@@ -32,7 +32,9 @@ impl Report<'_> {
         let command = shell_words(&h.command);
         let command =
             if self.options.stacks || columns(&command) <= width { command } else { shorten(&command, width) };
-        let mut segments = vec![Line::of(Role::Strong, command), self.ending()];
+        let mut what = Line::default();
+        what.push_name(Role::Strong, command);
+        let mut segments = vec![what, self.ending()];
         let watched = if self.slowed() { ", watched" } else { "" };
         segments.push(Line::of(Role::Plain, format!("{} wall{watched}", time(h.wall_ns))));
         segments.push(self.cpu());

@@ -1,6 +1,6 @@
 //! What is no finding: remarks, the rest, the longest calls, problems; and healthy programs.
 
-use super::finding::{syscall_names, tag, waits};
+use super::finding::{subject, tag, waits};
 use super::{CLOSING_TEXT, Report};
 use crate::access::{frame, module, row, rows_of};
 use crate::style::{Line, Role};
@@ -50,10 +50,9 @@ impl Report<'_> {
             true => format!("waited {}", time(waited)),
             false => format!("{}{}{}", self.about(), time(toll), self.share_of_cpu(toll)),
         };
-        let mut segments = vec![
-            Line::of(Role::Name, t.syscall.to_string()).with(Role::Plain, format!("   {}", calls(t.counts.calls))),
-            Line::of(Role::Plain, price),
-        ];
+        let mut name = Line::default();
+        name.push_name(Role::Name, t.syscall.to_string());
+        let mut segments = vec![name, Line::of(Role::Plain, calls(t.counts.calls)), Line::of(Role::Plain, price)];
         let rows = self.rec.rows.iter().filter(|r| r.syscall == t.syscall);
         if let Some(costliest) = rows.max_by_key(|r| spent(&r.counts)) {
             segments.push(self.caller(costliest));
@@ -116,17 +115,13 @@ impl Report<'_> {
     }
 
     fn remark(&self, f: &Finding) -> Vec<Line> {
-        let mut name = Line::of(Role::Name, syscall_names(f));
-        if let Some(what) = &f.what {
-            name.push(Role::Plain, format!(" {}", shorten(&clean(what), 40)));
-        }
         let (ns, share, of) = match waits(f) {
             true => (self.waited(f).1, f.share_of_wall, "wall"),
             false => (f.needless_toll_ns, f.share_of_cpu, "CPU"),
         };
         let share = share.and_then(percent).map_or_else(String::new, |p| format!(", {p} of {of}"));
         let mut segments = vec![
-            name,
+            subject(f),
             Line::of(Role::Plain, calls(f.calls)),
             Line::of(Role::Plain, format!("about {}{share}", time(ns))),
         ];
@@ -205,7 +200,9 @@ impl Report<'_> {
             call.push(Role::Plain, " ".repeat(time_width.saturating_sub(columns(&time(l.ns)))));
             call.push(Role::Plain, time(l.ns));
             let mut segments = vec![call, Line::of(Role::Plain, format!("at +{}", time(l.at_ns)))];
-            segments.push(Line::of(Role::Plain, shorten(&clean(&l.thread), 32)));
+            let mut thread = Line::default();
+            thread.push_name(Role::Plain, shorten(&clean(&l.thread), 32));
+            segments.push(thread);
             if let Some(r) = row(self.rec, l.row) {
                 segments.push(self.culprit(r, l.startup));
             }
@@ -222,10 +219,11 @@ impl Report<'_> {
             // A place without a source line already tells its module.
             let named = user.and_then(|f| f.location()).is_none_or(|l| l.file.is_none());
             let library = user.and_then(|f| module(self.rec, f.module)).filter(|_| !named);
-            let library = library.map_or_else(String::new, |m| format!("{} ", shorten(&clean(m.file_name()), 40)));
+            line.push(Role::Faint, if line.is_empty() { "" } else { ", " });
+            line.push_name(Role::Faint, library.map_or_else(String::new, |m| shorten(&clean(m.file_name()), 40)));
+            let space = if library.is_some() { " " } else { "" };
             let when = if self.in_constructor(r) { "constructor" } else { "before main" };
-            let comma = if line.is_empty() { "" } else { ", " };
-            line.push(Role::Faint, format!("{comma}{library}{when}"));
+            line.push(Role::Faint, format!("{space}{when}"));
         }
         line
     }

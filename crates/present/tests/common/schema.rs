@@ -2,11 +2,15 @@
 //! What it doesn't know it refuses, so that no keyword is silently ignored.
 
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 
 /// The contract's schema.
-pub fn report_schema() -> Value {
-    let text = include_str!("../../../../docs/report.schema.json");
-    serde_json::from_str(text).expect("the schema is JSON")
+pub fn report_schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        let text = include_str!("../../../../docs/report.schema.json");
+        serde_json::from_str(text).expect("the schema is JSON")
+    });
+    &SCHEMA
 }
 
 /// All that is wrong with `value` under `schema`. Beyond the schema's own demands, a field that

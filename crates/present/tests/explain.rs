@@ -1,0 +1,115 @@
+//! `systoll explain` and `systoll causes`.
+
+mod common;
+
+use insta::assert_snapshot;
+use systoll_judge::{Catalogue, Cause};
+use systoll_present::{Style, write_causes, write_explain};
+
+fn explain(cause: &Cause, width: usize) -> String {
+    let mut out = vec![];
+    write_explain(&mut out, cause, &Style { color: false, width }).expect("writing to memory");
+    String::from_utf8(out).expect("UTF-8")
+}
+
+fn causes(catalogue: &Catalogue) -> String {
+    let mut out = vec![];
+    write_causes(&mut out, catalogue, &Style { color: false, width: 80 }).expect("writing to memory");
+    String::from_utf8(out).expect("UTF-8")
+}
+
+const CAUSE: &str = r#"
+id = "slow-thing"
+title = "the thing is asked for each time"
+why = "{api} makes a {syscall} on {what}; in {agree} of {windows} windows nothing had changed"
+recognise = "strace -c shows as many calls as there are things"
+apply = "env"
+mended = ["thing 2.0"]
+reports = ["https://example.org/1", "https://example.org/2"]
+cases = ["c-thing", "py-thing"]
+
+[[match]]
+kinds = ["repeat"]
+syscalls = ["getpid"]
+apis = ["ask", "ask_again"]
+
+[[match]]
+kinds = ["no-op"]
+why = "{syscall} sets {what} anew"
+syscalls = ["umask"]
+
+[[stop]]
+situation = "you may set variables"
+how = "tell it once: THING=1"
+kind = "environment"
+env = { THING = "1 2" }
+
+[[stop]]
+how = "ask once and keep the answer"
+kind = "code"
+"#;
+
+#[test]
+fn a_cause_is_explained_with_every_cure_and_what_it_gives_up() {
+    let mut cause = Catalogue::parse("test", CAUSE).expect("a cause");
+    cause.stop[0].gives_up = "a changed thing \u{1b}[1mis not seen".into();
+    assert_snapshot!(explain(&cause, 70), @r#"
+    slow-thing
+      the thing is asked for each time
+
+      why        ask makes a getpid on the object
+
+      or         umask sets the object anew
+
+      recognise  strace -c shows as many calls as there are things
+
+      stop       tell it once: THING=1
+                 when: you may set variables
+                 change of: environment
+                 set: THING='1 2'
+                 gives up: a changed thing \x1b[1mis not seen
+
+      or         ask once and keep the answer
+                 change of: code
+
+      mended     thing 2.0
+
+      to try     without touching the program: by environment variables
+
+      reports    https://example.org/1
+                 https://example.org/2
+
+      cases      c-thing, py-thing
+    "#);
+}
+
+#[test]
+fn causes_are_listed_by_id() {
+    let mut catalogue = Catalogue::empty();
+    assert_eq!(causes(&catalogue), "no causes are known\n");
+    let first = Catalogue::parse("test", CAUSE).expect("a cause");
+    let second = Cause { id: "a-much-longer-name".into(), ..first.clone() };
+    catalogue.extend([first, second]);
+    let text = causes(&catalogue);
+    assert_eq!(
+        text,
+        "a-much-longer-name   the thing is asked for each time\n\
+         slow-thing           the thing is asked for each time\n"
+    );
+}
+
+#[test]
+fn every_builtin_cause_fits_a_terminal() {
+    let catalogue = Catalogue::builtin();
+    for cause in catalogue.iter() {
+        let text = explain(cause, 80);
+        assert!(text.contains(&*cause.id) && !text.contains(['{', '}']), "{text}");
+        for cure in &cause.stop {
+            let words: Vec<_> = cure.how.split_whitespace().collect();
+            assert!(words.iter().all(|w| text.contains(w)), "{}: {text}", cure.how);
+        }
+        // An address is one word.
+        let long: Vec<_> = text.lines().filter(|l| l.chars().count() > 80 && !l.contains("://")).collect();
+        assert_eq!(long, Vec::<&str>::new());
+    }
+}
