@@ -183,7 +183,7 @@ struct CauseFile {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 struct CureFile {
     #[serde(default)]
     situation: String,
