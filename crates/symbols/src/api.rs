@@ -6,7 +6,7 @@
 use crate::calls::{self, Callee};
 use crate::module::Module;
 use crate::names::demangle;
-use crate::{ModuleKey, RawFrame, Symbols};
+use crate::{ModuleKey, RawFrame, Symbols, symbols};
 use std::sync::Arc;
 use systoll_model::FrameClass;
 
@@ -21,15 +21,26 @@ impl Symbols {
     /// programs that do without one (Go), the function of the language's run-time that the user's
     /// frame called. `None` where the user's code made the system call itself, or nobody can tell.
     pub fn api(&mut self, context: &[RawFrame]) -> Option<(Arc<str>, Option<ModuleKey>)> {
-        let entered = context.iter().position(|f| !is_libc(self.class(*f)))?;
+        let entered = context.iter().position(|f| !is_libc(self.class(*f))).unwrap_or(context.len());
+        // A handler that left by a jump: what it called is not what was interrupted.
+        if let Some(handler) = context.get(..entered)?.iter().position(|f| self.is_signal_return(*f)) {
+            let inner = *context.get(handler.checked_sub(1)?)?;
+            return self.public_function(inner).map(|name| (name.into(), inner.module));
+        }
         let Some(inner) = entered.checked_sub(1).and_then(|i| context.get(i)) else {
             return self.runtime_api(context);
         };
+        // Without a user's frame this is the loader's or the C library's own doing.
         let caller = *context.get(entered)?;
         let called = self.callee(caller).and_then(|(module, callee)| self.libc_name(module, &callee, 0));
         let name = called.or_else(|| self.public_function(*inner))?;
         let module = self.libc_symbol(&name).map(|(key, _)| key).or(inner.module);
         Some((name.into(), module))
+    }
+
+    fn is_signal_return(&self, frame: RawFrame) -> bool {
+        let module = frame.module.and_then(|key| self.module(key));
+        module.is_some_and(|m| symbols::is_signal_return(&m.image, frame.address, frame.is_return))
     }
 
     /// What the call at `frame` calls, and the file it is made from.

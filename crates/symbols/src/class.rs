@@ -195,7 +195,11 @@ fn static_libc(image: &Image, names: &Names, slots: &Slots, start: Option<Range<
 }
 
 fn first_libc_function(names: &Names, after: u64) -> Option<u64> {
-    names.all().filter(|(addr, name, local)| *addr > after && !local && is_reserved(name)).map(|(addr, ..)| addr).min()
+    names
+        .all()
+        .filter(|(addr, name, is_static)| *addr > after && !is_static && is_reserved(name))
+        .map(|(addr, ..)| addr)
+        .min()
 }
 
 /// Names that the C standard keeps for implementations, less those of compilers and C++.

@@ -17,7 +17,7 @@ struct Symbol {
     /// … and where in it.
     name: u32,
     exported: bool,
-    local: bool,
+    is_static: bool,
 }
 
 /// The functions of a file, by address.
@@ -85,7 +85,8 @@ impl Names {
                 table,
                 name: s.st_name.get(Le),
                 exported,
-                local: s.st_bind() == elf::STB_LOCAL,
+                // Linking a static-pie makes hidden functions local; a programmer's `static` isn't hidden.
+                is_static: s.st_bind() == elf::STB_LOCAL && s.st_visibility() == elf::STV_DEFAULT,
             });
         }
         self.tables.push(strings);
@@ -104,11 +105,12 @@ impl Names {
     }
 
     /// Order among the names of one address: what others can link to, what has no underscores in
-    /// front (a C library's own names have), what is global, what is short.
+    /// front (a C library's own names have), what is short. Not what is global: a static-pie has
+    /// `mktime` as a local symbol beside a weak `timelocal`.
     fn rank(&self, s: &Symbol) -> impl Ord + use<'_> {
         let name = self.bytes(s).unwrap_or(&[]);
         let underscores = name.iter().take_while(|b| **b == b'_').count();
-        (s.addr, !s.exported, underscores, s.local, name.len(), name)
+        (s.addr, !s.exported, underscores, name.len(), name)
     }
 
     fn bytes(&self, s: &Symbol) -> Option<&[u8]> {
@@ -190,9 +192,9 @@ impl Names {
         self.symbols.get(self.at(addr)).is_some_and(|s| s.iter().any(|s| self.bytes(s) == Some(name.as_bytes())))
     }
 
-    /// Address, name and whether it is local, of all functions.
+    /// Address, name, and whether it was declared `static`, of all functions.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &[u8], bool)> {
-        self.symbols.iter().filter_map(|s| Some((s.addr, self.bytes(s)?, s.local)))
+        self.symbols.iter().filter_map(|s| Some((s.addr, self.bytes(s)?, s.is_static)))
     }
 }
 

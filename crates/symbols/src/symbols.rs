@@ -164,8 +164,11 @@ impl Symbols {
             known.lookup = known.address;
         }
         let next = if is_return { known.address } else { addr };
-        known.step =
-            if is_signal_return(&file.image, next) { Step::SignalFrame } else { file.step(known.lookup, next) };
+        known.step = if is_signal_return(&file.image, known.address, is_return) {
+            Step::SignalFrame
+        } else {
+            file.step(known.lookup, next)
+        };
         known.class = self.class(RawFrame { module: Some(module), address: known.address, is_return });
         known
     }
@@ -211,16 +214,15 @@ fn is_system_call(image: &Image, addr: u64) -> bool {
     image.read_code_into(addr, &mut code) == 2 && matches!(code, [0x0f, 0x05 | 0x34] | [0xcd, 0x80])
 }
 
-/// Whether what runs next at `addr`, or ended there, is `mov $__NR_rt_sigreturn,%eax; syscall`:
-/// what handlers return to (gdb recognises it the same way). The stack pointer is at the context.
-fn is_signal_return(image: &Image, addr: u64) -> bool {
-    const LONG: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
-    const SHORT: [u8; 7] = [0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05];
-    let mut code = [0; LONG.len()];
-    let mut is =
-        |at: u64, pattern: &[u8]| image.read_code_into(at, &mut code) >= pattern.len() && code.starts_with(pattern);
-    is(addr, &LONG)
-        || is(addr, &SHORT)
-        || is(addr.wrapping_sub(LONG.len() as u64), &LONG)
-        || is(addr.wrapping_sub(SHORT.len() as u64), &SHORT)
+/// Whether `addr` is at `mov $__NR_rt_sigreturn,%eax; syscall`, which is what handlers return to
+/// (gdb recognises it the same way): at its start for a return address, else at the `syscall`.
+/// The stack pointer is at the context then.
+pub(crate) fn is_signal_return(image: &Image, addr: u64, is_return: bool) -> bool {
+    const MOVES: [&[u8]; 2] = [&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0], &[0xb8, 0x0f, 0, 0, 0]];
+    MOVES.iter().any(|mov| {
+        let start = if is_return { addr } else { addr.wrapping_sub(mov.len() as u64) };
+        let mut code = [0; 9];
+        let got = image.read_code_into(start, &mut code);
+        code.get(..got).and_then(|c| c.strip_prefix(*mov)).is_some_and(|rest| rest.starts_with(&[0x0f, 0x05]))
+    })
 }

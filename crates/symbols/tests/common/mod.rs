@@ -139,32 +139,11 @@ impl Stopped {
     }
 
     pub fn registers(&self) -> Registers {
-        let r = ptrace::getregs(self.pid).unwrap();
-        Registers {
-            ip: r.rip,
-            sp: r.rsp,
-            bp: r.rbp,
-            ax: r.rax,
-            bx: r.rbx,
-            cx: r.rcx,
-            dx: r.rdx,
-            si: r.rsi,
-            di: r.rdi,
-            r8: r.r8,
-            r9: r.r9,
-            r10: r.r10,
-            r11: r.r11,
-            r12: r.r12,
-            r13: r.r13,
-            r14: r.r14,
-            r15: r.r15,
-        }
+        registers(self.pid)
     }
 
     pub fn read(&self, addr: u64) -> Option<u64> {
-        let mut word = [0; 8];
-        self.memory.read_exact_at(&mut word, addr).ok()?;
-        Some(u64::from_le_bytes(word))
+        read(&self.memory, addr)
     }
 
     pub fn unwind(&self, space: &mut AddressSpace, symbols: &mut Symbols, until: Until) -> (Vec<RawFrame>, bool) {
@@ -218,3 +197,47 @@ pub const SYS_GETPPID: i64 = 110;
 pub const SYS_MEMBARRIER: i64 = 324;
 pub const SYS_EXIT_GROUP: i64 = 231;
 pub const SYS_NEWFSTATAT: i64 = 262;
+
+fn registers(pid: Pid) -> Registers {
+    let r = ptrace::getregs(pid).unwrap();
+    Registers {
+        ip: r.rip,
+        sp: r.rsp,
+        bp: r.rbp,
+        ax: r.rax,
+        bx: r.rbx,
+        cx: r.rcx,
+        dx: r.rdx,
+        si: r.rsi,
+        di: r.rdi,
+        r8: r.r8,
+        r9: r.r9,
+        r10: r.r10,
+        r11: r.r11,
+        r12: r.r12,
+        r13: r.r13,
+        r14: r.r14,
+        r15: r.r15,
+    }
+}
+
+fn read(memory: &File, addr: u64) -> Option<u64> {
+    let mut word = [0; 8];
+    memory.read_exact_at(&mut word, addr).ok()?;
+    Some(u64::from_le_bytes(word))
+}
+
+/// Function names of the main thread's whole stack, inlined ones too, leaf first, and whether it is complete.
+pub fn stack_of(pid: i32) -> (Vec<String>, bool) {
+    let pid = Pid::from_raw(pid);
+    ptrace::seize(pid, Options::empty()).unwrap();
+    ptrace::interrupt(pid).unwrap();
+    waitpid(pid, Some(WaitPidFlag::__WALL)).unwrap();
+    let memory = File::open(format!("/proc/{pid}/mem")).unwrap();
+    let (mut symbols, mut space, mut stack) = (Symbols::new(), AddressSpace::new(), Vec::new());
+    space.update(&mut symbols, pid.as_raw());
+    let complete = space.unwind(&mut symbols, &registers(pid), &mut |a| read(&memory, a), Until::Root, &mut stack);
+    ptrace::detach(pid, None).unwrap();
+    let frames = symbols.resolve(&stack).frames;
+    (frames.iter().flat_map(|f| &f.locations).map(|l| l.function.to_string()).collect(), complete)
+}

@@ -1,0 +1,202 @@
+//! Whole programs: languages, libraries, threads, stripped and deleted files.
+
+mod common;
+use common::*;
+use std::process::Command;
+use systoll_model::FrameClass;
+
+#[test]
+fn stripped_programs_keep_the_api_and_get_functions_by_address() {
+    let source = "#include <time.h>\n\
+        __attribute__((noinline)) int stamp(time_t t) { return localtime(&t)->tm_hour; }\n\
+        int main(void) { wait_for_us(); return stamp(1) > 99; }";
+    let bench = Bench::new();
+    for flags in [&["-O2"][..], &["-O0"], &["-O2", "-fno-plt", "-no-pie"]] {
+        let Some(exe) = bench.compile("gcc", flags, source, "prog") else { return };
+        let mut plain = run(&exe);
+        bench.strip(&exe);
+        let mut run = run(&exe);
+        assert_eq!(run.api(SYS_NEWFSTATAT).as_deref(), Some("localtime"), "{flags:?}");
+        let function = run.user(SYS_NEWFSTATAT).function().to_owned();
+        let start = function.strip_prefix("prog+0x").and_then(|a| u64::from_str_radix(a, 16).ok());
+        assert!(start.is_some(), "{function}");
+        assert_ne!(plain.user(SYS_NEWFSTATAT).function(), function);
+        assert!(run.reaches_main(SYS_NEWFSTATAT), "{flags:?}");
+        assert!(!run.reaches_main(SYS_EXIT_GROUP), "{flags:?}");
+        let frames = run.call(SYS_NEWFSTATAT).stack.clone();
+        assert!(run.symbols.resolve(&frames).problems.iter().any(|p| p.text.contains("stripped")));
+    }
+}
+
+#[test]
+fn separate_debug_files_are_found_by_their_link() {
+    let source = "#include <time.h>\n\
+        __attribute__((noinline)) int stamp(time_t t) { return localtime(&t)->tm_hour; }\n\
+        int main(void) { wait_for_us(); return stamp(1) > 99; }";
+    let bench = Bench::new();
+    let Some(exe) = bench.compile("gcc", &["-O2", "-g"], source, "prog") else { return };
+    for args in [
+        ["--only-keep-debug", "prog", "prog.debug"],
+        ["--strip-all", "prog", "prog"],
+        ["--add-gnu-debuglink=prog.debug", "prog", "prog"],
+    ] {
+        let mut command = Command::new("objcopy");
+        command.args(args).current_dir(bench.dir.path());
+        if bench.run("objcopy", command).is_none() {
+            return;
+        }
+    }
+    let user = run(&exe).user(SYS_NEWFSTATAT);
+    assert_eq!((user.function(), user.location().unwrap().line), ("stamp", Some(2)));
+}
+
+#[test]
+fn inlined_functions_come_innermost_first() {
+    let source = "#include <time.h>\n\
+        static inline __attribute__((always_inline)) int inner(time_t t) {\n return localtime(&t)->tm_hour; }\n\
+        static inline __attribute__((always_inline)) int middle(time_t t) {\n return inner(t) + 1; }\n\
+        int main(void) { wait_for_us();\n return middle(1) > 99; }";
+    let bench = Bench::new();
+    let Some(exe) = bench.compile("gcc", &["-O2", "-g"], source, "prog") else { return };
+    let user = run(&exe).user(SYS_NEWFSTATAT);
+    let seen: Vec<_> = user.locations.iter().map(|l| (&*l.function, l.line)).collect();
+    assert_eq!(seen, [("inner", Some(3)), ("middle", Some(5)), ("main", Some(7))]);
+    assert_eq!(user.callee.as_deref(), Some("localtime"));
+}
+
+#[test]
+fn libraries_loaded_late_and_deleted_at_once_have_names() {
+    let bench = Bench::new();
+    let library = "#include <unistd.h>\nint plugin(void) { return getppid() > 0; }";
+    if bench.compile("gcc", &["-g", "-shared", "-fPIC"], library, "libplug.so").is_none() {
+        return;
+    }
+    let source = "#include <dlfcn.h>\n#include <stdio.h>\nint main(int argc, char **argv) { wait_for_us();\n\
+        char path[4096]; snprintf(path, sizeof path, \"%s\", argv[0]); char *s = path; for (char *p = path; *p; p++) if (*p == '/') s = p;\n\
+        snprintf(s, 64, \"/libplug.so\"); void *h = dlopen(path, RTLD_NOW); if (!h) return 1;\n\
+        unlink(path); int (*f)(void) = dlsym(h, \"plugin\"); return !f(); }";
+    let exe = bench.compile("gcc", &["-g", "-ldl"], source, "prog").unwrap();
+    let mut run = run(&exe);
+    assert_eq!(run.api(SYS_GETPPID).as_deref(), Some("getppid"));
+    let user = run.user(SYS_GETPPID);
+    assert_eq!((user.function(), user.location().unwrap().line), ("plugin", Some(2)));
+    assert_eq!(run.functions(SYS_GETPPID)[1..3], ["plugin", "main"]);
+    // openat of dlopen is the loader's work on the user's behalf.
+    assert_eq!(run.api(257).as_deref(), Some("dlopen"));
+}
+
+#[test]
+fn constructors_run_before_main() {
+    let bench = Bench::new();
+    let source = "#include <unistd.h>\n__attribute__((constructor)) static void early(void) { wait_for_us(); getppid(); }\n\
+        int main(void) { getpgid(0); return 0; }";
+    for (compiler, flags) in
+        [("gcc", &["-O1"][..]), ("gcc", &["-O1", "-static"]), ("musl-gcc", &["-O1"]), ("musl-gcc", &["-O1", "-static"])]
+    {
+        let Some(exe) = bench.compile(compiler, flags, source, "prog") else { continue };
+        let mut run = run(&exe);
+        assert_eq!(run.user(SYS_GETPPID).function(), "early", "{compiler} {flags:?}");
+        assert!(!run.reaches_main(SYS_GETPPID), "{compiler} {flags:?}: {:?}", run.functions(SYS_GETPPID));
+        assert!(run.reaches_main(121), "{compiler} {flags:?}: {:?}", run.functions(121));
+    }
+}
+
+#[test]
+fn cpp_names_are_readable_and_its_library_is_no_user() {
+    let source = "#include <vector>\n#include <algorithm>\n#include <ctime>\n#include <fstream>\n\
+        struct Logger { __attribute__((noinline)) int stamp(std::time_t t) const { return std::localtime(&t)->tm_hour; } };\n\
+        namespace app { template <class T> __attribute__((noinline)) int go(T v) { Logger l; int s = 0;\n\
+        std::for_each(v.begin(), v.end(), [&](int i) { s += l.stamp(i); }); return s; } }\n\
+        int main() { wait_for_us(); int s = app::go(std::vector<int>{1, 2}); std::ofstream(\"/dev/null\") << s << std::flush; return 0; }";
+    let bench = Bench::new();
+    for flags in [&["-O0", "-g"][..], &["-O2", "-g"], &["-O2", "-static"]] {
+        let Some(exe) = bench.compile("g++", flags, source, "prog") else { return };
+        let mut run = run(&exe);
+        assert_eq!(run.api(SYS_NEWFSTATAT).as_deref(), Some("localtime"), "{flags:?}");
+        assert_eq!(run.user(SYS_NEWFSTATAT).function(), "Logger::stamp", "{flags:?}");
+        assert_eq!(run.user(1).function(), "main", "{flags:?}: {:?}", run.functions(1));
+        assert_eq!(run.api(1).as_deref(), Some("write"), "{flags:?}: {:?}", run.functions(1));
+    }
+}
+
+#[test]
+fn stacks_go_through_signal_handlers_threads_and_realigned_frames() {
+    let source = "#include <signal.h>\n#include <pthread.h>\n#include <unistd.h>\n#include <stdlib.h>\n#include <immintrin.h>\n\
+        static volatile int parent;\n        static void handler(int s) { parent = getppid(); }\n\
+        __attribute__((noinline)) void wide(int n) { volatile __m256i v[4] __attribute__((aligned(64))); (void)v; char *p = alloca(n); p[0] = 1;\n\
+          raise(SIGUSR1); __asm__ volatile(\"\" :: \"r\"(p)); }\n\
+        static void *thread(void *p) { wide(100); return p; }\n\
+        int main(void) { wait_for_us(); signal(SIGUSR1, handler); wide(10); getpgid(0); return 0; }";
+    let bench = Bench::new();
+    for flags in [&["-O0", "-mavx2"][..], &["-O2", "-mavx2"], &["-O2", "-mavx2", "-fomit-frame-pointer", "-static"]] {
+        let Some(exe) = bench.compile("gcc", flags, source, "prog") else { return };
+        let mut run = run(&exe);
+        let functions = run.functions(SYS_GETPPID);
+        assert!(run.call(SYS_GETPPID).complete, "{flags:?} {functions:?}");
+        let at =
+            |name: &str| functions.iter().position(|f| f == name).unwrap_or_else(|| panic!("{name} in {functions:?}"));
+        assert!(at("handler") < at("wide") && at("wide") < at("main"), "{flags:?} {functions:?}");
+        assert!(functions.iter().any(|f| f == "__restore_rt"), "{functions:?}");
+        assert!(run.reaches_main(SYS_GETPPID));
+    }
+}
+
+#[test]
+fn a_handler_that_jumps_away_does_not_make_its_call_that_of_the_interrupted() {
+    let source = "#include <signal.h>\n#include <unistd.h>\nstatic void handler(int s) { getppid(); }\n__attribute__((noinline)) static int parent(void) { __asm__ volatile(\"\"); return 0; }\n\
+        int main(void) { wait_for_us(); signal(SIGUSR1, handler); int r = raise(SIGUSR1); return r + parent(); }";
+    let bench = Bench::new();
+    let Some(exe) = bench.compile("gcc", &["-O2"], source, "prog") else { return };
+    let mut run = run(&exe);
+    assert_eq!(run.functions(SYS_GETPPID)[..2], ["getppid", "__restore_rt"], "or the test tests nothing");
+    assert_eq!(run.api(SYS_GETPPID).as_deref(), Some("getppid"));
+    // Returning from the handler is nobody's call.
+    assert_eq!(run.api(15), None);
+}
+
+#[test]
+fn rusts_standard_library_is_no_user() {
+    let source = "use std::io::{Read, Write};\n#[inline(never)]\nfn emit(f: &mut std::fs::File, b: &[u8]) {\n    f.write_all(b).unwrap();\n}\n\
+        fn main() {\n    let mut s = Vec::new();\n    std::io::stdin().read_to_end(&mut s).unwrap();\n\
+        let mut f = std::fs::File::options().write(true).open(\"/dev/null\").unwrap();\n    emit(&mut f, b\"x\");\n}\n";
+    let bench = Bench::new();
+    let path = bench.file("prog.rs", source);
+    for flags in [&["-g"][..], &["-g", "-O"]] {
+        let exe = bench.dir.path().join("prog");
+        let mut command = Command::new("rustc");
+        command.args(["--edition=2021", "-o"]).arg(&exe).args(flags).arg(&path).current_dir(bench.dir.path());
+        if bench.run("rustc", command).is_none() {
+            return;
+        }
+        let mut run = run(&exe);
+        let user = run.user(1);
+        assert_eq!((user.function(), user.location().unwrap().line), ("prog::emit", Some(4)), "{:?}", run.functions(1));
+        assert_eq!(run.api(1).as_deref(), Some("write"));
+        assert!(run.reaches_main(1) && run.call(1).complete);
+        let stack = run.call(1).stack.clone();
+        let classes: Vec<_> = run.frames(&stack).iter().map(|f| f.class).collect();
+        assert!(classes.contains(&FrameClass::Runtime), "{:?}", run.functions(1));
+    }
+}
+
+#[test]
+fn go_programs_are_named_by_their_runtimes_function() {
+    let source = "package main\nimport (\"fmt\"; \"os\"; \"io\")\nfunc emit(f *os.File) {\n\tfmt.Fprintf(f, \"x\")\n}\n\
+        func main() {\n\tio.ReadAll(os.Stdin)\n\tf, _ := os.OpenFile(\"/dev/null\", os.O_WRONLY, 0)\n\temit(f)\n}\n";
+    let bench = Bench::new();
+    bench.file("prog.go", source);
+    for flags in [&["-gcflags=-l"][..], &["-gcflags=-l", "-ldflags=-w"]] {
+        let mut command = Command::new("go");
+        command.args(["build", "-o", "prog"]).args(flags).arg("prog.go").current_dir(bench.dir.path());
+        command.env("GOFLAGS", "").env("GO111MODULE", "off").env("CGO_ENABLED", "0");
+        command.env("GOCACHE", bench.dir.path().join("cache"));
+        if bench.run("go", command).is_none() {
+            return;
+        }
+        let mut run = run(&bench.dir.path().join("prog"));
+        assert_eq!(run.user(1).function(), "main.emit", "{:?}", run.functions(1));
+        assert_eq!(run.api(1).as_deref(), Some("fmt.Fprintf"));
+        assert!(run.reaches_main(1), "{:?}", run.functions(1));
+        assert!(run.call(1).complete, "{:?}", run.functions(1));
+    }
+}
