@@ -113,7 +113,8 @@ fn strong_rows(rows: Vec<RowId>, recording: &Recording, views: &[RowView<'_>], o
     if !rows.iter().any(|id| share(id) >= options.min_row_share) {
         return rows;
     }
-    rows.into_iter().filter(|id| share(id) >= options.faint_row).collect()
+    let least = options.faint_row.min(options.min_row_share);
+    rows.into_iter().filter(|id| share(id) >= least).collect()
 }
 
 /// Rows of one program that share a system call or an object, directly or through others.
@@ -126,6 +127,11 @@ fn related(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Vec<
         let mut ties = vec![format!("call {}", row.syscall)];
         if let Some(object) = views.get(id.0 as usize).and_then(|v| common_object(&[v])) {
             ties.push(format!("object {object}"));
+        }
+        let toggles = views.get(id.0 as usize).into_iter().flat_map(|v| &v.claimed);
+        // Making and unmaking are two calls of one disease.
+        if let Some(toggle) = toggles.map(|c| c.claim).find(|c| c.kind == Kind::Toggle) {
+            ties.push(format!("toggle {}", toggle.about));
         }
         for tie in ties {
             let other = *first.entry((program.clone(), tie)).or_insert(at);
@@ -178,8 +184,9 @@ fn add_wait<'a>(
     let cause = explain(catalogue, &fact(recording, row, Kind::Blocking, None, args));
     let mostly_startup = |g: &Group<'a>| {
         let rows = g.rows.iter().map(|id| &recording.row(*id).counts);
-        let (startup, all) = rows.fold((0, 0), |(s, a), c| (s + c.startup_calls, a + c.calls));
-        2 * startup > all
+        let (startup, all) =
+            rows.fold((0u64, 0u64), |(s, a), c| (s.saturating_add(c.startup_calls), a.saturating_add(c.calls)));
+        startup > all / 2
     };
     let joins = |g: &Group<'a>| {
         g.by_wait

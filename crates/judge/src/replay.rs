@@ -4,7 +4,7 @@
 
 use crate::semantics::{
     Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Entry, FILE_STATUS, Generations, How, IDENTITY, Key,
-    PATH, POSITION, PROTECTION, Pair, SIZE, SYNCED, Semantics, Source, Subject, Topic, answer, value,
+    NAME, PATH, POSITION, PROTECTION, Pair, SIZE, SYNCED, Semantics, Source, Subject, Topic, answer, value,
 };
 use std::collections::{HashMap, HashSet};
 use systoll_model::{Recording, Sysno};
@@ -89,6 +89,10 @@ impl<'a> Replay<'a> {
         self.window += 1;
         self.positions.clear();
         self.ranges.clear();
+        let process = window.process.0;
+        if ["chdir", "fchdir"].iter().any(|c| Sysno::from_name(c).is_some_and(|c| self.made.contains(&(process, c)))) {
+            self.generations.void_folder(process);
+        }
         let steps = window.calls.iter().enumerate();
         steps
             .map(|(index, call)| {
@@ -250,7 +254,10 @@ impl<'a> Replay<'a> {
             }
             Effect::Path { at, path } => match subject.path(at, path) {
                 Some(path) => self.generations.void_path(&path),
-                None => self.generations.void_topic(process, None, PATH.name),
+                None => {
+                    self.generations.void_topic(process, None, PATH.name);
+                    self.generations.void_topic(process, None, NAME.name);
+                }
             },
             Effect::Writes(arg) => self.written(process, subject, arg),
             Effect::Reads(arg) => {

@@ -26,7 +26,7 @@ impl Phases {
         Self {
             startup_cpu: (startup as f64).min(all),
             steady_cpu: (all - startup as f64).max(0.0),
-            observer_wall: recording.header.observer_wall_ns_per_call.max(0.0),
+            observer_wall: sound(recording.header.observer_wall_ns_per_call),
             calls: recording.calls(),
         }
     }
@@ -49,11 +49,16 @@ impl Phases {
         let &[process] = processes.as_slice() else { return whole };
         let Some(main) = recording.process(process).main_at_ns else { return whole };
         let of_process = recording.rows.iter().filter(|r| r.process == process);
-        let startup_calls: u64 = of_process.map(|r| r.counts.startup_calls).sum();
+        let startup_calls = of_process.fold(0u64, |sum, r| sum.saturating_add(r.counts.startup_calls));
         let startup = main.saturating_sub(recording.process(process).start_ns) as f64;
         let startup = (startup - self.observer_wall * startup_calls as f64).clamp(0.0, whole);
         if phase == Phase::StartUp { startup } else { whole - startup }
     }
+}
+
+/// A figure from a file may be anything.
+fn sound(ns: f64) -> f64 {
+    if ns.is_finite() { ns.max(0.0) } else { 0.0 }
 }
 
 /// What a row's calls cost, ns: never more than the time they took less what they waited.
@@ -61,7 +66,7 @@ fn toll(recording: &Recording, row: &Row) -> f64 {
     let counts = &row.counts;
     let price = || {
         let priced = recording.prices.calls.get(&row.syscall).map_or(recording.prices.crossing_ns(), |p| p.ns);
-        priced.max(0.0) * counts.calls as f64
+        sound(priced) * counts.calls as f64
     };
     let toll = counts.toll_ns.map_or_else(price, |t| t as f64);
     match counts.waited_ns {
@@ -129,7 +134,8 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         let toll = toll(recording, row);
         let needless = if group.startup.is_some() {
             // Each of these waits is exact: it was counted, not sampled.
-            crate::survey::Needless { strong: calls as f64, any: calls as f64, exact: true }
+            let startup = row.counts.startup_calls.min(calls) as f64;
+            crate::survey::Needless { strong: startup, any: startup, exact: true }
         } else {
             views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default()
         };
@@ -153,17 +159,17 @@ impl Figures {
         let calls = self.calls as f64;
         let best = if low_confidence { self.any } else { self.strong }.clamp(0.0, calls);
         if self.exact {
-            let best = best.round() as u64;
+            let best = (best.round() as u64).min(self.calls);
             return Estimate { estimate: best, low: best, high: best };
         }
         let share = best / calls.max(1.0);
         let low = (share - self.interval.scatter).max(0.0) * (1.0 - self.interval.unseen);
         let high = share + self.interval.scatter + (1.0 - share) * self.interval.unseen;
-        Estimate {
-            estimate: best.round() as u64,
-            low: (low * calls).floor() as u64,
-            high: ((high * calls).ceil() as u64).min(self.calls),
-        }
+        // Floating point rounds large counts; the order of the three must survive that.
+        let estimate = (best.round() as u64).min(self.calls);
+        let low = ((low * calls).floor() as u64).max(self.agreeing).min(estimate);
+        let high = ((high * calls).ceil() as u64).clamp(estimate, self.calls);
+        Estimate { estimate, low, high }
     }
 }
 
@@ -263,7 +269,9 @@ fn confidence(
     options: &Options,
 ) -> Option<Confidence> {
     let share = f.strong / (f.calls.max(1) as f64);
+    // What was seen claimed needs no interval: of short rows windows show the greater part.
     let looked_at = f.exact
+        || f.agreeing as f64 >= options.min_low_share * f.calls as f64
         || (f.interval.agree >= options.min_windows
             && f.octaves as u64 >= options.min_octaves
             && share - f.interval.scatter >= options.min_low_share);

@@ -112,8 +112,12 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
 /// cures, it runs the command cured, so that the two reports can be compared.
 fn next_command(cause: Option<&Cause>, finding: &Finding, command: &[String]) -> Vec<String> {
     let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+    // Whole stacks show who asks for it.
     let Some(cause) = cause else {
-        let mut argv = words(&["systoll", "run", "--all", "--"]);
+        if command.is_empty() {
+            return words(&["systoll", "causes"]);
+        }
+        let mut argv = words(&["systoll", "run", "-k", "--"]);
         argv.extend_from_slice(command);
         return argv;
     };

@@ -55,7 +55,8 @@ fn long(recording: &Recording, id: RowId, row: &Row, options: &Options) -> bool 
     }
     let listed = |least: u64| recording.longest.iter().filter(|l| l.row == id && l.startup && l.ns >= least).count();
     let all_startup = counts.startup_calls >= counts.calls;
-    let surely_long: u64 = counts.histogram.buckets().iter().skip(SURELY_LONG).sum();
+    let buckets = counts.histogram.buckets().iter().skip(SURELY_LONG);
+    let surely_long = buckets.fold(0u64, |sum, calls| sum.saturating_add(*calls));
     let mean = counts.startup_waited_ns / counts.startup_calls.max(1);
     listed(options.long_wait_ns) >= 1
         || listed(options.paired_wait_ns) >= 2

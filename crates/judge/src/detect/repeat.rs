@@ -3,7 +3,7 @@
 use super::{Claims, Detector, put, topical};
 use crate::Kind;
 use crate::replay::Step;
-use crate::semantics::{Act, PATH};
+use crate::semantics::{Act, NAME, PATH};
 
 /// A path asked about and opened within so many calls belongs to the opening, which may have
 /// good reason to come again.
@@ -30,7 +30,7 @@ impl Detector for Repeat {
                 weaken(steps, at, opened, claims);
             }
         }
-        finish(&mut walk, steps, claims);
+        // A walk that the window's end cuts short may not have come to its end.
     }
 }
 
@@ -65,7 +65,7 @@ fn finish(walk: &mut Vec<usize>, steps: &[Step<'_>], claims: &mut Claims) {
 
 fn weaken(steps: &[Step<'_>], at: usize, opened: &str, claims: &mut Claims) {
     for step in steps.get(at.saturating_sub(NEAR)..at).unwrap_or_default() {
-        let about_path = step.meaning.as_ref().is_some_and(|m| m.entry.about.name == PATH.name);
+        let about_path = step.meaning.as_ref().is_some_and(|m| [PATH.name, NAME.name].contains(&m.entry.about.name));
         if about_path
             && step.object.as_deref() == Some(opened)
             && let Some(Some(claim)) = claims.get_mut(step.index)

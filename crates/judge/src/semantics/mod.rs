@@ -13,7 +13,7 @@ pub(crate) use read::{Generations, Key, Subject, answer, value};
 pub(crate) use roads::{CHEAPER, Cheaper, PAIRS, Pair, Place, WAITS, Wait};
 pub(crate) use table::ENTRIES;
 pub(crate) use topics::{
-    CAPABILITIES, CREDENTIALS, CWD, FILE_STATUS, IDENTITY, PATH, POSITION, PROTECTION, SIZE, SYNCED,
+    CAPABILITIES, CREDENTIALS, CWD, FILE_STATUS, IDENTITY, NAME, PATH, POSITION, PROTECTION, SIZE, SYNCED,
 };
 
 use std::collections::HashMap;

@@ -38,7 +38,7 @@ const fn ask(
 }
 
 const fn walk(call: &'static str, detail: &'static [Source], answer: &'static [Source]) -> Entry {
-    Entry { call, when: &[], about: &PATH, detail, act: Act::Ask(answer), chain: true }
+    Entry { call, when: &[], about: &NAME, detail, act: Act::Ask(answer), chain: true }
 }
 
 const fn set(
@@ -122,14 +122,14 @@ pub(crate) static ENTRIES: &[Entry] = &[
     ask("lstat", &PATH, &[Call, PLAIN], STAT, &[]),
     ask("newfstatat", &PATH, &[Call, AT, Arg(3)], STAT_AT, &[]),
     ask("statx", &PATH, &[Call, AT, Arg(2), Arg(3)], STATX, &[]),
-    ask("access", &PATH, &[Call, PLAIN, Arg(1)], &[Result], &[]),
-    ask("faccessat", &PATH, &[Call, AT, Arg(2)], &[Result], &[]),
-    ask("faccessat2", &PATH, &[Call, AT, Arg(2), Arg(3)], &[Result], &[]),
+    ask("access", &NAME, &[Call, PLAIN, Arg(1)], &[Result], &[]),
+    ask("faccessat", &NAME, &[Call, AT, Arg(2)], &[Result], &[]),
+    ask("faccessat2", &NAME, &[Call, AT, Arg(2), Arg(3)], &[Result], &[]),
     walk("readlink", &[Call, PLAIN], &[Out(1)]),
     walk("readlinkat", &[Call, AT], &[Out(2)]),
-    ask("getxattr", &PATH, &[Call, PLAIN, In(1), Arg(3)], &[Result, Out(2)], &[]),
-    ask("lgetxattr", &PATH, &[Call, PLAIN, In(1), Arg(3)], &[Result, Out(2)], &[]),
-    ask("statfs", &PATH, &[Call, PLAIN], &[Out(1)], &[]),
+    ask("getxattr", &NAME, &[Call, PLAIN, In(1), Arg(3)], &[Result, Out(2)], &[]),
+    ask("lgetxattr", &NAME, &[Call, PLAIN, In(1), Arg(3)], &[Result, Out(2)], &[]),
+    ask("statfs", &NAME, &[Call, PLAIN], &[Out(1)], &[]),
 
     // F_GETFD, F_SETFD, F_GETFL, F_SETFL.
     ask("fcntl", &FD_FLAGS, &[Fd(0)], &[Result], &[Is(1, 1)]),

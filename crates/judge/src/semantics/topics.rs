@@ -130,6 +130,37 @@ pub(crate) static PATH: Topic = Topic {
     ..PLAIN
 };
 
+/// What a path's name leads to, where the answer carries no change time.
+pub(crate) static NAME: Topic = Topic {
+    name: "name",
+    across: Across::Unless(&[
+        "rename",
+        "renameat",
+        "renameat2",
+        "link",
+        "linkat",
+        "symlink",
+        "symlinkat",
+        "unlink",
+        "unlinkat",
+        "mkdir",
+        "mkdirat",
+        "rmdir",
+        "chmod",
+        "fchmod",
+        "fchmodat",
+        "chown",
+        "fchown",
+        "fchownat",
+        "setxattr",
+        "mount",
+        "umount2",
+    ]),
+    thing: "the same path",
+    gives_up: "a change of the file from outside is noticed later",
+    ..PLAIN
+};
+
 /// What stat says of an open file; reading and writing it change the answer.
 pub(crate) static FILE_STATUS: Topic = Topic {
     name: "file-status",

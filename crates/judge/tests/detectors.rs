@@ -1,0 +1,294 @@
+//! Each detector: what it claims, what voids a claim, and the neighbours it leaves alone.
+
+mod common;
+
+use common::*;
+use systoll_judge::{Confidence, Kind};
+
+const BUSY: u64 = 2_000_000;
+const CWD: u64 = (-100i32) as u32 as u64;
+
+fn openat(path: &str, flags: u64, fd: i64) -> Call {
+    call("openat", "open", &[CWD, 1, flags, 0o644], fd).path(1, path).toll(1_000)
+}
+
+fn close(fd: u64) -> Call {
+    call("close", "close", &[fd], 0)
+}
+
+fn write(fd: u64) -> Call {
+    call("write", "write", &[fd, 0x1000, 20], 20).fd("/tmp/log").toll(500)
+}
+
+// repeat
+
+#[test]
+fn a_million_times_who_is_my_parent() {
+    let f = only(judged(&rounds(100_000, |_| vec![call("getppid", "getppid", &[], 17)]), BUSY));
+    assert_eq!((f.kind, f.cause.as_deref(), f.calls), (Kind::Repeat, None, 100_000));
+    assert!(f.why.contains("parent") && f.why.contains(" of "), "{}", f.why);
+}
+
+#[test]
+fn a_file_whose_change_time_moves_is_asked_for_good_reason() {
+    silent(&rounds(20_000, |i| vec![stat("/tmp/log", "stat", i, 0)]), BUSY);
+}
+
+#[test]
+fn the_access_time_alone_is_no_news() {
+    only(judged(&rounds(20_000, |i| vec![stat("/tmp/log", "stat", 1, i)]), BUSY));
+}
+
+#[test]
+fn different_files_are_different_questions() {
+    silent(&rounds(20_000, |i| vec![stat(&format!("/usr/share/doc/{i}"), "fts_read", 1, 0)]), BUSY);
+}
+
+#[test]
+fn stat_and_lstat_are_different_questions() {
+    let lstat = |i: u64| {
+        let mut call = stat(&format!("/a/{i}"), "lstat", 1, 0);
+        call.args[3] = 0x100;
+        call
+    };
+    silent(&rounds(10_000, |i| vec![stat(&format!("/a/{i}"), "stat", 1, 0), lstat(i)]), BUSY);
+}
+
+#[test]
+fn what_the_program_itself_may_have_changed_is_asked_again_for_good_reason() {
+    let access = || call("access", "access", &[1, 0], 0).path(0, "/tmp/spool");
+    only(judged(&rounds(10_000, |_| vec![access()]), BUSY));
+    let changes: [fn() -> Call; 4] = [
+        || openat("/tmp/spool", 0o1001, 3),
+        || call("unlink", "unlink", &[1], 0).path(0, "/tmp/spool"),
+        || call("rename", "rename", &[1, 2], 0).path(0, "/tmp/new").path(1, "/tmp/spool"),
+        || call("mkdir", "mkdir", &[1], 0).path(0, "/tmp/spool/x"),
+    ];
+    for change in changes {
+        let judgement = judged(&rounds(10_000, |_| vec![access(), change()]), BUSY);
+        let most = judgement.also.iter().chain(&judgement.findings).map(|f| f.needless.estimate).max();
+        assert!(most.unwrap_or(0) < 500, "{judgement:#?}");
+    }
+}
+
+#[test]
+fn relative_paths_mean_something_else_after_chdir() {
+    let here = || stat("x", "stat", 1, 0);
+    only(judged(&rounds(10_000, |_| vec![here()]), BUSY));
+    let elsewhere = |i: u64| call("chdir", "chdir", &[1], 0).path(0, &format!("/d{i}"));
+    silent(&rounds(10_000, |i| vec![here(), elsewhere(i)]), BUSY);
+}
+
+#[test]
+fn getcwd_is_void_after_chdir() {
+    let getcwd = || call("getcwd", "getcwd", &[1, 100], 5).output(0, b"/tmp\0");
+    only(judged(&rounds(10_000, |_| vec![getcwd()]), BUSY));
+    let up = || call("chdir", "chdir", &[1], 0).path(0, "..");
+    silent(&rounds(10_000, |_| vec![getcwd(), up()]), BUSY);
+}
+
+#[test]
+fn an_open_file_is_another_after_reading_and_after_reopening() {
+    let fstat = || call("fstat", "fstat", &[3, 1], 0).output(1, &stat_bytes(1, 1));
+    only(judged(&rounds(10_000, |_| vec![fstat()]), BUSY));
+    let read = || call("read", "read", &[3, 1, 512], 512).fd("/tmp/f");
+    silent(&rounds(10_000, |_| vec![fstat(), read()]), BUSY);
+    let reopened = || vec![openat("/tmp/f", 0, 3), fstat(), close(3)];
+    silent(&rounds(10_000, |_| reopened()), BUSY);
+}
+
+#[test]
+fn refusals_are_answers_but_interruptions_are_not() {
+    let readlink = |errno: i64| call("readlink", "realpath", &[1, 2, 100], -errno).path(0, "/usr");
+    only(judged(&rounds(10_000, |_| vec![readlink(22), close(9)]), BUSY));
+    silent(&rounds(10_000, |_| vec![readlink(4), close(9)]), BUSY);
+}
+
+#[test]
+fn a_walk_down_a_path_is_claimed_only_where_its_end_was_asked_for() {
+    let link = |path: &str| call("readlink", "realpath", &[1, 2, 100], -22).path(0, path).toll(560);
+    let walk = |leaf: String| vec![link("/usr"), link("/usr/include"), link(&format!("/usr/include/{leaf}"))];
+    silent(&rounds(10_000, |i| walk(i.to_string())), BUSY);
+    only(judged(&rounds(10_000, |_| walk("stdio.h".into())), BUSY));
+}
+
+#[test]
+fn asking_where_the_file_stands_though_it_is_known() {
+    let tell = |at: i64| call("lseek", "ftell", &[3, 0, 1], at);
+    let trace: Vec<Call> = std::iter::once(openat("/tmp/f", 0, 3))
+        .chain(rounds(10_000, |i| vec![call("read", "read", &[3, 1, 10], 10), tell(10 * (i as i64 + 1))]))
+        .collect();
+    let f = only(judged(&trace, BUSY));
+    assert_eq!(f.syscalls[0].name(), Some("lseek"));
+    // Another process moves it: the answers are news.
+    silent(&rounds(10_000, |i| vec![call("read", "read", &[3, 1, 10], 10), tell(7 * (i as i64 + 1))]), BUSY);
+}
+
+#[test]
+fn a_path_asked_about_and_opened_at_once_is_a_remark_at_most() {
+    let trace =
+        rounds(10_000, |_| vec![stat("/srv/index.html", "stat", 1, 0), openat("/srv/index.html", 0, 3), close(3)]);
+    let judgement = judged(&trace, BUSY);
+    assert!(judgement.findings.is_empty(), "{judgement:#?}");
+    assert_eq!(judgement.also.len(), 1);
+    assert_eq!(judgement.also[0].confidence, Confidence::Low);
+}
+
+#[test]
+fn a_cut_answer_proves_nothing() {
+    let mut recording = recording(&rounds(20_000, |i| vec![stat("/etc/localtime", "localtime", 5, i)]), BUSY);
+    for data in recording.windows.iter_mut().flat_map(|w| &mut w.calls).flat_map(|c| &mut c.data) {
+        data.cut = true;
+    }
+    let judgement = systoll_judge::judge(&recording, &systoll_judge::Catalogue::builtin(), &Default::default());
+    assert!(judgement.findings.is_empty() && judgement.also.is_empty(), "{judgement:#?}");
+}
+
+// no-op
+
+#[test]
+fn an_option_set_to_what_it_is() {
+    let nodelay = |on: u32| call("setsockopt", "setsockopt", &[4, 6, 1, 1, 4], 0).input(3, &on.to_le_bytes());
+    let f = only(judged(&rounds(10_000, |_| vec![nodelay(1), write(4)]), BUSY));
+    assert_eq!((f.kind, f.syscalls[0].name()), (Kind::NoOp, Some("setsockopt")));
+    assert!(f.needless.estimate >= 9_000);
+    // TCP_QUICKACK wears off, so setting it again is of use.
+    let quickack = || call("setsockopt", "setsockopt", &[4, 6, 12, 1, 4], 0).input(3, &1u32.to_le_bytes());
+    silent(&rounds(10_000, |_| vec![quickack(), write(4)]), BUSY);
+    // A new socket each time has no options yet.
+    let fresh = || vec![call("accept4", "accept", &[3, 0, 0, 0], 4), nodelay(1), close(4)];
+    silent(&rounds(10_000, |_| fresh()), BUSY);
+}
+
+#[test]
+fn a_handler_put_back_as_it_was() {
+    let handler = |new: u8, old: u8| {
+        call("rt_sigaction", "sigaction", &[2, 1, 2, 8], 0).input(1, &[new; 32]).output(2, &[old; 32])
+    };
+    assert_eq!(only(judged(&rounds(10_000, |_| vec![handler(3, 3)]), BUSY)).kind, Kind::NoOp);
+    silent(&rounds(10_000, |i| vec![handler(i as u8, (i as u8).wrapping_sub(1))]), BUSY);
+}
+
+#[test]
+fn a_signal_between_makes_the_mask_unknown() {
+    let set = || {
+        let mut call = sigmask("sigprocmask", 2, Some(8), None);
+        call.signals = 1;
+        call
+    };
+    silent(&rounds(10_000, |_| vec![set()]), BUSY);
+}
+
+#[test]
+fn sigkill_in_a_full_mask_is_never_really_set() {
+    let full = !0u64;
+    let kept = full & !(1 << 8 | 1 << 18);
+    let f = only(judged(&rounds(10_000, |_| vec![sigmask("pthread_sigmask", 2, Some(full), Some(kept))]), BUSY));
+    assert_eq!(f.kind, Kind::NoOp);
+}
+
+#[test]
+fn an_edge_triggered_interest_is_armed_again_for_good_reason() {
+    let modify = |events: u32| {
+        let mut event = events.to_le_bytes().to_vec();
+        event.extend([0; 8]);
+        call("epoll_ctl", "epoll_ctl", &[5, 3, 6, 1], 0).input(3, &event)
+    };
+    assert_eq!(only(judged(&rounds(10_000, |_| vec![modify(1)]), BUSY)).kind, Kind::NoOp);
+    silent(&rounds(10_000, |_| vec![modify(1 | 1 << 31)]), BUSY);
+    silent(&rounds(10_000, |_| vec![modify(1 | 1 << 30)]), BUSY);
+}
+
+// toggle
+
+#[test]
+fn a_flag_switched_on_and_off() {
+    let set = |flags: u64| call("fcntl", "fcntl", &[3, 4, flags], 0);
+    let f = only(judged(&rounds(5_000, |_| vec![set(0x800), write(3), set(0)]), BUSY));
+    assert_eq!(f.kind, Kind::Toggle);
+    assert_eq!(f.calls, 10_000);
+}
+
+#[test]
+fn signals_blocked_around_a_section_are_a_toggle_but_not_around_fork() {
+    let guard = |middle: Call| {
+        rounds(5_000, move |_| {
+            vec![
+                sigmask("lock:sigprocmask", 0, Some(2), Some(0)),
+                middle.clone(),
+                sigmask("unlock:sigprocmask", 2, Some(0), None),
+            ]
+        })
+    };
+    let f = only(judged(&guard(write(3)), BUSY));
+    assert_eq!((f.kind, f.cause.as_deref()), (Kind::Toggle, None));
+    let fork = call("clone", "fork", &[17], 4711).toll(90_000);
+    silent(&guard(fork), BUSY);
+}
+
+#[test]
+fn protection_flipped_back_and_forth() {
+    let protect = |prot: u64| call("mprotect", "mprotect", &[0x10000, 4096, prot], 0).toll(600);
+    assert_eq!(only(judged(&rounds(5_000, |_| vec![protect(3), protect(1)]), BUSY)).kind, Kind::Toggle);
+    let other = |i: u64, prot: u64| call("mprotect", "mprotect", &[0x10000 + i * 4096, 4096, prot], 0).toll(600);
+    silent(&rounds(5_000, |i| vec![other(i, 3), other(i, 1)]), BUSY);
+}
+
+#[test]
+fn blocks_mapped_and_unmapped_again() {
+    let cycle = |i: u64, length: u64| {
+        let at = 0x7f00_0000_0000 + i * 0x10_0000;
+        vec![
+            call("mmap", "malloc", &[0, length, 3, 0x22, !0, 0], at as i64).toll(900),
+            call("munmap", "free", &[at, length], 0).toll(900),
+        ]
+    };
+    assert_eq!(only(judged(&rounds(5_000, |i| cycle(i, 0x40000)), BUSY)).kind, Kind::Toggle);
+    silent(&rounds(5_000, |i| cycle(i, 0x40000 + i * 4096)), BUSY);
+}
+
+#[test]
+fn a_wish_that_changes_is_not_undone() {
+    let interest = |op: u64, events: u32| {
+        let mut event = events.to_le_bytes().to_vec();
+        event.extend([0; 8]);
+        call("epoll_ctl", "epoll_ctl", &[5, op, 6, 1], 0).input(3, &event).toll(600)
+    };
+    // Redis' client: from reading to writing and back, by way of nothing.
+    let wish = |_| vec![interest(2, 0), interest(1, 4), interest(2, 0), interest(1, 1), interest(3, 1)];
+    no_finding(&rounds(5_000, wish), BUSY);
+    let churn = |_| vec![interest(1, 1), interest(2, 0)];
+    assert_eq!(only(judged(&rounds(5_000, churn), BUSY)).kind, Kind::Toggle);
+}
+
+// thresholds
+
+#[test]
+fn a_finding_needs_calls_share_and_price() {
+    let same = |n| rounds(n, |_| vec![call("getpid", "getpid", &[], 7)]);
+    // 0.6 ms and 19 % of the processor time: dear enough for its 5,000 calls.
+    only(judged(&same(5_000), 2_500_000));
+    // The same calls at 0.6 % are nothing.
+    silent(&same(5_000), 100_000_000);
+    // 2.4 ms at 1.2 % is one.
+    only(judged(&same(20_000), 200_000_000));
+    // 0.1 ms in a tiny program: a remark.
+    let judgement = judged(&same(300), 200_000);
+    assert!(judgement.findings.is_empty(), "{judgement:#?}");
+}
+
+#[test]
+fn a_row_that_is_mostly_of_use_is_no_finding() {
+    let trace = rounds(20_000, |i| {
+        let path = if i % 5 == 0 { "/etc/hosts".to_owned() } else { format!("/data/{i}") };
+        vec![stat(&path, "stat", 1, 0)]
+    });
+    no_finding(&trace, BUSY);
+}
+
+#[test]
+fn one_program_one_system_call_one_finding() {
+    let trace = rounds(10_000, |_| vec![call("getpid", "log:getpid", &[], 7), call("getpid", "trace:getpid", &[], 7)]);
+    let f = only(judged(&trace, BUSY));
+    assert_eq!((f.rows.len(), f.calls), (2, 20_000));
+}
