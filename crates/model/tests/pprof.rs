@@ -6,6 +6,7 @@ mod program;
 
 use common::skip;
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use systoll_model::{Errno, ProblemKind, Recording, Sysno};
@@ -29,8 +30,8 @@ impl Folder {
         let mut command = Command::new(go);
         command.args(["tool", "pprof"]).args(args).arg("rec.pb.gz").current_dir(&self.0);
         command.env("PPROF_TMPDIR", &self.0).env("GOTOOLCHAIN", "local").env("GOFLAGS", "");
-        if std::env::var_os("HOME").is_none() {
-            command.env("GOCACHE", self.0.join("cache")).env("GOPATH", self.0.join("go"));
+        if let Some(cache) = own_cache() {
+            command.env("GOCACHE", cache.join("build")).env("GOPATH", cache.join("path"));
         }
         let output = match command.output() {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -43,6 +44,17 @@ impl Folder {
         assert!(output.status.success(), "pprof {args:?}: {stderr}");
         Some(String::from_utf8_lossy(&output.stdout).into_owned())
     }
+}
+
+/// Go builds pprof when it is first asked for, into the user's cache. A user without a home gets
+/// one that stays: building takes half a minute.
+fn own_cache() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    if home.is_some_and(|cache| std::fs::create_dir_all(&cache).is_ok()) {
+        return None;
+    }
+    let user = std::fs::metadata("/proc/self").map_or(0, |m| m.uid());
+    Some(std::env::temp_dir().join(format!("systoll-test-go-{user}")))
 }
 
 impl Drop for Folder {

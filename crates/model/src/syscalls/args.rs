@@ -1,6 +1,6 @@
 //! What arguments are, and how much memory they point to.
 
-use crate::Moment;
+use crate::{Errno, Moment};
 
 /// One argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +76,14 @@ impl ArgKind {
         }
     }
 
+    /// Bytes of memory behind it, not bounded by anything but the arguments, in a call made with
+    /// `args` that returned `result` (`None` at its entry); see [`Size::bytes`]. `None` for
+    /// output of a call that failed or has not returned: what is there is not the kernel's.
+    pub fn bytes(self, args: &[u64; 6], result: Option<i64>, word: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
+        let failed = result.is_none_or(|r| Errno::from_result(r).is_some());
+        if failed && matches!(self, Self::Out(_)) { None } else { self.size()?.bytes(args, result, word) }
+    }
+
     /// How much memory is behind it, where that is not told by the memory itself (strings).
     pub fn size(self) -> Option<Size> {
         match self {
@@ -87,8 +95,8 @@ impl ArgKind {
 
 impl Size {
     /// Bytes there, not bounded by anything but the arguments, for a call made with `args` that returned `result` (`None` at its entry).
-    /// `word` reads a 32-bit number of the target. `None` where it can't be told: output of a
-    /// call that failed or has not returned, or `word` gave nothing.
+    /// `word` reads a 32-bit number of the target. `None` where it can't be told: a size
+    /// that the result says, of a call that failed or has not returned, or `word` gave nothing.
     pub fn bytes(self, args: &[u64; 6], result: Option<i64>, word: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
         let arg = |index: u8| args.get(usize::from(index)).copied();
         match self {
@@ -119,5 +127,8 @@ mod tests {
         assert_eq!(Size::AtArg(1).bytes(&args, None, |at| (at == 0x1000).then_some(16)), Some(16));
         assert_eq!(Size::Bits(2).bytes(&args, None, none), Some(16));
         assert_eq!(Size::Bits(4).bytes(&args, None, none), Some(0));
+        assert_eq!(ArgKind::Out(Size::Fixed(144)).bytes(&args, Some(-2), none), None);
+        assert_eq!(ArgKind::Out(Size::Fixed(144)).bytes(&args, Some(0), none), Some(144));
+        assert_eq!(ArgKind::In(Size::Fixed(8)).bytes(&args, None, none), Some(8));
     }
 }
