@@ -11,6 +11,8 @@ mod class;
 mod debug;
 mod elf;
 mod forward;
+#[cfg(test)]
+mod hostile;
 mod lines;
 mod maps;
 mod module;

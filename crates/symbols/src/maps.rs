@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 
 /// A line of `/proc/PID/maps` that can be executed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mapped {
     pub(crate) start: u64,
     pub(crate) end: u64,

@@ -120,6 +120,15 @@ impl Module {
         if let Some(step) = self.cfi().step(addr) {
             return step;
         }
+        // Nobody calls the entry point; where it has no symbol it is still short.
+        const START: u64 = 64;
+        let is_start = match self.range(self.image.entry) {
+            Some(range) => range.contains(&addr),
+            None => addr.wrapping_sub(self.image.entry) < START,
+        };
+        if is_start && self.image.entry != 0 {
+            return Step::End;
+        }
         match look_ahead(&self.image, next) {
             Ahead::Return(rule) => Step::Ahead(rule),
             Ahead::NoReturn => Step::End,

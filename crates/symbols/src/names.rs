@@ -248,4 +248,33 @@ mod tests {
             assert_eq!(demangle(mangled), plain);
         }
     }
+
+    /// Installing libc6-dbg must not rename anything that programs can call.
+    #[test]
+    fn debug_files_do_not_rename_what_is_exported() {
+        let pid = std::process::id() as i32;
+        let mapped = crate::maps::executable(pid).unwrap();
+        let libc = mapped.iter().find(|m| m.path.contains("/libc.so") || m.path.contains("/libc-")).expect("a libc");
+        let image = Image::parse(crate::maps::open(pid, libc).unwrap()).unwrap();
+        let Some(debug) = crate::debug::find(&image, &libc.path) else {
+            let strict = std::env::var_os("SYSTOLL_TEST_STRICT").is_some_and(|v| v == "1");
+            assert!(!strict, "libc6-dbg is not installed");
+            return;
+        };
+        let (plain, full) = (Names::read(&image, None), Names::read(&image, Some(&debug.image)));
+        assert!(full.symbols.len() > plain.symbols.len() + 1000, "the debug file adds nothing");
+        let mut seen = 0;
+        for symbol in plain.symbols.iter().filter(|s| s.size > 1) {
+            let name = |names: &Names, addr| names.around(addr).map(|f| (f.name.into_owned(), f.start));
+            assert_eq!(plain.exactly(symbol.addr), full.exactly(symbol.addr));
+            for addr in [symbol.addr, symbol.addr + 1, symbol.addr + symbol.size - 1] {
+                assert_eq!(name(&plain, addr), name(&full, addr), "{addr:#x}");
+            }
+            seen += 1;
+        }
+        assert!(seen > 1000, "{seen}");
+        let (localtime, _) = full.export("localtime").expect("localtime");
+        assert_eq!(full.exactly(localtime).as_deref(), Some("localtime"));
+        assert!(full.is_called(localtime, "localtime"));
+    }
 }

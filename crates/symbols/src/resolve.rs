@@ -80,6 +80,7 @@ impl Symbols {
         for frame in frames {
             if let Some(key) = frame.module
                 && !self.locations.contains_key(&(key, frame.lookup()))
+                && self.module(key).is_some_and(|m| m.image.is_code(frame.lookup()))
             {
                 wanted.entry(key).or_default().push(frame.lookup());
             }

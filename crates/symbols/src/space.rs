@@ -63,6 +63,12 @@ impl AddressSpace {
         self.mappings.get(after.checked_sub(1)?).filter(|m| address < m.end)
     }
 
+    #[cfg(test)]
+    pub(crate) fn map_for_test(&mut self, module: ModuleKey, mapped: &Mapped, bias: u64) {
+        let mapping = Mapping { start: mapped.start, end: mapped.end, bias, module: Some(module) };
+        self.mappings = Arc::new(vec![mapping]);
+    }
+
     /// The file that `address` lies in, and its ELF virtual address there.
     fn locate(&self, address: u64) -> (Option<ModuleKey>, u64) {
         match self.mapping(address) {

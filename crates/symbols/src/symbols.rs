@@ -123,8 +123,12 @@ impl Symbols {
             self.complain(format!("{}: no names: not an ELF file for x86-64", mapped.path));
             return None;
         };
+        self.push(Module::new(&mapped.path, image))
+    }
+
+    pub(crate) fn push(&mut self, module: Module) -> Option<ModuleKey> {
         let key = ModuleKey(u32::try_from(self.modules.len()).ok()?);
-        self.modules.push(Module::new(&mapped.path, image));
+        self.modules.push(module);
         Some(key)
     }
 
