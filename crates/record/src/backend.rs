@@ -36,6 +36,8 @@ pub struct Launch {
     pub command: Vec<OsString>,
     /// Changes to its environment.
     pub env: Vec<EnvChange>,
+    /// Its standard output and error go to /dev/null instead of ours.
+    pub discard_output: bool,
     /// Its working directory, ours if none.
     pub cwd: Option<PathBuf>,
     /// Calls to be answered in place; a backend that can't refuses before it starts anything.

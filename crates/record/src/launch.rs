@@ -21,6 +21,7 @@ pub(crate) struct Prepared {
     argv: Vec<CString>,
     envp: Vec<CString>,
     cwd: Option<CString>,
+    discard_output: bool,
 }
 
 /// A started child that waits to be let go.
@@ -57,6 +58,7 @@ pub(crate) fn prepare(launch: &Launch) -> Result<Prepared, Error> {
         program: c_string(program.into_os_string())?,
         argv: launch.command.iter().cloned().map(c_string).collect::<Result<_, _>>()?,
         envp: envp.map(c_string).collect::<Result<_, _>>()?,
+        discard_output: launch.discard_output,
         cwd: launch.cwd.clone().map(|d| c_string(d.into_os_string())).transpose()?,
     })
 }
@@ -218,6 +220,12 @@ impl Child<'_> {
             for fd in 0..3 {
                 if startup::was_closed(fd) {
                     libc::close(fd);
+                }
+            }
+            if self.prepared.discard_output {
+                let null = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                if null < 0 || libc::dup2(null, 1) < 0 || libc::dup2(null, 2) < 0 {
+                    self.fail();
                 }
             }
             if let Some(cwd) = &self.prepared.cwd

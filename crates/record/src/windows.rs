@@ -189,7 +189,7 @@ pub(crate) fn argument_data(
                     let mut bytes = [0; 4];
                     (read(address, &mut bytes) == 4).then(|| u32::from_ne_bytes(bytes))
                 };
-                let Some(there) = kind.size().and_then(|s| s.bytes(args, result, word)) else { continue };
+                let Some(there) = kind.bytes(args, result, word) else { continue };
                 let mut bytes = vec![0; usize::try_from(there).unwrap_or(bound).min(bound)];
                 let n = read(address, &mut bytes);
                 bytes.truncate(n);

@@ -31,6 +31,11 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// The definition as clap has it, for man pages and completions.
+pub fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {

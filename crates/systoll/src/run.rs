@@ -38,6 +38,7 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
     let launch = Launch {
         command: args.command.clone(),
         env: args.env.iter().map(|e| env_change(e)).collect(),
+        discard_output: false,
         cwd: None,
         elisions: Vec::new(),
         windows: WindowPolicy::default(),

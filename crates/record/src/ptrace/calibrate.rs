@@ -33,8 +33,13 @@ pub(super) fn calibrate() -> Result<Cost, Error> {
     let cost = measure(pid);
     // SAFETY: our own child, not yet reaped; it may have ended by itself.
     unsafe { libc::kill(pid, libc::SIGKILL) };
-    while !matches!(sys::wait_child(pid), Waited::NoChildren | Waited::Stop(Stop::Exited { .. } | Stop::Killed { .. }))
-    {
+    loop {
+        match sys::wait_child(pid) {
+            Waited::NoChildren | Waited::Stop(Stop::Exited { .. } | Stop::Killed { .. }) => break,
+            // It stops once more on its way out.
+            Waited::Stop(_) => drop(sys::resume(pid, 0)),
+            Waited::Interrupted | Waited::NothingYet => {}
+        }
     }
     cost
 }

@@ -293,6 +293,7 @@ impl Engine {
                     process.maps_stale |= !executable && process.space.maps_executable(pending.args[0]);
                 }
             }
+            name @ ("wait4" | "waitid") if !failed => self.after_wait(pid, name == "waitid", &pending.args, result),
             // The kernel's own reads of the file it tried to execute are in its count.
             "execve" | "execveat" if failed => {
                 if let Some(process) = self.processes.get_mut(&tid) {

@@ -5,6 +5,7 @@ use super::state::{Process, Thread};
 use super::sys::{self, Stop, Waited};
 use crate::backend::{Control, Launch};
 use crate::launch::Held;
+use crate::procfs::IoCalls;
 use crate::signals::Signals;
 use crate::table::Table;
 use crate::windows::Windows;
@@ -24,6 +25,8 @@ pub(super) struct Engine {
     pub(super) symbols: Symbols,
     pub(super) windows: Windows,
     pub(super) problems: Vec<Problem>,
+    /// What the kernel had counted of processes that ended and were not waited for yet.
+    pub(super) ended: HashMap<i32, IoCalls>,
     pub(super) root: i32,
     pub(super) root_exit: Option<Exit>,
     /// Set at the root's first execve: what it did before was systoll's own.
@@ -55,6 +58,7 @@ impl Engine {
             symbols: Symbols::new(),
             windows: Windows::new(launch.windows.clone(), launch.seed),
             problems: Vec::new(),
+            ended: HashMap::new(),
             root: 0,
             root_exit: None,
             counting: false,

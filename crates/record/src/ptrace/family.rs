@@ -11,6 +11,9 @@ use std::io::Read;
 use systoll_model::{Exit, ProblemKind};
 use systoll_symbols::AddressSpace;
 
+/// Ended processes that nobody has waited for yet, at most.
+const MAX_ENDED: usize = 65_536;
+
 impl Engine {
     /// Takes in the command's own process before its exec.
     pub(super) fn adopt_root(&mut self, pid: i32) {
@@ -174,12 +177,44 @@ impl Engine {
         let cpu = thread.ran(tid).map_or(0, |r| r.cpu_ns);
         self.account_cpu(tid, cpu);
         self.abandon_call(tid);
+        if self.processes.get(&pid).is_some_and(|p| p.threads <= 1) {
+            self.audit(pid);
+            if let Some(io) = procfs::io_calls(pid)
+                && self.ended.len() < MAX_ENDED
+            {
+                self.ended.insert(pid, io);
+            }
+        }
+    }
+
+    /// Holds our count of a process's reads and writes against the kernel's.
+    pub(super) fn audit(&mut self, pid: i32) {
         let Some(process) = self.processes.get(&pid) else { return };
-        if process.threads <= 1
-            && let Some(what) = process.audit.differs(pid)
-        {
+        if let Some(what) = process.audit.differs(pid) {
             let exe = self.table.images[process.image as usize].exe.clone();
             self.problem(ProblemKind::Audit, format!("{exe}: {what} (/proc/PID/io)"));
+        }
+    }
+
+    /// A `wait4` or `waitid` returned: whether it reaped a child, and which.
+    pub(super) fn after_wait(&mut self, pid: i32, waitid: bool, args: &[u64; 6], result: i64) {
+        let word = |address: u64| {
+            let mut bytes = [0; 4];
+            (address != 0 && sys::read_memory(pid, address, &mut bytes) == 4).then(|| i32::from_ne_bytes(bytes))
+        };
+        let child = if waitid {
+            // siginfo_t: si_code at 8, si_pid at 16; 1 to 3 are CLD_EXITED, KILLED and DUMPED.
+            let keeps = args[3] & libc::WNOWAIT as u64 != 0;
+            let ended = word(args[2].wrapping_add(8)).is_some_and(|code| (1..=3).contains(&code));
+            word(args[2].wrapping_add(16)).filter(|_| result == 0 && !keeps && ended)
+        } else {
+            let stopped = word(args[1]).is_some_and(|s| libc::WIFSTOPPED(s) || libc::WIFCONTINUED(s));
+            i32::try_from(result).ok().filter(|pid| *pid > 0 && !stopped)
+        };
+        let Some(child) = child.filter(|c| *c > 0) else { return };
+        let io = self.ended.remove(&child);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.audit.reaped(io);
         }
     }
 

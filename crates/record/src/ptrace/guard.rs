@@ -33,12 +33,8 @@ impl Engine {
 
     fn audit_before_exec(&mut self, tid: i32) {
         let Some(pid) = self.threads.get(&tid).map(|t| t.pid) else { return };
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        if process.threads == 1
-            && let Some(what) = process.audit.differs(pid)
-        {
-            let exe = self.table.images[process.image as usize].exe.clone();
-            self.problem(ProblemKind::Audit, format!("{exe}: {what} (/proc/PID/io)"));
+        if self.processes.get(&pid).is_some_and(|p| p.threads == 1) {
+            self.audit(pid);
         }
     }
 

@@ -100,6 +100,19 @@ impl IoAudit {
         Self { base: Some(IoCalls::default()), ..Self::default() }
     }
 
+    /// A child was waited for: the kernel adds its whole count to its parent's. `None` where that
+    /// is not known, which leaves nothing to compare with.
+    pub(super) fn reaped(&mut self, child: Option<IoCalls>) {
+        let Some(child) = child else {
+            self.base = None;
+            return;
+        };
+        for (range, calls) in [(&mut self.reads, child.reads), (&mut self.writes, child.writes)] {
+            range.0 += calls;
+            range.1 += calls;
+        }
+    }
+
     /// A call returned.
     pub(super) fn returned(&mut self, audit: Option<Audit>, result: i64) {
         let Some(audit) = audit else { return };

@@ -1,0 +1,92 @@
+//! `systoll demo`: each story's sick program watched, its cured twin timed beside it.
+
+use crate::cli::DemoArgs;
+use crate::failure::Failure;
+use crate::output::Output;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+use systoll_cure::{Spec, Story, Workshop, stories, story};
+use systoll_judge::{Catalogue, judge};
+use systoll_model::Recording;
+use systoll_present::{Role, Style, write_comparison, write_finding};
+use systoll_prove::{CallCounts, Options, Processes, compare};
+use systoll_record::{Launch, Quiet, backends};
+
+/// Pairs of timed runs: enough for an interval at 99 %, few enough for five stories in a minute.
+const PAIRS: u32 = 9;
+/// A demo program that takes longer than this is stuck.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Tells one story, or all.
+pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
+    let told: Vec<&Story> = match &args.story {
+        None => stories().iter().collect(),
+        Some(id) => vec![story(id).ok_or_else(|| Failure::Unknown {
+            what: "story",
+            name: id.clone(),
+            known: stories().iter().map(|s| s.id.to_owned()).collect(),
+            help: "systoll demo tells them all",
+        })?],
+    };
+    let mut output = Output::open(None, Output::Stdout)?;
+    let style = output.style(args.color);
+    let shop = Workshop::new().map_err(|e| Failure::Demo(e.to_string()))?;
+    let mut found = true;
+    for story in told {
+        let page = tell(story, &shop, &style, &mut found)?;
+        output.write(|w| w.write_all(&page))?;
+    }
+    Ok(if found { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn tell(story: &Story, shop: &Workshop, style: &Style, found: &mut bool) -> Result<Vec<u8>, Failure> {
+    let failed = |e: &dyn std::fmt::Display| Failure::Demo(format!("{}: {e}", story.id));
+    let mut page = Vec::new();
+    heading(&mut page, story, style).map_err(|e| failed(&e))?;
+    let built = story.build(shop.path()).map_err(|e| failed(&e))?;
+    let sick = watch(&built.watched.sick)?;
+    let cured = watch(&built.watched.cured)?;
+    let judgement = judge(&sick, &Catalogue::builtin(), &systoll_judge::Options::default());
+    let all = judgement.findings.iter().chain(&judgement.also);
+    match all.into_iter().find(|f| story.cause.is_none() || f.cause.as_deref() == story.cause) {
+        Some(finding) => write_finding(&mut page, &sick, &judgement, 1, finding, style).map_err(|e| failed(&e))?,
+        None => {
+            *found = false;
+            writeln!(page, "  {}", style.paint(Role::Bad, "not found here")).map_err(|e| failed(&e))?;
+        }
+    }
+    writeln!(page).map_err(|e| failed(&e))?;
+    let options = Options { pairs: PAIRS, ..Options::default() };
+    let mut processes = Processes { limit: Some(LIMIT) };
+    let timed = compare(&mut processes, &built.timed.sick, &built.timed.cured, &options).map_err(|e| failed(&e))?;
+    let counts = (&CallCounts::of(&sick), &CallCounts::of(&cured));
+    let cure = format!("cured: {}", story.cure);
+    write_comparison(&mut page, &timed, Some(counts), ("as it is", &cure), *style).map_err(|e| failed(&e))?;
+    if !story.gives_up.is_empty() {
+        writeln!(page, "  gives up  {}", story.gives_up).map_err(|e| failed(&e))?;
+    }
+    writeln!(page).map_err(|e| failed(&e))?;
+    Ok(page)
+}
+
+fn heading(page: &mut Vec<u8>, story: &Story, style: &Style) -> std::io::Result<()> {
+    writeln!(page, "{}  {}", style.paint(Role::Name, story.id), style.paint(Role::Strong, story.title))?;
+    for line in story.happened.lines() {
+        writeln!(page, "  {}", style.paint(Role::Faint, line))?;
+    }
+    writeln!(page)
+}
+
+fn watch(spec: &Spec) -> Result<Recording, Failure> {
+    let mut backend = backends().into_iter().next().ok_or_else(|| Failure::Demo("no way to watch a program".into()))?;
+    let launch = Launch {
+        command: spec.argv(),
+        env: spec.env.clone(),
+        cwd: spec.cwd.clone(),
+        discard_output: true,
+        linger: Duration::from_secs(1),
+        ..Launch::default()
+    };
+    Ok(backend.run(&launch, &mut Quiet)?)
+}
