@@ -21,6 +21,11 @@ pub enum CureKind {
 }
 
 impl CureKind {
+    /// Whether it costs no change of code or build.
+    pub fn is_free(self) -> bool {
+        matches!(self, Self::Configuration | Self::Environment)
+    }
+
     /// Its name in causes' files.
     pub fn name(self) -> &'static str {
         match self {
@@ -88,13 +93,6 @@ pub struct Cause {
     pub reports: Vec<String>,
     /// Test programs that have it.
     pub cases: Vec<String>,
-}
-
-impl Cause {
-    /// Whether a cure costs no change of code or build.
-    pub fn has_free_cure(&self) -> bool {
-        self.stop.iter().any(|c| matches!(c.kind, CureKind::Configuration | CureKind::Environment))
-    }
 }
 
 /// A file that is no cause.

@@ -187,7 +187,8 @@ pub(crate) fn verdict(
     let cpu = phases.cpu(phase);
     let of_cpu = (share(f.needless_toll, cpu), share(f.any_toll, cpu));
     let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows));
-    let confidence = confidence(group, &f, of_cpu, of_wall, options)?;
+    let free_cure = || words::offers_free_cure(group, recording, views);
+    let confidence = confidence(group, &f, of_cpu, of_wall, free_cure, options)?;
     let low = confidence == Confidence::Low;
     let needless = f.estimate(low);
     let (needless_toll, of_cpu) = if low { (f.any_toll, of_cpu.1) } else { (f.needless_toll, of_cpu.0) };
@@ -266,6 +267,7 @@ fn confidence(
     f: &Figures,
     of_cpu: (f64, f64),
     of_wall: f64,
+    free_cure: impl Fn() -> bool,
     options: &Options,
 ) -> Option<Confidence> {
     let share = f.strong / (f.calls.max(1) as f64);
@@ -295,8 +297,7 @@ fn confidence(
         return Some(Confidence::High);
     }
     let remark = of_cpu.1 >= options.min_price && f.any >= options.low_calls as f64;
-    let free = agreed && group.cause.is_some_and(crate::Cause::has_free_cure);
-    (remark || free).then_some(Confidence::Low)
+    (remark || (agreed && free_cure())).then_some(Confidence::Low)
 }
 
 /// A finding with nothing in it.

@@ -4,7 +4,7 @@ use crate::catalogue::{Cause, Cure};
 use crate::group::{Group, fact};
 use crate::survey::RowView;
 use crate::{Finding, Kind};
-use systoll_model::Recording;
+use systoll_model::{Recording, RowId};
 
 /// Fills in the finding's words.
 pub(crate) fn put(
@@ -16,7 +16,7 @@ pub(crate) fn put(
 ) {
     match group.cause {
         Some(cause) => {
-            let facts = Facts { finding, recording, views };
+            let facts = Facts { rows: &finding.rows, kind: finding.kind, recording, views };
             let why = cause.matches.iter().find(|m| facts.any(m)).and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
             let cures: Vec<&Cure> =
                 cause.stop.iter().filter(|c| c.when.as_ref().is_none_or(|w| facts.any(w))).collect();
@@ -30,9 +30,17 @@ pub(crate) fn put(
     finding.prove = next_command(group.cause, finding, &recording.header.command);
 }
 
+/// Whether a cure that fits the group costs no change of code or build.
+pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>]) -> bool {
+    let facts = Facts { rows: &group.rows, kind: group.kind, recording, views };
+    let mut cures = group.cause.iter().flat_map(|c| &c.stop);
+    cures.any(|c| c.kind.is_free() && c.when.as_ref().is_none_or(|w| facts.any(w)))
+}
+
 /// The calls a finding is about, to hold patterns against.
 struct Facts<'a> {
-    finding: &'a Finding,
+    rows: &'a [RowId],
+    kind: Kind,
     recording: &'a Recording,
     views: &'a [RowView<'a>],
 }
@@ -40,12 +48,12 @@ struct Facts<'a> {
 impl Facts<'_> {
     /// Whether the pattern holds for a claimed call of the finding.
     fn any(&self, pattern: &crate::Pattern) -> bool {
-        self.finding.rows.iter().any(|id| {
+        self.rows.iter().any(|id| {
             let row = self.recording.row(*id);
             let Some(view) = self.views.get(id.0 as usize) else { return false };
             let claimed = view.claimed.iter().map(|c| (c.claim.kind, c.claim.object.as_deref(), Some(c.call.args)));
             let waited = view.sample.map(|c| (Kind::Blocking, None, Some(c.args)));
-            let waited = waited.filter(|_| self.finding.kind == Kind::Blocking);
+            let waited = waited.filter(|_| self.kind == Kind::Blocking);
             claimed
                 .chain(waited)
                 .any(|(kind, object, args)| pattern.matches(&fact(self.recording, row, kind, object, args)))

@@ -143,7 +143,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, max_shrink_iters: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn judging_returns_and_makes_sense(recording in any_recording()) {
