@@ -11,7 +11,12 @@ fn main() {
             for total in recording.by_syscall() {
                 eprintln!("{:>9} {:>7}  {}", total.counts.calls, total.counts.failed(), total.syscall);
             }
-            eprintln!("{:>9}          total, {:?}, exact {}", recording.calls(), recording.header.exit, recording.exact());
+            eprintln!(
+                "{:>9}          total, {:?}, exact {}",
+                recording.calls(),
+                recording.header.exit,
+                recording.exact()
+            );
             for problem in &recording.problems {
                 eprintln!("{problem}");
             }

@@ -27,6 +27,7 @@ pub(super) fn calibrate() -> Result<Cost, Error> {
     // SAFETY: the child makes only plain system calls until it exits.
     let pid = match unsafe { libc::fork() } {
         -1 => return Err(Error::own("can't start a process", std::io::Error::last_os_error())),
+        // SAFETY: this is the forked child, see above.
         0 => unsafe { child() },
         pid => pid,
     };

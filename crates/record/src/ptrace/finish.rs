@@ -3,20 +3,14 @@
 use super::calibrate::Cost;
 use super::engine::Engine;
 use super::sys;
+use super::toll::{Observer, tolls};
 use crate::table::Table;
 use std::collections::{BTreeMap, HashMap};
 use systoll_model::{
-    BackendKind, Frame, FrameClass, FrameId, Header, LongCall, Module, ModuleId, Price, PriceSource, Prices, Problem,
-    ProblemKind, Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Sysno, Window, WindowCall,
+    BackendKind, Counts, Frame, FrameClass, FrameId, Header, LongCall, Module, ModuleId, Prices, Problem, ProblemKind,
+    Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Window, WindowCall,
 };
 use systoll_symbols::{ModuleKey, RawFrame};
-
-/// Fewer calls than this are not worth timing a road for.
-const WORTH_PRICING: u64 = 20;
-/// System calls priced, those with the most calls first.
-const MAX_PRICED: usize = 24;
-/// Calls looked at before their processor time is believed.
-const MIN_IN_CALL: u64 = 8;
 
 /// What was measured around the run.
 #[derive(Clone, Debug, Default)]
@@ -55,8 +49,8 @@ impl Engine {
         let mut prices =
             Prices { crossing_before: self.around.crossing_before, crossing_after, calls: BTreeMap::new() };
         let observer = Observer { cost: self.around.cost, crossing: prices.crossing_ns() };
-        prices.calls = price_calls(&self.table, &observer);
-        let rows = self.rows(&names, &prices);
+        let tolls = tolls(&self.table, &self.windows.all(), &observer, &mut prices);
+        let rows = self.rows(&names, &tolls);
         let toll: u64 = rows.iter().filter_map(|r| r.counts.toll_ns).sum();
         let processes = self.processes(&rows, &observer, wall_ns);
         let own_cpu = processes.iter().map(|p| p.cpu_ns).sum::<u64>().max(toll);
@@ -115,16 +109,13 @@ impl Engine {
         }
     }
 
-    fn rows(&mut self, names: &Names, prices: &Prices) -> Vec<Row> {
+    fn rows(&mut self, names: &Names, tolls: &[u64]) -> Vec<Row> {
         let mut rows = Vec::with_capacity(self.table.rows.len());
-        for raw in &self.table.rows {
+        for (raw, toll) in self.table.rows.iter().zip(tolls) {
             let context = &self.table.stacks[raw.context as usize].frames;
             let api = self.symbols.api(context);
             let api_module = api.as_ref().and_then(|(_, key)| *key).and_then(|key| names.module_of(key));
-            let mut counts = raw.counts.clone();
-            if let Some(price) = prices.calls.get(&raw.syscall) {
-                counts.toll_ns = Some((price.ns * counts.calls as f64) as u64);
-            }
+            let counts = Counts { toll_ns: Some(*toll), ..raw.counts.clone() };
             let user = context.last().and_then(|f| names.frame_id(f));
             rows.push(Row {
                 process: ProcessId(raw.image),
@@ -207,66 +198,6 @@ impl Engine {
             })
             .collect()
     }
-}
-
-/// What watching took, to be taken off again.
-struct Observer {
-    cost: Cost,
-    crossing: f64,
-}
-
-impl Observer {
-    fn cpu_ns_per_call(&self) -> f64 {
-        (self.cost.cpu_ns - self.crossing).max(0.0)
-    }
-
-    fn taken_off(&self, cpu_ns: u64, calls: u64) -> u64 {
-        let own = cpu_ns as f64 - self.cpu_ns_per_call() * calls as f64;
-        own.max(self.crossing * calls as f64) as u64
-    }
-}
-
-/// A price for every system call of the run: timed now if there were many, else from what its
-/// calls ran in the windows, else the crossing alone.
-fn price_calls(table: &Table, observer: &Observer) -> BTreeMap<Sysno, Price> {
-    let mut calls: BTreeMap<Sysno, (u64, (u64, u64))> = BTreeMap::new();
-    for row in &table.rows {
-        let entry = calls.entry(row.syscall).or_default();
-        entry.0 += row.counts.calls;
-        entry.1.0 += row.in_call.0;
-        entry.1.1 += row.in_call.1;
-    }
-    let mut most: Vec<_> = calls.iter().filter(|(_, (n, _))| *n >= WORTH_PRICING).map(|(s, (n, _))| (*n, *s)).collect();
-    most.sort_unstable_by(|a, b| b.cmp(a));
-    let measured = systoll_price::prices_of(most.into_iter().take(MAX_PRICED).map(|(_, s)| s));
-    calls
-        .into_iter()
-        .map(|(syscall, (_, in_call))| {
-            let price = measured.get(&syscall).copied().or_else(|| ran_inside(in_call, observer));
-            (syscall, price.unwrap_or_else(|| crossing_only(observer.crossing)))
-        })
-        .collect()
-}
-
-fn crossing_only(ns: f64) -> Price {
-    Price { ns, low: ns, high: f64::INFINITY, source: PriceSource::CrossingOnly }
-}
-
-/// The price as the calls' own processor time tells it. Half of what watching adds to a call
-/// falls inside it (one stop of two), and that half is uncertain by itself.
-fn ran_inside((sum, calls): (u64, u64), observer: &Observer) -> Option<Price> {
-    if calls < MIN_IN_CALL {
-        return None;
-    }
-    let added = observer.cpu_ns_per_call() / 2.0;
-    let mean = sum as f64 / calls as f64;
-    let ns = (mean - added).max(observer.crossing);
-    (mean > 2.0 * added).then_some(Price {
-        ns,
-        low: (mean - 1.5 * added).max(observer.crossing),
-        high: mean,
-        source: PriceSource::InCall,
-    })
 }
 
 /// Names of everything the table refers to.

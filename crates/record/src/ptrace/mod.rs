@@ -11,6 +11,7 @@ mod finish;
 mod guard;
 mod state;
 pub(crate) mod sys;
+mod toll;
 
 use crate::Error;
 use crate::backend::{Backend, Control, Launch, Probe};

@@ -1,0 +1,134 @@
+//! What calls cost, where no clock could be read around them: calls × this box's price.
+
+use super::calibrate::Cost;
+use crate::table::{RawRow, Table};
+use crate::windows::RawWindow;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use systoll_model::{Price, PriceSource, Prices, Sysno};
+
+/// System calls priced by trying them, those with the most calls first.
+const MAX_PRICED: usize = 40;
+/// Rows of this many calls are worth a price of their own outcome.
+const OWN_PRICE: u64 = 1_000;
+/// Own prices, at most.
+const MAX_OWN: usize = 8;
+/// Calls looked at before their processor time is believed.
+const MIN_IN_CALL: u64 = 8;
+
+/// What watching took, to be taken off again.
+pub(super) struct Observer {
+    pub(super) cost: Cost,
+    pub(super) crossing: f64,
+}
+
+impl Observer {
+    pub(super) fn cpu_ns_per_call(&self) -> f64 {
+        (self.cost.cpu_ns - self.crossing).max(0.0)
+    }
+
+    pub(super) fn taken_off(&self, cpu_ns: u64, calls: u64) -> u64 {
+        let own = cpu_ns as f64 - self.cpu_ns_per_call() * calls as f64;
+        own.max(self.crossing * calls as f64) as u64
+    }
+}
+
+/// The toll of every row, in ns; the prices found go into `prices`.
+pub(super) fn tolls(table: &Table, windows: &[&RawWindow], observer: &Observer, prices: &mut Prices) -> Vec<u64> {
+    prices.calls = price_calls(table, observer);
+    let mut own = 0;
+    let toll = |(id, row): (usize, &RawRow)| {
+        let calls = row.counts.calls;
+        let mut price = prices.calls.get(&row.syscall).map_or(observer.crossing, |p| p.ns);
+        if calls >= OWN_PRICE
+            && own < MAX_OWN
+            && let Some(better) = price_of_outcome(id as u32, row, windows, table)
+        {
+            own += 1;
+            price = better.ns;
+        }
+        (price * calls as f64) as u64
+    };
+    table.rows.iter().enumerate().map(toll).collect()
+}
+
+/// A price for every system call of the run: by trying it now, else from what its calls ran in
+/// the windows, else the crossing alone.
+fn price_calls(table: &Table, observer: &Observer) -> BTreeMap<Sysno, Price> {
+    let mut calls: BTreeMap<Sysno, (u64, (u64, u64))> = BTreeMap::new();
+    for row in &table.rows {
+        let entry = calls.entry(row.syscall).or_default();
+        entry.0 += row.counts.calls;
+        entry.1.0 += row.in_call.0;
+        entry.1.1 += row.in_call.1;
+    }
+    let mut most: Vec<_> = calls.iter().filter(|(_, (n, _))| *n > 0).map(|(s, (n, _))| (*n, *s)).collect();
+    most.sort_unstable_by(|a, b| b.cmp(a));
+    let measured = systoll_price::prices_of(most.into_iter().take(MAX_PRICED).map(|(_, s)| s));
+    calls
+        .into_iter()
+        .map(|(syscall, (_, in_call))| {
+            let price = measured.get(&syscall).copied().or_else(|| ran_inside(in_call, observer));
+            (syscall, price.unwrap_or_else(|| crossing_only(observer.crossing)))
+        })
+        .collect()
+}
+
+fn crossing_only(ns: f64) -> Price {
+    Price { ns, low: ns, high: f64::INFINITY, source: PriceSource::CrossingOnly }
+}
+
+/// The price as the calls' own processor time tells it. Half of what watching adds to a call
+/// falls inside it (one stop of two), and that half is uncertain by itself.
+fn ran_inside((sum, calls): (u64, u64), observer: &Observer) -> Option<Price> {
+    if calls < MIN_IN_CALL {
+        return None;
+    }
+    let added = observer.cpu_ns_per_call() / 2.0;
+    let mean = sum as f64 / calls as f64;
+    let ns = (mean - added).max(observer.crossing);
+    (mean > 2.0 * added).then_some(Price {
+        ns,
+        low: (mean - 1.5 * added).max(observer.crossing),
+        high: mean,
+        source: PriceSource::InCall,
+    })
+}
+
+/// The price of what most calls of a row come to: failing in one way, or a stat of one path.
+fn price_of_outcome(id: u32, row: &RawRow, windows: &[&RawWindow], table: &Table) -> Option<Price> {
+    let calls = row.counts.calls;
+    if let Some((errno, _)) = row.counts.errors.iter().find(|(_, n)| **n > calls / 10 * 9) {
+        return systoll_price::price_of_failing(row.syscall, *errno);
+    }
+    let stats = Sysno::from_name("newfstatat")?;
+    if row.syscall != stats || calls < table.calls / 100 {
+        return None;
+    }
+    systoll_price::price_path_stat(&only_path(id, windows)?)
+}
+
+/// The absolute path that every call of the row in the windows names.
+fn only_path(row: u32, windows: &[&RawWindow]) -> Option<PathBuf> {
+    let calls = windows.iter().flat_map(|w| &w.calls).filter(|c| c.row == row);
+    let mut paths = calls.filter_map(|c| c.data.iter().find(|d| d.arg == 1)).map(|d| &d.bytes);
+    let first = paths.next()?;
+    let path = PathBuf::from(OsStr::from_bytes(first));
+    (path.is_absolute() && paths.all(|p| p == first)).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watching_is_taken_off_down_to_the_crossing() {
+        let observer = Observer { cost: Cost { cpu_ns: 5_100.0, wall_ns: 12_000.0 }, crossing: 100.0 };
+        assert_eq!(observer.taken_off(10_000_000, 1_000), 5_000_000);
+        assert_eq!(observer.taken_off(1_000, 1_000), 100_000);
+        assert!(ran_inside((100_000, 10), &observer).is_some_and(|p| p.ns == 7_500.0));
+        assert!(ran_inside((10_000, 10), &observer).is_none());
+    }
+}
