@@ -41,6 +41,20 @@ impl Meter {
         batches.spread()
     }
 
+    /// ns per `op`, of batches after which `holds` is true: they met what they were to meet.
+    pub(crate) fn spread_where(&self, mut op: impl FnMut(), mut holds: impl FnMut() -> bool) -> Spread {
+        let calls = calls_per_batch(&mut op);
+        let mut batches = Batches::default();
+        self.repeat(&mut batches, |b| {
+            holds();
+            let ns = self.per_call(time(calls, &mut op), calls);
+            if holds() {
+                b.push(ns);
+            }
+        });
+        batches.spread()
+    }
+
     /// ns per `op`, calling `between` after each batch, untimed; a batch is at most `most` calls.
     pub(crate) fn spread_between(&self, most: u32, mut op: impl FnMut(), mut between: impl FnMut()) -> Spread {
         let calls = calls_per_batch(&mut op).min(most);

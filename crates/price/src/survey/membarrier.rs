@@ -34,6 +34,8 @@ const NOWHERE_TO_RUN: u32 = 3;
 struct Sibling<'a> {
     affinity: Option<&'a Affinity>,
     state: AtomicU32,
+    /// Counts its turns while it spins, so that one can tell whether it really ran.
+    turns: AtomicU32,
 }
 
 /// PRIVATE_EXPEDITED with a second thread running elsewhere, then with that thread asleep. In a
@@ -42,7 +44,7 @@ pub(super) fn private(meter: &Meter, affinity: Option<&Affinity>) -> (Outcome, O
     if let Err(refused) = try_once(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) {
         return (Err(refused), Err(refused));
     }
-    let sibling = Sibling { affinity, state: AtomicU32::new(0) };
+    let sibling = Sibling { affinity, state: AtomicU32::new(0), turns: AtomicU32::new(0) };
     if let Err(refused) = start(&sibling) {
         return (Err(refused), Err(refused));
     }
@@ -50,16 +52,21 @@ pub(super) fn private(meter: &Meter, affinity: Option<&Affinity>) -> (Outcome, O
     let barrier = || {
         membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
     };
-    let price = || try_once(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED).map(|()| meter.spread(barrier));
+    let tried = try_once(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    let mut seen = 0;
+    let ran = || {
+        let turns = sibling.turns.load(Ordering::Relaxed);
+        std::mem::replace(&mut seen, turns) != turns
+    };
     let running = match sibling.state.load(Ordering::Acquire) {
-        SPIN => price(),
+        SPIN => tried.map(|()| meter.spread_where(barrier, ran)),
         _ => Err(Refused::Because("only one processor may be used")),
     };
     sibling.state.store(SLEEP, Ordering::Release);
     wait_while(&sibling.state, SLEEP);
     // The caller is the child: the sibling ends with it, and until then sleeps without touching
     // this frame.
-    (running, price())
+    (running, tried.map(|()| meter.spread(barrier)))
 }
 
 /// Gives way until the word changes: sibling and caller may share a processor.
@@ -94,6 +101,7 @@ extern "C" fn run(argument: *mut libc::c_void) -> libc::c_int {
     sibling.state.store(if elsewhere { SPIN } else { NOWHERE_TO_RUN }, Ordering::Release);
     while sibling.state.load(Ordering::Acquire) != SLEEP {
         if elsewhere {
+            sibling.turns.fetch_add(1, Ordering::Relaxed);
             std::hint::spin_loop();
         } else {
             // SAFETY: takes no arguments.
