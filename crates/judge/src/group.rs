@@ -104,17 +104,27 @@ pub(crate) fn common_object(views: &[&RowView<'_>]) -> Option<Arc<str>> {
     object.filter(|_| 10 * n >= 9 * all).cloned()
 }
 
-/// Leaves out rows with hardly a claim beside one with many: they would only blur its share.
+/// Leaves out rows with hardly a claim beside one with many, and rows with hardly a call beside
+/// one with many: they would only blur its share and its names.
 fn strong_rows(rows: Vec<RowId>, recording: &Recording, views: &[RowView<'_>], options: &Options) -> Vec<RowId> {
-    let share = |id: &RowId| {
-        let calls = recording.row(*id).counts.calls.max(1);
-        views.get(id.0 as usize).map_or(0.0, |v| v.needless(calls).any / calls as f64)
+    let needless = |id: &RowId| {
+        let calls = recording.row(*id).counts.calls;
+        (views.get(id.0 as usize).map_or(0.0, |v| v.needless(calls).any), calls.max(1) as f64)
     };
-    if !rows.iter().any(|id| share(id) >= options.min_row_share) {
+    let strong = |id: &RowId| {
+        let (needless, calls) = needless(id);
+        needless / calls >= options.min_row_share
+    };
+    let most = rows.iter().filter(|id| strong(id)).map(|id| needless(id).0).fold(0.0, f64::max);
+    if most <= 0.0 {
         return rows;
     }
     let least = options.faint_row.min(options.min_row_share);
-    rows.into_iter().filter(|id| share(id) >= least).collect()
+    let counts = |id: &RowId| {
+        let (needless, calls) = needless(id);
+        needless / calls >= least && needless >= most * options.crumb
+    };
+    rows.into_iter().filter(counts).collect()
 }
 
 /// Rows of one program that share a system call or an object, directly or through others.

@@ -33,6 +33,9 @@ pub struct Options {
     pub min_low_share: f64,
     /// Rows with a smaller share than this are left out of a finding that has a stronger one.
     pub faint_row: f64,
+    /// Rows with less than this share of the needless calls of a finding's strongest row are left
+    /// out of it.
+    pub crumb: f64,
     /// A single wait before `main` worth a finding, in ns: below it, preemption looks the same.
     pub long_wait_ns: u64,
     /// Two waits of one row before `main` worth a finding, in ns each.
@@ -56,6 +59,7 @@ impl Default for Options {
             min_octaves: 2,
             min_low_share: 0.40,
             faint_row: 0.15,
+            crumb: 0.005,
             long_wait_ns: 10_000_000,
             paired_wait_ns: 5_000_000,
         }

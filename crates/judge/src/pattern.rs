@@ -31,6 +31,8 @@ pub struct Pattern {
     pub objects: Vec<String>,
     /// Values an argument may have, by its position from 0. Compared as signed 32-bit numbers.
     pub args: BTreeMap<u8, Vec<i32>>,
+    /// Values an argument may not have; where no window shows it, the pattern does not match.
+    pub not_args: BTreeMap<u8, Vec<i32>>,
     /// Whether the call must, or must not, come from inside the vDSO.
     pub vdso: Option<bool>,
     /// The mechanism, where it differs from the cause's own.
@@ -42,14 +44,13 @@ impl Pattern {
         let allows = |list: &[String], value: Option<&str>, test: fn(&str, &str) -> bool| {
             list.is_empty() || value.is_some_and(|v| list.iter().any(|l| test(l, v)))
         };
-        let arg = |(n, values): (&u8, &Vec<i32>)| {
-            fact.args.and_then(|a| a.get(usize::from(*n)).copied()).is_some_and(|a| values.contains(&(a as i32)))
-        };
+        let value = |n: &u8| fact.args.and_then(|a| a.get(usize::from(*n)).copied()).map(|a| a as i32);
         (self.kinds.is_empty() || self.kinds.contains(&fact.kind))
             && (self.syscalls.is_empty() || self.syscalls.contains(&fact.syscall))
             && allows(&self.apis, fact.api, |a, b| a == b)
             && allows(&self.objects, fact.object, glob)
-            && self.args.iter().all(arg)
+            && self.args.iter().all(|(n, values)| value(n).is_some_and(|v| values.contains(&v)))
+            && self.not_args.iter().all(|(n, values)| value(n).is_some_and(|v| !values.contains(&v)))
             && self.vdso.is_none_or(|v| v == fact.vdso)
     }
 }
@@ -88,6 +89,8 @@ pub(crate) struct PatternFile {
     objects: Vec<String>,
     #[serde(default)]
     args: BTreeMap<String, Vec<i32>>,
+    #[serde(default)]
+    not_args: BTreeMap<String, Vec<i32>>,
     vdso: Option<bool>,
     pub why: Option<String>,
 }
@@ -103,17 +106,19 @@ impl PatternFile {
             _ => Err(format!("args: {n:?} is no position from 0 to 5")),
         };
         let args: BTreeMap<u8, Vec<i32>> = self.args.into_iter().map(position).collect::<Result<_, _>>()?;
+        let not_args: BTreeMap<u8, Vec<i32>> = self.not_args.into_iter().map(position).collect::<Result<_, _>>()?;
         let Self { apis, objects, vdso, why, .. } = self;
         if syscalls.is_empty()
             && apis.is_empty()
             && objects.is_empty()
             && args.is_empty()
+            && not_args.is_empty()
             && kinds.is_empty()
             && vdso.is_none()
         {
             return Err("an empty pattern would match everything".into());
         }
-        Ok(Pattern { kinds, syscalls, apis, objects, args, vdso, why })
+        Ok(Pattern { kinds, syscalls, apis, objects, args, not_args, vdso, why })
     }
 }
 

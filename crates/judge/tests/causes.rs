@@ -191,6 +191,34 @@ fn a_clock_source_without_vdso_is_told_by_where_the_call_is_made() {
 }
 
 #[test]
+fn a_clock_the_vdso_never_serves_is_no_fault_of_the_clock_source() {
+    let trace = rounds(20_000, |_| {
+        let mut call = call("clock_gettime", "clock", &[2], 0);
+        call.vdso = true;
+        vec![call]
+    });
+    let f = only(judged(&trace, 1_000_000));
+    assert!(f.why.contains("processor time"), "{}", f.why);
+    assert!(f.stop.len() == 1 && f.stop[0].contains("every N steps"), "{:?}", f.stop);
+}
+
+#[test]
+fn perl_asks_for_tzset_and_reads_of_localtime() {
+    let trace = rounds(20_000, |i| vec![stat("/etc/localtime", "tzset", 5, i)]);
+    let f = only(judged(&trace, BUSY));
+    assert_eq!(f.cause.as_deref(), Some("tz-unset"));
+    assert!(f.why.contains("localtime in Perl"), "{}", f.why);
+}
+
+#[test]
+fn a_stray_call_of_another_api_does_not_join() {
+    let mut trace = rounds(20_000, |_| vec![call("getpid", "log:getpid", &[], 7)]);
+    trace.extend(rounds(3, |_| vec![call("getpid", "start:other_api", &[], 7)]));
+    let f = only(judged(&trace, BUSY));
+    assert_eq!(f.apis, ["getpid".into()]);
+}
+
+#[test]
 fn a_handful_of_clock_calls_is_silent() {
     silent(&rounds(80, |_| vec![call("clock_gettime", "clock", &[2], 0)]), 1_000_000);
 }
