@@ -117,9 +117,9 @@ fn lttng_story() {
       also seen   nothing
       the rest    4,319 calls, 439 µs, 11 % of CPU: mmap 4,315, recvmsg 4
 
-      longest     membarrier   16.1 ms   at +5 ms   app 4711   synchronize_rcu_bp liblttng-ust.so.0, constructor
+      longest     membarrier   16.1 ms   at +5 ms    app 4711   synchronize_rcu_bp liblttng-ust.so.0, constructor
                   membarrier   12.4 ms   at +23 ms   app 4711   synchronize_rcu_bp liblttng-ust.so.0, constructor
-                  recvmsg       2.4 ms   at +2 ms   app 4711
+                  recvmsg       2.4 ms   at +2 ms    app 4711
                     recvmsg  <  lttng_probe_register liblttng-ust.so.0, before main
     "#);
 }
@@ -144,7 +144,7 @@ fn localtime_story_by_ptrace() {
          or     localtime_r, which does not look
          try    env TZ=:/etc/localtime systoll run -- ./app --days 'two words'    about 1.11 s for the calls alone
 
-      also seen   lseek   4,000 calls   about 400 µs, below 0.1 % of CPU   ftell  <  rotate log.c:80   repeat
+      also seen   lseek   4,000 calls   about 400 µs, below 0.1 % of CPU   repeat   ftell  <  rotate log.c:80
       the rest    4,120 calls, about 580 µs, below 0.1 % of CPU: lseek 4,000, openat 120
 
       problem     no source lines for libfoo.so.1: install its debug file
@@ -224,8 +224,8 @@ fn whole_stacks_and_all_cures() {
          or     localtime_r, which does not look
          try    env TZ=:/etc/localtime systoll run -- ./app --days 'two words'
 
-      also seen   lseek   4,000 calls   about 400 µs, below 0.1 % of CPU   ftell  <  rotate log.c:80
-                  repeat
+      also seen   lseek   4,000 calls   about 400 µs, below 0.1 % of CPU   repeat
+                  ftell  <  rotate log.c:80
       the rest    4,120 calls, about 580 µs, below 0.1 % of CPU: lseek 4,000, openat 120
 
       problem     no source lines for libfoo.so.1: install its debug file
@@ -313,4 +313,31 @@ fn a_problem_spoils_exactness_only_where_calls_may_be_missing() {
     };
     assert!(exactness(ProblemKind::Name));
     assert!(!exactness(ProblemKind::Audit));
+}
+
+#[test]
+fn problems_that_spoil_the_counts_come_first_and_many_are_counted() {
+    let (mut rec, judgement) = stories::ruby();
+    for i in 0..6 {
+        rec.problems.push(Problem::new(ProblemKind::Name, format!("no name {i}")));
+    }
+    rec.problems.push(Problem::new(ProblemKind::Lost, "some were lost"));
+    let text = report(&rec, &judgement, &ReportOptions::default(), &Style::default());
+    let tail = text.split_once("  problems ").map(|(_, tail)| tail).unwrap_or_default();
+    let lines: Vec<_> = tail.lines().map(str::trim).collect();
+    assert_eq!(
+        lines,
+        ["some were lost", "no name 0", "no name 1", "no name 2", "no name 3", "2 more: --all shows them"]
+    );
+}
+
+#[test]
+fn calls_that_only_watching_made_long_are_not_told() {
+    let (mut rec, judgement) = stories::lttng();
+    rec.header.backend = systoll_model::BackendKind::Ptrace;
+    rec.header.observer_wall_ns_per_call = 130_000.0;
+    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    assert!(text.contains("longest     membarrier   16.1 ms   at +5 ms"), "{text}");
+    assert!(!text.contains("membarrier   12.4 ms"), "{text}");
+    assert!(text.ends_with("              elapsed, the watching included\n"), "{text}");
 }

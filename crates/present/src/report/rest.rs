@@ -18,6 +18,9 @@ const LONGEST: usize = 5;
 /// Remarks shown where not all are asked for.
 const REMARKS: usize = 3;
 
+/// Problems shown where not all are asked for.
+const PROBLEMS: usize = 5;
+
 /// Parts of the rest that are told.
 const PARTS: usize = 4;
 
@@ -125,10 +128,10 @@ impl Report<'_> {
             Line::of(Role::Plain, calls(f.calls)),
             Line::of(Role::Plain, format!("about {}{share}", time(ns))),
         ];
+        segments.push(Line::of(Role::Faint, tag(f)));
         if let Some(r) = f.rows.first().and_then(|id| row(self.rec, *id)) {
             segments.push(self.caller(r));
         }
-        segments.push(Line::of(Role::Faint, tag(f)));
         segments
     }
 
@@ -167,10 +170,13 @@ impl Report<'_> {
     }
 
     fn longest(&self) -> Vec<Line> {
-        let at_least = self.options.longer_ns.unwrap_or(LONG_CALL_NS);
+        let at_least = self.options.longer_ns.unwrap_or_else(|| self.long_call_ns());
         let limit = if self.options.longer_ns.is_some() { usize::MAX } else { LONGEST };
         let long: Vec<&LongCall> = self.rec.longest.iter().filter(|l| l.ns >= at_least).take(limit).collect();
         let mut lines = self.long_calls(&long);
+        if !long.is_empty() && self.slowed() {
+            lines.extend(self.closing_line("", Role::Faint, "elapsed, the watching included"));
+        }
         if self.options.longer_ns.is_some() {
             let known = long.len() as u64;
             let more = calls_of_at_least(self.rec, at_least).saturating_sub(known);
@@ -186,23 +192,36 @@ impl Report<'_> {
         lines
     }
 
+    /// A call worth telling of: far above what watching alone makes of a call.
+    fn long_call_ns(&self) -> u64 {
+        let watching = 100.0 * self.rec.header.observer_wall_ns_per_call;
+        // A float too large for the type becomes its largest value, NaN becomes 0.
+        LONG_CALL_NS.max(watching as u64)
+    }
+
     fn long_calls(&self, long: &[&LongCall]) -> Vec<Line> {
         let name = |l: &LongCall| row(self.rec, l.row).map_or("?".into(), |r| r.syscall.to_string());
-        let name_width = long.iter().map(|l| columns(&name(l))).max().unwrap_or(0);
-        let time_width = long.iter().map(|l| columns(&time(l.ns))).max().unwrap_or(0);
+        let cells: Vec<[String; 4]> = long
+            .iter()
+            .map(|l| [name(l), time(l.ns), format!("at +{}", time(l.at_ns)), shorten(&clean(&l.thread), 32)])
+            .collect();
+        let widest = |i: usize| cells.iter().map(|c| columns(&c[i])).max().unwrap_or(0);
+        let widths = [0, 1, 2, 3].map(widest);
         let mut lines = vec![];
-        for (i, l) in long.iter().enumerate() {
+        for (i, (l, [name, ns, at, thread])) in long.iter().zip(&cells).enumerate() {
             let mut first = Line::of(Role::Plain, "  ");
             first.push(Role::Faint, if i == 0 { "longest" } else { "" });
             first.pad_to(CLOSING_TEXT);
-            let mut call = Line::of(Role::Name, name(l));
-            call.pad_to(name_width + 3);
-            call.push(Role::Plain, " ".repeat(time_width.saturating_sub(columns(&time(l.ns)))));
-            call.push(Role::Plain, time(l.ns));
-            let mut segments = vec![call, Line::of(Role::Plain, format!("at +{}", time(l.at_ns)))];
-            let mut thread = Line::default();
-            thread.push_name(Role::Plain, shorten(&clean(&l.thread), 32));
-            segments.push(thread);
+            let mut call = Line::default();
+            call.push_name(Role::Name, name);
+            call.pad_to(widths[0] + 3 + widths[1].saturating_sub(columns(ns)));
+            call.push(Role::Plain, ns);
+            let mut when = Line::of(Role::Plain, at);
+            when.push(Role::Plain, " ".repeat(widths[2].saturating_sub(columns(at))));
+            let mut who = Line::default();
+            who.push_name(Role::Plain, thread);
+            who.push(Role::Plain, " ".repeat(widths[3].saturating_sub(columns(thread))));
+            let mut segments = vec![call, when, who];
             if let Some(r) = row(self.rec, l.row) {
                 segments.push(self.culprit(r, l.startup));
             }
@@ -228,15 +247,22 @@ impl Report<'_> {
         line
     }
 
+    /// What can't be vouched for; first what leaves the counts in doubt.
     fn problems(&self) -> Vec<Line> {
+        let mut problems: Vec<_> = self.rec.problems.iter().collect();
+        problems.sort_by_key(|p| !p.kind.spoils_exactness());
+        let limit = if self.options.all { usize::MAX } else { PROBLEMS };
         let mut lines = vec![];
-        for (i, problem) in self.rec.problems.iter().enumerate() {
-            let label = match (i, self.rec.problems.len()) {
+        for (i, problem) in problems.iter().take(limit).enumerate() {
+            let label = match (i, problems.len()) {
                 (0, 1) => "problem",
                 (0, _) => "problems",
                 _ => "",
             };
             lines.extend(self.closing_line(label, Role::Warn, &sentence(&problem.text)));
+        }
+        if let Some(more) = problems.len().checked_sub(limit).filter(|more| *more > 0) {
+            lines.extend(self.closing_line("", Role::Faint, &format!("{more} more: --all shows them")));
         }
         lines
     }
