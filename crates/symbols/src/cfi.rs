@@ -1,6 +1,6 @@
 //! Call frame information: from an address to its rule, and to the function it belongs to.
 
-use crate::elf::Image;
+use crate::elf::{Image, half};
 use crate::rule::{RA, REGISTERS, RSP, Rule, Step};
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, EvaluationResult, FrameDescriptionEntry,
@@ -19,7 +19,8 @@ const MAX_EVALUATION: u32 = 1000;
 #[derive(Debug)]
 pub(crate) struct Cfi {
     bases: BaseAddresses,
-    header: Option<Vec<u8>>,
+    table: Option<Table>,
+    eh_frame_addr: u64,
     eh_frame: Vec<u8>,
     /// Start, end and offset of each entry; for `.eh_frame` only where the header has no table.
     eh_index: Vec<(u64, u64, usize)>,
@@ -31,47 +32,40 @@ impl Cfi {
     pub(crate) fn read(image: &Image) -> Self {
         let mut bases = BaseAddresses::default();
         let mut header = None;
-        let mut eh_frame = Vec::new();
+        let (mut eh_frame, mut eh_frame_addr) = (Vec::new(), 0);
         if let Some((addr, size)) = image.eh_frame_hdr {
             bases = bases.set_eh_frame_hdr(addr);
             header = image.read_vaddr(addr, size);
         }
+        let table = header.clone().and_then(|h| Table::new(h, image.eh_frame_hdr?.0));
         if let Some(section) = image.section(".eh_frame") {
-            bases = bases.set_eh_frame(section.addr);
+            eh_frame_addr = section.addr;
             eh_frame = image.section_data(section).unwrap_or_default();
         } else if let Some(start) = header.as_deref().and_then(|h| frames_of(h, &bases)) {
-            bases = bases.set_eh_frame(start);
+            eh_frame_addr = start;
             eh_frame = image.read_to_segment_end(start).unwrap_or_default();
         }
+        bases = bases.set_eh_frame(eh_frame_addr);
         if let Some(text) = image.section(".text") {
             bases = bases.set_text(text.addr);
         }
         let debug_frame = image.section(".debug_frame").and_then(|s| image.section_data(s)).unwrap_or_default();
-        let mut cfi = Self { bases, header, eh_frame, eh_index: Vec::new(), debug_frame, debug_index: Vec::new() };
-        if !cfi.header_has_table() {
-            cfi.header = None;
+        let mut cfi =
+            Self { bases, table, eh_frame_addr, eh_frame, eh_index: Vec::new(), debug_frame, debug_index: Vec::new() };
+        if cfi.table.is_none() {
             cfi.eh_index = index(&EhFrame::new(&cfi.eh_frame, LittleEndian), &cfi.bases);
         }
         cfi.debug_index = index(&DebugFrame::new(&cfi.debug_frame, LittleEndian), &cfi.bases);
         cfi
     }
 
-    fn header_has_table(&self) -> bool {
-        let Some(header) = &self.header else { return false };
-        EhFrameHdr::new(header, LittleEndian).parse(&self.bases, 8).is_ok_and(|h| h.table().is_some())
-    }
-
     fn eh_entry(&self, addr: u64) -> Option<FrameDescriptionEntry<Bytes<'_>>> {
         let section = EhFrame::new(&self.eh_frame, LittleEndian);
-        let offset = match &self.header {
-            Some(header) => {
-                let parsed = EhFrameHdr::new(header, LittleEndian).parse(&self.bases, 8).ok()?;
-                let table = parsed.table()?;
-                table.pointer_to_offset(table.lookup(addr, &self.bases).ok()?).ok()?
-            }
-            None => in_index(&self.eh_index, addr)?.into(),
+        let offset = match &self.table {
+            Some(table) => usize::try_from(table.lookup(addr)?.checked_sub(self.eh_frame_addr)?).ok()?,
+            None => in_index(&self.eh_index, addr)?,
         };
-        let entry = section.fde_from_offset(&self.bases, offset, EhFrame::cie_from_offset).ok()?;
+        let entry = section.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset).ok()?;
         entry.contains(addr).then_some(entry)
     }
 
@@ -119,6 +113,44 @@ impl Cfi {
         let section = DebugFrame::new(&self.debug_frame, LittleEndian);
         let row = entry.unwind_info_for_address(&section, &self.bases, &mut context, addr).ok()?;
         Evaluator { section: &section, encoding: entry.cie().encoding(), read }.step(row, regs)
+    }
+}
+
+/// The binary search table of `.eh_frame_hdr` (Linux Standard Base, "Exception Frames"), in the one
+/// encoding that linkers write. Not gimli's: that one overflows on a damaged count.
+#[derive(Debug)]
+struct Table {
+    header: Vec<u8>,
+    addr: u64,
+    rows: usize,
+}
+
+impl Table {
+    /// Version 1; a pointer of 4 bytes to `.eh_frame`, a count of 4 bytes, rows of two 4-byte
+    /// offsets from the header.
+    fn new(header: Vec<u8>, addr: u64) -> Option<Self> {
+        const VERSION: u8 = 1;
+        const POINTERS: [u8; 2] = [0x1b, 0x3b];
+        const COUNT: u8 = 0x03;
+        const ROWS: u8 = 0x3b;
+        let known = matches!(header.get(..4)?, [VERSION, pointer, COUNT, ROWS] if POINTERS.contains(pointer));
+        let rows = (half(&header, 8)? as usize).min(header.len().checked_sub(12)? / 8);
+        (known && rows > 0).then_some(Self { header, addr, rows })
+    }
+
+    fn field(&self, row: usize, field: usize) -> u64 {
+        let offset = half(&self.header, 12 + 8 * row + 4 * field).unwrap_or(0).cast_signed();
+        self.addr.wrapping_add_signed(offset.into())
+    }
+
+    /// The address of the last entry that starts at or before `addr`.
+    fn lookup(&self, addr: u64) -> Option<u64> {
+        let (mut low, mut high) = (0, self.rows);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.field(middle, 0) <= addr { low = middle + 1 } else { high = middle }
+        }
+        Some(self.field(low.checked_sub(1)?, 1))
     }
 }
 

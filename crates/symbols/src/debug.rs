@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 /// Where distributions install them (gdb's default `debug-file-directory`).
 const ROOT: &str = "/usr/lib/debug";
 
-/// A debug file and where it lies.
+/// A debug file.
 #[derive(Debug)]
 pub(crate) struct DebugFile {
-    pub(crate) path: PathBuf,
     pub(crate) image: Image,
 }
 
@@ -21,9 +20,9 @@ pub(crate) fn find(image: &Image, path: &str) -> Option<DebugFile> {
 }
 
 fn open(path: PathBuf) -> Option<DebugFile> {
-    let file = File::open(&path).ok().filter(|f| f.metadata().is_ok_and(|m| m.is_file()))?;
+    let file = File::open(path).ok().filter(|f| f.metadata().is_ok_and(|m| m.is_file()))?;
     let image = Image::parse(Source::from_file(file).ok()?)?;
-    Some(DebugFile { path, image })
+    Some(DebugFile { image })
 }
 
 fn by_build_id(image: &Image) -> Option<DebugFile> {
@@ -56,4 +55,22 @@ fn belongs(image: &Image, debug: &Image, crc: u32) -> bool {
     let mut sum = flate2::Crc::new();
     sum.update(&bytes);
     sum.sum() == crc
+}
+
+/// The file that holds what `debug` shares with others: `.gnu_debugaltlink` has its path and build-id.
+pub(crate) fn common_part(debug: &Image) -> Option<Image> {
+    let link = debug.section_data(debug.section(".gnu_debugaltlink")?)?;
+    let name = std::str::from_utf8(c_str(&link, 0)?).ok()?;
+    let id: String = link.get(name.len() + 1..)?.iter().map(|b| format!("{b:02x}")).collect();
+    // Relative to the debug file's folder below `.build-id`, in practice always `.dwz/…` below the root.
+    let below = name.split("/.dwz/").nth(1).or_else(|| name.strip_prefix(".dwz/"));
+    let by_name = below.filter(|n| !n.contains("..")).map(|n| PathBuf::from(format!("{ROOT}/.dwz/{n}")));
+    let by_id = id.split_at_checked(2).map(|(a, b)| PathBuf::from(format!("{ROOT}/.build-id/{a}/{b}.debug")));
+    let absolute = Some(PathBuf::from(name)).filter(|p| p.is_absolute());
+    [by_name, by_id, absolute]
+        .into_iter()
+        .flatten()
+        .filter_map(open)
+        .map(|found| found.image)
+        .find(|image| image.build_id.as_ref() == Some(&id))
 }

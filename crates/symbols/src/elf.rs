@@ -94,9 +94,16 @@ impl Image {
 
     fn read_segments(&mut self, phdrs: &[elf::ProgramHeader64<Le>]) {
         let load = |p: &&elf::ProgramHeader64<Le>| p.p_type.get(Le) == elf::PT_LOAD;
+        // Nothing of a program lies higher (x86-64 has 47 or 56 bits): readers of DWARF add to
+        // addresses without looking.
+        const HIGHEST: u64 = 1 << 56;
+        let low = |p: &&elf::ProgramHeader64<Le>| {
+            p.p_vaddr.get(Le).checked_add(p.p_filesz.get(Le)).is_some_and(|end| end < HIGHEST)
+        };
         self.segments = phdrs
             .iter()
             .filter(load)
+            .filter(low)
             .map(|p| Segment {
                 vaddr: p.p_vaddr.get(Le),
                 offset: p.p_offset.get(Le),
@@ -188,10 +195,15 @@ impl Image {
         }
         let (header, packed) = object::from_bytes::<elf::CompressionHeader64<Le>>(&data).ok()?;
         let size = header.ch_size.get(Le);
-        if header.ch_type.get(Le) != elf::ELFCOMPRESS_ZLIB || size > MAX_INFLATED {
+        let format = match header.ch_type.get(Le) {
+            elf::ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
+            elf::ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
+            _ => return None,
+        };
+        if size > MAX_INFLATED {
             return None;
         }
-        let packed = CompressedData { format: CompressionFormat::Zlib, data: packed, uncompressed_size: size };
+        let packed = CompressedData { format, data: packed, uncompressed_size: size };
         Some(packed.decompress().ok()?.into_owned())
     }
 

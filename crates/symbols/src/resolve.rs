@@ -2,7 +2,7 @@
 
 use crate::calls::{self, Callee};
 use crate::class::is_runtime_path;
-use crate::lines::Lines;
+use crate::lines;
 use crate::module::Module;
 use crate::names::demangle;
 use crate::{ModuleKey, RawFrame, Symbols};
@@ -85,12 +85,11 @@ impl Symbols {
                 wanted.entry(key).or_default().push(frame.lookup());
             }
         }
-        let lines = Lines::new();
         for (key, mut addrs) in wanted {
             addrs.sort_unstable();
             addrs.dedup();
             let Some(module) = self.module(key) else { continue };
-            match lines.look_up(module, &addrs) {
+            match lines::look_up(module, &addrs) {
                 Ok(found) => {
                     self.locations.extend(addrs.iter().zip(found).map(|(addr, l)| ((key, *addr), l.into())));
                 }
