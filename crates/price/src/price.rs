@@ -5,15 +5,17 @@ use crate::fixture::{Fixture, Paths};
 use crate::measure::{self, Meter};
 use crate::sys;
 use crate::table::{self, Bench};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use systoll_model::{Errno, Price, PriceSource, Spread, Sysno};
 
 /// A price may take so long to find.
 const BUDGET: Duration = Duration::from_micros(1_500);
+/// Several prices may take about so long.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// How long a child that measures `prices` prices may take on the busiest box.
 fn deadline(prices: usize) -> Duration {
@@ -59,11 +61,13 @@ pub fn price_of_failing(sysno: Sysno, errno: Errno) -> Option<Price> {
     price(table::find(sysno, Some(errno))?)
 }
 
-/// [`price_of`] of several calls, one child for all of them; those without a price are left out.
+/// [`price_of`] of several calls, in their order, one child for all of them. Left out are those
+/// without a price, and on a busy box the last of them: somebody waits for the report, so after
+/// a quarter of a second no other is begun.
 pub fn prices_of(calls: impl IntoIterator<Item = Sysno>) -> BTreeMap<Sysno, Price> {
-    let mut benches: Vec<&Bench> = calls.into_iter().filter_map(|sysno| table::find(sysno, None)).collect();
-    benches.sort_by_key(|b| b.sysno());
-    benches.dedup_by_key(|b| b.sysno());
+    let mut seen = BTreeSet::new();
+    let mut benches: Vec<&Bench> =
+        calls.into_iter().filter(|s| seen.insert(*s)).filter_map(|sysno| table::find(sysno, None)).collect();
     benches.truncate(child::MAX_FIGURES - 1);
     let prices = run(&benches);
     benches.iter().zip(prices).filter_map(|(b, price)| Some((b.sysno(), price?))).collect()
@@ -118,8 +122,9 @@ fn run(benches: &[&Bench]) -> Vec<Option<Price>> {
         sys::pin();
         let meter = Meter::new(BUDGET);
         let Some(fixture) = Fixture::new(&paths) else { return };
+        let start = Instant::now();
         figures.set(benches.len(), Ok(return_share()));
-        for (i, bench) in benches.iter().enumerate() {
+        for (i, bench) in benches.iter().enumerate().take_while(|_| start.elapsed() < PATIENCE) {
             figures.set(i, bench.run(&meter, &fixture));
         }
     });
