@@ -186,7 +186,8 @@ pub(crate) fn verdict(
     let share = |ns: f64, of: f64| if of > 0.0 { (ns / of).clamp(0.0, 1.0) } else { 0.0 };
     let cpu = phases.cpu(phase);
     let of_cpu = (share(f.needless_toll, cpu), share(f.any_toll, cpu));
-    let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows));
+    // What the observer adds is an estimate; the phase was at least as long as its waits.
+    let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
     let free_cure = || words::offers_free_cure(group, recording, views);
     let confidence = confidence(group, &f, of_cpu, of_wall, free_cure, options)?;
     let low = confidence == Confidence::Low;

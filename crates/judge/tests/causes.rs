@@ -126,6 +126,13 @@ fn membarrier_global_in_main_is_priced_by_waiting() {
 }
 
 #[test]
+fn waits_are_found_though_the_observer_is_thought_to_have_taken_all_the_time() {
+    let mut recording = recording(&rounds(100, |_| vec![membarrier(1)]), 1_000_000);
+    recording.header.observer_wall_ns_per_call = 1e9;
+    only(judge(&recording, &Catalogue::builtin(), &Options::default()));
+}
+
+#[test]
 fn a_constructor_that_waits_fourteen_times_is_a_start_up_finding() {
     let mut trace: Vec<Call> = rounds(14, |_| vec![membarrier(1).waited(12_000_000).startup()]);
     trace.push(write(3));
