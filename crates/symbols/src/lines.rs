@@ -35,7 +35,9 @@ pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Vec<Vec<Location
 fn read(image: &Image) -> Result<DwarfSections<Vec<u8>>, String> {
     let mut rest = MAX_DWARF;
     DwarfSections::load(|id: SectionId| {
-        let Some(section) = image.section(id.name()) else { return Ok(Vec::new()) };
+        // Where variables live is not asked for, and is the most there is to decompress.
+        let wanted = !matches!(id, SectionId::DebugLoc | SectionId::DebugLocLists | SectionId::DebugMacro);
+        let Some(section) = image.section(id.name()).filter(|_| wanted) else { return Ok(Vec::new()) };
         let data = image.section_data(section).unwrap_or_default();
         rest = rest.checked_sub(data.len() as u64).ok_or("its debug information is too large")?;
         Ok(data)

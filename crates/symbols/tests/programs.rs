@@ -181,7 +181,7 @@ fn rusts_standard_library_is_no_user() {
 
 #[test]
 fn go_programs_are_named_by_their_runtimes_function() {
-    let source = "package main\nimport (\"fmt\"; \"os\"; \"io\")\nfunc emit(f *os.File) {\n\tfmt.Fprintf(f, \"x\")\n}\n\
+    let source = "package main\nimport (\"fmt\"; \"os\"; \"io\"; \"runtime\")\nfunc init() { runtime.LockOSThread() }\nfunc emit(f *os.File) {\n\tfmt.Fprintf(f, \"x\")\n}\n\
         func main() {\n\tio.ReadAll(os.Stdin)\n\tf, _ := os.OpenFile(\"/dev/null\", os.O_WRONLY, 0)\n\temit(f)\n}\n";
     let bench = Bench::new();
     bench.file("prog.go", source);
