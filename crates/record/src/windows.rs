@@ -54,7 +54,7 @@ impl Windows {
     pub(crate) fn new(policy: WindowPolicy, seed: u64) -> Self {
         Self {
             policy,
-            random: Random(seed),
+            random: Random::new(seed),
             kept: Vec::new(),
             free: Vec::new(),
             spent: Duration::ZERO,
@@ -246,9 +246,13 @@ fn strings(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bo
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, seedable, good enough to be out of step with loops.
 #[derive(Clone, Debug)]
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -258,7 +262,7 @@ impl Random {
     }
 
     /// Below `bound`, which is at least 1.
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 }

@@ -8,6 +8,8 @@ use systoll_model::BackendKind;
 /// Calls made before measuring begins, and measured calls.
 const WARM: u64 = 60;
 const MEASURED: u64 = 400;
+/// Calls after those, whose inside is measured.
+const INSIDE: u64 = 200;
 
 /// What being watched costs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,6 +19,8 @@ pub(super) struct Cost {
     /// Wall time, ns a call, likewise; what the tracer does between stops beyond the barest
     /// (names, counting) comes on top.
     pub(super) wall_ns: f64,
+    /// Of `cpu_ns`, what falls between a call's two stops.
+    pub(super) inside_ns: f64,
 }
 
 /// Watches a child that makes getppid calls, with the barest handling of each stop.
@@ -52,7 +56,7 @@ unsafe fn child() -> ! {
     unsafe {
         // Stops until the tracer is there; the loop outlasts what is measured.
         libc::raise(libc::SIGSTOP);
-        for _ in 0..WARM + MEASURED + 100 {
+        for _ in 0..WARM + MEASURED + INSIDE + 100 {
             libc::syscall(libc::SYS_getppid);
         }
         libc::_exit(0)
@@ -62,9 +66,7 @@ unsafe fn child() -> ! {
 fn measure(pid: i32) -> Result<Cost, Error> {
     let refused = |reason: String| Error::Refused { backend: BackendKind::Ptrace, reason };
     sys::seize(pid).map_err(|e| refused(format!("PTRACE_SEIZE of a child of our own: {}", e.desc())))?;
-    let schedstat = Schedstat::open(pid, pid);
-    let mut from = (0, 0);
-    let mut exits = 0;
+    let mut progress = Progress { schedstat: Schedstat::open(pid, pid), ..Progress::default() };
     loop {
         let stop = match sys::wait_child(pid) {
             Waited::Stop(stop) => stop,
@@ -73,19 +75,9 @@ fn measure(pid: i32) -> Result<Cost, Error> {
         };
         match stop {
             Stop::Syscall { .. } => {
-                if matches!(sys::call(pid), Ok(Call::Exit { .. })) {
-                    exits += 1;
-                }
                 let _ = sys::registers(pid);
-                if exits == WARM && from.0 == 0 {
-                    from = (sys::now(), cpu(schedstat.as_ref()));
-                }
-                if exits == WARM + MEASURED {
-                    let per_call = |ns: u64| ns as f64 / MEASURED as f64;
-                    return Ok(Cost {
-                        cpu_ns: per_call(cpu(schedstat.as_ref()).saturating_sub(from.1)),
-                        wall_ns: per_call(sys::now().saturating_sub(from.0)),
-                    });
+                if let Some(cost) = progress.at(sys::call(pid).ok()) {
+                    return Ok(cost);
                 }
                 let _ = sys::resume(pid, 0);
             }
@@ -106,8 +98,49 @@ fn measure(pid: i32) -> Result<Cost, Error> {
     }
 }
 
-fn cpu(schedstat: Option<&Schedstat>) -> u64 {
-    schedstat.and_then(Schedstat::read).map_or(0, |r| r.cpu_ns)
+/// How far the measuring has come.
+#[derive(Default)]
+struct Progress {
+    schedstat: Option<Schedstat>,
+    exits: u64,
+    from: (u64, u64),
+    cost: Cost,
+    entered_cpu: u64,
+    inside: u64,
+}
+
+impl Progress {
+    fn cpu(&self) -> u64 {
+        self.schedstat.as_ref().and_then(Schedstat::read).map_or(0, |r| r.cpu_ns)
+    }
+
+    /// A stop has come; the cost once everything is measured.
+    fn at(&mut self, call: Option<Call>) -> Option<Cost> {
+        let measured = WARM + MEASURED;
+        match call {
+            Some(Call::Entry { .. }) if self.exits >= measured => self.entered_cpu = self.cpu(),
+            Some(Call::Exit { .. }) => {
+                self.exits += 1;
+                if self.exits == WARM {
+                    self.from = (sys::now(), self.cpu());
+                }
+                if self.exits == measured {
+                    let per_call = |ns: u64| ns as f64 / MEASURED as f64;
+                    self.cost.cpu_ns = per_call(self.cpu().saturating_sub(self.from.1));
+                    self.cost.wall_ns = per_call(sys::now().saturating_sub(self.from.0));
+                }
+                if self.exits > measured && self.entered_cpu > 0 {
+                    self.inside += self.cpu().saturating_sub(self.entered_cpu);
+                }
+                if self.exits == measured + INSIDE {
+                    self.cost.inside_ns = self.inside as f64 / INSIDE as f64;
+                    return Some(self.cost);
+                }
+            }
+            _ => {}
+        }
+        None
+    }
 }
 
 #[cfg(test)]
@@ -117,5 +150,6 @@ mod tests {
         let cost = super::calibrate().unwrap();
         assert!(cost.cpu_ns > 500.0 && cost.wall_ns > cost.cpu_ns * 0.5, "{cost:?}");
         assert!(cost.wall_ns < 1_000_000.0, "{cost:?}");
+        assert!(cost.inside_ns > 0.2 * cost.cpu_ns && cost.inside_ns < cost.cpu_ns * 1.5, "{cost:?}");
     }
 }

@@ -24,13 +24,13 @@ const MAX_STACKS: usize = 60_000;
 
 impl Engine {
     /// A thread stopped at a system call's entry or exit.
-    pub(super) fn on_call(&mut self, tid: i32, told_ns: u64) {
+    pub(super) fn on_call(&mut self, tid: i32) {
         match sys::call(tid) {
             Ok(Call::Entry { arch, nr, args }) => {
                 let syscall = if arch == AUDIT_ARCH_X86_64 { Sysno(nr as u32) } else { Sysno(nr as u32 | Sysno::I386) };
                 self.enter(tid, syscall, args);
             }
-            Ok(Call::Exit { result }) => self.leave(tid, result, told_ns),
+            Ok(Call::Exit { result }) => self.leave(tid, result),
             // Gone meanwhile, or no call at all: its end is reported by itself.
             Ok(Call::Neither) | Err(_) => {}
         }
@@ -67,11 +67,13 @@ impl Engine {
         self.table.rows[row as usize].entered += 1;
         let nth = self.table.rows[row as usize].entered;
         let in_window = self.window_entry(tid, pid, row, nth, signature, &args, new);
-        let asks = in_window || signature.is_none_or(|s| s.may_block);
+        let sampled = self.sampler.picks();
+        let asks = in_window || sampled || signature.is_none_or(|s| s.may_block);
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let ran = if asks { thread.ran(tid) } else { None };
         thread.signals = 0;
-        thread.pending = Some(Pending { syscall, signature, args, row, resumed_ns: 0, ran, startup, in_window });
+        thread.pending =
+            Some(Pending { syscall, signature, args, row, resumed_ns: 0, ran, startup, in_window, sampled });
     }
 
     /// Frames up to and including the user's own.
@@ -206,21 +208,25 @@ impl Engine {
         id
     }
 
-    fn leave(&mut self, tid: i32, result: i64, told_ns: u64) {
+    fn leave(&mut self, tid: i32, result: i64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Some(pending) = thread.pending.take() else { return };
         let pid = thread.pid;
-        let elapsed_ns = told_ns.saturating_sub(pending.resumed_ns.max(1));
+        let elapsed_ns = self.told_ns.saturating_sub(pending.resumed_ns);
+        // Stops of other threads may have kept this one waiting for us: at least this long.
+        let surely_ns = self.woken_ns.saturating_sub(pending.resumed_ns).min(elapsed_ns);
         let ran = match pending.ran {
-            Some(_) if pending.in_window || elapsed_ns > WORTH_ASKING_NS => thread.ran(tid),
+            Some(_) if pending.in_window || pending.sampled || surely_ns > WORTH_ASKING_NS => thread.ran(tid),
             _ => None,
         };
-        let waited_ns = waited(&pending, elapsed_ns, ran);
-        if pending.in_window
-            && let (Some(before), Some(after)) = (pending.ran, ran)
-        {
+        let waited_ns = waited(&pending, surely_ns, ran);
+        if let (Some(before), Some(after)) = (pending.ran, ran) {
+            let inside = after.cpu_ns.saturating_sub(before.cpu_ns);
+            if pending.sampled && !pending.in_window {
+                self.sampler.add(pending.syscall, inside);
+            }
             let row = &mut self.table.rows[pending.row as usize];
-            row.in_call.0 += after.cpu_ns.saturating_sub(before.cpu_ns);
+            row.in_call.0 += inside;
             row.in_call.1 += 1;
         }
         let bytes = bytes_moved(pending.signature, result);
@@ -229,10 +235,10 @@ impl Engine {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.audit.returned(pending.signature.and_then(|s| s.audit), result);
         }
-        if self.table.is_long(elapsed_ns) {
+        if self.table.is_long(surely_ns) {
             let at_ns = self.at(pending.resumed_ns);
             let thread = format!("{} {tid}", procfs::comm(tid)).into();
-            self.table.long(RawLong { ns: elapsed_ns, row: pending.row, at_ns, thread, startup: pending.startup });
+            self.table.long(RawLong { ns: surely_ns, row: pending.row, at_ns, thread, startup: pending.startup });
         }
         if pending.in_window {
             self.window_exit(tid, pid, &pending, result, elapsed_ns, waited_ns);

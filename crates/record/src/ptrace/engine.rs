@@ -1,6 +1,7 @@
 //! The tracer's loop: one stop after the other, each answered and let go at once.
 
 use super::finish::Around;
+use super::sampler::Sampler;
 use super::state::{Process, Thread};
 use super::sys::{self, Stop, Waited};
 use crate::backend::{Control, Launch};
@@ -14,6 +15,8 @@ use std::time::Duration;
 use systoll_model::{Exit, Problem, ProblemKind};
 use systoll_symbols::{RawFrame, Symbols};
 
+/// A wait that took longer than this has slept.
+const SLEPT_NS: u64 = 2_000;
 /// How often progress is told.
 const PROGRESS_NS: u64 = 100_000_000;
 
@@ -40,6 +43,12 @@ pub(super) struct Engine {
     pub(super) most_threads: usize,
     /// Time between being told of a system call stop and letting go, ns, and such stops.
     pub(super) handling: (u64, u64),
+    /// When the last wait returned.
+    pub(super) told_ns: u64,
+    /// When the tracer last woke up having slept: no stop had been left waiting then, so one
+    /// found without sleeping has happened since.
+    pub(super) woken_ns: u64,
+    pub(super) sampler: Sampler,
     pub(super) frames: Vec<RawFrame>,
     pub(super) memory: Vec<u8>,
     pub(super) around: Around,
@@ -68,6 +77,9 @@ impl Engine {
             threads_seen: 0,
             most_threads: 0,
             handling: (0, 0),
+            told_ns: 0,
+            woken_ns: 0,
+            sampler: Sampler::new(launch.seed),
             frames: Vec::new(),
             memory: Vec::new(),
             around: Around::default(),
@@ -94,7 +106,7 @@ impl Engine {
     /// Watches until every traced process has ended, or the command has and we were told to end.
     pub(super) fn watch(&mut self, signals: Option<&Signals>, control: &mut dyn Control, linger: Duration) {
         loop {
-            match sys::wait_any(true) {
+            match self.wait() {
                 Waited::Stop(stop) => self.answer(stop, signals),
                 Waited::NoChildren => break,
                 Waited::Interrupted | Waited::NothingYet => {}
@@ -113,10 +125,20 @@ impl Engine {
         }
     }
 
+    fn wait(&mut self) -> Waited {
+        let asked = sys::now();
+        let waited = sys::wait_any(true);
+        self.told_ns = sys::now();
+        if self.told_ns.saturating_sub(asked) > SLEPT_NS {
+            self.woken_ns = self.told_ns;
+        }
+        waited
+    }
+
     /// Watches until the command's first exec has succeeded or its process has ended.
     pub(super) fn watch_until_exec(&mut self) {
         while !self.exec_done && self.root_exit.is_none() {
-            match sys::wait_any(true) {
+            match self.wait() {
                 Waited::Stop(stop) => self.answer(stop, None),
                 Waited::NoChildren => break,
                 Waited::Interrupted | Waited::NothingYet => {}
@@ -146,12 +168,11 @@ impl Engine {
     }
 
     fn answer(&mut self, stop: Stop, signals: Option<&Signals>) {
-        let told_ns = sys::now();
         match stop {
             Stop::Syscall { tid } => {
                 self.adopt_unknown(tid);
-                self.on_call(tid, told_ns);
-                self.resume_at(tid, told_ns);
+                self.on_call(tid);
+                self.resume_at(tid);
             }
             Stop::Signal { tid, signal } => {
                 self.adopt_unknown(tid);
@@ -166,9 +187,9 @@ impl Engine {
         }
     }
 
-    fn resume_at(&mut self, tid: i32, told_ns: u64) {
+    fn resume_at(&mut self, tid: i32) {
         let now = sys::now();
-        self.handling.0 += now.saturating_sub(told_ns);
+        self.handling.0 += now.saturating_sub(self.told_ns);
         self.handling.1 += 1;
         if let Some(pending) = self.threads.get_mut(&tid).and_then(|t| t.pending.as_mut())
             && pending.resumed_ns == 0

@@ -48,8 +48,9 @@ impl Engine {
         let crossing_after = if ended { systoll_price::crossing(super::CROSSING) } else { self.around.crossing_before };
         let mut prices =
             Prices { crossing_before: self.around.crossing_before, crossing_after, calls: BTreeMap::new() };
-        let observer = Observer { cost: self.around.cost, crossing: prices.crossing_ns() };
+        let observer = Observer::calibrated(self.around.cost, prices.crossing_ns());
         let tolls = tolls(&self.table, &self.windows.all(), &observer, &mut prices);
+        let observer = observer.seen(&self.sampler, &prices);
         let rows = self.rows(&names, &tolls);
         let toll: u64 = rows.iter().filter_map(|r| r.counts.toll_ns).sum();
         let processes = self.processes(&rows, &observer, wall_ns);
@@ -98,7 +99,7 @@ impl Engine {
             sys_ns: sys.saturating_sub(before.1),
             own_cpu_ns,
             observer_ns_per_call: observer.cpu_ns_per_call(),
-            observer_wall_ns_per_call: observer.cost.wall_ns + handling,
+            observer_wall_ns_per_call: self.around.cost.wall_ns + handling,
             toll_estimated: true,
             lost: 0,
             vdso_calls: None,

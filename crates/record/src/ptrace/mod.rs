@@ -9,6 +9,7 @@ mod engine;
 mod family;
 mod finish;
 mod guard;
+mod sampler;
 mod state;
 pub(crate) mod sys;
 mod toll;

@@ -46,6 +46,8 @@ pub(super) struct Pending {
     pub(super) startup: bool,
     /// Whether the thread's window holds the call as its last.
     pub(super) in_window: bool,
+    /// Whether its processor time tells what watching costs.
+    pub(super) sampled: bool,
 }
 
 impl Thread {

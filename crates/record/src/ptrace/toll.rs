@@ -1,6 +1,7 @@
 //! What calls cost, where no clock could be read around them: calls × this box's price.
 
 use super::calibrate::Cost;
+use super::sampler::Sampler;
 use crate::table::{RawRow, Table};
 use crate::windows::RawWindow;
 use std::collections::BTreeMap;
@@ -20,17 +21,33 @@ const MIN_IN_CALL: u64 = 8;
 
 /// What watching took, to be taken off again.
 pub(super) struct Observer {
-    pub(super) cost: Cost,
-    pub(super) crossing: f64,
+    cpu_ns_per_call: f64,
+    /// What a call's two stops cost for each ns that falls between them.
+    per_inside: f64,
+    crossing: f64,
 }
 
 impl Observer {
+    /// As it was on an idle child of our own.
+    pub(super) fn calibrated(cost: Cost, crossing: f64) -> Self {
+        let cpu_ns_per_call = (cost.cpu_ns - crossing).max(0.0);
+        let inside = (cost.inside_ns - crossing).max(1.0);
+        // Both stops do the same work: anything far from two is a disturbed calibration.
+        Self { cpu_ns_per_call, per_inside: (cpu_ns_per_call / inside).clamp(1.5, 2.2), crossing }
+    }
+
+    /// As the run itself showed it, where it did.
+    pub(super) fn seen(self, sampler: &Sampler, prices: &Prices) -> Self {
+        let seen = sampler.stop_ns(&prices.calls).map(|ns| self.per_inside * ns);
+        Self { cpu_ns_per_call: seen.unwrap_or(self.cpu_ns_per_call), ..self }
+    }
+
     pub(super) fn cpu_ns_per_call(&self) -> f64 {
-        (self.cost.cpu_ns - self.crossing).max(0.0)
+        self.cpu_ns_per_call
     }
 
     pub(super) fn taken_off(&self, cpu_ns: u64, calls: u64) -> u64 {
-        let own = cpu_ns as f64 - self.cpu_ns_per_call() * calls as f64;
+        let own = cpu_ns as f64 - self.cpu_ns_per_call * calls as f64;
         own.max(self.crossing * calls as f64) as u64
     }
 }
@@ -125,7 +142,7 @@ mod tests {
 
     #[test]
     fn watching_is_taken_off_down_to_the_crossing() {
-        let observer = Observer { cost: Cost { cpu_ns: 5_100.0, wall_ns: 12_000.0 }, crossing: 100.0 };
+        let observer = Observer::calibrated(Cost { cpu_ns: 5_100.0, wall_ns: 12_000.0, inside_ns: 2_600.0 }, 100.0);
         assert_eq!(observer.taken_off(10_000_000, 1_000), 5_000_000);
         assert_eq!(observer.taken_off(1_000, 1_000), 100_000);
         assert!(ran_inside((100_000, 10), &observer).is_some_and(|p| p.ns == 7_500.0));
