@@ -133,7 +133,10 @@ impl Layout {
         // Cold parts lie apart from the function they belong to.
         let whole = name.and_then(|n| n.split_once(".cold")).and_then(|(whole, _)| names.find(whole));
         let addr = whole.map_or(addr, |(start, _)| start);
-        if libc.contains(&addr) { FrameClass::Libc } else { FrameClass::User }
+        // So do functions that are hardly ever called: `abort` lies before the program's own code.
+        let is_apart = self.start.as_ref().is_some_and(|s| addr < s.start)
+            && name.is_some_and(|n| n == "abort" || is_reserved(n.as_bytes()));
+        if libc.contains(&addr) || is_apart { FrameClass::Libc } else { FrameClass::User }
     }
 }
 
@@ -195,9 +198,10 @@ fn static_libc(image: &Image, names: &Names, slots: &Slots, start: Option<Range<
 }
 
 fn first_libc_function(names: &Names, after: u64) -> Option<u64> {
+    let is_libc = |name: &[u8], is_static: bool| name.starts_with(b"__libc_") || (!is_static && is_reserved(name));
     names
         .all()
-        .filter(|(addr, name, is_static)| *addr > after && !is_static && is_reserved(name))
+        .filter(|(addr, name, is_static)| *addr > after && is_libc(name, *is_static))
         .map(|(addr, ..)| addr)
         .min()
 }

@@ -200,3 +200,45 @@ fn go_programs_are_named_by_their_runtimes_function() {
         assert!(run.call(1).complete, "{:?}", run.functions(1));
     }
 }
+
+#[test]
+fn ends_of_programs_are_nobodys_calls() {
+    let source = "int main(void) { wait_for_us(); return 0; }";
+    let bench = Bench::new();
+    for (compiler, flags) in [("gcc", &["-O2"][..]), ("gcc", &["-O2", "-static"]), ("gcc", &["-static-pie"])] {
+        let Some(exe) = bench.compile(compiler, flags, source, "prog") else { return };
+        let mut run = run(&exe);
+        let functions = run.functions(SYS_EXIT_GROUP);
+        assert_eq!(run.api(SYS_EXIT_GROUP), None, "{flags:?} {functions:?}");
+        let context = run.call(SYS_EXIT_GROUP).context.clone();
+        assert!(context.iter().all(|f| run.symbols.class(*f) != FrameClass::User), "{flags:?} {functions:?}");
+    }
+}
+
+#[test]
+fn interpreters_call_the_c_library() {
+    let bench = Bench::new();
+    let script = |tool: &str, text: &str| {
+        let path = bench.file(&format!("run-{tool}"), text);
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut probe = Command::new(tool);
+        probe.arg("--version").stdout(std::process::Stdio::null());
+        bench.run(tool, probe).map(|()| path)
+    };
+    if let Some(path) = script("perl", "#!/usr/bin/perl\n<STDIN>; my @t = localtime(1); $x = getppid();\n") {
+        let mut run = run(&path);
+        // Perl's localtime is tzset() and localtime_r().
+        assert_eq!(run.api(SYS_NEWFSTATAT).as_deref(), Some("tzset"), "{:?}", run.functions(SYS_NEWFSTATAT));
+        assert_eq!(run.user(SYS_NEWFSTATAT).function(), "Perl_localtime64_r");
+        assert_eq!(run.api(SYS_GETPPID).as_deref(), Some("getppid"), "{:?}", run.functions(SYS_GETPPID));
+        assert!(run.reaches_main(SYS_GETPPID) && run.call(SYS_GETPPID).complete);
+    }
+    let text =
+        "#!/usr/bin/python3\nimport sys, time, os\nsys.stdin.read(); time.mktime((2000,)+(1,)*8); os.getppid()\n";
+    if let Some(path) = script("python3", text) {
+        let mut run = run(&path);
+        assert_eq!(run.api(SYS_NEWFSTATAT).as_deref(), Some("mktime"), "{:?}", run.functions(SYS_NEWFSTATAT));
+        assert!(run.reaches_main(SYS_GETPPID) && run.call(SYS_GETPPID).complete);
+    }
+}

@@ -1,5 +1,7 @@
 //! What names cost. Run with `cargo test --release -p systoll-symbols --test speed -- --nocapture`.
 
+#![expect(clippy::print_stdout, reason = "figures are what a person runs it for")]
+
 mod common;
 use common::*;
 use std::time::{Duration, Instant};
