@@ -6,7 +6,6 @@ use super::sys::{self, Call};
 use crate::procfs;
 use crate::table::{RawLong, Returned};
 use crate::windows::{RawCall, RawWindow, argument_data};
-use std::time::Instant;
 use systoll_model::{FrameClass, Moment, Signature, Sysno};
 use systoll_symbols::{Registers, Until};
 
@@ -169,7 +168,7 @@ impl Engine {
             }
             return false;
         }
-        let began = Instant::now();
+        let began = sys::own_cpu();
         let first_of_row = self.threads[&tid].window.as_ref().is_none_or(|w| w.calls.iter().all(|c| c.row != row));
         let stack = if first_of_row || new { self.whole_stack(tid, pid, row) } else { None };
         let bound = self.windows.bytes();
@@ -192,7 +191,7 @@ impl Engine {
         if let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) {
             window.calls.push(call);
         }
-        self.windows.spend(began.elapsed());
+        self.windows.spend(sys::own_cpu().saturating_sub(began));
         true
     }
 
@@ -255,7 +254,7 @@ impl Engine {
         elapsed_ns: u64,
         waited_ns: Option<u64>,
     ) {
-        let began = Instant::now();
+        let began = sys::own_cpu();
         let bound = self.windows.bytes();
         let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) else { return };
         let Some(call) = window.calls.last_mut() else { return };
@@ -267,7 +266,7 @@ impl Engine {
             call.data.extend(argument_data(s, Moment::Exit, &pending.args, Some(result), bound, &read));
         }
         let full = self.windows.full(window.calls.len());
-        self.windows.spend(began.elapsed());
+        self.windows.spend(sys::own_cpu().saturating_sub(began));
         if full {
             self.close_window(tid);
         }
