@@ -108,6 +108,8 @@ fn a_mask_that_changes_nothing_outside_any_known_api_has_no_cause() {
     assert_eq!((f.kind, f.cause.as_deref()), (Kind::NoOp, None));
     let trace = rounds(200_000, |_| vec![sigmask("sigprocmask", 0, Some(0), Some(0))]);
     assert_eq!(only(judged(&trace, 1_000_000)).kind, Kind::NoOp);
+    let trace = rounds(200_000, |_| vec![sigmask("sigprocmask", 0, None, None)]);
+    assert_eq!(only(judged(&trace, 1_000_000)).kind, Kind::NoOp);
 }
 
 fn membarrier(command: u64) -> Call {

@@ -105,6 +105,9 @@ pub(crate) static ENTRIES: &[Entry] = &[
     set("setresgid", &CREDENTIALS, &[Call], Args(3), None, &[]),
 
     ask("rt_sigprocmask", &SIGNAL_MASK, &[], &[Out(2)], &[Null(1), NotNull(2)]),
+    // Neither a set nor a place for the old one: nothing happens at all.
+    Entry { call: "rt_sigprocmask", when: &[Null(1), Null(2)], about: &SIGNAL_MASK, detail: &[], chain: false,
+        act: Act::Set { value: Arg(1), old: None, how: How::Add, never: UNBLOCKABLE } },
     mask(How::Add, &[Is(0, 0), NotNull(1)]),
     mask(How::Remove, &[Is(0, 1), NotNull(1)]),
     mask(How::Replace, &[Is(0, 2), NotNull(1)]),

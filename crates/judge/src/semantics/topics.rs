@@ -31,7 +31,7 @@ pub(crate) static IDENTITY: Topic = Topic {
         "setfsuid",
         "setfsgid",
     ]),
-    thing: "who the process is",
+    thing: "the process's own ids",
     gives_up: "the kept id has to be asked for again after fork",
     ..PLAIN
 };
@@ -40,7 +40,7 @@ pub(crate) static IDENTITY: Topic = Topic {
 pub(crate) static PARENT: Topic = Topic {
     name: "parent",
     across: Across::Keep,
-    thing: "who the parent is",
+    thing: "the parent's id",
     gives_up: "the parent's death is no longer noticed by asking (prctl PR_SET_PDEATHSIG or a pipe tells it)",
     ..PLAIN
 };
@@ -88,7 +88,7 @@ pub(crate) static SCHEDULING: Topic = Topic {
         "sched_setattr",
         "setpriority",
     ]),
-    thing: "how the thread is scheduled",
+    thing: "the thread's scheduling",
     gives_up: "an affinity or priority changed from outside is no longer noticed",
     ..PLAIN
 };
@@ -125,7 +125,7 @@ pub(crate) static ALT_STACK: Topic =
 pub(crate) static PATH: Topic = Topic {
     name: "path",
     across: Across::Keep,
-    thing: "the same file",
+    thing: "the status of the same files",
     gives_up: "a change of the file from outside is noticed later",
     ..PLAIN
 };
@@ -156,7 +156,7 @@ pub(crate) static NAME: Topic = Topic {
         "mount",
         "umount2",
     ]),
-    thing: "the same path",
+    thing: "what the same paths lead to",
     gives_up: "a change of the file from outside is noticed later",
     ..PLAIN
 };
@@ -164,7 +164,7 @@ pub(crate) static NAME: Topic = Topic {
 /// What stat says of an open file; reading and writing it change the answer.
 pub(crate) static FILE_STATUS: Topic = Topic {
     name: "file-status",
-    thing: "the same open file",
+    thing: "the status of the same open files",
     gives_up: "a change of the file from outside is noticed later",
     ..PLAIN
 };
