@@ -214,6 +214,16 @@ pub(crate) fn main_of(image: &Image, slots: &Slots) -> Option<u64> {
     None
 }
 
+/// Whether the call that returns to `after` is the C library's `exit(main(argc, argv, environ))`:
+/// an indirect call, its result put into edi, a direct call. glibc, musl, shared or static, have it.
+pub(crate) fn calls_main(image: &Image, after: u64) -> bool {
+    const MOV_EAX_EDI_CALL: [u8; 3] = [0x89, 0xc7, 0xe8];
+    let mut code = [0; 3];
+    image.read_code_into(after, &mut code) == 3
+        && code == MOV_EAX_EDI_CALL
+        && call_in_file(image, after).is_some_and(|i| i.flow_control() == FlowControl::IndirectCall)
+}
+
 /// The function that the start-up code at the entry point calls first: `__libc_start_main`.
 pub(crate) fn first_call(image: &Image, slots: &Slots) -> Option<u64> {
     let mut code = [0; 160];

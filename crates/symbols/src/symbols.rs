@@ -1,5 +1,6 @@
 //! All files ever seen in a run, and what is known of their addresses.
 
+use crate::calls;
 use crate::elf::Image;
 use crate::maps::{self, Mapped};
 use crate::module::Module;
@@ -16,6 +17,8 @@ const SLOTS: usize = 4096;
 const MAX_OPEN: usize = 256;
 /// The largest file read into memory.
 const MAX_RESIDENT: u64 = 64 << 20;
+/// Frames of the C library at the root of a stack, outside `main`: glibc has three.
+const START_FRAMES: usize = 4;
 /// Most problems kept.
 const MAX_PROBLEMS: usize = 100;
 
@@ -41,6 +44,7 @@ pub struct Symbols {
     by_content: HashMap<Arc<[u8]>, ModuleKey>,
     cache: Vec<Option<Known>>,
     classes: HashMap<RawFrame, FrameClass>,
+    main_callers: HashMap<RawFrame, bool>,
     open: usize,
     problems: Vec<Problem>,
     complained: HashSet<String>,
@@ -201,14 +205,30 @@ impl Symbols {
         class
     }
 
-    /// Whether the executable's `main` is one of the frames. `main` is found by decoding the
-    /// start-up code, so that stripped programs have one too.
+    /// Whether the executable's `main` is one of the frames, or was until it left by a jump.
+    /// It is found by decoding start-up code, so that stripped programs have one too.
     pub fn reaches_main(&mut self, stack: &[RawFrame]) -> bool {
-        // Outermost first: that's where main is.
-        stack.iter().rev().any(|frame| {
-            let module = frame.module.and_then(|key| self.module(key));
-            module.and_then(Module::main).is_some_and(|main| main.contains(&frame.lookup()))
-        })
+        // Outermost first: that's where main is. A call by the C library needs a callee on the stack.
+        stack.iter().skip(1).rev().take(START_FRAMES).any(|frame| self.calls_main(*frame))
+            || stack.iter().rev().any(|frame| self.is_main(*frame))
+    }
+
+    fn is_main(&self, frame: RawFrame) -> bool {
+        let module = frame.module.and_then(|key| self.module(key));
+        module.and_then(Module::main).is_some_and(|main| main.contains(&frame.lookup()))
+    }
+
+    fn calls_main(&mut self, frame: RawFrame) -> bool {
+        if !frame.is_return || self.class(frame) != FrameClass::Libc {
+            return false;
+        }
+        if let Some(known) = self.main_callers.get(&frame) {
+            return *known;
+        }
+        let module = frame.module.and_then(|key| self.module(key));
+        let known = module.is_some_and(|m| calls::calls_main(&m.image, frame.address));
+        self.main_callers.insert(frame, known);
+        known
     }
 }
 

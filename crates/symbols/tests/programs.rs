@@ -202,6 +202,21 @@ fn go_programs_are_named_by_their_runtimes_function() {
 }
 
 #[test]
+fn a_main_that_ends_in_a_jump_was_reached() {
+    let source = "#include <unistd.h>\n__attribute__((noinline)) int work(void) { volatile int p = getppid(); return p == 0; }\n\
+        int main(void) { wait_for_us(); return work(); }";
+    let bench = Bench::new();
+    for (compiler, flags) in [("gcc", &["-O2"][..]), ("gcc", &["-O2", "-static"]), ("musl-gcc", &["-O2"])] {
+        let Some(exe) = bench.compile(compiler, flags, source, "prog") else { continue };
+        let mut run = run(&exe);
+        let functions = run.functions(SYS_GETPPID);
+        assert!(!functions.iter().any(|f| f == "main"), "or the test tests nothing: {functions:?}");
+        assert!(run.reaches_main(SYS_GETPPID), "{compiler} {flags:?} {functions:?}");
+        assert!(!run.reaches_main(SYS_EXIT_GROUP), "{:?}", run.functions(SYS_EXIT_GROUP));
+    }
+}
+
+#[test]
 fn ends_of_programs_are_nobodys_calls() {
     let source = "int main(void) { wait_for_us(); return 0; }";
     let bench = Bench::new();
@@ -239,6 +254,6 @@ fn interpreters_call_the_c_library() {
     if let Some(path) = script("python3", text) {
         let mut run = run(&path);
         assert_eq!(run.api(SYS_NEWFSTATAT).as_deref(), Some("mktime"), "{:?}", run.functions(SYS_NEWFSTATAT));
-        assert!(run.reaches_main(SYS_GETPPID) && run.call(SYS_GETPPID).complete);
+        assert!(run.reaches_main(SYS_GETPPID) && run.call(SYS_GETPPID).complete, "{:?}", run.functions(SYS_GETPPID));
     }
 }
