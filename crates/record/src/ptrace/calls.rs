@@ -67,9 +67,8 @@ impl Engine {
         let nth = self.table.rows[row as usize].entered;
         let in_window = self.window_entry(tid, pid, row, nth, signature, &args, new);
         let sampled = self.sampler.picks();
-        let asks = in_window || sampled || signature.is_none_or(|s| s.may_block);
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let ran = if asks { thread.ran(tid) } else { None };
+        let ran = thread.ran(tid);
         thread.signals = 0;
         thread.pending =
             Some(Pending { syscall, signature, args, row, resumed_ns: 0, ran, startup, in_window, sampled });
@@ -234,10 +233,15 @@ impl Engine {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.audit.returned(pending.signature.and_then(|s| s.audit), result);
         }
-        if self.table.is_long(surely_ns) {
+        // Its own time only: not while it was queued for a processor.
+        let own_ns = match (pending.ran, ran) {
+            (Some(before), Some(after)) => surely_ns.saturating_sub(queued(before, after)),
+            _ => 0,
+        };
+        if self.table.is_long(own_ns) {
             let at_ns = self.at(pending.resumed_ns);
             let thread = format!("{} {tid}", procfs::comm(tid)).into();
-            self.table.long(RawLong { ns: surely_ns, row: pending.row, at_ns, thread, startup: pending.startup });
+            self.table.long(RawLong { ns: own_ns, row: pending.row, at_ns, thread, startup: pending.startup });
         }
         if pending.in_window {
             self.window_exit(tid, pid, &pending, result, elapsed_ns, waited_ns);
@@ -310,13 +314,18 @@ impl Engine {
     }
 }
 
+/// How long the thread was kept from running by others.
+fn queued(before: procfs::Ran, after: procfs::Ran) -> u64 {
+    after.queued_ns.saturating_sub(before.queued_ns)
+}
+
 /// How long the thread was neither running nor queued inside the call.
 fn waited(pending: &Pending, elapsed_ns: u64, after: Option<procfs::Ran>) -> Option<u64> {
-    if pending.signature.is_some_and(|s| !s.may_block) || elapsed_ns <= WORTH_ASKING_NS {
+    if elapsed_ns <= WORTH_ASKING_NS {
         return Some(0);
     }
     let (before, after) = (pending.ran?, after?);
-    let busy = after.cpu_ns.saturating_sub(before.cpu_ns) + after.queued_ns.saturating_sub(before.queued_ns);
+    let busy = after.cpu_ns.saturating_sub(before.cpu_ns) + queued(before, after);
     let waited = elapsed_ns.saturating_sub(busy);
     Some(if waited > NO_WAIT_NS { waited } else { 0 })
 }
