@@ -21,6 +21,9 @@ pub struct Options {
     pub dear_calls: u64,
     /// Needless calls a remark has at least.
     pub low_calls: u64,
+    /// Price in ns a remark has at least, unless a known cause has a free cure: a program that
+    /// reads its processor time 120 times in a millisecond's run is none.
+    pub low_ns: u64,
     /// Calls seen in windows that must agree.
     pub min_agreeing: u64,
     /// The same where the price is waiting.
@@ -53,6 +56,7 @@ impl Default for Options {
             dear_share: 0.10,
             dear_calls: 500,
             low_calls: 100,
+            low_ns: 100_000,
             min_agreeing: 32,
             min_agreeing_waits: 8,
             min_windows: 4,

@@ -297,7 +297,8 @@ fn confidence(
     if agreed && enough && dear && of_cpu.0 >= options.min_price {
         return Some(Confidence::High);
     }
-    let remark = of_cpu.1 >= options.min_price && f.any >= options.low_calls as f64;
+    let remark =
+        of_cpu.1 >= options.min_price && f.any >= options.low_calls as f64 && f.any_toll >= options.low_ns as f64;
     (remark || (agreed && free_cure())).then_some(Confidence::Low)
 }
 

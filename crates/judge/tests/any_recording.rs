@@ -149,7 +149,7 @@ proptest! {
     fn judging_returns_and_makes_sense(recording in any_recording()) {
         prop_assert_eq!(recording.check(), Ok(()));
         // Thresholds at nothing, so that whatever is claimed is told.
-        let all = Options { min_calls: 0, min_price: 0.0, min_ns: 0, low_calls: 0, min_agreeing: 0, min_windows: 0,
+        let all = Options { min_calls: 0, min_price: 0.0, min_ns: 0, low_calls: 0, low_ns: 0, min_agreeing: 0, min_windows: 0,
             min_octaves: 0, min_low_share: 0.0, min_row_share: 0.0, min_agreeing_waits: 0, min_waits: 0, ..Options::default() };
         for options in [Options::default(), all] {
             let judgement = judge(&recording, &Catalogue::builtin(), &options);
