@@ -38,7 +38,7 @@ def no_such_program(box):
 def not_executable(box):
     refuses(box, ["run", "--", box.file("plain", "#!/bin/sh\n")], NOT_EXECUTABLE, "plain")
     refuses(box, ["run", "--", box.dir], NOT_EXECUTABLE, "directory")
-    refuses(box, ["run", "--", box.file("script", "#!/nonexistent/interpreter\n", 0o755)], NOT_FOUND, "interpreter")
+    refuses(box, ["run", "--", box.file("script", "#!/nonexistent/interpreter\n", 0o755)], NOT_EXECUTABLE, "interpreter")
     refuses(box, ["run", "--", box.file("empty", "", 0o755)], NOT_EXECUTABLE)
     refuses(box, ["run", "--", box.file("text", "echo no magic\n", 0o755)], NOT_EXECUTABLE)
     refuses(box, ["run", "--", box.file("damaged", b"\x7fELF" + b"\0" * 200, 0o755)], NOT_EXECUTABLE)

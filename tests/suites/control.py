@@ -8,9 +8,9 @@ import time
 from harness import test, text
 
 
-def started(box, script, *flags):
+def started(box, script, *flags, before="true"):
     """A watched shell that has said it is ready."""
-    p = box.start([box.systoll, "run", *flags, "--", "/bin/sh", "-c", "echo ready; " + script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p = box.start([box.systoll, "run", *flags, "--", "/bin/sh", "-c", f"{before}; echo ready; {script}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert p.stdout.readline() == b"ready\n", text(p.stderr.read())
     return p
 
@@ -36,7 +36,7 @@ def sigterm_is_forwarded(box):
 
 @test()
 def sigterm_may_be_handled(box):
-    p = started(box, "trap 'echo bye; exit 9' TERM; while :; do sleep 0.05; done")
+    p = started(box, "while :; do sleep 0.05; done", before="trap 'echo bye; exit 9' TERM")
     p.terminate()
     _, out, err = ended(p, 2.0)
     assert (p.returncode, out) == (9, b"bye\n") and b"system calls" in err, (p.returncode, out)
@@ -46,7 +46,8 @@ def sigterm_may_be_handled(box):
 @test()
 def sigterm_with_a_child_that_stays(box):
     """The report comes within 2 s even where a background child goes on; the child is left alone."""
-    p = started(box, "(trap '' TERM HUP; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i+1)); done; echo finished > note) >/dev/null 2>&1 & exec sleep 30")
+    stays = "(trap '' TERM HUP; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i+1)); done; echo finished > note) >/dev/null 2>&1 &"
+    p = started(box, "exec sleep 30", before=stays + " sleep 0.3")
     p.terminate()
     _, _, err = ended(p, 2.5)
     assert b"system calls" in err, text(err)

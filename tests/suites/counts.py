@@ -26,7 +26,7 @@ def strace_table(box, argv, **kwargs):
     return table
 
 
-RESULT = re.compile(r"^\d+\s+(?:<\.\.\. (\w+) resumed>.*|(\w+)\(.*)\)\s+= (-?\d+|0x[0-9a-f]+|\?)(?: (E[A-Z0-9]+))?")
+RESULT = re.compile(r"^\d+\s+(?:<\.\.\. (\w+) resumed>.*|(\w+)\(.*)\)\s+= (-?\d+|0x[0-9a-f]+|\?)(?: (E[A-Z0-9_]+))?")
 
 
 def strace_errors(box, argv, **kwargs):

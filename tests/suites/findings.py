@@ -15,7 +15,7 @@ def check_localtime(doc, calls, api):
     assert abs(f["calls"] - calls) <= 10, f["calls"]
     assert "/etc/localtime" in (f["what"] or ""), f["what"]
     assert any("TZ=:/etc/localtime" in s for s in f["stop"]), f["stop"]
-    assert f["why"] and f["gives_up"] and f["prove"][:2] == ["systoll", "prove"], f
+    assert f["why"] and f["gives_up"] and "TZ=:/etc/localtime" in f["prove"], f
     assert f["evidence"]["agree"] > 0 and f["needless_calls"]["low"] > 0.5 * calls, f
     return f
 
@@ -35,7 +35,9 @@ def localtime_in_c(box):
 def localtime_in_perl(box):
     argv = [tool("perl"), "-e", "localtime for 1..100000"]
     doc, _ = box.report(argv)
-    check_localtime(doc, 100_000, "localtime")
+    # Perl's localtime is localtime_r after a tzset of its own, and that is the one that stats.
+    f = check_localtime(doc, 100_000, "tzset")
+    assert "localtime" in f["why"] + f["user"]["function"], f
     cured, _ = box.report(argv, env=dict(box.env, TZ=":/etc/localtime"))
     assert not cured["findings"], cured["findings"]
 
@@ -69,7 +71,7 @@ def the_report_names_everything(box):
     program = box.build("localtime.c")
     r = box.run([box.systoll, "run", "--", program, "20000"])
     report = r.stderr.decode()
-    for word in ("localtime", "newfstatat", "TZ=:/etc/localtime", "localtime.c:10", "tz-unset", "systoll prove --cure tz-unset"):
+    for word in ("localtime", "newfstatat", "TZ=:/etc/localtime", "localtime.c:10", "tz-unset", "env TZ=:/etc/localtime systoll run"):
         assert word in report, f"no {word!r} in:\n{report}"
     assert "__tz_convert" not in report, report
 
