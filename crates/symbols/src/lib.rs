@@ -11,6 +11,7 @@ mod class;
 mod debug;
 mod elf;
 mod forward;
+mod go;
 #[cfg(test)]
 mod hostile;
 mod lines;

@@ -17,6 +17,15 @@ pub(crate) struct Mapped {
     pub(crate) deleted: bool,
 }
 
+impl Mapped {
+    /// Whether it is the same mapping of the same file, whatever became of the file's name.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (self.start, self.end, self.offset) == (other.start, other.end, other.offset)
+            && (self.device, self.inode) == (other.device, other.inode)
+            && (self.inode != 0 || self.path == other.path)
+    }
+}
+
 /// The executable mappings of `pid`; `None` if it is gone.
 pub(crate) fn executable(pid: i32) -> Option<Vec<Mapped>> {
     // Not `read_to_string`: paths are bytes.

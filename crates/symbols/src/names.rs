@@ -1,6 +1,7 @@
 //! Symbol tables: which function an address belongs to, and which of its names is the public one.
 
 use crate::elf::{Image, Section, c_str};
+use crate::go;
 use object::LittleEndian as Le;
 use object::elf;
 use std::borrow::Cow;
@@ -42,6 +43,8 @@ pub(crate) struct Function<'n> {
     pub(crate) next: Option<u64>,
 }
 
+/// Longer names are none: a hostile table could make each of a million symbols a megabyte long.
+const MAX_NAME: usize = 8192;
 /// Big symbols that hold smaller ones are looked for this many addresses back.
 const LOOK_BACK: usize = 8;
 
@@ -52,6 +55,9 @@ impl Names {
         names.add(image);
         if let Some(debug) = debug {
             names.add(debug);
+        }
+        if names.symbols.is_empty() {
+            names.add_go(image);
         }
         names.sort();
         names
@@ -93,6 +99,15 @@ impl Names {
         Some(())
     }
 
+    fn add_go(&mut self, image: &Image) -> Option<()> {
+        let go = go::functions(image)?;
+        let table = u8::try_from(self.tables.len()).ok()?;
+        self.tables.push(go.names.into());
+        let symbol = |(addr, size, name)| Symbol { addr, size, table, name, exported: false, is_static: false };
+        self.symbols.extend(go.functions.into_iter().map(symbol));
+        Some(())
+    }
+
     fn sort(&mut self) {
         let mut symbols = std::mem::take(&mut self.symbols);
         symbols.retain(|s| self.bytes(s).is_some_and(|n| !n.is_empty()));
@@ -114,7 +129,8 @@ impl Names {
     }
 
     fn bytes(&self, s: &Symbol) -> Option<&[u8]> {
-        c_str(self.tables.get(usize::from(s.table))?, s.name as usize)
+        let rest = self.tables.get(usize::from(s.table))?.get(s.name as usize..)?;
+        c_str(rest.get(..MAX_NAME).unwrap_or(rest), 0)
     }
 
     fn text(&self, s: &Symbol) -> Cow<'_, str> {

@@ -47,7 +47,11 @@ impl AddressSpace {
         if mapped == *self.mapped {
             return;
         }
-        let known = |m: &Mapped| self.mapped.iter().position(|k| k == m).and_then(|i| self.mappings.get(i).copied());
+        // A file that was deleted since is the same file.
+        let known = |m: &Mapped| {
+            let i = self.mapped.iter().position(|k| k.is_same(m))?;
+            self.mappings.get(i).copied()
+        };
         let mappings = mapped.iter().map(|m| known(m).unwrap_or_else(|| load(symbols, pid, m))).collect();
         self.mappings = Arc::new(mappings);
         self.mapped = Arc::new(mapped);

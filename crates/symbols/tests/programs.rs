@@ -185,7 +185,7 @@ fn go_programs_are_named_by_their_runtimes_function() {
         func main() {\n\tio.ReadAll(os.Stdin)\n\tf, _ := os.OpenFile(\"/dev/null\", os.O_WRONLY, 0)\n\temit(f)\n}\n";
     let bench = Bench::new();
     bench.file("prog.go", source);
-    for flags in [&["-gcflags=-l"][..], &["-gcflags=-l", "-ldflags=-w"]] {
+    for flags in [&["-gcflags=-l"][..], &["-gcflags=-l", "-ldflags=-w"], &["-gcflags=-l", "-ldflags=-s -w"]] {
         let mut command = Command::new("go");
         command.args(["build", "-o", "prog"]).args(flags).arg("prog.go").current_dir(bench.dir.path());
         command.env("GOFLAGS", "").env("GO111MODULE", "off").env("CGO_ENABLED", "0");

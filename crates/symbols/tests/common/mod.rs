@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -46,7 +47,7 @@ impl Bench {
     /// Runs a tool that must succeed; `None` where it isn't installed.
     pub fn run(&self, tool: &str, mut command: Command) -> Option<()> {
         match command.status() {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
                 let strict = std::env::var_os("SYSTOLL_TEST_STRICT").is_some_and(|v| v == "1");
                 assert!(!strict, "{tool} is not installed");
                 eprintln!("skipped: {tool} is not installed");
