@@ -1,9 +1,10 @@
-//! `cargo run -p xtask -- tidy`.
+//! `cargo run -p xtask -- tidy | man DIR | completions DIR`.
 //!
 //! The tidy rules are also tests (`cargo test -p xtask`), so that nobody has to remember them.
 #![forbid(unsafe_code)]
 
 mod edges;
+mod generate;
 mod repository;
 mod tidy;
 
@@ -15,7 +16,9 @@ fn main() -> Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
         ["tidy"] => tidy(),
-        _ => bail!("usage: cargo run -p xtask -- tidy"),
+        ["man", dir] => generate::man(dir.as_ref()),
+        ["completions", dir] => generate::completions(dir.as_ref()),
+        _ => bail!("usage: cargo run -p xtask -- tidy | man DIR | completions DIR"),
     }
 }
 

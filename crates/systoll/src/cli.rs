@@ -119,7 +119,7 @@ pub struct RunArgs {
     #[arg(short = 'f', long, hide = true)]
     pub follow_forks: bool,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
@@ -268,5 +268,11 @@ mod tests {
         let Command::Run(run) = cli.command else { panic!("not run") };
         assert_eq!(run.command, ["ls", "-o", "--json"]);
         assert!(!run.show.json);
+    }
+
+    #[test]
+    fn a_mistyped_flag_is_not_a_program() {
+        assert!(Cli::try_parse_from(["systoll", "run", "--jsno", "--", "ls"]).is_err());
+        assert!(Cli::try_parse_from(["systoll", "run", "--", "-odd-name"]).is_ok());
     }
 }

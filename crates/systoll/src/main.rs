@@ -1,4 +1,5 @@
 //! The `systoll` command.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 

@@ -1,0 +1,50 @@
+//! Man pages and shell completions, from the one definition of the command line.
+
+use anyhow::{Context, Result};
+use clap_complete::Shell;
+use std::path::Path;
+use systoll::cli::command;
+
+/// Writes systoll.1 and one page a command into `dir`.
+pub(crate) fn man(dir: &Path) -> Result<()> {
+    make(dir)?;
+    clap_mangen::generate_to(command(), dir).with_context(|| format!("can't write man pages to {}", dir.display()))
+}
+
+/// Writes a completion file for each common shell into `dir`.
+pub(crate) fn completions(dir: &Path) -> Result<()> {
+    make(dir)?;
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        clap_complete::generate_to(shell, &mut command(), "systoll", dir)
+            .with_context(|| format!("can't write {shell} completions to {}", dir.display()))?;
+    }
+    Ok(())
+}
+
+fn make(dir: &Path) -> Result<()> {
+    std::fs::create_dir_all(dir).with_context(|| format!("can't make {}", dir.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(generate: fn(&Path) -> Result<()>, file: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        generate(&dir.path().join("new")).unwrap();
+        std::fs::read_to_string(dir.path().join("new").join(file)).unwrap()
+    }
+
+    #[test]
+    fn every_command_has_a_page_with_its_flags() {
+        assert!(written(man, "systoll.1").contains("Exit codes"));
+        assert!(written(man, "systoll-run.1").contains("\\-\\-save"));
+    }
+
+    #[test]
+    fn shells_complete_flags() {
+        for file in ["systoll.bash", "_systoll", "systoll.fish"] {
+            assert!(written(completions, file).contains("save"), "{file}");
+        }
+    }
+}
