@@ -159,7 +159,7 @@ impl Line {
 
     /// The line as lines of at most `max` columns: names are shortened, then it breaks between
     /// its parts and its words.
-    fn broken(self, max: usize) -> Vec<Self> {
+    pub(crate) fn broken(self, max: usize) -> Vec<Self> {
         let fitted = self.fit(max);
         if fitted.width <= max {
             return vec![fitted];

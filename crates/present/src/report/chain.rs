@@ -103,21 +103,26 @@ impl Report<'_> {
 
     fn join_links(&self, links: Vec<Line>) -> Vec<Line> {
         let indent = " ".repeat(DETAIL);
+        let max = self.style.columns().saturating_sub(2 * DETAIL);
         let mut lines = vec![];
         let mut line = Line::of(Role::Plain, indent.clone());
         let mut fresh = true;
         for link in links {
-            let link = link.fit(self.style.columns().saturating_sub(2 * DETAIL));
+            let mut pieces = link.broken(max).into_iter();
+            let Some(link) = pieces.next() else { continue };
             if !fresh {
                 if line.width() + 5 + link.width() > self.style.columns() {
                     lines.push(std::mem::replace(&mut line, Line::of(Role::Plain, indent.clone())));
-                    line.push(Role::Faint, "  <  ");
-                } else {
-                    line.push(Role::Faint, "  <  ");
                 }
+                line.push(Role::Faint, "  <  ");
             }
             line.append(link);
             fresh = false;
+            // What is left of a link too long for a line of its own.
+            for piece in pieces {
+                lines.push(std::mem::replace(&mut line, Line::of(Role::Plain, " ".repeat(2 * DETAIL))));
+                line.append(piece);
+            }
         }
         if !fresh {
             lines.push(line);

@@ -7,7 +7,7 @@ use crate::style::{Line, Role};
 use crate::text::{clean, columns, sentence, shorten};
 use crate::units::{calls, grouped, percent, percent_of, time};
 use systoll_judge::Finding;
-use systoll_model::{Counts, LongCall, Recording, Row, RowId, Sysno};
+use systoll_model::{Counts, LongCall, Problem, ProblemKind, Recording, Row, RowId, Sysno};
 
 /// Calls shorter than this are not worth a line under `longest`, ns.
 const LONG_CALL_NS: u64 = 1_000_000;
@@ -249,7 +249,10 @@ impl Report<'_> {
 
     /// What can't be vouched for; first what leaves the counts in doubt.
     fn problems(&self) -> Vec<Line> {
-        let mut problems: Vec<_> = self.rec.problems.iter().collect();
+        // Doubts about names matter where names were given, that is, in findings.
+        let named = self.options.all || self.options.stacks || !self.judgement.findings.is_empty();
+        let matters = |p: &&Problem| named || p.kind != ProblemKind::Name;
+        let mut problems: Vec<_> = self.rec.problems.iter().filter(matters).collect();
         problems.sort_by_key(|p| !p.kind.spoils_exactness());
         let limit = if self.options.all { usize::MAX } else { PROBLEMS };
         let mut lines = vec![];

@@ -86,7 +86,7 @@ impl Engine {
     fn header(&self, wall_ns: u64, own_cpu_ns: u64, observer: &Observer) -> Header {
         let (user, sys) = sys::children_times();
         let before = self.around.children_before;
-        let handling = self.handling.0 as f64 / self.table.calls.max(1) as f64;
+        let handling = 2.0 * self.handling.0 as f64 / self.handling.1.max(1) as f64;
         Header {
             version: env!("CARGO_PKG_VERSION").into(),
             command: self.around.command.clone(),
@@ -225,8 +225,7 @@ impl Names {
             }
         }
         let resolved = engine.symbols.resolve(&distinct);
-        let of_frame = distinct.iter().zip(&resolved.frames);
-        let module_ids = of_frame.filter_map(|(raw, f)| Some((raw.module?, f.module?))).collect();
+        let module_ids = resolved.module_ids;
         let frames_of = |raw: &[RawFrame]| raw.iter().map(|f| ids[f]).collect();
         let mut stacks: Vec<Stack> =
             engine.table.stacks.iter().map(|s| Stack { frames: frames_of(&s.frames), complete: s.complete }).collect();
