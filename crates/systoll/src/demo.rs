@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 use systoll_cure::{Spec, Story, Workshop, stories, story};
-use systoll_judge::{Catalogue, judge};
+use systoll_judge::{Catalogue, Finding, judge};
 use systoll_model::Recording;
 use systoll_present::{Role, Style, write_comparison, write_finding};
 use systoll_prove::{CallCounts, Options, Processes, compare};
@@ -50,7 +50,11 @@ fn tell(story: &Story, shop: &Workshop, style: &Style, found: &mut bool) -> Resu
     let judgement = judge(&sick, &Catalogue::builtin(), &systoll_judge::Options::default());
     let all = judgement.findings.iter().chain(&judgement.also);
     match all.into_iter().find(|f| story.cause.is_none() || f.cause.as_deref() == story.cause) {
-        Some(finding) => write_finding(&mut page, &sick, &judgement, 1, finding, style).map_err(|e| failed(&e))?,
+        Some(finding) => {
+            // The demo's programs are gone when it ends: no next command about them.
+            let finding = Finding { prove: Vec::new(), ..finding.clone() };
+            write_finding(&mut page, &sick, &judgement, 1, &finding, style).map_err(|e| failed(&e))?;
+        }
         None => {
             *found = false;
             writeln!(page, "  {}", style.paint(Role::Bad, "not found here")).map_err(|e| failed(&e))?;
