@@ -61,6 +61,12 @@ fn tell(story: &Story, shop: &Workshop, style: &Style, found: &mut bool) -> Resu
         }
     }
     writeln!(page).map_err(|e| failed(&e))?;
+    if built.watched.sick.args != built.timed.sick.args {
+        let rounds = |spec: &Spec| spec.args.last().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        let (watched, timed) = (rounds(&built.watched.sick), rounds(&built.timed.sick));
+        let note = format!("  calls counted in a watched run of {watched} rounds, times taken unwatched over {timed}");
+        writeln!(page, "{}", style.paint(Role::Faint, &note)).map_err(|e| failed(&e))?;
+    }
     let options = Options { pairs: PAIRS, ..Options::default() };
     let mut processes = Processes { limit: Some(LIMIT) };
     let timed = compare(&mut processes, &built.timed.sick, &built.timed.cured, &options).map_err(|e| failed(&e))?;
