@@ -5,6 +5,7 @@
 
 mod backend;
 mod error;
+pub mod inproc;
 mod launch;
 mod procfs;
 mod ptrace;

@@ -1,0 +1,172 @@
+//! What a plan consists of. Addresses are the file's own (ELF vaddr), never a process's.
+
+use thiserror::Error;
+
+/// Everything found in one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Every `syscall` instruction found, by rising address, whether or not it can be hooked.
+    pub sites: Vec<Site>,
+    /// Entries of functions of the vDSO that answer without a system call, by rising address;
+    /// empty for every other file.
+    pub entries: Vec<Entry>,
+    /// What the file has mapped, by rising address.
+    pub segments: Vec<Segment>,
+    /// Sites that nothing in this plan lets anybody count (neither [`Site::before`] nor
+    /// [`Site::whole`]), and why, by rising address.
+    pub unplanned: Vec<Unplanned>,
+    /// Whether code of the file uses the gs segment for itself: counters reached by gs would
+    /// land in its memory, so the process must be watched in another way. Only files that need a
+    /// plan are looked at.
+    pub uses_gs: bool,
+}
+
+/// A `syscall` instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Of the two bytes `0f 05`.
+    pub address: u64,
+    /// The system call's number, where it is a constant on every way that leads here.
+    pub number: Option<u32>,
+    /// Instructions before the call that a jump may replace. Run first and count behind them,
+    /// then continue at [`Span::end`]: from there on no instruction up to the call reads rcx, r11
+    /// or flags, or writes rax where `number` is unknown, so these may be used freely.
+    pub before: Option<Span>,
+    /// Instructions behind the call that a jump may replace; starts at `address + 2`. The kernel
+    /// has just destroyed rcx and r11, and nothing reads flags across the call.
+    pub after: Option<Span>,
+    /// Whether other code jumps to `address + 2`, so that a hook there may run without the call.
+    pub after_is_target: bool,
+    /// A window that holds the call itself, for calls that must be wrapped: clone's family,
+    /// execve's, mmap, and sites whose number is unknown. May share bytes with this site's own
+    /// `before` and `after` (it is used instead of them), never with another site's.
+    pub whole: Option<Span>,
+    /// CFA − rsp at the call.
+    pub cfa: Option<CfaOffset>,
+    /// CFA − rsp at the end of `before`, where its hook counts.
+    pub hook_cfa: Option<CfaOffset>,
+}
+
+/// Whole instructions, five bytes or more, that a jump may replace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Address of the first instruction.
+    pub start: u64,
+    /// The file's bytes: instructions, then padding.
+    pub bytes: Vec<u8>,
+    /// How many instructions must be run in another place.
+    pub instructions: usize,
+    /// Bytes at the end of `bytes` that are never run (filling behind an instruction that does
+    /// not go on to the next): overwritten, not displaced.
+    pub padding: usize,
+}
+
+impl Span {
+    /// Address of the first byte behind it, padding included.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.start.saturating_add(self.bytes.len() as u64)
+    }
+
+    /// Address behind the last instruction: where a displaced copy goes on.
+    #[must_use]
+    pub fn resume(&self) -> u64 {
+        self.end().saturating_sub(self.padding as u64)
+    }
+
+    /// The displaced instructions, without padding.
+    #[must_use]
+    pub fn code(&self) -> &[u8] {
+        self.bytes.get(..self.bytes.len().saturating_sub(self.padding)).unwrap_or_default()
+    }
+
+    /// Whether the two share a byte.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.start < other.end() && other.start < self.end()
+    }
+}
+
+/// How far the canonical frame address lies above rsp, in bytes, at one instruction: the return
+/// address is the word below it. Known only where call frame information counts from rsp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CfaOffset(pub u32);
+
+/// The entry of a vDSO function that seldom makes a system call, and so is hooked itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Which.
+    pub function: VdsoFunction,
+    /// Of the function, as its symbol says.
+    pub address: u64,
+    /// Its first instructions (behind an `endbr64`). Only rax and r11 are free here.
+    pub span: Span,
+}
+
+/// Functions of the vDSO that programs call in place of system calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum VdsoFunction {
+    /// `__vdso_time`
+    Time,
+    /// `__vdso_clock_gettime`
+    ClockGettime,
+    /// `__vdso_gettimeofday`
+    Gettimeofday,
+    /// `__vdso_getcpu`
+    Getcpu,
+}
+
+/// A part of the file that is mapped (PT_LOAD).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it wants to be.
+    pub vaddr: u64,
+    /// Bytes in memory.
+    pub memory_size: u64,
+    /// Where its bytes start in the file.
+    pub file_offset: u64,
+    /// Bytes the file has of it.
+    pub file_size: u64,
+    /// Whether it may be run (PF_X).
+    pub executable: bool,
+}
+
+/// A site that nobody can count by this plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unplanned {
+    /// Of the `syscall`.
+    pub address: u64,
+    /// What stands in the way.
+    pub why: Why,
+}
+
+/// Why a site can't be hooked before its call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Code jumps to where a window would have its inside, or to the call itself.
+    Target,
+    /// An instruction there can't be run elsewhere (a call, a landing place, another `syscall`).
+    Fixed,
+    /// Too few bytes before the call belong to it.
+    Short,
+    /// Something between the hook and the call needs rcx, r11, flags or rax.
+    Registers,
+    /// Flags set before the call are read behind it.
+    Flags,
+    /// Every window that would do is taken by a neighbouring site.
+    Taken,
+}
+
+/// Why a file has no plan at all.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum PlanError {
+    /// Not an ELF file, or a damaged one.
+    #[error("not an ELF file, or a damaged one")]
+    Malformed,
+    /// For another architecture, or 32 bits.
+    #[error("not a program for x86-64")]
+    Foreign,
+    /// So much code that nobody would want to wait.
+    #[error("more code than is looked at ({0} MiB)")]
+    TooLarge(u64),
+}
