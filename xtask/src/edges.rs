@@ -28,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("xtask", &["systoll"]),
+    ("systoll-bench", &["systoll-model", "systoll-price", "systoll-symbols"]),
 ];
 
 /// Crates of others that only some of ours may use.
@@ -35,7 +36,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["systoll"]),
     ("clap_complete", &["xtask"]),
     ("clap_mangen", &["xtask"]),
-    ("anyhow", &["systoll", "xtask"]),
+    ("anyhow", &["systoll", "xtask", "systoll-bench"]),
     ("indicatif", &["systoll"]),
 ];
 

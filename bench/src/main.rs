@@ -1,0 +1,75 @@
+//! `cargo run --release -p systoll-bench [ROUNDS]`: what systoll costs, here and now.
+//!
+//! Figures are ratios to the unwatched program in the same round, from many short batches that
+//! the program times itself; no figure is ever tested against a bound. docs/performance.md reads
+//! them, bench/results keeps them by date and host.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "figures are what a person runs it for")]
+
+mod command;
+mod library;
+mod observer;
+mod stats;
+mod watched;
+
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Rounds, each with every observer once.
+const ROUNDS: usize = 7;
+
+/// Where things are.
+struct Bench {
+    systoll: PathBuf,
+    /// `programs/work.c`, built.
+    work: PathBuf,
+    dir: tempfile::TempDir,
+    rounds: usize,
+}
+
+fn main() -> Result<()> {
+    let rounds = std::env::args().nth(1).map_or(Ok(ROUNDS), |n| n.parse()).context("usage: systoll-bench [ROUNDS]")?;
+    ensure!(rounds > 0, "no rounds, no figures");
+    let bench = prepare(rounds)?;
+    header(rounds);
+    watched::calls(&bench)?;
+    watched::events(&bench)?;
+    command::start_up(&bench)?;
+    let recording = command::million(&bench)?;
+    library::recording(&recording)?;
+    library::symbols(&bench)?;
+    command::size(&bench)
+}
+
+/// Builds systoll and the program to be watched.
+fn prepare(rounds: usize) -> Result<Bench> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("bench/ stands nowhere")?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    done(Command::new(cargo).args(["build", "--release", "--quiet", "-p", "systoll"]).current_dir(root))?;
+    let dir = tempfile::tempdir().context("no folder for temporary files")?;
+    let work = dir.path().join("work");
+    let source = root.join("bench/programs/work.c");
+    done(Command::new("cc").args(["-O2", "-g", "-pthread", "-o"]).arg(&work).arg(source))?;
+    // Beside this very binary: wherever cargo builds to.
+    let systoll = std::env::current_exe().context("no name of this program")?.with_file_name("systoll");
+    ensure!(systoll.is_file(), "{} is missing: run this by cargo run --release", systoll.display());
+    Ok(Bench { systoll, work, dir, rounds })
+}
+
+fn done(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("can't run {:?}", command.get_program()))?;
+    ensure!(status.success(), "{command:?} failed: {status}");
+    Ok(())
+}
+
+fn header(rounds: usize) {
+    let host = systoll_price::host();
+    let date = Command::new("date").args(["-u", "+%F %H:%M"]).output().ok();
+    let date = date.map(|d| String::from_utf8_lossy(&d.stdout).trim().to_owned()).unwrap_or_default();
+    let machine = host.virtualization.as_deref().unwrap_or("no virtual machine");
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default();
+    println!("systoll {}, {date} UTC, {rounds} rounds, load {load} at the start", env!("CARGO_PKG_VERSION"));
+    println!("{}, {} CPUs, {machine}, Linux {}", host.cpu, host.cpus, host.kernel);
+}

@@ -1,0 +1,79 @@
+//! Who watches the program.
+
+use crate::Bench;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Nobody, systoll, or a tool people would use instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Observer {
+    /// Nobody.
+    Nobody,
+    /// `systoll run -q`, with its ptrace backend.
+    Ptrace,
+    /// `strace -c -f`.
+    Strace,
+    /// `perf stat` counting entries.
+    Perf,
+    /// A map of counts by number, of the one process.
+    Bpftrace,
+}
+
+impl Observer {
+    /// In the order of the tables.
+    pub(crate) const ALL: [Self; 5] = [Self::Nobody, Self::Ptrace, Self::Strace, Self::Perf, Self::Bpftrace];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Nobody => "unwatched",
+            Self::Ptrace => "systoll ptrace",
+            Self::Strace => "strace -c -f",
+            Self::Perf => "perf stat",
+            Self::Bpftrace => "bpftrace count",
+        }
+    }
+
+    /// Whether it watches children as well.
+    pub(crate) fn follows_children(self) -> bool {
+        self != Self::Bpftrace
+    }
+
+    /// A command that runs `program` with this observer; `None` where it isn't installed.
+    pub(crate) fn command(self, bench: &Bench, program: &Path, args: &[&str]) -> Option<Command> {
+        let own: Vec<OsString> = match self {
+            Self::Nobody => Vec::new(),
+            Self::Ptrace => words(&[&bench.systoll.to_string_lossy(), "run", "-q", "--backend", "ptrace", "--"]),
+            Self::Strace => words(&["strace", "-c", "-f", "-o", "/dev/null"]),
+            Self::Perf => words(&["perf", "stat", "-e", "raw_syscalls:sys_enter", "-o", "/dev/null", "--"]),
+            Self::Bpftrace => {
+                let counts = "tracepoint:raw_syscalls:sys_enter /pid == cpid/ { @[args->id] = count(); }";
+                let whole = format!("{} {}", program.display(), args.join(" "));
+                let command = words(&["bpftrace", "-q", "-o", "/dev/null", "-e", counts, "-c", &whole]);
+                return installed("bpftrace").then(|| built(&command, None, &[])).flatten();
+            }
+        };
+        let tool = own.first().map(|t| t.to_string_lossy().into_owned());
+        if tool.is_some_and(|t| !installed(&t)) {
+            return None;
+        }
+        built(&own, Some(program), args)
+    }
+}
+
+fn words(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+fn built(own: &[OsString], program: Option<&Path>, args: &[&str]) -> Option<Command> {
+    let program = program.map(|p| p.as_os_str().to_owned());
+    let mut all = own.iter().cloned().chain(program).chain(args.iter().map(OsString::from));
+    let mut command = Command::new(all.next()?);
+    command.args(all).stderr(Stdio::null()).stdin(Stdio::null());
+    Some(command)
+}
+
+fn installed(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Path::new(tool).is_file() || std::env::split_paths(&path).any(|dir| dir.join(tool).is_file())
+}

@@ -1,0 +1,88 @@
+//! What calls and events cost a program that is watched, beside the same program unwatched.
+
+use crate::Bench;
+use crate::observer::Observer;
+use crate::stats::{Summary, summary, time};
+use anyhow::{Context, Result, ensure};
+
+/// How long a program runs for one figure, ms.
+const RUN: &str = "250";
+
+/// System calls of a loop, one thread and two.
+pub(crate) fn calls(bench: &Bench) -> Result<()> {
+    for threads in ["1", "2"] {
+        let title = format!("getppid, {threads} thread{}", if threads == "1" { "" } else { "s, each" });
+        table(bench, &title, &["call", RUN, threads], &Observer::ALL)?;
+    }
+    Ok(())
+}
+
+/// What a program does beside calls.
+pub(crate) fn events(bench: &Bench) -> Result<()> {
+    let all = [
+        ("signal", "signal (tgkill, handler, sigreturn)"),
+        ("thread", "thread, create and join"),
+        ("fork", "fork and wait"),
+        ("exec", "posix_spawn /bin/true and wait"),
+    ];
+    for (kind, title) in all {
+        let makes_children = matches!(kind, "fork" | "exec");
+        let observers: Vec<_> = Observer::ALL.into_iter().filter(|o| !makes_children || o.follows_children()).collect();
+        table(bench, title, &[kind, RUN], &observers)?;
+    }
+    Ok(())
+}
+
+/// One line an observer: fastest and median batch, and how often that is the unwatched one's.
+fn table(bench: &Bench, title: &str, args: &[&str], observers: &[Observer]) -> Result<()> {
+    let mut taken: Vec<Vec<Summary>> = vec![Vec::new(); observers.len()];
+    for _ in 0..bench.rounds {
+        for (of, observer) in taken.iter_mut().zip(observers) {
+            // An observer that can't work here is left out of the table, not made up.
+            of.extend(one(bench, *observer, args)?);
+        }
+    }
+    println!("\n{title}");
+    println!("  {:<16} {:>11} {:>11} {:>13} {:>13}", "", "fastest", "median", "x fastest", "x median");
+    let plain = taken.first().context("nobody to compare with")?.clone();
+    for (of, observer) in taken.iter().zip(observers) {
+        if of.len() < bench.rounds {
+            println!("  {:<16} not available here", observer.name());
+            continue;
+        }
+        let (fastest, median) = (figure(of, |s| s.fastest)?, figure(of, |s| s.median)?);
+        // Of the same round: what slowed the box slowed both.
+        let times: Vec<f64> = of.iter().zip(&plain).map(|(a, b)| a.median / b.median).collect();
+        let times = summary(times).context("no rounds")?;
+        println!(
+            "  {:<16} {:>11} {:>11} {:>13.2} {:>13.2}",
+            observer.name(),
+            time(fastest.fastest),
+            time(median.median),
+            fastest.fastest / figure(&plain, |s| s.fastest)?.fastest,
+            times.median
+        );
+    }
+    Ok(())
+}
+
+fn figure(of: &[Summary], which: impl Fn(&Summary) -> f64) -> Result<Summary> {
+    summary(of.iter().map(which).collect()).context("no rounds")
+}
+
+/// What the program says of itself under `observer`.
+fn one(bench: &Bench, observer: Observer, args: &[&str]) -> Result<Option<Summary>> {
+    let Some(mut command) = observer.command(bench, &bench.work, args) else { return Ok(None) };
+    let out = command.output().with_context(|| format!("can't run {}", observer.name()))?;
+    if !out.status.success() && observer != Observer::Nobody && observer != Observer::Ptrace {
+        return Ok(None);
+    }
+    ensure!(out.status.success(), "{args:?} failed under {}: {}", observer.name(), out.status);
+    let text = String::from_utf8_lossy(&out.stdout);
+    let mut numbers = text.split_whitespace().filter_map(|n| n.parse::<f64>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(fastest), Some(median)) => Ok(Some(Summary { fastest, median })),
+        // A tool that gave up without saying so never ran the program.
+        _ => Ok(None),
+    }
+}
