@@ -1,10 +1,6 @@
 //! Files nobody should have made: cut, or with bytes changed, through everything that reads them.
 
-use crate::elf::Image;
-use crate::maps::Mapped;
-use crate::module::Module;
-use crate::source::Source;
-use crate::{AddressSpace, RawFrame, Registers, Symbols, Until};
+use crate::any_file::use_file;
 use proptest::prelude::*;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -76,45 +72,12 @@ impl std::fmt::Debug for Damaged {
     }
 }
 
-/// Everything that is ever asked of a file.
-fn use_it(bytes: Vec<u8>, seed: u64) -> Option<()> {
-    let whole = bytes.len() as u64;
-    let image = Image::parse(Source::Memory(bytes.into()))?;
-    let entry = image.entry;
-    let mut symbols = Symbols::new();
-    let key = symbols.push(Module::new("/tmp/p", image))?;
-    let mapped = Mapped { start: 0x10_0000, end: 0x10_0000 + whole, ..Mapped::default() };
-    let mut space = AddressSpace::new();
-    space.map_for_test(key, &mapped, symbols.bias(key, &mapped).unwrap_or(0x10_0000));
-    let frame = |address, is_return| RawFrame { module: Some(key), address, is_return };
-    let mut frames = vec![frame(entry, false), frame(u64::MAX, true), frame(0, true)];
-    let spread = |n: u64| seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(n.wrapping_mul(0x0123_4567_89ab_cdef));
-    for n in 0..40 {
-        let inside = 0x1000 + spread(n) % 0x800;
-        frames.push(frame(inside, n % 2 == 0));
-        let regs = Registers { ip: 0x10_0000 + inside, sp: 0x7f00_0000, bp: 0x7f00_0040, ..Registers::default() };
-        let mut read = |at: u64| (at < 0x7f00_1000).then(|| 0x10_0000 + 0x1000 + spread(at) % 0x800);
-        let mut stack = Vec::new();
-        space.unwind(&mut symbols, &regs, &mut read, Until::Root, &mut stack);
-        symbols.api(&stack);
-        frames.extend(stack);
-    }
-    symbols.reaches_main(&frames);
-    let resolved = symbols.resolve(&frames);
-    assert_eq!(resolved.frames.len(), frames.len());
-    assert!(resolved.frames.iter().all(|f| !f.locations.is_empty()));
-    for pair in frames.chunks(2) {
-        symbols.api(pair);
-    }
-    Some(())
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn damaged_files_do_no_harm(damaged in damaged(), seed in any::<u64>()) {
-        use_it(damaged.bytes, seed);
+        use_file(damaged.bytes, seed);
     }
 }
 
@@ -122,6 +85,6 @@ proptest! {
 fn an_undamaged_file_is_used() {
     for compressed in [false, true] {
         let bytes = program(compressed).to_vec();
-        assert!(bytes.is_empty() || use_it(bytes, 1).is_some());
+        assert!(bytes.is_empty() || use_file(bytes, 1));
     }
 }

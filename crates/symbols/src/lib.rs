@@ -4,6 +4,8 @@
 //! [`systoll_model::Problem`]; what a file or a target says is checked, never trusted.
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, feature = "any-file"))]
+pub mod any_file;
 mod api;
 mod calls;
 mod cfi;

@@ -67,7 +67,7 @@ impl AddressSpace {
         self.mappings.get(after.checked_sub(1)?).filter(|m| address < m.end)
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "any-file"))]
     pub(crate) fn map_for_test(&mut self, module: ModuleKey, mapped: &Mapped, bias: u64) {
         let mapping = Mapping { start: mapped.start, end: mapped.end, bias, module: Some(module) };
         self.mappings = Arc::new(vec![mapping]);

@@ -1,0 +1,62 @@
+//! What the fuzz targets do with bytes, and how stable Rust does it too.
+//!
+//! Each target takes what a stranger can hand in and holds the crates to their promises about
+//! it: a panic is a finding. Invariant: nothing here touches a file or a process.
+#![forbid(unsafe_code)]
+
+pub mod mutate;
+pub mod seeds;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+use systoll_judge::{Catalogue, Options, judge};
+use systoll_model::Recording;
+use systoll_present::{ReportOptions, Style, TableOptions, report_json, write_report, write_strace_table};
+
+/// A recording's file, as `systoll report` reads it. Bytes that are no gzip are packed first:
+/// its checksum would keep nearly every change from getting further.
+pub fn recording(data: &[u8]) {
+    let packed = if data.starts_with(&[0x1f, 0x8b]) { data.to_vec() } else { pack(data) };
+    let Ok(read) = Recording::read(packed.as_slice()) else { return };
+    assert_eq!(read.check(), Ok(()), "a recording that was read is whole");
+    told(&read, &Catalogue::builtin());
+    let mut again = Vec::new();
+    read.write(&mut again).expect("what was read can be written");
+    let reread = Recording::read(again.as_slice()).expect("what was written can be read");
+    assert_eq!(reread.calls(), read.calls(), "counts survive");
+}
+
+/// A file that a target has mapped.
+pub fn file(data: &[u8]) {
+    let seed = data.iter().take(64).fold(1, |sum: u64, b| sum.wrapping_mul(257).wrapping_add(u64::from(*b)));
+    systoll_symbols::any_file::use_file(data.to_vec(), seed);
+}
+
+/// A cause of the user's own, and a run judged by it.
+pub fn cause(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(cause) = Catalogue::parse("any.toml", text) else { return };
+    let mut catalogue = Catalogue::builtin();
+    catalogue.extend([cause]);
+    told(&seeds::run(), &catalogue);
+}
+
+/// Everything that is ever made of a recording.
+fn told(recording: &Recording, catalogue: &Catalogue) {
+    let judgement = judge(recording, catalogue, &Options::default());
+    assert_eq!(judgement, judge(recording, catalogue, &Options::default()), "judging is repeatable");
+    let style = Style { color: true, width: 60 };
+    let options = ReportOptions { all: true, longer_ns: Some(0), stacks: true, so_far: false };
+    let mut text = Vec::new();
+    write_report(&mut text, recording, &judgement, &options, &style).expect("a vector takes all");
+    write_strace_table(&mut text, recording, &TableOptions::default(), &style).expect("a vector takes all");
+    let json = report_json(recording, &judgement);
+    serde_json::to_writer(&mut text, &json).expect("JSON has no bad values");
+}
+
+fn pack(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    let written = gzip.write_all(bytes).and_then(|()| gzip.finish());
+    written.expect("a vector takes all")
+}

@@ -1,0 +1,121 @@
+//! Good input to start from: without it a random change never gets past the first check.
+
+use flate2::read::GzDecoder;
+use std::io::Read;
+use std::sync::Arc;
+use systoll_model::{
+    ArgData, Counts, Errno, Exit, Frame, FrameClass, FrameId, Location, LongCall, Module, ModuleId, Moment, Problem,
+    ProblemKind, Process, ProcessId, Recording, Row, RowId, Stack, StackId, Sysno, Window, WindowCall,
+};
+
+/// A recording's file without its gzip, and a much smaller one.
+pub fn recordings() -> Vec<Vec<u8>> {
+    let small = Recording { windows: Vec::new(), longest: Vec::new(), ..run() };
+    [run(), small].iter().map(unpacked).collect()
+}
+
+/// The causes that come with systoll.
+pub fn causes() -> Vec<Vec<u8>> {
+    let text = [
+        include_str!("../../crates/judge/causes/tz-unset.toml"),
+        include_str!("../../crates/judge/causes/sigmask-setjmp.toml"),
+        include_str!("../../crates/judge/causes/clock-in-kernel.toml"),
+        include_str!("../../crates/judge/causes/membarrier-global.toml"),
+    ];
+    text.iter().map(|t| t.as_bytes().to_vec()).collect()
+}
+
+fn unpacked(recording: &Recording) -> Vec<u8> {
+    let (mut file, mut bytes) = (Vec::new(), Vec::new());
+    recording.write(&mut file).expect("the seed is whole");
+    GzDecoder::new(file.as_slice()).read_to_end(&mut bytes).expect("it was just packed");
+    bytes
+}
+
+/// A program that calls localtime 4,096 times and reads a file that isn't there.
+pub fn run() -> Recording {
+    let mut recording = Recording {
+        processes: vec![Process {
+            pid: 100,
+            exe: "/usr/bin/app".into(),
+            argv: vec!["app".into(), "-v".into()],
+            instances: 1,
+            threads: 1,
+            main_at_ns: Some(1_000_000),
+            exit: Some(Exit::Code(0)),
+            ..Process::default()
+        }],
+        modules: vec![module("/usr/bin/app"), module("/usr/lib/libc.so.6")],
+        frames: vec![
+            frame("fstatat64", 1, FrameClass::Libc),
+            frame("log_line", 0, FrameClass::User),
+            frame("main", 0, FrameClass::User),
+        ],
+        stacks: vec![stack(&[]), stack(&[0, 1]), stack(&[2])],
+        rows: vec![row("newfstatat", Some("localtime"), 4096), row("openat", Some("fopen"), 3)],
+        problems: vec![Problem::new(ProblemKind::Name, "a file had no names")],
+        ..Recording::default()
+    };
+    recording.rows[1].counts.errors.insert(Errno(2), 3);
+    recording.header.command = vec!["app".into(), "-v".into()];
+    recording.header.exit = Some(Exit::Code(0));
+    recording.header.own_cpu_ns = 9_000_000;
+    recording.header.wall_ns = 90_000_000;
+    recording.header.observer_wall_ns_per_call = 12_000.0;
+    recording.header.toll_estimated = true;
+    recording.windows = (0..12).map(window).collect();
+    recording.longest = vec![LongCall { row: RowId(1), ns: 5_000_000, at_ns: 1, thread: "app".into(), startup: true }];
+    recording
+}
+
+fn module(path: &str) -> Module {
+    Module { path: path.into(), build_id: Some("0123456789abcdef0123".into()) }
+}
+
+fn frame(function: &str, module: u32, class: FrameClass) -> Frame {
+    let location = Location { function: function.into(), file: Some("src/app.c".into()), line: Some(7) };
+    let locations = vec![location];
+    Frame { module: Some(ModuleId(module)), address: 0x1234, class, locations, callee: Some("localtime".into()) }
+}
+
+fn stack(frames: &[u32]) -> Stack {
+    Stack { frames: frames.iter().map(|f| FrameId(*f)).collect(), complete: false }
+}
+
+fn row(syscall: &str, api: Option<&str>, calls: u64) -> Row {
+    let mut counts = Counts { calls, toll_ns: Some(calls * 1100), waited_ns: Some(0), ..Counts::default() };
+    counts.histogram.add_many(14_000, calls);
+    counts.elapsed_ns = calls * 14_000;
+    Row {
+        process: ProcessId(0),
+        syscall: Sysno::from_name(syscall).expect("a system call's name"),
+        context: StackId(1),
+        outer: StackId(2),
+        api: api.map(Arc::from),
+        api_module: Some(ModuleId(1)),
+        user: Some(FrameId(1)),
+        counts,
+    }
+}
+
+fn window(octave: u8) -> Window {
+    let calls = (0..32u64).map(|n| stat((1 << octave) + n)).collect();
+    Window { process: ProcessId(0), thread: 100, row: RowId(0), octave, calls }
+}
+
+fn stat(nth: u64) -> WindowCall {
+    let piece = |arg, at, bytes: &[u8]| ArgData { arg, at, bytes: bytes.to_vec(), cut: false };
+    WindowCall {
+        row: RowId(0),
+        nth,
+        args: [(-100i64) as u64, 0x7000_0000, 0x7fff_0000, 0, 0, 0],
+        data: vec![piece(1, Moment::Entry, b"/etc/localtime"), piece(2, Moment::Exit, &[7; 144])],
+        fd: None,
+        result: Some(0),
+        entry_ns: nth * 20_000,
+        elapsed_ns: 14_000,
+        waited_ns: Some(0),
+        signals_before: 0,
+        stack: Some(StackId(1)),
+    }
+}

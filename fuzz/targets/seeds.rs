@@ -1,0 +1,18 @@
+//! Writes what each target starts from into corpus/TARGET/, where cargo-fuzz looks.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+use systoll_fuzz::seeds;
+
+fn main() -> std::io::Result<()> {
+    let files = ["/bin/true", "/lib64/ld-linux-x86-64.so.2"];
+    let files = files.iter().map(std::fs::read).collect::<Result<Vec<_>, _>>()?;
+    for (target, seeds) in [("recording", seeds::recordings()), ("cause", seeds::causes()), ("file", files)] {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+        std::fs::create_dir_all(&dir)?;
+        for (n, seed) in seeds.iter().enumerate() {
+            std::fs::write(dir.join(n.to_string()), seed)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! The fuzz targets on stable Rust: seeds, then random changes of them for a bounded time.
+//! `SYSTOLL_FUZZ_SECONDS` is how long for each target, `SYSTOLL_FUZZ_SEED` repeats a run.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+use systoll_fuzz::mutate::{Random, mutated};
+use systoll_fuzz::{cause, file, recording, seeds};
+use systoll_judge::{Catalogue, Options, judge};
+
+/// Whoever hands in a file must not be able to hold systoll up: debug builds on busy boxes included.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+/// The first input that `target` does not survive, with what it did.
+fn broken(target: impl Fn(&[u8]), seeds: &[Vec<u8>], time: Duration, seed: u64) -> Option<(Vec<u8>, String)> {
+    let mut random = Random::new(seed);
+    let end = Instant::now() + time;
+    let mut fresh = seeds.to_vec();
+    loop {
+        let bytes = fresh.pop().unwrap_or_else(|| mutated(&mut random, seeds));
+        let start = Instant::now();
+        if catch_unwind(AssertUnwindSafe(|| target(&bytes))).is_err() {
+            return Some((bytes, "a panic".into()));
+        }
+        if start.elapsed() > PATIENCE {
+            return Some((bytes, format!("{:?}", start.elapsed())));
+        }
+        if fresh.is_empty() && Instant::now() > end {
+            return None;
+        }
+    }
+}
+
+fn survives(name: &str, target: impl Fn(&[u8]), seeds: &[Vec<u8>]) {
+    assert!(!seeds.is_empty(), "nothing to start from");
+    let seed = setting("SYSTOLL_FUZZ_SEED", Instant::now().elapsed().as_nanos() as u64 ^ u64::from(std::process::id()));
+    let time = Duration::from_secs(setting("SYSTOLL_FUZZ_SECONDS", 3));
+    if let Some((bytes, what)) = broken(target, seeds, time, seed) {
+        let kept = std::env::temp_dir().join(format!("systoll-fuzz-{name}-{}", std::process::id()));
+        std::fs::write(&kept, &bytes).expect("the input can be kept");
+        panic!("{name}: {what}, seed {seed}, input kept as {}", kept.display());
+    }
+}
+
+#[test]
+fn recordings_do_no_harm() {
+    survives("recording", recording, &seeds::recordings());
+}
+
+#[test]
+fn causes_do_no_harm() {
+    survives("cause", cause, &seeds::causes());
+}
+
+#[test]
+fn files_do_no_harm() {
+    let small = ["/bin/true", "/bin/cat", "/lib64/ld-linux-x86-64.so.2"];
+    let seeds: Vec<_> = small.iter().filter_map(|p| std::fs::read(p).ok()).collect();
+    survives("file", file, &seeds);
+}
+
+/// Seeds that are refused at once would test nothing.
+#[test]
+fn seeds_get_all_the_way() {
+    let run = seeds::run();
+    run.check().expect("the seed is whole");
+    let judgement = judge(&run, &Catalogue::builtin(), &Options::default());
+    let told: Vec<_> = judgement.findings.iter().chain(&judgement.also).filter_map(|f| f.cause.as_deref()).collect();
+    assert_eq!(told, ["tz-unset"]);
+    for text in seeds::causes() {
+        Catalogue::parse("seed.toml", std::str::from_utf8(&text).expect("text")).expect("a cause");
+    }
+    let file = std::fs::read("/proc/self/exe").expect("this very program");
+    assert!(systoll_symbols::any_file::use_file(file, 1));
+}
+
+/// The driver itself: what breaks is found and said.
+#[test]
+fn a_target_that_breaks_is_seen() {
+    let fragile = |bytes: &[u8]| assert!(bytes.iter().all(|b| *b < 0x80));
+    let found = broken(fragile, &[vec![0; 16]], PATIENCE, 1);
+    assert!(found.is_some_and(|(bytes, what)| bytes.iter().any(|b| *b >= 0x80) && what == "a panic"));
+    assert_eq!(broken(|_| (), &[vec![0; 16]], Duration::from_millis(20), 1), None);
+}
