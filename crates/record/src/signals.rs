@@ -130,6 +130,7 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t) {
     let set = set_of(&WATCHED);
     shared.looked.store(true, Ordering::Release);
     let mut since_snapshot = std::time::Instant::now();
+    let mut told = false;
     while !shared.stop.load(Ordering::Acquire) {
         let pending = !shared.looked.load(Ordering::Acquire);
         if pending {
@@ -148,6 +149,10 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t) {
             shared.looked.store(false, Ordering::Release);
         } else if signal > 0 {
             forward(shared, signal, code);
+            told = true;
+        } else if told {
+            // How long it lingers is for the tracer to see, even where nothing stops any more.
+            shared.looked.store(false, Ordering::Release);
         }
         let every = Duration::from_millis(shared.every_ms.load(Ordering::Relaxed));
         if !every.is_zero() && since_snapshot.elapsed() >= every {

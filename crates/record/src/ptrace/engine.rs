@@ -205,11 +205,10 @@ impl Engine {
         self.resume(tid, 0);
     }
 
-    /// Lets a thread run on. One that has been killed meanwhile reports its end by itself.
-    pub(super) fn resume(&mut self, tid: i32, signal: i32) {
-        if self.threads.contains_key(&tid) || tid == self.root {
-            let _ = sys::resume(tid, signal);
-        }
+    /// Lets a thread run on, whether or not we know it: nobody else would. One that has been
+    /// killed meanwhile reports its end by itself, one let go is not ours to be resumed.
+    pub(super) fn resume(&self, tid: i32, signal: i32) {
+        let _ = sys::resume(tid, signal);
     }
 
     fn on_event(&mut self, tid: i32, event: i32, signal: i32) {
@@ -227,6 +226,8 @@ impl Engine {
                 self.resume(tid, 0);
             }
             libc::PTRACE_EVENT_EXIT => {
+                // Killed before its first stop, and its parent before telling of it.
+                self.adopt_unknown(tid);
                 self.on_exit_begun(tid);
                 self.resume(tid, 0);
             }

@@ -3,8 +3,56 @@
 //! The `syscall` instruction stays where it is. A hook is a jump of five bytes over whole
 //! instructions before it (to count) and behind it (to time), led to code that runs the
 //! displaced instructions elsewhere. Invariant: a [`Span`] has no known branch target strictly
-//! inside, and no two hooks' spans share a byte.
+//! inside, and no two sites' spans share a byte.
 
+mod cfi;
+mod effects;
+mod extents;
+mod go;
+mod image;
+mod sites;
+mod targets;
 mod types;
+mod vdso;
+mod window;
 
 pub use types::{CfaOffset, Entry, Plan, PlanError, Segment, Site, Span, Unplanned, VdsoFunction, Why};
+
+/// Finds what can be hooked in the ELF file `elf`: a program, a shared object, or the vDSO as it
+/// is mapped. Takes time and memory in proportion to the file, and looks closer only where a
+/// `syscall` is really among the instructions.
+///
+/// # Errors
+///
+/// When it is no ELF file for x86-64, is damaged where hooks depend on it, or is absurdly large.
+pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
+    let image = image::Image::parse(elf)?;
+    let segments = image.segments.clone();
+    let nothing = Plan { segments, ..Plan::default() };
+    if !image.code.iter().any(|region| sites::has_bytes(region.bytes)) {
+        return Ok(nothing);
+    }
+    let cfi = cfi::Cfi::read(&image);
+    let extents = extents::extents(&image, &cfi);
+    let with_calls: Vec<_> = extents.iter().filter(|e| sites::has_call(&image, e)).copied().collect();
+    if with_calls.is_empty() {
+        return Ok(nothing);
+    }
+    let survey = targets::survey(&image, &cfi, &extents)?;
+    let mut planner = sites::Planner {
+        image: &image,
+        cfi,
+        targets: &survey.targets,
+        effects: effects::Effects::new(),
+        taken: window::Taken::default(),
+        plan: Plan { uses_gs: survey.uses_gs, ..nothing },
+    };
+    for extent in &with_calls {
+        planner.extent(extent);
+    }
+    let mut plan = planner.plan;
+    plan.entries = vdso::entries(&image, &survey.targets);
+    plan.sites.sort_unstable_by_key(|s| s.address);
+    plan.unplanned.sort_unstable_by_key(|u| u.address);
+    Ok(plan)
+}

@@ -155,6 +155,8 @@ pub enum Why {
     Flags,
     /// Every window that would do is taken by a neighbouring site.
     Taken,
+    /// Nothing says that this is code at all, or code around it contradicts how it was decoded.
+    Unsure,
 }
 
 /// Why a file has no plan at all.

@@ -1,0 +1,442 @@
+//! The memory a watched program and its launcher share: where everything lies, in one place.
+//!
+//! Two areas, at the same addresses in every watched process: the *global* area, one for all
+//! processes of a run, and the *image*, one for each program image (what an `execve` started,
+//! with all its threads and fork children). Every word is 8 bytes, aligned, and has one writer
+//! at a time, so either side may read at any moment. Invariant: nothing else in the crate knows
+//! a number that stands here.
+
+/// Version of everything in this file; what was laid out by another one can't be read.
+pub const VERSION: u64 = 1;
+
+/// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
+pub const IMAGE: u64 = 0x2000_0000_0000;
+/// Where the global area is mapped, right below the image.
+pub const GLOBAL: u64 = IMAGE - global::SIZE;
+
+/// One root or node of a calling-context tree, in bytes.
+pub const NODE_SIZE: u64 = 64;
+/// System call numbers that are told apart where a site's number is unknown; the last one
+/// stands for everything above.
+pub const NUMBERS: u64 = 512;
+
+/// The global area, offsets from [`GLOBAL`].
+pub mod global {
+    /// Bytes of the area.
+    pub const SIZE: u64 = 0x2_0000;
+    /// u32 futex word the launcher sleeps on; a thread adds one when it has queued itself.
+    pub const WAKE: u64 = 0x00;
+    /// u32, not zero while the launcher is looking at the queue and needs no wake-up.
+    pub const AWAKE: u64 = 0x08;
+    /// u32, not zero once a thread waited in vain. Nobody waits from then on. The launcher may
+    /// take it back when it has come to again.
+    pub const DEAD: u64 = 0x10;
+    /// u64: how many `pause` a thread spins for an answer before it sleeps, if [`AWAKE`]. The
+    /// launcher sets zero where the two would share one CPU.
+    pub const SPINS: u64 = 0x18;
+    /// struct timespec: how long a thread sleeps for an answer to a small question.
+    pub const LIMIT: u64 = 0x20;
+    /// struct timespec: the same for questions that may need a file to be planned.
+    pub const LONG_LIMIT: u64 = 0x30;
+    /// u64, cycles of the time stamp counter: [`LIMIT`] again, against signals that cut sleep short.
+    pub const LIMIT_CYCLES: u64 = 0x40;
+    /// u64, cycles: [`LONG_LIMIT`].
+    pub const LONG_LIMIT_CYCLES: u64 = 0x48;
+    /// u64: number of hand-shakes ever queued; the next goes to entry `TICKET % RING_LEN`.
+    pub const TICKET: u64 = 0x80;
+    /// The queue: u64 entries, the slot's [`super::slot::TAG`]. When more than [`RING_LEN`] are
+    /// waiting, look at every slot's state: entries were overwritten.
+    pub const RING: u64 = 0x1000;
+    /// Entries of the queue, a power of two.
+    pub const RING_LEN: u64 = 8192;
+}
+
+/// The image, offsets from [`IMAGE`].
+pub mod image {
+    /// u64: [`super::VERSION`].
+    pub const VERSION: u64 = 0x00;
+    /// u64: the launcher's number of the image, below 2^32.
+    pub const ID: u64 = 0x08;
+    /// u64: tickets for slots drawn so far, see [`TICKETS`].
+    pub const NEXT_SLOT: u64 = 0x10;
+    /// u64: threads that found no slot and shared the last one; their counts may be short.
+    pub const HOMELESS: u64 = 0x18;
+    /// u64: hand-shakes nobody answered in time.
+    pub const UNANSWERED: u64 = 0x20;
+    /// u64: hand-shakes other than for a context that could not be asked for (made by a signal
+    /// handler while its thread was waiting, or after the launcher was given up).
+    pub const UNHEARD: u64 = 0x28;
+    /// u64: returned calls that could not be matched with their entry.
+    pub const UNMATCHED: u64 = 0x30;
+    /// u32, not zero: make no system call of our own (a strict filter would kill the process).
+    /// Who waits then spins, and the launcher has to look by itself.
+    pub const QUIET: u64 = 0x38;
+    /// u32: signature of rseq areas that may be used, as the program's C library registers it.
+    pub const RSEQ_SIGNATURE: u64 = 0x3c;
+    /// The restartable sequence no call is ever in: struct rseq_cs, 32 bytes, aligned to 32.
+    pub const RSEQ_CS: u64 = 0x80;
+    /// Start and abort address of that sequence: in the header, which nobody runs. The kernel
+    /// wants the signature in the four bytes before the abort address.
+    pub const RSEQ_START: u64 = 0x100;
+    /// See [`RSEQ_START`].
+    pub const RSEQ_ABORT: u64 = 0x200;
+    /// u32 entries, [`TICKETS_LEN`] of them: a new thread draws a number from [`NEXT_SLOT`] and
+    /// takes what that entry holds, index of a slot plus one, leaving zero. The launcher puts
+    /// slots of threads that are gone back at the other end.
+    pub const TICKETS: u64 = 0x1000;
+    /// Entries, a power of two.
+    pub const TICKETS_LEN: u64 = 8192;
+    /// A root for every number, used where a site's number is unknown and nobody can be asked.
+    pub const NUMBER_ROOTS: u64 = 0x1_0000;
+    /// Roots and number tables of the image's files, a region for each file.
+    pub const ROOTS: u64 = 0x10_0000;
+    /// Nodes, appended by the launcher.
+    pub const NODES: u64 = 0x400_0000;
+    /// The slots.
+    pub const SLOTS: u64 = 0x1000_0000;
+    /// Number of slots; the last is for threads that found none.
+    pub const SLOT_COUNT: u64 = 4096;
+    /// Bytes of the whole image; nearly all of it is never touched and so costs nothing.
+    pub const SIZE: u64 = SLOTS + SLOT_COUNT * super::slot::SIZE;
+}
+
+/// A root or node of a calling-context tree.
+///
+/// A site's root is the first node of its first level as long as there is no other; it stands
+/// for calls whose context is unknown. Nodes of a level hang together by [`SIBLING`] and share
+/// one [`OFFSET`].
+pub mod node {
+    /// u64: a return address, compared with the word at [`OFFSET`]; 1 in a root.
+    pub const WORD: u64 = 0x00;
+    /// u64: offset in every slot of what is counted here.
+    pub const RECORD: u64 = 0x08;
+    /// u64: where this level's return address lies, from rsp at the hook.
+    pub const OFFSET: u64 = 0x10;
+    /// u64: address of the first node of the next level, zero in a leaf. In a root: of the first
+    /// level, the root itself while there is none.
+    pub const CHILD: u64 = 0x18;
+    /// u64: address of the next node of the level; zero: ask the launcher; [`OTHERS`]: don't.
+    pub const SIBLING: u64 = 0x20;
+    /// u64: address of the tree's root.
+    pub const ROOT: u64 = 0x28;
+    /// u64: all ones where a positive result counts bytes moved, else zero. Looked at where a
+    /// site's number is unknown.
+    pub const TRANSFERS: u64 = 0x30;
+    /// u64: a window is asked for when a thread's own count here reaches this.
+    pub const WINDOW_AT: u64 = 0x38;
+
+    /// Value of [`SIBLING`]: further contexts are counted at the root, without asking.
+    pub const OTHERS: u64 = 1;
+    /// Value of [`WORD`] in a root: no return address.
+    pub const NO_WORD: u64 = 1;
+}
+
+/// A thread's slot, offsets from its gs base.
+pub mod slot {
+    /// Bytes of a slot, 1 << [`SHIFT`].
+    pub const SIZE: u64 = 1 << SHIFT;
+    /// See [`SIZE`].
+    pub const SHIFT: u32 = 22;
+
+    /// u64: time stamp counter at the entry of the call under way.
+    pub const START: u64 = 0x00;
+    /// u64: rsp of the call under way, zero between calls.
+    pub const RSP: u64 = 0x08;
+    /// u64: node of the call under way.
+    pub const NODE: u64 = 0x10;
+    /// u64: address of the thread's rseq area, zero: none that may be used.
+    pub const RSEQ: u64 = 0x18;
+    /// u64, not zero: hand every call to the launcher, on entry and return (a window is open).
+    pub const WANT: u64 = 0x20;
+    /// u64: bytes of [`STACK`] in use.
+    pub const DEPTH: u64 = 0x28;
+    /// u64: what the thread's signal mask is known to be; bit 8 (SIGKILL's, which no mask holds)
+    /// says that it is known.
+    pub const MASK: u64 = 0x30;
+    /// u64: `rt_sigreturn` calls made.
+    pub const SIGRETURNS: u64 = 0x38;
+    /// Four u64: answers of getpid, gettid, getppid, getuid; bit 32 says that it is known.
+    pub const ANSWERS: u64 = 0x40;
+    /// u64: the slot's own address.
+    pub const SELF: u64 = 0x60;
+    /// u64: what is written into the queue: the image's number << 16, index of the slot, plus one.
+    pub const TAG: u64 = 0x68;
+    /// u64: address of the slot of the thread that made this one, zero in the first.
+    pub const PARENT: u64 = 0x70;
+    /// u64, not zero: the thread was about to end.
+    pub const LEAVING: u64 = 0x78;
+
+    /// u32: state of the hand-shake, one of [`super::state`].
+    pub const STATE: u64 = 0x80;
+    /// u64: bits 0..48 where the thread goes on, above them the question, a [`super::Question`].
+    pub const RESUME: u64 = 0x88;
+    /// u64: asked with the node counted at if there is no answer; the answer to a context.
+    pub const ANSWER: u64 = 0x90;
+    /// u32: thread id, zero while unknown.
+    pub const TID: u64 = 0x98;
+    /// u32: process id, zero while unknown.
+    pub const PID: u64 = 0xa0;
+    /// u64: time stamp counter when the wait began.
+    pub const WAIT_START: u64 = 0xa8;
+    /// Registers at the hook, in the order of [`super::SAVED`].
+    pub const REGISTERS: u64 = 0xb0;
+    /// Seven u64: a system call the launcher asks the thread to make (rax, rdi, rsi, rdx, r10,
+    /// r8, r9), see [`super::state::REQUEST`].
+    pub const REQUEST: u64 = 0x120;
+    /// u64: its result.
+    pub const REPLY: u64 = 0x158;
+    /// u64: failed calls that found no place in [`ERRORS`].
+    pub const ERRORS_LOST: u64 = 0x160;
+    /// u64: calls whose context was not asked for because their thread was waiting already.
+    pub const UNASKED: u64 = 0x168;
+
+    /// Calls interrupted by a signal handler that made calls itself: entries of
+    /// [`STACK_ENTRY`] bytes with rsp, start and node.
+    pub const STACK: u64 = 0x200;
+    /// Bytes of an entry.
+    pub const STACK_ENTRY: u64 = 32;
+    /// Bytes of the stack.
+    pub const STACK_SIZE: u64 = 16 * STACK_ENTRY;
+
+    /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
+    /// (record << 12 | errno, zero: free) and count.
+    pub const ERRORS: u64 = 0x2000;
+    /// Bytes of a group.
+    pub const ERROR_GROUP: u64 = 1 << ERROR_GROUP_SHIFT;
+    /// See [`ERROR_GROUP`].
+    pub const ERROR_GROUP_SHIFT: u32 = 8;
+    /// Number of groups, 1 << [`ERROR_GROUP_BITS`].
+    pub const ERROR_GROUPS: u64 = 1 << ERROR_GROUP_BITS;
+    /// See [`ERROR_GROUPS`].
+    pub const ERROR_GROUP_BITS: u32 = 6;
+
+    /// The first record.
+    pub const RECORDS: u64 = 0x8000;
+    /// Number of records a slot has room for.
+    pub const RECORD_COUNT: u64 = (SIZE - RECORDS) / super::record::SIZE;
+}
+
+/// What is counted of a node by one thread, offsets from the record's start.
+pub mod record {
+    /// Bytes of a record.
+    pub const SIZE: u64 = 0x240;
+    /// u64: calls entered.
+    pub const ENTERED: u64 = 0x00;
+    /// u64: calls that returned and were seen to.
+    pub const RETURNED: u64 = 0x08;
+    /// u64: calls that failed.
+    pub const FAILED: u64 = 0x10;
+    /// u64: cycles inside calls.
+    pub const CYCLES: u64 = 0x18;
+    /// u64: cycles inside calls during which the thread was scheduled out or met a signal.
+    pub const WAITED: u64 = 0x20;
+    /// u64: cycles of the longest call.
+    pub const LONGEST: u64 = 0x28;
+    /// u64: sum of positive results of calls that move bytes.
+    pub const BYTES: u64 = 0x30;
+    /// u64: calls answered in place, not made; not among [`ENTERED`].
+    pub const ELIDED: u64 = 0x38;
+    /// 64 u64: calls by the power of two of their cycles.
+    pub const HISTOGRAM: u64 = 0x40;
+    /// Buckets of the histogram.
+    pub const BUCKETS: u64 = 64;
+}
+
+/// States of a hand-shake. Bit 0 is set from the first store to the last, so that a signal
+/// handler's calls keep out.
+pub mod state {
+    /// Nothing is asked.
+    pub const IDLE: u32 = 0;
+    /// The thread is writing its question.
+    pub const FILLING: u32 = 1;
+    /// The thread waits for an answer: the launcher's turn.
+    pub const WAITING: u32 = 3;
+    /// The launcher wants a system call made first; the thread's turn, then it waits again.
+    pub const REQUEST: u32 = 5;
+    /// Answered: the thread's turn.
+    pub const ANSWERED: u32 = 9;
+}
+
+/// What a thread asks the launcher. Bits 48.. of [`slot::RESUME`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Question {
+    /// Which node is this context? [`slot::ANSWER`] holds its tree's root; the answer goes there.
+    Context = 1,
+    /// The same at a site with unknown number, for a number never seen there: the saved rax is
+    /// the number, [`slot::ANSWER`] the number's root in the image, and the saved rcx is lost;
+    /// which site it is follows from where the thread resumes.
+    Number = 2,
+    /// Code was mapped at the saved rax: patch it before anybody runs it. May take long.
+    Mapped = 3,
+    /// An `execve` or `execveat` is about to be made. May take long.
+    Exec = 4,
+    /// It failed.
+    ExecFailed = 5,
+    /// A call of a window is about to be made.
+    WindowEntry = 6,
+    /// It has returned; the saved rax is its result.
+    WindowReturn = 7,
+    /// The thread is about to confine itself (`seccomp`, or `prctl` with PR_SET_SECCOMP) or to
+    /// take the time stamp counter away (`prctl` with PR_SET_TSC).
+    Confine = 8,
+}
+
+impl Question {
+    /// The question in a word read from [`slot::RESUME`], if it is one.
+    #[must_use]
+    pub fn from_resume(word: u64) -> Option<Self> {
+        const ALL: [Question; 8] = [
+            Question::Context,
+            Question::Number,
+            Question::Mapped,
+            Question::Exec,
+            Question::ExecFailed,
+            Question::WindowEntry,
+            Question::WindowReturn,
+            Question::Confine,
+        ];
+        ALL.into_iter().find(|q| word >> 48 == *q as u64)
+    }
+
+    /// Whether the long limit holds for it.
+    #[must_use]
+    pub fn is_long(self) -> bool {
+        matches!(self, Self::Mapped | Self::Exec)
+    }
+}
+
+/// A register saved in [`slot::REGISTERS`], in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Saved {
+    /// Number on entry, result on return.
+    Rax,
+    /// First argument.
+    Rdi,
+    /// Second argument.
+    Rsi,
+    /// Third argument.
+    Rdx,
+    /// Fourth argument.
+    R10,
+    /// Fifth argument.
+    R8,
+    /// Sixth argument.
+    R9,
+    /// As at the hook.
+    Rsp,
+    /// For unwinding, as are those that follow.
+    Rbx,
+    #[allow(missing_docs)]
+    Rbp,
+    #[allow(missing_docs)]
+    R12,
+    #[allow(missing_docs)]
+    R13,
+    #[allow(missing_docs)]
+    R14,
+    #[allow(missing_docs)]
+    R15,
+}
+
+impl Saved {
+    /// How many there are.
+    pub const COUNT: u64 = 14;
+
+    /// Its offset in a slot.
+    #[must_use]
+    pub const fn offset(self) -> u64 {
+        slot::REGISTERS + 8 * self as u64
+    }
+}
+
+/// Address of slot `index` in a watched process.
+#[must_use]
+pub const fn slot_address(index: u64) -> u64 {
+    IMAGE + image::SLOTS + index * slot::SIZE
+}
+
+/// Offset in a slot of record `index`, `None` where a slot has no room for it.
+#[must_use]
+pub const fn record_offset(index: u64) -> Option<u64> {
+    if index < slot::RECORD_COUNT { Some(slot::RECORDS + index * record::SIZE) } else { None }
+}
+
+/// Words of a new image, as (offset in the image, value): all others are zero. `id` is the
+/// launcher's number for it, `rseq_signature` what C libraries register rseq areas with
+/// (0x53053053 on x86, by glibc's and the kernel's headers).
+///
+/// The program's first thread has slot 0; the launcher points its gs base there.
+#[must_use]
+pub fn new_image(id: u32, rseq_signature: u32) -> Vec<(u64, u64)> {
+    let mut words = vec![
+        (image::VERSION, VERSION),
+        (image::ID, u64::from(id)),
+        (image::NEXT_SLOT, 0),
+        (image::QUIET, u64::from(rseq_signature) << 32),
+        (image::RSEQ_CS, 0),
+        (image::RSEQ_CS + 8, IMAGE + image::RSEQ_START),
+        (image::RSEQ_CS + 16, 1),
+        (image::RSEQ_CS + 24, IMAGE + image::RSEQ_ABORT),
+        (image::RSEQ_ABORT - 8, u64::from(rseq_signature) << 32),
+        (image::SLOTS + slot::SELF, slot_address(0)),
+        (image::SLOTS + slot::TAG, u64::from(id) << 16 | 1),
+    ];
+    // Slots 1 .. SLOT_COUNT - 1, two entries of four bytes a word.
+    let ticket = |entry: u64| if entry + 2 < image::SLOT_COUNT { entry + 2 } else { 0 };
+    words.extend((0..image::SLOT_COUNT / 2).map(|i| (image::TICKETS + 8 * i, ticket(2 * i) | ticket(2 * i + 1) << 32)));
+    let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
+    words.push((last + slot::SELF, IMAGE + last));
+    words.push((last + slot::TAG, u64::from(id) << 16 | image::SLOT_COUNT));
+    words.extend((0..NUMBERS).flat_map(number_root));
+    words
+}
+
+/// The root of number `n` in an image: its record is the one of the same index.
+fn number_root(n: u64) -> impl Iterator<Item = (u64, u64)> {
+    let at = image::NUMBER_ROOTS + n * NODE_SIZE;
+    let moves = u32::try_from(n).is_ok_and(transfers);
+    root_words(IMAGE + at, slot::RECORDS + n * record::SIZE, 0, moves).into_iter().map(move |(o, v)| (at + o, v))
+}
+
+/// Whether a positive result of system call `number` counts bytes moved.
+#[must_use]
+pub fn transfers(number: u32) -> bool {
+    systoll_model::Sysno(number).signature().is_some_and(|s| s.transfers)
+}
+
+/// A root without contexts, as (offset in the node, value). `offset` is where the return address
+/// lies, from rsp at the hook.
+#[must_use]
+pub fn root_words(address: u64, record: u64, offset: u64, transfers: bool) -> [(u64, u64); 8] {
+    [
+        (node::WORD, node::NO_WORD),
+        (node::RECORD, record),
+        (node::OFFSET, offset),
+        (node::CHILD, address),
+        (node::SIBLING, 0),
+        (node::ROOT, address),
+        (node::TRANSFERS, if transfers { u64::MAX } else { 0 }),
+        (node::WINDOW_AT, 0),
+    ]
+}
+
+const _: () = {
+    assert!(GLOBAL.is_multiple_of(4096) && IMAGE.is_multiple_of(4096));
+    assert!(global::RING_LEN.is_power_of_two() && global::RING + 8 * global::RING_LEN <= global::SIZE);
+    assert!(image::TICKETS_LEN.is_power_of_two() && image::TICKETS_LEN >= image::SLOT_COUNT);
+    assert!(image::TICKETS + 4 * image::TICKETS_LEN <= image::NUMBER_ROOTS);
+    assert!(image::NUMBER_ROOTS + NUMBERS * NODE_SIZE <= image::ROOTS);
+    assert!(image::ROOTS < image::NODES && image::NODES < image::SLOTS && image::SLOTS.is_multiple_of(slot::SIZE));
+    assert!(image::RSEQ_CS.is_multiple_of(32) && image::RSEQ_CS + 32 <= image::RSEQ_START);
+    assert!(image::RSEQ_START < image::RSEQ_ABORT && image::RSEQ_ABORT < image::TICKETS);
+    assert!(slot::REGISTERS + 8 * Saved::COUNT <= slot::REQUEST && slot::REQUEST + 56 <= slot::REPLY);
+    assert!(slot::UNASKED < slot::STACK && slot::STACK + slot::STACK_SIZE <= slot::ERRORS);
+    assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
+    assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));
+    assert!(record::HISTOGRAM + 8 * record::BUCKETS == record::SIZE && record::SIZE.is_multiple_of(64));
+    assert!(slot::RECORD_COUNT > NUMBERS && slot::SIZE < 1 << 31);
+    assert!(node::WINDOW_AT + 8 == NODE_SIZE);
+    assert!(image::SLOT_COUNT < 1 << 16 && image::SIZE < 1 << 40);
+};

@@ -1,0 +1,190 @@
+//! Call frame information: where functions begin and end, where exceptions land, and how far
+//! the frame lies above rsp.
+//!
+//! Formats: "DWARF Extensions" and "Exception Frames" in the LSB core specification 5.0; the
+//! language-specific data as gcc's `unwind-c.c` reads it.
+
+use super::image::Image;
+use super::types::CfaOffset;
+use gimli::{EhFrame, LittleEndian, UnwindSection};
+use std::collections::HashMap;
+
+/// The System V ABI's number of rsp.
+const RSP: gimli::Register = gimli::Register(7);
+/// The most bytes read of tables that functions may share, so that a million functions can't
+/// point at one long table.
+const BUDGET: usize = 256 << 20;
+
+type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
+
+/// A function's entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Function {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// glibc lets a signal trampoline's entry begin a byte early: unwinders look for the byte
+    /// before a return address.
+    pub(super) is_signal_trampoline: bool,
+    offset: usize,
+    entry_size: usize,
+    lsda: Option<u64>,
+}
+
+/// A file's call frame information.
+pub(super) struct Cfi<'a> {
+    section: EhFrame<Slice<'a>>,
+    bases: gimli::BaseAddresses,
+    /// By rising start.
+    pub(super) functions: Vec<Function>,
+    context: Box<gimli::UnwindContext<usize>>,
+    budget: usize,
+}
+
+impl<'a> Cfi<'a> {
+    /// Reads all entries; none where the file has no such table. A damaged table ends early.
+    pub(super) fn read(image: &Image<'a>) -> Self {
+        let (at, data) = image.eh_frame.unwrap_or_default();
+        let mut cfi = Self {
+            section: EhFrame::new(data, LittleEndian),
+            bases: gimli::BaseAddresses::default().set_eh_frame(at).set_text(image.text),
+            functions: Vec::new(),
+            context: Box::default(),
+            budget: BUDGET,
+        };
+        cfi.read_functions();
+        cfi.functions.sort_unstable_by_key(|f| (f.start, f.end));
+        cfi
+    }
+
+    fn read_functions(&mut self) {
+        let mut cies = HashMap::new();
+        let section = self.section;
+        let mut entries = section.entries(&self.bases);
+        while let Ok(Some(entry)) = entries.next() {
+            let gimli::CieOrFde::Fde(partial) = entry else { continue };
+            let fde = partial.parse(|section, bases, offset| {
+                // Nearly all entries share a handful of CIEs.
+                cies.entry(offset).or_insert_with(|| section.cie_from_offset(bases, offset)).clone()
+            });
+            let Ok(fde) = fde else { continue };
+            let Some(end) = fde.initial_address().checked_add(fde.len()) else { continue };
+            let lsda = match fde.lsda() {
+                Some(gimli::Pointer::Direct(at)) if at != 0 => Some(at),
+                _ => None,
+            };
+            self.functions.push(Function {
+                start: fde.initial_address(),
+                end,
+                is_signal_trampoline: fde.is_signal_trampoline(),
+                offset: fde.offset(),
+                entry_size: fde.entry_len(),
+                lsda,
+            });
+        }
+    }
+
+    /// Calls `land` with every address where an exception may land. `None` where the tables are
+    /// damaged or absurd, and so nothing may be taken for granted.
+    pub(super) fn landing_pads(&self, image: &Image<'_>, mut land: impl FnMut(u64)) -> Option<()> {
+        let mut budget = BUDGET;
+        for function in &self.functions {
+            let Some(lsda) = function.lsda else { continue };
+            let Some(bytes) = image.from(lsda) else { continue };
+            let used = call_sites(lsda, bytes, function.start, &mut land)?;
+            budget = budget.checked_sub(used)?;
+        }
+        Some(())
+    }
+
+    /// How far the frame lies above rsp at `address`, where that is counted from rsp.
+    pub(super) fn cfa_offset(&mut self, address: u64) -> Option<CfaOffset> {
+        let next = self.functions.partition_point(|f| f.start <= address);
+        let function = *self.functions.get(next.checked_sub(1)?)?;
+        if address >= function.end {
+            return None;
+        }
+        self.budget = self.budget.checked_sub(function.entry_size)?;
+        let fde = self.section.fde_from_offset(&self.bases, function.offset.into(), EhFrame::cie_from_offset).ok()?;
+        let row = fde.unwind_info_for_address(&self.section, &self.bases, &mut self.context, address).ok()?;
+        match row.cfa() {
+            gimli::CfaRule::RegisterAndOffset { register: RSP, offset } => u32::try_from(*offset).ok().map(CfaOffset),
+            _ => None,
+        }
+    }
+}
+
+/// Reads one function's call-site table and returns the bytes it took.
+fn call_sites(at: u64, bytes: &[u8], function: u64, land: &mut impl FnMut(u64)) -> Option<usize> {
+    let mut reader = Lsda { at, rest: bytes };
+    let base_encoding = reader.byte()?;
+    let base = if base_encoding == OMIT { function } else { reader.encoded(base_encoding)? };
+    if reader.byte()? != OMIT {
+        reader.uleb()?;
+    }
+    let encoding = reader.byte()?;
+    let size = usize::try_from(reader.uleb()?).ok()?;
+    let mut table = Lsda { at: reader.at, rest: reader.rest.get(..size)? };
+    while !table.rest.is_empty() {
+        let (_start, _length) = (table.encoded(encoding)?, table.encoded(encoding)?);
+        let pad = table.encoded(encoding)?;
+        table.uleb()?;
+        if pad != 0 {
+            land(base.wrapping_add(pad));
+        }
+    }
+    Some(bytes.len() - reader.rest.len() + size)
+}
+
+/// DW_EH_PE_omit
+const OMIT: u8 = 0xff;
+
+/// Language-specific data, read from the front.
+struct Lsda<'a> {
+    at: u64,
+    rest: &'a [u8],
+}
+
+impl Lsda<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.rest.split_first_chunk::<N>()?;
+        self.rest = rest;
+        self.at = self.at.wrapping_add(N as u64);
+        Some(*head)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take::<1>().map(|[b]| b)
+    }
+
+    fn uleb(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// A value in one of the forms of DW_EH_PE_*, absolute or relative to where it stands.
+    fn encoded(&mut self, encoding: u8) -> Option<u64> {
+        let at = self.at;
+        let value = match encoding & 0x0f {
+            0x00 | 0x04 | 0x0c => u64::from_le_bytes(self.take()?),
+            0x01 => self.uleb()?,
+            0x02 => u64::from(u16::from_le_bytes(self.take()?)),
+            0x03 => u64::from(u32::from_le_bytes(self.take()?)),
+            0x0a => i64::from(i16::from_le_bytes(self.take()?)) as u64,
+            0x0b => i64::from(i32::from_le_bytes(self.take()?)) as u64,
+            _ => return None,
+        };
+        match encoding & 0xf0 {
+            0x00 => Some(value),
+            0x10 if value != 0 => Some(value.wrapping_add(at)),
+            0x10 => Some(0),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Entries of the vDSO's functions, which are hooked because they seldom make a call.
+
+use super::image::Image;
+use super::targets::Targets;
+use super::types::Entry;
+use super::window::Block;
+use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
+/// More instructions than any window has.
+const ENOUGH: usize = 8;
+
+/// Windows at the entries of those functions `image` has; none unless it is the vDSO.
+pub(super) fn entries(image: &Image<'_>, targets: &Targets) -> Vec<Entry> {
+    let mut entries: Vec<_> = image
+        .vdso
+        .iter()
+        .filter_map(|(function, address)| {
+            let region = image.region(*address)?;
+            let bytes = region.slice(*address, region.end());
+            let mut decoder = Decoder::with_ip(64, bytes, *address, DecoderOptions::NONE);
+            let code: Vec<_> = decoder.iter().skip_while(|i| i.mnemonic() == Mnemonic::Endbr64).take(ENOUGH).collect();
+            let block = Block { code: &code, targets, region };
+            let (end, padding) = block.extend(0, 0)?;
+            let span = block.span(0..end, padding)?;
+            let free = targets.inside(span.start, span.end()).is_none();
+            free.then_some(Entry { function: *function, address: *address, span })
+        })
+        .collect();
+    entries.sort_unstable_by_key(|e| (e.address, e.function));
+    entries.dedup_by_key(|e| e.address);
+    entries
+}
