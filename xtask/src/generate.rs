@@ -8,7 +8,9 @@ use systoll::cli::command;
 /// Writes systoll.1 and one page a command into `dir`.
 pub(crate) fn man(dir: &Path) -> Result<()> {
     make(dir)?;
-    clap_mangen::generate_to(command(), dir).with_context(|| format!("can't write man pages to {}", dir.display()))
+    // `systoll help` needs no page of its own: each command's page is what it prints.
+    clap_mangen::generate_to(command().disable_help_subcommand(true), dir)
+        .with_context(|| format!("can't write man pages to {}", dir.display()))
 }
 
 /// Writes a completion file for each common shell into `dir`.

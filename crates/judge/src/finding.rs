@@ -114,7 +114,7 @@ pub struct Finding {
     pub needless_toll_ns: u64,
     /// Time waited in its rows, ns; `None` where it can't be told.
     pub waited_ns: Option<u64>,
-    /// `needless_toll_ns` as a share of its phase's processor time; `None` where it can't be told.
+    /// `needless_toll_ns` as a share of the run's processor time; `None` where it can't be told.
     pub share_of_cpu: Option<f64>,
     /// `waited_ns` as a share of its phase's wall time, for the thread that holds the program up.
     pub share_of_wall: Option<f64>,

@@ -192,7 +192,9 @@ pub(crate) fn verdict(
     let confidence = confidence(group, &f, of_cpu, of_wall, free_cure, options)?;
     let low = confidence == Confidence::Low;
     let needless = f.estimate(low);
-    let (needless_toll, of_cpu) = if low { (f.any_toll, of_cpu.1) } else { (f.needless_toll, of_cpu.0) };
+    let needless_toll = if low { f.any_toll } else { f.needless_toll };
+    // Judged by its phase, told of the whole run: the header's shares are of that too.
+    let all_cpu = phases.startup_cpu + phases.steady_cpu;
     let rows = costliest_first(&group.rows, recording, group.by_wait);
     let lead = rows.first().map(|id| recording.row(*id));
     let evidence = Evidence { windows: f.interval.windows, agree: f.interval.agree, calls: f.seen, claimed: f.claimed };
@@ -210,7 +212,7 @@ pub(crate) fn verdict(
         toll_ns: f.toll.round() as u64,
         needless_toll_ns: needless_toll.round() as u64,
         waited_ns: waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
-        share_of_cpu: (cpu > 0.0).then_some(of_cpu),
+        share_of_cpu: (all_cpu > 0.0).then_some(share(needless_toll, all_cpu)),
         share_of_wall: (group.by_wait && f.single_thread).then_some(of_wall),
         share_of_calls: share(f.calls as f64, phases.calls as f64),
         phase,

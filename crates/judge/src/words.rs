@@ -17,7 +17,11 @@ pub(crate) fn put(
     match group.cause {
         Some(cause) => {
             let facts = Facts { rows: &finding.rows, kind: finding.kind, recording, views };
-            let why = cause.matches.iter().find(|m| facts.any(m)).and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
+            // The mechanism of the row that the finding shows first; others may have another.
+            let lead = Facts { rows: finding.rows.get(..1).unwrap_or_default(), ..facts };
+            let matched = cause.matches.iter().find(|m| lead.any(m));
+            let matched = matched.or_else(|| cause.matches.iter().find(|m| facts.any(m)));
+            let why = matched.and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
             let cures: Vec<&Cure> =
                 cause.stop.iter().filter(|c| c.when.as_ref().is_none_or(|w| facts.any(w))).collect();
             let why = fill(why, finding, api);
@@ -38,6 +42,7 @@ pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: 
 }
 
 /// The calls a finding is about, to hold patterns against.
+#[derive(Clone, Copy)]
 struct Facts<'a> {
     rows: &'a [RowId],
     kind: Kind,

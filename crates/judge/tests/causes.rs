@@ -219,6 +219,26 @@ fn perl_asks_for_tzset_and_reads_of_localtime() {
     assert!(f.why.contains("localtime in Perl"), "{}", f.why);
 }
 
+/// bash's printf calls localtime, then tzset.
+#[test]
+fn the_mechanism_told_is_that_of_the_row_shown_first() {
+    let dear = |i| stat("/etc/localtime", "printf:localtime", 5, i).toll(1_500);
+    let trace = rounds(5_000, |i| vec![dear(i), stat("/etc/localtime", "printf:tzset", 5, i)]);
+    let f = only(judged(&trace, BUSY));
+    assert_eq!(f.apis, ["localtime".into(), "tzset".into()]);
+    assert!(f.why.starts_with("glibc's localtime looks"), "{}", f.why);
+}
+
+/// The header's shares are of the whole run: two shares of one time must agree.
+#[test]
+fn shares_are_of_the_whole_run() {
+    let mut run = recording(&rounds(20_000, |i| vec![stat("/etc/localtime", "localtime", 5, i)]), BUSY);
+    run.processes[0].startup_cpu_ns = run.header.own_cpu_ns / 2;
+    let f = only(judge(&run, &Catalogue::builtin(), &Options::default()));
+    let whole = f.needless_toll_ns as f64 / run.header.own_cpu_ns as f64;
+    assert!((f.share_of_cpu.unwrap() - whole).abs() < 1e-9, "{:?} is not {whole}", f.share_of_cpu);
+}
+
 #[test]
 fn a_stray_call_of_another_api_does_not_join() {
     let mut trace = rounds(20_000, |_| vec![call("getpid", "log:getpid", &[], 7)]);

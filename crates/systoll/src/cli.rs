@@ -20,11 +20,38 @@ const RUN_EXAMPLES: &str = "Examples:
                                            go tool pprof -top a.systoll
   kill -USR1 $(pidof systoll)              the report so far";
 
+const REPORT_EXAMPLES: &str = "Examples:
+  systoll report a.systoll                 what `systoll run --save a.systoll` would have printed
+  systoll report -c -S calls a.systoll     strace's table of it, most calls first
+  systoll report --longer 1ms a.systoll    with every single call of a millisecond or more
+  ssh box cat a.systoll | systoll report --json -";
+
+const DEMO_EXAMPLES: &str = "Examples:
+  systoll demo                             all five, some half a minute; builds small C programs,
+                                           so it needs a C compiler
+  systoll demo localtime                   one of them";
+
+const BOX_EXAMPLES: &str = "Examples:
+  systoll box                              about a second; docs/prices.md tells how it is measured
+  systoll box --json | jq .                for scripts; docs/box.schema.json";
+
+const DOCTOR_EXAMPLES: &str = "Examples:
+  systoll doctor                           what works here for you
+  sudo systoll doctor                      what would work as root";
+
+const EXPLAIN_EXAMPLES: &str = "Examples:
+  systoll causes                           the ids there are
+  systoll explain tz-unset                 one of them";
+
+const CAUSES_EXAMPLES: &str = "Examples:
+  systoll causes                           what systoll knows by name
+  systoll causes --causes ./mine           with your own; docs/causes.md tells how one is written";
+
 /// Finds the system calls a program never meant to make: who makes them, what they cost on
 /// this box, why, and how to stop.
 #[derive(Debug, Parser)]
 #[command(name = "systoll", version, after_help = EXIT_CODES, max_term_width = 100)]
-#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+#[command(arg_required_else_help = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -40,19 +67,26 @@ pub fn command() -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program and tell which of its system calls are needless
+    #[command(override_usage = "systoll run [OPTIONS] [--] CMD [ARGS]...")]
     #[command(after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{EXIT_CODES}"))]
     Run(RunArgs),
     /// Print the report of a kept recording again, anywhere
+    #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
     /// Tell the five stories systoll exists for, on this box
+    #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
     /// Measure what system calls cost on this box
+    #[command(after_help = BOX_EXAMPLES)]
     Box(PlainArgs),
     /// Tell what can be watched here, and what would help
+    #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(PlainArgs),
     /// Explain a cause: mechanism, how to recognise it, every cure
+    #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
     /// List the causes known by name
+    #[command(after_help = CAUSES_EXAMPLES)]
     Causes(CausesArgs),
 }
 
@@ -65,11 +99,18 @@ pub struct ShowArgs {
     /// Write JSON (docs/json.md, docs/report.schema.json)
     #[arg(long, conflicts_with = "counts")]
     pub json: bool,
-    /// Write the table of `strace -c` instead
+    /// Write strace's table (`strace -c`) instead: time, calls and errors of each system call
     #[arg(short, long = "summary-only", id = "counts")]
     pub counts: bool,
     /// Sort that table: time, calls, errors or name
-    #[arg(short = 'S', long, value_name = "COLUMN", default_value = "time", requires = "counts")]
+    #[arg(
+        short = 'S',
+        long,
+        value_name = "COLUMN",
+        default_value = "time",
+        requires = "counts",
+        hide_possible_values = true
+    )]
     pub summary_sort_by: SortBy,
     /// Only these system calls in that table: names or classes, e.g. `openat,%network`, `!futex`
     #[arg(short = 'e', long = "trace", value_name = "SET", value_parser = trace_set, requires = "counts")]
@@ -83,8 +124,8 @@ pub struct ShowArgs {
     /// Whole stacks instead of the chain that tells the caller
     #[arg(short = 'k', long)]
     pub stack_traces: bool,
-    /// When to colour: auto, always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: When,
     /// Add the causes (*.toml) in DIR to those built in
     #[arg(long, value_name = "DIR")]
@@ -140,8 +181,8 @@ pub struct DemoArgs {
     /// One story only: localtime, ucontext, setjmp, getpid or membarrier
     #[arg(value_name = "STORY")]
     pub story: Option<String>,
-    /// When to colour: auto, always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: When,
 }
 
@@ -151,8 +192,8 @@ pub struct PlainArgs {
     /// Write JSON
     #[arg(long)]
     pub json: bool,
-    /// When to colour: auto, always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: When,
 }
 
@@ -165,8 +206,8 @@ pub struct ExplainArgs {
     /// Add the causes (*.toml) in DIR to those built in
     #[arg(long, value_name = "DIR")]
     pub causes: Option<PathBuf>,
-    /// When to colour: auto, always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: When,
 }
 
@@ -176,8 +217,8 @@ pub struct CausesArgs {
     /// Add the causes (*.toml) in DIR to those built in
     #[arg(long, value_name = "DIR")]
     pub causes: Option<PathBuf>,
-    /// When to colour: auto, always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: When,
 }
 
