@@ -43,7 +43,7 @@ impl Effects {
     ) -> Option<u32> {
         let mut after = code.get(at)?;
         for i in code.get(..at)?.iter().rev() {
-            if targets.inside(i.ip(), after.ip().saturating_add(1)).is_some() || !goes_on(i) || changes_all(i) {
+            if targets.inside(i.ip(), after.ip().saturating_add(1)).is_some() || !goes_on(i) || is_call(i) {
                 return None;
             }
             if self.writes(i, register) {
@@ -74,8 +74,8 @@ pub(super) fn goes_on(i: &Instruction) -> bool {
     matches!(i.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch) && i.mnemonic() != Mnemonic::INVALID
 }
 
-/// Whether the kernel answers `i`, and so writes rax.
-fn changes_all(i: &Instruction) -> bool {
+/// Whether the kernel answers `i`: it writes rax and preserves flags.
+fn is_call(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter)
 }
 
@@ -122,6 +122,34 @@ pub(super) fn can_move(i: &Instruction) -> bool {
     !fixed && !elsewhere
 }
 
+/// Whether a program may mean to run `i`: data taken for code soon has instructions that no
+/// program may.
+pub(super) fn is_plausible(i: &Instruction) -> bool {
+    let never = matches!(
+        i.mnemonic(),
+        Mnemonic::INVALID
+            | Mnemonic::In
+            | Mnemonic::Out
+            | Mnemonic::Insb
+            | Mnemonic::Insd
+            | Mnemonic::Outsb
+            | Mnemonic::Outsd
+            | Mnemonic::Cli
+            | Mnemonic::Sti
+            | Mnemonic::Retf
+            | Mnemonic::Iret
+            | Mnemonic::Iretd
+            | Mnemonic::Iretq
+            | Mnemonic::Sysret
+            | Mnemonic::Sysenter
+            | Mnemonic::Enter
+            | Mnemonic::Xlatb
+            | Mnemonic::Int1
+    );
+    let twice = i.has_repe_prefix() && !i.is_string_instruction() && i.segment_prefix() != Register::None;
+    !never && !twice
+}
+
 /// Whether what `i` does depends on the flags a hook changes.
 pub(super) fn reads_flags(i: &Instruction) -> bool {
     i.rflags_read() & STATUS != 0
@@ -133,6 +161,14 @@ pub(super) fn flags_cross(code: &[Instruction], at: usize) -> bool {
     let (mut n, mut set) = (at + 1, 0);
     for _ in 0..FLAG_REACH {
         let Some(i) = code.get(n) else { return false };
+        if is_call(i) {
+            // Back where it began, around a loop that reads none.
+            if n == at {
+                return false;
+            }
+            n += 1;
+            continue;
+        }
         if i.rflags_read() & STATUS & !set != 0 {
             return true;
         }

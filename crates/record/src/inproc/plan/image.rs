@@ -105,9 +105,9 @@ impl<'a> Image<'a> {
         self.code.get(next.checked_sub(1)?).filter(|r| address < r.end())
     }
 
-    /// Every mapped segment's bytes, with their address.
-    pub(super) fn mapped(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
-        self.segments.iter().filter_map(|s| Some((s.vaddr, self.from(s.vaddr)?)))
+    /// Every mapped segment's address and bytes, and whether it may be run.
+    pub(super) fn mapped(&self) -> impl Iterator<Item = (u64, &'a [u8], bool)> {
+        self.segments.iter().filter_map(|s| Some((s.vaddr, self.from(s.vaddr)?, s.executable)))
     }
 
     fn find_code(&mut self, sections: &Sections<'a>) -> Result<(), PlanError> {

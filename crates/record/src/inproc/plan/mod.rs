@@ -33,7 +33,8 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
         return Ok(nothing);
     }
     let cfi = cfi::Cfi::read(&image);
-    let extents = extents::extents(&image, &cfi);
+    let mut extents = extents::extents(&image, &cfi);
+    sites::join(&image, &mut extents);
     let with_calls: Vec<_> = extents.iter().filter(|e| sites::has_call(&image, e)).copied().collect();
     if with_calls.is_empty() {
         return Ok(nothing);

@@ -1,7 +1,7 @@
 //! Finds a file's calls and gives each what hooks there is room for.
 
 use super::cfi::Cfi;
-use super::effects::{Effects, goes_on};
+use super::effects::{Effects, ends, goes_on, is_plausible};
 use super::extents::Extent;
 use super::image::{Image, Region};
 use super::targets::Targets;
@@ -36,6 +36,33 @@ pub(super) fn has_call(image: &Image<'_>, extent: &Extent) -> bool {
             .any(|i| i.mnemonic() == Mnemonic::Syscall)
 }
 
+/// Extends functions with calls over what follows them, where they run on into it: glibc's clone
+/// has no call frame information between its call and the new thread's start.
+pub(super) fn join(image: &Image<'_>, extents: &mut Vec<Extent>) {
+    let mut gone = Vec::new();
+    for n in 1..extents.len() {
+        let (Some(previous), Some(gap)) = (extents.get(n - 1).copied(), extents.get(n).copied()) else { continue };
+        let adjoining = previous.known && !gap.known && previous.end == gap.start;
+        if adjoining && has_call(image, &gap) && runs_on(image, &previous) {
+            gone.push(n);
+        }
+    }
+    for n in gone.into_iter().rev() {
+        let gap = extents.remove(n);
+        if let Some(previous) = extents.get_mut(n - 1) {
+            previous.end = gap.end;
+        }
+    }
+}
+
+fn runs_on(image: &Image<'_>, extent: &Extent) -> bool {
+    let Some(region) = image.region(extent.start) else { return false };
+    let bytes = region.slice(extent.start, extent.end);
+    Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE).iter().last().is_some_and(|i| {
+        i.next_ip() == extent.end && goes_on(&i) && !matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Int3)
+    })
+}
+
 /// Plans the sites of one file, extent after extent.
 pub(super) struct Planner<'a> {
     pub(super) image: &'a Image<'a>,
@@ -62,7 +89,7 @@ impl Planner<'_> {
     fn block(&mut self, code: &[Instruction], known: bool, region: &Region<'_>) {
         let calls = code.iter().enumerate().filter(|(_, i)| i.mnemonic() == Mnemonic::Syscall);
         let calls: Vec<usize> = calls.map(|(n, _)| n).collect();
-        let (sure, unsure): (Vec<_>, Vec<_>) = calls.into_iter().partition(|n| known || self.is_code(code, *n));
+        let (sure, unsure): (Vec<usize>, Vec<usize>) = calls.into_iter().partition(|n| known || self.is_code(code, *n));
         for call in unsure.iter().filter_map(|n| code.get(*n)) {
             self.plan.sites.push(bare(call.ip(), None));
             self.plan.unplanned.push(Unplanned { address: call.ip(), why: Why::Unsure });
@@ -82,8 +109,7 @@ impl Planner<'_> {
         }
         for (at, (n, obstacle)) in (first..).zip(sure.iter().zip(obstacles)) {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
-            let wrapped = site.number.is_none_or(|number| WRAPPED.contains(&number));
-            if wrapped || obstacle.is_some() {
+            if obstacle.is_some() || site.number.is_some_and(|number| WRAPPED.contains(&number)) {
                 site.whole = block.whole(*n, &self.taken);
             }
             if let (Some(why), None) = (obstacle, &site.whole) {
@@ -100,6 +126,14 @@ impl Planner<'_> {
             site.hook_cfa = site.before.as_ref().and_then(|span| self.cfi.cfa_offset(span.end()));
             let (after, address) = (site.after.clone(), site.address);
             self.take(after.as_ref(), address);
+        }
+        for (at, n) in (first..).zip(&sure) {
+            let Some(site) = self.plan.sites.get_mut(at) else { return };
+            if site.number.is_none() && site.whole.is_none() {
+                site.whole = block.whole(*n, &self.taken);
+            }
+            let (whole, address) = (site.whole.clone(), site.address);
+            self.take(whole.as_ref(), address);
         }
     }
 
@@ -119,22 +153,17 @@ impl Planner<'_> {
     }
 
     /// Whether the call at `code[n]`, found where nothing says that a function is, belongs to
-    /// code: something leads there, and no target nearby contradicts how it was decoded.
+    /// code: something surely leads there, no target nearby contradicts how it was decoded, and
+    /// nothing that no program may run is on the way.
     fn is_code(&self, code: &[Instruction], n: usize) -> bool {
-        let from = n.saturating_sub(OUT_OF_STEP);
-        let near = code.get(from..(n + OUT_OF_STEP).min(code.len())).unwrap_or_default();
-        let in_step =
-            |i: &Instruction| i.mnemonic() != Mnemonic::INVALID && self.targets.inside(i.ip(), i.next_ip()).is_none();
-        let call = code.get(n).is_some_and(|i| self.targets.contains(i.ip()));
-        let mut back = code.get(..n).unwrap_or_default().iter().rev();
-        let led_to =
-            call || back.by_ref().take_while(|i| goes_on(i) || can_return(i)).any(|i| self.targets.contains(i.ip()));
-        led_to && near.iter().all(in_step)
+        let (before, from) = code.split_at_checked(n).unwrap_or_default();
+        let led_to = |i: &Instruction| self.targets.is_sure(i.ip());
+        let back = before.iter().rev().take_while(|i| is_plausible(i) && !ends(i));
+        let led_to = from.first().is_some_and(led_to) || back.clone().any(led_to);
+        let on = from.iter().take(OUT_OF_STEP).position(ends).map_or(OUT_OF_STEP, |end| end + 1);
+        let near = back.take(OUT_OF_STEP).chain(from.iter().take(on));
+        led_to && { near }.all(|i| is_plausible(i) && self.targets.inside(i.ip(), i.next_ip()).is_none())
     }
-}
-
-fn can_return(i: &Instruction) -> bool {
-    matches!(i.flow_control(), iced_x86::FlowControl::Call | iced_x86::FlowControl::IndirectCall)
 }
 
 fn bare(address: u64, number: Option<u32>) -> Site {

@@ -4,21 +4,26 @@
 //! let a program jump into the middle of ours.
 
 use super::cfi::Cfi;
+use super::effects::{ends, is_plausible};
 use super::extents::Extent;
 use super::image::{Image, Region};
 use super::types::PlanError;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::collections::HashSet;
 
+/// Times that code between functions is followed to what its own tables lead to.
+const ROUNDS: usize = 8;
 /// Most entries believed of one jump table; gcc's largest have some thousands.
 const MAX_TABLE: usize = 1 << 16;
 
 /// A set of addresses in code.
-pub(super) struct Targets {
+#[derive(Clone)]
+struct Set {
     /// Start of a region, its length in bytes, one bit a byte.
     regions: Vec<(u64, u64, Vec<u64>)>,
 }
 
-impl Targets {
+impl Set {
     fn new(code: &[Region<'_>]) -> Self {
         let region = |r: &Region<'_>| (r.start, r.bytes.len() as u64, vec![0; r.bytes.len().div_ceil(64)]);
         Self { regions: code.iter().map(region).collect() }
@@ -33,7 +38,7 @@ impl Targets {
     }
 
     /// Adds `address` and returns whether it lies in code at all.
-    pub(super) fn mark(&mut self, address: u64) -> bool {
+    fn mark(&mut self, address: u64) -> bool {
         let Some((n, word, bit)) = self.find(address) else { return false };
         if let Some(word) = self.regions.get_mut(n).and_then(|r| r.2.get_mut(word)) {
             *word |= bit;
@@ -41,10 +46,46 @@ impl Targets {
         true
     }
 
-    /// Whether something may jump to `address`.
-    pub(super) fn contains(&self, address: u64) -> bool {
+    fn contains(&self, address: u64) -> bool {
         let word = |(n, word, bit): (usize, usize, u64)| Some(self.regions.get(n)?.2.get(word)? & bit != 0);
         self.find(address).and_then(word).unwrap_or(false)
+    }
+}
+
+/// Where something may jump to.
+pub(super) struct Targets {
+    all: Set,
+    /// Those told of by what is surely code, or by a table or symbol.
+    sure: Set,
+}
+
+impl Targets {
+    fn new(code: &[Region<'_>]) -> Self {
+        let none = Set::new(code);
+        Self { all: none.clone(), sure: none }
+    }
+
+    /// Adds `address` and returns whether it lies in code at all.
+    fn mark(&mut self, address: u64, sure: bool) -> bool {
+        if sure {
+            self.sure.mark(address);
+        }
+        self.all.mark(address)
+    }
+
+    /// Whether something may jump to `address`.
+    pub(super) fn contains(&self, address: u64) -> bool {
+        self.all.contains(address)
+    }
+
+    /// Whether something beyond doubt leads to `address`.
+    pub(super) fn is_sure(&self, address: u64) -> bool {
+        self.sure.contains(address)
+    }
+
+    /// All addresses of `start..end` that something beyond doubt leads to.
+    fn sure_within(&self, start: u64, end: u64) -> Vec<u64> {
+        (start..end).filter(|address| self.is_sure(*address)).collect()
     }
 
     /// The first target strictly between `start` and `end`.
@@ -62,45 +103,62 @@ pub(super) struct Survey {
 /// Decodes everything once, keeping only where it may jump and whether it uses gs.
 pub(super) fn survey(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Result<Survey, PlanError> {
     let mut targets = Targets::new(&image.code);
-    targets.mark(image.entry);
+    targets.mark(image.entry, true);
     for (address, _) in &image.symbols {
-        targets.mark(*address);
+        targets.mark(*address, true);
     }
     for function in &cfi.functions {
-        targets.mark(function.start);
+        targets.mark(function.start, true);
     }
     cfi.landing_pads(image, |pad| {
-        targets.mark(pad);
+        targets.mark(pad, true);
     })
     .ok_or(PlanError::Malformed)?;
-    let mut walk = Walk { targets, taken: Vec::new(), uses_gs: false, is_fixed: image.is_fixed };
-    // What lies between functions may be data: it must not accuse anybody of using gs.
+    let mut walk = Walk {
+        targets,
+        taken: Vec::new(),
+        visited: HashSet::new(),
+        uses_gs: false,
+        is_fixed: image.is_fixed,
+        sure: true,
+    };
+    // What lies between functions may be data: it must not accuse anybody of using gs, nor
+    // vouch for other data.
     let any_known = extents.iter().any(|e| e.known);
     for extent in extents {
         if extent.known {
-            walk.targets.mark(extent.start);
+            walk.targets.mark(extent.start, true);
         }
-        walk.code(image, extent, extent.known || !any_known);
+        walk.sure = extent.known || !any_known;
+        walk.code(image, extent);
     }
-    let Walk { mut targets, mut taken, uses_gs, .. } = walk;
-    taken.sort_unstable();
-    taken.dedup();
-    jump_tables(image, &taken, &mut targets);
-    addresses_in_data(image, &mut targets);
-    Ok(Survey { targets, uses_gs })
+    addresses_in_data(image, &mut walk.targets);
+    walk.jump_tables(image);
+    for _ in 0..ROUNDS {
+        if !any_known || !walk.descend(image, extents) {
+            break;
+        }
+        walk.jump_tables(image);
+    }
+    Ok(Survey { targets: walk.targets, uses_gs: walk.uses_gs })
 }
 
 /// A walk over all instructions.
 struct Walk {
     targets: Targets,
     /// Addresses that code computes: of functions, labels, and jump tables.
-    taken: Vec<u64>,
+    /// And whether that is code beyond doubt.
+    taken: Vec<(u64, bool)>,
+    /// What has been followed already.
+    visited: HashSet<u64>,
     uses_gs: bool,
     is_fixed: bool,
+    /// Whether what is looked at is code beyond doubt.
+    sure: bool,
 }
 
 impl Walk {
-    fn code(&mut self, image: &Image<'_>, extent: &Extent, believe: bool) {
+    fn code(&mut self, image: &Image<'_>, extent: &Extent) {
         let Some(region) = image.region(extent.start) else { return };
         let bytes = region.slice(extent.start, extent.end);
         let mut decoder = Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE);
@@ -108,24 +166,19 @@ impl Walk {
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
             self.instruction(&instruction);
-            if believe && !self.uses_gs {
+            if self.sure && !self.uses_gs {
                 self.uses_gs = uses_gs(&instruction);
             }
         }
     }
 
     fn instruction(&mut self, i: &Instruction) {
-        match i.flow_control() {
-            FlowControl::Next => self.address(i),
-            FlowControl::ConditionalBranch
-            | FlowControl::UnconditionalBranch
-            | FlowControl::Call
-            | FlowControl::XbeginXabortXend
-                if i.op0_kind() == OpKind::NearBranch64 =>
-            {
-                self.targets.mark(i.near_branch64());
+        match direct_target(i) {
+            Some(target) => {
+                self.targets.mark(target, self.sure);
             }
-            _ => {}
+            None if i.flow_control() == FlowControl::Next => self.address(i),
+            None => {}
         }
     }
 
@@ -139,9 +192,69 @@ impl Walk {
             Mnemonic::Push if self.is_fixed && immediate(i, 0) => i.immediate(0),
             _ => return,
         };
-        self.targets.mark(address);
-        self.taken.push(address);
+        self.targets.mark(address, self.sure);
+        self.taken.push((address, self.sure));
     }
+
+    /// Tables of 32-bit offsets from their own start, as compilers make of a `switch` in code
+    /// that can be moved. Any address that code computes may be one; a table ends where the next
+    /// thing begins or where an entry leads out of the code.
+    fn jump_tables(&mut self, image: &Image<'_>) {
+        self.taken.sort_unstable_by_key(|(address, sure)| (*address, !sure));
+        self.taken.dedup_by_key(|(address, _)| *address);
+        for (n, (table, sure)) in self.taken.iter().enumerate() {
+            let Some(bytes) = image.from(*table) else { continue };
+            let room = self.taken.get(n + 1).map_or(u64::MAX, |next| next.0 - table);
+            let entries = usize::try_from(room / 4).unwrap_or(MAX_TABLE).min(MAX_TABLE);
+            for entry in bytes.as_chunks::<4>().0.iter().take(entries) {
+                let offset = i64::from(i32::from_le_bytes(*entry));
+                if !self.targets.mark(table.wrapping_add_signed(offset), *sure) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Follows code between functions from where something surely leads, so that what only such
+    /// code leads to is sure as well. Returns whether there was anything new.
+    fn descend(&mut self, image: &Image<'_>, extents: &[Extent]) -> bool {
+        let gaps = extents.iter().filter(|e| !e.known);
+        let mut open: Vec<u64> = gaps.clone().flat_map(|gap| self.targets.sure_within(gap.start, gap.end)).collect();
+        let mut any = false;
+        self.sure = true;
+        while let Some(address) = open.pop() {
+            let next = extents.partition_point(|e| e.start <= address);
+            let Some(gap) = next.checked_sub(1).and_then(|n| extents.get(n)).filter(|e| !e.known) else { continue };
+            let Some(region) = image.region(gap.start) else { continue };
+            let mut decoder = Decoder::with_ip(64, region.slice(address, gap.end), address, DecoderOptions::NONE);
+            for i in decoder.iter() {
+                if !self.visited.insert(i.ip()) || !is_plausible(&i) {
+                    break;
+                }
+                any = true;
+                let from = self.taken.len();
+                self.instruction(&i);
+                open.extend(direct_target(&i));
+                open.extend(self.taken.iter().skip(from).map(|t| t.0));
+                if ends(&i) {
+                    break;
+                }
+            }
+        }
+        any
+    }
+}
+
+/// Where `i` jumps to or calls, where that is written in it.
+fn direct_target(i: &Instruction) -> Option<u64> {
+    let leaves = matches!(
+        i.flow_control(),
+        FlowControl::ConditionalBranch
+            | FlowControl::UnconditionalBranch
+            | FlowControl::Call
+            | FlowControl::XbeginXabortXend
+    );
+    (leaves && i.op0_kind() == OpKind::NearBranch64).then(|| i.near_branch64())
 }
 
 fn immediate(i: &Instruction, operand: u32) -> bool {
@@ -157,35 +270,18 @@ fn uses_gs(i: &Instruction) -> bool {
     }
 }
 
-/// Tables of 32-bit offsets from their own start, as compilers make of a `switch` in code that
-/// can be moved. Any address that code computes may be one; a table ends where the next thing
-/// begins or where an entry leads out of the code.
-fn jump_tables(image: &Image<'_>, taken: &[u64], targets: &mut Targets) {
-    for (n, table) in taken.iter().enumerate() {
-        let Some(bytes) = image.from(*table) else { continue };
-        let room = taken.get(n + 1).map_or(u64::MAX, |next| next - table);
-        let entries = usize::try_from(room / 4).unwrap_or(MAX_TABLE).min(MAX_TABLE);
-        for entry in bytes.as_chunks::<4>().0.iter().take(entries) {
-            let offset = i64::from(i32::from_le_bytes(*entry));
-            if !targets.mark(table.wrapping_add_signed(offset)) {
-                break;
-            }
-        }
-    }
-}
-
 /// Words of data that are addresses of code: tables of absolute addresses, pointers to
 /// functions, and what relocations put there (their addends are words of a mapped table too).
 fn addresses_in_data(image: &Image<'_>, targets: &mut Targets) {
     let lowest = image.code.first().map_or(u64::MAX, |r| r.start);
     let highest = image.code.last().map_or(0, Region::end);
-    for (start, bytes) in image.mapped() {
+    for (start, bytes, executable) in image.mapped() {
         let unaligned = (start.next_multiple_of(8) - start) as usize;
         let Some(words) = bytes.get(unaligned..) else { continue };
         for word in words.as_chunks::<8>().0 {
             let address = u64::from_le_bytes(*word);
             if (lowest..highest).contains(&address) {
-                targets.mark(address);
+                targets.mark(address, !executable);
             }
         }
     }
