@@ -1,7 +1,7 @@
 //! The `doctor` screen: what can be watched here, and what would help.
 
-use crate::style::{Line, Role, Style};
-use crate::text::{clean, wrap};
+use crate::style::{Line, Role, Style, flow};
+use crate::text::{clean, columns, wrap};
 use serde_json::{Value, json};
 use std::io;
 use systoll_model::Host;
@@ -19,39 +19,46 @@ pub struct Checked {
     pub help: Option<String>,
 }
 
-const DETAIL: usize = 25;
-
 /// Writes what was tried, one thing a line.
 ///
 /// # Errors
 /// Those of `w`.
 pub fn write_doctor(w: &mut dyn io::Write, host: &Host, checked: &[Checked], style: &Style) -> io::Result<()> {
-    let place = host.virtualization.as_deref().map_or_else(String::new, |v| format!(", in a VM ({v})"));
-    let text = format!(
-        "{}, {} CPUs{place}    Linux {}    clock source {}",
-        host.cpu, host.cpus, host.kernel, host.clock_source
-    );
-    for line in wrap(&clean(&text), style.columns().saturating_sub(2)) {
-        writeln!(w, "  {line}")?;
+    for line in flow(Line::of(Role::Plain, "  "), place(host), 4, 2, style.columns()) {
+        writeln!(w, "{}", line.render(style))?;
     }
     writeln!(w)?;
+    let widest = checked.iter().map(|c| columns(&clean(&c.what))).max().unwrap_or(0);
+    // Mark and gaps; the help is indented like the detail.
+    let indent = widest + 9;
     for one in checked {
         let (mark, role) = if one.works { ("yes", Role::Good) } else { ("no ", Role::Warn) };
-        let head =
-            Line::of(Role::Plain, "  ").with(role, mark).with(Role::Strong, format!("  {:<18}", clean(&one.what)));
-        let detail = wrap(&clean(&one.detail), style.columns().saturating_sub(DETAIL));
+        let mut head =
+            Line::of(Role::Plain, "  ").with(role, mark).with(Role::Strong, format!("  {}", clean(&one.what)));
+        head.pad_to(indent);
+        let detail = wrap(&clean(&one.detail), style.columns().saturating_sub(indent));
         let mut rest = detail.iter();
         let first = rest.next().map_or("", String::as_str);
         writeln!(w, "{}", head.with(Role::Plain, first).render(style))?;
         for line in rest {
-            writeln!(w, "{:DETAIL$}{line}", "")?;
+            writeln!(w, "{:indent$}{line}", "")?;
         }
         if let (false, Some(help)) = (one.works, &one.help) {
-            let line = Line::of(Role::Plain, " ".repeat(DETAIL)).with(Role::Good, clean(help));
+            let line = Line::of(Role::Plain, " ".repeat(indent)).with(Role::Good, clean(help));
             writeln!(w, "{}", line.render(style))?;
         }
     }
     Ok(())
+}
+
+/// The box, in the words of `systoll box`.
+fn place(host: &Host) -> Vec<Line> {
+    let vm = host.virtualization.as_deref().map_or_else(String::new, |v| format!(", in a VM ({v})"));
+    let cpus = if host.cpus == 1 { "CPU" } else { "CPUs" };
+    let machine = format!("{}, {} {cpus}{vm}", host.cpu, host.cpus);
+    [machine, format!("Linux {}", host.kernel), format!("clock source {}", host.clock_source)]
+        .map(|text| Line::of(Role::Plain, clean(&text)))
+        .to_vec()
 }
 
 /// The same for scripts.
@@ -81,7 +88,9 @@ mod tests {
         let mut out = Vec::new();
         write_doctor(&mut out, &Host::default(), &checked, &Style::default()).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert!(text.contains("yes  watch with ptrace") && text.contains("sudo x"), "{text}");
+        assert!(text.contains("yes  watch with ptrace  works\n") && text.contains("sudo x"), "{text}");
+        let column = |what: &str| text.lines().find_map(|l| l.find(what));
+        assert_eq!((column("works"), column("sudo x")), (Some(26), Some(26)), "{text}");
         assert!(!text.contains('\x1b'), "{text}");
     }
 }

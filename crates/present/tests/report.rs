@@ -341,3 +341,23 @@ fn calls_that_only_watching_made_long_are_not_told() {
     assert!(!text.contains("membarrier   12.4 ms"), "{text}");
     assert!(text.ends_with("              elapsed, the watching included\n"), "{text}");
 }
+
+/// Windows are gone from such a file: to call the program healthy would be made up.
+#[test]
+fn a_copy_by_another_tool_is_not_called_healthy() {
+    let (mut rec, judgement) = stories::healthy();
+    assert!(screen((rec.clone(), judgement.clone()), 100).contains("nothing needless found"));
+    rec.header.exit = None;
+    rec.problems.push(Problem::new(ProblemKind::Stripped, "another tool rewrote the file"));
+    let text = screen((rec, judgement), 100);
+    assert!(text.contains("were needless can't be told"), "{text}");
+    assert!(!text.contains("nothing needless") && !text.contains("still running"), "{text}");
+}
+
+#[test]
+fn no_line_of_a_narrow_screen_begins_with_a_comma() {
+    for width in 30..60 {
+        let text = screen(stories::ruby(), width);
+        assert!(text.lines().all(|l| !l.trim_start().starts_with(',')), "{text}");
+    }
+}

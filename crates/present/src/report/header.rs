@@ -80,6 +80,8 @@ impl Report<'_> {
             Some(Exit::Code(0)) => Line::of(Role::Plain, "exit 0"),
             Some(Exit::Code(code)) => Line::of(Role::Warn, format!("exit {code}")),
             Some(Exit::Signal(signal)) => Line::of(Role::Bad, format!("killed by {}", signal_name(signal))),
+            // Another tool's copy of a recording does not tell.
+            None if self.stripped() => Line::default(),
             None => Line::of(Role::Warn, "still running"),
         }
     }
@@ -89,7 +91,9 @@ impl Report<'_> {
         let n = self.rec.calls();
         let mut count = Line::of(Role::Strong, counted(n, "system call", "system calls"));
         if let (Some(rate), true) = (rate(n, h.wall_ns), n > 0) {
-            count.push(Role::Plain, format!(", {rate}{}", if self.slowed() { " while watched" } else { "" }));
+            // Apart, so that no line of a narrow screen begins with it.
+            count.push(Role::Plain, ",");
+            count.push(Role::Plain, format!(" {rate}{}", if self.slowed() { " while watched" } else { "" }));
         }
         let mut segments = vec![count];
         if let Some(vdso) = h.vdso_calls.filter(|v| *v > 0) {

@@ -32,10 +32,20 @@ impl Report<'_> {
             Some(ns) => format!("; they cost {}{}{}", self.about(), time(ns), self.share_of_cpu(ns)),
             None => String::new(),
         };
-        let text = format!("nothing needless found in {}{cost}", calls(total.calls));
-        let mut lines = self.labelled(2, "", 2, Role::Good, &text);
+        let n = calls(total.calls);
+        let mut lines = if self.stripped() {
+            let text = format!("which of {n} were needless can't be told: the windows are gone{cost}");
+            self.labelled(2, "", 2, Role::Warn, &text)
+        } else {
+            self.labelled(2, "", 2, Role::Good, &format!("nothing needless found in {n}{cost}"))
+        };
         lines.extend(self.largest_cost());
         lines
+    }
+
+    /// Whether another tool rewrote the file and dropped what findings come from.
+    pub(super) fn stripped(&self) -> bool {
+        self.rec.problems.iter().any(|p| p.kind == ProblemKind::Stripped)
     }
 
     fn share_of_cpu(&self, ns: u64) -> String {
