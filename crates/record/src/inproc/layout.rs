@@ -138,6 +138,8 @@ pub mod slot {
     /// See [`SIZE`].
     pub const SHIFT: u32 = 22;
 
+    // What a forked process goes on with, up to INHERITED.
+
     /// u64: time stamp counter at the entry of the call under way.
     pub const START: u64 = 0x00;
     /// u64: rsp of the call under way, zero between calls.
@@ -155,48 +157,59 @@ pub mod slot {
     pub const MASK: u64 = 0x30;
     /// u64: `rt_sigreturn` calls made.
     pub const SIGRETURNS: u64 = 0x38;
-    /// Four u64: answers of getpid, gettid, getppid, getuid; bit 32 says that it is known.
-    pub const ANSWERS: u64 = 0x40;
-    /// u64: the slot's own address.
-    pub const SELF: u64 = 0x60;
-    /// u64: what is written into the queue: the image's number << 16, index of the slot, plus one.
-    pub const TAG: u64 = 0x68;
-    /// u64: address of the slot of the thread that made this one, zero in the first.
-    pub const PARENT: u64 = 0x70;
-    /// u64, not zero: the thread was about to end.
-    pub const LEAVING: u64 = 0x78;
-
     /// u32: state of the hand-shake, one of [`super::state`].
-    pub const STATE: u64 = 0x80;
+    pub const STATE: u64 = 0x40;
     /// u64: bits 0..48 where the thread goes on, above them the question, a [`super::Question`].
-    pub const RESUME: u64 = 0x88;
+    pub const RESUME: u64 = 0x48;
     /// u64: asked with the node counted at if there is no answer; the answer to a context.
-    pub const ANSWER: u64 = 0x90;
-    /// u32: thread id, zero while unknown.
-    pub const TID: u64 = 0x98;
-    /// u32: process id, zero while unknown.
-    pub const PID: u64 = 0xa0;
+    pub const ANSWER: u64 = 0x50;
     /// u64: time stamp counter when the wait began.
-    pub const WAIT_START: u64 = 0xa8;
-    /// Registers at the hook, in the order of [`super::SAVED`].
-    pub const REGISTERS: u64 = 0xb0;
+    pub const WAIT_START: u64 = 0x58;
+    /// Registers at the hook, in the order of [`super::Saved`].
+    pub const REGISTERS: u64 = 0x60;
     /// Seven u64: a system call the launcher asks the thread to make (rax, rdi, rsi, rdx, r10,
     /// r8, r9), see [`super::state::REQUEST`].
-    pub const REQUEST: u64 = 0x120;
+    pub const REQUEST: u64 = 0xd0;
     /// u64: its result.
-    pub const REPLY: u64 = 0x158;
-    /// u64: failed calls that found no place in [`ERRORS`].
-    pub const ERRORS_LOST: u64 = 0x160;
-    /// u64: calls whose context was not asked for because their thread was waiting already.
-    pub const UNASKED: u64 = 0x168;
-
+    pub const REPLY: u64 = 0x108;
+    /// u64: [`SIGRETURNS`] when the signal mask was last about to change.
+    pub const MASK_SEQUENCE: u64 = 0x110;
     /// Calls interrupted by a signal handler that made calls itself: entries of
     /// [`STACK_ENTRY`] bytes with rsp, start and node.
-    pub const STACK: u64 = 0x200;
+    pub const STACK: u64 = 0x118;
     /// Bytes of an entry.
-    pub const STACK_ENTRY: u64 = 32;
+    pub const STACK_ENTRY: u64 = 24;
     /// Bytes of the stack.
     pub const STACK_SIZE: u64 = 16 * STACK_ENTRY;
+    /// End of what a forked process takes over.
+    pub const INHERITED: u64 = STACK + STACK_SIZE;
+
+    /// u64: the slot's own address.
+    pub const SELF: u64 = 0x400;
+    /// u64: what is written into the queue: the image's number << 16, index of the slot, plus one.
+    pub const TAG: u64 = 0x408;
+    /// u64: address of the slot of the thread that made this one, zero in the first.
+    pub const PARENT: u64 = 0x410;
+    /// u64, not zero: the thread was about to end, or was never made.
+    pub const LEAVING: u64 = 0x418;
+    /// u64: thread id as the thread's maker saw it, zero until the call that made it returned.
+    pub const MADE_AS: u64 = 0x420;
+    /// u64: r9 of the thread's maker.
+    pub const MAKER_R9: u64 = 0x428;
+    /// u32: thread id, zero while unknown.
+    pub const TID: u64 = 0x430;
+    /// u32: process id, zero while unknown.
+    pub const PID: u64 = 0x438;
+    /// Four u64: answers of getpid, gettid, getppid, getuid; bit 32 says that it is known.
+    pub const ANSWERS: u64 = 0x440;
+    /// Answers kept.
+    pub const ANSWER_COUNT: u64 = 4;
+    /// End of what is cleared for a new thread.
+    pub const CLEARED: u64 = ANSWERS + 8 * ANSWER_COUNT;
+    /// u64: failed calls that found no place in [`ERRORS`].
+    pub const ERRORS_LOST: u64 = 0x460;
+    /// u64: contexts not asked for because the thread was waiting already.
+    pub const UNASKED: u64 = 0x468;
 
     /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
     /// (record << 12 | errno, zero: free) and count.
@@ -264,19 +277,19 @@ pub enum Question {
     /// Which node is this context? [`slot::ANSWER`] holds its tree's root; the answer goes there.
     Context = 1,
     /// The same at a site with unknown number, for a number never seen there: the saved rax is
-    /// the number, [`slot::ANSWER`] the number's root in the image, and the saved rcx is lost;
-    /// which site it is follows from where the thread resumes.
+    /// the number, [`slot::ANSWER`] the address of the site's table. The answer is the node (a
+    /// root to begin with); the root's address belongs into the table.
     Number = 2,
-    /// Code was mapped at the saved rax: patch it before anybody runs it. May take long.
-    Mapped = 3,
-    /// An `execve` or `execveat` is about to be made. May take long.
-    Exec = 4,
-    /// It failed.
-    ExecFailed = 5,
     /// A call of a window is about to be made.
-    WindowEntry = 6,
+    WindowEntry = 3,
     /// It has returned; the saved rax is its result.
-    WindowReturn = 7,
+    WindowReturn = 4,
+    /// Code was mapped at the saved rax: patch it before anybody runs it. May take long.
+    Mapped = 5,
+    /// An `execve` or `execveat` is about to be made. May take long.
+    Exec = 6,
+    /// It failed.
+    ExecFailed = 7,
     /// The thread is about to confine itself (`seccomp`, or `prctl` with PR_SET_SECCOMP) or to
     /// take the time stamp counter away (`prctl` with PR_SET_TSC).
     Confine = 8,
@@ -289,11 +302,11 @@ impl Question {
         const ALL: [Question; 8] = [
             Question::Context,
             Question::Number,
+            Question::WindowEntry,
+            Question::WindowReturn,
             Question::Mapped,
             Question::Exec,
             Question::ExecFailed,
-            Question::WindowEntry,
-            Question::WindowReturn,
             Question::Confine,
         ];
         ALL.into_iter().find(|q| word >> 48 == *q as u64)
@@ -361,6 +374,13 @@ pub const fn slot_address(index: u64) -> u64 {
 #[must_use]
 pub const fn record_offset(index: u64) -> Option<u64> {
     if index < slot::RECORD_COUNT { Some(slot::RECORDS + index * record::SIZE) } else { None }
+}
+
+/// Offset in the image behind the last node there can be, where `words` words of it are mapped.
+#[must_use]
+pub const fn nodes_end(words: usize) -> u64 {
+    let mapped = words as u64 * 8;
+    if mapped < image::SLOTS { mapped } else { image::SLOTS }
 }
 
 /// Words of a new image, as (offset in the image, value): all others are zero. `id` is the
@@ -432,7 +452,8 @@ const _: () = {
     assert!(image::RSEQ_CS.is_multiple_of(32) && image::RSEQ_CS + 32 <= image::RSEQ_START);
     assert!(image::RSEQ_START < image::RSEQ_ABORT && image::RSEQ_ABORT < image::TICKETS);
     assert!(slot::REGISTERS + 8 * Saved::COUNT <= slot::REQUEST && slot::REQUEST + 56 <= slot::REPLY);
-    assert!(slot::UNASKED < slot::STACK && slot::STACK + slot::STACK_SIZE <= slot::ERRORS);
+    assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);
+    assert!(slot::INHERITED.is_multiple_of(8) && slot::UNASKED < slot::ERRORS);
     assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
     assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));
     assert!(record::HISTOGRAM + 8 * record::BUCKETS == record::SIZE && record::SIZE.is_multiple_of(64));

@@ -4,4 +4,6 @@
 //! instructions around each `syscall` may give way to a jump; who writes jumps and what they
 //! lead to is the business of others. Invariant: what can't be shown to be safe is not planned.
 
+pub mod assemble;
+pub mod layout;
 pub mod plan;

@@ -1,0 +1,223 @@
+//! A file's trampolines: the code, the jumps into it, and the roots it counts at.
+
+use super::super::layout::{self, IMAGE, NODE_SIZE, NUMBERS, image};
+use super::super::plan::Plan;
+use super::displaced::BASE;
+use super::emit::{Emitter, Origin};
+use super::site::{Hook, Place, write_entry, write_site};
+use super::stub::stub;
+use super::{AssembleError, Options};
+use iced_x86::{BlockEncoderOptions, Instruction, OpKind};
+use std::ops::Range;
+
+/// The code for one file at one distance from it. The same wherever the file is loaded, so that
+/// processes can share it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blob {
+    /// Address of the code, from the file's load address: what was asked for.
+    pub delta: i64,
+    /// The code, with roots at the first region; see [`Blob::code_for`].
+    pub code: Vec<u8>,
+    /// Offsets in the code of addresses (8 bytes) into the file's region of roots.
+    pub references: Vec<u32>,
+    /// What to write over the file's text, once the code is in place.
+    pub patches: Vec<Patch>,
+    /// What is counted where, in the order of the roots.
+    pub sites: Vec<Counted>,
+    /// Sites of the plan that are not counted, or only in part.
+    pub refused: Vec<Refused>,
+    /// For all of the code, what it stands for: where the thread would be without us. By rising
+    /// offset in the code, without gaps.
+    pub origins: Vec<(Range<u32>, Origin)>,
+    /// What the code does.
+    pub options: Options,
+}
+
+/// Bytes to be written over the file's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch {
+    /// Where (ELF vaddr).
+    pub vaddr: u64,
+    /// A jump, and filling up to an instruction's end.
+    pub bytes: Vec<u8>,
+}
+
+/// A place that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Of the `syscall`, or of a vDSO function (ELF vaddr).
+    pub address: u64,
+    /// The system call, `None` if only known when it is made.
+    pub number: Option<u32>,
+    /// Where the return address lies, from rsp at the hook, if contexts are told apart.
+    pub offset: Option<u32>,
+    /// Offset in the region of the table of roots by number, where `number` is not known.
+    pub table: Option<u32>,
+    /// Whether returns are seen to: errors, bytes, and time if timed.
+    pub results: bool,
+    /// Whether it is the entry of a vDSO function: counts what are no system calls.
+    pub vdso: bool,
+}
+
+/// A site, or a part of one, that is not hooked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Of the `syscall`.
+    pub address: u64,
+    /// What is missing.
+    pub what: Unhooked,
+}
+
+/// What of a site is not hooked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unhooked {
+    /// It is not counted at all: nothing before it can be displaced.
+    Site,
+    /// It would have to be made in our code, and no window holds it whole.
+    Whole,
+    /// Calls are counted; their returns are not seen to.
+    Return,
+}
+
+impl Blob {
+    /// Bytes of roots and tables in the file's region.
+    #[must_use]
+    pub fn region_size(&self) -> u64 {
+        let tables = self.sites.iter().filter_map(|s| s.table).map(|t| u64::from(t) + TABLE).max();
+        tables.unwrap_or_default().max(self.sites.len() as u64 * NODE_SIZE)
+    }
+
+    /// The code with its roots in the region at address `region`.
+    ///
+    /// # Errors
+    ///
+    /// When no region can lie there.
+    pub fn code_for(&self, region: u64) -> Result<Vec<u8>, AssembleError> {
+        self.check(region)?;
+        let mut code = self.code.clone();
+        for offset in &self.references {
+            let Some(bytes) = code.get_mut(*offset as usize..).and_then(<[u8]>::first_chunk_mut::<8>) else {
+                return Err(AssembleError::Instruction(format!("a reference at {offset:#x} is outside the code")));
+            };
+            *bytes = u64::from_le_bytes(*bytes).wrapping_sub(FIRST_REGION).wrapping_add(region).to_le_bytes();
+        }
+        Ok(code)
+    }
+
+    /// The roots for a new image, as (offset in the image, word), with records from
+    /// `first_record` on, one a site. Tables start empty, as fresh memory is.
+    ///
+    /// # Errors
+    ///
+    /// When no region can lie there, or a slot has no room for so many records.
+    pub fn roots(&self, region: u64, first_record: u64) -> Result<Vec<(u64, u64)>, AssembleError> {
+        self.check(region)?;
+        let mut words = Vec::with_capacity(8 * self.sites.len());
+        for (i, site) in (0u64..).zip(&self.sites) {
+            let record = layout::record_offset(first_record.saturating_add(i))
+                .ok_or(AssembleError::Records(self.sites.len() as u64))?;
+            let root = region + i * NODE_SIZE;
+            let transfers = site.number.is_some_and(layout::transfers) && !site.vdso;
+            let node = layout::root_words(root, record, u64::from(site.offset.unwrap_or(0)), transfers);
+            words.extend(node.into_iter().map(|(offset, word)| (root - IMAGE + offset, word)));
+        }
+        Ok(words)
+    }
+
+    fn check(&self, region: u64) -> Result<(), AssembleError> {
+        let within = region >= FIRST_REGION && region.saturating_add(self.region_size()) <= IMAGE + image::NODES;
+        (within && region.is_multiple_of(NODE_SIZE)).then_some(()).ok_or(AssembleError::Region(region))
+    }
+}
+
+/// Where code refers to until it is told.
+const FIRST_REGION: u64 = IMAGE + image::ROOTS;
+
+/// Bytes of a table of roots by number.
+const TABLE: u64 = NUMBERS * 8;
+
+/// Writes the code for `plan`, to be mapped `delta` bytes from where the file is loaded.
+///
+/// # Errors
+///
+/// When `delta` is too far for jumps, or an instruction can't be written.
+pub fn assemble(plan: &Plan, options: &Options, delta: i64) -> Result<Blob, AssembleError> {
+    let options = options.completed();
+    let mut e = Emitter::new()?;
+    stub(&mut e)?;
+    e.flush()?;
+    let mut all = Written::default();
+    let mut table = (plan.sites.len() + plan.entries.len()) as u64 * NODE_SIZE;
+    for site in &plan.sites {
+        let place = Place { root: FIRST_REGION + all.sites.len() as u64 * NODE_SIZE, region: FIRST_REGION, table };
+        write_site(&mut e, &options, site, place, &mut all)?;
+        e.flush()?;
+        table +=
+            if all.sites.last().is_some_and(|s| s.table.is_some_and(|t| u64::from(t) == table)) { TABLE } else { 0 };
+    }
+    for entry in &plan.entries {
+        write_entry(&mut e, entry, FIRST_REGION + all.sites.len() as u64 * NODE_SIZE, &mut all)?;
+        e.flush()?;
+    }
+    finish(e, all, options, delta)
+}
+
+/// What the sites came to so far.
+#[derive(Default)]
+pub(super) struct Written {
+    pub(super) hooks: Vec<Hook>,
+    pub(super) sites: Vec<Counted>,
+    pub(super) refused: Vec<Refused>,
+}
+
+/// Turns instructions into bytes, with all that depends on where they come to lie.
+fn finish(mut e: Emitter, all: Written, options: Options, delta: i64) -> Result<Blob, AssembleError> {
+    let instructions = e.a.instructions().to_vec();
+    let start = BASE.wrapping_add_signed(delta);
+    let wanted = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS | BlockEncoderOptions::RETURN_CONSTANT_OFFSETS;
+    let done = e.a.assemble_options(start, wanted)?;
+    let size = u32::try_from(done.inner.code_buffer.len()).map_err(|_| AssembleError::TooFar(delta))?;
+    let offset_of = |index: usize| done.inner.new_instruction_offsets.get(index).copied().unwrap_or(size);
+    let references = instructions.iter().enumerate().filter(|(_, i)| refers(i));
+    let references = references
+        .map(|(index, _)| {
+            let within = done.inner.constant_offsets.get(index).map_or(0, |c| c.immediate_offset());
+            offset_of(index) + within as u32
+        })
+        .collect();
+    let patches =
+        all.hooks.iter().map(|hook| patch(hook, done.label_ip(&hook.label)?, delta)).collect::<Result<_, _>>()?;
+    let ends = e.origins().iter().skip(1).map(|(index, _)| offset_of(*index)).chain([size]);
+    let origins = e.origins().iter().zip(ends).map(|((index, origin), end)| (offset_of(*index)..end, *origin));
+    let origins = origins.filter(|(range, _)| !range.is_empty()).collect();
+    Ok(Blob {
+        delta,
+        code: done.inner.code_buffer,
+        references,
+        patches,
+        sites: all.sites,
+        refused: all.refused,
+        origins,
+        options,
+    })
+}
+
+/// Whether an instruction holds an address in the file's region.
+fn refers(instruction: &Instruction) -> bool {
+    instruction.op_count() == 2
+        && instruction.op1_kind() == OpKind::Immediate64
+        && (FIRST_REGION..IMAGE + image::NODES).contains(&instruction.immediate64())
+}
+
+/// A jump over `hook.bytes` bytes to `target`.
+fn patch(hook: &Hook, target: u64, delta: i64) -> Result<Patch, AssembleError> {
+    let next = BASE.wrapping_add(hook.start).wrapping_add(JUMP);
+    let distance = i32::try_from(target.wrapping_sub(next) as i64).map_err(|_| AssembleError::TooFar(delta))?;
+    let mut bytes = vec![0xe9];
+    bytes.extend(distance.to_le_bytes());
+    bytes.resize(hook.bytes.max(bytes.len()), 0x90);
+    Ok(Patch { vaddr: hook.start, bytes })
+}
+
+/// Bytes of a jump with a 32-bit distance.
+const JUMP: u64 = 5;

@@ -1,0 +1,230 @@
+//! Calls that change who is running: clone and its relations, `execve`, and what must be asked
+//! before a call is made.
+
+use super::super::layout::{IMAGE, Question, image, slot, state};
+use super::emit::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::stub::identify;
+use iced_x86::code_asm::*;
+
+pub(super) const CLONE: u32 = 56;
+pub(super) const FORK: u32 = 57;
+pub(super) const VFORK: u32 = 58;
+pub(super) const CLONE3: u32 = 435;
+pub(super) const EXECVE: u32 = 59;
+pub(super) const EXECVEAT: u32 = 322;
+pub(super) const MMAP: u32 = 9;
+pub(super) const PRCTL: u32 = 157;
+pub(super) const SECCOMP: u32 = 317;
+const CLONE_VM: i32 = 0x100;
+const PR_SET_SECCOMP: i32 = 22;
+const PR_SET_TSC: i32 = 26;
+
+/// Whether the call comes back twice.
+pub(super) fn clones(number: u32) -> bool {
+    matches!(number, CLONE | FORK | VFORK | CLONE3)
+}
+
+/// Whether the call, if all goes well, comes back in another program.
+pub(super) fn execs(number: u32) -> bool {
+    matches!(number, EXECVE | EXECVEAT)
+}
+
+/// Where a call of clone's family goes on.
+#[derive(Clone, Copy)]
+pub(super) struct Ways {
+    /// The maker.
+    pub(super) parent: CodeLabel,
+    /// The new thread or process, with a slot of its own.
+    pub(super) child: CodeLabel,
+    /// Whether the call is noted as under way in the maker's slot.
+    pub(super) noted: bool,
+}
+
+/// Makes a call of clone's family here. The new thread's slot is chosen and made ready before
+/// the call and handed over in r9, which none of these calls looks at: afterwards the maker may
+/// already be doing something else with its own.
+pub(super) fn clone(e: &mut Emitter, number: u32, ways: Ways) -> Emitted {
+    let threads = e.label();
+    if number == CLONE {
+        asm!(e; test(edi, CLONE_VM); jne(threads););
+    }
+    if matches!(number, CLONE | FORK) {
+        make(e, number, ways, true)?;
+    }
+    if number != FORK {
+        e.here(threads)?;
+        make(e, number, ways, false)?;
+    }
+    Ok(())
+}
+
+/// `copies`: the new process has a copy of the memory, so that it goes on with what its maker
+/// was doing, and the kernel lets it keep the rseq area.
+fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
+    let (homeless, maker, made) = (e.label(), e.label(), e.label());
+    take_slot(e, homeless)?;
+    asm!(e; mov(at(rcx, slot::MAKER_R9), r9); mov(r9, rcx););
+    if copies {
+        inherit(e, ways.noted)?;
+    } else {
+        fill(e, 0, slot::INHERITED)?;
+    }
+    asm!(e; mov(eax, number); syscall(); test(rax, rax); jne(maker););
+    asm!(e; wrgsbase(r9); mov(r9, gs(slot::MAKER_R9)););
+    asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(made););
+    identify(e)?;
+    e.here(made)?;
+    asm!(e; xor(eax, eax); jmp(ways.child););
+    e.cold(move |e| {
+        let failed = e.label();
+        e.here(maker)?;
+        asm!(e; js(failed); mov(at(r9, slot::MADE_AS), rax); mov(r9, at(r9, slot::MAKER_R9)); jmp(ways.parent););
+        e.here(failed)?;
+        asm!(e; mov(dword_ptr(r9 + slot::LEAVING as i32), 1); mov(r9, at(r9, slot::MAKER_R9)); jmp(ways.parent););
+        e.here(homeless)?;
+        asm!(e; mov(r11, IMAGE + image::HOMELESS););
+        e.a.lock().inc(qword_ptr(r11))?;
+        asm!(e; mov(eax, number); syscall(); test(rax, rax); jne(ways.parent););
+        let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
+        asm!(e; mov(rcx, IMAGE + last); wrgsbase(rcx); jmp(ways.child););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// rcx: a slot nobody has, with who and whose it is written in. Lost: rax, r11.
+fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
+    asm!(e; mov(r11, IMAGE); mov(ecx, 1););
+    e.a.lock().xadd(at(r11, image::NEXT_SLOT), rcx)?;
+    asm!(e; and(ecx, (image::TICKETS_LEN - 1) as i32); xor(eax, eax););
+    asm!(e; xchg(dword_ptr(r11 + rcx * 4 + image::TICKETS as i32), eax); sub(eax, 1); jb(homeless););
+    asm!(e; mov(r11, at(r11, image::ID)); shl(r11, 16u32); lea(r11, qword_ptr(r11 + rax + 1)););
+    asm!(e; shl(rax, slot::SHIFT); mov(rcx, IMAGE + image::SLOTS); add(rcx, rax););
+    for offset in (slot::PARENT..slot::CLEARED).step_by(8) {
+        asm!(e; mov(at(rcx, offset), 0););
+    }
+    asm!(e; mov(at(rcx, slot::TAG), r11); mov(at(rcx, slot::SELF), rcx););
+    asm!(e; mov(rax, gs(slot::SELF)); mov(at(rcx, slot::PARENT), rax););
+    Ok(())
+}
+
+/// Zeroes what lies between two offsets of the slot in r9. Lost: r11, flags.
+fn fill(e: &mut Emitter, from: u64, to: u64) -> Emitted {
+    let again = e.label();
+    asm!(e; mov(r11d, (to - 8) as u32););
+    e.here(again)?;
+    asm!(e; mov(qword_ptr(r9 + r11), 0); sub(r11, 8); cmp(r11, from as i32); jge(again););
+    Ok(())
+}
+
+/// Copies what a forked process goes on with into the slot in r9: calls and a wait that a signal
+/// handler has interrupted, if that is who forks. Lost: rax, r11, flags.
+fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
+    let (again, idle) = (e.label(), e.label());
+    asm!(e; mov(r11d, (slot::INHERITED - 8) as u32););
+    e.here(again)?;
+    asm!(e; mov(rax, gs_at(r11, 0)); mov(qword_ptr(r9 + r11), rax); sub(r11, 8); jns(again););
+    asm!(e; mov(at(r9, slot::WANT), 0); mov(at(r9, slot::MASK), 0););
+    // Whoever waits there is not waited for here: it takes what it has as the answer.
+    asm!(e; cmp(dword_ptr(r9 + slot::STATE as i32), 0); je(idle););
+    asm!(e; mov(dword_ptr(r9 + slot::STATE as i32), state::ANSWERED););
+    e.here(idle)?;
+    if noted {
+        let (none, done) = (e.label(), e.label());
+        // The call that forks does not return here as one that was made here.
+        asm!(e; mov(rax, at(r9, slot::DEPTH)); sub(rax, slot::STACK_ENTRY as i32); jb(none););
+        asm!(e; mov(at(r9, slot::DEPTH), rax););
+        for (i, field) in [slot::RSP, slot::START, slot::NODE].into_iter().enumerate() {
+            asm!(e; mov(r11, qword_ptr(r9 + rax + (slot::STACK as i32 + 8 * i as i32))); mov(at(r9, field), r11););
+        }
+        asm!(e; jmp(done););
+        e.here(none)?;
+        asm!(e; mov(at(r9, slot::RSP), 0););
+        e.here(done)?;
+    }
+    Ok(())
+}
+
+/// At a site whose number is known: asks what must be asked before the call.
+pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64) -> Emitted {
+    let (question, go) = (e.label(), e.label());
+    match number {
+        EXECVE | EXECVEAT => {
+            asm!(e; mov(r11, root););
+            e.ask(Question::Exec, go)?;
+        }
+        SECCOMP => {
+            asm!(e; mov(r11, root););
+            e.ask(Question::Confine, go)?;
+        }
+        PRCTL => {
+            asm!(e; cmp(edi, PR_SET_SECCOMP); je(question); cmp(edi, PR_SET_TSC); je(question););
+            e.cold(move |e| {
+                e.here(question)?;
+                asm!(e; mov(r11, root););
+                e.ask(Question::Confine, go)
+            });
+        }
+        _ => {}
+    }
+    e.here(go)?;
+    Ok(())
+}
+
+/// At a site whose number is in eax: does what its number asks for. Calls that need more than
+/// being counted are made here; they go on by `ways`.
+pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
+    let (family, exec, clone3, confine, prctl, map, go) =
+        (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
+    asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXECVE - CLONE) as i32); jbe(family););
+    asm!(e; cmp(eax, CLONE3 as i32); je(clone3); cmp(eax, EXECVEAT as i32); je(exec););
+    asm!(e; cmp(eax, SECCOMP as i32); je(confine); cmp(eax, PRCTL as i32); je(prctl););
+    asm!(e; cmp(eax, MMAP as i32); je(map););
+    e.here(go)?;
+    e.cold(move |e| {
+        e.here(prctl)?;
+        asm!(e; cmp(edi, PR_SET_SECCOMP); je(confine); cmp(edi, PR_SET_TSC); jne(go););
+        e.here(confine)?;
+        asm!(e; mov(r11, root););
+        e.ask(Question::Confine, go)?;
+        e.here(map)?;
+        asm!(e; syscall(););
+        super::after::mapped(e, root)?;
+        asm!(e; jmp(ways.parent););
+        let (fork, vfork) = (e.label(), e.label());
+        e.here(family)?;
+        asm!(e; je(exec); cmp(ecx, (FORK - CLONE) as i32); je(fork); ja(vfork););
+        clone(e, CLONE, ways)?;
+        e.here(fork)?;
+        clone(e, FORK, ways)?;
+        e.here(vfork)?;
+        clone(e, VFORK, ways)?;
+        e.here(clone3)?;
+        clone(e, CLONE3, ways)?;
+        e.here(exec)?;
+        exec_here(e, root, ways.parent)
+    });
+    Ok(())
+}
+
+/// Makes an `execve` here, with its questions.
+pub(super) fn exec_here(e: &mut Emitter, root: u64, returned: CodeLabel) -> Emitted {
+    let go = e.label();
+    asm!(e; mov(r11, root););
+    e.ask(Question::Exec, go)?;
+    e.here(go)?;
+    asm!(e; syscall(););
+    exec_failed(e, root, returned)
+}
+
+/// Tells the launcher that there is no new program after all, and goes to `returned`.
+pub(super) fn exec_failed(e: &mut Emitter, root: u64, returned: CodeLabel) -> Emitted {
+    asm!(e; mov(r11, root););
+    e.ask(Question::ExecFailed, returned)
+}
+
+/// Notes that the thread means to end. A handler may still jump away before it does.
+pub(super) fn leaving(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(gs32(slot::LEAVING), 1););
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! Adding contexts to the trees of an image while its threads walk them.
+//!
+//! One thread of the launcher writes; a node is linked when all of it, and all below it, stands.
+
+use super::super::layout::{IMAGE, NODE_SIZE, NUMBERS, image, node, nodes_end, record_offset, root_words};
+use std::sync::atomic::{AtomicU64, Ordering};
+use thiserror::Error;
+
+/// A return address on the way from a site to its context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The address.
+    pub word: u64,
+    /// Where the next return address lies, from rsp at the hook. Not used of the last step.
+    pub next: u64,
+}
+
+/// What of an image is given out so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Nodes.
+    pub nodes: u64,
+    /// Records.
+    pub records: u64,
+}
+
+/// Why a context could not be added. The call counts at the site's root.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum TreeError {
+    /// No room for more nodes or records.
+    #[error("no room for more contexts")]
+    Full,
+    /// The site takes no more contexts.
+    #[error("the site is closed for more contexts")]
+    Closed,
+    /// The tree ends above or below the last step.
+    #[error("the tree disagrees about where this context ends")]
+    Depth,
+    /// The tree is damaged: the program has written over it.
+    #[error("the tree is damaged at {0:#x}")]
+    Damaged(u64),
+}
+
+/// A level longer than this, or a way deeper, is not one of ours.
+const LONGEST: usize = 1 << 16;
+
+/// The node of the context `steps` below `root` (addresses in the watched process), made if it
+/// is new.
+///
+/// # Errors
+///
+/// When there is no room or no sense in it; nothing has changed then.
+pub fn grow(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step]) -> Result<u64, TreeError> {
+    let tree = Tree { words };
+    let mut found = root;
+    for (i, step) in steps.iter().enumerate() {
+        let level = tree.get(found, node::CHILD)?;
+        if level == 0 {
+            return Err(TreeError::Depth);
+        }
+        let offset = tree.get(level, node::OFFSET)?;
+        match tree.find(level, step.word)? {
+            Found::Node(at) => found = at,
+            Found::Closed => return Err(TreeError::Closed),
+            Found::End(last) => {
+                let made = tree.chain(room, root, offset, steps.get(i..).unwrap_or_default())?;
+                // The root stands for a first level that has no node yet.
+                let (link, field) = if level == root { (root, node::CHILD) } else { (last, node::SIBLING) };
+                tree.set(link, field, made.first)?;
+                return Ok(made.last);
+            }
+        }
+    }
+    let leaf = found != root && tree.get(found, node::CHILD)? == 0;
+    leaf.then_some(found).ok_or(TreeError::Depth)
+}
+
+/// The root of `number` in the table at address `table`, made if it is new. `offset` is where
+/// return addresses lie there, from rsp at the hook.
+///
+/// # Errors
+///
+/// As of [`grow`].
+pub fn number_site(
+    words: &[AtomicU64],
+    room: &mut Room,
+    table: u64,
+    number: u64,
+    offset: u64,
+) -> Result<u64, TreeError> {
+    let tree = Tree { words };
+    let entry = 8 * number.min(NUMBERS - 1);
+    let known = tree.get(table, entry)?;
+    if known != 0 {
+        return Ok(known);
+    }
+    let (at, record) = room.take(words)?;
+    let moves = u32::try_from(number).is_ok_and(super::super::layout::transfers);
+    for (field, word) in root_words(at, record, offset, moves) {
+        tree.set(at, field, word)?;
+    }
+    tree.set(table, entry, at)?;
+    Ok(at)
+}
+
+impl Room {
+    /// Address of a new node, and its record's offset.
+    fn take(&mut self, words: &[AtomicU64]) -> Result<(u64, u64), TreeError> {
+        let offset = image::NODES + self.nodes * NODE_SIZE;
+        let fits = offset + NODE_SIZE <= nodes_end(words.len());
+        let record = record_offset(self.records).filter(|_| fits).ok_or(TreeError::Full)?;
+        self.nodes += 1;
+        self.records += 1;
+        Ok((IMAGE + offset, record))
+    }
+}
+
+enum Found {
+    Node(u64),
+    /// Not there; this is the last node.
+    End(u64),
+    Closed,
+}
+
+struct Chain {
+    first: u64,
+    last: u64,
+}
+
+struct Tree<'a> {
+    words: &'a [AtomicU64],
+}
+
+impl Tree<'_> {
+    fn cell(&self, at: u64, field: u64) -> Result<&AtomicU64, TreeError> {
+        let offset = at.wrapping_sub(IMAGE).wrapping_add(field);
+        let index = usize::try_from(offset / 8).ok().filter(|_| offset.is_multiple_of(8));
+        index.and_then(|i| self.words.get(i)).ok_or(TreeError::Damaged(at))
+    }
+
+    fn get(&self, at: u64, field: u64) -> Result<u64, TreeError> {
+        Ok(self.cell(at, field)?.load(Ordering::Acquire))
+    }
+
+    fn set(&self, at: u64, field: u64, word: u64) -> Result<(), TreeError> {
+        self.cell(at, field)?.store(word, Ordering::Release);
+        Ok(())
+    }
+
+    fn find(&self, first: u64, word: u64) -> Result<Found, TreeError> {
+        let mut at = first;
+        for _ in 0..LONGEST {
+            if self.get(at, node::WORD)? == word {
+                return Ok(Found::Node(at));
+            }
+            match self.get(at, node::SIBLING)? {
+                0 => return Ok(Found::End(at)),
+                node::OTHERS => return Ok(Found::Closed),
+                next => at = next,
+            }
+        }
+        Err(TreeError::Damaged(first))
+    }
+
+    /// New nodes for `steps`, one below the other.
+    fn chain(&self, room: &mut Room, root: u64, offset: u64, steps: &[Step]) -> Result<Chain, TreeError> {
+        let transfers = self.get(root, node::TRANSFERS)?;
+        let before = room.clone();
+        let taken: Result<Vec<_>, _> = steps.iter().map(|_| room.take(self.words)).collect();
+        let taken = taken.inspect_err(|_| *room = before)?;
+        let mut offset = offset;
+        for (i, (step, (at, record))) in steps.iter().zip(&taken).enumerate() {
+            let child = taken.get(i + 1).map_or(0, |(child, _)| *child);
+            let fields = [
+                (node::WORD, step.word),
+                (node::RECORD, *record),
+                (node::OFFSET, offset),
+                (node::CHILD, child),
+                (node::SIBLING, 0),
+                (node::ROOT, root),
+                (node::TRANSFERS, transfers),
+                (node::WINDOW_AT, 0),
+            ];
+            for (field, word) in fields {
+                self.set(*at, field, word)?;
+            }
+            offset = step.next;
+        }
+        match (taken.first(), taken.last()) {
+            (Some(first), Some(last)) => Ok(Chain { first: first.0, last: last.0 }),
+            _ => Err(TreeError::Depth),
+        }
+    }
+}

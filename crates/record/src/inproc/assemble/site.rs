@@ -1,0 +1,292 @@
+//! One site's code: which parts it gets, and in which order.
+//!
+//! ```text
+//! entry:  displaced instructions · count · jump back, so that the call is made at its own place
+//! after:  time, errors, bytes
+//! plain:  displaced instructions · jump back
+//! ```
+//!
+//! A site that is wrapped whole makes its call between the first two, and jumps back once.
+
+use super::super::layout;
+use super::super::plan::{Entry as VdsoEntry, Site, Span};
+use super::after::{Bytes, Return, after, mapped, rseq_learnt};
+use super::before::{Entry, before};
+use super::blob::{Counted, Refused, Unhooked, Written};
+use super::displaced::{BASE, decode, displace, movable, sees_the_hook};
+use super::emit::{Emitted, Emitter, Origin, asm};
+use super::walk::{Start, walk};
+use super::{Options, elide, family};
+use iced_x86::code_asm::*;
+use iced_x86::{Code, Instruction};
+
+const RSEQ: u32 = 334;
+const EXIT: u32 = 60;
+const EXIT_GROUP: u32 = 231;
+
+/// A jump to be written into the file's text.
+pub(super) struct Hook {
+    /// Over what (ELF vaddr).
+    pub(super) start: u64,
+    /// How many bytes.
+    pub(super) bytes: usize,
+    /// To where.
+    pub(super) label: CodeLabel,
+}
+
+/// Where a site counts.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// Address of its root.
+    pub(super) root: u64,
+    /// Address of the file's region.
+    pub(super) region: u64,
+    /// Offset in the region of its table, if it needs one.
+    pub(super) table: u64,
+}
+
+/// How a site is hooked.
+struct Shape<'a> {
+    site: &'a Site,
+    /// What the jump to the entry replaces.
+    window: &'a Span,
+    /// Instructions before counting.
+    head: Vec<Instruction>,
+    /// Whether the call is made here.
+    wrapped: bool,
+    /// Instructions behind the call, and where they end; `None`: nothing is hooked there.
+    tail: Option<(Vec<Instruction>, u64)>,
+    /// Whether code here may go on right behind the call: nothing lies between hook and call.
+    adjacent: bool,
+}
+
+/// Whether calls never return to where they are made.
+fn leaves(number: u32) -> bool {
+    matches!(number, EXIT | EXIT_GROUP | elide::SIGRETURN)
+}
+
+/// Whether calls must be made here, because they return in another thread too.
+fn must_be_here(site: &Site) -> bool {
+    site.number.is_none_or(family::clones)
+}
+
+/// Whether something must be asked behind the call, whatever else is wanted.
+fn asks_behind(number: u32) -> bool {
+    number == family::MMAP || family::execs(number)
+}
+
+impl<'a> Shape<'a> {
+    fn of(site: &'a Site, options: &Options) -> Result<Self, Unhooked> {
+        let placed = Self::placed(site);
+        let elided = options.elide && site.number.is_some_and(elide::elidable);
+        let here = must_be_here(site);
+        let behind = site.number.is_some_and(asks_behind);
+        match placed {
+            Some(shape) if (shape.adjacent || !(here || elided)) && (shape.tail.is_some() || !behind) => Ok(shape),
+            placed => match Self::wrapped(site) {
+                Some(shape) => Ok(shape),
+                None if here && placed.is_some() => Err(Unhooked::Whole),
+                None => placed.ok_or(Unhooked::Site),
+            },
+        }
+    }
+
+    /// The call stays at its place.
+    fn placed(site: &'a Site) -> Option<Self> {
+        let window = site.before.as_ref()?;
+        let head = decode(window).filter(|i| i.iter().all(movable))?;
+        let tail = site.after.as_ref().filter(|span| span.start == site.address + 2).and_then(|span| {
+            let tail = decode(span).filter(|i| i.iter().all(movable) && !sees_the_hook(i))?;
+            Some((tail, span.resume()))
+        });
+        let adjacent = window.resume() == site.address;
+        Some(Self { site, window, head, wrapped: false, tail, adjacent })
+    }
+
+    /// The call is made here.
+    fn wrapped(site: &'a Site) -> Option<Self> {
+        let window = site.whole.as_ref()?;
+        let mut head = decode(window)?;
+        let call = head.iter().position(|i| i.code() == Code::Syscall && i.ip() == site.address)?;
+        let tail = head.split_off(call + 1);
+        head.pop();
+        let good = head.iter().chain(&tail).all(movable) && !sees_the_hook(&tail);
+        let tail = Some((tail, window.resume()));
+        good.then_some(Self { site, window, head, wrapped: true, tail, adjacent: true })
+    }
+
+    /// Return address from rsp where the hook counts.
+    fn offset(&self) -> Option<u32> {
+        let cfa = if self.wrapped { self.site.cfa } else { self.site.hook_cfa };
+        cfa.and_then(|cfa| cfa.0.checked_sub(8))
+    }
+}
+
+/// Writes the code of a site and adds what came of it to `all`.
+pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place: Place, all: &mut Written) -> Emitted {
+    let shape = match Shape::of(site, options) {
+        Ok(shape) => shape,
+        Err(what) => {
+            all.refused.push(Refused { address: site.address, what });
+            return Ok(());
+        }
+    };
+    let returns = !site.number.is_some_and(leaves);
+    let results = options.results && returns && shape.tail.is_some();
+    let wants_return = options.results || site.number.is_some_and(asks_behind);
+    if wants_return && returns && shape.tail.is_none() {
+        all.refused.push(Refused { address: site.address, what: Unhooked::Return });
+    }
+    let table = site.number.is_none().then_some(place.table as u32);
+    all.sites.push(Counted {
+        address: site.address,
+        number: site.number,
+        offset: shape.offset().filter(|_| site.number != Some(elide::SIGRETURN)),
+        table,
+        results,
+        vdso: false,
+    });
+    let start = table.map_or(Start::Root(place.root), |_| Start::Numbers(place.region + place.table));
+    let deep = all.sites.last().is_some_and(|s| s.offset.is_some());
+    let time = options.time && results && site.number.is_none_or(|n| !family::clones(n) && !family::execs(n));
+    Writer { shape, place, options, entry: Entry { start, deep, results, time } }.write(e, all)
+}
+
+struct Writer<'a> {
+    shape: Shape<'a>,
+    place: Place,
+    options: &'a Options,
+    entry: Entry,
+}
+
+impl Writer<'_> {
+    fn write(&self, e: &mut Emitter, all: &mut Written) -> Emitted {
+        let (entry, behind, plain) = (e.label(), e.label(), e.label());
+        let site = self.shape.site;
+        let entry = e.here(entry)?;
+        displace(e, &self.shape.head)?;
+        let counts_at = if self.shape.wrapped { site.address } else { self.shape.window.resume() };
+        e.stands_for(Origin::Address(counts_at));
+        self.before(e, behind, plain)?;
+        if self.shape.wrapped || site.number.is_some_and(family::clones) {
+            self.call(e, behind, plain)?;
+        } else {
+            asm!(e; jmp(BASE.wrapping_add(counts_at)););
+        }
+        e.stands_for(Origin::Address(site.address + 2));
+        let behind = e.here(behind)?;
+        self.behind(e)?;
+        e.here(plain)?;
+        let (tail, resume) = match &self.shape.tail {
+            Some((tail, resume)) => (tail.as_slice(), *resume),
+            None => (&[][..], site.address + 2),
+        };
+        displace(e, tail)?;
+        e.stands_for(Origin::Address(resume));
+        asm!(e; jmp(BASE.wrapping_add(resume)););
+        all.hooks.push(Hook { start: self.shape.window.start, bytes: self.shape.window.bytes.len(), label: entry });
+        let needed = self.entry.results || site.number.is_some_and(asks_behind);
+        if let (false, true, true, Some(span)) = (self.shape.wrapped, needed, self.shape.tail.is_some(), &site.after) {
+            all.hooks.push(Hook { start: span.start, bytes: span.bytes.len(), label: behind });
+        }
+        Ok(())
+    }
+
+    /// Counting, and what the number asks for before the call.
+    fn before(&self, e: &mut Emitter, behind: CodeLabel, plain: CodeLabel) -> Emitted {
+        let Some(number) = self.shape.site.number else {
+            if self.options.elide {
+                elide::forget(e)?;
+            }
+            before(e, self.options, self.entry)?;
+            let ways = family::Ways { parent: behind, child: plain, noted: self.entry.results };
+            return family::by_number(e, self.place.root, ways);
+        };
+        if self.options.elide {
+            match number {
+                elide::SIGRETURN => elide::handler_ends(e)?,
+                n if elide::changes_user(n) => elide::forget_user(e)?,
+                n if elide::elidable(n) && self.shape.adjacent => elide::try_answer(e, n, self.entry, plain)?,
+                _ => {}
+            }
+        }
+        before(e, self.options, self.entry)?;
+        if matches!(number, EXIT | EXIT_GROUP) {
+            family::leaving(e)?;
+        }
+        family::ask_before(e, number, self.place.root)
+    }
+
+    /// The call, made here.
+    fn call(&self, e: &mut Emitter, behind: CodeLabel, plain: CodeLabel) -> Emitted {
+        match self.shape.site.number {
+            Some(number) if family::clones(number) => {
+                family::clone(e, number, family::Ways { parent: behind, child: plain, noted: self.entry.results })
+            }
+            _ => {
+                asm!(e; syscall(););
+                Ok(())
+            }
+        }
+    }
+
+    /// What is done behind the call.
+    fn behind(&self, e: &mut Emitter) -> Emitted {
+        let site = self.shape.site;
+        if self.entry.results {
+            let bytes = match site.number {
+                Some(number) if layout::transfers(number) => Bytes::Yes,
+                Some(_) => Bytes::No,
+                None => Bytes::ByNode,
+            };
+            let is_target = site.after_is_target && !self.shape.wrapped;
+            let site = Return { root: self.place.root, time: self.entry.time, bytes, is_target };
+            after(e, self.options, site)?;
+        }
+        let Some(number) = site.number else { return Ok(()) };
+        match number {
+            family::MMAP => mapped(e, self.place.root)?,
+            RSEQ if self.options.waited => rseq_learnt(e)?,
+            n if family::execs(n) => {
+                let done = e.label();
+                family::exec_failed(e, self.place.root, done)?;
+                e.here(done)?;
+            }
+            elide::SIGPROCMASK if self.options.elide && self.entry.results => elide::mask_changed(e)?,
+            n if self.options.elide => {
+                if let Some(answer) = elide::answer(n) {
+                    super::after::remember(e, answer)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Writes the code of a vDSO function's entry, where only rax and r11 are free.
+pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64, all: &mut Written) -> Emitted {
+    let Some(head) = decode(&entry.span).filter(|i| i.iter().all(movable)) else {
+        all.refused.push(Refused { address: entry.address, what: Unhooked::Site });
+        return Ok(());
+    };
+    let label = e.label();
+    e.stands_for(Origin::Address(entry.span.start));
+    let label = e.here(label)?;
+    walk(e, Start::Root(root), true, rax)?;
+    super::before::count(e, rax)?;
+    displace(e, &head)?;
+    let resume = entry.span.resume();
+    e.stands_for(Origin::Address(resume));
+    asm!(e; jmp(BASE.wrapping_add(resume)););
+    all.hooks.push(Hook { start: entry.span.start, bytes: entry.span.bytes.len(), label });
+    all.sites.push(Counted {
+        address: entry.address,
+        number: None,
+        offset: Some(0),
+        table: None,
+        results: false,
+        vdso: true,
+    });
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! The hand-shake: one piece of code in each blob that asks the launcher and waits, with a limit.
+//!
+//! In: rcx where to go on and the question, r11 a node (or table). Out: r11 the answer, or what it
+//! was; rcx and flags lost. A signal handler's calls made meanwhile find the slot taken and go on
+//! at once.
+
+use super::super::layout::{GLOBAL, IMAGE, Question, Saved, global, image, slot, state};
+use super::emit::{Emitted, Emitter, Origin, asm, at, gs, gs32};
+use iced_x86::code_asm::*;
+
+const GETPID: u32 = 39;
+const GETTID: u32 = 186;
+const FUTEX: u32 = 202;
+/// Not FUTEX_PRIVATE_FLAG: the launcher is another process.
+const FUTEX_WAIT: i32 = 0;
+const FUTEX_WAKE: u32 = 1;
+
+/// In the order they come back: rbp, by which unwinders find the others' place, as the last of
+/// those that the stub changes.
+const SAVED: [(AsmRegister64, Saved); 14] = [
+    (rax, Saved::Rax),
+    (rdi, Saved::Rdi),
+    (rsi, Saved::Rsi),
+    (rdx, Saved::Rdx),
+    (r10, Saved::R10),
+    (r8, Saved::R8),
+    (r9, Saved::R9),
+    (rbp, Saved::Rbp),
+    (rsp, Saved::Rsp),
+    (rbx, Saved::Rbx),
+    (r12, Saved::R12),
+    (r13, Saved::R13),
+    (r14, Saved::R14),
+    (r15, Saved::R15),
+];
+
+/// What the stub itself changes.
+const CHANGED: usize = 8;
+
+/// Writes the stub at the emitter's `stub` label.
+pub(super) fn stub(e: &mut Emitter) -> Emitted {
+    let entry = e.stub;
+    let (busy, out, queue, answered) = (e.label(), e.label(), e.label(), e.label());
+    e.stands_for(Origin::InRcx);
+    e.here(entry)?;
+    e.a.lock().bts(gs32(slot::STATE), 0u32)?;
+    asm!(e; jc(busy); mov(gs(slot::RESUME), rcx); mov(gs(slot::ANSWER), r11););
+    for (register, saved) in SAVED {
+        asm!(e; mov(gs(saved.offset()), register););
+    }
+    asm!(e; mov(rbp, gs(slot::SELF)););
+    e.stands_for(Origin::InSlot);
+    let given_up = e.label();
+    asm!(e; mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::DEAD as i32), 0); jne(given_up););
+    who(e)?;
+    asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax););
+    e.here(queue)?;
+    enqueue(e)?;
+    spin(e, answered)?;
+    sleep(e, answered, out)?;
+    e.here(answered)?;
+    request(e, queue)?;
+    let fin = e.label();
+    asm!(e; jmp(fin););
+    e.here(out)?;
+    give_up(e, answered)?;
+    e.here(given_up)?;
+    unheard(e)?;
+    e.here(fin)?;
+    asm!(e; mov(rcx, gs(slot::RESUME)););
+    for (register, saved) in &SAVED[..CHANGED] {
+        asm!(e; mov(*register, gs(saved.offset())););
+    }
+    e.stands_for(Origin::InRcx);
+    asm!(e; mov(r11, gs(slot::ANSWER)); mov(gs32(slot::STATE), state::IDLE););
+    strip(e)?;
+    taken(e, busy)
+}
+
+/// rcx without the question, and off to it.
+fn strip(e: &mut Emitter) -> Emitted {
+    asm!(e; shl(rcx, 16u32); shr(rcx, 16u32); jmp(rcx););
+    Ok(())
+}
+
+/// The thread is waiting already, and this is a call of a handler that interrupted the wait (or
+/// jumped out of it): no context, and other questions stay unasked. r11 is kept: it is where a
+/// context is counted then.
+fn taken(e: &mut Emitter, busy: CodeLabel) -> Emitted {
+    let (context, window, done) = (e.label(), e.label(), e.label());
+    e.here(busy)?;
+    asm!(e; rol(rcx, 16u32); cmp(cx, Question::Number as i32); jbe(context););
+    asm!(e; cmp(cx, Question::WindowReturn as i32); jbe(window); ror(rcx, 16u32); mov(r11, IMAGE + image::UNHEARD););
+    e.a.lock().inc(qword_ptr(r11))?;
+    asm!(e; jmp(done););
+    e.here(context)?;
+    asm!(e; inc(gs(slot::UNASKED)););
+    e.here(window)?;
+    asm!(e; ror(rcx, 16u32););
+    e.here(done)?;
+    strip(e)
+}
+
+/// Who is asking, once in a thread's life; unless nothing may be called.
+fn who(e: &mut Emitter) -> Emitted {
+    let known = e.label();
+    asm!(e; cmp(gs32(slot::TID), 0); jne(known););
+    asm!(e; mov(r11, IMAGE + image::QUIET); cmp(dword_ptr(r11), 0); jne(known););
+    identify(e)?;
+    e.here(known)?;
+    Ok(())
+}
+
+/// Writes thread and process id into the slot. Lost: rax, rcx, r11.
+pub(super) fn identify(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(eax, GETTID); syscall(); mov(gs32(slot::TID), eax););
+    asm!(e; mov(eax, GETPID); syscall(); mov(gs32(slot::PID), eax););
+    Ok(())
+}
+
+/// Queues the slot and wakes the launcher if it sleeps. r11 keeps the global area from here on.
+fn enqueue(e: &mut Emitter) -> Emitted {
+    let awake = e.label();
+    asm!(e; mov(gs32(slot::STATE), state::WAITING); mov(r11, GLOBAL); mov(eax, 1););
+    e.a.lock().xadd(at(r11, global::TICKET), rax)?;
+    asm!(e; and(eax, (global::RING_LEN - 1) as i32); mov(rdx, gs(slot::TAG)););
+    asm!(e; mov(qword_ptr(r11 + rax * 8 + global::RING as i32), rdx););
+    // The launcher takes AWAKE down before it looks at the queue for the last time: either it
+    // sees our entry, or we see that it sleeps. The locked instruction keeps the order.
+    e.a.lock().inc(dword_ptr(r11 + global::WAKE as i32))?;
+    asm!(e; cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(awake););
+    quiet(e, awake)?;
+    asm!(e; lea(rdi, qword_ptr(r11 + global::WAKE as i32)); mov(esi, FUTEX_WAKE); mov(edx, 1); mov(eax, FUTEX););
+    asm!(e; syscall(););
+    e.here(awake)?;
+    Ok(())
+}
+
+/// Goes to `label` if no system call may be made. Lost: rcx.
+fn quiet(e: &mut Emitter, label: CodeLabel) -> Emitted {
+    asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(label););
+    Ok(())
+}
+
+/// Looks for an answer a while without sleeping.
+fn spin(e: &mut Emitter, answered: CodeLabel) -> Emitted {
+    let (again, tired) = (e.label(), e.label());
+    asm!(e; mov(r11, GLOBAL); mov(r8, at(r11, global::SPINS)););
+    e.here(again)?;
+    asm!(e; cmp(gs32(slot::STATE), state::WAITING); jne(answered); sub(r8, 1); jle(tired); pause(); jmp(again););
+    e.here(tired)?;
+    Ok(())
+}
+
+/// Sleeps until answered or out of time. Signals cut sleep short, so the clock decides.
+fn sleep(e: &mut Emitter, answered: CodeLabel, out: CodeLabel) -> Emitted {
+    let (again, clock, short, awake) = (e.label(), e.label(), e.label(), e.label());
+    e.here(again)?;
+    asm!(e; mov(r11, GLOBAL); lea(r9, at(r11, global::LIMIT_CYCLES)); lea(r10, at(r11, global::LIMIT)););
+    asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32););
+    asm!(e; sub(eax, Question::Mapped as i32); cmp(eax, 1); ja(short););
+    asm!(e; add(r9, (global::LONG_LIMIT_CYCLES - global::LIMIT_CYCLES) as i32););
+    asm!(e; add(r10, (global::LONG_LIMIT - global::LIMIT) as i32););
+    e.here(short)?;
+    quiet(e, awake)?;
+    asm!(e; mov(rdi, gs(slot::SELF)); add(rdi, slot::STATE as i32); mov(esi, FUTEX_WAIT););
+    asm!(e; mov(edx, state::WAITING); mov(eax, FUTEX); syscall(); jmp(clock););
+    e.here(awake)?;
+    asm!(e; pause(););
+    e.here(clock)?;
+    asm!(e; cmp(gs32(slot::STATE), state::WAITING); jne(answered););
+    asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); sub(rax, gs(slot::WAIT_START)););
+    asm!(e; cmp(rax, qword_ptr(r9)); jb(again); jmp(out););
+    Ok(())
+}
+
+/// Makes the system call the launcher wants made, if it does, and queues again.
+fn request(e: &mut Emitter, queue: CodeLabel) -> Emitted {
+    let done = e.label();
+    asm!(e; cmp(gs32(slot::STATE), state::REQUEST); jne(done););
+    for (i, register) in [rax, rdi, rsi, rdx, r10, r8, r9].into_iter().enumerate() {
+        asm!(e; mov(register, gs(slot::REQUEST + 8 * i as u64)););
+    }
+    asm!(e; syscall(); mov(gs(slot::REPLY), rax););
+    // The launcher is there: the wait begins anew.
+    asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax); jmp(queue););
+    e.here(done)?;
+    Ok(())
+}
+
+/// Takes the question back, unless the answer has just come, and says that nobody is there.
+fn give_up(e: &mut Emitter, answered: CodeLabel) -> Emitted {
+    asm!(e; mov(eax, state::WAITING); mov(ecx, state::FILLING););
+    e.a.lock().cmpxchg(gs32(slot::STATE), ecx)?;
+    asm!(e; jne(answered); mov(r11, GLOBAL); mov(dword_ptr(r11 + global::DEAD as i32), 1););
+    asm!(e; mov(r11, IMAGE + image::UNANSWERED););
+    e.a.lock().inc(qword_ptr(r11))?;
+    Ok(())
+}
+
+/// Notes a question that nobody heard, if the counts suffer from it.
+fn unheard(e: &mut Emitter) -> Emitted {
+    let context = e.label();
+    asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); cmp(eax, Question::WindowReturn as i32); jbe(context););
+    asm!(e; mov(r11, IMAGE + image::UNHEARD););
+    e.a.lock().inc(qword_ptr(r11))?;
+    e.here(context)?;
+    Ok(())
+}
