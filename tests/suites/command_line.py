@@ -183,7 +183,22 @@ def json_is_the_contract(box):
     assert not want - set(doc), f"missing: {sorted(want - set(doc))}"
     assert doc["command"] == ["/bin/ls", "/"] and doc["exit"] == {"code": 0}
     assert 20 < doc["crossing_ns"]["before"] < 20_000, doc["crossing_ns"]
+    # However the box was loaded while it was estimated, watching can't have taken longer than the run did.
+    assert doc["observer_wall_ns_per_call"] <= doc["wall_ns"] / doc["calls"], (doc["observer_wall_ns_per_call"], doc["wall_ns"], doc["calls"])
     # To stderr, where no file is named: one object, the program's stdout untouched.
     r = box.run([box.systoll, "run", "--json", "--", "/bin/sh", "-c", "echo out; kill -9 $$"])
     assert r.returncode == -9 and r.stdout == b"out\n", (r.returncode, r.stdout)
     assert json.loads(r.stderr)["exit"] == {"signal": 9}
+
+
+@test()
+def help_by_any_name(box):
+    commands = ("run", "report", "demo", "box", "doctor", "explain", "causes")
+    for command in commands:
+        shown = {flag: box.run([box.systoll, *argv]) for flag, argv in (("-h", [command, "-h"]), ("help", ["help", command]))}
+        for flag, r in shown.items():
+            assert r.returncode == 0 and b"Examples:" in r.stdout and not r.stderr, (command, flag, text(r.stdout), text(r.stderr))
+    r = box.run([box.systoll, "--help"])
+    assert r.returncode == 0 and all(c.encode() in r.stdout for c in (*commands, "Exit codes", "125", "126", "127")), text(r.stdout)
+    r = box.run([box.systoll, "-V"])
+    assert r.returncode == 0 and r.stdout.startswith(b"systoll ") and len(r.stdout.split()) == 2, r.stdout
