@@ -37,7 +37,9 @@ const BOX_EXAMPLES: &str = "Examples:
 
 const DOCTOR_EXAMPLES: &str = "Examples:
   systoll doctor                           what works here for you
-  sudo systoll doctor                      what would work as root";
+  sudo systoll doctor                      what would work as root
+
+Exit code: 0 where a program can be watched, 1 where not";
 
 const EXPLAIN_EXAMPLES: &str = "Examples:
   systoll causes                           the ids there are
