@@ -188,3 +188,36 @@ impl Lsda<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::call_sites;
+
+    fn pads(at: u64, bytes: &[u8], function: u64) -> Option<Vec<u64>> {
+        let mut pads = Vec::new();
+        call_sites(at, bytes, function, &mut |pad| pads.push(pad)).map(|_| pads)
+    }
+
+    #[test]
+    fn landing_pads_are_relative_to_the_function() {
+        // No base, types 16 bytes on, uleb128 call sites: one lands at 0x20, one nowhere, one at
+        // 0x90.
+        let table = [0xff, 0x9b, 16, 0x01, 13, 0, 5, 0x20, 0, 5, 6, 0, 0, 12, 3, 0x90, 0x01, 1, 0, 0];
+        assert_eq!(pads(0x9000, &table, 0x1000), Some(vec![0x1020, 0x1090]));
+    }
+
+    #[test]
+    fn a_split_function_has_a_base_of_its_own() {
+        // As gcc writes for a `.cold` part: base is pcrel sdata4, 0x100 before its own place.
+        let table = [0x1b, 0x00, 0xff, 0xff, 0xff, 0xff, 0x03, 13, 0, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0, 0];
+        assert_eq!(pads(0x9000, &table, 0x1000), Some(vec![0x8f01 + 8]));
+    }
+
+    #[test]
+    fn damaged_tables_are_told() {
+        assert_eq!(pads(0, &[], 0), None);
+        assert_eq!(pads(0, &[0xff, 0xff, 0x01, 200, 0, 0, 0, 0], 0), None);
+        assert_eq!(pads(0, &[0xff, 0xff, 0x01, 2, 0, 0], 0), None, "ends amid an entry");
+        assert_eq!(pads(0, &[0xff, 0xff, 0x77, 4, 0, 0, 0, 0], 0), None, "no such encoding");
+    }
+}

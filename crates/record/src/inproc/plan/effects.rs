@@ -159,13 +159,15 @@ pub(super) fn reads_flags(i: &Instruction) -> bool {
 /// them. Over a return or another call nobody keeps flags (System V ABI, 3.2.1).
 pub(super) fn flags_cross(code: &[Instruction], at: usize) -> bool {
     let (mut n, mut set) = (at + 1, 0);
-    for _ in 0..FLAG_REACH {
+    let mut seen = Vec::new();
+    while seen.len() < FLAG_REACH {
+        // Back where it was, around a loop that reads none.
+        if seen.contains(&n) {
+            return false;
+        }
+        seen.push(n);
         let Some(i) = code.get(n) else { return false };
         if is_call(i) {
-            // Back where it began, around a loop that reads none.
-            if n == at {
-                return false;
-            }
             n += 1;
             continue;
         }

@@ -14,7 +14,8 @@ pub(super) struct Extent {
 }
 
 /// All code of the file cut into extents, by rising address. Call frame information is believed
-/// before Go's table, and that before symbols, whose sizes people write by hand.
+/// before Go's table, and that before symbols, whose sizes people write by hand. What symbols
+/// call data is left out: openssl has its tables among the functions.
 pub(super) fn extents(image: &Image<'_>, cfi: &Cfi<'_>) -> Vec<Extent> {
     let named = |start: u64| image.symbols.binary_search_by_key(&start, |s| s.0).is_ok();
     let by_cfi = cfi.functions.iter().map(|f| {
@@ -24,8 +25,13 @@ pub(super) fn extents(image: &Image<'_>, cfi: &Cfi<'_>) -> Vec<Extent> {
     let mut known = Vec::new();
     add(&mut known, by_cfi.collect());
     add(&mut known, image.pclntab.map(|table| go::functions(table, image.text)).unwrap_or_default());
-    add(&mut known, image.symbols.iter().map(|(start, size)| (*start, start.saturating_add(*size))).collect());
-    cut(image, &known)
+    let sized = |(start, size): &(u64, u64)| (*start, start.saturating_add(*size));
+    add(&mut known, image.symbols.iter().map(sized).collect());
+    let functions = known.clone();
+    add(&mut known, image.objects.iter().map(sized).collect());
+    let mut extents = cut(image, &known);
+    extents.retain(|e| !e.known || functions.binary_search_by_key(&e.start, |f| f.0).is_ok());
+    extents
 }
 
 /// Adds to `known` what of `more` does not begin inside of it, as far as there is room.

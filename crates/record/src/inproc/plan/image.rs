@@ -44,6 +44,8 @@ pub(super) struct Image<'a> {
     pub(super) code: Vec<Region<'a>>,
     /// Address and size of whatever symbols name in code.
     pub(super) symbols: Vec<(u64, u64)>,
+    /// The same of those that say they are data.
+    pub(super) objects: Vec<(u64, u64)>,
     pub(super) entry: u64,
     /// Whether it can only be mapped where it says (ET_EXEC).
     pub(super) is_fixed: bool,
@@ -72,6 +74,7 @@ impl<'a> Image<'a> {
             segments,
             code: Vec::new(),
             symbols: Vec::new(),
+            objects: Vec::new(),
             entry: header.e_entry.get(Le),
             is_fixed: header.e_type(Le) == elf::ET_EXEC,
             eh_frame: None,
@@ -192,7 +195,9 @@ impl<'a> Image<'a> {
             if symbol.is_undefined(Le) || !about_code || self.region(address).is_none() {
                 continue;
             }
-            self.symbols.push((address, symbol.st_size(Le)));
+            let is_data = symbol.st_type() == elf::STT_OBJECT && symbol.st_size(Le) > 0;
+            let list = if is_data { &mut self.objects } else { &mut self.symbols };
+            list.push((address, symbol.st_size(Le)));
             if let Some(function) =
                 is_vdso.then(|| table.symbol_name(Le, symbol).ok()).flatten().and_then(vdso_function)
             {

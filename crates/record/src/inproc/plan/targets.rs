@@ -104,7 +104,7 @@ pub(super) struct Survey {
 pub(super) fn survey(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Result<Survey, PlanError> {
     let mut targets = Targets::new(&image.code);
     targets.mark(image.entry, true);
-    for (address, _) in &image.symbols {
+    for (address, _) in image.symbols.iter().chain(&image.objects) {
         targets.mark(*address, true);
     }
     for function in &cfi.functions {

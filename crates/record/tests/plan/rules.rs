@@ -1,0 +1,204 @@
+//! One rule a test, on programs of a few instructions.
+
+use crate::elf::{DATA, TEXT, program};
+use systoll_record::inproc::plan::{Plan, PlanError, Site, Why, plan};
+
+const MOV_39: &[u8] = &[0xb8, 39, 0, 0, 0];
+const SYSCALL: &[u8] = &[0x0f, 0x05];
+const RET: &[u8] = &[0xc3];
+const NOP4: &[u8] = &[0x0f, 0x1f, 0x40, 0x00];
+/// Can't be moved.
+const CALL: &[u8] = &[0xe8, 0x40, 0, 0, 0];
+/// A jump to where another function might be; nothing runs on from it.
+const JMP_AWAY: &[u8] = &[0xe9, 0x40, 0, 0, 0];
+const MOV_RCX_R10: &[u8] = &[0x49, 0x89, 0xca];
+const TEST_EDI: &[u8] = &[0x85, 0xff];
+
+fn planned(parts: &[&[u8]], data: &[u8]) -> Plan {
+    let elf = program(&parts.concat(), data);
+    let plan = plan(&elf).unwrap();
+    crate::check(&plan, &elf);
+    plan
+}
+
+fn only(parts: &[&[u8]]) -> (Site, Option<Why>) {
+    let mut plan = planned(parts, &[]);
+    assert_eq!(plan.sites.len(), 1);
+    (plan.sites.remove(0), plan.unplanned.first().map(|u| u.why))
+}
+
+fn before(site: &Site) -> Option<(u64, usize)> {
+    site.before.as_ref().map(|s| (s.start - TEXT, s.bytes.len()))
+}
+
+#[test]
+fn a_wrapper_is_hooked_on_both_sides() {
+    let (site, why) = only(&[MOV_39, SYSCALL, RET, NOP4]);
+    assert_eq!((site.address, site.number, why), (TEXT + 5, Some(39), None));
+    assert_eq!(before(&site), Some((0, 5)));
+    let after = site.after.unwrap();
+    assert_eq!((after.start - TEXT, after.instructions, after.padding), (7, 1, 4));
+    assert_eq!(after.resume() - TEXT, 8);
+    assert_eq!(site.whole, None);
+}
+
+#[test]
+fn nothing_that_reads_rcx_stays_behind_the_hook() {
+    let (site, _) = only(&[MOV_39, MOV_RCX_R10, SYSCALL, JMP_AWAY]);
+    assert_eq!(before(&site), Some((0, 8)));
+    // The other way round the move is displaced alone, with what comes before it.
+    let (site, _) = only(&[MOV_RCX_R10, MOV_39, SYSCALL, JMP_AWAY]);
+    assert_eq!(before(&site), Some((3, 5)));
+}
+
+#[test]
+fn an_unknown_number_is_final_at_the_hook() {
+    let lea_rdi: &[u8] = &[0x48, 0x8d, 0x7c, 0x24, 0x08];
+    let (site, _) = only(&[lea_rdi, &[0x89, 0xd8], SYSCALL, JMP_AWAY]);
+    assert_eq!((site.number, before(&site)), (None, Some((0, 7))));
+    // With a known one, as with xor for read, it may come later.
+    let (site, _) = only(&[lea_rdi, &[0x31, 0xc0], SYSCALL, JMP_AWAY]);
+    assert_eq!((site.number, before(&site)), (Some(0), Some((0, 5))));
+    // Half of a register is not all of it.
+    let (site, _) = only(&[lea_rdi, &[0xb0, 39], SYSCALL, JMP_AWAY]);
+    assert_eq!(site.number, None);
+}
+
+#[test]
+fn a_number_is_not_believed_beyond_a_join() {
+    // jmp over `mov $40`: two numbers meet at the lea.
+    let jump_in: &[u8] = &[0xeb, 5];
+    let lea_rdi: &[u8] = &[0x48, 0x8d, 0x7c, 0x24, 0x08];
+    let (site, _) = only(&[&[0xb8, 40, 0, 0, 0], jump_in, MOV_39, lea_rdi, SYSCALL, JMP_AWAY]);
+    assert_eq!((site.number, before(&site)), (None, Some((12, 5))));
+}
+
+#[test]
+fn nobody_jumps_past_a_hook() {
+    // jne to the call itself.
+    let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, SYSCALL, CALL, RET]);
+    assert_eq!((site.before, site.whole, why), (None, None, Some(Why::Target)));
+    // jne between hook and call.
+    let xor_edi: &[u8] = &[0x31, 0xff];
+    let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, xor_edi, SYSCALL, CALL, RET]);
+    assert_eq!((site.before, site.whole, why), (None, None, Some(Why::Target)));
+    // With room behind, a window that starts where they jump to holds the call.
+    let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, SYSCALL, RET, NOP4]);
+    assert_eq!((site.before, why), (None, None));
+    assert!(site.after.is_some() && site.whole.is_some_and(|w| w.start == site.address));
+    // jne to the hook's start is no harm.
+    let (site, _) = only(&[TEST_EDI, &[0x75, 0], MOV_39, SYSCALL, RET, NOP4]);
+    assert_eq!(before(&site), Some((4, 5)));
+}
+
+#[test]
+fn the_inside_of_an_instruction_is_inside() {
+    // A jump over a lock prefix, as old C libraries have it.
+    let lock_inc: &[u8] = &[0xf0, 0xff, 0x44, 0x24, 0x08];
+    let (site, _) = only(&[TEST_EDI, &[0x75, 1], lock_inc, SYSCALL, RET, NOP4]);
+    assert_eq!(site.before, None);
+}
+
+#[test]
+fn jump_tables_count() {
+    let table_at = |target: u64| {
+        let lea = DATA - (TEXT + 7);
+        let mut code = vec![0x48, 0x8d, 0x15];
+        code.extend((lea as u32).to_le_bytes());
+        // movslq (%rdx,%rdi,4),%rax; add %rdx,%rax; notrack jmp *%rax
+        code.extend([0x48, 0x63, 0x04, 0xba, 0x48, 0x01, 0xd0, 0x3e, 0xff, 0xe0]);
+        code.extend([MOV_39, SYSCALL, RET, NOP4].concat());
+        let entry = |target: u64| ((TEXT + target).wrapping_sub(DATA) as u32).to_le_bytes();
+        let elf = program(&code, &[entry(17), entry(target), [0x7f; 4]].concat());
+        let plan = plan(&elf).unwrap();
+        crate::check(&plan, &elf);
+        plan.sites[0].clone()
+    };
+    let free = table_at(17);
+    assert_eq!((free.address - TEXT, before(&free)), (22, Some((17, 5))));
+    assert_eq!(table_at(18).before, None);
+    assert_eq!(table_at(22).before, None);
+    assert!(free.after.is_some() && table_at(25).after.is_none());
+    assert_eq!((table_at(24).after_is_target, free.after_is_target), (true, false));
+}
+
+#[test]
+fn pointers_in_data_count() {
+    let code = [MOV_39, SYSCALL, RET, NOP4];
+    let at = |address: u64| planned(&code, &address.to_le_bytes()).sites[0].clone();
+    assert!(at(TEXT).before.is_some());
+    assert!(at(TEXT + 3).before.is_none());
+    assert!(at(TEXT + 8).after.is_none());
+}
+
+#[test]
+fn flags_that_outlive_a_call_are_let_be() {
+    let (site, why) = only(&[TEST_EDI, MOV_39, SYSCALL, &[0x74, 0x10], RET, NOP4]);
+    assert_eq!((site.before, site.after, why), (None, None, Some(Why::Flags)));
+    let (site, _) = only(&[TEST_EDI, MOV_39, SYSCALL, TEST_EDI, &[0x74, 0x10], RET, NOP4]);
+    assert!(site.before.is_some());
+}
+
+#[test]
+fn calls_and_landing_places_stay() {
+    let (site, why) = only(&[MOV_39, CALL, SYSCALL, CALL, RET]);
+    assert_eq!((site.before, site.after, why), (None, None, Some(Why::Fixed)));
+    let endbr: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
+    let (site, why) = only(&[MOV_39, endbr, SYSCALL, CALL, RET]);
+    assert_eq!((site.before, why), (None, Some(Why::Fixed)));
+    // A jump of one byte's reach, however short, is not stretched.
+    let jrcxz: &[u8] = &[0xe3, 0x10];
+    let (site, _) = only(&[MOV_39, SYSCALL, jrcxz, RET, NOP4]);
+    assert_eq!(site.after, None);
+}
+
+#[test]
+fn clones_and_unknown_calls_can_be_wrapped() {
+    let (site, _) = only(&[&[0xb8, 56, 0, 0, 0], SYSCALL, RET, NOP4]);
+    let whole = site.whole.unwrap();
+    assert_eq!((whole.start - TEXT, whole.bytes.len(), whole.instructions, whole.padding), (5, 7, 2, 4));
+    let (site, _) = only(&[&[0x90, 0x89, 0xf8], MOV_RCX_R10, SYSCALL, JMP_AWAY]);
+    assert!(site.number.is_none() && site.whole.is_some());
+}
+
+#[test]
+fn neighbours_share_nothing() {
+    let mov_ebp: &[u8] = &[0x89, 0xc5];
+    let plan = planned(&[MOV_39, SYSCALL, mov_ebp, MOV_39, SYSCALL, RET, NOP4], &[]);
+    assert!(plan.sites.iter().all(|s| s.before.is_some()), "both are counted");
+    assert!(plan.sites[0].after.is_none() && plan.sites[1].after.is_some());
+}
+
+#[test]
+fn use_of_gs_is_told() {
+    let mov_gs: &[u8] = &[0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
+    let mov_fs: &[u8] = &[0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
+    let wrgsbase: &[u8] = &[0xf3, 0x48, 0x0f, 0xae, 0xd8];
+    let mov_sreg: &[u8] = &[0x8e, 0xe8];
+    let prctl = |what: u8| [&[0xbf, what, 0x10, 0, 0], &[0xb8, 158, 0, 0, 0][..]].concat();
+    let uses_gs = |code: &[u8]| planned(&[code, SYSCALL, RET, NOP4], &[]).uses_gs;
+    assert!(uses_gs(mov_gs) && uses_gs(wrgsbase) && uses_gs(mov_sreg) && uses_gs(&prctl(1)));
+    assert!(!uses_gs(mov_fs) && !uses_gs(MOV_39) && !uses_gs(&prctl(2)));
+}
+
+#[test]
+fn bytes_of_a_call_are_not_yet_one() {
+    // mov $0x50f,%eax holds them.
+    let plan = planned(&[&[0xb8, 0x0f, 0x05, 0, 0], RET], &[]);
+    assert_eq!((plan.sites.len(), plan.segments.len()), (0, 2));
+}
+
+#[test]
+fn other_files_are_refused() {
+    assert_eq!(plan(b""), Err(PlanError::Malformed));
+    assert_eq!(plan(b"#!/bin/sh\n"), Err(PlanError::Malformed));
+    let elf = program(MOV_39, &[]);
+    let with = |at: usize, byte: u8| {
+        let mut elf = elf.clone();
+        elf[at] = byte;
+        plan(&elf)
+    };
+    assert_eq!(with(18, 183), Err(PlanError::Foreign), "aarch64");
+    assert_eq!(with(4, 1), Err(PlanError::Foreign), "32 bits");
+    assert!(plan(&elf).is_ok());
+}
