@@ -9,6 +9,7 @@ and status 0 only where nothing failed. Needs Python 3.11+.
 import argparse
 import importlib
 import os
+import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -24,6 +25,11 @@ def main():
     p.add_argument("--list", action="store_true")
     p.add_argument("words", nargs="*")
     opts = p.parse_args()
+    # A shell that starts us in the background leaves these ignored, and so would every program
+    # we start: Ctrl-C could not be tested.
+    for s in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(s) == signal.SIG_IGN:
+            signal.signal(s, signal.SIG_DFL)
     suites = sorted(f[:-3] for f in os.listdir(os.path.join(harness.HERE, "suites")) if f.endswith(".py"))
     for suite in suites:
         importlib.import_module(f"suites.{suite}")

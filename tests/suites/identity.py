@@ -220,18 +220,27 @@ def terminal_and_ctrl_c(box):
 def outlives_us(box):
     """systoll killed -9: the program goes on as without us."""
     script = "i=0; while [ $i -lt 40 ]; do /bin/echo $i; sleep 0.02; i=$((i+1)); done; echo end"
-    for after in (0.05, 0.2, 0.5):
-        with open(os.path.join(box.dir, "out"), "wb") as out:
+    path = os.path.join(box.dir, "out")
+    for lines in (0, 1, 5, 20):
+        with open(path, "wb") as out:
             p = box.start([box.systoll, "run", "-q", "--", "/bin/sh", "-c", script], stdout=out, stderr=subprocess.DEVNULL)
-            time.sleep(after)
+            wait_for(lambda: written(path) >= lines)
             p.kill()
             p.wait()
-        end = time.monotonic() + 20
-        while box.leftovers() and time.monotonic() < end:
-            time.sleep(0.05)
-        with open(os.path.join(box.dir, "out")) as f:
-            lines = f.read().split()
+        wait_for(lambda: not box.leftovers())
+        with open(path) as f:
+            got = f.read().split()
         # Killed before the program was started there is nothing to outlive.
-        assert lines in ([*map(str, range(40)), "end"], []), f"after {after} s: {lines[-3:]}"
-        assert lines or after < 0.1, "the program was not started in time"
+        assert got == [*map(str, range(40)), "end"] or got == [] and lines == 0, f"killed after {lines} lines: {got[-3:]}"
 
+
+def written(path):
+    with open(path, "rb") as f:
+        return f.read().count(b"\n")
+
+
+def wait_for(condition, limit=60):
+    end = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < end, f"waited {limit} s in vain"
+        time.sleep(0.01)

@@ -114,7 +114,7 @@ fn clean_up_on_signal(mut woken: UnixStream) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::process::ExitStatusExt;
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::{Command, Stdio};
 
     #[test]
@@ -142,12 +142,21 @@ mod tests {
         let notes = tempfile::tempdir().unwrap();
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
             let note = notes.path().join(signal.to_string());
-            let mut child = Command::new(std::env::current_exe().unwrap())
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command
                 .args(["--exact", "workshop::tests::child_that_waits_for_a_signal", "--ignored"])
                 .env("SYSTOLL_TEST_NOTE", &note)
-                .stdout(Stdio::null())
-                .spawn()
-                .unwrap();
+                .stdout(Stdio::null());
+            // Whoever runs the tests may ignore the signal, as a shell does for what it starts in
+            // the background; the child would then be right to ignore it too.
+            // SAFETY: signal(2) may be called between fork and exec.
+            unsafe {
+                command.pre_exec(move || {
+                    libc::signal(signal, libc::SIG_DFL);
+                    Ok(())
+                })
+            };
+            let mut child = command.spawn().unwrap();
             let folder = loop {
                 match std::fs::read_to_string(&note) {
                     Ok(text) if !text.is_empty() => break text,
