@@ -30,6 +30,8 @@ def main():
     for s in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
         if signal.getsignal(s) == signal.SIG_IGN:
             signal.signal(s, signal.SIG_DFL)
+    # Told to end (a time limit), leave nothing behind either.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     suites = sorted(f[:-3] for f in os.listdir(os.path.join(harness.HERE, "suites")) if f.endswith(".py"))
     for suite in suites:
         importlib.import_module(f"suites.{suite}")
