@@ -104,7 +104,12 @@ fn plain(error: &std::io::Error) -> String {
 
 /// `--help` and `--version` are no failure; wrong arguments are ours, not CMD's.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        let text = error.render().to_string();
+        crate::output::to_stderr(&text.replacen("error: ", "systoll: ", 1));
+        return ExitCode::from(OWN);
+    }
     // A closed pipe leaves nobody to tell.
     let _ = error.print();
-    if error.use_stderr() { ExitCode::from(OWN) } else { ExitCode::SUCCESS }
+    ExitCode::SUCCESS
 }

@@ -48,7 +48,7 @@ impl Backend for PtraceBackend {
         match calibrate::calibrate() {
             Ok(cost) => {
                 probe.can_run = true;
-                probe.found.push(format!("watched a child of its own, +{:.0} ns a call", cost.wall_ns));
+                probe.found.push(format!("watched a child of its own, +{:.1} µs a call", cost.wall_ns / 1e3));
             }
             Err(e) => probe.missing.push((e.to_string(), None)),
         }
