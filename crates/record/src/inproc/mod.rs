@@ -5,5 +5,7 @@
 //! lead to is the business of others. Invariant: what can't be shown to be safe is not planned.
 
 pub mod assemble;
+pub mod cache;
+mod folder;
 pub mod layout;
 pub mod plan;

@@ -61,11 +61,7 @@ pub(super) struct Image<'a> {
 
 impl<'a> Image<'a> {
     pub(super) fn parse(data: &'a [u8]) -> Result<Self, PlanError> {
-        let header = Header::parse(data).map_err(|_| not_elf64(data))?;
-        if header.e_ident.data != elf::ELFDATA2LSB || header.e_machine.get(Le) != elf::EM_X86_64 {
-            return Err(PlanError::Foreign);
-        }
-        let phdrs = header.program_headers(Le, data).map_err(|_| PlanError::Malformed)?;
+        let (header, phdrs) = headers(data)?;
         let segments = segments(phdrs, data)?;
         // A program runs without section headers, and with broken ones.
         let sections = header.sections(Le, data).unwrap_or_default();
@@ -205,6 +201,34 @@ impl<'a> Image<'a> {
             }
         }
     }
+}
+
+/// The segments of `data` alone.
+pub(super) fn mapped_segments(data: &[u8]) -> Result<Vec<Segment>, PlanError> {
+    segments(headers(data)?.1, data)
+}
+
+fn headers(data: &[u8]) -> Result<(&Header, &[elf::ProgramHeader64<Le>]), PlanError> {
+    let header = Header::parse(data).map_err(|_| not_elf64(data))?;
+    if header.e_ident.data != elf::ELFDATA2LSB || header.e_machine.get(Le) != elf::EM_X86_64 {
+        return Err(PlanError::Foreign);
+    }
+    let phdrs = header.program_headers(Le, data).map_err(|_| PlanError::Malformed)?;
+    Ok((header, phdrs))
+}
+
+/// The GNU build-id in the notes of `data`, if it has one.
+pub(super) fn build_id(data: &[u8]) -> Option<&[u8]> {
+    let (_, phdrs) = headers(data).ok()?;
+    phdrs.iter().find_map(|p| {
+        let mut notes = p.notes(Le, data).ok()??;
+        while let Ok(Some(note)) = notes.next() {
+            if note.name() == elf::ELF_NOTE_GNU && note.n_type(Le) == elf::NT_GNU_BUILD_ID {
+                return Some(note.desc());
+            }
+        }
+        None
+    })
 }
 
 fn vdso_function(name: &[u8]) -> Option<VdsoFunction> {

@@ -11,12 +11,20 @@ mod extents;
 mod go;
 mod image;
 mod sites;
+mod stored;
 mod targets;
 mod types;
 mod vdso;
 mod window;
 
+pub use stored::FORMAT;
 pub use types::{CfaOffset, Entry, Plan, PlanError, Segment, Site, Span, Unplanned, VdsoFunction, Why};
+
+/// The build-id of the ELF file `elf` (the linker's note), where it has one.
+#[must_use]
+pub fn build_id(elf: &[u8]) -> Option<&[u8]> {
+    image::build_id(elf)
+}
 
 /// Finds what can be hooked in the ELF file `elf`: a program, a shared object, or the vDSO as it
 /// is mapped. Takes time and memory in proportion to the file, and looks closer only where a

@@ -1,0 +1,199 @@
+//! Plans, and what is built from them, kept on disk between runs.
+//!
+//! Invariant: a wrong entry would make us damage a program, so none is believed that this user's
+//! systoll did not write for these very bytes. Names hold a hash of the whole file, entries a
+//! checksum, both keyed with a secret of the folder's: a build-id alone is what a file claims.
+//! Whatever is the matter with the folder, work goes on without it.
+
+use super::folder::Folder;
+use super::plan::{self, Plan, PlanError};
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::{Path, PathBuf};
+
+/// Bytes kept, names and headers not counted.
+pub const DEFAULT_LIMIT: u64 = 64 << 20;
+
+const MAGIC: &[u8; 8] = b"systoll\x01";
+/// Magic and checksum.
+const HEADER: usize = 16;
+const SECRET: &str = "secret";
+const SECRET_SIZE: usize = 32;
+/// Bytes of a build-id that go into a name; SHA-1, what linkers write, has as many.
+const ID_SIZE: usize = 20;
+
+/// What an entry holds, and in which version of its format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// A short word of lower-case letters.
+    pub name: &'static str,
+    /// Entries of another version are not found.
+    pub version: u32,
+}
+
+/// Entries that [`Cache::plan`] makes.
+const PLAN: Kind = Kind { name: "plan", version: plan::FORMAT };
+
+/// A file's identity: of its bytes, not of its name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key(String);
+
+/// A folder with entries, or none.
+#[derive(Debug)]
+pub struct Cache(Option<Open>);
+
+#[derive(Debug)]
+struct Open {
+    folder: Folder,
+    secret: [u8; SECRET_SIZE],
+    limit: u64,
+}
+
+impl Cache {
+    /// The user's: `$XDG_CACHE_HOME/systoll`, or `~/.cache/systoll` (XDG Base Directory
+    /// Specification 0.8). Without either, or where it can't be trusted, nothing is kept.
+    #[must_use]
+    pub fn open() -> Self {
+        let base = base(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"));
+        base.map_or_else(Self::none, |base| Self::at(&base, DEFAULT_LIMIT))
+    }
+
+    /// That of the folder `systoll` below `base`, both made if need be, of at most `limit` bytes.
+    #[must_use]
+    pub fn at(base: &Path, limit: u64) -> Self {
+        Self(Folder::open(base).and_then(|folder| Some(Open { secret: secret(&folder)?, folder, limit })))
+    }
+
+    /// One that keeps nothing.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Whether there is a folder to keep things in.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// What `content`, a whole file, is known by here. `None` where nothing is kept.
+    #[must_use]
+    pub fn key(&self, content: &[u8]) -> Option<Key> {
+        let open = self.0.as_ref()?;
+        let mut key = String::new();
+        for byte in plan::build_id(content).unwrap_or_default().iter().take(ID_SIZE) {
+            let _ = write!(key, "{byte:02x}");
+        }
+        let _ = write!(key, "-{:x}-{:016x}", content.len(), open.hash(&[b"content", content]));
+        Some(Key(key))
+    }
+
+    /// What was kept as `kind` for `key`; `None` if nothing was, or if it is damaged or not ours
+    /// (it is then thrown away).
+    #[must_use]
+    pub fn get(&self, kind: Kind, key: &Key) -> Option<Vec<u8>> {
+        let open = self.0.as_ref()?;
+        let name = name(kind, key);
+        let mut bytes = open.folder.read(&name, open.limit.saturating_add(HEADER as u64))?;
+        let intact = bytes.get(HEADER..).is_some_and(|payload| bytes.starts_with(&open.header(&name, payload)));
+        if !intact {
+            open.folder.remove(&name);
+            return None;
+        }
+        bytes.drain(..HEADER);
+        Some(bytes)
+    }
+
+    /// Keeps `payload`, and returns whether it did. The oldest entries make room.
+    pub fn put(&self, kind: Kind, key: &Key, payload: &[u8]) -> bool {
+        let Some(open) = &self.0 else { return false };
+        let name = name(kind, key);
+        let fits = payload.len() as u64 <= open.limit;
+        let kept = fits && open.folder.write(&name, &[&open.header(&name, payload), payload]);
+        if kept {
+            open.folder.shrink(open.limit, SECRET);
+        }
+        kept
+    }
+
+    /// The plan for `elf`: the one kept, or a new one, which is then kept.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`plan::plan`].
+    pub fn plan(&self, elf: &[u8]) -> Result<Plan, PlanError> {
+        let key = self.key(elf);
+        let kept = key.as_ref().and_then(|key| self.get(PLAN, key));
+        if let Some(plan) = kept.and_then(|bytes| Plan::from_bytes(&bytes, elf)) {
+            return Ok(plan);
+        }
+        let plan = plan::plan(elf)?;
+        if let Some(key) = &key {
+            self.put(PLAN, key, &plan.to_bytes());
+        }
+        Ok(plan)
+    }
+}
+
+impl Open {
+    /// A hash nobody can aim at without the secret. Its algorithm may change with the compiler:
+    /// entries are then not found, or thrown away.
+    fn hash(&self, parts: &[&[u8]]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&self.secret);
+        for part in parts {
+            hasher.write_usize(part.len());
+            hasher.write(part);
+        }
+        hasher.finish()
+    }
+
+    fn header(&self, name: &str, payload: &[u8]) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
+        let (magic, checksum) = header.split_at_mut(MAGIC.len());
+        magic.copy_from_slice(MAGIC);
+        checksum.copy_from_slice(&self.hash(&[name.as_bytes(), payload]).to_le_bytes());
+        header
+    }
+}
+
+/// Where caches are, by the environment.
+fn base(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    // The specification: a relative path is to be ignored.
+    let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|p| p.is_absolute());
+    absolute(xdg).or_else(|| absolute(home).map(|home| home.join(".cache")))
+}
+
+fn name(kind: Kind, key: &Key) -> String {
+    format!("{}-{}-{}", kind.name, kind.version, key.0)
+}
+
+/// The folder's secret, made at first use.
+fn secret(folder: &Folder) -> Option<[u8; SECRET_SIZE]> {
+    let read = || folder.read(SECRET, SECRET_SIZE as u64)?.try_into().ok();
+    read().or_else(|| {
+        let mut fresh = [0; SECRET_SIZE];
+        let mut random = std::fs::File::open("/dev/urandom").ok()?;
+        std::io::Read::read_exact(&mut random, &mut fresh).ok()?;
+        folder.write(SECRET, &[&fresh]);
+        // Another systoll may have been as quick: the last one's holds.
+        read()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base;
+    use std::path::Path;
+
+    #[test]
+    fn the_environment_says_where() {
+        let at = |xdg: Option<&str>, home: Option<&str>| base(xdg.map(Into::into), home.map(Into::into));
+        assert_eq!(at(Some("/x"), Some("/h")).as_deref(), Some(Path::new("/x")));
+        assert_eq!(at(None, Some("/h")).as_deref(), Some(Path::new("/h/.cache")));
+        assert_eq!(at(Some(""), Some("/h")).as_deref(), Some(Path::new("/h/.cache")));
+        assert_eq!(at(Some("x"), None), None);
+        assert_eq!(at(None, Some("h")), None);
+    }
+}

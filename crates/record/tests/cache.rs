@@ -1,0 +1,315 @@
+//! What is kept on disk is private, bounded, and believed only if it is ours.
+
+#![allow(clippy::print_stderr, reason = "whoever runs tests must see what was skipped")]
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use systoll_record::inproc::cache::{Cache, DEFAULT_LIMIT, Key, Kind};
+use systoll_record::inproc::plan::plan;
+use tempfile::{TempDir, tempdir};
+
+const BLOB: Kind = Kind { name: "blob", version: 1 };
+
+fn fresh() -> (TempDir, Cache) {
+    let dir = tempdir().unwrap();
+    let cache = Cache::at(dir.path(), DEFAULT_LIMIT);
+    assert!(cache.is_usable());
+    (dir, cache)
+}
+
+fn key(cache: &Cache, content: &str) -> Key {
+    cache.key(content.as_bytes()).unwrap()
+}
+
+/// Entries, without the secret.
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(dir.join("systoll")).unwrap().map(|e| e.unwrap().path());
+    all.filter(|p| !p.ends_with("secret")).collect()
+}
+
+fn only(dir: &Path) -> PathBuf {
+    let mut all = entries(dir);
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// A file of this box with calls in it: this test itself links the C library.
+fn elf() -> Option<Vec<u8>> {
+    let path = "/lib64/ld-linux-x86-64.so.2";
+    let elf = fs::read(path).ok();
+    if elf.is_none() {
+        assert!(std::env::var("SYSTOLL_TEST_STRICT").is_err(), "{path} is not here");
+        eprintln!("skipped: {path} is not here");
+    }
+    elf
+}
+
+#[test]
+fn what_is_put_is_got() {
+    let (_dir, cache) = fresh();
+    let (one, two) = (key(&cache, "one"), key(&cache, "two"));
+    assert_ne!(one, two);
+    assert_eq!(cache.get(BLOB, &one), None);
+    assert!(cache.put(BLOB, &one, b"first") && cache.put(BLOB, &two, b""));
+    assert_eq!(cache.get(BLOB, &one).as_deref(), Some(&b"first"[..]));
+    assert_eq!(cache.get(BLOB, &two).as_deref(), Some(&b""[..]));
+    assert!(cache.put(BLOB, &one, b"second"));
+    assert_eq!(cache.get(BLOB, &one).as_deref(), Some(&b"second"[..]));
+    assert_eq!(cache.get(Kind { version: 2, ..BLOB }, &one), None);
+    assert_eq!(cache.get(Kind { name: "plan", ..BLOB }, &one), None);
+}
+
+#[test]
+fn it_is_there_next_time() {
+    let (dir, cache) = fresh();
+    cache.put(BLOB, &key(&cache, "x"), b"kept");
+    let again = Cache::at(dir.path(), DEFAULT_LIMIT);
+    assert_eq!(again.get(BLOB, &key(&again, "x")).as_deref(), Some(&b"kept"[..]));
+}
+
+#[test]
+fn plans_come_back_as_they_were() {
+    let Some(elf) = elf() else { return };
+    let (dir, cache) = fresh();
+    let new = plan(&elf).unwrap();
+    assert_eq!(cache.plan(&elf).unwrap(), new);
+    let before = fs::metadata(only(dir.path())).unwrap();
+    assert_eq!(cache.plan(&elf).unwrap(), new);
+    let after = fs::metadata(only(dir.path())).unwrap();
+    assert_eq!((before.ino(), before.mtime_nsec()), (after.ino(), after.mtime_nsec()), "read, not written again");
+    // Another file of the same build-id is another file.
+    let mut other = elf.clone();
+    *other.last_mut().unwrap() ^= 1;
+    assert_ne!(cache.key(&other), cache.key(&elf));
+}
+
+#[test]
+fn nobody_else_may_look() {
+    let (dir, cache) = fresh();
+    cache.put(BLOB, &key(&cache, "x"), b"mine");
+    let folder = dir.path().join("systoll");
+    assert_eq!((mode(&folder), mode(&only(dir.path())), mode(&folder.join("secret"))), (0o700, 0o600, 0o600));
+}
+
+#[test]
+fn a_folder_open_to_others_is_not_used() {
+    let Some(elf) = elf() else { return };
+    let (dir, cache) = fresh();
+    cache.plan(&elf).unwrap();
+    fs::set_permissions(dir.path().join("systoll"), fs::Permissions::from_mode(0o770)).unwrap();
+    let cache = Cache::at(dir.path(), DEFAULT_LIMIT);
+    assert!(!cache.is_usable() && cache.key(b"x").is_none());
+    assert_eq!(cache.plan(&elf).unwrap(), plan(&elf).unwrap(), "work goes on");
+}
+
+#[test]
+fn a_folder_of_others_is_not_used() {
+    let dir = tempdir().unwrap();
+    let nobody = Some(65534);
+    if std::os::unix::fs::chown(dir.path(), nobody, nobody).is_err() {
+        eprintln!("skipped: only root can give folders away");
+        return;
+    }
+    assert!(!Cache::at(dir.path(), DEFAULT_LIMIT).is_usable());
+    assert!(!Cache::at(&dir.path().join("cache"), DEFAULT_LIMIT).is_usable());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left in another's home");
+    let dir = tempdir().unwrap();
+    fs::create_dir(dir.path().join("systoll")).unwrap();
+    fs::set_permissions(dir.path().join("systoll"), fs::Permissions::from_mode(0o700)).unwrap();
+    std::os::unix::fs::chown(dir.path().join("systoll"), nobody, nobody).unwrap();
+    assert!(!Cache::at(dir.path(), DEFAULT_LIMIT).is_usable());
+}
+
+#[test]
+fn links_are_not_followed() {
+    let (dir, cache) = fresh();
+    let x = key(&cache, "x");
+    cache.put(BLOB, &x, b"mine");
+    let entry = only(dir.path());
+    let elsewhere = dir.path().join("elsewhere");
+    fs::rename(&entry, &elsewhere).unwrap();
+    symlink(&elsewhere, &entry).unwrap();
+    assert_eq!(cache.get(BLOB, &x), None);
+    let before = fs::read(&elsewhere).unwrap();
+    assert!(cache.put(BLOB, &x, b"again"));
+    assert_eq!(fs::read(&elsewhere).unwrap(), before, "written through a link");
+    assert_eq!(cache.get(BLOB, &x).as_deref(), Some(&b"again"[..]));
+    let other = tempdir().unwrap();
+    symlink(dir.path().join("systoll"), other.path().join("systoll")).unwrap();
+    assert!(!Cache::at(other.path(), DEFAULT_LIMIT).is_usable());
+}
+
+#[test]
+fn damage_is_noticed_and_mended() {
+    let (dir, cache) = fresh();
+    let x = key(&cache, "x");
+    cache.put(BLOB, &x, b"some payload");
+    let whole = fs::read(only(dir.path())).unwrap();
+    let mut damaged: Vec<Vec<u8>> = (0..whole.len()).map(|n| whole[..n].to_vec()).collect();
+    damaged.extend((0..whole.len()).map(|n| {
+        let mut bytes = whole.clone();
+        bytes[n] ^= 0x10;
+        bytes
+    }));
+    damaged.push([&whole[..], b"x"].concat());
+    for bytes in damaged {
+        cache.put(BLOB, &x, b"some payload");
+        fs::write(only(dir.path()), &bytes).unwrap();
+        assert_eq!(cache.get(BLOB, &x), None, "{bytes:?}");
+        assert_eq!(entries(dir.path()).len(), 0, "thrown away");
+    }
+}
+
+#[test]
+fn a_damaged_plan_is_made_again() {
+    let Some(elf) = elf() else { return };
+    let (dir, cache) = fresh();
+    let good = cache.plan(&elf).unwrap();
+    let path = only(dir.path());
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(cache.plan(&elf).unwrap(), good);
+    assert_eq!(cache.plan(&elf).unwrap(), good);
+}
+
+#[test]
+fn entries_of_others_are_not_believed() {
+    let ((dir, cache), (other_dir, other)) = (fresh(), fresh());
+    let x = key(&cache, "x");
+    cache.put(BLOB, &x, b"mine");
+    other.put(BLOB, &key(&other, "x"), b"theirs");
+    let path = only(dir.path());
+    fs::copy(only(other_dir.path()), &path).unwrap();
+    assert_eq!(cache.get(BLOB, &x), None);
+    // Nor one of ours under the name of another file.
+    cache.put(BLOB, &x, b"mine");
+    let y = key(&cache, "y");
+    cache.put(BLOB, &y, b"for y");
+    let (first, second) = (entries(dir.path()).remove(0), entries(dir.path()).remove(1));
+    fs::copy(&first, &second).unwrap();
+    assert_eq!([cache.get(BLOB, &x), cache.get(BLOB, &y)].iter().flatten().count(), 1);
+    // Nor one that others can write.
+    cache.put(BLOB, &x, b"mine");
+    cache.put(BLOB, &y, b"for y");
+    for path in entries(dir.path()) {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o620)).unwrap();
+    }
+    assert_eq!((cache.get(BLOB, &x), cache.get(BLOB, &y)), (None, None));
+}
+
+#[test]
+fn a_lost_secret_costs_the_entries_only() {
+    for secret in [None, Some(&b"short"[..]), Some(&[7; 32][..])] {
+        let (dir, cache) = fresh();
+        cache.put(BLOB, &key(&cache, "x"), b"mine");
+        let path = dir.path().join("systoll/secret");
+        match secret {
+            None => fs::remove_file(&path).unwrap(),
+            Some(bytes) => fs::write(&path, bytes).unwrap(),
+        }
+        let cache = Cache::at(dir.path(), DEFAULT_LIMIT);
+        let x = key(&cache, "x");
+        assert_eq!(cache.get(BLOB, &x), None);
+        assert!(cache.put(BLOB, &x, b"again") && cache.get(BLOB, &x).is_some());
+    }
+}
+
+#[test]
+fn odd_files_neither_hang_nor_break_it() {
+    let (dir, cache) = fresh();
+    let x = key(&cache, "x");
+    cache.put(BLOB, &x, b"mine");
+    let path = only(dir.path());
+    fs::remove_file(&path).unwrap();
+    let made = std::process::Command::new("mkfifo").arg("-m600").arg(&path).status();
+    if made.is_ok_and(|s| s.success()) {
+        assert_eq!(cache.get(BLOB, &x), None);
+        assert!(cache.put(BLOB, &x, b"again"));
+        fs::remove_file(&path).unwrap();
+    }
+    fs::create_dir(&path).unwrap();
+    assert_eq!(cache.get(BLOB, &x), None);
+    assert!(!cache.put(BLOB, &x, b"again"));
+    assert_eq!(entries(dir.path()), [path], "nothing half-written is left");
+}
+
+#[test]
+fn it_does_not_grow_without_bound() {
+    let dir = tempdir().unwrap();
+    let cache = Cache::at(dir.path(), 10_000);
+    let keys: Vec<Key> = (0..40).map(|n| key(&cache, &format!("file {n}"))).collect();
+    for (n, key) in keys.iter().enumerate() {
+        assert!(cache.put(BLOB, key, &[n as u8; 1000]));
+        // Ages are told by the file system's clock, which is coarse.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let size: u64 = entries(dir.path()).iter().map(|p| fs::metadata(p).unwrap().len()).sum();
+        assert!(size <= 10_000, "{size}");
+        assert!(cache.get(BLOB, key).is_some(), "the newest is there");
+    }
+    assert_eq!(cache.get(BLOB, &keys[0]), None);
+    assert!(entries(dir.path()).len() >= 6);
+    assert!(!cache.put(BLOB, &keys[0], &[0; 10_001]), "more than all there is");
+    assert!(dir.path().join("systoll/secret").exists());
+}
+
+#[test]
+fn leftovers_of_the_dead_are_cleared() {
+    let (dir, cache) = fresh();
+    let [old, new] = ["new-1-0", "new-2-0"].map(|name| dir.path().join("systoll").join(name));
+    for path in [&old, &new] {
+        fs::write(path, b"half").unwrap();
+    }
+    let yesterday = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
+    fs::File::options().write(true).open(&old).unwrap().set_modified(yesterday).unwrap();
+    cache.put(BLOB, &key(&cache, "x"), b"mine");
+    assert!(!old.exists() && new.exists());
+}
+
+#[test]
+fn without_a_folder_work_goes_on() {
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, b"").unwrap();
+    for cache in [
+        Cache::none(),
+        Cache::at(&file, DEFAULT_LIMIT),
+        Cache::at(&dir.path().join("no/such"), DEFAULT_LIMIT),
+        Cache::at(Path::new("/proc"), DEFAULT_LIMIT),
+    ] {
+        assert!(!cache.is_usable());
+        assert_eq!(cache.key(b"x"), None);
+        if let Some(elf) = elf() {
+            assert_eq!(cache.plan(&elf), plan(&elf));
+        }
+    }
+    // One level is made, as on an account's first day.
+    assert!(Cache::at(&dir.path().join("cache"), DEFAULT_LIMIT).is_usable());
+    assert_eq!(mode(&dir.path().join("cache")), 0o700);
+}
+
+#[test]
+fn many_at_once_see_whole_entries() {
+    let dir = tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for n in 0..4u8 {
+            let dir = dir.path();
+            scope.spawn(move || {
+                let cache = Cache::at(dir, DEFAULT_LIMIT);
+                for _ in 0..50 {
+                    let x = key(&cache, "x");
+                    cache.put(BLOB, &x, &[n; 3000]);
+                    let got = cache.get(BLOB, &x);
+                    assert!(got.is_none_or(|bytes| bytes.len() == 3000 && bytes.iter().all(|b| *b == bytes[0])));
+                }
+            });
+        }
+    });
+    assert!(entries(dir.path()).iter().all(|p| !p.to_string_lossy().contains("new-")));
+}
