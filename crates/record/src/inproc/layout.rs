@@ -270,7 +270,8 @@ pub mod state {
     pub const ANSWERED: u32 = 9;
 }
 
-/// What a thread asks the launcher. Bits 48.. of [`slot::RESUME`].
+/// What a thread asks the launcher. Bits 48.. of [`slot::RESUME`]; [`Question::WINDOW`] and
+/// [`Question::MATTERS`] are bits among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Question {
@@ -281,21 +282,26 @@ pub enum Question {
     /// root to begin with); the root's address belongs into the table.
     Number = 2,
     /// A call of a window is about to be made.
-    WindowEntry = 3,
+    WindowEntry = 0x11,
     /// It has returned; the saved rax is its result.
-    WindowReturn = 4,
+    WindowReturn = 0x12,
     /// Code was mapped at the saved rax: patch it before anybody runs it. May take long.
-    Mapped = 5,
+    Mapped = 0x21,
     /// An `execve` or `execveat` is about to be made. May take long.
-    Exec = 6,
+    Exec = 0x22,
     /// It failed.
-    ExecFailed = 7,
+    ExecFailed = 0x23,
     /// The thread is about to confine itself (`seccomp`, or `prctl` with PR_SET_SECCOMP) or to
     /// take the time stamp counter away (`prctl` with PR_SET_TSC).
-    Confine = 8,
+    Confine = 0x24,
 }
 
 impl Question {
+    /// Set where it is about a window.
+    pub const WINDOW: u16 = 0x10;
+    /// Set where exactness suffers if nobody hears it.
+    pub const MATTERS: u16 = 0x20;
+
     /// The question in a word read from [`slot::RESUME`], if it is one.
     #[must_use]
     pub fn from_resume(word: u64) -> Option<Self> {

@@ -16,6 +16,7 @@ mod grow;
 mod read;
 mod site;
 mod stub;
+mod unwind;
 mod walk;
 
 pub use blob::{Blob, Counted, Patch, Refused, Unhooked, assemble};

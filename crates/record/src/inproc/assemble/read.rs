@@ -240,7 +240,7 @@ impl<W: Words + ?Sized> Reader<'_, W> {
 
     fn row(&mut self, site: Option<(usize, usize)>, number: Option<u32>, path: Vec<u64>, node: u64) {
         let at = self.words.word(node + node::RECORD);
-        let within = at >= slot::RECORDS && at <= slot::SIZE - record::SIZE;
+        let within = (slot::RECORDS..=slot::SIZE - record::SIZE).contains(&at);
         if !within || !(at - slot::RECORDS).is_multiple_of(record::SIZE) || !self.seen.insert(at) {
             self.out.losses.damaged += 1;
             return;

@@ -67,38 +67,39 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     e.here(given_up)?;
     unheard(e)?;
     e.here(fin)?;
-    asm!(e; mov(rcx, gs(slot::RESUME)););
+    asm!(e; mov(rcx, gs(slot::RESUME)); shl(rcx, 16u32); shr(rcx, 16u32););
     for (register, saved) in &SAVED[..CHANGED] {
         asm!(e; mov(*register, gs(saved.offset())););
     }
     e.stands_for(Origin::InRcx);
-    asm!(e; mov(r11, gs(slot::ANSWER)); mov(gs32(slot::STATE), state::IDLE););
-    strip(e)?;
+    asm!(e; mov(r11, gs(slot::ANSWER)); mov(gs32(slot::STATE), state::IDLE); jmp(rcx););
     taken(e, busy)
-}
-
-/// rcx without the question, and off to it.
-fn strip(e: &mut Emitter) -> Emitted {
-    asm!(e; shl(rcx, 16u32); shr(rcx, 16u32); jmp(rcx););
-    Ok(())
 }
 
 /// The thread is waiting already, and this is a call of a handler that interrupted the wait (or
 /// jumped out of it): no context, and other questions stay unasked. r11 is kept: it is where a
 /// context is counted then.
 fn taken(e: &mut Emitter, busy: CodeLabel) -> Emitted {
-    let (context, window, done) = (e.label(), e.label(), e.label());
+    let (context, done) = (e.label(), e.label());
     e.here(busy)?;
-    asm!(e; rol(rcx, 16u32); cmp(cx, Question::Number as i32); jbe(context););
-    asm!(e; cmp(cx, Question::WindowReturn as i32); jbe(window); ror(rcx, 16u32); mov(r11, IMAGE + image::UNHEARD););
+    asm!(e; bt(rcx, bit(Question::WINDOW)); jc(done); bt(rcx, bit(Question::MATTERS)); jnc(context););
+    asm!(e; mov(r11, IMAGE + image::UNHEARD););
     e.a.lock().inc(qword_ptr(r11))?;
     asm!(e; jmp(done););
     e.here(context)?;
     asm!(e; inc(gs(slot::UNASKED)););
-    e.here(window)?;
-    asm!(e; ror(rcx, 16u32););
     e.here(done)?;
-    strip(e)
+    // Bit by bit: so the address in the low bits can be read at every instruction.
+    for bit in 48..54u32 {
+        asm!(e; btr(rcx, bit););
+    }
+    asm!(e; jmp(rcx););
+    Ok(())
+}
+
+/// Where a bit of a question is in the word that carries it.
+const fn bit(of: u16) -> u32 {
+    48 + of.trailing_zeros()
 }
 
 /// Who is asking, once in a thread's life; unless nothing may be called.
@@ -201,7 +202,7 @@ fn give_up(e: &mut Emitter, answered: CodeLabel) -> Emitted {
 /// Notes a question that nobody heard, if the counts suffer from it.
 fn unheard(e: &mut Emitter) -> Emitted {
     let context = e.label();
-    asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); cmp(eax, Question::WindowReturn as i32); jbe(context););
+    asm!(e; mov(rax, gs(slot::RESUME)); bt(rax, bit(Question::MATTERS)); jnc(context););
     asm!(e; mov(r11, IMAGE + image::UNHEARD););
     e.a.lock().inc(qword_ptr(r11))?;
     e.here(context)?;

@@ -31,19 +31,18 @@ pub(super) fn walk(e: &mut Emitter, start: Start, deep: bool, scratch: AsmRegist
 /// r11: the root of the number in eax. A number this site never had is asked for; without an
 /// answer it is counted at the number's own root, which knows no site.
 fn by_number(e: &mut Emitter, table: u64, hit: CodeLabel) -> Emitted {
-    let (within, ask, asked, found) = (e.label(), e.label(), e.label(), e.label());
+    let (within, ask, asked) = (e.label(), e.label(), e.label());
     let last = (NUMBERS - 1) as u32;
     asm!(e; mov(ecx, eax); cmp(ecx, last); jbe(within); mov(ecx, last););
     e.here(within)?;
     asm!(e; mov(r11, table); mov(r11, qword_ptr(r11 + rcx * 8)); test(r11, r11); je(ask););
-    e.here(found)?;
     e.cold(move |e| {
         let within = e.label();
         e.here(ask)?;
         asm!(e; mov(r11, table););
         e.ask(Question::Number, asked)?;
         e.here(asked)?;
-        asm!(e; mov(rcx, table); cmp(r11, rcx); jne(found););
+        asm!(e; mov(rcx, table); cmp(r11, rcx); jne(hit););
         asm!(e; mov(r11d, eax); cmp(r11d, last); jbe(within); mov(r11d, last););
         e.here(within)?;
         let shift = NODE_SIZE.trailing_zeros();

@@ -1,0 +1,26 @@
+//! The code that counts, run for real.
+
+mod counts;
+mod handshake;
+mod lab;
+mod machine;
+mod server;
+mod signals;
+mod threads;
+
+/// Runs `body` in a forked copy of this process and fails as it does.
+fn forked(body: impl FnOnce()) {
+    // SAFETY: this process has a single thread beside the test harness's, which is waiting; the
+    // child only runs `body` and leaves.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let good = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_ok();
+        // SAFETY: ends the child without the parent's clean-up.
+        unsafe { libc::_exit(i32::from(!good)) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for our own child.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status:#x}");
+}
