@@ -207,7 +207,10 @@ impl Lab {
         share_areas();
         let words = layout::new_image(0, SIGNATURE).into_iter().chain(blob.roots(REGION, NUMBERS).unwrap());
         words.for_each(|(offset, word)| image_words()[offset as usize / 8].store(word, Ordering::Relaxed));
-        place(LOAD.wrapping_add_signed(DELTA), &blob.code_for(REGION).unwrap());
+        let mut code = blob.code_for(REGION).unwrap();
+        code.resize(code.len().next_multiple_of(8), 0);
+        code.extend(blob.eh_frame(code.len() as u32));
+        place(LOAD.wrapping_add_signed(DELTA), &code);
         let mut text = text;
         for patch in &blob.patches {
             let at = (patch.vaddr - TEXT) as usize;
@@ -222,6 +225,17 @@ impl Lab {
     /// Address of a function in this process.
     pub(crate) fn address(&self, name: &str) -> u64 {
         LOAD + self.functions[name]
+    }
+
+    /// Where the blob's code lies, and its size.
+    pub(crate) fn ours(&self) -> (u64, u64) {
+        (LOAD.wrapping_add_signed(DELTA), self.blob.code.len() as u64)
+    }
+
+    /// Where the blob's call frame information lies.
+    pub(crate) fn eh_frame(&self) -> u64 {
+        let (start, size) = self.ours();
+        start + size.next_multiple_of(8)
     }
 
     /// Calls a function with up to six arguments.

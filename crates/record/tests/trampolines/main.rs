@@ -4,9 +4,12 @@ mod counts;
 mod handshake;
 mod lab;
 mod machine;
+mod masks;
 mod server;
 mod signals;
 mod threads;
+mod unwinding;
+mod waiting;
 
 /// Runs `body` in a forked copy of this process and fails as it does.
 fn forked(body: impl FnOnce()) {

@@ -1,0 +1,132 @@
+//! Waiting is told from working.
+
+use crate::counts::TIMED;
+use crate::lab::{File, Lab, apart, half, image_words};
+use crate::server::Server;
+use std::sync::atomic::Ordering::SeqCst;
+use systoll_record::inproc::layout::{IMAGE, image, slot};
+
+const NANOSLEEP: u32 = 35;
+const GETPPID: u32 = 110;
+const RSEQ: u32 = 334;
+
+fn file() -> File {
+    let mut file = File::new();
+    let getppid = file.wrapper("getppid", GETPPID);
+    file.repeat("getppids", getppid);
+    file.wrapper("nanosleep", NANOSLEEP);
+    file.function("rseq");
+    file.a.mov(iced_x86::code_asm::r10, iced_x86::code_asm::rcx).unwrap();
+    file.site(Some(RSEQ), false, 8);
+    file.a.ret().unwrap();
+    file
+}
+
+/// (returned, cycles, waited) of a number.
+fn times(lab: &Lab, number: u32) -> (u64, u64, u64) {
+    let rows = lab.read().rows;
+    let counts = rows.iter().filter(|r| r.number == Some(number)).flat_map(|r| &r.threads);
+    counts.fold((0, 0, 0), |sum, (_, c)| (sum.0 + c.returned, sum.1 + c.cycles, sum.2 + c.waited))
+}
+
+/// Runs on a thread of its own without the C library's rseq area, with one registered through the
+/// hooked site.
+fn with_rseq(body: impl FnOnce(&Lab) + Send + 'static) {
+    #[repr(align(32))]
+    struct Area([u64; 8]);
+    std::thread::spawn(move || {
+        let lab = Lab::new(file(), TIMED);
+        lab.enter(0);
+        let server = Server::start(&[]);
+        let area = Box::leak(Box::new(Area([0; 8])));
+        let at = area.0.as_mut_ptr() as u64;
+        // glibc from 2.35 on has registered an area already; its place is known to the linker.
+        give_back_glibcs();
+        let signature = u64::from(half(IMAGE + image::RSEQ_SIGNATURE).load(SeqCst));
+        assert_eq!(lab.call("rseq", &[at, 32, 0, signature]), 0);
+        assert_eq!(image_words()[(image::SLOTS + slot::RSEQ) as usize / 8].load(SeqCst), at);
+        body(&lab);
+        assert_eq!(lab.call("rseq", &[at, 32, 1, signature]), 0);
+        assert_eq!(image_words()[(image::SLOTS + slot::RSEQ) as usize / 8].load(SeqCst), 0);
+        server.stop();
+    })
+    .join()
+    .unwrap();
+}
+
+pub(crate) fn give_back_glibcs() {
+    // SAFETY: symbols of the C library, looked up by name; what they point at is this thread's.
+    unsafe {
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+        if offset.is_null() {
+            return;
+        }
+        let thread: u64;
+        std::arch::asm!("mov {}, fs:0", out(reg) thread);
+        let area = thread.wrapping_add_signed(*offset as i64);
+        let gone = [32, 33, 64].iter().any(|size| libc::syscall(i64::from(RSEQ), area, *size, 1, 0x5305_3053u32) == 0);
+        assert!(gone, "{}", std::io::Error::last_os_error());
+    }
+}
+
+#[test]
+fn sleeping_is_waiting() {
+    apart("waiting::sleeping_is_waiting", || {
+        with_rseq(|lab| {
+            let millisecond = [0u64, 1_000_000];
+            for _ in 0..200 {
+                assert_eq!(lab.call("nanosleep", &[millisecond.as_ptr() as u64, 0]), 0);
+            }
+            let (returned, cycles, waited) = times(lab, NANOSLEEP);
+            assert_eq!(returned, 200);
+            assert!(waited <= cycles && waited as f64 > 0.99 * cycles as f64, "{waited} of {cycles}");
+        });
+    });
+}
+
+#[test]
+fn working_is_not_waiting() {
+    apart("waiting::working_is_not_waiting", || {
+        with_rseq(|lab| {
+            lab.call("getppids", &[10]);
+            let before = involuntary();
+            lab.call("getppids", &[1_000_000]);
+            let switches = involuntary() - before;
+            let (returned, cycles, waited) = times(lab, GETPPID);
+            assert_eq!(returned, 1_000_010);
+            // Only calls during which the processor was taken away, and those are few.
+            assert!(waited == 0 || switches > 0, "{waited} of {cycles}, {switches} switches");
+        });
+    });
+}
+
+fn involuntary() -> i64 {
+    // SAFETY: a plain structure, filled by the call.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage.ru_nivcsw
+    }
+}
+
+#[test]
+fn a_foreign_signature_is_not_trusted() {
+    apart("waiting::a_foreign_signature_is_not_trusted", || {
+        std::thread::spawn(|| {
+            let lab = Lab::new(file(), TIMED);
+            lab.enter(0);
+            let server = Server::start(&[]);
+            give_back_glibcs();
+            #[repr(align(32))]
+            struct Area([u64; 8]);
+            let area = Box::leak(Box::new(Area([0; 8])));
+            assert_eq!(lab.call("rseq", &[area.0.as_ptr() as u64, 32, 0, 0x1234_5678]), 0);
+            assert_eq!(image_words()[(image::SLOTS + slot::RSEQ) as usize / 8].load(SeqCst), 0);
+            lab.call("getppids", &[1000]);
+            assert_eq!(area.0[1], 0);
+            server.stop();
+        })
+        .join()
+        .unwrap();
+    });
+}
