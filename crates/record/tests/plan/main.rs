@@ -6,6 +6,7 @@ mod files;
 mod hostile;
 mod oracle;
 mod rules;
+mod steps;
 
 use systoll_record::inproc::plan::{Plan, Span};
 
