@@ -15,7 +15,7 @@ mod startup;
 mod table;
 mod windows;
 
-pub use backend::{Backend, Control, Launch, Probe, Quiet, WindowPolicy, backends};
+pub use backend::{Backend, Control, Launch, Probe, Quiet, WindowPolicy, backends, inproc};
 pub use error::Error;
 pub use ptrace::PtraceBackend;
 pub use startup::{end_by_signal, was_closed};

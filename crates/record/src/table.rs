@@ -71,7 +71,7 @@ pub(crate) struct RawLong {
     pub(crate) startup: bool,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Table {
     pub(crate) images: Vec<Image>,
     folded: HashMap<Arc<str>, u32>,

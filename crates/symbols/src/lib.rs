@@ -27,9 +27,9 @@ mod source;
 mod space;
 mod symbols;
 
-pub use raw::{ModuleKey, RawFrame, Registers, Until};
+pub use raw::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
 pub use resolve::Resolved;
-pub use space::AddressSpace;
+pub use space::{AddressSpace, MappedFile};
 pub use symbols::Symbols;
 
 /// The longest stack ever unwound.

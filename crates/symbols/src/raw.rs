@@ -22,6 +22,20 @@ impl RawFrame {
     }
 }
 
+/// A frame, and where it was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacedFrame {
+    /// The frame.
+    pub frame: RawFrame,
+    /// Its address in memory.
+    pub ip: u64,
+    /// The stack pointer in it; a return address lies in the word below.
+    pub sp: u64,
+    /// Whether the code that was called from here has this frame at the same distance from its own
+    /// stack pointer whenever it is at the same instruction.
+    pub constant: bool,
+}
+
 /// General registers of a stopped thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the processor's own names")]

@@ -3,7 +3,7 @@
 use crate::calls::call_before;
 use crate::maps::{self, Mapped};
 use crate::rule::{RA, RBP, REGISTERS, RSP, Step, step_signal_frame};
-use crate::{MAX_FRAMES, ModuleKey, RawFrame, Registers, Symbols, Until};
+use crate::{MAX_FRAMES, ModuleKey, PlacedFrame, RawFrame, Registers, Symbols, Until};
 use std::sync::Arc;
 use systoll_model::FrameClass;
 
@@ -23,6 +23,19 @@ struct Mapping {
     /// Address in memory less ELF virtual address.
     bias: u64,
     module: Option<ModuleKey>,
+}
+
+/// A file mapped executable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedFile {
+    /// First address of the mapping.
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// Address in memory less ELF virtual address.
+    pub bias: u64,
+    /// The file.
+    pub module: ModuleKey,
 }
 
 /// What is mapped executable in one address space. Clone it for a fork.
@@ -73,6 +86,19 @@ impl AddressSpace {
         self.mappings = Arc::new(vec![mapping]);
     }
 
+    /// Every executable mapping of a file that could be read, by address, as of the last update.
+    pub fn files(&self) -> impl Iterator<Item = MappedFile> + '_ {
+        let file = |m: &Mapping| Some(MappedFile { start: m.start, end: m.end, bias: m.bias, module: m.module? });
+        self.mappings.iter().filter_map(file)
+    }
+
+    /// The frame at `address` in memory; a return address where `is_return`.
+    pub fn frame(&self, address: u64, is_return: bool) -> RawFrame {
+        let less = u64::from(is_return);
+        let (module, at) = self.locate(address.wrapping_sub(less));
+        RawFrame { module, address: at.wrapping_add(less), is_return }
+    }
+
     /// The file that `address` lies in, and its ELF virtual address there.
     fn locate(&self, address: u64) -> (Option<ModuleKey>, u64) {
         match self.mapping(address) {
@@ -93,24 +119,51 @@ impl AddressSpace {
         until: Until,
         out: &mut Vec<RawFrame>,
     ) -> bool {
+        self.walk(symbols, regs, read, until, &mut |placed| out.push(placed.frame))
+    }
+
+    /// [`AddressSpace::unwind`], telling also where on the stack each frame was found.
+    pub fn unwind_placed(
+        &mut self,
+        symbols: &mut Symbols,
+        regs: &Registers,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+        until: Until,
+        out: &mut Vec<PlacedFrame>,
+    ) -> bool {
+        self.walk(symbols, regs, read, until, &mut |placed| out.push(placed))
+    }
+
+    fn walk(
+        &mut self,
+        symbols: &mut Symbols,
+        regs: &Registers,
+        read: &mut Read<'_>,
+        until: Until,
+        found: &mut dyn FnMut(PlacedFrame),
+    ) -> bool {
         let mut regs = regs.in_dwarf_order();
-        let mut is_return = false;
+        let (mut is_return, mut constant) = (false, true);
         for _ in 0..MAX_FRAMES {
-            let (module, at) = self.locate(regs[RA].wrapping_sub(u64::from(is_return)));
+            let (ip, sp) = (regs[RA], regs[RSP]);
+            let (module, at) = self.locate(ip.wrapping_sub(u64::from(is_return)));
             let Some(key) = module else {
-                out.push(RawFrame { module: None, address: regs[RA], is_return });
+                let frame = RawFrame { module: None, address: ip, is_return };
+                found(PlacedFrame { frame, ip, sp, constant });
                 let go_on = until == Until::Root && self.guess(&mut regs, read, !is_return).is_some();
                 if !go_on {
                     return false;
                 }
-                is_return = true;
+                (is_return, constant) = (true, false);
                 continue;
             };
             let known = symbols.at(key, at, is_return);
-            out.push(RawFrame { module, address: known.address, is_return });
+            let frame = RawFrame { module, address: known.address, is_return };
+            found(PlacedFrame { frame, ip, sp, constant });
             if until == Until::UserFrame && known.class == FrameClass::User {
                 return false;
             }
+            constant = matches!(known.step, Step::Rule(rule) if usize::from(rule.base) == RSP);
             let went = match known.step {
                 Step::End => return true,
                 Step::Rule(rule) => rule.step(&mut regs, read),

@@ -65,6 +65,16 @@ impl Symbols {
         (0..).map(ModuleKey).zip(&self.modules)
     }
 
+    /// Path of a file, as the target saw it; `[vdso]` for the vDSO.
+    pub fn path(&self, key: ModuleKey) -> Option<Arc<str>> {
+        Some(Arc::clone(&self.module(key)?.path))
+    }
+
+    /// All bytes of a file, `None` if it is too large to be held or can't be read any more.
+    pub fn bytes(&self, key: ModuleKey) -> Option<Vec<u8>> {
+        self.module(key)?.image.source.read_all()
+    }
+
     pub(crate) fn problems(&self) -> &[Problem] {
         &self.problems
     }

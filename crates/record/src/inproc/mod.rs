@@ -7,5 +7,8 @@
 pub mod assemble;
 pub mod cache;
 mod folder;
+mod launch;
 pub mod layout;
 pub mod plan;
+
+pub use launch::InprocBackend;

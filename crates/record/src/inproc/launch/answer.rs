@@ -1,0 +1,252 @@
+//! What threads ask, and the answers.
+
+use super::super::assemble::number_site;
+use super::super::layout::{IMAGE, Question, image, slot, state};
+use super::engine::{Engine, LONG_LIMIT, Seized};
+use super::memory::{BLOBS, BLOBS_AT};
+use super::program::{Patched, Waiter};
+use super::shell::NEWBORN;
+use super::{sys, target};
+use crate::ptrace::sys::read_memory;
+use crate::setid::{self, Nature, World};
+use crate::windows::argument_data;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use systoll_model::{Moment, ProblemKind, Sysno};
+
+const MMAP: u64 = 9;
+const MREMAP: u64 = 25;
+const EXECVEAT: u64 = 322;
+/// Most memory kept of a first slot for telling start-up.
+const MOST_AT_MAIN: u64 = 8 << 20;
+
+impl Engine {
+    /// Answers the thread of slot `index` of program `id`, if it asks anything.
+    pub(super) fn answer(&mut self, id: u32, index: u64) {
+        if index >= image::SLOT_COUNT {
+            return;
+        }
+        let base = image::SLOTS + index * slot::SIZE;
+        let Some(area) = self.memory.image(id) else { return };
+        if area.get(base + slot::STATE) as u32 != state::WAITING {
+            return;
+        }
+        let (resume, asked) = (area.get(base + slot::RESUME), area.get(base + slot::ANSWER));
+        let waiter = Waiter::read(area, index);
+        let mut answer = asked;
+        if self.is_itself(id, index, waiter.tid) {
+            match Question::from_resume(resume) {
+                Some(Question::Context) => answer = self.on_context(id, index, &waiter, asked),
+                Some(Question::Number) => answer = self.on_number(id, index, &waiter, asked),
+                Some(Question::Mapped) if waiter.registers.ax == NEWBORN => self.on_born(id),
+                Some(Question::Mapped) => self.on_mapped(id, index, &waiter),
+                Some(Question::Exec) => self.on_exec_asked(id, index, &waiter),
+                Some(Question::ExecFailed) => self.on_exec_failed(&waiter),
+                Some(Question::Confine) => self.on_confine(id),
+                Some(Question::WindowEntry | Question::WindowReturn) | None => {}
+            }
+        }
+        let Some(area) = self.memory.image(id) else { return };
+        area.set(base + slot::ANSWER, answer);
+        let Some(word) = area.half(base + slot::STATE) else { return };
+        // It may have lost patience meanwhile.
+        let done = word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
+        if done.is_ok() {
+            sys::futex_wake(word);
+        }
+    }
+
+    /// Whether the thread that calls itself `tid` is the one with that slot: not one of another
+    /// PID namespace, where numbers mean others.
+    fn is_itself(&mut self, id: u32, index: u64, tid: i32) -> bool {
+        let tag = u64::from(id) << 16 | (index + 1);
+        if tid <= 0 {
+            return false;
+        }
+        let mut word = [0; 8];
+        let at = IMAGE + image::SLOTS + index * slot::SIZE + slot::TAG;
+        let sure = read_memory(tid, at, &mut word) == 8 && u64::from_ne_bytes(word) == tag;
+        if !sure {
+            self.problem(ProblemKind::Lost, "some threads could not be looked at: contexts and new code are missing");
+        }
+        sure
+    }
+
+    fn on_context(&mut self, id: u32, index: u64, waiter: &Waiter, root: u64) -> u64 {
+        let Some(program) = self.programs.get_mut(&id) else { return root };
+        let Some(at) = program.site_of(root) else { return root };
+        let frames = program.unwind(&mut self.symbols, waiter, at);
+        let raw: Vec<_> = frames.iter().map(|f| f.frame).collect();
+        let Some(area) = self.memory.image(id) else { return root };
+        let node = program.context(&mut self.symbols, area, waiter, root, at, &frames);
+        if index == 0 && !program.main_seen && self.symbols.reaches_main(&raw) {
+            self.on_main(id);
+        }
+        node
+    }
+
+    /// `main` is on the stack of the program's first thread: start-up is over.
+    fn on_main(&mut self, id: u32) {
+        let now = self.at(sys::now());
+        let Some(program) = self.programs.get_mut(&id) else { return };
+        program.main_seen = true;
+        program.at_main = Some(self.memory.slot_data(id, 0, MOST_AT_MAIN));
+        let cpu = crate::procfs::Schedstat::open(program.pid, program.pid).and_then(|s| s.read());
+        if let Some(image) = self.table.images.get_mut(program.image as usize)
+            && image.main_at_ns.is_none()
+        {
+            image.main_at_ns = Some(now);
+            image.startup_cpu_ns = cpu.map_or(0, |c| c.cpu_ns);
+        }
+    }
+
+    fn on_number(&mut self, id: u32, index: u64, waiter: &Waiter, table: u64) -> u64 {
+        let Some(program) = self.programs.get_mut(&id) else { return table };
+        let Some(at) = program.site_of_table(table) else { return table };
+        let Some(area) = self.memory.image(id) else { return table };
+        let offset = program.files.get(at.0).and_then(|f| f.code.blob.sites.get(at.1)).and_then(|s| s.offset);
+        // Numbers are 32 bits wide, as the kernel and the trampolines see them.
+        let number = waiter.registers.ax & 0xffff_ffff;
+        let made = number_site(area.words(), &mut program.room, table, number, u64::from(offset.unwrap_or(0)));
+        let Ok(root) = made else { return table };
+        program.number_roots.insert(root, at);
+        if offset.is_some() { self.on_context(id, index, waiter, root) } else { root }
+    }
+
+    /// A thread has mapped a file executable: it is patched before anybody knows of it.
+    fn on_mapped(&mut self, id: u32, index: u64, waiter: &Waiter) {
+        let at = waiter.registers.ax;
+        let Some(program) = self.programs.get_mut(&id) else { return };
+        program.space.update(&mut self.symbols, waiter.tid);
+        let Some(file) = program.space.files().find(|f| f.start == at) else { return };
+        let mut taken: Vec<_> = target::mapped(waiter.tid).into_iter().map(|m| m.range).collect();
+        let ready = match self.ready(&file, &mut taken) {
+            Ok(Some(ready)) => ready,
+            Ok(None) => return,
+            Err(why) => return self.problem(ProblemKind::Lost, format!("{why}: its system calls are not counted")),
+        };
+        let quiet = self.memory.image(id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
+        if quiet || !self.map_code(id, index, &ready) {
+            let path = self.symbols.path(file.module).unwrap_or_default();
+            return self
+                .problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: no code near it"));
+        }
+        if self.waited_long(id, index) {
+            let path = self.symbols.path(file.module).unwrap_or_default();
+            return self
+                .problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: it came too fast"));
+        }
+        self.patch(id, ready.patched);
+    }
+
+    /// Has the waiting thread map code: first a reservation, which can't hit what another thread
+    /// maps at this moment, then the code over it.
+    fn map_code(&mut self, id: u32, index: u64, ready: &super::birth::Ready) -> bool {
+        let Patched { code, .. } = &ready.patched;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
+        let (at, size) = (ready.at, code.size());
+        let reserve = [MMAP, at, size, 0, flags as u64, u64::MAX, 0];
+        if self.request(id, index, reserve) != Some(at) {
+            return false;
+        }
+        let from = BLOBS_AT + (code.offset - BLOBS);
+        let fixed = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
+        self.request(id, index, [MREMAP, from, 0, size, fixed, at, 0]) == Some(at)
+    }
+
+    /// Has a waiting thread make a system call; its result, `None` if it does not come back.
+    fn request(&mut self, id: u32, index: u64, call: [u64; 7]) -> Option<u64> {
+        const PATIENCE_NS: u64 = 50_000_000;
+        let base = image::SLOTS + index * slot::SIZE;
+        let area = self.memory.image(id)?;
+        for (i, word) in (0..).zip(call) {
+            area.set(base + slot::REQUEST + 8 * i, word);
+        }
+        let word = area.half(base + slot::STATE)?;
+        word.compare_exchange(state::WAITING, state::REQUEST, Ordering::SeqCst, Ordering::SeqCst).ok()?;
+        sys::futex_wake(word);
+        let asked = sys::now();
+        while word.load(Ordering::SeqCst) != state::WAITING {
+            if sys::now() - asked > PATIENCE_NS {
+                return None;
+            }
+            std::hint::spin_loop();
+            std::thread::yield_now();
+        }
+        Some(area.get(base + slot::REPLY))
+    }
+
+    /// Whether a thread has waited so long that it may go on at any moment.
+    fn waited_long(&self, id: u32, index: u64) -> bool {
+        let base = image::SLOTS + index * slot::SIZE;
+        let start = self.memory.image(id).map_or(0, |a| a.get(base + slot::WAIT_START));
+        let waited = sys::tsc().saturating_sub(start) as f64 / self.ratio.cycles_per_ns();
+        waited > LONG_LIMIT.as_nanos() as f64 / 2.0
+    }
+
+    /// A thread is about to exec: attached to for its exec stop, unless that would take privilege.
+    fn on_exec_asked(&mut self, id: u32, index: u64, waiter: &Waiter) {
+        let tid = waiter.tid;
+        if !self.privileged
+            && let Some(path) = exec_path(waiter)
+        {
+            let world = World {
+                root: PathBuf::from(format!("/proc/{tid}/root")),
+                euid: crate::procfs::euid(tid).unwrap_or(u32::MAX),
+            };
+            if let Nature::Privileged(what) = setid::nature(&path, &world)
+                && !crate::procfs::no_new_privs(tid)
+            {
+                let shown = path.strip_prefix(&world.root).map_or_else(|_| path.clone(), |p| Path::new("/").join(p));
+                return self.problem(ProblemKind::Unwatched, format!("{} ran unwatched: {what}", shown.display()));
+            }
+        }
+        match sys::seize(tid) {
+            Ok(()) => {
+                self.seized.insert(tid, Seized { from: Some((id, index)) });
+            }
+            Err(errno) => {
+                let text = format!("a program ran unwatched: it can't be attached to: {}", errno.desc());
+                self.problem(ProblemKind::Unwatched, text);
+            }
+        }
+    }
+
+    fn on_exec_failed(&mut self, waiter: &Waiter) {
+        if self.seized.contains_key(&waiter.tid) {
+            self.let_go(waiter.tid);
+        }
+    }
+
+    /// A filter is coming: from now on no system calls of ours.
+    fn on_confine(&mut self, id: u32) {
+        if let Some(word) = self.memory.image(id).and_then(|a| a.half(image::QUIET)) {
+            word.store(1, Ordering::SeqCst);
+            self.quiet = true;
+        }
+    }
+}
+
+/// The file an exec names, as a path we can open.
+fn exec_path(waiter: &Waiter) -> Option<PathBuf> {
+    let tid = waiter.tid;
+    let args = waiter.args();
+    let at = waiter.registers.ax & 0xffff_ffff == EXECVEAT;
+    let signature = Sysno(waiter.registers.ax as u32).signature()?;
+    let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
+    let data = argument_data(signature, Moment::Entry, &args, None, 0, &read);
+    let path = data.into_iter().find(|d| d.arg == u8::from(at))?.bytes;
+    let path = Path::new(OsStr::from_bytes(&path));
+    if let Ok(below_root) = path.strip_prefix("/") {
+        return Some(Path::new(&format!("/proc/{tid}/root")).join(below_root));
+    }
+    let [dir, ..] = args;
+    let dir = dir as i32;
+    Some(match (at, path.as_os_str().is_empty()) {
+        (true, true) => PathBuf::from(format!("/proc/{tid}/fd/{dir}")),
+        (true, false) if dir != libc::AT_FDCWD => Path::new(&format!("/proc/{tid}/fd/{dir}")).join(path),
+        _ => Path::new(&format!("/proc/{tid}/cwd")).join(path),
+    })
+}

@@ -1,0 +1,228 @@
+//! A new program: what is done at its exec, before it has run an instruction.
+
+use super::super::layout::{IMAGE, image, new_image, slot};
+use super::engine::Engine;
+use super::files::{Known, Unwatchable, uncounted};
+use super::memory::Memory;
+use super::program::{Patched, Program, Waiting};
+use super::shell::{self, Mapping};
+use super::sys;
+use super::target::{self, Mem};
+use crate::procfs;
+use crate::table::Image;
+use std::ops::Range;
+use std::rc::Rc;
+use systoll_model::ProblemKind;
+use systoll_symbols::{AddressSpace, MappedFile};
+
+/// Signature of rseq areas as C libraries register them on x86 (kernel:
+/// tools/testing/selftests/rseq/rseq-x86.h; glibc: sysdeps/unix/sysv/linux/x86/bits/rseq.h).
+const RSEQ_SIGNATURE: u32 = 0x5305_3053;
+/// Code segment of 64-bit programs (kernel: __USER_CS).
+const USER_CS: u64 = 0x33;
+
+impl Engine {
+    /// A program has taken over process `pid`, which is stopped; `from` is the program and slot
+    /// it came from.
+    pub(super) fn on_exec(&mut self, pid: i32, from: Option<(u32, u64)>) {
+        let parent = self.leave_by_exec(from);
+        let first = pid == self.root && self.programs.is_empty() && self.root_image.is_none();
+        let born = self.prepare(pid, parent, first);
+        if let Err(why) = &born {
+            let exe = procfs::exe(pid).unwrap_or_default();
+            if first {
+                // Nothing of it has run: whoever asked may choose another way.
+                self.root_refused = Some(format!("{exe}: {why}"));
+                sys::kill(pid);
+            } else {
+                self.problem(ProblemKind::Unwatched, format!("{exe} ran unwatched: {why}"));
+            }
+        }
+        let _ = sys::detach(pid, 0);
+    }
+
+    /// The program a thread has left by its exec: its slot is done. The image it ran in.
+    fn leave_by_exec(&mut self, from: Option<(u32, u64)>) -> Option<u32> {
+        let (id, index) = from?;
+        let image = self.image_of_slot(id, index);
+        let program = self.programs.get_mut(&id)?;
+        program.gone_by_exec.insert(index);
+        image
+    }
+
+    /// Makes all ready and lets the stopped process begin with the shell code.
+    fn prepare(&mut self, pid: i32, parent: Option<u32>, first: bool) -> Result<(), String> {
+        if let Some(obstacle) = target::obstacle(pid) {
+            return Err(obstacle);
+        }
+        let regs = sys::registers(pid).map_err(|e| e.desc().to_owned())?;
+        if regs.cs != USER_CS {
+            return Err("it is a 32-bit program".into());
+        }
+        let mem = Mem::open(pid).map_err(|e| format!("its memory can't be opened: {e}"))?;
+        let mut space = AddressSpace::new();
+        space.update(&mut self.symbols, pid);
+        let mapped = target::mapped(pid);
+        let mut taken: Vec<Range<u64>> = mapped.iter().map(|m| m.range.clone()).collect();
+        let mut files = Vec::new();
+        for file in space.files().collect::<Vec<_>>() {
+            if let Some(ready) = self.ready(&file, &mut taken)? {
+                files.push(ready);
+            }
+        }
+        let stub = files.first().map(|f| f.at).ok_or("nothing in it makes system calls that can be hooked")?;
+        let id = self.memory.new_image().ok_or("no memory for another program")?;
+        let mappings: Vec<Mapping> = shell::common(Memory::offset(id))
+            .into_iter()
+            .chain(files.iter().map(|f| Mapping {
+                at: f.at,
+                size: f.patched.code.size(),
+                offset: f.patched.code.offset,
+                executable: true,
+            }))
+            .collect();
+        self.write_image(id, pid);
+        if let Err(why) = self.plant(pid, &mem, &mapped, &mappings, stub, regs) {
+            self.memory.free_image(id);
+            return Err(why);
+        }
+        let now = self.at(sys::now());
+        let image = self.new_image(pid, parent, first, now);
+        let mut program = Program::new(id, pid, image, space, mem);
+        program.newborn = Some(files.into_iter().map(|f| Waiting { file: f.patched }).collect());
+        self.programs.insert(id, program);
+        if first {
+            self.audit_base = procfs::io_calls(pid);
+        }
+        Ok(())
+    }
+
+    fn new_image(&mut self, pid: i32, parent: Option<u32>, first: bool, now: u64) -> u32 {
+        let image = Image {
+            pid,
+            parent,
+            exe: procfs::exe(pid).unwrap_or_default(),
+            argv: procfs::argv(pid),
+            start_ns: if first { 0 } else { now },
+            ..Image::default()
+        };
+        let image = self.table.image(image);
+        if first {
+            self.root_image = Some(image);
+        }
+        image
+    }
+
+    /// Has a file's code ready at a free place, `None` where nothing is to be hooked in it.
+    ///
+    /// # Errors
+    /// Where the whole process must not be watched so.
+    pub(super) fn ready(&mut self, file: &MappedFile, taken: &mut Vec<Range<u64>>) -> Result<Option<Ready>, String> {
+        let path = self.symbols.path(file.module).unwrap_or_default();
+        let known = match self.files.known(&self.symbols, file.module) {
+            Ok(Some(known)) => known,
+            Ok(None) => return Ok(None),
+            Err(Unwatchable::UsesGs) => return Err(format!("{path} uses the gs segment for itself")),
+            Err(Unwatchable::Other(why)) => {
+                self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+                return Ok(None);
+            }
+        };
+        match self.files.code(&mut self.memory, file.module, &known, file.bias, taken) {
+            Ok((code, at)) => {
+                taken.push(at..at + code.size());
+                self.note_uncounted(&path, &known, &code.blob);
+                let patched = Patched { key: file.module, known, code, bias: file.bias };
+                Ok(Some(Ready { patched, at }))
+            }
+            Err(why) => {
+                self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+                Ok(None)
+            }
+        }
+    }
+
+    fn note_uncounted(&mut self, path: &str, known: &Rc<Known>, blob: &super::super::assemble::Blob) {
+        let places = uncounted(known, blob);
+        if places > 0 {
+            let all = known.plan.sites.len();
+            self.problem(
+                ProblemKind::Lost,
+                format!("{path}: {places} of {all} places that make system calls can't be counted; whether they did is not known"),
+            );
+        }
+    }
+
+    fn write_image(&self, id: u32, pid: i32) {
+        let Some(area) = self.memory.image(id) else { return };
+        for (offset, word) in new_image(id, RSEQ_SIGNATURE) {
+            if word != 0 {
+                area.set(offset, word);
+            }
+        }
+        area.set(image::SLOTS + slot::TID, pid as u64);
+        area.set(image::SLOTS + slot::PID, pid as u64);
+    }
+
+    /// Writes the shell code into the stopped process and points it there.
+    fn plant(
+        &self,
+        pid: i32,
+        mem: &Mem,
+        mapped: &[target::Mapped],
+        mappings: &[Mapping],
+        stub: u64,
+        regs: libc::user_regs_struct,
+    ) -> Result<(), String> {
+        let path = self.memory.path();
+        let text = |e: &dyn std::fmt::Display| e.to_string();
+        // Its length does not depend on where it runs.
+        let len = shell::code(IMAGE, &path, mappings, stub, &regs).map_err(|e| text(&e))?.len();
+        let at = target::unused(mem, mapped, len + 16).ok_or("no room in it for a few hundred bytes of code")?;
+        let code = shell::code(at, &path, mappings, stub, &regs).map_err(|e| text(&e))?;
+        mem.write(at, &code).map_err(|e| format!("its code can't be written: {e}"))?;
+        let mut start = regs;
+        start.rip = at;
+        // Not a call to be restarted.
+        start.orig_rax = u64::MAX;
+        sys::set_registers(pid, &start).map_err(|e| e.desc().to_owned())
+    }
+
+    /// A new program has its memory mapped and waits: its files' jumps are written.
+    pub(super) fn on_born(&mut self, id: u32) {
+        let Some(waiting) = self.programs.get_mut(&id).and_then(|p| p.newborn.take()) else { return };
+        for Waiting { file } in waiting {
+            self.patch(id, file);
+        }
+    }
+
+    /// Writes a file's roots and jumps; its code is mapped already.
+    pub(super) fn patch(&mut self, id: u32, file: Patched) {
+        let path = self.symbols.path(file.key).unwrap_or_default();
+        let lost = |why: String| format!("{path}: its system calls are not counted: {why}");
+        let Some(program) = self.programs.get_mut(&id) else { return };
+        let Some(area) = self.memory.image(id) else { return };
+        if !program.files.iter().any(|f| f.known.region == file.known.region) {
+            match file.code.blob.roots(file.known.region, program.room.records) {
+                Ok(words) => {
+                    for (offset, word) in words {
+                        area.set(offset, word);
+                    }
+                    program.room.records += file.code.blob.sites.len() as u64;
+                }
+                Err(e) => return self.problem(ProblemKind::Lost, lost(e.to_string())),
+            }
+        }
+        let patched = program.mem.patch(&file.known.plan, &file.code.blob, file.bias);
+        match patched {
+            Ok(()) => program.files.push(file),
+            Err(why) => self.problem(ProblemKind::Lost, lost(why)),
+        }
+    }
+}
+
+/// A file's code, and where it is to be mapped.
+pub(super) struct Ready {
+    pub(super) patched: Patched,
+    pub(super) at: u64,
+}

@@ -1,0 +1,78 @@
+//! The time stamp counter in nanoseconds, and what reading it costs.
+
+use super::sys;
+
+/// Cycles beside CLOCK_MONOTONIC, from some moment on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ratio {
+    begin: (u64, u64),
+    first: f64,
+}
+
+/// How long is measured before there is a run to measure by, ns.
+const FIRST_NS: u64 = 1_000_000;
+
+impl Ratio {
+    /// Begins, with a first figure good to a thousandth.
+    pub(super) fn begin() -> Self {
+        let begin = both();
+        let mut now = both();
+        while now.1 - begin.1 < FIRST_NS {
+            now = both();
+        }
+        Self { begin, first: per_ns(begin, now) }
+    }
+
+    /// As it was measured at the beginning.
+    pub(super) fn cycles_per_ns(&self) -> f64 {
+        self.first
+    }
+
+    /// Over all the time since.
+    pub(super) fn so_far(&self) -> f64 {
+        per_ns(self.begin, both())
+    }
+}
+
+fn per_ns(from: (u64, u64), to: (u64, u64)) -> f64 {
+    let cycles = to.0.saturating_sub(from.0) as f64;
+    (cycles / (to.1.saturating_sub(from.1)).max(1) as f64).max(1e-3)
+}
+
+/// Cycles and nanoseconds of one moment: the closest pair of a few.
+fn both() -> (u64, u64) {
+    let pair = || {
+        let before = sys::tsc();
+        let ns = sys::now();
+        let after = sys::tsc();
+        (after.saturating_sub(before), (before.midpoint(after), ns))
+    };
+    let mut best = pair();
+    for _ in 0..8 {
+        let next = pair();
+        if next.0 < best.0 {
+            best = next;
+        }
+    }
+    best.1
+}
+
+/// Cycles that pass between two readings with nothing in between: what a call's time has too much.
+pub(super) fn reading_cycles() -> u64 {
+    (0..2_000)
+        .map(|_| {
+            let first = sys::tsc();
+            sys::tsc().saturating_sub(first)
+        })
+        .min()
+        .unwrap_or(0)
+}
+
+/// Whether the counter runs at one rate through everything: by the processor's own word, as the
+/// kernel repeats it.
+pub(super) fn is_constant() -> bool {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = info.lines().find(|l| l.starts_with("flags")).unwrap_or_default();
+    let has = |flag: &str| flags.split_ascii_whitespace().any(|f| f == flag);
+    has("constant_tsc") && has("nonstop_tsc")
+}

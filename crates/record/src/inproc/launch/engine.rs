@@ -1,0 +1,440 @@
+//! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
+
+use super::super::assemble::Options;
+use super::super::layout::{global, image, slot, state};
+use super::files::Files;
+use super::finish::Around;
+use super::memory::Memory;
+use super::program::Program;
+use super::sys::{self, ChildSignal, Stop};
+use crate::Error;
+use crate::backend::{Control, Launch};
+use crate::launch::Held;
+use crate::signals::Signals;
+use crate::table::Table;
+use crate::windows::Windows;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use systoll_model::{Exit, Problem, ProblemKind};
+use systoll_symbols::Symbols;
+
+/// How long a thread waits for an answer before it goes on by itself.
+pub(super) const LIMIT: Duration = Duration::from_millis(100);
+/// The same where a file may have to be planned.
+pub(super) const LONG_LIMIT: Duration = Duration::from_secs(2);
+/// How often a waiting thread looks before it sleeps, where launcher and thread can run at once.
+const SPINS: u64 = 2_000;
+/// How long the launcher looks for questions before it sleeps.
+const LOOKS: Duration = Duration::from_micros(60);
+/// How long it sleeps at most.
+const SLEEP: Duration = Duration::from_millis(20);
+/// The same while there are programs that may not wake it.
+const QUIET_SLEEP: Duration = Duration::from_micros(300);
+/// How often progress is told, and ended programs are looked for.
+const HOUSEKEEPING_NS: u64 = 100_000_000;
+
+/// A thread that was seized for its coming exec.
+pub(super) struct Seized {
+    /// Its program and slot.
+    pub(super) from: Option<(u32, u64)>,
+}
+
+/// Everything a run's watching knows.
+pub(super) struct Engine {
+    pub(super) memory: Memory,
+    pub(super) files: Files,
+    pub(super) symbols: Symbols,
+    pub(super) table: Table,
+    pub(super) windows: Windows,
+    pub(super) programs: HashMap<u32, Program>,
+    pub(super) seized: HashMap<i32, Seized>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) root: i32,
+    pub(super) root_image: Option<u32>,
+    pub(super) root_exit: Option<Exit>,
+    pub(super) root_refused: Option<String>,
+    pub(super) exec_done: bool,
+    pub(super) privileged: bool,
+    pub(super) start_ns: u64,
+    pub(super) ratio: super::clock::Ratio,
+    pub(super) around: Around,
+    pub(super) seed: u64,
+    pub(super) audit_base: Option<crate::procfs::IoCalls>,
+    pub(super) audit_end: Option<crate::procfs::IoCalls>,
+    /// Execs and forks below the command's own process: its audit says nothing then.
+    pub(super) quiet: bool,
+    pub(super) vdso_calls: u64,
+    tail: u64,
+    /// An entry of the queue that nobody has filled yet, and since when.
+    empty_since: (u64, u64),
+    told_to_end: Option<u64>,
+    last_housekeeping: u64,
+    last_desertion: u64,
+    cut_short: bool,
+}
+
+impl Engine {
+    /// # Errors
+    /// When no memory can be shared.
+    pub(super) fn new(launch: &Launch, options: Options, around: Around) -> Result<Self, Error> {
+        let memory = Memory::new()?;
+        let ratio = super::clock::Ratio::begin();
+        let engine = Self {
+            memory,
+            files: Files::new(options),
+            symbols: Symbols::new(),
+            table: Table::default(),
+            windows: Windows::new(launch.windows.clone(), launch.seed),
+            programs: HashMap::new(),
+            seized: HashMap::new(),
+            problems: Vec::new(),
+            root: 0,
+            root_image: None,
+            root_exit: None,
+            root_refused: None,
+            exec_done: false,
+            privileged: crate::setid::can_trace_privileged(),
+            start_ns: sys::now(),
+            ratio,
+            around,
+            seed: launch.seed,
+            audit_base: None,
+            audit_end: None,
+            quiet: false,
+            vdso_calls: 0,
+            tail: 0,
+            empty_since: (u64::MAX, 0),
+            told_to_end: None,
+            last_housekeeping: 0,
+            last_desertion: 0,
+            cut_short: false,
+        };
+        engine.set_up_global();
+        Ok(engine)
+    }
+
+    fn set_up_global(&self) {
+        let g = &self.memory.global;
+        let cycles = |d: Duration| (d.as_nanos() as f64 * self.ratio.cycles_per_ns()) as u64;
+        g.set(global::SPINS, if sys::processors() > 1 { SPINS } else { 0 });
+        for (limit, at, at_cycles) in
+            [(LIMIT, global::LIMIT, global::LIMIT_CYCLES), (LONG_LIMIT, global::LONG_LIMIT, global::LONG_LIMIT_CYCLES)]
+        {
+            g.set(at, limit.as_secs());
+            g.set(at + 8, u64::from(limit.subsec_nanos()));
+            g.set(at_cycles, cycles(limit));
+        }
+        g.set(global::AWAKE, 1);
+    }
+
+    /// Nanoseconds since the run's start.
+    pub(super) fn at(&self, now: u64) -> u64 {
+        now.saturating_sub(self.start_ns)
+    }
+
+    /// Notes a problem once.
+    pub(super) fn problem(&mut self, kind: ProblemKind, text: impl Into<String>) {
+        let problem = Problem::new(kind, text);
+        if self.problems.len() < 64 && !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// Takes in the held child and drives it up to its exec's outcome.
+    ///
+    /// # Errors
+    /// When it can't be attached to.
+    pub(super) fn begin(&mut self, mut held: Held) -> Result<Option<Held>, Error> {
+        let pid = held.pid;
+        self.root = pid;
+        if let Err(errno) = sys::seize(pid) {
+            // Dropping the pipe makes the child leave without having become the program.
+            drop(held);
+            let _ = sys::wait(Some(pid), true);
+            return Err(super::refused(format!("PTRACE_SEIZE of a child of our own: {}", errno.desc())));
+        }
+        self.seized.insert(pid, Seized { from: None });
+        self.start_ns = sys::now();
+        held.release().map_err(|e| Error::own("can't let the child go", e))?;
+        while !self.exec_done && self.root_exit.is_none() {
+            match sys::wait(None, true) {
+                Ok(Some(stop)) => self.on_stop(stop, None),
+                Ok(None) | Err(nix::errno::Errno::EINTR) => {}
+                Err(_) => break,
+            }
+        }
+        Ok((!self.exec_done).then_some(held))
+    }
+
+    /// Waits for the command's own process, which has been told to end.
+    pub(super) fn wait_for_root(&mut self) {
+        while self.root_exit.is_none() {
+            match sys::wait(Some(self.root), true) {
+                Ok(Some(stop)) => self.on_stop(stop, None),
+                Ok(None) | Err(nix::errno::Errno::EINTR) => {}
+                Err(_) => break,
+            }
+        }
+    }
+
+    /// Watches until every process that has our memory mapped has ended, or the command has and
+    /// we were told to end.
+    pub(super) fn watch(&mut self, signals: &Signals, control: &mut dyn Control, linger: Duration) {
+        let _child_signal = ChildSignal::new();
+        let looks = if sys::processors() > 1 { LOOKS.as_nanos() as u64 } else { 0 };
+        while !self.over() {
+            sys::aim(self.wake_word());
+            let seen = self.wake_word().map_or(0, |w| w.load(Ordering::SeqCst));
+            let mut busy = sys::now();
+            loop {
+                if self.serve() | self.reap(Some(signals)) {
+                    busy = sys::now();
+                } else if sys::now().saturating_sub(busy) >= looks {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+            self.look(signals, control, linger);
+            self.housekeeping(control);
+            if !self.cut_short {
+                self.sleep(seen);
+            }
+        }
+        sys::aim(None);
+        self.memory.global.set(global::DEAD, 1);
+    }
+
+    fn wake_word(&self) -> Option<&AtomicU32> {
+        self.memory.global.half(global::WAKE)
+    }
+
+    /// Sleeps unless something came since `seen` was read.
+    fn sleep(&mut self, seen: u32) {
+        let quiet = self.quiet;
+        let Some(word) = self.wake_word() else { return };
+        self.memory.global.set(global::AWAKE, 0);
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.memory.global.get(global::TICKET) == self.tail {
+            let ended = self.root_exit.is_some();
+            let limit = if quiet {
+                QUIET_SLEEP
+            } else if ended {
+                Duration::from_millis(2)
+            } else {
+                SLEEP
+            };
+            sys::futex_wait(word, seen, limit);
+        }
+        self.memory.global.set(global::AWAKE, 1);
+    }
+
+    /// Answers what is in the queue; whether there was anything.
+    fn serve(&mut self) -> bool {
+        let head = self.memory.global.get(global::TICKET);
+        let mut did = false;
+        if head.saturating_sub(self.tail) > global::RING_LEN || self.quiet {
+            did = self.serve_all();
+            if !self.quiet {
+                self.tail = head;
+            }
+        }
+        while self.tail < head {
+            let entry = global::RING + 8 * (self.tail % global::RING_LEN);
+            let tag = self.memory.global.get(entry);
+            if tag == 0 && !self.given_up(self.tail) {
+                // Its thread has drawn the ticket and is about to write; the others don't wait.
+                self.serve_all();
+                break;
+            }
+            self.memory.global.set(entry, 0);
+            self.tail += 1;
+            if let Some((program, index)) = untag(tag) {
+                self.answer(program, index);
+            }
+            did = true;
+        }
+        if did && self.memory.global.get(global::DEAD) as u32 != 0 {
+            // Somebody lost patience while we were at something long; we are back.
+            self.memory.global.set(global::DEAD, 0);
+        }
+        did
+    }
+
+    /// Whether an entry that nobody has filled never will be: its thread was killed meanwhile.
+    fn given_up(&mut self, ticket: u64) -> bool {
+        const PATIENCE_NS: u64 = 50_000_000;
+        let now = sys::now();
+        if self.empty_since.0 != ticket {
+            self.empty_since = (ticket, now);
+        }
+        now.saturating_sub(self.empty_since.1) > PATIENCE_NS
+    }
+
+    /// Looks at every slot of every program.
+    fn serve_all(&mut self) -> bool {
+        let mut did = false;
+        for id in self.programs.keys().copied().collect::<Vec<_>>() {
+            for index in 0..self.slots_drawn(id) {
+                let state = image::SLOTS + index * slot::SIZE + slot::STATE;
+                let waits = self.memory.image(id).is_some_and(|a| a.get(state) as u32 == state::WAITING);
+                if waits {
+                    self.answer(id, index);
+                    did = true;
+                }
+            }
+        }
+        did
+    }
+
+    /// Slots of a program that may be in use: the first ones.
+    pub(super) fn slots_drawn(&self, program: u32) -> u64 {
+        let drawn = self.memory.image(program).map_or(0, |a| a.get(image::NEXT_SLOT));
+        (drawn + 1).min(image::SLOT_COUNT)
+    }
+
+    /// Takes what waitpid has; whether there was anything.
+    fn reap(&mut self, signals: Option<&Signals>) -> bool {
+        let mut did = false;
+        if self.root_exit.is_none() && sys::has_ended(self.root) {
+            // What can be read of it can be read now only.
+            self.audit_end = crate::procfs::io_calls(self.root);
+        }
+        while let Ok(Some(stop)) = sys::wait(None, false) {
+            self.on_stop(stop, signals);
+            did = true;
+        }
+        did
+    }
+
+    fn on_stop(&mut self, stop: Stop, signals: Option<&Signals>) {
+        match stop {
+            Stop::Event { tid, event: libc::PTRACE_EVENT_EXEC, .. } => {
+                let former = sys::event_message(tid).unwrap_or(tid);
+                let seized = self.seized.remove(&former).or_else(|| self.seized.remove(&tid));
+                self.exec_done = true;
+                self.on_exec(tid, seized.and_then(|s| s.from));
+            }
+            Stop::Event { tid, event: libc::PTRACE_EVENT_STOP, signal } if is_job_control(signal) => {
+                let _ = sys::listen(tid);
+            }
+            Stop::Event { tid, .. } => drop(sys::resume(tid, 0)),
+            Stop::Signal { tid, signal } => drop(sys::resume(tid, signal)),
+            Stop::Exited { tid, code } => self.on_gone(tid, Exit::Code(code), signals),
+            Stop::Killed { tid, signal } => self.on_gone(tid, Exit::Signal(signal), signals),
+        }
+    }
+
+    fn on_gone(&mut self, tid: i32, exit: Exit, signals: Option<&Signals>) {
+        self.seized.remove(&tid);
+        if tid != self.root {
+            return;
+        }
+        self.root_exit = Some(exit);
+        if let Some(signals) = signals {
+            signals.target_gone();
+        }
+    }
+
+    fn look(&mut self, signals: &Signals, control: &mut dyn Control, linger: Duration) {
+        let wanted = signals.look();
+        if wanted.snapshot {
+            let recording = self.recording_so_far();
+            control.snapshot(&recording);
+        }
+        let now = sys::now();
+        if wanted.ending.is_some() {
+            self.told_to_end.get_or_insert(now);
+        }
+        let Some(told) = self.told_to_end else { return };
+        if self.root_exit.is_some() && now.saturating_sub(told) >= linger.as_nanos() as u64 {
+            let left = self.living();
+            self.problem(
+                ProblemKind::CutShort,
+                format!("{left} processes the command left behind were still running and are no longer watched"),
+            );
+            self.let_everything_go();
+            self.cut_short = true;
+        }
+    }
+
+    fn let_everything_go(&mut self) {
+        self.memory.global.set(global::DEAD, 1);
+        for tid in self.seized.keys().copied().collect::<Vec<_>>() {
+            self.let_go(tid);
+        }
+    }
+
+    /// Detaches from a thread that was seized and may be running: it has to stop first.
+    pub(super) fn let_go(&mut self, tid: i32) {
+        self.seized.remove(&tid);
+        if sys::interrupt(tid).is_err() {
+            return;
+        }
+        let deadline = sys::now() + 500_000_000;
+        while sys::now() < deadline {
+            let signal = match sys::wait(Some(tid), false) {
+                Ok(None) | Err(nix::errno::Errno::EINTR) => {
+                    std::thread::yield_now();
+                    continue;
+                }
+                Ok(Some(Stop::Signal { signal, .. })) => signal,
+                Ok(Some(Stop::Event { event: libc::PTRACE_EVENT_STOP, signal, .. })) if is_job_control(signal) => {
+                    libc::SIGSTOP
+                }
+                Ok(Some(Stop::Event { .. })) => 0,
+                Ok(Some(stop)) => return self.on_stop(stop, None),
+                Err(_) => return,
+            };
+            let _ = sys::detach(tid, signal);
+            return;
+        }
+    }
+
+    fn housekeeping(&mut self, control: &mut dyn Control) {
+        let now = sys::now();
+        if now.saturating_sub(self.last_housekeeping) < HOUSEKEEPING_NS {
+            return;
+        }
+        self.last_housekeeping = now;
+        self.harvest_ended();
+        control.progress(self.table.calls, self.programs.len(), self.root_exit.is_some());
+    }
+
+    /// Whether all is over: the kernel says that nobody has our memory mapped, and nobody is about to.
+    fn over(&mut self) -> bool {
+        if self.cut_short {
+            return true;
+        }
+        if self.root_exit.is_none() || !self.seized.is_empty() {
+            return false;
+        }
+        let about_to = |p: &Program| p.newborn.is_some() && sys::exists(p.pid);
+        if self.programs.values().any(about_to) {
+            return false;
+        }
+        let now = sys::now();
+        if self.living() > 0 && now.saturating_sub(self.last_desertion) < HOUSEKEEPING_NS {
+            return false;
+        }
+        self.last_desertion = now;
+        sys::aim(None);
+        match self.memory.is_deserted() {
+            Ok(deserted) => deserted,
+            Err(e) => {
+                self.problem(ProblemKind::CutShort, format!("can't share memory any more: {e}"));
+                true
+            }
+        }
+    }
+}
+
+/// Program and slot of a tag in the queue.
+fn untag(tag: u64) -> Option<(u32, u64)> {
+    let index = (tag & 0xffff).checked_sub(1)?;
+    Some((u32::try_from(tag >> 16).ok()?, index))
+}
+
+fn is_job_control(signal: i32) -> bool {
+    matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
+}

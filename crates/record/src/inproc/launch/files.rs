@@ -1,0 +1,176 @@
+//! Files of watched programs: planned once, assembled once for each distance.
+
+use super::super::assemble::{Blob, Options, Unhooked, assemble};
+use super::super::layout::{IMAGE, NODE_SIZE, image};
+use super::super::plan::{Plan, plan};
+use super::memory::Memory;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+use systoll_symbols::{ModuleKey, Symbols};
+
+/// Room left free between a file and its code, so that neither a heap nor a neighbour is in the way.
+const DISTANCES: [u64; 7] = [16 << 20, 32 << 20, 64 << 20, 128 << 20, 256 << 20, 512 << 20, 1 << 30];
+/// Jumps reach two GiB; something is kept for what lies between.
+const REACH: u64 = (2 << 30) - (64 << 20);
+/// Lowest address a program may map (vm.mmap_min_addr as distributions set it).
+const LOWEST: u64 = 0x1_0000;
+/// Behind it nothing of a program's lies.
+const HIGHEST: u64 = 0x7fff_0000_0000;
+
+/// A file's trampolines, in the shared memory.
+pub(super) struct Code {
+    pub(super) blob: Blob,
+    /// Where it lies in the shared file.
+    pub(super) offset: u64,
+}
+
+impl Code {
+    /// Bytes it takes, in whole pages.
+    pub(super) fn size(&self) -> u64 {
+        (self.blob.code.len() as u64).next_multiple_of(4096)
+    }
+}
+
+/// What is known of a file.
+pub(super) struct Known {
+    pub(super) plan: Plan,
+    /// Address of its region of roots, the same in every image.
+    pub(super) region: u64,
+}
+
+impl Known {
+    /// Lowest address the file wants.
+    fn lowest(&self) -> u64 {
+        self.plan.segments.iter().map(|s| s.vaddr & !4095).min().unwrap_or(0)
+    }
+}
+
+/// Why a file is not watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unwatchable {
+    /// It uses the gs segment itself.
+    UsesGs,
+    /// Anything else, in words.
+    Other(String),
+}
+
+/// All files seen in a run.
+pub(super) struct Files {
+    options: Options,
+    known: HashMap<ModuleKey, Result<Option<Rc<Known>>, Unwatchable>>,
+    codes: HashMap<(ModuleKey, i64), Rc<Code>>,
+    next_region: u64,
+}
+
+impl Files {
+    pub(super) fn new(options: Options) -> Self {
+        Self { options, known: HashMap::new(), codes: HashMap::new(), next_region: IMAGE + image::ROOTS }
+    }
+
+    /// The file's plan, `None` where it has nothing to hook.
+    ///
+    /// # Errors
+    /// Where it can't be watched.
+    pub(super) fn known(&mut self, symbols: &Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let known = self.look(symbols, key);
+        self.known.insert(key, known.clone());
+        known
+    }
+
+    fn look(&mut self, symbols: &Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
+        let bytes = symbols.bytes(key).ok_or_else(|| Unwatchable::Other("it can't be read".into()))?;
+        let plan = plan(&bytes).map_err(|e| Unwatchable::Other(e.to_string()))?;
+        if plan.uses_gs {
+            return Err(Unwatchable::UsesGs);
+        }
+        if plan.sites.is_empty() && plan.entries.is_empty() {
+            return Ok(None);
+        }
+        // Tables take more than roots, and only those who assemble know where: room for the most.
+        let tables = plan.sites.iter().filter(|s| s.number.is_none()).count() as u64;
+        let size = (plan.sites.len() + plan.entries.len()) as u64 * NODE_SIZE + tables * TABLE;
+        let region = self.next_region;
+        if region + size > IMAGE + image::NODES {
+            return Err(Unwatchable::Other("no room for more files".into()));
+        }
+        self.next_region = (region + size).next_multiple_of(4096);
+        Ok(Some(Rc::new(Known { plan, region })))
+    }
+
+    /// The file's code at a distance where it is free to lie, and the address, in a process that
+    /// has the file at `bias` and the ranges `taken` in use.
+    ///
+    /// # Errors
+    /// In words, where there is no such place or no code.
+    pub(super) fn code(
+        &mut self,
+        memory: &mut Memory,
+        key: ModuleKey,
+        known: &Known,
+        bias: u64,
+        taken: &[Range<u64>],
+    ) -> Result<(Rc<Code>, u64), String> {
+        let mut room = (known.plan.sites.len() + known.plan.entries.len()) as u64 * ROOM_PER_SITE + 8192;
+        loop {
+            let Some(at) = self.place(known, bias, room, taken) else { return Err("no room near it".into()) };
+            let code = self.assembled(memory, key, known, at.wrapping_sub(bias) as i64)?;
+            if code.size() <= room {
+                return Ok((code, at));
+            }
+            room = code.size() + 4096;
+        }
+    }
+
+    /// Where `room` bytes are free within reach of a file.
+    fn place(&self, known: &Known, bias: u64, room: u64, taken: &[Range<u64>]) -> Option<u64> {
+        let lowest = known.lowest();
+        let extent = known.plan.segments.iter().map(|s| s.vaddr.saturating_add(s.memory_size)).max().unwrap_or(0);
+        let room = room.next_multiple_of(4096);
+        let first = bias.wrapping_add(lowest);
+        let below = DISTANCES.iter().filter_map(|d| first.checked_sub(d + room.next_multiple_of(1 << 20)));
+        let bottom = first.checked_sub(room).map(|_| LOWEST);
+        let above = bias.wrapping_add(extent).next_multiple_of(4096).checked_add(1 << 30);
+        below.chain(bottom).chain(above).find(|at| {
+            let (at, end) = (*at, at.saturating_add(room));
+            let reach = bias.wrapping_add(extent).max(end).saturating_sub(first.min(at));
+            let free = at >= LOWEST && end <= HIGHEST && !taken.iter().any(|r| at < r.end && r.start < end);
+            free && reach <= REACH && (at >= first || end <= first)
+        })
+    }
+
+    fn assembled(
+        &mut self,
+        memory: &mut Memory,
+        key: ModuleKey,
+        known: &Known,
+        delta: i64,
+    ) -> Result<Rc<Code>, String> {
+        if let Some(code) = self.codes.get(&(key, delta)) {
+            return Ok(Rc::clone(code));
+        }
+        let blob = assemble(&known.plan, &self.options, delta).map_err(|e| e.to_string())?;
+        let bytes = blob.code_for(known.region).map_err(|e| e.to_string())?;
+        let offset = memory.add_code(&bytes).ok_or("no room for more code")?;
+        let code = Rc::new(Code { blob, offset });
+        self.codes.insert((key, delta), Rc::clone(&code));
+        Ok(code)
+    }
+}
+
+/// Bytes of code a site comes to, with everything; more is seen when it is there.
+const ROOM_PER_SITE: u64 = 1400;
+
+/// Bytes of a table of roots by number.
+const TABLE: u64 = super::super::layout::NUMBERS * 8;
+
+/// Places of a file whose calls nobody counts.
+pub(super) fn uncounted(known: &Known, blob: &Blob) -> usize {
+    let refused = blob.refused.iter().filter(|r| r.what != Unhooked::Return);
+    let addresses: std::collections::HashSet<u64> =
+        refused.map(|r| r.address).chain(known.plan.unplanned.iter().map(|u| u.address)).collect();
+    addresses.len()
+}

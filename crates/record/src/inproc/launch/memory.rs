@@ -1,0 +1,230 @@
+//! The memory shared with watched processes: one file in memory, cut into areas.
+//!
+//! Everything here is reached by offsets that are checked; what targets write is only ever read
+//! as plain numbers.
+
+use super::super::layout::{global, image, slot};
+use super::sys;
+use crate::Error;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Where the code begins, in the file.
+pub(super) const BLOBS: u64 = 1 << 24;
+/// Bytes of code there can be in a run.
+pub(super) const BLOBS_SIZE: u64 = 1 << 30;
+/// Where the code is mapped in every process, to be mapped again near what it is for.
+pub(super) const BLOBS_AT: u64 = super::super::layout::IMAGE + STRIDE;
+/// Distance of images in the file.
+const STRIDE: u64 = 1 << 35;
+/// Images in a run, at most.
+const MAX_IMAGES: u64 = 1 << 24;
+
+const _: () = assert!(image::SIZE <= STRIDE && BLOBS + BLOBS_SIZE <= STRIDE && global::SIZE <= BLOBS);
+
+/// A range of the file, mapped here.
+pub(super) struct Area {
+    at: NonNull<c_void>,
+    len: usize,
+}
+
+impl Area {
+    fn map(file: &File, offset: u64, len: u64) -> std::io::Result<Self> {
+        let len = usize::try_from(len).map_err(|_| std::io::ErrorKind::InvalidInput)?;
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_NORESERVE);
+        // SAFETY: a new mapping at a place of the kernel's choice.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, file.as_raw_fd(), offset as i64) };
+        if at == libc::MAP_FAILED {
+            return Err(std::io::Error::last_os_error());
+        }
+        NonNull::new(at).map(|at| Self { at, len }).ok_or_else(|| std::io::ErrorKind::AddrInUse.into())
+    }
+
+    /// All of it, as words.
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is page-aligned, `len` bytes long and lives as long as `self`; the
+        // file never shrinks. Others write it at any time, which atomics allow.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / 8) }
+    }
+
+    /// The word at `offset`, zero outside.
+    pub(super) fn get(&self, offset: u64) -> u64 {
+        self.cell(offset).map_or(0, |c| c.load(Ordering::Acquire))
+    }
+
+    /// Sets the word at `offset`; nothing happens outside.
+    pub(super) fn set(&self, offset: u64, value: u64) {
+        if let Some(cell) = self.cell(offset) {
+            cell.store(value, Ordering::Release);
+        }
+    }
+
+    fn cell(&self, offset: u64) -> Option<&AtomicU64> {
+        self.words().get(usize::try_from(offset / 8).ok()?)
+    }
+
+    /// The half word at `offset`, a multiple of 4.
+    pub(super) fn half(&self, offset: u64) -> Option<&AtomicU32> {
+        let index = usize::try_from(offset / 4).ok().filter(|i| *i < self.len / 4)?;
+        // SAFETY: as in `words`; the index is within the mapping. Mixed sizes are what the
+        // protocol with the target's code consists of.
+        Some(unsafe { &*self.at.as_ptr().cast::<AtomicU32>().add(index) })
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping; all references into it borrow `self`.
+        unsafe { libc::munmap(self.at.as_ptr(), self.len) };
+    }
+}
+
+/// The file, the global area, and the images that are still in use.
+pub(super) struct Memory {
+    file: File,
+    pub(super) global: Area,
+    images: HashMap<u32, Area>,
+    next_image: u64,
+    next_blob: u64,
+}
+
+impl Memory {
+    /// A new file, all zeroes.
+    ///
+    /// # Errors
+    /// When the kernel won't give one.
+    pub(super) fn new() -> Result<Self, Error> {
+        let make = || {
+            let file = sys::memory_file(STRIDE * MAX_IMAGES)?;
+            let global = Area::map(&file, 0, global::SIZE)?;
+            Ok((file, global))
+        };
+        let (file, global) = make().map_err(|e: std::io::Error| Error::own("can't share memory with programs", e))?;
+        Ok(Self { file, global, images: HashMap::new(), next_image: 1, next_blob: BLOBS })
+    }
+
+    /// Path by which other processes open the file.
+    pub(super) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+    }
+
+    /// A new image, all zeroes; its number.
+    pub(super) fn new_image(&mut self) -> Option<u32> {
+        let id = u32::try_from(self.next_image).ok().filter(|_| self.next_image < MAX_IMAGES)?;
+        let area = Area::map(&self.file, Self::offset(id), image::SIZE).ok()?;
+        self.next_image += 1;
+        self.images.insert(id, area);
+        Some(id)
+    }
+
+    /// Where an image lies in the file.
+    pub(super) fn offset(id: u32) -> u64 {
+        STRIDE * u64::from(id)
+    }
+
+    pub(super) fn image(&self, id: u32) -> Option<&Area> {
+        self.images.get(&id)
+    }
+
+    /// Gives an image's memory back.
+    pub(super) fn free_image(&mut self, id: u32) {
+        self.images.remove(&id);
+        sys::punch_hole(&self.file, Self::offset(id), STRIDE);
+    }
+
+    /// Stores code, page-aligned; its offset in the file. `None` when there is no room.
+    pub(super) fn add_code(&mut self, code: &[u8]) -> Option<u64> {
+        let offset = self.next_blob;
+        let end = offset.checked_add(code.len() as u64)?.checked_next_multiple_of(4096)?;
+        if end > BLOBS + BLOBS_SIZE {
+            return None;
+        }
+        self.file.write_all_at(code, offset).ok()?;
+        self.next_blob = end;
+        Some(offset)
+    }
+
+    /// An image as it is now, without touching its holes.
+    pub(super) fn snapshot(&self, id: u32) -> Snapshot {
+        Snapshot { ranges: self.data(id, 0..image::SIZE, u64::MAX) }
+    }
+
+    /// What slot `index` of an image holds now, by offset in the image; at most `most` bytes.
+    pub(super) fn slot_data(&self, id: u32, index: u64, most: u64) -> Vec<(u64, Vec<u8>)> {
+        let start = image::SLOTS + index * slot::SIZE;
+        self.data(id, start..start + slot::SIZE, most)
+    }
+
+    fn data(&self, id: u32, within: Range<u64>, most: u64) -> Vec<(u64, Vec<u8>)> {
+        let start = Self::offset(id);
+        let (mut at, end, mut left) = (start + within.start, start + within.end, most);
+        let mut ranges = Vec::new();
+        while let Some((from, to)) = sys::data_range(&self.file, at) {
+            let to = to.min(end).min(from.saturating_add(left));
+            if from >= to {
+                break;
+            }
+            let mut bytes = vec![0; (to - from) as usize];
+            if self.file.read_exact_at(&mut bytes, from).is_err() {
+                break;
+            }
+            left -= to - from;
+            ranges.push((from - start, bytes));
+            at = to;
+        }
+        ranges
+    }
+
+    /// Whether no other process maps the file any more. If so none ever will again, and from here
+    /// on only [`Memory::snapshot`] tells what was in it.
+    ///
+    /// # Errors
+    /// When the file can't be mapped again after a look.
+    pub(super) fn is_deserted(&mut self) -> std::io::Result<bool> {
+        // The kernel refuses to seal a file against writing as long as somebody could: our own
+        // mappings have to go for the question to make sense.
+        let ids: Vec<u32> = self.images.drain().map(|(id, _)| id).collect();
+        self.global = Area::map(&sys::memory_file(global::SIZE)?, 0, global::SIZE)?;
+        if sys::nobody_maps(&self.file) {
+            return Ok(true);
+        }
+        self.global = Area::map(&self.file, 0, global::SIZE)?;
+        for id in ids {
+            self.images.insert(id, Area::map(&self.file, Self::offset(id), image::SIZE)?);
+        }
+        Ok(false)
+    }
+}
+
+/// An image's words at one moment.
+#[derive(Default)]
+pub(super) struct Snapshot {
+    /// Offset and bytes, ascending.
+    ranges: Vec<(u64, Vec<u8>)>,
+}
+
+impl Snapshot {
+    /// The same image, had there been only its first slot, holding `slot`.
+    pub(super) fn with_slot(&self, slot: Vec<(u64, Vec<u8>)>) -> Self {
+        let below = |(start, bytes): &(u64, Vec<u8>)| {
+            let most = usize::try_from(image::SLOTS.checked_sub(*start)?).ok()?;
+            Some((*start, bytes.get(..most.min(bytes.len()))?.to_vec()))
+        };
+        Self { ranges: self.ranges.iter().filter_map(below).chain(slot).collect() }
+    }
+}
+
+impl super::super::assemble::Words for Snapshot {
+    fn word(&self, offset: u64) -> u64 {
+        let after = self.ranges.partition_point(|(start, _)| *start <= offset);
+        let range = after.checked_sub(1).and_then(|i| self.ranges.get(i));
+        let bytes = range.and_then(|(start, bytes)| bytes.get((offset - start) as usize..)?.first_chunk::<8>());
+        bytes.map_or(0, |b| u64::from_le_bytes(*b))
+    }
+}

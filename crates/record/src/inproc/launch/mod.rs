@@ -1,0 +1,137 @@
+//! Starts a program with counting code in it, answers its questions, and reads the counts.
+//!
+//! Invariants: ptrace holds a thread only from its `execve` to the exec stop and never while it
+//! runs; the target's code is written only while its one thread waits, or before anybody knows
+//! the code; whatever becomes of the launcher, the target runs on.
+
+mod answer;
+mod birth;
+mod clock;
+mod engine;
+mod files;
+mod finish;
+mod harvest;
+mod memory;
+mod program;
+mod shell;
+mod sys;
+mod target;
+
+use super::assemble::Options;
+use crate::Error;
+use crate::backend::{Backend, Control, Launch, Probe};
+use crate::launch;
+use crate::signals::Signals;
+use engine::Engine;
+use finish::Around;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use systoll_model::{BackendKind, Recording, Spread};
+
+/// How long the crossing is measured before and after a run.
+const CROSSING: Duration = Duration::from_millis(2);
+
+/// Watches from inside: counting code in the target, which is let go.
+#[derive(Debug, Default)]
+pub struct InprocBackend(());
+
+impl InprocBackend {
+    /// A backend that has not looked at anything yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+/// What can't be watched so.
+fn refused(reason: String) -> Error {
+    Error::Refused { backend: BackendKind::Inproc, reason }
+}
+
+/// What the box lacks, if anything.
+fn missing() -> Option<String> {
+    (!sys::has_fsgsbase()).then(|| "programs can't set their gs base here (no FSGSBASE)".into())
+}
+
+fn options() -> Options {
+    let time = clock::is_constant();
+    Options { results: true, time, waited: time, windows: false, elide: false }
+}
+
+impl Backend for InprocBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Inproc
+    }
+
+    fn probe(&self) -> Probe {
+        let mut probe = Probe { kind: self.kind(), can_run: false, found: Vec::new(), missing: Vec::new() };
+        if let Some(what) = missing() {
+            probe.missing.push((what, None));
+            return probe;
+        }
+        let command = vec!["/bin/true".into()];
+        match self.watch(&Launch { command, discard_output: true, ..Launch::default() }, &mut crate::Quiet) {
+            Ok(recording) if recording.calls() > 1 => {
+                probe.can_run = true;
+                probe.found.push(format!("counted {} calls of /bin/true from inside", recording.calls()));
+            }
+            Ok(_) => probe.missing.push(("counted nothing of /bin/true".into(), None)),
+            Err(e) => probe.missing.push((e.to_string(), None)),
+        }
+        if !clock::is_constant() {
+            probe.missing.push(("calls can't be timed: the time stamp counter is not constant".into(), None));
+        }
+        probe
+    }
+
+    fn cost(&self) -> Result<Spread, Error> {
+        let ratio = clock::Ratio::begin();
+        let ns = clock::reading_cycles() as f64 / ratio.cycles_per_ns();
+        Ok(Spread { min: ns, median: ns, high: ns })
+    }
+
+    fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
+        if !launch.elisions.is_empty() {
+            return Err(Error::NoElision(BackendKind::Inproc));
+        }
+        self.watch(launch, control)
+    }
+}
+
+impl InprocBackend {
+    fn watch(&self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
+        let prepared = launch::prepare(launch)?;
+        if let Some(what) = missing() {
+            return Err(refused(what));
+        }
+        let signals = Signals::hold()?;
+        let crossing_before = systoll_price::crossing(CROSSING);
+        let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        let around = Around {
+            command: launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+            crossing_before,
+            children_before: sys::children_times(),
+            started_unix,
+            own_cycles: clock::reading_cycles(),
+            added_ns: 0.0,
+        };
+        let mut engine = Engine::new(launch, options(), around)?;
+        let held = prepared.start(&signals.original_mask())?;
+        signals.watch(held.pid, control.every());
+        if let Some(held) = engine.begin(held)? {
+            let program = prepared.program();
+            let errno = held.exec_error().unwrap_or(libc::ECHILD);
+            let error = std::io::Error::from_raw_os_error(errno);
+            return Err(match errno {
+                libc::ENOENT => Error::NotExecutable { program, reason: "its interpreter does not exist".into() },
+                _ => Error::NotExecutable { program, reason: launch::reason(&error) },
+            });
+        }
+        if let Some(why) = engine.root_refused.take() {
+            engine.wait_for_root();
+            return Err(refused(why));
+        }
+        engine.watch(&signals, control, launch.linger);
+        drop(signals);
+        Ok(engine.finish())
+    }
+}

@@ -1,0 +1,273 @@
+//! A program that is being watched: what an `execve` started, with its threads and forks.
+
+use super::super::assemble::{Room, TreeError, grow};
+use super::super::layout::{NUMBERS, Saved, image, node, slot};
+use super::files::{Code, Known};
+use super::memory::Area;
+use super::target::Mem;
+use crate::ptrace::sys::read_memory;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use systoll_model::FrameClass;
+use systoll_symbols::{AddressSpace, ModuleKey, PlacedFrame, RawFrame, Registers, Symbols, Until};
+
+/// Contexts that could not be told apart at one site before it is asked for no more.
+const MAX_FAILURES: u32 = 16;
+
+/// A file of the program with its jumps.
+pub(super) struct Patched {
+    pub(super) key: ModuleKey,
+    pub(super) known: Rc<Known>,
+    pub(super) code: Rc<Code>,
+    pub(super) bias: u64,
+}
+
+/// A file that waits for the program to have its memory mapped.
+pub(super) struct Waiting {
+    pub(super) file: Patched,
+}
+
+/// Where a context belongs: file and site, return addresses from there on.
+pub(super) type ContextKey = (usize, usize, Vec<u64>);
+
+/// A program.
+pub(super) struct Program {
+    pub(super) id: u32,
+    /// The process that executed it.
+    pub(super) pid: i32,
+    /// Its image in the table.
+    pub(super) image: u32,
+    pub(super) space: AddressSpace,
+    pub(super) mem: Mem,
+    pub(super) files: Vec<Patched>,
+    /// What is to be patched once the program says that it has mapped its memory.
+    pub(super) newborn: Option<Vec<Waiting>>,
+    pub(super) room: Room,
+    pub(super) contexts: HashMap<ContextKey, Box<[RawFrame]>>,
+    /// Roots made for numbers, and their file and site.
+    pub(super) number_roots: HashMap<u64, (usize, usize)>,
+    failures: HashMap<u64, u32>,
+    /// Slots whose thread became another program.
+    pub(super) gone_by_exec: HashSet<u64>,
+    /// Images of the processes forked from it, by process id.
+    pub(super) forks: HashMap<i32, u32>,
+    pub(super) main_seen: bool,
+    /// The first slot's memory when `main` was first seen.
+    pub(super) at_main: Option<Vec<(u64, Vec<u8>)>>,
+}
+
+impl Program {
+    pub(super) fn new(id: u32, pid: i32, image: u32, space: AddressSpace, mem: Mem) -> Self {
+        Self {
+            id,
+            pid,
+            image,
+            space,
+            mem,
+            files: Vec::new(),
+            newborn: Some(Vec::new()),
+            room: Room { nodes: 0, records: NUMBERS },
+            contexts: HashMap::new(),
+            number_roots: HashMap::new(),
+            failures: HashMap::new(),
+            gone_by_exec: HashSet::new(),
+            forks: HashMap::new(),
+            main_seen: false,
+            at_main: None,
+        }
+    }
+
+    /// The file and site that count at the root at address `root`.
+    pub(super) fn site_of(&self, root: u64) -> Option<(usize, usize)> {
+        if let Some(site) = self.number_roots.get(&root) {
+            return Some(*site);
+        }
+        self.files.iter().enumerate().find_map(|(file, f)| {
+            let index = usize::try_from(root.checked_sub(f.known.region)? / super::super::layout::NODE_SIZE).ok()?;
+            (index < f.code.blob.sites.len()).then_some((file, index))
+        })
+    }
+
+    /// The file and site whose table of numbers is at address `table`.
+    pub(super) fn site_of_table(&self, table: u64) -> Option<(usize, usize)> {
+        self.files.iter().enumerate().find_map(|(file, f)| {
+            let offset = u32::try_from(table.checked_sub(f.known.region)?).ok()?;
+            let index = f.code.blob.sites.iter().position(|s| s.table == Some(offset))?;
+            Some((file, index))
+        })
+    }
+
+    /// The frame of a site's own `syscall`.
+    pub(super) fn leaf(&self, file: usize, site: usize) -> Option<RawFrame> {
+        let file = self.files.get(file)?;
+        let address = file.code.blob.sites.get(site)?.address;
+        Some(RawFrame { module: Some(file.key), address, is_return: false })
+    }
+
+    /// Unwinds a thread that waits at a site's hook. Frames from the site on, with their places.
+    pub(super) fn unwind(&mut self, symbols: &mut Symbols, thread: &Waiter, at: (usize, usize)) -> Vec<PlacedFrame> {
+        let mut frames = Vec::new();
+        let Some(file) = self.files.get(at.0) else { return frames };
+        let Some(site) = file.code.blob.sites.get(at.1) else { return frames };
+        let planned = file.known.plan.sites.iter().find(|s| s.address == site.address);
+        let cfa = if site.vdso { Some(8) } else { planned.and_then(|s| s.cfa).map(|c| u64::from(c.0)) };
+        let sp = match (cfa, site.offset) {
+            // What the hook's rsp is at the call itself.
+            (Some(cfa), Some(offset)) => thread.sp.wrapping_add(u64::from(offset) + 8).wrapping_sub(cfa),
+            _ => thread.sp,
+        };
+        let ip = file.bias.wrapping_add(site.address).wrapping_add(if site.vdso { 0 } else { 2 });
+        let regs = Registers { ip, sp, ..thread.registers };
+        if !self.space.maps_executable(ip) {
+            self.space.update(symbols, thread.tid);
+        }
+        let mut stack = Stack { tid: thread.tid, start: sp, bytes: Vec::new() };
+        self.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
+        let known = |f: &PlacedFrame| f.frame.module.is_some();
+        if !frames.iter().all(known) {
+            // Code that came meanwhile; once more with what is mapped now.
+            frames.clear();
+            self.space.update(symbols, thread.tid);
+            self.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
+        }
+        frames
+    }
+
+    /// The node for a context at a site, made if it is new; the root where contexts can't be told
+    /// apart. Also the context's frames.
+    pub(super) fn context(
+        &mut self,
+        symbols: &mut Symbols,
+        area: &Area,
+        thread: &Waiter,
+        root: u64,
+        at: (usize, usize),
+        frames: &[PlacedFrame],
+    ) -> u64 {
+        let user = frames.iter().position(|f| matches!(symbols.class(f.frame), FrameClass::User | FrameClass::Unknown));
+        let context = frames.get(..user.map_or(frames.len(), |u| u + 1)).unwrap_or_default();
+        let offset = self.files.get(at.0).and_then(|f| f.code.blob.sites.get(at.1)).and_then(|s| s.offset);
+        let place = |f: &PlacedFrame| f.sp.wrapping_sub(8).wrapping_sub(thread.sp);
+        let agrees = context.get(1).is_some_and(|f| Some(place(f)) == offset.map(u64::from));
+        let mut steps: Vec<super::super::assemble::Step> = Vec::new();
+        for (i, frame) in context.iter().enumerate().skip(1) {
+            if !agrees || !frame.frame.is_return || (i > 1 && !frame.constant) {
+                break;
+            }
+            if let Some(last) = steps.last_mut() {
+                last.next = place(frame);
+            }
+            steps.push(super::super::assemble::Step { word: frame.ip, next: 0 });
+        }
+        let grown =
+            if steps.is_empty() { Err(TreeError::Depth) } else { grow(area.words(), &mut self.room, root, &steps) };
+        match grown {
+            Ok(node) => {
+                let raw: Box<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
+                let path = steps.iter().map(|s| s.word).collect();
+                self.contexts.insert((at.0, at.1, path), raw);
+                node
+            }
+            Err(why) => {
+                let failures = self.failures.entry(root).or_default();
+                *failures += 1;
+                if *failures >= MAX_FAILURES || steps.is_empty() || why == TreeError::Full {
+                    close(area, root);
+                }
+                root
+            }
+        }
+    }
+}
+
+/// Lets no more contexts be asked for at a root.
+fn close(area: &Area, root: u64) {
+    let base = super::super::layout::IMAGE;
+    let offset = |at: u64| at.wrapping_sub(base);
+    let mut at = area.get(offset(root) + node::CHILD);
+    for _ in 0..1 << 16 {
+        let within = (image::NUMBER_ROOTS..image::SLOTS).contains(&offset(at));
+        if !within {
+            return;
+        }
+        match area.get(offset(at) + node::SIBLING) {
+            0 => return area.set(offset(at) + node::SIBLING, node::OTHERS),
+            node::OTHERS => return,
+            next => at = next,
+        }
+    }
+}
+
+/// A thread that waits for an answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiter {
+    pub(super) tid: i32,
+    /// Stack pointer at the hook.
+    pub(super) sp: u64,
+    pub(super) registers: Registers,
+}
+
+impl Waiter {
+    /// As slot `index` of `area` says.
+    pub(super) fn read(area: &Area, index: u64) -> Self {
+        let base = image::SLOTS + index * slot::SIZE;
+        let saved = |r: Saved| area.get(base + r.offset());
+        let registers = Registers {
+            ax: saved(Saved::Rax),
+            di: saved(Saved::Rdi),
+            si: saved(Saved::Rsi),
+            dx: saved(Saved::Rdx),
+            r10: saved(Saved::R10),
+            r8: saved(Saved::R8),
+            r9: saved(Saved::R9),
+            bx: saved(Saved::Rbx),
+            bp: saved(Saved::Rbp),
+            r12: saved(Saved::R12),
+            r13: saved(Saved::R13),
+            r14: saved(Saved::R14),
+            r15: saved(Saved::R15),
+            ..Registers::default()
+        };
+        Self { tid: area.get(base + slot::TID) as i32, sp: saved(Saved::Rsp), registers }
+    }
+
+    /// The call's arguments.
+    pub(super) fn args(&self) -> [u64; 6] {
+        let r = &self.registers;
+        [r.di, r.si, r.dx, r.r10, r.r8, r.r9]
+    }
+}
+
+/// A target's stack, read in growing pieces from its top on.
+struct Stack {
+    tid: i32,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Stack {
+    const PIECE: usize = 2048;
+    const MOST: usize = 1 << 20;
+
+    fn word(&mut self, address: u64) -> Option<u64> {
+        let offset = address.checked_sub(self.start).and_then(|o| usize::try_from(o).ok());
+        let Some(offset) = offset.filter(|o| *o < Self::MOST) else { return self.elsewhere(address) };
+        let end = offset.checked_add(8)?;
+        if end > self.bytes.len() {
+            let have = self.bytes.len();
+            let want = end.next_multiple_of(Self::PIECE).max(have * 2).min(Self::MOST);
+            self.bytes.resize(want, 0);
+            let got = read_memory(self.tid, self.start + have as u64, self.bytes.get_mut(have..)?);
+            self.bytes.truncate(have + got);
+        }
+        match self.bytes.get(offset..end) {
+            Some(word) => Some(u64::from_ne_bytes(word.try_into().ok()?)),
+            None => self.elsewhere(address),
+        }
+    }
+
+    fn elsewhere(&self, address: u64) -> Option<u64> {
+        let mut word = [0; 8];
+        (read_memory(self.tid, address, &mut word) == 8).then(|| u64::from_ne_bytes(word))
+    }
+}

@@ -1,0 +1,266 @@
+//! The kernel's side, made typed. Nearly all unsafe code of this backend is here.
+
+use libc::c_void;
+use nix::errno::Errno;
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// What waitpid told of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    Exited { tid: i32, code: i32 },
+    Killed { tid: i32, signal: i32 },
+    Signal { tid: i32, signal: i32 },
+    Event { tid: i32, event: i32, signal: i32 },
+}
+
+/// Looks whether any child or tracee, or thread `tid` alone, has stopped or ended.
+pub(super) fn wait(tid: Option<i32>, block: bool) -> Result<Option<Stop>, Errno> {
+    let mut status = 0;
+    let flags = libc::__WALL | if block { 0 } else { libc::WNOHANG };
+    // SAFETY: `status` is valid to be written to.
+    match unsafe { libc::waitpid(tid.unwrap_or(-1), &mut status, flags) } {
+        0 => Ok(None),
+        -1 => Err(Errno::last()),
+        tid => Ok(Some(decode(tid, status))),
+    }
+}
+
+fn decode(tid: i32, status: i32) -> Stop {
+    if libc::WIFEXITED(status) {
+        return Stop::Exited { tid, code: libc::WEXITSTATUS(status) };
+    }
+    if libc::WIFSIGNALED(status) {
+        return Stop::Killed { tid, signal: libc::WTERMSIG(status) };
+    }
+    let signal = libc::WSTOPSIG(status);
+    match status >> 16 {
+        0 => Stop::Signal { tid, signal },
+        event => Stop::Event { tid, event, signal },
+    }
+}
+
+/// Whether child `pid` has ended; it is left to be waited for.
+pub(super) fn has_ended(pid: i32) -> bool {
+    // SAFETY: a zeroed siginfo_t is valid to be written to; si_pid is read as waitid filled it.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) == 0 && info.si_pid() == pid
+    }
+}
+
+/// The plain requests: no memory of ours is touched.
+fn request(request: libc::c_uint, tid: i32, data: usize) -> Result<(), Errno> {
+    // SAFETY: used only with requests that take `data` as a plain number.
+    let result = unsafe { libc::ptrace(request, tid, std::ptr::null_mut::<c_void>(), data as *mut c_void) };
+    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// Attaches without stopping. Only execs are told of; no PTRACE_O_EXITKILL: a target outlives us.
+pub(super) fn seize(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_SEIZE, tid, libc::PTRACE_O_TRACEEXEC as usize)
+}
+
+pub(super) fn interrupt(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_INTERRUPT, tid, 0)
+}
+
+/// Runs on, delivering `signal` if not 0.
+pub(super) fn resume(tid: i32, signal: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_CONT, tid, signal as usize)
+}
+
+/// Leaves a group-stopped thread stopped while listening for what ends the stop.
+pub(super) fn listen(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_LISTEN, tid, 0)
+}
+
+pub(super) fn detach(tid: i32, signal: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_DETACH, tid, signal as usize)
+}
+
+/// The number an event stop carries.
+pub(super) fn event_message(tid: i32) -> Option<i32> {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: GETEVENTMSG writes one unsigned long, for which `message` has room.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0usize, &raw mut message) };
+    (result == 0).then_some(message as i32)
+}
+
+pub(super) fn registers(tid: i32) -> Result<libc::user_regs_struct, Errno> {
+    // SAFETY: GETREGS fills a user_regs_struct, for which zeroes are valid.
+    unsafe {
+        let mut regs: libc::user_regs_struct = std::mem::zeroed();
+        if libc::ptrace(libc::PTRACE_GETREGS, tid, 0usize, &raw mut regs) == -1 {
+            return Err(Errno::last());
+        }
+        Ok(regs)
+    }
+}
+
+pub(super) fn set_registers(tid: i32, regs: &libc::user_regs_struct) -> Result<(), Errno> {
+    // SAFETY: SETREGS only reads the struct.
+    let result = unsafe { libc::ptrace(libc::PTRACE_SETREGS, tid, 0usize, std::ptr::from_ref(regs)) };
+    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// A file in memory of `size` bytes, nearly all of them holes.
+pub(super) fn memory_file(size: u64) -> std::io::Result<File> {
+    // SAFETY: the name is a C string; a new descriptor is ours alone.
+    let file = unsafe {
+        let fd = libc::memfd_create(c"systoll".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // Away from the standard streams, which may have been closed.
+        let high = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3);
+        let file = File::from_raw_fd(fd);
+        if high < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        drop(file);
+        File::from_raw_fd(high)
+    };
+    file.set_len(size)?;
+    Ok(file)
+}
+
+/// Gives the memory of a range back; it reads as zeroes then.
+pub(super) fn punch_hole(file: &File, offset: u64, len: u64) {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: a call on a descriptor of ours. If it fails the memory is given back at the end.
+    unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, len as i64) };
+}
+
+/// The next range of `file` from `offset` on that is not a hole.
+pub(super) fn data_range(file: &File, offset: u64) -> Option<(u64, u64)> {
+    // SAFETY: lseek on a descriptor of ours; nobody depends on its position.
+    unsafe {
+        let start = libc::lseek(file.as_raw_fd(), offset as i64, libc::SEEK_DATA);
+        if start < 0 {
+            return None;
+        }
+        let end = libc::lseek(file.as_raw_fd(), start, libc::SEEK_HOLE);
+        (end > start).then_some((start as u64, end as u64))
+    }
+}
+
+/// Forbids new writable mappings; the kernel refuses while there is one.
+pub(super) fn nobody_maps(file: &File) -> bool {
+    // SAFETY: F_ADD_SEALS takes a plain number.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_WRITE) == 0 }
+}
+
+/// Sleeps until `word` is no longer `seen`, is woken, a signal comes, or `limit` is over.
+pub(super) fn futex_wait(word: &AtomicU32, seen: u32, limit: Duration) {
+    let timeout = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+    // SAFETY: `word` and `timeout` live through the call; it only reads them.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const timeout, 0, 0) };
+}
+
+/// Wakes who sleeps on `word`.
+pub(super) fn futex_wake(word: &AtomicU32) {
+    // SAFETY: a wake only takes the address.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
+}
+
+/// The launcher's wake word, for the handler below; null while nobody sleeps on one.
+static WAKE: std::sync::atomic::AtomicPtr<AtomicU32> = std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
+
+extern "C" fn child_changed(_: i32) {
+    let word = WAKE.load(Ordering::Acquire);
+    if word.is_null() {
+        return;
+    }
+    // SAFETY: not null means that the word is mapped until `ChildSignal` is dropped; an atomic
+    // addition and a futex call are async-signal-safe, and errno is put back.
+    unsafe {
+        let errno = *libc::__errno_location();
+        (*word).fetch_add(1, Ordering::SeqCst);
+        libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, 1, 0, 0, 0);
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// The wake word that [`ChildSignal`] adds to; it must stay mapped until it is another, or none.
+pub(super) fn aim(word: Option<&AtomicU32>) {
+    WAKE.store(word.map_or(std::ptr::null_mut(), |w| w.as_ptr().cast()), Ordering::Release);
+}
+
+/// While it lives, a change of a child or tracee adds one to a wake word and wakes its sleeper.
+pub(super) struct ChildSignal(libc::sigaction);
+
+impl ChildSignal {
+    pub(super) fn new() -> Self {
+        // SAFETY: both structs are valid; the handler is async-signal-safe.
+        unsafe {
+            let mut old: libc::sigaction = std::mem::zeroed();
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = child_changed as *const () as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(libc::SIGCHLD, &action, &mut old);
+            Self(old)
+        }
+    }
+}
+
+impl Drop for ChildSignal {
+    fn drop(&mut self) {
+        // SAFETY: puts back what was there.
+        unsafe { libc::sigaction(libc::SIGCHLD, &self.0, std::ptr::null_mut()) };
+        aim(None);
+    }
+}
+
+/// User and system time in ns of all reaped children of this process.
+pub(super) fn children_times() -> (u64, u64) {
+    // SAFETY: getrusage fills the struct, for which zeroes are valid.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
+    (ns(usage.ru_utime), ns(usage.ru_stime))
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub(super) fn now() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `t` is valid to be written to; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// The time stamp counter.
+pub(super) fn tsc() -> u64 {
+    // SAFETY: every x86-64 processor has it; where a program may not read it, it is told so by
+    // the probe first.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// Whether programs may set their gs base themselves (HWCAP2_FSGSBASE, asm/hwcap2.h).
+pub(super) fn has_fsgsbase() -> bool {
+    // SAFETY: getauxval only looks up a number.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
+}
+
+/// Processors this thread may run on.
+pub(super) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Whether a process or thread of this number exists, zombies included.
+pub(super) fn exists(pid: i32) -> bool {
+    // SAFETY: signal 0 only asks.
+    unsafe { libc::kill(pid, 0) == 0 || Errno::last() == Errno::EPERM }
+}
+
+/// Ends a child of ours that has not run an instruction of its program.
+pub(super) fn kill(pid: i32) {
+    // SAFETY: a plain signal to a child that was not waited for.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
