@@ -2,6 +2,7 @@
 
 use crate::lab::{File, Lab, SHORT, apart, image_words, set_limits};
 use crate::server::Server;
+use iced_x86::code_asm::{rax, rbx, rcx, rdi};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::SeqCst;
 use systoll_record::inproc::assemble::{Losses, Options};
@@ -202,5 +203,48 @@ fn without_a_launcher_numbers_are_still_right() {
         assert!(reading.rows.iter().all(|r| r.path.is_empty()));
         // One wait in vain; the dead flag spares all others.
         assert_eq!(reading.losses, Losses { unanswered: 1, ..Losses::default() });
+    });
+}
+
+#[test]
+fn entries_of_functions_are_counted_without_a_register_lost() {
+    apart("counts::entries_of_functions_are_counted_without_a_register_lost", || {
+        for answered in [true, false] {
+            crate::forked(|| {
+                let mut file = file();
+                let entry = file.entry("time");
+                file.function("times");
+                let a = &mut file.a;
+                let mut again = a.create_label();
+                a.push(rbx).unwrap();
+                a.mov(rbx, rdi).unwrap();
+                a.set_label(&mut again).unwrap();
+                a.mov(rcx, rbx).unwrap();
+                a.call(entry).unwrap();
+                a.cmp(rax, rbx).unwrap();
+                let mut bad = a.create_label();
+                a.jne(bad).unwrap();
+                a.dec(rbx).unwrap();
+                a.jne(again).unwrap();
+                a.set_label(&mut bad).unwrap();
+                a.mov(rax, rbx).unwrap();
+                a.pop(rbx).unwrap();
+                a.ret().unwrap();
+                let lab = Lab::new(file, TIMED);
+                lab.enter(0);
+                let server = answered.then(|| Server::start(&[]));
+                if !answered {
+                    set_limits(SHORT);
+                }
+                assert_eq!(lab.call("times", &[100_000]), 0);
+                assert_eq!(lab.call("time", &[1, 2, 3, 4, 5, 6]), 4);
+                drop(server.map(Server::stop));
+                let rows = lab.read().rows;
+                let mut counts: Vec<_> = rows.iter().map(|r| (r.path.len(), r.threads[0].1.entered)).collect();
+                counts.sort_unstable();
+                assert_eq!(counts, if answered { vec![(1, 1), (1, 100_000)] } else { vec![(0, 100_001)] });
+                assert!(rows.iter().all(|r| r.number.is_none()));
+            });
+        }
     });
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use systoll_record::inproc::assemble::{Blob, Options, Reading, Room, assemble, read};
 use systoll_record::inproc::layout::{self, GLOBAL, IMAGE, NUMBERS, global, image, slot};
-use systoll_record::inproc::plan::{CfaOffset, Plan, Site, Span};
+use systoll_record::inproc::plan::{CfaOffset, Entry, Plan, Site, Span, VdsoFunction};
 
 /// Where the generated file is loaded, and where its code lies from there.
 const LOAD: u64 = 0x3000_0000_0000;
@@ -56,6 +56,7 @@ pub(crate) struct File {
     pub(crate) a: CodeAssembler,
     functions: Vec<(&'static str, CodeLabel)>,
     sites: Vec<Draft>,
+    entries: Vec<[CodeLabel; 2]>,
 }
 
 struct Draft {
@@ -67,7 +68,7 @@ struct Draft {
 
 impl File {
     pub(crate) fn new() -> Self {
-        Self { a: CodeAssembler::new(64).unwrap(), functions: Vec::new(), sites: Vec::new() }
+        Self { a: CodeAssembler::new(64).unwrap(), functions: Vec::new(), sites: Vec::new(), entries: Vec::new() }
     }
 
     /// Starts a function.
@@ -96,6 +97,19 @@ impl File {
         a.cmp(rax, -4095).unwrap();
         a.set_label(&mut labels[3]).unwrap();
         self.sites.push(Draft { number, labels, wrapped, cfa });
+    }
+
+    /// A function hooked at its entry, as the vDSO's are, that gives its fourth argument.
+    pub(crate) fn entry(&mut self, name: &'static str) -> CodeLabel {
+        let label = self.function(name);
+        let mut labels = [0; 2].map(|_| self.a.create_label());
+        self.a.set_label(&mut labels[0]).unwrap();
+        self.a.mov(rax, rcx).unwrap();
+        self.a.test(rax, rax).unwrap();
+        self.a.set_label(&mut labels[1]).unwrap();
+        self.a.ret().unwrap();
+        self.entries.push(labels);
+        label
     }
 
     /// A function that makes one call.
@@ -187,7 +201,12 @@ impl File {
                 hook_cfa: Some(CfaOffset(draft.cfa)),
             }
         };
-        let plan = Plan { sites: self.sites.iter().map(site).collect(), ..Plan::default() };
+        let entries = self.entries.iter().filter_map(|[start, end]| {
+            let span = span(start, end)?;
+            Some(Entry { function: VdsoFunction::Time, address: span.start, span })
+        });
+        let entries = entries.collect();
+        let plan = Plan { sites: self.sites.iter().map(site).collect(), entries, ..Plan::default() };
         (bytes, functions, plan)
     }
 }

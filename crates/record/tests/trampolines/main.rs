@@ -2,9 +2,11 @@
 
 mod counts;
 mod handshake;
+mod hostile;
 mod lab;
 mod machine;
 mod masks;
+mod real;
 mod server;
 mod signals;
 mod threads;

@@ -1,5 +1,7 @@
 //! The launcher's side of the hand-shake, played by a thread of the test.
 
+#![allow(dead_code, reason = "each of those who share this use a part of it")]
+
 use crate::lab::{global_word, half, image_words, room};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

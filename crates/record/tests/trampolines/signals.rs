@@ -173,7 +173,7 @@ static JUMPS: AtomicU64 = AtomicU64::new(0);
 extern "C" fn jumper(_: i32, _: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
     let n = HANDLED.fetch_add(1, SeqCst);
     call_at(GETPGRP_AT.load(SeqCst));
-    if n % 3 == 0 && STACK.load(SeqCst) != 0 {
+    if n.is_multiple_of(3) && STACK.load(SeqCst) != 0 {
         JUMPS.fetch_add(1, SeqCst);
         // SAFETY: the kernel's context of this signal.
         let registers = unsafe { &mut (*context).uc_mcontext.gregs };

@@ -1,10 +1,12 @@
 //! Threads and processes count for themselves.
 
 use crate::counts::{TIMED, file};
-use crate::lab::{File, Lab, apart, image_words};
+use crate::lab::{File, Lab, apart, image_words, set_limits};
 use crate::server::Server;
+use crate::signals::Timer;
 use iced_x86::code_asm::*;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 use systoll_record::inproc::assemble::Losses;
 use systoll_record::inproc::layout::image;
 
@@ -224,5 +226,87 @@ fn slots_are_drawn_again_and_their_end_is_noted() {
         assert_eq!(homeless(), 1);
         server.stop();
         assert_eq!(lab.total(GETPPID).0, 150);
+    });
+}
+
+static FORK_AT: AtomicU64 = AtomicU64::new(0);
+
+/// Forks, the first time; both go back to what they were doing.
+extern "C" fn forker(_: i32) {
+    let address = FORK_AT.swap(0, SeqCst);
+    if address != 0 {
+        // SAFETY: the generated fork.
+        let fork = unsafe { std::mem::transmute::<u64, extern "C" fn() -> i64>(address) };
+        assert!(fork() >= 0);
+    }
+}
+
+fn counts_of(lab: &Lab, number: u32, slot: u64) -> (u64, u64) {
+    let rows = lab.read().rows;
+    let of = rows.iter().filter(|r| r.number == Some(number)).flat_map(|r| &r.threads).filter(|(s, _)| *s == slot);
+    of.fold((0, 0), |sum, (_, c)| (sum.0 + c.entered, sum.1 + c.returned))
+}
+
+/// Ends a child here; waits for it in its parent.
+fn join(lab: &Lab, me: u32) {
+    // SAFETY: no arguments; the C library's own getpid, which is not hooked.
+    if unsafe { libc::getpid() } as u32 != me {
+        lab.call("exit_group", &[0]);
+    }
+    let mut status = 0;
+    // SAFETY: waits for any child of ours.
+    assert!(unsafe { libc::wait(&raw mut status) } > 0);
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn a_handler_that_forks_during_a_wait_leaves_both_well() {
+    apart("threads::a_handler_that_forks_during_a_wait_leaves_both_well", || {
+        let lab = Lab::new(makers(), TIMED);
+        lab.enter(0);
+        set_limits(Duration::from_millis(300));
+        FORK_AT.store(lab.address("fork"), SeqCst);
+        let me = std::process::id();
+        let timer = Timer::start(libc::SIGALRM, forker as *const (), libc::SA_RESTART, Duration::from_millis(50));
+        assert!(lab.call("getppid 1", &[100]) > 0);
+        drop(timer);
+        join(&lab, me);
+        assert_eq!(counts_of(&lab, GETPPID, 0), (100, 100));
+        assert_eq!(counts_of(&lab, GETPPID, 1), (100, 100));
+        // The child takes what it has for an answer, and may ask again before its parent has given up.
+        let losses = lab.read().losses;
+        assert!((1..=2).contains(&losses.unanswered), "{losses:?}");
+        assert_eq!(Losses { unanswered: 0, ..losses }, Losses { unasked: 1, ..Losses::default() });
+    });
+}
+
+#[test]
+fn a_handler_that_forks_during_a_call_leaves_both_well() {
+    apart("threads::a_handler_that_forks_during_a_call_leaves_both_well", || {
+        let lab = Lab::new(makers(), TIMED);
+        lab.enter(0);
+        let server = Server::start(&[]);
+        FORK_AT.store(lab.address("fork"), SeqCst);
+        let me = std::process::id();
+        let mut ends = [0; 2];
+        // SAFETY: an array of two.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        let to = ends[1];
+        let writer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(400));
+            // SAFETY: two bytes of ours.
+            assert_eq!(unsafe { libc::write(to, [7u8, 8].as_ptr().cast(), 2) }, 2);
+        });
+        let timer = Timer::start(libc::SIGALRM, forker as *const (), libc::SA_RESTART, Duration::from_millis(50));
+        let mut byte = 0u8;
+        assert_eq!(lab.call("read", &[ends[0] as u64, (&raw mut byte) as u64, 1]), 1);
+        drop(timer);
+        join(&lab, me);
+        writer.join().unwrap();
+        server.stop();
+        // Entered once, came back twice: each process had its own return.
+        assert_eq!(counts_of(&lab, 0, 0), (1, 1));
+        assert_eq!(counts_of(&lab, 0, 1), (0, 1));
+        assert_eq!(lab.read().losses, Losses::default());
     });
 }

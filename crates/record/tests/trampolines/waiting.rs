@@ -3,7 +3,9 @@
 use crate::counts::TIMED;
 use crate::lab::{File, Lab, apart, half, image_words};
 use crate::server::Server;
-use std::sync::atomic::Ordering::SeqCst;
+use crate::signals::Timer;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 use systoll_record::inproc::layout::{IMAGE, image, slot};
 
 const NANOSLEEP: u32 = 35;
@@ -96,6 +98,32 @@ fn working_is_not_waiting() {
             assert_eq!(returned, 1_000_010);
             // Only calls during which the processor was taken away, and those are few.
             assert!(waited == 0 || switches > 0, "{waited} of {cycles}, {switches} switches");
+        });
+    });
+}
+
+static GETPPID_AT: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn handler(_: i32) {
+    // SAFETY: the generated getppid.
+    let getppid = unsafe { std::mem::transmute::<u64, extern "C" fn() -> i64>(GETPPID_AT.load(SeqCst)) };
+    getppid();
+}
+
+#[test]
+fn sleep_cut_short_by_a_handler_that_calls_is_waiting() {
+    apart("waiting::sleep_cut_short_by_a_handler_that_calls_is_waiting", || {
+        with_rseq(|lab| {
+            GETPPID_AT.store(lab.address("getppid"), SeqCst);
+            let timer = Timer::start(libc::SIGALRM, handler as *const (), 0, Duration::from_millis(2));
+            let second = [1u64, 0];
+            for _ in 0..50 {
+                assert_eq!(lab.call("nanosleep", &[second.as_ptr() as u64, 0]), -i64::from(libc::EINTR));
+            }
+            drop(timer);
+            let (returned, cycles, waited) = times(lab, NANOSLEEP);
+            assert_eq!(returned, 50);
+            assert!(waited <= cycles && waited as f64 > 0.95 * cycles as f64, "{waited} of {cycles}");
         });
     });
 }
