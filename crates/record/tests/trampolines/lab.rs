@@ -273,6 +273,7 @@ impl Lab {
         image_words()[(at + slot::SELF as usize) / 8].store(layout::slot_address(index), Ordering::Relaxed);
         image_words()[(at + slot::TAG as usize) / 8].store(index + 1, Ordering::Relaxed);
         image_words()[(at + slot::PID as usize) / 8].store(u64::from(tid), Ordering::Relaxed);
+        image_words()[(at + slot::RSEQ as usize) / 8].store(rseq_area().unwrap_or(0), Ordering::Relaxed);
         // SAFETY: gs is unused by Rust and the C library on x86-64.
         unsafe { std::arch::asm!("wrgsbase {}", in(reg) layout::slot_address(index)) };
     }
@@ -295,6 +296,18 @@ impl Lab {
 /// Room for contexts beside the roots of a small file.
 pub(crate) fn room() -> Room {
     Room { nodes: 0, records: NUMBERS + 1000 }
+}
+
+/// The rseq area the C library has registered for this thread (glibc from 2.35 on).
+pub(crate) fn rseq_area() -> Option<u64> {
+    // SAFETY: a symbol of the C library, looked up by name, holds the area's distance from the
+    // thread pointer, which lies at fs:0.
+    unsafe {
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+        let thread: u64;
+        std::arch::asm!("mov {}, fs:0", out(reg) thread);
+        (!offset.is_null()).then(|| thread.wrapping_add_signed(*offset as i64))
+    }
 }
 
 /// The whole image as words.

@@ -33,10 +33,11 @@ fn every_planned_site_is_written() {
             let blob = assemble(&plan, &options, DELTA).unwrap();
             let lost: Vec<_> = blob.refused.iter().filter(|r| r.what != Unhooked::Return).collect();
             println!(
-                "{path}: {} of {} sites, {} bytes, {:?}; refused {:x?}",
+                "{path}: {} of {} sites, {} bytes, {} of call frame information, {:?}; refused {:x?}",
                 blob.sites.len(),
                 plan.sites.len(),
                 blob.code.len(),
+                blob.eh_frame(0).len(),
                 begun.elapsed(),
                 blob.refused
             );

@@ -67,17 +67,23 @@ const PERIOD: Duration = Duration::from_micros(200);
 fn counts_stay_exact_under_handlers_that_call() {
     apart("signals::counts_stay_exact_under_handlers_that_call", || {
         for options in [COUNT, Options { results: true, ..COUNT }, TIMED, Options { windows: true, ..TIMED }] {
-            crate::forked(|| exact_under_signals(options));
+            for flags in [libc::SA_RESTART, libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_NODEFER] {
+                crate::forked(|| exact_under_signals(options, flags));
+            }
         }
     });
 }
 
-fn exact_under_signals(options: Options) {
+fn exact_under_signals(options: Options, flags: i32) {
     let lab = Lab::new(file(), options);
     lab.enter(0);
     GETPGRP_AT.store(lab.address("getpgrp"), SeqCst);
     let server = Server::start(&[]);
-    let timer = Timer::start(libc::SIGALRM, handler as *const (), libc::SA_RESTART, PERIOD);
+    let mut stack = vec![0u8; 1 << 16];
+    let other = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: stack.len() };
+    // SAFETY: the stack outlives the timer, which is the last to use it.
+    assert_eq!(unsafe { libc::sigaltstack(&raw const other, std::ptr::null_mut()) }, 0);
+    let timer = Timer::start(libc::SIGALRM, handler as *const (), flags, PERIOD);
     lab.call("getppid 1", &[1_500_000]);
     drop(timer);
     server.stop();

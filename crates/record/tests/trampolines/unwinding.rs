@@ -1,7 +1,7 @@
 //! Handlers that unwind, at 5 kHz: from our code to where the thread would be.
 
 use crate::counts::TIMED;
-use crate::lab::{File, Lab, apart};
+use crate::lab::{File, Lab, apart, set_limits};
 use crate::server::Server;
 use crate::signals::Timer;
 use std::ffi::c_void;
@@ -104,6 +104,9 @@ fn backtraces(calls: u64, options: Options, serve: bool) {
         __register_frame(lab.eh_frame() as *const u8);
     }
     let server = serve.then(|| Server::start(&[]));
+    if !serve {
+        set_limits(Duration::from_millis(500));
+    }
     handler(0);
     HANDLED.store(0, SeqCst);
     SHORT.store(0, SeqCst);

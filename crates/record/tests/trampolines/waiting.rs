@@ -1,7 +1,7 @@
 //! Waiting is told from working.
 
 use crate::counts::TIMED;
-use crate::lab::{File, Lab, apart, half, image_words};
+use crate::lab::{File, Lab, apart, half, image_words, rseq_area};
 use crate::server::Server;
 use crate::signals::Timer;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -57,18 +57,12 @@ fn with_rseq(body: impl FnOnce(&Lab) + Send + 'static) {
 }
 
 pub(crate) fn give_back_glibcs() {
-    // SAFETY: symbols of the C library, looked up by name; what they point at is this thread's.
-    unsafe {
-        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
-        if offset.is_null() {
-            return;
-        }
-        let thread: u64;
-        std::arch::asm!("mov {}, fs:0", out(reg) thread);
-        let area = thread.wrapping_add_signed(*offset as i64);
-        let gone = [32, 33, 64].iter().any(|size| libc::syscall(i64::from(RSEQ), area, *size, 1, 0x5305_3053u32) == 0);
-        assert!(gone, "{}", std::io::Error::last_os_error());
-    }
+    let Some(area) = rseq_area() else { return };
+    let give_back = |size: &i32| {
+        // SAFETY: takes the area back from the kernel; the C library works without.
+        unsafe { libc::syscall(i64::from(RSEQ), area, *size, 1, 0x5305_3053u32) == 0 }
+    };
+    assert!([32, 33, 64].iter().any(give_back), "{}", std::io::Error::last_os_error());
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl<'a> Shape<'a> {
         let placed = Self::placed(site);
         let elided = options.elide && site.number.is_some_and(elide::elidable);
         let here = must_be_here(site);
-        let behind = site.number.is_some_and(asks_behind);
+        let behind = site.number.is_some_and(|n| asks_behind(n) || (options.results && !leaves(n)));
         match placed {
             Some(shape) if (shape.adjacent || !(here || elided)) && (shape.tail.is_some() || !behind) => Ok(shape),
             placed => match Self::wrapped(site) {

@@ -10,7 +10,7 @@
 use super::super::layout::{Saved, slot};
 use super::{Blob, Origin};
 use gimli::constants::{
-    DW_CFA_advance_loc4, DW_CFA_def_cfa, DW_CFA_expression, DW_CFA_nop, DW_CFA_val_expression, DW_EH_PE_pcrel,
+    DW_CFA_advance_loc, DW_CFA_def_cfa, DW_CFA_expression, DW_CFA_nop, DW_CFA_val_expression, DW_EH_PE_pcrel,
     DW_EH_PE_sdata4, DW_OP_and, DW_OP_breg0, DW_OP_const8u, DW_OP_deref,
 };
 use gimli::{DwCfa, DwOp};
@@ -53,8 +53,8 @@ impl Blob {
         for instruction in Decoder::with_ip(64, code, 0, DecoderOptions::NONE) {
             let offset = instruction.ip();
             if offset != last {
-                rules.push(DW_CFA_advance_loc4.0);
-                rules.extend(((offset - last) as u32).to_le_bytes());
+                // An instruction has at most 15 bytes, so its length fits the operation itself.
+                rules.push(DW_CFA_advance_loc.0 | (offset - last) as u8);
                 last = offset;
             }
             let here = (u64::from(start) + offset).wrapping_add_signed(self.delta);
