@@ -1,12 +1,12 @@
 //! Made-up programs, as small as ELF lets them be.
 
 /// Where `program` puts its code.
-pub const TEXT: u64 = 0x40_1000;
+pub(crate) const TEXT: u64 = 0x40_1000;
 /// Where `program` puts its data.
-pub const DATA: u64 = 0x40_2000;
+pub(crate) const DATA: u64 = 0x40_2000;
 
 /// A program without section headers: one segment of code, entered at its start, one of data.
-pub fn program(code: &[u8], data: &[u8]) -> Vec<u8> {
+pub(crate) fn program(code: &[u8], data: &[u8]) -> Vec<u8> {
     const HEADERS: u64 = 64 + 2 * 56;
     let mut elf = Vec::new();
     elf.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");

@@ -7,13 +7,13 @@ use systoll_record::inproc::plan::{Plan, VdsoFunction, plan};
 
 /// Says that a test can't be run here.
 #[allow(clippy::print_stderr, reason = "whoever runs tests must see it")]
-pub fn skip(why: &str) {
+pub(crate) fn skip(why: &str) {
     assert!(std::env::var("SYSTOLL_TEST_STRICT").is_err_and(|_| true), "not skipped: {why}");
     eprintln!("skipped: {why}");
 }
 
 /// The first of `paths` that is there.
-pub fn first_of(paths: &[&str]) -> Option<PathBuf> {
+pub(crate) fn first_of(paths: &[&str]) -> Option<PathBuf> {
     let found = paths.iter().map(PathBuf::from).find(|p| p.exists());
     if found.is_none() {
         skip(&format!("none of {paths:?} is here"));
@@ -21,20 +21,20 @@ pub fn first_of(paths: &[&str]) -> Option<PathBuf> {
     found
 }
 
-pub fn libc() -> Option<PathBuf> {
+pub(crate) fn libc() -> Option<PathBuf> {
     first_of(&["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"])
 }
 
-pub fn ld_so() -> Option<PathBuf> {
+pub(crate) fn ld_so() -> Option<PathBuf> {
     first_of(&["/lib64/ld-linux-x86-64.so.2"])
 }
 
-pub fn musl() -> Option<PathBuf> {
+pub(crate) fn musl() -> Option<PathBuf> {
     first_of(&["/usr/lib/x86_64-linux-musl/libc.so", "/lib/ld-musl-x86_64.so.1"])
 }
 
 /// The vDSO as the kernel maps it.
-pub fn vdso() -> Option<Vec<u8>> {
+pub(crate) fn vdso() -> Option<Vec<u8>> {
     use std::os::unix::fs::FileExt;
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let Some(line) = maps.lines().find(|line| line.ends_with("[vdso]")) else {
@@ -49,7 +49,7 @@ pub fn vdso() -> Option<Vec<u8>> {
 }
 
 /// Builds `source` with `command` in `dir`; `None` where that can't be done here.
-pub fn built(dir: &Path, name: &str, source: &str, command: &[&str]) -> Option<PathBuf> {
+pub(crate) fn built(dir: &Path, name: &str, source: &str, command: &[&str]) -> Option<PathBuf> {
     let (input, output) = (dir.join(name), dir.join(format!("{name}.out")));
     std::fs::write(&input, source).unwrap();
     let mut build = Command::new(command[0]);
@@ -67,7 +67,7 @@ pub fn built(dir: &Path, name: &str, source: &str, command: &[&str]) -> Option<P
     }
 }
 
-pub const HELLO_C: &str = "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n";
+pub(crate) const HELLO_C: &str = "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n";
 const HELLO_GO: &str = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n";
 
 struct Figures {

@@ -123,6 +123,27 @@ fn jump_tables_count() {
 }
 
 #[test]
+fn distances_from_labels_can_t_be_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = "int f(int i) {
+            static const int to[] = { &&a - &&a, &&b - &&a, &&c - &&a };
+            int r = i;
+            goto *(&&a + to[i]);
+        b: r += 3;
+        c: r *= 5;
+        a: __asm__ volatile(\"mov $39, %%eax; syscall\" : \"=a\"(r) : : \"rcx\", \"r11\");
+            return r;
+        }";
+    let flags = ["gcc", "-O2", "-fPIC", "-shared", "-nostdlib"];
+    let Some(file) = crate::files::built(dir.path(), "labels.c", source, &flags) else { return };
+    let elf = std::fs::read(file).unwrap();
+    let plan = plan(&elf).unwrap();
+    crate::check(&plan, &elf);
+    assert_eq!(plan.sites.len(), 1);
+    assert_eq!(plan.unplanned.first().map(|u| u.why), Some(Why::Unsure));
+}
+
+#[test]
 fn pointers_in_data_count() {
     let code = [MOV_39, SYSCALL, RET, NOP4];
     let at = |address: u64| planned(&code, &address.to_le_bytes()).sites[0].clone();

@@ -7,7 +7,7 @@ use super::image::{Image, Region};
 use super::targets::Targets;
 use super::types::{Plan, Site, Span, Unplanned, Why};
 use super::window::{Block, Taken};
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// Instructions held at a time (40 bytes each); a longer function's sites at a seam get less.
 const BLOCK: usize = 1 << 16;
@@ -63,6 +63,32 @@ fn runs_on(image: &Image<'_>, extent: &Extent) -> bool {
     })
 }
 
+/// What calls stand on.
+#[derive(Clone, Copy)]
+enum Ground {
+    /// A function whose jumps are all known.
+    Function,
+    /// Code, or data, between functions.
+    Between,
+    /// A function that may jump to places nobody can tell.
+    Labels,
+}
+
+/// Whether a function may jump to distances from a label of its own (`&&here - &&base` of GNU C):
+/// such tables look like any numbers.
+fn jumps_by_labels(bytes: &[u8], extent: &Extent) -> bool {
+    let (mut jumps, mut takes) = (false, false);
+    for i in Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE).iter() {
+        jumps |= i.flow_control() == FlowControl::IndirectBranch && i.op0_kind() == OpKind::Register;
+        let address = || i.ip_rel_memory_address();
+        takes |= i.mnemonic() == Mnemonic::Lea
+            && i.is_ip_rel_memory_operand()
+            && extent.start < address()
+            && address() < extent.end;
+    }
+    jumps && takes
+}
+
 /// Plans the sites of one file, extent after extent.
 pub(super) struct Planner<'a> {
     pub(super) image: &'a Image<'a>,
@@ -79,17 +105,26 @@ impl Planner<'_> {
         let image = self.image;
         let Some(region) = image.region(extent.start) else { return };
         let bytes = region.slice(extent.start, extent.end);
+        let ground = match extent.known {
+            false => Ground::Between,
+            true if jumps_by_labels(bytes, extent) => Ground::Labels,
+            true => Ground::Function,
+        };
         let mut decoder = Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE);
         while decoder.can_decode() {
             let code: Vec<_> = decoder.iter().take(BLOCK).collect();
-            self.block(&code, extent.known, region);
+            self.block(&code, ground, region);
         }
     }
 
-    fn block(&mut self, code: &[Instruction], known: bool, region: &Region<'_>) {
+    fn block(&mut self, code: &[Instruction], ground: Ground, region: &Region<'_>) {
         let calls = code.iter().enumerate().filter(|(_, i)| i.mnemonic() == Mnemonic::Syscall);
         let calls: Vec<usize> = calls.map(|(n, _)| n).collect();
-        let (sure, unsure): (Vec<usize>, Vec<usize>) = calls.into_iter().partition(|n| known || self.is_code(code, *n));
+        let (sure, unsure): (Vec<usize>, Vec<usize>) = calls.into_iter().partition(|n| match ground {
+            Ground::Function => true,
+            Ground::Between => self.is_code(code, *n),
+            Ground::Labels => false,
+        });
         for call in unsure.iter().filter_map(|n| code.get(*n)) {
             self.plan.sites.push(bare(call.ip(), None));
             self.plan.unplanned.push(Unplanned { address: call.ip(), why: Why::Unsure });

@@ -155,7 +155,8 @@ pub enum Why {
     Flags,
     /// Every window that would do is taken by a neighbouring site.
     Taken,
-    /// Nothing says that this is code at all, or code around it contradicts how it was decoded.
+    /// Nothing says that this is code at all, code around it contradicts how it was decoded, or
+    /// its function may jump to places nobody can tell.
     Unsure,
 }
 
