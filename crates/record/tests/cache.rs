@@ -38,13 +38,18 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// A file of this box with calls in it: this test itself links the C library.
+/// Says that a test can't be run here.
+fn skip(why: &str) {
+    assert!(std::env::var("SYSTOLL_TEST_STRICT").as_deref() != Ok("1"), "not to be skipped: {why}");
+    eprintln!("skipped: {why}");
+}
+
+/// A file of this box with calls in it.
 fn elf() -> Option<Vec<u8>> {
     let path = "/lib64/ld-linux-x86-64.so.2";
     let elf = fs::read(path).ok();
     if elf.is_none() {
-        assert!(std::env::var("SYSTOLL_TEST_STRICT").is_err(), "{path} is not here");
-        eprintln!("skipped: {path} is not here");
+        skip(&format!("{path} is not here"));
     }
     elf
 }
@@ -112,8 +117,7 @@ fn a_folder_of_others_is_not_used() {
     let dir = tempdir().unwrap();
     let nobody = Some(65534);
     if std::os::unix::fs::chown(dir.path(), nobody, nobody).is_err() {
-        eprintln!("skipped: only root can give folders away");
-        return;
+        return skip("only root can give folders away");
     }
     assert!(!Cache::at(dir.path(), DEFAULT_LIMIT).is_usable());
     assert!(!Cache::at(&dir.path().join("cache"), DEFAULT_LIMIT).is_usable());
