@@ -12,7 +12,8 @@ use lab::{File, Lab};
 use server::Server;
 use std::sync::Barrier;
 use std::time::Instant;
-use systoll_record::inproc::assemble::Options;
+use systoll_record::inproc::assemble::{Options, assemble};
+use systoll_record::inproc::plan::plan;
 
 const GETPPID: u32 = 110;
 /// Calls of one turn, and turns: the fastest turn of each kind is what counts.
@@ -22,6 +23,7 @@ const TURNS: usize = 600;
 const COUNT: Options = Options { results: false, time: false, waited: false, windows: false, elide: false };
 
 fn main() {
+    writing("/lib/x86_64-linux-gnu/libc.so.6");
     let timed = Options { results: true, time: true, ..COUNT };
     let modes = [
         ("count and context", COUNT, 1),
@@ -47,6 +49,23 @@ fn main() {
         unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!(status, 0, "{name}");
     }
+}
+
+/// How long it takes to plan a file and to write its code.
+fn writing(path: &str) {
+    let Ok(bytes) = std::fs::read(path) else { return };
+    let begun = Instant::now();
+    let Ok(plan) = plan(&bytes) else { return };
+    let planned = begun.elapsed();
+    let options = Options { results: true, time: true, waited: true, ..COUNT };
+    if let Ok(blob) = assemble(&plan, &options, -(64 << 20)) {
+        let (written, sites, size) = (begun.elapsed() - planned, blob.sites.len(), blob.code.len());
+        say(&format!("{path}: planned in {planned:.1?}, {sites} sites written in {written:.1?}, {size} bytes"));
+    }
+}
+
+fn say(line: &str) {
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), format!("{line}\n").as_bytes());
 }
 
 fn measure(name: &str, options: Options, threads: u64) {
@@ -87,7 +106,7 @@ fn measure(name: &str, options: Options, threads: u64) {
         hooked / bare,
         hooked - bare
     );
-    let _ = std::io::Write::write_all(&mut std::io::stdout(), format!("{line}\n").as_bytes());
+    say(&line);
 }
 
 /// Nanoseconds a call.

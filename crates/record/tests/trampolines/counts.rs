@@ -248,3 +248,28 @@ fn entries_of_functions_are_counted_without_a_register_lost() {
         }
     });
 }
+
+#[test]
+fn coming_to_a_return_without_a_call_counts_nothing() {
+    apart("counts::coming_to_a_return_without_a_call_counts_nothing", || {
+        let mut file = File::new();
+        file.returns_are_targets = true;
+        file.function("getppid");
+        let behind = file.site(Some(GETPPID), false, 8);
+        file.a.ret().unwrap();
+        file.function("skips");
+        file.a.mov(rax, rdi).unwrap();
+        file.a.jmp(behind).unwrap();
+        let lab = Lab::new(file, TIMED);
+        lab.enter(0);
+        let server = Server::start(&[]);
+        for i in 0..1000u64 {
+            assert_eq!(lab.call("skips", &[u64::MAX - i]), -1 - i as i64);
+            assert!(lab.call("getppid", &[]) > 0);
+            assert_eq!(lab.call("skips", &[i]), i as i64);
+        }
+        server.stop();
+        assert_eq!(lab.total(GETPPID), (1000, 1000, 0, 0));
+        assert_eq!(lab.read().losses, Losses::default());
+    });
+}

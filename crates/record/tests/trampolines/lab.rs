@@ -56,6 +56,8 @@ pub(crate) struct File {
     pub(crate) a: CodeAssembler,
     functions: Vec<(&'static str, CodeLabel)>,
     sites: Vec<Draft>,
+    /// Whether sites' plans say that other code comes to where their calls return.
+    pub(crate) returns_are_targets: bool,
     entries: Vec<[CodeLabel; 2]>,
 }
 
@@ -68,7 +70,13 @@ struct Draft {
 
 impl File {
     pub(crate) fn new() -> Self {
-        Self { a: CodeAssembler::new(64).unwrap(), functions: Vec::new(), sites: Vec::new(), entries: Vec::new() }
+        Self {
+            a: CodeAssembler::new(64).unwrap(),
+            functions: Vec::new(),
+            sites: Vec::new(),
+            returns_are_targets: false,
+            entries: Vec::new(),
+        }
     }
 
     /// Starts a function.
@@ -83,7 +91,8 @@ impl File {
 
     /// A site with all its windows; the call's number is put into eax right before it, or is
     /// there already. `cfa`: CFA - rsp.
-    pub(crate) fn site(&mut self, number: Option<u32>, wrapped: bool, cfa: u32) {
+    /// Gives the place behind the call.
+    pub(crate) fn site(&mut self, number: Option<u32>, wrapped: bool, cfa: u32) -> CodeLabel {
         let mut labels = [0; 4].map(|_| self.a.create_label());
         let a = &mut self.a;
         a.set_label(&mut labels[0]).unwrap();
@@ -97,6 +106,7 @@ impl File {
         a.cmp(rax, -4095).unwrap();
         a.set_label(&mut labels[3]).unwrap();
         self.sites.push(Draft { number, labels, wrapped, cfa });
+        labels[2]
     }
 
     /// A function hooked at its entry, as the vDSO's are, that gives its fourth argument.
@@ -195,7 +205,7 @@ impl File {
                 number: draft.number,
                 before: span(head, call).filter(|_| !draft.wrapped),
                 after: span(behind, end).filter(|_| !draft.wrapped),
-                after_is_target: false,
+                after_is_target: self.returns_are_targets,
                 whole: span(head, end),
                 cfa: Some(CfaOffset(draft.cfa)),
                 hook_cfa: Some(CfaOffset(draft.cfa)),
