@@ -143,63 +143,84 @@ const TABLE: u64 = NUMBERS * 8;
 /// When `delta` is too far for jumps, or an instruction can't be written.
 pub fn assemble(plan: &Plan, options: &Options, delta: i64) -> Result<Blob, AssembleError> {
     let options = options.completed();
-    let mut e = Emitter::new()?;
+    let start = BASE.wrapping_add_signed(delta);
+    let mut blob = Blob {
+        delta,
+        code: Vec::new(),
+        references: Vec::new(),
+        patches: Vec::new(),
+        sites: Vec::new(),
+        refused: Vec::new(),
+        origins: Vec::new(),
+        options,
+    };
+    // The hand-shake comes first, so that all else knows where it is.
+    let mut e = Emitter::new(start)?;
     stub(&mut e)?;
-    e.flush()?;
-    let mut all = Written::default();
+    blob.append(e, &[])?;
     let mut table = (plan.sites.len() + plan.entries.len()) as u64 * NODE_SIZE;
     for site in &plan.sites {
-        let place = Place { root: FIRST_REGION + all.sites.len() as u64 * NODE_SIZE, region: FIRST_REGION, table };
-        write_site(&mut e, &options, site, place, &mut all)?;
-        e.flush()?;
-        table +=
-            if all.sites.last().is_some_and(|s| s.table.is_some_and(|t| u64::from(t) == table)) { TABLE } else { 0 };
+        let place = Place { root: blob.next_root(), region: FIRST_REGION, table };
+        let mut e = Emitter::new(start)?;
+        let written = write_site(&mut e, &options, site, place)?;
+        table += if written.counted.as_ref().is_some_and(|c| c.table.is_some()) { TABLE } else { 0 };
+        blob.take(e, written)?;
     }
     for entry in &plan.entries {
-        write_entry(&mut e, entry, FIRST_REGION + all.sites.len() as u64 * NODE_SIZE, &mut all)?;
-        e.flush()?;
+        let mut e = Emitter::new(start)?;
+        let written = write_entry(&mut e, entry, blob.next_root())?;
+        blob.take(e, written)?;
     }
-    finish(e, all, options, delta)
+    Ok(blob)
 }
 
-/// What the sites came to so far.
+/// What one site came to.
 #[derive(Default)]
 pub(super) struct Written {
     pub(super) hooks: Vec<Hook>,
-    pub(super) sites: Vec<Counted>,
-    pub(super) refused: Vec<Refused>,
+    pub(super) counted: Option<Counted>,
+    pub(super) refused: Option<Refused>,
 }
 
-/// Turns instructions into bytes, with all that depends on where they come to lie.
-fn finish(mut e: Emitter, all: Written, options: Options, delta: i64) -> Result<Blob, AssembleError> {
-    let instructions = e.a.instructions().to_vec();
-    let start = BASE.wrapping_add_signed(delta);
-    let wanted = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS | BlockEncoderOptions::RETURN_CONSTANT_OFFSETS;
-    let done = e.a.assemble_options(start, wanted)?;
-    let size = u32::try_from(done.inner.code_buffer.len()).map_err(|_| AssembleError::TooFar(delta))?;
-    let offset_of = |index: usize| done.inner.new_instruction_offsets.get(index).copied().unwrap_or(size);
-    let references = instructions.iter().enumerate().filter(|(_, i)| refers(i));
-    let references = references
-        .map(|(index, _)| {
+impl Blob {
+    fn next_root(&self) -> u64 {
+        FIRST_REGION + self.sites.len() as u64 * NODE_SIZE
+    }
+
+    fn take(&mut self, e: Emitter, written: Written) -> Result<(), AssembleError> {
+        self.refused.extend(written.refused);
+        if written.counted.is_some() {
+            self.append(e, &written.hooks)?;
+        }
+        self.sites.extend(written.counted);
+        Ok(())
+    }
+
+    /// Turns instructions into bytes behind those there are, with all that depends on where they
+    /// come to lie.
+    fn append(&mut self, mut e: Emitter, hooks: &[Hook]) -> Result<(), AssembleError> {
+        e.flush()?;
+        let too_far = |_| AssembleError::TooFar(self.delta);
+        let base = u32::try_from(self.code.len()).map_err(too_far)?;
+        let start = BASE.wrapping_add_signed(self.delta).wrapping_add(u64::from(base));
+        let instructions = e.a.instructions().to_vec();
+        let wanted = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS | BlockEncoderOptions::RETURN_CONSTANT_OFFSETS;
+        let done = e.a.assemble_options(start, wanted)?;
+        let size = u32::try_from(done.inner.code_buffer.len()).map_err(too_far)?;
+        let offset_of = |index: usize| base + done.inner.new_instruction_offsets.get(index).copied().unwrap_or(size);
+        for (index, _) in instructions.iter().enumerate().filter(|(_, i)| refers(i)) {
             let within = done.inner.constant_offsets.get(index).map_or(0, |c| c.immediate_offset());
-            offset_of(index) + within as u32
-        })
-        .collect();
-    let patches =
-        all.hooks.iter().map(|hook| patch(hook, done.label_ip(&hook.label)?, delta)).collect::<Result<_, _>>()?;
-    let ends = e.origins().iter().skip(1).map(|(index, _)| offset_of(*index)).chain([size]);
-    let origins = e.origins().iter().zip(ends).map(|((index, origin), end)| (offset_of(*index)..end, *origin));
-    let origins = origins.filter(|(range, _)| !range.is_empty()).collect();
-    Ok(Blob {
-        delta,
-        code: done.inner.code_buffer,
-        references,
-        patches,
-        sites: all.sites,
-        refused: all.refused,
-        origins,
-        options,
-    })
+            self.references.push(offset_of(index) + within as u32);
+        }
+        for hook in hooks {
+            self.patches.push(patch(hook, done.label_ip(&hook.label)?, self.delta)?);
+        }
+        let ends = e.origins().iter().skip(1).map(|(index, _)| offset_of(*index)).chain([base + size]);
+        let origins = e.origins().iter().zip(ends).map(|((index, origin), end)| (offset_of(*index)..end, *origin));
+        self.origins.extend(origins.filter(|(range, _)| !range.is_empty()));
+        self.code.extend(done.inner.code_buffer);
+        Ok(())
+    }
 }
 
 /// Whether an instruction holds an address in the file's region.

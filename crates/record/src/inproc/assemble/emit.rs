@@ -32,8 +32,8 @@ pub enum Origin {
 pub(super) struct Emitter {
     /// The assembler, for single instructions.
     pub(super) a: CodeAssembler,
-    /// Entry of the hand-shake, see [`Emitter::ask`].
-    pub(super) stub: CodeLabel,
+    /// Address of the hand-shake, see [`Emitter::ask`].
+    stub: u64,
     /// How many instructions there were when a label was last placed.
     placed: Option<usize>,
     cold: Vec<(Origin, Cold)>,
@@ -42,10 +42,9 @@ pub(super) struct Emitter {
 }
 
 impl Emitter {
-    /// Nothing written yet.
-    pub(super) fn new() -> Emitted<Self> {
-        let mut a = CodeAssembler::new(64)?;
-        let stub = a.create_label();
+    /// Nothing written yet. `stub`: address of the hand-shake.
+    pub(super) fn new(stub: u64) -> Emitted<Self> {
+        let a = CodeAssembler::new(64)?;
         Ok(Self { a, stub, placed: None, cold: Vec::new(), origins: Vec::new() })
     }
 

@@ -122,34 +122,25 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Writes the code of a site and adds what came of it to `all`.
-pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place: Place, all: &mut Written) -> Emitted {
+/// Writes the code of a site.
+pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place: Place) -> Emitted<Written> {
+    let refused = |what| Some(Refused { address: site.address, what });
     let shape = match Shape::of(site, options) {
         Ok(shape) => shape,
-        Err(what) => {
-            all.refused.push(Refused { address: site.address, what });
-            return Ok(());
-        }
+        Err(what) => return Ok(Written { refused: refused(what), ..Written::default() }),
     };
     let returns = !site.number.is_some_and(leaves);
     let results = options.results && returns && shape.tail.is_some();
     let wants_return = options.results || site.number.is_some_and(asks_behind);
-    if wants_return && returns && shape.tail.is_none() {
-        all.refused.push(Refused { address: site.address, what: Unhooked::Return });
-    }
+    let missed = wants_return && returns && shape.tail.is_none();
     let table = site.number.is_none().then_some(place.table as u32);
-    all.sites.push(Counted {
-        address: site.address,
-        number: site.number,
-        offset: shape.offset().filter(|_| site.number != Some(elide::SIGRETURN)),
-        table,
-        results,
-        vdso: false,
-    });
+    let offset = shape.offset().filter(|_| site.number != Some(elide::SIGRETURN));
+    let counted = Counted { address: site.address, number: site.number, offset, table, results, vdso: false };
     let start = table.map_or(Start::Root(place.root), |_| Start::Numbers(place.region + place.table));
-    let deep = all.sites.last().is_some_and(|s| s.offset.is_some());
     let time = options.time && results && site.number.is_none_or(|n| !family::clones(n) && !family::execs(n));
-    Writer { shape, place, options, entry: Entry { start, deep, results, time } }.write(e, all)
+    let entry = Entry { start, deep: offset.is_some(), results, time };
+    let hooks = Writer { shape, place, options, entry }.write(e)?;
+    Ok(Written { hooks, counted: Some(counted), refused: refused(Unhooked::Return).filter(|_| missed) })
 }
 
 struct Writer<'a> {
@@ -160,7 +151,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn write(&self, e: &mut Emitter, all: &mut Written) -> Emitted {
+    fn write(&self, e: &mut Emitter) -> Emitted<Vec<Hook>> {
         let (entry, behind, plain) = (e.label(), e.label(), e.label());
         let site = self.shape.site;
         let entry = e.here(entry)?;
@@ -184,12 +175,13 @@ impl Writer<'_> {
         displace(e, tail)?;
         e.stands_for(Origin::Address(resume));
         asm!(e; jmp(BASE.wrapping_add(resume)););
-        all.hooks.push(Hook { start: self.shape.window.start, bytes: self.shape.window.bytes.len(), label: entry });
+        let hook = |span: &Span, label| Hook { start: span.start, bytes: span.bytes.len(), label };
+        let mut hooks = vec![hook(self.shape.window, entry)];
         let needed = self.entry.results || site.number.is_some_and(asks_behind);
         if let (false, true, true, Some(span)) = (self.shape.wrapped, needed, self.shape.tail.is_some(), &site.after) {
-            all.hooks.push(Hook { start: span.start, bytes: span.bytes.len(), label: behind });
+            hooks.push(hook(span, behind));
         }
-        Ok(())
+        Ok(hooks)
     }
 
     /// Counting, and what the number asks for before the call.
@@ -265,10 +257,10 @@ impl Writer<'_> {
 }
 
 /// Writes the code of a vDSO function's entry, where only rax and r11 are free.
-pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64, all: &mut Written) -> Emitted {
+pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64) -> Emitted<Written> {
     let Some(head) = decode(&entry.span).filter(|i| i.iter().all(movable)) else {
-        all.refused.push(Refused { address: entry.address, what: Unhooked::Site });
-        return Ok(());
+        let refused = Some(Refused { address: entry.address, what: Unhooked::Site });
+        return Ok(Written { refused, ..Written::default() });
     };
     let label = e.label();
     e.stands_for(Origin::Address(entry.span.start));
@@ -279,14 +271,8 @@ pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64, all: &m
     let resume = entry.span.resume();
     e.stands_for(Origin::Address(resume));
     asm!(e; jmp(BASE.wrapping_add(resume)););
-    all.hooks.push(Hook { start: entry.span.start, bytes: entry.span.bytes.len(), label });
-    all.sites.push(Counted {
-        address: entry.address,
-        number: None,
-        offset: Some(0),
-        table: None,
-        results: false,
-        vdso: true,
-    });
-    Ok(())
+    let hook = Hook { start: entry.span.start, bytes: entry.span.bytes.len(), label };
+    let counted =
+        Counted { address: entry.address, number: None, offset: Some(0), table: None, results: false, vdso: true };
+    Ok(Written { hooks: vec![hook], counted: Some(counted), refused: None })
 }

@@ -37,12 +37,10 @@ const SAVED: [(AsmRegister64, Saved); 14] = [
 /// What the stub itself changes.
 const CHANGED: usize = 8;
 
-/// Writes the stub at the emitter's `stub` label.
+/// Writes the stub, its entry first.
 pub(super) fn stub(e: &mut Emitter) -> Emitted {
-    let entry = e.stub;
     let (busy, out, queue, answered) = (e.label(), e.label(), e.label(), e.label());
     e.stands_for(Origin::InRcx);
-    e.here(entry)?;
     e.a.lock().bts(gs32(slot::STATE), 0u32)?;
     asm!(e; jc(busy); mov(gs(slot::RESUME), rcx); mov(gs(slot::ANSWER), r11););
     for (register, saved) in SAVED {
