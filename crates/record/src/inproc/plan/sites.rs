@@ -19,6 +19,12 @@ const OUT_OF_STEP: usize = 16;
 const WRAPPED: &[u32] = &[56, 57, 58, 59, 322, 435, 9];
 
 const ARCH_PRCTL: u32 = 158;
+/// Calls that never wait and are no cancellation points, so that nobody asks where they are made:
+/// rt_sigaction, rt_sigprocmask, madvise, getpid, getuid, getgid, geteuid, getegid, getppid,
+/// arch_prctl, gettid, set_tid_address, set_robust_list, rseq. Where nothing can be hooked behind
+/// them they may be made elsewhere, lest their errors go unseen.
+const AT_ONCE: &[u32] = &[13, 14, 28, 39, 102, 104, 107, 108, 110, ARCH_PRCTL, 186, 218, 273, 334];
+
 /// `ARCH_SET_GS` of the kernel's asm/prctl.h.
 const ARCH_SET_GS: u32 = 0x1001;
 
@@ -164,7 +170,8 @@ impl Planner<'_> {
         }
         for (at, n) in (first..).zip(&sure) {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
-            if site.number.is_none() && site.whole.is_none() {
+            let unseen = site.after.is_none() && site.number.is_some_and(|number| AT_ONCE.contains(&number));
+            if (site.number.is_none() || unseen) && site.whole.is_none() {
                 site.whole = block.whole(*n, &self.taken);
             }
             let (whole, address) = (site.whole.clone(), site.address);

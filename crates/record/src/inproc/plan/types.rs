@@ -38,7 +38,8 @@ pub struct Site {
     /// Whether other code jumps to `address + 2`, so that a hook there may run without the call.
     pub after_is_target: bool,
     /// A window that holds the call itself, for calls that must be wrapped: clone's family,
-    /// execve's, mmap, and sites whose number is unknown. May share bytes with this site's own
+    /// execve's, mmap, and sites whose number is unknown; also for calls that may be wrapped
+    /// because they never wait, where there is no `after`. May share bytes with this site's own
     /// `before` and `after` (it is used instead of them), never with another site's.
     pub whole: Option<Span>,
     /// CFA − rsp at the call.
