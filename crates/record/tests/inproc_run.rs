@@ -1,0 +1,269 @@
+//! Programs counted from inside, beside the same programs counted by ptrace, and what becomes of
+//! them when either side is killed.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, mpsc};
+use std::time::{Duration, Instant};
+use systoll_model::{BackendKind, Errno, Exit, Recording, Row};
+use systoll_record::{Backend, Launch, PtraceBackend, Quiet, inproc};
+
+/// Longer than anything here takes, on a busy box.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Backends wait for all children of their process: one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn watch(mut backend: Box<dyn Backend>, command: &[&str]) -> Recording {
+    let launch = Launch {
+        command: command.iter().map(Into::into).collect(),
+        discard_output: true,
+        linger: Duration::from_secs(1),
+        ..Launch::default()
+    };
+    let recording = backend.run(&launch, &mut Quiet).unwrap();
+    assert_eq!(recording.check(), Ok(()));
+    recording
+}
+
+/// Runs `test` in a thread and ends the whole process if it takes too long.
+fn bounded<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
+    let _alone = alone();
+    let (done, result) = mpsc::channel();
+    let thread = std::thread::spawn(move || done.send(test()));
+    match result.recv_timeout(LIMIT) {
+        Ok(value) => value,
+        Err(mpsc::RecvTimeoutError::Timeout) => {
+            eprintln!("a run took longer than {LIMIT:?}");
+            std::process::exit(101);
+        }
+        Err(mpsc::RecvTimeoutError::Disconnected) => std::panic::resume_unwind(thread.join().unwrap_err()),
+    }
+}
+
+fn inside(command: &[&str]) -> Recording {
+    let command: Vec<String> = command.iter().map(|w| (*w).to_owned()).collect();
+    bounded(move || watch(inproc(), &command.iter().map(String::as_str).collect::<Vec<_>>()))
+}
+
+type Totals = BTreeMap<String, (u64, BTreeMap<Errno, u64>)>;
+
+/// Calls and errors by system call. A signal's return has no result of its own: what a tracer
+/// finds in its register is the interrupted code's.
+fn totals(recording: &Recording) -> Totals {
+    let all = recording.by_syscall().into_iter().filter(|t| t.counts.calls > 0);
+    all.map(|t| {
+        let name = t.syscall.to_string();
+        let errors = if name == "rt_sigreturn" { BTreeMap::new() } else { t.counts.errors };
+        (name, (t.counts.calls, errors))
+    })
+    .collect()
+}
+
+fn same_as_by_ptrace(command: &[&str]) -> Recording {
+    let ours = inside(command);
+    let command: Vec<String> = command.iter().map(|w| (*w).to_owned()).collect();
+    let theirs = bounded(move || {
+        let words: Vec<_> = command.iter().map(String::as_str).collect();
+        watch(Box::new(PtraceBackend::new()), &words)
+    });
+    assert_eq!(totals(&ours), totals(&theirs), "{:?}", ours.problems);
+    assert_eq!(ours.header.exit, theirs.header.exit);
+    assert_eq!(ours.header.backend, BackendKind::Inproc);
+    ours
+}
+
+/// A compiled program, removed with its folder.
+struct Program(tempfile::TempDir);
+
+impl Program {
+    fn compile(source: &Path, flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("program");
+        let cc = Command::new("cc").args(["-O1", "-w", "-o"]).arg(&out).arg(source).args(flags).status().unwrap();
+        assert!(cc.success());
+        Self(folder)
+    }
+
+    fn of_the_tests(name: &str, flags: &[&str]) -> Self {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs").join(name);
+        Self::compile(&source, flags)
+    }
+
+    fn written(source: &str, flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("program.c");
+        std::fs::write(&file, source).unwrap();
+        Self::compile(&file, flags)
+    }
+
+    fn path(&self) -> String {
+        self.0.path().join("program").to_str().unwrap().to_owned()
+    }
+}
+
+fn calls<'r>(recording: &'r Recording, name: &'r str) -> impl Iterator<Item = &'r Row> {
+    recording.rows.iter().filter(move |r| r.syscall.name() == Some(name))
+}
+
+fn sum(recording: &Recording, name: &str) -> u64 {
+    calls(recording, name).map(|r| r.counts.calls).sum()
+}
+
+#[test]
+fn plain_programs_count_as_by_ptrace_and_the_audit_agrees() {
+    for command in [&["/bin/true"][..], &["ls", "/"], &["ls", "/nonexistent"], &["cat", "/etc/passwd"]] {
+        let recording = same_as_by_ptrace(command);
+        assert!(recording.exact(), "{command:?}: {:?}", recording.problems);
+    }
+}
+
+#[test]
+fn trees_of_processes_count_as_by_ptrace() {
+    let script = "/bin/true; for i in 1 2 3; do /bin/echo $i; done; exec /bin/true";
+    let recording = same_as_by_ptrace(&["sh", "-c", script]);
+    assert!(recording.exact(), "{:?}", recording.problems);
+    assert!(recording.processes.len() >= 9, "{}", recording.processes.len());
+    for name in ["spawn.c", "forks.c", "mix.c"] {
+        let program = Program::of_the_tests(name, &["-lpthread"]);
+        let recording = same_as_by_ptrace(&[&program.path()]);
+        assert!(recording.exact(), "{name}: {:?}", recording.problems);
+    }
+}
+
+#[test]
+fn an_exec_by_a_thread_ends_the_others_and_is_followed() {
+    let program = Program::of_the_tests("execthread.c", &["-lpthread"]);
+    let recording = inside(&[&program.path()]);
+    assert_eq!((sum(&recording, "getppid"), sum(&recording, "execve")), (100, 2), "{:?}", recording.problems);
+    assert!(recording.exact(), "{:?}", recording.problems);
+}
+
+#[test]
+fn four_threads_lose_no_call() {
+    let source = "#include <pthread.h>\n#include <unistd.h>\n\
+        void *f(void *x) { for (int i = 0; i < 250000; i++) getppid(); return 0; }\n\
+        int main(void) { pthread_t t[4]; for (int i = 0; i < 4; i++) pthread_create(t + i, 0, f, 0);\n\
+        for (int i = 0; i < 4; i++) pthread_join(t[i], 0); return 0; }";
+    let program = Program::written(source, &["-lpthread"]);
+    let recording = inside(&[&program.path()]);
+    assert_eq!(sum(&recording, "getppid"), 1_000_000);
+    assert!(recording.exact(), "{:?}", recording.problems);
+    assert_eq!(recording.processes.first().map(|p| p.threads), Some(5));
+}
+
+#[test]
+fn static_programs_are_counted_too() {
+    for flags in [&["-static"][..], &["-static-pie"], &["-no-pie"]] {
+        let program = Program::of_the_tests("mix.c", flags);
+        same_as_by_ptrace(&[&program.path()]);
+    }
+}
+
+#[test]
+fn contexts_end_at_the_users_frame_and_name_what_it_called() {
+    let source = "#include <time.h>\n\
+        int day(time_t t) { return localtime(&t)->tm_mday; }\n\
+        int main(void) { int s = 0; for (int i = 0; i < 1000; i++) s += day(i); return s < 0; }";
+    let program = Program::written(source, &["-g"]);
+    let program = program.path();
+    let recording = inside(&["env", "-u", "TZ", &program]);
+    let row = calls(&recording, "newfstatat").max_by_key(|r| r.counts.calls).unwrap();
+    if recording.header.vdso_calls.is_none() || !Path::new("/etc/localtime").exists() {
+        eprintln!("no /etc/localtime: localtime asks for nothing here");
+        return;
+    }
+    assert!(row.counts.calls >= 999, "{row:?}");
+    assert_eq!(row.api.as_deref(), Some("localtime"));
+    let user = row.user.map(|f| recording.frame(f).function().to_owned());
+    assert!(matches!(user.as_deref(), Some("day" | "main")), "{user:?}");
+}
+
+#[test]
+fn waiting_is_told_from_working() {
+    let recording = inside(&["sleep", "0.3"]);
+    let row = calls(&recording, "clock_nanosleep").next().unwrap();
+    let waited = row.counts.waited_ns.unwrap();
+    assert!(waited >= 250_000_000, "{waited}");
+    assert!(row.counts.toll_ns.unwrap() < 50_000_000, "{row:?}");
+    assert!(!recording.header.toll_estimated);
+}
+
+#[test]
+fn a_killed_program_keeps_its_counts() {
+    let source = "#include <signal.h>\n#include <unistd.h>\n\
+        int main(void) { for (int i = 0; i < 12345; i++) getppid(); kill(getpid(), SIGKILL); }";
+    let program = Program::written(source, &[]);
+    let recording = inside(&[&program.path()]);
+    assert_eq!(recording.header.exit, Some(Exit::Signal(9)));
+    assert_eq!(sum(&recording, "getppid"), 12_345);
+    assert_eq!(calls(&recording, "kill").map(|r| (r.counts.calls, r.counts.unreturned)).collect::<Vec<_>>(), [(0, 1)]);
+}
+
+#[test]
+fn what_can_not_be_started_says_why() {
+    let refused = |command: &str| {
+        let command = command.to_owned();
+        bounded(move || {
+            let launch = Launch { command: vec![command.into()], ..Launch::default() };
+            inproc().run(&launch, &mut Quiet).map(drop).unwrap_err().exit_code()
+        })
+    };
+    assert_eq!((refused("/no/such/program"), refused("/tmp"), refused("/etc/passwd")), (127, 126, 126));
+}
+
+/// Not a test: what [`killing_the_launcher_changes_nothing`] runs in a process of its own.
+#[test]
+#[ignore = "run by another test"]
+fn launcher_of_another_test() {
+    let Some(script) = std::env::var_os("SYSTOLL_TEST_SCRIPT") else { return };
+    let launch = Launch { command: vec!["sh".into(), script], ..Launch::default() };
+    inproc().run(&launch, &mut Quiet).unwrap();
+}
+
+const SCRIPT: &str = "for i in 1 2 3 4; do /bin/true; ls /etc | wc -l; (exit 3); echo $?; done; echo done\n";
+
+#[test]
+fn killing_the_launcher_changes_nothing() {
+    bounded(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script");
+        std::fs::write(&script, SCRIPT).unwrap();
+        let unwatched = Command::new("sh").arg(&script).output().unwrap().stdout;
+        for round in 0..20u64 {
+            let mut launcher = launcher(&script);
+            let mut output = launcher.stdout.take().unwrap();
+            std::thread::sleep(Duration::from_millis(20 * round));
+            launcher.kill().unwrap();
+            launcher.wait().unwrap();
+            let (start, mut all) = (Instant::now(), Vec::new());
+            output.read_to_end(&mut all).unwrap();
+            assert!(start.elapsed() < Duration::from_secs(30));
+            // The test's own first lines come before the script's.
+            let said = String::from_utf8_lossy(&all);
+            let wanted = String::from_utf8_lossy(&unwatched);
+            assert!(said.ends_with(&*wanted) || !said.contains("done"), "round {round}: {said}");
+            assert!(said.ends_with(&*wanted) || !began(&said), "round {round}: {said}");
+        }
+    });
+}
+
+/// Whether the script has said anything.
+fn began(said: &str) -> bool {
+    said.lines().any(|l| l.trim().parse::<u32>().is_ok())
+}
+
+fn launcher(script: &PathBuf) -> std::process::Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "launcher_of_another_test", "--ignored", "--nocapture", "-q"])
+        .env("SYSTOLL_TEST_SCRIPT", script)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
