@@ -143,6 +143,7 @@ impl Prepared {
             envp: &envp,
             go: go_read.as_raw_fd(),
             verdict: verdict_write.as_raw_fd(),
+            watchers: [go_write.as_raw_fd(), verdict_read.as_raw_fd()],
             mask,
         };
         // SAFETY: the child only makes async-signal-safe calls on memory prepared above until it
@@ -204,6 +205,8 @@ struct Child<'a> {
     envp: &'a [*const libc::c_char],
     go: i32,
     verdict: i32,
+    /// The watcher's ends: held here as well, they would hide its death.
+    watchers: [i32; 2],
     mask: &'a OriginalMask,
 }
 
@@ -215,6 +218,9 @@ impl Child<'_> {
     unsafe fn become_program(&self) -> ! {
         // SAFETY: only async-signal-safe calls, on memory that was prepared before the fork.
         unsafe {
+            for fd in self.watchers {
+                libc::close(fd);
+            }
             let pipe_action = if startup::sigpipe_was_ignored() { libc::SIG_IGN } else { libc::SIG_DFL };
             libc::signal(libc::SIGPIPE, pipe_action);
             for fd in 0..3 {

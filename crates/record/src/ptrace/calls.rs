@@ -153,7 +153,7 @@ impl Engine {
         args: &[u64; 6],
         new: bool,
     ) -> bool {
-        let run_ns = self.at(sys::now());
+        let run_ns = self.at(self.told_ns);
         let image = self.table.rows[row as usize].image;
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
         if thread.window.is_some() {

@@ -10,7 +10,7 @@ use crate::procfs::IoCalls;
 use crate::signals::Signals;
 use crate::table::Table;
 use crate::windows::Windows;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use systoll_model::{Exit, Problem, ProblemKind};
 use systoll_symbols::{RawFrame, Symbols};
@@ -45,8 +45,11 @@ pub(super) struct Engine {
     pub(super) most_threads: usize,
     /// Time between being told of a system call stop and letting go, ns, and such stops.
     pub(super) handling: (u64, u64),
-    /// When the last wait returned.
+    /// Stops taken in, and when, that are not answered yet; first come, first served.
+    told: VecDeque<(Stop, u64)>,
+    /// When we were told of the stop that is being answered, and when its turn came.
     pub(super) told_ns: u64,
+    begun_ns: u64,
     /// When the tracer last woke up having slept: no stop had been left waiting then, so one
     /// found without sleeping has happened since.
     pub(super) woken_ns: u64,
@@ -79,7 +82,9 @@ impl Engine {
             threads_seen: 0,
             most_threads: 0,
             handling: (0, 0),
+            told: VecDeque::new(),
             told_ns: 0,
+            begun_ns: 0,
             woken_ns: 0,
             sampler: Sampler::new(launch.seed),
             frames: Vec::new(),
@@ -119,22 +124,62 @@ impl Engine {
             if self.threads.is_empty() && self.root_exit.is_some() {
                 break;
             }
-            let now = sys::now();
-            if now.saturating_sub(self.last_progress) >= PROGRESS_NS {
-                self.last_progress = now;
+            if self.told_ns.saturating_sub(self.last_progress) >= PROGRESS_NS {
+                self.last_progress = self.told_ns;
                 control.progress(self.table.calls, self.processes.len(), self.root_exit.is_some());
             }
         }
     }
 
+    /// The next stop. The kernel tells of them in an order of its own, in which busy threads would
+    /// keep others for ever; so those of all threads are taken in and answered in turn.
     fn wait(&mut self) -> Waited {
+        if self.told.is_empty() && self.threads.len() > 1 {
+            self.take_all();
+        }
+        if let Some((stop, told_ns)) = self.told.pop_front() {
+            self.told_ns = told_ns;
+            self.begun_ns = sys::now();
+            return Waited::Stop(stop);
+        }
         let asked = sys::now();
-        let waited = sys::wait_any(true);
+        let waited = match sys::next(true) {
+            // An exec that changed the thread's number has to be taken before the kernel lets us
+            // at it (kernel/ptrace.c, looks_like_a_spurious_pid).
+            Waited::Stop(Stop::Event { tid, .. }) => sys::wait_for(tid),
+            waited => waited,
+        };
         self.told_ns = sys::now();
+        self.begun_ns = self.told_ns;
         if self.told_ns.saturating_sub(asked) > SLEPT_NS {
             self.woken_ns = self.told_ns;
         }
         waited
+    }
+
+    /// Takes in all stops there are. A signal is given back at once: it must not be lost if we are
+    /// killed now.
+    fn take_all(&mut self) {
+        while let Waited::Stop(stop) = sys::next(false) {
+            let taken = match stop {
+                Stop::Signal { tid, signal } => {
+                    self.on_signal(tid, signal);
+                    continue;
+                }
+                Stop::Exited { .. } | Stop::Killed { .. } => Waited::Stop(stop),
+                Stop::Event { event: libc::PTRACE_EVENT_EXEC, .. } => Waited::Stop(stop),
+                Stop::Syscall { tid } | Stop::Event { tid, .. } => sys::wait_for(tid),
+            };
+            if let Waited::Stop(stop) = taken {
+                self.told.push_back((stop, sys::now()));
+            }
+        }
+    }
+
+    /// A stop of thread `tid` that we have been told of and not yet answered.
+    pub(super) fn take_told(&mut self, tid: i32) -> Option<Stop> {
+        let at = self.told.iter().position(|(stop, _)| stop.tid() == tid)?;
+        self.told.remove(at).map(|(stop, _)| stop)
     }
 
     /// Watches until the command's first exec has succeeded or its process has ended.
@@ -176,22 +221,24 @@ impl Engine {
                 self.on_call(tid);
                 self.resume_at(tid);
             }
-            Stop::Signal { tid, signal } => {
-                self.adopt_unknown(tid);
-                if let Some(thread) = self.threads.get_mut(&tid) {
-                    thread.signals += 1;
-                }
-                self.resume(tid, signal);
-            }
+            Stop::Signal { tid, signal } => self.on_signal(tid, signal),
             Stop::Event { tid, event, signal } => self.on_event(tid, event, signal),
             Stop::Exited { tid, code } => self.on_gone(tid, Exit::Code(code), signals),
             Stop::Killed { tid, signal } => self.on_gone(tid, Exit::Signal(signal), signals),
         }
     }
 
+    fn on_signal(&mut self, tid: i32, signal: i32) {
+        self.adopt_unknown(tid);
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.signals += 1;
+        }
+        self.resume(tid, signal);
+    }
+
     fn resume_at(&mut self, tid: i32) {
         let now = sys::now();
-        let took = now.saturating_sub(self.told_ns);
+        let took = now.saturating_sub(self.begun_ns);
         // Reading a new file's names is no part of what each call pays.
         if took < LOADING_NS {
             self.handling.0 += took;
@@ -254,7 +301,8 @@ impl Engine {
         waiting.retain(|tid| sys::interrupt(*tid).is_ok());
         let deadline = sys::now() + 500_000_000;
         while !waiting.is_empty() && sys::now() < deadline {
-            let stop = match sys::wait_any(false) {
+            let told = self.told.pop_front();
+            let stop = match told.map_or_else(|| sys::next(false), |(stop, _)| Waited::Stop(stop)) {
                 Waited::Stop(stop) => stop,
                 Waited::NoChildren => break,
                 _ => {

@@ -86,12 +86,13 @@ impl Engine {
 
     /// Detaches from a thread that may be running: it has to stop first.
     fn hand_over(&mut self, tid: i32) {
+        let mut told = self.take_told(tid);
         // A thread in a stop of ours that we have not yet been told of stops no second time.
-        if sys::interrupt(tid).is_err() {
+        if told.is_none() && sys::interrupt(tid).is_err() {
             return;
         }
         for _ in 0..5_000 {
-            let stop = match sys::wait_for(tid) {
+            let stop = match told.take().map_or_else(|| sys::wait_for(tid), Waited::Stop) {
                 Waited::Stop(stop) => stop,
                 Waited::NoChildren => return,
                 _ => {

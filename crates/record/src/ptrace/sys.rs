@@ -21,6 +21,19 @@ pub(super) enum Stop {
     Event { tid: i32, event: i32, signal: i32 },
 }
 
+impl Stop {
+    /// Whose it is.
+    pub(super) fn tid(self) -> i32 {
+        match self {
+            Self::Exited { tid, .. }
+            | Self::Killed { tid, .. }
+            | Self::Syscall { tid }
+            | Self::Signal { tid, .. }
+            | Self::Event { tid, .. } => tid,
+        }
+    }
+}
+
 /// Outcome of one wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waited {
@@ -30,12 +43,33 @@ pub(super) enum Waited {
     NoChildren,
 }
 
-/// Waits for any child or tracee.
-pub(super) fn wait_any(block: bool) -> Waited {
-    wait(-1, if block { 0 } else { libc::WNOHANG })
+/// Waits for any child or tracee. What has ended is reaped; the report of a stop is not taken, and
+/// told again until the thread runs on: a signal taken and not yet given back would be lost if we
+/// were killed.
+pub(super) fn next(block: bool) -> Waited {
+    let flags = libc::WEXITED | libc::WNOWAIT | libc::__WALL | if block { 0 } else { libc::WNOHANG };
+    // SAFETY: a zeroed siginfo is valid to be written to, and what is read of it is what waitid
+    // fills in.
+    let (result, tid, code, status) = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let result = libc::waitid(libc::P_ALL, 0, &mut info, flags);
+        (result, info.si_pid(), info.si_code, info.si_status())
+    };
+    match (result, tid) {
+        (0, 0) => Waited::NothingYet,
+        (0, tid) => match code {
+            libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED => wait_for(tid),
+            // One that took its leader's number accepts no request before its exec is taken
+            // (kernel: looks_like_a_spurious_pid).
+            _ if status >> 8 == libc::PTRACE_EVENT_EXEC => wait_for(tid),
+            _ => Waited::Stop(stopped(tid, status)),
+        },
+        _ if Errno::last() == Errno::EINTR => Waited::Interrupted,
+        _ => Waited::NoChildren,
+    }
 }
 
-/// Looks whether one thread has stopped or ended.
+/// Takes the report of one thread that has stopped or ended, if there is one.
 pub(super) fn wait_for(tid: i32) -> Waited {
     wait(tid, libc::WNOHANG)
 }
@@ -64,8 +98,13 @@ fn decode(tid: i32, status: i32) -> Stop {
     if libc::WIFSIGNALED(status) {
         return Stop::Killed { tid, signal: libc::WTERMSIG(status) };
     }
-    let signal = libc::WSTOPSIG(status);
-    match status >> 16 {
+    stopped(tid, status >> 8)
+}
+
+/// `code` is the signal in its lower byte, the event above.
+fn stopped(tid: i32, code: i32) -> Stop {
+    let signal = code & 0xff;
+    match code >> 8 {
         0 if signal == libc::SIGTRAP | 0x80 => Stop::Syscall { tid },
         0 => Stop::Signal { tid, signal },
         event => Stop::Event { tid, event, signal },
