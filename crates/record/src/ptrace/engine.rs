@@ -143,12 +143,7 @@ impl Engine {
             return Waited::Stop(stop);
         }
         let asked = sys::now();
-        let waited = match sys::next(true) {
-            // An exec that changed the thread's number has to be taken before the kernel lets us
-            // at it (kernel/ptrace.c, looks_like_a_spurious_pid).
-            Waited::Stop(Stop::Event { tid, .. }) => sys::wait_for(tid),
-            waited => waited,
-        };
+        let waited = sys::next(true);
         self.told_ns = sys::now();
         self.begun_ns = self.told_ns;
         if self.told_ns.saturating_sub(asked) > SLEPT_NS {
