@@ -28,11 +28,12 @@ pub(super) struct Cost {
 /// # Errors
 /// When a child can't be had or watched.
 pub(super) fn calibrate() -> Result<Cost, Error> {
+    let watcher = std::process::id() as i32;
     // SAFETY: the child makes only plain system calls until it exits.
     let pid = match unsafe { libc::fork() } {
         -1 => return Err(Error::own("can't start a process", std::io::Error::last_os_error())),
         // SAFETY: this is the forked child, see above.
-        0 => unsafe { child() },
+        0 => unsafe { child(watcher) },
         pid => pid,
     };
     let cost = measure(pid);
@@ -51,9 +52,14 @@ pub(super) fn calibrate() -> Result<Cost, Error> {
 
 /// # Safety
 /// Must run in a forked child, which it never leaves.
-unsafe fn child() -> ! {
+unsafe fn child(watcher: i32) -> ! {
     // SAFETY: system calls without memory arguments.
     unsafe {
+        // Nobody would wake it if its watcher were killed now.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != watcher {
+            libc::_exit(0);
+        }
         // Stops until the tracer is there; the loop outlasts what is measured.
         libc::raise(libc::SIGSTOP);
         for _ in 0..WARM + MEASURED + INSIDE + 100 {
