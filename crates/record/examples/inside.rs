@@ -58,6 +58,28 @@ fn main() {
                 total.syscall
             );
         }
+        let calls: usize = recording.windows.iter().map(|w| w.calls.len()).sum();
+        eprintln!(
+            "{} windows of {calls} calls, {:?} refused",
+            recording.windows.len(),
+            recording.header.windows_refused
+        );
+        for window in recording.windows.iter().filter(|_| std::env::var_os("WINDOWS").is_some()) {
+            eprintln!("window of {} octave {}", recording.row(window.row).syscall, window.octave);
+            for c in &window.calls {
+                let text: Vec<_> =
+                    c.data.iter().map(|d| String::from_utf8_lossy(&d.bytes).escape_debug().to_string()).collect();
+                eprintln!(
+                    "   {} nth {} {:?} {} ns {:?} {:?}",
+                    recording.row(c.row).syscall,
+                    c.nth,
+                    c.result,
+                    c.elapsed_ns,
+                    c.fd,
+                    text
+                );
+            }
+        }
         for row in recording.rows.iter().filter(|_| std::env::var_os("ROWS").is_some()) {
             let frames: Vec<_> = recording.row_frames(row).map(|f| f.function().to_owned()).collect();
             eprintln!("{:>7} {} {:?} {}", row.counts.calls, row.syscall, row.api, frames.join(" < "));

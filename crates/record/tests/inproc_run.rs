@@ -1,6 +1,8 @@
 //! Programs counted from inside, beside the same programs counted by ptrace, and what becomes of
 //! them when either side is killed.
 
+#![allow(clippy::print_stderr, reason = "a test that says why it ends says it there")]
+
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -182,6 +184,29 @@ fn contexts_end_at_the_users_frame_and_name_what_it_called() {
     assert_eq!(row.api.as_deref(), Some("localtime"));
     let user = row.user.map(|f| recording.frame(f).function().to_owned());
     assert!(matches!(user.as_deref(), Some("day" | "main")), "{user:?}");
+}
+
+#[test]
+fn windows_hold_consecutive_calls_with_what_they_pointed_to() {
+    let source = "#include <sys/stat.h>\n#include <unistd.h>\n\
+        int main(void) { struct stat s; for (int i = 0; i < 5000; i++) { stat(\"/proc/nothing\", &s); getppid(); } }";
+    let program = Program::written(source, &[]);
+    let recording = inside(&[&program.path()]);
+    let of = |w: &&systoll_model::Window| recording.row(w.row).counts.calls == 5_000;
+    let windows: Vec<_> = recording.windows.iter().filter(of).collect();
+    assert!(windows.len() >= 3, "{}", windows.len());
+    for window in &windows {
+        assert!(window.calls.len() <= 32);
+        let names: Vec<_> = window.calls.iter().map(|c| recording.row(c.row).syscall.name()).collect();
+        let alternating = names.windows(2).take_while(|two| two[1] != Some("exit_group"));
+        assert!(alternating.clone().all(|two| two[0] != two[1]), "{names:?}");
+        for call in window.calls.iter().filter(|c| recording.row(c.row).syscall.name() == Some("newfstatat")) {
+            assert_eq!(call.result, Some(-2));
+            assert_eq!(call.arg_data(1, systoll_model::Moment::Entry).unwrap().bytes, b"/proc/nothing");
+        }
+    }
+    assert!(windows.iter().any(|w| w.calls.len() == 32));
+    assert_eq!(sum(&recording, "getppid"), 5_000);
 }
 
 #[test]

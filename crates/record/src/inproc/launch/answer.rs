@@ -1,7 +1,7 @@
 //! What threads ask, and the answers.
 
 use super::super::assemble::number_site;
-use super::super::layout::{IMAGE, Question, image, slot, state};
+use super::super::layout::{IMAGE, Question, image, node, record, slot, state};
 use super::engine::{Engine, LONG_LIMIT, Seized};
 use super::memory::{BLOBS, BLOBS_AT};
 use super::program::{Patched, Waiter};
@@ -45,7 +45,9 @@ impl Engine {
                 Some(Question::Exec) => self.on_exec_asked(id, index, &waiter),
                 Some(Question::ExecFailed) => self.on_exec_failed(&waiter),
                 Some(Question::Confine) => self.on_confine(id),
-                Some(Question::WindowEntry | Question::WindowReturn) | None => {}
+                Some(Question::WindowEntry) => self.on_window_entry(id, index, &waiter, asked),
+                Some(Question::WindowReturn) => self.on_window_return(id, index, &waiter),
+                None => {}
             }
         }
         let Some(area) = self.memory.image(id) else { return };
@@ -77,14 +79,29 @@ impl Engine {
     fn on_context(&mut self, id: u32, index: u64, waiter: &Waiter, root: u64) -> u64 {
         let Some(program) = self.programs.get_mut(&id) else { return root };
         let Some(at) = program.site_of(root) else { return root };
-        let frames = program.unwind(&mut self.symbols, waiter, at);
+        let (frames, _) = program.unwind(&mut self.symbols, waiter, at);
         let raw: Vec<_> = frames.iter().map(|f| f.frame).collect();
         let Some(area) = self.memory.image(id) else { return root };
         let node = program.context(&mut self.symbols, area, waiter, root, at, &frames);
         if index == 0 && !program.main_seen && self.symbols.reaches_main(&raw) {
             self.on_main(id);
         }
+        self.ask_for_window(id, index, node);
         node
+    }
+
+    /// Has the thread ask for a window at this call, the first of its context.
+    fn ask_for_window(&self, id: u32, index: u64, node: u64) {
+        let Some(area) = self.memory.image(id) else { return };
+        let within = (image::NUMBER_ROOTS..image::SLOTS).contains(&node.wrapping_sub(IMAGE));
+        if within && area.get(node - IMAGE + node::WINDOW_AT) == 0 {
+            let base = image::SLOTS + index * slot::SIZE;
+            let record = area.get(node - IMAGE + node::RECORD);
+            if (slot::RECORDS..slot::SIZE).contains(&record) {
+                let entered = area.get(base + record + record::ENTERED);
+                area.set(node - IMAGE + node::WINDOW_AT, entered + 1);
+            }
+        }
     }
 
     /// `main` is on the stack of the program's first thread: start-up is over.
@@ -112,7 +129,12 @@ impl Engine {
         let made = number_site(area.words(), &mut program.room, table, number, u64::from(offset.unwrap_or(0)));
         let Ok(root) = made else { return table };
         program.number_roots.insert(root, at);
-        if offset.is_some() { self.on_context(id, index, waiter, root) } else { root }
+        if offset.is_some() {
+            self.on_context(id, index, waiter, root)
+        } else {
+            self.ask_for_window(id, index, root);
+            root
+        }
     }
 
     /// A thread has mapped a file executable: it is patched before anybody knows of it.

@@ -1,6 +1,6 @@
 //! A new program: what is done at its exec, before it has run an instruction.
 
-use super::super::layout::{IMAGE, image, new_image, slot};
+use super::super::layout::{IMAGE, NODE_SIZE, image, new_image, node, slot};
 use super::engine::Engine;
 use super::files::{Known, Unwatchable, uncounted};
 use super::memory::Memory;
@@ -45,6 +45,7 @@ impl Engine {
     fn leave_by_exec(&mut self, from: Option<(u32, u64)>) -> Option<u32> {
         let (id, index) = from?;
         let image = self.image_of_slot(id, index);
+        self.close_window(id, index);
         let program = self.programs.get_mut(&id)?;
         program.gone_by_exec.insert(index);
         image
@@ -208,6 +209,9 @@ impl Engine {
                     for (offset, word) in words {
                         area.set(offset, word);
                     }
+                    for root in unasked_roots(&file) {
+                        area.set(root - IMAGE + node::WINDOW_AT, 1);
+                    }
                     program.room.records += file.code.blob.sites.len() as u64;
                 }
                 Err(e) => return self.problem(ProblemKind::Lost, lost(e.to_string())),
@@ -219,6 +223,13 @@ impl Engine {
             Err(why) => self.problem(ProblemKind::Lost, lost(why)),
         }
     }
+}
+
+/// Roots of sites that tell no contexts apart: nobody asks there before a window is due.
+fn unasked_roots(file: &Patched) -> impl Iterator<Item = u64> + '_ {
+    let sites = (0u64..).zip(&file.code.blob.sites);
+    let unasked = sites.filter(|(_, s)| s.offset.is_none() && s.results && !s.vdso);
+    unasked.map(|(i, _)| file.known.region + i * NODE_SIZE)
 }
 
 /// A file's code, and where it is to be mapped.

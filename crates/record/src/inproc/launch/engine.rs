@@ -48,6 +48,9 @@ pub(super) struct Engine {
     pub(super) table: Table,
     pub(super) windows: Windows,
     pub(super) programs: HashMap<u32, Program>,
+    /// Windows open in threads, by program and slot.
+    pub(super) open: HashMap<(u32, u64), super::window::Open>,
+    pub(super) ordinals: HashMap<(u32, u64), u32>,
     pub(super) seized: HashMap<i32, Seized>,
     pub(super) problems: Vec<Problem>,
     pub(super) root: i32,
@@ -71,15 +74,20 @@ pub(super) struct Engine {
     told_to_end: Option<u64>,
     last_housekeeping: u64,
     last_desertion: u64,
+    last_reap: u64,
     cut_short: bool,
 }
 
 impl Engine {
     /// # Errors
     /// When no memory can be shared.
-    pub(super) fn new(launch: &Launch, options: Options, around: Around) -> Result<Self, Error> {
+    pub(super) fn new(
+        launch: &Launch,
+        options: Options,
+        around: Around,
+        ratio: super::clock::Ratio,
+    ) -> Result<Self, Error> {
         let memory = Memory::new()?;
-        let ratio = super::clock::Ratio::begin();
         let engine = Self {
             memory,
             files: Files::new(options),
@@ -87,6 +95,8 @@ impl Engine {
             table: Table::default(),
             windows: Windows::new(launch.windows.clone(), launch.seed),
             programs: HashMap::new(),
+            open: HashMap::new(),
+            ordinals: HashMap::new(),
             seized: HashMap::new(),
             problems: Vec::new(),
             root: 0,
@@ -108,6 +118,7 @@ impl Engine {
             told_to_end: None,
             last_housekeeping: 0,
             last_desertion: 0,
+            last_reap: 0,
             cut_short: false,
         };
         engine.set_up_global();
@@ -293,9 +304,24 @@ impl Engine {
         (drawn + 1).min(image::SLOT_COUNT)
     }
 
+    /// Whether it is time to look for changed children though no signal told of one: it may have
+    /// come before there was a handler, or to somebody who waits for it by other means.
+    fn look_anyway(&mut self) -> bool {
+        const EVERY_NS: u64 = 10_000_000;
+        let now = sys::now();
+        let due = now.saturating_sub(self.last_reap) >= EVERY_NS;
+        if due {
+            self.last_reap = now;
+        }
+        due
+    }
+
     /// Takes what waitpid has; whether there was anything.
     fn reap(&mut self, signals: Option<&Signals>) -> bool {
         let mut did = false;
+        if !sys::children_changed() && !self.look_anyway() {
+            return false;
+        }
         if self.root_exit.is_none() && sys::has_ended(self.root) {
             // What can be read of it can be read now only.
             self.audit_end = crate::procfs::io_calls(self.root);

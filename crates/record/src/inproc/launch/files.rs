@@ -1,8 +1,9 @@
 //! Files of watched programs: planned once, assembled once for each distance.
 
 use super::super::assemble::{Blob, Options, Unhooked, assemble};
+use super::super::cache::Cache;
 use super::super::layout::{IMAGE, NODE_SIZE, image};
-use super::super::plan::{Plan, plan};
+use super::super::plan::Plan;
 use super::memory::Memory;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -61,11 +62,18 @@ pub(super) struct Files {
     known: HashMap<ModuleKey, Result<Option<Rc<Known>>, Unwatchable>>,
     codes: HashMap<(ModuleKey, i64), Rc<Code>>,
     next_region: u64,
+    cache: Cache,
 }
 
 impl Files {
     pub(super) fn new(options: Options) -> Self {
-        Self { options, known: HashMap::new(), codes: HashMap::new(), next_region: IMAGE + image::ROOTS }
+        Self {
+            options,
+            known: HashMap::new(),
+            codes: HashMap::new(),
+            next_region: IMAGE + image::ROOTS,
+            cache: Cache::open(),
+        }
     }
 
     /// The file's plan, `None` where it has nothing to hook.
@@ -83,7 +91,7 @@ impl Files {
 
     fn look(&mut self, symbols: &Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
         let bytes = symbols.bytes(key).ok_or_else(|| Unwatchable::Other("it can't be read".into()))?;
-        let plan = plan(&bytes).map_err(|e| Unwatchable::Other(e.to_string()))?;
+        let plan = self.cache.plan(&bytes).map_err(|e| Unwatchable::Other(e.to_string()))?;
         if plan.uses_gs {
             return Err(Unwatchable::UsesGs);
         }

@@ -8,7 +8,7 @@ use crate::table::{RawRow, Table};
 use std::collections::{BTreeMap, HashMap};
 use systoll_model::{
     BackendKind, Counts, Frame, FrameClass, FrameId, Header, Module, ModuleId, Prices, Problem, ProblemKind, Process,
-    ProcessId, Recording, Row, Spread, Stack, StackId,
+    ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Window, WindowCall,
 };
 use systoll_symbols::{ModuleKey, RawFrame};
 
@@ -87,12 +87,17 @@ impl Engine {
             (l.unanswered, ProblemKind::Bounded, "calls waited for a context in vain and are counted without"),
             (l.unasked, ProblemKind::Bounded, "calls of signal handlers are counted without their context"),
             (l.unmatched, ProblemKind::Note, "calls came back otherwise than they were made: counted, not timed"),
-            (beside.blind, ProblemKind::Lost, "calls are counted whose errors could not be seen"),
         ];
         for (n, kind, what) in all {
             if n > 0 {
                 self.problem(kind, format!("{exe}: {n} {what}"));
             }
+        }
+        for (syscall, n) in &beside.blind {
+            self.problem(
+                ProblemKind::Lost,
+                format!("{exe}: {n} calls of {syscall} are counted whose errors could not be seen"),
+            );
         }
         if program.newborn.is_some() {
             self.problem(ProblemKind::Unwatched, format!("{exe} ran unwatched: it could not map the shared memory"));
@@ -116,7 +121,7 @@ impl Engine {
             frames: names.frames,
             stacks: names.stacks,
             rows,
-            windows: Vec::new(),
+            windows: self.windows(),
             longest: Vec::new(),
             prices,
             problems,
@@ -172,6 +177,30 @@ impl Engine {
             });
         }
         rows
+    }
+
+    fn windows(&self) -> Vec<Window> {
+        let call = |c: &crate::windows::RawCall| WindowCall {
+            row: RowId(c.row),
+            nth: c.nth,
+            args: c.args,
+            data: c.data.clone(),
+            fd: c.fd.clone(),
+            result: c.result,
+            entry_ns: c.entry_ns,
+            elapsed_ns: c.elapsed_ns,
+            waited_ns: c.waited_ns,
+            signals_before: c.signals_before,
+            stack: c.stack.map(StackId),
+        };
+        let window = |w: &crate::windows::RawWindow| Window {
+            process: ProcessId(w.image),
+            thread: w.thread,
+            row: RowId(w.row),
+            octave: w.octave,
+            calls: w.calls.iter().map(call).collect(),
+        };
+        self.windows.all().into_iter().map(window).collect()
     }
 
     fn processes(&self, rows: &[Row], header: &Header) -> Vec<Process> {

@@ -7,7 +7,7 @@ use super::memory::Snapshot;
 use super::program::Program;
 use super::sys;
 use crate::table::{Image, Table};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use systoll_model::{Counts, Errno, Sysno};
 use systoll_symbols::RawFrame;
 
@@ -24,18 +24,18 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    fn ns(&self, cycles: f64) -> u64 {
+    pub(super) fn ns(&self, cycles: f64) -> u64 {
         (cycles.max(0.0) / self.per_ns) as u64
     }
 }
 
 /// What an image's reading comes to beside rows.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Beside {
     pub(super) vdso_calls: u64,
     pub(super) losses: Losses,
-    /// Calls whose return nobody saw to, so that their errors are not known.
-    pub(super) blind: u64,
+    /// Calls whose return nobody saw to, so that their errors are not known, by system call.
+    pub(super) blind: BTreeMap<Sysno, u64>,
 }
 
 impl Engine {
@@ -55,8 +55,9 @@ impl Engine {
         for id in ended {
             if let Some(mut program) = self.programs.remove(&id) {
                 let beside = self.harvest(&mut program);
-                self.take(&program, beside);
+                self.take(&program, &beside);
                 self.end_images(&program);
+                self.close_windows(id);
                 self.memory.free_image(id);
             }
         }
@@ -69,8 +70,9 @@ impl Engine {
         for id in ids {
             if let Some(mut program) = self.programs.remove(&id) {
                 let beside = self.harvest(&mut program);
-                self.take(&program, beside);
+                self.take(&program, &beside);
                 self.end_images(&program);
+                self.close_windows(id);
             }
         }
     }
@@ -86,9 +88,9 @@ impl Engine {
         }
     }
 
-    fn take(&mut self, program: &Program, beside: Beside) {
+    fn take(&mut self, program: &Program, beside: &Beside) {
         self.vdso_calls += beside.vdso_calls;
-        self.note_losses(program, &beside);
+        self.note_losses(program, beside);
     }
 
     /// Whether any process of a program may still run its code.
@@ -175,7 +177,7 @@ pub(super) fn fill(table: &mut Table, program: &mut Program, snapshot: &Snapshot
             let has_rseq = has_rseq(snapshot, *index);
             let mut add = counts_of(number, counts, results, execed, clock, has_rseq);
             if !results && number != RT_SIGRETURN && add.calls > 0 {
-                beside.blind += add.calls;
+                *beside.blind.entry(Sysno(number)).or_default() += add.calls;
             }
             if *index == 0 && pid == program.pid {
                 let before = startup.as_ref().map_or(Some((add.calls, add.waited_ns.unwrap_or(0))), |s| {

@@ -44,6 +44,8 @@ pub(super) struct Program {
     pub(super) newborn: Option<Vec<Waiting>>,
     pub(super) room: Room,
     pub(super) contexts: HashMap<ContextKey, Box<[RawFrame]>>,
+    /// Frames of the contexts counted at nodes, by their addresses.
+    pub(super) nodes: HashMap<u64, Box<[RawFrame]>>,
     /// Roots made for numbers, and their file and site.
     pub(super) number_roots: HashMap<u64, (usize, usize)>,
     failures: HashMap<u64, u32>,
@@ -68,6 +70,7 @@ impl Program {
             newborn: Some(Vec::new()),
             room: Room { nodes: 0, records: NUMBERS },
             contexts: HashMap::new(),
+            nodes: HashMap::new(),
             number_roots: HashMap::new(),
             failures: HashMap::new(),
             gone_by_exec: HashSet::new(),
@@ -105,10 +108,15 @@ impl Program {
     }
 
     /// Unwinds a thread that waits at a site's hook. Frames from the site on, with their places.
-    pub(super) fn unwind(&mut self, symbols: &mut Symbols, thread: &Waiter, at: (usize, usize)) -> Vec<PlacedFrame> {
+    pub(super) fn unwind(
+        &mut self,
+        symbols: &mut Symbols,
+        thread: &Waiter,
+        at: (usize, usize),
+    ) -> (Vec<PlacedFrame>, bool) {
         let mut frames = Vec::new();
-        let Some(file) = self.files.get(at.0) else { return frames };
-        let Some(site) = file.code.blob.sites.get(at.1) else { return frames };
+        let Some(file) = self.files.get(at.0) else { return (frames, false) };
+        let Some(site) = file.code.blob.sites.get(at.1) else { return (frames, false) };
         let planned = file.known.plan.sites.iter().find(|s| s.address == site.address);
         let cfa = if site.vdso { Some(8) } else { planned.and_then(|s| s.cfa).map(|c| u64::from(c.0)) };
         let sp = match (cfa, site.offset) {
@@ -122,15 +130,15 @@ impl Program {
             self.space.update(symbols, thread.tid);
         }
         let mut stack = Stack { tid: thread.tid, start: sp, bytes: Vec::new() };
-        self.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
+        let mut complete = self.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
         let known = |f: &PlacedFrame| f.frame.module.is_some();
         if !frames.iter().all(known) {
             // Code that came meanwhile; once more with what is mapped now.
             frames.clear();
             self.space.update(symbols, thread.tid);
-            self.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
+            complete = self.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
         }
-        frames
+        (frames, complete)
     }
 
     /// The node for a context at a site, made if it is new; the root where contexts can't be told
@@ -165,6 +173,7 @@ impl Program {
             Ok(node) => {
                 let raw: Box<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
                 let path = steps.iter().map(|s| s.word).collect();
+                self.nodes.insert(node, raw.clone());
                 self.contexts.insert((at.0, at.1, path), raw);
                 node
             }

@@ -4,7 +4,7 @@ use libc::c_void;
 use nix::errno::Errno;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// What waitpid told of one thread.
@@ -170,7 +170,16 @@ pub(super) fn futex_wake(word: &AtomicU32) {
 /// The launcher's wake word, for the handler below; null while nobody sleeps on one.
 static WAKE: std::sync::atomic::AtomicPtr<AtomicU32> = std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
 
+/// Whether a child or tracee may have changed since the last look.
+static CHANGED: AtomicBool = AtomicBool::new(true);
+
+/// Whether a child or tracee may have changed since this was last asked.
+pub(super) fn children_changed() -> bool {
+    CHANGED.swap(false, Ordering::SeqCst)
+}
+
 extern "C" fn child_changed(_: i32) {
+    CHANGED.store(true, Ordering::SeqCst);
     let word = WAKE.load(Ordering::Acquire);
     if word.is_null() {
         return;
@@ -202,6 +211,7 @@ impl ChildSignal {
             action.sa_sigaction = child_changed as *const () as usize;
             action.sa_flags = libc::SA_RESTART;
             libc::sigaction(libc::SIGCHLD, &action, &mut old);
+            CHANGED.store(true, Ordering::SeqCst);
             Self(old)
         }
     }

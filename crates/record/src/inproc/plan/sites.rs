@@ -20,10 +20,10 @@ const WRAPPED: &[u32] = &[56, 57, 58, 59, 322, 435, 9];
 
 const ARCH_PRCTL: u32 = 158;
 /// Calls that never wait and are no cancellation points, so that nobody asks where they are made:
-/// rt_sigaction, rt_sigprocmask, madvise, getpid, getuid, getgid, geteuid, getegid, getppid,
+/// mprotect, munmap, brk, rt_sigaction, rt_sigprocmask, madvise, getpid, getuid, getgid, geteuid, getegid, getppid,
 /// arch_prctl, gettid, set_tid_address, set_robust_list, rseq. Where nothing can be hooked behind
 /// them they may be made elsewhere, lest their errors go unseen.
-const AT_ONCE: &[u32] = &[13, 14, 28, 39, 102, 104, 107, 108, 110, ARCH_PRCTL, 186, 218, 273, 334];
+const AT_ONCE: &[u32] = &[10, 11, 12, 13, 14, 28, 39, 102, 104, 107, 108, 110, ARCH_PRCTL, 186, 218, 273, 334];
 
 /// `ARCH_SET_GS` of the kernel's asm/prctl.h.
 const ARCH_SET_GS: u32 = 0x1001;

@@ -1,0 +1,186 @@
+//! Windows: a few consecutive calls of a thread looked at whole, before and after each.
+
+use super::super::layout::{IMAGE, image, node, record, slot};
+use super::engine::Engine;
+use super::program::Waiter;
+use super::sys;
+use crate::procfs;
+use crate::ptrace::sys::read_memory;
+use crate::windows::{RawCall, RawWindow, argument_data};
+use std::time::Duration;
+use systoll_model::{Moment, Signature, Sysno};
+use systoll_symbols::RawFrame;
+
+/// Distinct stacks remembered; whole ones beyond are not kept.
+const MAX_STACKS: usize = 60_000;
+
+/// A window that is open in a thread.
+pub(super) struct Open {
+    window: RawWindow,
+    /// The record of the call under way, and its cycles and waited cycles when the call began.
+    under_way: Option<(u64, u64, u64)>,
+}
+
+/// What a thread is about to call, from where.
+struct Entered {
+    row: u32,
+    nth: u64,
+    /// Offset of the thread's record.
+    record: u64,
+    syscall: Sysno,
+    /// The root of its tree.
+    root: u64,
+}
+
+impl Engine {
+    /// A call at which a window may open, or that belongs to an open one.
+    pub(super) fn on_window_entry(&mut self, id: u32, index: u64, waiter: &Waiter, at: u64) {
+        let began = sys::now();
+        let Some(entered) = self.entered(id, index, waiter, at) else { return self.want(id, index, false) };
+        let run_ns = self.at(began);
+        let is_open = self.open.contains_key(&(id, index));
+        let opens = if is_open {
+            self.windows.due(&mut self.table, entered.row, entered.nth);
+            false
+        } else {
+            self.windows.opens(&mut self.table, entered.row, entered.nth, run_ns)
+        };
+        self.plan_next(id, at, &entered);
+        if !is_open && !opens {
+            return self.want(id, index, false);
+        }
+        if opens {
+            let window = RawWindow {
+                image: self.table.rows.get(entered.row as usize).map_or(0, |r| r.image),
+                thread: self.ordinal(id, index),
+                row: entered.row,
+                octave: entered.nth.max(1).ilog2() as u8,
+                calls: Vec::new(),
+            };
+            self.open.insert((id, index), Open { window, under_way: None });
+        }
+        self.note_entry(id, index, waiter, &entered, run_ns);
+        self.want(id, index, true);
+        self.windows.spend(Duration::from_nanos(sys::now().saturating_sub(began)));
+    }
+
+    fn note_entry(&mut self, id: u32, index: u64, waiter: &Waiter, entered: &Entered, run_ns: u64) {
+        let first = self.open.get(&(id, index)).is_none_or(|o| o.window.calls.iter().all(|c| c.row != entered.row));
+        let stack = if first { self.whole_stack(id, waiter, entered) } else { None };
+        let (args, tid) = (waiter.args(), waiter.tid);
+        let signature = entered.syscall.signature();
+        let bound = self.windows.bytes();
+        let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
+        let data = signature.map_or_else(Vec::new, |s| argument_data(s, Moment::Entry, &args, None, bound, &read));
+        let fd_arg = signature.and_then(Signature::fd_arg).and_then(|i| args.get(i));
+        let base = image::SLOTS + index * slot::SIZE + entered.record;
+        let Some(area) = self.memory.image(id) else { return };
+        let (cycles, waited) = (area.get(base + record::CYCLES), area.get(base + record::WAITED));
+        let Some(open) = self.open.get_mut(&(id, index)) else { return };
+        open.under_way = Some((entered.record, cycles, waited));
+        open.window.calls.push(RawCall {
+            row: entered.row,
+            nth: entered.nth,
+            args,
+            data,
+            fd: fd_arg.and_then(|fd| procfs::fd_target(tid, *fd as i32)),
+            result: None,
+            entry_ns: run_ns,
+            elapsed_ns: 0,
+            waited_ns: None,
+            signals_before: 0,
+            stack,
+        });
+    }
+
+    /// The call has returned.
+    pub(super) fn on_window_return(&mut self, id: u32, index: u64, waiter: &Waiter) {
+        let began = sys::now();
+        let clock = self.clock();
+        let bound = self.windows.bytes();
+        let Some(area) = self.memory.image(id) else { return };
+        let base = image::SLOTS + index * slot::SIZE;
+        let Some(open) = self.open.get_mut(&(id, index)) else { return self.want(id, index, false) };
+        let (Some((at, cycles, waited)), Some(call)) = (open.under_way.take(), open.window.calls.last_mut()) else {
+            return;
+        };
+        let since = |field: u64, before: u64| area.get(base + at + field).saturating_sub(before) as f64;
+        call.result = Some(waiter.registers.ax as i64);
+        call.elapsed_ns = clock.ns(since(record::CYCLES, cycles));
+        let has_rseq = area.get(base + slot::RSEQ) != 0;
+        call.waited_ns = has_rseq.then(|| clock.ns(since(record::WAITED, waited)));
+        let syscall = self.table.rows.get(call.row as usize).map(|r| r.syscall);
+        if let Some(signature) = syscall.and_then(Sysno::signature) {
+            let read = |address: u64, buffer: &mut [u8]| read_memory(waiter.tid, address, buffer);
+            call.data.extend(argument_data(signature, Moment::Exit, &call.args, call.result, bound, &read));
+        }
+        if self.windows.full(open.window.calls.len()) {
+            self.close_window(id, index);
+            self.want(id, index, false);
+        }
+        self.windows.spend(Duration::from_nanos(sys::now().saturating_sub(began)));
+    }
+
+    /// Keeps what a thread's open window has.
+    pub(super) fn close_window(&mut self, id: u32, index: u64) {
+        if let Some(open) = self.open.remove(&(id, index)) {
+            self.windows.keep(&mut self.table, open.window);
+        }
+    }
+
+    /// Keeps what all open windows of a program have.
+    pub(super) fn close_windows(&mut self, id: u32) {
+        for (_, index) in self.open.keys().copied().filter(|(program, _)| *program == id).collect::<Vec<_>>() {
+            self.close_window(id, index);
+        }
+    }
+
+    /// Whether the thread is to ask at every call.
+    fn want(&self, id: u32, index: u64, wanted: bool) {
+        if let Some(area) = self.memory.image(id) {
+            area.set(image::SLOTS + index * slot::SIZE + slot::WANT, u64::from(wanted));
+        }
+    }
+
+    /// Lets the next place picked for a row be asked for, by each thread's own count.
+    fn plan_next(&self, id: u32, at: u64, entered: &Entered) {
+        let picks = self.table.rows.get(entered.row as usize).and_then(|r| r.picks.first().copied());
+        let next = picks.unwrap_or_else(|| entered.nth.saturating_add(1).next_power_of_two());
+        if let Some(area) = self.memory.image(id) {
+            area.set(at.wrapping_sub(IMAGE) + node::WINDOW_AT, next);
+        }
+    }
+
+    /// What a thread is about to call, by the node at address `at` it is counted at.
+    fn entered(&mut self, id: u32, index: u64, waiter: &Waiter, at: u64) -> Option<Entered> {
+        let image_id = self.image_of_slot(id, index)?;
+        let area = self.memory.image(id)?;
+        let offset = at.wrapping_sub(IMAGE);
+        (image::NUMBER_ROOTS..image::SLOTS).contains(&offset).then_some(())?;
+        let (record, root) = (area.get(offset + node::RECORD), area.get(offset + node::ROOT));
+        (slot::RECORDS..=slot::SIZE - record::SIZE).contains(&record).then_some(())?;
+        let nth = area.get(image::SLOTS + index * slot::SIZE + record + record::ENTERED);
+        let program = self.programs.get(&id)?;
+        let site = program.site_of(root);
+        let number = site.and_then(|(f, s)| program.files.get(f)?.code.blob.sites.get(s)?.number);
+        let syscall = Sysno(number.unwrap_or(waiter.registers.ax as u32));
+        let leaf = || site.and_then(|(f, s)| program.leaf(f, s)).into_iter().collect::<Vec<RawFrame>>();
+        let frames = program.nodes.get(&at).map_or_else(leaf, |frames| frames.to_vec());
+        let (row, _) = self.table.row(image_id, syscall, &frames);
+        Some(Entered { row, nth, record, syscall, root })
+    }
+
+    fn whole_stack(&mut self, id: u32, waiter: &Waiter, entered: &Entered) -> Option<u32> {
+        let program = self.programs.get_mut(&id).filter(|_| self.table.stacks.len() < MAX_STACKS)?;
+        let site = program.site_of(entered.root)?;
+        let (placed, complete) = program.unwind(&mut self.symbols, waiter, site);
+        let frames: Vec<RawFrame> = placed.iter().map(|f| f.frame).collect();
+        (!frames.is_empty()).then(|| self.table.whole_stack(entered.row, &frames, complete))
+    }
+
+    /// A thread's number within the recording.
+    fn ordinal(&mut self, id: u32, index: u64) -> u32 {
+        let next = self.ordinals.len() as u32;
+        *self.ordinals.entry((id, index)).or_insert(next)
+    }
+}
