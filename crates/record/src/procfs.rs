@@ -1,8 +1,10 @@
 //! The few lines of /proc that the recorder reads.
 
+use nix::sys::resource::{Resource, getrlimit};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Thread group of a thread.
 pub(crate) fn tgid(tid: i32) -> Option<i32> {
@@ -82,18 +84,48 @@ pub(crate) struct Ran {
     pub(crate) queued_ns: u64,
 }
 
-/// A thread's schedstat, kept open.
+/// Descriptors never taken for what is kept open: everything else is read through them.
+const SPARE: usize = 40;
+/// Schedstats kept open.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// A thread's schedstat.
 #[derive(Debug)]
-pub(crate) struct Schedstat(File);
+pub(crate) struct Schedstat {
+    file: File,
+    kept: bool,
+}
+
+impl Drop for Schedstat {
+    fn drop(&mut self) {
+        if self.kept {
+            KEPT.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
 
 impl Schedstat {
     pub(crate) fn open(pid: i32, tid: i32) -> Option<Self> {
-        File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok().map(Self)
+        let file = File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+        Some(Self { file, kept: false })
+    }
+
+    /// Opened to be kept, where that leaves descriptors enough for everything else.
+    pub(crate) fn keep(pid: i32, tid: i32) -> Option<Self> {
+        let limit =
+            getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
+        if KEPT.load(Ordering::Relaxed).saturating_add(SPARE) >= limit {
+            return None;
+        }
+        let mut stat = Self::open(pid, tid)?;
+        KEPT.fetch_add(1, Ordering::Relaxed);
+        stat.kept = true;
+        Some(stat)
     }
 
     pub(crate) fn read(&self) -> Option<Ran> {
         let mut buffer = [0; 96];
-        let n = self.0.read_at(&mut buffer, 0).ok()?;
+        let n = self.file.read_at(&mut buffer, 0).ok()?;
         let text = std::str::from_utf8(buffer.get(..n)?).ok()?;
         let mut fields = text.split_ascii_whitespace().map(|f| f.parse().ok());
         Some(Ran { cpu_ns: fields.next()??, queued_ns: fields.next()?? })

@@ -13,15 +13,22 @@ use std::time::Duration;
 const NUDGE: i32 = libc::SIGURG;
 const WATCHED: [i32; 5] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1];
 
-/// The signal mask systoll was started with.
+/// The signals systoll was started with.
 #[derive(Clone, Copy)]
-pub(crate) struct OriginalMask(libc::sigset_t);
+pub(crate) struct OriginalMask {
+    mask: libc::sigset_t,
+    nudge: libc::sighandler_t,
+}
 
 impl OriginalMask {
-    /// Sets this thread's mask back to it. Async-signal-safe.
+    /// Sets this thread's mask and what is done on a nudge back to it. Async-signal-safe.
     pub(crate) fn restore(&self) {
-        // SAFETY: a valid set is installed for this thread; the old one is not asked for.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+        // SAFETY: a disposition that was in force before and a valid set are installed; the old
+        // ones are not asked for.
+        unsafe {
+            libc::signal(NUDGE, self.nudge);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut());
+        }
     }
 }
 
@@ -64,6 +71,14 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
     }
 }
 
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: a zeroed sigaction is valid to be written to; with no new action this only reads.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 impl Signals {
     /// Holds signals back; they are acted upon once [`Signals::watch`] names a target.
     ///
@@ -72,22 +87,26 @@ impl Signals {
     pub(crate) fn hold() -> Result<Self, Error> {
         let watched = set_of(&WATCHED);
         let mut original = set_of(&[]);
-        // SAFETY: both sets are valid; the handler does nothing, so it is async-signal-safe.
-        unsafe {
+        // SAFETY: all sets are valid; the handler does nothing, so it is async-signal-safe.
+        let nudge = unsafe {
             libc::pthread_sigmask(libc::SIG_BLOCK, &watched, &mut original);
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nudged as *const () as usize;
-            libc::sigaction(NUDGE, &action, std::ptr::null_mut());
-        }
+            let mut before: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(NUDGE, &action, &mut before);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &set_of(&[NUDGE]), std::ptr::null_mut());
+            before.sa_sigaction
+        };
         let shared = Arc::new(Shared::default());
         // SAFETY: always succeeds; names the thread that will sleep in waitpid.
         let tracer = unsafe { libc::pthread_self() };
         let of_thread = Arc::clone(&shared);
+        let ignored = WATCHED.into_iter().filter(|signal| is_ignored(*signal)).collect::<Vec<_>>();
         let thread = std::thread::Builder::new()
             .name("signals".into())
-            .spawn(move || wait_for_signals(&of_thread, tracer))
+            .spawn(move || wait_for_signals(&of_thread, tracer, &ignored))
             .map_err(|e| Error::own("can't start a thread", e))?;
-        Ok(Self { shared, original: OriginalMask(original), thread: Some(thread) })
+        Ok(Self { shared, original: OriginalMask { mask: original, nudge }, thread: Some(thread) })
     }
 
     pub(crate) fn original_mask(&self) -> OriginalMask {
@@ -126,7 +145,7 @@ impl Drop for Signals {
     }
 }
 
-fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t) {
+fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
     let set = set_of(&WATCHED);
     shared.looked.store(true, Ordering::Release);
     let mut since_snapshot = std::time::Instant::now();
@@ -149,7 +168,12 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t) {
             shared.looked.store(false, Ordering::Release);
         } else if signal > 0 {
             forward(shared, signal, code);
-            told = true;
+            // What we were started to ignore (nohup) tells nobody to end.
+            if !ignored.contains(&signal) {
+                shared.told_to_end.store(signal, Ordering::Release);
+                shared.looked.store(false, Ordering::Release);
+                told = true;
+            }
         } else if told {
             // How long it lingers is for the tracer to see, even where nothing stops any more.
             shared.looked.store(false, Ordering::Release);
@@ -171,6 +195,4 @@ fn forward(shared: &Shared, signal: i32, code: i32) {
         // SAFETY: a plain signal to a process that has not been reaped (see target_gone).
         unsafe { libc::kill(target, signal) };
     }
-    shared.told_to_end.store(signal, Ordering::Release);
-    shared.looked.store(false, Ordering::Release);
 }

@@ -68,7 +68,7 @@ impl Thread {
     pub(super) fn ran(&mut self, tid: i32) -> Option<Ran> {
         if !self.tried_schedstat {
             self.tried_schedstat = true;
-            self.schedstat = Schedstat::open(self.pid, tid);
+            self.schedstat = Schedstat::keep(self.pid, tid);
         }
         match &self.schedstat {
             Some(stat) => stat.read(),
