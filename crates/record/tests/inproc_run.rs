@@ -87,6 +87,7 @@ impl Program {
     fn compile(source: &Path, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("program");
+        let _alone = alone();
         let cc = Command::new("cc").args(["-O1", "-w", "-o"]).arg(&out).arg(source).args(flags).status().unwrap();
         assert!(cc.success());
         Self(folder)

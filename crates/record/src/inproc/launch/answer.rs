@@ -180,7 +180,8 @@ impl Engine {
 
     /// Has a waiting thread make a system call; its result, `None` if it does not come back.
     fn request(&mut self, id: u32, index: u64, call: [u64; 7]) -> Option<u64> {
-        const PATIENCE_NS: u64 = 50_000_000;
+        // On a busy box it may be long before the thread is let run.
+        const PATIENCE_NS: u64 = LONG_LIMIT.as_nanos() as u64 / 4;
         let base = image::SLOTS + index * slot::SIZE;
         let area = self.memory.image(id)?;
         for (i, word) in (0..).zip(call) {

@@ -20,9 +20,10 @@ use systoll_model::{Exit, Problem, ProblemKind};
 use systoll_symbols::Symbols;
 
 /// How long a thread waits for an answer before it goes on by itself.
-pub(super) const LIMIT: Duration = Duration::from_millis(100);
-/// The same where a file may have to be planned.
-pub(super) const LONG_LIMIT: Duration = Duration::from_secs(2);
+pub(super) const LIMIT: Duration = Duration::from_millis(250);
+/// The same where a file may have to be planned: tens of milliseconds for a C library, on a busy
+/// box and by unoptimised code many times that.
+pub(super) const LONG_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
 /// How often a waiting thread looks before it sleeps, where launcher and thread can run at once.
 const SPINS: u64 = 2_000;
 /// How long the launcher looks for questions before it sleeps.
