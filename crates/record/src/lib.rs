@@ -7,6 +7,7 @@ mod backend;
 mod error;
 pub mod inproc;
 mod launch;
+mod named;
 mod procfs;
 mod ptrace;
 mod setid;

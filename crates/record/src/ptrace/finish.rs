@@ -4,13 +4,9 @@ use super::calibrate::Cost;
 use super::engine::Engine;
 use super::sys;
 use super::toll::{Observer, tolls};
-use crate::table::Table;
-use std::collections::{BTreeMap, HashMap};
-use systoll_model::{
-    BackendKind, Counts, Frame, FrameClass, FrameId, Header, LongCall, Module, ModuleId, Prices, Problem, ProblemKind,
-    Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Window, WindowCall,
-};
-use systoll_symbols::{ModuleKey, RawFrame};
+use crate::named::{Names, note_bounds, rows, windows};
+use std::collections::BTreeMap;
+use systoll_model::{BackendKind, Header, LongCall, Prices, Process, ProcessId, Recording, Row, RowId, Spread};
 
 /// What was measured around the run.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +38,8 @@ impl Engine {
 
     fn recording(&mut self, wall_ns: u64, ended: bool) -> Recording {
         let mut problems = self.problems.clone();
-        self.note_bounds(&mut problems);
-        let names = Names::resolve(self);
+        note_bounds(&self.table, &mut problems);
+        let names = Names::resolve(&self.table, &mut self.symbols);
         problems.extend(names.problems.iter().cloned());
         let crossing_after = if ended { systoll_price::crossing(super::CROSSING) } else { self.around.crossing_before };
         let mut prices =
@@ -51,12 +47,15 @@ impl Engine {
         let observer = Observer::calibrated(self.around.cost, prices.crossing_ns());
         let tolls = tolls(&self.table, &self.windows.all(), &observer, &mut prices);
         let observer = observer.seen(&self.sampler, &prices);
-        let rows = self.rows(&names, &tolls);
+        let mut rows = rows(&self.table, &names, &mut self.symbols);
+        for (row, toll) in rows.iter_mut().zip(tolls) {
+            row.counts.toll_ns = Some(toll);
+        }
         let toll: u64 = rows.iter().filter_map(|r| r.counts.toll_ns).sum();
         let processes = self.processes(&rows, &observer, wall_ns);
         let own_cpu = processes.iter().map(|p| p.cpu_ns).sum::<u64>().max(toll);
         let header = self.header(wall_ns, own_cpu, &observer);
-        let (windows, longest) = (self.windows(), self.longest());
+        let (windows, longest) = (windows(&self.windows), self.longest());
         Recording {
             header,
             processes,
@@ -68,18 +67,6 @@ impl Engine {
             longest,
             prices,
             problems,
-        }
-    }
-
-    fn note_bounds(&self, problems: &mut Vec<Problem>) {
-        if self.table.rows_folded {
-            problems.push(Problem::new(
-                ProblemKind::Bounded,
-                "too many calling contexts: some calls are counted without theirs",
-            ));
-        }
-        if self.table.images_folded() {
-            problems.push(Problem::new(ProblemKind::Bounded, "many processes: later ones are folded by program"));
         }
     }
 
@@ -113,28 +100,6 @@ impl Engine {
         }
     }
 
-    fn rows(&mut self, names: &Names, tolls: &[u64]) -> Vec<Row> {
-        let mut rows = Vec::with_capacity(self.table.rows.len());
-        for (raw, toll) in self.table.rows.iter().zip(tolls) {
-            let context = &self.table.stacks[raw.context as usize].frames;
-            let api = self.symbols.api(context);
-            let api_module = api.as_ref().and_then(|(_, key)| *key).and_then(|key| names.module_of(key));
-            let counts = Counts { toll_ns: Some(*toll), ..raw.counts.clone() };
-            let user = context.last().and_then(|f| names.frame_id(f));
-            rows.push(Row {
-                process: ProcessId(raw.image),
-                syscall: raw.syscall,
-                context: StackId(raw.context),
-                outer: names.outer_of(raw, &self.table),
-                api: api.map(|(name, _)| name),
-                api_module,
-                user: user.filter(|f| names.frames[f.0 as usize].class == FrameClass::User),
-                counts,
-            });
-        }
-        rows
-    }
-
     fn processes(&self, rows: &[Row], observer: &Observer, wall_ns: u64) -> Vec<Process> {
         let mut calls = vec![0u64; self.table.images.len()];
         let mut tolls = vec![0u64; self.table.images.len()];
@@ -162,32 +127,6 @@ impl Engine {
             .collect()
     }
 
-    fn windows(&self) -> Vec<Window> {
-        let call = |c: &crate::windows::RawCall| WindowCall {
-            row: RowId(c.row),
-            nth: c.nth,
-            args: c.args,
-            data: c.data.clone(),
-            fd: c.fd.clone(),
-            result: c.result,
-            entry_ns: c.entry_ns,
-            elapsed_ns: c.elapsed_ns,
-            waited_ns: c.waited_ns,
-            signals_before: c.signals_before,
-            stack: c.stack.map(StackId),
-        };
-        let all = self.windows.all();
-        all.into_iter()
-            .map(|w| Window {
-                process: ProcessId(w.image),
-                thread: w.thread,
-                row: RowId(w.row),
-                octave: w.octave,
-                calls: w.calls.iter().map(call).collect(),
-            })
-            .collect()
-    }
-
     fn longest(&self) -> Vec<LongCall> {
         let mut longest: Vec<_> = self.table.longest.iter().map(|l| &l.0).collect();
         longest.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.at_ns.cmp(&b.at_ns)));
@@ -201,75 +140,5 @@ impl Engine {
                 startup: l.startup,
             })
             .collect()
-    }
-}
-
-/// Names of everything the table refers to.
-struct Names {
-    modules: Vec<Module>,
-    frames: Vec<Frame>,
-    stacks: Vec<Stack>,
-    problems: Vec<Problem>,
-    ids: HashMap<RawFrame, FrameId>,
-    module_ids: HashMap<ModuleKey, ModuleId>,
-    outers: HashMap<(u32, usize, usize), StackId>,
-}
-
-impl Names {
-    fn resolve(engine: &mut Engine) -> Self {
-        let mut distinct = Vec::new();
-        let mut ids = HashMap::new();
-        for stack in &engine.table.stacks {
-            for frame in &stack.frames {
-                ids.entry(*frame).or_insert_with(|| {
-                    distinct.push(*frame);
-                    FrameId(distinct.len() as u32 - 1)
-                });
-            }
-        }
-        let resolved = engine.symbols.resolve(&distinct);
-        let module_ids = resolved.module_ids;
-        let frames_of = |raw: &[RawFrame]| raw.iter().map(|f| ids[f]).collect();
-        let mut stacks: Vec<Stack> =
-            engine.table.stacks.iter().map(|s| Stack { frames: frames_of(&s.frames), complete: s.complete }).collect();
-        // Above a row's context: what all its whole stacks share, as stacks of their own.
-        let mut outers = HashMap::new();
-        for row in &engine.table.rows {
-            let context = engine.table.stacks[row.context as usize].frames.len();
-            let Some((whole, shared)) = row.whole else { continue };
-            outers.entry((whole, context, shared)).or_insert_with(|| {
-                let source = &engine.table.stacks[whole as usize];
-                let frames = source.frames.get(context..shared.max(context)).unwrap_or_default();
-                let complete = source.complete && shared == source.frames.len();
-                stacks.push(Stack { frames: frames_of(frames), complete });
-                StackId(stacks.len() as u32 - 1)
-            });
-        }
-        let empty = StackId(stacks.len() as u32);
-        stacks.push(Stack::default());
-        outers.insert((u32::MAX, 0, 0), empty);
-        Self {
-            modules: resolved.modules,
-            frames: resolved.frames,
-            stacks,
-            problems: resolved.problems,
-            ids,
-            module_ids,
-            outers,
-        }
-    }
-
-    fn frame_id(&self, frame: &RawFrame) -> Option<FrameId> {
-        self.ids.get(frame).copied()
-    }
-
-    fn module_of(&self, key: ModuleKey) -> Option<ModuleId> {
-        self.module_ids.get(&key).copied()
-    }
-
-    fn outer_of(&self, row: &crate::table::RawRow, table: &Table) -> StackId {
-        let context = table.stacks[row.context as usize].frames.len();
-        let known = row.whole.and_then(|(whole, shared)| self.outers.get(&(whole, context, shared)));
-        known.or_else(|| self.outers.get(&(u32::MAX, 0, 0))).copied().unwrap_or(StackId(0))
     }
 }

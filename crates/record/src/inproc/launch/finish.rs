@@ -4,13 +4,9 @@ use super::engine::Engine;
 use super::harvest::Beside;
 use super::program::Program;
 use super::sys;
-use crate::table::{RawRow, Table};
+use crate::named::{Names, note_bounds, rows, windows};
 use std::collections::{BTreeMap, HashMap};
-use systoll_model::{
-    BackendKind, Counts, Frame, FrameClass, FrameId, Header, Module, ModuleId, Prices, Problem, ProblemKind, Process,
-    ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Window, WindowCall,
-};
-use systoll_symbols::{ModuleKey, RawFrame};
+use systoll_model::{BackendKind, Header, Prices, ProblemKind, Process, ProcessId, Recording, Row, Spread};
 
 /// What was measured around the run.
 #[derive(Clone, Debug, Default)]
@@ -107,11 +103,11 @@ impl Engine {
     fn recording(&mut self, wall_ns: u64, crossing_after: Spread) -> Recording {
         let mut problems = self.problems.clone();
         note_bounds(&self.table, &mut problems);
-        let names = Names::resolve(self);
+        let names = Names::resolve(&self.table, &mut self.symbols);
         // Our own memory is mapped there too.
         problems.extend(names.problems.iter().filter(|p| !p.text.starts_with("/memfd:systoll:")).cloned());
         let prices = Prices { crossing_before: self.around.crossing_before, crossing_after, calls: BTreeMap::new() };
-        let rows = self.rows(&names);
+        let rows = rows(&self.table, &names, &mut self.symbols);
         let header = self.header(wall_ns);
         let processes = self.processes(&rows, &header);
         Recording {
@@ -121,7 +117,7 @@ impl Engine {
             frames: names.frames,
             stacks: names.stacks,
             rows,
-            windows: self.windows(),
+            windows: windows(&self.windows),
             longest: Vec::new(),
             prices,
             problems,
@@ -157,52 +153,6 @@ impl Engine {
         }
     }
 
-    fn rows(&mut self, names: &Names) -> Vec<Row> {
-        let mut rows = Vec::with_capacity(self.table.rows.len());
-        for raw in &self.table.rows {
-            let Some(context) = self.table.stacks.get(raw.context as usize) else { continue };
-            let context = &context.frames;
-            let api = self.symbols.api(context);
-            let api_module = api.as_ref().and_then(|(_, key)| *key).and_then(|key| names.module_of(key));
-            let user = context.last().and_then(|f| names.frame_id(f));
-            rows.push(Row {
-                process: ProcessId(raw.image),
-                syscall: raw.syscall,
-                context: StackId(raw.context),
-                outer: names.outer_of(raw, &self.table),
-                api: api.map(|(name, _)| name),
-                api_module,
-                user: user.filter(|f| names.class_of(*f) == Some(FrameClass::User)),
-                counts: raw.counts.clone(),
-            });
-        }
-        rows
-    }
-
-    fn windows(&self) -> Vec<Window> {
-        let call = |c: &crate::windows::RawCall| WindowCall {
-            row: RowId(c.row),
-            nth: c.nth,
-            args: c.args,
-            data: c.data.clone(),
-            fd: c.fd.clone(),
-            result: c.result,
-            entry_ns: c.entry_ns,
-            elapsed_ns: c.elapsed_ns,
-            waited_ns: c.waited_ns,
-            signals_before: c.signals_before,
-            stack: c.stack.map(StackId),
-        };
-        let window = |w: &crate::windows::RawWindow| Window {
-            process: ProcessId(w.image),
-            thread: w.thread,
-            row: RowId(w.row),
-            octave: w.octave,
-            calls: w.calls.iter().map(call).collect(),
-        };
-        self.windows.all().into_iter().map(window).collect()
-    }
-
     fn processes(&self, rows: &[Row], header: &Header) -> Vec<Process> {
         let mut tolls: HashMap<u32, u64> = HashMap::new();
         for row in rows {
@@ -233,14 +183,14 @@ impl Engine {
     fn audit(&mut self) {
         let alone = self.table.images.len() == 1 && !self.table.images_folded();
         let (Some(base), Some(end), true) = (self.audit_base, self.audit_end, alone) else { return };
-        let (mut reads, mut writes) = ((0, 0), (0, 0));
+        let (mut reads, mut writes) = ((0u64, 0u64), (0u64, 0u64));
         for row in &self.table.rows {
             let Some(audit) = row.syscall.signature().and_then(|s| s.audit) else { continue };
-            let range = audited(audit, &row.counts);
+            let range = audit.range(&row.counts);
             for (applies, sum) in [(audit.reads(), &mut reads), (audit.writes(), &mut writes)] {
                 if applies {
-                    sum.0 += range.0;
-                    sum.1 += range.1;
+                    sum.0 += range.start();
+                    sum.1 += range.end();
                 }
             }
         }
@@ -254,103 +204,4 @@ impl Engine {
             }
         }
     }
-}
-
-/// How many of a row's calls the kernel has counted: at least, at most.
-fn audited(audit: systoll_model::Audit, counts: &Counts) -> (u64, u64) {
-    use systoll_model::Counted;
-    let failed: u64 = counts.errors.values().sum();
-    let mut range = (0, counts.unreturned);
-    let outcomes = counts.errors.iter().map(|(errno, n)| (audit.failure(*errno), *n));
-    for (counted, n) in outcomes.chain([(audit.success(), counts.calls.saturating_sub(failed))]) {
-        range.0 += if counted == Counted::Yes { n } else { 0 };
-        range.1 += if counted == Counted::No { 0 } else { n };
-    }
-    range
-}
-
-fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
-    if table.rows_folded {
-        problems.push(Problem::new(
-            ProblemKind::Bounded,
-            "too many calling contexts: some calls are counted without theirs",
-        ));
-    }
-    if table.images_folded() {
-        problems.push(Problem::new(ProblemKind::Bounded, "many processes: later ones are folded by program"));
-    }
-}
-
-/// Names of everything the table refers to.
-struct Names {
-    modules: Vec<Module>,
-    frames: Vec<Frame>,
-    stacks: Vec<Stack>,
-    problems: Vec<Problem>,
-    ids: HashMap<RawFrame, FrameId>,
-    module_ids: HashMap<ModuleKey, ModuleId>,
-    outers: HashMap<(u32, usize, usize), StackId>,
-    empty: StackId,
-}
-
-impl Names {
-    fn resolve(engine: &mut Engine) -> Self {
-        let mut distinct = Vec::new();
-        let mut ids = HashMap::new();
-        for frame in engine.table.stacks.iter().flat_map(|s| &s.frames) {
-            ids.entry(*frame).or_insert_with(|| {
-                distinct.push(*frame);
-                FrameId(distinct.len() as u32 - 1)
-            });
-        }
-        let resolved = engine.symbols.resolve(&distinct);
-        let frames_of = |raw: &[RawFrame]| raw.iter().filter_map(|f| ids.get(f).copied()).collect();
-        let mut stacks: Vec<Stack> =
-            engine.table.stacks.iter().map(|s| Stack { frames: frames_of(&s.frames), complete: s.complete }).collect();
-        let mut outers = HashMap::new();
-        for row in &engine.table.rows {
-            let Some((key, source)) = outer_key(row, &engine.table) else { continue };
-            outers.entry(key).or_insert_with(|| {
-                let frames = source.frames.get(key.1..key.2.max(key.1)).unwrap_or_default();
-                let complete = source.complete && key.2 == source.frames.len();
-                stacks.push(Stack { frames: frames_of(frames), complete });
-                StackId(stacks.len() as u32 - 1)
-            });
-        }
-        let empty = StackId(stacks.len() as u32);
-        stacks.push(Stack::default());
-        Self {
-            modules: resolved.modules,
-            frames: resolved.frames,
-            stacks,
-            problems: resolved.problems,
-            ids,
-            module_ids: resolved.module_ids,
-            outers,
-            empty,
-        }
-    }
-
-    fn frame_id(&self, frame: &RawFrame) -> Option<FrameId> {
-        self.ids.get(frame).copied()
-    }
-
-    fn class_of(&self, frame: FrameId) -> Option<FrameClass> {
-        self.frames.get(frame.0 as usize).map(|f| f.class)
-    }
-
-    fn module_of(&self, key: ModuleKey) -> Option<ModuleId> {
-        self.module_ids.get(&key).copied()
-    }
-
-    fn outer_of(&self, row: &RawRow, table: &Table) -> StackId {
-        outer_key(row, table).and_then(|(key, _)| self.outers.get(&key).copied()).unwrap_or(self.empty)
-    }
-}
-
-/// Above a row's context: what all its whole stacks share. Whole stack, from, to.
-fn outer_key<'a>(row: &RawRow, table: &'a Table) -> Option<((u32, usize, usize), &'a crate::table::RawStack)> {
-    let context = table.stacks.get(row.context as usize)?.frames.len();
-    let (whole, shared) = row.whole?;
-    Some(((whole, context, shared), table.stacks.get(whole as usize)?))
 }

@@ -1,0 +1,144 @@
+//! From the table every backend fills to a recording's rows, windows and names.
+
+use crate::table::{RawRow, RawStack, Table};
+use crate::windows::{RawCall, RawWindow, Windows};
+use std::collections::HashMap;
+use systoll_model::{
+    Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, ProcessId, Row, RowId, Stack, StackId, Window,
+    WindowCall,
+};
+use systoll_symbols::{ModuleKey, RawFrame, Symbols};
+
+/// Says where the table has folded something to stay within its bounds.
+pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
+    if table.rows_folded {
+        problems.push(Problem::new(
+            ProblemKind::Bounded,
+            "too many calling contexts: some calls are counted without theirs",
+        ));
+    }
+    if table.images_folded() {
+        problems.push(Problem::new(ProblemKind::Bounded, "many processes: later ones are folded by program"));
+    }
+}
+
+/// The table's rows, as counted.
+pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<Row> {
+    let row = |raw: &RawRow| {
+        let context = table.stacks.get(raw.context as usize).map_or(&[][..], |s| &s.frames);
+        let api = symbols.api(context);
+        let api_module = api.as_ref().and_then(|(_, key)| *key).and_then(|key| names.module_of(key));
+        let user = context.last().and_then(|f| names.frame_id(f));
+        Row {
+            process: ProcessId(raw.image),
+            syscall: raw.syscall,
+            context: StackId(raw.context),
+            outer: names.outer_of(raw, table),
+            api: api.map(|(name, _)| name),
+            api_module,
+            user: user.filter(|f| names.class_of(*f) == Some(FrameClass::User)),
+            counts: raw.counts.clone(),
+        }
+    };
+    table.rows.iter().map(row).collect()
+}
+
+/// The windows kept, in the order they were opened.
+pub(crate) fn windows(kept: &Windows) -> Vec<Window> {
+    let call = |c: &RawCall| WindowCall {
+        row: RowId(c.row),
+        nth: c.nth,
+        args: c.args,
+        data: c.data.clone(),
+        fd: c.fd.clone(),
+        result: c.result,
+        entry_ns: c.entry_ns,
+        elapsed_ns: c.elapsed_ns,
+        waited_ns: c.waited_ns,
+        signals_before: c.signals_before,
+        stack: c.stack.map(StackId),
+    };
+    let window = |w: &RawWindow| Window {
+        process: ProcessId(w.image),
+        thread: w.thread,
+        row: RowId(w.row),
+        octave: w.octave,
+        calls: w.calls.iter().map(call).collect(),
+    };
+    kept.all().into_iter().map(window).collect()
+}
+
+/// Names of everything the table refers to.
+pub(crate) struct Names {
+    pub(crate) modules: Vec<Module>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) stacks: Vec<Stack>,
+    pub(crate) problems: Vec<Problem>,
+    ids: HashMap<RawFrame, FrameId>,
+    module_ids: HashMap<ModuleKey, ModuleId>,
+    outers: HashMap<(u32, usize, usize), StackId>,
+    empty: StackId,
+}
+
+impl Names {
+    /// Has every distinct address named, at once.
+    pub(crate) fn resolve(table: &Table, symbols: &mut Symbols) -> Self {
+        let mut distinct = Vec::new();
+        let mut ids = HashMap::new();
+        for frame in table.stacks.iter().flat_map(|s| &s.frames) {
+            ids.entry(*frame).or_insert_with(|| {
+                distinct.push(*frame);
+                FrameId(distinct.len() as u32 - 1)
+            });
+        }
+        let resolved = symbols.resolve(&distinct);
+        let frames_of = |raw: &[RawFrame]| raw.iter().filter_map(|f| ids.get(f).copied()).collect();
+        let mut stacks: Vec<Stack> =
+            table.stacks.iter().map(|s| Stack { frames: frames_of(&s.frames), complete: s.complete }).collect();
+        let mut outers = HashMap::new();
+        for row in &table.rows {
+            let Some((key, source)) = outer_key(row, table) else { continue };
+            outers.entry(key).or_insert_with(|| {
+                let frames = source.frames.get(key.1..key.2.max(key.1)).unwrap_or_default();
+                let complete = source.complete && key.2 == source.frames.len();
+                stacks.push(Stack { frames: frames_of(frames), complete });
+                StackId(stacks.len() as u32 - 1)
+            });
+        }
+        let empty = StackId(stacks.len() as u32);
+        stacks.push(Stack::default());
+        Self {
+            modules: resolved.modules,
+            frames: resolved.frames,
+            stacks,
+            problems: resolved.problems,
+            ids,
+            module_ids: resolved.module_ids,
+            outers,
+            empty,
+        }
+    }
+
+    fn frame_id(&self, frame: &RawFrame) -> Option<FrameId> {
+        self.ids.get(frame).copied()
+    }
+
+    fn class_of(&self, frame: FrameId) -> Option<FrameClass> {
+        self.frames.get(frame.0 as usize).map(|f| f.class)
+    }
+
+    fn module_of(&self, key: ModuleKey) -> Option<ModuleId> {
+        self.module_ids.get(&key).copied()
+    }
+
+    fn outer_of(&self, row: &RawRow, table: &Table) -> StackId {
+        outer_key(row, table).and_then(|(key, _)| self.outers.get(&key).copied()).unwrap_or(self.empty)
+    }
+}
+
+/// Above a row's context: what all its whole stacks share. Whole stack, from, to.
+fn outer_key<'a>(row: &RawRow, table: &'a Table) -> Option<((u32, usize, usize), &'a RawStack)> {
+    let context = table.stacks.get(row.context as usize)?.frames.len();
+    let (whole, shared) = row.whole?;
+    Some(((whole, context, shared), table.stacks.get(whole as usize)?))
+}
