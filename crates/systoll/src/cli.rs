@@ -242,6 +242,8 @@ pub enum BackendChoice {
     /// The cheapest that can serve.
     #[default]
     Auto,
+    /// From inside: counting code in the target, which is let go.
+    Inproc,
     /// System call stops: any user, everywhere; slow.
     Ptrace,
 }

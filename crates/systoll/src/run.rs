@@ -101,14 +101,16 @@ impl Places {
 }
 
 fn choose(choice: BackendChoice) -> Result<Box<dyn Backend>, Failure> {
+    let all = || backends().into_iter().chain([systoll_record::inproc()]);
     let wanted = |kind: BackendKind| match choice {
         BackendChoice::Auto => true,
+        BackendChoice::Inproc => kind == BackendKind::Inproc,
         BackendChoice::Ptrace => kind == BackendKind::Ptrace,
     };
-    backends().into_iter().find(|b| wanted(b.kind())).ok_or_else(|| Failure::Unknown {
+    all().find(|b| wanted(b.kind())).ok_or_else(|| Failure::Unknown {
         what: "backend",
         name: format!("{choice:?}").to_lowercase(),
-        known: backends().iter().map(|b| b.kind().name().to_owned()).collect(),
+        known: all().map(|b| b.kind().name().to_owned()).collect(),
         help: "systoll doctor says what can be watched here",
     })
 }
