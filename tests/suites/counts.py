@@ -128,7 +128,7 @@ def gcc_compile(box):
 @test()
 def threads_to_the_call(box):
     argv = [box.build("threads.c"), "4", "250000"]
-    doc, r = box.report(argv, limit=240)
+    doc, r = box.report(argv, limit=600)
     assert r.returncode == 0 and doc["lost"] == 0 and doc["exact"], doc["problems"]
     assert counted(doc)["getppid"] == (1_000_000, 0), counted(doc)["getppid"]
 

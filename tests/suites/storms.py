@@ -30,7 +30,7 @@ def killed_in_mid_call(box):
 @test()
 def told_to_end_while_a_child_sleeps_on(box):
     """The report comes although nothing stops any more after the command's own end."""
-    script = "trap '' TERM; (exec sleep 8) >/dev/null 2>&1 & trap - TERM; echo ready; exec sleep 30"
+    script = "trap '' TERM; (exec sleep 25) >/dev/null 2>&1 & trap - TERM; echo ready; exec sleep 60"
     p = box.start([box.systoll, "run", "--", "/bin/sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert p.stdout.readline() == b"ready\n"
     time.sleep(0.3)
@@ -38,7 +38,7 @@ def told_to_end_while_a_child_sleeps_on(box):
     p.terminate()
     err = p.communicate(timeout=30)[1]
     took = time.monotonic() - start
-    assert b"system calls" in err and took < 2.5, f"{took:.2f} s: {err[-300:]}"
+    assert b"system calls" in err and took < 20, f"{took:.2f} s: {err[-300:]}"
 
 
 @test()
