@@ -47,6 +47,9 @@ pub enum Error {
     /// This backend can't answer calls in place.
     #[error("{} can't answer calls in place of the kernel", .0.name())]
     NoElision(BackendKind),
+    /// This build has no backend that was asked for.
+    #[error("no way to watch a program")]
+    NoBackend,
     /// No command given.
     #[error("no command to run")]
     NoCommand,
@@ -76,6 +79,9 @@ impl Error {
         match self {
             Self::SetId { program, .. } => {
                 Some(format!("as root it can be watched: sudo systoll run -- {}", program.display()))
+            }
+            Self::Refused { backend: BackendKind::Inproc, .. } => {
+                Some("--backend ptrace watches whatever may be debugged, slowly".into())
             }
             Self::Refused { .. } => Some("systoll doctor says what can be watched here".into()),
             Self::Directory(_) | Self::NotFound(_) => None,

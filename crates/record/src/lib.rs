@@ -4,6 +4,7 @@
 //! saw leaves it as a [`systoll_model::Recording`] with every name resolved.
 
 mod backend;
+mod choose;
 mod error;
 pub mod inproc;
 mod launch;
@@ -17,6 +18,7 @@ mod table;
 mod windows;
 
 pub use backend::{Backend, Control, Launch, Probe, Quiet, WindowPolicy, backends, inproc};
+pub use choose::{AUTO_INPROC, automatic, backend, run_with_first};
 pub use error::Error;
 pub use ptrace::PtraceBackend;
 pub use startup::{end_by_signal, was_closed};

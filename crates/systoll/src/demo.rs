@@ -11,7 +11,7 @@ use systoll_judge::{Catalogue, Finding, judge};
 use systoll_model::Recording;
 use systoll_present::{Role, Style, write_comparison, write_finding};
 use systoll_prove::{CallCounts, Options, Processes, compare};
-use systoll_record::{Launch, Quiet, backends};
+use systoll_record::{Launch, Quiet, automatic, run_with_first};
 
 /// Pairs of timed runs: enough for an interval at 99 %, few enough for five stories in a minute.
 const PAIRS: u32 = 9;
@@ -89,7 +89,6 @@ fn heading(page: &mut Vec<u8>, story: &Story, style: &Style) -> std::io::Result<
 }
 
 fn watch(spec: &Spec) -> Result<Recording, Failure> {
-    let mut backend = backends().into_iter().next().ok_or_else(|| Failure::Demo("no way to watch a program".into()))?;
     let launch = Launch {
         command: spec.argv(),
         env: spec.env.clone(),
@@ -98,5 +97,5 @@ fn watch(spec: &Spec) -> Result<Recording, Failure> {
         linger: Duration::from_secs(1),
         ..Launch::default()
     };
-    Ok(backend.run(&launch, &mut Quiet)?)
+    Ok(run_with_first(&mut automatic(), &launch, &mut Quiet)?)
 }

@@ -5,15 +5,19 @@ use crate::failure::Failure;
 use crate::output::Output;
 use std::process::ExitCode;
 use systoll_present::{Checked, doctor_json, write_doctor};
-use systoll_record::backends;
+use systoll_record::{automatic, backends};
 
 /// Tells what can be watched here, why not, and what would change it.
 pub(crate) fn doctor(args: &PlainArgs) -> Result<ExitCode, Failure> {
     let mut output = Output::open(None, Output::Stdout)?;
     let style = output.style(args.color);
     let mut checked = Vec::new();
+    let first = automatic().into_iter().next().map(|b| b.kind());
     for backend in backends() {
-        let probe = backend.probe();
+        let mut probe = backend.probe();
+        if first == Some(probe.kind) {
+            probe.found.push("tried first by systoll run".into());
+        }
         let name = format!("watch with {}", probe.kind.name());
         checked.push(Checked { what: name, works: probe.can_run, detail: probe.found.join("; "), help: None });
         checked.extend(probe.missing.into_iter().map(|(detail, help)| Checked {

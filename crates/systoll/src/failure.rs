@@ -19,7 +19,7 @@ pub(crate) enum Failure {
     Stream(&'static str, std::io::Error),
     /// Standard output or error was closed: the report would have nowhere to go.
     Closed(&'static str),
-    /// No cause, story or backend of that name.
+    /// No cause or story of that name.
     Unknown { what: &'static str, name: String, known: Vec<String>, help: &'static str },
     /// A cause file that does not parse.
     Cause(PathBuf, String),

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use systoll_model::{BackendKind, EnvChange, Exit, Recording};
-use systoll_record::{Backend, Launch, WindowPolicy, backends};
+use systoll_record::{Backend, Launch, WindowPolicy, automatic, backend, run_with_first};
 
 /// Once told to end, how long what the command left behind is still watched.
 const LINGER: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 }
 
 fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
-    let mut backend = choose(args.backend)?;
+    let mut backends = choose(args.backend);
     let launch = Launch {
         command: args.command.clone(),
         env: args.env.iter().map(|e| env_change(e)).collect(),
@@ -48,11 +48,11 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
     let recording = match &places.report {
         Some((_, shown)) => {
             let mut live = Live::new(shown, args.every, args.quiet);
-            let recording = backend.run(&launch, &mut live);
+            let recording = run_with_first(&mut backends, &launch, &mut live);
             live.done();
             recording
         }
-        None => backend.run(&launch, &mut systoll_record::Quiet),
+        None => run_with_first(&mut backends, &launch, &mut systoll_record::Quiet),
     };
     Ok(recording?)
 }
@@ -100,19 +100,12 @@ impl Places {
     }
 }
 
-fn choose(choice: BackendChoice) -> Result<Box<dyn Backend>, Failure> {
-    let all = || backends().into_iter().chain([systoll_record::inproc()]);
-    let wanted = |kind: BackendKind| match choice {
-        BackendChoice::Auto => true,
-        BackendChoice::Inproc => kind == BackendKind::Inproc,
-        BackendChoice::Ptrace => kind == BackendKind::Ptrace,
-    };
-    all().find(|b| wanted(b.kind())).ok_or_else(|| Failure::Unknown {
-        what: "backend",
-        name: format!("{choice:?}").to_lowercase(),
-        known: all().map(|b| b.kind().name().to_owned()).collect(),
-        help: "systoll doctor says what can be watched here",
-    })
+fn choose(choice: BackendChoice) -> Vec<Box<dyn Backend>> {
+    match choice {
+        BackendChoice::Auto => automatic(),
+        BackendChoice::Inproc => backend(BackendKind::Inproc).into_iter().collect(),
+        BackendChoice::Ptrace => backend(BackendKind::Ptrace).into_iter().collect(),
+    }
 }
 
 fn env_change(text: &str) -> EnvChange {

@@ -48,6 +48,10 @@ fn refused(reason: String) -> Error {
     Error::Refused { backend: BackendKind::Inproc, reason }
 }
 
+fn with_source(error: &Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}
+
 /// What the box lacks, if anything.
 fn missing() -> Option<String> {
     (!sys::has_fsgsbase()).then(|| "programs can't set their gs base here (no FSGSBASE)".into())
@@ -79,7 +83,8 @@ impl Backend for InprocBackend {
         match self.watch(&Launch { command, discard_output: true, ..Launch::default() }, &mut crate::Quiet) {
             Ok(recording) if recording.calls() > 1 => {
                 probe.can_run = true;
-                probe.found.push(format!("counted {} calls of /bin/true from inside", recording.calls()));
+                let added = self.cost().map_or_else(|_| String::new(), |c| format!(", +{:.0} ns a call", c.min));
+                probe.found.push(format!("counted {} calls of /bin/true from inside{added}", recording.calls()));
             }
             Ok(_) => probe.missing.push(("counted nothing of /bin/true".into(), None)),
             Err(e) => probe.missing.push((e.to_string(), None)),
@@ -127,7 +132,9 @@ impl InprocBackend {
             own_cycles,
             added_ns: added_ns(own_cycles, &ratio),
         };
-        let mut engine = Engine::new(launch, options(), around, ratio)?;
+        let engine = Engine::new(launch, options(), around, ratio);
+        // Nothing has been started: whoever asked may choose another way.
+        let mut engine = engine.map_err(|e| refused(with_source(&e)))?;
         let held = prepared.start(&signals.original_mask())?;
         signals.watch(held.pid, control.every());
         if let Some(held) = engine.begin(held)? {
