@@ -223,3 +223,15 @@ fn other_files_are_refused() {
     assert_eq!(with(4, 1), Err(PlanError::Foreign), "32 bits");
     assert!(plan(&elf).is_ok());
 }
+
+#[test]
+fn a_constant_among_the_code_is_no_call() {
+    // or %esp,%esi; xchg %eax,%edx; no instruction: as in a table of OpenSSL's.
+    let table: &[u8] =
+        &[0x28, 0xaa, 0x3f, 0x07, 0x1f, 0x02, 0x0f, 0x05, 0x09, 0xe6, 0x92, 0xc6, 0xa8, 0x8f, 0x7f, 0x68];
+    let (site, why) = only(&[MOV_39, SYSCALL, RET, table]);
+    assert_eq!((site.address, why), (TEXT + 5, None));
+    // Who runs this may never come to what is no instruction.
+    let plan = planned(&[MOV_39, SYSCALL, RET, &[0x0f, 0x05, 0x74, 0x02, 0xc6, 0xa8, 0x8f, 0x7f, 0x68]], &[]);
+    assert_eq!(plan.unplanned.first().map(|u| (u.address, u.why)), Some((TEXT + 8, Why::Unsure)));
+}

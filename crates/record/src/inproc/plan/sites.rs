@@ -70,7 +70,7 @@ fn runs_on(image: &Image<'_>, extent: &Extent) -> bool {
 }
 
 /// What calls stand on.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Ground {
     /// A function whose jumps are all known.
     Function,
@@ -131,7 +131,11 @@ impl Planner<'_> {
             Ground::Between => self.is_code(code, *n),
             Ground::Labels => false,
         });
-        for call in unsure.iter().filter_map(|n| code.get(*n)) {
+        for n in unsure {
+            let Some(call) = code.get(n) else { continue };
+            if ground == Ground::Between && self.is_data(code, n) {
+                continue;
+            }
             self.plan.sites.push(bare(call.ip(), None));
             self.plan.unplanned.push(Unplanned { address: call.ip(), why: Why::Unsure });
         }
@@ -205,6 +209,18 @@ impl Planner<'_> {
         let on = from.iter().take(OUT_OF_STEP).position(ends).map_or(OUT_OF_STEP, |end| end + 1);
         let near = back.take(OUT_OF_STEP).chain(from.iter().take(on));
         led_to && { near }.all(|i| is_plausible(i) && self.targets.inside(i.ip(), i.next_ip()).is_none())
+    }
+
+    /// Whether the bytes of a `syscall` at `code[n]`, found where nothing says that a function is,
+    /// are certainly a constant's: nothing leads there, and who ran them would, without a chance
+    /// to go elsewhere, run what is no instruction (OpenSSL keeps its tables among its code).
+    fn is_data(&self, code: &[Instruction], n: usize) -> bool {
+        let (before, from) = code.split_at_checked(n).unwrap_or_default();
+        let back = before.iter().rev().take_while(|i| i.mnemonic() != Mnemonic::INVALID && !ends(i));
+        let led_to = from.iter().take(1).chain(back).any(|i| self.targets.is_sure(i.ip()));
+        let straight = from.iter().skip(1).take(OUT_OF_STEP);
+        let stop = straight.clone().find(|i| i.flow_control() != FlowControl::Next || i.is_invalid());
+        !led_to && stop.is_some_and(Instruction::is_invalid)
     }
 }
 
