@@ -2,7 +2,8 @@
 
 A suite is a module in suites/ with functions decorated by @test. A test fails by an
 assertion, is skipped by Skip (which --strict turns into a failure), and passes otherwise;
-it runs once as root and once as an ordinary user without capabilities.
+it runs once as root and once as an ordinary user without capabilities, each time by every
+backend it names.
 """
 import contextlib
 import json
@@ -29,12 +30,17 @@ class Skip(Exception):
 TESTS = []
 
 
-def test(name=None, users=("root", "nobody"), long=False):
-    """Registers a test. It is called with a Box."""
+BOTH = ("ptrace", "inproc")
+
+
+def test(name=None, users=("root", "nobody"), long=False, backends=(None,)):
+    """Registers a test. It is called with a Box, whose `watch` asks for one of `backends` (None:
+    systoll's own choice)."""
 
     def register(function):
         suite = function.__module__.rsplit(".", 1)[-1]
-        TESTS.append((suite, name or function.__name__, function, users, long))
+        for backend in backends:
+            TESTS.append((suite, name or function.__name__, function, users, long, backend))
         return function
 
     return register
@@ -83,8 +89,8 @@ class Shared:
 class Box:
     """One test's place: a user, a private folder, an environment of its own."""
 
-    def __init__(self, shared, user):
-        self.shared, self.user = shared, user
+    def __init__(self, shared, user, backend=None):
+        self.shared, self.user, self.backend = shared, user, backend
         self.systoll = shared.systoll
         self.dir = tempfile.mkdtemp(prefix="box-", dir=shared.root)
         self.mark = os.path.basename(self.dir)
@@ -108,6 +114,11 @@ class Box:
             os.chown(path, NOBODY, NOBODY)
         return path
 
+    def watch(self, argv, *flags):
+        """The command that watches argv by the test's backend."""
+        chosen = ["--backend", self.backend] if self.backend else []
+        return [self.systoll, "run", *chosen, *flags, "--", *argv]
+
     def command(self, argv):
         """argv as the box's user would run it."""
         return AS_NOBODY + argv if self.user == "nobody" and os.getuid() == 0 else list(argv)
@@ -129,7 +140,7 @@ class Box:
         out = os.path.join(self.dir, "report.json")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(out)
-        r = self.run([self.systoll, "run", "-q", *flags, "--json", "-o", out, "--", *argv], **kwargs)
+        r = self.run(self.watch(argv, "-q", *flags, "--json", "-o", out), **kwargs)
         assert os.path.exists(out), f"no report (exit {r.returncode}): {text(r.stderr)[-400:]}"
         with open(out) as f:
             return json.load(f), r
@@ -164,9 +175,9 @@ def text(data):
     return data.decode(errors="replace") if isinstance(data, bytes) else data or ""
 
 
-def attempt(shared, user, function, strict):
+def attempt(shared, user, backend, function, strict):
     """Runs one test once -> (verdict, why)."""
-    box = Box(shared, user)
+    box = Box(shared, user, backend)
     try:
         if user == "nobody" and os.getuid() != 0:
             raise Skip("needs root to become somebody else")
@@ -194,17 +205,17 @@ def run_tests(shared, users, wanted, strict):
     """
     passed = failed = skipped = 0
     remarks = []
-    for suite, name, function, test_users, long in TESTS:
+    for suite, name, function, test_users, long, backend in TESTS:
         for user in (u for u in test_users if u in users):
-            label = f"{suite}.{name} [{user}]"
+            label = f"{suite}.{name} [{user}{', ' + backend if backend else ''}]"
             if wanted and not any(w in label for w in wanted) or long and not shared.long:
                 continue
             start = time.monotonic()
-            verdict, why = attempt(shared, user, function, strict)
+            verdict, why = attempt(shared, user, backend, function, strict)
             if verdict == "FAILED" and not why.startswith("skipped"):
                 first = why
                 time.sleep(1)
-                verdict, why = attempt(shared, user, function, strict)
+                verdict, why = attempt(shared, user, backend, function, strict)
                 if verdict == "ok":
                     why = f"at the first attempt: {first}"
             passed, failed, skipped = passed + (verdict == "ok"), failed + (verdict == "FAILED"), skipped + (verdict == "skipped")

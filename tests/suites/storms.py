@@ -6,32 +6,32 @@ import signal
 import subprocess
 import time
 
-from harness import test
+from harness import BOTH, test
 
 
 def same(box, argv, times):
     plain = box.run(argv)
     for _ in range(times):
-        r = box.run([box.systoll, "run", "-q", "--", *argv], limit=60)
+        r = box.run(box.watch(argv, "-q"), limit=60)
         assert (r.returncode, r.stdout, r.stderr) == (plain.returncode, plain.stdout, plain.stderr), (plain, r)
     box.no_leftovers()
 
 
-@test()
+@test(backends=BOTH)
 def exec_among_threads_that_never_rest(box):
     same(box, [box.build("churn.c"), "4"], 2)
 
 
-@test()
+@test(backends=BOTH)
 def killed_in_mid_call(box):
     same(box, [box.build("killed.c")], 3)
 
 
-@test()
+@test(backends=BOTH)
 def told_to_end_while_a_child_sleeps_on(box):
     """The report comes although nothing stops any more after the command's own end."""
     script = "trap '' TERM; (exec sleep 25) >/dev/null 2>&1 & trap - TERM; echo ready; exec sleep 60"
-    p = box.start([box.systoll, "run", "--", "/bin/sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p = box.start(box.watch(["/bin/sh", "-c", script]), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert p.stdout.readline() == b"ready\n"
     time.sleep(0.3)
     start = time.monotonic()
@@ -41,7 +41,7 @@ def told_to_end_while_a_child_sleeps_on(box):
     assert b"system calls" in err and took < 20, f"{took:.2f} s: {err[-300:]}"
 
 
-@test()
+@test(backends=BOTH)
 def killed_at_any_moment(box):
     """systoll killed -9: all that is under way goes on to its end, nothing stays stopped or held."""
     churn, killed, forks = box.build("churn.c"), box.build("killed.c"), box.build("forks.c")
@@ -53,7 +53,7 @@ def killed_at_any_moment(box):
             for name in ("out", "fin"):
                 box.file(name)
                 os.unlink(os.path.join(box.dir, name))
-            p = box.start([box.systoll, "run", "-q", "--", "/bin/sh", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            p = box.start(box.watch(["/bin/sh", "-c", script], "-q"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(chance.uniform(0.02, 0.6))
             p.send_signal(signal.SIGKILL)
             p.wait()

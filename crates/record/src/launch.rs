@@ -27,8 +27,7 @@ pub(crate) struct Prepared {
 /// A started child that waits to be let go.
 pub(crate) struct Held {
     pub(crate) pid: i32,
-    go: File,
-    verdict: File,
+    line: File,
 }
 
 /// Finds the program as a shell would and refuses what can't be watched before anything starts.
@@ -131,38 +130,31 @@ impl Prepared {
     /// # Errors
     /// When pipes or a process can't be had.
     pub(crate) fn start(&self, mask: &OriginalMask) -> Result<Held, Error> {
-        let (go_read, go_write) = pipe()?;
-        let (verdict_read, verdict_write) = pipe()?;
+        let (ours, its) = pair()?;
         let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
             strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
         };
         let (argv, envp) = (pointers(&self.argv), pointers(&self.envp));
-        let child = Child {
-            prepared: self,
-            argv: &argv,
-            envp: &envp,
-            go: go_read.as_raw_fd(),
-            verdict: verdict_write.as_raw_fd(),
-            watchers: [go_write.as_raw_fd(), verdict_read.as_raw_fd()],
-            mask,
-        };
+        let child =
+            Child { prepared: self, argv: &argv, envp: &envp, line: its.as_raw_fd(), watchers: ours.as_raw_fd(), mask };
         // SAFETY: the child only makes async-signal-safe calls on memory prepared above until it
         // execs or exits, as fork in a process with threads demands.
         match unsafe { libc::fork() } {
             -1 => Err(Error::own("can't start a process", std::io::Error::last_os_error())),
             // SAFETY: this is the forked child, see above.
             0 => unsafe { child.become_program() },
-            pid => Ok(Held { pid, go: go_write.into(), verdict: verdict_read.into() }),
+            pid => Ok(Held { pid, line: ours.into() }),
         }
     }
 }
 
-fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
+/// One pair for both directions: where few descriptors are to be had, two pipes are too many.
+fn pair() -> Result<(OwnedFd, OwnedFd), Error> {
     let mut fds = [0; 2];
     // SAFETY: `fds` has room for both descriptors, which are ours alone from here on.
     unsafe {
-        if libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(Error::own("can't make a pipe", std::io::Error::last_os_error()));
+        if libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, fds.as_mut_ptr()) != 0 {
+            return Err(Error::own("can't make a pair of sockets", std::io::Error::last_os_error()));
         }
         Ok((high(OwnedFd::from_raw_fd(fds[0]))?, high(OwnedFd::from_raw_fd(fds[1]))?))
     }
@@ -189,13 +181,13 @@ impl Held {
     /// # Errors
     /// When the child is gone.
     pub(crate) fn release(&mut self) -> std::io::Result<()> {
-        self.go.write_all(b"g")
+        self.line.write_all(b"g")
     }
 
     /// The errno of the failed exec, or `None` once it has succeeded. Blocks until one is known.
     pub(crate) fn exec_error(mut self) -> Option<i32> {
         let mut errno = [0; 4];
-        self.verdict.read_exact(&mut errno).ok().map(|()| i32::from_ne_bytes(errno))
+        self.line.read_exact(&mut errno).ok().map(|()| i32::from_ne_bytes(errno))
     }
 }
 
@@ -203,10 +195,10 @@ struct Child<'a> {
     prepared: &'a Prepared,
     argv: &'a [*const libc::c_char],
     envp: &'a [*const libc::c_char],
-    go: i32,
-    verdict: i32,
-    /// The watcher's ends: held here as well, they would hide its death.
-    watchers: [i32; 2],
+    /// To the watcher: its word to go comes here, and the errno of a failed exec goes there.
+    line: i32,
+    /// The watcher's end: held here as well, it would hide its death.
+    watchers: i32,
     mask: &'a OriginalMask,
 }
 
@@ -218,9 +210,7 @@ impl Child<'_> {
     unsafe fn become_program(&self) -> ! {
         // SAFETY: only async-signal-safe calls, on memory that was prepared before the fork.
         unsafe {
-            for fd in self.watchers {
-                libc::close(fd);
-            }
+            libc::close(self.watchers);
             let pipe_action = if startup::sigpipe_was_ignored() { libc::SIG_IGN } else { libc::SIG_DFL };
             libc::signal(libc::SIGPIPE, pipe_action);
             for fd in 0..3 {
@@ -240,9 +230,10 @@ impl Child<'_> {
                 self.fail();
             }
             self.mask.restore();
+            startup::restore_descriptors();
             let mut byte = 0u8;
             // A short read means the watcher is gone: never run unwatched unasked.
-            if libc::read(self.go, (&raw mut byte).cast(), 1) != 1 {
+            if libc::read(self.line, (&raw mut byte).cast(), 1) != 1 {
                 libc::_exit(125);
             }
             libc::execve(self.prepared.program.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
@@ -256,7 +247,7 @@ impl Child<'_> {
         // SAFETY: async-signal-safe calls only.
         unsafe {
             let errno = *libc::__errno_location();
-            libc::write(self.verdict, (&raw const errno).cast(), 4);
+            libc::send(self.line, (&raw const errno).cast(), 4, libc::MSG_NOSIGNAL);
             libc::_exit(127)
         }
     }

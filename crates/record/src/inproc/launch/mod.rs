@@ -120,6 +120,7 @@ impl InprocBackend {
         if let Some(what) = missing() {
             return Err(refused(what));
         }
+        let _many = crate::startup::ManyDescriptors::new();
         let signals = Signals::hold()?;
         let crossing_before = systoll_price::crossing(CROSSING);
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
