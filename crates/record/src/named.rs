@@ -7,7 +7,7 @@ use systoll_model::{
     Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, ProcessId, Row, RowId, Stack, StackId, Window,
     WindowCall,
 };
-use systoll_symbols::{ModuleKey, RawFrame, Symbols};
+use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 
 /// Says where the table has folded something to stay within its bounds.
 pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
@@ -91,7 +91,7 @@ impl Names {
                 FrameId(distinct.len() as u32 - 1)
             });
         }
-        let resolved = symbols.resolve(&distinct);
+        let resolved = symbols.resolve_lines(&distinct, Lines::OutsideLibc);
         let frames_of = |raw: &[RawFrame]| raw.iter().filter_map(|f| ids.get(f).copied()).collect();
         let mut stacks: Vec<Stack> =
             table.stacks.iter().map(|s| Stack { frames: frames_of(&s.frames), complete: s.complete }).collect();

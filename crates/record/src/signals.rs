@@ -5,6 +5,7 @@
 //! the race between its look at the flags and its going to sleep.
 
 use crate::Error;
+use std::os::unix::thread::JoinHandleExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -138,6 +139,10 @@ impl Drop for Signals {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
+            // It waits for these and so does not have to be waited for; sent to it alone, this one
+            // is nobody else's.
+            // SAFETY: the thread has not been joined.
+            unsafe { libc::pthread_kill(thread.as_pthread_t(), libc::SIGUSR1) };
             // Joining can only fail if the thread panicked, which leaves nothing to undo.
             let _ = thread.join();
         }

@@ -69,13 +69,18 @@ impl Windows {
         if !self.due(table, row, nth) {
             return false;
         }
-        let budget = self.policy.allowance + Duration::from_nanos(run_ns).mul_f64(self.policy.share);
-        if self.spent > budget {
+        if !self.affordable(run_ns) {
             self.refused += 1;
             return false;
         }
         self.opened += 1;
         true
+    }
+
+    /// Whether the budget of a run that has lasted `run_ns` allows for another window.
+    pub(crate) fn affordable(&self, run_ns: u64) -> bool {
+        let budget = self.policy.allowance + Duration::from_nanos(run_ns).mul_f64(self.policy.share);
+        self.spent <= budget
     }
 
     /// Whether `nth` is a place picked for `row`; picks the next octave's places when it begins.

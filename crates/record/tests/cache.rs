@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use systoll_record::inproc::cache::{Cache, DEFAULT_LIMIT, Key, Kind};
 use systoll_record::inproc::plan::plan;
+use systoll_symbols::FileState;
 use tempfile::{TempDir, tempdir};
 
 const BLOB: Kind = Kind { name: "blob", version: 1 };
@@ -316,4 +317,50 @@ fn many_at_once_see_whole_entries() {
         }
     });
     assert!(entries(dir.path()).iter().all(|p| !p.to_string_lossy().contains("new-")));
+}
+
+/// A file that was last changed long ago, on ext4.
+fn state() -> FileState {
+    FileState { device: 1, inode: 2, size: 3, modified: (1000, 0), changed: (1000, 5), file_system: 0xef53 }
+}
+
+#[test]
+fn a_file_in_a_known_state_is_not_read_again() {
+    let (dir, cache) = fresh();
+    let first = cache.key_of(Some(&state()), Some("ab"), || Some(b"content".to_vec()));
+    assert_eq!(first, cache.key(b"content"));
+    let again = Cache::at(dir.path(), DEFAULT_LIMIT);
+    assert_eq!(again.key_of(Some(&state()), Some("ab"), || panic!("it is known")), first);
+    let others = [
+        FileState { device: 9, ..state() },
+        FileState { inode: 9, ..state() },
+        FileState { size: 9, ..state() },
+        FileState { modified: (1000, 1), ..state() },
+        FileState { changed: (1000, 6), ..state() },
+    ];
+    for other in others {
+        let other = cache.key_of(Some(&other), Some("ab"), || Some(b"other".to_vec()));
+        assert_eq!(other, cache.key(b"other"));
+    }
+    let rebuilt = cache.key_of(Some(&state()), Some("cd"), || Some(b"other".to_vec()));
+    assert_eq!(rebuilt, cache.key(b"other"));
+}
+
+#[test]
+fn states_that_tell_little_are_not_believed() {
+    let (dir, cache) = fresh();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+    let doubtful = [
+        Some(FileState { file_system: 0x0102_1994, ..state() }),
+        Some(FileState { changed: (now, 0), ..state() }),
+        Some(FileState { changed: (now + 1000, 0), ..state() }),
+        None,
+    ];
+    for state in doubtful {
+        for content in [&b"one"[..], b"another"] {
+            assert_eq!(cache.key_of(state.as_ref(), None, || Some(content.to_vec())), cache.key(content));
+        }
+    }
+    assert_eq!(entries(dir.path()).len(), 0);
+    assert_eq!(cache.key_of(Some(&state()), None, || None), None);
 }

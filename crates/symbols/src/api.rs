@@ -165,6 +165,6 @@ const RENAMED: &[(&str, &str)] = &[
     ("__xmknod", "mknod"),
 ];
 
-fn is_libc(class: FrameClass) -> bool {
+pub(crate) fn is_libc(class: FrameClass) -> bool {
     matches!(class, FrameClass::Libc | FrameClass::Loader | FrameClass::Vdso)
 }

@@ -28,7 +28,8 @@ mod space;
 mod symbols;
 
 pub use raw::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
-pub use resolve::Resolved;
+pub use resolve::{Lines, Resolved};
+pub use source::FileState;
 pub use space::{AddressSpace, MappedFile};
 pub use symbols::Symbols;
 

@@ -27,8 +27,8 @@ pub(crate) struct Names {
     tables: Vec<Arc<[u8]>>,
     /// By address; of one address the best name first.
     symbols: Vec<Symbol>,
-    /// Indices of the exported ones, by name.
-    exported: Vec<u32>,
+    /// The exported ones: hash of the name, and index.
+    exported: Vec<(u64, u32)>,
 }
 
 /// A function as the symbol table has it.
@@ -78,11 +78,18 @@ impl Names {
             object::slice_from_bytes::<elf::Sym64<Le>>(&data, data.len() / size_of::<elf::Sym64<Le>>()).ok()?;
         let table = u8::try_from(self.tables.len()).ok()?;
         let exported = section.kind == elf::SHT_DYNSYM;
+        let tame = is_tame(&strings);
         for s in symbols {
             let kind = s.st_type();
             let code = matches!(kind, elf::STT_FUNC | elf::STT_GNU_IFUNC)
                 || (kind == elf::STT_NOTYPE && image.is_code(s.st_value.get(Le)));
             if !code || s.st_shndx.get(Le) == elf::SHN_UNDEF || s.st_name.get(Le) == 0 {
+                continue;
+            }
+            let name = strings.get(s.st_name.get(Le) as usize..).unwrap_or_default();
+            let named =
+                if tame { name.first().is_some_and(|b| *b != 0) } else { !cut(name).unwrap_or_default().is_empty() };
+            if !named {
                 continue;
             }
             self.symbols.push(Symbol {
@@ -110,12 +117,17 @@ impl Names {
 
     fn sort(&mut self) {
         let mut symbols = std::mem::take(&mut self.symbols);
-        symbols.retain(|s| self.bytes(s).is_some_and(|n| !n.is_empty()));
-        symbols.sort_by(|a, b| self.rank(a).cmp(&self.rank(b)));
+        symbols.sort_by_key(|s| s.addr);
+        // Few addresses have several names, and only these have to be read.
+        for same in symbols.chunk_by_mut(|a, b| a.addr == b.addr).filter(|same| same.len() > 1) {
+            same.sort_by(|a, b| self.rank(a).cmp(&self.rank(b)));
+        }
         symbols.dedup_by(|a, b| a.addr == b.addr && self.bytes(a) == self.bytes(b));
         self.symbols = symbols;
-        let mut exported: Vec<u32> = (0..).zip(&self.symbols).filter(|(_, s)| s.exported).map(|(i, _)| i).collect();
-        exported.sort_by_key(|i| self.symbols.get(*i as usize).and_then(|s| self.bytes(s)));
+        let exported = (0..).zip(&self.symbols).filter(|(_, s)| s.exported);
+        let mut exported: Vec<(u64, u32)> =
+            exported.map(|(i, s)| (hash(self.bytes(s).unwrap_or_default()), i)).collect();
+        exported.sort_unstable();
         self.exported = exported;
     }
 
@@ -130,7 +142,7 @@ impl Names {
 
     fn bytes(&self, s: &Symbol) -> Option<&[u8]> {
         let rest = self.tables.get(usize::from(s.table))?.get(s.name as usize..)?;
-        c_str(rest.get(..MAX_NAME).unwrap_or(rest), 0)
+        cut(rest)
     }
 
     fn text(&self, s: &Symbol) -> Cow<'_, str> {
@@ -197,10 +209,12 @@ impl Names {
 
     /// Start and size of the exported function of this name.
     pub(crate) fn export(&self, name: &str) -> Option<(u64, u64)> {
-        let name_of = |i: &u32| self.symbols.get(*i as usize).and_then(|s| self.bytes(s));
-        let at = self.exported.partition_point(|i| name_of(i) < Some(name.as_bytes()));
-        let symbol = self.symbols.get(*self.exported.get(at)? as usize)?;
-        (self.bytes(symbol) == Some(name.as_bytes())).then_some((symbol.addr, symbol.size))
+        let wanted = hash(name.as_bytes());
+        let at = self.exported.partition_point(|(hash, _)| *hash < wanted);
+        let same = self.exported.get(at..)?.iter().take_while(|(hash, _)| *hash == wanted);
+        let symbols = same.filter_map(|(_, i)| self.symbols.get(*i as usize));
+        let symbol = symbols.into_iter().find(|s| self.bytes(s) == Some(name.as_bytes()))?;
+        Some((symbol.addr, symbol.size))
     }
 
     /// Whether the function at `addr` also goes by `name`.
@@ -212,6 +226,21 @@ impl Names {
     pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &[u8], bool)> {
         self.symbols.iter().filter_map(|s| Some((s.addr, self.bytes(s)?, s.is_static)))
     }
+}
+
+/// The name that begins here.
+fn cut(rest: &[u8]) -> Option<&[u8]> {
+    c_str(rest.get(..MAX_NAME).unwrap_or(rest), 0)
+}
+
+/// Whether every name in a table of strings has an end, and none is too long.
+fn is_tame(strings: &[u8]) -> bool {
+    strings.last() == Some(&0) && strings.split(|b| *b == 0).all(|name| name.len() < MAX_NAME)
+}
+
+/// FNV-1a (Fowler, Noll, Vo): names are compared as well, so that nothing hangs on it.
+fn hash(name: &[u8]) -> u64 {
+    name.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// A name as its programmer wrote it: Rust and C++ demangled, without hashes; others as they are.

@@ -1,5 +1,6 @@
 //! Frames → what is printed: functions, inlined ones, source lines.
 
+use crate::api::is_libc;
 use crate::calls::{self, Callee};
 use crate::class::is_runtime_path;
 use crate::lines;
@@ -10,6 +11,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use systoll_model as model;
 use systoll_model::{FrameClass, Location, ModuleId, Problem, ProblemKind};
+
+/// Which frames get lines and inlined functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// All that have any.
+    All,
+    /// Not those in a C library's own file, where its debug file may be tens of milliseconds of
+    /// decompressing, for lines nobody reads: what its functions are called is in symbols.
+    OutsideLibc,
+}
 
 /// Frames with names.
 #[derive(Clone, Debug, Default)]
@@ -28,13 +39,18 @@ impl Symbols {
     /// Names for `frames`. Every module ever loaded is listed, so that any [`ModuleKey`] can be
     /// translated by [`Resolved::module_ids`].
     pub fn resolve(&mut self, frames: &[RawFrame]) -> Resolved {
+        self.resolve_lines(frames, Lines::All)
+    }
+
+    /// [`Symbols::resolve`], with lines and inlined functions of some frames only.
+    pub fn resolve_lines(&mut self, frames: &[RawFrame], lines: Lines) -> Resolved {
         let mut resolved = Resolved::default();
         for (key, module) in self.modules() {
             resolved.module_ids.insert(key, ModuleId(key.0));
             let build_id = module.image.build_id.as_deref().map(Arc::from);
             resolved.modules.push(model::Module { path: Arc::clone(&module.path), build_id });
         }
-        self.read_lines(frames);
+        self.read_lines(frames, lines);
         resolved.frames = frames.iter().map(|f| self.frame(*f)).collect();
         resolved.problems = self.problems().to_vec();
         resolved.problems.extend(self.nameless(&resolved.frames));
@@ -75,10 +91,11 @@ impl Symbols {
     }
 
     /// Looks up lines and inlined functions of `frames` not looked up before.
-    fn read_lines(&mut self, frames: &[RawFrame]) {
+    fn read_lines(&mut self, frames: &[RawFrame], lines: Lines) {
         let mut wanted: HashMap<ModuleKey, Vec<u64>> = HashMap::new();
         for frame in frames {
             if let Some(key) = frame.module
+                && (lines == Lines::All || !self.module(key).is_some_and(|m| m.whole_class().is_some_and(is_libc)))
                 && !self.locations.contains_key(&(key, frame.lookup()))
                 && self.module(key).is_some_and(|m| m.image.is_code(frame.lookup()))
             {

@@ -34,6 +34,24 @@ impl Identity {
     }
 }
 
+/// Everything the file system says of a file's state. Two equal ones are of the same bytes as far
+/// as anybody can tell without reading them: no call sets the time of the last change of status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileState {
+    /// Of the file system.
+    pub device: u64,
+    /// On it.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Last change of contents: seconds since 1970, and nanoseconds.
+    pub modified: (i64, i64),
+    /// Last change of contents or status, the same way.
+    pub changed: (i64, i64),
+    /// Magic number of the file system (statfs(2)).
+    pub file_system: i64,
+}
+
 /// Where a module's bytes come from.
 #[derive(Debug)]
 pub(crate) enum Source {
@@ -45,6 +63,23 @@ impl Source {
     pub(crate) fn from_file(file: File) -> std::io::Result<Self> {
         let identity = Identity::of(&file)?;
         Ok(Self::File { file, identity })
+    }
+
+    /// The file's state now; `None` for memory, and where the file is no longer what it was when
+    /// it was opened.
+    pub(crate) fn state(&self) -> Option<FileState> {
+        let Self::File { file, identity } = self else { return None };
+        let m = file.metadata().ok()?;
+        let state = FileState {
+            device: m.dev(),
+            inode: m.ino(),
+            size: m.size(),
+            modified: (m.mtime(), m.mtime_nsec()),
+            changed: (m.ctime(), m.ctime_nsec()),
+            file_system: nix::sys::statfs::fstatfs(file).ok()?.filesystem_type().0,
+        };
+        let now = Identity { device: state.device, inode: state.inode, size: state.size, modified: state.modified };
+        (now == *identity).then_some(state)
     }
 
     /// Size in bytes, as it was when the source was opened.

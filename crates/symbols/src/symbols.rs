@@ -5,7 +5,7 @@ use crate::elf::Image;
 use crate::maps::{self, Mapped};
 use crate::module::Module;
 use crate::rule::{REGISTERS, Step};
-use crate::source::{Identity, Source};
+use crate::source::{FileState, Identity, Source};
 use crate::{ModuleKey, RawFrame};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -73,6 +73,17 @@ impl Symbols {
     /// All bytes of a file, `None` if it is too large to be held or can't be read any more.
     pub fn bytes(&self, key: ModuleKey) -> Option<Vec<u8>> {
         self.module(key)?.image.source.read_all()
+    }
+
+    /// State of the file as it is now, `None` for memory and for files that were changed since
+    /// they were seen mapped.
+    pub fn state(&self, key: ModuleKey) -> Option<FileState> {
+        self.module(key)?.image.source.state()
+    }
+
+    /// The file's build-id, in lower-case hexadecimal digits, if it has one.
+    pub fn build_id(&self, key: ModuleKey) -> Option<&str> {
+        self.module(key)?.image.build_id.as_deref()
     }
 
     pub(crate) fn problems(&self) -> &[Problem] {

@@ -3,6 +3,8 @@
 //! Invariant: a wrong entry would make us damage a program, so none is believed that this user's
 //! systoll did not write for these very bytes. Names hold a hash of the whole file, entries a
 //! checksum, both keyed with a secret of the folder's: a build-id alone is what a file claims.
+//! So as not to read and hash every file in every run, the hash of a file in a certain state
+//! (`FileState`) is kept as well, where the file system notes every change of contents.
 //! Whatever is the matter with the folder, work goes on without it.
 
 use super::folder::Folder;
@@ -11,6 +13,8 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use systoll_symbols::FileState;
 
 /// Bytes kept, names and headers not counted.
 pub const DEFAULT_LIMIT: u64 = 64 << 20;
@@ -32,12 +36,23 @@ pub struct Kind {
     pub version: u32,
 }
 
+/// Entries that [`Cache::key_of`] makes.
+const STATE: Kind = Kind { name: "state", version: 1 };
 /// Entries that [`Cache::plan`] makes.
 const PLAN: Kind = Kind { name: "plan", version: plan::FORMAT };
 
 /// A file's identity: of its bytes, not of its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key(String);
+
+impl Key {
+    /// The key of something made from this file in one of many ways: `way` says which, in lower-case
+    /// letters, digits and dashes.
+    #[must_use]
+    pub fn with(&self, way: &str) -> Self {
+        Self(format!("{}-{way}", self.0))
+    }
+}
 
 /// A folder with entries, or none.
 #[derive(Debug)]
@@ -89,6 +104,37 @@ impl Cache {
         Some(Key(key))
     }
 
+    /// The [`Cache::key`] of a file in `state`, of which only `read` gives the content: from an
+    /// earlier run if nothing has changed, or new, and kept if the state is telling. `build_id`
+    /// is the file's own word.
+    pub fn key_of(
+        &self,
+        state: Option<&FileState>,
+        build_id: Option<&str>,
+        read: impl FnOnce() -> Option<Vec<u8>>,
+    ) -> Option<Key> {
+        let telling = state.filter(|s| is_telling(s)).and_then(|s| self.state_key(s, build_id));
+        let kept = telling.as_ref().and_then(|key| String::from_utf8(self.get(STATE, key)?).ok());
+        if let Some(kept) = kept {
+            return Some(Key(kept));
+        }
+        let key = self.key(&read()?)?;
+        if let Some(telling) = &telling {
+            self.put(STATE, telling, key.0.as_bytes());
+        }
+        Some(key)
+    }
+
+    fn state_key(&self, state: &FileState, build_id: Option<&str>) -> Option<Key> {
+        let open = self.0.as_ref()?;
+        let numbers = [state.modified.0, state.modified.1, state.changed.0, state.changed.1, state.file_system];
+        let numbers: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let place: Vec<u8> = [state.device, state.inode, state.size].iter().flat_map(|n| n.to_le_bytes()).collect();
+        let id = build_id.unwrap_or_default().as_bytes();
+        let halves = ["first", "second"].map(|half| open.hash(&[b"state", half.as_bytes(), &place, &numbers, id]));
+        Some(Key(format!("{:016x}{:016x}", halves[0], halves[1])))
+    }
+
     /// What was kept as `kind` for `key`; `None` if nothing was, or if it is damaged or not ours
     /// (it is then thrown away).
     #[must_use]
@@ -124,16 +170,43 @@ impl Cache {
     /// Those of [`plan::plan`].
     pub fn plan(&self, elf: &[u8]) -> Result<Plan, PlanError> {
         let key = self.key(elf);
-        let kept = key.as_ref().and_then(|key| self.get(PLAN, key));
-        if let Some(plan) = kept.and_then(|bytes| Plan::from_bytes(&bytes, elf)) {
-            return Ok(plan);
+        match key.as_ref().and_then(|key| self.kept_plan(key)).filter(|plan| plan.is_for(elf)) {
+            Some(plan) => Ok(plan),
+            None => self.new_plan(key.as_ref(), elf),
         }
+    }
+
+    /// The plan kept for `key`, if there is one.
+    #[must_use]
+    pub fn kept_plan(&self, key: &Key) -> Option<Plan> {
+        Plan::from_bytes(&self.get(PLAN, key)?)
+    }
+
+    /// A new plan for `elf`, which is kept if there is a `key`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`plan::plan`].
+    pub fn new_plan(&self, key: Option<&Key>, elf: &[u8]) -> Result<Plan, PlanError> {
         let plan = plan::plan(elf)?;
-        if let Some(key) = &key {
+        if let Some(key) = key {
             self.put(PLAN, key, &plan.to_bytes());
         }
         Ok(plan)
     }
+}
+
+/// Whether two files in the same `state` are the same: where the file system is one that puts
+/// down the time of every change, by writing or through a mapping, and the last one is not so
+/// recent that another could have come within the clock's tick.
+fn is_telling(state: &FileState) -> bool {
+    // ext2 to ext4, XFS, Btrfs, F2FS, OverlayFS, SquashFS, EROFS (kernel: uapi/linux/magic.h;
+    // fs/xfs/libxfs/xfs_format.h). Not tmpfs, whose mappings change without a trace.
+    const KNOWN: [i64; 7] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x794c_7630, 0x7371_7368, 0xe0f5_e1e2];
+    const TICK: u64 = 2;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let old = u64::try_from(state.changed.0).is_ok_and(|changed| changed + TICK < now);
+    old && KNOWN.contains(&state.file_system)
 }
 
 impl Open {

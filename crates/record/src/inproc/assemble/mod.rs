@@ -15,6 +15,7 @@ mod family;
 mod grow;
 mod read;
 mod site;
+mod stored;
 mod stub;
 mod unwind;
 mod walk;

@@ -5,6 +5,7 @@ use super::super::layout::{IMAGE, Question, image, node, record, slot, state};
 use super::engine::{Engine, LONG_LIMIT, Seized};
 use super::memory::{BLOBS, BLOBS_AT};
 use super::program::{Patched, Waiter};
+use super::seeds::Sown;
 use super::shell::NEWBORN;
 use super::{sys, target};
 use crate::ptrace::sys::read_memory;
@@ -19,6 +20,8 @@ use systoll_model::{Moment, ProblemKind, Sysno};
 const MMAP: u64 = 9;
 const MREMAP: u64 = 25;
 const EXECVEAT: u64 = 322;
+/// The call at which a window may open where none could be afforded at the first.
+const SECOND_OCTAVE: u64 = 2;
 /// Most memory kept of a first slot for telling start-up.
 const MOST_AT_MAIN: u64 = 8 << 20;
 
@@ -40,8 +43,12 @@ impl Engine {
             match Question::from_resume(resume) {
                 Some(Question::Context) => answer = self.on_context(id, index, &waiter, asked),
                 Some(Question::Number) => answer = self.on_number(id, index, &waiter, asked),
-                Some(Question::Mapped) if waiter.registers.ax == NEWBORN => self.on_born(id),
-                Some(Question::Mapped) => self.on_mapped(id, index, &waiter),
+                Some(Question::Mapped) if waiter.registers.ax == NEWBORN => {
+                    self.on_born(id);
+                }
+                Some(Question::Mapped) => {
+                    self.on_mapped(id, index, &waiter);
+                }
                 Some(Question::Exec) => self.on_exec_asked(id, index, &waiter),
                 Some(Question::ExecFailed) => self.on_exec_failed(&waiter),
                 Some(Question::Confine) => self.on_confine(id),
@@ -80,27 +87,68 @@ impl Engine {
         let Some(program) = self.programs.get_mut(&id) else { return root };
         let Some(at) = program.site_of(root) else { return root };
         let (frames, _) = program.unwind(&mut self.symbols, waiter, at);
-        let raw: Vec<_> = frames.iter().map(|f| f.frame).collect();
         let Some(area) = self.memory.image(id) else { return root };
-        let node = program.context(&mut self.symbols, area, waiter, root, at, &frames);
-        if index == 0 && !program.main_seen && self.symbols.reaches_main(&raw) {
+        let (node, main) = program.context((&mut self.symbols, &mut self.seeds), area, waiter, root, at, &frames);
+        if index == 0 && !program.main_seen && main {
             self.on_main(id);
         }
         self.ask_for_window(id, index, node);
         node
     }
 
-    /// Has the thread ask for a window at this call, the first of its context.
-    fn ask_for_window(&self, id: u32, index: u64, node: u64) {
+    /// Has the thread ask for a window at this call, the first of its context, if one can be
+    /// afforded.
+    fn ask_for_window(&mut self, id: u32, index: u64, node: u64) {
+        let affordable = self.windows.affordable(self.at(sys::now()));
         let Some(area) = self.memory.image(id) else { return };
         let within = (image::NUMBER_ROOTS..image::SLOTS).contains(&node.wrapping_sub(IMAGE));
-        if within && area.get(node - IMAGE + node::WINDOW_AT) == 0 {
-            let base = image::SLOTS + index * slot::SIZE;
-            let record = area.get(node - IMAGE + node::RECORD);
-            if (slot::RECORDS..slot::SIZE).contains(&record) {
-                let entered = area.get(base + record + record::ENTERED);
-                area.set(node - IMAGE + node::WINDOW_AT, entered + 1);
+        if !within || area.get(node - IMAGE + node::WINDOW_AT) != 0 {
+            return;
+        }
+        if !affordable {
+            self.windows.refused += 1;
+            return area.set(node - IMAGE + node::WINDOW_AT, SECOND_OCTAVE);
+        }
+        let base = image::SLOTS + index * slot::SIZE;
+        let record = area.get(node - IMAGE + node::RECORD);
+        if (slot::RECORDS..slot::SIZE).contains(&record) {
+            let entered = area.get(base + record + record::ENTERED);
+            area.set(node - IMAGE + node::WINDOW_AT, entered + 1);
+        }
+    }
+
+    /// Gives a program the contexts of earlier ones, where their files are the same.
+    pub(super) fn sow(&mut self, id: u32) {
+        let affordable = self.windows.affordable(self.at(sys::now()));
+        let Some(program) = self.programs.get_mut(&id) else { return };
+        let Some(area) = self.memory.image(id) else { return };
+        for Sown { node, main } in self.seeds.sow(program, area) {
+            // The first call in `main` has to be heard of in any case.
+            let asks = affordable || main && !program.main_seen;
+            area.set(node - IMAGE + node::WINDOW_AT, if asks { 1 } else { SECOND_OCTAVE });
+            if main {
+                program.main_nodes.push(node);
+            } else if !asks {
+                program.unopened.push(node);
             }
+        }
+    }
+
+    /// A call at a node taken from an earlier program is made: whether it is the first in `main`.
+    pub(super) fn look_for_main(&mut self, id: u32, index: u64, node: u64) {
+        let Some(program) = self.programs.get_mut(&id).filter(|p| index == 0 && !p.main_seen) else { return };
+        if !program.main_nodes.contains(&node) {
+            return;
+        }
+        let nodes = std::mem::take(&mut program.main_nodes);
+        self.on_main(id);
+        if self.windows.affordable(self.at(sys::now())) {
+            return;
+        }
+        let (Some(area), Some(program)) = (self.memory.image(id), self.programs.get_mut(&id)) else { return };
+        for other in nodes.into_iter().filter(|other| *other != node) {
+            area.set(other - IMAGE + node::WINDOW_AT, SECOND_OCTAVE);
+            program.unopened.push(other);
         }
     }
 
@@ -146,7 +194,7 @@ impl Engine {
         let mut taken: Vec<_> = target::mapped(waiter.tid).into_iter().map(|m| m.range).collect();
         let ready = match self.ready(&file, &mut taken) {
             Ok(Some(ready)) => ready,
-            Ok(None) => return,
+            Ok(None) => return self.sow(id),
             Err(why) => return self.problem(ProblemKind::Lost, format!("{why}: its system calls are not counted")),
         };
         let quiet = self.memory.image(id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
@@ -161,6 +209,7 @@ impl Engine {
                 .problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: it came too fast"));
         }
         self.patch(id, ready.patched);
+        self.sow(id);
     }
 
     /// Has the waiting thread map code: first a reservation, which can't hit what another thread

@@ -176,11 +176,10 @@ impl Engine {
         regs: libc::user_regs_struct,
     ) -> Result<(), String> {
         let path = self.memory.path();
-        let text = |e: &dyn std::fmt::Display| e.to_string();
         // Its length does not depend on where it runs.
-        let len = shell::code(IMAGE, &path, mappings, stub, &regs).map_err(|e| text(&e))?.len();
+        let len = shell::code(0, &path, mappings, stub, &regs).len();
         let at = target::unused(mem, mapped, len + 16).ok_or("no room in it for a few hundred bytes of code")?;
-        let code = shell::code(at, &path, mappings, stub, &regs).map_err(|e| text(&e))?;
+        let code = shell::code(at, &path, mappings, stub, &regs);
         mem.write(at, &code).map_err(|e| format!("its code can't be written: {e}"))?;
         let mut start = regs;
         start.rip = at;
@@ -195,6 +194,7 @@ impl Engine {
         for Waiting { file } in waiting {
             self.patch(id, file);
         }
+        self.sow(id);
     }
 
     /// Writes a file's roots and jumps; its code is mapped already.
@@ -217,7 +217,7 @@ impl Engine {
                 Err(e) => return self.problem(ProblemKind::Lost, lost(e.to_string())),
             }
         }
-        let patched = program.mem.patch(&file.known.plan, &file.code.blob, file.bias);
+        let patched = program.mem.patch(&file.code.jumps, file.bias);
         match patched {
             Ok(()) => program.files.push(file),
             Err(why) => self.problem(ProblemKind::Lost, lost(why)),

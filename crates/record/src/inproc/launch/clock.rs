@@ -9,18 +9,24 @@ pub(super) struct Ratio {
     first: f64,
 }
 
-/// How long is measured before there is a run to measure by, ns.
-const FIRST_NS: u64 = 1_000_000;
+/// How long is measured before there is a run to measure by, ns: for a first figure good to a
+/// few thousandths.
+const FIRST_NS: u64 = 300_000;
 
 impl Ratio {
-    /// Begins, with a first figure good to a thousandth.
+    /// Begins.
     pub(super) fn begin() -> Self {
-        let begin = both();
+        Self { begin: both(), first: 1.0 }
+    }
+
+    /// With a first figure: by the time that has passed since the beginning, or a little more.
+    pub(super) fn settled(mut self) -> Self {
         let mut now = both();
-        while now.1 - begin.1 < FIRST_NS {
+        while now.1.saturating_sub(self.begin.1) < FIRST_NS {
             now = both();
         }
-        Self { begin, first: per_ns(begin, now) }
+        self.first = per_ns(self.begin, now);
+        self
     }
 
     /// As it was measured at the beginning.

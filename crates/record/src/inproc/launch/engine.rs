@@ -6,6 +6,7 @@ use super::files::Files;
 use super::finish::Around;
 use super::memory::Memory;
 use super::program::Program;
+use super::seeds::Seeds;
 use super::sys::{self, ChildSignal, Stop};
 use crate::Error;
 use crate::backend::{Control, Launch};
@@ -48,6 +49,7 @@ pub(super) struct Engine {
     pub(super) symbols: Symbols,
     pub(super) table: Table,
     pub(super) windows: Windows,
+    pub(super) seeds: Seeds,
     pub(super) programs: HashMap<u32, Program>,
     /// Windows open in threads, by program and slot.
     pub(super) open: HashMap<(u32, u64), super::window::Open>,
@@ -95,6 +97,7 @@ impl Engine {
             symbols: Symbols::new(),
             table: Table::default(),
             windows: Windows::new(launch.windows.clone(), launch.seed),
+            seeds: Seeds::default(),
             programs: HashMap::new(),
             open: HashMap::new(),
             ordinals: HashMap::new(),

@@ -1,12 +1,14 @@
 //! Files of watched programs: planned once, assembled once for each distance.
 
 use super::super::assemble::{Blob, Options, Unhooked, assemble};
-use super::super::cache::Cache;
+use super::super::cache::{Cache, Key, Kind};
 use super::super::layout::{IMAGE, NODE_SIZE, image};
 use super::super::plan::Plan;
 use super::memory::Memory;
+use super::target::Jumps;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 use systoll_symbols::{ModuleKey, Symbols};
 
@@ -19,9 +21,13 @@ const LOWEST: u64 = 0x1_0000;
 /// Behind it nothing of a program's lies.
 const HIGHEST: u64 = 0x7fff_0000_0000;
 
+/// Assembled code in the cache.
+const CODE: Kind = Kind { name: "code", version: 1 };
+
 /// A file's trampolines, in the shared memory.
 pub(super) struct Code {
     pub(super) blob: Blob,
+    pub(super) jumps: Jumps,
     /// Where it lies in the shared file.
     pub(super) offset: u64,
 }
@@ -38,6 +44,8 @@ pub(super) struct Known {
     pub(super) plan: Plan,
     /// Address of its region of roots, the same in every image.
     pub(super) region: u64,
+    /// What it is known by in the cache.
+    id: Option<Key>,
 }
 
 impl Known {
@@ -63,6 +71,7 @@ pub(super) struct Files {
     codes: HashMap<(ModuleKey, i64), Rc<Code>>,
     next_region: u64,
     cache: Cache,
+    assembler: Option<String>,
 }
 
 impl Files {
@@ -73,6 +82,7 @@ impl Files {
             codes: HashMap::new(),
             next_region: IMAGE + image::ROOTS,
             cache: Cache::open(),
+            assembler: assembler(),
         }
     }
 
@@ -90,8 +100,16 @@ impl Files {
     }
 
     fn look(&mut self, symbols: &Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
-        let bytes = symbols.bytes(key).ok_or_else(|| Unwatchable::Other("it can't be read".into()))?;
-        let plan = self.cache.plan(&bytes).map_err(|e| Unwatchable::Other(e.to_string()))?;
+        let state = symbols.state(key);
+        let id = self.cache.key_of(state.as_ref(), symbols.build_id(key), || symbols.bytes(key));
+        let kept = id.as_ref().and_then(|id| self.cache.kept_plan(id));
+        let plan = match kept {
+            Some(plan) => plan,
+            None => {
+                let bytes = symbols.bytes(key).ok_or_else(|| Unwatchable::Other("it can't be read".into()))?;
+                self.cache.new_plan(id.as_ref(), &bytes).map_err(|e| Unwatchable::Other(e.to_string()))?
+            }
+        };
         if plan.uses_gs {
             return Err(Unwatchable::UsesGs);
         }
@@ -106,7 +124,7 @@ impl Files {
             return Err(Unwatchable::Other("no room for more files".into()));
         }
         self.next_region = (region + size).next_multiple_of(4096);
-        Ok(Some(Rc::new(Known { plan, region })))
+        Ok(Some(Rc::new(Known { plan, region, id })))
     }
 
     /// The file's code at a distance where it is free to lie, and the address, in a process that
@@ -160,13 +178,37 @@ impl Files {
         if let Some(code) = self.codes.get(&(key, delta)) {
             return Ok(Rc::clone(code));
         }
-        let blob = assemble(&known.plan, &self.options, delta).map_err(|e| e.to_string())?;
+        let blob = self.blob(known, delta)?;
         let bytes = blob.code_for(known.region).map_err(|e| e.to_string())?;
         let offset = memory.add_code(&bytes).ok_or("no room for more code")?;
-        let code = Rc::new(Code { blob, offset });
+        let jumps = Jumps::new(&known.plan, &blob)?;
+        let code = Rc::new(Code { blob, jumps, offset });
         self.codes.insert((key, delta), Rc::clone(&code));
         Ok(code)
     }
+
+    /// The code from an earlier run, or assembled now.
+    fn blob(&self, known: &Known, delta: i64) -> Result<Blob, String> {
+        let assembler = self.assembler.as_deref();
+        let id = known.id.as_ref().zip(assembler);
+        let id = id.map(|(id, assembler)| id.with(&format!("{delta:x}-{:x}-{assembler}", self.options.bits())));
+        let kept = id.as_ref().and_then(|id| Blob::from_bytes(&self.cache.get(CODE, id)?));
+        if let Some(blob) = kept.filter(|b| b.delta == delta) {
+            return Ok(blob);
+        }
+        let blob = assemble(&known.plan, &self.options, delta).map_err(|e| e.to_string())?;
+        if let Some(id) = &id {
+            self.cache.put(CODE, id, &blob.to_bytes());
+        }
+        Ok(blob)
+    }
+}
+
+/// What tells one assembler from another: any new build of this program may write other code.
+fn assembler() -> Option<String> {
+    let exe = std::fs::metadata("/proc/self/exe").ok()?;
+    let words = [exe.dev(), exe.ino(), exe.size(), exe.ctime() as u64, exe.ctime_nsec() as u64];
+    Some(words.map(|w| format!("{w:x}")).join("-"))
 }
 
 /// Bytes of code a site comes to, with everything; more is seen when it is there.

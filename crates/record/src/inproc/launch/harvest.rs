@@ -1,7 +1,7 @@
 //! From an image's memory to rows of the table.
 
 use super::super::assemble::{Losses, Reading, SlotCounts, read};
-use super::super::layout::{image, record, slot};
+use super::super::layout::{IMAGE, image, node, record, slot};
 use super::engine::Engine;
 use super::memory::Snapshot;
 use super::program::Program;
@@ -34,6 +34,8 @@ impl Clock {
 pub(super) struct Beside {
     pub(super) vdso_calls: u64,
     pub(super) losses: Losses,
+    /// Nodes that were met for the first time when no window could be afforded.
+    pub(super) unopened: u64,
     /// Calls whose return nobody saw to, so that their errors are not known, by system call.
     pub(super) blind: BTreeMap<Sysno, u64>,
 }
@@ -90,6 +92,7 @@ impl Engine {
 
     fn take(&mut self, program: &Program, beside: &Beside) {
         self.vdso_calls += beside.vdso_calls;
+        self.windows.refused += beside.unopened;
         self.note_losses(program, beside);
     }
 
@@ -198,6 +201,7 @@ pub(super) fn fill(table: &mut Table, program: &mut Program, snapshot: &Snapshot
         }
     }
     note_threads(table, program, &reading, now);
+    beside.unopened = program.unopened.iter().filter(|node| is_met(snapshot, &reading, **node)).count() as u64;
     beside
 }
 
@@ -231,6 +235,14 @@ fn note_threads(table: &mut Table, program: &mut Program, reading: &Reading, now
             image.threads = image.threads.max(n);
         }
     }
+}
+
+/// Whether any thread has made a call at a node.
+fn is_met(snapshot: &Snapshot, reading: &Reading, node: u64) -> bool {
+    use super::super::assemble::Words;
+    let record = snapshot.word(node.wrapping_sub(IMAGE).wrapping_add(node::RECORD));
+    let entered = |slot: u64| snapshot.word(image::SLOTS + slot * slot::SIZE + record + record::ENTERED);
+    (slot::RECORDS..slot::SIZE).contains(&record) && reading.threads.iter().any(|t| entered(t.slot) > 0)
 }
 
 fn has_rseq(snapshot: &Snapshot, index: u64) -> bool {

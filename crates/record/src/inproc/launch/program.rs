@@ -4,6 +4,7 @@ use super::super::assemble::{Room, TreeError, grow};
 use super::super::layout::{NUMBERS, Saved, image, node, slot};
 use super::files::{Code, Known};
 use super::memory::Area;
+use super::seeds::Seeds;
 use super::target::Mem;
 use crate::ptrace::sys::read_memory;
 use std::collections::{HashMap, HashSet};
@@ -43,12 +44,18 @@ pub(super) struct Program {
     /// What is to be patched once the program says that it has mapped its memory.
     pub(super) newborn: Option<Vec<Waiting>>,
     pub(super) room: Room,
-    pub(super) contexts: HashMap<ContextKey, Box<[RawFrame]>>,
+    pub(super) contexts: HashMap<ContextKey, Rc<[RawFrame]>>,
     /// Frames of the contexts counted at nodes, by their addresses.
-    pub(super) nodes: HashMap<u64, Box<[RawFrame]>>,
+    pub(super) nodes: HashMap<u64, Rc<[RawFrame]>>,
     /// Roots made for numbers, and their file and site.
     pub(super) number_roots: HashMap<u64, (usize, usize)>,
     failures: HashMap<u64, u32>,
+    /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
+    pub(super) sown: HashSet<(usize, ModuleKey)>,
+    /// Nodes taken from earlier programs at whose first call `main` has begun.
+    pub(super) main_nodes: Vec<u64>,
+    /// Nodes at whose first call no window could be afforded.
+    pub(super) unopened: Vec<u64>,
     /// Slots whose thread became another program.
     pub(super) gone_by_exec: HashSet<u64>,
     /// Images of the processes forked from it, by process id.
@@ -73,6 +80,9 @@ impl Program {
             nodes: HashMap::new(),
             number_roots: HashMap::new(),
             failures: HashMap::new(),
+            sown: HashSet::new(),
+            main_nodes: Vec::new(),
+            unopened: Vec::new(),
             gone_by_exec: HashSet::new(),
             forks: HashMap::new(),
             main_seen: false,
@@ -141,17 +151,17 @@ impl Program {
         (frames, complete)
     }
 
-    /// The node for a context at a site, made if it is new; the root where contexts can't be told
-    /// apart. Also the context's frames.
+    /// The node for a context at a site, made if it is new and kept in `seeds`; the root where
+    /// contexts can't be told apart. And whether `main` is on the stack.
     pub(super) fn context(
         &mut self,
-        symbols: &mut Symbols,
+        (symbols, seeds): (&mut Symbols, &mut Seeds),
         area: &Area,
         thread: &Waiter,
         root: u64,
         at: (usize, usize),
         frames: &[PlacedFrame],
-    ) -> u64 {
+    ) -> (u64, bool) {
         let user = frames.iter().position(|f| matches!(symbols.class(f.frame), FrameClass::User | FrameClass::Unknown));
         let context = frames.get(..user.map_or(frames.len(), |u| u + 1)).unwrap_or_default();
         let offset = self.files.get(at.0).and_then(|f| f.code.blob.sites.get(at.1)).and_then(|s| s.offset);
@@ -167,15 +177,21 @@ impl Program {
             }
             steps.push(super::super::assemble::Step { word: frame.ip, next: 0 });
         }
+        let stack: Vec<RawFrame> = frames.iter().map(|f| f.frame).collect();
+        let main = symbols.reaches_main(&stack);
         let grown =
             if steps.is_empty() { Err(TreeError::Depth) } else { grow(area.words(), &mut self.room, root, &steps) };
         match grown {
             Ok(node) => {
-                let raw: Box<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
+                let raw: Rc<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
                 let path = steps.iter().map(|s| s.word).collect();
-                self.nodes.insert(node, raw.clone());
+                self.nodes.insert(node, Rc::clone(&raw));
+                // Roots of numbers are made as numbers come, and so are not the same every time.
+                if !self.number_roots.contains_key(&root) {
+                    seeds.keep(self, at, &steps, &raw, main);
+                }
                 self.contexts.insert((at.0, at.1, path), raw);
-                node
+                (node, main)
             }
             Err(why) => {
                 let failures = self.failures.entry(root).or_default();
@@ -183,7 +199,7 @@ impl Program {
                 if *failures >= MAX_FAILURES || steps.is_empty() || why == TreeError::Full {
                     close(area, root);
                 }
-                root
+                (root, main)
             }
         }
     }

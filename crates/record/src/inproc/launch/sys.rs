@@ -225,6 +225,24 @@ impl Drop for ChildSignal {
     }
 }
 
+/// Reads pieces of another process's memory, by address and length, into buffers of that length;
+/// how many bytes in all.
+pub(super) fn read_pieces(pid: i32, from: &[(u64, usize)], into: &mut [Vec<u8>]) -> usize {
+    /// Pieces the kernel takes at once (UIO_MAXIOV).
+    const MOST: usize = 1024;
+    let mut all = 0;
+    for (from, into) in from.chunks(MOST).zip(into.chunks_mut(MOST)) {
+        let vector = |at: *mut c_void, len: usize| libc::iovec { iov_base: at, iov_len: len };
+        let theirs: Vec<_> = from.iter().map(|(at, len)| vector(*at as *mut c_void, *len)).collect();
+        let ours: Vec<_> = into.iter_mut().map(|b| vector(b.as_mut_ptr().cast(), b.len())).collect();
+        let (ours_len, theirs_len) = (ours.len() as libc::c_ulong, theirs.len() as libc::c_ulong);
+        // SAFETY: our vectors describe buffers that are borrowed mutably; theirs are only addresses.
+        let got = unsafe { libc::process_vm_readv(pid, ours.as_ptr(), ours_len, theirs.as_ptr(), theirs_len, 0) };
+        all += usize::try_from(got).unwrap_or(0);
+    }
+    all
+}
+
 /// User and system time in ns of all reaped children of this process.
 pub(super) fn children_times() -> (u64, u64) {
     // SAFETY: getrusage fills the struct, for which zeroes are valid.

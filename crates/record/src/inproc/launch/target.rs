@@ -2,6 +2,7 @@
 
 use super::super::assemble::Blob;
 use super::super::plan::{Plan, Span};
+use super::sys::read_pieces;
 use crate::procfs;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,62 +12,107 @@ use std::os::unix::fs::FileExt;
 const PAGE: u64 = 4096;
 
 /// A process's memory, as opened while it could not be refused.
-pub(super) struct Mem(File);
+pub(super) struct Mem {
+    file: File,
+    pid: i32,
+}
 
 impl Mem {
     pub(super) fn open(pid: i32) -> std::io::Result<Self> {
-        File::options().read(true).write(true).open(format!("/proc/{pid}/mem")).map(Self)
+        let file = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
+        Ok(Self { file, pid })
     }
 
     pub(super) fn read(&self, at: u64, buffer: &mut [u8]) -> std::io::Result<()> {
-        self.0.read_exact_at(buffer, at)
+        self.file.read_exact_at(buffer, at)
     }
 
     /// Writes, whatever the pages' protection says.
     pub(super) fn write(&self, at: u64, bytes: &[u8]) -> std::io::Result<()> {
-        self.0.write_all_at(bytes, at)
+        self.file.write_all_at(bytes, at)
     }
 
     /// Writes all of a file's jumps, unless its code is not what the plan was made of.
-    pub(super) fn patch(&self, plan: &Plan, blob: &Blob, bias: u64) -> Result<(), String> {
-        let original = originals(plan);
-        let mut pages: BTreeMap<u64, Page> = BTreeMap::new();
-        for patch in &blob.patches {
-            let expected = original.get(&patch.vaddr).filter(|o| o.len() >= patch.bytes.len());
-            let expected = expected.ok_or("a jump nobody planned")?;
-            for (i, (byte, was)) in (0..).zip(patch.bytes.iter().zip(expected.iter())) {
-                let at = bias.wrapping_add(patch.vaddr).wrapping_add(i);
-                let page = match pages.entry(at & !(PAGE - 1)) {
-                    std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
-                    std::collections::btree_map::Entry::Vacant(new) => new.insert(self.page(at & !(PAGE - 1))?),
-                };
-                page.change((at % PAGE) as usize, *was, *byte)?;
-            }
+    ///
+    /// # Errors
+    /// In words; whatever was written then is as good as nothing, for no page is written before
+    /// all have been looked at.
+    pub(super) fn patch(&self, jumps: &Jumps, bias: u64) -> Result<(), String> {
+        let at = |piece: &Piece| bias.wrapping_add(piece.vaddr);
+        let mut there: Vec<Vec<u8>> = jumps.0.iter().map(|p| vec![0; p.len]).collect();
+        let wanted: Vec<(u64, usize)> = jumps.0.iter().map(|p| (at(p), p.len)).collect();
+        self.read_all(&wanted, &mut there).map_err(|e| e.to_string())?;
+        for (piece, bytes) in jumps.0.iter().zip(&mut there) {
+            piece.apply(bytes)?;
         }
-        for (at, page) in &pages {
-            let changed = page.bytes.get(page.changed.clone()).unwrap_or_default();
-            self.write(at + page.changed.start as u64, changed).map_err(|e| e.to_string())?;
+        for (piece, bytes) in jumps.0.iter().zip(&there) {
+            self.write(at(piece), bytes).map_err(|e| e.to_string())?;
         }
         Ok(())
     }
 
-    fn page(&self, at: u64) -> Result<Page, String> {
-        let mut bytes = vec![0; PAGE as usize];
-        self.read(at, &mut bytes).map_err(|e| e.to_string())?;
-        Ok(Page { bytes, changed: PAGE as usize..0 })
+    /// Fills each buffer from its address: in one go where the kernel lets us.
+    fn read_all(&self, from: &[(u64, usize)], into: &mut [Vec<u8>]) -> std::io::Result<()> {
+        let all: usize = from.iter().map(|(_, len)| len).sum();
+        if read_pieces(self.pid, from, into) == all {
+            return Ok(());
+        }
+        from.iter().zip(into).try_for_each(|((at, _), bytes)| self.read(*at, bytes))
     }
 }
 
-struct Page {
-    bytes: Vec<u8>,
-    changed: Range<usize>,
+/// A file's jumps by page, as they are to be written.
+#[derive(Debug)]
+pub(super) struct Jumps(Vec<Piece>);
+
+/// What is to be written of a page, from the first byte that changes to the last.
+#[derive(Debug)]
+struct Piece {
+    vaddr: u64,
+    len: usize,
+    /// Offset in the piece, what must be there, and what comes there.
+    changes: Vec<(usize, Vec<u8>, Vec<u8>)>,
 }
 
-impl Page {
-    fn change(&mut self, at: usize, was: u8, byte: u8) -> Result<(), String> {
-        let cell = self.bytes.get_mut(at).filter(|b| **b == was).ok_or("its code is not what its file says")?;
-        *cell = byte;
-        self.changed = self.changed.start.min(at)..self.changed.end.max(at + 1);
+impl Jumps {
+    /// # Errors
+    /// In words, if code has a jump where the plan has no window: a mistake of ours.
+    pub(super) fn new(plan: &Plan, blob: &Blob) -> Result<Self, String> {
+        let original = originals(plan);
+        let mut pages: BTreeMap<u64, Piece> = BTreeMap::new();
+        for patch in &blob.patches {
+            let expected = original.get(&patch.vaddr).filter(|o| o.len() >= patch.bytes.len());
+            let mut expected = *expected.ok_or("a jump nobody planned")?;
+            let (mut at, mut rest) = (patch.vaddr, patch.bytes.as_slice());
+            while !rest.is_empty() {
+                let here = rest.len().min((PAGE - at % PAGE) as usize);
+                let ((new, later), (was, behind)) = (rest.split_at(here), expected.split_at(here));
+                let piece = pages.entry(at & !(PAGE - 1)).or_insert(Piece { vaddr: at, len: 0, changes: Vec::new() });
+                piece.include(at, was, new);
+                (at, rest, expected) = (at + here as u64, later, behind);
+            }
+        }
+        Ok(Self(pages.into_values().collect()))
+    }
+}
+
+impl Piece {
+    fn include(&mut self, at: u64, was: &[u8], new: &[u8]) {
+        let end = (self.vaddr + self.len as u64).max(at + new.len() as u64);
+        if at < self.vaddr {
+            let more = (self.vaddr - at) as usize;
+            self.changes.iter_mut().for_each(|c| c.0 += more);
+            self.vaddr = at;
+        }
+        self.len = (end - self.vaddr) as usize;
+        self.changes.push(((at - self.vaddr) as usize, was.to_vec(), new.to_vec()));
+    }
+
+    fn apply(&self, bytes: &mut [u8]) -> Result<(), String> {
+        for (at, was, new) in &self.changes {
+            let there = bytes.get_mut(*at..at + new.len()).filter(|there| **there == **was);
+            there.ok_or("its code is not what its file says")?.copy_from_slice(new);
+        }
         Ok(())
     }
 }

@@ -36,6 +36,7 @@ impl Engine {
     /// A call at which a window may open, or that belongs to an open one.
     pub(super) fn on_window_entry(&mut self, id: u32, index: u64, waiter: &Waiter, at: u64) {
         let began = sys::now();
+        self.look_for_main(id, index, at);
         let Some(entered) = self.entered(id, index, waiter, at) else { return self.want(id, index, false) };
         let run_ns = self.at(began);
         let is_open = self.open.contains_key(&(id, index));

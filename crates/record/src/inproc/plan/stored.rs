@@ -1,14 +1,14 @@
 //! Plans as bytes, for a cache.
 //!
-//! Only what costs time to find is stored; bytes and segments are taken from the file again, so
-//! that a plan read back can't disagree with the file it is for.
+//! All of it, the file's bytes under each window too: who knows that a file is what it was need
+//! not read it again, and who writes jumps finds other bytes than these and leaves them alone.
 
 use super::image;
 use super::types::{CfaOffset, Entry, Plan, Segment, Site, Span, Unplanned, VdsoFunction, Why};
 use prost::Message;
 
 /// Changes whenever the same file may lead to another plan, or to other bytes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 
@@ -22,6 +22,22 @@ struct WirePlan {
     unplanned: Vec<WireUnplanned>,
     #[prost(bool, tag = "4")]
     uses_gs: bool,
+    #[prost(message, repeated, tag = "5")]
+    segments: Vec<WireSegment>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WireSegment {
+    #[prost(uint64, tag = "1")]
+    vaddr: u64,
+    #[prost(uint64, tag = "2")]
+    memory_size: u64,
+    #[prost(uint64, tag = "3")]
+    file_offset: u64,
+    #[prost(uint64, tag = "4")]
+    file_size: u64,
+    #[prost(bool, tag = "5")]
+    executable: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -48,8 +64,8 @@ struct WireSite {
 struct WireSpan {
     #[prost(uint64, tag = "1")]
     start: u64,
-    #[prost(uint32, tag = "2")]
-    len: u32,
+    #[prost(bytes = "vec", tag = "2")]
+    bytes: Vec<u8>,
     #[prost(uint32, tag = "3")]
     instructions: u32,
     #[prost(uint32, tag = "4")]
@@ -90,7 +106,7 @@ impl Plan {
     pub fn to_bytes(&self) -> Vec<u8> {
         let span = |s: &Span| WireSpan {
             start: s.start,
-            len: s.bytes.len() as u32,
+            bytes: s.bytes.clone(),
             instructions: s.instructions as u32,
             padding: s.padding as u32,
         };
@@ -112,22 +128,22 @@ impl Plan {
             entries: self.entries.iter().map(entry).collect(),
             unplanned: self.unplanned.iter().map(unplanned).collect(),
             uses_gs: self.uses_gs,
+            segments: self.segments.iter().map(wire_segment).collect(),
         };
         wire.encode_to_vec()
     }
 
-    /// The plan for `elf` that [`Plan::to_bytes`] made `bytes` of. `None` where they are damaged
-    /// or visibly for another file.
+    /// The plan that [`Plan::to_bytes`] made `bytes` of. `None` where they are damaged. Whether
+    /// it is for the file one has is another question, see [`Plan::is_for`].
     #[must_use]
-    pub fn from_bytes(bytes: &[u8], elf: &[u8]) -> Option<Self> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let wire = WirePlan::decode(bytes).ok()?;
-        let file = File { elf, segments: image::mapped_segments(elf).ok()? };
-        let sites: Option<Vec<Site>> = wire.sites.iter().map(|s| file.site(s)).collect();
-        let entry = |e: &WireEntry| {
+        let sites: Option<Vec<Site>> = wire.sites.into_iter().map(site).collect();
+        let entry = |e: WireEntry| {
             let function = *FUNCTIONS.get(usize::try_from(e.function).ok()?)?;
-            Some(Entry { function, address: e.address, span: file.span(&e.span)? })
+            Some(Entry { function, address: e.address, span: span(e.span)? })
         };
-        let entries: Option<Vec<Entry>> = wire.entries.iter().map(entry).collect();
+        let entries: Option<Vec<Entry>> = wire.entries.into_iter().map(entry).collect();
         let unplanned =
             |u: &WireUnplanned| Some(Unplanned { address: u.address, why: *WHYS.get(usize::try_from(u.why).ok()?)? });
         let unplanned: Option<Vec<Unplanned>> = wire.unplanned.iter().map(unplanned).collect();
@@ -136,53 +152,60 @@ impl Plan {
             entries: entries?,
             unplanned: unplanned?,
             uses_gs: wire.uses_gs,
-            segments: file.segments,
+            segments: wire.segments.iter().map(segment).collect(),
         })
     }
-}
 
-/// The file a plan is for.
-struct File<'a> {
-    elf: &'a [u8],
-    segments: Vec<Segment>,
-}
+    /// Whether `elf` has the segments, the calls and the bytes that this plan speaks of.
+    #[must_use]
+    pub fn is_for(&self, elf: &[u8]) -> bool {
+        let spans = self.sites.iter().flat_map(|s| [&s.before, &s.after, &s.whole]).flatten();
+        let mut spans = spans.chain(self.entries.iter().map(|e| &e.span));
+        image::mapped_segments(elf).is_ok_and(|segments| segments == self.segments)
+            && self.sites.iter().all(|s| self.code(elf, s.address, 2) == Some(SYSCALL))
+            && spans.all(|s| self.code(elf, s.start, s.bytes.len() as u64) == Some(&s.bytes))
+    }
 
-impl File<'_> {
-    fn code(&self, start: u64, len: u64) -> Option<&[u8]> {
+    fn code<'a>(&self, elf: &'a [u8], start: u64, len: u64) -> Option<&'a [u8]> {
         self.segments.iter().filter(|s| s.executable).find_map(|s| {
             let into = start.checked_sub(s.vaddr)?;
             let fits = into.checked_add(len)? <= s.file_size;
             let from = usize::try_from(s.file_offset.checked_add(into)?).ok()?;
-            fits.then(|| self.elf.get(from..from.checked_add(usize::try_from(len).ok()?)?))?
+            fits.then(|| elf.get(from..from.checked_add(usize::try_from(len).ok()?)?))?
         })
     }
+}
 
-    fn span(&self, wire: &WireSpan) -> Option<Span> {
-        let bytes = self.code(wire.start, wire.len.into())?.to_vec();
-        let sound = wire.len >= 5 && wire.padding < wire.len && wire.instructions <= wire.len;
-        sound.then_some(Span {
-            start: wire.start,
-            bytes,
-            instructions: wire.instructions as usize,
-            padding: wire.padding as usize,
-        })
-    }
+fn wire_segment(s: &Segment) -> WireSegment {
+    let Segment { vaddr, memory_size, file_offset, file_size, executable } = *s;
+    WireSegment { vaddr, memory_size, file_offset, file_size, executable }
+}
 
-    fn optional(&self, wire: Option<&WireSpan>) -> Option<Option<Span>> {
-        wire.map_or(Some(None), |wire| self.span(wire).map(Some))
-    }
+fn segment(s: &WireSegment) -> Segment {
+    let WireSegment { vaddr, memory_size, file_offset, file_size, executable } = *s;
+    Segment { vaddr, memory_size, file_offset, file_size, executable }
+}
 
-    fn site(&self, wire: &WireSite) -> Option<Site> {
-        let is_call = self.code(wire.address, 2)? == SYSCALL;
-        is_call.then_some(Site {
-            address: wire.address,
-            number: wire.number,
-            before: self.optional(wire.before.as_ref())?,
-            after: self.optional(wire.after.as_ref())?,
-            after_is_target: wire.after_is_target,
-            whole: self.optional(wire.whole.as_ref())?,
-            cfa: wire.cfa.map(CfaOffset),
-            hook_cfa: wire.hook_cfa.map(CfaOffset),
-        })
-    }
+fn span(wire: WireSpan) -> Option<Span> {
+    let len = wire.bytes.len();
+    let (instructions, padding) = (wire.instructions as usize, wire.padding as usize);
+    let sound = len >= 5 && padding < len && instructions <= len;
+    sound.then_some(Span { start: wire.start, bytes: wire.bytes, instructions, padding })
+}
+
+fn optional(wire: Option<WireSpan>) -> Option<Option<Span>> {
+    wire.map_or(Some(None), |wire| span(wire).map(Some))
+}
+
+fn site(wire: WireSite) -> Option<Site> {
+    Some(Site {
+        address: wire.address,
+        number: wire.number,
+        before: optional(wire.before)?,
+        after: optional(wire.after)?,
+        after_is_target: wire.after_is_target,
+        whole: optional(wire.whole)?,
+        cfa: wire.cfa.map(CfaOffset),
+        hook_cfa: wire.hook_cfa.map(CfaOffset),
+    })
 }

@@ -1,0 +1,193 @@
+//! Assembled code as bytes, for a cache.
+
+use super::Options;
+use super::blob::{Blob, Counted, Patch, Refused, Unhooked};
+use super::emit::Origin;
+use prost::Message;
+
+#[derive(Clone, PartialEq, Message)]
+struct WireBlob {
+    #[prost(sint64, tag = "1")]
+    delta: i64,
+    #[prost(bytes = "vec", tag = "2")]
+    code: Vec<u8>,
+    #[prost(uint32, repeated, tag = "3")]
+    references: Vec<u32>,
+    #[prost(message, repeated, tag = "4")]
+    patches: Vec<WirePatch>,
+    #[prost(message, repeated, tag = "5")]
+    sites: Vec<WireCounted>,
+    #[prost(message, repeated, tag = "6")]
+    refused: Vec<WireRefused>,
+    /// Lengths of the code's pieces, and what each stands for.
+    #[prost(uint32, repeated, tag = "7")]
+    pieces: Vec<u32>,
+    #[prost(uint64, repeated, tag = "8")]
+    origins: Vec<u64>,
+    #[prost(uint32, tag = "9")]
+    options: u32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WirePatch {
+    #[prost(uint64, tag = "1")]
+    vaddr: u64,
+    #[prost(bytes = "vec", tag = "2")]
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct WireCounted {
+    #[prost(uint64, tag = "1")]
+    address: u64,
+    #[prost(uint32, optional, tag = "2")]
+    number: Option<u32>,
+    #[prost(uint32, optional, tag = "3")]
+    offset: Option<u32>,
+    #[prost(uint32, optional, tag = "4")]
+    table: Option<u32>,
+    #[prost(bool, tag = "5")]
+    results: bool,
+    #[prost(bool, tag = "6")]
+    vdso: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct WireRefused {
+    #[prost(uint64, tag = "1")]
+    address: u64,
+    #[prost(uint32, tag = "2")]
+    what: u32,
+}
+
+/// Codes of [`Unhooked`] by position.
+const UNHOOKED: [Unhooked; 3] = [Unhooked::Site, Unhooked::Whole, Unhooked::Return];
+
+impl Options {
+    /// A number for each choice of options.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        let Self { results, time, waited, windows, elide } = self;
+        let all = (0..).zip([results, time, waited, windows, elide]);
+        all.map(|(bit, set)| u32::from(set) << bit).sum()
+    }
+
+    fn from_bits(bits: u32) -> Option<Self> {
+        let has = |bit: u32| bits >> bit & 1 == 1;
+        let options = Self { results: has(0), time: has(1), waited: has(2), windows: has(3), elide: has(4) };
+        (options.bits() == bits).then_some(options)
+    }
+}
+
+impl Blob {
+    /// The blob as bytes for [`Blob::from_bytes`]: good for whoever has the same assembler, down
+    /// to the last instruction.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let wire = WireBlob {
+            delta: self.delta,
+            code: self.code.clone(),
+            references: self.references.clone(),
+            patches: self.patches.iter().map(|p| WirePatch { vaddr: p.vaddr, bytes: p.bytes.clone() }).collect(),
+            sites: self.sites.iter().map(wire_counted).collect(),
+            refused: self.refused.iter().map(wire_refused).collect(),
+            pieces: self.origins.iter().map(|(range, _)| range.end - range.start).collect(),
+            origins: self.origins.iter().map(|(_, origin)| wire_origin(*origin)).collect(),
+            options: self.options.bits(),
+        };
+        wire.encode_to_vec()
+    }
+
+    /// What [`Blob::to_bytes`] made `bytes` of. `None` where they are damaged.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let wire = WireBlob::decode(bytes).ok()?;
+        let size = u32::try_from(wire.code.len()).ok()?;
+        let mut end = 0u32;
+        let mut origins = Vec::with_capacity(wire.pieces.len());
+        for (len, origin) in wire.pieces.iter().zip(&wire.origins) {
+            let start = end;
+            end = start.checked_add(*len)?;
+            origins.push((start..end, self::origin(*origin)));
+        }
+        let sound = wire.pieces.len() == wire.origins.len()
+            && end == size
+            && wire.references.iter().all(|r| r.checked_add(8).is_some_and(|end| end <= size));
+        sound.then_some(Self {
+            delta: wire.delta,
+            code: wire.code,
+            references: wire.references,
+            patches: wire.patches.into_iter().map(|p| Patch { vaddr: p.vaddr, bytes: p.bytes }).collect(),
+            sites: wire.sites.iter().map(counted).collect(),
+            refused: wire.refused.iter().map(refused).collect::<Option<_>>()?,
+            origins,
+            options: Options::from_bits(wire.options)?,
+        })
+    }
+}
+
+fn wire_counted(c: &Counted) -> WireCounted {
+    let Counted { address, number, offset, table, results, vdso } = *c;
+    WireCounted { address, number, offset, table, results, vdso }
+}
+
+fn counted(c: &WireCounted) -> Counted {
+    let WireCounted { address, number, offset, table, results, vdso } = *c;
+    Counted { address, number, offset, table, results, vdso }
+}
+
+fn wire_refused(r: &Refused) -> WireRefused {
+    let what = UNHOOKED.iter().position(|u| *u == r.what).map_or(u32::MAX, |n| n as u32);
+    WireRefused { address: r.address, what }
+}
+
+fn refused(r: &WireRefused) -> Option<Refused> {
+    let what = *UNHOOKED.get(usize::try_from(r.what).ok()?)?;
+    Some(Refused { address: r.address, what })
+}
+
+fn wire_origin(origin: Origin) -> u64 {
+    match origin {
+        Origin::InRcx => 0,
+        Origin::InSlot => 1,
+        // A file's addresses end far below.
+        Origin::Address(address) => address.wrapping_add(2),
+    }
+}
+
+fn origin(code: u64) -> Origin {
+    match code {
+        0 => Origin::InRcx,
+        1 => Origin::InSlot,
+        code => Origin::Address(code - 2),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::plan;
+    use super::*;
+
+    #[test]
+    fn code_comes_back_as_it_was() {
+        let elf = std::fs::read("/proc/self/exe").unwrap();
+        let plan = plan::plan(&elf).unwrap();
+        let options = Options { results: true, time: true, windows: true, ..Options::default() };
+        let blob = super::super::assemble(&plan, &options, -(64 << 20)).unwrap();
+        assert!(!blob.sites.is_empty() || !blob.origins.is_empty());
+        let bytes = blob.to_bytes();
+        assert_eq!(Blob::from_bytes(&bytes), Some(blob));
+        for cut in [0, 1, bytes.len() / 2, bytes.len() - 1] {
+            let other = Blob::from_bytes(&bytes[..cut]);
+            assert!(other.is_none_or(|b| b.code.is_empty()), "{cut}");
+        }
+    }
+
+    #[test]
+    fn options_have_numbers() {
+        for bits in 0..32 {
+            assert_eq!(Options::from_bits(bits).map(Options::bits), Some(bits));
+        }
+        assert_eq!(Options::from_bits(32), None);
+    }
+}
