@@ -7,8 +7,10 @@ const MOV_39: &[u8] = &[0xb8, 39, 0, 0, 0];
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 const RET: &[u8] = &[0xc3];
 const NOP4: &[u8] = &[0x0f, 0x1f, 0x40, 0x00];
-/// Can't be moved.
+/// A call of another function.
 const CALL: &[u8] = &[0xe8, 0x40, 0, 0, 0];
+/// Can't be moved.
+const HLT: &[u8] = &[0xf4];
 /// A jump to where another function might be; nothing runs on from it.
 const JMP_AWAY: &[u8] = &[0xe9, 0x40, 0, 0, 0];
 const MOV_RCX_R10: &[u8] = &[0x49, 0x89, 0xca];
@@ -76,11 +78,11 @@ fn a_number_is_not_believed_beyond_a_join() {
 #[test]
 fn nobody_jumps_past_a_hook() {
     // jne to the call itself.
-    let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, SYSCALL, CALL, RET]);
+    let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, SYSCALL, HLT, RET]);
     assert_eq!((site.before, site.whole, why), (None, None, Some(Why::Target)));
     // jne between hook and call.
     let xor_edi: &[u8] = &[0x31, 0xff];
-    let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, xor_edi, SYSCALL, CALL, RET]);
+    let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, xor_edi, SYSCALL, HLT, RET]);
     assert_eq!((site.before, site.whole, why), (None, None, Some(Why::Target)));
     // With room behind, a window that starts where they jump to holds the call.
     let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, SYSCALL, RET, NOP4]);
@@ -162,15 +164,65 @@ fn flags_that_outlive_a_call_are_let_be() {
 
 #[test]
 fn calls_and_landing_places_stay() {
-    let (site, why) = only(&[MOV_39, CALL, SYSCALL, CALL, RET]);
+    let (site, why) = only(&[MOV_39, CALL, SYSCALL, HLT, RET]);
     assert_eq!((site.before, site.after, why), (None, None, Some(Why::Fixed)));
     let endbr: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
-    let (site, why) = only(&[MOV_39, endbr, SYSCALL, CALL, RET]);
+    let (site, why) = only(&[MOV_39, endbr, SYSCALL, HLT, RET]);
     assert_eq!((site.before, why), (None, Some(Why::Fixed)));
     // A jump of one byte's reach, however short, is not stretched.
     let jrcxz: &[u8] = &[0xe3, 0x10];
     let (site, _) = only(&[MOV_39, SYSCALL, jrcxz, RET, NOP4]);
     assert_eq!(site.after, None);
+}
+
+#[test]
+fn a_call_behind_is_the_last_to_be_displaced() {
+    let mov_rdi_rax: &[u8] = &[0x48, 0x89, 0xc7];
+    let (site, _) = only(&[MOV_39, SYSCALL, mov_rdi_rax, CALL, RET]);
+    let after = site.after.unwrap();
+    assert_eq!((after.start - TEXT, after.instructions, after.padding), (7, 2, 0));
+    assert_eq!(after.resume(), TEXT + 15, "where the call returns to");
+    // A return address within the jump would be lost.
+    let call_rax: &[u8] = &[0xff, 0xd0];
+    let (site, _) = only(&[MOV_39, SYSCALL, call_rax, mov_rdi_rax, RET]);
+    assert_eq!(site.after, None);
+}
+
+#[test]
+fn calls_stay_where_there_may_be_a_shadow_stack() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = "__attribute__((noinline)) static long g(long r) { __asm__ volatile(\"\"); return r + 1; }
+        long f(void) {
+            long r;
+            __asm__ volatile(\"mov $39, %%eax; syscall\" : \"=a\"(r) : : \"rcx\", \"r11\", \"memory\");
+            return g(r) * 3;
+        }";
+    for (protection, movable) in [("-fcf-protection=none", true), ("-fcf-protection=full", false)] {
+        let flags = ["gcc", "-O2", "-fPIC", "-shared", "-nostdlib", protection];
+        let Some(file) = crate::files::built(dir.path(), "called.c", source, &flags) else { return };
+        let elf = std::fs::read(file).unwrap();
+        let plan = plan(&elf).unwrap();
+        crate::check(&plan, &elf);
+        assert_eq!(plan.sites.len(), 1);
+        assert_eq!(plan.sites[0].after.is_some(), movable, "{protection}: {:?}", plan.sites[0]);
+    }
+}
+
+#[test]
+fn a_call_at_a_function_s_end_returns_to_its_only_caller() {
+    let mov_eax_edi: &[u8] = &[0x89, 0xf8];
+    let mov_rdi_rsi: &[u8] = &[0x48, 0x89, 0xf7];
+    // call over the return and the jump; then room for a hook.
+    let caller: &[u8] = &[0xe8, 6, 0, 0, 0];
+    let head = [caller, &[0x48, 0x89, 0xc2, 0x90, 0x90], RET].concat();
+    let body = [mov_eax_edi, mov_rdi_rsi, SYSCALL, RET, &[0xf4]].concat();
+    let plan = planned(&[&head, &body], &[]);
+    let site = &plan.sites[0];
+    assert_eq!((site.number, site.after.is_none(), before(site)), (None, true, Some((11, 5))));
+    assert_eq!(site.returned.as_ref().map(|r| (r.start - TEXT, r.bytes.len())), Some((5, 5)));
+    // Another caller: nobody knows where it returns to.
+    let again = [&[0xe8][..], &(-(body.len() as i32) - 5).to_le_bytes(), RET].concat();
+    assert_eq!(planned(&[&head, &body, &again], &[]).sites[0].returned, None);
 }
 
 #[test]
@@ -186,8 +238,10 @@ fn clones_and_unknown_calls_can_be_wrapped() {
 fn neighbours_share_nothing() {
     let mov_ebp: &[u8] = &[0x89, 0xc5];
     let plan = planned(&[MOV_39, SYSCALL, mov_ebp, MOV_39, SYSCALL, RET, NOP4], &[]);
-    assert!(plan.sites.iter().all(|s| s.before.is_some()), "both are counted");
-    assert!(plan.sites[0].after.is_none() && plan.sites[1].after.is_some());
+    let counted = |s: &Site| s.before.is_some() || s.whole.is_some();
+    assert!(plan.sites.iter().all(counted), "both are counted");
+    // The second, whose frame nothing tells of, is made elsewhere so that the first has room.
+    assert!(plan.sites[0].after.is_some() && plan.sites[1].before.is_none());
 }
 
 #[test]

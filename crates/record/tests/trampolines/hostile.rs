@@ -17,6 +17,7 @@ fn blob() -> Blob {
         before,
         after: span(address + 2, &[0x48, 0x3d, 1, 0xf0, 0xff, 0xff]),
         after_is_target: false,
+        returned: None,
         whole: None,
         cfa: None,
         hook_cfa: None,

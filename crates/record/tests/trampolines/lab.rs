@@ -206,6 +206,7 @@ impl File {
                 before: span(head, call).filter(|_| !draft.wrapped),
                 after: span(behind, end).filter(|_| !draft.wrapped),
                 after_is_target: self.returns_are_targets,
+                returned: None,
                 whole: span(head, end),
                 cfa: Some(CfaOffset(draft.cfa)),
                 hook_cfa: Some(CfaOffset(draft.cfa)),

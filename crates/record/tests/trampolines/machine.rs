@@ -117,6 +117,7 @@ fn a_return_that_needs_flags_is_left_alone() {
         before: span(0x1000, &[0xb8, 110, 0, 0, 0], 1),
         after: span(0x1007, tail, instructions),
         after_is_target: false,
+        returned: None,
         whole: None,
         cfa: None,
         hook_cfa: None,
@@ -130,8 +131,12 @@ fn a_return_that_needs_flags_is_left_alone() {
     assert_eq!(refused(&[0x48, 0x81, 0xd2, 1, 0, 0, 0], 1), expected);
     // mov [rdi], r11; ret; nop
     assert_eq!(refused(&[0x4c, 0x89, 0x1f, 0x66, 0x90], 2), expected);
-    // call: its return address would be ours
-    assert_eq!(refused(&[0xe8, 0, 0, 0, 0], 1), expected);
+    // mov r11, rax; call: r11 is what its return address is pushed by
+    assert_eq!(refused(&[0x49, 0x89, 0xc3, 0xe8, 0, 0, 0, 0], 2), expected);
+    // call rbx; nop: its return address would be ours
+    assert_eq!(refused(&[0xff, 0xd3, 0x0f, 0x1f, 0x00], 2), expected);
+    // mov rdi, rax; call
+    assert_eq!(refused(&[0x48, 0x89, 0xc7, 0xe8, 0, 0, 0, 0], 2), []);
     // cmp rax, -4095
     assert_eq!(refused(&[0x48, 0x3d, 1, 0xf0, 0xff, 0xff], 1), []);
 }

@@ -27,12 +27,19 @@ pub(super) struct Return {
     pub(super) bytes: Bytes,
     /// Whether other code comes here without a call.
     pub(super) is_target: bool,
+    /// How much higher rsp is here than at the call.
+    pub(super) lifted: u8,
 }
 
 /// Sees to a call's return. Lost: rcx, r11, flags.
 pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted {
     let (matched, figures, end, displaced) = (e.label(), e.label(), e.label(), e.label());
-    asm!(e; cmp(gs(slot::RSP), rsp); jne(displaced););
+    if site.lifted == 0 {
+        asm!(e; cmp(gs(slot::RSP), rsp););
+    } else {
+        asm!(e; lea(r11, qword_ptr(rsp - i32::from(site.lifted))); cmp(gs(slot::RSP), r11););
+    }
+    asm!(e; jne(displaced););
     e.here(matched)?;
     if site.time && options.waited {
         waited(e)?;
@@ -179,10 +186,12 @@ fn unmatched(
     e.here(here)?;
     asm!(e; mov(rcx, gs(slot::DEPTH)););
     e.here(next)?;
-    asm!(e; sub(rcx, slot::STACK_ENTRY as i32); jb(none); cmp(gs_at(rcx, slot::STACK), rsp); jne(next););
+    asm!(e; lea(r11, qword_ptr(rsp - i32::from(site.lifted))););
+    asm!(e; sub(rcx, slot::STACK_ENTRY as i32); jb(none); cmp(gs_at(rcx, slot::STACK), r11); jne(next););
     asm!(e; mov(r11, gs_at(rcx, slot::STACK + 8)); mov(gs(slot::START), r11););
     asm!(e; mov(r11, gs_at(rcx, slot::STACK + 16)); mov(gs(slot::NODE), r11););
-    asm!(e; mov(gs(slot::RSP), rsp); mov(gs(slot::DEPTH), rcx); jmp(matched););
+    asm!(e; lea(r11, qword_ptr(rsp - i32::from(site.lifted))); mov(gs(slot::RSP), r11););
+    asm!(e; mov(gs(slot::DEPTH), rcx); jmp(matched););
     e.here(none)?;
     if site.is_target {
         // Perhaps no call was made at all.

@@ -2,8 +2,10 @@
 
 use super::super::plan::Span;
 use super::emit::{Emitted, Emitter, Origin};
+use iced_x86::code_asm::r11;
 use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register, RflagsBits,
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, MemoryOperand, OpAccess, OpKind,
+    Register, RflagsBits,
 };
 
 /// The status flags.
@@ -38,6 +40,23 @@ pub(super) fn movable(instruction: &Instruction) -> bool {
             | FlowControl::Exception
     );
     !stays && !matches!(instruction.code(), Code::Endbr64 | Code::Syscall | Code::Sysenter)
+}
+
+/// Whether the instructions behind a hook can be run in another place. The last may be a call: its
+/// return address is pushed by way of r11, which is free unless one of the others sets it.
+pub(super) fn tail_movable(tail: &[Instruction]) -> bool {
+    let Some((last, others)) = tail.split_last() else { return true };
+    let mut factory = InstructionInfoFactory::new();
+    let sets_r11 = |i: &Instruction| {
+        let used = factory.info(i).used_registers();
+        used.iter().any(|u| u.register().full_register() == Register::R11 && u.access() != OpAccess::Read)
+    };
+    others.iter().all(movable) && (movable(last) || is_call(last) && !others.iter().any(sets_r11))
+}
+
+/// Whether it calls a place that is written in it.
+fn is_call(instruction: &Instruction) -> bool {
+    instruction.flow_control() == FlowControl::Call && instruction.op0_kind() == OpKind::NearBranch64
 }
 
 /// Whether the instructions, run behind a hook, would see rcx, r11 or flags the hook has changed.
@@ -80,9 +99,22 @@ pub(super) fn displace(e: &mut Emitter, instructions: &[Instruction]) -> Emitted
             moved.set_near_branch64(BASE.wrapping_add(instruction.near_branch_target()));
         }
         e.stands_for(Origin::Address(instruction.ip()));
-        e.a.add_instruction(moved)?;
+        if is_call(instruction) {
+            call(e, instruction)?;
+        } else {
+            e.a.add_instruction(moved)?;
+        }
     }
     Ok(())
+}
+
+/// Calls with the return address the call has at its own place.
+fn call(e: &mut Emitter, instruction: &Instruction) -> Emitted {
+    let back = MemoryOperand::with_base_displ(Register::RIP, BASE.wrapping_add(instruction.next_ip()) as i64);
+    e.a.add_instruction(Instruction::with2(Code::Lea_r64_m, Register::R11, back)?)?;
+    e.a.push(r11)?;
+    e.stands_for(Origin::Address(instruction.near_branch_target()));
+    e.a.jmp(BASE.wrapping_add(instruction.near_branch_target()))
 }
 
 fn is_branch(instruction: &Instruction) -> bool {

@@ -13,7 +13,7 @@ use super::super::plan::{Entry as VdsoEntry, Site, Span};
 use super::after::{Bytes, Return, after, mapped, rseq_learnt};
 use super::before::{Entry, before};
 use super::blob::{Counted, Refused, Unhooked, Written};
-use super::displaced::{BASE, decode, displace, movable, sees_the_hook};
+use super::displaced::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
 use super::emit::{Emitted, Emitter, Origin, asm};
 use super::walk::{Start, walk};
 use super::{Options, elide, family};
@@ -56,6 +56,10 @@ struct Shape<'a> {
     wrapped: bool,
     /// Instructions behind the call, and where they end; `None`: nothing is hooked there.
     tail: Option<(Vec<Instruction>, u64)>,
+    /// What the jump to what is done behind the call replaces, if it is not `window`.
+    behind: Option<&'a Span>,
+    /// How much higher rsp is there than at the call.
+    lifted: u8,
     /// Whether code here may go on right behind the call: nothing lies between hook and call.
     adjacent: bool,
 }
@@ -95,12 +99,19 @@ impl<'a> Shape<'a> {
     fn placed(site: &'a Site) -> Option<Self> {
         let window = site.before.as_ref()?;
         let head = decode(window).filter(|i| i.iter().all(movable))?;
-        let tail = site.after.as_ref().filter(|span| span.start == site.address + 2).and_then(|span| {
-            let tail = decode(span).filter(|i| i.iter().all(movable) && !sees_the_hook(i))?;
-            Some((tail, span.resume()))
-        });
         let adjacent = window.resume() == site.address;
-        Some(Self { site, window, head, wrapped: false, tail, adjacent })
+        let tail = |span: &Span| {
+            let tail = decode(span).filter(|i| tail_movable(i) && !sees_the_hook(i))?;
+            Some((tail, span.resume()))
+        };
+        let here = site.after.as_ref().filter(|span| span.start == site.address + 2);
+        let (behind, lifted) = match (here, &site.returned) {
+            (None, Some(there)) => (Some(there), 8),
+            (here, _) => (here, 0),
+        };
+        let tail = behind.and_then(tail);
+        let behind = behind.filter(|_| tail.is_some());
+        Some(Self { site, window, head, wrapped: false, tail, behind, lifted, adjacent })
     }
 
     /// The call is made here.
@@ -110,9 +121,9 @@ impl<'a> Shape<'a> {
         let call = head.iter().position(|i| i.code() == Code::Syscall && i.ip() == site.address)?;
         let tail = head.split_off(call + 1);
         head.pop();
-        let good = head.iter().chain(&tail).all(movable) && !sees_the_hook(&tail);
+        let good = head.iter().all(movable) && tail_movable(&tail) && !sees_the_hook(&tail);
         let tail = Some((tail, window.resume()));
-        good.then_some(Self { site, window, head, wrapped: true, tail, adjacent: true })
+        good.then_some(Self { site, window, head, wrapped: true, tail, behind: None, lifted: 0, adjacent: true })
     }
 
     /// Return address from rsp where the hook counts.
@@ -158,13 +169,24 @@ impl Writer<'_> {
         displace(e, &self.shape.head)?;
         let counts_at = if self.shape.wrapped { site.address } else { self.shape.window.resume() };
         e.stands_for(Origin::Address(counts_at));
-        self.before(e, behind, plain)?;
+        let back = e.label();
+        let lifted = self.shape.lifted != 0;
+        // What is done behind the call waits where its function returns to.
+        let (made, new) = if lifted { (back, back) } else { (behind, plain) };
+        self.before(e, made, new)?;
         if self.shape.wrapped || site.number.is_some_and(family::clones) {
-            self.call(e, behind, plain)?;
+            self.call(e, made, new)?;
         } else {
             asm!(e; jmp(BASE.wrapping_add(counts_at)););
         }
         e.stands_for(Origin::Address(site.address + 2));
+        if lifted {
+            e.here(back)?;
+            asm!(e; jmp(BASE.wrapping_add(site.address + 2)););
+        }
+        if let Some(span) = self.shape.behind {
+            e.stands_for(Origin::Address(span.start));
+        }
         let behind = e.here(behind)?;
         self.behind(e)?;
         e.here(plain)?;
@@ -178,7 +200,7 @@ impl Writer<'_> {
         let hook = |span: &Span, label| Hook { start: span.start, bytes: span.bytes.len(), label };
         let mut hooks = vec![hook(self.shape.window, entry)];
         let needed = self.entry.results || site.number.is_some_and(asks_behind);
-        if let (false, true, true, Some(span)) = (self.shape.wrapped, needed, self.shape.tail.is_some(), &site.after) {
+        if let (true, Some(span)) = (needed, self.shape.behind) {
             hooks.push(hook(span, behind));
         }
         Ok(hooks)
@@ -231,8 +253,9 @@ impl Writer<'_> {
                 Some(_) => Bytes::No,
                 None => Bytes::ByNode,
             };
-            let is_target = site.after_is_target && !self.shape.wrapped;
-            let site = Return { root: self.place.root, time: self.entry.time, bytes, is_target };
+            let lifted = self.shape.lifted;
+            let is_target = site.after_is_target && !self.shape.wrapped || lifted != 0;
+            let site = Return { root: self.place.root, time: self.entry.time, bytes, is_target, lifted };
             after(e, self.options, site)?;
         }
         let Some(number) = site.number else { return Ok(()) };

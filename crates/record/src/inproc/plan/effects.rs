@@ -122,6 +122,11 @@ pub(super) fn can_move(i: &Instruction) -> bool {
     !fixed && !elsewhere
 }
 
+/// Whether `i` calls a place that is written in it.
+pub(super) fn is_direct_call(i: &Instruction) -> bool {
+    i.flow_control() == FlowControl::Call && i.op0_kind() == OpKind::NearBranch64
+}
+
 /// Whether a program may mean to run `i`: data taken for code soon has instructions that no
 /// program may.
 pub(super) fn is_plausible(i: &Instruction) -> bool {

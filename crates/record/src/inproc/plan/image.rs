@@ -55,6 +55,8 @@ pub(super) struct Image<'a> {
     pub(super) pclntab: Option<&'a [u8]>,
     /// Where `.text` starts.
     pub(super) text: u64,
+    /// Whether it may run with a shadow stack, which holds returns to what was called.
+    pub(super) shadow_stack: bool,
     /// Functions to be hooked at their entry, if this is the vDSO.
     pub(super) vdso: Vec<(VdsoFunction, u64)>,
 }
@@ -76,6 +78,7 @@ impl<'a> Image<'a> {
             eh_frame: None,
             pclntab: None,
             text: 0,
+            shadow_stack: shadow_stack(phdrs, data),
             vdso: Vec::new(),
         };
         image.find_code(&sections)?;
@@ -228,6 +231,28 @@ pub(super) fn build_id(data: &[u8]) -> Option<&[u8]> {
             }
         }
         None
+    })
+}
+
+/// Whether the file says that it may run with a shadow stack: GNU_PROPERTY_X86_FEATURE_1_AND with
+/// GNU_PROPERTY_X86_FEATURE_1_SHSTK among its properties (x86-64 psABI, 4.1.4). Damaged ones count
+/// as saying so.
+fn shadow_stack(phdrs: &[elf::ProgramHeader64<Le>], data: &[u8]) -> bool {
+    phdrs.iter().any(|p| {
+        let Ok(Some(mut notes)) = p.notes(Le, data) else { return p.p_type(Le) == elf::PT_NOTE };
+        while let Ok(Some(note)) = notes.next() {
+            let Some(mut properties) = note.gnu_properties(Le) else { continue };
+            while let Some(property) = properties.next().transpose() {
+                let Ok(property) = property else { return true };
+                let features = property.data_u32(Le);
+                if property.pr_type() == elf::GNU_PROPERTY_X86_FEATURE_1_AND
+                    && features.is_ok_and(|f| f & elf::GNU_PROPERTY_X86_FEATURE_1_SHSTK != 0)
+                {
+                    return true;
+                }
+            }
+        }
+        false
     })
 }
 

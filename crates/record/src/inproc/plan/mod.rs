@@ -10,6 +10,8 @@ mod effects;
 mod extents;
 mod go;
 mod image;
+mod returns;
+mod room;
 mod sites;
 mod stored;
 mod targets;
@@ -54,11 +56,13 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
         targets: &survey.targets,
         effects: effects::Effects::new(),
         taken: window::Taken::default(),
+        returning: Vec::new(),
         plan: Plan { uses_gs: survey.uses_gs, ..nothing },
     };
     for extent in &with_calls {
         planner.extent(extent);
     }
+    planner.look_where_returned(&extents);
     let mut plan = planner.plan;
     plan.entries = vdso::entries(&image, &survey.targets);
     plan.sites.sort_unstable_by_key(|s| s.address);

@@ -4,6 +4,7 @@ use super::cfi::Cfi;
 use super::effects::{Effects, ends, goes_on, is_plausible};
 use super::extents::Extent;
 use super::image::{Image, Region};
+use super::returns::{Returning, function_of};
 use super::targets::Targets;
 use super::types::{Plan, Site, Span, Unplanned, Why};
 use super::window::{Block, Taken};
@@ -102,6 +103,8 @@ pub(super) struct Planner<'a> {
     pub(super) targets: &'a Targets,
     pub(super) effects: Effects,
     pub(super) taken: Taken,
+    /// Sites whose results can only be seen where their function returns to.
+    pub(super) returning: Vec<Returning>,
     pub(super) plan: Plan,
 }
 
@@ -139,7 +142,7 @@ impl Planner<'_> {
             self.plan.sites.push(bare(call.ip(), None));
             self.plan.unplanned.push(Unplanned { address: call.ip(), why: Why::Unsure });
         }
-        let block = Block { code, targets: self.targets, region };
+        let block = Block { code, targets: self.targets, region, can_call: !self.image.shadow_stack };
         let first = self.plan.sites.len();
         let mut obstacles = Vec::new();
         // Counting comes first: no site's hook behind may take the room of another's before.
@@ -172,10 +175,14 @@ impl Planner<'_> {
             let (after, address) = (site.after.clone(), site.address);
             self.take(after.as_ref(), address);
         }
+        self.make_room(&block, first, &sure);
         for (at, n) in (first..).zip(&sure) {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
-            let unseen = site.after.is_none() && site.number.is_some_and(|number| AT_ONCE.contains(&number));
-            if (site.number.is_none() || unseen) && site.whole.is_none() {
+            let unseen = site.after.is_none();
+            if unseen && site.number.is_none() && site.before.is_some() && !is_told_of(self.image, site) {
+                self.returning.extend(function_of(code, *n, self.targets));
+            }
+            if site.whole.is_none() && may_move(self.image, site) && (unseen || site.number.is_none()) {
                 site.whole = block.whole(*n, &self.taken);
             }
             let (whole, address) = (site.whole.clone(), site.address);
@@ -183,7 +190,7 @@ impl Planner<'_> {
         }
     }
 
-    fn take(&mut self, span: Option<&Span>, site: u64) {
+    pub(super) fn take(&mut self, span: Option<&Span>, site: u64) {
         if let Some(span) = span {
             self.taken.add(span, site);
         }
@@ -224,6 +231,26 @@ impl Planner<'_> {
     }
 }
 
+/// Whether unwinders know what frame the call has; Go's own does without such tables.
+fn is_told_of(image: &Image<'_>, site: &Site) -> bool {
+    site.cfa.is_some() || image.pclntab.is_some()
+}
+
+/// Whether the call may be made elsewhere: nobody asks where it is made.
+pub(super) fn may_move(image: &Image<'_>, site: &Site) -> bool {
+    site.number.is_none_or(|number| AT_ONCE.contains(&number) || !is_told_of(image, site))
+}
+
 fn bare(address: u64, number: Option<u32>) -> Site {
-    Site { address, number, before: None, after: None, after_is_target: false, whole: None, cfa: None, hook_cfa: None }
+    Site {
+        address,
+        number,
+        before: None,
+        after: None,
+        after_is_target: false,
+        returned: None,
+        whole: None,
+        cfa: None,
+        hook_cfa: None,
+    }
 }

@@ -8,7 +8,7 @@ use super::types::{CfaOffset, Entry, Plan, Segment, Site, Span, Unplanned, VdsoF
 use prost::Message;
 
 /// Changes whenever the same file may lead to another plan, or to other bytes.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 
@@ -58,6 +58,8 @@ struct WireSite {
     cfa: Option<u32>,
     #[prost(uint32, optional, tag = "8")]
     hook_cfa: Option<u32>,
+    #[prost(message, optional, tag = "9")]
+    returned: Option<WireSpan>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -119,6 +121,7 @@ impl Plan {
             whole: s.whole.as_ref().map(span),
             cfa: s.cfa.map(|c| c.0),
             hook_cfa: s.hook_cfa.map(|c| c.0),
+            returned: s.returned.as_ref().map(span),
         };
         let entry =
             |e: &Entry| WireEntry { function: code(FUNCTIONS, &e.function), address: e.address, span: span(&e.span) };
@@ -159,7 +162,7 @@ impl Plan {
     /// Whether `elf` has the segments, the calls and the bytes that this plan speaks of.
     #[must_use]
     pub fn is_for(&self, elf: &[u8]) -> bool {
-        let spans = self.sites.iter().flat_map(|s| [&s.before, &s.after, &s.whole]).flatten();
+        let spans = self.sites.iter().flat_map(|s| [&s.before, &s.after, &s.whole, &s.returned]).flatten();
         let mut spans = spans.chain(self.entries.iter().map(|e| &e.span));
         image::mapped_segments(elf).is_ok_and(|segments| segments == self.segments)
             && self.sites.iter().all(|s| self.code(elf, s.address, 2) == Some(SYSCALL))
@@ -207,5 +210,6 @@ fn site(wire: WireSite) -> Option<Site> {
         whole: optional(wire.whole)?,
         cfa: wire.cfa.map(CfaOffset),
         hook_cfa: wire.hook_cfa.map(CfaOffset),
+        returned: optional(wire.returned)?,
     })
 }

@@ -37,9 +37,13 @@ pub struct Site {
     pub after: Option<Span>,
     /// Whether other code jumps to `address + 2`, so that a hook there may run without the call.
     pub after_is_target: bool,
+    /// Where the call is all that its function ends with (`syscall; ret`), so that nothing can be
+    /// hooked behind it: instructions a jump may replace at the only place the function is called
+    /// from, where it returns to. Other code may come there too; rcx, r11 and flags are free.
+    pub returned: Option<Span>,
     /// A window that holds the call itself, for calls that must be wrapped: clone's family,
     /// execve's, mmap, and sites whose number is unknown; also for calls that may be wrapped
-    /// because they never wait, where there is no `after`. May share bytes with this site's own
+    /// because they never wait, or because nobody can unwind them anyway, where there is no `after`. May share bytes with this site's own
     /// `before` and `after` (it is used instead of them), never with another site's.
     pub whole: Option<Span>,
     /// CFA − rsp at the call.

@@ -19,7 +19,7 @@ pub(super) fn entries(image: &Image<'_>, targets: &Targets) -> Vec<Entry> {
             let bytes = region.slice(*address, region.end());
             let mut decoder = Decoder::with_ip(64, bytes, *address, DecoderOptions::NONE);
             let code: Vec<_> = decoder.iter().skip_while(|i| i.mnemonic() == Mnemonic::Endbr64).take(ENOUGH).collect();
-            let block = Block { code: &code, targets, region };
+            let block = Block { code: &code, targets, region, can_call: false };
             let (end, padding) = block.extend(0, 0)?;
             let span = block.span(0..end, padding)?;
             let free = targets.inside(span.start, span.end()).is_none();

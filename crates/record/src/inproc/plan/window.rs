@@ -5,7 +5,7 @@
 //! know only addresses of the file. Hooks use rcx and r11, which the kernel destroys anyway,
 //! and flags. Nobody may jump into the inside of a window, nor between hook and call, past it.
 
-use super::effects::{Effects, can_move, ends, flags_cross, is_branch, reads_flags};
+use super::effects::{Effects, can_move, ends, flags_cross, is_branch, is_direct_call, reads_flags};
 use super::image::Region;
 use super::targets::Targets;
 use super::types::{Span, Why};
@@ -23,6 +23,9 @@ pub(super) struct Block<'a> {
     pub(super) code: &'a [Instruction],
     pub(super) targets: &'a Targets,
     pub(super) region: &'a Region<'a>,
+    /// Whether a call may be made from elsewhere, with the return address it has here: a shadow
+    /// stack would not know of it.
+    pub(super) can_call: bool,
 }
 
 /// Bytes that hooks have: their start, end and whose they are (a site's address).
@@ -32,6 +35,11 @@ pub(super) struct Taken(BTreeMap<u64, (u64, u64)>);
 impl Taken {
     pub(super) fn add(&mut self, span: &Span, site: u64) {
         self.0.insert(span.start, (span.end(), site));
+    }
+
+    /// Gives a span back.
+    pub(super) fn release(&mut self, span: &Span) {
+        self.0.remove(&span.start);
     }
 
     /// Whether a byte of `start..end` belongs to another site than `site`.
@@ -103,6 +111,11 @@ impl Block<'_> {
         (free && self.targets.inside(span.start, span.end()).is_none()).then_some(span)
     }
 
+    /// Whether nobody jumps into `span`, and no site has any of it.
+    pub(super) fn is_free(&self, span: &Span, taken: &Taken) -> bool {
+        !taken.by_other(span.start, span.end(), u64::MAX) && self.targets.inside(span.start, span.end()).is_none()
+    }
+
     /// A window around the call at `site`: with the fewest branches, then instructions.
     pub(super) fn whole(&self, site: usize, taken: &Taken) -> Option<Span> {
         let call = self.address(site)?;
@@ -130,13 +143,15 @@ impl Block<'_> {
     }
 
     /// Takes instructions from `first` on until they make a jump together with the `have` bytes
-    /// before them, and says where they end and how much padding is needed.
+    /// before them, and says where they end and how much padding is needed. The last of them may be
+    /// a call: what it returns to lies behind the jump.
     pub(super) fn extend(&self, first: usize, have: u64) -> Option<(usize, usize)> {
         let (mut len, mut n) = (have, first);
         while len < JUMP {
             let i = self.code.get(n)?;
             let entered = (have > 0 || n > first) && self.targets.contains(i.ip());
-            if entered || !can_move(i) {
+            let call = self.can_call && is_direct_call(i) && len + i.len() as u64 >= JUMP;
+            if entered || !(call || can_move(i)) {
                 return None;
             }
             len += i.len() as u64;
