@@ -163,9 +163,11 @@ impl Run {
                 self.seen.numbers += 1;
             }
             self.frame(site.cfa.map(|c| c.0), registers.rsp, at);
+            self.frame(site.from_rbp.map(|c| c.0), registers.rbp, at);
         }
         if let Some(site) = hook {
             self.frame(site.hook_cfa.map(|c| c.0), registers.rsp, at);
+            self.frame(site.from_rbp.map(|c| c.0), registers.rbp, at);
             if site.number.is_none() {
                 assert!(registers.rax < 1024, "{at:#x}: {:#x} is no number of a call", registers.rax);
             }
@@ -191,9 +193,9 @@ impl Run {
         self.seen.spoilt += 1;
     }
 
-    fn frame(&mut self, offset: Option<u32>, rsp: u64, at: u64) {
+    fn frame(&mut self, offset: Option<u32>, base: u64, at: u64) {
         let Some(offset) = offset else { return };
-        let Some(address) = self.word(rsp + u64::from(offset) - 8) else { return };
+        let Some(address) = self.word(base + u64::from(offset) - 8) else { return };
         assert!(self.is_return_address(address), "{at:#x}: {address:#x} is no return address");
         self.seen.frames += 1;
     }

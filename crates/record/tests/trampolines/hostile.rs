@@ -21,6 +21,7 @@ fn blob() -> Blob {
         whole: None,
         cfa: None,
         hook_cfa: None,
+        from_rbp: None,
     };
     let known = site(0x1005, Some(110), span(0x1000, &[0xb8, 110, 0, 0, 0]));
     let unknown = site(0x2005, None, span(0x2000, &[0x4c, 0x8b, 0x4c, 0x24, 8]));

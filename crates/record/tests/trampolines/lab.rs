@@ -210,6 +210,7 @@ impl File {
                 whole: span(head, end),
                 cfa: Some(CfaOffset(draft.cfa)),
                 hook_cfa: Some(CfaOffset(draft.cfa)),
+                from_rbp: None,
             }
         };
         let entries = self.entries.iter().filter_map(|[start, end]| {

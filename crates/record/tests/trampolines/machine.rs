@@ -121,6 +121,7 @@ fn a_return_that_needs_flags_is_left_alone() {
         whole: None,
         cfa: None,
         hook_cfa: None,
+        from_rbp: None,
     };
     let refused = |tail: &[u8], instructions| {
         let plan = Plan { sites: vec![site(tail, instructions)], ..Plan::default() };

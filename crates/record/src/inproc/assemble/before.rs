@@ -11,8 +11,8 @@ use iced_x86::code_asm::*;
 pub(super) struct Entry {
     /// Where its tree starts.
     pub(super) start: Start,
-    /// Whether there is a return address to look for.
-    pub(super) deep: bool,
+    /// What return addresses are to be looked for from, if any are.
+    pub(super) base: Option<AsmRegister64>,
     /// Whether something will see to the call's return.
     pub(super) results: bool,
     /// Whether it is timed.
@@ -24,7 +24,7 @@ pub(super) fn before(e: &mut Emitter, options: &Options, entry: Entry) -> Emitte
     if entry.results {
         interrupted(e)?;
     }
-    walk(e, entry.start, entry.deep, rcx)?;
+    walk(e, entry.start, entry.base, rcx)?;
     if entry.results {
         // rsp first: from here on a signal handler's call keeps what is in the slot.
         asm!(e; mov(gs(slot::RSP), rsp); mov(gs(slot::NODE), r11););

@@ -7,6 +7,7 @@ use super::emit::{Emitter, Origin};
 use super::site::{Hook, Place, write_entry, write_site};
 use super::stub::stub;
 use super::{AssembleError, Options};
+use iced_x86::code_asm::{AsmRegister64, rbp, rsp};
 use iced_x86::{BlockEncoderOptions, Instruction, OpKind};
 use std::ops::Range;
 
@@ -49,14 +50,34 @@ pub struct Counted {
     pub address: u64,
     /// The system call, `None` if only known when it is made.
     pub number: Option<u32>,
-    /// Where the return address lies, from rsp at the hook, if contexts are told apart.
+    /// Where the return address lies, from `base` at the hook, if contexts are told apart.
     pub offset: Option<u32>,
+    /// What return addresses lie at constant distances from.
+    pub base: Base,
     /// Offset in the region of the table of roots by number, where `number` is not known.
     pub table: Option<u32>,
     /// Whether returns are seen to: errors, bytes, and time if timed.
     pub results: bool,
     /// Whether it is the entry of a vDSO function: counts what are no system calls.
     pub vdso: bool,
+}
+
+/// A register that a call's frame is found from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// The stack pointer: nearly always.
+    Rsp,
+    /// The frame pointer, where the function has aligned its stack.
+    Rbp,
+}
+
+impl Base {
+    pub(super) fn register(self) -> AsmRegister64 {
+        match self {
+            Self::Rsp => rsp,
+            Self::Rbp => rbp,
+        }
+    }
 }
 
 /// A site, or a part of one, that is not hooked.

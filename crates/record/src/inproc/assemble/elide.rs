@@ -60,7 +60,7 @@ pub(super) fn try_answer(e: &mut Emitter, number: u32, entry: Entry, answered: C
 }
 
 fn count(e: &mut Emitter, entry: Entry) -> Emitted {
-    walk(e, entry.start, entry.deep, rcx)?;
+    walk(e, entry.start, entry.base, rcx)?;
     asm!(e; mov(rcx, at(r11, node::RECORD)); inc(gs_at(rcx, record::ELIDED)););
     Ok(())
 }

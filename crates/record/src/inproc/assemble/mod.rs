@@ -20,7 +20,7 @@ mod stub;
 mod unwind;
 mod walk;
 
-pub use blob::{Blob, Counted, Patch, Refused, Unhooked, assemble};
+pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked, assemble};
 pub use emit::Origin;
 pub use grow::{Room, Step, TreeError, grow, number_site};
 pub use read::{Failure, Losses, Reading, Row, SlotCounts, Thread, Words, read};

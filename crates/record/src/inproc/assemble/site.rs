@@ -9,10 +9,10 @@
 //! A site that is wrapped whole makes its call between the first two, and jumps back once.
 
 use super::super::layout;
-use super::super::plan::{Entry as VdsoEntry, Site, Span};
+use super::super::plan::{CfaOffset, Entry as VdsoEntry, Site, Span};
 use super::after::{Bytes, Return, after, mapped, rseq_learnt};
 use super::before::{Entry, before};
-use super::blob::{Counted, Refused, Unhooked, Written};
+use super::blob::{Base, Counted, Refused, Unhooked, Written};
 use super::displaced::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
 use super::emit::{Emitted, Emitter, Origin, asm};
 use super::walk::{Start, walk};
@@ -126,10 +126,11 @@ impl<'a> Shape<'a> {
         good.then_some(Self { site, window, head, wrapped: true, tail, behind: None, lifted: 0, adjacent: true })
     }
 
-    /// Return address from rsp where the hook counts.
-    fn offset(&self) -> Option<u32> {
+    /// Return address from rsp where the hook counts, or from rbp.
+    fn offset(&self) -> Option<(u32, Base)> {
         let cfa = if self.wrapped { self.site.cfa } else { self.site.hook_cfa };
-        cfa.and_then(|cfa| cfa.0.checked_sub(8))
+        let from = |cfa: Option<CfaOffset>, base| cfa.and_then(|cfa| cfa.0.checked_sub(8)).map(|o| (o, base));
+        from(cfa, Base::Rsp).or_else(|| from(self.site.from_rbp, Base::Rbp))
     }
 }
 
@@ -146,10 +147,18 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
     let missed = wants_return && returns && shape.tail.is_none();
     let table = site.number.is_none().then_some(place.table as u32);
     let offset = shape.offset().filter(|_| site.number != Some(elide::SIGRETURN));
-    let counted = Counted { address: site.address, number: site.number, offset, table, results, vdso: false };
+    let counted = Counted {
+        address: site.address,
+        number: site.number,
+        offset: offset.map(|o| o.0),
+        base: offset.map_or(Base::Rsp, |o| o.1),
+        table,
+        results,
+        vdso: false,
+    };
     let start = table.map_or(Start::Root(place.root), |_| Start::Numbers(place.region + place.table));
     let time = options.time && results && site.number.is_none_or(|n| !family::clones(n) && !family::execs(n));
-    let entry = Entry { start, deep: offset.is_some(), results, time };
+    let entry = Entry { start, base: offset.map(|o| o.1.register()), results, time };
     let hooks = Writer { shape, place, options, entry }.write(e)?;
     Ok(Written { hooks, counted: Some(counted), refused: refused(Unhooked::Return).filter(|_| missed) })
 }
@@ -288,14 +297,21 @@ pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64) -> Emit
     let label = e.label();
     e.stands_for(Origin::Address(entry.span.start));
     let label = e.here(label)?;
-    walk(e, Start::Root(root), true, rax)?;
+    walk(e, Start::Root(root), Some(rsp), rax)?;
     super::before::count(e, rax)?;
     displace(e, &head)?;
     let resume = entry.span.resume();
     e.stands_for(Origin::Address(resume));
     asm!(e; jmp(BASE.wrapping_add(resume)););
     let hook = Hook { start: entry.span.start, bytes: entry.span.bytes.len(), label };
-    let counted =
-        Counted { address: entry.address, number: None, offset: Some(0), table: None, results: false, vdso: true };
+    let counted = Counted {
+        address: entry.address,
+        number: None,
+        offset: Some(0),
+        base: Base::Rsp,
+        table: None,
+        results: false,
+        vdso: true,
+    };
     Ok(Written { hooks: vec![hook], counted: Some(counted), refused: None })
 }

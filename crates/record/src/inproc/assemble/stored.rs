@@ -1,7 +1,7 @@
 //! Assembled code as bytes, for a cache.
 
 use super::Options;
-use super::blob::{Blob, Counted, Patch, Refused, Unhooked};
+use super::blob::{Base, Blob, Counted, Patch, Refused, Unhooked};
 use super::emit::Origin;
 use prost::Message;
 
@@ -50,6 +50,8 @@ struct WireCounted {
     results: bool,
     #[prost(bool, tag = "6")]
     vdso: bool,
+    #[prost(bool, tag = "7")]
+    from_rbp: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
@@ -127,13 +129,14 @@ impl Blob {
 }
 
 fn wire_counted(c: &Counted) -> WireCounted {
-    let Counted { address, number, offset, table, results, vdso } = *c;
-    WireCounted { address, number, offset, table, results, vdso }
+    let Counted { address, number, offset, base, table, results, vdso } = *c;
+    WireCounted { address, number, offset, table, results, vdso, from_rbp: base == Base::Rbp }
 }
 
 fn counted(c: &WireCounted) -> Counted {
-    let WireCounted { address, number, offset, table, results, vdso } = *c;
-    Counted { address, number, offset, table, results, vdso }
+    let WireCounted { address, number, offset, table, results, vdso, from_rbp } = *c;
+    let base = if from_rbp { Base::Rbp } else { Base::Rsp };
+    Counted { address, number, offset, base, table, results, vdso }
 }
 
 fn wire_refused(r: &Refused) -> WireRefused {

@@ -2,7 +2,7 @@
 
 use super::super::layout::{IMAGE, NODE_SIZE, NUMBERS, Question, image, node};
 use super::emit::{Emitted, Emitter, asm, at};
-use iced_x86::code_asm::{AsmRegister64, CodeLabel, eax, ecx, qword_ptr, r11, r11d, rax, rcx, rsp};
+use iced_x86::code_asm::{AsmRegister64, CodeLabel, eax, ecx, qword_ptr, r11, r11d, rax, rcx};
 
 /// What a walk starts from.
 #[derive(Clone, Copy)]
@@ -14,15 +14,16 @@ pub(super) enum Start {
 }
 
 /// Leaves the node of this context in r11, the site's (or number's) root if it can't be known.
-/// `deep`: whether there is a return address to look for. `scratch` and flags are lost.
-pub(super) fn walk(e: &mut Emitter, start: Start, deep: bool, scratch: AsmRegister64) -> Emitted {
+/// `base`: what return addresses lie at constant distances from, if they do. `scratch` and flags
+/// are lost.
+pub(super) fn walk(e: &mut Emitter, start: Start, base: Option<AsmRegister64>, scratch: AsmRegister64) -> Emitted {
     let hit = e.label();
     match start {
         Start::Root(root) => asm!(e; mov(r11, root);),
         Start::Numbers(table) => by_number(e, table, hit)?,
     }
-    if deep {
-        contexts(e, start, hit, scratch)?;
+    if let Some(base) = base {
+        contexts(e, start, hit, (base, scratch))?;
     }
     e.here(hit)?;
     Ok(())
@@ -53,11 +54,11 @@ fn by_number(e: &mut Emitter, table: u64, hit: CodeLabel) -> Emitted {
 }
 
 /// From a root in r11 down to the node whose return addresses are those on the stack.
-fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, scratch: AsmRegister64) -> Emitted {
+fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (AsmRegister64, AsmRegister64)) -> Emitted {
     let (level, check, sibling, down) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; mov(r11, at(r11, node::CHILD)););
     e.here(level)?;
-    asm!(e; mov(scratch, at(r11, node::OFFSET)); mov(scratch, qword_ptr(rsp + scratch)););
+    asm!(e; mov(scratch, at(r11, node::OFFSET)); mov(scratch, qword_ptr(base + scratch)););
     e.here(check)?;
     asm!(e; cmp(scratch, at(r11, node::WORD)); jne(sibling););
     asm!(e; mov(scratch, at(r11, node::CHILD)); test(scratch, scratch); jne(down););
@@ -75,7 +76,7 @@ fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, scratch: AsmRegister6
             Start::Numbers(_) => {
                 // Which root is known to the node alone, and no third register is free to keep it.
                 asm!(e; mov(scratch, at(r11, node::SIBLING)); cmp(scratch, node::OTHERS as i32); jbe(ask););
-                asm!(e; mov(r11, at(r11, node::OFFSET)); mov(r11, qword_ptr(rsp + r11)); xchg(r11, scratch););
+                asm!(e; mov(r11, at(r11, node::OFFSET)); mov(r11, qword_ptr(base + r11)); xchg(r11, scratch););
                 asm!(e; jmp(check););
                 e.here(ask)?;
                 asm!(e; mov(r11, at(r11, node::ROOT)); je(hit););

@@ -1,6 +1,6 @@
 //! A program that is being watched: what an `execve` started, with its threads and forks.
 
-use super::super::assemble::{Room, TreeError, grow};
+use super::super::assemble::{Base, Room, TreeError, grow};
 use super::super::layout::{NUMBERS, Saved, image, node, slot};
 use super::files::{Code, Known};
 use super::memory::Area;
@@ -131,7 +131,9 @@ impl Program {
         let cfa = if site.vdso { Some(8) } else { planned.and_then(|s| s.cfa).map(|c| u64::from(c.0)) };
         let sp = match (cfa, site.offset) {
             // What the hook's rsp is at the call itself.
-            (Some(cfa), Some(offset)) => thread.sp.wrapping_add(u64::from(offset) + 8).wrapping_sub(cfa),
+            (Some(cfa), Some(offset)) if site.base == Base::Rsp => {
+                thread.sp.wrapping_add(u64::from(offset) + 8).wrapping_sub(cfa)
+            }
             _ => thread.sp,
         };
         let ip = file.bias.wrapping_add(site.address).wrapping_add(if site.vdso { 0 } else { 2 });
@@ -164,8 +166,13 @@ impl Program {
     ) -> (u64, bool) {
         let user = frames.iter().position(|f| matches!(symbols.class(f.frame), FrameClass::User | FrameClass::Unknown));
         let context = frames.get(..user.map_or(frames.len(), |u| u + 1)).unwrap_or_default();
-        let offset = self.files.get(at.0).and_then(|f| f.code.blob.sites.get(at.1)).and_then(|s| s.offset);
-        let place = |f: &PlacedFrame| f.sp.wrapping_sub(8).wrapping_sub(thread.sp);
+        let site = self.files.get(at.0).and_then(|f| f.code.blob.sites.get(at.1));
+        let offset = site.and_then(|s| s.offset);
+        let base = match site.map(|s| s.base) {
+            Some(Base::Rbp) => thread.registers.bp,
+            _ => thread.sp,
+        };
+        let place = |f: &PlacedFrame| f.sp.wrapping_sub(8).wrapping_sub(base);
         let agrees = context.get(1).is_some_and(|f| Some(place(f)) == offset.map(u64::from));
         let mut steps: Vec<super::super::assemble::Step> = Vec::new();
         for (i, frame) in context.iter().enumerate().skip(1) {

@@ -6,6 +6,7 @@
 //! inside, and no two sites' spans share a byte.
 
 mod cfi;
+mod depth;
 mod effects;
 mod extents;
 mod go;

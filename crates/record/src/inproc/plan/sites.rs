@@ -1,6 +1,7 @@
 //! Finds a file's calls and gives each what hooks there is room for.
 
 use super::cfi::Cfi;
+use super::depth::Depths;
 use super::effects::{Effects, ends, goes_on, is_plausible};
 use super::extents::Extent;
 use super::image::{Image, Region};
@@ -123,6 +124,27 @@ impl Planner<'_> {
         while decoder.can_decode() {
             let code: Vec<_> = decoder.iter().take(BLOCK).collect();
             self.block(&code, ground, region);
+        }
+        if ground == Ground::Function {
+            self.depths(extent, region);
+        }
+    }
+
+    /// Fills in how far the return address lies above rsp, where call frame information counts
+    /// from another register or there is none.
+    fn depths(&mut self, extent: &Extent, region: &Region<'_>) {
+        let entry = self.cfi.cfa_offset(extent.start).map_or(8, |cfa| i64::from(cfa.0));
+        let here = |s: &&mut Site| (extent.start..extent.end).contains(&s.address);
+        let unknown = |s: &&mut Site| s.cfa.is_none() || s.before.is_some() && s.hook_cfa.is_none();
+        let mut depths = None;
+        for site in self.plan.sites.iter_mut().filter(here).filter(unknown) {
+            let depths =
+                depths.get_or_insert_with(|| Depths::of(region, extent.start..extent.end, entry, &mut self.effects));
+            site.cfa = site.cfa.or_else(|| depths.at(site.address));
+            let hook = site.before.as_ref().map_or(site.address, Span::end);
+            site.hook_cfa = site.hook_cfa.or_else(|| site.before.as_ref().and_then(|_| depths.at(hook)));
+            let at_both = depths.above_rbp(site.address).filter(|there| depths.above_rbp(hook) == Some(*there));
+            site.from_rbp = at_both.filter(|_| site.cfa.is_none() || site.before.is_some() && site.hook_cfa.is_none());
         }
     }
 
@@ -252,5 +274,6 @@ fn bare(address: u64, number: Option<u32>) -> Site {
         whole: None,
         cfa: None,
         hook_cfa: None,
+        from_rbp: None,
     }
 }

@@ -60,6 +60,8 @@ struct WireSite {
     hook_cfa: Option<u32>,
     #[prost(message, optional, tag = "9")]
     returned: Option<WireSpan>,
+    #[prost(uint32, optional, tag = "10")]
+    from_rbp: Option<u32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -122,6 +124,7 @@ impl Plan {
             cfa: s.cfa.map(|c| c.0),
             hook_cfa: s.hook_cfa.map(|c| c.0),
             returned: s.returned.as_ref().map(span),
+            from_rbp: s.from_rbp.map(|c| c.0),
         };
         let entry =
             |e: &Entry| WireEntry { function: code(FUNCTIONS, &e.function), address: e.address, span: span(&e.span) };
@@ -211,5 +214,6 @@ fn site(wire: WireSite) -> Option<Site> {
         cfa: wire.cfa.map(CfaOffset),
         hook_cfa: wire.hook_cfa.map(CfaOffset),
         returned: optional(wire.returned)?,
+        from_rbp: wire.from_rbp.map(CfaOffset),
     })
 }

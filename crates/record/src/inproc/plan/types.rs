@@ -50,6 +50,9 @@ pub struct Site {
     pub cfa: Option<CfaOffset>,
     /// CFA − rsp at the end of `before`, where its hook counts.
     pub hook_cfa: Option<CfaOffset>,
+    /// CFA − rbp at the call and where its hook counts, where the frame does not lie at a constant
+    /// distance from rsp (the stack was aligned, or memory taken from it).
+    pub from_rbp: Option<CfaOffset>,
 }
 
 /// Whole instructions, five bytes or more, that a jump may replace.
@@ -92,8 +95,9 @@ impl Span {
     }
 }
 
-/// How far the canonical frame address lies above rsp, in bytes, at one instruction: the return
-/// address is the word below it. Known only where call frame information counts from rsp.
+/// How far the canonical frame address lies above rsp (or rbp), in bytes, at one instruction: the
+/// return address is the word below it. Known by call frame information, else by following what
+/// the function does to these registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CfaOffset(pub u32);
 
