@@ -208,6 +208,10 @@ impl Planner<'_> {
                 site.whole = block.whole(*n, &self.taken);
             }
             let (whole, address) = (site.whole.clone(), site.address);
+            if whole.is_some() {
+                // Room that was taken may have been given back meanwhile.
+                self.plan.unplanned.retain(|u| u.address != address);
+            }
             self.take(whole.as_ref(), address);
         }
     }
