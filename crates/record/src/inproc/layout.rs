@@ -86,6 +86,21 @@ pub mod image {
     pub const TICKETS: u64 = 0x1000;
     /// Entries, a power of two.
     pub const TICKETS_LEN: u64 = 8192;
+    /// u64: how many entries of [`CODES`] there are.
+    pub const CODE_COUNT: u64 = 0xa000;
+    /// Where code of ours lies: entries of [`CODE_ENTRY`] bytes, see [`super::code`].
+    pub const CODES: u64 = CODE_COUNT + CODE_ENTRY;
+    /// Bytes of an entry.
+    pub const CODE_ENTRY: u64 = 32;
+    /// Entries there is room for.
+    pub const CODES_LEN: u64 = 255;
+    /// Call frame information for code of ours, [`FRAMES_LEN`] pieces of [`FRAME`] bytes: what it
+    /// stands for is at an address, in rcx, in the slot. The order is the one of [`super::code`].
+    pub const FRAMES: u64 = 0xc000;
+    /// Bytes of a piece.
+    pub const FRAME: u64 = 128;
+    /// See [`FRAMES`].
+    pub const FRAMES_LEN: u64 = 3;
     /// A root for every number, used where a site's number is unknown and nobody can be asked.
     pub const NUMBER_ROOTS: u64 = 0x1_0000;
     /// Roots and number tables of the image's files, a region for each file.
@@ -98,6 +113,23 @@ pub mod image {
     pub const SLOT_COUNT: u64 = 4096;
     /// Bytes of the whole image; nearly all of it is never touched and so costs nothing.
     pub const SIZE: u64 = SLOTS + SLOT_COUNT * super::slot::SIZE;
+}
+
+/// Code of ours in a process, offsets in an entry of [`image::CODES`].
+pub mod code {
+    /// u64: its address.
+    pub const START: u64 = 0;
+    /// u64: its bytes, what is only read behind it left out.
+    pub const SIZE: u64 = 8;
+    /// u64: address of its table of what it stands for: by rising u32, offsets in the code from
+    /// which on the i32 beside it holds: distance from the code's start, or one of these.
+    pub const TABLE: u64 = 16;
+    /// u64: entries of the table, one at least.
+    pub const LEN: u64 = 24;
+    /// In the table: what rcx says.
+    pub const IN_RCX: i32 = i32::MIN;
+    /// In the table: what the slot says.
+    pub const IN_SLOT: i32 = i32::MIN + 1;
 }
 
 /// A root or node of a calling-context tree.
@@ -210,6 +242,14 @@ pub mod slot {
     pub const ERRORS_LOST: u64 = 0x460;
     /// u64: contexts not asked for because the thread was waiting already.
     pub const UNASKED: u64 = 0x468;
+
+    /// u32: pieces of [`FRAMES`] used so far, at all.
+    pub const FRAME_COUNT: u64 = 0xf80;
+    /// Call frame information for one address each, [`FRAMES_LEN`] pieces of
+    /// [`super::image::FRAME`] bytes, used in turn: a handler that unwinds may interrupt another.
+    pub const FRAMES: u64 = 0x1000;
+    /// A power of two.
+    pub const FRAMES_LEN: u64 = 16;
 
     /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
     /// (record << 12 | errno, zero: free) and count.
@@ -416,6 +456,7 @@ pub fn new_image(id: u32, rseq_signature: u32) -> Vec<(u64, u64)> {
     words.push((last + slot::SELF, IMAGE + last));
     words.push((last + slot::TAG, u64::from(id) << 16 | image::SLOT_COUNT));
     words.extend((0..NUMBERS).flat_map(number_root));
+    words.extend(super::assemble::frames());
     words
 }
 
@@ -453,6 +494,11 @@ const _: () = {
     assert!(global::RING_LEN.is_power_of_two() && global::RING + 8 * global::RING_LEN <= global::SIZE);
     assert!(image::TICKETS_LEN.is_power_of_two() && image::TICKETS_LEN >= image::SLOT_COUNT);
     assert!(image::TICKETS + 4 * image::TICKETS_LEN <= image::NUMBER_ROOTS);
+    assert!(image::TICKETS + 4 * image::TICKETS_LEN <= image::CODE_COUNT);
+    assert!(image::CODES + image::CODES_LEN * image::CODE_ENTRY <= image::FRAMES);
+    assert!(image::FRAMES + image::FRAMES_LEN * image::FRAME <= image::NUMBER_ROOTS);
+    assert!(slot::UNASKED < slot::FRAME_COUNT && slot::FRAMES_LEN.is_power_of_two());
+    assert!(slot::FRAMES + slot::FRAMES_LEN * image::FRAME <= slot::ERRORS);
     assert!(image::NUMBER_ROOTS + NUMBERS * NODE_SIZE <= image::ROOTS);
     assert!(image::ROOTS < image::NODES && image::NODES < image::SLOTS && image::SLOTS.is_multiple_of(slot::SIZE));
     assert!(image::RSEQ_CS.is_multiple_of(32) && image::RSEQ_CS + 32 <= image::RSEQ_START);

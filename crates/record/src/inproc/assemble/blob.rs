@@ -192,6 +192,11 @@ pub fn assemble(plan: &Plan, options: &Options, delta: i64) -> Result<Blob, Asse
         let written = write_entry(&mut e, entry, blob.next_root())?;
         blob.take(e, written)?;
     }
+    if let Some(span) = &plan.unwinder {
+        let mut e = Emitter::new(start)?;
+        let hooks = super::find::write(&mut e, span)?;
+        blob.append(e, &hooks)?;
+    }
     Ok(blob)
 }
 

@@ -12,6 +12,7 @@ mod displaced;
 mod elide;
 mod emit;
 mod family;
+mod find;
 mod grow;
 mod read;
 mod site;
@@ -22,6 +23,7 @@ mod walk;
 
 pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked, assemble};
 pub use emit::Origin;
+pub use find::{frames, origins_table};
 pub use grow::{Room, Step, TreeError, grow, number_site};
 pub use read::{Failure, Losses, Reading, Row, SlotCounts, Thread, Words, read};
 

@@ -11,7 +11,7 @@ use super::super::layout::{Saved, slot};
 use super::{Blob, Origin};
 use gimli::constants::{
     DW_CFA_advance_loc, DW_CFA_def_cfa, DW_CFA_expression, DW_CFA_nop, DW_CFA_val_expression, DW_EH_PE_pcrel,
-    DW_EH_PE_sdata4, DW_OP_and, DW_OP_breg0, DW_OP_const8u, DW_OP_deref,
+    DW_EH_PE_sdata4, DW_OP_addr, DW_OP_and, DW_OP_breg0, DW_OP_const8u, DW_OP_deref,
 };
 use gimli::{DwCfa, DwOp};
 use iced_x86::{Decoder, DecoderOptions};
@@ -62,6 +62,28 @@ impl Blob {
         }
         rules
     }
+}
+
+/// A CIE and an FDE of its own for code that stands for `origin`: where the FDE begins, where the
+/// address is (if it is an address), and the bytes. The range of code it is for is left out.
+pub(super) fn piece(origin: Origin) -> (usize, usize, Vec<u8>) {
+    let mut out = Vec::new();
+    cie(&mut out);
+    let begins = out.len();
+    let rules = match origin {
+        Origin::Address(address) => {
+            let mut expression = vec![DW_OP_addr.0];
+            expression.extend(address.to_le_bytes());
+            val_expression(RIP, &expression)
+        }
+        Origin::InRcx => val_expression(RIP, &masked(&breg(RCX, 0))),
+        Origin::InSlot => in_slot(),
+    };
+    // Length, distance of the CIE, start and length of the code, length of the augmentation; then
+    // of the rule: operation, register, length, operation.
+    const ADDRESS_AT: usize = 4 + 4 + 4 + 4 + 1 + 4;
+    fde(&mut out, 0, 0, 0, &rules);
+    (begins, begins + ADDRESS_AT, out)
 }
 
 /// In the hand-shake: rbp is the slot's address.

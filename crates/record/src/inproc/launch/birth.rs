@@ -217,6 +217,7 @@ impl Engine {
                 Err(e) => return self.problem(ProblemKind::Lost, lost(e.to_string())),
             }
         }
+        file.code.announce(area, file.bias.wrapping_add_signed(file.code.blob.delta));
         let patched = program.mem.patch(&file.code.jumps, file.bias);
         match patched {
             Ok(()) => program.files.push(file),

@@ -1,10 +1,10 @@
 //! Files of watched programs: planned once, assembled once for each distance.
 
-use super::super::assemble::{Blob, Options, Unhooked, assemble};
+use super::super::assemble::{Blob, Options, Unhooked, assemble, origins_table};
 use super::super::cache::{Cache, Key, Kind};
-use super::super::layout::{IMAGE, NODE_SIZE, image};
+use super::super::layout::{IMAGE, NODE_SIZE, code, image};
 use super::super::plan::Plan;
-use super::memory::Memory;
+use super::memory::{Area, Memory};
 use super::target::Jumps;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -30,12 +30,37 @@ pub(super) struct Code {
     pub(super) jumps: Jumps,
     /// Where it lies in the shared file.
     pub(super) offset: u64,
+    /// Entries of the table behind it, see [`origins_table`].
+    origins: u64,
 }
 
 impl Code {
     /// Bytes it takes, in whole pages.
     pub(super) fn size(&self) -> u64 {
-        (self.blob.code.len() as u64).next_multiple_of(4096)
+        (self.table_at() + 8 * self.origins).next_multiple_of(4096)
+    }
+
+    fn table_at(&self) -> u64 {
+        (self.blob.code.len() as u64).next_multiple_of(8)
+    }
+
+    /// Has unwinders of the process whose image `area` is find what the code stands for, where it
+    /// is mapped `at`. Beyond what there is room for they find nothing.
+    pub(super) fn announce(&self, area: &Area, at: u64) {
+        let n = area.get(image::CODE_COUNT);
+        if n >= image::CODES_LEN || self.origins == 0 {
+            return;
+        }
+        let fields = [
+            (code::START, at),
+            (code::SIZE, self.blob.code.len() as u64),
+            (code::TABLE, at + self.table_at()),
+            (code::LEN, self.origins),
+        ];
+        for (field, word) in fields {
+            area.set(image::CODES + n * image::CODE_ENTRY + field, word);
+        }
+        area.set(image::CODE_COUNT, n + 1);
     }
 }
 
@@ -113,7 +138,7 @@ impl Files {
         if plan.uses_gs {
             return Err(Unwatchable::UsesGs);
         }
-        if plan.sites.is_empty() && plan.entries.is_empty() {
+        if plan.sites.is_empty() && plan.entries.is_empty() && plan.unwinder.is_none() {
             return Ok(None);
         }
         // Tables take more than roots, and only those who assemble know where: room for the most.
@@ -123,7 +148,8 @@ impl Files {
         if region + size > IMAGE + image::NODES {
             return Err(Unwatchable::Other("no room for more files".into()));
         }
-        self.next_region = (region + size).next_multiple_of(4096);
+        // Nobody shares a region, and a file may have no sites.
+        self.next_region = (region + size.max(NODE_SIZE)).next_multiple_of(4096);
         Ok(Some(Rc::new(Known { plan, region, id })))
     }
 
@@ -179,10 +205,13 @@ impl Files {
             return Ok(Rc::clone(code));
         }
         let blob = self.blob(known, delta)?;
-        let bytes = blob.code_for(known.region).map_err(|e| e.to_string())?;
+        let mut bytes = blob.code_for(known.region).map_err(|e| e.to_string())?;
+        let (table, origins) = origins_table(&blob);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes.extend(table);
         let offset = memory.add_code(&bytes).ok_or("no room for more code")?;
         let jumps = Jumps::new(&known.plan, &blob)?;
-        let code = Rc::new(Code { blob, jumps, offset });
+        let code = Rc::new(Code { blob, jumps, offset, origins });
         self.codes.insert((key, delta), Rc::clone(&code));
         Ok(code)
     }

@@ -119,7 +119,7 @@ impl Piece {
 
 fn originals(plan: &Plan) -> BTreeMap<u64, &[u8]> {
     let spans = plan.sites.iter().flat_map(|s| [&s.before, &s.after, &s.whole, &s.returned]).flatten();
-    let spans = spans.chain(plan.entries.iter().map(|e| &e.span));
+    let spans = spans.chain(plan.entries.iter().map(|e| &e.span)).chain(&plan.unwinder);
     let mut all: BTreeMap<u64, &[u8]> = BTreeMap::new();
     for Span { start, bytes, .. } in spans {
         let known = all.entry(*start).or_insert(bytes);

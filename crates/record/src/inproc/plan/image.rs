@@ -17,6 +17,9 @@ const MAX_CODE: u64 = 512 << 20;
 /// What the kernel names the object it maps into every process.
 const VDSO: &[u8] = b"linux-vdso.so.1";
 
+/// How GCC's unwinder finds call frame information (gcc: libgcc/unwind-dw2-fde-dip.c).
+const UNWINDER: &[u8] = b"_Unwind_Find_FDE";
+
 /// Consecutive bytes of machine code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Region<'a> {
@@ -59,6 +62,8 @@ pub(super) struct Image<'a> {
     pub(super) shadow_stack: bool,
     /// Functions to be hooked at their entry, if this is the vDSO.
     pub(super) vdso: Vec<(VdsoFunction, u64)>,
+    /// Address of `_Unwind_Find_FDE`, if it is here.
+    pub(super) unwinder: Option<u64>,
 }
 
 impl<'a> Image<'a> {
@@ -80,6 +85,7 @@ impl<'a> Image<'a> {
             text: 0,
             shadow_stack: shadow_stack(phdrs, data),
             vdso: Vec::new(),
+            unwinder: None,
         };
         image.find_code(&sections)?;
         image.find_tables(&sections, phdrs);
@@ -197,6 +203,9 @@ impl<'a> Image<'a> {
             let is_data = symbol.st_type() == elf::STT_OBJECT && symbol.st_size(Le) > 0;
             let list = if is_data { &mut self.objects } else { &mut self.symbols };
             list.push((address, symbol.st_size(Le)));
+            if self.unwinder.is_none() && table.symbol_name(Le, symbol) == Ok(UNWINDER) {
+                self.unwinder = Some(address);
+            }
             if let Some(function) =
                 is_vdso.then(|| table.symbol_name(Le, symbol).ok()).flatten().and_then(vdso_function)
             {

@@ -23,6 +23,9 @@ mod window;
 pub use stored::FORMAT;
 pub use types::{CfaOffset, Entry, Plan, PlanError, Segment, Site, Span, Unplanned, VdsoFunction, Why};
 
+/// Bytes of code that are decoded in some tens of milliseconds.
+const SMALL: usize = 4 << 20;
+
 /// The build-id of the ELF file `elf` (the linker's note), where it has one.
 #[must_use]
 pub fn build_id(elf: &[u8]) -> Option<&[u8]> {
@@ -40,14 +43,16 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     let image = image::Image::parse(elf)?;
     let segments = image.segments.clone();
     let nothing = Plan { segments, ..Plan::default() };
-    if !image.code.iter().any(|region| sites::has_bytes(region.bytes)) {
+    // In a large file this function alone is not worth decoding everything for.
+    let unwinder = image.unwinder.filter(|_| image.code.iter().map(|c| c.bytes.len()).sum::<usize>() <= SMALL);
+    if unwinder.is_none() && !image.code.iter().any(|region| sites::has_bytes(region.bytes)) {
         return Ok(nothing);
     }
     let cfi = cfi::Cfi::read(&image);
     let mut extents = extents::extents(&image, &cfi);
     sites::join(&image, &mut extents);
     let with_calls: Vec<_> = extents.iter().filter(|e| sites::has_call(&image, e)).copied().collect();
-    if with_calls.is_empty() {
+    if unwinder.is_none() && with_calls.is_empty() {
         return Ok(nothing);
     }
     let survey = targets::survey(&image, &cfi, &extents)?;
@@ -66,6 +71,7 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     planner.look_where_returned(&extents);
     let mut plan = planner.plan;
     plan.entries = vdso::entries(&image, &survey.targets);
+    plan.unwinder = image.unwinder.and_then(|address| vdso::entry(&image, &survey.targets, address));
     plan.sites.sort_unstable_by_key(|s| s.address);
     plan.unplanned.sort_unstable_by_key(|u| u.address);
     Ok(plan)

@@ -8,7 +8,7 @@ use super::types::{CfaOffset, Entry, Plan, Segment, Site, Span, Unplanned, VdsoF
 use prost::Message;
 
 /// Changes whenever the same file may lead to another plan, or to other bytes.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 5;
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 
@@ -24,6 +24,8 @@ struct WirePlan {
     uses_gs: bool,
     #[prost(message, repeated, tag = "5")]
     segments: Vec<WireSegment>,
+    #[prost(message, optional, tag = "6")]
+    unwinder: Option<WireSpan>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -134,6 +136,7 @@ impl Plan {
             entries: self.entries.iter().map(entry).collect(),
             unplanned: self.unplanned.iter().map(unplanned).collect(),
             uses_gs: self.uses_gs,
+            unwinder: self.unwinder.as_ref().map(span),
             segments: self.segments.iter().map(wire_segment).collect(),
         };
         wire.encode_to_vec()
@@ -157,6 +160,7 @@ impl Plan {
             sites: sites?,
             entries: entries?,
             unplanned: unplanned?,
+            unwinder: optional(wire.unwinder)?,
             uses_gs: wire.uses_gs,
             segments: wire.segments.iter().map(segment).collect(),
         })

@@ -10,6 +10,9 @@ pub struct Plan {
     /// Entries of functions of the vDSO that answer without a system call, by rising address;
     /// empty for every other file.
     pub entries: Vec<Entry>,
+    /// First instructions (behind an `endbr64`) of `_Unwind_Find_FDE`, where the file has that
+    /// function: by it the unwinder of GCC's run-time library looks code up.
+    pub unwinder: Option<Span>,
     /// What the file has mapped, by rising address.
     pub segments: Vec<Segment>,
     /// Sites that nothing in this plan lets anybody count (neither [`Site::before`] nor

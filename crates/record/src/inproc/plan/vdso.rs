@@ -1,8 +1,9 @@
-//! Entries of the vDSO's functions, which are hooked because they seldom make a call.
+//! Entries of functions that are hooked themselves: the vDSO's, which seldom make a call, and the
+//! one by which unwinders look code up.
 
 use super::image::Image;
 use super::targets::Targets;
-use super::types::Entry;
+use super::types::{Entry, Span};
 use super::window::Block;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
@@ -15,18 +16,22 @@ pub(super) fn entries(image: &Image<'_>, targets: &Targets) -> Vec<Entry> {
         .vdso
         .iter()
         .filter_map(|(function, address)| {
-            let region = image.region(*address)?;
-            let bytes = region.slice(*address, region.end());
-            let mut decoder = Decoder::with_ip(64, bytes, *address, DecoderOptions::NONE);
-            let code: Vec<_> = decoder.iter().skip_while(|i| i.mnemonic() == Mnemonic::Endbr64).take(ENOUGH).collect();
-            let block = Block { code: &code, targets, region, can_call: false };
-            let (end, padding) = block.extend(0, 0)?;
-            let span = block.span(0..end, padding)?;
-            let free = targets.inside(span.start, span.end()).is_none();
-            free.then_some(Entry { function: *function, address: *address, span })
+            Some(Entry { function: *function, address: *address, span: entry(image, targets, *address)? })
         })
         .collect();
     entries.sort_unstable_by_key(|e| (e.address, e.function));
     entries.dedup_by_key(|e| e.address);
     entries
+}
+
+/// The window at the entry of the function at `address`.
+pub(super) fn entry(image: &Image<'_>, targets: &Targets, address: u64) -> Option<Span> {
+    let region = image.region(address)?;
+    let bytes = region.slice(address, region.end());
+    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let code: Vec<_> = decoder.iter().skip_while(|i| i.mnemonic() == Mnemonic::Endbr64).take(ENOUGH).collect();
+    let block = Block { code: &code, targets, region, can_call: false };
+    let (end, padding) = block.extend(0, 0)?;
+    let span = block.span(0..end, padding)?;
+    targets.inside(span.start, span.end()).is_none().then_some(span)
 }

@@ -1,0 +1,32 @@
+"""Programs that look closely at themselves: watched from inside they find what they find unwatched."""
+from harness import test
+
+
+def same(box, program, *args, env=None):
+    """The program's output, the same watched as unwatched; `--long` runs it with the last argument tenfold."""
+    argv = [program, *args]
+    if box.shared.long and args:
+        argv[-1] = str(10 * int(args[-1]))
+    plain = box.run(argv, env=env)
+    assert plain.returncode == 0, f"unwatched: {plain}"
+    r = box.run(box.watch(argv, "-q"), env=env)
+    assert (r.returncode, r.stdout) == (0, plain.stdout), f"unwatched {plain.stdout!r}, watched {r.returncode} {r.stdout!r}: {r.stderr[-300:]!r}"
+    box.no_leftovers()
+    return r.stdout
+
+
+def program(name, source, *args, flags=(), compiler="gcc"):
+    @test(name, backends=("inproc",))
+    def check(box):
+        same(box, box.build(source, *flags, compiler=compiler), *args)
+
+
+program("registers_flags_and_red_zone", "state.c")
+program("registers_in_a_static_program", "state.c", flags=("-static",))
+program("threads_cancelled", "cancel.cpp", "20", compiler="g++")
+program("threads_cancelled_in_a_static_program", "cancel.cpp", "10", flags=("-static", "-Wl,--whole-archive", "-lpthread", "-Wl,--no-whole-archive"), compiler="g++")
+program("cleanup_handlers", "cleanup.c", "20")
+program("cleanup_handlers_of_musl", "cleanup.c", "20", flags=("-static",), compiler="musl-gcc")
+program("exceptions_out_of_handlers", "thrown.cpp", "5", flags=("-fnon-call-exceptions",), compiler="g++")
+program("backtraces_in_a_profiler", "profiled.c", "2000")
+program("backtraces_in_a_static_program", "profiled.c", "1000", flags=("-static",))
