@@ -30,3 +30,21 @@ program("cleanup_handlers_of_musl", "cleanup.c", "20", flags=("-static",), compi
 program("exceptions_out_of_handlers", "thrown.cpp", "5", flags=("-fnon-call-exceptions",), compiler="g++")
 program("backtraces_in_a_profiler", "profiled.c", "2000")
 program("backtraces_in_a_static_program", "profiled.c", "1000", flags=("-static",))
+program("masks_and_dispositions_over_first_sights", "masked.c", flags=("-ldl",))
+program("handlers_that_jump_and_stacks_of_their_own", "handlers.c", "300")
+
+
+@test(backends=("inproc",))
+def calls_under_a_ticking_timer(box):
+    """5 kHz of signals over restarting calls: the table has what the program itself counted."""
+    times = "20000" if box.shared.long else "2000"
+    doc, r = box.report([box.build("ticking.c"), times])
+    assert r.returncode == 0 and r.stdout == f"{times} read, 0 interrupted, {int(times) * 50} others, status 0\n".encode(), r
+    words = r.stderr.decode().split()
+    told = dict(zip(words[::2], map(int, words[1::2])))
+    rows = {row["syscall"]: row["calls"] for row in doc["by_syscall"]}
+    for name in ("getpgrp", "getppid"):
+        assert rows[name] == told[name], f"{name}: {rows[name]} not {told[name]}"
+    # A dynamic program reads a file or two before it begins.
+    assert 0 <= rows["read"] - told["read"] < 10, (rows["read"], told["read"])
+    assert rows["rt_sigreturn"] == told["ticks"], (rows["rt_sigreturn"], told["ticks"])

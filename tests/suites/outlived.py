@@ -1,0 +1,78 @@
+"""systoll killed or stopped at any moment: what it watches goes on to the same end."""
+import os
+import random
+import signal
+import subprocess
+import time
+
+from harness import test
+
+EXPECTED = "0 wrong, 1 on, 1 jumps\n1 0, 0 then 1\n30\ncode 0\n"
+
+
+def script(box):
+    """First sights, libraries, signals, threads, children, execs: half a second of it."""
+    handlers, masked = box.build("handlers.c"), box.build("masked.c")
+    return f"({handlers} 30; {masked}; i=0; while [ $i -lt 30 ]; do /bin/true; i=$((i+1)); done; echo $i) > out; echo code $? >> out; : > fin"
+
+
+def away(box, *names):
+    for name in names:
+        if os.path.exists(os.path.join(box.dir, name)):
+            os.unlink(os.path.join(box.dir, name))
+
+
+def started(box):
+    away(box, "out", "fin")
+    return box.start(box.watch(["/bin/sh", "-c", script(box)], "-q"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def ended(box, limit=60):
+    """Waits until nothing of the box runs but what is our own child; what was written."""
+    end = time.monotonic() + limit
+    while box.leftovers() and not os.path.exists(os.path.join(box.dir, "fin")):
+        assert time.monotonic() < end, f"still running: {box.leftovers()}"
+        time.sleep(0.01)
+    if not os.path.exists(os.path.join(box.dir, "out")):
+        return None
+    with open(os.path.join(box.dir, "out")) as f:
+        return f.read()
+
+
+def duration(box):
+    start = time.monotonic()
+    p = started(box)
+    err = p.communicate(timeout=120)[1]
+    assert (p.returncode, ended(box)) == (0, EXPECTED), (p.returncode, ended(box), err[-300:])
+    return time.monotonic() - start
+
+
+@test(backends=("inproc",))
+def killed(box):
+    chance, took = random.Random(11), duration(box)
+    for n in range(500 if box.shared.long else 15):
+        p = started(box)
+        time.sleep(chance.uniform(0, took))
+        p.kill()
+        p.communicate(timeout=60)
+        out = ended(box)
+        # Killed before the program was started there is nothing to outlive.
+        assert out in (EXPECTED, None), f"killed, round {n}: {out!r}"
+        box.no_leftovers(20)
+
+
+@test(backends=("inproc",))
+def stopped(box):
+    """Stopped, it is waited for once and no more; told to go on, it ends as its command has."""
+    chance, took = random.Random(12), duration(box)
+    for n in range(60 if box.shared.long else 3):
+        p = started(box)
+        time.sleep(chance.uniform(0.02, took))
+        p.send_signal(signal.SIGSTOP)
+        alone = [line for line in box.leftovers() if int(line.split()[0]) != p.pid]
+        out = ended(box) if alone else None
+        p.send_signal(signal.SIGCONT)
+        err = p.communicate(timeout=60)[1]
+        assert out in (EXPECTED, None) and ended(box) == EXPECTED, f"stopped, round {n}: {out!r}"
+        assert p.returncode == 0, f"stopped, round {n}: {p.returncode} {err[-300:]}"
+        box.no_leftovers(20)
