@@ -10,6 +10,7 @@ use systoll_model::{FrameClass, Moment, Signature, Sysno};
 use systoll_symbols::{Registers, Until};
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+const RT_SIGRETURN: Sysno = Sysno(15);
 /// Calls looked at whole in the hope of seeing `main`, at most.
 const MAX_SOUGHT: u32 = 20_000;
 /// Under a tracer a call takes some 10 µs from its own stops; below this nothing waited.
@@ -210,6 +211,8 @@ impl Engine {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Some(pending) = thread.pending.take() else { return };
         let pid = thread.pid;
+        // It has no result: what the thread has in the register then is what a handler interrupted.
+        let result = if pending.syscall == RT_SIGRETURN { 0 } else { result };
         let elapsed_ns = self.told_ns.saturating_sub(pending.resumed_ns);
         // Stops of other threads may have kept this one waiting for us: at least this long.
         let surely_ns = self.woken_ns.saturating_sub(pending.resumed_ns).min(elapsed_ns);

@@ -150,6 +150,40 @@ fn failed(e: &mut Emitter, bad: CodeLabel, done: CodeLabel) -> Emitted {
 /// Multiplier of the error table's hash, 2^64 divided by the golden ratio.
 pub(super) const ERROR_HASH: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// Where the kernel keeps rcx, rsp and rip of what a handler interrupted, from rsp at
+/// `rt_sigreturn`: struct ucontext of asm-generic/ucontext.h, struct sigcontext_64 of
+/// arch/x86/include/uapi/asm/sigcontext.h.
+const CONTEXT_RCX: u64 = 152;
+const CONTEXT_RSP: u64 = 160;
+const CONTEXT_RIP: u64 = 168;
+/// What the kernel calls a call that it has the thread make again (include/linux/errno.h).
+const ERESTARTSYS: i32 = 512;
+const SIGRETURN: u32 = 15;
+
+/// Before `rt_sigreturn`, where all registers but rax and rsp are free: if the handler interrupted
+/// a call that will now be made again, this one counts as failed, and the next one is the same
+/// anew. Nobody but the handler's end tells: the instruction is run once more at its own place.
+pub(super) fn made_again(e: &mut Emitter) -> Emitted {
+    let (look, done) = (e.label(), e.label());
+    asm!(e; mov(rcx, gs(slot::RSP)); test(rcx, rcx); jne(look););
+    e.here(done)?;
+    e.cold(move |e| {
+        let (bad, counted) = (e.label(), e.label());
+        e.here(look)?;
+        asm!(e; cmp(rcx, at(rsp, CONTEXT_RSP)); jne(done););
+        // The processor left the address behind the call in rcx, and the kernel went back to it. A
+        // call that has not been made yet has something else there.
+        asm!(e; mov(rcx, at(rsp, CONTEXT_RIP)); add(rcx, 2); cmp(rcx, at(rsp, CONTEXT_RCX)); jne(done););
+        asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)););
+        asm!(e; inc(gs_at(rdx, record::ENTERED)); inc(gs_at(rdx, record::RETURNED)); mov(r11, i64::from(-ERESTARTSYS)););
+        failed(e, bad, counted)?;
+        e.here(counted)?;
+        asm!(e; mov(eax, SIGRETURN); jmp(done););
+        Ok(())
+    });
+    Ok(())
+}
+
 /// No call is under way any more, or the one that was interrupted is again. Lost: rax, rdx.
 fn outer(e: &mut Emitter, end: CodeLabel) -> Emitted {
     let (back, none) = (e.label(), e.label());

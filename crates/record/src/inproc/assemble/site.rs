@@ -234,8 +234,10 @@ impl Writer<'_> {
             }
         }
         before(e, self.options, self.entry)?;
-        if matches!(number, EXIT | EXIT_GROUP) {
-            family::leaving(e)?;
+        match number {
+            EXIT | EXIT_GROUP => family::leaving(e)?,
+            elide::SIGRETURN if self.options.results => super::after::made_again(e)?,
+            _ => {}
         }
         family::ask_before(e, number, self.place.root)
     }

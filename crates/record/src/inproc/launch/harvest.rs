@@ -15,6 +15,12 @@ const RT_SIGRETURN: u32 = 15;
 const EXECVE: u32 = 59;
 const EXECVEAT: u32 = 322;
 
+/// Of the kernel's include/linux/errno.h.
+const ERESTARTSYS: u16 = 512;
+const ERESTARTNOINTR: u16 = 513;
+/// clone, fork, vfork, clone3
+const MAKES_PROCESSES: [u32; 4] = [56, 57, 58, 435];
+
 /// What cycles are worth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
@@ -277,7 +283,9 @@ fn counts_of(number: u32, slot: &SlotCounts, results: bool, execed: bool, clock:
         counts.calls += 1;
     }
     for (errno, n) in &slot.errors {
-        if let Some(errno) = Errno::from_result(-i64::from(*errno)) {
+        // Made again, a call that makes a process has another word for it.
+        let errno = if *errno == ERESTARTSYS && MAKES_PROCESSES.contains(&number) { ERESTARTNOINTR } else { *errno };
+        if let Some(errno) = Errno::from_result(-i64::from(errno)) {
             *counts.errors.entry(errno).or_default() += n;
         }
     }
