@@ -64,6 +64,10 @@ pub struct SlotCounts {
     pub entered: u64,
     /// Calls whose return was seen.
     pub returned: u64,
+    /// Whether a call was under way, as far as the thread's own notes tell. Others that were not
+    /// seen to return were left by a jump out of a signal handler: the kernel had ended them before
+    /// the handler began.
+    pub under_way: bool,
     /// Of these, failed ones.
     pub failed: u64,
     /// Cycles inside calls.
@@ -155,6 +159,8 @@ pub fn read<W: Words + ?Sized>(words: &W, files: &[(u64, &Blob)]) -> Reading {
 
 struct Slot {
     index: u64,
+    /// Record of the call under way.
+    under_way: Option<u64>,
     errors: BTreeMap<Failure, u64>,
 }
 
@@ -194,8 +200,17 @@ impl<W: Words + ?Sized> Reader<'_, W> {
             });
             add(&mut self.out.losses.unasked, field(slot::UNASKED));
             add(&mut self.out.losses.errors, field(slot::ERRORS_LOST));
-            self.slots.push(Slot { index, errors: self.errors(index) });
+            self.slots.push(Slot { index, under_way: self.under_way(index), errors: self.errors(index) });
         }
+    }
+
+    /// Record of the call that a slot's thread has not come back from. Who is about to end is in
+    /// none but that: what else stands in the slot was left behind.
+    fn under_way(&self, index: u64) -> Option<u64> {
+        let field = |offset| self.words.word(image::SLOTS + index * slot::SIZE + offset);
+        let node = field(slot::NODE).wrapping_sub(IMAGE);
+        let within = (image::NUMBER_ROOTS..image::SLOTS).contains(&node) && node.is_multiple_of(8);
+        (field(slot::RSP) != 0 && field(slot::LEAVING) == 0 && within).then(|| self.words.word(node + node::RECORD))
     }
 
     fn errors(&self, index: u64) -> BTreeMap<Failure, u64> {
@@ -263,6 +278,7 @@ impl<W: Words + ?Sized> Reader<'_, W> {
         Some(SlotCounts {
             entered,
             returned,
+            under_way: of.under_way == Some(at),
             elided,
             failed: field(record::FAILED),
             cycles: field(record::CYCLES),

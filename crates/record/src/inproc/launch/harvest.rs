@@ -13,6 +13,8 @@ use systoll_symbols::RawFrame;
 
 const RT_SIGRETURN: u32 = 15;
 const EXECVE: u32 = 59;
+const EXIT: u32 = 60;
+const EXIT_GROUP: u32 = 231;
 const EXECVEAT: u32 = 322;
 
 /// Of the kernel's include/linux/errno.h.
@@ -165,6 +167,7 @@ pub(super) fn fill(table: &mut Table, program: &mut Program, snapshot: &Snapshot
     let at_main = program.at_main.take();
     let startup = at_main.map(|slot| startup_of(program, &used, &snapshot.with_slot(slot)));
     let pids: HashMap<u64, i32> = reading.threads.iter().map(|t| (t.slot, t.pid as i32)).collect();
+    let matched = reading.losses.unmatched == 0;
     let mut beside = Beside { losses: reading.losses, ..Beside::default() };
     for row in &reading.rows {
         let site = row.site.and_then(|(file, index)| {
@@ -183,15 +186,15 @@ pub(super) fn fill(table: &mut Table, program: &mut Program, snapshot: &Snapshot
             let image = image_of(program, table, pid, now);
             let (id, _) = table.row(image, Sysno(number), &frames);
             let execed = (number == EXECVE || number == EXECVEAT) && program.gone_by_exec.contains(index);
-            let has_rseq = has_rseq(snapshot, *index);
-            let mut add = counts_of(number, counts, results, execed, clock, has_rseq);
+            let seen = Seen { results, matched, execed, has_rseq: has_rseq(snapshot, *index) };
+            let mut add = counts_of(number, counts, seen, clock);
             if !results && number != RT_SIGRETURN && add.calls > 0 {
                 *beside.blind.entry(Sysno(number)).or_default() += add.calls;
             }
             if *index == 0 && pid == program.pid {
                 let before = startup.as_ref().map_or(Some((add.calls, add.waited_ns.unwrap_or(0))), |s| {
                     s.get(&(row.site, row.number, row.path.clone())).map(|c| {
-                        let c = counts_of(number, c, results, false, clock, has_rseq);
+                        let c = counts_of(number, c, Seen { execed: false, ..seen }, clock);
                         (c.calls, c.waited_ns.unwrap_or(0))
                     })
                 });
@@ -266,19 +269,35 @@ fn frames_of(program: &Program, site: Option<(usize, usize)>, path: &[u64]) -> V
     leaf.into_iter().chain(path.iter().map(|a| program.space.frame(*a, true))).collect()
 }
 
+/// What is known of a row's calls beside their counts.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// Returns are seen to.
+    results: bool,
+    /// All returns were matched with their calls.
+    matched: bool,
+    /// One of them became another program.
+    execed: bool,
+    /// Waiting is told from working.
+    has_rseq: bool,
+}
+
+/// Calls that the kernel has ended. What a handler interrupted it had: whoever jumps out of the
+/// handler never sees the result, but the call was made.
+fn ended(number: u32, slot: &SlotCounts, seen: Seen) -> u64 {
+    match slot.entered.checked_sub(slot.returned) {
+        _ if !seen.results && matches!(number, EXIT | EXIT_GROUP) => 0,
+        _ if !seen.results => slot.entered,
+        Some(open) if seen.matched => slot.entered - u64::from(slot.under_way).min(open),
+        _ => slot.returned,
+    }
+}
+
 /// One thread's figures, in the recording's terms.
-fn counts_of(number: u32, slot: &SlotCounts, results: bool, execed: bool, clock: Clock, has_rseq: bool) -> Counts {
-    let leaves = matches!(number, 60 | 231);
-    let mut counts = Counts { bytes: slot.bytes, ..Counts::default() };
-    counts.calls = if results {
-        slot.returned
-    } else if leaves {
-        0
-    } else {
-        slot.entered
-    };
+fn counts_of(number: u32, slot: &SlotCounts, seen: Seen, clock: Clock) -> Counts {
+    let mut counts = Counts { calls: ended(number, slot, seen), bytes: slot.bytes, ..Counts::default() };
     counts.unreturned = slot.entered.saturating_sub(counts.calls);
-    if execed && counts.unreturned > 0 {
+    if seen.execed && counts.unreturned > 0 {
         counts.unreturned -= 1;
         counts.calls += 1;
     }
@@ -298,7 +317,7 @@ fn counts_of(number: u32, slot: &SlotCounts, results: bool, execed: bool, clock:
     let own = clock.own_cycles * timed as f64;
     let worked = slot.cycles.saturating_sub(slot.waited) as f64 - own;
     counts.toll_ns = Some(clock.ns(worked));
-    counts.waited_ns = has_rseq.then(|| clock.ns(slot.waited as f64));
+    counts.waited_ns = seen.has_rseq.then(|| clock.ns(slot.waited as f64));
     for (power, n) in (0i32..record::BUCKETS as i32).zip(&slot.histogram) {
         if *n > 0 {
             // The middle of the power's range.
