@@ -1,0 +1,126 @@
+"""Places and company a watched program may find itself in: namespaces, other tracers, crowds."""
+import os
+import signal
+import subprocess
+import time
+
+from harness import Skip, test, text, tool
+
+
+def same(box, argv, limit=120, **kwargs):
+    """Same exit code and output; the problems the report has."""
+    plain = box.run(argv, limit=limit, **kwargs)
+    doc, r = box.report(argv, limit=limit, **kwargs)
+    assert (r.returncode, r.stdout, r.stderr) == (plain.returncode, plain.stdout, plain.stderr), f"unwatched {plain}, watched {r}"
+    box.no_leftovers()
+    return doc, plain
+
+
+def program(name, argv, expect=0, complete=None, users=("root", "nobody"), long=False, limit=120):
+    """`complete`: what a problem must say where calls are missing; None: none may be."""
+
+    @test(name, users=users, backends=("inproc",), long=long)
+    def check(box):
+        doc, plain = same(box, argv(box), limit=limit)
+        assert expect is None or plain.returncode == expect, plain
+        problems = doc["problems"]
+        if complete is None:
+            assert doc["exact"], problems
+        else:
+            assert any(complete in p for p in problems), problems
+
+
+def unshare(flags, script):
+    return lambda b: [tool("unshare"), *flags, "/bin/sh", "-c", script]
+
+
+SEES = "echo $$; id -u; /bin/ls / | wc -l; /bin/true; echo end"
+
+program("pid_namespace", unshare(["-p", "-f", "--mount-proc"], SEES), complete="could not be looked at", users=("root",))
+program("user_namespace", unshare(["-U", "-r"], "id -u; /bin/true; echo end"), complete="ran unwatched", users=("root",))
+program("mount_namespace", unshare(["-m"], "mount -t tmpfs none /mnt; /bin/ls /mnt; /bin/true; echo end"), users=("root",))
+program("without_proc", unshare(["-m"], "umount -l /proc; /bin/ls /proc; /bin/true; echo end"), complete="ran unwatched", users=("root",))
+program("network_namespace", unshare(["-n"], "/bin/ls /sys/class/net; echo end"), users=("root",))
+program("another_user", lambda b: [tool("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", "/bin/sh", "-c", "id -u; /bin/true"], complete="ran unwatched", users=("root",))
+program("no_new_privileges", lambda b: [tool("setpriv"), "--no-new-privs", "/bin/sh", "-c", "id -u; /bin/true"])
+
+
+@test(backends=("inproc",), users=("root",))
+def chroot(box):
+    os.mkdir(os.path.join(box.dir, "jail"))
+    os.link(box.build("state.c", "-static"), os.path.join(box.dir, "jail", "state"))
+    doc, plain = same(box, [tool("chroot"), os.path.join(box.dir, "jail"), "/state"])
+    assert plain.stdout == b"0 changes\n", plain
+    assert any("ran unwatched" in p for p in doc["problems"]), doc["problems"]
+
+
+def sleeper(box):
+    """A watched program, blocked in a call below functions with names; its Popen and its own pid."""
+    source = box.build("waits.c")
+    p = box.start(box.watch([source], "-q"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    line = p.stdout.readline().split()
+    assert line[:1] == [b"ready"], (line, p.communicate()[1])
+    return p, int(line[1])
+
+
+def finished(box, p):
+    p.stdin.write(b"x\n")
+    p.stdin.flush()
+    out, err = p.communicate(timeout=60)
+    assert (p.returncode, out) == (5, b"went on\n"), (p.returncode, out, err[-400:])
+    box.no_leftovers()
+
+
+@test(backends=("inproc",))
+def gdb_attaches_and_lets_go(box):
+    gdb = tool("gdb")
+    p, pid = sleeper(box)
+    r = box.run([gdb, "-q", "-batch", "-p", str(pid), "-ex", "bt", "-ex", "detach"])
+    trace = text(r.stdout)
+    for name in ("innermost", "middle", "main"):
+        assert name in trace, f"no {name} in {trace[-1500:]}"
+    finished(box, p)
+
+
+@test(backends=("inproc",))
+def strace_attaches_and_lets_go(box):
+    strace = tool("strace")
+    p, pid = sleeper(box)
+    log = os.path.join(box.dir, "log")
+    s = box.start([strace, "-q", "-o", log, "-p", str(pid)], stderr=subprocess.PIPE)
+    end = time.monotonic() + 30
+    while not (os.path.exists(log) and os.path.getsize(log)) and time.monotonic() < end:
+        time.sleep(0.02)
+    finished(box, p)
+    s.wait(timeout=30)
+    with open(log) as f:
+        seen = f.read()
+    assert "read(0" in seen and "went on" in seen and "exit_group(5)" in seen, seen
+
+
+program("strace_inside", lambda b: ["/bin/sh", "-c", f"{tool('strace')} -f -o log /bin/sh -c '/bin/ls /; exit 3'; echo $?; grep -c execve log"], complete="unwatched")
+program("gdb_inside", lambda b: ["/bin/sh", "-c", f"{tool('gdb')} -q -batch -ex 'break innermost' -ex run -ex bt -ex kill {b.build('waits.c')} </dev/null 2>/dev/null | grep -c 'innermost\\|middle'"], complete="unwatched")
+
+
+@test(backends=("inproc",))
+def thousands_of_threads(box):
+    n = "4000" if box.shared.long else "600"
+    doc, plain = same(box, [box.build("crowd.c"), "threads", n], limit=240)
+    calls = {row["syscall"]: row["calls"] for row in doc["by_syscall"]}
+    assert plain.returncode == 0 and calls["getppid"] == 10 * int(n), (plain, calls.get("getppid"), doc["problems"])
+
+
+@test(backends=("inproc",))
+def thousands_of_children(box):
+    n = "2000" if box.shared.long else "300"
+    doc, plain = same(box, [box.build("crowd.c"), "children", n], limit=240)
+    calls = {row["syscall"]: row["calls"] for row in doc["by_syscall"]}
+    assert plain.returncode == 0 and calls["getppid"] == 10 * int(n), (plain, calls.get("getppid"), doc["problems"])
+
+
+@test(backends=("inproc",))
+def a_long_chain_of_execs(box):
+    n = 1000 if box.shared.long else 60
+    doc, plain = same(box, [box.build("crowd.c"), "execs", str(n)], limit=240)
+    calls = {row["syscall"]: row["calls"] for row in doc["by_syscall"]}
+    assert plain.returncode == 0 and (calls["getppid"], calls["execve"]) == (10 * (n + 1), n + 1), (plain, calls, doc["problems"])
