@@ -61,6 +61,9 @@ impl Histogram {
 pub struct Counts {
     /// Calls, counted as `strace -c` counts them: when the call returns.
     pub calls: u64,
+    /// Calls answered in place of the kernel on demand ([`crate::Elision`]): never made, and in no
+    /// other figure.
+    pub elided: u64,
     /// Calls entered that never returned (`exit`, `exit_group`, a thread killed inside a call).
     pub unreturned: u64,
     /// Calls that failed, by errno; their sum is at most `calls`.
@@ -93,6 +96,7 @@ impl Counts {
     /// Adds all of `other`. An unknown toll or wait stays unknown only if both are.
     pub fn merge(&mut self, other: &Counts) {
         self.calls = self.calls.saturating_add(other.calls);
+        self.elided = self.elided.saturating_add(other.elided);
         self.unreturned = self.unreturned.saturating_add(other.unreturned);
         for (errno, calls) in &other.errors {
             let mine = self.errors.entry(*errno).or_default();

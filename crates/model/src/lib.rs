@@ -27,7 +27,7 @@ pub use names::{Frame, FrameClass, FrameId, Location, Module, ModuleId, Stack, S
 pub use prices::{Price, PriceSource, Prices, Spread};
 pub use problem::{Problem, ProblemKind};
 pub use process::{Exit, Process, ProcessId};
-pub use recording::{BackendKind, Header, Host, LongCall, Phase, Recording, Row, RowId, SyscallTotal};
+pub use recording::{BackendKind, Header, Host, LongCall, Phase, Recording, Row, RowId, SyscallTotal, VdsoRow};
 pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Signature, Size, signatures};
 pub use sysno::Sysno;
 pub use window::{ArgData, Moment, Window, WindowCall};

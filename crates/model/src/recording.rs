@@ -157,6 +157,24 @@ pub struct Row {
     pub counts: Counts,
 }
 
+/// Calls of one function of the vDSO, by one process image from one calling context. They are no
+/// system calls: where the vDSO has to make one, that is in a [`Row`] as well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VdsoRow {
+    /// The process image.
+    pub process: ProcessId,
+    /// The system call it stands in for: `clock_gettime`, `gettimeofday`, `time` or `getcpu`.
+    pub function: Arc<str>,
+    /// Calling context: from the function's entry up to the user's frame.
+    pub context: StackId,
+    /// Public API the user's frame called.
+    pub api: Option<Arc<str>>,
+    /// The user's own frame.
+    pub user: Option<FrameId>,
+    /// Calls.
+    pub calls: u64,
+}
+
 /// One of the slowest single calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LongCall {
@@ -187,6 +205,8 @@ pub struct Recording {
     pub stacks: Vec<Stack>,
     /// The exact table.
     pub rows: Vec<Row>,
+    /// Calls into the vDSO; with [`Header::vdso_calls`] `None`, nobody could see them.
+    pub vdso: Vec<VdsoRow>,
     /// Windows, in the order they were opened.
     pub windows: Vec<Window>,
     /// The slowest single calls, slowest first.
@@ -300,6 +320,10 @@ impl Recording {
         };
         if !self.rows.iter().all(row_ok) {
             return Err("a row names no process, stack, module or frame of the file".into());
+        }
+        let vdso_ok = |v: &VdsoRow| process(v.process) && stack(v.context) && v.user.iter().all(frame);
+        if !self.vdso.iter().all(vdso_ok) {
+            return Err("calls into the vDSO name no process, stack or frame of the file".into());
         }
         let call_ok = |c: &crate::WindowCall| row(c.row) && c.stack.is_none_or(stack);
         let window_ok =

@@ -11,7 +11,7 @@ use systoll_judge::{Confidence, Estimate, Evidence, Finding, Judgement, Kind};
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
     ModuleId, Phase, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId,
-    Sysno,
+    Sysno, VdsoRow,
 };
 use systoll_present::{ReportOptions, Style, TableOptions, TableSort, report_json, write_strace_table};
 use unicode_width::UnicodeWidthChar;
@@ -31,11 +31,12 @@ fn some_f64() -> impl Strategy<Value = f64> {
 
 fn counts() -> impl Strategy<Value = Counts> {
     let errors = vec((any::<u16>(), some_u64()), 0..3);
-    let figures = vec(some_u64(), 8);
+    let figures = vec(some_u64(), 9);
     (errors, figures, option::of(some_u64()), option::of(some_u64()), vec(some_u64(), 0..70)).prop_map(
         |(errors, n, toll_ns, waited_ns, buckets)| Counts {
             calls: n[0],
             unreturned: n[1],
+            elided: n[8],
             errors: errors.into_iter().map(|(e, n)| (Errno(e), n)).collect(),
             bytes: n[2],
             toll_ns,
@@ -122,6 +123,17 @@ fn recording() -> impl Strategy<Value = Recording> {
     let frames = vec(frame(2), FRAMES as usize);
     let stack = vec((0..FRAMES).prop_map(FrameId), 0..5).prop_map(|frames| Stack { frames, complete: true });
     let problem = text().prop_map(|t| Problem::new(ProblemKind::Lost, t));
+    let vdso = (text(), 0..STACKS, option::of(text()), option::of(0..FRAMES), some_u64()).prop_map(
+        |(function, context, api, user, calls)| VdsoRow {
+            process: ProcessId(0),
+            function: function.into(),
+            context: StackId(context),
+            api: api.map(Into::into),
+            user: user.map(FrameId),
+            calls,
+        },
+    );
+    let problem = (problem, vdso);
     let rest = (vec(problem, 0..3), vec((0u32..9, some_u64(), text(), any::<bool>()), 0..4), spread(), spread());
     (header(), modules, frames, vec(stack, STACKS as usize), vec(row(), 0..6), rest).prop_map(
         |(header, modules, frames, stacks, rows, (problems, longest, before, after))| {
@@ -132,6 +144,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                 thread: thread.into(),
                 startup,
             };
+            let (problems, vdso) = problems.into_iter().unzip();
             let longest = if rows.is_empty() { vec![] } else { longest.into_iter().map(long).collect() };
             Recording {
                 header,
@@ -140,6 +153,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                 frames,
                 stacks,
                 rows,
+                vdso,
                 windows: vec![],
                 longest,
                 prices: Prices { crossing_before: before, crossing_after: after, calls: BTreeMap::new() },

@@ -4,8 +4,8 @@ use crate::table::{RawRow, RawStack, Table};
 use crate::windows::{RawCall, RawWindow, Windows};
 use std::collections::HashMap;
 use systoll_model::{
-    Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, ProcessId, Row, RowId, Stack, StackId, Window,
-    WindowCall,
+    Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, ProcessId, Row, RowId, Stack, StackId, VdsoRow,
+    Window, WindowCall,
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 
@@ -41,6 +41,28 @@ pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<R
         }
     };
     table.rows.iter().map(row).collect()
+}
+
+/// Calls into the vDSO, most calls first.
+pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<VdsoRow> {
+    let mut rows: Vec<VdsoRow> = Vec::with_capacity(table.vdso.len());
+    for ((image, function, context), calls) in &table.vdso {
+        let frames = table.stacks.get(*context as usize).map_or(&[][..], |s| &s.frames);
+        let user = frames.last().and_then(|f| names.frame_id(f));
+        rows.push(VdsoRow {
+            process: ProcessId(*image),
+            function: (*function).into(),
+            context: StackId(*context),
+            api: symbols.api(frames).map(|(name, _)| name),
+            user: user.filter(|f| names.class_of(*f) == Some(FrameClass::User)),
+            calls: *calls,
+        });
+    }
+    rows.sort_by(|a, b| {
+        let rest = |r: &VdsoRow| (r.process, r.context);
+        b.calls.cmp(&a.calls).then_with(|| a.function.cmp(&b.function)).then_with(|| rest(a).cmp(&rest(b)))
+    });
+    rows
 }
 
 /// The windows kept, in the order they were opened.

@@ -10,6 +10,8 @@ use systoll_symbols::RawFrame;
 const MAX_IMAGES: usize = 96;
 /// Distinct rows; beyond, calls go to one row a system call without context.
 const MAX_ROWS: usize = 20_000;
+/// Distinct contexts of calls into the vDSO; beyond, they are counted without.
+const MAX_VDSO: usize = 2_000;
 /// Slowest calls remembered.
 const MAX_LONGEST: usize = 256;
 /// Shorter calls are never among the longest worth showing under a tracer.
@@ -80,6 +82,8 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<RawRow>,
     row_index: HashMap<(u32, Sysno, u32), u32>,
     pub(crate) longest: BinaryHeap<Reverse<RawLong>>,
+    /// Calls into the vDSO, by image, function and context.
+    pub(crate) vdso: HashMap<(u32, &'static str, u32), u64>,
     pub(crate) rows_folded: bool,
     pub(crate) calls: u64,
 }
@@ -153,6 +157,18 @@ impl Table {
         });
         self.row_index.insert((image, syscall, context), id);
         (id, true)
+    }
+
+    /// Counts calls of a function of the vDSO.
+    pub(crate) fn vdso(&mut self, image: u32, function: &'static str, frames: &[RawFrame], calls: u64) {
+        let context = self.stack(frames, false);
+        if self.vdso.len() >= MAX_VDSO && !self.vdso.contains_key(&(image, function, context)) {
+            let nowhere = self.stack(&[], false);
+            *self.vdso.entry((image, function, nowhere)).or_default() += calls;
+            self.rows_folded = true;
+            return;
+        }
+        *self.vdso.entry((image, function, context)).or_default() += calls;
     }
 
     /// Notes a whole stack of a row: what all of them share above the context is kept.

@@ -293,3 +293,36 @@ fn launcher(script: &PathBuf) -> std::process::Child {
         .spawn()
         .unwrap()
 }
+
+#[test]
+fn calls_into_the_vdso_are_told_by_function_and_caller_and_are_no_system_calls() {
+    let source = "#include <time.h>\n#include <unistd.h>\n\
+        __attribute__((noinline)) static long stamp(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_nsec; }\n\
+        int main(void) { long sum = 0; for (int i = 0; i < 1000; i++) sum += stamp(); sum += time(0); return sum == 42; }";
+    let program = Program::written(source, &["-g"]);
+    let recording = inside(&[&program.path()]);
+    let of = |function: &'static str| recording.vdso.iter().filter(move |v| &*v.function == function);
+    let most = of("clock_gettime").max_by_key(|v| v.calls).expect("the vDSO has a clock");
+    assert_eq!((most.calls, most.api.as_deref()), (1000, Some("clock_gettime")));
+    let user = most.user.map(|f| recording.frame(f).function().to_owned());
+    assert_eq!(user.as_deref(), Some("stamp"));
+    assert_eq!(of("time").map(|v| v.calls).sum::<u64>(), 1);
+    assert_eq!(recording.header.vdso_calls, Some(recording.vdso.iter().map(|v| v.calls).sum()));
+    let asked = calls(&recording, "time").map(|r| r.counts.calls).sum::<u64>();
+    assert_eq!(asked, 0, "a call of the vDSO's time was counted as a system call");
+}
+
+#[test]
+fn each_process_is_told_its_own_processor_time() {
+    // Each burns what its own clock says, so that no load of the box changes what is expected.
+    let source = "#include <time.h>\n#include <unistd.h>\n#include <sys/wait.h>\n\
+        static long used(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec * 1000 + t.tv_nsec / 1000000; }\n\
+        int main(void) { for (int i = 1; i <= 2; i++) if (!fork()) { while (used() < 60 * i) for (volatile int k = 0; k < 1000000; k++); _exit(0); }\n\
+        while (wait(0) > 0); return 0; }";
+    let program = Program::written(source, &[]);
+    let recording = inside(&[&program.path()]);
+    let mut cpu: Vec<u64> = recording.processes.iter().skip(1).map(|p| p.cpu_ns / 1_000_000).collect();
+    cpu.sort_unstable();
+    // What watching took is taken off.
+    assert!(cpu.len() == 2 && (30..=90).contains(&cpu[0]) && (60..=180).contains(&cpu[1]), "{cpu:?}");
+}

@@ -5,7 +5,7 @@ use super::wire;
 use super::{FileError, blobs, codes, window};
 use crate::{
     BackendKind, Counts, Errno, Exit, Frame, FrameId, Header, Histogram, Host, Location, LongCall, Module, ModuleId,
-    Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Sysno,
+    Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Sysno, VdsoRow,
 };
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
         frames: w.frames.into_iter().map(|f| frame(f, &strings)).collect::<Result<_, _>>()?,
         stacks: w.stacks.into_iter().map(stack).collect(),
         rows: w.rows.into_iter().map(|r| row(r, &strings)).collect::<Result<_, _>>()?,
+        vdso: w.vdso.into_iter().map(|v| vdso(v, &strings)).collect::<Result<_, _>>()?,
         windows: window::decode_all(&w.windows, &strings, &blobs)?,
         longest: w.longest.into_iter().map(|l| long_call(l, &strings)).collect::<Result<_, _>>()?,
         prices: prices(w.prices.unwrap_or_default())?,
@@ -143,6 +144,7 @@ fn row(r: wire::Row, strings: &Strings) -> Result<Row, FileError> {
         user: r.user.map(FrameId),
         counts: Counts {
             calls: r.calls,
+            elided: r.elided,
             unreturned: r.unreturned,
             errors,
             bytes: r.bytes,
@@ -154,6 +156,17 @@ fn row(r: wire::Row, strings: &Strings) -> Result<Row, FileError> {
             startup_calls: r.startup_calls,
             startup_waited_ns: r.startup_waited_ns,
         },
+    })
+}
+
+fn vdso(v: wire::VdsoRow, strings: &Strings) -> Result<VdsoRow, FileError> {
+    Ok(VdsoRow {
+        process: ProcessId(v.process),
+        function: strings.get(v.function)?,
+        context: StackId(v.context),
+        api: strings.optional(v.api)?,
+        user: v.user.map(FrameId),
+        calls: v.calls,
     })
 }
 

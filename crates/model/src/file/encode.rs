@@ -30,6 +30,7 @@ impl Encoder {
             longest: rec.longest.iter().map(|l| self.long_call(l)).collect(),
             prices: Some(prices(&rec.prices)),
             problems: rec.problems.iter().map(problem).collect(),
+            vdso: rec.vdso.iter().map(|v| self.vdso(v)).collect(),
             strings: self.strings.into_values(),
             blobs: Some(blobs::encode(&self.blobs.into_values())),
         }
@@ -102,6 +103,18 @@ impl Encoder {
             histogram: c.histogram.buckets().to_vec(),
             startup_calls: c.startup_calls,
             startup_waited_ns: c.startup_waited_ns,
+            elided: c.elided,
+        }
+    }
+
+    fn vdso(&mut self, v: &crate::VdsoRow) -> wire::VdsoRow {
+        wire::VdsoRow {
+            process: v.process.0,
+            function: self.string(&v.function),
+            context: v.context.0,
+            api: v.api.as_deref().map(|a| self.string(a)),
+            user: v.user.map(|f| f.0),
+            calls: v.calls,
         }
     }
 

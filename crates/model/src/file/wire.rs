@@ -45,6 +45,8 @@ pub(super) struct Recording {
     pub(super) prices: Option<Prices>,
     #[prost(message, repeated, tag = "13")]
     pub(super) problems: Vec<Problem>,
+    #[prost(message, repeated, tag = "14")]
+    pub(super) vdso: Vec<VdsoRow>,
 }
 
 /// Pieces of memory, in columns. A piece is `prefix` bytes of the piece `back` places before it,
@@ -225,6 +227,24 @@ pub(super) struct Row {
     pub(super) startup_calls: u64,
     #[prost(uint64, tag = "18")]
     pub(super) startup_waited_ns: u64,
+    #[prost(uint64, tag = "19")]
+    pub(super) elided: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct VdsoRow {
+    #[prost(uint32, tag = "1")]
+    pub(super) process: u32,
+    #[prost(uint32, tag = "2")]
+    pub(super) function: u32,
+    #[prost(uint32, tag = "3")]
+    pub(super) context: u32,
+    #[prost(uint32, optional, tag = "4")]
+    pub(super) api: Option<u32>,
+    #[prost(uint32, optional, tag = "5")]
+    pub(super) user: Option<u32>,
+    #[prost(uint64, tag = "6")]
+    pub(super) calls: u64,
 }
 
 /// A window in columns: one entry a call, or only for calls whose flag says so. What is a

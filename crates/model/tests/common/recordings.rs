@@ -112,10 +112,11 @@ fn frame(modules: u32) -> impl Strategy<Value = Frame> {
 
 fn counts() -> impl Strategy<Value = Counts> {
     let errors = btree_map(any::<u16>().prop_map(Errno), number(), 0..3);
-    (vec(number(), 7), errors, option::of(number()), option::of(number()), vec(number(), 0..64)).prop_map(
+    (vec(number(), 8), errors, option::of(number()), option::of(number()), vec(number(), 0..64)).prop_map(
         |(n, errors, toll_ns, waited_ns, histogram)| Counts {
             calls: n[0],
             unreturned: n[1],
+            elided: n[7],
             errors,
             bytes: n[2],
             toll_ns,
@@ -137,6 +138,20 @@ struct Sizes {
     frames: u32,
     stacks: u32,
     rows: u32,
+}
+
+fn vdso(s: Sizes) -> impl Strategy<Value = VdsoRow> {
+    let names = (name(), option::of(name()), option::of(0..s.frames));
+    (0..s.processes, 0..s.stacks, names, number()).prop_map(|(process, context, (function, api, user), calls)| {
+        VdsoRow {
+            process: ProcessId(process),
+            function,
+            context: StackId(context),
+            api,
+            user: user.map(FrameId),
+            calls,
+        }
+    })
 }
 
 fn row(s: Sizes) -> impl Strategy<Value = Row> {
@@ -232,20 +247,12 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
             vec(frame(s.modules), s.frames as usize),
             vec(stack, s.stacks as usize),
             vec(row(s), s.rows as usize),
+            vec(vdso(s), 0..4),
         );
         let rest = (vec(window(s), 0..5), vec(long, 0..3), prices(), vec(problem(), 0..3));
         (header(), tables, rest).prop_map(
-            |(header, (processes, modules, frames, stacks, rows), (windows, longest, prices, problems))| Recording {
-                header,
-                processes,
-                modules,
-                frames,
-                stacks,
-                rows,
-                windows,
-                longest,
-                prices,
-                problems,
+            |(header, (processes, modules, frames, stacks, rows, vdso), (windows, longest, prices, problems))| {
+                Recording { header, processes, modules, frames, stacks, rows, vdso, windows, longest, prices, problems }
             },
         )
     })

@@ -9,7 +9,7 @@ use crate::access::{frame, module, row, stack};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_judge::{Confidence, Finding, Judgement};
-use systoll_model::{Counts, Exit, FrameId, LongCall, Phase, Price, Recording, Row, StackId};
+use systoll_model::{Counts, Exit, FrameId, LongCall, Phase, Price, Recording, Row, StackId, VdsoRow};
 use wire::*;
 
 /// Version of the contract: it grows when a field changes its meaning, not when one is added.
@@ -54,6 +54,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement) -> Report<'a> {
         windows: Windows { opened: h.windows_opened, refused: h.windows_refused, kept: rec.windows.len() as u64 },
         calls: total.calls,
         unreturned: total.unreturned,
+        elided: total.elided,
         vdso_calls: h.vdso_calls,
         toll_ns: total.toll_ns,
         toll_estimated: h.toll_estimated,
@@ -63,6 +64,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement) -> Report<'a> {
         prices: rec.prices.calls.iter().map(|(syscall, p)| (syscall.to_string(), price(p))).collect(),
         by_syscall: by_syscall(rec),
         rows: rec.rows.iter().map(|r| wire_row(rec, r)).collect(),
+        vdso: rec.vdso.iter().map(|v| wire_vdso(rec, v)).collect(),
         findings: judgement.findings.iter().map(|f| finding(rec, f)).collect(),
         also: judgement.also.iter().map(|f| finding(rec, f)).collect(),
         longest: rec.longest.iter().filter_map(|l| long_call(rec, l)).collect(),
@@ -126,6 +128,7 @@ fn by_syscall(rec: &Recording) -> Vec<BySyscall> {
         syscall: t.syscall.to_string(),
         calls: t.counts.calls,
         unreturned: t.counts.unreturned,
+        elided: t.counts.elided,
         errors: errors(&t.counts),
         toll_ns: t.counts.toll_ns,
         waited_ns: t.counts.waited_ns,
@@ -141,6 +144,7 @@ fn wire_row<'a>(rec: &'a Recording, r: &'a Row) -> WireRow<'a> {
         syscall: r.syscall.to_string(),
         calls: c.calls,
         unreturned: c.unreturned,
+        elided: c.elided,
         errors: errors(c),
         toll_ns: c.toll_ns,
         waited_ns: c.waited_ns,
@@ -154,6 +158,17 @@ fn wire_row<'a>(rec: &'a Recording, r: &'a Row) -> WireRow<'a> {
         module: module(rec, r.api_module).map(|m| m.file_name()),
         user: r.user.and_then(|id| user(rec, id)),
         stack: [r.context, r.outer].into_iter().flat_map(|id| functions(rec, id)).collect(),
+    }
+}
+
+fn wire_vdso<'a>(rec: &'a Recording, v: &'a VdsoRow) -> WireVdso<'a> {
+    WireVdso {
+        function: &v.function,
+        calls: v.calls,
+        process: u64::from(v.process.0) + 1,
+        api: v.api.as_deref(),
+        user: v.user.and_then(|id| user(rec, id)),
+        stack: functions(rec, v.context).collect(),
     }
 }
 

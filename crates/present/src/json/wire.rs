@@ -24,6 +24,7 @@ pub(super) struct Report<'a> {
     pub(super) windows: Windows,
     pub(super) calls: u64,
     pub(super) unreturned: u64,
+    pub(super) elided: u64,
     pub(super) vdso_calls: Option<u64>,
     pub(super) toll_ns: Option<u64>,
     pub(super) toll_estimated: bool,
@@ -33,6 +34,7 @@ pub(super) struct Report<'a> {
     pub(super) prices: BTreeMap<String, WirePrice>,
     pub(super) by_syscall: Vec<BySyscall>,
     pub(super) rows: Vec<WireRow<'a>>,
+    pub(super) vdso: Vec<WireVdso<'a>>,
     pub(super) findings: Vec<WireFinding<'a>>,
     pub(super) also: Vec<WireFinding<'a>>,
     pub(super) longest: Vec<Longest<'a>>,
@@ -96,6 +98,7 @@ pub(super) struct BySyscall {
     pub(super) syscall: String,
     pub(super) calls: u64,
     pub(super) unreturned: u64,
+    pub(super) elided: u64,
     pub(super) errors: BTreeMap<String, u64>,
     pub(super) toll_ns: Option<u64>,
     pub(super) waited_ns: Option<u64>,
@@ -108,6 +111,7 @@ pub(super) struct WireRow<'a> {
     pub(super) syscall: String,
     pub(super) calls: u64,
     pub(super) unreturned: u64,
+    pub(super) elided: u64,
     pub(super) errors: BTreeMap<String, u64>,
     pub(super) toll_ns: Option<u64>,
     pub(super) waited_ns: Option<u64>,
@@ -119,6 +123,16 @@ pub(super) struct WireRow<'a> {
     pub(super) process: u64,
     pub(super) api: Option<&'a str>,
     pub(super) module: Option<&'a str>,
+    pub(super) user: Option<User<'a>>,
+    pub(super) stack: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireVdso<'a> {
+    pub(super) function: &'a str,
+    pub(super) calls: u64,
+    pub(super) process: u64,
+    pub(super) api: Option<&'a str>,
     pub(super) user: Option<User<'a>>,
     pub(super) stack: Vec<&'a str>,
 }

@@ -41,8 +41,12 @@ impl Report<'_> {
 
     /// The user's own place alone, in one piece: `parse app.c:40`.
     pub(super) fn place(&self, row: &Row) -> Option<Line> {
-        let user = frame(self.rec, row.user?)?;
-        self.frame_links(user, None).into_iter().next()
+        self.place_of(row.user?)
+    }
+
+    /// A frame's place in one piece.
+    pub(super) fn place_of(&self, id: FrameId) -> Option<Line> {
+        self.frame_links(frame(self.rec, id)?, None).into_iter().next()
     }
 
     /// The API a row's user frame called, or the system call's own wrapper.

@@ -6,8 +6,9 @@ use crate::access::{frame, module, row, rows_of};
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, sentence, shorten};
 use crate::units::{calls, grouped, percent, percent_of, time};
+use std::collections::BTreeMap;
 use systoll_judge::Finding;
-use systoll_model::{Counts, LongCall, Problem, ProblemKind, Recording, Row, RowId, Sysno};
+use systoll_model::{Counts, LongCall, Problem, ProblemKind, Recording, Row, RowId, Sysno, VdsoRow};
 
 /// Calls shorter than this are not worth a line under `longest`, ns.
 const LONG_CALL_NS: u64 = 1_000_000;
@@ -95,6 +96,7 @@ impl Report<'_> {
             if !self.judgement.findings.is_empty() {
                 lines.extend(self.rest());
             }
+            lines.extend(self.vdso());
         }
         for part in [self.longest(), self.problems()] {
             if !part.is_empty() {
@@ -177,6 +179,45 @@ impl Report<'_> {
         };
         let text = format!("{}{start}{toll}: {}{more}", calls(total.calls), named.join(", "));
         self.closing_line("the rest", Role::Plain, &text)
+    }
+
+    /// Calls that needed no system call: how many of which, and who makes most of them.
+    fn vdso(&self) -> Vec<Line> {
+        let mut by_function: BTreeMap<&str, u64> = BTreeMap::new();
+        for v in &self.rec.vdso {
+            let sum = by_function.entry(&v.function).or_default();
+            *sum = sum.saturating_add(v.calls);
+        }
+        let mut by_function: Vec<_> = by_function.into_iter().filter(|(_, calls)| *calls > 0).collect();
+        if by_function.is_empty() {
+            return vec![];
+        }
+        by_function.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
+        let named: Vec<_> = by_function
+            .iter()
+            .map(|(name, calls)| format!("{} {}()", grouped(*calls), shorten(&clean(name), 40)))
+            .collect();
+        let mut first = Line::of(Role::Plain, "  ");
+        first.push(Role::Faint, "vDSO");
+        first.pad_to(CLOSING_TEXT);
+        let text = format!("{} answered by the vDSO, no system calls", named.join(", "));
+        let mut segments = vec![Line::of(Role::Plain, text)];
+        if let Some(most) = self.rec.vdso.iter().max_by_key(|v| v.calls) {
+            segments.push(self.vdso_caller(most));
+        }
+        crate::style::flow(first, segments, 3, CLOSING_TEXT, self.style.columns())
+    }
+
+    fn vdso_caller(&self, v: &VdsoRow) -> Line {
+        let mut line = Line::default();
+        if let Some(api) = &v.api {
+            line.push_name(Role::Name, shorten(&clean(api), 56));
+        }
+        if let Some(place) = v.user.and_then(|id| self.place_of(id)) {
+            line.push(Role::Faint, if line.is_empty() { "" } else { "  <  " });
+            line.append(place);
+        }
+        line
     }
 
     fn longest(&self) -> Vec<Line> {

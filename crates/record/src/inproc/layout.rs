@@ -7,7 +7,7 @@
 //! a number that stands here.
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -242,6 +242,15 @@ pub mod slot {
     pub const ERRORS_LOST: u64 = 0x460;
     /// u64: contexts not asked for because the thread was waiting already.
     pub const UNASKED: u64 = 0x468;
+
+    /// struct timespec: processor time of the process when this thread was about to end, zeroes
+    /// where it has not said.
+    pub const CPU: u64 = 0x470;
+    /// Three u64: registers while the kernel is asked for that time.
+    pub const ASIDE: u64 = 0x480;
+
+    /// u64: how many times the thread has looked for an answer.
+    pub const LOOKS: u64 = 0x498;
 
     /// u32: pieces of [`FRAMES`] used so far, at all.
     pub const FRAME_COUNT: u64 = 0xf80;
@@ -505,7 +514,8 @@ const _: () = {
     assert!(image::RSEQ_START < image::RSEQ_ABORT && image::RSEQ_ABORT < image::TICKETS);
     assert!(slot::REGISTERS + 8 * Saved::COUNT <= slot::REQUEST && slot::REQUEST + 56 <= slot::REPLY);
     assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);
-    assert!(slot::INHERITED.is_multiple_of(8) && slot::UNASKED < slot::ERRORS);
+    assert!(slot::INHERITED.is_multiple_of(8) && slot::UNASKED < slot::CPU);
+    assert!(slot::CPU + 16 <= slot::ASIDE && slot::ASIDE + 24 <= slot::LOOKS && slot::LOOKS < slot::ERRORS);
     assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
     assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));
     assert!(record::HISTOGRAM + 8 * record::BUCKETS == record::SIZE && record::SIZE.is_multiple_of(64));

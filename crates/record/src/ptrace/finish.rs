@@ -63,6 +63,7 @@ impl Engine {
             frames: names.frames,
             stacks: names.stacks,
             rows,
+            vdso: Vec::new(),
             windows,
             longest,
             prices,

@@ -15,9 +15,14 @@ pub(super) const EXECVEAT: u32 = 322;
 pub(super) const MMAP: u32 = 9;
 pub(super) const PRCTL: u32 = 157;
 pub(super) const SECCOMP: u32 = 317;
+pub(super) const EXIT: u32 = 60;
+pub(super) const EXIT_GROUP: u32 = 231;
 const CLONE_VM: i32 = 0x100;
 const PR_SET_SECCOMP: i32 = 22;
 const PR_SET_TSC: i32 = 26;
+const CLOCK_GETTIME: u32 = 228;
+/// Of linux/time.h.
+const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
 
 /// Whether the call comes back twice.
 pub(super) fn clones(number: u32) -> bool {
@@ -103,6 +108,7 @@ fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
     for offset in (slot::PARENT..slot::CLEARED).step_by(8) {
         asm!(e; mov(at(rcx, offset), 0););
     }
+    asm!(e; mov(at(rcx, slot::CPU), 0); mov(at(rcx, slot::CPU + 8), 0););
     asm!(e; mov(at(rcx, slot::TAG), r11); mov(at(rcx, slot::SELF), rcx););
     asm!(e; mov(rax, gs(slot::SELF)); mov(at(rcx, slot::PARENT), rax););
     Ok(())
@@ -174,10 +180,10 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64) -> Emitted {
 /// At a site whose number is in eax: does what its number asks for. Calls that need more than
 /// being counted are made here; they go on by `ways`.
 pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
-    let (family, exec, clone3, confine, prctl, map, go) =
-        (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
-    asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXECVE - CLONE) as i32); jbe(family););
-    asm!(e; cmp(eax, CLONE3 as i32); je(clone3); cmp(eax, EXECVEAT as i32); je(exec););
+    let (family, exit, exec, clone3, confine, prctl, map, go) =
+        (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
+    asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXIT - CLONE) as i32); jbe(family););
+    asm!(e; cmp(eax, EXIT_GROUP as i32); je(exit); cmp(eax, CLONE3 as i32); je(clone3); cmp(eax, EXECVEAT as i32); je(exec););
     asm!(e; cmp(eax, SECCOMP as i32); je(confine); cmp(eax, PRCTL as i32); je(prctl););
     asm!(e; cmp(eax, MMAP as i32); je(map););
     e.here(go)?;
@@ -191,9 +197,11 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         asm!(e; syscall(););
         super::after::mapped(e, root)?;
         asm!(e; jmp(ways.parent););
-        let (fork, vfork) = (e.label(), e.label());
+        let (plain, fork, vfork) = (e.label(), e.label(), e.label());
         e.here(family)?;
-        asm!(e; je(exec); cmp(ecx, (FORK - CLONE) as i32); je(fork); ja(vfork););
+        asm!(e; je(exit); cmp(ecx, (FORK - CLONE) as i32); jb(plain); je(fork););
+        asm!(e; cmp(ecx, (EXECVE - CLONE) as i32); je(exec); jmp(vfork););
+        e.here(plain)?;
         clone(e, CLONE, ways)?;
         e.here(fork)?;
         clone(e, FORK, ways)?;
@@ -201,6 +209,9 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         clone(e, VFORK, ways)?;
         e.here(clone3)?;
         clone(e, CLONE3, ways)?;
+        e.here(exit)?;
+        leaving(e)?;
+        asm!(e; jmp(go););
         e.here(exec)?;
         exec_here(e, root, ways.parent)
     });
@@ -223,8 +234,16 @@ pub(super) fn exec_failed(e: &mut Emitter, root: u64, returned: CodeLabel) -> Em
     e.ask(Question::ExecFailed, returned)
 }
 
-/// Notes that the thread means to end. A handler may still jump away before it does.
+/// Notes that the thread means to end, and what its process has used of a processor so far: the
+/// last moment anybody can ask. A handler may still jump away before it does.
 pub(super) fn leaving(e: &mut Emitter) -> Emitted {
+    let quiet = e.label();
     asm!(e; mov(gs32(slot::LEAVING), 1););
+    asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(quiet););
+    asm!(e; mov(gs(slot::ASIDE), rdi); mov(gs(slot::ASIDE + 8), rsi); mov(gs(slot::ASIDE + 16), rax););
+    asm!(e; mov(rsi, gs(slot::SELF)); add(rsi, slot::CPU as i32); mov(edi, CLOCK_PROCESS_CPUTIME_ID););
+    asm!(e; mov(eax, CLOCK_GETTIME); syscall(););
+    asm!(e; mov(rdi, gs(slot::ASIDE)); mov(rsi, gs(slot::ASIDE + 8)); mov(rax, gs(slot::ASIDE + 16)););
+    e.here(quiet)?;
     Ok(())
 }

@@ -21,8 +21,6 @@ use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction};
 
 const RSEQ: u32 = 334;
-const EXIT: u32 = 60;
-const EXIT_GROUP: u32 = 231;
 
 /// A jump to be written into the file's text.
 pub(super) struct Hook {
@@ -66,7 +64,7 @@ struct Shape<'a> {
 
 /// Whether calls never return to where they are made.
 fn leaves(number: u32) -> bool {
-    matches!(number, EXIT | EXIT_GROUP | elide::SIGRETURN)
+    matches!(number, family::EXIT | family::EXIT_GROUP | elide::SIGRETURN)
 }
 
 /// Whether calls must be made here, because they return in another thread too.
@@ -235,7 +233,7 @@ impl Writer<'_> {
         }
         before(e, self.options, self.entry)?;
         match number {
-            EXIT | EXIT_GROUP => family::leaving(e)?,
+            family::EXIT | family::EXIT_GROUP => family::leaving(e)?,
             elide::SIGRETURN if self.options.results => super::after::made_again(e)?,
             _ => {}
         }

@@ -57,6 +57,8 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     spin(e, answered)?;
     sleep(e, answered, out)?;
     e.here(answered)?;
+    // r8 is what is left of the looks.
+    asm!(e; mov(r11, GLOBAL); mov(rax, at(r11, global::SPINS)); sub(rax, r8); add(gs(slot::LOOKS), rax););
     request(e, queue)?;
     let fin = e.label();
     asm!(e; jmp(fin););

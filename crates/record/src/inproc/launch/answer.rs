@@ -57,6 +57,7 @@ impl Engine {
                 None => {}
             }
         }
+        self.note_sleep(id, index);
         let Some(area) = self.memory.image(id) else { return };
         area.set(base + slot::ANSWER, answer);
         let Some(word) = area.half(base + slot::STATE) else { return };
@@ -158,12 +159,13 @@ impl Engine {
         let Some(program) = self.programs.get_mut(&id) else { return };
         program.main_seen = true;
         program.at_main = Some(self.memory.slot_data(id, 0, MOST_AT_MAIN));
+        let before = program.cpu_before;
         let cpu = crate::procfs::Schedstat::open(program.pid, program.pid).and_then(|s| s.read());
         if let Some(image) = self.table.images.get_mut(program.image as usize)
             && image.main_at_ns.is_none()
         {
             image.main_at_ns = Some(now);
-            image.startup_cpu_ns = cpu.map_or(0, |c| c.cpu_ns);
+            image.startup_cpu_ns = cpu.map_or(0, |c| c.cpu_ns.saturating_sub(before));
         }
     }
 

@@ -25,7 +25,7 @@ impl Engine {
     /// A program has taken over process `pid`, which is stopped; `from` is the program and slot
     /// it came from.
     pub(super) fn on_exec(&mut self, pid: i32, from: Option<(u32, u64)>) {
-        let parent = self.leave_by_exec(from);
+        let parent = self.leave_by_exec(from, pid);
         let first = pid == self.root && self.programs.is_empty() && self.root_image.is_none();
         let born = self.prepare(pid, parent, first);
         if let Err(why) = &born {
@@ -42,10 +42,11 @@ impl Engine {
     }
 
     /// The program a thread has left by its exec: its slot is done. The image it ran in.
-    fn leave_by_exec(&mut self, from: Option<(u32, u64)>) -> Option<u32> {
+    fn leave_by_exec(&mut self, from: Option<(u32, u64)>, pid: i32) -> Option<u32> {
         let (id, index) = from?;
         let image = self.image_of_slot(id, index);
         self.close_window(id, index);
+        self.note_exec_cpu(id, pid);
         let program = self.programs.get_mut(&id)?;
         program.gone_by_exec.insert(index);
         image
@@ -90,6 +91,7 @@ impl Engine {
         let now = self.at(sys::now());
         let image = self.new_image(pid, parent, first, now);
         let mut program = Program::new(id, pid, image, space, mem);
+        program.cpu_before = sys::process_cpu(pid).unwrap_or(0);
         program.newborn = Some(files.into_iter().map(|f| Waiting { file: f.patched }).collect());
         self.programs.insert(id, program);
         if first {
@@ -190,7 +192,12 @@ impl Engine {
 
     /// A new program has its memory mapped and waits: its files' jumps are written.
     pub(super) fn on_born(&mut self, id: u32) {
-        let Some(waiting) = self.programs.get_mut(&id).and_then(|p| p.newborn.take()) else { return };
+        let Some(program) = self.programs.get_mut(&id) else { return };
+        // Mapping our memory was not the program's work.
+        let now = sys::process_cpu(program.pid).unwrap_or(program.cpu_before);
+        self.births_ns += now.saturating_sub(program.cpu_before);
+        program.cpu_before = now;
+        let Some(waiting) = program.newborn.take() else { return };
         for Waiting { file } in waiting {
             self.patch(id, file);
         }

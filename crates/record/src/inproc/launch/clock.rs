@@ -74,6 +74,18 @@ pub(super) fn reading_cycles() -> u64 {
         .unwrap_or(0)
 }
 
+/// What looking for an answer once takes, ns: a `pause`, mostly.
+pub(super) fn look_ns() -> f64 {
+    const FEW: u64 = 64;
+    let few = || {
+        let start = sys::now();
+        (0..FEW).for_each(|_| std::hint::spin_loop());
+        sys::now().saturating_sub(start)
+    };
+    let least = (0..4).map(|_| few()).min().unwrap_or(0);
+    least as f64 / FEW as f64
+}
+
 /// Whether the counter runs at one rate through everything: by the processor's own word, as the
 /// kernel repeats it.
 pub(super) fn is_constant() -> bool {

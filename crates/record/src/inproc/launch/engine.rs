@@ -26,7 +26,7 @@ pub(super) const LIMIT: Duration = Duration::from_millis(250);
 /// box and by unoptimised code many times that.
 pub(super) const LONG_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
 /// How often a waiting thread looks before it sleeps, where launcher and thread can run at once.
-const SPINS: u64 = 2_000;
+pub(super) const SPINS: u64 = 2_000;
 /// How long the launcher looks for questions before it sleeps.
 const LOOKS: Duration = Duration::from_micros(60);
 /// How long it sleeps at most.
@@ -71,6 +71,12 @@ pub(super) struct Engine {
     /// Execs and forks below the command's own process: its audit says nothing then.
     pub(super) quiet: bool,
     pub(super) vdso_calls: u64,
+    /// Processor time new programs spent on mapping our memory, ns.
+    pub(super) births_ns: u64,
+    /// Processor time threads spent waiting for answers, ns.
+    pub(super) asking_ns: u64,
+    /// What looking for an answer once takes, ns.
+    pub(super) look_ns: f64,
     tail: u64,
     /// An entry of the queue that nobody has filled yet, and since when.
     empty_since: (u64, u64),
@@ -117,6 +123,9 @@ impl Engine {
             audit_end: None,
             quiet: false,
             vdso_calls: 0,
+            births_ns: 0,
+            asking_ns: 0,
+            look_ns: super::clock::look_ns(),
             tail: 0,
             empty_since: (u64::MAX, 0),
             told_to_end: None,
@@ -329,6 +338,7 @@ impl Engine {
         if self.root_exit.is_none() && sys::has_ended(self.root) {
             // What can be read of it can be read now only.
             self.audit_end = crate::procfs::io_calls(self.root);
+            self.note_cpu();
         }
         while let Ok(Some(stop)) = sys::wait(None, false) {
             self.on_stop(stop, signals);
@@ -428,6 +438,7 @@ impl Engine {
         }
         self.last_housekeeping = now;
         self.harvest_ended();
+        self.note_cpu();
         control.progress(self.table.calls, self.programs.len(), self.root_exit.is_some());
     }
 

@@ -4,9 +4,9 @@ use super::engine::Engine;
 use super::harvest::Beside;
 use super::program::Program;
 use super::sys;
-use crate::named::{Names, note_bounds, rows, windows};
+use crate::named::{Names, note_bounds, rows, vdso_rows, windows};
 use std::collections::{BTreeMap, HashMap};
-use systoll_model::{BackendKind, Header, Prices, ProblemKind, Process, ProcessId, Recording, Row, Spread};
+use systoll_model::{BackendKind, Header, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread};
 
 /// What was measured around the run.
 #[derive(Clone, Debug, Default)]
@@ -16,9 +16,11 @@ pub(super) struct Around {
     pub(super) children_before: (u64, u64),
     pub(super) started_unix: u64,
     /// Cycles of every timed call that are our own.
-    pub(super) own_cycles: u64,
+    pub(super) own_cycles: f64,
     /// What counting and timing adds to a call, ns.
     pub(super) added_ns: f64,
+    /// Whether both were measured, not guessed.
+    pub(super) share_measured: bool,
 }
 
 impl Engine {
@@ -36,14 +38,14 @@ impl Engine {
     pub(super) fn recording_so_far(&mut self) -> Recording {
         // Counts are read into the table once only: a copy of it takes those of the living.
         let kept = self.table.clone();
-        let (vdso_calls, problems) = (self.vdso_calls, self.problems.clone());
+        let (vdso_calls, asking_ns, problems) = (self.vdso_calls, self.asking_ns, self.problems.clone());
+        let refused = self.windows.refused;
         let ids: Vec<u32> = self.programs.keys().copied().collect();
         for id in ids {
             let Some(mut program) = self.programs.remove(&id) else { continue };
             let at_main = program.at_main.clone();
             let beside = self.harvest(&mut program);
-            self.vdso_calls += beside.vdso_calls;
-            self.note_losses(&program, &beside);
+            self.take(&program, &beside);
             program.at_main = at_main;
             program.forks.retain(|_, image| (*image as usize) < kept.images.len());
             self.programs.insert(id, program);
@@ -51,7 +53,8 @@ impl Engine {
         self.count_first_exec();
         let wall_ns = self.at(sys::now());
         let recording = self.recording(wall_ns, self.around.crossing_before);
-        (self.table, self.vdso_calls, self.problems) = (kept, vdso_calls, problems);
+        (self.table, self.vdso_calls, self.asking_ns, self.problems) = (kept, vdso_calls, asking_ns, problems);
+        self.windows.refused = refused;
         recording
     }
 
@@ -103,11 +106,16 @@ impl Engine {
     fn recording(&mut self, wall_ns: u64, crossing_after: Spread) -> Recording {
         let mut problems = self.problems.clone();
         note_bounds(&self.table, &mut problems);
+        if !self.around.share_measured {
+            let text = "what watching adds to a call could not be measured here: its share is a guess";
+            problems.push(Problem::new(ProblemKind::Price, text));
+        }
         let names = Names::resolve(&self.table, &mut self.symbols);
         // Our own memory is mapped there too.
         problems.extend(names.problems.iter().filter(|p| !p.text.starts_with("/memfd:systoll:")).cloned());
         let prices = Prices { crossing_before: self.around.crossing_before, crossing_after, calls: BTreeMap::new() };
         let rows = rows(&self.table, &names, &mut self.symbols);
+        let vdso = vdso_rows(&self.table, &names, &mut self.symbols);
         let header = self.header(wall_ns);
         let processes = self.processes(&rows, &header);
         Recording {
@@ -117,6 +125,7 @@ impl Engine {
             frames: names.frames,
             stacks: names.stacks,
             rows,
+            vdso,
             windows: windows(&self.windows),
             longest: Vec::new(),
             prices,
@@ -140,7 +149,7 @@ impl Engine {
             wall_ns,
             user_ns,
             sys_ns,
-            own_cpu_ns: (user_ns + sys_ns).saturating_sub(added).max(toll),
+            own_cpu_ns: (user_ns + sys_ns).saturating_sub(added + self.births_ns + self.asking_ns).max(toll),
             observer_ns_per_call: self.around.added_ns,
             observer_wall_ns_per_call: self.around.added_ns,
             toll_estimated: false,
@@ -154,10 +163,16 @@ impl Engine {
     }
 
     fn processes(&self, rows: &[Row], header: &Header) -> Vec<Process> {
-        let mut tolls: HashMap<u32, u64> = HashMap::new();
+        let mut totals: HashMap<u32, (u64, f64)> = HashMap::new();
         for row in rows {
-            *tolls.entry(row.process.0).or_default() += row.counts.toll_ns.unwrap_or(0);
+            let (toll, added) = totals.entry(row.process.0).or_default();
+            *toll += row.counts.toll_ns.unwrap_or(0);
+            *added += self.around.added_ns * row.counts.calls as f64;
         }
+        let own_cpu = |id: u32, cpu_ns: u64| {
+            let (toll, added) = totals.get(&id).copied().unwrap_or_default();
+            cpu_ns.saturating_sub(added as u64).max(toll)
+        };
         let alone = self.table.images.len() == 1;
         let images = (0..).zip(&self.table.images);
         images
@@ -171,7 +186,7 @@ impl Engine {
                 start_ns: i.start_ns,
                 end_ns: i.end_ns,
                 life_ns: if i.end_ns == 0 { header.wall_ns.saturating_sub(i.start_ns) } else { i.life_ns },
-                cpu_ns: if alone { header.own_cpu_ns } else { i.cpu_ns }.max(tolls.get(&id).copied().unwrap_or(0)),
+                cpu_ns: if alone { header.own_cpu_ns } else { own_cpu(id, i.cpu_ns) },
                 main_at_ns: i.main_at_ns,
                 startup_cpu_ns: i.startup_cpu_ns,
                 exit: if Some(id) == self.root_image { self.root_exit } else { i.exit },

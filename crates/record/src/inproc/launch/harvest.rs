@@ -1,6 +1,6 @@
 //! From an image's memory to rows of the table.
 
-use super::super::assemble::{Losses, Reading, SlotCounts, read};
+use super::super::assemble::{Losses, Reading, Row, SlotCounts, read};
 use super::super::layout::{IMAGE, image, node, record, slot};
 use super::engine::Engine;
 use super::memory::Snapshot;
@@ -29,6 +29,8 @@ pub(super) struct Clock {
     pub(super) per_ns: f64,
     /// Cycles of every timed call that are our own.
     pub(super) own_cycles: f64,
+    /// What looking for an answer once takes, ns.
+    pub(super) look_ns: f64,
 }
 
 impl Clock {
@@ -41,6 +43,8 @@ impl Clock {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Beside {
     pub(super) vdso_calls: u64,
+    /// Processor time its threads have spent waiting for answers.
+    pub(super) asking_ns: u64,
     pub(super) losses: Losses,
     /// Nodes that were met for the first time when no window could be afforded.
     pub(super) unopened: u64,
@@ -98,9 +102,10 @@ impl Engine {
         }
     }
 
-    fn take(&mut self, program: &Program, beside: &Beside) {
+    pub(super) fn take(&mut self, program: &Program, beside: &Beside) {
         self.vdso_calls += beside.vdso_calls;
         self.windows.refused += beside.unopened;
+        self.asking_ns += beside.asking_ns;
         self.note_losses(program, beside);
     }
 
@@ -126,7 +131,7 @@ impl Engine {
     }
 
     pub(super) fn clock(&self) -> Clock {
-        Clock { per_ns: self.ratio.so_far(), own_cycles: self.around.own_cycles as f64 }
+        Clock { per_ns: self.ratio.so_far(), own_cycles: self.around.own_cycles, look_ns: self.look_ns }
     }
 
     /// Adds what a program has counted so far to the table.
@@ -176,6 +181,9 @@ pub(super) fn fill(table: &mut Table, program: &mut Program, snapshot: &Snapshot
         });
         if site.as_ref().is_some_and(|(_, _, s)| s.vdso) {
             beside.vdso_calls += row.threads.iter().map(|(_, c)| c.entered).sum::<u64>();
+            if let Some((file, index, _)) = &site {
+                vdso(table, program, (*file, *index), row, &pids, now);
+            }
             continue;
         }
         let Some(number) = row.number else { continue };
@@ -211,7 +219,23 @@ pub(super) fn fill(table: &mut Table, program: &mut Program, snapshot: &Snapshot
     }
     note_threads(table, program, &reading, now);
     beside.unopened = program.unopened.iter().filter(|node| is_met(snapshot, &reading, **node)).count() as u64;
+    let image = |program: &mut Program, table: &mut Table, pid| image_of(program, table, pid, now);
+    beside.asking_ns = super::cpu::add(table, program, snapshot, &reading, clock.look_ns, image);
     beside
+}
+
+/// Adds a row of calls into the vDSO to the table.
+fn vdso(table: &mut Table, program: &mut Program, at: (usize, usize), row: &Row, pids: &HashMap<u64, i32>, now: u64) {
+    let function = program.files.get(at.0).and_then(|file| {
+        let address = file.code.blob.sites.get(at.1)?.address;
+        Some(file.known.plan.entries.iter().find(|e| e.address == address)?.function.name())
+    });
+    let Some(function) = function else { return };
+    let frames = frames_of(program, Some(at), &row.path);
+    for (index, counts) in row.threads.iter().filter(|(_, c)| c.entered > 0) {
+        let image = image_of(program, table, pids.get(index).copied().unwrap_or(0), now);
+        table.vdso(image, function, &frames, counts.entered);
+    }
 }
 
 fn reading(program: &Program, used: &[usize], snapshot: &Snapshot) -> Reading {
@@ -295,7 +319,8 @@ fn ended(number: u32, slot: &SlotCounts, seen: Seen) -> u64 {
 
 /// One thread's figures, in the recording's terms.
 fn counts_of(number: u32, slot: &SlotCounts, seen: Seen, clock: Clock) -> Counts {
-    let mut counts = Counts { calls: ended(number, slot, seen), bytes: slot.bytes, ..Counts::default() };
+    let mut counts =
+        Counts { calls: ended(number, slot, seen), bytes: slot.bytes, elided: slot.elided, ..Counts::default() };
     counts.unreturned = slot.entered.saturating_sub(counts.calls);
     if seen.execed && counts.unreturned > 0 {
         counts.unreturned -= 1;

@@ -7,13 +7,16 @@
 mod answer;
 mod birth;
 mod clock;
+mod cpu;
 mod engine;
 mod files;
 mod finish;
 mod harvest;
 mod memory;
+mod own;
 mod program;
 mod seeds;
+mod share;
 mod shell;
 mod sys;
 mod target;
@@ -26,6 +29,7 @@ use crate::launch;
 use crate::signals::Signals;
 use engine::Engine;
 use finish::Around;
+use share::Share;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use systoll_model::{BackendKind, Recording, Spread};
 
@@ -64,10 +68,16 @@ fn options() -> Options {
     Options { results: true, time, waited: time, windows: true, elide: false }
 }
 
-/// What a hook adds to a call, ns: two readings of the clock, and as much as half of one for
-/// counting and finding the context (measured: +3 to +8 ns beside +13 to +16 with the clock).
-fn added_ns(reading_cycles: u64, ratio: &clock::Ratio) -> f64 {
-    2.5 * reading_cycles as f64 / ratio.cycles_per_ns()
+/// The observer's own share in a call: measured, or where that can't be, two readings of the clock
+/// and as much as half of one for counting and finding the context.
+fn own_share(options: &Options) -> (Share, bool) {
+    match share::measure(options) {
+        Some(share) => (share, true),
+        None => {
+            let reading = clock::reading_cycles() as f64;
+            (Share { added: 2.5 * reading, inside: reading }, false)
+        }
+    }
 }
 
 impl Backend for InprocBackend {
@@ -102,7 +112,8 @@ impl Backend for InprocBackend {
             return Err(refused(what));
         }
         let ratio = clock::Ratio::begin().settled();
-        let mut added: Vec<f64> = (0..5).map(|_| added_ns(clock::reading_cycles(), &ratio)).collect();
+        let one = || own_share(&options()).0.added / ratio.cycles_per_ns();
+        let mut added: Vec<f64> = (0..5).map(|_| one()).collect();
         added.sort_by(f64::total_cmp);
         let at = |i: usize| added.get(i).copied().unwrap_or_default();
         Ok(Spread { min: at(0), median: at(2), high: at(4) })
@@ -127,14 +138,15 @@ impl InprocBackend {
         let ratio = clock::Ratio::begin();
         let crossing_before = systoll_price::crossing(CROSSING);
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        let (own_cycles, ratio) = (clock::reading_cycles(), ratio.settled());
+        let ((share, share_measured), ratio) = (own_share(&options()), ratio.settled());
         let around = Around {
             command: launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
             crossing_before,
             children_before: sys::children_times(),
             started_unix,
-            own_cycles,
-            added_ns: added_ns(own_cycles, &ratio),
+            own_cycles: share.inside,
+            added_ns: share.added / ratio.cycles_per_ns(),
+            share_measured,
         };
         let engine = Engine::new(launch, options(), around, ratio);
         // Nothing has been started: whoever asked may choose another way.

@@ -60,6 +60,14 @@ pub(super) struct Program {
     pub(super) gone_by_exec: HashSet<u64>,
     /// Images of the processes forked from it, by process id.
     pub(super) forks: HashMap<i32, u32>,
+    /// Processor time its process had used before the program's own first instruction, ns.
+    pub(super) cpu_before: u64,
+    /// Processor time of its processes as last seen, ns since each one's start.
+    pub(super) cpu_seen: HashMap<i32, u64>,
+    /// Processes of it that have become other programs.
+    pub(super) execed: HashSet<i32>,
+    /// How often its threads have slept for an answer, by process.
+    pub(super) sleeps: HashMap<i32, u64>,
     pub(super) main_seen: bool,
     /// The first slot's memory when `main` was first seen.
     pub(super) at_main: Option<Vec<(u64, Vec<u8>)>>,
@@ -85,6 +93,10 @@ impl Program {
             unopened: Vec::new(),
             gone_by_exec: HashSet::new(),
             forks: HashMap::new(),
+            cpu_before: 0,
+            cpu_seen: HashMap::new(),
+            execed: HashSet::new(),
+            sleeps: HashMap::new(),
             main_seen: false,
             at_main: None,
         }

@@ -255,6 +255,16 @@ pub(super) fn children_times() -> (u64, u64) {
     (ns(usage.ru_utime), ns(usage.ru_stime))
 }
 
+/// Processor time in ns that process `pid` has used so far, all threads and ended ones included;
+/// `None` once it has been waited for.
+pub(super) fn process_cpu(pid: i32) -> Option<u64> {
+    let mut clock: libc::clockid_t = 0;
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: both are valid to be written to; a wrong number is refused.
+    let known = unsafe { libc::clock_getcpuclockid(pid, &mut clock) == 0 && libc::clock_gettime(clock, &mut t) == 0 };
+    known.then(|| t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+}
+
 /// Nanoseconds of CLOCK_MONOTONIC.
 pub(super) fn now() -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -128,6 +128,19 @@ pub enum VdsoFunction {
     Getcpu,
 }
 
+impl VdsoFunction {
+    /// The system call it stands in for.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::ClockGettime => "clock_gettime",
+            Self::Gettimeofday => "gettimeofday",
+            Self::Getcpu => "getcpu",
+        }
+    }
+}
+
 /// A part of the file that is mapped (PT_LOAD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
