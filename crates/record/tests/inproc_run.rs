@@ -160,6 +160,87 @@ fn four_threads_lose_no_call() {
     assert_eq!(recording.processes.first().map(|p| p.threads), Some(5));
 }
 
+/// Makes threads, forks or programs, `argv[2]` of them one after the other; each asks for its
+/// parent once.
+const MANY: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *ask(void *p) { syscall(SYS_getppid); return p; }
+int main(int argc, char **argv) {
+    for (int i = 0; i < atoi(argv[2]); i++) {
+        if (argv[1][0] == 't') {
+            pthread_t thread;
+            if (pthread_create(&thread, 0, ask, 0)) return 1;
+            pthread_join(thread, 0);
+            continue;
+        }
+        pid_t child = argv[1][0] == 'v' ? vfork() : fork();
+        if (child < 0) return 1;
+        if (!child) {
+            if (argv[1][0] == 'e') execl(argv[0], argv[0], "forks", "1", (char *)0);
+            if (argv[1][0] == 'f') syscall(SYS_getppid);
+            _exit(0);
+        }
+        waitpid(child, 0, 0);
+    }
+    return 0;
+}"#;
+
+#[test]
+fn slots_last_for_any_number_of_threads_and_forks() {
+    // More than there are slots, one after the other.
+    const MORE: u64 = 4_500;
+    let many = Program::written(MANY, &["-pthread"]);
+    let run = |how: &str, n: u64| inside(&[&many.path(), how, &n.to_string()]);
+    let threads = run("threads", MORE);
+    assert!(threads.exact(), "{:?}", threads.problems);
+    assert_eq!((sum(&threads, "getppid"), threads.processes.len()), (MORE, 1));
+    let forks = run("forks", MORE);
+    assert!(forks.exact(), "{:?}", forks.problems);
+    assert_eq!((sum(&forks, "getppid"), sum(&forks, "wait4")), (MORE, MORE));
+    // The first ones are told apart: each has its own call.
+    let own = |p: &u32| calls(&forks, "getppid").filter(|r| r.process.0 == *p).map(|r| r.counts.calls).sum::<u64>();
+    assert_eq!((1..50).map(|p| own(&p)).collect::<Vec<_>>(), vec![1; 49]);
+    let vforks = run("vforks", MORE);
+    assert!(vforks.exact(), "{:?}", vforks.problems);
+    assert_eq!((sum(&vforks, "vfork"), sum(&vforks, "wait4")), (MORE, MORE));
+}
+
+#[test]
+fn programs_of_known_files_count_as_the_first_did() {
+    const RUNS: u64 = 60;
+    let many = Program::written(MANY, &["-pthread"]);
+    let runs = same_as_by_ptrace(&[&many.path(), "execs", &RUNS.to_string()]);
+    assert!(runs.exact(), "{:?}", runs.problems);
+    let of = |process: u32| {
+        let rows = runs.rows.iter().filter(|r| r.process.0 == process && r.counts.calls > 0);
+        let mut rows: Vec<_> = rows
+            .map(|r| {
+                // The context alone: what lies above it is known where a window was afforded.
+                let context = &runs.stacks[r.context.0 as usize].frames;
+                let frames = context.iter().map(|id| &runs.frames[id.0 as usize]);
+                let frames: Vec<_> = frames.map(|f| (f.module, f.address)).collect();
+                (r.syscall, frames, r.counts.calls, r.counts.startup_calls)
+            })
+            .collect();
+        rows.sort();
+        rows
+    };
+    let begun = |p: &systoll_model::Process| p.instances == 1 && p.argv.get(1).is_some_and(|w| &**w == "forks");
+    let parents =
+        |p: &systoll_model::Process| p.parent.is_some_and(|p| &*runs.processes[p.0 as usize].argv[1] == "execs");
+    let programs = (0..).zip(&runs.processes).filter(|(_, p)| begun(p) && parents(p));
+    let mut all = programs.map(|(id, p)| (of(id), p.main_at_ns.is_some()));
+    let first = all.next().expect("a program");
+    assert!(first.1 && first.0.len() > 10, "{first:?}");
+    for other in all {
+        assert_eq!(other, first);
+    }
+}
+
 #[test]
 fn static_programs_are_counted_too() {
     for flags in [&["-static"][..], &["-static-pie"], &["-no-pie"]] {

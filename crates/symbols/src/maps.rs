@@ -29,7 +29,11 @@ impl Mapped {
 /// The executable mappings of `pid`; `None` if it is gone.
 pub(crate) fn executable(pid: i32) -> Option<Vec<Mapped>> {
     // Not `read_to_string`: paths are bytes.
-    let text = std::fs::read(format!("/proc/{pid}/maps")).ok()?;
+    executable_in(&std::fs::read(format!("/proc/{pid}/maps")).ok()?)
+}
+
+/// The executable mappings in the text of a `maps` file; `None` if it has none.
+pub(crate) fn executable_in(text: &[u8]) -> Option<Vec<Mapped>> {
     let mapped: Vec<_> = text.split(|b| *b == b'\n').filter_map(|l| line(&String::from_utf8_lossy(l))).collect();
     // A process that is being killed has an empty map: keep what was known.
     (!mapped.is_empty()).then_some(mapped)
@@ -56,6 +60,15 @@ fn line(line: &str) -> Option<Mapped> {
     // The kernel escapes newlines only.
     let path = path.replace("\\012", "\n");
     Some(Mapped { start: hex(start)?, end: hex(end)?, offset, device, inode, path, deleted })
+}
+
+/// What a mapped file is now, where a file of its name is the very one: device and inode say so,
+/// whichever process's view of the file system the name was of.
+pub(crate) fn identity(mapped: &Mapped) -> Option<Identity> {
+    let identity = Identity::of_metadata(&std::fs::metadata(&mapped.path).ok()?);
+    let device = identity.device();
+    let is_it = (nix::libc::major(device), nix::libc::minor(device)) == mapped.device;
+    (is_it && identity.inode() == mapped.inode && mapped.inode != 0).then_some(identity)
 }
 
 /// Opens the very file that is mapped, or says why not.

@@ -3,7 +3,7 @@
 //! Files are kept open and read with `pread`, never mapped: a mapping of a file that somebody
 //! truncates would kill us with SIGBUS, a read just comes back short.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
@@ -21,8 +21,11 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub(crate) fn of(file: &File) -> std::io::Result<Self> {
-        let m = file.metadata()?;
-        Ok(Self { device: m.dev(), inode: m.ino(), size: m.size(), modified: (m.mtime(), m.mtime_nsec()) })
+        Ok(Self::of_metadata(&file.metadata()?))
+    }
+
+    pub(crate) fn of_metadata(m: &Metadata) -> Self {
+        Self { device: m.dev(), inode: m.ino(), size: m.size(), modified: (m.mtime(), m.mtime_nsec()) }
     }
 
     pub(crate) fn inode(&self) -> u64 {

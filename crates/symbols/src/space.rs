@@ -56,7 +56,19 @@ impl AddressSpace {
     /// Rereads `/proc/PID/maps` and loads files not seen before, while they are mapped. Cheap where
     /// nothing changed. If the process is gone, what was known of it stays.
     pub fn update(&mut self, symbols: &mut Symbols, pid: i32) {
-        let Some(mapped) = maps::executable(pid) else { return };
+        if let Some(mapped) = maps::executable(pid) {
+            self.take(symbols, pid, mapped);
+        }
+    }
+
+    /// [`AddressSpace::update`] by the text of `/proc/PID/maps`, read just now.
+    pub fn update_by(&mut self, symbols: &mut Symbols, pid: i32, maps: &[u8]) {
+        if let Some(mapped) = maps::executable_in(maps) {
+            self.take(symbols, pid, mapped);
+        }
+    }
+
+    fn take(&mut self, symbols: &mut Symbols, pid: i32, mapped: Vec<Mapped>) {
         if mapped == *self.mapped {
             return;
         }

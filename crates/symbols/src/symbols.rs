@@ -102,6 +102,9 @@ impl Symbols {
         if mapped.path != "[vdso]" && mapped.inode == 0 {
             return None;
         }
+        if let Some(known) = maps::identity(mapped).and_then(|identity| self.by_file.get(&identity)) {
+            return *known;
+        }
         let source = match maps::open(pid, mapped) {
             Ok(source) => source,
             Err(why) => {

@@ -330,6 +330,8 @@ pub enum Question {
     /// the number, [`slot::ANSWER`] the address of the site's table. The answer is the node (a
     /// root to begin with); the root's address belongs into the table.
     Number = 2,
+    /// A thread is to be made and there is no slot for it: some may be put back.
+    Slots = 3,
     /// A call of a window is about to be made.
     WindowEntry = 0x11,
     /// It has returned; the saved rax is its result.
@@ -354,9 +356,10 @@ impl Question {
     /// The question in a word read from [`slot::RESUME`], if it is one.
     #[must_use]
     pub fn from_resume(word: u64) -> Option<Self> {
-        const ALL: [Question; 8] = [
+        const ALL: [Question; 9] = [
             Question::Context,
             Question::Number,
+            Question::Slots,
             Question::WindowEntry,
             Question::WindowReturn,
             Question::Mapped,
@@ -423,6 +426,17 @@ impl Saved {
 #[must_use]
 pub const fn slot_address(index: u64) -> u64 {
     IMAGE + image::SLOTS + index * slot::SIZE
+}
+
+/// The slot whose address in a watched process this is, if it is one's.
+#[must_use]
+pub const fn slot_index(address: u64) -> Option<u64> {
+    match address.checked_sub(slot_address(0)) {
+        Some(offset) if offset.is_multiple_of(slot::SIZE) && offset / slot::SIZE < image::SLOT_COUNT => {
+            Some(offset / slot::SIZE)
+        }
+        _ => None,
+    }
 }
 
 /// Offset in a slot of record `index`, `None` where a slot has no room for it.

@@ -66,8 +66,9 @@ pub(super) fn clone(e: &mut Emitter, number: u32, ways: Ways) -> Emitted {
 /// `copies`: the new process has a copy of the memory, so that it goes on with what its maker
 /// was doing, and the kernel lets it keep the rseq area.
 fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
-    let (homeless, maker, made) = (e.label(), e.label(), e.label());
-    take_slot(e, homeless)?;
+    let (none, taken, homeless, maker, made) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    take_slot(e, none)?;
+    let taken = e.here(taken)?;
     asm!(e; mov(at(rcx, slot::MAKER_R9), r9); mov(r9, rcx););
     if copies {
         inherit(e, ways.noted)?;
@@ -83,9 +84,18 @@ fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
     e.cold(move |e| {
         let failed = e.label();
         e.here(maker)?;
-        asm!(e; js(failed); mov(at(r9, slot::MADE_AS), rax); mov(r9, at(r9, slot::MAKER_R9)); jmp(ways.parent););
+        // Once that is written, or the thread never was, the slot may become another's.
+        asm!(e; mov(rcx, r9); mov(r9, at(rcx, slot::MAKER_R9)););
+        asm!(e; js(failed); mov(at(rcx, slot::MADE_AS), rax); jmp(ways.parent););
         e.here(failed)?;
-        asm!(e; mov(dword_ptr(r9 + slot::LEAVING as i32), 1); mov(r9, at(r9, slot::MAKER_R9)); jmp(ways.parent););
+        asm!(e; mov(dword_ptr(rcx + slot::LEAVING as i32), 1); jmp(ways.parent););
+        e.here(none)?;
+        let asked = e.label();
+        asm!(e; mov(r11, IMAGE););
+        e.ask(Question::Slots, asked)?;
+        e.here(asked)?;
+        take_slot(e, homeless)?;
+        asm!(e; jmp(taken););
         e.here(homeless)?;
         asm!(e; mov(r11, IMAGE + image::HOMELESS););
         e.a.lock().inc(qword_ptr(r11))?;

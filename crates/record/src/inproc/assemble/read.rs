@@ -6,6 +6,7 @@
 use super::super::layout::{IMAGE, NODE_SIZE, NUMBERS, image, node, record, slot, slot_address};
 use super::Blob;
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Words of an image, by their offset in bytes. Where nothing is mapped there is zero.
@@ -15,6 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub trait Words {
     /// The word at `offset`, a multiple of 8.
     fn word(&self, offset: u64) -> u64;
+
+    /// Ranges of `within`, ascending, outside which every word is zero.
+    fn data(&self, within: Range<u64>) -> Vec<Range<u64>> {
+        vec![within]
+    }
 }
 
 impl Words for [u8] {
@@ -122,6 +128,20 @@ pub struct Losses {
     pub damaged: u64,
 }
 
+impl Losses {
+    /// Adds what else is lost.
+    pub fn add(&mut self, more: &Self) {
+        let Self { homeless, unanswered, unheard, unmatched, unasked, errors, damaged } = *more;
+        add(&mut self.homeless, homeless);
+        add(&mut self.unanswered, unanswered);
+        add(&mut self.unheard, unheard);
+        add(&mut self.unmatched, unmatched);
+        add(&mut self.unasked, unasked);
+        add(&mut self.errors, errors);
+        add(&mut self.damaged, damaged);
+    }
+}
+
 /// A failed call's key in a slot's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Failure {
@@ -135,99 +155,206 @@ pub struct Failure {
 /// is read then is what each thread had counted at some moment during it.
 #[must_use]
 pub fn read<W: Words + ?Sized>(words: &W, files: &[(u64, &Blob)]) -> Reading {
-    let mut reader = Reader { words, slots: Vec::new(), seen: HashSet::new(), out: Reading::default() };
-    reader.threads();
-    for (file, (region, blob)) in files.iter().enumerate() {
-        for (index, site) in blob.sites.iter().enumerate() {
-            let at = Some((file, index));
-            reader.tree(at, site.number, region.wrapping_add(index as u64 * NODE_SIZE));
-            let Some(table) = site.table else { continue };
-            for number in 0..NUMBERS {
-                let entry = region.wrapping_add(u64::from(table) + 8 * number);
-                let root = words.word(entry.wrapping_sub(IMAGE));
-                if root != 0 {
-                    reader.tree(at, Some(number as u32), root);
-                }
+    let nodes = Nodes::read(words, files);
+    let mut out = Reading { losses: nodes.losses, ..Reading::default() };
+    let mut counts: Vec<Vec<(u64, SlotCounts)>> = vec![Vec::new(); nodes.all.len()];
+    for index in 0..image::SLOT_COUNT {
+        let Some(slot) = nodes.slot(words, index) else { continue };
+        out.losses.add(&slot.losses);
+        out.threads.extend(slot.thread);
+        for (node, of_slot) in slot.counts {
+            if let Some(of_node) = counts.get_mut(node) {
+                of_node.push((index, of_slot));
             }
         }
     }
-    for number in 0..NUMBERS {
-        reader.tree(None, Some(number as u32), IMAGE + image::NUMBER_ROOTS + number * NODE_SIZE);
-    }
-    reader.out
+    let counted = nodes.all.into_iter().zip(counts).filter(|(_, threads)| !threads.is_empty());
+    let mut rows: Vec<_> = counted.collect();
+    rows.sort_by_key(|(node, _)| node.order);
+    let row = |(node, threads): (Node, Vec<_>)| Row { site: node.site, number: node.number, path: node.path, threads };
+    out.rows = rows.into_iter().map(row).collect();
+    out
 }
 
-struct Slot {
-    index: u64,
-    /// Record of the call under way.
-    under_way: Option<u64>,
-    errors: BTreeMap<Failure, u64>,
+/// Slots that may have been used: as many as were drawn, and the last, if anybody shared it.
+pub fn slots_drawn<W: Words + ?Sized>(words: &W) -> impl Iterator<Item = u64> + use<W> {
+    let drawn = words.word(image::NEXT_SLOT).saturating_add(1).min(image::SLOT_COUNT);
+    let shared = words.word(image::HOMELESS) > 0 && drawn < image::SLOT_COUNT;
+    (0..drawn).chain(shared.then_some(image::SLOT_COUNT - 1))
 }
 
-struct Reader<'a, W: ?Sized> {
-    words: &'a W,
-    slots: Vec<Slot>,
-    /// Nodes and records met: none is counted twice.
-    seen: HashSet<u64>,
-    out: Reading,
+/// Where calls are counted: a site's root, or a context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// File, as in what [`Nodes::read`] was given, and site; none for a number counted without.
+    pub site: Option<(usize, usize)>,
+    /// The system call, where it is known.
+    pub number: Option<u32>,
+    /// Return addresses, innermost first.
+    pub path: Vec<u64>,
+    /// Its own address in a watched process.
+    pub address: u64,
+    /// Offset of its record in every slot.
+    record: u64,
+    /// Its place in the order they were met.
+    order: usize,
 }
 
-impl<W: Words + ?Sized> Reader<'_, W> {
-    fn threads(&mut self) {
-        let header = |offset| self.words.word(offset);
-        self.out.losses = Losses {
+/// All nodes of an image, and what the image's header says is lost.
+#[derive(Clone, Debug, Default)]
+pub struct Nodes {
+    /// By rising record.
+    pub all: Vec<Node>,
+    /// Of the whole image; what slots lack comes on top.
+    pub losses: Losses,
+}
+
+/// What a slot holds.
+#[derive(Clone, Debug)]
+pub struct SlotReading {
+    /// Its thread; none where it is the last slot and makes no claim.
+    pub thread: Option<Thread>,
+    /// Index of the node, and counts; only where there are any.
+    pub counts: Vec<(usize, SlotCounts)>,
+    /// What its counts lack.
+    pub losses: Losses,
+}
+
+impl Nodes {
+    /// Reads an image's trees.
+    #[must_use]
+    pub fn read<W: Words + ?Sized>(words: &W, files: &[(u64, &Blob)]) -> Self {
+        let header = |offset| words.word(offset);
+        let losses = Losses {
             homeless: header(image::HOMELESS),
             unanswered: header(image::UNANSWERED),
             unheard: header(image::UNHEARD),
             unmatched: header(image::UNMATCHED),
             ..Losses::default()
         };
-        for index in 0..image::SLOT_COUNT {
-            let field = |offset| self.words.word(image::SLOTS + index * slot::SIZE + offset);
-            let own = field(slot::SELF);
-            if own != slot_address(index) {
-                self.out.losses.damaged += u64::from(own != 0);
-                continue;
+        let mut reader = Reader { words, seen: HashSet::new(), out: Self { all: Vec::new(), losses } };
+        for (file, (region, blob)) in files.iter().enumerate() {
+            for (index, site) in blob.sites.iter().enumerate() {
+                let at = Some((file, index));
+                reader.tree(at, site.number, region.wrapping_add(index as u64 * NODE_SIZE));
+                let Some(table) = site.table else { continue };
+                for number in 0..NUMBERS {
+                    let entry = region.wrapping_add(u64::from(table) + 8 * number);
+                    let root = words.word(entry.wrapping_sub(IMAGE));
+                    if root != 0 {
+                        reader.tree(at, Some(number as u32), root);
+                    }
+                }
             }
-            let parent = field(slot::PARENT).checked_sub(slot_address(0));
-            self.out.threads.push(Thread {
-                slot: index,
-                parent: parent.map(|p| p / slot::SIZE).filter(|p| *p < image::SLOT_COUNT),
-                tid: field(slot::TID) as u32,
-                pid: field(slot::PID) as u32,
-                made_as: field(slot::MADE_AS) as u32,
-                leaving: field(slot::LEAVING) != 0,
-            });
-            add(&mut self.out.losses.unasked, field(slot::UNASKED));
-            add(&mut self.out.losses.errors, field(slot::ERRORS_LOST));
-            self.slots.push(Slot { index, under_way: self.under_way(index), errors: self.errors(index) });
+        }
+        for number in 0..NUMBERS {
+            reader.tree(None, Some(number as u32), IMAGE + image::NUMBER_ROOTS + number * NODE_SIZE);
+        }
+        let mut out = reader.out;
+        out.all.sort_by_key(|node| node.record);
+        out
+    }
+
+    /// Reads slot `index`; `None` if nobody has it.
+    #[must_use]
+    pub fn slot<W: Words + ?Sized>(&self, words: &W, index: u64) -> Option<SlotReading> {
+        let start = image::SLOTS + index * slot::SIZE;
+        let field = |offset| words.word(start + offset);
+        let own = field(slot::SELF);
+        if own != slot_address(index) {
+            let losses = Losses { damaged: u64::from(own != 0), ..Losses::default() };
+            return (own != 0).then_some(SlotReading { thread: None, counts: Vec::new(), losses });
+        }
+        let parent = field(slot::PARENT).checked_sub(slot_address(0));
+        let thread = Thread {
+            slot: index,
+            parent: parent.map(|p| p / slot::SIZE).filter(|p| *p < image::SLOT_COUNT),
+            tid: field(slot::TID) as u32,
+            pid: field(slot::PID) as u32,
+            made_as: field(slot::MADE_AS) as u32,
+            leaving: field(slot::LEAVING) != 0,
+        };
+        let losses = Losses { unasked: field(slot::UNASKED), errors: field(slot::ERRORS_LOST), ..Losses::default() };
+        let held = Held { start, under_way: self.under_way(words, start), errors: errors(words, start) };
+        let mut counts = Vec::new();
+        let mut next = 0;
+        for range in words.data(start + slot::RECORDS..start + slot::SIZE) {
+            let first = self.all.partition_point(|n| start + n.record + record::SIZE <= range.start).max(next);
+            next = self.all.partition_point(|n| start + n.record < range.end).max(first);
+            let nodes = (first..next).zip(self.all.get(first..next).unwrap_or_default());
+            counts.extend(nodes.filter_map(|(i, n)| Some((i, slot_counts(words, &held, n.record)?))));
+        }
+        Some(SlotReading { thread: Some(thread), counts, losses })
+    }
+
+    /// Record of the call that the thread of the slot at offset `start` has not come back from. Who
+    /// is about to end is in none but that: what else stands in the slot was left behind.
+    fn under_way<W: Words + ?Sized>(&self, words: &W, start: u64) -> Option<u64> {
+        let field = |offset| words.word(start + offset);
+        let node = field(slot::NODE);
+        let inside = field(slot::RSP) != 0 && field(slot::LEAVING) == 0;
+        self.all.iter().find(|n| inside && n.address == node).map(|n| n.record)
+    }
+}
+
+/// What of a slot is beside its records.
+struct Held {
+    /// Offset of the slot.
+    start: u64,
+    /// Record of the call under way.
+    under_way: Option<u64>,
+    errors: BTreeMap<Failure, u64>,
+}
+
+fn errors<W: Words + ?Sized>(words: &W, slot: u64) -> BTreeMap<Failure, u64> {
+    let start = slot + slot::ERRORS;
+    let mut errors = BTreeMap::new();
+    for range in words.data(start..start + slot::ERROR_GROUPS * slot::ERROR_GROUP) {
+        for at in (range.start.next_multiple_of(16)..range.end).step_by(16) {
+            let (key, count) = (words.word(at), words.word(at + 8));
+            if key != 0 {
+                add(errors.entry(Failure { record: key >> 12, errno: (key & 0xfff) as u16 }).or_default(), count);
+            }
         }
     }
+    errors
+}
 
-    /// Record of the call that a slot's thread has not come back from. Who is about to end is in
-    /// none but that: what else stands in the slot was left behind.
-    fn under_way(&self, index: u64) -> Option<u64> {
-        let field = |offset| self.words.word(image::SLOTS + index * slot::SIZE + offset);
-        let node = field(slot::NODE).wrapping_sub(IMAGE);
-        let within = (image::NUMBER_ROOTS..image::SLOTS).contains(&node) && node.is_multiple_of(8);
-        (field(slot::RSP) != 0 && field(slot::LEAVING) == 0 && within).then(|| self.words.word(node + node::RECORD))
+/// What a slot has in a record, if anything.
+fn slot_counts<W: Words + ?Sized>(words: &W, slot: &Held, at: u64) -> Option<SlotCounts> {
+    let field = |offset| words.word(slot.start + at + offset);
+    let (entered, returned, elided) = (field(record::ENTERED), field(record::RETURNED), field(record::ELIDED));
+    if entered | returned | elided == 0 {
+        return None;
     }
+    let of_record = Failure { record: at, errno: 0 }..Failure { record: at + 1, errno: 0 };
+    Some(SlotCounts {
+        entered,
+        returned,
+        under_way: slot.under_way == Some(at),
+        elided,
+        failed: field(record::FAILED),
+        cycles: field(record::CYCLES),
+        waited: field(record::WAITED),
+        longest: field(record::LONGEST),
+        bytes: field(record::BYTES),
+        histogram: std::array::from_fn(|i| field(record::HISTOGRAM + 8 * i as u64)),
+        errors: slot.errors.range(of_record).map(|(key, count)| (key.errno, *count)).collect(),
+    })
+}
 
-    fn errors(&self, index: u64) -> BTreeMap<Failure, u64> {
-        let entries = slot::ERROR_GROUPS * slot::ERROR_GROUP / 16;
-        let at = |i| image::SLOTS + index * slot::SIZE + slot::ERRORS + 16 * i;
-        let entry = |i| (self.words.word(at(i)), self.words.word(at(i) + 8));
-        let used = (0..entries).map(entry).filter(|(key, _)| *key != 0);
-        used.fold(BTreeMap::new(), |mut errors, (key, count)| {
-            add(errors.entry(Failure { record: key >> 12, errno: (key & 0xfff) as u16 }).or_default(), count);
-            errors
-        })
-    }
+struct Reader<'a, W: ?Sized> {
+    words: &'a W,
+    /// Nodes and records met: none is counted twice.
+    seen: HashSet<u64>,
+    out: Nodes,
+}
 
-    /// Rows of the tree whose root is at address `root`.
+impl<W: Words + ?Sized> Reader<'_, W> {
+    /// Nodes of the tree whose root is at address `root`.
     fn tree(&mut self, site: Option<(usize, usize)>, number: Option<u32>, root: u64) {
         let Some(own) = self.node(root) else { return };
-        self.row(site, number, Vec::new(), own);
+        self.keep(site, number, Vec::new(), own);
         // (node, its path's length) still to be looked at; `path` is that of the last one.
         let mut open = vec![(self.words.word(own + node::CHILD), 0)];
         let mut path = Vec::new();
@@ -238,7 +365,7 @@ impl<W: Words + ?Sized> Reader<'_, W> {
             let Some(offset) = self.node(at) else { continue };
             path.truncate(depth);
             path.push(self.words.word(offset + node::WORD));
-            self.row(site, number, path.clone(), offset);
+            self.keep(site, number, path.clone(), offset);
             open.push((self.words.word(offset + node::SIBLING), depth));
             open.push((self.words.word(offset + node::CHILD), depth + 1));
         }
@@ -253,41 +380,15 @@ impl<W: Words + ?Sized> Reader<'_, W> {
         new.then_some(offset)
     }
 
-    fn row(&mut self, site: Option<(usize, usize)>, number: Option<u32>, path: Vec<u64>, node: u64) {
-        let at = self.words.word(node + node::RECORD);
-        let within = (slot::RECORDS..=slot::SIZE - record::SIZE).contains(&at);
-        if !within || !(at - slot::RECORDS).is_multiple_of(record::SIZE) || !self.seen.insert(at) {
+    fn keep(&mut self, site: Option<(usize, usize)>, number: Option<u32>, path: Vec<u64>, node: u64) {
+        let record = self.words.word(node + node::RECORD);
+        let within = (slot::RECORDS..=slot::SIZE - record::SIZE).contains(&record);
+        if !within || !(record - slot::RECORDS).is_multiple_of(record::SIZE) || !self.seen.insert(record) {
             self.out.losses.damaged += 1;
             return;
         }
-        let counts = |s: &Slot| Some((s.index, self.counts(s, at)?));
-        let threads: Vec<_> = self.slots.iter().filter_map(counts).collect();
-        if !threads.is_empty() {
-            self.out.rows.push(Row { site, number, path, threads });
-        }
-    }
-
-    /// What a slot has in a record, if anything.
-    fn counts(&self, of: &Slot, at: u64) -> Option<SlotCounts> {
-        let field = |offset| self.words.word(image::SLOTS + of.index * slot::SIZE + at + offset);
-        let (entered, returned, elided) = (field(record::ENTERED), field(record::RETURNED), field(record::ELIDED));
-        if entered | returned | elided == 0 {
-            return None;
-        }
-        let of_record = Failure { record: at, errno: 0 }..Failure { record: at + 1, errno: 0 };
-        Some(SlotCounts {
-            entered,
-            returned,
-            under_way: of.under_way == Some(at),
-            elided,
-            failed: field(record::FAILED),
-            cycles: field(record::CYCLES),
-            waited: field(record::WAITED),
-            longest: field(record::LONGEST),
-            bytes: field(record::BYTES),
-            histogram: std::array::from_fn(|i| field(record::HISTOGRAM + 8 * i as u64)),
-            errors: of.errors.range(of_record).map(|(key, count)| (key.errno, *count)).collect(),
-        })
+        let order = self.out.all.len();
+        self.out.all.push(Node { site, number, path, address: IMAGE.wrapping_add(node), record, order });
     }
 }
 

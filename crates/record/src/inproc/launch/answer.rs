@@ -43,6 +43,7 @@ impl Engine {
             match Question::from_resume(resume) {
                 Some(Question::Context) => answer = self.on_context(id, index, &waiter, asked),
                 Some(Question::Number) => answer = self.on_number(id, index, &waiter, asked),
+                Some(Question::Slots) => self.recycle(id, true),
                 Some(Question::Mapped) if waiter.registers.ax == NEWBORN => {
                     self.on_born(id);
                 }
@@ -191,9 +192,10 @@ impl Engine {
     fn on_mapped(&mut self, id: u32, index: u64, waiter: &Waiter) {
         let at = waiter.registers.ax;
         let Some(program) = self.programs.get_mut(&id) else { return };
-        program.space.update(&mut self.symbols, waiter.tid);
+        let maps = target::maps(waiter.tid);
+        program.space.update_by(&mut self.symbols, waiter.tid, &maps);
         let Some(file) = program.space.files().find(|f| f.start == at) else { return };
-        let mut taken: Vec<_> = target::mapped(waiter.tid).into_iter().map(|m| m.range).collect();
+        let mut taken: Vec<_> = target::mapped(&maps).into_iter().map(|m| m.range).collect();
         let ready = match self.ready(&file, &mut taken) {
             Ok(Some(ready)) => ready,
             Ok(None) => return self.sow(id),
@@ -220,8 +222,10 @@ impl Engine {
         let Patched { code, .. } = &ready.patched;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
         let (at, size) = (ready.at, code.size());
+        // Where there never was a second thread there is nobody to be hit.
+        let alone = self.memory.image(id).is_some_and(|a| a.get(image::NEXT_SLOT) == 0);
         let reserve = [MMAP, at, size, 0, flags as u64, u64::MAX, 0];
-        if self.request(id, index, reserve) != Some(at) {
+        if !alone && self.request(id, index, reserve) != Some(at) {
             return false;
         }
         let from = BLOBS_AT + (code.offset - BLOBS);

@@ -2,7 +2,7 @@
 
 use super::super::layout::{IMAGE, NODE_SIZE, image, new_image, node, slot};
 use super::engine::Engine;
-use super::files::{Known, Unwatchable, uncounted};
+use super::files::{Known, Unwatchable};
 use super::memory::Memory;
 use super::program::{Patched, Program, Waiting};
 use super::shell::{self, Mapping};
@@ -63,8 +63,9 @@ impl Engine {
         }
         let mem = Mem::open(pid).map_err(|e| format!("its memory can't be opened: {e}"))?;
         let mut space = AddressSpace::new();
-        space.update(&mut self.symbols, pid);
-        let mapped = target::mapped(pid);
+        let maps = target::maps(pid);
+        space.update_by(&mut self.symbols, pid, &maps);
+        let mapped = target::mapped(&maps);
         let mut taken: Vec<Range<u64>> = mapped.iter().map(|m| m.range.clone()).collect();
         let mut files = Vec::new();
         for file in space.files().collect::<Vec<_>>() {
@@ -134,7 +135,7 @@ impl Engine {
         match self.files.code(&mut self.memory, file.module, &known, file.bias, taken) {
             Ok((code, at)) => {
                 taken.push(at..at + code.size());
-                self.note_uncounted(&path, &known, &code.blob);
+                self.note_uncounted(&path, &known, code.uncounted);
                 let patched = Patched { key: file.module, known, code, bias: file.bias };
                 Ok(Some(Ready { patched, at }))
             }
@@ -145,8 +146,7 @@ impl Engine {
         }
     }
 
-    fn note_uncounted(&mut self, path: &str, known: &Rc<Known>, blob: &super::super::assemble::Blob) {
-        let places = uncounted(known, blob);
+    fn note_uncounted(&mut self, path: &str, known: &Rc<Known>, places: usize) {
         if places > 0 {
             let all = known.plan.sites.len();
             self.problem(
@@ -157,14 +157,9 @@ impl Engine {
     }
 
     fn write_image(&self, id: u32, pid: i32) {
-        let Some(area) = self.memory.image(id) else { return };
-        for (offset, word) in new_image(id, RSEQ_SIGNATURE) {
-            if word != 0 {
-                area.set(offset, word);
-            }
-        }
-        area.set(image::SLOTS + slot::TID, pid as u64);
-        area.set(image::SLOTS + slot::PID, pid as u64);
+        let pid = pid as u64;
+        let first = [(image::SLOTS + slot::TID, pid), (image::SLOTS + slot::PID, pid)];
+        self.memory.write(id, new_image(id, RSEQ_SIGNATURE).into_iter().chain(first));
     }
 
     /// Writes the shell code into the stopped process and points it there.
@@ -213,9 +208,7 @@ impl Engine {
         if !program.files.iter().any(|f| f.known.region == file.known.region) {
             match file.code.blob.roots(file.known.region, program.room.records) {
                 Ok(words) => {
-                    for (offset, word) in words {
-                        area.set(offset, word);
-                    }
+                    self.memory.write(id, words);
                     for root in unasked_roots(&file) {
                         area.set(root - IMAGE + node::WINDOW_AT, 1);
                     }

@@ -4,14 +4,12 @@
 //! at its exec; of one that is killed only the last answer is known, at most
 //! a tenth of a second old.
 
-use super::super::assemble::{Reading, Words};
 use super::super::layout::{image, slot};
 use super::engine::{Engine, SPINS};
-use super::memory::Snapshot;
 use super::program::Program;
 use super::sys;
 use crate::table::Table;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 /// What going to sleep and waking takes, ns.
 const SLEEP_NS: f64 = 4_000.0;
@@ -21,13 +19,14 @@ impl Engine {
     pub(super) fn note_cpu(&mut self) {
         let ids: Vec<u32> = self.programs.keys().copied().collect();
         for id in ids {
-            let drawn = self.slots_drawn(id);
             let (Some(area), Some(program)) = (self.memory.image(id), self.programs.get_mut(&id)) else { continue };
             if program.newborn.is_some() {
                 continue;
             }
-            let pid = |index| area.get(image::SLOTS + index * slot::SIZE + slot::PID) as i32;
-            let pids: HashSet<i32> = (0..drawn).map(pid).filter(|pid| *pid > 0).collect();
+            program.tickets.look(area);
+            let slots = program.tickets.busy().iter().chain([&0]);
+            let pids = slots.map(|index| self.memory.head(id, *index).pid as i32).filter(|pid| *pid > 0);
+            let pids: HashSet<i32> = pids.collect();
             for pid in pids.difference(&program.execed) {
                 if let Some(ns) = sys::process_cpu(*pid) {
                     program.cpu_seen.insert(*pid, ns);
@@ -59,39 +58,38 @@ impl Engine {
     }
 }
 
-/// Adds what a program's processes have used to their images, less what they spent on waiting for
-/// answers: that, in ns. `look_ns` is what looking once takes.
-pub(super) fn add(
-    table: &mut Table,
-    program: &mut Program,
-    snapshot: &Snapshot,
-    reading: &Reading,
-    look_ns: f64,
-    mut image_of: impl FnMut(&mut Program, &mut Table, i32) -> u32,
-) -> u64 {
-    let mut used: BTreeMap<i32, (u64, f64)> = BTreeMap::new();
-    for thread in &reading.threads {
-        let field = |offset| snapshot.word(image::SLOTS + thread.slot * slot::SIZE + offset);
+/// What a process has used of a processor, by what its threads have noted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Used {
+    /// Processor time when one of its threads was about to end, ns; zero where none has said.
+    said: u64,
+    /// How often they have looked for an answer.
+    looks: u64,
+}
+
+impl Used {
+    /// As the slot with these fields has it. Of one that is another program now, what its other
+    /// threads said is no longer news.
+    pub(super) fn read(field: impl Fn(u64) -> u64, execed: bool) -> Self {
         let said = field(slot::CPU).saturating_mul(1_000_000_000).saturating_add(field(slot::CPU + 8));
-        let pid = thread.pid as i32;
-        if pid > 0 {
-            let (known, asking) = used.entry(pid).or_default();
-            // Of one that is another program now, what its other threads said is no longer news.
-            let said = if program.execed.contains(&pid) { 0 } else { said };
-            *known = (*known).max(said);
-            *asking += field(slot::LOOKS) as f64 * look_ns;
-        }
+        Self { said: if execed { 0 } else { said }, looks: field(slot::LOOKS) }
     }
-    let mut all = 0;
-    for (pid, (said, asking)) in used {
-        let total = said.max(program.cpu_seen.get(&pid).copied().unwrap_or(0));
+
+    pub(super) fn add(&mut self, more: &Self) {
+        self.said = self.said.max(more.said);
+        self.looks = self.looks.saturating_add(more.looks);
+    }
+
+    /// Adds what process `pid` has used to its image, less what it spent on waiting for answers:
+    /// that, in ns. `look_ns` is what looking once takes.
+    pub(super) fn settle(self, table: &mut Table, program: &Program, (pid, image): (i32, u32), look_ns: f64) -> u64 {
+        let total = self.said.max(program.cpu_seen.get(&pid).copied().unwrap_or(0));
         let before = if pid == program.pid { program.cpu_before } else { 0 };
-        let ours = (asking + program.sleeps.get(&pid).copied().unwrap_or(0) as f64 * SLEEP_NS) as u64;
-        all += ours;
-        let image = image_of(program, table, pid);
+        let sleeps = program.sleeps.get(&pid).copied().unwrap_or(0);
+        let ours = (self.looks as f64 * look_ns + sleeps as f64 * SLEEP_NS) as u64;
         if let Some(image) = table.images.get_mut(image as usize) {
             image.cpu_ns += total.saturating_sub(before).saturating_sub(ours);
         }
+        ours
     }
-    all
 }

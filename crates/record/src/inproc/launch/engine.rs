@@ -54,6 +54,7 @@ pub(super) struct Engine {
     /// Windows open in threads, by program and slot.
     pub(super) open: HashMap<(u32, u64), super::window::Open>,
     pub(super) ordinals: HashMap<(u32, u64), u32>,
+    pub(super) next_ordinal: u32,
     pub(super) seized: HashMap<i32, Seized>,
     pub(super) problems: Vec<Problem>,
     pub(super) root: i32,
@@ -107,6 +108,7 @@ impl Engine {
             programs: HashMap::new(),
             open: HashMap::new(),
             ordinals: HashMap::new(),
+            next_ordinal: 0,
             seized: HashMap::new(),
             problems: Vec::new(),
             root: 0,
@@ -219,6 +221,7 @@ impl Engine {
                 }
                 std::hint::spin_loop();
             }
+            self.recycle_some();
             self.look(signals, control, linger);
             self.housekeeping(control);
             if !self.cut_short {

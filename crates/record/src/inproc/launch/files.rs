@@ -28,6 +28,8 @@ const CODE: Kind = Kind { name: "code", version: 1 };
 pub(super) struct Code {
     pub(super) blob: Blob,
     pub(super) jumps: Jumps,
+    /// Places of the file whose calls nobody counts.
+    pub(super) uncounted: usize,
     /// Where it lies in the shared file.
     pub(super) offset: u64,
     /// Entries of the table behind it, see [`origins_table`].
@@ -211,7 +213,8 @@ impl Files {
         bytes.extend(table);
         let offset = memory.add_code(&bytes).ok_or("no room for more code")?;
         let jumps = Jumps::new(&known.plan, &blob)?;
-        let code = Rc::new(Code { blob, jumps, offset, origins });
+        let uncounted = uncounted(known, &blob);
+        let code = Rc::new(Code { blob, jumps, uncounted, offset, origins });
         self.codes.insert((key, delta), Rc::clone(&code));
         Ok(code)
     }
@@ -247,7 +250,7 @@ const ROOM_PER_SITE: u64 = 1400;
 const TABLE: u64 = super::super::layout::NUMBERS * 8;
 
 /// Places of a file whose calls nobody counts.
-pub(super) fn uncounted(known: &Known, blob: &Blob) -> usize {
+fn uncounted(known: &Known, blob: &Blob) -> usize {
     let refused = blob.refused.iter().filter(|r| r.what != Unhooked::Return);
     let addresses: std::collections::HashSet<u64> =
         refused.map(|r| r.address).chain(known.plan.unplanned.iter().map(|u| u.address)).collect();

@@ -43,10 +43,10 @@ impl Engine {
         let ids: Vec<u32> = self.programs.keys().copied().collect();
         for id in ids {
             let Some(mut program) = self.programs.remove(&id) else { continue };
-            let at_main = program.at_main.clone();
+            let (at_main, unopened) = (program.at_main.clone(), program.unopened.clone());
             let beside = self.harvest(&mut program);
             self.take(&program, &beside);
-            program.at_main = at_main;
+            (program.at_main, program.unopened) = (at_main, unopened);
             program.forks.retain(|_, image| (*image as usize) < kept.images.len());
             self.programs.insert(id, program);
         }

@@ -1,7 +1,8 @@
 //! From an image's memory to rows of the table.
 
-use super::super::assemble::{Losses, Reading, Row, SlotCounts, read};
-use super::super::layout::{IMAGE, image, node, record, slot};
+use super::super::assemble::{Losses, Nodes, SlotCounts, Words, slots_drawn};
+use super::super::layout::{image, record, slot};
+use super::cpu::Used;
 use super::engine::Engine;
 use super::memory::Snapshot;
 use super::program::Program;
@@ -29,8 +30,6 @@ pub(super) struct Clock {
     pub(super) per_ns: f64,
     /// Cycles of every timed call that are our own.
     pub(super) own_cycles: f64,
-    /// What looking for an answer once takes, ns.
-    pub(super) look_ns: f64,
 }
 
 impl Clock {
@@ -45,11 +44,33 @@ pub(super) struct Beside {
     pub(super) vdso_calls: u64,
     /// Processor time its threads have spent waiting for answers.
     pub(super) asking_ns: u64,
+    /// What each process has used of a processor, by its own word.
+    pub(super) used: BTreeMap<i32, Used>,
     pub(super) losses: Losses,
     /// Nodes that were met for the first time when no window could be afforded.
     pub(super) unopened: u64,
     /// Calls whose return nobody saw to, so that their errors are not known, by system call.
     pub(super) blind: BTreeMap<Sysno, u64>,
+    /// Threads that had a slot, by image.
+    threads: BTreeMap<u32, u64>,
+}
+
+impl Beside {
+    fn add(&mut self, more: &Self) {
+        self.vdso_calls += more.vdso_calls;
+        self.asking_ns += more.asking_ns;
+        for (pid, used) in &more.used {
+            self.used.entry(*pid).or_default().add(used);
+        }
+        self.losses.add(&more.losses);
+        self.unopened += more.unopened;
+        for (syscall, n) in &more.blind {
+            *self.blind.entry(*syscall).or_default() += n;
+        }
+        for (image, n) in &more.threads {
+            *self.threads.entry(*image).or_default() += n;
+        }
+    }
 }
 
 impl Engine {
@@ -94,12 +115,15 @@ impl Engine {
     fn end_images(&mut self, program: &Program) {
         let now = self.at(sys::now());
         for id in program.forks.values().chain([&program.image]) {
-            let Some(image) = self.table.images.get_mut(*id as usize) else { continue };
-            if image.end_ns == 0 {
-                image.end_ns = now;
-                image.life_ns += now.saturating_sub(image.start_ns);
-            }
+            self.end_image(*id, now);
         }
+    }
+
+    /// Notes an image's end, unless it has ended before.
+    pub(super) fn end_image(&mut self, id: u32, now: u64) {
+        let Some(image) = self.table.images.get_mut(id as usize).filter(|i| i.end_ns == 0) else { return };
+        image.end_ns = now;
+        image.life_ns += now.saturating_sub(image.start_ns);
     }
 
     pub(super) fn take(&mut self, program: &Program, beside: &Beside) {
@@ -115,12 +139,11 @@ impl Engine {
         if program.newborn.is_some() {
             return sys::exists(program.pid);
         }
-        let Some(area) = self.memory.image(id) else { return false };
         let mut asked = HashSet::new();
         (0..self.slots_drawn(id)).any(|index| {
-            let base = image::SLOTS + index * slot::SIZE;
-            let pid = area.get(base + slot::PID) as i32;
-            let gone = program.gone_by_exec.contains(&index) || area.get(base + slot::SELF) == 0;
+            let head = self.memory.head(id, index);
+            let pid = head.pid as i32;
+            let gone = program.gone_by_exec.contains(&index) || head.own == 0;
             !gone && (pid == 0 || (asked.insert(pid) && sys::exists(pid)))
         })
     }
@@ -131,15 +154,50 @@ impl Engine {
     }
 
     pub(super) fn clock(&self) -> Clock {
-        Clock { per_ns: self.ratio.so_far(), own_cycles: self.around.own_cycles, look_ns: self.look_ns }
+        Clock { per_ns: self.ratio.so_far(), own_cycles: self.around.own_cycles }
     }
 
-    /// Adds what a program has counted so far to the table.
+    /// Adds what a program has counted, but for slots given back before, to the table. What it
+    /// comes to beside includes them.
     pub(super) fn harvest(&mut self, program: &mut Program) -> Beside {
-        let clock = self.clock();
         let snapshot = self.memory.snapshot(program.id);
+
+        let slots: Vec<u64> = slots_drawn(&snapshot).collect();
+        let mut beside = self.fill(program, &snapshot, &slots);
+        beside.add(&program.recycled);
         let now = self.at(sys::now());
-        fill(&mut self.table, program, &snapshot, clock, now)
+        for (pid, used) in std::mem::take(&mut beside.used) {
+            let image = image_of(program, &mut self.table, pid, now);
+            beside.asking_ns += used.settle(&mut self.table, program, (pid, image), self.look_ns);
+        }
+        for (image, n) in &beside.threads {
+            if let Some(image) = self.table.images.get_mut(*image as usize) {
+                image.threads = image.threads.max(*n);
+            }
+        }
+        beside
+    }
+
+    /// Adds what some slots of a program hold to the table, before they are wiped.
+    pub(super) fn harvest_slots(&mut self, program: &mut Program, slots: &[u64]) {
+        let snapshot = self.memory.snapshot(program.id);
+        let mut beside = self.fill(program, &snapshot, slots);
+        // What the whole image lacks is read at its end.
+        beside.losses = Losses { unasked: beside.losses.unasked, errors: beside.losses.errors, ..Losses::default() };
+        program.recycled.add(&beside);
+        for index in slots {
+            self.close_window(program.id, *index);
+            self.ordinals.remove(&(program.id, *index));
+        }
+    }
+
+    fn fill(&mut self, program: &mut Program, image: &Snapshot, slots: &[u64]) -> Beside {
+        let (clock, now) = (self.clock(), self.at(sys::now()));
+        let mut fill = Fill::new(&mut self.table, program, image, (clock, now));
+        for index in slots {
+            fill.slot(&self.memory.slot(fill.program.id, *index), *index);
+        }
+        fill.end()
     }
 }
 
@@ -163,124 +221,131 @@ fn image_of(program: &mut Program, table: &mut Table, pid: i32, now: u64) -> u32
     })
 }
 
-/// Adds an image's counts to the table.
-pub(super) fn fill(table: &mut Table, program: &mut Program, snapshot: &Snapshot, clock: Clock, now: u64) -> Beside {
-    let mut regions = HashSet::new();
-    let used: Vec<usize> =
-        (0..program.files.len()).filter(|i| regions.insert(program.files[*i].known.region)).collect();
-    let reading = reading(program, &used, snapshot);
-    let at_main = program.at_main.take();
-    let startup = at_main.map(|slot| startup_of(program, &used, &snapshot.with_slot(slot)));
-    let pids: HashMap<u64, i32> = reading.threads.iter().map(|t| (t.slot, t.pid as i32)).collect();
-    let matched = reading.losses.unmatched == 0;
-    let mut beside = Beside { losses: reading.losses, ..Beside::default() };
-    for row in &reading.rows {
-        let site = row.site.and_then(|(file, index)| {
-            let file = *used.get(file)?;
-            Some((file, index, program.files.get(file)?.code.blob.sites.get(index)?.clone()))
+/// An image's counts on their way to the table.
+struct Fill<'a> {
+    table: &'a mut Table,
+    program: &'a mut Program,
+    nodes: Nodes,
+    /// Files with a region of their own, by their place among the nodes' files.
+    used: Vec<usize>,
+    /// Frames of nodes, once somebody has counted there.
+    frames: HashMap<usize, Vec<RawFrame>>,
+    /// What the first thread had counted when `main` began, if that is known.
+    startup: Option<HashMap<usize, SlotCounts>>,
+    clock: Clock,
+    now: u64,
+    beside: Beside,
+}
+
+impl<'a> Fill<'a> {
+    fn new(table: &'a mut Table, program: &'a mut Program, image: &Snapshot, (clock, now): (Clock, u64)) -> Self {
+        let mut regions = HashSet::new();
+        let used: Vec<usize> =
+            (0..program.files.len()).filter(|i| regions.insert(program.files[*i].known.region)).collect();
+        let files: Vec<_> =
+            used.iter().filter_map(|i| program.files.get(*i)).map(|f| (f.known.region, &f.code.blob)).collect();
+        let nodes = Nodes::read(image, &files);
+        let beside = Beside { losses: nodes.losses, ..Beside::default() };
+        let (frames, startup) = (HashMap::new(), None);
+        Self { table, program, nodes, used, frames, startup, clock, now, beside }
+    }
+
+    /// Adds what slot `index` holds.
+    fn slot(&mut self, words: &Snapshot, index: u64) {
+        let Some(slot) = self.nodes.slot(words, index) else { return };
+        self.beside.losses.add(&slot.losses);
+        let Some(thread) = slot.thread else { return };
+        let pid = thread.pid as i32;
+        if index == 0
+            && let Some(at_main) = self.program.at_main.take()
+        {
+            let then = self.nodes.slot(&Snapshot::of(at_main), 0);
+            self.startup = then.map(|s| s.counts.into_iter().collect());
+        }
+        let field = |offset| words.word(image::SLOTS + index * slot::SIZE + offset);
+        let has_rseq = field(slot::RSEQ) != 0;
+        if pid > 0 {
+            let used = Used::read(field, self.program.execed.contains(&pid));
+            self.beside.used.entry(pid).or_default().add(&used);
+        }
+        for (node, counts) in &slot.counts {
+            self.row(*node, counts, (index, pid), has_rseq);
+        }
+        if index + 1 < image::SLOT_COUNT && (index == 0 || pid != 0) {
+            let image = image_of(self.program, self.table, pid, self.now);
+            *self.beside.threads.entry(image).or_default() += 1;
+        }
+    }
+
+    /// Adds one thread's counts at a node.
+    fn row(&mut self, index: usize, counts: &SlotCounts, (slot, pid): (u64, i32), has_rseq: bool) {
+        let Some(node) = self.nodes.all.get(index) else { return };
+        let place = node.site.and_then(|(file, site)| Some((*self.used.get(file)?, site)));
+        let site = place.and_then(|(file, site)| self.program.files.get(file)?.code.blob.sites.get(site));
+        if site.is_some_and(|s| s.vdso) {
+            self.beside.vdso_calls += counts.entered;
+            return self.vdso(index, place, (counts.entered, pid));
+        }
+        let Some(number) = node.number else { return };
+        let results = site.is_none_or(|s| s.results);
+        let frames = self.frames.entry(index).or_insert_with(|| frames_of(self.program, place, &node.path));
+        let image = image_of(self.program, self.table, pid, self.now);
+        let (id, _) = self.table.row(image, Sysno(number), frames);
+        let execed = (number == EXECVE || number == EXECVEAT) && self.program.gone_by_exec.contains(&slot);
+        let seen = Seen { results, matched: self.nodes.losses.unmatched == 0, execed, has_rseq };
+        let mut add = counts_of(number, counts, seen, self.clock);
+        if !results && number != RT_SIGRETURN && add.calls > 0 {
+            *self.beside.blind.entry(Sysno(number)).or_default() += add.calls;
+        }
+        if slot == 0 && pid == self.program.pid {
+            self.note_startup(index, number, &mut add, seen);
+        }
+        let address = self.nodes.all.get(index).map_or(0, |n| n.address);
+        if counts.entered > 0
+            && let Some(met) = self.program.unopened.iter().position(|unopened| *unopened == address)
+        {
+            self.program.unopened.swap_remove(met);
+            self.beside.unopened += 1;
+        }
+        self.table.calls += add.calls;
+        if let Some(raw) = self.table.rows.get_mut(id as usize) {
+            raw.entered += counts.entered;
+            raw.counts.merge(&add);
+        }
+    }
+
+    /// Adds calls at a node of the vDSO.
+    fn vdso(&mut self, index: usize, place: Option<(usize, usize)>, (calls, pid): (u64, i32)) {
+        let function = place.and_then(|(file, site)| {
+            let file = self.program.files.get(file)?;
+            let address = file.code.blob.sites.get(site)?.address;
+            Some(file.known.plan.entries.iter().find(|e| e.address == address)?.function.name())
         });
-        if site.as_ref().is_some_and(|(_, _, s)| s.vdso) {
-            beside.vdso_calls += row.threads.iter().map(|(_, c)| c.entered).sum::<u64>();
-            if let Some((file, index, _)) = &site {
-                vdso(table, program, (*file, *index), row, &pids, now);
-            }
-            continue;
-        }
-        let Some(number) = row.number else { continue };
-        let results = site.as_ref().is_none_or(|(_, _, s)| s.results);
-        let frames = frames_of(program, site.as_ref().map(|(file, index, _)| (*file, *index)), &row.path);
-        for (index, counts) in &row.threads {
-            let pid = pids.get(index).copied().unwrap_or(0);
-            let image = image_of(program, table, pid, now);
-            let (id, _) = table.row(image, Sysno(number), &frames);
-            let execed = (number == EXECVE || number == EXECVEAT) && program.gone_by_exec.contains(index);
-            let seen = Seen { results, matched, execed, has_rseq: has_rseq(snapshot, *index) };
-            let mut add = counts_of(number, counts, seen, clock);
-            if !results && number != RT_SIGRETURN && add.calls > 0 {
-                *beside.blind.entry(Sysno(number)).or_default() += add.calls;
-            }
-            if *index == 0 && pid == program.pid {
-                let before = startup.as_ref().map_or(Some((add.calls, add.waited_ns.unwrap_or(0))), |s| {
-                    s.get(&(row.site, row.number, row.path.clone())).map(|c| {
-                        let c = counts_of(number, c, Seen { execed: false, ..seen }, clock);
-                        (c.calls, c.waited_ns.unwrap_or(0))
-                    })
-                });
-                let (calls, waited) = before.unwrap_or((0, 0));
-                add.startup_calls = calls.min(add.calls);
-                add.startup_waited_ns = waited.min(add.waited_ns.unwrap_or(0));
-            }
-            table.calls += add.calls;
-            if let Some(raw) = table.rows.get_mut(id as usize) {
-                raw.entered += counts.entered;
-                raw.counts.merge(&add);
-            }
+        let (Some(function), Some(node)) = (function, self.nodes.all.get(index)) else { return };
+        let frames = self.frames.entry(index).or_insert_with(|| frames_of(self.program, place, &node.path));
+        let image = image_of(self.program, self.table, pid, self.now);
+        if calls > 0 {
+            self.table.vdso(image, function, frames, calls);
         }
     }
-    note_threads(table, program, &reading, now);
-    beside.unopened = program.unopened.iter().filter(|node| is_met(snapshot, &reading, **node)).count() as u64;
-    let image = |program: &mut Program, table: &mut Table, pid| image_of(program, table, pid, now);
-    beside.asking_ns = super::cpu::add(table, program, snapshot, &reading, clock.look_ns, image);
-    beside
-}
 
-/// Adds a row of calls into the vDSO to the table.
-fn vdso(table: &mut Table, program: &mut Program, at: (usize, usize), row: &Row, pids: &HashMap<u64, i32>, now: u64) {
-    let function = program.files.get(at.0).and_then(|file| {
-        let address = file.code.blob.sites.get(at.1)?.address;
-        Some(file.known.plan.entries.iter().find(|e| e.address == address)?.function.name())
-    });
-    let Some(function) = function else { return };
-    let frames = frames_of(program, Some(at), &row.path);
-    for (index, counts) in row.threads.iter().filter(|(_, c)| c.entered > 0) {
-        let image = image_of(program, table, pids.get(index).copied().unwrap_or(0), now);
-        table.vdso(image, function, &frames, counts.entered);
+    /// How much of what the first thread counted at a node was before `main`: all, where nobody has
+    /// seen that begin.
+    fn note_startup(&self, node: usize, number: u32, add: &mut Counts, seen: Seen) {
+        let (calls, waited) = match &self.startup {
+            None => (add.calls, add.waited_ns.unwrap_or(0)),
+            Some(then) => then.get(&node).map_or((0, 0), |counts| {
+                let then = counts_of(number, counts, Seen { execed: false, ..seen }, self.clock);
+                (then.calls, then.waited_ns.unwrap_or(0))
+            }),
+        };
+        add.startup_calls = calls.min(add.calls);
+        add.startup_waited_ns = waited.min(add.waited_ns.unwrap_or(0));
     }
-}
 
-fn reading(program: &Program, used: &[usize], snapshot: &Snapshot) -> Reading {
-    let files: Vec<_> =
-        used.iter().filter_map(|i| program.files.get(*i)).map(|f| (f.known.region, &f.code.blob)).collect();
-    read(snapshot, &files)
-}
-
-type Key = (Option<(usize, usize)>, Option<u32>, Vec<u64>);
-
-fn startup_of(program: &Program, used: &[usize], snapshot: &Snapshot) -> HashMap<Key, SlotCounts> {
-    let rows = reading(program, used, snapshot).rows.into_iter();
-    rows.filter_map(|row| {
-        let (_, counts) = row.threads.into_iter().find(|(slot, _)| *slot == 0)?;
-        Some(((row.site, row.number, row.path), counts))
-    })
-    .collect()
-}
-
-fn note_threads(table: &mut Table, program: &mut Program, reading: &Reading, now: u64) {
-    let mut threads: HashMap<u32, u64> = HashMap::new();
-    for thread in &reading.threads {
-        if thread.slot + 1 < image::SLOT_COUNT && (thread.slot == 0 || thread.pid != 0) {
-            let image = image_of(program, table, thread.pid as i32, now);
-            *threads.entry(image).or_default() += 1;
-        }
+    fn end(self) -> Beside {
+        self.beside
     }
-    for (image, n) in threads {
-        if let Some(image) = table.images.get_mut(image as usize) {
-            image.threads = image.threads.max(n);
-        }
-    }
-}
-
-/// Whether any thread has made a call at a node.
-fn is_met(snapshot: &Snapshot, reading: &Reading, node: u64) -> bool {
-    use super::super::assemble::Words;
-    let record = snapshot.word(node.wrapping_sub(IMAGE).wrapping_add(node::RECORD));
-    let entered = |slot: u64| snapshot.word(image::SLOTS + slot * slot::SIZE + record + record::ENTERED);
-    (slot::RECORDS..slot::SIZE).contains(&record) && reading.threads.iter().any(|t| entered(t.slot) > 0)
-}
-
-fn has_rseq(snapshot: &Snapshot, index: u64) -> bool {
-    use super::super::assemble::Words;
-    snapshot.word(image::SLOTS + index * slot::SIZE + slot::RSEQ) != 0
 }
 
 /// The frames of a row: as they were when the context was first seen.

@@ -23,6 +23,8 @@ pub(super) const BLOBS_SIZE: u64 = 1 << 30;
 pub(super) const BLOBS_AT: u64 = super::super::layout::IMAGE + STRIDE;
 /// Distance of images in the file.
 const STRIDE: u64 = 1 << 35;
+/// Words of a new image that lie no further apart are written in one go.
+const GAP: u64 = 256;
 /// Images in a run, at most.
 const MAX_IMAGES: u64 = 1 << 24;
 
@@ -132,6 +134,26 @@ impl Memory {
         self.images.get(&id)
     }
 
+    /// Writes words of an image, by offset: without mapping in every page that is touched, which
+    /// costs more than the writing.
+    pub(super) fn write(&self, id: u32, words: impl IntoIterator<Item = (u64, u64)>) {
+        let mut run: (u64, Vec<u8>) = (0, Vec::new());
+        // Without memory the words stay zero, and who finds no root there counts nothing.
+        let flush = |(at, bytes): &(u64, Vec<u8>)| drop(self.file.write_all_at(bytes, Self::offset(id) + at));
+        for (at, word) in words.into_iter().filter(|(at, _)| at + 8 <= image::SIZE) {
+            let next = run.0 + run.1.len() as u64;
+            // What lies between is as yet untouched.
+            if at < next || at - next > GAP {
+                flush(&run);
+                run = (at, Vec::with_capacity(1 << 15));
+            } else {
+                run.1.resize((at - run.0) as usize, 0);
+            }
+            run.1.extend(word.to_le_bytes());
+        }
+        flush(&run);
+    }
+
     /// Gives an image's memory back.
     pub(super) fn free_image(&mut self, id: u32) {
         self.images.remove(&id);
@@ -150,9 +172,31 @@ impl Memory {
         Some(offset)
     }
 
-    /// An image as it is now, without touching its holes.
+    /// An image without its slots as it is now; none of its holes is touched.
     pub(super) fn snapshot(&self, id: u32) -> Snapshot {
-        Snapshot { ranges: self.data(id, 0..image::SIZE, u64::MAX) }
+        Snapshot { ranges: self.data(id, 0..image::SLOTS, u64::MAX) }
+    }
+
+    /// Slot `index` of an image as it is now.
+    pub(super) fn slot(&self, id: u32, index: u64) -> Snapshot {
+        Snapshot { ranges: self.slot_data(id, index, u64::MAX) }
+    }
+
+    /// Whose slot `index` of an image is; all zero if nobody's. Touches no hole.
+    pub(super) fn head(&self, id: u32, index: u64) -> Head {
+        let at = Self::offset(id) + image::SLOTS + index * slot::SIZE + slot::SELF;
+        let mut bytes = [0; 8 * Head::WORDS];
+        if self.file.read_exact_at(&mut bytes, at).is_err() {
+            return Head::default();
+        }
+        let words: Vec<u64> =
+            bytes.chunks_exact(8).filter_map(|w| Some(u64::from_le_bytes(w.try_into().ok()?))).collect();
+        Head::new(&words)
+    }
+
+    /// Zeroes slot `index` of an image and gives its memory back.
+    pub(super) fn wipe_slot(&self, id: u32, index: u64) {
+        sys::punch_hole(&self.file, Self::offset(id) + image::SLOTS + index * slot::SIZE, slot::SIZE);
     }
 
     /// What slot `index` of an image holds now, by offset in the image; at most `most` bytes.
@@ -202,6 +246,21 @@ impl Memory {
     }
 }
 
+/// Whose a slot is, by what stands in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Head {
+    /// The slot's own address, zero if nobody has it.
+    pub(super) own: u64,
+    /// Slot of the thread's maker.
+    pub(super) parent: Option<u64>,
+    /// About to end, or never made.
+    pub(super) leaving: bool,
+    /// Thread id, by its maker; zero if unknown, as are the others.
+    pub(super) made_as: u32,
+    pub(super) tid: u32,
+    pub(super) pid: u32,
+}
+
 /// An image's words at one moment.
 #[derive(Default)]
 pub(super) struct Snapshot {
@@ -210,17 +269,21 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// The same image, had there been only its first slot, holding `slot`.
-    pub(super) fn with_slot(&self, slot: Vec<(u64, Vec<u8>)>) -> Self {
-        let below = |(start, bytes): &(u64, Vec<u8>)| {
-            let most = usize::try_from(image::SLOTS.checked_sub(*start)?).ok()?;
-            Some((*start, bytes.get(..most.min(bytes.len()))?.to_vec()))
-        };
-        Self { ranges: self.ranges.iter().filter_map(below).chain(slot).collect() }
+    /// Of data as [`Memory::slot_data`] gives it.
+    pub(super) fn of(ranges: Vec<(u64, Vec<u8>)>) -> Self {
+        Self { ranges }
     }
 }
 
 impl super::super::assemble::Words for Snapshot {
+    fn data(&self, within: Range<u64>) -> Vec<Range<u64>> {
+        let first = self.ranges.partition_point(|(start, bytes)| start + bytes.len() as u64 <= within.start);
+        let ranges = self.ranges.get(first..).unwrap_or_default().iter();
+        let cut =
+            |(start, bytes): &(u64, Vec<u8>)| (*start).max(within.start)..(start + bytes.len() as u64).min(within.end);
+        ranges.map(cut).take_while(|range| range.start < range.end).collect()
+    }
+
     fn word(&self, offset: u64) -> u64 {
         let after = self.ranges.partition_point(|(start, _)| *start <= offset);
         let range = after.checked_sub(1).and_then(|i| self.ranges.get(i));

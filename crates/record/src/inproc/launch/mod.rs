@@ -18,6 +18,7 @@ mod program;
 mod seeds;
 mod share;
 mod shell;
+mod slots;
 mod sys;
 mod target;
 mod window;

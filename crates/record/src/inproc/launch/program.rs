@@ -3,8 +3,10 @@
 use super::super::assemble::{Base, Room, TreeError, grow};
 use super::super::layout::{NUMBERS, Saved, image, node, slot};
 use super::files::{Code, Known};
+use super::harvest::Beside;
 use super::memory::Area;
 use super::seeds::Seeds;
+use super::slots::Tickets;
 use super::target::Mem;
 use crate::ptrace::sys::read_memory;
 use std::collections::{HashMap, HashSet};
@@ -58,6 +60,9 @@ pub(super) struct Program {
     pub(super) unopened: Vec<u64>,
     /// Slots whose thread became another program.
     pub(super) gone_by_exec: HashSet<u64>,
+    pub(super) tickets: Tickets,
+    /// What slots that were given back came to beside rows.
+    pub(super) recycled: Beside,
     /// Images of the processes forked from it, by process id.
     pub(super) forks: HashMap<i32, u32>,
     /// Processor time its process had used before the program's own first instruction, ns.
@@ -92,6 +97,8 @@ impl Program {
             main_nodes: Vec::new(),
             unopened: Vec::new(),
             gone_by_exec: HashSet::new(),
+            tickets: Tickets::default(),
+            recycled: Beside::default(),
             forks: HashMap::new(),
             cpu_before: 0,
             cpu_seen: HashMap::new(),

@@ -297,6 +297,13 @@ pub(super) fn exists(pid: i32) -> bool {
     unsafe { libc::kill(pid, 0) == 0 || Errno::last() == Errno::EPERM }
 }
 
+/// Whether process `pid` has a thread `tid`, ended ones that nobody has noticed included.
+pub(super) fn thread_exists(pid: i32, tid: i32) -> bool {
+    // SAFETY: signal 0 only asks.
+    let result = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) };
+    result == 0 || Errno::last() != Errno::ESRCH
+}
+
 /// Ends a child of ours that has not run an instruction of its program.
 pub(super) fn kill(pid: i32) {
     // SAFETY: a plain signal to a child that was not waited for.

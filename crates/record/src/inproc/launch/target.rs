@@ -3,11 +3,12 @@
 use super::super::assemble::Blob;
 use super::super::plan::{Plan, Span};
 use super::sys::read_pieces;
-use crate::procfs;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
 
 const PAGE: u64 = 4096;
 
@@ -39,13 +40,16 @@ impl Mem {
     /// all have been looked at.
     pub(super) fn patch(&self, jumps: &Jumps, bias: u64) -> Result<(), String> {
         let at = |piece: &Piece| bias.wrapping_add(piece.vaddr);
-        let mut there: Vec<Vec<u8>> = jumps.0.iter().map(|p| vec![0; p.len]).collect();
-        let wanted: Vec<(u64, usize)> = jumps.0.iter().map(|p| (at(p), p.len)).collect();
-        self.read_all(&wanted, &mut there).map_err(|e| e.to_string())?;
-        for (piece, bytes) in jumps.0.iter().zip(&mut there) {
-            piece.apply(bytes)?;
+        if jumps.ready.get().is_none() {
+            let mut there: Vec<Vec<u8>> = jumps.pieces.iter().map(|p| vec![0; p.len]).collect();
+            let wanted: Vec<(u64, usize)> = jumps.pieces.iter().map(|p| (at(p), p.len)).collect();
+            self.read_all(&wanted, &mut there).map_err(|e| e.to_string())?;
+            for (piece, bytes) in jumps.pieces.iter().zip(&mut there) {
+                piece.apply(bytes)?;
+            }
+            let _ = jumps.ready.set(there);
         }
-        for (piece, bytes) in jumps.0.iter().zip(&there) {
+        for (piece, bytes) in jumps.pieces.iter().zip(jumps.ready.get().into_iter().flatten()) {
             self.write(at(piece), bytes).map_err(|e| e.to_string())?;
         }
         Ok(())
@@ -63,7 +67,13 @@ impl Mem {
 
 /// A file's jumps by page, as they are to be written.
 #[derive(Debug)]
-pub(super) struct Jumps(Vec<Piece>);
+pub(super) struct Jumps {
+    pieces: Vec<Piece>,
+    /// The pieces with their jumps, once they have been looked at in a process. The file stays the
+    /// same, by its identity, and nobody has run in a new mapping of it: what was there in one
+    /// process is there in all.
+    ready: OnceCell<Vec<Vec<u8>>>,
+}
 
 /// What is to be written of a page, from the first byte that changes to the last.
 #[derive(Debug)]
@@ -92,7 +102,7 @@ impl Jumps {
                 (at, rest, expected) = (at + here as u64, later, behind);
             }
         }
-        Ok(Self(pages.into_values().collect()))
+        Ok(Self { pieces: pages.into_values().collect(), ready: OnceCell::new() })
     }
 }
 
@@ -137,9 +147,19 @@ pub(super) struct Mapped {
     pub(super) executable: bool,
 }
 
-/// Everything a process has mapped, by address; empty if it is gone.
-pub(super) fn mapped(pid: i32) -> Vec<Mapped> {
-    let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+/// The text of a process's `maps` file; empty if it is gone.
+pub(super) fn maps(pid: i32) -> Vec<u8> {
+    let mut text = Vec::with_capacity(8192);
+    let file = File::open(format!("/proc/{pid}/maps"));
+    if let Ok(mut file) = file {
+        // What was read before an error is of no use: it is not all.
+        let _ = std::io::Read::read_to_end(&mut file, &mut text).inspect_err(|_| text.clear());
+    }
+    text
+}
+
+/// Everything in the text of a `maps` file, by address.
+pub(super) fn mapped(text: &[u8]) -> Vec<Mapped> {
     text.split(|b| *b == b'\n')
         .filter_map(|line| mapped_line(std::str::from_utf8(line.get(..line.len().min(48))?).ok()?))
         .collect()
@@ -165,15 +185,30 @@ pub(super) fn unused(mem: &Mem, mapped: &[Mapped], len: usize) -> Option<u64> {
 
 /// Why a process can't be watched from inside, by what /proc tells.
 pub(super) fn obstacle(pid: i32) -> Option<String> {
-    let status = |key| procfs::status_field(pid, key);
-    if status("Seccomp:").is_some_and(|mode| mode != "0") {
+    static OWN: OnceLock<usize> = OnceLock::new();
+    let status = status(&pid.to_string());
+    if field(&status, "Seccomp:").is_some_and(|mode| mode != "0") {
         return Some("a seccomp filter of its maker's watches over it".into());
     }
-    let namespace = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/pid")).ok();
-    if namespace(&pid.to_string()) != namespace("self") {
+    if levels(&status) > *OWN.get_or_init(|| levels(&self::status("self"))) {
         return Some("it lives in another PID namespace".into());
     }
     None
+}
+
+fn status(of: &str) -> String {
+    // A program's name is bytes.
+    let bytes = std::fs::read(format!("/proc/{of}/status")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn field<'s>(status: &'s str, key: &str) -> Option<&'s str> {
+    status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
+}
+
+/// PID namespaces from that of /proc down to the process's own.
+fn levels(status: &str) -> usize {
+    field(status, "NSpid:").map_or(0, |ids| ids.split_ascii_whitespace().count())
 }
 
 #[cfg(test)]
@@ -185,7 +220,7 @@ mod tests {
         let line = "7ffff7fc1000-7ffff7fc3000 r-xp 00000000 00:00 0 ";
         assert_eq!(mapped_line(line), Some(Mapped { range: 0x7ffff7fc1000..0x7ffff7fc3000, executable: true }));
         assert_eq!(mapped_line("nonsense"), None);
-        let mine = mapped(std::process::id() as i32);
+        let mine = mapped(&maps(std::process::id() as i32));
         let here = lines_of_maps_are_read as *const () as u64;
         assert!(mine.iter().any(|m| m.executable && m.range.contains(&here)));
         assert!(mine.windows(2).all(|w| w[0].range.end <= w[1].range.start));

@@ -181,7 +181,10 @@ impl Engine {
 
     /// A thread's number within the recording.
     fn ordinal(&mut self, id: u32, index: u64) -> u32 {
-        let next = self.ordinals.len() as u32;
-        *self.ordinals.entry((id, index)).or_insert(next)
+        let next = &mut self.next_ordinal;
+        *self.ordinals.entry((id, index)).or_insert_with(|| {
+            *next += 1;
+            *next - 1
+        })
     }
 }
