@@ -183,6 +183,7 @@ impl AddressSpace {
                     let start = regs;
                     let sound =
                         rule.step(&mut regs, read).filter(|()| regs[RA] == 0 || self.returns_to(regs[RA], read));
+                    constant = sound.is_some() && usize::from(rule.base) == RSP;
                     sound.or_else(|| {
                         regs = start;
                         self.guess(&mut regs, read, !is_return)

@@ -10,6 +10,7 @@ use super::targets::Targets;
 use super::types::{Plan, Site, Span, Unplanned, Why};
 use super::window::{Block, Taken};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::ops::Range;
 
 /// Instructions held at a time (40 bytes each); a longer function's sites at a seam get less.
 const BLOCK: usize = 1 << 16;
@@ -125,21 +126,37 @@ impl Planner<'_> {
             let code: Vec<_> = decoder.iter().take(BLOCK).collect();
             self.block(&code, ground, region);
         }
-        if ground == Ground::Function {
-            self.depths(extent, region);
+        match ground {
+            Ground::Function => self.depths(extent.start..extent.end, extent.start..extent.end, region),
+            Ground::Between => self.depths_between(extent, region),
+            Ground::Labels => {}
         }
     }
 
-    /// Fills in how far the return address lies above rsp, where call frame information counts
-    /// from another register or there is none.
-    fn depths(&mut self, extent: &Extent, region: &Region<'_>) {
-        let entry = self.cfi.cfa_offset(extent.start).map_or(8, |cfa| i64::from(cfa.0));
-        let here = |s: &&mut Site| (extent.start..extent.end).contains(&s.address);
+    /// [`Planner::depths`] of code between functions, each call from the last place before it that
+    /// something surely leads to, as a function's entry would be. Whoever uses what this says holds
+    /// it against a real stack first.
+    fn depths_between(&mut self, extent: &Extent, region: &Region<'_>) {
+        const FAR: u64 = 256;
+        let here = |s: &&Site| (extent.start..extent.end).contains(&s.address);
+        let calls: Vec<u64> = self.plan.sites.iter().filter(here).map(|s| s.address).collect();
+        for call in calls {
+            let back = extent.start.max(call.saturating_sub(FAR))..call;
+            if let Some(entry) = back.rev().find(|at| self.targets.is_sure(*at)) {
+                self.depths(entry..call.saturating_add(2).min(extent.end), call..call + 1, region);
+            }
+        }
+    }
+
+    /// Fills in, for the calls of `sites`, how far the return address lies above rsp, where call
+    /// frame information counts from another register or there is none.
+    fn depths(&mut self, function: Range<u64>, sites: Range<u64>, region: &Region<'_>) {
+        let entry = self.cfi.cfa_offset(function.start).map_or(8, |cfa| i64::from(cfa.0));
+        let here = |s: &&mut Site| sites.contains(&s.address);
         let unknown = |s: &&mut Site| s.cfa.is_none() || s.before.is_some() && s.hook_cfa.is_none();
         let mut depths = None;
         for site in self.plan.sites.iter_mut().filter(here).filter(unknown) {
-            let depths =
-                depths.get_or_insert_with(|| Depths::of(region, extent.start..extent.end, entry, &mut self.effects));
+            let depths = depths.get_or_insert_with(|| Depths::of(region, function.clone(), entry, &mut self.effects));
             site.cfa = site.cfa.or_else(|| depths.at(site.address));
             let hook = site.before.as_ref().map_or(site.address, Span::end);
             site.hook_cfa = site.hook_cfa.or_else(|| site.before.as_ref().and_then(|_| depths.at(hook)));
