@@ -375,7 +375,7 @@ struct Seen {
 /// handler never sees the result, but the call was made.
 fn ended(number: u32, slot: &SlotCounts, seen: Seen) -> u64 {
     match slot.entered.checked_sub(slot.returned) {
-        _ if !seen.results && matches!(number, EXIT | EXIT_GROUP) => 0,
+        _ if matches!(number, EXIT | EXIT_GROUP) => 0,
         _ if !seen.results => slot.entered,
         Some(open) if seen.matched => slot.entered - u64::from(slot.under_way).min(open),
         _ => slot.returned,
