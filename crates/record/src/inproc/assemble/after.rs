@@ -185,7 +185,7 @@ pub(super) fn made_again(e: &mut Emitter) -> Emitted {
 }
 
 /// No call is under way any more, or the one that was interrupted is again. Lost: rax, rdx.
-fn outer(e: &mut Emitter, end: CodeLabel) -> Emitted {
+pub(super) fn outer(e: &mut Emitter, end: CodeLabel) -> Emitted {
     let (back, none) = (e.label(), e.label());
     asm!(e; cmp(gs(slot::DEPTH), 0); jne(back););
     e.here(none)?;

@@ -8,6 +8,7 @@
 mod after;
 mod before;
 mod blob;
+mod cut;
 mod displaced;
 mod elide;
 mod emit;

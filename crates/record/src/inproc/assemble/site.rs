@@ -16,7 +16,7 @@ use super::blob::{Base, Counted, Refused, Unhooked, Written};
 use super::displaced::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
 use super::emit::{Emitted, Emitter, Origin, asm};
 use super::walk::{Start, walk};
-use super::{Options, elide, family};
+use super::{Options, cut, elide, family};
 use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction};
 
@@ -223,13 +223,19 @@ impl Writer<'_> {
             let ways = family::Ways { parent: behind, child: plain, noted: self.entry.results };
             return family::by_number(e, self.place.root, ways);
         };
+        if number == elide::SIGRETURN {
+            elide::handler_ends(e)?;
+        }
         if self.options.elide {
             match number {
-                elide::SIGRETURN => elide::handler_ends(e)?,
                 n if elide::changes_user(n) => elide::forget_user(e)?,
                 n if elide::elidable(n) && self.shape.adjacent => elide::try_answer(e, n, self.entry, plain)?,
                 _ => {}
             }
+        }
+        let sleeps = self.entry.results && cut::sleeps(number);
+        if sleeps {
+            cut::begin(e)?;
         }
         before(e, self.options, self.entry)?;
         match number {
@@ -237,7 +243,11 @@ impl Writer<'_> {
             elide::SIGRETURN if self.options.results => super::after::made_again(e)?,
             _ => {}
         }
-        family::ask_before(e, number, self.place.root)
+        family::ask_before(e, number, self.place.root)?;
+        if sleeps {
+            cut::end(e, number, plain)?;
+        }
+        Ok(())
     }
 
     /// The call, made here.

@@ -1,0 +1,81 @@
+//! Sleeps that a signal came too early for.
+//!
+//! A handler that runs while its thread waits for the launcher, on the way to a call that would
+//! have been cut short by the signal, must not find the thread asleep for its full time afterwards:
+//! unwatched, the few instructions in question would hardly ever have met it. Such a call is not
+//! made: it ends with EINTR, as it would have. This holds for calls that never go on after a
+//! handler, whatever SA_RESTART says (man 7 signal); what others do depends on how the handler was
+//! installed.
+
+use super::super::layout::{node, record, slot};
+use super::after::outer;
+use super::emit::{Emitted, Emitter, asm, at, gs, gs_at};
+use iced_x86::code_asm::*;
+
+const POLL: u32 = 7;
+const SELECT: u32 = 23;
+const PAUSE: u32 = 34;
+const NANOSLEEP: u32 = 35;
+const SIGTIMEDWAIT: u32 = 128;
+const SIGSUSPEND: u32 = 130;
+const CLOCK_NANOSLEEP: u32 = 230;
+const EPOLL_WAIT: u32 = 232;
+const PSELECT6: u32 = 270;
+const PPOLL: u32 = 271;
+const EPOLL_PWAIT: u32 = 281;
+const EPOLL_PWAIT2: u32 = 441;
+const TIMER_ABSTIME: u32 = 1;
+
+/// Whether a call may be cut short so.
+pub(super) fn sleeps(number: u32) -> bool {
+    matches!(
+        number,
+        POLL | SELECT
+            | PAUSE
+            | NANOSLEEP
+            | SIGTIMEDWAIT
+            | SIGSUSPEND
+            | CLOCK_NANOSLEEP
+            | EPOLL_WAIT
+            | PSELECT6
+            | PPOLL
+            | EPOLL_PWAIT
+            | EPOLL_PWAIT2
+    )
+}
+
+/// Before such a call is counted: no handler has come yet.
+pub(super) fn begin(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(gs(slot::HANDLED), 0););
+    Ok(())
+}
+
+/// Right before it would be made, and counted already: if handlers ended meanwhile, takes it out of
+/// the count and goes to `plain` with EINTR. What does not wait at all is made.
+pub(super) fn end(e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
+    let (handled, go) = (e.label(), e.label());
+    asm!(e; cmp(gs(slot::HANDLED), 0); jne(handled););
+    e.here(go)?;
+    e.cold(move |e| {
+        let (cut, done) = (e.label(), e.label());
+        e.here(handled)?;
+        match number {
+            POLL => asm!(e; test(edx, edx); je(go);),
+            EPOLL_WAIT | EPOLL_PWAIT => asm!(e; test(r10d, r10d); je(go);),
+            // What is left of the time must be told, unless nobody asks or it is there already.
+            NANOSLEEP => asm!(e; test(rsi, rsi); je(cut); cmp(rsi, rdi); jne(go);),
+            CLOCK_NANOSLEEP => {
+                asm!(e; test(esi, TIMER_ABSTIME); jne(cut); test(r10, r10); je(cut); cmp(r10, rdx); jne(go););
+            }
+            _ => {}
+        }
+        e.here(cut)?;
+        asm!(e; mov(r11, gs(slot::NODE)); mov(rcx, at(r11, node::RECORD)); dec(gs_at(rcx, record::ENTERED)););
+        asm!(e; mov(rcx, rdx););
+        outer(e, done)?;
+        e.here(done)?;
+        asm!(e; mov(rdx, rcx); mov(rax, i64::from(-libc::EINTR)); jmp(plain););
+        Ok(())
+    });
+    Ok(())
+}
