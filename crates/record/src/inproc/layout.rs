@@ -42,6 +42,11 @@ pub mod global {
     pub const LIMIT_CYCLES: u64 = 0x40;
     /// u64, cycles: [`LONG_LIMIT`].
     pub const LONG_LIMIT_CYCLES: u64 = 0x48;
+    /// u64: time stamp counter when the launcher began what it is at, zero while it sleeps. Nobody
+    /// gives it up before [`BUSY_CYCLES`] of that: a large file to be looked at is no death.
+    pub const BUSY: u64 = 0x50;
+    /// u64, cycles: see [`BUSY`].
+    pub const BUSY_CYCLES: u64 = 0x58;
     /// u64: number of hand-shakes ever queued; the next goes to entry `TICKET % RING_LEN`.
     pub const TICKET: u64 = 0x80;
     /// The queue: u64 entries, the slot's [`super::slot::TAG`]. When more than [`RING_LEN`] are

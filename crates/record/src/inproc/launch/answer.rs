@@ -2,7 +2,7 @@
 
 use super::super::assemble::number_site;
 use super::super::layout::{IMAGE, Question, image, node, record, slot, state};
-use super::engine::{Engine, LONG_LIMIT, Seized};
+use super::engine::{BUSY_LIMIT, Engine, LONG_LIMIT, Seized};
 use super::memory::{BLOBS, BLOBS_AT};
 use super::program::{Patched, Waiter};
 use super::seeds::Sown;
@@ -15,6 +15,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use systoll_model::{Moment, ProblemKind, Sysno};
 
 const MMAP: u64 = 9;
@@ -256,12 +257,14 @@ impl Engine {
         Some(area.get(base + slot::REPLY))
     }
 
-    /// Whether a thread has waited so long that it may go on at any moment.
+    /// Whether a thread has waited so long that it may go on at any moment: it was about to when
+    /// its question was looked at, or that was too long ago.
     fn waited_long(&self, id: u32, index: u64) -> bool {
         let base = image::SLOTS + index * slot::SIZE;
         let start = self.memory.image(id).map_or(0, |a| a.get(base + slot::WAIT_START));
-        let waited = sys::tsc().saturating_sub(start) as f64 / self.ratio.cycles_per_ns();
-        waited > LONG_LIMIT.as_nanos() as f64 / 2.0
+        let past =
+            |cycles: u64, limit: Duration| cycles as f64 / self.ratio.cycles_per_ns() > limit.as_nanos() as f64 / 2.0;
+        past(self.item.saturating_sub(start), LONG_LIMIT) || past(sys::tsc().saturating_sub(self.item), BUSY_LIMIT)
     }
 
     /// A thread is about to exec: attached to for its exec stop, unless that would take privilege.

@@ -25,6 +25,8 @@ pub(super) const LIMIT: Duration = Duration::from_millis(250);
 /// The same where a file may have to be planned: tens of milliseconds for a C library, on a busy
 /// box and by unoptimised code many times that.
 pub(super) const LONG_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
+/// How long it waits for a launcher that is at something.
+pub(super) const BUSY_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 30 } else { 8 });
 /// How often a waiting thread looks before it sleeps, where launcher and thread can run at once.
 pub(super) const SPINS: u64 = 2_000;
 /// How long the launcher looks for questions before it sleeps.
@@ -79,6 +81,8 @@ pub(super) struct Engine {
     /// What looking for an answer once takes, ns.
     pub(super) look_ns: f64,
     tail: u64,
+    /// When what the launcher is at was begun, by the time stamp counter.
+    pub(super) item: u64,
     /// An entry of the queue that nobody has filled yet, and since when.
     empty_since: (u64, u64),
     told_to_end: Option<u64>,
@@ -129,6 +133,7 @@ impl Engine {
             asking_ns: 0,
             look_ns: super::clock::look_ns(),
             tail: 0,
+            item: 0,
             empty_since: (u64::MAX, 0),
             told_to_end: None,
             last_housekeeping: 0,
@@ -151,7 +156,14 @@ impl Engine {
             g.set(at + 8, u64::from(limit.subsec_nanos()));
             g.set(at_cycles, cycles(limit));
         }
+        g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
         g.set(global::AWAKE, 1);
+    }
+
+    /// Says that something is begun now, which may take long.
+    fn begin_item(&mut self) {
+        self.item = sys::tsc();
+        self.memory.global.set(global::BUSY, self.item);
     }
 
     /// Nanoseconds since the run's start.
@@ -214,6 +226,7 @@ impl Engine {
             let seen = self.wake_word().map_or(0, |w| w.load(Ordering::SeqCst));
             let mut busy = sys::now();
             loop {
+                self.begin_item();
                 if self.serve() | self.reap(Some(signals)) {
                     busy = sys::now();
                 } else if sys::now().saturating_sub(busy) >= looks {
@@ -221,6 +234,7 @@ impl Engine {
                 }
                 std::hint::spin_loop();
             }
+            self.begin_item();
             self.recycle_some();
             self.look(signals, control, linger);
             self.housekeeping(control);
@@ -229,6 +243,7 @@ impl Engine {
             }
         }
         sys::aim(None);
+        self.memory.global.set(global::BUSY, 0);
         self.memory.global.set(global::DEAD, 1);
     }
 
@@ -240,6 +255,7 @@ impl Engine {
     fn sleep(&mut self, seen: u32) {
         let quiet = self.quiet;
         let Some(word) = self.wake_word() else { return };
+        self.memory.global.set(global::BUSY, 0);
         self.memory.global.set(global::AWAKE, 0);
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.memory.global.get(global::TICKET) == self.tail {
@@ -277,6 +293,7 @@ impl Engine {
             self.memory.global.set(entry, 0);
             self.tail += 1;
             if let Some((program, index)) = untag(tag) {
+                self.begin_item();
                 self.answer(program, index);
             }
             did = true;
@@ -306,6 +323,7 @@ impl Engine {
                 let state = image::SLOTS + index * slot::SIZE + slot::STATE;
                 let waits = self.memory.image(id).is_some_and(|a| a.get(state) as u32 == state::WAITING);
                 if waits {
+                    self.begin_item();
                     self.answer(id, index);
                     did = true;
                 }

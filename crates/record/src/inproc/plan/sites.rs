@@ -28,6 +28,9 @@ const ARCH_PRCTL: u32 = 158;
 /// them they may be made elsewhere, lest their errors go unseen.
 const AT_ONCE: &[u32] = &[10, 11, 12, 13, 14, 28, 39, 102, 104, 107, 108, 110, ARCH_PRCTL, 186, 218, 273, 334];
 
+/// Bytes of a `syscall`.
+const SYSCALL_LEN: usize = 2;
+
 /// `ARCH_SET_GS` of the kernel's asm/prctl.h.
 const ARCH_SET_GS: u32 = 0x1001;
 
@@ -168,9 +171,11 @@ impl Planner<'_> {
     fn block(&mut self, code: &[Instruction], ground: Ground, region: &Region<'_>) {
         let calls = code.iter().enumerate().filter(|(_, i)| i.mnemonic() == Mnemonic::Syscall);
         let calls: Vec<usize> = calls.map(|(n, _)| n).collect();
+        // One with prefixes does not begin where its two bytes do.
+        let is_bare = |n: &usize| code.get(*n).is_some_and(|i| i.len() == SYSCALL_LEN);
         let (sure, unsure): (Vec<usize>, Vec<usize>) = calls.into_iter().partition(|n| match ground {
-            Ground::Function => true,
-            Ground::Between => self.is_code(code, *n),
+            Ground::Function => is_bare(n),
+            Ground::Between => is_bare(n) && self.is_code(code, *n),
             Ground::Labels => false,
         });
         for n in unsure {
@@ -178,8 +183,9 @@ impl Planner<'_> {
             if ground == Ground::Between && self.is_data(code, n) {
                 continue;
             }
-            self.plan.sites.push(bare(call.ip(), None));
-            self.plan.unplanned.push(Unplanned { address: call.ip(), why: Why::Unsure });
+            let address = call.next_ip() - SYSCALL_LEN as u64;
+            self.plan.sites.push(bare(address, None));
+            self.plan.unplanned.push(Unplanned { address, why: Why::Unsure });
         }
         let block = Block { code, targets: self.targets, region, can_call: !self.image.shadow_stack };
         let first = self.plan.sites.len();
