@@ -82,6 +82,15 @@ class Shared:
             self.built[key] = out
         return self.built[key]
 
+    def cache(self, user):
+        """Where systoll keeps what it learnt of files, a folder of each user's."""
+        cache = os.path.join(self.root, f"cache-{user}")
+        if not os.path.exists(cache):
+            os.mkdir(cache)
+            if user == "nobody" and os.getuid() == 0:
+                os.chown(cache, NOBODY, NOBODY)
+        return cache
+
     def close(self):
         shutil.rmtree(self.root, ignore_errors=True)
 
@@ -99,7 +108,8 @@ class Box:
         if user == "nobody":
             for d in (self.dir, self.tmp):
                 os.chown(d, NOBODY, NOBODY)
-        self.env = {"PATH": PATH, "HOME": self.dir, "LANG": "C.UTF-8", "TMPDIR": self.tmp, "SYSTOLL_TEST_BOX": self.mark}
+        cache = shared.cache(user)
+        self.env = {"PATH": PATH, "HOME": self.dir, "XDG_CACHE_HOME": cache, "LANG": "C.UTF-8", "TMPDIR": self.tmp, "SYSTOLL_TEST_BOX": self.mark}
 
     def build(self, *args, **kwargs):
         return self.shared.build(*args, **kwargs)
