@@ -11,7 +11,11 @@ import os
 import re
 import subprocess
 
-from harness import Skip, test, tool
+from harness import BOTH, Skip, test, tool
+
+# What the in-process backend has the program's threads call for itself: the kernel sees it, we
+# leave it out. Mapping memory at an exec, asking and waiting, saying who asks.
+OF_OUR_OWN = {"open", "close", "mmap", "mremap", "munmap", "madvise", "futex", "getpid", "gettid", "clock_gettime"}
 
 SCRIPT = """
 BEGIN { @in_tree[cpid] = 1; }
@@ -34,7 +38,7 @@ def same_run(box, argv, limit=120, **kwargs):
         f.write(SCRIPT)
     # bpftrace takes a command as one string and splits it at spaces; so the program goes into a script.
     runner = box.file("runner", "#!/bin/sh\nexec " + " ".join(map(quote, argv)) + "\n", 0o755)
-    command = f"{box.systoll} run -q --json -o {out} -- {runner}"
+    command = " ".join(box.watch([runner], "-q", "--json", "-o", out))
     env = dict(box.env, BPFTRACE_MAP_KEYS_MAX="65536")
     r = box.run([tool("bpftrace"), "-f", "json", "-o", counts, "-c", command, script], env=env, limit=limit, **kwargs)
     assert os.path.exists(out), (r.stdout + r.stderr).decode()[-400:]
@@ -53,9 +57,10 @@ def same_run(box, argv, limit=120, **kwargs):
     bad = []
     for name in sorted(set(ours) | set(kernel)):
         (calls, unreturned), seen = ours.get(name, (0, 0)), kernel.get(name, 0)
-        if not calls <= seen <= calls + unreturned:
+        ours_too = box.backend == "inproc" and name in OF_OUR_OWN
+        if not calls <= seen <= (seen if ours_too else calls + unreturned):
             bad.append(f"{name}: {calls} (and {unreturned} not returned) not {seen}")
-    assert not bad, "; ".join(bad)
+    assert not bad, f"{'; '.join(bad)}; {doc['problems']}"
     assert sum(calls for calls, _ in ours.values()) > 100
 
 
@@ -75,7 +80,7 @@ def name_of(number):
 
 
 def program(name, argv):
-    @test(name, users=("root",))
+    @test(name, users=("root",), backends=BOTH)
     def check(box):
         same_run(box, argv(box))
 
@@ -89,7 +94,7 @@ program("python_threads", lambda b: ["/usr/bin/python3", "-c", "import threading
 program("make_like", lambda b: ["/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/ls / >/dev/null & done; wait"])
 
 
-@test(users=("root",))
+@test(users=("root",), backends=BOTH)
 def redis(box):
     server, cli, bench = tool("redis-server"), tool("redis-cli"), tool("redis-benchmark")
     sock = os.path.join(box.dir, "redis.sock")
@@ -103,7 +108,7 @@ wait
     same_run(box, [script])
 
 
-@test(users=("root",))
+@test(users=("root",), backends=BOTH)
 def nginx(box):
     server, ab = tool("nginx"), tool("ab")
     conf = box.file("nginx.conf", f"""daemon off; worker_processes 2; pid {box.dir}/pid; error_log /dev/null;
