@@ -468,9 +468,23 @@ pub const fn nodes_end(words: usize) -> u64 {
 /// The program's first thread has slot 0; the launcher points its gs base there.
 #[must_use]
 pub fn new_image(id: u32, rseq_signature: u32) -> Vec<(u64, u64)> {
+    let mut words = every_image(rseq_signature);
+    words.extend(own_words(id));
+    words
+}
+
+/// Of [`new_image`] what tells one image from another.
+#[must_use]
+pub fn own_words(id: u32) -> [(u64, u64); 3] {
+    let tag = |slot: u64| (image::SLOTS + slot * slot::SIZE + slot::TAG, u64::from(id) << 16 | (slot + 1));
+    [(image::ID, u64::from(id)), tag(0), tag(image::SLOT_COUNT - 1)]
+}
+
+/// Of [`new_image`] what is the same in all of them.
+#[must_use]
+pub fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
     let mut words = vec![
         (image::VERSION, VERSION),
-        (image::ID, u64::from(id)),
         (image::NEXT_SLOT, 0),
         (image::QUIET, u64::from(rseq_signature) << 32),
         (image::RSEQ_CS, 0),
@@ -479,14 +493,12 @@ pub fn new_image(id: u32, rseq_signature: u32) -> Vec<(u64, u64)> {
         (image::RSEQ_CS + 24, IMAGE + image::RSEQ_ABORT),
         (image::RSEQ_ABORT - 8, u64::from(rseq_signature) << 32),
         (image::SLOTS + slot::SELF, slot_address(0)),
-        (image::SLOTS + slot::TAG, u64::from(id) << 16 | 1),
     ];
     // Slots 1 .. SLOT_COUNT - 1, two entries of four bytes a word.
     let ticket = |entry: u64| if entry + 2 < image::SLOT_COUNT { entry + 2 } else { 0 };
     words.extend((0..image::SLOT_COUNT / 2).map(|i| (image::TICKETS + 8 * i, ticket(2 * i) | ticket(2 * i + 1) << 32)));
     let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
     words.push((last + slot::SELF, IMAGE + last));
-    words.push((last + slot::TAG, u64::from(id) << 16 | image::SLOT_COUNT));
     words.extend((0..NUMBERS).flat_map(number_root));
     words.extend(super::assemble::frames());
     words

@@ -5,7 +5,7 @@
 
 use super::super::layout::{IMAGE, NODE_SIZE, NUMBERS, image, node, record, slot, slot_address};
 use super::Blob;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -232,14 +232,20 @@ impl Nodes {
             unmatched: header(image::UNMATCHED),
             ..Losses::default()
         };
-        let mut reader = Reader { words, seen: HashSet::new(), out: Self { all: Vec::new(), losses } };
+        let seen = vec![false; slot::RECORD_COUNT as usize];
+        let mut reader = Reader { words, seen, out: Self { all: Vec::new(), losses } };
         for (file, (region, blob)) in files.iter().enumerate() {
             for (index, site) in blob.sites.iter().enumerate() {
                 let at = Some((file, index));
                 reader.tree(at, site.number, region.wrapping_add(index as u64 * NODE_SIZE));
                 let Some(table) = site.table else { continue };
+                let table = region.wrapping_add(u64::from(table));
+                let start = table.wrapping_sub(IMAGE);
+                if words.data(start..start.saturating_add(8 * NUMBERS)).is_empty() {
+                    continue;
+                }
                 for number in 0..NUMBERS {
-                    let entry = region.wrapping_add(u64::from(table) + 8 * number);
+                    let entry = table.wrapping_add(8 * number);
                     let root = words.word(entry.wrapping_sub(IMAGE));
                     if root != 0 {
                         reader.tree(at, Some(number as u32), root);
@@ -345,55 +351,50 @@ fn slot_counts<W: Words + ?Sized>(words: &W, slot: &Held, at: u64) -> Option<Slo
 
 struct Reader<'a, W: ?Sized> {
     words: &'a W,
-    /// Nodes and records met: none is counted twice.
-    seen: HashSet<u64>,
+    /// Records met, by index: no node is met twice, for each has a record of its own.
+    seen: Vec<bool>,
     out: Nodes,
 }
 
 impl<W: Words + ?Sized> Reader<'_, W> {
     /// Nodes of the tree whose root is at address `root`.
     fn tree(&mut self, site: Option<(usize, usize)>, number: Option<u32>, root: u64) {
-        let Some(own) = self.node(root) else { return };
-        self.keep(site, number, Vec::new(), own);
+        let Some(own) = self.keep(site, number, &[], root) else { return };
+        let first = self.words.word(own + node::CHILD);
+        if first == root || first <= node::OTHERS {
+            return;
+        }
         // (node, its path's length) still to be looked at; `path` is that of the last one.
-        let mut open = vec![(self.words.word(own + node::CHILD), 0)];
+        let mut open = vec![(first, 0)];
         let mut path = Vec::new();
         while let Some((at, depth)) = open.pop() {
             if at == root || at <= node::OTHERS {
                 continue;
             }
-            let Some(offset) = self.node(at) else { continue };
             path.truncate(depth);
-            path.push(self.words.word(offset + node::WORD));
-            self.keep(site, number, path.clone(), offset);
+            path.push(self.words.word(at.wrapping_sub(IMAGE).wrapping_add(node::WORD)));
+            let Some(offset) = self.keep(site, number, &path, at) else { continue };
             open.push((self.words.word(offset + node::SIBLING), depth));
             open.push((self.words.word(offset + node::CHILD), depth + 1));
         }
     }
 
-    /// Offset of the node at an address, if one may lie there and it is a new one.
-    fn node(&mut self, at: u64) -> Option<u64> {
+    /// Takes in the node at address `at`, if one may lie there and it is a new one: its offset.
+    fn keep(&mut self, site: Option<(usize, usize)>, number: Option<u32>, path: &[u64], at: u64) -> Option<u64> {
         let offset = at.wrapping_sub(IMAGE);
         let within = (image::NUMBER_ROOTS..image::SLOTS).contains(&offset) && offset.is_multiple_of(8);
-        let new = within && self.seen.len() < MOST_NODES && self.seen.insert(at);
-        self.out.losses.damaged += u64::from(!new);
-        new.then_some(offset)
-    }
-
-    fn keep(&mut self, site: Option<(usize, usize)>, number: Option<u32>, path: Vec<u64>, node: u64) {
-        let record = self.words.word(node + node::RECORD);
-        let within = (slot::RECORDS..=slot::SIZE - record::SIZE).contains(&record);
-        if !within || !(record - slot::RECORDS).is_multiple_of(record::SIZE) || !self.seen.insert(record) {
+        let record = if within { self.words.word(offset + node::RECORD) } else { 0 };
+        let place = record.checked_sub(slot::RECORDS).filter(|place| place.is_multiple_of(record::SIZE));
+        let seen = place.and_then(|place| self.seen.get_mut((place / record::SIZE) as usize));
+        if seen.is_none_or(|seen| std::mem::replace(seen, true)) {
             self.out.losses.damaged += 1;
-            return;
+            return None;
         }
         let order = self.out.all.len();
-        self.out.all.push(Node { site, number, path, address: IMAGE.wrapping_add(node), record, order });
+        self.out.all.push(Node { site, number, path: path.to_vec(), address: at, record, order });
+        Some(offset)
     }
 }
-
-/// More nodes than any image has room for records.
-const MOST_NODES: usize = 1 << 20;
 
 fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);

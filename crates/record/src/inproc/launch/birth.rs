@@ -1,9 +1,9 @@
 //! A new program: what is done at its exec, before it has run an instruction.
 
-use super::super::layout::{IMAGE, NODE_SIZE, image, new_image, node, slot};
+use super::super::layout::{IMAGE, NODE_SIZE, every_image, image, node, own_words, slot};
 use super::engine::Engine;
 use super::files::{Known, Unwatchable};
-use super::memory::Memory;
+use super::memory::{Memory, Runs};
 use super::program::{Patched, Program, Waiting};
 use super::shell::{self, Mapping};
 use super::sys;
@@ -159,7 +159,9 @@ impl Engine {
     fn write_image(&self, id: u32, pid: i32) {
         let pid = pid as u64;
         let first = [(image::SLOTS + slot::TID, pid), (image::SLOTS + slot::PID, pid)];
-        self.memory.write(id, new_image(id, RSEQ_SIGNATURE).into_iter().chain(first));
+        let words = self.blank.get_or_init(|| Runs::new(every_image(RSEQ_SIGNATURE)));
+        self.memory.write(id, words);
+        self.memory.write(id, &Runs::new(own_words(id).into_iter().chain(first)));
     }
 
     /// Writes the shell code into the stopped process and points it there.
@@ -208,7 +210,7 @@ impl Engine {
         if !program.files.iter().any(|f| f.known.region == file.known.region) {
             match file.code.blob.roots(file.known.region, program.room.records) {
                 Ok(words) => {
-                    self.memory.write(id, words);
+                    self.memory.write(id, &Runs::new(words));
                     for root in unasked_roots(&file) {
                         area.set(root - IMAGE + node::WINDOW_AT, 1);
                     }

@@ -4,7 +4,7 @@ use super::super::assemble::Options;
 use super::super::layout::{global, image, slot, state};
 use super::files::Files;
 use super::finish::Around;
-use super::memory::Memory;
+use super::memory::{Memory, Runs};
 use super::program::Program;
 use super::seeds::Seeds;
 use super::sys::{self, ChildSignal, Stop};
@@ -14,6 +14,7 @@ use crate::launch::Held;
 use crate::signals::Signals;
 use crate::table::Table;
 use crate::windows::Windows;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub(super) struct Engine {
     pub(super) table: Table,
     pub(super) windows: Windows,
     pub(super) seeds: Seeds,
+    /// What every image begins with.
+    pub(super) blank: OnceCell<Runs>,
     pub(super) programs: HashMap<u32, Program>,
     /// Windows open in threads, by program and slot.
     pub(super) open: HashMap<(u32, u64), super::window::Open>,
@@ -109,6 +112,7 @@ impl Engine {
             table: Table::default(),
             windows: Windows::new(launch.windows.clone(), launch.seed),
             seeds: Seeds::default(),
+            blank: OnceCell::new(),
             programs: HashMap::new(),
             open: HashMap::new(),
             ordinals: HashMap::new(),

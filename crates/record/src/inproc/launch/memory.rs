@@ -134,24 +134,13 @@ impl Memory {
         self.images.get(&id)
     }
 
-    /// Writes words of an image, by offset: without mapping in every page that is touched, which
-    /// costs more than the writing.
-    pub(super) fn write(&self, id: u32, words: impl IntoIterator<Item = (u64, u64)>) {
-        let mut run: (u64, Vec<u8>) = (0, Vec::new());
-        // Without memory the words stay zero, and who finds no root there counts nothing.
-        let flush = |(at, bytes): &(u64, Vec<u8>)| drop(self.file.write_all_at(bytes, Self::offset(id) + at));
-        for (at, word) in words.into_iter().filter(|(at, _)| at + 8 <= image::SIZE) {
-            let next = run.0 + run.1.len() as u64;
-            // What lies between is as yet untouched.
-            if at < next || at - next > GAP {
-                flush(&run);
-                run = (at, Vec::with_capacity(1 << 15));
-            } else {
-                run.1.resize((at - run.0) as usize, 0);
-            }
-            run.1.extend(word.to_le_bytes());
+    /// Writes words of an image: without mapping in every page that is touched, which costs more
+    /// than the writing.
+    pub(super) fn write(&self, id: u32, words: &Runs) {
+        for (at, bytes) in &words.0 {
+            // Without memory the words stay zero, and who finds no root there counts nothing.
+            let _ = self.file.write_all_at(bytes, Self::offset(id) + at);
         }
-        flush(&run);
     }
 
     /// Gives an image's memory back.
@@ -243,6 +232,28 @@ impl Memory {
             self.images.insert(id, Area::map(&self.file, Self::offset(id), image::SIZE)?);
         }
         Ok(false)
+    }
+}
+
+/// Words of an image as bytes, those close together in one piece; what lies between is zero.
+#[derive(Debug)]
+pub(super) struct Runs(Vec<(u64, Vec<u8>)>);
+
+impl Runs {
+    /// Of (offset, word), ascending but for breaks; of memory nobody has written to so far.
+    pub(super) fn new(words: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
+        for (at, word) in words.into_iter().filter(|(at, _)| at + 8 <= image::SIZE) {
+            let end = runs.last().map_or(0, |(start, bytes)| start + bytes.len() as u64);
+            if runs.is_empty() || at < end || at - end > GAP {
+                runs.push((at, Vec::new()));
+            }
+            if let Some((start, bytes)) = runs.last_mut() {
+                bytes.resize((at - *start) as usize, 0);
+                bytes.extend(word.to_le_bytes());
+            }
+        }
+        Self(runs)
     }
 }
 
