@@ -76,3 +76,16 @@ def signals_too_early_for_a_sleep(box):
         p.send_signal(signal.SIGCONT)
         out, err = p.communicate(timeout=60)
         assert (p.returncode, out) == (0, b"-1 Interrupted system call, 1\n"), (how, p.returncode, out, err)
+
+
+@test(backends=("inproc",))
+def a_gs_base_of_its_own(box):
+    """By a call: from there on the program is left alone. By the instruction: it is never touched."""
+    for flags, why in (((), "sets its gs base"), (("-DWRITES",), "uses the gs segment")):
+        for static in ((), ("-static",)):
+            program = box.build("gs.c", *flags, *static)
+            argv = ["/bin/sh", "-c", f"{program}; echo $?; /bin/true"]
+            plain = box.run(argv)
+            doc, r = box.report(argv)
+            assert plain.stdout == b"as set\n0\n" and (r.returncode, r.stdout) == (0, plain.stdout), (plain, r)
+            assert any(why in p for p in doc["problems"]), doc["problems"]

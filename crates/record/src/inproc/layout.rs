@@ -349,8 +349,11 @@ pub enum Question {
     Mapped = 0x21,
     /// An `execve` or `execveat` is about to be made. May take long.
     Exec = 0x22,
-    /// It failed.
-    ExecFailed = 0x23,
+    /// The thread is about to set its gs base (`arch_prctl` with ARCH_SET_GS), by which it reaches
+    /// its slot: nothing may be hooked in its process any more. May take long.
+    OwnGs = 0x23,
+    /// An `execve` or `execveat` failed.
+    ExecFailed = 0x25,
     /// The thread is about to confine itself (`seccomp`, or `prctl` with PR_SET_SECCOMP) or to
     /// take the time stamp counter away (`prctl` with PR_SET_TSC).
     Confine = 0x24,
@@ -365,7 +368,7 @@ impl Question {
     /// The question in a word read from [`slot::RESUME`], if it is one.
     #[must_use]
     pub fn from_resume(word: u64) -> Option<Self> {
-        const ALL: [Question; 9] = [
+        const ALL: [Question; 10] = [
             Question::Context,
             Question::Number,
             Question::Slots,
@@ -373,6 +376,7 @@ impl Question {
             Question::WindowReturn,
             Question::Mapped,
             Question::Exec,
+            Question::OwnGs,
             Question::ExecFailed,
             Question::Confine,
         ];
@@ -382,7 +386,7 @@ impl Question {
     /// Whether the long limit holds for it.
     #[must_use]
     pub fn is_long(self) -> bool {
-        matches!(self, Self::Mapped | Self::Exec)
+        matches!(self, Self::Mapped | Self::Exec | Self::OwnGs)
     }
 }
 

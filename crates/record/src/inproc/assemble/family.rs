@@ -18,6 +18,8 @@ pub(super) const SECCOMP: u32 = 317;
 pub(super) const EXIT: u32 = 60;
 pub(super) const EXIT_GROUP: u32 = 231;
 const CLONE_VM: i32 = 0x100;
+const ARCH_PRCTL: u32 = 158;
+const ARCH_SET_GS: i32 = 0x1001;
 const PR_SET_SECCOMP: i32 = 22;
 const PR_SET_TSC: i32 = 26;
 const CLOCK_GETTIME: u32 = 228;
@@ -161,10 +163,29 @@ fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
     Ok(())
 }
 
-/// At a site whose number is known: asks what must be asked before the call.
-pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64) -> Emitted {
+/// The call takes the slot away: made here, and nothing is done behind it, where the thread goes
+/// on as a new one does.
+fn own_gs(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
+    let asked = e.label();
+    asm!(e; mov(r11, root););
+    e.ask(Question::OwnGs, asked)?;
+    e.here(asked)?;
+    asm!(e; syscall(); jmp(plain););
+    Ok(())
+}
+
+/// At a site whose number is known: asks what must be asked before the call. `plain`: where a call
+/// made here goes on that nothing is done behind.
+pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLabel) -> Emitted {
     let (question, go) = (e.label(), e.label());
     match number {
+        ARCH_PRCTL => {
+            asm!(e; cmp(edi, ARCH_SET_GS); je(question););
+            e.cold(move |e| {
+                e.here(question)?;
+                own_gs(e, root, plain)
+            });
+        }
         EXECVE | EXECVEAT => {
             asm!(e; mov(r11, root););
             e.ask(Question::Exec, go)?;
@@ -192,12 +213,16 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64) -> Emitted {
 pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
     let (family, exit, exec, clone3, confine, prctl, map, go) =
         (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
+    let arch = e.label();
     asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXIT - CLONE) as i32); jbe(family););
     asm!(e; cmp(eax, EXIT_GROUP as i32); je(exit); cmp(eax, CLONE3 as i32); je(clone3); cmp(eax, EXECVEAT as i32); je(exec););
     asm!(e; cmp(eax, SECCOMP as i32); je(confine); cmp(eax, PRCTL as i32); je(prctl););
-    asm!(e; cmp(eax, MMAP as i32); je(map););
+    asm!(e; cmp(eax, MMAP as i32); je(map); cmp(eax, ARCH_PRCTL as i32); je(arch););
     e.here(go)?;
     e.cold(move |e| {
+        e.here(arch)?;
+        asm!(e; cmp(edi, ARCH_SET_GS); jne(go););
+        own_gs(e, root, ways.child)?;
         e.here(prctl)?;
         asm!(e; cmp(edi, PR_SET_SECCOMP); je(confine); cmp(edi, PR_SET_TSC); jne(go););
         e.here(confine)?;

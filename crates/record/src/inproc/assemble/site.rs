@@ -243,7 +243,7 @@ impl Writer<'_> {
             elide::SIGRETURN if self.options.results => super::after::made_again(e)?,
             _ => {}
         }
-        family::ask_before(e, number, self.place.root)?;
+        family::ask_before(e, number, self.place.root, plain)?;
         if sleeps {
             cut::end(e, number, plain)?;
         }

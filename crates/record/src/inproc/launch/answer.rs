@@ -7,6 +7,7 @@ use super::memory::{BLOBS, BLOBS_AT};
 use super::program::{Patched, Waiter};
 use super::seeds::Sown;
 use super::shell::NEWBORN;
+use super::target::Mem;
 use super::{sys, target};
 use crate::ptrace::sys::read_memory;
 use crate::setid::{self, Nature, World};
@@ -53,6 +54,7 @@ impl Engine {
                 }
                 Some(Question::Exec) => self.on_exec_asked(id, index, &waiter),
                 Some(Question::ExecFailed) => self.on_exec_failed(&waiter),
+                Some(Question::OwnGs) => self.leave_alone(id, waiter.tid, "sets its gs base"),
                 Some(Question::Confine) => self.on_confine(id),
                 Some(Question::WindowEntry) => self.on_window_entry(id, index, &waiter, asked),
                 Some(Question::WindowReturn) => self.on_window_return(id, index, &waiter),
@@ -200,7 +202,7 @@ impl Engine {
         let ready = match self.ready(&file, &mut taken) {
             Ok(Some(ready)) => ready,
             Ok(None) => return self.sow(id),
-            Err(why) => return self.problem(ProblemKind::Lost, format!("{why}: its system calls are not counted")),
+            Err(why) => return self.leave_alone(id, waiter.tid, &format!("has loaded what can't be watched: {why}")),
         };
         let quiet = self.memory.image(id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
         if quiet || !self.map_code(id, index, &ready) {
@@ -299,6 +301,19 @@ impl Engine {
         if self.seized.contains_key(&waiter.tid) {
             self.let_go(waiter.tid);
         }
+    }
+
+    /// Takes all jumps out of the process of a waiting thread, which goes on by itself.
+    fn leave_alone(&mut self, id: u32, tid: i32, why: &str) {
+        let Some(program) = self.programs.get(&id) else { return };
+        // Not the program's own: a forked process has memory of its own.
+        if let Ok(mem) = Mem::open(tid) {
+            for file in &program.files {
+                mem.restore(&file.code.jumps, file.bias);
+            }
+        }
+        let exe = crate::procfs::exe(tid).unwrap_or_default();
+        self.problem(ProblemKind::Unwatched, format!("{exe} {why}: what it did from then on is not watched"));
     }
 
     /// A filter is coming: from now on no system calls of ours.

@@ -55,6 +55,20 @@ impl Mem {
         Ok(())
     }
 
+    /// Takes a file's jumps back, as far as they are there.
+    pub(super) fn restore(&self, jumps: &Jumps, bias: u64) {
+        for piece in &jumps.pieces {
+            for (offset, was, new) in &piece.changes {
+                let at = bias.wrapping_add(piece.vaddr).wrapping_add(*offset as u64);
+                let mut there = vec![0; new.len()];
+                if self.read(at, &mut there).is_ok() && there == *new {
+                    // What can't be written now could not have been written before.
+                    let _ = self.write(at, was);
+                }
+            }
+        }
+    }
+
     /// Fills each buffer from its address: in one go where the kernel lets us.
     fn read_all(&self, from: &[(u64, usize)], into: &mut [Vec<u8>]) -> std::io::Result<()> {
         let all: usize = from.iter().map(|(_, len)| len).sum();

@@ -113,6 +113,13 @@ impl<'a> Image<'a> {
         self.code.get(next.checked_sub(1)?).filter(|r| address < r.end())
     }
 
+    /// Whether code here sets the gs base by an instruction (`wrgsbase` of 64 bits), by its bytes
+    /// alone: nobody decodes files without calls.
+    pub(super) fn sets_gs(&self) -> bool {
+        let found = |b: &[u8]| matches!(b, [0xf3, 0x48 | 0x49, 0x0f, 0xae, 0xd8..=0xdf]);
+        self.code.iter().any(|region| region.bytes.windows(5).any(found))
+    }
+
     /// Every mapped segment's address and bytes, and whether it may be run.
     pub(super) fn mapped(&self) -> impl Iterator<Item = (u64, &'a [u8], bool)> {
         self.segments.iter().filter_map(|s| Some((s.vaddr, self.from(s.vaddr)?, s.executable)))

@@ -46,14 +46,14 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     // In a large file this function alone is not worth decoding everything for.
     let unwinder = image.unwinder.filter(|_| image.code.iter().map(|c| c.bytes.len()).sum::<usize>() <= SMALL);
     if unwinder.is_none() && !image.code.iter().any(|region| sites::has_bytes(region.bytes)) {
-        return Ok(nothing);
+        return Ok(Plan { uses_gs: image.sets_gs(), ..nothing });
     }
     let cfi = cfi::Cfi::read(&image);
     let mut extents = extents::extents(&image, &cfi);
     sites::join(&image, &mut extents);
     let with_calls: Vec<_> = extents.iter().filter(|e| sites::has_call(&image, e)).copied().collect();
     if unwinder.is_none() && with_calls.is_empty() {
-        return Ok(nothing);
+        return Ok(Plan { uses_gs: image.sets_gs(), ..nothing });
     }
     let survey = targets::survey(&image, &cfi, &extents)?;
     let mut planner = sites::Planner {
