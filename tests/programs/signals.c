@@ -58,15 +58,15 @@ int main(void)
     while (wait(0) < 0 && errno == EINTR)
         ;
 
-    struct timespec tenth = {0, 100000000}, left;
+    struct timespec little = {0, 600000000}, long_time = {5, 0}, left;
     send_later(SIGUSR1);
-    int slept = nanosleep(&tenth, &left) < 0 && errno == EINTR;
+    int slept = nanosleep(&long_time, &left) < 0 && errno == EINTR;
     while (wait(0) < 0 && errno == EINTR)
         ;
 
     pid_t child = fork();
     if (child == 0) {
-        nanosleep(&tenth, 0);
+        nanosleep(&little, 0);
         _exit(4);
     }
     usleep(20000);

@@ -256,10 +256,8 @@ pub mod slot {
 
     /// u64: how many times the thread has looked for an answer.
     pub const LOOKS: u64 = 0x498;
-    /// u64: [`SIGRETURNS`] when the hand-shake began.
+    /// u64: [`SIGRETURNS`] when the last call began that a handler cuts short.
     pub const SIGRETURNS_BEFORE: u64 = 0x4a0;
-    /// u64, not zero: handlers have ended during a hand-shake since this was last cleared.
-    pub const HANDLED: u64 = 0x4a8;
 
     /// u32: pieces of [`FRAMES`] used so far, at all.
     pub const FRAME_COUNT: u64 = 0xf80;
@@ -545,7 +543,7 @@ const _: () = {
     assert!(image::TICKETS + 4 * image::TICKETS_LEN <= image::CODE_COUNT);
     assert!(image::CODES + image::CODES_LEN * image::CODE_ENTRY <= image::FRAMES);
     assert!(image::FRAMES + image::FRAMES_LEN * image::FRAME <= image::NUMBER_ROOTS);
-    assert!(slot::HANDLED < slot::FRAME_COUNT && slot::FRAMES_LEN.is_power_of_two());
+    assert!(slot::SIGRETURNS_BEFORE < slot::FRAME_COUNT && slot::FRAMES_LEN.is_power_of_two());
     assert!(slot::FRAMES + slot::FRAMES_LEN * image::FRAME <= slot::ERRORS);
     assert!(image::NUMBER_ROOTS + NUMBERS * NODE_SIZE <= image::ROOTS);
     assert!(image::ROOTS < image::NODES && image::NODES < image::SLOTS && image::SLOTS.is_multiple_of(slot::SIZE));

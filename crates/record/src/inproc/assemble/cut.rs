@@ -1,6 +1,6 @@
 //! Sleeps that a signal came too early for.
 //!
-//! A handler that runs while its thread waits for the launcher, on the way to a call that would
+//! A handler that runs while its thread is in our code, or waits there, on the way to a call that would
 //! have been cut short by the signal, must not find the thread asleep for its full time afterwards:
 //! unwatched, the few instructions in question would hardly ever have met it. Such a call is not
 //! made: it ends with EINTR, as it would have. This holds for calls that never go on after a
@@ -11,7 +11,9 @@ use super::super::layout::{node, record, slot};
 use super::after::outer;
 use super::emit::{Emitted, Emitter, asm, at, gs, gs_at};
 use iced_x86::code_asm::*;
+use iced_x86::{Code, Instruction, Register};
 
+const CLOSE: u32 = 3;
 const POLL: u32 = 7;
 const SELECT: u32 = 23;
 const PAUSE: u32 = 34;
@@ -46,7 +48,7 @@ pub(super) fn sleeps(number: u32) -> bool {
 
 /// Before such a call is counted: no handler has come yet.
 pub(super) fn begin(e: &mut Emitter) -> Emitted {
-    asm!(e; mov(gs(slot::HANDLED), 0););
+    asm!(e; mov(rcx, gs(slot::SIGRETURNS)); mov(gs(slot::SIGRETURNS_BEFORE), rcx););
     Ok(())
 }
 
@@ -54,7 +56,7 @@ pub(super) fn begin(e: &mut Emitter) -> Emitted {
 /// the count and goes to `plain` with EINTR. What does not wait at all is made.
 pub(super) fn end(e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
     let (handled, go) = (e.label(), e.label());
-    asm!(e; cmp(gs(slot::HANDLED), 0); jne(handled););
+    asm!(e; mov(rcx, gs(slot::SIGRETURNS)); cmp(rcx, gs(slot::SIGRETURNS_BEFORE)); jne(handled););
     e.here(go)?;
     e.cold(move |e| {
         let (cut, done) = (e.label(), e.label());
@@ -70,12 +72,45 @@ pub(super) fn end(e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
             _ => {}
         }
         e.here(cut)?;
-        asm!(e; mov(r11, gs(slot::NODE)); mov(rcx, at(r11, node::RECORD)); dec(gs_at(rcx, record::ENTERED)););
-        asm!(e; mov(rcx, rdx););
-        outer(e, done)?;
-        e.here(done)?;
-        asm!(e; mov(rdx, rcx); mov(rax, i64::from(-libc::EINTR)); jmp(plain););
-        Ok(())
+        not_made(e, done, plain)
+    });
+    Ok(())
+}
+
+/// Takes the call under way out of the count and goes to `plain` with EINTR.
+fn not_made(e: &mut Emitter, done: CodeLabel, plain: CodeLabel) -> Emitted {
+    asm!(e; mov(r11, gs(slot::NODE)); mov(rcx, at(r11, node::RECORD)); dec(gs_at(rcx, record::ENTERED)););
+    asm!(e; mov(rcx, rdx););
+    outer(e, done)?;
+    e.here(done)?;
+    asm!(e; mov(rdx, rcx); mov(rax, i64::from(-libc::EINTR)); jmp(plain););
+    Ok(())
+}
+
+/// Whether a call is made by musl's `__syscall_cp_asm` (src/thread/x86_64/syscall_cp.s), by what its
+/// hook displaces: the address of the thread's word for cancellation goes to 8(%rsp) last.
+pub(super) fn is_cancellation_point(head: &[Instruction]) -> bool {
+    head.last().is_some_and(|i| {
+        i.code() == Code::Mov_rm64_r64
+            && i.op1_register() == Register::R11
+            && i.memory_base() == Register::RSP
+            && i.memory_index() == Register::None
+            && i.memory_displacement64() == 8
+    })
+}
+
+/// [`end`] for such a call: the signal that cancels a thread does so only where it finds the thread
+/// at an address of that function, and finds it in our code. EINTR has the caller look again; but
+/// for `close`, which would be left out.
+pub(super) fn end_at_cancellation_point(e: &mut Emitter, plain: CodeLabel) -> Emitted {
+    let (handled, go) = (e.label(), e.label());
+    asm!(e; mov(rcx, gs(slot::SIGRETURNS)); cmp(rcx, gs(slot::SIGRETURNS_BEFORE)); jne(handled););
+    e.here(go)?;
+    e.cold(move |e| {
+        let done = e.label();
+        e.here(handled)?;
+        asm!(e; cmp(eax, CLOSE); je(go); mov(r11, qword_ptr(rsp + 8)); cmp(dword_ptr(r11), 0); je(go););
+        not_made(e, done, plain)
     });
     Ok(())
 }

@@ -219,7 +219,14 @@ impl Writer<'_> {
             if self.options.elide {
                 elide::forget(e)?;
             }
+            let cancels = self.entry.results && cut::is_cancellation_point(&self.shape.head);
+            if cancels {
+                cut::begin(e)?;
+            }
             before(e, self.options, self.entry)?;
+            if cancels {
+                cut::end_at_cancellation_point(e, plain)?;
+            }
             let ways = family::Ways { parent: behind, child: plain, noted: self.entry.results };
             return family::by_number(e, self.place.root, ways);
         };

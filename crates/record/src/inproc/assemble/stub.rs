@@ -48,7 +48,6 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     }
     asm!(e; mov(rbp, gs(slot::SELF)););
     e.stands_for(Origin::InSlot);
-    asm!(e; mov(rax, gs(slot::SIGRETURNS)); mov(gs(slot::SIGRETURNS_BEFORE), rax););
     let given_up = e.label();
     asm!(e; mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::DEAD as i32), 0); jne(given_up););
     who(e)?;
@@ -68,7 +67,6 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     e.here(given_up)?;
     unheard(e)?;
     e.here(fin)?;
-    asm!(e; mov(rax, gs(slot::SIGRETURNS)); sub(rax, gs(slot::SIGRETURNS_BEFORE)); or(gs(slot::HANDLED), rax););
     asm!(e; mov(rcx, gs(slot::RESUME)); shl(rcx, 16u32); shr(rcx, 16u32););
     for (register, saved) in &SAVED[..CHANGED] {
         asm!(e; mov(*register, gs(saved.offset())););
