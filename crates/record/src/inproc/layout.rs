@@ -143,7 +143,7 @@ pub mod code {
 /// for calls whose context is unknown. Nodes of a level hang together by [`SIBLING`] and share
 /// one [`OFFSET`].
 pub mod node {
-    /// u64: a return address, compared with the word at [`OFFSET`]; 1 in a root.
+    /// u64: a return address, compared with the word at [`OFFSET`]; [`NO_WORD`] in a root.
     pub const WORD: u64 = 0x00;
     /// u64: offset in every slot of what is counted here.
     pub const RECORD: u64 = 0x08;
@@ -164,8 +164,9 @@ pub mod node {
 
     /// Value of [`SIBLING`]: further contexts are counted at the root, without asking.
     pub const OTHERS: u64 = 1;
-    /// Value of [`WORD`] in a root: no return address.
-    pub const NO_WORD: u64 = 1;
+    /// Value of [`WORD`] in a root: no address at all, so that no word on a stack is taken for it.
+    /// Whoever met it would go in circles: a root may be its own first level.
+    pub const NO_WORD: u64 = 0x8000_5757_0000_0001;
 }
 
 /// A thread's slot, offsets from its gs base.
