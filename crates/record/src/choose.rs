@@ -6,9 +6,9 @@ use crate::{Error, PtraceBackend};
 use std::time::Duration;
 use systoll_model::{BackendKind, Problem, ProblemKind, Recording};
 
-/// Whether [`automatic`] begins with the in-process backend. While it is false, that one watches
-/// only those who ask for it by name.
-pub const AUTO_INPROC: bool = false;
+/// Whether [`automatic`] begins with the in-process backend; else that one watches only those who
+/// ask for it by name.
+pub const AUTO_INPROC: bool = true;
 
 /// The backend of that kind, if this build has it.
 #[must_use]
