@@ -65,6 +65,10 @@ pub(super) struct Engine {
     pub(super) root: i32,
     pub(super) root_image: Option<u32>,
     pub(super) root_exit: Option<Exit>,
+    /// Whether the command has ended since anybody looked whether all is over.
+    just_ended: bool,
+    /// Programs that have ended and are not harvested yet.
+    pub(super) ended: Vec<u32>,
     pub(super) root_refused: Option<String>,
     pub(super) exec_done: bool,
     pub(super) privileged: bool,
@@ -122,6 +126,8 @@ impl Engine {
             root: 0,
             root_image: None,
             root_exit: None,
+            just_ended: false,
+            ended: Vec::new(),
             root_refused: None,
             exec_done: false,
             privileged: crate::setid::can_trace_privileged(),
@@ -242,7 +248,8 @@ impl Engine {
             self.recycle_some();
             self.look(signals, control, linger);
             self.housekeeping(control);
-            if !self.cut_short {
+            let more = self.harvest_ended() | std::mem::take(&mut self.just_ended);
+            if !self.cut_short && !more {
                 self.sleep(seen);
             }
         }
@@ -396,6 +403,7 @@ impl Engine {
             return;
         }
         self.root_exit = Some(exit);
+        self.just_ended = true;
         if let Some(signals) = signals {
             signals.target_gone();
         }
@@ -462,7 +470,7 @@ impl Engine {
             return;
         }
         self.last_housekeeping = now;
-        self.harvest_ended();
+        self.find_ended();
         self.note_cpu();
         control.progress(self.table.calls, self.programs.len(), self.root_exit.is_some());
     }

@@ -84,18 +84,23 @@ impl Engine {
         Some(image_of(program, &mut self.table, pid, now))
     }
 
-    /// Takes the counts of ended programs and gives their memory back.
-    pub(super) fn harvest_ended(&mut self) {
-        let ended: Vec<u32> = self.programs.keys().copied().filter(|id| !self.is_alive(*id)).collect();
-        for id in ended {
-            if let Some(mut program) = self.programs.remove(&id) {
-                let beside = self.harvest(&mut program);
-                self.take(&program, &beside);
-                self.end_images(&program);
-                self.close_windows(id);
-                self.memory.free_image(id);
-            }
+    /// Looks for programs that have ended.
+    pub(super) fn find_ended(&mut self) {
+        self.ended = self.programs.keys().copied().filter(|id| !self.is_alive(*id)).collect();
+    }
+
+    /// Takes the counts of one program that has ended and gives its memory back; whether there was
+    /// one. Never of all at once: meanwhile somebody may be waiting for an answer.
+    pub(super) fn harvest_ended(&mut self) -> bool {
+        let Some(id) = self.ended.pop() else { return false };
+        if let Some(mut program) = self.programs.remove(&id) {
+            let beside = self.harvest(&mut program);
+            self.take(&program, &beside);
+            self.end_images(&program);
+            self.close_windows(id);
+            self.memory.free_image(id);
         }
+        true
     }
 
     /// Takes the counts of all programs, which have ended or are no longer watched.
