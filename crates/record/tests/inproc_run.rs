@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
-use systoll_model::{BackendKind, Errno, Exit, Recording, Row};
+use systoll_model::{BackendKind, Elision, Errno, Exit, Recording, Row};
 use systoll_record::{Backend, Launch, PtraceBackend, Quiet, inproc};
 
 /// Longer than anything here takes, on a busy box.
@@ -406,4 +406,59 @@ fn each_process_is_told_its_own_processor_time() {
     cpu.sort_unstable();
     // What watching took is taken off.
     assert!(cpu.len() == 2 && (30..=90).contains(&cpu[0]) && (60..=180).contains(&cpu[1]), "{cpu:?}");
+}
+
+/// Runs a program with all that can be answered in place answered there.
+fn elided(command: Vec<String>) -> Recording {
+    bounded(move || {
+        let elisions = vec![Elision::Identity, Elision::SameSignalMask];
+        let command = command.iter().map(Into::into).collect();
+        let launch = Launch { command, elisions, linger: Duration::from_secs(1), ..Launch::default() };
+        let recording = inproc().run(&launch, &mut Quiet).unwrap();
+        assert_eq!(recording.check(), Ok(()));
+        recording
+    })
+}
+
+fn elided_calls(recording: &Recording, name: &str) -> u64 {
+    calls(recording, name).map(|r| r.counts.elided).sum()
+}
+
+#[test]
+fn what_is_answered_in_place_is_what_the_kernel_would_say() {
+    let program = Program::of_the_tests("elided.c", &["-pthread"]);
+    // SYSTOLL_ROUNDS: 90,000 make more than a million answers.
+    let rounds = std::env::var("SYSTOLL_ROUNDS").unwrap_or_else(|_| "4000".into());
+    let recording = elided(vec![program.path(), rounds]);
+    assert_eq!(recording.header.exit, Some(Exit::Code(0)), "{:?}", recording.problems);
+    for name in ["rt_sigprocmask", "getpid", "gettid", "getuid", "geteuid"] {
+        assert!(elided_calls(&recording, name) > 0, "no {name} was answered in place: {:?}", recording.problems);
+    }
+    assert_eq!(elided_calls(&recording, "getppid"), 0);
+}
+
+#[test]
+fn calls_answered_in_place_are_counted_apart_and_only_where_asked_for() {
+    let source = "#include <signal.h>\n#include <unistd.h>\n\
+        int main(void) { sigset_t s, o; sigemptyset(&s); for (int i = 0; i < 1000; i++) { getpid(); sigprocmask(SIG_BLOCK, &s, &o); } }";
+    let program = Program::written(source, &[]);
+    let plain = inside(&[&program.path()]);
+    assert_eq!((sum(&plain, "getpid"), plain.total().elided), (1000, 0));
+    let recording = elided(vec![program.path()]);
+    for name in ["getpid", "rt_sigprocmask"] {
+        let (made, answered) = (sum(&recording, name), elided_calls(&recording, name));
+        assert_eq!((made + answered, made < 500), (1000, true), "{name}: {made} made");
+    }
+}
+
+#[test]
+fn nothing_is_answered_in_place_once_code_may_run_that_nobody_has_looked_at() {
+    let source = "#include <sys/mman.h>\n#include <unistd.h>\n\
+        int main(void) { for (int i = 0; i < 10; i++) getpid();\n\
+        void *p = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n\
+        mprotect(p, 4096, PROT_READ | PROT_EXEC); for (int i = 0; i < 1000; i++) getpid(); }";
+    let program = Program::written(source, &[]);
+    let recording = elided(vec![program.path()]);
+    assert!(elided_calls(&recording, "getpid") < 10, "{:?}", recording.total());
+    assert!(sum(&recording, "getpid") >= 1000);
 }

@@ -78,6 +78,13 @@ pub mod image {
     pub const QUIET: u64 = 0x38;
     /// u32: signature of rseq areas that may be used, as the program's C library registers it.
     pub const RSEQ_SIGNATURE: u64 = 0x3c;
+    /// u32: which calls may be answered in place now, bits of [`super::elide`]. The program takes it
+    /// down when executable memory comes, the launcher puts it up again when that is hooked.
+    pub const ELIDE: u64 = 0x40;
+    /// u32, not zero: code may run that nobody has looked at, so that [`ELIDE`] stays down.
+    pub const UNSEEN: u64 = 0x48;
+    /// u64: changes of the program's memory map, from one on.
+    pub const MAPS: u64 = 0x50;
     /// The restartable sequence no call is ever in: struct rseq_cs, 32 bytes, aligned to 32.
     pub const RSEQ_CS: u64 = 0x80;
     /// Start and abort address of that sequence: in the header, which nobody runs. The kernel
@@ -135,6 +142,14 @@ pub mod code {
     pub const IN_RCX: i32 = i32::MIN;
     /// In the table: what the slot says.
     pub const IN_SLOT: i32 = i32::MIN + 1;
+}
+
+/// Bits of [`image::ELIDE`].
+pub mod elide {
+    /// Who the thread is.
+    pub const IDENTITY: u32 = 1;
+    /// Signal masks that do not change.
+    pub const MASK: u32 = 2;
 }
 
 /// A root or node of a calling-context tree.
@@ -238,7 +253,7 @@ pub mod slot {
     pub const TID: u64 = 0x430;
     /// u32: process id, zero while unknown.
     pub const PID: u64 = 0x438;
-    /// Four u64: answers of getpid, gettid, getppid, getuid; bit 32 says that it is known.
+    /// Four u64: answers of getpid, gettid, getuid, geteuid; bit 32 says that it is known.
     pub const ANSWERS: u64 = 0x440;
     /// Answers kept.
     pub const ANSWER_COUNT: u64 = 4;
@@ -267,6 +282,16 @@ pub mod slot {
     pub const FRAMES: u64 = 0x1000;
     /// A power of two.
     pub const FRAMES_LEN: u64 = 16;
+
+    /// Three u64, for signal masks: where one was last read and written by the kernel, and
+    /// [`super::image::MAPS`] at that time.
+    pub const GOOD_SET: u64 = 0x4c0;
+    /// See [`GOOD_SET`].
+    pub const GOOD_OLD: u64 = 0x4c8;
+    /// See [`GOOD_SET`].
+    pub const GOOD_MAPS: u64 = 0x4d0;
+    /// u64, not zero: the thread has changed its user, and may again.
+    pub const USER_CHANGES: u64 = 0x4d8;
 
     /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
     /// (record << 12 | errno, zero: free) and count.
@@ -490,6 +515,7 @@ pub fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
         (image::VERSION, VERSION),
         (image::NEXT_SLOT, 0),
         (image::QUIET, u64::from(rseq_signature) << 32),
+        (image::MAPS, 1),
         (image::RSEQ_CS, 0),
         (image::RSEQ_CS + 8, IMAGE + image::RSEQ_START),
         (image::RSEQ_CS + 16, 1),
@@ -553,7 +579,8 @@ const _: () = {
     assert!(slot::REGISTERS + 8 * Saved::COUNT <= slot::REQUEST && slot::REQUEST + 56 <= slot::REPLY);
     assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);
     assert!(slot::INHERITED.is_multiple_of(8) && slot::UNASKED < slot::CPU);
-    assert!(slot::CPU + 16 <= slot::ASIDE && slot::ASIDE + 24 <= slot::LOOKS && slot::LOOKS < slot::ERRORS);
+    assert!(slot::CPU + 16 <= slot::ASIDE && slot::ASIDE + 24 <= slot::LOOKS);
+    assert!(slot::LOOKS < slot::GOOD_SET && slot::USER_CHANGES < slot::FRAME_COUNT);
     assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
     assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));
     assert!(record::HISTOGRAM + 8 * record::BUCKETS == record::SIZE && record::SIZE.is_multiple_of(64));

@@ -238,6 +238,7 @@ impl Lab {
         share_areas();
         let words = layout::new_image(0, SIGNATURE).into_iter().chain(blob.roots(REGION, NUMBERS).unwrap());
         words.for_each(|(offset, word)| image_words()[offset as usize / 8].store(word, Ordering::Relaxed));
+        image_words()[image::ELIDE as usize / 8].store(u64::MAX >> 32, Ordering::Relaxed);
         let mut code = blob.code_for(REGION).unwrap();
         code.resize(code.len().next_multiple_of(8), 0);
         code.extend(blob.eh_frame(code.len() as u32));

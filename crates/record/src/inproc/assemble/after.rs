@@ -271,12 +271,3 @@ pub(super) fn mapped(e: &mut Emitter, root: u64) -> Emitted {
     });
     Ok(())
 }
-
-/// Remembers an answer that holds for the thread's life.
-pub(super) fn remember(e: &mut Emitter, answer: u64) -> Emitted {
-    let done = e.label();
-    unless_shared(e, done)?;
-    asm!(e; mov(ecx, eax); bts(rcx, 32u32); mov(gs(slot::ANSWERS + 8 * answer), rcx););
-    e.here(done)?;
-    Ok(())
-}

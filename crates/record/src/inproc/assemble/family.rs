@@ -120,7 +120,9 @@ fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
     for offset in (slot::PARENT..slot::CLEARED).step_by(8) {
         asm!(e; mov(at(rcx, offset), 0););
     }
-    asm!(e; mov(at(rcx, slot::CPU), 0); mov(at(rcx, slot::CPU + 8), 0););
+    for offset in [slot::CPU, slot::CPU + 8, slot::GOOD_MAPS, slot::USER_CHANGES] {
+        asm!(e; mov(at(rcx, offset), 0););
+    }
     asm!(e; mov(at(rcx, slot::TAG), r11); mov(at(rcx, slot::SELF), rcx););
     asm!(e; mov(rax, gs(slot::SELF)); mov(at(rcx, slot::PARENT), rax););
     Ok(())
@@ -191,6 +193,7 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
             e.ask(Question::Exec, go)?;
         }
         SECCOMP => {
+            super::elide::seal(e)?;
             asm!(e; mov(r11, root););
             e.ask(Question::Confine, go)?;
         }
@@ -198,6 +201,7 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
             asm!(e; cmp(edi, PR_SET_SECCOMP); je(question); cmp(edi, PR_SET_TSC); je(question););
             e.cold(move |e| {
                 e.here(question)?;
+                super::elide::seal(e)?;
                 asm!(e; mov(r11, root););
                 e.ask(Question::Confine, go)
             });
@@ -226,6 +230,7 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         e.here(prctl)?;
         asm!(e; cmp(edi, PR_SET_SECCOMP); je(confine); cmp(edi, PR_SET_TSC); jne(go););
         e.here(confine)?;
+        super::elide::seal(e)?;
         asm!(e; mov(r11, root););
         e.ask(Question::Confine, go)?;
         e.here(map)?;

@@ -42,8 +42,8 @@ pub struct Options {
     pub waited: bool,
     /// Hand calls of windows to the launcher.
     pub windows: bool,
-    /// Answer getpid, gettid, getppid, getuid and `rt_sigprocmask` in place where the answer is
-    /// known. Only where every `rt_sigreturn` of the process is hooked. Wants `waited`, and has it.
+    /// Answer getpid, gettid, getuid, geteuid and `rt_sigprocmask` in place where the answer is known
+    /// and `image::ELIDE` allows it. Wants `waited`, and has it.
     pub elide: bool,
 }
 

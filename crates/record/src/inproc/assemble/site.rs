@@ -213,6 +213,12 @@ impl Writer<'_> {
         Ok(hooks)
     }
 
+    /// Whether what is done behind the call is done of no other code, and right behind it.
+    fn learns(&self) -> bool {
+        let target = self.shape.site.after_is_target && !self.shape.wrapped;
+        self.entry.results && self.shape.lifted == 0 && !target
+    }
+
     /// Counting, and what the number asks for before the call.
     fn before(&self, e: &mut Emitter, behind: CodeLabel, plain: CodeLabel) -> Emitted {
         let Some(number) = self.shape.site.number else {
@@ -231,13 +237,15 @@ impl Writer<'_> {
             return family::by_number(e, self.place.root, ways);
         };
         if number == elide::SIGRETURN {
-            elide::handler_ends(e)?;
+            elide::forget_mask(e)?;
         }
         if self.options.elide {
             match number {
-                n if elide::changes_user(n) => elide::forget_user(e)?,
-                n if elide::elidable(n) && self.shape.adjacent => elide::try_answer(e, n, self.entry, plain)?,
-                _ => {}
+                n if elide::elidable(n) && self.shape.adjacent && self.learns() => {
+                    elide::try_answer(e, n, self.entry, plain)?;
+                }
+                elide::SIGPROCMASK => elide::forget_mask(e)?,
+                n => elide::before_others(e, n)?,
             }
         }
         let sleeps = self.entry.results && cut::sleeps(number);
@@ -285,6 +293,9 @@ impl Writer<'_> {
             after(e, self.options, site)?;
         }
         let Some(number) = site.number else { return Ok(()) };
+        if self.options.elide {
+            elide::code_comes(e, number)?;
+        }
         match number {
             family::MMAP => mapped(e, self.place.root)?,
             RSEQ if self.options.waited => rseq_learnt(e)?,
@@ -293,10 +304,10 @@ impl Writer<'_> {
                 family::exec_failed(e, self.place.root, done)?;
                 e.here(done)?;
             }
-            elide::SIGPROCMASK if self.options.elide && self.entry.results => elide::mask_changed(e)?,
-            n if self.options.elide => {
+            elide::SIGPROCMASK if self.options.elide && self.learns() => elide::mask_changed(e)?,
+            n if self.options.elide && self.learns() => {
                 if let Some(answer) = elide::answer(n) {
-                    super::after::remember(e, answer)?;
+                    elide::remember(e, answer)?;
                 }
             }
             _ => {}

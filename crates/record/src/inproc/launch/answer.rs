@@ -193,30 +193,46 @@ impl Engine {
 
     /// A thread has mapped a file executable: it is patched before anybody knows of it.
     fn on_mapped(&mut self, id: u32, index: u64, waiter: &Waiter) {
+        let unhooked = self.unhooked;
+        if self.hook_mapped(id, index, waiter).is_none() {
+            self.unhooked += 1;
+        }
+        self.allow_elision(id, unhooked);
+    }
+
+    /// `None` where nobody knows what was mapped.
+    fn hook_mapped(&mut self, id: u32, index: u64, waiter: &Waiter) -> Option<()> {
         let at = waiter.registers.ax;
-        let Some(program) = self.programs.get_mut(&id) else { return };
+        let program = self.programs.get_mut(&id)?;
         let maps = target::maps(waiter.tid);
         program.space.update_by(&mut self.symbols, waiter.tid, &maps);
-        let Some(file) = program.space.files().find(|f| f.start == at) else { return };
+        let file = program.space.files().find(|f| f.start == at)?;
         let mut taken: Vec<_> = target::mapped(&maps).into_iter().map(|m| m.range).collect();
         let ready = match self.ready(&file, &mut taken) {
             Ok(Some(ready)) => ready,
-            Ok(None) => return self.sow(id),
-            Err(why) => return self.leave_alone(id, waiter.tid, &format!("has loaded what can't be watched: {why}")),
+            Ok(None) => {
+                self.sow(id);
+                return Some(());
+            }
+            Err(why) => {
+                self.leave_alone(id, waiter.tid, &format!("has loaded what can't be watched: {why}"));
+                return None;
+            }
         };
         let quiet = self.memory.image(id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
         if quiet || !self.map_code(id, index, &ready) {
             let path = self.symbols.path(file.module).unwrap_or_default();
-            return self
-                .problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: no code near it"));
+            self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: no code near it"));
+            return None;
         }
         if self.waited_long(id, index) {
             let path = self.symbols.path(file.module).unwrap_or_default();
-            return self
-                .problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: it came too fast"));
+            self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: it came too fast"));
+            return None;
         }
         self.patch(id, ready.patched);
         self.sow(id);
+        Some(())
     }
 
     /// Has the waiting thread map code: first a reservation, which can't hit what another thread

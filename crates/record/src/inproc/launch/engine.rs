@@ -87,6 +87,10 @@ pub(super) struct Engine {
     pub(super) asking_ns: u64,
     /// What looking for an answer once takes, ns.
     pub(super) look_ns: f64,
+    /// Bits of what is to be answered in place.
+    pub(super) elided: u32,
+    /// Files and places found whose calls nobody counts, again and again.
+    pub(super) unhooked: u64,
     tail: u64,
     /// When what the launcher is at was begun, by the time stamp counter.
     pub(super) item: u64,
@@ -142,6 +146,8 @@ impl Engine {
             births_ns: 0,
             asking_ns: 0,
             look_ns: super::clock::look_ns(),
+            elided: super::elided(&launch.elisions),
+            unhooked: 0,
             tail: 0,
             item: 0,
             empty_since: (u64::MAX, 0),
@@ -184,6 +190,7 @@ impl Engine {
     /// Notes a problem once.
     pub(super) fn problem(&mut self, kind: ProblemKind, text: impl Into<String>) {
         let problem = Problem::new(kind, text);
+        self.unhooked += u64::from(kind == ProblemKind::Lost);
         if self.problems.len() < 64 && !self.problems.contains(&problem) {
             self.problems.push(problem);
         }

@@ -24,6 +24,7 @@ mod target;
 mod window;
 
 use super::assemble::Options;
+use super::layout::elide;
 use crate::Error;
 use crate::backend::{Backend, Control, Launch, Probe};
 use crate::launch;
@@ -32,7 +33,7 @@ use engine::Engine;
 use finish::Around;
 use share::Share;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use systoll_model::{BackendKind, Recording, Spread};
+use systoll_model::{BackendKind, Elision, Recording, Spread};
 
 /// How long the crossing is measured before and after a run: it prices nothing here, where calls
 /// are timed, and only shows what kind of box this is.
@@ -64,9 +65,18 @@ fn missing() -> Option<String> {
     (!sys::has_fsgsbase()).then(|| "programs can't set their gs base here (no FSGSBASE)".into())
 }
 
-fn options() -> Options {
+fn options(elide: bool) -> Options {
     let time = clock::is_constant();
-    Options { results: true, time, waited: time, windows: true, elide: false }
+    Options { results: true, time, waited: time, windows: true, elide }
+}
+
+/// Bits of what may be answered in place.
+fn elided(elisions: &[Elision]) -> u32 {
+    let bit = |elision: &Elision| match elision {
+        Elision::Identity => elide::IDENTITY,
+        Elision::SameSignalMask => elide::MASK,
+    };
+    elisions.iter().map(bit).fold(0, |all, bit| all | bit)
 }
 
 /// The observer's own share in a call: measured, or where that can't be, two readings of the clock
@@ -113,7 +123,7 @@ impl Backend for InprocBackend {
             return Err(refused(what));
         }
         let ratio = clock::Ratio::begin().settled();
-        let one = || own_share(&options()).0.added / ratio.cycles_per_ns();
+        let one = || own_share(&options(false)).0.added / ratio.cycles_per_ns();
         let mut added: Vec<f64> = (0..5).map(|_| one()).collect();
         added.sort_by(f64::total_cmp);
         let at = |i: usize| added.get(i).copied().unwrap_or_default();
@@ -121,7 +131,8 @@ impl Backend for InprocBackend {
     }
 
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
-        if !launch.elisions.is_empty() {
+        if !launch.elisions.is_empty() && !clock::is_constant() {
+            // Signals are noticed by the same means that waiting is, which wants a clock.
             return Err(Error::NoElision(BackendKind::Inproc));
         }
         self.watch(launch, control)
@@ -139,7 +150,8 @@ impl InprocBackend {
         let ratio = clock::Ratio::begin();
         let crossing_before = systoll_price::crossing(CROSSING);
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        let ((share, share_measured), ratio) = (own_share(&options()), ratio.settled());
+        let options = options(!launch.elisions.is_empty());
+        let ((share, share_measured), ratio) = (own_share(&options), ratio.settled());
         let around = Around {
             command: launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
             crossing_before,
@@ -149,7 +161,7 @@ impl InprocBackend {
             added_ns: share.added / ratio.cycles_per_ns(),
             share_measured,
         };
-        let engine = Engine::new(launch, options(), around, ratio);
+        let engine = Engine::new(launch, options, around, ratio);
         // Nothing has been started: whoever asked may choose another way.
         let mut engine = engine.map_err(|e| refused(with_source(&e)))?;
         let held = prepared.start(&signals.original_mask())?;

@@ -69,6 +69,8 @@ pub(super) struct Program {
     pub(super) cpu_before: u64,
     /// Processor time of its processes as last seen, ns since each one's start.
     pub(super) cpu_seen: HashMap<i32, u64>,
+    /// Whether every call its files make is seen, so that some can be answered in place.
+    pub(super) seen_whole: bool,
     /// Processes of it that have become other programs.
     pub(super) execed: HashSet<i32>,
     /// How often its threads have slept for an answer, by process.
@@ -102,6 +104,7 @@ impl Program {
             forks: HashMap::new(),
             cpu_before: 0,
             cpu_seen: HashMap::new(),
+            seen_whole: true,
             execed: HashSet::new(),
             sleeps: HashMap::new(),
             main_seen: false,
