@@ -2,6 +2,7 @@
    by the program itself through the vDSO, which no observer sees.
 
    work KIND MILLISECONDS [THREADS]   prints: fastest batch, median batch, batches (ns for one piece of work)
+   work sight|window MILLISECONDS     the same of single calls: from places never seen; above a microsecond
    work million                       1,000,000 getppid, then 'end' */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -44,7 +45,34 @@ static void must(int ok, const char *what)
     }
 }
 
-static void call(void) { syscall(SYS_getppid); }
+static void call(void) { getppid(); }
+static void any(void) { syscall(SYS_getppid); }
+
+/* 1,024 places, each of which calls once. */
+#define FOUR(x) x x x x
+#define PLACE { double start = now(); getppid(); batches[0][done[0]++] = now() - start; }
+static void __attribute__((noinline)) places(void)
+{
+    FOUR(FOUR(FOUR(FOUR(FOUR(PLACE)))))
+}
+
+/* Calls timed one by one: those that took more than a microsecond, or if there is none, all. */
+static void slow_calls(void)
+{
+    double end = now() + budget_ns;
+    for (long n = 0; done[0] < MAX_BATCHES && now() < end; n++) {
+        double start = now();
+        getppid();
+        double taken = now() - start;
+        if (taken > 1000)
+            batches[0][done[0]++] = taken;
+    }
+    for (long n = 0; done[0] == 0 || (done[0] == n && n < 1000); n++) {
+        double start = now();
+        getppid();
+        batches[0][done[0]++] = now() - start;
+    }
+}
 
 /* Not raise(), which sets the signal mask twice besides. */
 static void send_signal(void) { syscall(SYS_tgkill, own_pid, own_tid, SIGUSR1); }
@@ -77,7 +105,7 @@ static const struct kind {
     void (*work)(void);
     int batch;
 } kinds[] = {
-    {"call", call, 100}, {"signal", send_signal, 20}, {"thread", make_thread, 5}, {"fork", make_child, 3}, {"exec", make_program, 1},
+    {"call", call, 100}, {"any", any, 100}, {"signal", send_signal, 20}, {"thread", make_thread, 5}, {"fork", make_child, 3}, {"exec", make_program, 1},
 };
 static const struct kind *chosen;
 
@@ -104,6 +132,12 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void print(double *all, long count)
+{
+    qsort(all, count, sizeof *all, by_size);
+    printf("%.1f %.1f %ld\n", all[0], all[count / 2], count);
+}
+
 static void run(long threads)
 {
     pthread_t others[MAX_THREADS];
@@ -118,8 +152,7 @@ static void run(long threads)
         memmove(all + count, batches[n], done[n] * sizeof *all);
         count += done[n];
     }
-    qsort(all, count, sizeof *all, by_size);
-    printf("%.1f %.1f %ld\n", all[0], all[count / 2], count);
+    print(all, count);
 }
 
 int main(int argc, char **argv)
@@ -128,6 +161,15 @@ int main(int argc, char **argv)
         for (int i = 0; i < 1000000; i++)
             syscall(SYS_getppid);
         must(write(1, "end\n", 4) == 4, "write");
+        return 0;
+    }
+    if (argc >= 3 && (strcmp(argv[1], "sight") == 0 || strcmp(argv[1], "window") == 0)) {
+        budget_ns = atof(argv[2]) * 1e6;
+        if (argv[1][0] == 's')
+            places();
+        else
+            slow_calls();
+        print(batches[0], done[0]);
         return 0;
     }
     if (argc >= 3)

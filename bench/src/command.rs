@@ -30,6 +30,29 @@ pub(crate) fn start_up(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
+/// A shell that runs /bin/true again and again: what each takes, the shell's fork included.
+pub(crate) fn many(bench: &Bench) -> Result<()> {
+    const TIMES: u32 = 200;
+    let script = format!("i=0; while [ $i -lt {TIMES} ]; do /bin/true; i=$((i+1)); done");
+    println!("\n{TIMES} x /bin/true by a shell, each");
+    println!("  {:<16} {:>11} {:>11}", "", "fastest", "median");
+    for observer in Observer::ALL.into_iter().filter(|o| o.follows_children()) {
+        let mut taken = Vec::new();
+        for _ in 0..bench.rounds.min(3) {
+            let Some(mut command) = observer.command(bench, Path::new("/bin/sh"), &["-c", &script]) else { break };
+            let start = Instant::now();
+            let status = command.stdout(Stdio::null()).status()?;
+            ensure!(status.success(), "{} failed: {status}", observer.name());
+            taken.push(start.elapsed().as_nanos() as f64 / f64::from(TIMES));
+        }
+        match summary(taken) {
+            Some(s) => println!("  {:<16} {:>11} {:>11}", observer.name(), time(s.fastest), time(s.median)),
+            None => println!("  {:<16} not available here", observer.name()),
+        }
+    }
+    Ok(())
+}
+
 /// From the last thing a program of 1,000,000 calls does until systoll has printed its report and
 /// ended; and how large its recording is. Gives the recording's path.
 pub(crate) fn million(bench: &Bench) -> Result<PathBuf> {

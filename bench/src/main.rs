@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "figures are what a person runs it for")]
 
 mod command;
+mod inside;
 mod library;
 mod observer;
 mod stats;
@@ -34,8 +35,11 @@ fn main() -> Result<()> {
     let bench = prepare(rounds)?;
     header(rounds);
     watched::calls(&bench)?;
+    inside::share()?;
     watched::events(&bench)?;
+    watched::looked_at(&bench)?;
     command::start_up(&bench)?;
+    command::many(&bench)?;
     let recording = command::million(&bench)?;
     library::recording(&recording)?;
     library::symbols(&bench)?;

@@ -10,7 +10,9 @@ use std::process::{Command, Stdio};
 pub(crate) enum Observer {
     /// Nobody.
     Nobody,
-    /// `systoll run -q`, with its ptrace backend.
+    /// `systoll run -q`, with its in-process backend: contexts, time, waiting, windows.
+    Inproc,
+    /// The same with its ptrace backend.
     Ptrace,
     /// `strace -c -f`.
     Strace,
@@ -22,16 +24,23 @@ pub(crate) enum Observer {
 
 impl Observer {
     /// In the order of the tables.
-    pub(crate) const ALL: [Self; 5] = [Self::Nobody, Self::Ptrace, Self::Strace, Self::Perf, Self::Bpftrace];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Nobody, Self::Inproc, Self::Ptrace, Self::Strace, Self::Perf, Self::Bpftrace];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nobody => "unwatched",
+            Self::Inproc => "systoll inproc",
             Self::Ptrace => "systoll ptrace",
             Self::Strace => "strace -c -f",
             Self::Perf => "perf stat",
             Self::Bpftrace => "bpftrace count",
         }
+    }
+
+    /// Whether it is systoll.
+    pub(crate) fn is_ours(self) -> bool {
+        matches!(self, Self::Inproc | Self::Ptrace)
     }
 
     /// Whether it watches children as well.
@@ -43,6 +52,7 @@ impl Observer {
     pub(crate) fn command(self, bench: &Bench, program: &Path, args: &[&str]) -> Option<Command> {
         let own: Vec<OsString> = match self {
             Self::Nobody => Vec::new(),
+            Self::Inproc => words(&[&bench.systoll.to_string_lossy(), "run", "-q", "--backend", "inproc", "--"]),
             Self::Ptrace => words(&[&bench.systoll.to_string_lossy(), "run", "-q", "--backend", "ptrace", "--"]),
             Self::Strace => words(&["strace", "-c", "-f", "-o", "/dev/null"]),
             Self::Perf => words(&["perf", "stat", "-e", "raw_syscalls:sys_enter", "-o", "/dev/null", "--"]),

@@ -28,7 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("xtask", &["systoll"]),
-    ("systoll-bench", &["systoll-model", "systoll-price", "systoll-symbols"]),
+    ("systoll-bench", &["systoll-model", "systoll-price", "systoll-record", "systoll-symbols"]),
 ];
 
 /// Crates of others that only some of ours may use.

@@ -351,11 +351,10 @@ fn killing_the_launcher_changes_nothing() {
             let (start, mut all) = (Instant::now(), Vec::new());
             output.read_to_end(&mut all).unwrap();
             assert!(start.elapsed() < Duration::from_secs(30));
-            // The test's own first lines come before the script's.
+            // The test's own lines come before the script's, and after them where it ended by itself.
             let said = String::from_utf8_lossy(&all);
             let wanted = String::from_utf8_lossy(&unwatched);
-            assert!(said.ends_with(&*wanted) || !said.contains("done"), "round {round}: {said}");
-            assert!(said.ends_with(&*wanted) || !began(&said), "round {round}: {said}");
+            assert!(said.contains(&*wanted) || !began(&said), "round {round}: {said}");
         }
     });
 }

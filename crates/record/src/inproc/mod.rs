@@ -11,4 +11,4 @@ mod launch;
 pub mod layout;
 pub mod plan;
 
-pub use launch::InprocBackend;
+pub use launch::{InprocBackend, OwnShare, own_share};

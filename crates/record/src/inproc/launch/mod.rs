@@ -79,14 +79,36 @@ fn elided(elisions: &[Elision]) -> u32 {
     elisions.iter().map(bit).fold(0, |all, bit| all | bit)
 }
 
+/// What counting code adds to a call, ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OwnShare {
+    /// A call without it, in the same moments.
+    pub plain_ns: f64,
+    /// What it adds.
+    pub added_ns: f64,
+}
+
+/// Measures in this process what counting by `options` adds to a call; `None` where that can't be
+/// tried: without FSGSBASE, or where this process is watched itself or may not map code.
+#[must_use]
+pub fn own_share(options: &Options) -> Option<OwnShare> {
+    if missing().is_some() {
+        return None;
+    }
+    let ratio = clock::Ratio::begin();
+    let share = share::measure(options)?;
+    let ns = ratio.settled().cycles_per_ns();
+    Some(OwnShare { plain_ns: share.plain / ns, added_ns: share.added / ns })
+}
+
 /// The observer's own share in a call: measured, or where that can't be, two readings of the clock
 /// and as much as half of one for counting and finding the context.
-fn own_share(options: &Options) -> (Share, bool) {
+fn share_or_guess(options: &Options) -> (Share, bool) {
     match share::measure(options) {
         Some(share) => (share, true),
         None => {
             let reading = clock::reading_cycles() as f64;
-            (Share { added: 2.5 * reading, inside: reading }, false)
+            (Share { added: 2.5 * reading, inside: reading, ..Share::default() }, false)
         }
     }
 }
@@ -123,7 +145,7 @@ impl Backend for InprocBackend {
             return Err(refused(what));
         }
         let ratio = clock::Ratio::begin().settled();
-        let one = || own_share(&options(false)).0.added / ratio.cycles_per_ns();
+        let one = || share_or_guess(&options(false)).0.added / ratio.cycles_per_ns();
         let mut added: Vec<f64> = (0..5).map(|_| one()).collect();
         added.sort_by(f64::total_cmp);
         let at = |i: usize| added.get(i).copied().unwrap_or_default();
@@ -151,7 +173,7 @@ impl InprocBackend {
         let crossing_before = systoll_price::crossing(CROSSING);
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let options = options(!launch.elisions.is_empty());
-        let ((share, share_measured), ratio) = (own_share(&options), ratio.settled());
+        let ((share, share_measured), ratio) = (share_or_guess(&options), ratio.settled());
         let around = Around {
             command: launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
             crossing_before,

@@ -34,6 +34,8 @@ pub(super) struct Share {
     /// To the time between the two readings of the clock; below zero where what the readings
     /// enclose is less than what the call costs.
     pub(super) inside: f64,
+    /// What a call takes without any of it.
+    pub(super) plain: f64,
 }
 
 /// Only one thread can use the areas' addresses.
@@ -147,6 +149,7 @@ impl Bench {
         let all_counted = self.counted(record::RETURNED) == (BATCHES as u64 + 2) * CALLS;
         let timed = self.counted(record::CYCLES) > 0;
         all_counted.then(|| Share {
+            plain: *plain - *empty,
             added: (*hooked - *plain).max(0.0),
             inside: if timed { *inside - (*plain - *empty) } else { 0.0 },
         })
