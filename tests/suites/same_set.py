@@ -14,10 +14,15 @@ The rules, and why they are no loopholes:
 Programs vary a little by themselves (a hash seed, who comes first at a futex), so of a few runs of
 each any two may agree; what chance decides by nature is named with the program.
 """
+import json
 import os
+import resource
+import signal
+import struct
 
 from harness import test, tool
 from suites.counts import RESULTLESS, strace_table
+from suites.identity import wait_for
 
 RUNS = 4
 INTERRUPTED = {"EINTR", "ERESTARTSYS", "ERESTARTNOINTR", "ERESTARTNOHAND", "ERESTART_RESTARTBLOCK"}
@@ -153,3 +158,94 @@ def calls_made_again_are_counted_again(box):
         # The loader reads too.
         assert set(errors) == {"interrupted"} and 100 <= calls - errors["interrupted"] <= 102, rows["read"]
         assert errors["interrupted"] <= handled
+
+
+def completed(path):
+    with open(path, "rb") as f:
+        return sum(n for n, *_ in struct.iter_unpack("q56x", f.read(512)))
+
+
+def mortal_counts(doc):
+    rows = {row["syscall"]: row for row in doc["by_syscall"]}
+    ours = [rows[name] for name in ("getppid", "getuid") if name in rows]
+    return sum(r["calls"] for r in ours), sum(r["unreturned"] for r in ours)
+
+
+@test(users=("nobody",), backends=("inproc",))
+def killed_in_mid_loop(box):
+    """kill -9: every completed call is there, and at most one more for each thread."""
+    out = os.path.join(box.dir, "report.json")
+    for number, threads in enumerate((1, 4)):
+        path = os.path.join(box.dir, f"counts{number}")
+        p = box.start(box.watch([box.build("mortal.c"), path, str(threads), "loop", "0"], "-q", "--json", "-o", out))
+        wait_for(lambda: os.path.exists(path) and os.path.getsize(path) and completed(path) > 100_000)
+        with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
+            children = f.read().split()
+        for child in children:
+            with open(f"/proc/{child}/comm") as f:
+                if f.read().startswith("mortal"):
+                    os.kill(int(child), signal.SIGKILL)
+        assert p.wait(timeout=60) == -signal.SIGKILL, p.returncode
+        with open(out) as f:
+            calls, unreturned = mortal_counts(json.load(f))
+        kept = completed(path)
+        assert kept <= calls + unreturned and calls <= kept + threads, (kept, calls, unreturned)
+
+
+@test(users=("nobody",), backends=("inproc",))
+def ended_abruptly(box):
+    """_exit and a crash lose nothing."""
+    for end, code in (("exit", 5), ("crash", -signal.SIGSEGV)):
+        path = os.path.join(box.dir, end)
+        doc, r = box.report([box.build("mortal.c"), path, "4", end, "50000"], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+        assert r.returncode == code, r.returncode
+        assert doc["exact"] and mortal_counts(doc) == (200_000, 0) and completed(path) == 200_000, (mortal_counts(doc), doc["problems"])
+
+
+def mixed_calls(box, calls):
+    doc, r = box.report([box.build("mortal.c"), os.path.join(box.dir, "counts"), "8", "exit", str(calls)])
+    assert r.returncode == 5 and doc["exact"], doc["problems"]
+    rows = table(doc)
+    assert rows["getppid"] == rows["getuid"] == (4 * calls, {}), (rows["getppid"], rows["getuid"])
+
+
+@test(users=("nobody",), backends=("inproc",))
+def eight_threads_to_the_call(box):
+    mixed_calls(box, 200_000)
+
+
+@test(users=("nobody",), backends=("inproc",), long=True)
+def eight_threads_forty_million_calls(box):
+    mixed_calls(box, 5_000_000)
+
+
+@test(users=("nobody",), backends=("inproc",))
+def confined_by_itself(box):
+    """A filter of the program's own: it runs as unwatched, and is counted or said not to be."""
+    program = box.build("confined.c")
+    for how, status in (("list", 7), ("deny", 7), ("inherit", 7)):
+        plain = box.run([program, how])
+        doc, r = box.report([program, how])
+        assert (r.returncode, r.stdout) == (plain.returncode, plain.stdout) and r.returncode == status, (how, r.returncode, r.stdout, plain)
+        rows = table(doc)
+        if how == "inherit":
+            assert not doc["exact"] and any("unwatched" in p for p in doc["problems"]), doc["problems"]
+        else:
+            assert rows["getppid"] == (50, {}), rows["getppid"]
+            assert rows.get("getuid") == ((50, {"EPERM": 50}) if how == "deny" else None), rows.get("getuid")
+
+
+def vdso_calls(box, argv):
+    return box.report(argv)[0]["vdso_calls"]
+
+
+@test(users=("nobody",), backends=("inproc",))
+def calls_of_the_vdso_are_counted(box):
+    for flags in ({}, {"compiler": "musl-gcc"}):
+        clocks = box.build("clocks.c", **flags)
+        one, many = vdso_calls(box, [clocks, "1"]), vdso_calls(box, [clocks, "1001"])
+        # musl asks the vDSO for time by clock_gettime, and glibc and musl both for all four.
+        assert many - one == 4000, (flags, one, many)
+    loop = "import time\nfor _ in range(%d): time.time()"
+    none, many = (vdso_calls(box, [PYTHON, "-E", "-s", "-S", "-c", loop % n]) for n in (0, 1000))
+    assert 1000 <= many - none <= 1010, (none, many)
