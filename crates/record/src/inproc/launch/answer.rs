@@ -22,8 +22,9 @@ use systoll_model::{Moment, ProblemKind, Sysno};
 const MMAP: u64 = 9;
 const MREMAP: u64 = 25;
 const EXECVEAT: u64 = 322;
-/// The call at which a window may open where none could be afforded at the first.
-const SECOND_OCTAVE: u64 = 2;
+/// The call at which a window may open where none could be afforded at the first: the beginning of
+/// an octave, and not so soon that most asking would be for nothing.
+const LATER_OCTAVE: u64 = 16;
 /// Most memory kept of a first slot for telling start-up.
 const MOST_AT_MAIN: u64 = 8 << 20;
 
@@ -112,7 +113,7 @@ impl Engine {
         }
         if !affordable {
             self.windows.refused += 1;
-            return area.set(node - IMAGE + node::WINDOW_AT, SECOND_OCTAVE);
+            return area.set(node - IMAGE + node::WINDOW_AT, LATER_OCTAVE);
         }
         let base = image::SLOTS + index * slot::SIZE;
         let record = area.get(node - IMAGE + node::RECORD);
@@ -130,7 +131,7 @@ impl Engine {
         for Sown { node, main } in self.seeds.sow(program, area) {
             // The first call in `main` has to be heard of in any case.
             let asks = affordable || main && !program.main_seen;
-            area.set(node - IMAGE + node::WINDOW_AT, if asks { 1 } else { SECOND_OCTAVE });
+            area.set(node - IMAGE + node::WINDOW_AT, if asks { 1 } else { LATER_OCTAVE });
             if main {
                 program.main_nodes.push(node);
             } else if !asks {
@@ -152,7 +153,7 @@ impl Engine {
         }
         let (Some(area), Some(program)) = (self.memory.image(id), self.programs.get_mut(&id)) else { return };
         for other in nodes.into_iter().filter(|other| *other != node) {
-            area.set(other - IMAGE + node::WINDOW_AT, SECOND_OCTAVE);
+            area.set(other - IMAGE + node::WINDOW_AT, LATER_OCTAVE);
             program.unopened.push(other);
         }
     }
