@@ -98,6 +98,15 @@ impl Engine {
                 format!("{exe}: {n} calls of {syscall} are counted whose errors could not be seen"),
             );
         }
+        if beside.untold > 0 {
+            let n = beside.untold;
+            self.problem(
+                ProblemKind::Price,
+                format!(
+                    "{exe}: {n} calls that can block are left out of the toll: nothing there tells waiting from working"
+                ),
+            );
+        }
         if program.newborn.is_some() {
             self.problem(ProblemKind::Unwatched, format!("{exe} ran unwatched: it could not map the shared memory"));
         }

@@ -51,6 +51,8 @@ pub(super) struct Beside {
     pub(super) unopened: u64,
     /// Calls whose return nobody saw to, so that their errors are not known, by system call.
     pub(super) blind: BTreeMap<Sysno, u64>,
+    /// Calls that can block and have no toll, because nothing tells waiting from working.
+    pub(super) untold: u64,
     /// Threads that had a slot, by image.
     threads: BTreeMap<u32, u64>,
 }
@@ -64,6 +66,7 @@ impl Beside {
         }
         self.losses.add(&more.losses);
         self.unopened += more.unopened;
+        self.untold += more.untold;
         for (syscall, n) in &more.blind {
             *self.blind.entry(*syscall).or_default() += n;
         }
@@ -299,6 +302,7 @@ impl<'a> Fill<'a> {
         let execed = (number == EXECVE || number == EXECVEAT) && self.program.gone_by_exec.contains(&slot);
         let seen = Seen { results, matched: self.nodes.losses.unmatched == 0, execed, has_rseq };
         let mut add = counts_of(number, counts, seen, self.clock);
+        self.beside.untold += if add.toll_ns.is_none() && add.elapsed_ns > 0 { add.calls } else { 0 };
         if !results && number != RT_SIGRETURN && add.calls > 0 {
             *self.beside.blind.entry(Sysno(number)).or_default() += add.calls;
         }
@@ -411,7 +415,9 @@ fn counts_of(number: u32, slot: &SlotCounts, seen: Seen, clock: Clock) -> Counts
     counts.max_ns = clock.ns(slot.longest as f64);
     let own = clock.own_cycles * timed as f64;
     let worked = slot.cycles.saturating_sub(slot.waited) as f64 - own;
-    counts.toll_ns = Some(clock.ns(worked));
+    // Where waiting can't be told, all of a sleep would pass for work.
+    let may_wait = Sysno(number).signature().is_none_or(|s| s.may_block);
+    counts.toll_ns = (seen.has_rseq || !may_wait).then(|| clock.ns(worked));
     counts.waited_ns = seen.has_rseq.then(|| clock.ns(slot.waited as f64));
     for (power, n) in (0i32..record::BUCKETS as i32).zip(&slot.histogram) {
         if *n > 0 {
