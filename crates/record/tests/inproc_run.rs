@@ -13,7 +13,7 @@ use systoll_model::{BackendKind, Elision, Errno, Exit, Recording, Row};
 use systoll_record::{Backend, Launch, PtraceBackend, Quiet, inproc};
 
 /// Longer than anything here takes, on a busy box.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(400);
 
 /// Backends wait for all children of their process: one at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -342,15 +342,16 @@ fn killing_the_launcher_changes_nothing() {
         let script = folder.path().join("script");
         std::fs::write(&script, SCRIPT).unwrap();
         let unwatched = Command::new("sh").arg(&script).output().unwrap().stdout;
-        for round in 0..20u64 {
+        for round in 0..10u64 {
             let mut launcher = launcher(&script);
             let mut output = launcher.stdout.take().unwrap();
-            std::thread::sleep(Duration::from_millis(20 * round));
+            std::thread::sleep(Duration::from_millis(40 * round));
             launcher.kill().unwrap();
             launcher.wait().unwrap();
             let (start, mut all) = (Instant::now(), Vec::new());
             output.read_to_end(&mut all).unwrap();
-            assert!(start.elapsed() < Duration::from_secs(30));
+            // Killed while it is busy it is given up after BUSY_LIMIT, which is long in unoptimised code.
+            assert!(start.elapsed() < Duration::from_secs(90));
             // The test's own lines come before the script's, and after them where it ended by itself.
             let said = String::from_utf8_lossy(&all);
             let wanted = String::from_utf8_lossy(&unwatched);

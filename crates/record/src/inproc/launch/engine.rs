@@ -27,7 +27,7 @@ pub(super) const LIMIT: Duration = Duration::from_millis(250);
 /// box and by unoptimised code many times that.
 pub(super) const LONG_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
 /// How long it waits for a launcher that is at something.
-pub(super) const BUSY_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 30 } else { 8 });
+pub(super) const BUSY_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 8 });
 /// How often a waiting thread looks before it sleeps, where launcher and thread can run at once.
 pub(super) const SPINS: u64 = 2_000;
 /// How long the launcher looks for questions before it sleeps.
