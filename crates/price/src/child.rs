@@ -178,7 +178,7 @@ mod tests {
                 unsafe { sys::call(libc::SYS_pause, [0; 6]) };
             }
         });
-        assert!(start.elapsed() < Duration::from_secs(5));
+        assert!(start.elapsed() < Duration::from_secs(60));
         assert!(got[0].is_ok());
         assert_eq!(got[1], Err(Refused::Because("measuring took too long")));
     }

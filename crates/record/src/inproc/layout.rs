@@ -34,19 +34,21 @@ pub mod global {
     /// u64: how many `pause` a thread spins for an answer before it sleeps, if [`AWAKE`]. The
     /// launcher sets zero where the two would share one CPU.
     pub const SPINS: u64 = 0x18;
-    /// struct timespec: how long a thread sleeps for an answer to a small question.
+    /// struct timespec: how long a thread sleeps at a time, and for an answer to a small question.
     pub const LIMIT: u64 = 0x20;
-    /// struct timespec: the same for questions that may need a file to be planned.
-    pub const LONG_LIMIT: u64 = 0x30;
     /// u64, cycles of the time stamp counter: [`LIMIT`] again, against signals that cut sleep short.
     pub const LIMIT_CYCLES: u64 = 0x40;
-    /// u64, cycles: [`LONG_LIMIT`].
+    /// u64, cycles: how long a thread waits where a file may have to be planned.
     pub const LONG_LIMIT_CYCLES: u64 = 0x48;
     /// u64: time stamp counter when the launcher began what it is at, zero while it sleeps. Nobody
     /// gives it up before [`BUSY_CYCLES`] of that: a large file to be looked at is no death.
     pub const BUSY: u64 = 0x50;
     /// u64, cycles: see [`BUSY`].
     pub const BUSY_CYCLES: u64 = 0x58;
+    /// u32 robust futex word: the launcher's thread id, with [`OWNER_DIED`] once that has ended.
+    pub const OWNER: u64 = 0x60;
+    /// FUTEX_OWNER_DIED of include/uapi/linux/futex.h.
+    pub const OWNER_DIED: u32 = 0x4000_0000;
     /// u64: number of hand-shakes ever queued; the next goes to entry `TICKET % RING_LEN`.
     pub const TICKET: u64 = 0x80;
     /// The queue: u64 entries, the slot's [`super::slot::TAG`]. When more than [`RING_LEN`] are

@@ -346,9 +346,9 @@ pub(crate) const SHORT: Duration = Duration::from_millis(20);
 
 /// How long a thread waits for an answer.
 pub(crate) fn set_limits(limit: Duration) {
-    for (time, cycles) in [(global::LIMIT, global::LIMIT_CYCLES), (global::LONG_LIMIT, global::LONG_LIMIT_CYCLES)] {
-        global_word(time).store(limit.as_secs(), Ordering::Relaxed);
-        global_word(time + 8).store(u64::from(limit.subsec_nanos()), Ordering::Relaxed);
+    global_word(global::LIMIT).store(limit.as_secs(), Ordering::Relaxed);
+    global_word(global::LIMIT + 8).store(u64::from(limit.subsec_nanos()), Ordering::Relaxed);
+    for cycles in [global::LIMIT_CYCLES, global::LONG_LIMIT_CYCLES] {
         // Of a clock of some 2.5 GHz: it need not be exact.
         global_word(cycles).store(limit.as_nanos() as u64 * 5 / 2, Ordering::Relaxed);
     }

@@ -22,6 +22,9 @@ const ARCH_PRCTL: u32 = 158;
 const ARCH_SET_GS: i32 = 0x1001;
 const PR_SET_SECCOMP: i32 = 22;
 const PR_SET_TSC: i32 = 26;
+const PR_TSC_SIGSEGV: i32 = 2;
+const SECCOMP_MODE_STRICT: i32 = 1;
+const SECCOMP_SET_MODE_STRICT: i32 = 0;
 const CLOCK_GETTIME: u32 = 228;
 /// Of linux/time.h.
 const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
@@ -165,7 +168,12 @@ fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
     Ok(())
 }
 
-/// The call takes the slot away: made here, and nothing is done behind it, where the thread goes
+/// Whether such a call is looked at before it is made: it may take from the thread what hooks need.
+pub(super) fn may_end_watching(number: u32) -> bool {
+    matches!(number, ARCH_PRCTL | PRCTL | SECCOMP)
+}
+
+/// The call takes the slot away, or the clock: made here, and nothing is done behind it, where the thread goes
 /// on as a new one does.
 fn own_gs(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
     let asked = e.label();
@@ -174,6 +182,25 @@ fn own_gs(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
     e.here(asked)?;
     asm!(e; syscall(); jmp(plain););
     Ok(())
+}
+
+/// Asks before a `seccomp`, or a `prctl` that confines. A thread that gives its clock up with it
+/// (the kernel's disable_TSC: strict mode, PR_TSC_SIGSEGV) would die of ours at its next call: it is
+/// let be before.
+fn confine(e: &mut Emitter, root: u64, (go, plain): (CodeLabel, CodeLabel)) -> Emitted {
+    let (prctl, tsc, clockless, keeps) = (e.label(), e.label(), e.label(), e.label());
+    super::elide::seal(e)?;
+    asm!(e; cmp(eax, PRCTL as i32); je(prctl););
+    asm!(e; cmp(edi, SECCOMP_SET_MODE_STRICT); je(clockless); jmp(keeps););
+    e.here(prctl)?;
+    asm!(e; cmp(edi, PR_SET_TSC); je(tsc); cmp(esi, SECCOMP_MODE_STRICT); je(clockless); jmp(keeps););
+    e.here(tsc)?;
+    asm!(e; cmp(esi, PR_TSC_SIGSEGV); jne(keeps););
+    e.here(clockless)?;
+    own_gs(e, root, plain)?;
+    e.here(keeps)?;
+    asm!(e; mov(r11, root););
+    e.ask(Question::Confine, go)
 }
 
 /// At a site whose number is known: asks what must be asked before the call. `plain`: where a call
@@ -193,17 +220,17 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
             e.ask(Question::Exec, go)?;
         }
         SECCOMP => {
-            super::elide::seal(e)?;
-            asm!(e; mov(r11, root););
-            e.ask(Question::Confine, go)?;
+            asm!(e; jmp(question););
+            e.cold(move |e| {
+                e.here(question)?;
+                confine(e, root, (go, plain))
+            });
         }
         PRCTL => {
             asm!(e; cmp(edi, PR_SET_SECCOMP); je(question); cmp(edi, PR_SET_TSC); je(question););
             e.cold(move |e| {
                 e.here(question)?;
-                super::elide::seal(e)?;
-                asm!(e; mov(r11, root););
-                e.ask(Question::Confine, go)
+                confine(e, root, (go, plain))
             });
         }
         _ => {}
@@ -215,12 +242,12 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
 /// At a site whose number is in eax: does what its number asks for. Calls that need more than
 /// being counted are made here; they go on by `ways`.
 pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
-    let (family, exit, exec, clone3, confine, prctl, map, go) =
+    let (family, exit, exec, clone3, confined, prctl, map, go) =
         (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
     let arch = e.label();
     asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXIT - CLONE) as i32); jbe(family););
     asm!(e; cmp(eax, EXIT_GROUP as i32); je(exit); cmp(eax, CLONE3 as i32); je(clone3); cmp(eax, EXECVEAT as i32); je(exec););
-    asm!(e; cmp(eax, SECCOMP as i32); je(confine); cmp(eax, PRCTL as i32); je(prctl););
+    asm!(e; cmp(eax, SECCOMP as i32); je(confined); cmp(eax, PRCTL as i32); je(prctl););
     asm!(e; cmp(eax, MMAP as i32); je(map); cmp(eax, ARCH_PRCTL as i32); je(arch););
     e.here(go)?;
     e.cold(move |e| {
@@ -228,11 +255,9 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         asm!(e; cmp(edi, ARCH_SET_GS); jne(go););
         own_gs(e, root, ways.child)?;
         e.here(prctl)?;
-        asm!(e; cmp(edi, PR_SET_SECCOMP); je(confine); cmp(edi, PR_SET_TSC); jne(go););
-        e.here(confine)?;
-        super::elide::seal(e)?;
-        asm!(e; mov(r11, root););
-        e.ask(Question::Confine, go)?;
+        asm!(e; cmp(edi, PR_SET_SECCOMP); je(confined); cmp(edi, PR_SET_TSC); jne(go););
+        e.here(confined)?;
+        confine(e, root, (go, ways.child))?;
         e.here(map)?;
         asm!(e; syscall(););
         super::after::mapped(e, root)?;

@@ -67,9 +67,10 @@ fn leaves(number: u32) -> bool {
     matches!(number, family::EXIT | family::EXIT_GROUP | elide::SIGRETURN)
 }
 
-/// Whether calls must be made here, because they return in another thread too.
+/// Whether calls must be made here, because they return in another thread too, or may be the last
+/// that is hooked.
 fn must_be_here(site: &Site) -> bool {
-    site.number.is_none_or(family::clones)
+    site.number.is_none_or(|n| family::clones(n) || family::may_end_watching(n))
 }
 
 /// Whether something must be asked behind the call, whatever else is wanted.

@@ -50,6 +50,7 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     e.stands_for(Origin::InSlot);
     let given_up = e.label();
     asm!(e; mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::DEAD as i32), 0); jne(given_up););
+    asm!(e; test(dword_ptr(r11 + global::OWNER as i32), global::OWNER_DIED as i32); jne(given_up););
     who(e)?;
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax););
     e.here(queue)?;
@@ -160,8 +161,8 @@ fn sleep(e: &mut Emitter, answered: CodeLabel, out: CodeLabel) -> Emitted {
     asm!(e; mov(r11, GLOBAL); lea(r9, at(r11, global::LIMIT_CYCLES)); lea(r10, at(r11, global::LIMIT)););
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32););
     asm!(e; sub(eax, Question::Mapped as i32); cmp(eax, (Question::OwnGs as i32) - (Question::Mapped as i32)); ja(short););
+    // Still asleep no longer than the short one at a time: then it is seen soon if the launcher ends.
     asm!(e; add(r9, (global::LONG_LIMIT_CYCLES - global::LIMIT_CYCLES) as i32););
-    asm!(e; add(r10, (global::LONG_LIMIT - global::LIMIT) as i32););
     e.here(short)?;
     quiet(e, awake)?;
     asm!(e; mov(rdi, gs(slot::SELF)); add(rdi, slot::STATE as i32); mov(esi, FUTEX_WAIT););
@@ -169,7 +170,8 @@ fn sleep(e: &mut Emitter, answered: CodeLabel, out: CodeLabel) -> Emitted {
     e.here(awake)?;
     asm!(e; pause(););
     e.here(clock)?;
-    asm!(e; cmp(gs32(slot::STATE), state::WAITING); jne(answered););
+    asm!(e; cmp(gs32(slot::STATE), state::WAITING); jne(answered); mov(r11, GLOBAL););
+    asm!(e; test(dword_ptr(r11 + global::OWNER as i32), global::OWNER_DIED as i32); jne(out););
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rdx, rax); mov(rax, rdx); sub(rax, gs(slot::WAIT_START)););
     asm!(e; cmp(rax, qword_ptr(r9)); jb(again););
     // Out of patience; but the launcher may be at something long. Its clock may be a little ahead.

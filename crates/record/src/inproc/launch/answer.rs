@@ -55,7 +55,7 @@ impl Engine {
                 }
                 Some(Question::Exec) => self.on_exec_asked(id, index, &waiter),
                 Some(Question::ExecFailed) => self.on_exec_failed(&waiter),
-                Some(Question::OwnGs) => self.leave_alone(id, waiter.tid, "sets its gs base"),
+                Some(Question::OwnGs) => self.leave_alone(id, waiter.tid, gives_up(&waiter)),
                 Some(Question::Confine) => self.on_confine(id),
                 Some(Question::WindowEntry) => self.on_window_entry(id, index, &waiter, asked),
                 Some(Question::WindowReturn) => self.on_window_return(id, index, &waiter),
@@ -339,6 +339,15 @@ impl Engine {
             word.store(1, Ordering::SeqCst);
             self.quiet = true;
         }
+    }
+}
+
+/// What a thread does that can't be watched any more.
+fn gives_up(waiter: &Waiter) -> &'static str {
+    const ARCH_PRCTL: u64 = 158;
+    match waiter.registers.ax & 0xffff_ffff {
+        ARCH_PRCTL => "sets its gs base",
+        _ => "gives its time stamp counter up",
     }
 }
 

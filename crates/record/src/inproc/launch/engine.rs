@@ -8,6 +8,7 @@ use super::memory::{Memory, Runs};
 use super::program::Program;
 use super::seeds::Seeds;
 use super::sys::{self, ChildSignal, Stop};
+use super::will::Will;
 use crate::Error;
 use crate::backend::{Control, Launch};
 use crate::launch::Held;
@@ -47,6 +48,8 @@ pub(super) struct Seized {
 
 /// Everything a run's watching knows.
 pub(super) struct Engine {
+    /// Dropped before the memory it speaks of.
+    _will: Will,
     pub(super) memory: Memory,
     pub(super) files: Files,
     pub(super) symbols: Symbols,
@@ -114,6 +117,7 @@ impl Engine {
     ) -> Result<Self, Error> {
         let memory = Memory::new()?;
         let engine = Self {
+            _will: Will::new(&memory.global),
             memory,
             files: Files::new(options),
             symbols: Symbols::new(),
@@ -165,13 +169,10 @@ impl Engine {
         let g = &self.memory.global;
         let cycles = |d: Duration| (d.as_nanos() as f64 * self.ratio.cycles_per_ns()) as u64;
         g.set(global::SPINS, if sys::processors() > 1 { SPINS } else { 0 });
-        for (limit, at, at_cycles) in
-            [(LIMIT, global::LIMIT, global::LIMIT_CYCLES), (LONG_LIMIT, global::LONG_LIMIT, global::LONG_LIMIT_CYCLES)]
-        {
-            g.set(at, limit.as_secs());
-            g.set(at + 8, u64::from(limit.subsec_nanos()));
-            g.set(at_cycles, cycles(limit));
-        }
+        g.set(global::LIMIT, LIMIT.as_secs());
+        g.set(global::LIMIT + 8, u64::from(LIMIT.subsec_nanos()));
+        g.set(global::LIMIT_CYCLES, cycles(LIMIT));
+        g.set(global::LONG_LIMIT_CYCLES, cycles(LONG_LIMIT));
         g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
         g.set(global::AWAKE, 1);
     }

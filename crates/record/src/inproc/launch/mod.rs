@@ -21,6 +21,7 @@ mod shell;
 mod slots;
 mod sys;
 mod target;
+mod will;
 mod window;
 
 use super::assemble::Options;

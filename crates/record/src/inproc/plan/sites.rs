@@ -18,8 +18,9 @@ const BLOCK: usize = 1 << 16;
 const OUT_OF_STEP: usize = 16;
 
 /// Calls that make processes, images or code, and so are waited for by whoever writes hooks:
-/// clone, fork, vfork, execve, execveat, clone3, mmap.
-const WRAPPED: &[u32] = &[56, 57, 58, 59, 322, 435, 9];
+/// clone, fork, vfork, execve, execveat, clone3, mmap; or that may take from a thread what hooks
+/// need: prctl, arch_prctl, seccomp.
+const WRAPPED: &[u32] = &[56, 57, 58, 59, 322, 435, 9, 157, ARCH_PRCTL, 317];
 
 const ARCH_PRCTL: u32 = 158;
 /// Calls that never wait and are no cancellation points, so that nobody asks where they are made:
