@@ -4,7 +4,7 @@ use super::super::assemble::number_site;
 use super::super::layout::{IMAGE, Question, image, node, record, slot, state};
 use super::engine::{BUSY_LIMIT, Engine, LONG_LIMIT, Seized};
 use super::memory::{BLOBS, BLOBS_AT};
-use super::program::{Patched, Waiter};
+use super::program::{Patched, Program, Waiter};
 use super::seeds::Sown;
 use super::shell::NEWBORN;
 use super::target::Mem;
@@ -130,7 +130,7 @@ impl Engine {
         let Some(area) = self.memory.image(id) else { return };
         for Sown { node, main } in self.seeds.sow(program, area) {
             // The first call in `main` has to be heard of in any case.
-            let asks = affordable || main && !program.main_seen;
+            let asks = affordable && program.is_looked_at() || main && !program.main_seen;
             area.set(node - IMAGE + node::WINDOW_AT, if asks { 1 } else { LATER_OCTAVE });
             if main {
                 program.main_nodes.push(node);
@@ -148,7 +148,8 @@ impl Engine {
         }
         let nodes = std::mem::take(&mut program.main_nodes);
         self.on_main(id);
-        if self.windows.affordable(self.at(sys::now())) {
+        let affordable = self.windows.affordable(self.at(sys::now()));
+        if affordable && self.programs.get(&id).is_some_and(Program::is_looked_at) {
             return;
         }
         let (Some(area), Some(program)) = (self.memory.image(id), self.programs.get_mut(&id)) else { return };

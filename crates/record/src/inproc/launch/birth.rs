@@ -93,6 +93,8 @@ impl Engine {
         let now = self.at(sys::now());
         let image = self.new_image(pid, parent, first, now);
         let mut program = Program::new(id, pid, image, space, mem);
+        let alike = self.alike.entry(procfs::exe(pid).unwrap_or_default()).or_default();
+        (program.alike, *alike) = (*alike, *alike + 1);
         program.cpu_before = sys::process_cpu(pid).unwrap_or(0);
         program.seen_whole = self.unhooked == unhooked;
         program.newborn = Some(files.into_iter().map(|f| Waiting { file: f.patched }).collect());

@@ -17,6 +17,9 @@ use systoll_symbols::{AddressSpace, ModuleKey, PlacedFrame, RawFrame, Registers,
 /// Contexts that could not be told apart at one site before it is asked for no more.
 const MAX_FAILURES: u32 = 16;
 
+/// Programs of one file whose known contexts are looked at from the first call on.
+const MAX_ALIKE: u32 = 8;
+
 /// A file of the program with its jumps.
 pub(super) struct Patched {
     pub(super) key: ModuleKey,
@@ -38,6 +41,8 @@ pub(super) struct Program {
     pub(super) id: u32,
     /// The process that executed it.
     pub(super) pid: i32,
+    /// How many programs of the same file there were before.
+    pub(super) alike: u32,
     /// Its image in the table.
     pub(super) image: u32,
     pub(super) space: AddressSpace,
@@ -85,6 +90,7 @@ impl Program {
         Self {
             id,
             pid,
+            alike: 0,
             image,
             space,
             mem,
@@ -110,6 +116,12 @@ impl Program {
             main_seen: false,
             at_main: None,
         }
+    }
+
+    /// Whether its contexts that earlier programs had too are looked at from their first call on: in
+    /// the thousandth short program of a kind they are nothing new.
+    pub(super) fn is_looked_at(&self) -> bool {
+        self.alike < MAX_ALIKE
     }
 
     /// The file and site that count at the root at address `root`.

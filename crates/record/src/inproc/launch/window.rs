@@ -48,7 +48,8 @@ impl Engine {
         };
         self.plan_next(id, at, &entered);
         if !is_open && !opens {
-            return self.want(id, index, false);
+            self.want(id, index, false);
+            return self.windows.spend(Duration::from_nanos(sys::now().saturating_sub(began)));
         }
         if opens {
             let window = RawWindow {
