@@ -39,9 +39,7 @@ impl Will {
         list.entry.next = (&raw mut list.first).cast();
         list.first = entry;
         list.offset = (word.as_ptr() as libc::c_long).wrapping_sub(entry as libc::c_long);
-        // SAFETY: gettid has no arguments and can't fail.
-        let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
-        word.store(tid, Ordering::SeqCst);
+        word.store(nix::unistd::gettid().as_raw() as u32, Ordering::SeqCst);
         let head = NonNull::from(list);
         // SAFETY: the list is never freed, so the kernel finds it whenever the thread ends; of what
         // it writes to, the word is in the area, and `drop` takes it off before that is unmapped.
