@@ -8,6 +8,10 @@ use systoll_model::{ArgData, ArgKind, Moment, Signature};
 
 /// Octaves from this one on get two windows: the newest octave is half the row.
 const TWO_FROM: u32 = 5;
+/// What rows of fewer calls leave of the budget to larger ones: windows of octaves below the first
+/// figure take at most the second, a share of it. A program that starts many others, or has many
+/// contexts, would have spent all of it before what it does most has begun.
+const RESERVES: [(u8, f64); 2] = [(6, 0.5), (10, 0.75)];
 /// The longest path Linux knows.
 const MAX_STRING: usize = 4096;
 /// Strings of an array that are kept.
@@ -45,7 +49,8 @@ pub(crate) struct Windows {
     random: Random,
     kept: Vec<Option<RawWindow>>,
     free: Vec<u32>,
-    spent: Duration,
+    /// By the classes of `RESERVES`, and beyond.
+    spent: [Duration; RESERVES.len() + 1],
     pub(crate) opened: u64,
     pub(crate) refused: u64,
 }
@@ -57,7 +62,7 @@ impl Windows {
             random: Random::new(seed),
             kept: Vec::new(),
             free: Vec::new(),
-            spent: Duration::ZERO,
+            spent: Default::default(),
             opened: 0,
             refused: 0,
         }
@@ -69,7 +74,7 @@ impl Windows {
         if !self.due(table, row, nth) {
             return false;
         }
-        if !self.affordable(run_ns) {
+        if !self.affordable(nth.max(1).ilog2() as u8, run_ns) {
             self.refused += 1;
             return false;
         }
@@ -77,10 +82,13 @@ impl Windows {
         true
     }
 
-    /// Whether the budget of a run that has lasted `run_ns` allows for another window.
-    pub(crate) fn affordable(&self, run_ns: u64) -> bool {
+    /// Whether the budget of a run that has lasted `run_ns` allows for another window of `octave`.
+    pub(crate) fn affordable(&self, octave: u8, run_ns: u64) -> bool {
         let budget = self.policy.allowance + Duration::from_nanos(run_ns).mul_f64(self.policy.share);
-        self.spent <= budget
+        let class = class(octave);
+        let spent = |classes: &[Duration]| classes.iter().sum::<Duration>();
+        let share = RESERVES.get(class).map_or(1.0, |(_, share)| *share);
+        spent(&self.spent[..=class]) <= budget.mul_f64(share) && spent(&self.spent) <= budget
     }
 
     /// Whether `nth` is a place picked for `row`; picks the next octave's places when it begins.
@@ -102,9 +110,9 @@ impl Windows {
         due
     }
 
-    /// Accounts for time spent on windows.
-    pub(crate) fn spend(&mut self, time: Duration) {
-        self.spent += time;
+    /// Accounts for time spent on a window of `octave`.
+    pub(crate) fn spend(&mut self, octave: u8, time: Duration) {
+        self.spent[class(octave)] += time;
     }
 
     pub(crate) fn full(&self, calls: usize) -> bool {
@@ -171,6 +179,11 @@ impl Windows {
         all.sort_by_key(|w| w.calls.first().map_or(0, |c| c.entry_ns));
         all
     }
+}
+
+/// The part of the budget that windows of `octave` are paid from.
+fn class(octave: u8) -> usize {
+    RESERVES.iter().take_while(|(from, _)| octave >= *from).count()
 }
 
 /// Reads what the arguments of a call point to; `read` fills a buffer from an address and tells
@@ -320,10 +333,35 @@ mod tests {
         let mut table = Table::default();
         let (row, _) = table.row(0, Sysno(39), &[]);
         let mut windows = Windows::new(WindowPolicy::default(), 1);
-        windows.spend(Duration::from_millis(11));
+        windows.spend(20, Duration::from_millis(11));
         assert!(!windows.opens(&mut table, row, 1, 0));
         assert_eq!((windows.opened, windows.refused), (0, 1));
         assert!(windows.opens(&mut table, row, 2, 1_000_000_000) || windows.opens(&mut table, row, 3, 1_000_000_000));
+    }
+
+    #[test]
+    fn many_small_rows_leave_enough_for_a_large_one() {
+        let mut table = Table::default();
+        let mut windows = Windows::new(WindowPolicy::default(), 1);
+        for image in 0..1_000 {
+            let (row, _) = table.row(image, Sysno(39), &[]);
+            for nth in 1..=20u64 {
+                if windows.opens(&mut table, row, nth, 0) {
+                    windows.spend(nth.ilog2() as u8, Duration::from_micros(400));
+                }
+            }
+        }
+        let small = windows.opened;
+        assert!((10..20).contains(&small) && windows.refused > 0, "{small}");
+        let (row, _) = table.row(1_000, Sysno(4), &[]);
+        let opened = (1..=20_000u64).filter(|nth| {
+            let opens = windows.opens(&mut table, row, *nth, 0);
+            if opens {
+                windows.spend(nth.ilog2() as u8, Duration::from_micros(400));
+            }
+            opens
+        });
+        assert!(opened.filter(|nth| *nth > 1_000).count() >= 4);
     }
 
     #[test]

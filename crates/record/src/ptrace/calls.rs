@@ -169,6 +169,7 @@ impl Engine {
             return false;
         }
         let began = sys::own_cpu();
+        let octave = self.threads[&tid].window.as_ref().map_or(0, |w| w.octave);
         let first_of_row = self.threads[&tid].window.as_ref().is_none_or(|w| w.calls.iter().all(|c| c.row != row));
         let stack = if first_of_row || new { self.whole_stack(tid, pid, row) } else { None };
         let bound = self.windows.bytes();
@@ -191,7 +192,7 @@ impl Engine {
         if let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) {
             window.calls.push(call);
         }
-        self.windows.spend(sys::own_cpu().saturating_sub(began));
+        self.windows.spend(octave, sys::own_cpu().saturating_sub(began));
         true
     }
 
@@ -272,8 +273,8 @@ impl Engine {
         if let Some(s) = pending.signature {
             call.data.extend(argument_data(s, Moment::Exit, &pending.args, Some(result), bound, &read));
         }
-        let full = self.windows.full(window.calls.len());
-        self.windows.spend(sys::own_cpu().saturating_sub(began));
+        let (full, octave) = (self.windows.full(window.calls.len()), window.octave);
+        self.windows.spend(octave, sys::own_cpu().saturating_sub(began));
         if full {
             self.close_window(tid);
         }

@@ -105,7 +105,7 @@ impl Engine {
     /// Has the thread ask for a window at this call, the first of its context, if one can be
     /// afforded.
     fn ask_for_window(&mut self, id: u32, index: u64, node: u64) {
-        let affordable = self.windows.affordable(self.at(sys::now()));
+        let affordable = self.windows.affordable(0, self.at(sys::now()));
         let Some(area) = self.memory.image(id) else { return };
         let within = (image::NUMBER_ROOTS..image::SLOTS).contains(&node.wrapping_sub(IMAGE));
         if !within || area.get(node - IMAGE + node::WINDOW_AT) != 0 {
@@ -125,7 +125,7 @@ impl Engine {
 
     /// Gives a program the contexts of earlier ones, where their files are the same.
     pub(super) fn sow(&mut self, id: u32) {
-        let affordable = self.windows.affordable(self.at(sys::now()));
+        let affordable = self.windows.affordable(0, self.at(sys::now()));
         let Some(program) = self.programs.get_mut(&id) else { return };
         let Some(area) = self.memory.image(id) else { return };
         for Sown { node, main } in self.seeds.sow(program, area) {
@@ -148,7 +148,7 @@ impl Engine {
         }
         let nodes = std::mem::take(&mut program.main_nodes);
         self.on_main(id);
-        let affordable = self.windows.affordable(self.at(sys::now()));
+        let affordable = self.windows.affordable(0, self.at(sys::now()));
         if affordable && self.programs.get(&id).is_some_and(Program::is_looked_at) {
             return;
         }

@@ -40,6 +40,7 @@ impl Engine {
         let Some(entered) = self.entered(id, index, waiter, at) else { return self.want(id, index, false) };
         let run_ns = self.at(began);
         let is_open = self.open.contains_key(&(id, index));
+        let octave = self.open.get(&(id, index)).map_or(entered.nth.max(1).ilog2() as u8, |o| o.window.octave);
         let opens = if is_open {
             self.windows.due(&mut self.table, entered.row, entered.nth);
             false
@@ -49,21 +50,21 @@ impl Engine {
         self.plan_next(id, at, &entered);
         if !is_open && !opens {
             self.want(id, index, false);
-            return self.windows.spend(Duration::from_nanos(sys::now().saturating_sub(began)));
+            return self.spend(octave, began);
         }
         if opens {
             let window = RawWindow {
                 image: self.table.rows.get(entered.row as usize).map_or(0, |r| r.image),
                 thread: self.ordinal(id, index),
                 row: entered.row,
-                octave: entered.nth.max(1).ilog2() as u8,
+                octave,
                 calls: Vec::new(),
             };
             self.open.insert((id, index), Open { window, under_way: None });
         }
         self.note_entry(id, index, waiter, &entered, run_ns);
         self.want(id, index, true);
-        self.windows.spend(Duration::from_nanos(sys::now().saturating_sub(began)));
+        self.spend(octave, began);
     }
 
     fn note_entry(&mut self, id: u32, index: u64, waiter: &Waiter, entered: &Entered, run_ns: u64) {
@@ -116,11 +117,17 @@ impl Engine {
             let read = |address: u64, buffer: &mut [u8]| read_memory(waiter.tid, address, buffer);
             call.data.extend(argument_data(signature, Moment::Exit, &call.args, call.result, bound, &read));
         }
+        let octave = open.window.octave;
         if self.windows.full(open.window.calls.len()) {
             self.close_window(id, index);
             self.want(id, index, false);
         }
-        self.windows.spend(Duration::from_nanos(sys::now().saturating_sub(began)));
+        self.spend(octave, began);
+    }
+
+    /// Accounts for a window's time since `began`.
+    fn spend(&mut self, octave: u8, began: u64) {
+        self.windows.spend(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
     }
 
     /// Keeps what a thread's open window has.
