@@ -119,7 +119,7 @@ def go_tests(box, package):
     assert passed[0] and not passed[0] - passed[1], f"not passed watched: {sorted(passed[0] - passed[1])[:10]}"
 
 
-for package in ("os/signal", "os/exec", "syscall", "time", "os"):
+for package in ("os/signal", "os/exec", "syscall", "time", "os", "runtime"):
 
     @test("go_" + package.replace("/", "_"), users=("root",), backends=("inproc",), long=True)
     def check_go(box, package=package):

@@ -24,7 +24,7 @@ pub(super) fn extents(image: &Image<'_>, cfi: &Cfi<'_>) -> Vec<Extent> {
     });
     let mut known = Vec::new();
     add(&mut known, by_cfi.collect());
-    add(&mut known, image.pclntab.map(|table| go::functions(table, image.text)).unwrap_or_default());
+    add(&mut known, go::functions(image));
     let sized = |(start, size): &(u64, u64)| (*start, start.saturating_add(*size));
     add(&mut known, image.symbols.iter().map(sized).collect());
     let functions = known.clone();

@@ -5,7 +5,7 @@
 use super::types::{PlanError, Segment, VdsoFunction};
 use object::LittleEndian as Le;
 use object::elf;
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
+use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
 
 type Header = elf::FileHeader64<Le>;
 type Sections<'a> = SectionTable<'a, Header>;
@@ -54,8 +54,8 @@ pub(super) struct Image<'a> {
     pub(super) is_fixed: bool,
     /// `.eh_frame` and where it is mapped.
     pub(super) eh_frame: Option<(u64, &'a [u8])>,
-    /// `.gopclntab`, which Go programs have in place of `.eh_frame`.
-    pub(super) pclntab: Option<&'a [u8]>,
+    /// `.gopclntab`, which Go programs have in place of `.eh_frame`, and where it is mapped.
+    pub(super) pclntab: Option<(u64, &'a [u8])>,
     /// Where `.text` starts.
     pub(super) text: u64,
     /// Whether it may run with a shadow stack, which holds returns to what was called.
@@ -125,6 +125,34 @@ impl<'a> Image<'a> {
         self.segments.iter().filter_map(|s| Some((s.vaddr, self.from(s.vaddr)?, s.executable)))
     }
 
+    /// The word at `vaddr`, as the file has it.
+    pub(super) fn word(&self, vaddr: u64) -> Option<u64> {
+        self.from(vaddr)?.first_chunk().map(|word| u64::from_le_bytes(*word))
+    }
+
+    /// Address and value of every aligned word that is mapped and can't be run, as the file has it.
+    pub(super) fn words(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.mapped().filter(|m| !m.2).flat_map(|(start, bytes, _)| {
+            let aligned = start.next_multiple_of(8);
+            let words = bytes.get((aligned - start) as usize..).unwrap_or_default().as_chunks::<8>().0;
+            (aligned..).step_by(8).zip(words.iter().map(|word| u64::from_le_bytes(*word)))
+        })
+    }
+
+    /// Where relocations put addresses of the file's own, and which, by rising address.
+    pub(super) fn relocated(&self) -> Vec<(u64, u64)> {
+        let Ok((header, _)) = headers(self.data) else { return Vec::new() };
+        let sections = header.sections(Le, self.data).unwrap_or_default();
+        let tables = sections.iter().filter_map(|s| s.rela(Le, self.data).ok().flatten());
+        // A file may name a table over and over.
+        let most = self.data.len() / size_of::<elf::Rela64<Le>>();
+        let own = |r: &&elf::Rela64<Le>| r.r_type(Le, false) == elf::R_X86_64_RELATIVE;
+        let all = tables.flat_map(|t| t.0.iter()).take(most).filter(own);
+        let mut all: Vec<_> = all.map(|r| (r.r_offset(Le), r.r_addend(Le) as u64)).collect();
+        all.sort_unstable();
+        all
+    }
+
     fn find_code(&mut self, sections: &Sections<'a>) -> Result<(), PlanError> {
         let executable = |s: &&elf::SectionHeader64<Le>| {
             let flags = s.sh_flags(Le);
@@ -170,7 +198,7 @@ impl<'a> Image<'a> {
             let data = || section.data(Le, self.data).ok();
             match name {
                 b".eh_frame" => self.eh_frame = data().map(|d| (section.sh_addr(Le), d)),
-                b".gopclntab" | b".data.rel.ro.gopclntab" => self.pclntab = data(),
+                b".gopclntab" | b".data.rel.ro.gopclntab" => self.pclntab = data().map(|d| (section.sh_addr(Le), d)),
                 b".text" => self.text = section.sh_addr(Le),
                 _ => {}
             }
