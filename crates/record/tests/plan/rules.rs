@@ -155,11 +155,24 @@ fn pointers_in_data_count() {
 }
 
 #[test]
-fn flags_that_outlive_a_call_are_let_be() {
-    let (site, why) = only(&[TEST_EDI, MOV_39, SYSCALL, &[0x74, 0x10], RET, NOP4]);
-    assert_eq!((site.before, site.after, why), (None, None, Some(Why::Flags)));
-    let (site, _) = only(&[TEST_EDI, MOV_39, SYSCALL, TEST_EDI, &[0x74, 0x10], RET, NOP4]);
-    assert!(site.before.is_some());
+fn flags_that_outlive_a_call_are_kept() {
+    let je: &[u8] = &[0x74, 0x10];
+    let (site, why) = only(&[TEST_EDI, MOV_39, SYSCALL, je, RET, NOP4]);
+    assert_eq!((before(&site), site.after.is_some(), why), (Some((2, 5)), false, None));
+    assert!(site.keeps_flags);
+    let (site, _) = only(&[TEST_EDI, MOV_39, SYSCALL, TEST_EDI, je, RET, NOP4]);
+    assert!(site.before.is_some() && !site.keeps_flags);
+    // Where eax may be anything there is no room to keep them in.
+    let mov_eax_esi: &[u8] = &[0x89, 0xf0];
+    let mov_edi_1: &[u8] = &[0xbf, 1, 0, 0, 0];
+    let (site, why) = only(&[TEST_EDI, mov_edi_1, mov_eax_esi, SYSCALL, je, RET, NOP4]);
+    assert_eq!((site.before, why), (None, Some(Why::Flags)));
+    // A new process would go on with them, too.
+    let (site, why) = only(&[TEST_EDI, &[0xb8, 57, 0, 0, 0], SYSCALL, je, RET, NOP4]);
+    assert_eq!((site.before, why), (None, Some(Why::Flags)));
+    // From these nobody comes back.
+    let (site, _) = only(&[TEST_EDI, &[0xb8, 231, 0, 0, 0], SYSCALL, je, RET, NOP4]);
+    assert!(site.before.is_some() && !site.keeps_flags);
 }
 
 #[test]

@@ -12,16 +12,9 @@ const REGION: u64 = IMAGE + image::ROOTS;
 fn blob() -> Blob {
     let span = |start, bytes: &[u8]| Some(Span { start, bytes: bytes.to_vec(), instructions: 1, padding: 0 });
     let site = |address, number, before| Site {
-        address,
-        number,
         before,
         after: span(address + 2, &[0x48, 0x3d, 1, 0xf0, 0xff, 0xff]),
-        after_is_target: false,
-        returned: None,
-        whole: None,
-        cfa: None,
-        hook_cfa: None,
-        from_rbp: None,
+        ..Site::new(address, number)
     };
     let known = site(0x1005, Some(110), span(0x1000, &[0xb8, 110, 0, 0, 0]));
     let unknown = site(0x2005, None, span(0x2000, &[0x4c, 0x8b, 0x4c, 0x24, 8]));

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use systoll_record::inproc::assemble::{Blob, Options, Reading, Room, assemble, read};
+use systoll_record::inproc::assemble::{Blob, Options, Reading, Refused, Room, Unhooked, assemble, read};
 use systoll_record::inproc::layout::{self, GLOBAL, IMAGE, NUMBERS, global, image, slot};
 use systoll_record::inproc::plan::{CfaOffset, Entry, Plan, Site, Span, VdsoFunction};
 
@@ -65,6 +65,7 @@ struct Draft {
     number: Option<u32>,
     labels: [CodeLabel; 4],
     wrapped: bool,
+    keeps_flags: bool,
     cfa: u32,
 }
 
@@ -105,8 +106,23 @@ impl File {
         a.set_label(&mut labels[2]).unwrap();
         a.cmp(rax, -4095).unwrap();
         a.set_label(&mut labels[3]).unwrap();
-        self.sites.push(Draft { number, labels, wrapped, cfa });
+        self.sites.push(Draft { number, labels, wrapped, keeps_flags: false, cfa });
         labels[2]
+    }
+
+    /// A site whose flags outlive its call.
+    pub(crate) fn site_that_keeps_flags(&mut self, number: u32, cfa: u32) {
+        let mut labels = [0; 4].map(|_| self.a.create_label());
+        let a = &mut self.a;
+        a.set_label(&mut labels[0]).unwrap();
+        a.mov(eax, number).unwrap();
+        a.set_label(&mut labels[1]).unwrap();
+        a.syscall().unwrap();
+        a.set_label(&mut labels[2]).unwrap();
+        a.nop().unwrap();
+        a.set_label(&mut labels[3]).unwrap();
+        a.zero_bytes().unwrap();
+        self.sites.push(Draft { number: Some(number), labels, wrapped: false, keeps_flags: true, cfa });
     }
 
     /// A function hooked at its entry, as the vDSO's are, that gives its fourth argument.
@@ -201,16 +217,14 @@ impl File {
         let site = |draft: &Draft| {
             let [head, call, behind, end] = &draft.labels;
             Site {
-                address: done.label_ip(call).unwrap(),
-                number: draft.number,
                 before: span(head, call).filter(|_| !draft.wrapped),
-                after: span(behind, end).filter(|_| !draft.wrapped),
+                after: span(behind, end).filter(|_| !draft.wrapped && !draft.keeps_flags),
                 after_is_target: self.returns_are_targets,
-                returned: None,
-                whole: span(head, end),
+                whole: span(head, end).filter(|_| !draft.keeps_flags),
                 cfa: Some(CfaOffset(draft.cfa)),
                 hook_cfa: Some(CfaOffset(draft.cfa)),
-                from_rbp: None,
+                keeps_flags: draft.keeps_flags,
+                ..Site::new(done.label_ip(call).unwrap(), draft.number)
             }
         };
         let entries = self.entries.iter().filter_map(|[start, end]| {
@@ -234,7 +248,9 @@ impl Lab {
     pub(crate) fn new(file: File, options: Options) -> Self {
         let (text, functions, plan) = file.finish();
         let blob = assemble(&plan, &options, DELTA).unwrap();
-        assert_eq!(blob.refused, []);
+        let flags = plan.sites.iter().filter(|s| s.keeps_flags);
+        let no_return: Vec<_> = flags.map(|s| Refused { address: s.address, what: Unhooked::Return }).collect();
+        assert_eq!(blob.refused, no_return);
         share_areas();
         let words = layout::new_image(0, SIGNATURE).into_iter().chain(blob.roots(REGION, NUMBERS).unwrap());
         words.for_each(|(offset, word)| image_words()[offset as usize / 8].store(word, Ordering::Relaxed));

@@ -104,6 +104,42 @@ fn the_machine_is_as_it_was_when_nobody_answers() {
     });
 }
 
+/// `flags(set)`: sets the flags, makes a call, and gives those behind it.
+fn flags(file: &mut File) {
+    file.function("flags");
+    let a = &mut file.a;
+    a.push(rdi).unwrap();
+    a.popfq().unwrap();
+    file.site_that_keeps_flags(GETPPID, 8);
+    let a = &mut file.a;
+    a.pushfq().unwrap();
+    a.pop(rax).unwrap();
+    a.ret().unwrap();
+}
+
+#[test]
+fn flags_that_outlive_a_call_are_as_they_were() {
+    apart("machine::flags_that_outlive_a_call_are_as_they_were", || {
+        for options in [TIMED, Options { windows: true, ..TIMED }, Options { elide: true, ..TIMED }] {
+            crate::forked(|| {
+                let mut file = File::new();
+                flags(&mut file);
+                let lab = Lab::new(file, options);
+                lab.enter(0);
+                let server = Server::start(&[]);
+                // CF, PF, AF, ZF, SF, OF; interrupts are on and bit 1 is always set.
+                let bits = [0, 2, 4, 6, 7, 11];
+                for n in 0..64 {
+                    let set = bits.iter().enumerate().fold(0x202, |all, (i, bit)| all | ((n >> i) & 1) << bit);
+                    assert_eq!(lab.call("flags", &[set]) as u64, set);
+                }
+                assert_eq!(server.stop().count(Question::Context), 1);
+                assert_eq!(lab.total(GETPPID), (64, 0, 0, 0));
+            });
+        }
+    });
+}
+
 #[test]
 fn a_return_that_needs_flags_is_left_alone() {
     // The instruction behind the call reads the carry flag from before it.
@@ -112,16 +148,9 @@ fn a_return_that_needs_flags_is_left_alone() {
     let span =
         |start, bytes: &[u8], instructions| Some(Span { start, bytes: bytes.to_vec(), instructions, padding: 0 });
     let site = |tail: &[u8], instructions| Site {
-        address: 0x1005,
-        number: Some(GETPPID),
         before: span(0x1000, &[0xb8, 110, 0, 0, 0], 1),
         after: span(0x1007, tail, instructions),
-        after_is_target: false,
-        returned: None,
-        whole: None,
-        cfa: None,
-        hook_cfa: None,
-        from_rbp: None,
+        ..Site::new(0x1005, Some(GETPPID))
     };
     let refused = |tail: &[u8], instructions| {
         let plan = Plan { sites: vec![site(tail, instructions)], ..Plan::default() };

@@ -237,6 +237,20 @@ impl Writer<'_> {
             let ways = family::Ways { parent: behind, child: plain, noted: self.entry.results };
             return family::by_number(e, self.place.root, ways);
         };
+        if !self.shape.site.keeps_flags {
+            return self.before_number(e, number, plain);
+        }
+        // eax holds the number and nothing else, so it may carry the flags meanwhile: memory could
+        // not, where a handler's calls come between.
+        asm!(e; lahf(); seto(al););
+        self.before_number(e, number, plain)?;
+        // 1 + 127 overflows, and sahf knows all but that.
+        asm!(e; add(al, 127); sahf(); mov(eax, number););
+        Ok(())
+    }
+
+    /// [`Writer::before`] where the number is known, which it does not look for in eax.
+    fn before_number(&self, e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
         if number == elide::SIGRETURN {
             elide::forget_mask(e)?;
         }

@@ -171,16 +171,11 @@ fn text() -> Option<(Vec<u8>, Functions, Plan)> {
         Some(Span { start, bytes, instructions: 1, padding: 0 })
     };
     let site = Site {
-        address: at(&call)?,
-        number: Some(NUMBER),
         before: span(&head, &call),
         after: span(&behind, &end),
-        after_is_target: false,
-        whole: None,
         cfa: Some(CfaOffset(8)),
         hook_cfa: Some(CfaOffset(8)),
-        from_rbp: None,
-        returned: None,
+        ..Site::new(at(&call)?, Some(NUMBER))
     };
     let functions = Functions { hooked: at(&hooked)?, plain: at(&plain)?, empty: at(&empty)?, context: at(&context)? };
     let plan = Plan { sites: vec![site], ..Plan::default() };

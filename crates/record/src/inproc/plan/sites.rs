@@ -22,6 +22,9 @@ const OUT_OF_STEP: usize = 16;
 /// need: prctl, arch_prctl, seccomp.
 const WRAPPED: &[u32] = &[56, 57, 58, 59, 322, 435, 9, 157, ARCH_PRCTL, 317];
 
+/// Calls that never return to where they are made: rt_sigreturn, exit, exit_group.
+const LEAVES: &[u32] = &[15, 60, 231];
+
 const ARCH_PRCTL: u32 = 158;
 /// Calls that never wait and are no cancellation points, so that nobody asks where they are made:
 /// mprotect, munmap, brk, rt_sigaction, rt_sigprocmask, madvise, getpid, getuid, getgid, geteuid, getegid, getppid,
@@ -185,7 +188,7 @@ impl Planner<'_> {
                 continue;
             }
             let address = call.next_ip() - SYSCALL_LEN as u64;
-            self.plan.sites.push(bare(address, None));
+            self.plan.sites.push(Site::new(address, None));
             self.plan.unplanned.push(Unplanned { address, why: Why::Unsure });
         }
         let block = Block { code, targets: self.targets, region, can_call: !self.image.shadow_stack };
@@ -194,10 +197,15 @@ impl Planner<'_> {
         // Counting comes first: no site's hook behind may take the room of another's before.
         for n in &sure {
             let number = self.number(code, *n);
-            let before = block.before(*n, number, &mut self.effects, &self.taken);
-            let mut site = bare(code.get(*n).map_or(0, Instruction::ip), number);
+            let keeps_flags = block.flags_cross(*n) && number.is_none_or(|number| !LEAVES.contains(&number));
+            let before = match keeps_flags && number.is_none_or(|number| WRAPPED.contains(&number)) {
+                true => Err(Why::Flags),
+                false => block.before(*n, (number, keeps_flags), &mut self.effects, &self.taken),
+            };
+            let mut site = Site::new(code.get(*n).map_or(0, Instruction::ip), number);
             obstacles.push(before.as_ref().err().copied());
             site.before = before.ok();
+            site.keeps_flags = keeps_flags && site.before.is_some();
             self.take(site.before.as_ref(), site.address);
             self.plan.sites.push(site);
         }
@@ -289,19 +297,4 @@ fn is_told_of(image: &Image<'_>, site: &Site) -> bool {
 /// Whether the call may be made elsewhere: nobody asks where it is made.
 pub(super) fn may_move(image: &Image<'_>, site: &Site) -> bool {
     site.number.is_none_or(|number| AT_ONCE.contains(&number) || !is_told_of(image, site))
-}
-
-fn bare(address: u64, number: Option<u32>) -> Site {
-    Site {
-        address,
-        number,
-        before: None,
-        after: None,
-        after_is_target: false,
-        returned: None,
-        whole: None,
-        cfa: None,
-        hook_cfa: None,
-        from_rbp: None,
-    }
 }

@@ -8,7 +8,7 @@ use super::types::{CfaOffset, Entry, Plan, Segment, Site, Span, Unplanned, VdsoF
 use prost::Message;
 
 /// Changes whenever the same file may lead to another plan, or to other bytes.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 
@@ -64,6 +64,8 @@ struct WireSite {
     returned: Option<WireSpan>,
     #[prost(uint32, optional, tag = "10")]
     from_rbp: Option<u32>,
+    #[prost(bool, tag = "11")]
+    keeps_flags: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -127,6 +129,7 @@ impl Plan {
             hook_cfa: s.hook_cfa.map(|c| c.0),
             returned: s.returned.as_ref().map(span),
             from_rbp: s.from_rbp.map(|c| c.0),
+            keeps_flags: s.keeps_flags,
         };
         let entry =
             |e: &Entry| WireEntry { function: code(FUNCTIONS, &e.function), address: e.address, span: span(&e.span) };
@@ -219,5 +222,6 @@ fn site(wire: WireSite) -> Option<Site> {
         hook_cfa: wire.hook_cfa.map(CfaOffset),
         returned: optional(wire.returned)?,
         from_rbp: wire.from_rbp.map(CfaOffset),
+        keeps_flags: wire.keeps_flags,
     })
 }

@@ -56,6 +56,29 @@ pub struct Site {
     /// CFA − rbp at the call and where its hook counts, where the frame does not lie at a constant
     /// distance from rsp (the stack was aligned, or memory taken from it).
     pub from_rbp: Option<CfaOffset>,
+    /// Whether flags set before the call are read behind it, so that whoever counts must keep them:
+    /// `before` then ends at the call, `number` is known and in eax, and nothing is hooked behind.
+    pub keeps_flags: bool,
+}
+
+impl Site {
+    /// A call at `address` that can't be hooked.
+    #[must_use]
+    pub fn new(address: u64, number: Option<u32>) -> Self {
+        Self {
+            address,
+            number,
+            before: None,
+            after: None,
+            after_is_target: false,
+            returned: None,
+            whole: None,
+            cfa: None,
+            hook_cfa: None,
+            from_rbp: None,
+            keeps_flags: false,
+        }
+    }
 }
 
 /// Whole instructions, five bytes or more, that a jump may replace.
@@ -176,7 +199,7 @@ pub enum Why {
     Short,
     /// Something between the hook and the call needs rcx, r11, flags or rax.
     Registers,
-    /// Flags set before the call are read behind it.
+    /// Flags set before the call are read behind it, and the call must be wrapped or its number is unknown.
     Flags,
     /// Every window that would do is taken by a neighbouring site.
     Taken,

@@ -54,20 +54,23 @@ impl Block<'_> {
         self.code.get(n).map(Instruction::ip)
     }
 
-    /// Looks for instructions before the call at `site`, nearest first.
+    /// Whether flags set before the call at `site` matter behind it.
+    pub(super) fn flags_cross(&self, site: usize) -> bool {
+        flags_cross(self.code, site)
+    }
+
+    /// Looks for instructions before the call at `site`, nearest first. `adjacent`: only right
+    /// before it, where nothing but the call needs what is in eax.
     pub(super) fn before(
         &self,
         site: usize,
-        number: Option<u32>,
+        (number, adjacent): (Option<u32>, bool),
         effects: &mut Effects,
         taken: &Taken,
     ) -> Result<Span, Why> {
         let call = self.address(site).ok_or(Why::Short)?;
         if self.targets.contains(call) {
             return Err(Why::Target);
-        }
-        if flags_cross(self.code, site) {
-            return Err(Why::Flags);
         }
         let mut why = Why::Short;
         for first in (site.saturating_sub(REACH)..site).rev() {
@@ -80,6 +83,9 @@ impl Block<'_> {
             }
             for behind in first + 1..=site {
                 let Some(end) = self.address(behind).filter(|end| end - i.ip() >= JUMP) else { continue };
+                if adjacent && behind != site {
+                    continue;
+                }
                 if !self.undisturbed(behind..site, number, effects) {
                     why = Why::Registers;
                 } else if taken.by_other(i.ip(), end, call) {
