@@ -7,6 +7,7 @@
 //! (`FileState`) is kept as well, where the file system notes every change of contents.
 //! Whatever is the matter with the folder, work goes on without it.
 
+use super::checksum::checksum;
 use super::folder::Folder;
 use super::plan::{self, Plan, PlanError};
 use std::ffi::OsString;
@@ -16,12 +17,12 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_symbols::FileState;
 
-/// Bytes kept, names and headers not counted.
+/// Bytes kept, names and trailers not counted.
 pub const DEFAULT_LIMIT: u64 = 64 << 20;
 
-const MAGIC: &[u8; 8] = b"systoll\x01";
-/// Magic and checksum.
-const HEADER: usize = 16;
+const MAGIC: &[u8; 8] = b"systoll\x02";
+/// Magic and checksum, behind the payload: whoever has read an entry has the payload without a copy.
+const TRAILER: usize = 16;
 const SECRET: &str = "secret";
 const SECRET_SIZE: usize = 32;
 /// Bytes of a build-id that go into a name; SHA-1, what linkers write, has as many.
@@ -104,6 +105,13 @@ impl Cache {
         Some(Key(key))
     }
 
+    /// What something is known by here that is made from no file: by a name of lower-case letters,
+    /// digits and dashes that nothing else has.
+    #[must_use]
+    pub fn key_named(name: &str) -> Key {
+        Key(name.into())
+    }
+
     /// The [`Cache::key`] of a file in `state`, of which only `read` gives the content: from an
     /// earlier run if nothing has changed, or new, and kept if the state is telling. `build_id`
     /// is the file's own word.
@@ -141,13 +149,13 @@ impl Cache {
     pub fn get(&self, kind: Kind, key: &Key) -> Option<Vec<u8>> {
         let open = self.0.as_ref()?;
         let name = name(kind, key);
-        let mut bytes = open.folder.read(&name, open.limit.saturating_add(HEADER as u64))?;
-        let intact = bytes.get(HEADER..).is_some_and(|payload| bytes.starts_with(&open.header(&name, payload)));
-        if !intact {
+        let mut bytes = open.folder.read(&name, open.limit.saturating_add(TRAILER as u64))?;
+        let intact = bytes.split_last_chunk::<TRAILER>();
+        if intact.is_none_or(|(payload, trailer)| *trailer != open.trailer(&name, payload)) {
             open.folder.remove(&name);
             return None;
         }
-        bytes.drain(..HEADER);
+        bytes.truncate(bytes.len().saturating_sub(TRAILER));
         Some(bytes)
     }
 
@@ -156,7 +164,7 @@ impl Cache {
         let Some(open) = &self.0 else { return false };
         let name = name(kind, key);
         let fits = payload.len() as u64 <= open.limit;
-        let kept = fits && open.folder.write(&name, &[&open.header(&name, payload), payload]);
+        let kept = fits && open.folder.write(&name, &[payload, &open.trailer(&name, payload)]);
         if kept {
             open.folder.shrink(open.limit, SECRET);
         }
@@ -222,12 +230,13 @@ impl Open {
         hasher.finish()
     }
 
-    fn header(&self, name: &str, payload: &[u8]) -> [u8; HEADER] {
-        let mut header = [0; HEADER];
-        let (magic, checksum) = header.split_at_mut(MAGIC.len());
+    fn trailer(&self, name: &str, payload: &[u8]) -> [u8; TRAILER] {
+        let sum = checksum(&self.secret, payload);
+        let mut trailer = [0; TRAILER];
+        let (magic, rest) = trailer.split_at_mut(MAGIC.len());
         magic.copy_from_slice(MAGIC);
-        checksum.copy_from_slice(&self.hash(&[name.as_bytes(), payload]).to_le_bytes());
-        header
+        rest.copy_from_slice(&self.hash(&[name.as_bytes(), &sum.to_le_bytes()]).to_le_bytes());
+        trailer
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod assemble;
 pub mod cache;
+mod checksum;
 mod folder;
 mod launch;
 pub mod layout;

@@ -114,15 +114,25 @@ impl Blob {
     ///
     /// When no region can lie there.
     pub fn code_for(&self, region: u64) -> Result<Vec<u8>, AssembleError> {
-        self.check(region)?;
         let mut code = self.code.clone();
+        self.settle(&mut code, region)?;
+        Ok(code)
+    }
+
+    /// Has `code`, which is this blob's, refer to roots in the region at address `region`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Blob::code_for`].
+    pub fn settle(&self, code: &mut [u8], region: u64) -> Result<(), AssembleError> {
+        self.check(region)?;
         for offset in &self.references {
             let Some(bytes) = code.get_mut(*offset as usize..).and_then(<[u8]>::first_chunk_mut::<8>) else {
                 return Err(AssembleError::Instruction(format!("a reference at {offset:#x} is outside the code")));
             };
             *bytes = u64::from_le_bytes(*bytes).wrapping_sub(FIRST_REGION).wrapping_add(region).to_le_bytes();
         }
-        Ok(code)
+        Ok(())
     }
 
     /// The roots for a new image, as (offset in the image, word), with records from
@@ -243,7 +253,12 @@ impl Blob {
         }
         let ends = e.origins().iter().skip(1).map(|(index, _)| offset_of(*index)).chain([base + size]);
         let origins = e.origins().iter().zip(ends).map(|((index, origin), end)| (offset_of(*index)..end, *origin));
-        self.origins.extend(origins.filter(|(range, _)| !range.is_empty()));
+        for (range, origin) in origins.filter(|(range, _)| !range.is_empty()) {
+            match self.origins.last_mut() {
+                Some((last, same)) if *same == origin && last.end == range.start => last.end = range.end,
+                _ => self.origins.push((range, origin)),
+            }
+        }
         self.code.extend(done.inner.code_buffer);
         Ok(())
     }

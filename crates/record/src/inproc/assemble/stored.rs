@@ -1,4 +1,7 @@
-//! Assembled code as bytes, for a cache.
+//! Assembled code as bytes, for a cache: the code itself, then the rest, then the code's length.
+//!
+//! A C library's code is most of a megabyte and read at every start, so it is neither decoded nor
+//! copied.
 
 use super::Options;
 use super::blob::{Base, Blob, Counted, Patch, Refused, Unhooked};
@@ -9,12 +12,15 @@ use prost::Message;
 struct WireBlob {
     #[prost(sint64, tag = "1")]
     delta: i64,
-    #[prost(bytes = "vec", tag = "2")]
-    code: Vec<u8>,
     #[prost(uint32, repeated, tag = "3")]
     references: Vec<u32>,
-    #[prost(message, repeated, tag = "4")]
-    patches: Vec<WirePatch>,
+    /// Where there is something to write, how much, and what, one behind the other.
+    #[prost(uint64, repeated, tag = "4")]
+    patched: Vec<u64>,
+    #[prost(uint32, repeated, tag = "10")]
+    lengths: Vec<u32>,
+    #[prost(bytes = "vec", tag = "11")]
+    bytes: Vec<u8>,
     #[prost(message, repeated, tag = "5")]
     sites: Vec<WireCounted>,
     #[prost(message, repeated, tag = "6")]
@@ -26,14 +32,6 @@ struct WireBlob {
     origins: Vec<u64>,
     #[prost(uint32, tag = "9")]
     options: u32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct WirePatch {
-    #[prost(uint64, tag = "1")]
-    vaddr: u64,
-    #[prost(bytes = "vec", tag = "2")]
-    bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
@@ -88,23 +86,26 @@ impl Blob {
     pub fn to_bytes(&self) -> Vec<u8> {
         let wire = WireBlob {
             delta: self.delta,
-            code: self.code.clone(),
             references: self.references.clone(),
-            patches: self.patches.iter().map(|p| WirePatch { vaddr: p.vaddr, bytes: p.bytes.clone() }).collect(),
+            patched: self.patches.iter().map(|p| p.vaddr).collect(),
+            lengths: self.patches.iter().map(|p| p.bytes.len() as u32).collect(),
+            bytes: self.patches.iter().flat_map(|p| &p.bytes).copied().collect(),
             sites: self.sites.iter().map(wire_counted).collect(),
             refused: self.refused.iter().map(wire_refused).collect(),
             pieces: self.origins.iter().map(|(range, _)| range.end - range.start).collect(),
             origins: self.origins.iter().map(|(_, origin)| wire_origin(*origin)).collect(),
             options: self.options.bits(),
         };
-        wire.encode_to_vec()
+        let rest = wire.encode_to_vec();
+        [&self.code, &rest[..], &(self.code.len() as u64).to_le_bytes()].concat()
     }
 
     /// What [`Blob::to_bytes`] made `bytes` of. `None` where they are damaged.
     #[must_use]
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let wire = WireBlob::decode(bytes).ok()?;
-        let size = u32::try_from(wire.code.len()).ok()?;
+    pub fn from_bytes(mut bytes: Vec<u8>) -> Option<Self> {
+        let (rest, size) = bytes.split_last_chunk::<8>()?;
+        let size = u32::try_from(u64::from_le_bytes(*size)).ok()?;
+        let wire = WireBlob::decode(rest.get(size as usize..)?).ok()?;
         let mut end = 0u32;
         let mut origins = Vec::with_capacity(wire.pieces.len());
         for (len, origin) in wire.pieces.iter().zip(&wire.origins) {
@@ -115,17 +116,32 @@ impl Blob {
         let sound = wire.pieces.len() == wire.origins.len()
             && end == size
             && wire.references.iter().all(|r| r.checked_add(8).is_some_and(|end| end <= size));
+        let patches = patches(&wire)?;
+        bytes.truncate(size as usize);
         sound.then_some(Self {
             delta: wire.delta,
-            code: wire.code,
+            code: bytes,
             references: wire.references,
-            patches: wire.patches.into_iter().map(|p| Patch { vaddr: p.vaddr, bytes: p.bytes }).collect(),
+            patches,
             sites: wire.sites.iter().map(counted).collect(),
             refused: wire.refused.iter().map(refused).collect::<Option<_>>()?,
             origins,
             options: Options::from_bits(wire.options)?,
         })
     }
+}
+
+fn patches(wire: &WireBlob) -> Option<Vec<Patch>> {
+    let mut left = wire.bytes.as_slice();
+    let both = wire.patched.iter().zip(&wire.lengths);
+    let patches: Option<Vec<Patch>> = both
+        .map(|(vaddr, length)| {
+            let (bytes, rest) = left.split_at_checked(*length as usize)?;
+            left = rest;
+            Some(Patch { vaddr: *vaddr, bytes: bytes.to_vec() })
+        })
+        .collect();
+    patches.filter(|_| left.is_empty() && wire.patched.len() == wire.lengths.len())
 }
 
 fn wire_counted(c: &Counted) -> WireCounted {
@@ -179,11 +195,13 @@ mod tests {
         let blob = super::super::assemble(&plan, &options, -(64 << 20)).unwrap();
         assert!(!blob.sites.is_empty() || !blob.origins.is_empty());
         let bytes = blob.to_bytes();
-        assert_eq!(Blob::from_bytes(&bytes), Some(blob));
+        assert_eq!(Blob::from_bytes(bytes.clone()), Some(blob.clone()));
         for cut in [0, 1, bytes.len() / 2, bytes.len() - 1] {
-            let other = Blob::from_bytes(&bytes[..cut]);
-            assert!(other.is_none_or(|b| b.code.is_empty()), "{cut}");
+            assert_ne!(Blob::from_bytes(bytes[..cut].to_vec()), Some(blob.clone()), "{cut}");
         }
+        let mut longer = bytes.clone();
+        longer[bytes.len() - 8..].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert_eq!(Blob::from_bytes(longer), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The time stamp counter in nanoseconds, and what reading it costs.
 
 use super::sys;
+use std::arch::x86_64::__cpuid;
 
 /// Cycles beside CLOCK_MONOTONIC, from some moment on.
 #[derive(Clone, Copy, Debug)]
@@ -86,11 +87,24 @@ pub(super) fn look_ns() -> f64 {
     least as f64 / FEW as f64
 }
 
-/// Whether the counter runs at one rate through everything: by the processor's own word, as the
-/// kernel repeats it.
+/// Whether the counter runs at one rate through everything, by the processor's own word (AMD64
+/// Architecture Programmer's Manual 3, CPUID 8000_0007: TscInvariant; Intel SDM 2A the same): what
+/// the kernel calls constant_tsc and nonstop_tsc.
 pub(super) fn is_constant() -> bool {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let flags = info.lines().find(|l| l.starts_with("flags")).unwrap_or_default();
-    let has = |flag: &str| flags.split_ascii_whitespace().any(|f| f == flag);
-    has("constant_tsc") && has("nonstop_tsc")
+    const EXTENDED: u32 = 0x8000_0000;
+    const POWER: u32 = 0x8000_0007;
+    __cpuid(EXTENDED).eax >= POWER && __cpuid(POWER).edx & 1 << 8 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_agrees() {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let flags = info.lines().find(|l| l.starts_with("flags")).unwrap();
+        let has = |flag: &str| flags.split_ascii_whitespace().any(|f| f == flag);
+        assert_eq!(is_constant(), has("constant_tsc") && has("nonstop_tsc"));
+    }
 }

@@ -1,6 +1,7 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
 use super::super::assemble::Options;
+use super::super::cache::Cache;
 use super::super::layout::{global, image, slot, state};
 use super::files::Files;
 use super::finish::Around;
@@ -116,12 +117,13 @@ impl Engine {
         options: Options,
         around: Around,
         ratio: super::clock::Ratio,
+        cache: Cache,
     ) -> Result<Self, Error> {
         let memory = Memory::new()?;
         let engine = Self {
             _will: Will::new(&memory.global),
             memory,
-            files: Files::new(options),
+            files: Files::new(options, cache),
             symbols: Symbols::new(),
             table: Table::default(),
             windows: Windows::new(launch.windows.clone(), launch.seed),

@@ -22,11 +22,14 @@ const LOWEST: u64 = 0x1_0000;
 const HIGHEST: u64 = 0x7fff_0000_0000;
 
 /// Assembled code in the cache.
-const CODE: Kind = Kind { name: "code", version: 1 };
+const CODE: Kind = Kind { name: "code", version: 2 };
 
 /// A file's trampolines, in the shared memory.
 pub(super) struct Code {
+    /// Without its bytes.
     pub(super) blob: Blob,
+    /// How many they are.
+    len: u64,
     pub(super) jumps: Jumps,
     /// Places of the file whose calls nobody counts.
     pub(super) uncounted: usize,
@@ -43,7 +46,7 @@ impl Code {
     }
 
     fn table_at(&self) -> u64 {
-        (self.blob.code.len() as u64).next_multiple_of(8)
+        self.len.next_multiple_of(8)
     }
 
     /// Has unwinders of the process whose image `area` is find what the code stands for, where it
@@ -53,12 +56,8 @@ impl Code {
         if n >= image::CODES_LEN || self.origins == 0 {
             return;
         }
-        let fields = [
-            (code::START, at),
-            (code::SIZE, self.blob.code.len() as u64),
-            (code::TABLE, at + self.table_at()),
-            (code::LEN, self.origins),
-        ];
+        let fields =
+            [(code::START, at), (code::SIZE, self.len), (code::TABLE, at + self.table_at()), (code::LEN, self.origins)];
         for (field, word) in fields {
             area.set(image::CODES + n * image::CODE_ENTRY + field, word);
         }
@@ -102,13 +101,13 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn new(options: Options) -> Self {
+    pub(super) fn new(options: Options, cache: Cache) -> Self {
         Self {
             options,
             known: HashMap::new(),
             codes: HashMap::new(),
             next_region: IMAGE + image::ROOTS,
-            cache: Cache::open(),
+            cache,
             assembler: assembler(),
         }
     }
@@ -206,15 +205,17 @@ impl Files {
         if let Some(code) = self.codes.get(&(key, delta)) {
             return Ok(Rc::clone(code));
         }
-        let blob = self.blob(known, delta)?;
-        let mut bytes = blob.code_for(known.region).map_err(|e| e.to_string())?;
+        let mut blob = self.blob(known, delta)?;
+        let mut bytes = std::mem::take(&mut blob.code);
+        let len = bytes.len() as u64;
+        blob.settle(&mut bytes, known.region).map_err(|e| e.to_string())?;
         let (table, origins) = origins_table(&blob);
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         bytes.extend(table);
         let offset = memory.add_code(&bytes).ok_or("no room for more code")?;
         let jumps = Jumps::new(&known.plan, &blob)?;
         let uncounted = uncounted(known, &blob);
-        let code = Rc::new(Code { blob, jumps, uncounted, offset, origins });
+        let code = Rc::new(Code { blob, len, jumps, uncounted, offset, origins });
         self.codes.insert((key, delta), Rc::clone(&code));
         Ok(code)
     }
@@ -224,7 +225,7 @@ impl Files {
         let assembler = self.assembler.as_deref();
         let id = known.id.as_ref().zip(assembler);
         let id = id.map(|(id, assembler)| id.with(&format!("{delta:x}-{:x}-{assembler}", self.options.bits())));
-        let kept = id.as_ref().and_then(|id| Blob::from_bytes(&self.cache.get(CODE, id)?));
+        let kept = id.as_ref().and_then(|id| Blob::from_bytes(self.cache.get(CODE, id)?));
         if let Some(blob) = kept.filter(|b| b.delta == delta) {
             return Ok(blob);
         }
@@ -237,7 +238,7 @@ impl Files {
 }
 
 /// What tells one assembler from another: any new build of this program may write other code.
-fn assembler() -> Option<String> {
+pub(super) fn assembler() -> Option<String> {
     let exe = std::fs::metadata("/proc/self/exe").ok()?;
     let words = [exe.dev(), exe.ino(), exe.size(), exe.ctime() as u64, exe.ctime_nsec() as u64];
     Some(words.map(|w| format!("{w:x}")).join("-"))

@@ -3,16 +3,19 @@
 use super::engine::Engine;
 use super::harvest::Beside;
 use super::program::Program;
+use super::share::Again;
 use super::sys;
 use crate::named::{Names, note_bounds, rows, vdso_rows, windows};
 use std::collections::{BTreeMap, HashMap};
 use systoll_model::{BackendKind, Header, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread};
 
 /// What was measured around the run.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(super) struct Around {
     pub(super) command: Vec<String>,
     pub(super) crossing_before: Spread,
+    /// For measuring the crossing at the end as it was before.
+    pub(super) again: Option<Again>,
     pub(super) children_before: (u64, u64),
     pub(super) started_unix: u64,
     /// Cycles of every timed call that are our own.
@@ -30,7 +33,7 @@ impl Engine {
         self.harvest_all();
         self.count_first_exec();
         self.audit();
-        let crossing = systoll_price::crossing(super::CROSSING);
+        let crossing = super::crossing(self.around.again.as_ref(), &self.ratio);
         self.recording(wall_ns, crossing)
     }
 

@@ -25,6 +25,7 @@ mod will;
 mod window;
 
 use super::assemble::Options;
+use super::cache::Cache;
 use super::layout::elide;
 use crate::Error;
 use crate::backend::{Backend, Control, Launch, Probe};
@@ -97,21 +98,26 @@ pub fn own_share(options: &Options) -> Option<OwnShare> {
         return None;
     }
     let ratio = clock::Ratio::begin();
-    let share = share::measure(options)?;
+    let measured = share::measure(options, &Cache::open())?;
     let ns = ratio.settled().cycles_per_ns();
-    Some(OwnShare { plain_ns: share.plain / ns, added_ns: share.added / ns })
+    Some(OwnShare { plain_ns: measured.plain.min / ns, added_ns: measured.share.added / ns })
 }
 
-/// The observer's own share in a call: measured, or where that can't be, two readings of the clock
-/// and as much as half of one for counting and finding the context.
-fn share_or_guess(options: &Options) -> (Share, bool) {
-    match share::measure(options) {
-        Some(share) => (share, true),
-        None => {
-            let reading = clock::reading_cycles() as f64;
-            (Share { added: 2.5 * reading, inside: reading, ..Share::default() }, false)
-        }
-    }
+/// The observer's own share in a call where it can't be measured: two readings of the clock, and as
+/// much as half of one for counting and finding the context.
+fn guess() -> Share {
+    let reading = clock::reading_cycles() as f64;
+    Share { added: 2.5 * reading, inside: reading }
+}
+
+/// What a crossing costs, ns, by the loop that the share was measured with, if it could be.
+fn crossing(again: Option<&share::Again>, ratio: &clock::Ratio) -> Spread {
+    again.map_or_else(|| systoll_price::crossing(CROSSING), |again| in_ns(again.plain(), ratio.so_far()))
+}
+
+fn in_ns(cycles: Spread, per_ns: f64) -> Spread {
+    let Spread { min, median, high } = cycles;
+    Spread { min: min / per_ns, median: median / per_ns, high: high / per_ns }
 }
 
 impl Backend for InprocBackend {
@@ -146,7 +152,9 @@ impl Backend for InprocBackend {
             return Err(refused(what));
         }
         let ratio = clock::Ratio::begin().settled();
-        let one = || share_or_guess(&options(false)).0.added / ratio.cycles_per_ns();
+        let cache = Cache::open();
+        let measured = || share::measure(&options(false), &cache).map_or_else(guess, |m| m.share);
+        let one = || measured().added / ratio.cycles_per_ns();
         let mut added: Vec<f64> = (0..5).map(|_| one()).collect();
         added.sort_by(f64::total_cmp);
         let at = |i: usize| added.get(i).copied().unwrap_or_default();
@@ -171,20 +179,26 @@ impl InprocBackend {
         let _many = crate::startup::ManyDescriptors::new();
         let signals = Signals::hold()?;
         let ratio = clock::Ratio::begin();
-        let crossing_before = systoll_price::crossing(CROSSING);
+        let cache = Cache::open();
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let options = options(!launch.elisions.is_empty());
-        let ((share, share_measured), ratio) = (share_or_guess(&options), ratio.settled());
+        let measured = share::measure(&options, &cache);
+        let ratio = ratio.settled();
+        let share = measured.as_ref().map_or_else(guess, |m| m.share);
         let around = Around {
             command: launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
-            crossing_before,
+            crossing_before: match &measured {
+                Some(measured) => in_ns(measured.plain, ratio.cycles_per_ns()),
+                None => systoll_price::crossing(CROSSING),
+            },
+            share_measured: measured.is_some(),
+            again: measured.map(|m| m.again),
             children_before: sys::children_times(),
             started_unix,
             own_cycles: share.inside,
             added_ns: share.added / ratio.cycles_per_ns(),
-            share_measured,
         };
-        let engine = Engine::new(launch, options, around, ratio);
+        let engine = Engine::new(launch, options, around, ratio, cache);
         // Nothing has been started: whoever asked may choose another way.
         let mut engine = engine.map_err(|e| refused(with_source(&e)))?;
         let held = prepared.start(&signals.original_mask())?;

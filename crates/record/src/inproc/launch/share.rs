@@ -4,15 +4,17 @@
 //! The code measured is what targets run, with one context and a window that never comes due.
 //! What is found is taken off what targets pay.
 
-use super::super::assemble::{Options, Room, Step, assemble, grow};
+use super::super::assemble::{Blob, Options, Room, Step, assemble, grow};
+use super::super::cache::{Cache, Kind};
 use super::super::layout::{GLOBAL, IMAGE, NUMBERS, global, image, node, record, slot, slot_address};
 use super::super::plan::{CfaOffset, Plan, Site, Span};
 use super::own::{Code, Mapping, gs_base, set_gs_base};
-use super::sys;
+use super::{files, sys};
 use iced_x86::BlockEncoderOptions;
 use iced_x86::code_asm::*;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
+use systoll_model::Spread;
 
 /// A call that does next to nothing: getppid.
 const NUMBER: u32 = 110;
@@ -34,37 +36,81 @@ pub(super) struct Share {
     /// To the time between the two readings of the clock; below zero where what the readings
     /// enclose is less than what the call costs.
     pub(super) inside: f64,
-    /// What a call takes without any of it.
-    pub(super) plain: f64,
+}
+
+/// What was measured, and what by.
+pub(super) struct Measured {
+    pub(super) share: Share,
+    /// What a call takes without any of it, in cycles.
+    pub(super) plain: Spread,
+    pub(super) again: Again,
+}
+
+/// For measuring plain calls once more.
+pub(super) struct Again {
+    code: Code,
+    functions: Functions,
+}
+
+impl Again {
+    /// What a call takes now, in cycles.
+    pub(super) fn plain(&self) -> Spread {
+        let mut plain = Vec::with_capacity(BATCHES);
+        let mut empty = f64::INFINITY;
+        for round in 0..BATCHES + 2 {
+            let (one, none) = (self.batch(self.functions.plain), self.batch(self.functions.empty));
+            if round >= 2 {
+                plain.push(one);
+                empty = empty.min(none);
+            }
+        }
+        spread(plain, empty)
+    }
+
+    /// Calls `function` for a batch; cycles a call.
+    fn batch(&self, function: u64) -> f64 {
+        let before = sys::tsc();
+        // SAFETY: one of the functions of `text`; where the one with the counting code is called,
+        // the areas are mapped, and gs says where.
+        unsafe { self.code.call(function, CALLS) };
+        sys::tsc().saturating_sub(before) as f64 / CALLS as f64
+    }
+}
+
+/// Of batches, with what goes on around the call taken off, and without the worst tenth.
+fn spread(mut batches: Vec<f64>, around: f64) -> Spread {
+    batches.sort_unstable_by(f64::total_cmp);
+    let at = |i: usize| batches.get(i).map_or(0.0, |cycles| (cycles - around).max(0.0));
+    Spread { min: at(0), median: at(batches.len() / 2), high: at(batches.len() * 9 / 10) }
 }
 
 /// Only one thread can use the areas' addresses.
 static AREAS: Mutex<()> = Mutex::new(());
 
 /// Measures, unless this process is itself watched or may not map code.
-pub(super) fn measure(options: &Options) -> Option<Share> {
+pub(super) fn measure(options: &Options, cache: &Cache) -> Option<Measured> {
     let _one = AREAS.lock().unwrap_or_else(PoisonError::into_inner);
     if gs_base() != Some(0) {
         return None;
     }
-    let bench = Bench::new(options)?;
+    let bench = Bench::new(options, cache)?;
     set_gs_base(slot_address(0))?;
-    let share = bench.measure();
+    let measured = bench.measure();
     set_gs_base(0)?;
-    share
+    let (share, plain) = measured?;
+    Some(Measured { share, plain, again: bench.again })
 }
 
 /// The functions, and the memory the counting code wants.
 struct Bench {
     areas: Mapping,
-    code: Code,
-    functions: Functions,
+    again: Again,
     /// Where what is counted of the loop's context lies in a slot.
     record: u64,
 }
 
 /// Each calls its callee as often as it is told.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Functions {
     hooked: u64,
     plain: u64,
@@ -75,9 +121,8 @@ struct Functions {
 }
 
 impl Bench {
-    fn new(options: &Options) -> Option<Self> {
-        let (text, functions, plan) = text()?;
-        let blob = assemble(&plan, options, CODE as i64).ok()?;
+    fn new(options: &Options, cache: &Cache) -> Option<Self> {
+        let Parts { text, functions, blob } = Parts::get(options, cache)?;
         let (code_at, size) = (CODE, blob.code.len() as u64);
         if !blob.refused.is_empty() || code_at + size > SIZE {
             return None;
@@ -112,15 +157,7 @@ impl Bench {
         let step = Step { word: code.address() + functions.context, next: 0 };
         let context = grow(image_words, &mut room, REGION, &[step]).ok()?;
         let record = image_words.get(((context - IMAGE + node::RECORD) / 8) as usize)?.load(Ordering::Relaxed);
-        Some(Self { areas, code, functions, record })
-    }
-
-    /// Calls `function` for a batch; cycles a call.
-    fn batch(&self, function: u64) -> f64 {
-        let before = sys::tsc();
-        // SAFETY: one of the functions of `text`; the areas are mapped, and gs says where.
-        unsafe { self.code.call(function, CALLS) };
-        sys::tsc().saturating_sub(before) as f64 / CALLS as f64
+        Some(Self { areas, again: Again { code, functions }, record })
     }
 
     /// A figure of what has been counted of the loop so far.
@@ -130,29 +167,77 @@ impl Bench {
         word.map_or(0, |w| w.load(Ordering::Relaxed))
     }
 
-    fn measure(&self) -> Option<Share> {
-        let f = self.functions;
+    fn measure(&self) -> Option<(Share, Spread)> {
+        let f = self.again.functions;
         let mut least = [f64::INFINITY; 4];
         let [hooked, plain, empty, inside] = &mut least;
+        let mut all = Vec::with_capacity(BATCHES);
         // Twice unmeasured, for caches and pages.
         for round in 0..BATCHES + 2 {
             let cycles = self.counted(record::CYCLES);
-            let one = [self.batch(f.hooked), self.batch(f.plain), self.batch(f.empty)];
+            let one = [f.hooked, f.plain, f.empty].map(|function| self.again.batch(function));
             let within = self.counted(record::CYCLES).saturating_sub(cycles) as f64 / CALLS as f64;
             if round >= 2 {
                 *hooked = hooked.min(one[0]);
                 *plain = plain.min(one[1]);
                 *empty = empty.min(one[2]);
                 *inside = inside.min(within);
+                all.push(one[1]);
             }
         }
         let all_counted = self.counted(record::RETURNED) == (BATCHES as u64 + 2) * CALLS;
         let timed = self.counted(record::CYCLES) > 0;
-        all_counted.then(|| Share {
-            plain: *plain - *empty,
-            added: (*hooked - *plain).max(0.0),
-            inside: if timed { *inside - (*plain - *empty) } else { 0.0 },
-        })
+        let share =
+            Share { added: (*hooked - *plain).max(0.0), inside: if timed { *inside - (*plain - *empty) } else { 0.0 } };
+        all_counted.then(|| (share, spread(all, *empty)))
+    }
+}
+
+/// What is measured by: the same in every run of this program.
+struct Parts {
+    /// Code of the functions.
+    text: Vec<u8>,
+    functions: Functions,
+    /// The counting code.
+    blob: Blob,
+}
+
+/// Parts of an earlier run.
+const OWN: Kind = Kind { name: "own", version: 1 };
+
+impl Parts {
+    /// Those of an earlier run, or new ones: an assembler takes longer than the measurement.
+    fn get(options: &Options, cache: &Cache) -> Option<Self> {
+        let key = files::assembler().map(|assembler| Cache::key_named(&format!("{:x}-{assembler}", options.bits())));
+        if let Some(kept) = key.as_ref().and_then(|key| Self::from_bytes(cache.get(OWN, key)?)) {
+            return Some(kept);
+        }
+        let (text, functions, plan) = text()?;
+        let parts = Self { text, functions, blob: assemble(&plan, options, CODE as i64).ok()? };
+        if let Some(key) = &key {
+            cache.put(OWN, key, &parts.to_bytes());
+        }
+        Some(parts)
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let Functions { hooked, plain, empty, context } = self.functions;
+        let numbers = [hooked, plain, empty, context, self.text.len() as u64].map(u64::to_le_bytes);
+        [self.blob.to_bytes(), self.text.clone(), numbers.concat()].concat()
+    }
+
+    fn from_bytes(mut bytes: Vec<u8>) -> Option<Self> {
+        let (rest, numbers) = bytes.split_last_chunk::<40>()?;
+        let mut numbers = numbers.as_chunks::<8>().0.iter().map(|n| u64::from_le_bytes(*n));
+        let mut next = || numbers.next();
+        let functions = Functions { hooked: next()?, plain: next()?, empty: next()?, context: next()? };
+        let blob = rest.len().checked_sub(usize::try_from(next()?).ok()?)?;
+        let text = rest.get(blob..)?.to_vec();
+        bytes.truncate(blob);
+        let starts = [functions.hooked, functions.plain, functions.empty, functions.context];
+        let within = TEXT..TEXT + text.len() as u64;
+        let blob = Blob::from_bytes(bytes)?;
+        starts.iter().all(|at| within.contains(at)).then_some(Self { text, functions, blob })
     }
 }
 
@@ -223,16 +308,33 @@ mod tests {
     #[test]
     fn counting_costs_something_and_less_than_a_microsecond() {
         let options = Options { results: true, time: true, waited: true, windows: true, elide: false };
-        let share = measure(&options).expect("this process is not watched and may map code");
+        let Measured { share, plain, again } =
+            measure(&options, &Cache::none()).expect("this process is not watched and may map code");
         // Some twenty to sixty cycles; what a busy box adds to every batch is far from these bounds.
         assert!(share.added >= 0.0 && share.added < 10_000.0, "{share:?}");
         assert!(share.inside.abs() < 10_000.0, "{share:?}");
         assert_eq!(gs_base(), Some(0));
+        for spread in [plain, again.plain()] {
+            assert!(spread.min > 0.0 && spread.min <= spread.median && spread.median <= spread.high, "{spread:?}");
+        }
+    }
+
+    #[test]
+    fn parts_come_back_as_they_were() {
+        let options = Options { results: true, time: true, ..Options::default() };
+        let parts = Parts::get(&options, &Cache::none()).unwrap();
+        let bytes = parts.to_bytes();
+        let same = Parts::from_bytes(bytes.clone()).unwrap();
+        assert_eq!((&same.text, same.functions, &same.blob), (&parts.text, parts.functions, &parts.blob));
+        for cut in 0..bytes.len().min(64) {
+            assert!(Parts::from_bytes(bytes[..cut].to_vec()).is_none(), "{cut}");
+        }
     }
 
     #[test]
     fn it_can_be_measured_again_and_again_and_by_many() {
-        let measured = || (0..3).all(|_| measure(&Options { results: true, ..Options::default() }).is_some());
+        let measured =
+            || (0..3).all(|_| measure(&Options { results: true, ..Options::default() }, &Cache::none()).is_some());
         let threads: Vec<_> = (0..2).map(|_| std::thread::spawn(measured)).collect();
         assert!(threads.into_iter().all(|t| t.join().unwrap()));
     }

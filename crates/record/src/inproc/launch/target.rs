@@ -1,10 +1,9 @@
 //! Looking at, and writing into, a process from outside.
 
-use super::super::assemble::Blob;
+use super::super::assemble::{Blob, Patch};
 use super::super::plan::{Plan, Span};
 use super::sys::read_pieces;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -45,7 +44,7 @@ impl Mem {
             let wanted: Vec<(u64, usize)> = jumps.pieces.iter().map(|p| (at(p), p.len)).collect();
             self.read_all(&wanted, &mut there).map_err(|e| e.to_string())?;
             for (piece, bytes) in jumps.pieces.iter().zip(&mut there) {
-                piece.apply(bytes)?;
+                jumps.apply(piece, bytes)?;
             }
             let _ = jumps.ready.set(there);
         }
@@ -57,14 +56,13 @@ impl Mem {
 
     /// Takes a file's jumps back, as far as they are there.
     pub(super) fn restore(&self, jumps: &Jumps, bias: u64) {
-        for piece in &jumps.pieces {
-            for (offset, was, new) in &piece.changes {
-                let at = bias.wrapping_add(piece.vaddr).wrapping_add(*offset as u64);
-                let mut there = vec![0; new.len()];
-                if self.read(at, &mut there).is_ok() && there == *new {
-                    // What can't be written now could not have been written before.
-                    let _ = self.write(at, was);
-                }
+        for change in &jumps.changes {
+            let at = bias.wrapping_add(change.vaddr);
+            let (was, new) = jumps.bytes_of(change);
+            let mut there = vec![0; new.len()];
+            if self.read(at, &mut there).is_ok() && there == *new {
+                // What can't be written now could not have been written before.
+                let _ = self.write(at, was);
             }
         }
     }
@@ -80,9 +78,14 @@ impl Mem {
 }
 
 /// A file's jumps by page, as they are to be written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Jumps {
     pieces: Vec<Piece>,
+    /// By rising address; none reaches over a page's end.
+    changes: Vec<Change>,
+    /// What must be there, of all changes one behind the other, and what comes there.
+    was: Vec<u8>,
+    new: Vec<u8>,
     /// The pieces with their jumps, once they have been looked at in a process. The file stays the
     /// same, by its identity, and nobody has run in a new mapping of it: what was there in one
     /// process is there in all.
@@ -94,8 +97,16 @@ pub(super) struct Jumps {
 struct Piece {
     vaddr: u64,
     len: usize,
-    /// Offset in the piece, what must be there, and what comes there.
-    changes: Vec<(usize, Vec<u8>, Vec<u8>)>,
+    /// Which changes.
+    changes: Range<usize>,
+}
+
+/// Bytes that become others.
+#[derive(Debug)]
+struct Change {
+    vaddr: u64,
+    /// Where they are among all of them.
+    bytes: Range<usize>,
 }
 
 impl Jumps {
@@ -103,54 +114,66 @@ impl Jumps {
     /// In words, if code has a jump where the plan has no window: a mistake of ours.
     pub(super) fn new(plan: &Plan, blob: &Blob) -> Result<Self, String> {
         let original = originals(plan);
-        let mut pages: BTreeMap<u64, Piece> = BTreeMap::new();
-        for patch in &blob.patches {
-            let expected = original.get(&patch.vaddr).filter(|o| o.len() >= patch.bytes.len());
-            let mut expected = *expected.ok_or("a jump nobody planned")?;
+        let mut patches: Vec<&Patch> = blob.patches.iter().collect();
+        patches.sort_by_key(|p| p.vaddr);
+        let mut all = Self::default();
+        for patch in patches {
+            let known = original.binary_search_by_key(&patch.vaddr, |(start, _)| *start);
+            let expected = known.ok().and_then(|i| original.get(i)?.1.get(..patch.bytes.len()));
+            let mut expected = expected.ok_or("a jump nobody planned")?;
             let (mut at, mut rest) = (patch.vaddr, patch.bytes.as_slice());
             while !rest.is_empty() {
                 let here = rest.len().min((PAGE - at % PAGE) as usize);
                 let ((new, later), (was, behind)) = (rest.split_at(here), expected.split_at(here));
-                let piece = pages.entry(at & !(PAGE - 1)).or_insert(Piece { vaddr: at, len: 0, changes: Vec::new() });
-                piece.include(at, was, new);
+                all.include(at, was, new);
                 (at, rest, expected) = (at + here as u64, later, behind);
             }
         }
-        Ok(Self { pieces: pages.into_values().collect(), ready: OnceCell::new() })
+        Ok(all)
     }
-}
 
-impl Piece {
-    fn include(&mut self, at: u64, was: &[u8], new: &[u8]) {
-        let end = (self.vaddr + self.len as u64).max(at + new.len() as u64);
-        if at < self.vaddr {
-            let more = (self.vaddr - at) as usize;
-            self.changes.iter_mut().for_each(|c| c.0 += more);
-            self.vaddr = at;
+    /// Takes in a change within a page, at a higher address than those before.
+    fn include(&mut self, vaddr: u64, was: &[u8], new: &[u8]) {
+        let first = self.new.len();
+        self.was.extend(was);
+        self.new.extend(new);
+        self.changes.push(Change { vaddr, bytes: first..self.new.len() });
+        let here = self.changes.len();
+        let end = vaddr + new.len() as u64;
+        match self.pieces.last_mut().filter(|p| p.vaddr / PAGE == vaddr / PAGE) {
+            Some(piece) => {
+                piece.len = (end - piece.vaddr).max(piece.len as u64) as usize;
+                piece.changes.end = here;
+            }
+            None => self.pieces.push(Piece { vaddr, len: new.len(), changes: here - 1..here }),
         }
-        self.len = (end - self.vaddr) as usize;
-        self.changes.push(((at - self.vaddr) as usize, was.to_vec(), new.to_vec()));
     }
 
-    fn apply(&self, bytes: &mut [u8]) -> Result<(), String> {
-        for (at, was, new) in &self.changes {
-            let there = bytes.get_mut(*at..at + new.len()).filter(|there| **there == **was);
+    /// What a change replaces, and by what.
+    fn bytes_of(&self, change: &Change) -> (&[u8], &[u8]) {
+        let (was, new) = (self.was.get(change.bytes.clone()), self.new.get(change.bytes.clone()));
+        (was.unwrap_or_default(), new.unwrap_or_default())
+    }
+
+    /// Changes a piece's bytes, which must be as they were planned.
+    fn apply(&self, piece: &Piece, bytes: &mut [u8]) -> Result<(), String> {
+        for change in self.changes.get(piece.changes.clone()).unwrap_or_default() {
+            let (was, new) = self.bytes_of(change);
+            let at = (change.vaddr - piece.vaddr) as usize;
+            let there = bytes.get_mut(at..at + new.len()).filter(|there| **there == *was);
             there.ok_or("its code is not what its file says")?.copy_from_slice(new);
         }
         Ok(())
     }
 }
 
-fn originals(plan: &Plan) -> BTreeMap<u64, &[u8]> {
+/// The file's bytes wherever a jump may stand, by rising address: the most that are known.
+fn originals(plan: &Plan) -> Vec<(u64, &[u8])> {
     let spans = plan.sites.iter().flat_map(|s| [&s.before, &s.after, &s.whole, &s.returned]).flatten();
     let spans = spans.chain(plan.entries.iter().map(|e| &e.span)).chain(&plan.unwinder);
-    let mut all: BTreeMap<u64, &[u8]> = BTreeMap::new();
-    for Span { start, bytes, .. } in spans {
-        let known = all.entry(*start).or_insert(bytes);
-        if known.len() < bytes.len() {
-            *known = bytes;
-        }
-    }
+    let mut all: Vec<(u64, &[u8])> = spans.map(|Span { start, bytes, .. }| (*start, bytes.as_slice())).collect();
+    all.sort_unstable_by_key(|(start, bytes)| (*start, std::cmp::Reverse(bytes.len())));
+    all.dedup_by_key(|(start, _)| *start);
     all
 }
 

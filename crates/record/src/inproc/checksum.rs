@@ -1,0 +1,79 @@
+//! A fast keyed checksum, for megabytes read at every start.
+//!
+//! It notices damage; it is no signature. Whoever could write entries to a folder that is this
+//! user's alone could write programs just as well.
+
+/// Odd, and with as many ones as zeroes, so that factors are never trivial.
+const ODD: [u64; 4] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03, 0x8cb9_2ba7_2f3d_8dd7, 0xa24b_aed4_963e_e407];
+const STEP: usize = 64;
+
+/// The checksum of `bytes` under a key.
+pub(super) fn checksum(key: &[u8; 32], bytes: &[u8]) -> u64 {
+    let mut secret = ODD;
+    for (word, bytes) in secret.iter_mut().zip(key.as_chunks::<8>().0) {
+        *word ^= u64::from_le_bytes(*bytes);
+    }
+    let mut state = secret;
+    let (steps, rest) = bytes.as_chunks::<STEP>();
+    for step in steps {
+        absorb(&mut state, &secret, step);
+    }
+    if !rest.is_empty() {
+        let mut last = [0; STEP];
+        last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        absorb(&mut state, &secret, &last);
+    }
+    // The length tells what was filled up from zeroes that were there.
+    let length = fold(bytes.len() as u64 ^ ODD[0], secret[1]);
+    state.iter().zip(ODD).fold(length, |all, (word, odd)| fold(all ^ word, odd))
+}
+
+fn absorb(state: &mut [u64; 4], secret: &[u64; 4], step: &[u8; STEP]) {
+    let (words, _) = step.as_chunks::<8>();
+    let (pairs, _) = words.as_chunks::<2>();
+    for ((lane, secret), [first, second]) in state.iter_mut().zip(secret).zip(pairs) {
+        *lane = fold(*lane ^ u64::from_le_bytes(*first), secret ^ u64::from_le_bytes(*second));
+    }
+}
+
+/// Both halves of the product, one over the other: each bit depends on all of both factors.
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bit_counts_and_so_do_length_and_key() {
+        let bytes: Vec<u8> = (1..200).collect();
+        let mut seen = std::collections::HashSet::from([checksum(&[1; 32], &bytes)]);
+        for bit in 0..8 * bytes.len() {
+            let mut other = bytes.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert!(seen.insert(checksum(&[1; 32], &other)), "bit {bit}");
+        }
+        for len in 1..bytes.len() {
+            assert!(seen.insert(checksum(&[1; 32], &bytes[..len])), "{len} bytes");
+            assert!(seen.insert(checksum(&[1; 32], &vec![0; len])), "{len} zeroes");
+        }
+        for byte in 0..32 {
+            let mut key = [1; 32];
+            key[byte] ^= 4;
+            assert!(seen.insert(checksum(&key, &bytes)), "byte {byte} of the key");
+        }
+    }
+
+    #[test]
+    fn steps_that_change_places_are_noticed() {
+        let (a, b) = ([3u8; STEP], [5u8; STEP]);
+        assert_ne!(checksum(&[0; 32], &[a, b].concat()), checksum(&[0; 32], &[b, a].concat()));
+        let mut lanes = [3u8; STEP];
+        lanes[16..32].fill(5);
+        let mut other = [3u8; STEP];
+        other[32..48].fill(5);
+        assert_ne!(checksum(&[0; 32], &lanes), checksum(&[0; 32], &other));
+    }
+}
