@@ -12,7 +12,7 @@ mod workshop;
 pub use cc::compiler;
 pub use spec::Spec;
 pub use story::{Built, Pair, Story, stories, story};
-pub use unwatched::{RunError, Usage, run_unwatched};
+pub use unwatched::{RunError, Streams, Usage, run_unwatched};
 pub use workshop::Workshop;
 
 use std::io;

@@ -1,5 +1,6 @@
 //! A program to be run and what is changed about its environment.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
@@ -43,6 +44,21 @@ impl Spec {
         std::iter::once(self.program.clone().into_os_string()).chain(self.args.iter().cloned()).collect()
     }
 
+    /// What the kernel copies onto the new program's stack: arguments and environment, in bytes.
+    pub fn stack_bytes(&self) -> usize {
+        let mut env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        for change in &self.env {
+            match change {
+                EnvChange::Set(name, value) => drop(env.insert(name.clone(), value.clone())),
+                EnvChange::Remove(name) => drop(env.remove(name)),
+            }
+        }
+        // An equals sign and a closing zero; a pointer each.
+        let env = env.iter().map(|(name, value)| name.len() + value.len() + 2 + 8);
+        let args = self.argv().iter().map(|arg| arg.len() + 1 + 8).collect::<Vec<_>>();
+        env.chain(args).sum()
+    }
+
     /// The standard library's form of it, streams inherited.
     pub fn to_command(&self) -> Command {
         let mut command = Command::new(&self.program);
@@ -63,6 +79,13 @@ impl Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lies_on_the_stack_is_known_to_the_byte() {
+        let plain = Spec::new("/bin/true").env(EnvChange::Remove("SYSTOLL_NO_SUCH".into()));
+        let longer = plain.clone().arg("ab").env(EnvChange::Set("SYSTOLL_NO_SUCH".into(), "xyz".into()));
+        assert_eq!(longer.stack_bytes() - plain.stack_bytes(), (2 + 1 + 8) + (15 + 3 + 2 + 8));
+    }
 
     #[test]
     fn changes_reach_the_program_in_order() {

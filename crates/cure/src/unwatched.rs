@@ -20,6 +20,28 @@ pub struct Usage {
     /// Largest resident set of it or one of those children, in bytes. Never below our own at the
     /// time it was started, whose memory it shared until its `execve`.
     pub max_rss: u64,
+    /// Context switches of them, their own (they waited) and forced ones.
+    pub switches: u64,
+    /// Page faults of them, with and without reading from disk.
+    pub faults: u64,
+}
+
+/// Where a run's three streams come from and go to.
+#[derive(Debug)]
+pub struct Streams {
+    /// Standard input.
+    pub stdin: Stdio,
+    /// Standard output.
+    pub stdout: Stdio,
+    /// Standard error.
+    pub stderr: Stdio,
+}
+
+impl Streams {
+    /// Nothing comes in, nobody reads what comes out.
+    pub fn null() -> Self {
+        Self { stdin: Stdio::null(), stdout: Stdio::null(), stderr: Stdio::null() }
+    }
 }
 
 /// Why a run came to nothing.
@@ -43,16 +65,15 @@ pub enum RunError {
     },
 }
 
-/// Runs `spec` to its end, standard input empty, the other two streams as given. A run longer
-/// than `limit` is killed.
+/// Runs `spec` to its end. A run longer than `limit` is killed.
 ///
 /// # Errors
 /// Where it can't be started, or was killed for taking too long.
-pub fn run_unwatched(spec: &Spec, out: Stdio, err: Stdio, limit: Option<Duration>) -> Result<Usage, RunError> {
+pub fn run_unwatched(spec: &Spec, streams: Streams, limit: Option<Duration>) -> Result<Usage, RunError> {
     let program = || spec.program.display().to_string();
     let start_error = |source| RunError::Start { program: program(), source };
     let mut command = spec.to_command();
-    command.stdin(Stdio::null()).stdout(out).stderr(err);
+    command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
     let start = Instant::now();
     let child = command.spawn().map_err(start_error)?;
     if let Some(limit) = limit {
@@ -70,7 +91,9 @@ pub fn run_unwatched(spec: &Spec, out: Stdio, err: Stdio, limit: Option<Duration
         wall_ns,
         user_ns: timeval_ns(usage.ru_utime),
         sys_ns: timeval_ns(usage.ru_stime),
-        max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
+        max_rss: count(usage.ru_maxrss).saturating_mul(1024),
+        switches: count(usage.ru_nvcsw).saturating_add(count(usage.ru_nivcsw)),
+        faults: count(usage.ru_minflt).saturating_add(count(usage.ru_majflt)),
     })
 }
 
@@ -129,6 +152,10 @@ fn exit_of(status: libc::c_int) -> Exit {
     if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
 }
 
+fn count(n: libc::c_long) -> u64 {
+    u64::try_from(n).unwrap_or(0)
+}
+
 fn timeval_ns(time: libc::timeval) -> u64 {
     let part = |n: i64, ns: u64| u64::try_from(n).unwrap_or(0).saturating_mul(ns);
     part(time.tv_sec, 1_000_000_000).saturating_add(part(time.tv_usec, 1_000))
@@ -139,7 +166,7 @@ mod tests {
     use super::*;
 
     fn sh(script: &str, limit: Option<Duration>) -> Result<Usage, RunError> {
-        run_unwatched(&Spec::new("/bin/sh").arg("-c").arg(script), Stdio::null(), Stdio::null(), limit)
+        run_unwatched(&Spec::new("/bin/sh").arg("-c").arg(script), Streams::null(), limit)
     }
 
     #[test]
@@ -147,7 +174,7 @@ mod tests {
         assert_eq!(sh("exit 3", None).unwrap().exit, Exit::Code(3));
         assert_eq!(sh("kill -9 $$", None).unwrap().exit, Exit::Signal(9));
         assert_eq!(sh("exit 0", Some(Duration::from_secs(60))).unwrap().exit, Exit::Code(0));
-        let missing = run_unwatched(&Spec::new("/nonexistent"), Stdio::null(), Stdio::null(), None);
+        let missing = run_unwatched(&Spec::new("/nonexistent"), Streams::null(), None);
         assert!(matches!(missing, Err(RunError::Start { .. })));
     }
 
@@ -157,7 +184,7 @@ mod tests {
         assert!(busy.user_ns + busy.sys_ns > 5_000_000, "{busy:?}");
         let idle = sh("sleep 0.2", None).unwrap();
         assert!(idle.wall_ns >= 200_000_000 && idle.user_ns + idle.sys_ns < 100_000_000, "{idle:?}");
-        assert!(idle.max_rss > 100_000);
+        assert!(idle.max_rss > 100_000 && idle.faults > 10 && idle.switches > 0, "{idle:?}");
     }
 
     #[test]

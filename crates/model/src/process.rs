@@ -1,5 +1,6 @@
 //! Process images.
 
+use std::fmt;
 use std::sync::Arc;
 
 /// Index into [`crate::Recording::processes`].
@@ -13,6 +14,16 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
+}
+
+impl fmt::Display for Exit {
+    /// In words: `exit code 3`, `signal 9`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
 }
 
 /// One image: a process from its `execve` (or fork) to its end or next `execve`. Images beyond a

@@ -6,7 +6,9 @@ use crate::units::{grouped, time};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use systoll_model::{Exit, Sysno};
-use systoll_prove::{CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Sameness, Verdict};
+use systoll_prove::{
+    CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Stopped, Verdict,
+};
 
 /// Where the columns end: label, `a`, `b`, change.
 const ENDS: [usize; 4] = [18, 34, 52, 66];
@@ -26,7 +28,8 @@ pub fn write_comparison(
     heads: (&str, &str),
     style: Style,
 ) -> io::Result<()> {
-    let outcome = Line::of(Role::Plain, "  ").with(outcome_role(comparison.outcome), outcome_text(comparison));
+    let text = outcome_text(comparison, counts);
+    let outcome = Line::of(Role::Plain, "  ").with(outcome_role(comparison.outcome), text);
     writeln!(w, "{}", outcome.render(&style))?;
     if comparison.measured.is_none() && counts.is_none() {
         return Ok(());
@@ -45,6 +48,21 @@ pub fn write_comparison(
     writeln!(w, "\n{}", verdict_line(m, counts).render(&style))
 }
 
+/// Writes how to keep a cure that won, and what it gives up.
+///
+/// # Errors
+/// Where `w` fails.
+pub fn write_keep(w: &mut dyn Write, lines: &[String], gives_up: &str, style: &Style) -> io::Result<()> {
+    for (i, text) in lines.iter().enumerate() {
+        let label = if i == 0 { "  keep it  " } else { "           " };
+        writeln!(w, "{}", Line::of(Role::Strong, label).with(Role::Plain, clean(text)).render(style))?;
+    }
+    if gives_up.is_empty() {
+        return Ok(());
+    }
+    writeln!(w, "{}", Line::of(Role::Plain, "  gives up ").with(Role::Plain, clean(gives_up)).render(style))
+}
+
 fn outcome_role(outcome: Outcome) -> Role {
     match outcome {
         Outcome::Same { .. } => Role::Faint,
@@ -52,41 +70,52 @@ fn outcome_role(outcome: Outcome) -> Role {
     }
 }
 
-fn outcome_text(comparison: &Comparison) -> String {
-    let same = |output, exit| {
-        let output = match output {
-            Sameness::Exact | Sameness::Different => "same output",
-            Sameness::ButDigits => "same output but for digits, which vary by themselves",
-            Sameness::ButDigitsAndOrder => {
-                "same output but for digits and the order of lines, which vary by themselves"
-            }
-        };
-        match exit {
-            Exit::Code(0) => format!("{output}, same exit code"),
-            exit => format!("{output}, both end with {}", exit_text(exit)),
-        }
-    };
-    let differs = |what: String| format!("{what}: they do not do the same, so nothing is claimed");
+fn outcome_text(comparison: &Comparison, counts: Option<(&CallCounts, &CallCounts)>) -> String {
     match (comparison.outcome, &comparison.measured) {
         (Outcome::Same { exit, output }, Some(m)) => {
-            format!("{} pairs, interleaved, unwatched for time; {}", m.pairs, same(output, exit))
+            let watched = counts.map_or_else(String::new, |(a, b)| match a.runs.min(b.runs) {
+                0 | 1 => String::new(),
+                n => format!("; {n} watched runs a side for counts"),
+            });
+            format!("{}, interleaved, unwatched for time{watched}; {}", pairs_text(m), same_text(exit, output))
         }
-        (Outcome::Same { exit, output }, None) => same(output, exit),
-        (Outcome::Differs(Difference::Exit { a, b }), _) => {
-            differs(format!("one ends with {}, the other with {}", exit_text(a), exit_text(b)))
-        }
-        (Outcome::Differs(Difference::Stdout), _) => differs("standard output differs".into()),
-        (Outcome::Differs(Difference::Stderr), _) => differs("standard error differs".into()),
-        (Outcome::Differs(Difference::Itself), _) => {
-            "run twice as it is, it does not do the same, so nothing can be claimed of a change".into()
-        }
+        (Outcome::Same { exit, output }, None) => same_text(exit, output),
+        (Outcome::Differs(difference), _) => difference_text(difference),
     }
 }
 
-fn exit_text(exit: Exit) -> String {
+fn pairs_text(m: &Measured) -> String {
+    let pairs = format!("{} pairs", m.pairs);
+    match m.stopped {
+        Stopped::Asked | Stopped::Decided => pairs,
+        Stopped::LastLook => format!("{pairs}, as many as it tries"),
+        Stopped::Time => format!("{pairs} in the time allowed"),
+    }
+}
+
+fn same_text(exit: Exit, output: Sameness) -> String {
+    let output = match output {
+        Sameness::Exact | Sameness::Different => "same output",
+        Sameness::ButDigits => "same output but for numbers, which vary by themselves",
+        Sameness::ButDigitsAndOrder => "same output but for numbers and the order of lines, which vary by themselves",
+    };
     match exit {
-        Exit::Code(code) => format!("exit code {code}"),
-        Exit::Signal(signal) => format!("signal {signal}"),
+        Exit::Code(0) => format!("{output}, same exit code"),
+        exit => format!("{output}, both end with {exit}"),
+    }
+}
+
+fn difference_text(difference: Difference) -> String {
+    let differs = |what: String| format!("{what}: they do not do the same, so nothing is claimed");
+    match difference {
+        Difference::Exit { a, b } => differs(format!("one ends with {a}, the other with {b}")),
+        Difference::Stdout => differs("standard output differs".into()),
+        Difference::Stderr => differs("standard error differs".into()),
+        Difference::By => differs("what the comparing command says differs".into()),
+        Difference::Hangs(limit) => differs(format!("the other was still running after {} s", limit.as_secs())),
+        Difference::Itself => {
+            "run twice as it is, it does not do the same, so nothing can be claimed of a change".into()
+        }
     }
 }
 
@@ -111,25 +140,42 @@ fn head((a, b): (&str, &str), style: &Style) -> Line {
 
 /// All calls, then the system calls whose number changed most.
 fn count_lines(a: &CallCounts, b: &CallCounts) -> Vec<Line> {
-    let mut lines = vec![count_line("  system calls", a.total(), b.total(), Role::Plain)];
+    let mut total = count_line("  system calls", a.total, b.total, Role::Plain);
+    let remark = match (a.exact && b.exact, a.total.is_same() && b.total.is_same()) {
+        (false, _) => "   not exact: `systoll run` tells why",
+        (true, true) if a.runs.min(b.runs) > 1 => "   the same in all watched runs",
+        _ => "",
+    };
+    total.push(Role::Faint, remark);
+    let mut lines = vec![total];
     let all: BTreeSet<Sysno> = a.by_syscall.keys().chain(b.by_syscall.keys()).copied().collect();
-    let of = |s: Sysno| (a.of_syscall(s), b.of_syscall(s));
-    let mut changed: Vec<_> = all.into_iter().map(|s| (s, of(s))).filter(|(_, (a, b))| a != b).collect();
-    changed.sort_by_key(|(syscall, (a, b))| (std::cmp::Reverse(a.abs_diff(*b)), *syscall));
+    let mut changed: Vec<_> = all.into_iter().map(|s| (s, (a.of_syscall(s), b.of_syscall(s)))).collect();
+    // What varies by itself has not changed.
+    changed.retain(|(_, (a, b))| a.high < b.low || b.high < a.low);
+    changed.sort_by_key(|(syscall, (a, b))| (std::cmp::Reverse(a.median.abs_diff(b.median)), *syscall));
     lines.extend(
         changed.iter().take(CALLS_SHOWN).map(|(s, (a, b))| count_line(&format!("    {s}"), *a, *b, Role::Name)),
     );
     lines
 }
 
-fn count_line(label: &str, a: u64, b: u64, role: Role) -> Line {
+fn count_line(label: &str, a: Range, b: Range, role: Role) -> Line {
     let mut line = Line::of(role, label);
-    right(&mut line, ENDS[1], Role::Plain, &grouped(a));
-    right(&mut line, ENDS[2], Role::Plain, &grouped(b));
-    let sign = if b < a { "-" } else { "+" };
-    let change = if a == b { "the same".into() } else { format!("{sign}{}", grouped(a.abs_diff(b))) };
+    right(&mut line, ENDS[1], Role::Plain, &range(a));
+    right(&mut line, ENDS[2], Role::Plain, &range(b));
+    let sign = if b.median < a.median { "-" } else { "+" };
+    let change = match a.median.abs_diff(b.median) {
+        _ if a.low <= b.high && b.low <= a.high && !(a.is_same() && b.is_same()) => "varies".into(),
+        0 => "the same".into(),
+        by => format!("{sign}{}", grouped(by)),
+    };
     right(&mut line, ENDS[3], Role::Plain, &change);
     line
+}
+
+/// A count, or where it varied the middle one and by how much it did.
+fn range(r: Range) -> String {
+    if r.is_same() { grouped(r.median) } else { format!("{}..{}", grouped(r.low), grouped(r.high)) }
 }
 
 fn measure_line(label: &str, a: Estimate, b: Estimate, change: &Change, confidence: f64) -> Line {
@@ -148,10 +194,17 @@ fn measure_line(label: &str, a: Estimate, b: Estimate, change: &Change, confiden
         confidence * 100.0,
         signed(change.low),
         signed(change.high),
-        if change.verdict == Verdict::NoDifference { ": no difference shown" } else { "" }
+        if change.verdict == Verdict::NoDifference { none_shown(change) } else { String::new() }
     );
     line.push(Role::Faint, between);
     line
+}
+
+fn none_shown(change: &Change) -> String {
+    if change.is_decided() {
+        return ": no difference of 1 % or more".into();
+    }
+    format!(": no difference shown; 1 % would need about {} pairs", grouped(change.pairs_for_one_percent.into()))
 }
 
 /// A percentage with its sign and one digit; never `-0.0`.
@@ -167,7 +220,7 @@ fn verdict_line(m: &Measured, counts: Option<(&CallCounts, &CallCounts)>) -> Lin
         [phrase(&m.wall, "faster", "slower"), phrase(&m.cpu, "less CPU", "more CPU")].into_iter().flatten().collect();
     let won = m.wall.verdict == Verdict::Faster || m.cpu.verdict == Verdict::Faster;
     if said.is_empty() {
-        let fewer = counts.and_then(|(a, b)| fewer_calls(a.total(), b.total()));
+        let fewer = counts.and_then(|(a, b)| fewer_calls(a.total.median, b.total.median));
         let text = match fewer {
             Some(fewer) => format!("{fewer}, nothing won in time"),
             None => "no difference shown".into(),
@@ -213,7 +266,7 @@ mod tests {
     use systoll_prove::Side;
 
     fn change(percent: f64, low: f64, high: f64, verdict: Verdict) -> Change {
-        Change { percent, low, high, verdict }
+        Change { percent, low, high, verdict, pairs_for_one_percent: 80 }
     }
 
     fn estimate(median: f64) -> Estimate {
@@ -221,18 +274,23 @@ mod tests {
     }
 
     fn side(wall: f64, cpu: f64) -> Side {
-        let zero = estimate(0.0);
-        Side { wall_ns: estimate(wall), cpu_ns: estimate(cpu), user_ns: zero, sys_ns: zero, max_rss: zero }
+        let (wall_ns, cpu_ns, zero) = (estimate(wall), estimate(cpu), estimate(0.0));
+        let (user_ns, sys_ns, max_rss, switches, faults) = (zero, zero, zero, zero, zero);
+        Side { wall_ns, cpu_ns, user_ns, sys_ns, max_rss, switches, faults, runs: Vec::new() }
     }
 
     fn measured(a: Side, b: Side, wall: Change, cpu: Change) -> Comparison {
         let same = change(0.0, 0.0, 0.0, Verdict::NoDifference);
-        let m = Measured { pairs: 20, confidence: 0.99, a, b, wall, cpu, user: same, sys: same, max_rss: same };
+        let stopped = Stopped::Asked;
+        let m =
+            Measured { pairs: 20, stopped, confidence: 0.99, a, b, wall, cpu, user: same, sys: same, max_rss: same };
         Comparison { outcome: Outcome::Same { exit: Exit::Code(0), output: Sameness::Exact }, measured: Some(m) }
     }
 
     fn counts(pairs: &[(&str, u64)]) -> CallCounts {
-        CallCounts { by_syscall: pairs.iter().map(|(n, c)| (Sysno::from_name(n).unwrap(), *c)).collect() }
+        let same = |n| Range { low: n, median: n, high: n };
+        let by_syscall = pairs.iter().map(|(n, c)| (Sysno::from_name(n).unwrap(), same(*c))).collect();
+        CallCounts { by_syscall, total: same(pairs.iter().map(|(_, c)| c).sum()), runs: 3, exact: true }
     }
 
     fn written(c: &Comparison, counts: Option<(&CallCounts, &CallCounts)>, b: &str) -> String {
@@ -253,10 +311,10 @@ mod tests {
         let b = counts(&[("read", 41)]);
         assert_eq!(
             written(&c, Some((&a, &b)), "cured: TZ=:/etc/localtime"),
-            "  20 pairs, interleaved, unwatched for time; same output, same exit code
+            "  20 pairs, interleaved, unwatched for time; 3 watched runs a side for counts; same output, same exit code
 
                           as it is   cured: TZ=:/etc/localtime
-  system calls           1,000,040                41      -999,999
+  system calls           1,000,040                41      -999,999   the same in all watched runs
     newfstatat             999,999                 0      -999,999
   wall                      1.18 s             31 ms       -97.4 %   99 % between -97.6 and -97.1
   CPU                       1.17 s             30 ms       -97.5 %   99 % between -97.5 and -97.2
@@ -272,8 +330,25 @@ mod tests {
         let c = measured(side(1e9, 1e9), side(1e9, 1e9), same, same);
         let text = written(&c, Some((&counts(&[("read", 100)]), &counts(&[("read", 3)]))), "cured");
         assert!(text.contains("  not proved   97 % fewer calls, nothing won in time\n"), "{text}");
-        assert!(text.contains("      0.0 %   99 % between -1.0 and +1.0: no difference shown\n"), "{text}");
+        let told = "99 % between -1.0 and +1.0: no difference shown; 1 % would need about 80 pairs\n";
+        assert!(text.contains(&format!("      0.0 %   {told}")), "{text}");
         assert!(written(&c, None, "cured").ends_with("  not proved   no difference shown\n"));
+    }
+
+    #[test]
+    fn counts_that_vary_are_ranges_and_no_change_where_they_overlap() {
+        let r = |low, median, high| Range { low, median, high };
+        let line = |a, b| count_line("    read", a, b, Role::Name).render(&Style::default());
+        assert_eq!(line(r(1, 2, 3), r(3, 3, 3)), "    read                       1..3                 3        varies");
+        assert_eq!(line(r(5, 6, 7), r(3, 3, 3)), "    read                       5..7                 3            -3");
+    }
+
+    #[test]
+    fn a_cure_that_hangs_or_changes_what_is_done_is_told() {
+        let text = |d| written(&Comparison { outcome: Outcome::Differs(d), measured: None }, None, "b");
+        let hangs = text(Difference::Hangs(std::time::Duration::from_secs(30)));
+        assert!(hangs.contains("the other was still running after 30 s: they do not do the same"), "{hangs}");
+        assert!(text(Difference::By).contains("what the comparing command says differs"));
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn wrap_words(words: impl Iterator<Item = String>, width: usize, go_on: &str) ->
 
 /// `argv` as one would type it into a POSIX shell; words with control characters in the
 /// `$'…'` form of bash, zsh and POSIX 2024.
-pub(crate) fn shell_words<S: AsRef<str>>(argv: &[S]) -> String {
+pub fn shell_words<S: AsRef<str>>(argv: &[S]) -> String {
     let words: Vec<_> = argv.iter().map(|w| shell_word(w.as_ref())).collect();
     words.join(" ")
 }

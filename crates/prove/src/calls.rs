@@ -1,30 +1,66 @@
-//! System calls of one side, counted in a watched run.
+//! System calls of one side, counted in watched runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{Recording, Sysno};
 
-/// Calls of a run by system call.
+/// What the same count came to in several runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// In the run with the fewest.
+    pub low: u64,
+    /// In the middle run.
+    pub median: u64,
+    /// In the run with the most.
+    pub high: u64,
+}
+
+impl Range {
+    fn of(mut counts: Vec<u64>) -> Self {
+        counts.sort_unstable();
+        let at = |i: usize| counts.get(i).copied().unwrap_or(0);
+        Self { low: at(0), median: at(counts.len() / 2), high: at(counts.len().saturating_sub(1)) }
+    }
+
+    /// Whether it was the same in all runs.
+    pub fn is_same(self) -> bool {
+        self.low == self.high
+    }
+}
+
+/// Calls by system call, over the runs of one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
-    /// Calls of each system call made.
-    pub by_syscall: BTreeMap<Sysno, u64>,
+    /// All calls.
+    pub total: Range,
+    /// Calls of each system call made in any of the runs.
+    pub by_syscall: BTreeMap<Sysno, Range>,
+    /// How many runs were watched.
+    pub runs: usize,
+    /// Whether each of them was counted exactly.
+    pub exact: bool,
 }
 
 impl CallCounts {
-    /// The counts of a recording.
-    pub fn of(recording: &Recording) -> Self {
-        let by_syscall = recording.by_syscall().into_iter().map(|t| (t.syscall, t.counts.calls)).collect();
-        Self { by_syscall }
-    }
-
-    /// All calls.
-    pub fn total(&self) -> u64 {
-        self.by_syscall.values().fold(0, |sum, n| sum.saturating_add(*n))
+    /// The counts of a side's recordings.
+    pub fn of(recordings: &[Recording]) -> Self {
+        let runs: Vec<BTreeMap<Sysno, u64>> = recordings
+            .iter()
+            .map(|r| r.by_syscall().into_iter().map(|t| (t.syscall, t.counts.calls)).collect())
+            .collect();
+        let made: BTreeSet<Sysno> = runs.iter().flat_map(|r| r.keys().copied()).collect();
+        let of = |s: Sysno| Range::of(runs.iter().map(|r| r.get(&s).copied().unwrap_or(0)).collect());
+        let total = |r: &BTreeMap<Sysno, u64>| r.values().fold(0u64, |sum, n| sum.saturating_add(*n));
+        Self {
+            total: Range::of(runs.iter().map(total).collect()),
+            by_syscall: made.into_iter().map(|s| (s, of(s))).collect(),
+            runs: recordings.len(),
+            exact: recordings.iter().all(Recording::exact),
+        }
     }
 
     /// Calls of `syscall`.
-    pub fn of_syscall(&self, syscall: Sysno) -> u64 {
-        self.by_syscall.get(&syscall).copied().unwrap_or(0)
+    pub fn of_syscall(&self, syscall: Sysno) -> Range {
+        self.by_syscall.get(&syscall).copied().unwrap_or_default()
     }
 }
 
@@ -33,20 +69,36 @@ mod tests {
     use super::*;
     use systoll_model::{Counts, ProcessId, Row, StackId};
 
-    #[test]
-    fn rows_of_one_call_are_added_up() {
-        let row = |n, calls| Row {
+    fn recording(rows: &[(u32, u64)]) -> Recording {
+        let row = |(n, calls): &(u32, u64)| Row {
             process: ProcessId(0),
-            syscall: Sysno(n),
+            syscall: Sysno(*n),
             context: StackId(0),
             outer: StackId(0),
             api: None,
             api_module: None,
             user: None,
-            counts: Counts { calls, ..Counts::default() },
+            counts: Counts { calls: *calls, ..Counts::default() },
         };
-        let recording = Recording { rows: vec![row(0, 3), row(1, 5), row(0, 4)], ..Recording::default() };
-        let counts = CallCounts::of(&recording);
-        assert_eq!((counts.total(), counts.of_syscall(Sysno(0)), counts.of_syscall(Sysno(2))), (12, 7, 0));
+        Recording { rows: rows.iter().map(row).collect(), ..Recording::default() }
+    }
+
+    #[test]
+    fn rows_of_one_call_are_added_up() {
+        let counts = CallCounts::of(&[recording(&[(0, 3), (1, 5), (0, 4)])]);
+        let same = |n| Range { low: n, median: n, high: n };
+        assert_eq!(
+            (counts.total, counts.of_syscall(Sysno(0)), counts.of_syscall(Sysno(2))),
+            (same(12), same(7), same(0))
+        );
+    }
+
+    #[test]
+    fn runs_that_differ_give_a_range() {
+        let counts = CallCounts::of(&[recording(&[(0, 3), (9, 1)]), recording(&[(0, 5)]), recording(&[(0, 4)])]);
+        assert_eq!(counts.of_syscall(Sysno(0)), Range { low: 3, median: 4, high: 5 });
+        assert_eq!(counts.of_syscall(Sysno(9)), Range { low: 0, median: 0, high: 1 });
+        assert_eq!((counts.total.low, counts.total.high, counts.total.is_same()), (4, 5, false));
+        assert_eq!(CallCounts::of(&[]), CallCounts { exact: true, ..CallCounts::default() });
     }
 }

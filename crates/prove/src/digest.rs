@@ -13,8 +13,9 @@ pub enum Sameness {
     Exact,
 }
 
-/// A fingerprint of an output: of its bytes, of them with each run of digits as one sign, and of
-/// those lines whatever their order. FNV-1a of 64 bits: it guards against accidents, not malice.
+/// A fingerprint of an output: of its bytes, of them with each run of digits as one sign (of
+/// hexadecimal ones after `0x`), and of those lines whatever their order. FNV-1a of 64 bits: it
+/// guards against accidents, not malice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
     bytes: u64,
@@ -22,7 +23,32 @@ pub struct Digest {
     masked: u64,
     unordered: u64,
     line: u64,
-    in_digits: bool,
+    number: Number,
+}
+
+/// Where in a number a byte is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Number {
+    #[default]
+    Outside,
+    /// After a single zero: an `x` may follow.
+    Zero,
+    Decimal,
+    Hex,
+}
+
+impl Number {
+    /// The state after `byte`; whether it goes on with the number under way.
+    fn then(self, byte: u8) -> (Self, bool) {
+        match (self, byte) {
+            (Self::Zero, b'x') => (Self::Hex, true),
+            (Self::Hex, b) if b.is_ascii_hexdigit() => (Self::Hex, true),
+            (Self::Zero | Self::Decimal, b'0'..=b'9') => (Self::Decimal, true),
+            (_, b'0') => (Self::Zero, false),
+            (_, b'1'..=b'9') => (Self::Decimal, false),
+            _ => (Self::Outside, false),
+        }
+    }
 }
 
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
@@ -34,7 +60,7 @@ fn fnv(state: u64, byte: u8) -> u64 {
 
 impl Default for Digest {
     fn default() -> Self {
-        Self { bytes: 0, exact: FNV_START, masked: FNV_START, unordered: 0, line: FNV_START, in_digits: false }
+        Self { bytes: 0, exact: FNV_START, masked: FNV_START, unordered: 0, line: FNV_START, number: Number::default() }
     }
 }
 
@@ -51,12 +77,12 @@ impl Digest {
         self.bytes = self.bytes.saturating_add(piece.len() as u64);
         for &byte in piece {
             self.exact = fnv(self.exact, byte);
-            let digit = byte.is_ascii_digit();
-            if digit && self.in_digits {
+            let (number, goes_on) = self.number.then(byte);
+            self.number = number;
+            if goes_on {
                 continue;
             }
-            self.in_digits = digit;
-            let sign = if digit { b'0' } else { byte };
+            let sign = if number == Number::Outside { byte } else { b'0' };
             self.masked = fnv(self.masked, sign);
             self.line = fnv(self.line, sign);
             if byte == b'\n' {
@@ -100,6 +126,9 @@ mod tests {
         check("", "", Sameness::Exact);
         check("pid 17\n", "pid 17\n", Sameness::Exact);
         check("pid 17\n", "pid 4711\n", Sameness::ButDigits);
+        check("at 0x7f3c\n", "at 0x55aa01\n", Sameness::ButDigits);
+        check("at 0x7f3c\n", "at 0x55aag\n", Sameness::Different);
+        check("0 xa\n", "0 xb\n", Sameness::Different);
         check("a 1\nb 2\n", "b 7\na 12\n", Sameness::ButDigitsAndOrder);
         check("a\nb", "b\na", Sameness::Different);
         check("a\n", "b\n", Sameness::Different);

@@ -1,19 +1,22 @@
 //! How programs are run: the seam that lets tests do without.
 
 use crate::{Digest, ProveError};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
-use systoll_cure::{Spec, Usage, run_unwatched};
+use systoll_cure::{RunError, Spec, Streams, Usage, run_unwatched};
+use systoll_model::{EnvChange, Exit};
 
 /// What becomes of a run's standard output and error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Nobody reads it: /dev/null.
     Discarded,
-    /// Kept for comparison.
-    Digested,
+    /// Kept for comparison; and what this command then says of it, where one is given.
+    Digested(Option<OsString>),
 }
 
 /// One run.
@@ -25,41 +28,112 @@ pub struct Run {
     pub stdout: Option<Digest>,
     /// Fingerprint of standard error, where it was digested.
     pub stderr: Option<Digest>,
+    /// Fingerprint of what the comparing command said, and how it ended, where there is one.
+    pub by: Option<(Digest, Exit)>,
 }
 
 /// Whoever runs programs.
 pub trait Executor {
-    /// Runs `spec` to its end.
+    /// Runs `spec` to its end, for no longer than `limit`.
     ///
     /// # Errors
     /// Where it can't be started or takes too long. A program that fails is no error.
-    fn run(&mut self, spec: &Spec, output: Output) -> Result<Run, ProveError>;
+    fn run(&mut self, spec: &Spec, output: &Output, limit: Option<Duration>) -> Result<Run, ProveError>;
 }
 
-/// Runs programs as processes of this box, standard input empty.
-#[derive(Clone, Copy, Debug, Default)]
+/// Runs programs as processes of this box.
+#[derive(Clone, Debug, Default)]
 pub struct Processes {
     /// How long one run may take; for ever where `None`.
     pub limit: Option<Duration>,
+    /// A shell command before each run; one that fails ends the comparison.
+    pub prepare: Option<OsString>,
+    /// What the program reads from standard input; nothing where `None`.
+    pub input: Option<PathBuf>,
 }
 
-impl Executor for Processes {
-    fn run(&mut self, spec: &Spec, output: Output) -> Result<Run, ProveError> {
-        if output == Output::Discarded {
-            let usage = run_unwatched(spec, Stdio::null(), Stdio::null(), self.limit)?;
-            return Ok(Run { usage, stdout: None, stderr: None });
-        }
-        // Files, not pipes: a process left behind that holds the stream open must not hold us up.
-        let keep = || tempfile::tempfile().map_err(ProveError::Output);
-        let (out, err) = (keep()?, keep()?);
-        let stream = |file: &File| file.try_clone().map(Stdio::from).map_err(ProveError::Output);
-        let usage = run_unwatched(spec, stream(&out)?, stream(&err)?, self.limit)?;
-        let digest = |file| digest(file).map(Some).map_err(ProveError::Output);
-        Ok(Run { usage, stdout: digest(out)?, stderr: digest(err)? })
+impl Processes {
+    fn stdin(&self) -> Result<Stdio, ProveError> {
+        let Some(path) = &self.input else { return Ok(Stdio::null()) };
+        let open = File::open(path);
+        open.map(Stdio::from).map_err(|source| ProveError::Input { path: path.clone(), source })
+    }
+
+    fn shortest(&self, limit: Option<Duration>) -> Option<Duration> {
+        self.limit.into_iter().chain(limit).min()
     }
 }
 
-fn digest(mut file: File) -> io::Result<Digest> {
+impl Executor for Processes {
+    fn run(&mut self, spec: &Spec, output: &Output, limit: Option<Duration>) -> Result<Run, ProveError> {
+        if let Some(prepare) = &self.prepare {
+            shell(prepare, Vec::new())?;
+        }
+        let limit = self.shortest(limit);
+        let Output::Digested(by) = output else {
+            let streams = Streams { stdin: self.stdin()?, stdout: Stdio::null(), stderr: Stdio::null() };
+            return Ok(Run { usage: run_unwatched(spec, streams, limit)?, stdout: None, stderr: None, by: None });
+        };
+        // Files, not pipes: a process left behind that holds the stream open must not hold us up.
+        let keep = || tempfile::NamedTempFile::new().map_err(ProveError::Output);
+        let (out, err) = (keep()?, keep()?);
+        let stream = |file: &File| file.try_clone().map(Stdio::from).map_err(ProveError::Output);
+        let streams = Streams { stdin: self.stdin()?, stdout: stream(out.as_file())?, stderr: stream(err.as_file())? };
+        let usage = run_unwatched(spec, streams, limit)?;
+        let by = by.as_ref().map(|by| {
+            let set = |name: &str, value: OsString| EnvChange::Set(name.into(), value);
+            let exit = match usage.exit {
+                Exit::Code(code) => code.to_string(),
+                Exit::Signal(signal) => (128 + signal).to_string(),
+            };
+            let env = vec![
+                set("SYSTOLL_STDOUT", out.path().into()),
+                set("SYSTOLL_STDERR", err.path().into()),
+                set("SYSTOLL_EXIT", exit.into()),
+            ];
+            said_by(by, env)
+        });
+        let digest = |mut file: File| digest(&mut file).map(Some).map_err(ProveError::Output);
+        Ok(Run { usage, stdout: digest(out.into_file())?, stderr: digest(err.into_file())?, by: by.transpose()? })
+    }
+}
+
+/// How long a command of the user's around the runs may take.
+const HOOK_LIMIT: Duration = Duration::from_secs(600);
+
+fn shell_spec(command: &OsString, env: Vec<EnvChange>) -> Spec {
+    Spec { env, ..Spec::new("/bin/sh").arg("-c").arg(command) }
+}
+
+fn said_by(command: &OsString, env: Vec<EnvChange>) -> Result<(Digest, Exit), ProveError> {
+    let mut out = tempfile::tempfile().map_err(ProveError::Output)?;
+    let stdout = out.try_clone().map(Stdio::from).map_err(ProveError::Output)?;
+    let streams = Streams { stdin: Stdio::null(), stdout, stderr: Stdio::null() };
+    let usage = run_unwatched(&shell_spec(command, env), streams, Some(HOOK_LIMIT))?;
+    Ok((digest(&mut out).map_err(ProveError::Output)?, usage.exit))
+}
+
+/// Runs a shell command of the user's, e.g. to prepare a run; what it prints goes nowhere.
+///
+/// # Errors
+/// Where it can't be started, or fails.
+pub fn shell(command: &OsString, env: Vec<EnvChange>) -> Result<(), ProveError> {
+    let streams = Streams { stdin: Stdio::null(), stdout: Stdio::null(), stderr: Stdio::inherit() };
+    match run_unwatched(&shell_spec(command, env), streams, Some(HOOK_LIMIT))?.exit {
+        Exit::Code(0) => Ok(()),
+        exit => Err(ProveError::Hook { command: command.to_string_lossy().into_owned(), exit }),
+    }
+}
+
+/// Whether a run was stopped for taking too long.
+pub(crate) fn timed_out(error: &ProveError) -> Option<Duration> {
+    match error {
+        ProveError::Run(RunError::Timeout { limit, .. }) => Some(*limit),
+        _ => None,
+    }
+}
+
+fn digest(file: &mut File) -> io::Result<Digest> {
     file.rewind()?;
     let mut digest = Digest::default();
     let mut buffer = vec![0; 64 << 10];
@@ -76,16 +150,44 @@ fn digest(mut file: File) -> io::Result<Digest> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::Exit;
+
+    fn sh(script: &str) -> Spec {
+        Spec::new("/bin/sh").arg("-c").arg(script)
+    }
 
     #[test]
     fn both_streams_are_kept_apart() {
-        let spec = Spec::new("/bin/sh").arg("-c").arg("echo out; echo err >&2; exit 4");
-        let run = Processes::default().run(&spec, Output::Digested).unwrap();
+        let spec = sh("echo out; echo err >&2; exit 4");
+        let run = Processes::default().run(&spec, &Output::Digested(None), None).unwrap();
         assert_eq!(run.usage.exit, Exit::Code(4));
         assert_eq!(run.stdout, Some(Digest::of(b"out\n")));
         assert_eq!(run.stderr, Some(Digest::of(b"err\n")));
-        let run = Processes::default().run(&spec, Output::Discarded).unwrap();
-        assert_eq!((run.stdout, run.stderr), (None, None));
+        let run = Processes::default().run(&spec, &Output::Discarded, None).unwrap();
+        assert_eq!((run.stdout, run.stderr, run.by), (None, None, None));
+    }
+
+    #[test]
+    fn a_command_sees_what_the_run_left() {
+        let by = Output::Digested(Some("cat $SYSTOLL_STDOUT $SYSTOLL_STDERR; exit $SYSTOLL_EXIT".into()));
+        let run = Processes::default().run(&sh("echo out; echo err >&2; exit 3"), &by, None).unwrap();
+        assert_eq!(run.by, Some((Digest::of(b"out\nerr\n"), Exit::Code(3))));
+    }
+
+    #[test]
+    fn runs_are_prepared_and_fed() {
+        let dir = tempfile::tempdir().unwrap();
+        let input = dir.path().join("input");
+        std::fs::write(&input, "fed").unwrap();
+        let made = dir.path().join("made");
+        let prepare = format!("echo once >> {}", made.display());
+        let mut processes = Processes { prepare: Some(prepare.into()), input: Some(input), limit: None };
+        for _ in 0..2 {
+            let run = processes.run(&sh("cat"), &Output::Digested(None), None).unwrap();
+            assert_eq!(run.stdout, Some(Digest::of(b"fed")));
+        }
+        assert_eq!(std::fs::read_to_string(made).unwrap(), "once\nonce\n");
+        processes.prepare = Some("exit 7".into());
+        let failed = processes.run(&sh("true"), &Output::Discarded, None);
+        assert!(matches!(failed, Err(ProveError::Hook { exit: Exit::Code(7), .. })));
     }
 }

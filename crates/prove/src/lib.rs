@@ -8,19 +8,24 @@ mod calls;
 mod compare;
 mod digest;
 mod executor;
+mod measure;
 mod options;
+mod outcome;
 mod result;
 mod stats;
 
-pub use calls::CallCounts;
+pub use calls::{CallCounts, Range};
 pub use compare::compare;
 pub use digest::{Digest, Sameness};
-pub use executor::{Executor, Output, Processes, Run};
-pub use options::Options;
-pub use result::{Change, Comparison, Difference, Estimate, Measured, Outcome, Side, Verdict};
+pub use executor::{Executor, Output, Processes, Run, shell};
+pub use options::{LOOKS, Options, Pairs, Same};
+pub use result::{Change, Comparison, Difference, Estimate, Measured, Outcome, Side, Stopped, Verdict};
+pub use systoll_cure::Usage;
 
 use std::io;
+use std::path::PathBuf;
 use systoll_cure::RunError;
+use systoll_model::Exit;
 
 /// Why nothing could be proved.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +36,22 @@ pub enum ProveError {
     /// A program's output could not be kept for comparison.
     #[error("can't keep the output for comparison: {0}")]
     Output(#[source] io::Error),
+    /// What the program is to read can't be opened.
+    #[error("can't read {}: {source}", path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A command of the user's around the runs failed.
+    #[error("the command `{command}` failed: {exit}")]
+    Hook {
+        /// The command.
+        command: String,
+        /// How it ended.
+        exit: Exit,
+    },
     /// The options contradict themselves.
     #[error("{0}")]
     Options(String),

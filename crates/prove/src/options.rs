@@ -1,24 +1,77 @@
 //! How a comparison is made.
 
 use crate::ProveError;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// How many pairs are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pairs {
+    /// So many, looked at once.
+    Fixed(u32),
+    /// Until both measures are decided, at one of [`LOOKS`], or until this much time has passed:
+    /// the look under way is finished, no other begun.
+    Decisive(Duration),
+}
+
+/// After so many pairs a comparison until decisive is looked at. Fixed beforehand, so that the
+/// error level can be divided between them (Bonferroni): who looks as often as he likes finds a
+/// difference in any noise.
+pub const LOOKS: [u32; 5] = [10, 20, 35, 60, 100];
+
+/// What must be the same on both sides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Same {
+    /// Standard output.
+    pub stdout: bool,
+    /// Standard error.
+    pub stderr: bool,
+    /// Exit code or signal.
+    pub exit: bool,
+    /// A command, run after the program, whose standard output and exit code must be the same:
+    /// it looks at what the program leaves behind.
+    pub by: Option<OsString>,
+}
+
+impl Default for Same {
+    fn default() -> Self {
+        Self { stdout: true, stderr: true, exit: true, by: None }
+    }
+}
+
+impl Same {
+    /// Nothing is looked at.
+    pub const NONE: Self = Self { stdout: false, stderr: false, exit: false, by: None };
+}
 
 /// How many pairs, and how sure.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Pairs of runs.
-    pub pairs: u32,
+    pub pairs: Pairs,
     /// Probability with which an interval holds the true value, below 1.
     pub confidence: f64,
     /// Changes of less than this many percent are never called a difference: where a program's
     /// code and stack happen to lie moves its time by as much.
     pub negligible_percent: f64,
+    /// Runs of either side before the first that counts.
+    pub warmup: u32,
+    /// What must be the same.
+    pub same: Same,
     /// Seed of the order of runs.
     pub seed: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { pairs: 20, confidence: 0.99, negligible_percent: 0.5, seed: 0 }
+        Self {
+            pairs: Pairs::Fixed(20),
+            confidence: 0.99,
+            negligible_percent: 0.5,
+            warmup: 0,
+            same: Same::default(),
+            seed: 0,
+        }
     }
 }
 
@@ -32,8 +85,18 @@ impl Options {
         (1..=Self::MAX_PAIRS).find(|n| 2f64.powi(1 - *n as i32) <= self.alpha()).unwrap_or(Self::MAX_PAIRS)
     }
 
+    /// The error level of one look.
     pub(crate) fn alpha(&self) -> f64 {
-        1.0 - self.confidence
+        let looks = if matches!(self.pairs, Pairs::Fixed(_)) { 1 } else { LOOKS.len() };
+        (1.0 - self.confidence) / looks as f64
+    }
+
+    /// After how many pairs the comparison is looked at, in order.
+    pub(crate) fn looks(&self) -> Vec<u32> {
+        match self.pairs {
+            Pairs::Fixed(pairs) => vec![pairs],
+            Pairs::Decisive(_) => LOOKS.into_iter().filter(|n| *n >= self.min_pairs()).collect(),
+        }
     }
 
     pub(crate) fn check(&self) -> Result<(), ProveError> {
@@ -45,9 +108,11 @@ impl Options {
             return refuse(format!("{} is no percentage to neglect: 0 to 100", self.negligible_percent));
         }
         let (least, most) = (self.min_pairs(), Self::MAX_PAIRS);
-        if !(least..=most).contains(&self.pairs) {
+        if let Pairs::Fixed(pairs) = self.pairs
+            && !(least..=most).contains(&pairs)
+        {
             let percent = self.confidence * 100.0;
-            return refuse(format!("{} pairs can't show anything at {percent} %: {least} to {most}", self.pairs));
+            return refuse(format!("{pairs} pairs can't show anything at {percent} %: {least} to {most}"));
         }
         Ok(())
     }
@@ -59,10 +124,20 @@ mod tests {
 
     #[test]
     fn eight_pairs_are_the_least_for_99_percent() {
-        let of = |pairs| Options { pairs, ..Options::default() };
+        let of = |pairs| Options { pairs: Pairs::Fixed(pairs), ..Options::default() };
         assert_eq!(of(20).min_pairs(), 8);
         assert!(of(8).check().is_ok() && of(500).check().is_ok());
         assert!(of(7).check().is_err() && of(501).check().is_err());
+    }
+
+    #[test]
+    fn five_looks_share_the_error_level_and_the_first_can_show_something() {
+        let options = Options { pairs: Pairs::Decisive(Duration::from_secs(1)), ..Options::default() };
+        assert!((options.alpha() - 0.002).abs() < 1e-9);
+        assert_eq!((options.min_pairs(), options.looks()), (10, LOOKS.to_vec()));
+        assert!(options.check().is_ok());
+        let surer = Options { confidence: 0.9999, ..options };
+        assert!(surer.looks().first().is_some_and(|n| *n >= surer.min_pairs()));
     }
 
     #[test]

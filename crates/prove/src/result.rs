@@ -1,6 +1,8 @@
 //! What a comparison says, as plain data.
 
 use crate::Sameness;
+use std::time::Duration;
+use systoll_cure::Usage;
 use systoll_model::Exit;
 
 /// Two forms of a program compared: `a` as it is, `b` changed.
@@ -40,8 +42,25 @@ pub enum Difference {
     Stdout,
     /// Standard error.
     Stderr,
+    /// What the command given to compare by says.
+    By,
+    /// `b` was still running after this long, many times what `a` takes, and was killed.
+    Hangs(Duration),
     /// `a` itself does not do the same twice, so nobody can tell.
     Itself,
+}
+
+/// Why no more pairs were run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// As many as were asked for.
+    Asked,
+    /// Wall and processor time are both decided: they differ, or surely by less than 1 %.
+    Decided,
+    /// The last look has been had.
+    LastLook,
+    /// The time limit.
+    Time,
 }
 
 /// Both sides measured.
@@ -49,7 +68,9 @@ pub enum Difference {
 pub struct Measured {
     /// Pairs of runs.
     pub pairs: u32,
-    /// Confidence of all intervals, e.g. 0.99.
+    /// Why no more.
+    pub stopped: Stopped,
+    /// Confidence of all intervals together with the looks before, e.g. 0.99.
     pub confidence: f64,
     /// As it is.
     pub a: Side,
@@ -67,8 +88,16 @@ pub struct Measured {
     pub max_rss: Change,
 }
 
+impl Measured {
+    /// Whether the change made something better and nothing worse, of wall and processor time.
+    pub fn is_won(&self) -> bool {
+        let verdicts = [self.wall.verdict, self.cpu.verdict];
+        verdicts.contains(&Verdict::Faster) && !verdicts.contains(&Verdict::Slower)
+    }
+}
+
 /// One side's figures over its runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Side {
     /// Wall time in ns.
     pub wall_ns: Estimate,
@@ -80,6 +109,12 @@ pub struct Side {
     pub sys_ns: Estimate,
     /// Largest resident set in bytes.
     pub max_rss: Estimate,
+    /// Context switches, the program's own and those forced on it.
+    pub switches: Estimate,
+    /// Page faults, with and without reading from disk.
+    pub faults: Estimate,
+    /// Its timed runs, in the order they were made.
+    pub runs: Vec<Usage>,
 }
 
 /// A median and its interval.
@@ -104,12 +139,20 @@ pub struct Change {
     pub high: f64,
     /// What can be said.
     pub verdict: Verdict,
+    /// Pairs after which a change of 1 % would be told from none, noise being what it was.
+    pub pairs_for_one_percent: u32,
 }
 
 impl Change {
     /// How many times less `b` takes than `a`: 38 for -97.4 %; below 1 where it takes more.
     pub fn times_less(&self) -> f64 {
         1.0 / (1.0 + self.percent / 100.0)
+    }
+
+    /// Whether more pairs could tell nothing more of interest: there is a difference, or surely
+    /// none of 1 %.
+    pub fn is_decided(&self) -> bool {
+        self.verdict != Verdict::NoDifference || (self.low > -1.0 && self.high < 1.0)
     }
 }
 

@@ -14,11 +14,25 @@ pub(crate) struct Interval {
     pub(crate) high: f64,
 }
 
+/// How many of the lowest and of the highest values an interval leaves out, for one number of
+/// values and one error level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cuts {
+    median: usize,
+    signed_rank: usize,
+}
+
+impl Cuts {
+    /// `None` for fewer values than an interval of that confidence takes.
+    pub(crate) fn new(values: usize, alpha: f64) -> Option<Self> {
+        let median = ranks_to_cut(&binomial_counts(values), alpha)?;
+        Some(Self { median, signed_rank: ranks_to_cut(&signed_rank_counts(values), alpha)? })
+    }
+}
+
 /// The median with an interval between two order statistics (the sign test turned around).
-/// `None` for fewer values than an interval of that confidence takes.
-pub(crate) fn median_interval(values: &[f64], alpha: f64) -> Option<Interval> {
-    let sorted = sorted(values);
-    let cut = ranks_to_cut(&binomial_counts(sorted.len()), alpha)?;
+pub(crate) fn median_interval(values: &[f64], cuts: Cuts) -> Option<Interval> {
+    let (sorted, cut) = (sorted(values), cuts.median);
     Some(Interval {
         estimate: median_of_sorted(&sorted)?,
         low: *sorted.get(cut.checked_sub(1)?)?,
@@ -26,14 +40,13 @@ pub(crate) fn median_interval(values: &[f64], alpha: f64) -> Option<Interval> {
     })
 }
 
-/// The typical difference with its interval. `None` for too few values.
-pub(crate) fn signed_rank_interval(differences: &[f64], alpha: f64) -> Option<Interval> {
+/// The typical difference with its interval.
+pub(crate) fn signed_rank_interval(differences: &[f64], cuts: Cuts) -> Option<Interval> {
     let mut averages = Vec::with_capacity(differences.len() * (differences.len() + 1) / 2);
     for (i, a) in differences.iter().enumerate() {
         averages.extend(differences[i..].iter().map(|b| (a + b) / 2.0));
     }
-    let averages = sorted(&averages);
-    let cut = ranks_to_cut(&signed_rank_counts(differences.len()), alpha)?;
+    let (averages, cut) = (sorted(&averages), cuts.signed_rank);
     Some(Interval {
         estimate: median_of_sorted(&averages)?,
         low: *averages.get(cut.checked_sub(1)?)?,
@@ -114,14 +127,14 @@ mod tests {
     #[test]
     fn the_median_lies_between_order_statistics() {
         let values: Vec<f64> = (1..=20).map(f64::from).collect();
-        let interval = median_interval(&values, 0.05).unwrap();
+        let interval = median_interval(&values, Cuts::new(20, 0.05).unwrap()).unwrap();
         assert_eq!(interval, Interval { estimate: 10.5, low: 6.0, high: 15.0 });
-        assert_eq!(median_interval(&values[..5], 0.01), None);
+        assert_eq!(Cuts::new(5, 0.01), None);
     }
 
     #[test]
     fn equal_differences_leave_no_room() {
-        let i = signed_rank_interval(&[-0.5; 20], 0.01).unwrap();
+        let i = signed_rank_interval(&[-0.5; 20], Cuts::new(20, 0.01).unwrap()).unwrap();
         assert_eq!((i.low, i.estimate, i.high), (-0.5, -0.5, -0.5));
     }
 
@@ -133,12 +146,13 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 11) as f64 / (1u64 << 53) as f64
         };
+        let cuts = Cuts::new(12, 0.01).unwrap();
         let (mut signed_rank, mut median) = (0, 0);
         for _ in 0..2_000 {
             let sample: Vec<f64> = (0..12).map(|_| uniform() + uniform() - 1.0 + 3.0).collect();
             let holds = |i: Interval| i.low <= 3.0 && 3.0 <= i.high;
-            signed_rank += u32::from(holds(signed_rank_interval(&sample, 0.01).unwrap()));
-            median += u32::from(holds(median_interval(&sample, 0.01).unwrap()));
+            signed_rank += u32::from(holds(signed_rank_interval(&sample, cuts).unwrap()));
+            median += u32::from(holds(median_interval(&sample, cuts).unwrap()));
         }
         assert!((1_965..2_000).contains(&signed_rank), "{signed_rank}");
         assert!((1_965..=2_000).contains(&median), "{median}");
@@ -146,9 +160,10 @@ mod tests {
 
     #[test]
     fn too_few_values_are_no_panic() {
+        let cuts = Cuts::new(8, 0.01).unwrap();
+        assert_eq!((signed_rank_interval(&[], cuts), median_interval(&[], cuts)), (None, None));
         for n in 0..3 {
-            assert_eq!(signed_rank_interval(&vec![1.0; n], 0.01), None);
-            assert_eq!(median_interval(&vec![1.0; n], 0.01), None);
+            assert_eq!(Cuts::new(n, 0.01), None);
         }
     }
 }

@@ -1,5 +1,9 @@
 //! What can be typed. One definition gives the parser, `--help`, the man page and completions.
 
+mod prove;
+
+pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -75,6 +79,18 @@ pub enum Command {
     /// Print the report of a kept recording again, anywhere
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
+    /// Run a program with and without a change, and tell what it wins
+    #[command(
+        override_usage = "systoll prove [OPTIONS] <--cure CAUSE|--vs COMMAND|-E VAR=VALUE|--preload LIB> [--] CMD [ARGS]..."
+    )]
+    #[command(after_help = prove::PROVE_EXAMPLES)]
+    Prove(Box<ProveArgs>),
+    /// Run a program cured, nothing watched; or print what to keep
+    #[command(
+        override_usage = "systoll cure CAUSE... -- CMD [ARGS]...\n       systoll cure --print CAUSE... [--for WHAT]"
+    )]
+    #[command(after_help = prove::CURE_EXAMPLES)]
+    Cure(CureArgs),
     /// Tell the five stories systoll exists for, on this box
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),

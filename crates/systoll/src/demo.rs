@@ -10,7 +10,7 @@ use systoll_cure::{Spec, Story, Workshop, stories, story};
 use systoll_judge::{Catalogue, Finding, judge};
 use systoll_model::Recording;
 use systoll_present::{Role, Style, write_comparison, write_finding};
-use systoll_prove::{CallCounts, Options, Processes, compare};
+use systoll_prove::{CallCounts, Options, Pairs, Processes, compare};
 use systoll_record::{Launch, Quiet, automatic, run_with_first};
 
 /// Pairs of timed runs: enough for an interval at 99 %, few enough for five stories in a minute.
@@ -67,10 +67,11 @@ fn tell(story: &Story, shop: &Workshop, style: &Style, found: &mut bool) -> Resu
         let note = format!("  calls counted in a watched run of {watched} rounds, times taken unwatched over {timed}");
         writeln!(page, "{}", style.paint(Role::Faint, &note)).map_err(|e| failed(&e))?;
     }
-    let options = Options { pairs: PAIRS, ..Options::default() };
-    let mut processes = Processes { limit: Some(LIMIT) };
-    let timed = compare(&mut processes, &built.timed.sick, &built.timed.cured, &options).map_err(|e| failed(&e))?;
-    let counts = (&CallCounts::of(&sick), &CallCounts::of(&cured));
+    let options = Options { pairs: Pairs::Fixed(PAIRS), ..Options::default() };
+    let mut processes = Processes { limit: Some(LIMIT), ..Processes::default() };
+    let timed = compare(&mut processes, &built.timed.sick, &built.timed.cured, &options, &mut |_, _| {})
+        .map_err(|e| failed(&e))?;
+    let counts = (&CallCounts::of(std::slice::from_ref(&sick)), &CallCounts::of(std::slice::from_ref(&cured)));
     let cure = format!("cured: {}", story.cure);
     write_comparison(&mut page, &timed, Some(counts), ("as it is", &cure), *style).map_err(|e| failed(&e))?;
     if !story.gives_up.is_empty() {

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use systoll_cure::RunError;
+use systoll_prove::ProveError;
 
 /// systoll itself failed.
 const OWN: u8 = 125;
@@ -23,6 +25,12 @@ pub(crate) enum Failure {
     Unknown { what: &'static str, name: String, known: Vec<String>, help: &'static str },
     /// A cause file that does not parse.
     Cause(PathBuf, String),
+    /// The cause is known, but no cure of it can be applied from outside.
+    NotApplied(String),
+    /// The comparison could not be made.
+    Prove(systoll_prove::ProveError),
+    /// The command could not be executed.
+    Exec(PathBuf, std::io::Error),
     /// A demo program can't be built or compared.
     Demo(String),
 }
@@ -35,6 +43,8 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Record(e) => e.exit_code() as u8,
+            Self::Exec(_, e) => not_run(e),
+            Self::Prove(ProveError::Run(RunError::Start { source, .. })) => not_run(source),
             _ => OWN,
         }
     }
@@ -51,6 +61,9 @@ impl Failure {
                 vec![format!("there is no {what} {name}; there are: {}", known.join(", "))]
             }
             Self::Cause(path, e) => vec![format!("{}: {e}", path.display())],
+            Self::NotApplied(id) => vec![format!("no cure of {id} can be applied from outside the program")],
+            Self::Prove(e) => vec![with_sources(e)],
+            Self::Exec(program, e) => vec![format!("can't run {}: {}", program.display(), plain(e))],
             Self::Demo(text) => vec![text.clone()],
         };
         lines.extend(self.advice());
@@ -63,6 +76,7 @@ impl Failure {
             Self::Recording(..) => Some("make one with: systoll run --save FILE -- CMD".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some((*help).into()),
+            Self::NotApplied(id) => Some(format!("what can be done: systoll explain {id}; two builds: prove --vs")),
             Self::Cause(..) => Some("docs/causes.md tells how one is written".into()),
             _ => None,
         }
@@ -78,6 +92,17 @@ impl Failure {
         }
         crate::output::to_stderr(&text);
         ExitCode::from(self.exit_code())
+    }
+}
+
+/// As shells have it: 127 where there is no such program, 126 where it can't be executed.
+fn not_run(error: &std::io::Error) -> u8 {
+    if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
+}
+
+impl From<ProveError> for Failure {
+    fn from(e: ProveError) -> Self {
+        Self::Prove(e)
     }
 }
 

@@ -8,6 +8,7 @@ mod doctor;
 mod explain;
 mod failure;
 mod output;
+mod prove;
 mod report;
 mod run;
 
@@ -32,6 +33,8 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::report(&args),
+        Command::Prove(args) => prove::prove(&args),
+        Command::Cure(args) => prove::cure(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Box(args) => report::survey(&args),
         Command::Doctor(args) => doctor::doctor(&args),

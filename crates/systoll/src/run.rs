@@ -108,14 +108,14 @@ fn choose(choice: BackendChoice) -> Vec<Box<dyn Backend>> {
     }
 }
 
-fn env_change(text: &str) -> EnvChange {
+pub(crate) fn env_change(text: &str) -> EnvChange {
     match text.split_once('=') {
         Some((name, value)) => EnvChange::Set(OsString::from(name), OsString::from(value)),
         None => EnvChange::Remove(OsString::from(text)),
     }
 }
 
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
 }
 

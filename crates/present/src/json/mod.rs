@@ -3,7 +3,10 @@
 //! Invariants: fields are added, never renamed or removed; times are in ns; no NaN; the types
 //! here are the wire's own, so that no change of a domain type changes a script's input.
 
+mod proof;
 mod wire;
+
+pub use proof::{SideCommand, prove_json};
 
 use crate::access::{frame, module, row, stack};
 use serde_json::Value;

@@ -1,7 +1,9 @@
 //! Comparisons by an executor that runs nothing, so that results are exact.
 
 use super::*;
-use crate::Processes;
+use crate::{Digest, Estimate, Processes, Run, Same, Sameness, Verdict};
+use systoll_cure::RunError;
+use systoll_model::Exit;
 
 /// Answers by script: what `a` and `b` take and say in their n-th run.
 struct Fake<F> {
@@ -17,10 +19,10 @@ impl<F: FnMut(char, usize) -> Run> Fake<F> {
 }
 
 impl<F: FnMut(char, usize) -> Run> Executor for Fake<F> {
-    fn run(&mut self, spec: &Spec, output: Output) -> Result<Run, ProveError> {
+    fn run(&mut self, spec: &Spec, output: &Output, _: Option<Duration>) -> Result<Run, ProveError> {
         let side = if spec.program.as_os_str() == "a" { 'a' } else { 'b' };
         let nth = self.log.iter().filter(|(s, _)| *s == side).count();
-        self.log.push((side, output));
+        self.log.push((side, output.clone()));
         self.offsets.extend(spec.env.iter().map(|change| match change {
             EnvChange::Set(_, value) => value.len(),
             EnvChange::Remove(_) => panic!("nothing was to be removed"),
@@ -30,12 +32,18 @@ impl<F: FnMut(char, usize) -> Run> Executor for Fake<F> {
 }
 
 fn run(wall_ns: u64, cpu_ns: u64, text: &str) -> Run {
-    let usage = Usage { exit: Exit::Code(0), wall_ns, user_ns: cpu_ns / 2, sys_ns: cpu_ns / 2, max_rss: 1 << 20 };
-    Run { usage, stdout: Some(Digest::of(text.as_bytes())), stderr: Some(Digest::of(b"")) }
+    let half = cpu_ns / 2;
+    let exit = Exit::Code(0);
+    let usage = Usage { exit, wall_ns, user_ns: half, sys_ns: half, max_rss: 1 << 20, switches: 2, faults: 100 };
+    Run { usage, stdout: Some(Digest::of(text.as_bytes())), stderr: Some(Digest::of(b"")), by: None }
 }
 
 fn compare_fakes(answer: impl FnMut(char, usize) -> Run) -> Comparison {
-    compare(&mut Fake::new(answer), &Spec::new("a"), &Spec::new("b"), &Options::default()).unwrap()
+    compare_fakes_by(answer, &Options::default())
+}
+
+fn compare_fakes_by(answer: impl FnMut(char, usize) -> Run, options: &Options) -> Comparison {
+    compare(&mut Fake::new(answer), &Spec::new("a"), &Spec::new("b"), options, &mut |_, _| {}).unwrap()
 }
 
 #[test]
@@ -113,30 +121,123 @@ fn what_varies_by_itself_is_left_aside_but_no_more() {
 }
 
 #[test]
-fn runs_are_interleaved_in_both_orders_and_offsets_differ() {
+fn runs_are_interleaved_in_both_orders_on_stacks_of_one_size_a_pair() {
     let mut fake = Fake::new(|_, _| run(1, 1, "x"));
-    let options = Options { pairs: 21, seed: 3, ..Options::default() };
-    compare(&mut fake, &Spec::new("a"), &Spec::new("b"), &options).unwrap();
+    let options = Options { pairs: Pairs::Fixed(21), seed: 3, ..Options::default() };
+    let mut heard = Vec::new();
+    let (a, b) = (Spec::new("a").arg("longer"), Spec::new("b"));
+    compare(&mut fake, &a, &b, &options, &mut |done, of| heard.push((done, of))).unwrap();
+    assert_eq!(heard, (1..=21).map(|n| (n, 21)).collect::<Vec<_>>());
     let order: String = fake.log.iter().map(|(side, _)| *side).collect();
     assert_eq!(&order[..3], "aab");
     let timed = &order.as_bytes()[3..];
     assert_eq!(timed.len(), 42);
     let blocks: std::collections::BTreeSet<_> = timed.chunks_exact(4).collect();
     assert_eq!(blocks, [b"abba".as_slice(), b"baab"].into());
-    assert!(fake.log[..3].iter().all(|(_, o)| *o == Output::Digested));
+    assert!(fake.log[..3].iter().all(|(_, o)| *o == Output::Digested(None)));
     assert!(fake.log[3..].iter().all(|(_, o)| *o == Output::Discarded));
-    assert_eq!(fake.offsets.len(), 42);
-    assert!(fake.offsets.iter().collect::<std::collections::BTreeSet<_>>().len() > 35);
+    let lacking = a.stack_bytes() - b.stack_bytes();
+    let mut offsets = std::collections::BTreeSet::new();
+    for (sides, pair) in timed.chunks_exact(2).zip(fake.offsets.chunks_exact(2)) {
+        let of = |side| pair[sides.iter().position(|s| *s == side).unwrap()];
+        assert_eq!(of(b'b'), of(b'a') + lacking);
+        offsets.insert(of(b'a'));
+    }
+    assert!(offsets.len() > 15, "{offsets:?}");
+}
+
+#[test]
+fn what_is_clear_is_decided_at_the_first_look_and_noise_at_the_last() {
+    let options = Options { pairs: Pairs::Decisive(Duration::from_secs(600)), ..Options::default() };
+    let clear =
+        compare_fakes_by(|side, _| run(if side == 'a' { 2_000_000 } else { 1_000_000 }, 500_000, "x"), &options);
+    let m = clear.measured.unwrap();
+    assert_eq!((m.pairs, m.stopped, m.wall.verdict), (10, Stopped::Decided, Verdict::Faster));
+    // Equal to within less than 1 % is decided too, as no difference.
+    let equal = compare_fakes_by(|_, nth| run(2_000_000 + nth as u64 % 3, 500_000, "x"), &options);
+    let m = equal.measured.unwrap();
+    assert_eq!((m.pairs, m.stopped, m.wall.verdict), (10, Stopped::Decided, Verdict::NoDifference));
+    let mut random = Random(9);
+    let noisy = compare_fakes_by(|_, _| run(1_000_000 + random.next() % 1_000_000, 500_000, "x"), &options);
+    let m = noisy.measured.unwrap();
+    assert_eq!((m.pairs, m.stopped, m.wall.verdict), (100, Stopped::LastLook, Verdict::NoDifference));
+    assert!(m.wall.pairs_for_one_percent > 500, "{:?}", m.wall);
+    let hurried = Options { pairs: Pairs::Decisive(Duration::ZERO), ..options };
+    let m =
+        compare_fakes_by(|_, _| run(1_000_000 + random.next() % 1_000_000, 500_000, "x"), &hurried).measured.unwrap();
+    assert_eq!((m.pairs, m.stopped), (10, Stopped::Time));
+}
+
+/// What looking five times must not do: find differences where there are none.
+#[test]
+fn the_same_noise_on_both_sides_is_rarely_called_a_difference() {
+    let options = Options { pairs: Pairs::Decisive(Duration::from_secs(600)), ..Options::default() };
+    let mut random = Random(5);
+    let mut claimed = 0;
+    for _ in 0..400 {
+        // Mostly quiet, at times a neighbour: as measured runs of a short program are.
+        let mut takes = || {
+            let jitter = 1_000_000 + random.next() % 50_000;
+            if random.next().is_multiple_of(8) { jitter + random.next() % 800_000 } else { jitter }
+        };
+        let m = compare_fakes_by(|_, _| run(takes(), takes(), "x"), &options).measured.unwrap();
+        let differs = |c: &crate::Change| c.verdict != Verdict::NoDifference;
+        claimed += u32::from(differs(&m.wall) || differs(&m.cpu));
+    }
+    assert!(claimed <= 8, "{claimed} of 400");
+}
+
+#[test]
+fn only_what_was_asked_for_need_be_the_same() {
+    let answer = |side: char, _: usize| {
+        let mut run = run(1, 1, if side == 'a' { "x" } else { "y" });
+        run.usage.exit = Exit::Code(i32::from(side == 'b'));
+        run.by = Some((Digest::of(b"7 rows"), Exit::Code(0)));
+        run
+    };
+    let of = |same| compare_fakes_by(answer, &Options { same, ..Options::default() }).outcome;
+    let exits = Difference::Exit { a: Exit::Code(0), b: Exit::Code(1) };
+    assert_eq!(of(Same::default()), Outcome::Differs(exits));
+    assert_eq!(of(Same { exit: false, ..Same::default() }), Outcome::Differs(Difference::Stdout));
+    assert!(matches!(of(Same::NONE), Outcome::Same { .. }));
+    assert!(matches!(of(Same { stderr: true, ..Same::NONE }), Outcome::Same { .. }));
+    let said = |side: char, nth: usize| {
+        let said = if side == 'b' { "6 rows" } else { "7 rows" };
+        Run { by: Some((Digest::of(said.as_bytes()), Exit::Code(0))), ..answer(side, nth) }
+    };
+    let by = Options { same: Same { by: Some("count".into()), ..Same::NONE }, ..Options::default() };
+    assert_eq!(compare_fakes_by(said, &by).outcome, Outcome::Differs(Difference::By));
+}
+
+/// `b` never ends: what a real executor makes of the limit it is given.
+struct Hanging;
+
+impl Executor for Hanging {
+    fn run(&mut self, spec: &Spec, _: &Output, limit: Option<Duration>) -> Result<Run, ProveError> {
+        match limit {
+            Some(limit) if spec.program.as_os_str() == "b" => {
+                Err(RunError::Timeout { program: "b".into(), limit }.into())
+            }
+            _ => Ok(run(1_000_000_000, 1, "x")),
+        }
+    }
+}
+
+#[test]
+fn a_cure_that_hangs_is_told_as_that() {
+    let c = compare(&mut Hanging, &Spec::new("a"), &Spec::new("b"), &Options::default(), &mut |_, _| {}).unwrap();
+    assert_eq!(c.outcome, Outcome::Differs(Difference::Hangs(Duration::from_secs(30))));
+    assert_eq!(c.measured, None);
 }
 
 #[test]
 fn real_processes_that_sleep_and_work() {
     let sh = |script| Spec::new("/bin/sh").arg("-c").arg(script);
-    let options = Options { pairs: 8, ..Options::default() };
-    let c = compare(&mut Processes::default(), &sh("sleep 0.05"), &sh("true"), &options).unwrap();
+    let options = Options { pairs: Pairs::Fixed(8), ..Options::default() };
+    let c = compare(&mut Processes::default(), &sh("sleep 0.05"), &sh("true"), &options, &mut |_, _| {}).unwrap();
     let m = c.measured.unwrap();
     assert_eq!(m.wall.verdict, Verdict::Faster);
     assert!(m.a.wall_ns.median > 5e7 && m.wall.percent < -50.0, "{m:?}");
-    let missing = compare(&mut Processes::default(), &sh("true"), &Spec::new("/nonexistent"), &options);
+    let missing = compare(&mut Processes::default(), &sh("true"), &Spec::new("/nonexistent"), &options, &mut |_, _| {});
     assert!(matches!(missing, Err(ProveError::Run(_))));
 }

@@ -1,0 +1,210 @@
+//! `systoll prove --json` (docs/json.md, docs/prove.schema.json).
+
+use super::{SCHEMA_VERSION, exit};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use systoll_prove::{
+    CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Side, Stopped,
+};
+
+/// One side as it was asked for.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SideCommand<'a> {
+    /// Program and arguments.
+    pub command: &'a [String],
+    /// Variables set on this side beyond systoll's own environment; null where removed.
+    pub env: &'a BTreeMap<String, Option<String>>,
+}
+
+#[derive(Serialize)]
+struct Proof<'a> {
+    systoll: super::wire::Version<'a>,
+    pairs: u32,
+    stopped: Option<&'static str>,
+    confidence: Option<f64>,
+    same_outcome: bool,
+    same_output: Option<&'static str>,
+    exit: Option<BTreeMap<&'static str, i32>>,
+    a: ProofSide<'a>,
+    b: ProofSide<'a>,
+    change: Option<ProofChange>,
+    verdict: Option<BTreeMap<&'static str, &'static str>>,
+    problem: Option<&'static str>,
+    difference: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct ProofSide<'a> {
+    #[serde(flatten)]
+    asked: SideCommand<'a>,
+    calls: Option<ProofRange>,
+    by_syscall: Option<Vec<ProofCalls>>,
+    exact: Option<bool>,
+    #[serde(flatten)]
+    figures: Option<ProofFigures>,
+}
+
+#[derive(Serialize)]
+struct ProofFigures {
+    wall_ns: ProofEstimate,
+    cpu_ns: ProofEstimate,
+    user_ns: ProofEstimate,
+    sys_ns: ProofEstimate,
+    max_rss: ProofEstimate,
+    switches: ProofEstimate,
+    faults: ProofEstimate,
+}
+
+#[derive(Serialize)]
+struct ProofRange {
+    low: u64,
+    median: u64,
+    high: u64,
+}
+
+#[derive(Serialize)]
+struct ProofCalls {
+    syscall: String,
+    #[serde(flatten)]
+    calls: ProofRange,
+}
+
+#[derive(Serialize)]
+struct ProofEstimate {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+#[derive(Serialize)]
+struct ProofChange {
+    calls: Option<i64>,
+    wall: ProofPercent,
+    cpu: ProofPercent,
+    user: ProofPercent,
+    sys: ProofPercent,
+    max_rss: ProofPercent,
+}
+
+#[derive(Serialize)]
+struct ProofPercent {
+    percent: f64,
+    low: f64,
+    high: f64,
+    pairs_for_one_percent: u32,
+}
+
+/// The comparison of two commands as one JSON object. `version` is systoll's own.
+pub fn prove_json(
+    comparison: &Comparison,
+    counts: Option<(&CallCounts, &CallCounts)>,
+    sides: (SideCommand<'_>, SideCommand<'_>),
+    version: &str,
+) -> Value {
+    let m = comparison.measured.as_ref();
+    let (same, output, exit_as) = match comparison.outcome {
+        Outcome::Same { exit: e, output } => (true, Some(sameness(output)), Some(exit(e))),
+        Outcome::Differs(_) => (false, None, None),
+    };
+    let proof = Proof {
+        systoll: super::wire::Version { version, schema: SCHEMA_VERSION },
+        pairs: m.map_or(0, |m| m.pairs),
+        stopped: m.map(|m| stopped(m.stopped)),
+        confidence: m.map(|m| m.confidence),
+        same_outcome: same,
+        same_output: output,
+        exit: exit_as,
+        a: side(sides.0, counts.map(|c| c.0), m.map(|m| &m.a)),
+        b: side(sides.1, counts.map(|c| c.1), m.map(|m| &m.b)),
+        change: m.map(|m| change(m, counts)),
+        verdict: m.map(|m| [("wall", m.wall.verdict.name()), ("cpu", m.cpu.verdict.name())].into()),
+        problem: problem(comparison.outcome),
+        difference: difference(comparison.outcome),
+    };
+    // Plain structs with string keys: there is nothing in them that JSON can't hold.
+    serde_json::to_value(proof).unwrap_or_default()
+}
+
+fn sameness(output: Sameness) -> &'static str {
+    match output {
+        Sameness::Exact | Sameness::Different => "exact",
+        Sameness::ButDigits => "but-numbers",
+        Sameness::ButDigitsAndOrder => "but-numbers-and-order",
+    }
+}
+
+fn stopped(stopped: Stopped) -> &'static str {
+    match stopped {
+        Stopped::Asked => "asked",
+        Stopped::Decided => "decided",
+        Stopped::LastLook => "last-look",
+        Stopped::Time => "time",
+    }
+}
+
+fn problem(outcome: Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Same { .. } => None,
+        Outcome::Differs(Difference::Hangs(_)) => Some("timeout"),
+        Outcome::Differs(_) => Some("different-outcome"),
+    }
+}
+
+fn difference(outcome: Outcome) -> Option<&'static str> {
+    let Outcome::Differs(difference) = outcome else { return None };
+    Some(match difference {
+        Difference::Exit { .. } => "exit",
+        Difference::Stdout => "stdout",
+        Difference::Stderr => "stderr",
+        Difference::By => "comparing-command",
+        Difference::Hangs(_) => "hangs",
+        Difference::Itself => "varies-by-itself",
+    })
+}
+
+fn side<'a>(asked: SideCommand<'a>, counts: Option<&CallCounts>, measured: Option<&Side>) -> ProofSide<'a> {
+    let calls =
+        |(syscall, r): (&systoll_model::Sysno, &Range)| ProofCalls { syscall: syscall.to_string(), calls: range(*r) };
+    ProofSide {
+        asked,
+        calls: counts.map(|c| range(c.total)),
+        by_syscall: counts.map(|c| c.by_syscall.iter().map(calls).collect()),
+        exact: counts.map(|c| c.exact),
+        figures: measured.map(|s| ProofFigures {
+            wall_ns: estimate(s.wall_ns),
+            cpu_ns: estimate(s.cpu_ns),
+            user_ns: estimate(s.user_ns),
+            sys_ns: estimate(s.sys_ns),
+            max_rss: estimate(s.max_rss),
+            switches: estimate(s.switches),
+            faults: estimate(s.faults),
+        }),
+    }
+}
+
+fn range(r: Range) -> ProofRange {
+    ProofRange { low: r.low, median: r.median, high: r.high }
+}
+
+fn estimate(e: Estimate) -> ProofEstimate {
+    ProofEstimate { median: e.median, low: e.low, high: e.high }
+}
+
+fn change(m: &Measured, counts: Option<(&CallCounts, &CallCounts)>) -> ProofChange {
+    let of = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let percent = |c: &Change| ProofPercent {
+        percent: c.percent,
+        low: c.low,
+        high: c.high,
+        pairs_for_one_percent: c.pairs_for_one_percent,
+    };
+    ProofChange {
+        calls: counts.map(|(a, b)| of(b.total.median).saturating_sub(of(a.total.median))),
+        wall: percent(&m.wall),
+        cpu: percent(&m.cpu),
+        user: percent(&m.user),
+        sys: percent(&m.sys),
+        max_rss: percent(&m.max_rss),
+    }
+}

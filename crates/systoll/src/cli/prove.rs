@@ -1,0 +1,182 @@
+//! What can be typed after `systoll prove` and `systoll cure`.
+
+use super::{When, duration, env_change};
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Examples of `prove`, for `--help` and the man page.
+pub(super) const PROVE_EXAMPLES: &str = "Examples:
+  systoll prove --cure tz-unset -- ./app          a cause's own cure, as a finding of `run` offers it
+  systoll prove --vs './new --fast' -- ./old      two commands
+  systoll prove -E MALLOC_ARENA_MAX=1 -- ./app    any change of the environment
+  systoll prove --pairs 50 --json -o p.json --cure tz-unset -- ./app
+  systoll prove --same 'sha256sum out.bin' --vs './new' -- ./old    what must stay the same
+
+Exit codes:
+  0  both do the same, and were compared        1  they do not do the same, nothing is claimed
+  125  systoll itself failed                    126, 127  a command can't be executed, was not found";
+
+/// Examples of `cure`.
+pub(super) const CURE_EXAMPLES: &str = "Examples:
+  systoll cure tz-unset -- ./app                  run it cured; nothing is watched
+  systoll cure --print tz-unset                   what to keep, for a shell
+  systoll cure --print tz-unset --for systemd     or a unit, an image, a deployment";
+
+/// `systoll prove`.
+#[derive(Debug, Args)]
+#[group(id = "change", multiple = true, required = true, args = ["cure", "vs", "env", "preload"])]
+pub struct ProveArgs {
+    /// Apply this cause's cure to the second side
+    #[arg(long, value_name = "CAUSE")]
+    pub cure: Vec<String>,
+    /// The second side is this command, in a shell's words; no shell runs it
+    #[arg(long, value_name = "COMMAND", value_parser = words)]
+    pub vs: Option<Words>,
+    /// Set (VAR=VALUE) or remove (VAR) a variable on the second side
+    #[arg(short = 'E', long = "env", id = "env", value_name = "VAR[=VALUE]", value_parser = env_change)]
+    pub env: Vec<String>,
+    /// Load this library first (LD_PRELOAD) on the second side
+    #[arg(long, value_name = "LIB")]
+    pub preload: Option<PathBuf>,
+    /// Run so many pairs [default: until decisive]
+    #[arg(long, value_name = "N")]
+    pub pairs: Option<u32>,
+    /// Begin no more pairs after this long
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, conflicts_with = "pairs")]
+    pub limit: Duration,
+    /// Runs of either side before the first that counts
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    pub warmup: u32,
+    /// A shell command before each run
+    #[arg(short, long, value_name = "CMD")]
+    pub prepare: Option<OsString>,
+    /// A shell command once before all
+    #[arg(short, long, value_name = "CMD")]
+    pub setup: Option<OsString>,
+    /// A shell command once after all
+    #[arg(short, long, value_name = "CMD")]
+    pub cleanup: Option<OsString>,
+    /// Both sides may end as they like (--same without exit)
+    #[arg(short, long)]
+    pub ignore_failure: bool,
+    /// What both sides read from standard input; nothing by default
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// End a run that takes longer, and the comparison with it
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// What must be the same: stdout, stderr, exit, none, or a shell command whose output must be
+    /// (it finds what the run wrote in $SYSTOLL_STDOUT and $SYSTOLL_STDERR, its exit code in
+    /// $SYSTOLL_EXIT)
+    #[arg(long, value_name = "WHAT", default_value = "stdout,stderr,exit")]
+    pub same: OsString,
+    /// Watched runs of either side, for exact counts; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub watched: u32,
+    /// Write the report to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write JSON (docs/json.md, docs/prove.schema.json)
+    #[arg(long)]
+    pub json: bool,
+    /// Write all times as `hyperfine --export-json` does
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
+    /// Write a table in Markdown as `hyperfine --export-markdown` does
+    #[arg(long, value_name = "FILE")]
+    pub export_markdown: Option<PathBuf>,
+    /// No progress
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Seed of the runs' order
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub color: When,
+    /// Add the causes (*.toml) in DIR to those built in
+    #[arg(long, value_name = "DIR")]
+    pub causes: Option<PathBuf>,
+    /// The program and its arguments: the first side, as it is
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// `systoll cure`.
+#[derive(Debug, Args)]
+pub struct CureArgs {
+    /// Print what to keep instead of running anything
+    #[arg(long)]
+    pub print: bool,
+    /// For what it is printed
+    #[arg(long = "for", value_name = "WHAT", default_value = "shell", requires = "print")]
+    pub keep_for: KeepFor,
+    /// Add the causes (*.toml) in DIR to those built in
+    #[arg(long, value_name = "DIR")]
+    pub causes: Option<PathBuf>,
+    /// The causes to be cured, as findings name them
+    #[arg(required = true, value_name = "CAUSE")]
+    pub cause: Vec<String>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "CMD", required_unless_present = "print", conflicts_with = "print")]
+    pub command: Vec<OsString>,
+}
+
+/// Where a cure is to be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum KeepFor {
+    /// `export` lines.
+    #[default]
+    Shell,
+    /// A drop-in's `Environment=` lines.
+    Systemd,
+    /// `ENV` lines of a Dockerfile.
+    Docker,
+    /// `env` of a container in a manifest.
+    Kubernetes,
+}
+
+/// A command in a shell's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words(pub Vec<OsString>);
+
+fn words(text: &str) -> Result<Words, String> {
+    match shell_words::split(text) {
+        Ok(words) if words.is_empty() => Err("a command needs a program".into()),
+        Ok(words) => Ok(Words(words.into_iter().map(OsString::from).collect())),
+        Err(_) => Err("a quote is not closed".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cli, Command};
+    use clap::Parser;
+
+    #[test]
+    fn something_must_differ() {
+        assert!(Cli::try_parse_from(["systoll", "prove", "--", "ls"]).is_err());
+        let both = ["systoll", "prove", "--cure", "tz-unset", "-E", "A=1", "--", "ls", "--cure"];
+        let Command::Prove(args) = Cli::try_parse_from(both).unwrap().command else { panic!("not prove") };
+        assert_eq!((args.cure.len(), args.env.len(), args.command.len()), (1, 1, 2));
+    }
+
+    #[test]
+    fn the_other_command_is_in_a_shells_words() {
+        let line = ["systoll", "prove", "--vs", "./new 'two words' \\$x", "--", "./old"];
+        let Command::Prove(args) = Cli::try_parse_from(line).unwrap().command else { panic!("not prove") };
+        assert_eq!(args.vs.unwrap().0, ["./new", "two words", "$x"]);
+        assert!(Cli::try_parse_from(["systoll", "prove", "--vs", "'open", "--", "ls"]).is_err());
+        assert!(Cli::try_parse_from(["systoll", "prove", "--vs", "", "--", "ls"]).is_err());
+    }
+
+    #[test]
+    fn a_cure_is_run_or_printed() {
+        assert!(Cli::try_parse_from(["systoll", "cure", "tz-unset"]).is_err());
+        assert!(Cli::try_parse_from(["systoll", "cure", "tz-unset", "--", "ls", "-l"]).is_ok());
+        assert!(Cli::try_parse_from(["systoll", "cure", "--print", "tz-unset", "--for", "systemd"]).is_ok());
+        assert!(Cli::try_parse_from(["systoll", "cure", "--print", "tz-unset", "--", "ls"]).is_err());
+    }
+}

@@ -1,0 +1,261 @@
+//! `systoll prove` and `systoll cure`: with and without.
+
+mod chosen;
+mod counted;
+
+use crate::cli::{CureArgs, KeepFor, ProveArgs};
+use crate::explain::catalogue;
+use crate::failure::Failure;
+use crate::output::Output;
+use chosen::{Chosen, chosen};
+use counted::counted;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal};
+use std::os::unix::process::CommandExt;
+use std::process::ExitCode;
+use systoll_cure::Spec;
+use systoll_model::EnvChange;
+use systoll_present::{
+    SideCommand, hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_keep,
+};
+use systoll_prove::{CallCounts, Comparison, Options, Outcome, Pairs, Processes, Same, compare, shell};
+
+/// Compares the two sides, tells, and ends with 0 where both do the same.
+pub(crate) fn prove(args: &ProveArgs) -> Result<ExitCode, Failure> {
+    let mut places = Places::open(args)?;
+    let told = Sides::of(args).and_then(|sides| {
+        if let Some(setup) = &args.setup {
+            shell(setup, Vec::new())?;
+        }
+        let told = sides.compare(args);
+        if let Some(cleanup) = &args.cleanup {
+            shell(cleanup, Vec::new())?;
+        }
+        Ok((told?, sides))
+    });
+    let ((comparison, counts), sides) = match told {
+        Ok(told) => told,
+        Err(failure) => {
+            places.abandon();
+            return Err(failure);
+        }
+    };
+    places.write(args, &comparison, counts.as_ref(), &sides)?;
+    let same = matches!(comparison.outcome, Outcome::Same { .. });
+    Ok(ExitCode::from(u8::from(!same)))
+}
+
+/// What is compared.
+struct Sides {
+    a: Spec,
+    b: Spec,
+    cures: Vec<Chosen>,
+}
+
+impl Sides {
+    fn of(args: &ProveArgs) -> Result<Self, Failure> {
+        let a = spec(&args.command);
+        let mut b = args.vs.as_ref().map_or_else(|| a.clone(), |words| spec(&words.0));
+        let catalogue = catalogue(args.causes.as_deref())?;
+        let cures = args.cure.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>()?;
+        b.env.extend(cures.iter().flat_map(Chosen::changes));
+        b.env.extend(args.env.iter().map(|text| crate::run::env_change(text)));
+        if let Some(library) = &args.preload {
+            b.env.push(preload(library.as_os_str()));
+        }
+        Ok(Self { a, b, cures })
+    }
+
+    fn compare(&self, args: &ProveArgs) -> Result<(Comparison, Option<(CallCounts, CallCounts)>), Failure> {
+        let options = options(args);
+        let mut processes = Processes { limit: args.timeout, prepare: args.prepare.clone(), input: args.input.clone() };
+        let line = progress_line(args.quiet);
+        let mut progress = |done: u32, of: u32| {
+            line.set_message(format!("{done} of {of} pairs"));
+            line.tick();
+        };
+        let comparison = compare(&mut processes, &self.a, &self.b, &options, &mut progress)?;
+        let counts = (args.watched > 0 && matches!(comparison.outcome, Outcome::Same { .. })).then(|| {
+            line.set_message("counting");
+            line.tick();
+            Ok::<_, Failure>((counted(&self.a, args)?, counted(&self.b, args)?))
+        });
+        line.finish_and_clear();
+        Ok((comparison, counts.transpose()?))
+    }
+
+    /// What the second side is called: what differs, in few words.
+    fn head(&self, args: &ProveArgs) -> String {
+        if let Some(words) = &args.vs {
+            return shell_words(&words.0.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>());
+        }
+        let changes: Vec<String> = self.b.env.iter().map(change_text).collect();
+        let label = if self.cures.is_empty() { "with" } else { "cured" };
+        format!("{label}: {}", changes.join(" "))
+    }
+}
+
+fn spec(command: &[OsString]) -> Spec {
+    let (program, args) = command.split_first().map_or((OsString::new(), Vec::new()), |(p, a)| (p.clone(), a.to_vec()));
+    Spec { args, ..Spec::new(program) }
+}
+
+/// Libraries the user preloads anyway come after ours.
+fn preload(library: &OsStr) -> EnvChange {
+    let mut value = library.to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
+        value.push(":");
+        value.push(others);
+    }
+    EnvChange::Set("LD_PRELOAD".into(), value)
+}
+
+fn change_text(change: &EnvChange) -> String {
+    match change {
+        EnvChange::Set(name, value) => format!("{}={}", name.to_string_lossy(), value.to_string_lossy()),
+        EnvChange::Remove(name) => format!("no {}", name.to_string_lossy()),
+    }
+}
+
+fn options(args: &ProveArgs) -> Options {
+    let mut same = same(&args.same);
+    same.exit &= !args.ignore_failure;
+    Options {
+        pairs: args.pairs.map_or(Pairs::Decisive(args.limit), Pairs::Fixed),
+        warmup: args.warmup,
+        same,
+        seed: args.seed.unwrap_or_else(crate::run::seed),
+        ..Options::default()
+    }
+}
+
+/// Words that are none of ours are a command.
+fn same(text: &OsStr) -> Same {
+    let mut same = Same::NONE;
+    for word in text.to_str().unwrap_or_default().split(',') {
+        match word {
+            "stdout" => same.stdout = true,
+            "stderr" => same.stderr = true,
+            "exit" => same.exit = true,
+            "none" => {}
+            _ => return Same { exit: true, by: Some(text.to_owned()), ..Same::NONE },
+        }
+    }
+    same
+}
+
+fn progress_line(quiet: bool) -> ProgressBar {
+    if quiet || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
+    if let Ok(style) = ProgressStyle::with_template("systoll  {elapsed}  {msg}") {
+        line.set_style(style);
+    }
+    line
+}
+
+/// Where results go, opened before anything is started.
+struct Places {
+    report: Output,
+    export_json: Option<Output>,
+    export_markdown: Option<Output>,
+}
+
+impl Places {
+    fn open(args: &ProveArgs) -> Result<Self, Failure> {
+        let file = |path: &Option<std::path::PathBuf>| {
+            path.as_deref().map(|path| Output::open(Some(path), Output::Stdout)).transpose()
+        };
+        Ok(Self {
+            report: Output::open(args.output.as_deref(), Output::Stdout)?,
+            export_json: file(&args.export_json)?,
+            export_markdown: file(&args.export_markdown)?,
+        })
+    }
+
+    fn abandon(self) {
+        for output in [Some(self.report), self.export_json, self.export_markdown].into_iter().flatten() {
+            output.abandon();
+        }
+    }
+
+    fn write(
+        &mut self,
+        args: &ProveArgs,
+        comparison: &Comparison,
+        counts: Option<&(CallCounts, CallCounts)>,
+        sides: &Sides,
+    ) -> Result<(), Failure> {
+        let counts = counts.map(|(a, b)| (a, b));
+        let names = [&sides.a, &sides.b].map(|s| strings(&s.argv()));
+        let style = self.report.style(args.color);
+        self.report.write(|w| {
+            if args.json {
+                let env = [&sides.a, &sides.b].map(|s| chosen::environment(&s.env));
+                let [a, b] = [0, 1].map(|i| SideCommand { command: &names[i], env: &env[i] });
+                let proof = prove_json(comparison, counts, (a, b), env!("CARGO_PKG_VERSION"));
+                serde_json::to_writer_pretty(&mut *w, &proof)?;
+                return writeln!(w);
+            }
+            write_comparison(w, comparison, counts, ("as it is", &sides.head(args)), style)?;
+            if comparison.measured.as_ref().is_some_and(|m| m.is_won()) {
+                for cure in &sides.cures {
+                    write_keep(w, &cure.shell(), &cure.gives_up, &style)?;
+                }
+            }
+            Ok(())
+        })?;
+        let Some(measured) = &comparison.measured else { return Ok(()) };
+        let labels =
+            [shell_words(&names[0]), if args.vs.is_some() { shell_words(&names[1]) } else { sides.head(args) }];
+        if let Some(output) = &mut self.export_json {
+            let json = hyperfine_json(measured, (&labels[0], &labels[1]));
+            output.write(|w| Ok(serde_json::to_writer_pretty(w, &json)?))?;
+        }
+        if let Some(output) = &mut self.export_markdown {
+            output.write(|w| w.write_all(hyperfine_markdown(measured, (&labels[0], &labels[1])).as_bytes()))?;
+        }
+        Ok(())
+    }
+}
+
+fn strings(words: &[OsString]) -> Vec<String> {
+    words.iter().map(|w| w.to_string_lossy().into_owned()).collect()
+}
+
+/// Becomes the command, cured; or prints how the cure is kept.
+pub(crate) fn cure(args: &CureArgs) -> Result<ExitCode, Failure> {
+    let catalogue = catalogue(args.causes.as_deref())?;
+    let cures = args.cause.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>()?;
+    if args.print {
+        let mut output = Output::open(None, Output::Stdout)?;
+        let text = keep(&cures, args.keep_for);
+        output.write(|w| w.write_all(text.as_bytes()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut spec = spec(&args.command);
+    spec.env.extend(cures.iter().flat_map(Chosen::changes));
+    let error = spec.to_command().exec();
+    Err(Failure::Exec(spec.program, error))
+}
+
+fn keep(cures: &[Chosen], keep_for: KeepFor) -> String {
+    let lines = cures.iter().map(|cure| match keep_for {
+        KeepFor::Shell => cure.shell().iter().map(|line| format!("{line}\n")).collect::<String>(),
+        KeepFor::Systemd => {
+            cure.lines(|name, value| format!("Environment={}\n", chosen::quoted(&format!("{name}={value}"))))
+        }
+        KeepFor::Docker => cure.lines(|name, value| format!("ENV {name}={}\n", chosen::quoted(value))),
+        KeepFor::Kubernetes => {
+            cure.lines(|name, value| format!("  - name: {name}\n    value: {}\n", chosen::quoted(value)))
+        }
+    });
+    let head = match keep_for {
+        KeepFor::Shell | KeepFor::Docker => "",
+        KeepFor::Systemd => "[Service]\n",
+        KeepFor::Kubernetes => "env:\n",
+    };
+    std::iter::once(head.to_owned()).chain(lines).collect()
+}
