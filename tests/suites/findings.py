@@ -15,7 +15,7 @@ def check_localtime(doc, calls, api):
     assert abs(f["calls"] - calls) <= 10, f["calls"]
     assert "/etc/localtime" in (f["what"] or ""), f["what"]
     assert any("TZ=:/etc/localtime" in s for s in f["stop"]), f["stop"]
-    assert f["why"] and f["gives_up"] and "TZ=:/etc/localtime" in f["prove"], f
+    assert f["why"] and f["gives_up"] and "--cure" in f["prove"] and "tz-unset" in f["prove"], f
     assert f["evidence"]["agree"] > 0 and f["needless_calls"]["low"] > 0.5 * calls, f
     return f
 

@@ -121,8 +121,8 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
     finding.gives_up = group.claim.as_ref().map(|c| c.gives_up.to_owned()).unwrap_or_default();
 }
 
-/// The next command to type, as argv: one that exists in this version. Where the environment
-/// cures, it runs the command cured, so that the two reports can be compared.
+/// The next command to type, as argv: one that exists in this version. Where systoll can apply
+/// the cure itself, it proves what that wins.
 fn next_command(cause: Option<&Cause>, finding: &Finding, command: &[String]) -> Vec<String> {
     let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     // Whole stacks show who asks for it.
@@ -135,12 +135,10 @@ fn next_command(cause: Option<&Cause>, finding: &Finding, command: &[String]) ->
         return argv;
     };
     // Only where the environment is the cure that is offered first does it stand for the cause.
-    let env = cause.stop.iter().find(|c| !c.env.is_empty() && finding.stop.first() == Some(&line(c)));
+    let env = cause.stop.iter().find(|c| !c.env.is_empty()).filter(|c| finding.stop.first() == Some(&line(c)));
     match env {
-        Some(cure) if !command.is_empty() => {
-            let mut argv = words(&["env"]);
-            argv.extend(cure.env.iter().map(|(name, value)| format!("{name}={value}")));
-            argv.extend(words(&["systoll", "run", "--"]));
+        Some(_) if !command.is_empty() => {
+            let mut argv = words(&["systoll", "prove", "--cure", &cause.id, "--"]);
             argv.extend_from_slice(command);
             argv
         }

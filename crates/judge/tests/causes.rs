@@ -24,7 +24,7 @@ fn localtime_with_tz_unset() {
     assert!(f.needless.low >= 13_000 && f.needless.high <= 20_000 && f.needless.estimate >= 19_990, "{:?}", f.needless);
     assert!(f.why.starts_with("glibc's localtime") && f.why.contains("/etc/localtime"), "{}", f.why);
     assert!(f.stop[0].contains("TZ=:/etc/localtime"));
-    assert_eq!(f.prove, ["env", "TZ=:/etc/localtime", "systoll", "run", "--", "./app"]);
+    assert_eq!(f.prove, ["systoll", "prove", "--cure", "tz-unset", "--", "./app"]);
     assert_eq!(f.phase, Phase::Steady);
 }
 

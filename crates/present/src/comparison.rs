@@ -339,8 +339,8 @@ mod tests {
     fn counts_that_vary_are_ranges_and_no_change_where_they_overlap() {
         let r = |low, median, high| Range { low, median, high };
         let line = |a, b| count_line("    read", a, b, Role::Name).render(&Style::default());
-        assert_eq!(line(r(1, 2, 3), r(3, 3, 3)), "    read                       1..3                 3        varies");
-        assert_eq!(line(r(5, 6, 7), r(3, 3, 3)), "    read                       5..7                 3            -3");
+        assert_eq!(line(r(1, 2, 3), r(3, 3, 3)), "    read                      1..3                 3        varies");
+        assert_eq!(line(r(5, 6, 7), r(3, 3, 3)), "    read                      5..7                 3            -3");
     }
 
     #[test]

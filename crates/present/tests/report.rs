@@ -142,7 +142,7 @@ fn localtime_story_by_ptrace() {
          stop   export TZ=:/etc/localtime
                 gives up: a changed /etc/localtime is seen only after a restart
          or     localtime_r, which does not look
-         try    env TZ=:/etc/localtime systoll run -- ./app --days 'two words'    about 1.11 s for the calls alone
+         prove  systoll prove --cure tz-unset -- ./app --days 'two words'         about 1.11 s for the calls alone
 
       also seen   lseek   4,000 calls   about 400 µs, below 0.1 % of CPU   repeat   ftell  <  rotate log.c:80
       the rest    4,120 calls, about 580 µs, below 0.1 % of CPU: lseek 4,000, openat 120
@@ -222,7 +222,7 @@ fn whole_stacks_and_all_cures() {
          stop   export TZ=:/etc/localtime
                 gives up: a changed /etc/localtime is seen only after a restart
          or     localtime_r, which does not look
-         try    env TZ=:/etc/localtime systoll run -- ./app --days 'two words'
+         prove  systoll prove --cure tz-unset -- ./app --days 'two words'
 
       also seen   lseek   4,000 calls   about 400 µs, below 0.1 % of CPU   repeat
                   ftell  <  rotate log.c:80

@@ -62,6 +62,9 @@ impl Failure {
             }
             Self::Cause(path, e) => vec![format!("{}: {e}", path.display())],
             Self::NotApplied(id) => vec![format!("no cure of {id} can be applied from outside the program")],
+            Self::Prove(ProveError::Run(RunError::Start { program, source })) => {
+                vec![format!("can't run {program}: {}", plain(source))]
+            }
             Self::Prove(e) => vec![with_sources(e)],
             Self::Exec(program, e) => vec![format!("can't run {}: {}", program.display(), plain(e))],
             Self::Demo(text) => vec![text.clone()],

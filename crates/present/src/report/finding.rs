@@ -180,7 +180,6 @@ impl Report<'_> {
         let label = match words.as_slice() {
             ["systoll", "prove"] => "prove",
             ["systoll", "explain"] => "read",
-            ["env", ..] => "try",
             _ => "next",
         };
         let width = self.style.columns();
@@ -189,7 +188,7 @@ impl Report<'_> {
         let mut lines = self.beside(DETAIL, label, DETAIL_TEXT, commands);
         // A ceiling, not a promise: what surrounds the calls comes on top or not at all.
         let ceiling = format!("about {} for the calls alone", time(f.needless_toll_ns));
-        let promising = matches!(label, "prove" | "try") && !waits(f) && f.needless_toll_ns > 0;
+        let promising = label == "prove" && !waits(f) && f.needless_toll_ns > 0;
         let fits = |line: &&mut Line| line.width() + 4 + columns(&ceiling) <= width;
         if let Some(line) = lines.last_mut().filter(|_| promising).filter(fits) {
             line.pad_to(width - columns(&ceiling));

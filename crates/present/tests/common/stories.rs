@@ -91,7 +91,7 @@ pub fn localtime() -> (Recording, Judgement) {
         .into();
     f.stop = vec!["export TZ=:/etc/localtime".into(), "localtime_r, which does not look".into()];
     f.gives_up = "a changed /etc/localtime is seen only after a restart".into();
-    f.prove = words("env TZ=:/etc/localtime systoll run -- ./app --days");
+    f.prove = words("systoll prove --cure tz-unset -- ./app --days");
     f.prove.push("two words".into());
     let mut also = finding(&rec, Kind::Repeat, None, &[seek]);
     also.confidence = Confidence::Low;
