@@ -79,7 +79,7 @@ pub fn run_unwatched(spec: &Spec, streams: Streams, limit: Option<Duration>) -> 
     if let Some(limit) = limit {
         let in_time = ends_within(&child, limit).map_err(start_error)?;
         if !in_time {
-            kill(&child);
+            kill_tree(child.id());
             wait(&child).map_err(start_error)?;
             return Err(RunError::Timeout { program: program(), limit });
         }
@@ -126,9 +126,34 @@ fn ends_within(child: &Child, limit: Duration) -> io::Result<bool> {
     ended
 }
 
-fn kill(child: &Child) {
-    // SAFETY: the child has not been waited for, so the pid is still its own.
-    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGKILL) };
+/// Kills a child that has not been waited for, and all it has started. All are stopped first, so
+/// that none can start another meanwhile; a process that has ended while its parent is stopped
+/// keeps its id, so nobody else is hit.
+fn kill_tree(root: u32) {
+    let mut tree = vec![root];
+    signal(root, libc::SIGSTOP);
+    let mut next = 0;
+    while let Some(parent) = tree.get(next).copied() {
+        let new: Vec<u32> = children(parent).into_iter().filter(|c| !tree.contains(c)).collect();
+        new.iter().for_each(|child| signal(*child, libc::SIGSTOP));
+        tree.extend(new);
+        next += 1;
+    }
+    // Children first: an orphan's id may be given away.
+    tree.iter().rev().for_each(|pid| signal(*pid, libc::SIGKILL));
+}
+
+fn signal(pid: u32, number: libc::c_int) {
+    // SAFETY: kill takes two integers. The pid is our child's or that of a descendant whose
+    // stopped parent has not waited for it.
+    unsafe { libc::kill(pid as libc::pid_t, number) };
+}
+
+/// The children that any thread of a process has started, as /proc tells (CONFIG_PROC_CHILDREN).
+fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists = threads.flatten().filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<u32>>()).collect()
 }
 
 /// The standard library's wait does not give the rusage.
@@ -193,5 +218,21 @@ mod tests {
         let limit = Duration::from_millis(100);
         assert!(matches!(sh("exec sleep 30", Some(limit)), Err(RunError::Timeout { .. })));
         assert!(start.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn what_it_has_started_is_killed_with_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let script = format!("sh -c 'sleep 300 & echo $! > {}; wait' & wait", file.path().display());
+        // Long enough that the innermost has been started, on however busy a box.
+        assert!(matches!(sh(&script, Some(Duration::from_secs(3))), Err(RunError::Timeout { .. })));
+        let pid = std::fs::read_to_string(file.path()).unwrap();
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        let alive = || !stat().is_empty() && !stat().contains(") Z ");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while alive() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(!alive(), "{}", stat());
     }
 }

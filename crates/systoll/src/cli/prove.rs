@@ -1,7 +1,7 @@
 //! What can be typed after `systoll prove` and `systoll cure`.
 
 use super::{When, duration, env_change};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) const CURE_EXAMPLES: &str = "Examples:
 
 /// `systoll prove`.
 #[derive(Debug, Args)]
-#[group(id = "change", multiple = true, required = true, args = ["cure", "vs", "env", "preload"])]
+#[command(group = ArgGroup::new("change").args(["cure", "vs", "env", "preload"]).required(true).multiple(true))]
 pub struct ProveArgs {
     /// Apply this cause's cure to the second side
     #[arg(long, value_name = "CAUSE")]
