@@ -1,4 +1,5 @@
 """Places and company a watched program may find itself in: namespaces, other tracers, crowds."""
+import json
 import os
 import signal
 import subprocess
@@ -124,3 +125,50 @@ def a_long_chain_of_execs(box):
     doc, plain = same(box, [box.build("crowd.c"), "execs", str(n)], limit=240)
     calls = {row["syscall"]: row["calls"] for row in doc["by_syscall"]}
     assert plain.returncode == 0 and (calls["getppid"], calls["execve"]) == (10 * (n + 1), n + 1), (plain, calls, doc["problems"])
+
+
+def under_filter(box, how, argv):
+    """The report on argv where systoll itself lives under a filter of filtered.c."""
+    out = os.path.join(box.dir, "report.json")
+    r = box.run([box.build("filtered.c"), how, *box.watch(argv, "-q", "--json", "-o", out)])
+    assert os.path.exists(out), f"{how}: no report (exit {r.returncode}): {text(r.stderr)[-400:]}"
+    with open(out) as f:
+        doc = json.load(f)
+    os.unlink(out)
+    return doc, r
+
+
+@test()
+def under_a_container_s_filter(box):
+    """A filter that we live under as well is tried out: where it lets our code be, programs are
+    watched from inside, and else in the other way before any of it has run."""
+    argv = ["/bin/sh", "-c", "/bin/true; /bin/echo x; exit 3"]
+    free, plain = box.report(argv)
+    for how, backend in (("denied", "inproc"), ("killed", "inproc"), ("open-denied", "ptrace"), ("open-kills", "ptrace")):
+        doc, r = under_filter(box, how, argv)
+        assert (r.returncode, r.stdout) == (3, b"x\n") == (plain.returncode, plain.stdout), (how, r)
+        assert (doc["backend"], doc["exact"], doc["calls"]) == (backend, True, free["calls"]), (how, doc["backend"], doc["problems"], doc["calls"], free["calls"])
+        assert any("seccomp filter we all live under" in p for p in doc["problems"]) == (backend == "ptrace"), (how, doc["problems"])
+        assert not [f for f in os.listdir(box.dir) if f.startswith("core")]
+
+
+@test(backends=("inproc",))
+def a_filter_of_its_maker_s_is_another_matter(box):
+    """One that came between us and the program is not what we have tried."""
+    doc, plain = same(box, [box.build("filtered.c"), "denied", "/bin/echo", "x"])
+    assert plain.stdout == b"x\n" and any("filter of its maker's" in p for p in doc["problems"]), (plain, doc["problems"])
+
+
+@test(backends=("inproc",))
+def code_that_comes_later(box):
+    """A file's code is hooked when it becomes code; of what is no file it is said what it calls."""
+    program = box.build("comes.c")
+    said = {"file": None, "harmless": None, "made": "are not counted", "in-place": "is not looked at"}
+    for how, what in said.items():
+        doc, plain = same(box, [program, how])
+        assert plain.returncode == 0, (how, plain)
+        calls = {row["syscall"]: row["calls"] for row in doc["by_syscall"]}
+        assert calls.get("getppid") == (100 if how == "file" else None), (how, calls)
+        problems = [p for p in doc["problems"] if "while it runs" in p]
+        assert [what in p for p in problems] == ([True] if what else []), (how, doc["problems"])
+        assert doc["exact"] == (how != "made"), (how, doc["problems"])

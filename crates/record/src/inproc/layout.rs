@@ -7,7 +7,7 @@
 //! a number that stands here.
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -87,6 +87,10 @@ pub mod image {
     pub const UNSEEN: u64 = 0x48;
     /// u64: changes of the program's memory map, from one on.
     pub const MAPS: u64 = 0x50;
+    /// u32, not zero: nobody is asked about memory that `mprotect` makes executable any more.
+    pub const LOOKED: u64 = 0x58;
+    /// u32, not zero: it is known that the program has memory to be written and run at once.
+    pub const WRITES_CODE: u64 = 0x60;
     /// The restartable sequence no call is ever in: struct rseq_cs, 32 bytes, aligned to 32.
     pub const RSEQ_CS: u64 = 0x80;
     /// Start and abort address of that sequence: in the header, which nobody runs. The kernel
@@ -371,7 +375,8 @@ pub enum Question {
     WindowEntry = 0x11,
     /// It has returned; the saved rax is its result.
     WindowReturn = 0x12,
-    /// Code was mapped at the saved rax: patch it before anybody runs it. May take long.
+    /// Code was mapped at the saved rax, or where that is zero memory made executable as the saved
+    /// registers say that `mprotect` was called: patch it before anybody runs it. May take long.
     Mapped = 0x21,
     /// An `execve` or `execveat` is about to be made. May take long.
     Exec = 0x22,

@@ -259,14 +259,33 @@ pub(super) fn unless_shared(e: &mut Emitter, shared: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Asks for new code to be patched: `mmap` of a file with PROT_EXEC that succeeded.
+/// Asks for new code to be patched: `mmap` of a file with PROT_EXEC that succeeded. Memory that is
+/// no file is all zeroes; once it is told of that it may be written and run at once.
 pub(super) fn mapped(e: &mut Emitter, root: u64) -> Emitted {
-    let (ask, done) = (e.label(), e.label());
-    asm!(e; test(edx, 4); jne(ask););
+    let (ask, file, done) = (e.label(), e.label(), e.label());
+    asm!(e; test(edx, libc::PROT_EXEC); jne(ask););
     e.here(done)?;
     e.cold(move |e| {
         e.here(ask)?;
-        asm!(e; test(r8d, r8d); js(done); cmp(rax, -4096); ja(done); mov(r11, root););
+        asm!(e; cmp(rax, -4096); ja(done); test(r8d, r8d); jns(file););
+        asm!(e; test(edx, libc::PROT_WRITE); je(done); mov(r11, IMAGE + image::WRITES_CODE););
+        asm!(e; cmp(dword_ptr(r11), 0); jne(done););
+        e.here(file)?;
+        asm!(e; mov(r11, root););
+        e.ask(Question::Mapped, done)
+    });
+    Ok(())
+}
+
+/// Asks for memory to be looked at that `mprotect` has made executable.
+pub(super) fn made_executable(e: &mut Emitter, root: u64) -> Emitted {
+    let (ask, done) = (e.label(), e.label());
+    asm!(e; test(edx, libc::PROT_EXEC); jne(ask););
+    e.here(done)?;
+    e.cold(move |e| {
+        e.here(ask)?;
+        asm!(e; test(rax, rax); jne(done); mov(r11, IMAGE + image::LOOKED); cmp(dword_ptr(r11), 0); jne(done););
+        asm!(e; mov(r11, root););
         e.ask(Question::Mapped, done)
     });
     Ok(())

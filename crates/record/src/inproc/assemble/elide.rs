@@ -18,14 +18,12 @@ use super::super::layout::{IMAGE, elide, image, node, record, slot};
 use super::after::unless_shared;
 use super::before::Entry;
 use super::emit::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::family::{MMAP, MPROTECT, PKEY_MPROTECT, brings_code};
 use super::walk::walk;
 use iced_x86::code_asm::*;
 
 pub(super) const SIGPROCMASK: u32 = 14;
 pub(super) const SIGRETURN: u32 = 15;
-const MMAP: u32 = 9;
-const MPROTECT: u32 = 10;
-const PKEY_MPROTECT: u32 = 329;
 const PROT_EXEC: i32 = 4;
 const MAP_SHARED: i32 = 1;
 const SIG_BLOCK: i32 = 0;
@@ -243,7 +241,7 @@ pub(super) fn forget(e: &mut Emitter) -> Emitted {
 /// has looked at it, and never where that can't be done once and for all.
 pub(super) fn code_comes(e: &mut Emitter, number: u32) -> Emitted {
     let (comes, sealed, done) = (e.label(), e.label(), e.label());
-    if !matches!(number, MMAP | MPROTECT | PKEY_MPROTECT) {
+    if !brings_code(number) {
         return Ok(());
     }
     asm!(e; test(edx, PROT_EXEC); jne(comes););

@@ -13,6 +13,8 @@ pub(super) const CLONE3: u32 = 435;
 pub(super) const EXECVE: u32 = 59;
 pub(super) const EXECVEAT: u32 = 322;
 pub(super) const MMAP: u32 = 9;
+pub(super) const MPROTECT: u32 = 10;
+pub(super) const PKEY_MPROTECT: u32 = 329;
 pub(super) const PRCTL: u32 = 157;
 pub(super) const SECCOMP: u32 = 317;
 pub(super) const EXIT: u32 = 60;
@@ -32,6 +34,11 @@ const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
 /// Whether the call comes back twice.
 pub(super) fn clones(number: u32) -> bool {
     matches!(number, CLONE | FORK | VFORK | CLONE3)
+}
+
+/// Whether the call may make code of what was none.
+pub(super) fn brings_code(number: u32) -> bool {
+    matches!(number, MMAP | MPROTECT | PKEY_MPROTECT)
 }
 
 /// Whether the call, if all goes well, comes back in another program.
@@ -244,11 +251,12 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
 pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
     let (family, exit, exec, clone3, confined, prctl, map, go) =
         (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
-    let arch = e.label();
+    let (arch, protect) = (e.label(), e.label());
     asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXIT - CLONE) as i32); jbe(family););
     asm!(e; cmp(eax, EXIT_GROUP as i32); je(exit); cmp(eax, CLONE3 as i32); je(clone3); cmp(eax, EXECVEAT as i32); je(exec););
     asm!(e; cmp(eax, SECCOMP as i32); je(confined); cmp(eax, PRCTL as i32); je(prctl););
     asm!(e; cmp(eax, MMAP as i32); je(map); cmp(eax, ARCH_PRCTL as i32); je(arch););
+    asm!(e; cmp(eax, MPROTECT as i32); je(protect); cmp(eax, PKEY_MPROTECT as i32); je(protect););
     e.here(go)?;
     e.cold(move |e| {
         e.here(arch)?;
@@ -261,6 +269,10 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         e.here(map)?;
         asm!(e; syscall(););
         super::after::mapped(e, root)?;
+        asm!(e; jmp(ways.parent););
+        e.here(protect)?;
+        asm!(e; syscall(););
+        super::after::made_executable(e, root)?;
         asm!(e; jmp(ways.parent););
         let (plain, fork, vfork) = (e.label(), e.label(), e.label());
         e.here(family)?;

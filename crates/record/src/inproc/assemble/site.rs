@@ -10,7 +10,7 @@
 
 use super::super::layout;
 use super::super::plan::{CfaOffset, Entry as VdsoEntry, Site, Span};
-use super::after::{Bytes, Return, after, mapped, rseq_learnt};
+use super::after::{Bytes, Return, after, made_executable, mapped, rseq_learnt};
 use super::before::{Entry, before};
 use super::blob::{Base, Counted, Refused, Unhooked, Written};
 use super::displaced::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
@@ -75,7 +75,7 @@ fn must_be_here(site: &Site) -> bool {
 
 /// Whether something must be asked behind the call, whatever else is wanted.
 fn asks_behind(number: u32) -> bool {
-    number == family::MMAP || family::execs(number)
+    family::brings_code(number) || family::execs(number)
 }
 
 impl<'a> Shape<'a> {
@@ -313,6 +313,7 @@ impl Writer<'_> {
         }
         match number {
             family::MMAP => mapped(e, self.place.root)?,
+            n if family::brings_code(n) => made_executable(e, self.place.root)?,
             RSEQ if self.options.waited => rseq_learnt(e)?,
             n if family::execs(n) => {
                 let done = e.label();

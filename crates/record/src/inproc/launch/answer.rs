@@ -3,12 +3,11 @@
 use super::super::assemble::number_site;
 use super::super::layout::{IMAGE, Question, image, node, record, slot, state};
 use super::engine::{BUSY_LIMIT, Engine, LONG_LIMIT, Seized};
-use super::memory::{BLOBS, BLOBS_AT};
-use super::program::{Patched, Program, Waiter};
+use super::program::{Program, Waiter};
 use super::seeds::Sown;
 use super::shell::NEWBORN;
+use super::sys;
 use super::target::Mem;
-use super::{sys, target};
 use crate::ptrace::sys::read_memory;
 use crate::setid::{self, Nature, World};
 use crate::windows::argument_data;
@@ -19,8 +18,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use systoll_model::{Moment, ProblemKind, Sysno};
 
-const MMAP: u64 = 9;
-const MREMAP: u64 = 25;
 const EXECVEAT: u64 = 322;
 /// The call at which a window may open where none could be afforded at the first: the beginning of
 /// an octave, and not so soon that most asking would be for nothing.
@@ -193,69 +190,8 @@ impl Engine {
         }
     }
 
-    /// A thread has mapped a file executable: it is patched before anybody knows of it.
-    fn on_mapped(&mut self, id: u32, index: u64, waiter: &Waiter) {
-        let unhooked = self.unhooked;
-        if self.hook_mapped(id, index, waiter).is_none() {
-            self.unhooked += 1;
-        }
-        self.allow_elision(id, unhooked);
-    }
-
-    /// `None` where nobody knows what was mapped.
-    fn hook_mapped(&mut self, id: u32, index: u64, waiter: &Waiter) -> Option<()> {
-        let at = waiter.registers.ax;
-        let program = self.programs.get_mut(&id)?;
-        let maps = target::maps(waiter.tid);
-        program.space.update_by(&mut self.symbols, waiter.tid, &maps);
-        let file = program.space.files().find(|f| f.start == at)?;
-        let mut taken: Vec<_> = target::mapped(&maps).into_iter().map(|m| m.range).collect();
-        let ready = match self.ready(&file, &mut taken) {
-            Ok(Some(ready)) => ready,
-            Ok(None) => {
-                self.sow(id);
-                return Some(());
-            }
-            Err(why) => {
-                self.leave_alone(id, waiter.tid, &format!("has loaded what can't be watched: {why}"));
-                return None;
-            }
-        };
-        let quiet = self.memory.image(id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
-        if quiet || !self.map_code(id, index, &ready) {
-            let path = self.symbols.path(file.module).unwrap_or_default();
-            self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: no code near it"));
-            return None;
-        }
-        if self.waited_long(id, index) {
-            let path = self.symbols.path(file.module).unwrap_or_default();
-            self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: it came too fast"));
-            return None;
-        }
-        self.patch(id, ready.patched);
-        self.sow(id);
-        Some(())
-    }
-
-    /// Has the waiting thread map code: first a reservation, which can't hit what another thread
-    /// maps at this moment, then the code over it.
-    fn map_code(&mut self, id: u32, index: u64, ready: &super::birth::Ready) -> bool {
-        let Patched { code, .. } = &ready.patched;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
-        let (at, size) = (ready.at, code.size());
-        // Where there never was a second thread there is nobody to be hit.
-        let alone = self.memory.image(id).is_some_and(|a| a.get(image::NEXT_SLOT) == 0);
-        let reserve = [MMAP, at, size, 0, flags as u64, u64::MAX, 0];
-        if !alone && self.request(id, index, reserve) != Some(at) {
-            return false;
-        }
-        let from = BLOBS_AT + (code.offset - BLOBS);
-        let fixed = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
-        self.request(id, index, [MREMAP, from, 0, size, fixed, at, 0]) == Some(at)
-    }
-
     /// Has a waiting thread make a system call; its result, `None` if it does not come back.
-    fn request(&mut self, id: u32, index: u64, call: [u64; 7]) -> Option<u64> {
+    pub(super) fn request(&mut self, id: u32, index: u64, call: [u64; 7]) -> Option<u64> {
         // On a busy box it may be long before the thread is let run.
         const PATIENCE_NS: u64 = LONG_LIMIT.as_nanos() as u64 / 4;
         let base = image::SLOTS + index * slot::SIZE;
@@ -279,7 +215,7 @@ impl Engine {
 
     /// Whether a thread has waited so long that it may go on at any moment: it was about to when
     /// its question was looked at, or that was too long ago.
-    fn waited_long(&self, id: u32, index: u64) -> bool {
+    pub(super) fn waited_long(&self, id: u32, index: u64) -> bool {
         let base = image::SLOTS + index * slot::SIZE;
         let start = self.memory.image(id).map_or(0, |a| a.get(base + slot::WAIT_START));
         let past =
@@ -322,7 +258,7 @@ impl Engine {
     }
 
     /// Takes all jumps out of the process of a waiting thread, which goes on by itself.
-    fn leave_alone(&mut self, id: u32, tid: i32, why: &str) {
+    pub(super) fn leave_alone(&mut self, id: u32, tid: i32, why: &str) {
         let Some(program) = self.programs.get(&id) else { return };
         // Not the program's own: a forked process has memory of its own.
         if let Ok(mem) = Mem::open(tid) {

@@ -201,7 +201,7 @@ impl Engine {
         let Some(waiting) = program.newborn.take() else { return };
         let unhooked = self.unhooked;
         for Waiting { file } in waiting {
-            self.patch(id, file);
+            self.patch(id, file, false);
         }
         self.allow_elision(id, unhooked);
         self.sow(id);
@@ -220,8 +220,9 @@ impl Engine {
         }
     }
 
-    /// Writes a file's roots and jumps; its code is mapped already.
-    pub(super) fn patch(&mut self, id: u32, file: Patched) {
+    /// Writes a file's roots and jumps; its code is mapped already. `written`: the program may have
+    /// changed the code before it made it executable.
+    pub(super) fn patch(&mut self, id: u32, file: Patched, written: bool) {
         let path = self.symbols.path(file.key).unwrap_or_default();
         let lost = |why: String| format!("{path}: its system calls are not counted: {why}");
         let Some(program) = self.programs.get_mut(&id) else { return };
@@ -239,7 +240,10 @@ impl Engine {
             }
         }
         file.code.announce(area, file.bias.wrapping_add_signed(file.code.blob.delta));
-        let patched = program.mem.patch(&file.code.jumps, file.bias);
+        let patched = match written {
+            true => program.mem.patch_one(&file.code.jumps, file.bias),
+            false => program.mem.patch(&file.code.jumps, file.bias),
+        };
         match patched {
             Ok(()) => program.files.push(file),
             Err(why) => self.problem(ProblemKind::Lost, lost(why)),

@@ -110,6 +110,7 @@ impl Engine {
                 ),
             );
         }
+        self.note_generated(program, &exe);
         if program.newborn.is_some() {
             self.problem(ProblemKind::Unwatched, format!("{exe} ran unwatched: it could not map the shared memory"));
         }

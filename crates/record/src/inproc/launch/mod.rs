@@ -7,9 +7,11 @@
 mod answer;
 mod birth;
 mod clock;
+mod comes;
 mod cpu;
 mod engine;
 mod files;
+mod filter;
 mod finish;
 mod harvest;
 mod memory;
@@ -176,6 +178,8 @@ impl InprocBackend {
         if let Some(what) = missing() {
             return Err(refused(what));
         }
+        // What it costs is nobody's: before anything is measured.
+        filter::inherited();
         let _many = crate::startup::ManyDescriptors::new();
         let signals = Signals::hold()?;
         let ratio = clock::Ratio::begin();

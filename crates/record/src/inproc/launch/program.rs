@@ -2,6 +2,7 @@
 
 use super::super::assemble::{Base, Room, TreeError, grow};
 use super::super::layout::{NUMBERS, Saved, image, node, slot};
+use super::comes::Generated;
 use super::files::{Code, Known};
 use super::harvest::Beside;
 use super::memory::Area;
@@ -26,6 +27,13 @@ pub(super) struct Patched {
     pub(super) known: Rc<Known>,
     pub(super) code: Rc<Code>,
     pub(super) bias: u64,
+}
+
+impl Patched {
+    /// Whether the jumps are there.
+    pub(super) fn is_in(&self, mem: &Mem) -> bool {
+        mem.is_patched(&self.code.jumps, self.bias)
+    }
 }
 
 /// A file that waits for the program to have its memory mapped.
@@ -80,6 +88,8 @@ pub(super) struct Program {
     pub(super) execed: HashSet<i32>,
     /// How often its threads have slept for an answer, by process.
     pub(super) sleeps: HashMap<i32, u64>,
+    /// Its code that is in no file.
+    pub(super) generated: Generated,
     pub(super) main_seen: bool,
     /// The first slot's memory when `main` was first seen.
     pub(super) at_main: Option<Vec<(u64, Vec<u8>)>>,
@@ -113,6 +123,7 @@ impl Program {
             seen_whole: true,
             execed: HashSet::new(),
             sleeps: HashMap::new(),
+            generated: Generated::default(),
             main_seen: false,
             at_main: None,
         }

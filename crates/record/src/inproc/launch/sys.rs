@@ -128,6 +128,54 @@ pub(super) fn memory_file(size: u64) -> std::io::Result<File> {
     Ok(file)
 }
 
+/// Makes a system call; its result, below zero the errno.
+pub(super) fn raw(number: libc::c_long, args: [u64; 6]) -> i64 {
+    let [a, b, c, d, e, f] = args;
+    // SAFETY: only [`in_child`] tries calls that touch memory, in a process of its own, and only
+    // memory that it has mapped itself or owns.
+    let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    if result == -1 { i64::from(-(Errno::last() as i32)) } else { result }
+}
+
+/// How a child has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Code(i32),
+    Killed,
+    Unknown,
+}
+
+/// Runs `work`, which must make nothing but system calls, in a child that leaves no core file;
+/// its code is 0 where that says so.
+pub(super) fn in_child(work: impl FnOnce() -> bool) -> Ended {
+    // SAFETY: the child of a process with threads makes system calls alone and leaves by one.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => Ended::Unknown,
+        0 => {
+            raw(libc::SYS_prctl, [libc::PR_SET_DUMPABLE as u64, 0, 0, 0, 0, 0]);
+            let good = work();
+            // SAFETY: ends the child without running anything of its parent's.
+            unsafe { libc::_exit(i32::from(!good)) }
+        }
+        pid => loop {
+            match wait(Some(pid), true) {
+                Ok(Some(Stop::Exited { code, .. })) => return Ended::Code(code),
+                Ok(Some(Stop::Killed { .. })) => return Ended::Killed,
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(_) => return Ended::Unknown,
+            }
+        },
+    }
+}
+
+/// Whether this process may read memory as it reads that of others.
+pub(super) fn reads_memory() -> bool {
+    let (here, mut there) = (0x5157_u64.to_ne_bytes(), [0; 8]);
+    let got = crate::ptrace::sys::read_memory(std::process::id() as i32, here.as_ptr() as u64, &mut there);
+    got == 8 && there == here
+}
+
 /// Gives the memory of a range back; it reads as zeroes then.
 pub(super) fn punch_hole(file: &File, offset: u64, len: u64) {
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;

@@ -2,6 +2,7 @@
 
 use super::super::assemble::{Blob, Patch};
 use super::super::plan::{Plan, Span};
+use super::filter;
 use super::sys::read_pieces;
 use std::cell::OnceCell;
 use std::fs::File;
@@ -38,20 +39,45 @@ impl Mem {
     /// In words; whatever was written then is as good as nothing, for no page is written before
     /// all have been looked at.
     pub(super) fn patch(&self, jumps: &Jumps, bias: u64) -> Result<(), String> {
-        let at = |piece: &Piece| bias.wrapping_add(piece.vaddr);
-        if jumps.ready.get().is_none() {
-            let mut there: Vec<Vec<u8>> = jumps.pieces.iter().map(|p| vec![0; p.len]).collect();
-            let wanted: Vec<(u64, usize)> = jumps.pieces.iter().map(|p| (at(p), p.len)).collect();
-            self.read_all(&wanted, &mut there).map_err(|e| e.to_string())?;
-            for (piece, bytes) in jumps.pieces.iter().zip(&mut there) {
-                jumps.apply(piece, bytes)?;
+        let pages = match jumps.ready.get() {
+            Some(pages) => pages,
+            None => {
+                let pages = self.patched_pages(jumps, bias)?;
+                jumps.ready.get_or_init(|| pages)
             }
-            let _ = jumps.ready.set(there);
+        };
+        self.write_pages(jumps, bias, pages)
+    }
+
+    /// [`Mem::patch`] of code that this process may have changed beside the jumps.
+    pub(super) fn patch_one(&self, jumps: &Jumps, bias: u64) -> Result<(), String> {
+        self.write_pages(jumps, bias, &self.patched_pages(jumps, bias)?)
+    }
+
+    fn patched_pages(&self, jumps: &Jumps, bias: u64) -> Result<Vec<Vec<u8>>, String> {
+        let mut there: Vec<Vec<u8>> = jumps.pieces.iter().map(|p| vec![0; p.len]).collect();
+        let wanted: Vec<(u64, usize)> = jumps.pieces.iter().map(|p| (bias.wrapping_add(p.vaddr), p.len)).collect();
+        self.read_all(&wanted, &mut there).map_err(|e| e.to_string())?;
+        for (piece, bytes) in jumps.pieces.iter().zip(&mut there) {
+            jumps.apply(piece, bytes)?;
         }
-        for (piece, bytes) in jumps.pieces.iter().zip(jumps.ready.get().into_iter().flatten()) {
-            self.write(at(piece), bytes).map_err(|e| e.to_string())?;
+        Ok(there)
+    }
+
+    fn write_pages(&self, jumps: &Jumps, bias: u64, pages: &[Vec<u8>]) -> Result<(), String> {
+        for (piece, bytes) in jumps.pieces.iter().zip(pages) {
+            self.write(bias.wrapping_add(piece.vaddr), bytes).map_err(|e| e.to_string())?;
         }
         Ok(())
+    }
+
+    /// Whether a file's jumps are there.
+    pub(super) fn is_patched(&self, jumps: &Jumps, bias: u64) -> bool {
+        jumps.changes.first().is_some_and(|change| {
+            let new = jumps.bytes_of(change).1;
+            let mut there = vec![0; new.len()];
+            self.read(bias.wrapping_add(change.vaddr), &mut there).is_ok() && there == *new
+        })
     }
 
     /// Takes a file's jumps back, as far as they are there.
@@ -181,7 +207,10 @@ fn originals(plan: &Plan) -> Vec<(u64, &[u8])> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mapped {
     pub(super) range: Range<u64>,
+    pub(super) writable: bool,
     pub(super) executable: bool,
+    /// Whether what is written to it is written to the file.
+    pub(super) shared: bool,
 }
 
 /// The text of a process's `maps` file; empty if it is gone.
@@ -206,7 +235,9 @@ fn mapped_line(line: &str) -> Option<Mapped> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
     let hex = |s| u64::from_str_radix(s, 16).ok();
-    Some(Mapped { range: hex(start)?..hex(end)?, executable: rest.as_bytes().get(2) == Some(&b'x') })
+    let has = |n: usize, letter: u8| rest.as_bytes().get(n) == Some(&letter);
+    let (writable, executable, shared) = (has(1, b'w'), has(2, b'x'), has(3, b's'));
+    Some(Mapped { range: hex(start)?..hex(end)?, writable, executable, shared })
 }
 
 /// Where `len` unused bytes lie at the end of code that a process has mapped.
@@ -224,13 +255,39 @@ pub(super) fn unused(mem: &Mem, mapped: &[Mapped], len: usize) -> Option<u64> {
 pub(super) fn obstacle(pid: i32) -> Option<String> {
     static OWN: OnceLock<usize> = OnceLock::new();
     let status = status(&pid.to_string());
-    if field(&status, "Seccomp:").is_some_and(|mode| mode != "0") {
-        return Some("a seccomp filter of its maker's watches over it".into());
+    if let Some(why) = filter::obstacle(filters_in(&status), filter::inherited()) {
+        return Some(why);
     }
     if levels(&status) > *OWN.get_or_init(|| levels(&self::status("self"))) {
         return Some("it lives in another PID namespace".into());
     }
     None
+}
+
+/// How a process is confined (proc_pid_status(5)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filters {
+    None,
+    /// To read, write and the end.
+    Strict,
+    /// By so many filters.
+    Some(u32),
+    /// By filters that nobody counts.
+    Uncounted,
+}
+
+/// How the process `of`, a name in /proc, is confined.
+pub(super) fn filters(of: &str) -> Filters {
+    filters_in(&status(of))
+}
+
+fn filters_in(status: &str) -> Filters {
+    let count = || field(status, "Seccomp_filters:").and_then(|n| n.parse().ok());
+    match field(status, "Seccomp:") {
+        None | Some("0") => Filters::None,
+        Some("2") => count().map_or(Filters::Uncounted, Filters::Some),
+        Some(_) => Filters::Strict,
+    }
 }
 
 fn status(of: &str) -> String {
@@ -253,9 +310,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn confinement_is_read() {
+        assert_eq!(filters_in("Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n"), Filters::None);
+        assert_eq!(filters_in("Seccomp:\t2\nSeccomp_filters:\t3\n"), Filters::Some(3));
+        assert_eq!(filters_in("Seccomp:\t2\n"), Filters::Uncounted);
+        assert_eq!(filters_in("Seccomp:\t1\nSeccomp_filters:\t0\n"), Filters::Strict);
+    }
+
+    #[test]
     fn lines_of_maps_are_read() {
         let line = "7ffff7fc1000-7ffff7fc3000 r-xp 00000000 00:00 0 ";
-        assert_eq!(mapped_line(line), Some(Mapped { range: 0x7ffff7fc1000..0x7ffff7fc3000, executable: true }));
+        let (range, code) = (0x7ffff7fc1000..0x7ffff7fc3000, true);
+        let expected = Mapped { range, writable: false, executable: code, shared: false };
+        assert_eq!(mapped_line(line), Some(expected.clone()));
+        let shared = line.replace("r-xp", "-wxs");
+        assert_eq!(mapped_line(&shared), Some(Mapped { writable: true, shared: true, ..expected }));
         assert_eq!(mapped_line("nonsense"), None);
         let mine = mapped(&maps(std::process::id() as i32));
         let here = lines_of_maps_are_read as *const () as u64;

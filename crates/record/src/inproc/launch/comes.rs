@@ -1,0 +1,301 @@
+//! Code that comes while a program runs: files that are mapped, and memory that becomes executable.
+//!
+//! Files are hooked before anybody runs them. What is no file is looked through for calls, which
+//! nobody can hook there: where a jump may lead is not known of code that was just made.
+
+use super::super::layout::image;
+use super::engine::Engine;
+use super::memory::{BLOBS, BLOBS_AT};
+use super::program::{Patched, Program, Waiter};
+use super::target;
+use crate::ptrace::sys::read_memory;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::ops::Range;
+use systoll_model::ProblemKind;
+use systoll_symbols::MappedFile;
+
+const MMAP: u64 = 9;
+const MREMAP: u64 = 25;
+/// How often a program's new memory is looked at, and how many bytes of it: others than compilers
+/// at run time do not come near.
+const MOST_LOOKS: u32 = 1000;
+const MOST_BYTES: u64 = 64 << 20;
+/// Bytes read at a time.
+const PIECE: u64 = 1 << 16;
+/// Bytes before a call in which its number is looked for.
+const REACH: usize = 24;
+/// Numbers of calls there are, and some more.
+const HIGHEST: u64 = 600;
+
+/// Code of a program that is in no file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Generated {
+    looks: u32,
+    bytes: u64,
+    /// Places that look like system calls.
+    pub(super) calls: u64,
+    /// Memory was to be written and run at once.
+    pub(super) written_in_place: bool,
+    /// More came than was looked at.
+    pub(super) too_much: bool,
+}
+
+impl Engine {
+    /// A thread has mapped a file executable, or made memory so: it is patched, or looked at, before
+    /// anybody knows of it.
+    pub(super) fn on_mapped(&mut self, id: u32, index: u64, waiter: &Waiter) {
+        let unhooked = self.unhooked;
+        if self.hook_mapped(id, index, waiter).is_none() {
+            self.unhooked += 1;
+        }
+        self.allow_elision(id, unhooked);
+    }
+
+    /// `None` where nobody knows what came.
+    fn hook_mapped(&mut self, id: u32, index: u64, waiter: &Waiter) -> Option<()> {
+        let r = &waiter.registers;
+        let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
+        let range = at..at.saturating_add(r.si);
+        let program = self.programs.get_mut(&id)?;
+        let maps = target::maps(waiter.tid);
+        program.space.update_by(&mut self.symbols, waiter.tid, &maps);
+        let maps = target::mapped(&maps);
+        let here = |f: &MappedFile| f.start < range.end && range.start < f.end;
+        let files: Vec<MappedFile> = program.space.files().filter(here).collect();
+        let comes = |m: &&target::Mapped| {
+            m.executable && m.range.start < range.end && range.start < m.range.end && !is_file(&files, m)
+        };
+        let memory: Vec<target::Mapped> = maps.iter().filter(comes).cloned().collect();
+        if files.is_empty() && memory.is_empty() {
+            return None;
+        }
+        for m in &memory {
+            let part = m.range.start.max(range.start)..m.range.end.min(range.end);
+            self.look_through(id, waiter.tid, part, (mapped && (r.r8 as i32) < 0, m.writable));
+        }
+        files.into_iter().try_for_each(|file| {
+            let shared = maps.iter().any(|m| m.shared && m.range.contains(&file.start));
+            self.hook_file(id, index, waiter, (&file, mapped, shared), &maps)
+        })
+    }
+
+    /// Hooks a file that has just become executable. One that was before, and is hooked, stays so.
+    fn hook_file(
+        &mut self,
+        id: u32,
+        index: u64,
+        waiter: &Waiter,
+        (file, mapped, shared): (&MappedFile, bool, bool),
+        maps: &[target::Mapped],
+    ) -> Option<()> {
+        let program = self.programs.get(&id)?;
+        let hooked = |f: &Patched| f.key == file.module && f.bias == file.bias && f.is_in(&program.mem);
+        if !mapped && program.files.iter().any(hooked) {
+            return Some(());
+        }
+        let mut taken: Vec<_> = maps.iter().map(|m| m.range.clone()).collect();
+        let ready = match self.ready(file, &mut taken) {
+            Ok(Some(ready)) => ready,
+            Ok(None) => {
+                self.sow(id);
+                return Some(());
+            }
+            Err(why) => {
+                self.leave_alone(id, waiter.tid, &format!("has loaded what can't be watched: {why}"));
+                return None;
+            }
+        };
+        let quiet = self.memory.image(id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
+        let obstacle = if shared {
+            // Jumps in it would be jumps in the file.
+            Some("it is mapped shared")
+        } else if quiet || !self.map_code(id, index, &ready) {
+            Some("no code near it")
+        } else if self.waited_long(id, index) {
+            Some("it came too fast")
+        } else {
+            None
+        };
+        if let Some(why) = obstacle {
+            let path = self.symbols.path(file.module).unwrap_or_default();
+            self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+            return None;
+        }
+        self.patch(id, ready.patched, !mapped);
+        self.sow(id);
+        Some(())
+    }
+
+    /// Looks for calls in memory that has become executable and is no file.
+    fn look_through(&mut self, id: u32, tid: i32, range: Range<u64>, (fresh, writable): (bool, bool)) {
+        let Some(program) = self.programs.get_mut(&id) else { return };
+        let Some(area) = self.memory.image(id) else { return };
+        let generated = &mut program.generated;
+        if writable {
+            generated.written_in_place = true;
+            area.set(image::WRITES_CODE, 1);
+        }
+        generated.looks += 1;
+        // What was just mapped is all zeroes, and would be there only for having been looked at.
+        if !fresh {
+            let most = MOST_BYTES.saturating_sub(generated.bytes);
+            let end = range.end.min(range.start.saturating_add(most));
+            generated.too_much |= end < range.end;
+            generated.bytes += end - range.start;
+            generated.calls += calls_in(range.start..end, |at, buffer| read_memory(tid, at, buffer));
+        }
+        if generated.looks >= MOST_LOOKS || generated.bytes >= MOST_BYTES {
+            generated.too_much = true;
+            area.set(image::LOOKED, 1);
+        }
+    }
+
+    /// Has the waiting thread map code: first a reservation, which can't hit what another thread
+    /// maps at this moment, then the code over it.
+    fn map_code(&mut self, id: u32, index: u64, ready: &super::birth::Ready) -> bool {
+        let Patched { code, .. } = &ready.patched;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
+        let (at, size) = (ready.at, code.size());
+        // Where there never was a second thread there is nobody to be hit.
+        let alone = self.memory.image(id).is_some_and(|a| a.get(image::NEXT_SLOT) == 0);
+        let reserve = [MMAP, at, size, 0, flags as u64, u64::MAX, 0];
+        if !alone && self.request(id, index, reserve) != Some(at) {
+            return false;
+        }
+        let from = BLOBS_AT + (code.offset - BLOBS);
+        let fixed = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
+        self.request(id, index, [MREMAP, from, 0, size, fixed, at, 0]) == Some(at)
+    }
+
+    /// Says what of a program's generated code was not counted, or not looked at.
+    pub(super) fn note_generated(&mut self, program: &Program, exe: &str) {
+        let generated = &program.generated;
+        let all = [
+            (
+                generated.calls > 0,
+                ProblemKind::Lost,
+                "makes code while it runs, with what looks like system calls: they are not counted",
+            ),
+            (
+                generated.written_in_place || generated.too_much,
+                ProblemKind::Note,
+                "makes code while it runs: whether that makes system calls of its own is not looked at",
+            ),
+        ];
+        for (is_so, kind, what) in all {
+            if is_so {
+                self.problem(kind, format!("{exe} {what}"));
+            }
+        }
+    }
+}
+
+/// Whether a mapping is that of a file known by its headers.
+fn is_file(files: &[MappedFile], mapped: &target::Mapped) -> bool {
+    files.iter().any(|f| f.start < mapped.range.end && mapped.range.start < f.end)
+}
+
+/// How many places in memory look like system calls.
+fn calls_in(range: Range<u64>, read: impl Fn(u64, &mut [u8]) -> usize) -> u64 {
+    let mut buffer = vec![0; (PIECE as usize) + REACH + 1];
+    let (mut at, mut calls) = (range.start, 0);
+    while at < range.end {
+        // From a little before, so that no call lies across a seam; those before are counted already.
+        let from = at.saturating_sub(REACH as u64).max(range.start);
+        let end = range.end.min(at.saturating_add(PIECE + 1));
+        let Some(bytes) = buffer.get_mut(..(end - from) as usize) else { return calls };
+        let got = read(from, bytes);
+        let bytes = bytes.get(..got).unwrap_or_default();
+        let skip = (at - from) as usize;
+        let found =
+            bytes.windows(2).enumerate().skip(skip).filter(|(n, pair)| **pair == [0x0f, 0x05] && is_call(bytes, *n));
+        calls += found.count() as u64;
+        at = at.saturating_add(PIECE);
+    }
+    calls
+}
+
+/// Whether the bytes of a `syscall` at `n` are one: shortly before, the number of a call is put into
+/// eax, and from there on instruction follows instruction up to it.
+fn is_call(bytes: &[u8], n: usize) -> bool {
+    (n.saturating_sub(REACH)..n).any(|start| {
+        let Some(before) = bytes.get(start..n) else { return false };
+        let mut decoder = Decoder::with_ip(64, before, 0, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        let mut first = true;
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            let good = instruction.flow_control() == FlowControl::Next && !instruction.is_invalid();
+            if !good || first && !puts_number(&instruction) {
+                return false;
+            }
+            first = false;
+        }
+        !first
+    })
+}
+
+fn puts_number(i: &Instruction) -> bool {
+    let whole = matches!(i.op0_register(), Register::EAX | Register::RAX);
+    let constant = matches!(i.try_op_kind(1), Ok(OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64));
+    match i.mnemonic() {
+        Mnemonic::Mov => whole && constant && i.immediate(1) < HIGHEST,
+        Mnemonic::Xor => whole && i.op0_register() == i.op1_register(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls(bytes: &[u8]) -> u64 {
+        let read = |at: u64, buffer: &mut [u8]| {
+            let from = bytes.get(at as usize..).unwrap_or_default();
+            let len = buffer.len().min(from.len());
+            buffer[..len].copy_from_slice(&from[..len]);
+            len
+        };
+        calls_in(0..bytes.len() as u64, read)
+    }
+
+    const MOV_39: [u8; 5] = [0xb8, 39, 0, 0, 0];
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+    #[test]
+    fn a_call_has_a_number() {
+        assert_eq!(calls(&[&MOV_39[..], &SYSCALL].concat()), 1);
+        let with_arguments = [&MOV_39[..], &[0x48, 0x89, 0xf7, 0x31, 0xf6], &SYSCALL].concat();
+        assert_eq!(calls(&with_arguments), 1);
+        assert_eq!(calls(&[&[0x31, 0xc0][..], &SYSCALL].concat()), 1);
+        // A number in the code's own constants, no call's number, a way that does not lead there.
+        assert_eq!(calls(&[&[0x90; 30][..], &SYSCALL].concat()), 0);
+        assert_eq!(calls(&[&[0xb8, 39, 0, 0, 1][..], &SYSCALL].concat()), 0);
+        assert_eq!(calls(&[&MOV_39[..], &[0xc3], &SYSCALL].concat()), 0);
+        assert_eq!(calls(&[]), 0);
+    }
+
+    #[test]
+    fn none_is_missed_or_counted_twice_at_a_seam() {
+        let call = [&MOV_39[..], &SYSCALL].concat();
+        for shift in 0..40 {
+            let mut bytes = vec![0x90; 3 * PIECE as usize];
+            for seam in [PIECE as usize, 2 * PIECE as usize] {
+                bytes[seam - 20 + shift..][..7].copy_from_slice(&call);
+            }
+            assert_eq!(calls(&bytes), 2, "{shift}");
+        }
+    }
+
+    #[test]
+    fn chance_seldom_makes_a_call() {
+        let mut state = 1u64;
+        let bytes: Vec<u8> = (0..4 << 20)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 56) as u8
+            })
+            .collect();
+        assert_eq!(calls(&bytes), 0);
+    }
+}
