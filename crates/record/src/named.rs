@@ -4,10 +4,16 @@ use crate::table::{RawRow, RawStack, Table};
 use crate::windows::{RawCall, RawWindow, Windows};
 use std::collections::HashMap;
 use systoll_model::{
-    Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, ProcessId, Row, RowId, Stack, StackId, VdsoRow,
-    Window, WindowCall,
+    Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, ProcessId, Row, RowId, Stack, StackId, Sysno,
+    VdsoRow, Window, WindowCall,
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
+
+/// Whole stacks that must agree on the user's frame where a context does not reach it.
+const ENOUGH_STACKS: u64 = 4;
+
+/// Returning from a handler is nobody's call.
+const RT_SIGRETURN: Sysno = Sysno(15);
 
 /// Says where the table has folded something to stay within its bounds.
 pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
@@ -25,10 +31,9 @@ pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
 /// The table's rows, as counted.
 pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<Row> {
     let row = |raw: &RawRow| {
-        let context = table.stacks.get(raw.context as usize).map_or(&[][..], |s| &s.frames);
+        let context = context(raw, table, symbols);
         let api = symbols.api(context);
         let api_module = api.as_ref().and_then(|(_, key)| *key).and_then(|key| names.module_of(key));
-        let user = context.last().and_then(|f| names.frame_id(f));
         Row {
             process: ProcessId(raw.image),
             syscall: raw.syscall,
@@ -36,11 +41,29 @@ pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<R
             outer: names.outer_of(raw, table),
             api: api.map(|(name, _)| name),
             api_module,
-            user: user.filter(|f| names.class_of(*f) == Some(FrameClass::User)),
+            user: names.user_of(context).filter(|_| raw.syscall != RT_SIGRETURN),
             counts: raw.counts.clone(),
         }
     };
     table.rows.iter().map(row).collect()
+}
+
+/// A row's context up to the user's frame. Where the trees of contexts end before that, because
+/// return addresses lie at no constant places, whole stacks have it: surely if each call's was seen,
+/// else if several, at random places, agree.
+fn context<'t>(row: &RawRow, table: &'t Table, symbols: &mut Symbols) -> &'t [RawFrame] {
+    let context = table.stacks.get(row.context as usize).map_or(&[][..], |s| &s.frames);
+    let mut has_user = |frames: &[RawFrame]| {
+        frames.iter().position(|f| matches!(symbols.class(*f), FrameClass::User | FrameClass::Unknown))
+    };
+    let Some((whole, shared)) = row.whole.filter(|_| row.wholes >= row.entered.min(ENOUGH_STACKS)) else {
+        return context;
+    };
+    let whole = table.stacks.get(whole as usize).and_then(|s| s.frames.get(..shared)).unwrap_or_default();
+    match has_user(whole) {
+        Some(user) if whole.starts_with(context) && has_user(context).is_none() => &whole[..=user],
+        _ => context,
+    }
 }
 
 /// Calls into the vDSO, most calls first.
@@ -48,13 +71,12 @@ pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> 
     let mut rows: Vec<VdsoRow> = Vec::with_capacity(table.vdso.len());
     for ((image, function, context), calls) in &table.vdso {
         let frames = table.stacks.get(*context as usize).map_or(&[][..], |s| &s.frames);
-        let user = frames.last().and_then(|f| names.frame_id(f));
         rows.push(VdsoRow {
             process: ProcessId(*image),
             function: (*function).into(),
             context: StackId(*context),
             api: symbols.api(frames).map(|(name, _)| name),
-            user: user.filter(|f| names.class_of(*f) == Some(FrameClass::User)),
+            user: names.user_of(frames),
             calls: *calls,
         });
     }
@@ -145,8 +167,10 @@ impl Names {
         self.ids.get(frame).copied()
     }
 
-    fn class_of(&self, frame: FrameId) -> Option<FrameClass> {
-        self.frames.get(frame.0 as usize).map(|f| f.class)
+    /// The user's own frame: mostly the last, but a library's function may have the user's inlined.
+    fn user_of(&self, context: &[RawFrame]) -> Option<FrameId> {
+        let is_users = |id: &FrameId| self.frames.get(id.0 as usize).is_some_and(|f| f.class == FrameClass::User);
+        context.iter().filter_map(|f| self.frame_id(f)).find(is_users)
     }
 
     fn module_of(&self, key: ModuleKey) -> Option<ModuleId> {

@@ -55,6 +55,8 @@ pub(crate) struct RawRow {
     pub(crate) entered: u64,
     /// Whole stacks seen agree on this many frames of the first one.
     pub(crate) whole: Option<(u32, usize)>,
+    /// How many whole stacks were seen.
+    pub(crate) wholes: u64,
     /// Calls at which windows are to open in this octave, ascending.
     pub(crate) picks: Vec<u64>,
     /// Windows kept that this row opened, oldest first.
@@ -151,6 +153,7 @@ impl Table {
             counts: Counts::default(),
             entered: 0,
             whole: None,
+            wholes: 0,
             picks: Vec::new(),
             windows: Vec::new(),
             in_call: (0, 0),
@@ -181,6 +184,7 @@ impl Table {
                 first.iter().take(shared).zip(frames).take_while(|(a, b)| a == b).count()
             }
         };
+        self.rows[row as usize].wholes += 1;
         let whole = &mut self.rows[row as usize].whole;
         *whole = Some((whole.map_or(id, |(first, _)| first), shared));
         id

@@ -95,13 +95,18 @@ impl Symbols {
         Some(self.public_name(&name)).filter(|n| !n.starts_with("__"))
     }
 
-    /// Where no C library is on the stack: the run-time's function that the user's frame called.
+    /// Where no C library is on the stack: the run-time's function that the user's frame called, or
+    /// has inlined.
     fn runtime_api(&mut self, context: &[RawFrame]) -> Option<(Arc<str>, Option<ModuleKey>)> {
-        let (user, inner) = (context.last()?, context.len().checked_sub(2).and_then(|i| context.get(i))?);
-        if self.class(*inner) != FrameClass::Runtime {
+        let (user, inner) = (*context.last()?, context.len().checked_sub(2).and_then(|i| context.get(i)));
+        if let Some(name) = self.inlined_runtime(user) {
+            return Some((name, user.module));
+        }
+        let inner = *inner?;
+        if self.class(inner) != FrameClass::Runtime {
             return None;
         }
-        let called = self.callee(*user).and_then(|(key, callee)| match callee {
+        let called = self.callee(user).and_then(|(key, callee)| match callee {
             Callee::Local(addr) => {
                 let frame = RawFrame { module: Some(key), address: addr, is_return: false };
                 let name = self.module(key)?.names().exactly(addr)?.into_owned();
@@ -112,6 +117,16 @@ impl Symbols {
         let running = || Some(self.module(inner.module?)?.symbol(inner.lookup())?.name.into_owned());
         let name = called.or_else(running)?;
         Some((demangle(&name).into(), inner.module))
+    }
+
+    /// The outermost function of a language's own library that stands inlined at a call of the user's.
+    fn inlined_runtime(&self, user: RawFrame) -> Option<Arc<str>> {
+        let key = user.module.filter(|_| user.is_return)?;
+        let module = self.module(key)?;
+        let inlined = self.locations.get(&(key, user.lookup()))?;
+        let (_, inlined) = inlined.split_last()?;
+        let outermost = inlined.iter().take_while(|l| module.is_runtimes(l)).last()?;
+        Some(Arc::clone(&outermost.function)).filter(|name| !name.is_empty())
     }
 
     /// Where the C library has a function of this name.

@@ -79,7 +79,9 @@ impl Cfi {
     /// The range of the function (or part of one) at `addr`.
     pub(crate) fn function(&self, addr: u64) -> Option<Range<u64>> {
         let entry = self.eh_entry(addr).or_else(|| self.debug_entry(addr))?;
-        Some(entry.initial_address()..entry.end_address())
+        // A signal trampoline's begins one byte early: unwinders look at the byte before a return address.
+        let early = u64::from(entry.is_signal_trampoline());
+        Some(entry.initial_address().saturating_add(early)..entry.end_address())
     }
 
     /// The step at `addr`; `None` where no entry covers it.

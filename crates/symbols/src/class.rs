@@ -1,6 +1,7 @@
 //! Whose code it is: the user's, the C library's, a language run-time's.
 
 use crate::calls::{self, Slots};
+use crate::cfi::Cfi;
 use crate::elf::Image;
 use crate::names::{Names, demangle};
 use std::ops::Range;
@@ -106,20 +107,36 @@ pub(crate) struct Layout {
     start: Option<Range<u64>>,
     /// Where the C library's functions lie in a static program.
     static_libc: Option<Range<u64>>,
+    /// Whether only the program's own functions have call frame information, and none of a C library's
+    /// that is built without (musl's).
+    libc_is_bare: bool,
 }
 
 impl Layout {
-    pub(crate) fn of(image: &Image, names: &Names, slots: &Slots, start: Option<Range<u64>>) -> Self {
+    pub(crate) fn of(image: &Image, names: &Names, slots: &Slots, cfi: &Cfi, start: Option<Range<u64>>) -> Self {
         let is_program = image.entry != 0 && (image.has_interpreter || !image.needs_others);
         let is_go = image.section(".gopclntab").is_some() || image.section(".go.buildinfo").is_some();
         let start = start.filter(|_| is_program && !is_go);
         let static_libc =
             if is_static(image) && !is_go { static_libc(image, names, slots, start.clone()) } else { None };
-        Self { is_go, start, static_libc }
+        let has_entry = |addr| cfi.function(addr).is_some();
+        let libc_is_bare = is_static(image)
+            && !is_go
+            && !has_entry(image.entry)
+            && calls::main_of(image, slots).is_some_and(has_entry);
+        Self { is_go, start, static_libc, libc_is_bare }
+    }
+
+    /// Whether `function`, demangled, in `file` is in a language's own library.
+    pub(crate) fn is_runtimes(&self, function: &str, file: Option<&str>) -> bool {
+        if self.is_go {
+            return go_class(function) == FrameClass::Runtime;
+        }
+        is_runtime_path(function) || file.is_some_and(is_runtime_file)
     }
 
     /// Class of the function called `name` (as in the symbol table) around `addr`.
-    pub(crate) fn class(&self, names: &Names, addr: u64, name: Option<&str>) -> FrameClass {
+    pub(crate) fn class(&self, names: &Names, cfi: &Cfi, addr: u64, name: Option<&str>) -> FrameClass {
         if self.start.as_ref().is_some_and(|s| s.contains(&addr)) {
             return FrameClass::Libc;
         }
@@ -128,6 +145,9 @@ impl Layout {
         }
         if let Some(class) = name.and_then(runtime_class) {
             return class;
+        }
+        if self.libc_is_bare && cfi.function(addr).is_none() {
+            return FrameClass::Libc;
         }
         let Some(libc) = &self.static_libc else { return FrameClass::User };
         // Cold parts lie apart from the function they belong to.
@@ -138,6 +158,15 @@ impl Layout {
             && name.is_some_and(|n| n == "abort" || is_reserved(n.as_bytes()));
         if libc.contains(&addr) || is_apart { FrameClass::Libc } else { FrameClass::User }
     }
+}
+
+/// Whether a source file belongs to Rust's or C++'s standard library, or comes with a compiler:
+/// their inlined functions, where DWARF does not give them whole names.
+fn is_runtime_file(path: &str) -> bool {
+    let rust =
+        path.strip_prefix("/rustc/").is_some_and(|p| p.split_once('/').is_some_and(|(_, p)| p.starts_with("library/")));
+    rust || path.contains("/lib/rustlib/src/rust/library/")
+        || ["/include/c++/", "/lib/gcc/", "/lib/clang/"].iter().any(|folder| path.contains(folder))
 }
 
 fn go_class(name: &str) -> FrameClass {
@@ -272,6 +301,12 @@ mod tests {
         }
         for theirs in ["<mine::T as core::fmt::Display>::fmt", "stdx::a", "main", "core_things"] {
             assert!(!is_runtime_path(theirs), "{theirs}");
+        }
+        for theirs in ["/usr/include/c++/12/bits/std_thread.h", "/rustc/0123abc/library/core/src/ops.rs"] {
+            assert!(is_runtime_file(theirs), "{theirs}");
+        }
+        for ours in ["/home/me/include/c.h", "/rustc/x.rs", "src/rustc/0123/library/a.rs", "library/core/a.rs"] {
+            assert!(!is_runtime_file(ours), "{ours}");
         }
         assert_eq!(go_class("internal/runtime/syscall.Syscall6"), FrameClass::Runtime);
         assert_eq!(go_class("os.(*File).Write"), FrameClass::Runtime);

@@ -223,23 +223,7 @@ fn copied(i: &Instruction, state: &State) -> Option<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Source;
-
-    /// An ELF file of one executable segment at 0x1000.
-    fn image(code: &[u8]) -> Image {
-        let mut file = vec![0u8; 0x1000];
-        file[..16].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
-        file[16..20].copy_from_slice(&[3, 0, 62, 0]);
-        file[32..40].copy_from_slice(&64u64.to_le_bytes());
-        file[54..58].copy_from_slice(&[56, 0, 1, 0]);
-        file[64..72].copy_from_slice(&[1, 0, 0, 0, 5, 0, 0, 0]);
-        for at in [72, 80] {
-            file[at..at + 8].copy_from_slice(&0x1000u64.to_le_bytes());
-        }
-        file[96..104].copy_from_slice(&(code.len() as u64).to_le_bytes());
-        file.extend_from_slice(code);
-        Image::parse(Source::Memory(file.into())).unwrap()
-    }
+    use crate::elf::image_of as image;
 
     fn rule(base: usize, offset: i32, saved: &[(u8, i32)]) -> Ahead {
         let mut rule = Rule::new(base as u8, offset);

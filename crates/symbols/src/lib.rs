@@ -12,6 +12,7 @@ mod cfi;
 mod class;
 mod debug;
 mod elf;
+mod extent;
 mod forward;
 mod go;
 #[cfg(test)]

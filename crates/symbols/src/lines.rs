@@ -19,6 +19,17 @@ const MAX_INLINED: usize = 64;
 /// What stands at each of `addrs`, innermost first; the last location is the function itself.
 /// Empty where there are no lines.
 pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Vec<Vec<Location>>, String> {
+    let Some(go) = module.go() else { return by_dwarf(module, addrs) };
+    // The same with DWARF and without; what is not Go's is C's.
+    let mut found: Vec<_> = addrs.iter().map(|addr| go.look_up(&module.image, *addr)).collect();
+    if found.iter().any(Vec::is_empty) {
+        let others = by_dwarf(module, addrs)?;
+        found.iter_mut().zip(others).filter(|(own, _)| own.is_empty()).for_each(|(own, other)| *own = other);
+    }
+    Ok(found)
+}
+
+fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Vec<Vec<Location>>, String> {
     let image = match module.debug_file() {
         _ if module.image.has_lines() => &module.image,
         Some(debug) if debug.image.has_lines() => &debug.image,

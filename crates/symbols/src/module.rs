@@ -5,13 +5,15 @@ use crate::cfi::Cfi;
 use crate::class::{self, Layout};
 use crate::debug::{self, DebugFile};
 use crate::elf::Image;
+use crate::extent;
 use crate::forward::{Ahead, look_ahead};
+use crate::go::GoTable;
 use crate::names::Names;
 use crate::rule::Step;
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
-use systoll_model::FrameClass;
+use systoll_model::{FrameClass, Location};
 
 /// A file, its tables read when first needed.
 #[derive(Debug)]
@@ -26,6 +28,7 @@ pub(crate) struct Module {
     layout: OnceCell<Layout>,
     main: OnceCell<Option<Range<u64>>>,
     debug: OnceCell<Option<DebugFile>>,
+    go: OnceCell<Option<GoTable>>,
 }
 
 impl Module {
@@ -40,6 +43,7 @@ impl Module {
             layout: OnceCell::new(),
             main: OnceCell::new(),
             debug: OnceCell::new(),
+            go: OnceCell::new(),
         }
     }
 
@@ -54,7 +58,12 @@ impl Module {
     /// All symbols, those of the separate debug file included, so that a name does not depend on
     /// who asked first.
     pub(crate) fn names(&self) -> &Names {
-        self.names.get_or_init(|| Names::read(&self.image, self.debug_file().map(|d| &d.image)))
+        self.names.get_or_init(|| Names::read(&self.image, self.debug_file().map(|d| &d.image), self.go()))
+    }
+
+    /// What a Go program knows of its functions.
+    pub(crate) fn go(&self) -> Option<&GoTable> {
+        self.go.get_or_init(|| GoTable::read(&self.image)).as_ref()
     }
 
     pub(crate) fn debug_file(&self) -> Option<&DebugFile> {
@@ -74,13 +83,19 @@ impl Module {
         if let Some(class) = self.class {
             return class;
         }
-        let names = self.names();
-        let layout = self.layout.get_or_init(|| {
-            let start = self.range(self.image.entry);
-            Layout::of(&self.image, names, self.slots(), start)
-        });
         let function = self.symbol(addr);
-        layout.class(names, addr, function.as_ref().map(|f| f.name.as_ref()))
+        self.layout().class(self.names(), self.cfi(), addr, function.as_ref().map(|f| f.name.as_ref()))
+    }
+
+    fn layout(&self) -> &Layout {
+        self.layout.get_or_init(|| {
+            Layout::of(&self.image, self.names(), self.slots(), self.cfi(), self.range(self.image.entry))
+        })
+    }
+
+    /// Whether a place in this file's source is in a language's own library.
+    pub(crate) fn is_runtimes(&self, location: &Location) -> bool {
+        self.layout().is_runtimes(&location.function, location.file.as_deref())
     }
 
     /// Whether it is a program that brings its C library along.
@@ -94,10 +109,10 @@ impl Module {
         if function.size > 0 {
             return Some(function);
         }
-        // No size: believe it as far as the call frame information, or without any, the next symbol.
+        // No size: believe it as far as the call frame information, or without any, its code goes.
         let covered = match self.cfi().function(addr) {
             Some(range) => range.start == function.start,
-            None => function.next.is_some_and(|next| addr < next) && self.image.is_code(function.start),
+            None => function.next.is_none_or(|next| addr < next) && extent::reaches(&self.image, function.start, addr),
         };
         (covered || addr == function.start).then_some(function)
     }
@@ -115,6 +130,12 @@ impl Module {
         })
     }
 
+    /// Whether the function around `addr`, which has a frame pointer, keeps its stack pointer at a
+    /// constant distance from that.
+    pub(crate) fn is_fixed(&self, addr: u64) -> bool {
+        self.range(addr).is_some_and(|range| extent::is_fixed(&self.image, range))
+    }
+
     /// How to get from `addr` to the caller; `next` is the instruction that will run next.
     pub(crate) fn step(&self, addr: u64, next: u64) -> Step {
         if let Some(step) = self.cfi().step(addr) {
@@ -129,9 +150,13 @@ impl Module {
         if is_start && self.image.entry != 0 {
             return Step::End;
         }
+        // Called by nobody worth telling, and often by a jump.
+        if calls::calls_main(&self.image, next) {
+            return Step::End;
+        }
         match look_ahead(&self.image, next) {
             Ahead::Return(rule) => Step::Ahead(rule),
-            Ahead::NoReturn => Step::End,
+            Ahead::NoReturn => Step::NoReturn,
             Ahead::Unknown => Step::Guess,
         }
     }

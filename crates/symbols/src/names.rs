@@ -1,7 +1,7 @@
 //! Symbol tables: which function an address belongs to, and which of its names is the public one.
 
 use crate::elf::{Image, Section, c_str};
-use crate::go;
+use crate::go::GoTable;
 use object::LittleEndian as Le;
 use object::elf;
 use std::borrow::Cow;
@@ -50,14 +50,14 @@ const LOOK_BACK: usize = 8;
 
 impl Names {
     /// Reads `.dynsym` and `.symtab`, and those of a separate debug file.
-    pub(crate) fn read(image: &Image, debug: Option<&Image>) -> Self {
+    pub(crate) fn read(image: &Image, debug: Option<&Image>, go: Option<&GoTable>) -> Self {
         let mut names = Self::default();
         names.add(image);
         if let Some(debug) = debug {
             names.add(debug);
         }
         if names.symbols.is_empty() {
-            names.add_go(image);
+            names.add_go(go);
         }
         names.sort();
         names
@@ -106,8 +106,8 @@ impl Names {
         Some(())
     }
 
-    fn add_go(&mut self, image: &Image) -> Option<()> {
-        let go = go::functions(image)?;
+    fn add_go(&mut self, go: Option<&GoTable>) -> Option<()> {
+        let go = go?.functions()?;
         let table = u8::try_from(self.tables.len()).ok()?;
         self.tables.push(go.names.into());
         let symbol = |(addr, size, name)| Symbol { addr, size, table, name, exported: false, is_static: false };
@@ -245,6 +245,10 @@ fn hash(name: &[u8]) -> u64 {
 
 /// A name as its programmer wrote it: Rust and C++ demangled, without hashes; others as they are.
 pub(crate) fn demangle(name: &str) -> String {
+    // Go's linker tells its two calling conventions apart.
+    if let Some(go) = name.strip_suffix(".abi0").or_else(|| name.strip_suffix(".abiinternal")) {
+        return go.to_owned();
+    }
     // The compiler's names for parts of a function: `.cold`, `.part.0`, `.isra.0`, `.constprop.0`.
     let plain = match name.find(['.', '@']).and_then(|at| name.split_at_checked(at)) {
         Some((plain, suffix)) if !plain.is_empty() && is_clone_suffix(suffix) => plain,
@@ -287,6 +291,7 @@ mod tests {
             ("work.cold", "work"),
             ("work.constprop.0", "work"),
             ("main.main", "main.main"),
+            ("syscall.rawSyscallNoError.abi0", "syscall.rawSyscallNoError"),
             ("os.(*File).Write", "os.(*File).Write"),
             ("_Z", "_Z"),
         ] {
@@ -306,7 +311,7 @@ mod tests {
             assert!(!strict, "libc6-dbg is not installed");
             return;
         };
-        let (plain, full) = (Names::read(&image, None), Names::read(&image, Some(&debug.image)));
+        let (plain, full) = (Names::read(&image, None, None), Names::read(&image, Some(&debug.image), None));
         assert!(full.symbols.len() > plain.symbols.len() + 1000, "the debug file adds nothing");
         let mut seen = 0;
         for symbol in plain.symbols.iter().filter(|s| s.size > 1) {

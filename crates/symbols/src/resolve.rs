@@ -2,7 +2,6 @@
 
 use crate::api::is_libc;
 use crate::calls::{self, Callee};
-use crate::class::is_runtime_path;
 use crate::lines;
 use crate::module::Module;
 use crate::names::demangle;
@@ -58,7 +57,7 @@ impl Symbols {
     }
 
     fn frame(&mut self, raw: RawFrame) -> model::Frame {
-        let class = self.class(raw);
+        let mut class = self.class(raw);
         let Some((key, module)) = raw.module.and_then(|key| Some((key, self.module(key)?))) else {
             let function = format!("{:#x}", raw.address).into();
             let locations = vec![Location { function, ..Location::default() }];
@@ -73,10 +72,13 @@ impl Symbols {
             Some(outermost) => outermost.function = function,
             None => locations.push(Location { function, ..Location::default() }),
         }
-        if class == FrameClass::User {
-            // The user's own line is meant, not that of the library code inlined into it.
-            let theirs = locations.iter().take_while(|l| is_runtime_path(&l.function)).count();
-            locations.drain(..theirs.min(locations.len().saturating_sub(1)));
+        // The user's own line is meant, not that of the library code inlined into it; and where a
+        // library's function has the user's inlined, a callback's, that one's.
+        let theirs = locations.iter().take_while(|l| module.is_runtimes(l)).count();
+        let inlined = locations.len().saturating_sub(1);
+        if class == FrameClass::User || class == FrameClass::Runtime && theirs < inlined {
+            locations.drain(..theirs.min(inlined));
+            class = FrameClass::User;
         }
         let callee = self.callee(raw).and_then(|(key, callee)| self.callee_name(key, &callee));
         model::Frame { module: Some(ModuleId(key.0)), address, class, locations, callee }
@@ -137,6 +139,11 @@ impl Symbols {
 /// The function's name: by its symbol, by DWARF, else by where it starts.
 fn function_name(module: &Module, raw: RawFrame, dwarf: Option<&Location>) -> Arc<str> {
     let addr = raw.lookup();
+    let told = dwarf.map(|l| &l.function).filter(|n| !n.is_empty());
+    // Go's own table reads the same whether the program is stripped or not.
+    if let Some(name) = told.filter(|_| module.go().is_some()) {
+        return Arc::clone(name);
+    }
     if let Some(symbol) = module.symbol(addr) {
         return demangle(&symbol.name).into();
     }
@@ -146,7 +153,7 @@ fn function_name(module: &Module, raw: RawFrame, dwarf: Option<&Location>) -> Ar
     {
         return demangle(&name).into();
     }
-    if let Some(name) = dwarf.map(|l| &l.function).filter(|n| !n.is_empty()) {
+    if let Some(name) = told {
         return Arc::clone(name);
     }
     let start = module.range(addr).map_or(addr, |r| r.start);

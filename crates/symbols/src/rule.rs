@@ -69,6 +69,8 @@ pub(crate) enum Step {
     SignalFrame,
     /// There is no caller.
     End,
+    /// Nobody returns from here, so the code tells nothing of who called.
+    NoReturn,
     /// Nothing is known of the code.
     Guess,
 }

@@ -162,7 +162,7 @@ impl AddressSpace {
             let Some(key) = module else {
                 let frame = RawFrame { module: None, address: ip, is_return };
                 found(PlacedFrame { frame, ip, sp, constant });
-                let go_on = until == Until::Root && self.guess(&mut regs, read, !is_return).is_some();
+                let go_on = until == Until::Root && self.guess(symbols, &mut regs, read, is_return).is_some();
                 if !go_on {
                     return false;
                 }
@@ -175,7 +175,15 @@ impl AddressSpace {
             if until == Until::UserFrame && known.class == FrameClass::User {
                 return false;
             }
-            constant = matches!(known.step, Step::Rule(rule) if usize::from(rule.base) == RSP);
+            constant = match known.step {
+                // Beyond the user's frame nobody asks.
+                _ if known.class == FrameClass::User => false,
+                Step::Rule(rule) | Step::Ahead(rule) => {
+                    usize::from(rule.base) == RSP
+                        || usize::from(rule.base) == RBP && symbols.is_fixed(key, known.lookup)
+                }
+                _ => false,
+            };
             let went = match known.step {
                 Step::End => return true,
                 Step::Rule(rule) => rule.step(&mut regs, read),
@@ -183,15 +191,19 @@ impl AddressSpace {
                     let start = regs;
                     let sound =
                         rule.step(&mut regs, read).filter(|()| regs[RA] == 0 || self.returns_to(regs[RA], read));
-                    constant = sound.is_some() && usize::from(rule.base) == RSP;
+                    constant = constant && sound.is_some();
                     sound.or_else(|| {
                         regs = start;
-                        self.guess(&mut regs, read, !is_return)
+                        self.guess(symbols, &mut regs, read, is_return)
                     })
                 }
+                Step::NoReturn => match self.scan(symbols, &mut regs, read, is_return, true) {
+                    None => return true,
+                    went => went,
+                },
                 Step::Expression => symbols.evaluate(key, known.lookup, &mut regs, read),
                 Step::SignalFrame => step_signal_frame(&mut regs, read),
-                Step::Guess => self.guess(&mut regs, read, !is_return),
+                Step::Guess => self.guess(symbols, &mut regs, read, is_return),
             };
             if regs[RA] == 0 && went.is_some() {
                 return true;
@@ -220,10 +232,17 @@ impl AddressSpace {
     }
 
     /// Finds the caller where nothing is known of the code: at the stack pointer in a leaf that
-    /// pushed nothing, else by the frame pointer, else the nearest word that is a return address.
-    fn guess(&self, regs: &mut [u64; REGISTERS], read: &mut Read<'_>, is_leaf: bool) -> Option<()> {
+    /// pushed nothing, else by the frame pointer, else the nearest word that is a return address
+    /// of a call that may have led here.
+    fn guess(
+        &self,
+        symbols: &Symbols,
+        regs: &mut [u64; REGISTERS],
+        read: &mut Read<'_>,
+        is_return: bool,
+    ) -> Option<()> {
         let (sp, bp) = (regs[RSP], regs[RBP]);
-        if is_leaf && self.accept(regs, sp, bp, read).is_some() {
+        if !is_return && self.accept(regs, sp, bp, read).is_some() {
             return Some(());
         }
         if bp.wrapping_sub(sp) < MAX_FRAME && bp.is_multiple_of(8) {
@@ -232,7 +251,27 @@ impl AddressSpace {
                 return Some(());
             }
         }
-        (0..MAX_SCAN).find_map(|n| self.accept(regs, sp.checked_add(8 * n)?, bp, read))
+        self.scan(symbols, regs, read, is_return, false)
+    }
+
+    /// Looks through the stack for the return address of a call that may have led here, or, where
+    /// it has to be `sure`, of one that says so.
+    fn scan(
+        &self,
+        symbols: &Symbols,
+        regs: &mut [u64; REGISTERS],
+        read: &mut Read<'_>,
+        is_return: bool,
+        sure: bool,
+    ) -> Option<()> {
+        let (sp, bp) = (regs[RSP], regs[RBP]);
+        let here = self.frame(regs[RA], is_return);
+        (0..MAX_SCAN).find_map(|n| {
+            let slot = sp.checked_add(8 * n)?;
+            let caller = self.frame(read(slot)?, true);
+            let led = caller.module.and_then(|_| symbols.leads(caller, here));
+            if led.unwrap_or(!sure) { self.accept(regs, slot, bp, read) } else { None }
+        })
     }
 
     /// Takes the word at `slot` for the return address, if it can be one.

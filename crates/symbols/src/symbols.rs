@@ -1,6 +1,6 @@
 //! All files ever seen in a run, and what is known of their addresses.
 
-use crate::calls;
+use crate::calls::{self, Callee};
 use crate::elf::Image;
 use crate::maps::{self, Mapped};
 use crate::module::Module;
@@ -19,6 +19,8 @@ const MAX_OPEN: usize = 256;
 const MAX_RESIDENT: u64 = 64 << 20;
 /// Frames of the C library at the root of a stack, outside `main`: glibc has three.
 const START_FRAMES: usize = 4;
+/// The longest function of unknown extent.
+const MAX_UNKNOWN: u64 = 1 << 14;
 /// Most problems kept.
 const MAX_PROBLEMS: usize = 100;
 
@@ -45,6 +47,7 @@ pub struct Symbols {
     cache: Vec<Option<Known>>,
     classes: HashMap<RawFrame, FrameClass>,
     main_callers: HashMap<RawFrame, bool>,
+    fixed: HashMap<(ModuleKey, u64), bool>,
     open: usize,
     problems: Vec<Problem>,
     complained: HashSet<String>,
@@ -227,6 +230,31 @@ impl Symbols {
         let class = module.class(frame.lookup());
         self.classes.insert(frame, class);
         class
+    }
+
+    /// Whether the code around `lookup`, which has a frame pointer, keeps its stack pointer at a constant
+    /// distance from that. Cached.
+    pub(crate) fn is_fixed(&mut self, key: ModuleKey, lookup: u64) -> bool {
+        if let Some(known) = self.fixed.get(&(key, lookup)) {
+            return *known;
+        }
+        let fixed = self.module(key).is_some_and(|m| m.is_fixed(lookup));
+        self.fixed.insert((key, lookup), fixed);
+        fixed
+    }
+
+    /// Whether the call behind which `caller` stands is one of the function around `here`; `None` where
+    /// that can't be told: it is none whose target the file knows.
+    pub(crate) fn leads(&self, caller: RawFrame, here: RawFrame) -> Option<bool> {
+        let (from, callee) = self.callee(caller)?;
+        let module = self.module(here.module?)?;
+        let start = module.range(here.lookup()).map(|r| r.start);
+        let to = match callee {
+            Callee::Local(to) => (Some(from) == here.module).then_some(to),
+            Callee::Symbol(name) => module.names().export(&name).map(|(to, _)| to),
+        };
+        // Where nobody knows its start, a function may still not begin behind itself.
+        Some(to.is_some_and(|to| start.map_or(to <= here.lookup() && here.lookup() - to < MAX_UNKNOWN, |s| s == to)))
     }
 
     /// Whether the executable's `main` is one of the frames, or was until it left by a jump.

@@ -1,0 +1,174 @@
+"""Names of native programs against the truth, which stands in their sources: tests/programs/names.
+
+Each case is one way to build a program. Whatever way that is, and whichever backend watches, a call
+is named by the same API, function and line; where a program is stripped, by its function's address.
+"""
+import collections
+import os
+import re
+import shutil
+import subprocess
+
+from harness import BOTH, PROGRAMS, Skip, test
+
+MARK = re.compile(r"//([=+?]) ([a-z0-9_|]+) (\S+) (.+)$")
+SOURCES = os.path.join(PROGRAMS, "names")
+
+Case = collections.namedtuple("Case", "name source compiler flags stripped nameless long", defaults=(False, False, False))
+
+C = ["-g", "-w", "-pthread"]
+RUST = ["--edition=2024", "-g", "--crate-name", "calls"]
+# The more a linker throws away, the less there is to tell: `stripped` has no functions' names, and
+# `nameless` has no API's either, because the C library's names are gone with them.
+CASES = [
+    Case("C -O0", "calls.c", "gcc", [*C, "-O0"]),
+    Case("C -O1", "calls.c", "gcc", [*C, "-O1"]),
+    Case("C -O2", "calls.c", "gcc", [*C, "-O2"]),
+    Case("C -O3 -flto", "calls.c", "gcc", [*C, "-O3", "-flto"]),
+    Case("C -Os -fno-plt", "calls.c", "gcc", [*C, "-Os", "-fno-plt"]),
+    Case("C -O2 no PIE, lazy", "calls.c", "gcc", [*C, "-O2", "-fno-pie", "-no-pie", "-Wl,-z,lazy"]),
+    Case("C -O2 CET, frame pointers", "calls.c", "gcc", [*C, "-O2", "-fcf-protection=full", "-fno-omit-frame-pointer"]),
+    Case("C -O2 DWARF 4, compressed", "calls.c", "gcc", [*C, "-O2", "-gdwarf-4", "-gz"]),
+    Case("C -O2 stripped", "calls.c", "gcc", [*C, "-O2", "-s"], True),
+    Case("C -O0 stripped", "calls.c", "gcc", [*C, "-O0", "-s"], True),
+    Case("C static", "calls.c", "gcc", [*C, "-O2", "-static"]),
+    Case("C static PIE", "calls.c", "gcc", [*C, "-O2", "-static-pie"]),
+    Case("C static, stripped", "calls.c", "gcc", [*C, "-O2", "-static", "-s"], True, True),
+    Case("C musl", "calls.c", "musl-gcc", [*C, "-O2"]),
+    Case("C musl -O0", "calls.c", "musl-gcc", [*C, "-O0"]),
+    Case("C musl static", "calls.c", "musl-gcc", [*C, "-O2", "-static"]),
+    Case("C musl static, stripped", "calls.c", "musl-gcc", [*C, "-O2", "-static", "-s"], True, True),
+    Case("C++ -O0", "calls.cpp", "g++", [*C, "-std=c++20", "-O0"]),
+    Case("C++ -O2", "calls.cpp", "g++", [*C, "-std=c++20", "-O2"]),
+    Case("C++ -O3 -flto", "calls.cpp", "g++", [*C, "-std=c++20", "-O3", "-flto"]),
+    Case("C++ static", "calls.cpp", "g++", [*C, "-std=c++20", "-O2", "-static"]),
+    Case("Rust debug", "calls.rs", "rustc", RUST),
+    Case("Rust -O", "calls.rs", "rustc", [*RUST, "-O"]),
+    Case("Rust -O, one unit, LTO", "calls.rs", "rustc", [*RUST, "-O", "-Clto=fat", "-Ccodegen-units=1"]),
+    Case("Rust static", "calls.rs", "rustc", [*RUST, "-O", "-Ctarget-feature=+crt-static"]),
+    Case("Go", "calls.go", "go", []),
+    Case("Go without optimisation", "calls.go", "go", ["-gcflags=-N -l"]),
+    Case("Go stripped", "calls.go", "go", ["-ldflags=-s -w"]),
+    # Builds Go's own library anew.
+    Case("Go PIE, stripped", "calls.go", "go", ["-buildmode=pie", "-ldflags=-s -w"], long=True),
+]
+# What a stripped program has of a function that is inlined.
+AROUND = {"inlined": "around"}
+
+
+def build(box, case):
+    """The case's program, built once."""
+    key = ("names", case.name)
+    if key not in box.shared.built:
+        compiler = shutil.which(case.compiler, path=os.environ.get("PATH", "") + ":/usr/local/go/bin")
+        if not compiler:
+            raise Skip(f"{case.compiler} is not installed")
+        out = os.path.join(box.shared.root, re.sub(r"\W+", "-", case.name.replace("+", "p")))
+        source = os.path.join(SOURCES, case.source)
+        command = [compiler, "build", "-o", out, *case.flags, source] if case.compiler == "go" else [compiler, *case.flags, "-o", out, source]
+        env = dict(os.environ, GOCACHE=os.path.join(box.shared.root, "go-cache"), GO111MODULE="off", GOFLAGS="")
+        r = subprocess.run(command, env=env, cwd=box.shared.root, capture_output=True, text=True, timeout=300)
+        assert r.returncode == 0, f"{case.name} does not build: {r.stderr[-400:]}"
+        os.chmod(out, 0o755)
+        box.shared.built[key] = out
+    return box.shared.built[key]
+
+
+def addresses(box, case):
+    """Where the functions of a stripped program begin: its unstripped twin tells."""
+    twin = build(box, case._replace(name=case.name + " twin", flags=[f for f in case.flags if f != "-s"]))
+    lines = subprocess.run(["nm", twin], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {name: int(at, 16) for at, _, name in (line.split() for line in lines if line.count(" ") == 2)}
+
+
+def truth(box, case, exe):
+    """-> {system calls: [(kind, apis, functions, line)]}"""
+    starts = addresses(box, case) if case.stripped else {}
+    marks = collections.defaultdict(list)
+    libc = "musl" in case.compiler
+    skipping = []
+    with open(os.path.join(SOURCES, case.source)) as f:
+        for number, text in enumerate(f, 1):
+            # Only __GLIBC__ is asked for.
+            if text.startswith("#ifdef"):
+                skipping.append(libc)
+            elif text.startswith("#else") and skipping:
+                skipping[-1] = not skipping[-1]
+            elif text.startswith("#endif"):
+                skipping.pop()
+            mark = MARK.search(text.rstrip())
+            if not mark or any(skipping):
+                continue
+            kind, calls, api, functions = mark.groups()
+            apis, functions, line = {None if a == "-" else a for a in api.split("|")}, set(functions.split(" | ")), number
+            if case.nameless:
+                # What others do as well can't be told apart by its API.
+                if kind == "+":
+                    continue
+                apis = {None}
+            if case.stripped:
+                functions = {f"{os.path.basename(exe)}+{starts[AROUND.get(f, f)]:#x}" for f in functions}
+                line = None
+            marks[tuple(calls.split("|"))].append((kind, apis, functions, line))
+    return marks
+
+
+def seen(doc, calls):
+    """What the rows of some system calls are named."""
+    rows = [r for r in doc["rows"] if r["syscall"] in calls]
+    user = [(r["user"] or {}) for r in rows]
+    return {(r["api"], u.get("function"), u.get("line")) for r, u in zip(rows, user)}
+
+
+def compare(marks, doc):
+    """-> (marks right, what is wrong)"""
+    right, wrong = 0, []
+    for calls, group in marks.items():
+        names = seen(doc, calls)
+
+        def found(mark):
+            _, apis, functions, line = mark
+            return {n for n in names if n[0] in apis and n[1] in functions and n[2] == line}
+
+        alone = [m for m in group if m[0] in "=?"]
+        others = names.difference(*map(found, alone)) if alone else set()
+        for mark in group:
+            here = found(mark) or mark[0] == "?" and any(map(found, alone))
+            ok = here and not (mark[0] in "=?" and others)
+            right += bool(ok)
+            if not ok:
+                wrong.append(f"{'|'.join(calls)} {mark[1:]}: {sorted(names, key=str)}")
+    return right, wrong
+
+
+@test(backends=BOTH)
+def names_are_the_truth(box):
+    right, total, wrong = 0, 0, []
+    # Names do not hang on who asks: one user has all cases, the other a few.
+    cases = [c for c in CASES if box.shared.long or not c.long]
+    cases = cases if box.user == "root" else cases[2::6]
+    for case in cases:
+        exe = build(box, case)
+        marks = truth(box, case, exe)
+        doc, r = box.report([exe])
+        assert r.returncode == 0, f"{case.name}: exit {r.returncode}"
+        good, bad = compare(marks, doc)
+        right, total = right + good, total + sum(map(len, marks.values()))
+        wrong += [f"{case.name}: {b}" for b in bad]
+    print(f"      {len(cases)} programs, {right} of {total} calls have API, function and line of their sources")
+    assert not wrong, "\n".join(wrong)
+
+
+@test(users=("root",))
+def the_same_row_has_the_same_names_from_both_backends(box):
+    # What depends on who is faster.
+    timing = {"futex", "madvise", "munmap", "mprotect", "mmap", "brk", "sched_yield", "rt_sigreturn"}
+    for case in [c for c in CASES if c.name in ("C -O2", "C static", "C musl", "C++ -O2", "Rust -O")]:
+        exe = build(box, case)
+        by = {}
+        for backend in BOTH:
+            box.backend = backend
+            rows = box.report([exe])[0]["rows"]
+            by[backend] = {(r["syscall"], r["api"], r["module"], str(r["user"])) for r in rows if r["syscall"] not in timing}
+        both = by["ptrace"] ^ by["inproc"]
+        assert not both, f"{case.name}: only one has {sorted(both, key=str)}"
