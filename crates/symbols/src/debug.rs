@@ -1,12 +1,27 @@
-//! Separate debug files: where distributions and `objcopy --add-gnu-debuglink` put them.
+//! Separate debug files: where distributions and `objcopy --add-gnu-debuglink` put them, inside the
+//! file itself (`.gnu_debugdata`), and what `debuginfod-find` fetches.
 
 use crate::elf::{Image, c_str, half};
 use crate::source::Source;
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Where distributions install them (gdb's default `debug-file-directory`).
 const ROOT: &str = "/usr/lib/debug";
+/// Folders to look in instead, separated by colons.
+const ROOTS_VARIABLE: &str = "SYSTOLL_DEBUG_PATH";
+/// Where `debuginfod-find` asks; without it nobody is asked (debuginfod-find(1)).
+const SERVERS_VARIABLE: &str = "DEBUGINFOD_URLS";
+/// The longest that all downloads of a run may take: a report waits for them.
+const MAX_FETCHING: Duration = Duration::from_secs(20);
+/// The largest `.gnu_debugdata`, unpacked, and what unpacking may take beside: KiB.
+const MAX_UNPACKED: u64 = 64 << 20;
+const MAX_DICTIONARY_KIB: u32 = 64 << 10;
 
 /// A debug file.
 #[derive(Debug)]
@@ -16,7 +31,16 @@ pub(crate) struct DebugFile {
 
 /// The debug file of `image`, which the target knows as `path`.
 pub(crate) fn find(image: &Image, path: &str) -> Option<DebugFile> {
-    by_build_id(image).or_else(|| by_link(image, Path::new(path)))
+    by_build_id(image).or_else(|| by_link(image, Path::new(path))).or_else(|| inside(image))
+}
+
+/// Folders that hold debug files.
+fn roots() -> &'static [PathBuf] {
+    static ROOTS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    ROOTS.get_or_init(|| match std::env::var_os(ROOTS_VARIABLE) {
+        Some(folders) => std::env::split_paths(&folders).filter(|f| f.is_absolute()).collect(),
+        None => vec![PathBuf::from(ROOT)],
+    })
 }
 
 fn open(path: PathBuf) -> Option<DebugFile> {
@@ -28,9 +52,57 @@ fn open(path: PathBuf) -> Option<DebugFile> {
 fn by_build_id(image: &Image) -> Option<DebugFile> {
     let id = image.build_id.as_deref()?;
     let (first, rest) = id.split_at_checked(2)?;
-    let found = open(PathBuf::from(format!("{ROOT}/.build-id/{first}/{rest}.debug")))?;
+    let name = format!(".build-id/{first}/{rest}.debug");
     // The link there may point to the stripped file itself.
-    (found.image.build_id == image.build_id && found.image.section(".symtab").is_some()).then_some(found)
+    let is_it = |found: &DebugFile| found.image.build_id == image.build_id && found.image.section(".symtab").is_some();
+    roots().iter().filter_map(|root| open(root.join(&name))).find(is_it)
+}
+
+/// By `.gnu_debugdata`: an ELF file of symbols alone, packed by xz (gdb's "MiniDebugInfo").
+fn inside(image: &Image) -> Option<DebugFile> {
+    let packed = image.section_data(image.section(".gnu_debugdata")?)?;
+    let reader = lzma_rust2::XzReader::new_mem_limit(packed.as_slice(), false, MAX_DICTIONARY_KIB);
+    let mut bytes = Vec::new();
+    reader.take(MAX_UNPACKED).read_to_end(&mut bytes).ok()?;
+    let image = Image::parse(Source::Memory(bytes.into()))?;
+    Some(DebugFile { image })
+}
+
+/// What `debuginfod-find` has of `image`, where the user has named servers to ask. Takes time: not
+/// while a target waits.
+pub(crate) fn fetch(image: &Image) -> Option<DebugFile> {
+    static SPENT_MS: AtomicU64 = AtomicU64::new(0);
+    let id = image.build_id.as_deref()?;
+    std::env::var_os(SERVERS_VARIABLE).filter(|servers| !servers.is_empty())?;
+    let left = MAX_FETCHING.checked_sub(Duration::from_millis(SPENT_MS.load(Ordering::Relaxed)))?;
+    let start = Instant::now();
+    let path = fetched(id, left);
+    SPENT_MS.fetch_add(start.elapsed().as_millis() as u64, Ordering::Relaxed);
+    open(path?).filter(|found| found.image.build_id == image.build_id)
+}
+
+/// Where `debuginfod-find` has put the debug file of this build-id, if it has found it in time.
+fn fetched(id: &str, limit: Duration) -> Option<PathBuf> {
+    const PAUSE: Duration = Duration::from_millis(2);
+    const LONGEST_PATH: u64 = 4096;
+    let mut command = Command::new("debuginfod-find");
+    command.args(["debuginfo", id]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if start.elapsed() < limit => std::thread::sleep(PAUSE),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    };
+    let mut path = String::new();
+    child.stdout.take()?.take(LONGEST_PATH).read_to_string(&mut path).ok().filter(|_| status.success())?;
+    Some(PathBuf::from(path.trim_end_matches('\n')))
 }
 
 /// By `.gnu_debuglink`: a file name, padded to 4, and the CRC of the file.
@@ -40,9 +112,10 @@ fn by_link(image: &Image, path: &Path) -> Option<DebugFile> {
     let crc = half(&link, name.len().checked_add(1)?.checked_next_multiple_of(4)?)?;
     let name = std::str::from_utf8(name).ok().filter(|n| !n.contains('/') && !n.is_empty())?;
     let folder = path.parent()?;
-    let below_root = Path::new(ROOT).join(folder.strip_prefix("/").ok()?);
-    [folder.join(name), folder.join(".debug").join(name), below_root.join(name)]
+    let below = folder.strip_prefix("/").ok()?;
+    [folder.join(name), folder.join(".debug").join(name)]
         .into_iter()
+        .chain(roots().iter().map(|root| root.join(below).join(name)))
         .filter_map(open)
         .find(|found| belongs(image, &found.image, crc))
 }
@@ -64,12 +137,14 @@ pub(crate) fn common_part(debug: &Image) -> Option<Image> {
     let id: String = link.get(name.len() + 1..)?.iter().map(|b| format!("{b:02x}")).collect();
     // Relative to the debug file's folder below `.build-id`, in practice always `.dwz/…` below the root.
     let below = name.split("/.dwz/").nth(1).or_else(|| name.strip_prefix(".dwz/"));
-    let by_name = below.filter(|n| !n.contains("..")).map(|n| PathBuf::from(format!("{ROOT}/.dwz/{n}")));
-    let by_id = id.split_at_checked(2).map(|(a, b)| PathBuf::from(format!("{ROOT}/.build-id/{a}/{b}.debug")));
+    let by_name = below.filter(|n| !n.contains("..")).map(|n| format!(".dwz/{n}"));
+    let by_id = id.split_at_checked(2).map(|(a, b)| format!(".build-id/{a}/{b}.debug"));
+    let relative: Vec<_> = [by_name, by_id].into_iter().flatten().collect();
     let absolute = Some(PathBuf::from(name)).filter(|p| p.is_absolute());
-    [by_name, by_id, absolute]
-        .into_iter()
-        .flatten()
+    roots()
+        .iter()
+        .flat_map(|root| relative.iter().map(|name| root.join(name)))
+        .chain(absolute)
         .filter_map(open)
         .map(|found| found.image)
         .find(|image| image.build_id.as_ref() == Some(&id))

@@ -33,7 +33,10 @@ fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Vec<Vec<Location>>, String
     let image = match module.debug_file() {
         _ if module.image.has_lines() => &module.image,
         Some(debug) if debug.image.has_lines() => &debug.image,
-        _ => return Ok(vec![Vec::new(); addrs.len()]),
+        _ => match module.fetched() {
+            Some(debug) if debug.image.has_lines() => &debug.image,
+            _ => return Ok(vec![Vec::new(); addrs.len()]),
+        },
     };
     let sections = read(image)?;
     // Distributions move what several files have in common to a file of its own (dwz).

@@ -28,6 +28,7 @@ pub(crate) struct Module {
     layout: OnceCell<Layout>,
     main: OnceCell<Option<Range<u64>>>,
     debug: OnceCell<Option<DebugFile>>,
+    fetched: OnceCell<Option<DebugFile>>,
     go: OnceCell<Option<GoTable>>,
 }
 
@@ -43,6 +44,7 @@ impl Module {
             layout: OnceCell::new(),
             main: OnceCell::new(),
             debug: OnceCell::new(),
+            fetched: OnceCell::new(),
             go: OnceCell::new(),
         }
     }
@@ -68,6 +70,12 @@ impl Module {
 
     pub(crate) fn debug_file(&self) -> Option<&DebugFile> {
         self.debug.get_or_init(|| debug::find(&self.image, &self.path)).as_ref()
+    }
+
+    /// The debug file that servers have, where the file has no lines otherwise. Not asked for symbols,
+    /// which are needed while the target waits.
+    pub(crate) fn fetched(&self) -> Option<&DebugFile> {
+        self.fetched.get_or_init(|| debug::fetch(&self.image)).as_ref()
     }
 
     pub(crate) fn slots(&self) -> &Slots {
