@@ -95,6 +95,7 @@ fn row() -> impl Strategy<Value = Row> {
             api: api.map(Arc::from),
             api_module: None,
             user: Some(FrameId(0)),
+            lines: vec![],
             counts: Counts {
                 calls,
                 toll_ns,

@@ -23,11 +23,13 @@ pub use change::{Elision, EnvChange};
 pub use counts::{Counts, Histogram};
 pub use errno::Errno;
 pub use file::FileError;
-pub use names::{Frame, FrameClass, FrameId, Location, Module, ModuleId, Stack, StackId};
+pub use names::{Frame, FrameClass, FrameId, Language, Location, Module, ModuleId, Stack, StackId};
 pub use prices::{Price, PriceSource, Prices, Spread};
 pub use problem::{Problem, ProblemKind};
 pub use process::{Exit, Process, ProcessId};
-pub use recording::{BackendKind, Header, Host, LongCall, Phase, Recording, Row, RowId, SyscallTotal, VdsoRow};
+pub use recording::{
+    BackendKind, Header, Host, LongCall, Phase, Recording, Row, RowId, RowLine, SyscallTotal, VdsoRow,
+};
 pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Signature, Size, signatures};
 pub use sysno::Sysno;
 pub use window::{ArgData, Moment, Window, WindowCall};

@@ -48,6 +48,34 @@ pub enum FrameClass {
     Unknown,
 }
 
+/// The language of a script that an interpreter runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Language {
+    /// CPython.
+    Python,
+    /// CRuby.
+    Ruby,
+    /// JavaScript, compiled as it runs.
+    JavaScript,
+    /// Java and what else runs in its virtual machine, compiled as it runs.
+    Java,
+}
+
+impl Language {
+    /// All languages.
+    pub const ALL: [Self; 4] = [Self::Python, Self::Ruby, Self::JavaScript, Self::Java];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Python => "Python",
+            Self::Ruby => "Ruby",
+            Self::JavaScript => "JavaScript",
+            Self::Java => "Java",
+        }
+    }
+}
+
 /// One function at one place of the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Location {
@@ -75,6 +103,9 @@ pub struct Frame {
     /// Public name of the function that this frame calls here, from decoding the call
     /// instruction and following relocations; `None` where the call is indirect.
     pub callee: Option<Arc<str>>,
+    /// For a line of a script, as its interpreter keeps it: in which language. Such a frame has no
+    /// module, and its address is but a number.
+    pub language: Option<Language>,
 }
 
 impl Frame {

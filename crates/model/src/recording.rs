@@ -144,17 +144,32 @@ pub struct Row {
     pub syscall: Sysno,
     /// Exact calling context: from the `syscall` instruction up to the user's frame.
     pub context: StackId,
-    /// Frames above the context that all whole stacks seen of this row have in common,
-    /// innermost first; sampled, not exact.
+    /// Frames above the context that all whole stacks seen of this row have in common, innermost
+    /// first; sampled, not exact. Where scripts' lines were seen: all those of the first line.
     pub outer: StackId,
     /// Public API the user's frame called, exact.
     pub api: Option<Arc<str>>,
     /// The module that API lives in.
     pub api_module: Option<ModuleId>,
-    /// The user's own frame: the first outside libc, loader and language runtimes.
+    /// The user's own frame: the first outside libc, loader and language runtimes. Where that is a
+    /// script's line, it is the first of `lines`.
     pub user: Option<FrameId>,
+    /// Where one native context serves a script: its lines that were seen making these calls, most
+    /// calls first. Sampled, not exact.
+    pub lines: Vec<RowLine>,
     /// The figures.
     pub counts: Counts,
+}
+
+/// A line of a script that made calls of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowLine {
+    /// The line.
+    pub frame: FrameId,
+    /// How often it was seen.
+    pub looks: u64,
+    /// Calls these looks stand for: each for an octave of the row's count.
+    pub weight: u64,
 }
 
 /// Calls of one function of the vDSO, by one process image from one calling context. They are no
@@ -224,6 +239,14 @@ pub struct SyscallTotal {
     pub syscall: Sysno,
     /// The figures.
     pub counts: Counts,
+}
+
+impl Row {
+    /// The share of the row's calls that a line seen of it stands for, 0 to 1: an estimate.
+    pub fn share(&self, line: &RowLine) -> f64 {
+        let all = self.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.weight));
+        if all == 0 { 0.0 } else { line.weight as f64 / all as f64 }
+    }
 }
 
 impl Recording {
@@ -317,6 +340,7 @@ impl Recording {
                 && stack(r.outer)
                 && module(&r.api_module)
                 && r.user.iter().all(frame)
+                && r.lines.iter().all(|l| frame(&l.frame))
         };
         if !self.rows.iter().all(row_ok) {
             return Err("a row names no process, stack, module or frame of the file".into());

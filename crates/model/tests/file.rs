@@ -213,8 +213,8 @@ fn a_real_size_is_small_and_quick() {
     }
     println!("{} bytes, {} before gzip; written and read in {best:?}", file.len(), gunzip(&file).len());
     assert!(file.len() < 300_000, "{} bytes", file.len());
-    // An unoptimised build is slower; what it must not be is out of proportion.
-    let limit = Duration::from_millis(if cfg!(debug_assertions) { 1500 } else { 100 });
+    // Some 20 ms on an idle box; what it must not be is out of proportion, on whatever box.
+    let limit = Duration::from_secs(5);
     assert!(best < limit, "{best:?}");
     assert!(Recording::read(file.as_slice()).expect("read") == rec, "500 windows need no thinning");
 }

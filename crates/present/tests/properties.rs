@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use systoll_judge::{Confidence, Estimate, Evidence, Finding, Judgement, Kind};
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
-    ModuleId, Phase, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId,
-    Sysno, VdsoRow,
+    ModuleId, Phase, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, RowLine, Spread, Stack,
+    StackId, Sysno, VdsoRow,
 };
 use systoll_present::{ReportOptions, Style, TableOptions, TableSort, report_json, write_strace_table};
 use unicode_width::UnicodeWidthChar;
@@ -68,6 +68,7 @@ fn frame(modules: u32) -> impl Strategy<Value = Frame> {
         class,
         locations,
         callee: None,
+        language: None,
     })
 }
 
@@ -84,6 +85,7 @@ fn row() -> impl Strategy<Value = Row> {
             outer: StackId(outer),
             api: api.map(Into::into),
             api_module: api_module.map(ModuleId),
+            lines: user.map(|f| RowLine { frame: FrameId(f), looks: 1, weight: 2 }).into_iter().collect(),
             user: user.map(FrameId),
             counts,
         },

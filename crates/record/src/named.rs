@@ -1,11 +1,11 @@
 //! From the table every backend fills to a recording's rows, windows and names.
 
-use crate::table::{RawRow, RawStack, Table};
+use crate::table::{Line, RawRow, RawStack, Table};
 use crate::windows::{RawCall, RawWindow, Windows};
 use std::collections::HashMap;
 use systoll_model::{
-    Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, ProcessId, Row, RowId, Stack, StackId, Sysno,
-    VdsoRow, Window, WindowCall,
+    Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, ProcessId, Row, RowId, RowLine, Stack, StackId,
+    Sysno, VdsoRow, Window, WindowCall,
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 
@@ -34,6 +34,10 @@ pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<R
         let context = context(raw, table, symbols);
         let api = symbols.api(context);
         let api_module = api.as_ref().and_then(|(_, key)| *key).and_then(|key| names.module_of(key));
+        let lines = names.lines_of(raw);
+        // The first frame of an interpreter says nothing; its script's line does.
+        let of_runtime = || context.last().filter(|f| symbols.is_interpreter(**f)).and_then(|f| names.frame_id(f));
+        let user = names.user_of(context).or(lines.first().map(|l| l.frame)).or_else(of_runtime);
         Row {
             process: ProcessId(raw.image),
             syscall: raw.syscall,
@@ -41,7 +45,8 @@ pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<R
             outer: names.outer_of(raw, table),
             api: api.map(|(name, _)| name),
             api_module,
-            user: names.user_of(context).filter(|_| raw.syscall != RT_SIGRETURN),
+            user: user.filter(|_| raw.syscall != RT_SIGRETURN),
+            lines,
             counts: raw.counts.clone(),
         }
     };
@@ -56,14 +61,19 @@ fn context<'t>(row: &RawRow, table: &'t Table, symbols: &mut Symbols) -> &'t [Ra
     let mut has_user = |frames: &[RawFrame]| {
         frames.iter().position(|f| matches!(symbols.class(*f), FrameClass::User | FrameClass::Unknown))
     };
-    let Some((whole, shared)) = row.whole.filter(|_| row.wholes >= row.entered.min(ENOUGH_STACKS)) else {
+    let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));
+    let shared = |l: &Line| table.stacks.get(l.whole as usize).and_then(|s| s.frames.get(..l.shared));
+    let Some(whole) = row.lines.first().and_then(shared).filter(|_| looks >= row.entered.min(ENOUGH_STACKS)) else {
         return context;
     };
-    let whole = table.stacks.get(whole as usize).and_then(|s| s.frames.get(..shared)).unwrap_or_default();
-    match has_user(whole) {
-        Some(user) if whole.starts_with(context) && has_user(context).is_none() => &whole[..=user],
-        _ => context,
-    }
+    let has_none = has_user(context).is_none();
+    let Some(found) =
+        has_user(whole).and_then(|user| whole.get(..=user)).filter(|f| has_none && f.starts_with(context))
+    else {
+        return context;
+    };
+    let agree = row.lines.iter().all(|l| shared(l).is_some_and(|s| s.starts_with(found)));
+    if agree { found } else { context }
 }
 
 /// Calls into the vDSO, most calls first.
@@ -177,6 +187,15 @@ impl Names {
         self.module_ids.get(&key).copied()
     }
 
+    /// The lines of scripts seen of a row, most calls first.
+    fn lines_of(&self, row: &RawRow) -> Vec<RowLine> {
+        let line = |l: &Line| Some(RowLine { frame: self.frame_id(&l.line?)?, looks: l.looks, weight: l.weight });
+        let mut lines: Vec<RowLine> = row.lines.iter().filter_map(line).collect();
+        let main = row.main_line().and_then(|l| self.frame_id(&l.line?));
+        lines.sort_by_key(|l| (Some(l.frame) != main, std::cmp::Reverse(l.weight), l.frame));
+        lines
+    }
+
     fn outer_of(&self, row: &RawRow, table: &Table) -> StackId {
         outer_key(row, table).and_then(|(key, _)| self.outers.get(&key).copied()).unwrap_or(self.empty)
     }
@@ -185,6 +204,6 @@ impl Names {
 /// Above a row's context: what all its whole stacks share. Whole stack, from, to.
 fn outer_key<'a>(row: &RawRow, table: &'a Table) -> Option<((u32, usize, usize), &'a RawStack)> {
     let context = table.stacks.get(row.context as usize)?.frames.len();
-    let (whole, shared) = row.whole?;
+    let Line { whole, shared, .. } = *row.main_line()?;
     Some(((whole, context, shared), table.stacks.get(whole as usize)?))
 }

@@ -12,6 +12,8 @@ const MAX_IMAGES: usize = 96;
 const MAX_ROWS: usize = 20_000;
 /// Distinct contexts of calls into the vDSO; beyond, they are counted without.
 const MAX_VDSO: usize = 2_000;
+/// Lines of scripts remembered of a row.
+const MAX_LINES: usize = 64;
 /// Slowest calls remembered.
 const MAX_LONGEST: usize = 256;
 /// Shorter calls are never among the longest worth showing under a tracer.
@@ -53,16 +55,45 @@ pub(crate) struct RawRow {
     pub(crate) counts: Counts,
     /// Calls entered, those that have not returned included.
     pub(crate) entered: u64,
-    /// Whole stacks seen agree on this many frames of the first one.
-    pub(crate) whole: Option<(u32, usize)>,
-    /// How many whole stacks were seen.
-    pub(crate) wholes: u64,
+    /// Whole stacks seen, by the line of a script they are about; without one where there is none.
+    pub(crate) lines: Vec<Line>,
     /// Calls at which windows are to open in this octave, ascending.
     pub(crate) picks: Vec<u64>,
     /// Windows kept that this row opened, oldest first.
     pub(crate) windows: Vec<u32>,
     /// Processor time inside calls looked at: sum in ns and number.
     pub(crate) in_call: (u64, u64),
+}
+
+/// Whole stacks of a row that are about one line of a script, or about none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    pub(crate) line: Option<RawFrame>,
+    pub(crate) looks: u64,
+    /// Calls they stand for.
+    pub(crate) weight: u64,
+    /// The first of the stacks, without an interpreter's own frames (they change as it learns how
+    /// to be faster), …
+    pub(crate) whole: u32,
+    /// … and how many of its frames the others agree on.
+    pub(crate) shared: usize,
+}
+
+impl RawRow {
+    /// The line most of the calls looked at were made by.
+    pub(crate) fn main_line(&self) -> Option<&Line> {
+        self.lines.iter().max_by_key(|l| (l.line.is_some(), l.weight, Reverse(l.whole)))
+    }
+}
+
+/// A whole stack that was looked at.
+pub(crate) struct Look<'a> {
+    pub(crate) frames: &'a [RawFrame],
+    pub(crate) complete: bool,
+    /// The line of a script it is about.
+    pub(crate) line: Option<RawFrame>,
+    /// Whose frames say nothing where there are lines of scripts.
+    pub(crate) is_interpreter: &'a dyn Fn(RawFrame) -> bool,
 }
 
 /// A slow call.
@@ -152,8 +183,7 @@ impl Table {
             context,
             counts: Counts::default(),
             entered: 0,
-            whole: None,
-            wholes: 0,
+            lines: Vec::new(),
             picks: Vec::new(),
             windows: Vec::new(),
             in_call: (0, 0),
@@ -174,19 +204,33 @@ impl Table {
         *self.vdso.entry((image, function, context)).or_default() += calls;
     }
 
-    /// Notes a whole stack of a row: what all of them share above the context is kept.
-    pub(crate) fn whole_stack(&mut self, row: u32, frames: &[RawFrame], complete: bool) -> u32 {
-        let id = self.stack(frames, complete);
-        let shared = match self.rows[row as usize].whole {
-            None => frames.len(),
-            Some((first, shared)) => {
-                let first = &self.stacks[first as usize].frames;
-                first.iter().take(shared).zip(frames).take_while(|(a, b)| a == b).count()
+    /// Notes the whole stack of a row's `nth` call: what all those about one line share above the
+    /// context is kept. The stack's own id.
+    pub(crate) fn whole_stack(&mut self, row: u32, nth: u64, look: &Look<'_>) -> u32 {
+        let id = self.stack(look.frames, look.complete);
+        // One look in an octave stands for all its calls.
+        let weight = 1 << nth.max(1).ilog2();
+        let raw = &self.rows[row as usize];
+        let context = self.stacks[raw.context as usize].frames.len();
+        // The innermost is what the C library was called by.
+        let innermost = look.frames.iter().position(|f| (look.is_interpreter)(*f)).map_or(0, |at| at + 1);
+        let told = |(at, f): &(usize, &RawFrame)| *at < context.max(innermost) || !(look.is_interpreter)(**f);
+        let chain: Vec<RawFrame> = look.frames.iter().enumerate().filter(told).map(|(_, f)| *f).collect();
+        match raw.lines.iter().position(|l| l.line == look.line) {
+            Some(at) => {
+                let seen = &mut self.rows[row as usize].lines[at];
+                let first = &self.stacks[seen.whole as usize].frames;
+                seen.shared = first.iter().take(seen.shared).zip(&chain).take_while(|(a, b)| a == b).count();
+                seen.looks += 1;
+                seen.weight = seen.weight.saturating_add(weight);
             }
-        };
-        self.rows[row as usize].wholes += 1;
-        let whole = &mut self.rows[row as usize].whole;
-        *whole = Some((whole.map_or(id, |(first, _)| first), shared));
+            None if raw.lines.len() < MAX_LINES => {
+                let whole = if chain.len() == look.frames.len() { id } else { self.stack(&chain, look.complete) };
+                let line = Line { line: look.line, looks: 1, weight, whole, shared: chain.len() };
+                self.rows[row as usize].lines.push(line);
+            }
+            None => {}
+        }
         id
     }
 
@@ -260,11 +304,28 @@ mod tests {
         let mut table = Table::default();
         let (row, new) = table.row(0, Sysno(1), &[frame(1)]);
         assert!(new);
-        table.whole_stack(row, &[frame(1), frame(2), frame(3)], true);
-        table.whole_stack(row, &[frame(1), frame(2), frame(4)], true);
-        assert_eq!(table.rows[0].whole, Some((1, 2)));
-        table.whole_stack(row, &[frame(9)], true);
-        assert_eq!(table.rows[0].whole, Some((1, 0)));
+        let interpreter = frame(77);
+        let mut look = |row, nth, line, frames: &[RawFrame]| {
+            let is_interpreter = |f| f == interpreter;
+            table.whole_stack(row, nth, &Look { frames, complete: true, line, is_interpreter: &is_interpreter });
+            let main = table.rows[row as usize].main_line().copied();
+            main.map(|l| (l.line, table.stacks[l.whole as usize].frames[..l.shared].to_vec(), l.looks, l.weight))
+        };
+        let [one, two, three, four] = [frame(1), frame(2), frame(3), frame(4)];
+        look(row, 1, None, &[one, two, three]);
+        assert_eq!(look(row, 2, None, &[one, two, four]), Some((None, vec![one, two], 2, 3)));
+        assert_eq!(look(row, 3, None, &[frame(9)]), Some((None, vec![], 3, 5)));
+        // A script's line goes before stacks without any, and stacks of other lines do not blur it.
+        let (a, b) = (RawFrame { is_return: false, ..frame(70) }, RawFrame { is_return: false, ..frame(71) });
+        look(row, 4, Some(a), &[one, a, frame(5)]);
+        look(row, 64, Some(b), &[one, b, three]);
+        // Nor does how the interpreter came there.
+        let seen = look(row, 80, Some(b), &[one, b, interpreter, three, four]);
+        assert_eq!(seen.map(|s| s.1), Some(vec![one, b]));
+        let (c, way) = (RawFrame { is_return: false, ..frame(72) }, interpreter);
+        look(row, 256, Some(c), &[one, way, c, three]);
+        let seen = look(row, 300, Some(c), &[one, way, way, c, way, three]);
+        assert_eq!(seen, Some((Some(c), vec![one, way, c, three], 2, 512)));
     }
 
     #[test]

@@ -24,12 +24,14 @@ mod names;
 mod raw;
 mod resolve;
 mod rule;
+mod script;
 mod source;
 mod space;
 mod symbols;
 
 pub use raw::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
 pub use resolve::{Lines, Resolved};
+pub use script::{ReadMemory, Thread};
 pub use source::FileState;
 pub use space::{AddressSpace, MappedFile};
 pub use symbols::Symbols;

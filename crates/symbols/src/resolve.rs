@@ -57,11 +57,30 @@ impl Symbols {
     }
 
     fn frame(&mut self, raw: RawFrame) -> model::Frame {
-        let mut class = self.class(raw);
+        if let Some((line, class)) = self.lines.get(raw) {
+            let location =
+                Location { function: Arc::clone(&line.function), file: Some(Arc::clone(&line.file)), line: line.line };
+            return model::Frame {
+                module: None,
+                address: raw.address,
+                class: *class,
+                locations: vec![location],
+                callee: None,
+                language: Some(line.language),
+            };
+        }
+        let mut class = if self.is_interpreter(raw) { FrameClass::Runtime } else { self.class(raw) };
         let Some((key, module)) = raw.module.and_then(|key| Some((key, self.module(key)?))) else {
             let function = format!("{:#x}", raw.address).into();
             let locations = vec![Location { function, ..Location::default() }];
-            return model::Frame { module: None, address: raw.lookup(), class, locations, callee: None };
+            return model::Frame {
+                module: None,
+                address: raw.lookup(),
+                class,
+                locations,
+                callee: None,
+                language: None,
+            };
         };
         let call = raw.is_return.then(|| calls::call_in_file(&module.image, raw.address)).flatten();
         let address = call.map_or(raw.lookup(), |i| i.ip());
@@ -81,7 +100,7 @@ impl Symbols {
             class = FrameClass::User;
         }
         let callee = self.callee(raw).and_then(|(key, callee)| self.callee_name(key, &callee));
-        model::Frame { module: Some(ModuleId(key.0)), address, class, locations, callee }
+        model::Frame { module: Some(ModuleId(key.0)), address, class, locations, callee, language: None }
     }
 
     fn callee_name(&self, key: ModuleKey, callee: &Callee) -> Option<Arc<str>> {

@@ -3,6 +3,7 @@
 use crate::calls::call_before;
 use crate::maps::{self, Mapped};
 use crate::rule::{RA, RBP, REGISTERS, RSP, Step, step_signal_frame};
+use crate::script::Scripts;
 use crate::{MAX_FRAMES, ModuleKey, PlacedFrame, RawFrame, Registers, Symbols, Until};
 use std::sync::Arc;
 use systoll_model::FrameClass;
@@ -45,6 +46,7 @@ pub struct AddressSpace {
     mapped: Arc<Vec<Mapped>>,
     /// By address.
     mappings: Arc<Vec<Mapping>>,
+    pub(crate) scripts: Scripts,
 }
 
 impl AddressSpace {

@@ -5,6 +5,7 @@ use crate::elf::Image;
 use crate::maps::{self, Mapped};
 use crate::module::Module;
 use crate::rule::{REGISTERS, Step};
+use crate::script;
 use crate::source::{FileState, Identity, Source};
 use crate::{ModuleKey, RawFrame};
 use std::collections::{HashMap, HashSet};
@@ -52,6 +53,11 @@ pub struct Symbols {
     problems: Vec<Problem>,
     complained: HashSet<String>,
     pub(crate) locations: HashMap<(ModuleKey, u64), Arc<[Location]>>,
+    /// Lines of scripts.
+    pub(crate) lines: script::Lines,
+    pub(crate) runtimes: HashMap<ModuleKey, Option<script::Runtime>>,
+    /// Runtimes whose scripts' lines have been read.
+    pub(crate) scripted: HashSet<ModuleKey>,
 }
 
 impl Symbols {
@@ -220,6 +226,9 @@ impl Symbols {
 
     /// Whose code `frame` runs. Cached; fast.
     pub fn class(&mut self, frame: RawFrame) -> FrameClass {
+        if let Some((_, class)) = self.lines.get(frame) {
+            return *class;
+        }
         let Some(module) = frame.module.and_then(|key| self.module(key)) else { return FrameClass::Unknown };
         if let Some(class) = module.whole_class() {
             return class;

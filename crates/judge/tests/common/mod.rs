@@ -138,6 +138,7 @@ impl Maker {
             api,
             api_module: None,
             user: Some(frame),
+            lines: vec![],
             counts: Counts { waited_ns: Some(0), toll_ns: Some(0), ..Counts::default() },
         });
         self.due.push(Vec::new());

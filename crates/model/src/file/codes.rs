@@ -1,6 +1,6 @@
 //! What enumerations are called in the file.
 
-use crate::{FrameClass, PriceSource, ProblemKind};
+use crate::{FrameClass, Language, PriceSource, ProblemKind};
 
 const CLASSES: [FrameClass; 6] = [
     FrameClass::User,
@@ -18,6 +18,15 @@ pub(super) fn class_code(class: FrameClass) -> u32 {
 /// A class that a later version added is not known to us.
 pub(super) fn class(code: u32) -> FrameClass {
     CLASSES.get(code as usize).copied().unwrap_or(FrameClass::Unknown)
+}
+
+/// 0 is native code; what a later version added is not known to us.
+pub(super) fn language(code: u32) -> Option<Language> {
+    Language::ALL.get((code as usize).checked_sub(1)?).copied()
+}
+
+pub(super) fn language_code(language: Option<Language>) -> u32 {
+    language.and_then(|l| Language::ALL.iter().position(|known| *known == l)).map_or(0, |at| at as u32 + 1)
 }
 
 const SOURCES: [PriceSource; 3] = [PriceSource::Measured, PriceSource::InCall, PriceSource::CrossingOnly];

@@ -5,7 +5,7 @@ use super::wire;
 use super::{FileError, blobs, codes, window};
 use crate::{
     BackendKind, Counts, Errno, Exit, Frame, FrameId, Header, Histogram, Host, Location, LongCall, Module, ModuleId,
-    Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Sysno, VdsoRow,
+    Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, RowLine, Spread, Stack, StackId, Sysno, VdsoRow,
 };
 use std::sync::Arc;
 
@@ -117,6 +117,7 @@ fn frame(f: wire::Frame, strings: &Strings) -> Result<Frame, FileError> {
         class: codes::class(f.class),
         locations: f.locations.into_iter().map(location).collect::<Result<_, _>>()?,
         callee: strings.optional(f.callee)?,
+        language: codes::language(f.language),
     })
 }
 
@@ -142,6 +143,7 @@ fn row(r: wire::Row, strings: &Strings) -> Result<Row, FileError> {
         api: strings.optional(r.api)?,
         api_module: r.api_module.map(ModuleId),
         user: r.user.map(FrameId),
+        lines: r.lines.into_iter().map(row_line).collect(),
         counts: Counts {
             calls: r.calls,
             elided: r.elided,
@@ -157,6 +159,10 @@ fn row(r: wire::Row, strings: &Strings) -> Result<Row, FileError> {
             startup_waited_ns: r.startup_waited_ns,
         },
     })
+}
+
+fn row_line(l: wire::RowLine) -> RowLine {
+    RowLine { frame: FrameId(l.frame), looks: l.looks, weight: l.weight }
 }
 
 fn vdso(v: wire::VdsoRow, strings: &Strings) -> Result<VdsoRow, FileError> {

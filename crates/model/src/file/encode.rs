@@ -71,6 +71,7 @@ impl Encoder {
             class: codes::class_code(f.class),
             locations: f.locations.iter().map(|l| self.location(l)).collect(),
             callee: f.callee.as_deref().map(|c| self.string(c)),
+            language: codes::language_code(f.language),
         }
     }
 
@@ -104,6 +105,7 @@ impl Encoder {
             startup_calls: c.startup_calls,
             startup_waited_ns: c.startup_waited_ns,
             elided: c.elided,
+            lines: r.lines.iter().map(row_line).collect(),
         }
     }
 
@@ -181,6 +183,10 @@ impl Encoder {
     fn long_call(&mut self, l: &crate::LongCall) -> wire::LongCall {
         wire::LongCall { row: l.row.0, ns: l.ns, at_ns: l.at_ns, thread: self.string(&l.thread), startup: l.startup }
     }
+}
+
+fn row_line(l: &crate::RowLine) -> wire::RowLine {
+    wire::RowLine { frame: l.frame.0, looks: l.looks, weight: l.weight }
 }
 
 /// What a window's next call of the row is compared with.

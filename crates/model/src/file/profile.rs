@@ -150,7 +150,14 @@ impl Builder<'_> {
         let context = &self.rec.stack(row.context).frames;
         let inside = if row.api.is_some() { self.inside_api(context, row.user) } else { 0 };
         let outer = &self.rec.stack(row.outer).frames;
-        chain.extend(context.iter().skip(inside).chain(outer).map(|f| u64::from(f.0) + 1));
+        let frames: Vec<FrameId> = context.iter().skip(inside).chain(outer).copied().collect();
+        // A script's lines say what the interpreter's own functions between them do.
+        let script = frames.iter().any(|f| self.rec.frame(*f).language.is_some());
+        let shown = |f: &&FrameId| {
+            let frame = self.rec.frame(**f);
+            !script || frame.language.is_some() || frame.class == FrameClass::User
+        };
+        chain.extend(frames.iter().filter(shown).map(|f| u64::from(f.0) + 1));
         chain
     }
 

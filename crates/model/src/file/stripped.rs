@@ -141,7 +141,7 @@ impl<'a> Rebuilder<'a> {
         // Whose code it is was in our message; nobody can tell from a name alone.
         let class = FrameClass::Unknown;
         let module = self.modules.get(&location.mapping_id).copied();
-        Frame { module, address: location.address, class, locations, callee: None }
+        Frame { module, address: location.address, class, locations, callee: None, language: None }
     }
 
     fn place(&self, line: &Line) -> Location {
@@ -166,7 +166,7 @@ impl<'a> Rebuilder<'a> {
         let outer = self.stack(Vec::new())?;
         let process = self.process(sample)?;
         let counts = self.counts(sample)?;
-        self.rec.rows.push(Row { process, syscall, context, outer, api, api_module, user, counts });
+        self.rec.rows.push(Row { process, syscall, context, outer, api, api_module, user, lines: Vec::new(), counts });
         Ok(())
     }
 

@@ -167,6 +167,9 @@ pub(super) struct Frame {
     pub(super) locations: Vec<Location>,
     #[prost(uint32, optional, tag = "5")]
     pub(super) callee: Option<u32>,
+    /// 0 for native code.
+    #[prost(uint32, tag = "6")]
+    pub(super) language: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -229,6 +232,18 @@ pub(super) struct Row {
     pub(super) startup_waited_ns: u64,
     #[prost(uint64, tag = "19")]
     pub(super) elided: u64,
+    #[prost(message, repeated, tag = "20")]
+    pub(super) lines: Vec<RowLine>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct RowLine {
+    #[prost(uint32, tag = "1")]
+    pub(super) frame: u32,
+    #[prost(uint64, tag = "2")]
+    pub(super) looks: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) weight: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -9,7 +9,7 @@ fn frame(module: u32, address: u64, class: FrameClass, function: &str, file: Opt
         file: file.map(|(f, _)| Arc::from(f)),
         line: file.map(|(_, line)| line),
     };
-    Frame { module: Some(ModuleId(module)), address, class, locations: vec![place], callee: None }
+    Frame { module: Some(ModuleId(module)), address, class, locations: vec![place], callee: None, language: None }
 }
 
 /// A pseudo-random sequence: what real figures don't compress better than.
@@ -58,6 +58,7 @@ pub(crate) fn recording(rows: u32, windows: u32) -> Recording {
             api: Some("localtime".into()),
             api_module: Some(ModuleId(1)),
             user: Some(FrameId(user)),
+            lines: vec![RowLine { frame: FrameId(user), looks: 3, weight: u64::from(i) }],
             counts: Counts {
                 calls: 1000 + u64::from(i),
                 errors: [(Errno(2), 3)].into(),

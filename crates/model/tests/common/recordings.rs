@@ -99,13 +99,15 @@ fn frame(modules: u32) -> impl Strategy<Value = Frame> {
         file,
         line,
     });
-    (option::of(0..modules), number(), class, vec(location, 1..3), option::of(name())).prop_map(
-        |(module, address, class, locations, callee)| Frame {
+    let language = option::of(prop::sample::select(Language::ALL.to_vec()));
+    (option::of(0..modules), number(), class, vec(location, 1..3), option::of(name()), language).prop_map(
+        |(module, address, class, locations, callee, language)| Frame {
             module: module.map(ModuleId),
             address,
             class,
             locations,
             callee,
+            language,
         },
     )
 }
@@ -157,16 +159,21 @@ fn vdso(s: Sizes) -> impl Strategy<Value = VdsoRow> {
 fn row(s: Sizes) -> impl Strategy<Value = Row> {
     let place = (0..s.processes, any::<u32>(), 0..s.stacks, 0..s.stacks);
     let names = (option::of(name()), option::of(0..s.modules), option::of(0..s.frames));
-    (place, names, counts()).prop_map(|((process, syscall, context, outer), (api, api_module, user), counts)| Row {
-        process: ProcessId(process),
-        syscall: Sysno(syscall % 480),
-        context: StackId(context),
-        outer: StackId(outer),
-        api,
-        api_module: api_module.map(ModuleId),
-        user: user.map(FrameId),
-        counts,
-    })
+    let line =
+        (0..s.frames, number(), number()).prop_map(|(f, looks, weight)| RowLine { frame: FrameId(f), looks, weight });
+    (place, names, vec(line, 0..3), counts()).prop_map(
+        |((process, syscall, context, outer), (api, api_module, user), lines, counts)| Row {
+            process: ProcessId(process),
+            syscall: Sysno(syscall % 480),
+            context: StackId(context),
+            outer: StackId(outer),
+            api,
+            api_module: api_module.map(ModuleId),
+            user: user.map(FrameId),
+            lines,
+            counts,
+        },
+    )
 }
 
 fn window_call(s: Sizes) -> impl Strategy<Value = WindowCall> {

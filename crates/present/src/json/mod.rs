@@ -12,7 +12,7 @@ use crate::access::{frame, module, row, stack};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_judge::{Confidence, Finding, Judgement};
-use systoll_model::{Counts, Exit, FrameId, LongCall, Phase, Price, Recording, Row, StackId, VdsoRow};
+use systoll_model::{Counts, Exit, FrameId, Language, LongCall, Phase, Price, Recording, Row, StackId, VdsoRow};
 use wire::*;
 
 /// Version of the contract: it grows when a field changes its meaning, not when one is added.
@@ -160,6 +160,7 @@ fn wire_row<'a>(rec: &'a Recording, r: &'a Row) -> WireRow<'a> {
         api: r.api.as_deref(),
         module: module(rec, r.api_module).map(|m| m.file_name()),
         user: r.user.and_then(|id| user(rec, id)),
+        lines: lines(rec, &[r]),
         stack: [r.context, r.outer].into_iter().flat_map(|id| functions(rec, id)).collect(),
     }
 }
@@ -191,6 +192,36 @@ fn user(rec: &Recording, id: FrameId) -> Option<User<'_>> {
     })
 }
 
+/// Lines of scripts that make the calls of `rows`, the largest share first: each row's lines count
+/// for the row's calls.
+fn lines<'a>(rec: &'a Recording, rows: &[&'a Row]) -> Vec<WireLine<'a>> {
+    let mut calls: BTreeMap<FrameId, (f64, u64)> = BTreeMap::new();
+    let mut all = 0.0;
+    for row in rows {
+        for line in &row.lines {
+            let part = row.share(line) * row.counts.calls as f64;
+            let entry = calls.entry(line.frame).or_default();
+            *entry = (entry.0 + part, entry.1.saturating_add(line.looks));
+            all += part;
+        }
+    }
+    let mut lines: Vec<_> = calls.into_iter().collect();
+    lines.sort_by(|(a, (x, _)), (b, (y, _))| y.total_cmp(x).then(a.cmp(b)));
+    let line = |(id, (part, looks)): (FrameId, (f64, u64))| {
+        let frame = frame(rec, id)?;
+        let place = frame.location()?;
+        Some(WireLine {
+            function: &place.function,
+            file: place.file.as_deref(),
+            line: place.line,
+            language: frame.language.map(Language::name),
+            looks,
+            share: if all > 0.0 { part / all } else { 0.0 },
+        })
+    };
+    lines.into_iter().filter_map(line).collect()
+}
+
 fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
     WireFinding {
         cause: f.cause.as_deref(),
@@ -202,6 +233,7 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
         syscalls: f.syscalls.iter().map(ToString::to_string).collect(),
         apis: f.apis.iter().map(|a| &**a).collect(),
         user: f.user.and_then(|id| user(rec, id)),
+        lines: lines(rec, &f.rows.iter().filter_map(|id| row(rec, *id)).collect::<Vec<_>>()),
         what: f.what.as_deref(),
         calls: f.calls,
         needless_calls: Estimate { estimate: f.needless.estimate, low: f.needless.low, high: f.needless.high },

@@ -107,6 +107,16 @@ pub(super) struct BySyscall {
 }
 
 #[derive(Serialize)]
+pub(super) struct WireLine<'a> {
+    pub(super) function: &'a str,
+    pub(super) file: Option<&'a str>,
+    pub(super) line: Option<u32>,
+    pub(super) language: Option<&'static str>,
+    pub(super) looks: u64,
+    pub(super) share: f64,
+}
+
+#[derive(Serialize)]
 pub(super) struct WireRow<'a> {
     pub(super) syscall: String,
     pub(super) calls: u64,
@@ -124,6 +134,7 @@ pub(super) struct WireRow<'a> {
     pub(super) api: Option<&'a str>,
     pub(super) module: Option<&'a str>,
     pub(super) user: Option<User<'a>>,
+    pub(super) lines: Vec<WireLine<'a>>,
     pub(super) stack: Vec<&'a str>,
 }
 
@@ -168,6 +179,7 @@ pub(super) struct WireFinding<'a> {
     pub(super) syscalls: Vec<String>,
     pub(super) apis: Vec<&'a str>,
     pub(super) user: Option<User<'a>>,
+    pub(super) lines: Vec<WireLine<'a>>,
     pub(super) what: Option<&'a str>,
     pub(super) calls: u64,
     pub(super) needless_calls: Estimate,

@@ -4,7 +4,7 @@ use super::{DETAIL, Report};
 use crate::access::{frame, module, row, stack};
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, shorten};
-use systoll_model::{Frame, FrameClass, FrameId, Phase, Row, RowId};
+use systoll_model::{Frame, FrameClass, FrameId, Language, Phase, Row, RowId};
 
 /// Frames of a chain where whole stacks aren't asked for.
 const FRAMES: usize = 4;
@@ -62,10 +62,14 @@ impl Report<'_> {
     fn callers(&self, row: &Row) -> Vec<&Frame> {
         let ids = self.frame_ids(row);
         let start = row.user.and_then(|user| ids.iter().position(|id| *id == user)).unwrap_or(0);
-        let frames: Vec<_> = ids.iter().skip(start).filter_map(|id| frame(self.rec, *id)).collect();
+        let mut frames: Vec<_> = ids.iter().skip(start).filter_map(|id| frame(self.rec, *id)).collect();
+        // A script's lines say what the interpreter's own functions between them do.
+        if frames.iter().any(|f| f.language.is_some()) {
+            frames.retain(|f| f.language.is_some() || f.class == FrameClass::User);
+        }
         // What called main, or a constructor, is the same in every program.
         let ours = |f: &&Frame| !matches!(f.class, FrameClass::Libc | FrameClass::Loader);
-        let end = match frames.iter().position(|f| f.function() == "main") {
+        let end = match frames.iter().position(|f| f.language.is_none() && f.function() == "main") {
             Some(main) => main + 1,
             None => frames.iter().rposition(ours).map_or(frames.len(), |last| last + 1),
         };
@@ -89,10 +93,17 @@ impl Report<'_> {
         let silent = next.is_some_and(|n| n.module == f.module && n.locations.iter().all(|l| l.file.is_none()));
         let links = f.locations.iter().map(|l| {
             let mut link = Line::default();
+            let name = |file: &str| shorten(&clean(file.rsplit('/').next().unwrap_or(file)), PLACE);
+            if let (Some(_), Some(file)) = (f.language, &l.file) {
+                link.push_name(Role::Plain, name(file));
+                link.push(Role::Plain, l.line.map_or_else(String::new, |n| format!(":{n}")));
+                link.push(Role::Faint, " in ");
+                link.push_name(Role::Plain, shorten(&clean(&l.function), NAME));
+                return link;
+            }
             link.push_name(Role::Plain, shorten(&clean(&l.function), NAME));
             if let Some(file) = &l.file {
-                let name = file.rsplit('/').next().unwrap_or(file);
-                link.push_name(Role::Faint, format!(" {}", shorten(&clean(name), PLACE)));
+                link.push_name(Role::Faint, format!(" {}", name(file)));
                 link.push(Role::Faint, l.line.map_or_else(String::new, |n| format!(":{n}")));
             } else if let (Some(module), false) = (module(self.rec, f.module), silent) {
                 // A function without a name already carries its module's.
@@ -146,7 +157,8 @@ impl Report<'_> {
                 lines.extend(api);
             }
             for l in &f.locations {
-                let module = module(self.rec, f.module).map_or("?".into(), |m| clean(m.file_name()));
+                let language = f.language.map_or("?", Language::name);
+                let module = module(self.rec, f.module).map_or(language.into(), |m| clean(m.file_name()));
                 let mut line = Line::of(Role::Plain, " ".repeat(DETAIL));
                 line.push(Role::Plain, shorten(&clean(&l.function), width));
                 let place = match (&l.file, l.line) {

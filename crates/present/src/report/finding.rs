@@ -9,13 +9,16 @@ use crate::units::{calls, grouped, percent, rate, time};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use systoll_judge::{Finding, Kind};
-use systoll_model::{Phase, Row};
+use systoll_model::{Phase, Row, RowLine};
 
 /// Columns a finding's object may take in its first line.
 const OBJECT: usize = 48;
 
 /// Cures told where not all are asked for.
 const CURES: usize = 2;
+
+/// Lines of a script with a smaller share are told only where all are asked for.
+const FAINT_LINE: f64 = 0.01;
 
 /// Further places told where not all are asked for.
 const PLACES: usize = 3;
@@ -26,6 +29,7 @@ impl Report<'_> {
         if let Some(id) = f.rows.first() {
             lines.extend(self.chain(*id, f.phase));
         }
+        lines.extend(self.script_lines(f));
         lines.extend(self.other_places(f));
         lines.extend(self.needless_part(f));
         if !f.why.is_empty() {
@@ -125,6 +129,31 @@ impl Report<'_> {
         }
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
         label.push(Role::Faint, "also");
+        label.pad_to(DETAIL_TEXT);
+        self.segments(label, segments, DETAIL_TEXT)
+    }
+
+    /// Where a finding's costliest row is made by several lines of a script: their shares.
+    fn script_lines(&self, f: &Finding) -> Vec<Line> {
+        let Some(row) = f.rows.first().and_then(|id| row(self.rec, *id)) else { return vec![] };
+        let tells = |l: &&RowLine| self.options.all || row.share(l) >= FAINT_LINE;
+        let told: Vec<&RowLine> = row.lines.iter().filter(tells).collect();
+        if told.len() < 2 {
+            return vec![];
+        }
+        let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));
+        let limit = if self.options.all { usize::MAX } else { PLACES };
+        let segment = |l: &&RowLine| {
+            let share = percent(row.share(l)).unwrap_or_default();
+            self.place_of(l.frame).unwrap_or_default().with(Role::Faint, format!(" {share}"))
+        };
+        let mut segments: Vec<Line> = told.iter().take(limit).map(segment).collect();
+        if let Some(more) = told.len().checked_sub(limit).filter(|more| *more > 0) {
+            segments.push(Line::of(Role::Faint, format!("{more} more")));
+        }
+        segments.push(Line::of(Role::Faint, format!("sampled, {looks} looks")));
+        let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
+        label.push(Role::Faint, "lines");
         label.pad_to(DETAIL_TEXT);
         self.segments(label, segments, DETAIL_TEXT)
     }

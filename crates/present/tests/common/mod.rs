@@ -84,6 +84,7 @@ impl Builder {
             class,
             locations: vec![Location { function: function.into(), file, line }],
             callee: None,
+            language: None,
         };
         self.rec.frames.push(frame);
         FrameId(self.rec.frames.len() as u32 - 1)
@@ -108,6 +109,7 @@ impl Builder {
             api: api.map(Arc::from),
             api_module: api.map(|_| self.module(libc)),
             user: user.first().copied(),
+            lines: vec![],
             counts,
         };
         self.rec.rows.push(row);

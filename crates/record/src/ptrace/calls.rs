@@ -4,10 +4,10 @@ use super::engine::Engine;
 use super::state::{Pending, bytes_moved};
 use super::sys::{self, Call};
 use crate::procfs;
-use crate::table::{RawLong, Returned};
+use crate::table::{Look, RawLong, Returned};
 use crate::windows::{RawCall, RawWindow, argument_data};
 use systoll_model::{FrameClass, Moment, Signature, Sysno};
-use systoll_symbols::{Registers, Until};
+use systoll_symbols::{Registers, Thread, Until};
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const RT_SIGRETURN: Sysno = Sysno(15);
@@ -164,14 +164,14 @@ impl Engine {
             thread.window = Some(RawWindow { image, thread: thread.ordinal, row, octave, calls: Vec::new() });
         } else {
             if new {
-                self.whole_stack(tid, pid, row);
+                self.whole_stack(tid, pid, row, nth);
             }
             return false;
         }
         let began = sys::own_cpu();
         let octave = self.threads[&tid].window.as_ref().map_or(0, |w| w.octave);
         let first_of_row = self.threads[&tid].window.as_ref().is_none_or(|w| w.calls.iter().all(|c| c.row != row));
-        let stack = if first_of_row || new { self.whole_stack(tid, pid, row) } else { None };
+        let stack = if first_of_row || new { self.whole_stack(tid, pid, row, nth) } else { None };
         let bound = self.windows.bytes();
         let read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
         let data = signature.map_or_else(Vec::new, |s| argument_data(s, Moment::Entry, args, None, bound, &read));
@@ -196,16 +196,27 @@ impl Engine {
         true
     }
 
-    fn whole_stack(&mut self, tid: i32, pid: i32, row: u32) -> Option<u32> {
+    /// Notes the whole stack of a row's `nth` call, scripts' lines included.
+    fn whole_stack(&mut self, tid: i32, pid: i32, row: u32, nth: u64) -> Option<u32> {
         if !self.names || !self.counting || self.table.stacks.len() >= MAX_STACKS {
             return None;
         }
         let regs = sys::registers(tid).ok()?;
-        let complete = self.unwind_until(pid, &regs, Until::Root);
-        let frames = std::mem::take(&mut self.frames);
-        let id = (!frames.is_empty()).then(|| self.table.whole_stack(row, &frames, complete));
-        self.frames = frames;
-        id
+        let process = self.processes.get_mut(&pid)?;
+        let mut stack = StackReader { pid, start: regs.rsp, bytes: std::mem::take(&mut self.memory) };
+        stack.bytes.clear();
+        let mut placed = Vec::new();
+        let mut word = |address| stack.word(address);
+        let (symbols, space) = (&mut self.symbols, &mut process.space);
+        let complete = space.unwind_placed(symbols, &registers_of(&regs), &mut word, Until::Root, &mut placed);
+        let thread = Thread { tid, fs_base: Some(regs.fs_base) };
+        let mut read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
+        let frames = space.with_scripts(symbols, &placed, thread, &mut read);
+        self.memory = stack.bytes;
+        let line = self.symbols.script_line(&frames);
+        let is_interpreter = |f| self.symbols.is_interpreter(f);
+        let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
+        (!frames.is_empty()).then(|| self.table.whole_stack(row, nth, &look))
     }
 
     fn leave(&mut self, tid: i32, result: i64) {

@@ -89,11 +89,14 @@ impl Engine {
     fn on_context(&mut self, id: u32, index: u64, waiter: &Waiter, root: u64) -> u64 {
         let Some(program) = self.programs.get_mut(&id) else { return root };
         let Some(at) = program.site_of(root) else { return root };
-        let (frames, _) = program.unwind(&mut self.symbols, waiter, at);
+        let (frames, complete) = program.unwind(&mut self.symbols, waiter, at);
         let Some(area) = self.memory.image(id) else { return root };
         let (node, main) = program.context((&mut self.symbols, &mut self.seeds), area, waiter, root, at, &frames);
         if index == 0 && !program.main_seen && main {
             self.on_main(id);
+        }
+        if !self.windows.affordable(0, self.at(sys::now())) {
+            self.look_at_script(id, index, waiter, node, (&frames, complete));
         }
         self.ask_for_window(id, index, node);
         node

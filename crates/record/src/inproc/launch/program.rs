@@ -13,7 +13,7 @@ use crate::ptrace::sys::read_memory;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use systoll_model::FrameClass;
-use systoll_symbols::{AddressSpace, ModuleKey, PlacedFrame, RawFrame, Registers, Symbols, Until};
+use systoll_symbols::{AddressSpace, ModuleKey, PlacedFrame, RawFrame, Registers, Symbols, Thread, Until};
 
 /// Contexts that could not be told apart at one site before it is asked for no more.
 const MAX_FAILURES: u32 = 16;
@@ -196,6 +196,18 @@ impl Program {
             complete = self.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
         }
         (frames, complete)
+    }
+
+    /// Frames of a waiting thread with the lines of scripts between them.
+    pub(super) fn with_scripts(
+        &mut self,
+        symbols: &mut Symbols,
+        thread: &Waiter,
+        placed: &[PlacedFrame],
+    ) -> Vec<RawFrame> {
+        let tid = thread.tid;
+        let mut read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
+        self.space.with_scripts(symbols, placed, Thread { tid, fs_base: None }, &mut read)
     }
 
     /// The node for a context at a site, made if it is new and kept in `seeds`; the root where

@@ -6,10 +6,11 @@ use super::program::Waiter;
 use super::sys;
 use crate::procfs;
 use crate::ptrace::sys::read_memory;
+use crate::table::Look;
 use crate::windows::{RawCall, RawWindow, argument_data};
 use std::time::Duration;
 use systoll_model::{Moment, Signature, Sysno};
-use systoll_symbols::RawFrame;
+use systoll_symbols::{PlacedFrame, RawFrame};
 
 /// Distinct stacks remembered; whole ones beyond are not kept.
 const MAX_STACKS: usize = 60_000;
@@ -20,6 +21,9 @@ pub(super) struct Open {
     /// The record of the call under way, and its cycles and waited cycles when the call began.
     under_way: Option<(u64, u64, u64)>,
 }
+
+/// Frames and their places, and whether they are all.
+pub(super) type Unwound<'a> = (&'a [PlacedFrame], bool);
 
 /// What a thread is about to call, from where.
 struct Entered {
@@ -49,6 +53,10 @@ impl Engine {
         };
         self.plan_next(id, at, &entered);
         if !is_open && !opens {
+            if self.programs.get(&id).is_some_and(|p| p.space.runs_scripts()) {
+                // Which line of a script it is, only a look tells; a window would cost more.
+                self.whole_stack(id, waiter, &entered);
+            }
             self.want(id, index, false);
             return self.spend(octave, began);
         }
@@ -183,8 +191,25 @@ impl Engine {
         let program = self.programs.get_mut(&id).filter(|_| self.table.stacks.len() < MAX_STACKS)?;
         let site = program.site_of(entered.root)?;
         let (placed, complete) = program.unwind(&mut self.symbols, waiter, site);
-        let frames: Vec<RawFrame> = placed.iter().map(|f| f.frame).collect();
-        (!frames.is_empty()).then(|| self.table.whole_stack(entered.row, &frames, complete))
+        let frames = program.with_scripts(&mut self.symbols, waiter, &placed);
+        let line = self.symbols.script_line(&frames);
+        let is_interpreter = |f| self.symbols.is_interpreter(f);
+        let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
+        (!frames.is_empty()).then(|| self.table.whole_stack(entered.row, entered.nth, &look))
+    }
+
+    /// Notes the script's line at a context's first call, by the stack just unwound.
+    pub(super) fn look_at_script(&mut self, id: u32, index: u64, waiter: &Waiter, node: u64, stack: Unwound<'_>) {
+        let (placed, complete) = stack;
+        let Some(program) = self.programs.get_mut(&id) else { return };
+        let frames = program.with_scripts(&mut self.symbols, waiter, placed);
+        let Some(line) = self.symbols.script_line(&frames).filter(|_| self.table.stacks.len() < MAX_STACKS) else {
+            return;
+        };
+        let Some(entered) = self.entered(id, index, waiter, node) else { return };
+        let is_interpreter = |f| self.symbols.is_interpreter(f);
+        let look = Look { frames: &frames, complete, line: Some(line), is_interpreter: &is_interpreter };
+        self.table.whole_stack(entered.row, 1, &look);
     }
 
     /// A thread's number within the recording.

@@ -1,0 +1,279 @@
+//! CPython: from a thread's state to the lines it is at.
+
+use super::memory::Memory;
+use super::python_layout::{BYTES, Chain, LENGTH, Layout, STATE, TYPE, TYPE_NAME};
+use super::python_lines;
+use super::table::{Lines, MAX_NAME, ScriptLine};
+use super::{Segment, Thread};
+use crate::RawFrame;
+use std::collections::HashMap;
+use std::sync::Arc;
+use systoll_model::{FrameClass, Language};
+
+/// Most interpreters and threads looked through.
+const MAX_INTERPRETERS: usize = 64;
+const MAX_THREADS: usize = 1024;
+/// Most frames of a script.
+const MAX_FRAMES: usize = 512;
+/// Most evaluations within each other.
+const MAX_SEGMENTS: usize = 256;
+/// Code objects remembered.
+const MAX_CODES: usize = 8192;
+/// The largest table of lines.
+const MAX_TABLE: u64 = 1 << 20;
+/// `FRAME_OWNED_BY_CSTACK` (3.12, 3.13) or `FRAME_OWNED_BY_INTERPRETER` (3.14).
+const OWNED_BY_EVALUATION: u8 = 3;
+
+/// A CPython in an address space.
+#[derive(Debug)]
+pub(crate) struct Python {
+    layout: Layout,
+    /// Address of `_PyRuntime`.
+    runtime: u64,
+    /// By the code object's address.
+    codes: HashMap<u64, Code>,
+    /// The types' addresses, once seen.
+    types: HashMap<&'static str, u64>,
+}
+
+/// A code object as it was last time.
+#[derive(Debug)]
+struct Code {
+    /// Its header: an object that took its place would have to have the same.
+    header: Vec<u8>,
+    file: Arc<str>,
+    function: Arc<str>,
+    class: FrameClass,
+    first_line: u32,
+    table: Vec<u8>,
+    /// By offset of the instruction.
+    lines: HashMap<u32, RawFrame>,
+}
+
+impl Python {
+    pub(crate) fn new(layout: Layout, runtime: u64) -> Self {
+        Self { layout, runtime, codes: HashMap::new(), types: HashMap::new() }
+    }
+
+    /// What `thread` is executing, innermost first; `None` where that can't be told.
+    pub(crate) fn segments(
+        &mut self,
+        lines: &mut Lines,
+        memory: &mut Memory<'_, '_>,
+        thread: Thread,
+    ) -> Option<Vec<Segment>> {
+        let state = self.thread(memory, thread)?;
+        match self.layout.chain {
+            Chain::Objects => self.objects(lines, memory, state),
+            Chain::CFrames { .. } => self.by_cframes(lines, memory, state),
+            Chain::Entries { .. } => self.by_entries(lines, memory, state),
+        }
+    }
+
+    /// The `PyThreadState` of a thread.
+    fn thread(&self, memory: &mut Memory<'_, '_>, thread: Thread) -> Option<u64> {
+        let layout = self.layout;
+        let mut later = None;
+        let mut interpreter = memory.pointer(self.runtime.wrapping_add(layout.interpreters))?;
+        for _ in 0..MAX_INTERPRETERS {
+            let mut state = memory.word(interpreter.wrapping_add(layout.threads))?;
+            for _ in 0..MAX_THREADS {
+                if state == 0 {
+                    break;
+                }
+                if let Some(native) = layout.native_id
+                    && memory.word(state.wrapping_add(native))? == thread.tid as u64
+                {
+                    return Some(state);
+                }
+                // A forked child may have its parent's ids for a while, and until 3.10 there are none.
+                if later.is_none() {
+                    let id = memory.word(state.wrapping_add(layout.thread_id))?;
+                    later = thread.is(memory, id).then_some(state);
+                }
+                state = memory.word(state.wrapping_add(layout.next_thread))?;
+            }
+            interpreter = memory.word(interpreter.wrapping_add(layout.next_interpreter))?;
+            if interpreter == 0 {
+                break;
+            }
+        }
+        later
+    }
+
+    fn objects(&mut self, lines: &mut Lines, memory: &mut Memory<'_, '_>, state: u64) -> Option<Vec<Segment>> {
+        let mut segments = Vec::new();
+        let mut frame = memory.word(state.wrapping_add(self.layout.frame))?;
+        while frame != 0 && segments.len() < MAX_SEGMENTS {
+            let line = self.line(lines, memory, frame)?;
+            segments.push(Segment { frames: vec![line], at: None });
+            frame = memory.word(frame.wrapping_add(self.layout.previous))?;
+        }
+        Some(segments)
+    }
+
+    fn by_cframes(&mut self, lines: &mut Lines, memory: &mut Memory<'_, '_>, state: u64) -> Option<Vec<Segment>> {
+        let Chain::CFrames { current, previous, is_entry } = self.layout.chain else { return None };
+        let mut segments = Vec::new();
+        let mut room = MAX_FRAMES;
+        let mut cframe = memory.word(state.wrapping_add(self.layout.frame))?;
+        while cframe != 0 && segments.len() < MAX_SEGMENTS {
+            let mut frame = memory.word(cframe.wrapping_add(current))?;
+            let mut frames = Vec::new();
+            while frame != 0 && room > 0 {
+                room -= 1;
+                frames.push(self.line(lines, memory, frame)?);
+                if memory.byte(frame.wrapping_add(is_entry))? != 0 {
+                    break;
+                }
+                frame = memory.word(frame.wrapping_add(self.layout.previous))?;
+            }
+            if !frames.is_empty() {
+                segments.push(Segment { frames, at: Some(cframe) });
+            }
+            cframe = memory.word(cframe.wrapping_add(previous))?;
+        }
+        Some(segments)
+    }
+
+    fn by_entries(&mut self, lines: &mut Lines, memory: &mut Memory<'_, '_>, state: u64) -> Option<Vec<Segment>> {
+        let mut segments = Vec::new();
+        let mut frame = memory.word(state.wrapping_add(self.layout.frame))?;
+        if self.layout.chain == (Chain::Entries { through_cframe: true }) {
+            frame = memory.word(frame)?;
+        }
+        let mut frames = Vec::new();
+        for _ in 0..MAX_FRAMES {
+            if frame == 0 || segments.len() >= MAX_SEGMENTS {
+                break;
+            }
+            if memory.byte(frame.wrapping_add(self.layout.owner))? >= OWNED_BY_EVALUATION {
+                if !frames.is_empty() {
+                    segments.push(Segment { frames: std::mem::take(&mut frames), at: Some(frame) });
+                }
+            } else {
+                frames.push(self.line(lines, memory, frame)?);
+            }
+            frame = memory.word(frame.wrapping_add(self.layout.previous))?;
+        }
+        if !frames.is_empty() {
+            segments.push(Segment { frames, at: None });
+        }
+        Some(segments)
+    }
+
+    /// The line a frame is at.
+    fn line(&mut self, lines: &mut Lines, memory: &mut Memory<'_, '_>, frame: u64) -> Option<RawFrame> {
+        // From 3.14 on the pointer has tags.
+        let address = memory.pointer(frame.wrapping_add(self.layout.code))? & !3;
+        self.know(memory, address)?;
+        let offset = if self.layout.chain == Chain::Objects {
+            let index = memory.half(frame.wrapping_add(self.layout.instruction))? as i32;
+            // From 3.10 on it counts code units.
+            let unit = if self.layout.minor >= 10 { 2 } else { 1 };
+            index.max(0).checked_mul(unit)? as u32
+        } else {
+            let at = memory.word(frame.wrapping_add(self.layout.instruction))?;
+            let start = address.wrapping_add(self.layout.bytecode);
+            // One before the first while nothing has been executed.
+            if at.wrapping_add(2) == start { 0 } else { u32::try_from(at.checked_sub(start)?).ok()? }
+        };
+        let minor = self.layout.minor;
+        let code = self.codes.get_mut(&address)?;
+        if let Some(frame) = code.lines.get(&offset) {
+            return Some(*frame);
+        }
+        let line = ScriptLine {
+            language: Language::Python,
+            function: Arc::clone(&code.function),
+            file: Arc::clone(&code.file),
+            line: python_lines::line(minor, &code.table, code.first_line, offset),
+        };
+        let frame = lines.frame(line, code.class)?;
+        code.lines.insert(offset, frame);
+        Some(frame)
+    }
+
+    /// Has the code object at `address` in `codes`, as it is now.
+    fn know(&mut self, memory: &mut Memory<'_, '_>, address: u64) -> Option<()> {
+        let layout = self.layout;
+        let len = layout.line_table + 8;
+        // Not the count of references in front.
+        let header = memory.bytes(address.checked_add(TYPE)?, len - TYPE, 4096)?;
+        if self.codes.get(&address).is_some_and(|c| c.header == header) {
+            return Some(());
+        }
+        self.expect(memory, address, "code")?;
+        let mut string = |offset: u64| {
+            let at = memory.pointer(address.wrapping_add(offset))?;
+            self.expect(memory, at, "str")?;
+            text(memory, at, layout)
+        };
+        let (file, function) = (string(layout.file_name)?, string(layout.name)?);
+        let first_line = memory.half(address.wrapping_add(layout.first_line))?;
+        let table = memory.pointer(address.wrapping_add(layout.line_table))?;
+        self.expect(memory, table, "bytes")?;
+        let size = memory.word(table.wrapping_add(LENGTH))?;
+        let table = memory.bytes(table.wrapping_add(BYTES), size, MAX_TABLE)?;
+        if self.codes.len() >= MAX_CODES {
+            self.codes.clear();
+        }
+        let class = class(&file);
+        let code = Code {
+            header,
+            file: file.into(),
+            function: function.into(),
+            class,
+            first_line,
+            table,
+            lines: HashMap::new(),
+        };
+        self.codes.insert(address, code);
+        Some(())
+    }
+
+    /// Makes sure that `object` is of the type called `name`.
+    fn expect(&mut self, memory: &mut Memory<'_, '_>, object: u64, name: &'static str) -> Option<()> {
+        let kind = memory.pointer(object.checked_add(TYPE)?)?;
+        if self.types.get(name) == Some(&kind) {
+            return Some(());
+        }
+        let at = memory.pointer(kind.checked_add(TYPE_NAME)?)?;
+        let mut bytes = name.as_bytes().to_vec();
+        bytes.push(0);
+        if !memory.starts_with(at, &bytes) {
+            return None;
+        }
+        self.types.insert(name, kind);
+        Some(())
+    }
+}
+
+/// A string object's text. Bytes of file names that are no UTF-8 stand as `\xNN`.
+fn text(memory: &mut Memory<'_, '_>, at: u64, layout: Layout) -> Option<String> {
+    let length = memory.word(at.wrapping_add(LENGTH))?.min(MAX_NAME as u64);
+    let state = memory.half(at.wrapping_add(STATE))?;
+    // Bits: interned (2), kind (3), compact, ascii.
+    let (kind, compact, ascii) = (u64::from(state >> 2 & 7), state >> 5 & 1, state >> 6 & 1);
+    if compact == 0 || !matches!(kind, 1 | 2 | 4) {
+        return None;
+    }
+    let start = at.wrapping_add(if ascii == 1 { layout.ascii } else { layout.compact });
+    let bytes = memory.bytes(start, length * kind, 4 * MAX_NAME as u64)?;
+    let unit = |c: &[u8]| c.iter().rev().fold(0u32, |value, byte| value << 8 | u32::from(*byte));
+    let mut text = String::new();
+    for unit in bytes.chunks_exact(kind as usize).map(unit) {
+        match char::from_u32(unit) {
+            Some(c) => text.push(c),
+            None => text.push_str(&format!("\\x{:02x}", unit & 0xff)),
+        }
+    }
+    Some(text)
+}
+
+/// Whether a file is one of the standard library.
+fn class(file: &str) -> FrameClass {
+    let library = file.rsplit_once("/lib/python3").map(|(_, rest)| rest);
+    let standard = library.is_some_and(|rest| !rest.contains("/site-packages/") && !rest.contains("/dist-packages/"));
+    if standard || file.starts_with("<frozen ") { FrameClass::Runtime } else { FrameClass::User }
+}

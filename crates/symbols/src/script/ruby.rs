@@ -1,0 +1,290 @@
+//! CRuby: from a thread's stack to the lines it is at.
+
+use super::Segment;
+use super::memory::Memory;
+use super::ruby_layout as at;
+use super::ruby_layout::Layout;
+use super::table::{Lines, MAX_NAME, ScriptLine};
+use crate::RawFrame;
+use crate::elf::{half, word};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use systoll_model::{FrameClass, Language};
+
+/// Most threads looked through.
+const MAX_THREADS: usize = 1024;
+/// Most control frames of a thread.
+const MAX_FRAMES: usize = 1024;
+/// Instruction sequences remembered.
+const MAX_SEQUENCES: usize = 8192;
+/// The most instructions of one that is believed.
+const MAX_INSTRUCTIONS: u64 = 1 << 20;
+/// What lies between the last frame found and the end of a stack.
+const BEYOND: u64 = 16 << 10;
+/// `VM_FRAME_FLAG_FINISH`: the execution ends with this frame.
+const FINISH: u64 = 0x20;
+/// Types of objects, in the low bits of their flags.
+const TYPE_MASK: u64 = 0x1f;
+const STRING: u64 = 5;
+const ARRAY: u64 = 7;
+/// `T_IMEMO`, and `imemo_iseq` above it.
+const SEQUENCE: u64 = 0x1a | 7 << 12;
+const SEQUENCE_MASK: u64 = TYPE_MASK | 0xf << 12;
+/// `FL_USER1`: of strings `NOEMBED`, of arrays `EMBED`.
+const USER1: u64 = 1 << 13;
+
+/// A CRuby in an address space.
+#[derive(Debug)]
+pub(crate) struct Ruby {
+    layout: Layout,
+    /// Address of `ruby_current_vm_ptr`.
+    vm: u64,
+    /// By the sequence's address.
+    sequences: HashMap<u64, Sequence>,
+}
+
+/// An instruction sequence as it was last time.
+#[derive(Debug)]
+struct Sequence {
+    /// Its body's beginning: one that took its place would have to have the same.
+    header: Vec<u8>,
+    encoded: u64,
+    size: u64,
+    file: Arc<str>,
+    function: Arc<str>,
+    class: FrameClass,
+    /// By index of the instruction.
+    lines: HashMap<u64, Option<RawFrame>>,
+}
+
+impl Ruby {
+    /// `None` for a version that is not known.
+    pub(crate) fn new(version: (u32, u32), vm: u64) -> Option<Self> {
+        Some(Self { layout: Layout::of(version)?, vm, sequences: HashMap::new() })
+    }
+
+    /// What the thread with that native stack is executing, innermost first; `None` where that
+    /// can't be told.
+    pub(crate) fn segments(
+        &mut self,
+        lines: &mut Lines,
+        memory: &mut Memory<'_, '_>,
+        stack: Range<u64>,
+    ) -> Option<Vec<Segment>> {
+        let context = self.context(memory, stack)?;
+        let start = memory.pointer(context.wrapping_add(at::STACK))?;
+        let size = memory.word(context.wrapping_add(at::STACK_SIZE))?.checked_mul(8)?;
+        let end = start.checked_add(size)?;
+        let mut frame = memory.pointer(context.wrapping_add(at::FRAME))?;
+        let mut segments = Vec::new();
+        let mut frames = Vec::new();
+        // Frames grow towards the stack's start.
+        for _ in 0..MAX_FRAMES {
+            let next = frame.checked_add(self.layout.frame_size)?;
+            if frame < start || next > end {
+                break;
+            }
+            frames.extend(self.line(lines, memory, frame)?);
+            let environment = memory.pointer(frame.wrapping_add(at::ENVIRONMENT))?;
+            if memory.word(environment)? & FINISH != 0 && !frames.is_empty() {
+                segments.push(Segment { frames: std::mem::take(&mut frames), at: None });
+            }
+            frame = next;
+        }
+        if !frames.is_empty() {
+            segments.push(Segment { frames, at: None });
+        }
+        Some(segments)
+    }
+
+    /// The execution context of the thread or fiber whose native stack that is: the jump buffers
+    /// of its tags lie on it.
+    fn context(&self, memory: &mut Memory<'_, '_>, stack: Range<u64>) -> Option<u64> {
+        let layout = self.layout;
+        let vm = memory.pointer(self.vm)?;
+        let first = memory.pointer(vm.wrapping_add(layout.main_thread))?;
+        let mut thread = first;
+        for _ in 0..MAX_THREADS {
+            // The list's head is among them, and is no thread.
+            if memory.word(thread.wrapping_add(layout.thread_vm)) == Some(vm) {
+                let context = memory.pointer(thread.wrapping_add(layout.context))?;
+                let tag = memory.word(context.wrapping_add(at::TAG))?;
+                if tag >= stack.start && tag < stack.end.saturating_add(BEYOND) {
+                    return Some(context);
+                }
+            }
+            thread = memory.pointer(thread)?;
+            if thread == first {
+                break;
+            }
+        }
+        None
+    }
+
+    /// The line a control frame is at; none where it is of a function in C.
+    fn line(&mut self, lines: &mut Lines, memory: &mut Memory<'_, '_>, frame: u64) -> Option<Option<RawFrame>> {
+        let pc = memory.word(frame.wrapping_add(at::PC))?;
+        let iseq = memory.word(frame.wrapping_add(at::ISEQ))?;
+        if pc == 0 || iseq == 0 {
+            return Some(None);
+        }
+        let body = memory.pointer(iseq.wrapping_add(at::BODY))?;
+        self.know(memory, iseq, body)?;
+        let sequence = self.sequences.get_mut(&iseq)?;
+        let next = pc.checked_sub(sequence.encoded)? / 8;
+        if next > sequence.size {
+            return None;
+        }
+        // It points behind the instruction that is executed.
+        let index = next.saturating_sub(1);
+        if let Some(frame) = sequence.lines.get(&index) {
+            return Some(*frame);
+        }
+        let info = body.wrapping_add(self.layout.instructions);
+        // Frames that stand for the top level while there is no script have no lines.
+        let frame = match source_line(memory, info, self.layout.entry_size, index).filter(|l| *l > 0) {
+            Some(line) => {
+                let (function, file) = (Arc::clone(&sequence.function), Arc::clone(&sequence.file));
+                let line = ScriptLine { language: Language::Ruby, function, file, line: Some(line) };
+                Some(lines.frame(line, sequence.class)?)
+            }
+            None => None,
+        };
+        sequence.lines.insert(index, frame);
+        Some(frame)
+    }
+
+    /// Has the sequence at `iseq` in `sequences`, as it is now.
+    fn know(&mut self, memory: &mut Memory<'_, '_>, iseq: u64, body: u64) -> Option<()> {
+        let size = self.layout.instructions + at::INFO_END;
+        let header = memory.bytes(body, size, 4096)?;
+        if self.sequences.get(&iseq).is_some_and(|s| s.header == header) {
+            return Some(());
+        }
+        if memory.word(iseq)? & SEQUENCE_MASK != SEQUENCE {
+            return None;
+        }
+        let field = |offset: u64| word(&header, offset as usize);
+        let file = self.path(memory, field(at::PATH)?)?;
+        let function = self.string(memory, field(at::LABEL)?)?;
+        let size = half(&header, at::SIZE as usize).map(u64::from).filter(|s| *s < MAX_INSTRUCTIONS)?;
+        let encoded = field(at::ENCODED)?;
+        if self.sequences.len() >= MAX_SEQUENCES {
+            self.sequences.clear();
+        }
+        let class = class(&file);
+        let sequence = Sequence {
+            header,
+            encoded,
+            size,
+            file: file.into(),
+            function: function.into(),
+            class,
+            lines: HashMap::new(),
+        };
+        self.sequences.insert(iseq, sequence);
+        Some(())
+    }
+
+    /// A path object: a string, or an array of the path and the real path.
+    fn path(&self, memory: &mut Memory<'_, '_>, object: u64) -> Option<String> {
+        let flags = memory.word(object)?;
+        if flags & TYPE_MASK != ARRAY {
+            return self.string(memory, object);
+        }
+        let first =
+            if flags & USER1 != 0 { object.checked_add(16)? } else { memory.pointer(object.checked_add(32)?)? };
+        let string = memory.pointer(first)?;
+        self.string(memory, string)
+    }
+
+    fn string(&self, memory: &mut Memory<'_, '_>, object: u64) -> Option<String> {
+        let flags = memory.word(object)?;
+        if flags & TYPE_MASK != STRING {
+            return None;
+        }
+        let apart = flags & USER1 != 0;
+        let (length, text) = match (apart, self.layout.long_strings) {
+            (true, _) => (memory.word(object.checked_add(16)?)?, memory.pointer(object.checked_add(24)?)?),
+            (false, true) => (memory.word(object.checked_add(16)?)?, object.checked_add(24)?),
+            (false, false) => (flags >> 14 & 0x1f, object.checked_add(16)?),
+        };
+        let bytes = memory.bytes(text, length.min(MAX_NAME as u64), MAX_NAME as u64)?;
+        Some(super::table::readable(&bytes))
+    }
+}
+
+/// The line of instruction `index`: entries are found by a succinct index of bits, in which one is
+/// set for each instruction that has an entry (`succ_index_lookup` of iseq.c).
+fn source_line(memory: &mut Memory<'_, '_>, info: u64, entry_size: u64, index: u64) -> Option<u32> {
+    /// The first positions have their ranks in 7 bits each, nine to a word.
+    const DIRECT: u64 = 54;
+    const WORDS: u64 = DIRECT / 9 * 8;
+    /// A block: its rank, the ranks of its words in 9 bits each, then 512 bits.
+    const BLOCK: u64 = 8 + 8 + 64;
+    let entries = memory.pointer(info.wrapping_add(at::ENTRIES))?;
+    let count = u64::from(memory.half(info.wrapping_add(at::ENTRY_COUNT))?);
+    if count == 0 {
+        return None;
+    }
+    let table = memory.word(info.wrapping_add(at::INDEX))?;
+    let rank = if count == 1 {
+        1
+    } else if table == 0 {
+        return None;
+    } else if index < DIRECT {
+        memory.word(table.wrapping_add(index / 9 * 8))? >> (index % 9 * 7) & 0x7f
+    } else {
+        let bit = index - DIRECT;
+        let block = table.wrapping_add(WORDS).wrapping_add(bit / 512 * BLOCK);
+        let (word_index, shift) = (bit % 512 / 64, 63 - bit % 64);
+        let ranks = memory.word(block.wrapping_add(8))?;
+        let before = if word_index == 0 { 0 } else { ranks >> ((word_index - 1) * 9) & 0x1ff };
+        let bits = memory.word(block.wrapping_add(16 + 8 * word_index))? << shift;
+        u64::from(memory.half(block)?) + before + u64::from(bits.count_ones())
+    };
+    let entry = rank.checked_sub(1).filter(|e| *e < count)?;
+    memory.half(entries.wrapping_add(entry * entry_size))
+}
+
+/// Whether a file is of Ruby's own library.
+fn class(file: &str) -> FrameClass {
+    if file.starts_with("<internal:") || is_bundled(file) { FrameClass::Runtime } else { FrameClass::User }
+}
+
+/// Whether a path is one of those that come with Ruby: `…/ruby/3.1.0/…` and rubygems itself, but
+/// not what gems have installed.
+pub(crate) fn is_bundled(path: &str) -> bool {
+    let Some((_, rest)) = path.split_once("/ruby/") else { return false };
+    let first = rest.split('/').next().unwrap_or(rest);
+    let versioned = first.starts_with(|c: char| c.is_ascii_digit());
+    let of_rubygems = || rest.contains("/rubygems/") || rest.ends_with("/rubygems.rb");
+    !rest.contains("gems/") && versioned || (first == "vendor_ruby" || versioned) && of_rubygems()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_with_ruby_is_told_by_its_path() {
+        for ours in [
+            "/usr/lib/ruby/3.1.0/set.rb",
+            "/usr/lib/ruby/vendor_ruby/rubygems/core_ext/kernel_require.rb",
+            "/usr/lib/x86_64-linux-gnu/ruby/3.1.0/stringio.so",
+            "/opt/rubies/lib/ruby/3.3.0/rubygems/specification.rb",
+        ] {
+            assert!(is_bundled(ours), "{ours}");
+        }
+        for theirs in [
+            "/home/me/ruby/app.rb",
+            "app.rb",
+            "/usr/lib/ruby/gems/3.1.0/gems/rake-13.0.6/lib/rake.rb",
+            "/var/lib/gems/3.1.0/gems/x/lib/x.rb",
+            "/usr/lib/ruby/vendor_ruby/rack.rb",
+        ] {
+            assert!(!is_bundled(theirs), "{theirs}");
+        }
+    }
+}
