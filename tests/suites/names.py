@@ -172,3 +172,104 @@ def the_same_row_has_the_same_names_from_both_backends(box):
             by[backend] = {(r["syscall"], r["api"], r["module"], str(r["user"])) for r in rows if r["syscall"] not in timing}
         both = by["ptrace"] ^ by["inproc"]
         assert not both, f"{case.name}: only one has {sorted(both, key=str)}"
+
+
+def getsid_of(doc):
+    """API, function, line and module of the one row of getsid."""
+    rows = [r for r in doc["rows"] if r["syscall"] == "getsid"]
+    assert len(rows) == 1, rows
+    user = rows[0]["user"] or {}
+    return rows[0]["api"], user.get("function"), user.get("line"), os.path.basename(user.get("module") or "")
+
+
+def objcopy(*args):
+    subprocess.run(["objcopy", *args], check=True, timeout=60)
+
+
+@test()
+def debug_files_are_found_wherever_they_are(box):
+    source = os.path.join(SOURCES, "replaced.c")
+    at = lambda name: os.path.join(box.dir, name)  # noqa: E731
+    subprocess.run(["gcc", "-O2", "-g", "-o", at("full"), source], check=True, timeout=60)
+    notes = subprocess.run(["readelf", "-n", at("full")], capture_output=True, text=True, check=True).stdout
+    build_id = re.search(r"Build ID: (\w+)", notes)[1]
+    objcopy("--only-keep-debug", at("full"), at("full.debug"))
+    objcopy("--strip-all", at("full"), at("bare"))
+    folder = at(f"roots/.build-id/{build_id[:2]}")
+    os.makedirs(folder)
+    shutil.copy(at("full.debug"), os.path.join(folder, build_id[2:] + ".debug"))
+    named, function = ("getsid", "upgraded", 7), "upgraded"
+
+    def seen_as(program, **env):
+        os.chmod(at(program), 0o755)
+        return getsid_of(box.report([at(program)], env=dict(box.env, **env))[0])[:3]
+
+    assert seen_as("full") == named
+    bare = seen_as("bare")
+    assert bare[0] == "getsid" and re.fullmatch(r"bare\+0x[0-9a-f]+", bare[1]) and bare[2] is None, bare
+    assert seen_as("bare", SYSTOLL_DEBUG_PATH=f"{at('nowhere')}:{at('roots')}") == named
+    # By its link: beside it, by its checksum where there is no build-id, and not with another's.
+    for strip in ([], ["--remove-section=.note.gnu.build-id"]):
+        objcopy(*strip, f"--add-gnu-debuglink={at('full.debug')}", at("bare"), at("linked"))
+        assert seen_as("linked") == named, strip
+    with open(at("full.debug"), "ab") as f:
+        f.write(b"changed")
+    assert seen_as("linked")[1] == bare[1].replace("bare", "linked")
+    os.unlink(at("full.debug"))
+    # Symbols alone, packed into the file.
+    objcopy("--strip-debug", at("full"), at("symbols"))
+    subprocess.run(["xz", "-k", at("symbols")], check=True, timeout=60)
+    objcopy(f"--add-section=.gnu_debugdata={at('symbols.xz')}", at("bare"), at("packed"))
+    assert seen_as("packed") == ("getsid", function, None)
+    # Fetched, where servers are named; one that does not know it says so.
+    fetch = f'#!/bin/sh\n[ "$*" = "debuginfod" ] && exit 0\n[ "$1 $2" = "debuginfo {build_id}" ] && echo {folder}/{build_id[2:]}.debug\n'
+    os.mkdir(at("bin"))
+    box.file("bin/debuginfod-find", fetch, 0o755)
+    path = at("bin") + ":" + box.env["PATH"]
+    assert seen_as("bare", PATH=path, DEBUGINFOD_URLS="http://localhost") == named
+    assert seen_as("bare", PATH=path)[1] == bare[1], "nobody is asked unless servers are named"
+    box.file("bin/debuginfod-find", "#!/bin/sh\necho /etc/passwd\n", 0o755)
+    assert seen_as("bare", PATH=path, DEBUGINFOD_URLS="http://localhost")[1] == bare[1]
+
+
+@test(users=("root",), backends=BOTH)
+def the_c_librarys_names_do_not_hang_on_its_debug_file(box):
+    for case in [c for c in CASES if c.name in ("C -O2", "C++ -O2", "Rust -O")]:
+        exe = build(box, case)
+        marks = truth(box, case, exe)
+        doc, _ = box.report([exe], env=dict(box.env, SYSTOLL_DEBUG_PATH="/nowhere"))
+        right, wrong = compare(marks, doc)
+        assert not wrong and right, f"{case.name}: {wrong}"
+
+
+@test(backends=BOTH)
+def names_survive_the_file(box):
+    exe = box.build("names/replaced.c", name="replaced")
+    named = ("getsid", "upgraded", 7)
+    # Replaced while it runs.
+    own, other = os.path.join(box.dir, "own"), os.path.join(box.dir, "other")
+    shutil.copy(exe, own)
+    shutil.copy("/bin/true", other)
+    doc, r = box.report([own, other, own])
+    assert (r.returncode, getsid_of(doc)) == (0, (*named, "own"))
+    # A file that never had a name.
+    script = "import os,sys\nf=os.memfd_create('x')\nos.write(f,open(sys.argv[1],'rb').read())\nos.execve(f,['x'],os.environ)\n"
+    doc, r = box.report(["/usr/bin/python3", "-c", script, exe])
+    assert (r.returncode, getsid_of(doc)[:3]) == (0, named)
+    # Libraries that were closed again.
+    libraries = [
+        box.build("names/closed.c", "-shared", "-fPIC", "-DLIBRARY", f"-DFUNCTION={function}", f"-DCALL={call}", name=function + ".so")
+        for function, call in (("first", "getsid"), ("second", "getpgid"))
+    ]
+    doc, r = box.report([box.build("names/closed.c", name="closed"), *libraries])
+    calls = {r["syscall"]: (r["api"], r["user"]["function"], r["user"]["line"]) for r in doc["rows"] if r["syscall"] in ("getsid", "getpgid")}
+    assert r.returncode == 0 and calls == {"getsid": ("getsid", "first", 10), "getpgid": ("getpgid", "second", 10)}, calls
+
+
+@test(users=("root",), backends=BOTH)
+def names_survive_a_mount_namespace(box):
+    exe = box.build("names/replaced.c", name="replaced")
+    # Inside, the path is another file than outside.
+    path = box.file("program", "#!/bin/sh\nexit 9\n", 0o755)
+    doc, r = box.report(["unshare", "-m", "sh", "-c", f"mount --bind {exe} {path} && exec {path}"])
+    assert (r.returncode, getsid_of(doc)[:3]) == (0, ("getsid", "upgraded", 7)), r.stderr

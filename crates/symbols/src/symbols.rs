@@ -198,8 +198,12 @@ impl Symbols {
         let key = (module, addr, is_return);
         let mut known = Known { key, address: addr, lookup: addr, class: FrameClass::Unknown, step: Step::Guess };
         let Some(file) = self.module(module) else { return known };
+        // Returned to without having called, at its very start: what a coroutine ends with.
+        let mut uncalled = false;
         if is_return {
             known.address = addr.wrapping_add(1);
+            let starts = file.cfi().function(known.address).is_some_and(|r| r.start == known.address);
+            uncalled = starts && calls::call_in_file(&file.image, known.address).is_none();
         } else if is_system_call(&file.image, addr.wrapping_sub(2)) {
             known.address = addr.wrapping_sub(2);
             known.lookup = known.address;
@@ -207,6 +211,8 @@ impl Symbols {
         let next = if is_return { known.address } else { addr };
         known.step = if is_signal_return(&file.image, known.address, is_return) {
             Step::SignalFrame
+        } else if uncalled {
+            Step::End
         } else {
             file.step(known.lookup, next)
         };

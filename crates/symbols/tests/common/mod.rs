@@ -70,6 +70,8 @@ pub struct Call {
     pub nr: u64,
     pub context: Vec<RawFrame>,
     pub stack: Vec<RawFrame>,
+    /// Addresses in memory of the stack's frames.
+    pub ips: Vec<u64>,
     pub complete: bool,
 }
 
@@ -122,7 +124,12 @@ pub struct Stopped {
 impl Stopped {
     /// Starts `exe`, waits until it sleeps in `read(0, …)` and seizes it.
     pub fn start(exe: &Path) -> Self {
-        let child = Command::new(exe).stdin(Stdio::piped()).stdout(Stdio::null()).env_remove("TZ").spawn().unwrap();
+        Self::start_by(&mut Command::new(exe))
+    }
+
+    /// [`Stopped::start`], by a command that becomes the program.
+    pub fn start_by(command: &mut Command) -> Self {
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).env_remove("TZ").spawn().unwrap();
         let pid = Pid::from_raw(child.id() as i32);
         let waits = || std::fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|s| s.starts_with("0 0x0 "));
         for _ in 0..5000 {
@@ -131,7 +138,7 @@ impl Stopped {
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        assert!(waits(), "{exe:?} does not wait for its input");
+        assert!(waits(), "{command:?} does not wait for its input");
         ptrace::seize(pid, Options::PTRACE_O_TRACESYSGOOD | Options::PTRACE_O_EXITKILL).unwrap();
         ptrace::interrupt(pid).unwrap();
         waitpid(pid, Some(WaitPidFlag::__WALL)).unwrap();
@@ -178,8 +185,11 @@ impl Stopped {
             space.update(&mut symbols, self.pid.as_raw());
             let nr = ptrace::getregs(self.pid).unwrap().orig_rax;
             let (context, _) = self.unwind(&mut space, &mut symbols, Until::UserFrame);
-            let (stack, complete) = self.unwind(&mut space, &mut symbols, Until::Root);
-            calls.push(Call { nr, context, stack, complete });
+            let mut placed = Vec::new();
+            let read = &mut |a| self.read(a);
+            let complete = space.unwind_placed(&mut symbols, &self.registers(), read, Until::Root, &mut placed);
+            let (stack, ips) = placed.iter().map(|p| (p.frame, p.ip)).unzip();
+            calls.push(Call { nr, context, stack, ips, complete });
         }
         let _ = self.child.wait();
         Run { symbols, calls }
