@@ -2,13 +2,13 @@
 //! program's rows that share a system call or an object.
 
 use crate::catalogue::{Catalogue, Cause};
-use crate::detect::{Claim, StartupWait};
-use crate::pattern::Fact;
+use crate::detect::{Children, Claim, StartupWait};
+use crate::pattern::{Fact, Pattern};
 use crate::survey::{Claimed, RowView};
 use crate::{Kind, Options};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use systoll_model::{FrameClass, Recording, Row, RowId};
+use systoll_model::{FrameClass, Recording, Row, RowId, WindowCall};
 
 /// Rows with one disease.
 pub(crate) struct Group<'a> {
@@ -26,6 +26,8 @@ pub(crate) struct Group<'a> {
     pub by_wait: bool,
     /// What it waited for before `main`, where that is the finding.
     pub startup: Option<&'static str>,
+    /// The programs it started, where that is the finding.
+    pub children: Option<Children>,
 }
 
 type CauseAndObject = (Arc<str>, Option<Arc<str>>);
@@ -69,7 +71,7 @@ fn row_cause<'a>(recording: &Recording, row: &Row, view: &RowView<'_>, catalogue
     let mut votes: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     for claimed in &view.claimed {
         let object = claimed.claim.object.as_deref();
-        let fact = fact(recording, row, claimed.claim.kind, object, Some(claimed.call.args));
+        let fact = fact(recording, row, claimed.claim.kind, object, Some(claimed.call), claimed.claim.search);
         *votes.entry(explain(catalogue, &fact).map(|c| &*c.id)).or_default() += 1;
     }
     let most = votes.into_iter().max_by_key(|(id, n)| (*n, id.is_some()))?;
@@ -82,15 +84,28 @@ pub(crate) fn fact<'a>(
     row: &'a Row,
     kind: Kind,
     object: Option<&'a str>,
-    args: Option<[u64; 6]>,
+    call: Option<&WindowCall>,
+    search: bool,
 ) -> Fact<'a> {
     let leaf = recording.stack(row.context).frames.first();
     let vdso = leaf.is_some_and(|f| recording.frame(*f).class == FrameClass::Vdso);
-    Fact { kind, syscall: row.syscall, api: row.api.as_deref(), object, args, vdso }
+    Fact {
+        kind,
+        syscall: row.syscall,
+        api: row.api.as_deref(),
+        object,
+        args: call.map(|c| c.args),
+        result: call.and_then(|c| c.result),
+        search,
+        vdso,
+    }
 }
 
 fn explain<'a>(catalogue: &'a Catalogue, fact: &Fact<'_>) -> Option<&'a Cause> {
-    catalogue.iter().find(|c| c.matches.iter().any(|m| m.matches(fact)))
+    let weight = |c: &Cause| c.matches.iter().filter(|m| m.matches(fact)).map(Pattern::weight).max();
+    let known = catalogue.iter().filter_map(|c| Some((weight(c)?, c)));
+    // Of equals the first by its id.
+    known.reduce(|best, other| if other.0 > best.0 { other } else { best }).map(|(_, cause)| cause)
 }
 
 /// The object of nine claims in ten.
@@ -177,7 +192,35 @@ fn group<'a>(cause: Option<&'a Cause>, rows: Vec<RowId>, views: &[RowView<'_>]) 
         object: common_object(&views),
         by_wait: 2 * waits > all,
         startup: None,
+        children: None,
         rows,
+    }
+}
+
+/// The group of a program that is started for each item.
+pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: &'a Catalogue) -> Group<'a> {
+    let rows = children.rows.iter().map(|id| recording.row(*id));
+    let facts = rows.map(|row| fact(recording, row, Kind::SlowPath, Some(&children.program), None, false));
+    let cause = facts.filter_map(|fact| explain(catalogue, &fact)).next();
+    let claim = Claim {
+        kind: Kind::SlowPath,
+        weak: false,
+        by_wait: false,
+        search: false,
+        object: Some(children.program.clone()),
+        about: "starts a program for each item; most of what it costs is the starting",
+        instead: Some("start it once for many items, or call what it does from the program itself"),
+        gives_up: "",
+    };
+    Group {
+        cause,
+        rows: children.rows.clone(),
+        kind: Kind::SlowPath,
+        object: Some(children.program.clone()),
+        claim: Some(claim),
+        by_wait: false,
+        startup: None,
+        children: Some(children),
     }
 }
 
@@ -190,8 +233,8 @@ fn add_wait<'a>(
     catalogue: &'a Catalogue,
 ) {
     let row = recording.row(wait.row);
-    let args = views.get(wait.row.0 as usize).and_then(|v| v.sample).map(|c| c.args);
-    let cause = explain(catalogue, &fact(recording, row, Kind::Blocking, None, args));
+    let call = views.get(wait.row.0 as usize).and_then(|v| v.sample);
+    let cause = explain(catalogue, &fact(recording, row, Kind::Blocking, None, call, false));
     let mostly_startup = |g: &Group<'a>| {
         let rows = g.rows.iter().map(|id| &recording.row(*id).counts);
         let (startup, all) =
@@ -224,5 +267,6 @@ fn add_wait<'a>(
         object: None,
         by_wait: true,
         startup: Some(wait.waits_for),
+        children: None,
     });
 }

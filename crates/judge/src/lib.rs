@@ -23,16 +23,21 @@ pub use finding::{Confidence, Estimate, Evidence, Finding, Judgement, Kind};
 pub use options::Options;
 pub use pattern::Pattern;
 
+use semantics::Semantics;
 use std::cmp::Reverse;
 use systoll_model::Recording;
 
 /// Judges a recording for which [`Recording::check`] holds.
 pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) -> Judgement {
-    let claims = detect::claims(recording);
+    let semantics = Semantics::new();
+    let claims = detect::claims(recording, &semantics);
     let views = survey::survey(recording, &claims);
     let waits = detect::startup_waits(recording, options);
     let phases = verdict::Phases::of(recording);
-    let groups = group::groups(recording, &views, &waits, catalogue, options);
+    let mut groups = group::groups(recording, &views, &waits, catalogue, options);
+    groups.extend(
+        detect::children(recording, &semantics, options).into_iter().map(|c| group::started(c, recording, catalogue)),
+    );
     let mut all: Vec<Finding> =
         groups.iter().filter_map(|g| verdict::verdict(g, recording, &views, &phases, options)).collect();
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));

@@ -19,10 +19,19 @@ pub struct Options {
     pub dear_share: f64,
     /// Needless calls that go with [`Options::dear_share`].
     pub dear_calls: u64,
+    /// Times that one process starts the same program before that is a habit.
+    pub min_children: u64,
+    /// Mean processor time of such a program, ns, at most: one that takes more was started for its work.
+    pub short_life_ns: u64,
+    /// Share of the run's processor time that starting it takes at least.
+    pub min_start_share: f64,
+    /// Share of all calls that looks which find nothing have at least, alternatively to
+    /// [`Options::dear_share`] of processor time: what a spin costs is the spinning.
+    pub min_spin_share: f64,
     /// Needless calls a remark has at least.
     pub low_calls: u64,
-    /// Price in ns a remark has at least, unless a known cause has a free cure: a program that
-    /// reads its processor time 120 times in a millisecond's run is none.
+    /// Price in ns a remark has at least: a program that reads its processor time 120 times in a
+    /// millisecond's run is none.
     pub low_ns: u64,
     /// Calls seen in windows that must agree.
     pub min_agreeing: u64,
@@ -55,6 +64,10 @@ impl Default for Options {
             min_ns: 1_000_000,
             dear_share: 0.10,
             dear_calls: 500,
+            min_children: 20,
+            short_life_ns: 10_000_000,
+            min_start_share: 0.20,
+            min_spin_share: 0.50,
             low_calls: 100,
             low_ns: 100_000,
             min_agreeing: 32,

@@ -14,6 +14,10 @@ pub(crate) struct Fact<'a> {
     pub object: Option<&'a str>,
     /// `None` where no window shows the call.
     pub args: Option<[u64; 6]>,
+    /// What a claimed call returned; `None` where no window shows it.
+    pub result: Option<i64>,
+    /// Whether the call was one of many places looked into for one thing.
+    pub search: bool,
     /// Whether the call was made from inside the vDSO.
     pub vdso: bool,
 }
@@ -33,6 +37,10 @@ pub struct Pattern {
     pub args: BTreeMap<u8, Vec<i32>>,
     /// Values an argument may not have; where no window shows it, the pattern does not match.
     pub not_args: BTreeMap<u8, Vec<i32>>,
+    /// Values the call may return; an errno is negative.
+    pub results: Vec<i64>,
+    /// Whether the call must, or must not, be one of many places looked into for one thing.
+    pub search: Option<bool>,
     /// Whether the call must, or must not, come from inside the vDSO.
     pub vdso: Option<bool>,
     /// The mechanism, where it differs from the cause's own.
@@ -51,7 +59,25 @@ impl Pattern {
             && allows(&self.objects, fact.object, glob)
             && self.args.iter().all(|(n, values)| value(n).is_some_and(|v| values.contains(&v)))
             && self.not_args.iter().all(|(n, values)| value(n).is_some_and(|v| !values.contains(&v)))
+            && (self.results.is_empty() || fact.result.is_some_and(|r| self.results.contains(&r)))
+            && self.search.is_none_or(|s| s == fact.search)
             && self.vdso.is_none_or(|v| v == fact.vdso)
+    }
+
+    /// How much it asks for: of two patterns that hold, the one that asks for more knows better.
+    pub(crate) fn weight(&self) -> usize {
+        let lists = [
+            (!self.kinds.is_empty(), 1),
+            (!self.syscalls.is_empty(), 1),
+            (!self.apis.is_empty(), 3),
+            (!self.objects.is_empty(), 2),
+            (!self.results.is_empty(), 1),
+            (self.search.is_some(), 2),
+            (self.vdso.is_some(), 1),
+        ];
+        lists.iter().filter(|(given, _)| *given).map(|(_, weight)| weight).sum::<usize>()
+            + self.args.len()
+            + self.not_args.len()
     }
 }
 
@@ -91,6 +117,9 @@ pub(crate) struct PatternFile {
     args: BTreeMap<String, Vec<i32>>,
     #[serde(default)]
     not_args: BTreeMap<String, Vec<i32>>,
+    #[serde(default)]
+    results: Vec<i64>,
+    search: Option<bool>,
     vdso: Option<bool>,
     pub why: Option<String>,
 }
@@ -107,18 +136,20 @@ impl PatternFile {
         };
         let args: BTreeMap<u8, Vec<i32>> = self.args.into_iter().map(position).collect::<Result<_, _>>()?;
         let not_args: BTreeMap<u8, Vec<i32>> = self.not_args.into_iter().map(position).collect::<Result<_, _>>()?;
-        let Self { apis, objects, vdso, why, .. } = self;
+        let Self { apis, objects, results, search, vdso, why, .. } = self;
         if syscalls.is_empty()
             && apis.is_empty()
             && objects.is_empty()
             && args.is_empty()
             && not_args.is_empty()
             && kinds.is_empty()
+            && results.is_empty()
+            && search.is_none()
             && vdso.is_none()
         {
             return Err("an empty pattern would match everything".into());
         }
-        Ok(Pattern { kinds, syscalls, apis, objects, args, not_args, vdso, why })
+        Ok(Pattern { kinds, syscalls, apis, objects, args, not_args, results, search, vdso, why })
     }
 }
 

@@ -4,11 +4,17 @@
 
 use crate::semantics::{
     Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Entry, FILE_STATUS, Generations, How, IDENTITY, Key,
-    NAME, PATH, POSITION, PROTECTION, Pair, SIZE, SYNCED, Semantics, Source, Subject, Topic, answer, value,
+    Lines, Look, NAME, Nothing, PATH, POSITION, PROTECTION, Pair, SIZE, SYNCED, Semantics, Source, Subject, Topic,
+    Transfer, answer, value,
 };
 use std::collections::{HashMap, HashSet};
-use systoll_model::{Recording, Sysno};
+use systoll_model::{Moment, Recording, Sysno};
 
+const O_WRONLY: u64 = 1;
+const O_RDWR: u64 = 2;
+const O_CREAT: u64 = 0o100;
+const O_EXCL: u64 = 0o200;
+const O_TRUNC: u64 = 0o1000;
 /// O_APPEND: a write moves the position to the end, wherever that is.
 const O_APPEND: u64 = 0o2000;
 
@@ -35,6 +41,31 @@ impl Meaning {
     }
 }
 
+/// A path that a call opened.
+pub(crate) struct Opened {
+    /// The path.
+    pub path: String,
+    /// Whether it is open for writing.
+    pub writes: bool,
+    /// Whether it was made or emptied: it is not the file it was.
+    pub anew: bool,
+    /// Whether the same file was opened in the same way before.
+    pub again: bool,
+}
+
+/// Bytes that a call moved, or tried to.
+#[derive(Clone, Copy)]
+pub(crate) struct Moved {
+    /// The line of the table.
+    pub line: &'static Transfer,
+    /// The descriptor.
+    pub fd: Option<i32>,
+    /// Bytes wanted, where an argument tells.
+    pub asked: Option<u64>,
+    /// Bytes moved; `None` if it failed.
+    pub got: Option<u64>,
+}
+
 /// One call with all that is known of it.
 pub(crate) struct Step<'a> {
     /// The call.
@@ -52,34 +83,71 @@ pub(crate) struct Step<'a> {
     /// Whether it made a child.
     pub forks: bool,
     /// The path it opened.
-    pub opened: Option<String>,
+    pub opened: Option<Opened>,
+    /// What it moved, or tried to move.
+    pub moved: Option<Moved>,
+    /// The look without waiting that it is.
+    pub look: Option<&'static Look>,
+    /// Whether that look found nothing.
+    pub nothing: bool,
+    /// Whether it waited for something, or could have.
+    pub pauses: bool,
+    /// Whether it wakes waiters.
+    pub wakes: bool,
+    /// What it changes on the way, if it succeeded.
+    pub effects: Vec<Effect>,
+    /// What the tables say of the call.
+    pub lines: &'a Lines,
     /// The path or the file it is about.
     pub object: Option<String>,
+}
+
+/// S_IFMT and S_IFDIR, and where `struct stat` and `struct statx` have the file's mode.
+const FORMAT: u32 = 0o170_000;
+const DIRECTORY: u32 = 0o040_000;
+const STAT_MODE: usize = 24;
+
+impl Step<'_> {
+    /// Whether it asked for the status of what turned out to be a directory, by its path.
+    pub(crate) fn asks_directory(&self) -> bool {
+        let Some(meaning) = self.meaning.as_ref().filter(|m| m.entry.about.name == PATH.name) else { return false };
+        let Act::Ask(&[Source::OutBut(arg, from, _)]) = meaning.entry.act else { return false };
+        let Some(status) = self.subject.data(arg, Moment::Exit) else { return false };
+        // statx keeps a 16-bit mode at 28, stat a 32-bit one at 24.
+        let mode = if from == 64 { half(status, 28) } else { half(status, STAT_MODE) };
+        mode.is_some_and(|m| m & FORMAT == DIRECTORY)
+    }
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 2)?.first_chunk().map(|b| u16::from_le_bytes(*b).into())
 }
 
 /// The state of all processes, as far as windows show it.
 pub(crate) struct Replay<'a> {
     recording: &'a Recording,
-    semantics: Semantics,
+    semantics: &'a Semantics,
     made: HashSet<(u32, Sysno)>,
     generations: Generations,
     known: HashMap<Key, Vec<u8>>,
     positions: HashMap<(u32, i32), u64>,
     ranges: HashMap<u32, Vec<(u64, u64)>>,
+    opened: HashMap<(u32, String), u32>,
     window: u64,
 }
 
 impl<'a> Replay<'a> {
     /// Nothing known yet.
-    pub(crate) fn new(recording: &'a Recording) -> Self {
+    pub(crate) fn new(recording: &'a Recording, semantics: &'a Semantics) -> Self {
         Self {
             recording,
-            semantics: Semantics::new(),
+            semantics,
             made: recording.rows.iter().map(|r| (r.process.0, r.syscall)).collect(),
             generations: Generations::default(),
             known: HashMap::new(),
             positions: HashMap::new(),
             ranges: HashMap::new(),
+            opened: HashMap::new(),
             window: 0,
         }
     }
@@ -107,24 +175,35 @@ impl<'a> Replay<'a> {
             self.shake(&subject);
         }
         let failed = subject.call.errno().is_some();
-        let entry = self.semantics.entry(&subject);
+        let lines = self.semantics.of(subject.syscall);
+        let entry = lines.entry(&subject);
         let meaning = entry.and_then(|entry| self.meaning(entry, &subject));
-        let effects: Vec<Effect> = if failed { Vec::new() } else { self.semantics.effects(&subject).collect() };
+        let effects: Vec<Effect> = if failed { Vec::new() } else { lines.effects(&subject) };
+        let look = lines.look(&subject);
+        let nothing = look.is_some_and(|look| found_nothing(look, &subject));
         let mut step = Step {
             index,
-            cheaper: self.semantics.cheaper(&subject).filter(|_| !failed),
-            makes: self.semantics.makes(&subject).filter(|_| !failed),
-            ends: self.semantics.ends(&subject) && !failed,
+            cheaper: lines.cheaper(&subject).filter(|_| !failed),
+            makes: lines.makes(&subject).filter(|_| !failed),
+            ends: lines.ends && !failed,
             forks: false,
             opened: None,
             object: object(entry, &subject),
+            moved: lines.transfer(&subject).map(|line| moved(line, &subject)),
+            pauses: lines.waits && look.is_none(),
+            wakes: lines.wakes(&subject),
+            look,
+            nothing,
+            effects,
+            lines,
             meaning,
             subject,
         };
-        for effect in effects {
+        for at in 0..step.effects.len() {
+            let Some(effect) = step.effects.get(at).copied() else { break };
             match effect {
                 Effect::Forks => step.forks = true,
-                Effect::OpensPath { at, path } => step.opened = subject.path(at, path),
+                Effect::OpensPath { at, path, flags } => step.opened = self.open(&subject, at, path, flags),
                 _ => {}
             }
             self.apply(effect, &subject);
@@ -133,6 +212,19 @@ impl<'a> Replay<'a> {
             self.learn(meaning, &subject, failed);
         }
         step
+    }
+
+    /// What an opening opened, and whether it was opened before and is still the same.
+    fn open(&mut self, subject: &Subject<'_>, at: Option<u8>, path: u8, flags: Option<u8>) -> Option<Opened> {
+        let path = subject.path(at, path)?;
+        let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |f| subject.arg(f));
+        let writes = flags & O_RDWR != 0 || flags & O_WRONLY != 0;
+        let anew = flags & (O_TRUNC | O_EXCL) != 0;
+        // Our own writes to a file that is open for writing are what it is opened for.
+        let generation = if writes { 0 } else { self.generations.path(&path) };
+        let key = (subject.window.process.0, format!("{}{path}", if writes { 'w' } else { 'r' }));
+        let again = self.opened.insert(key, generation) == Some(generation);
+        Some(Opened { path, writes, anew, again })
     }
 
     /// A signal was handled, or its handler returned.
@@ -162,8 +254,11 @@ impl<'a> Replay<'a> {
             known = self.positions.get(&(process, subject.descriptor(0))).map(|p| p.to_le_bytes().to_vec());
         }
         let Act::Set { value: source, old, how, never } = entry.act else {
-            let Act::Ask(sources) = entry.act else { return None };
-            let now = answer(sources, subject);
+            // Of what a call does, only that it can't is an answer.
+            let now = match entry.act {
+                Act::Ask(sources) => answer(sources, subject),
+                _ => answer(&[], subject).filter(|_| subject.call.errno().is_some()),
+            };
             return Some(Meaning { entry, key, known, now, operand: None, changes_nothing: false });
         };
         if subject.call.errno().is_some() {
@@ -207,6 +302,9 @@ impl<'a> Replay<'a> {
         match (&meaning.now, entry.act) {
             (Some(now), _) => {
                 self.known.insert(key, now.clone());
+            }
+            (None, Act::Try) => {
+                self.known.remove(&key);
             }
             (None, Act::Set { .. }) if !failed && !meaning.changes_nothing => {
                 self.known.remove(&key);
@@ -253,7 +351,13 @@ impl<'a> Replay<'a> {
                 self.positions.retain(|(p, _), _| *p != process);
             }
             Effect::Path { at, path } => match subject.path(at, path) {
-                Some(path) => self.generations.void_path(&path),
+                Some(path) => {
+                    // Moved or removed: what is opened there next is another file.
+                    if !self.semantics.of(subject.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {
+                        self.opened.remove(&(process, format!("w{path}")));
+                    }
+                    self.generations.void_path(&path);
+                }
                 None => {
                     self.generations.void_topic(process, None, PATH.name);
                     self.generations.void_topic(process, None, NAME.name);
@@ -309,6 +413,22 @@ fn word(bytes: &[u8]) -> Option<u64> {
 
 fn bytes(word: u64) -> Vec<u8> {
     word.to_le_bytes().to_vec()
+}
+
+fn moved(line: &'static Transfer, subject: &Subject<'_>) -> Moved {
+    let got = subject.call.result.and_then(|r| u64::try_from(r).ok());
+    Moved { line, fd: line.fd.map(|f| subject.descriptor(f)), asked: line.asked.map(|a| subject.arg(a)), got }
+}
+
+/// EAGAIN.
+const AGAIN: u16 = 11;
+
+fn found_nothing(look: &Look, subject: &Subject<'_>) -> bool {
+    match look.nothing {
+        Nothing::Zero => subject.call.result == Some(0),
+        Nothing::Again => subject.call.errno().is_some_and(|e| e.0 == AGAIN),
+        Nothing::Error(errno) => subject.call.errno().is_some_and(|e| e.0 == errno),
+    }
 }
 
 /// The path, or the file behind the descriptor, that a call is about.

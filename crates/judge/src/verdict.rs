@@ -151,6 +151,13 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
             _ => waited(phases, recording, row),
         };
     }
+    if let Some(children) = &group.children {
+        // Exact counts of processes; the price is what starting them took.
+        let count = children.count.min(f.calls) as f64;
+        (f.strong, f.any, f.exact) = (count, count, true);
+        (f.needless_toll, f.any_toll) = (children.start_ns, children.start_ns);
+        f.toll = f.toll.max(children.start_ns);
+    }
     f
 }
 
@@ -188,8 +195,9 @@ pub(crate) fn verdict(
     let of_cpu = (share(f.needless_toll, cpu), share(f.any_toll, cpu));
     // What the observer adds is an estimate; the phase was at least as long as its waits.
     let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
+    let of_calls = share(f.calls as f64, phases.calls as f64);
     let free_cure = || words::offers_free_cure(group, recording, views);
-    let confidence = confidence(group, &f, of_cpu, of_wall, free_cure, options)?;
+    let confidence = confidence(group, &f, of_cpu, of_wall, of_calls, free_cure, options)?;
     let low = confidence == Confidence::Low;
     let needless = f.estimate(low);
     let needless_toll = if low { f.any_toll } else { f.needless_toll };
@@ -214,7 +222,7 @@ pub(crate) fn verdict(
         waited_ns: waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
         share_of_cpu: (all_cpu > 0.0).then_some(share(needless_toll, all_cpu)),
         share_of_wall: (group.by_wait && f.single_thread).then_some(of_wall),
-        share_of_calls: share(f.calls as f64, phases.calls as f64),
+        share_of_calls: of_calls,
         phase,
         evidence,
         rows,
@@ -270,6 +278,7 @@ fn confidence(
     f: &Figures,
     of_cpu: (f64, f64),
     of_wall: f64,
+    of_calls: f64,
     free_cure: impl Fn() -> bool,
     options: &Options,
 ) -> Option<Confidence> {
@@ -292,16 +301,23 @@ fn confidence(
         }
         return (costs && f.agreeing >= options.min_agreeing_waits).then_some(Confidence::Low);
     }
+    if group.children.is_some() {
+        let costs = of_cpu.0 >= options.min_start_share && f.needless_toll >= options.min_ns as f64;
+        return costs.then_some(Confidence::High);
+    }
     let agreed = looked_at && f.agreeing >= options.min_agreeing;
     let dear = f.needless_toll >= options.min_ns as f64
         || (of_cpu.0 >= options.dear_share && f.strong >= options.dear_calls as f64);
     let enough = f.strong >= options.min_calls as f64 && share >= options.min_row_share;
-    if agreed && enough && dear && of_cpu.0 >= options.min_price {
+    // Spinning is dear for what it keeps from others, but only where there is much of it.
+    let spins = group.kind == crate::Kind::BusyPoll;
+    let much = !spins || of_cpu.0 >= options.dear_share || of_calls >= options.min_spin_share;
+    if agreed && enough && dear && much && of_cpu.0 >= options.min_price {
         return Some(Confidence::High);
     }
-    let remark =
-        of_cpu.1 >= options.min_price && f.any >= options.low_calls as f64 && f.any_toll >= options.low_ns as f64;
-    (remark || (agreed && free_cure())).then_some(Confidence::Low)
+    let least = if spins { options.dear_share } else { options.min_price };
+    let some = f.any >= options.low_calls as f64 && f.any_toll >= options.low_ns as f64;
+    (some && (of_cpu.1 >= least || (agreed && free_cure()))).then_some(Confidence::Low)
 }
 
 /// A finding with nothing in it.

@@ -56,12 +56,13 @@ impl Facts<'_> {
         self.rows.iter().any(|id| {
             let row = self.recording.row(*id);
             let Some(view) = self.views.get(id.0 as usize) else { return false };
-            let claimed = view.claimed.iter().map(|c| (c.claim.kind, c.claim.object.as_deref(), Some(c.call.args)));
-            let waited = view.sample.map(|c| (Kind::Blocking, None, Some(c.args)));
+            let claimed = view.claimed.iter();
+            let claimed = claimed.map(|c| (c.claim.kind, c.claim.object.as_deref(), c.call, c.claim.search));
+            let waited = view.sample.map(|c| (Kind::Blocking, None, c, false));
             let waited = waited.filter(|_| self.kind == Kind::Blocking);
-            claimed
-                .chain(waited)
-                .any(|(kind, object, args)| pattern.matches(&fact(self.recording, row, kind, object, args)))
+            claimed.chain(waited).any(|(kind, object, call, search)| {
+                pattern.matches(&fact(self.recording, row, kind, object, Some(call), search))
+            })
         })
     }
 }
@@ -108,6 +109,8 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
             format!("sets or makes {about} and takes it back; {windows} the calls cancelled each other"),
             "set it once around the whole loop",
         ),
+        Kind::Blocking if group.startup.is_none() => (format!("{about}; so it was {windows}"), "do it less often"),
+        Kind::SlowPath if group.children.is_some() => (about.to_owned(), "start it less often"),
         Kind::Blocking => (
             format!("waits {} before main", group.startup.unwrap_or("for something")),
             "do it later, or not at all, unless the program can't begin without it",

@@ -17,7 +17,7 @@ fn close(fd: u64) -> Call {
 }
 
 fn write(fd: u64) -> Call {
-    call("write", "write", &[fd, 0x1000, 20], 20).fd("/tmp/log").toll(500)
+    call("write", "write", &[fd, 0x1000, 2000], 2000).fd("/tmp/log").toll(500)
 }
 
 // repeat
@@ -25,8 +25,8 @@ fn write(fd: u64) -> Call {
 #[test]
 fn a_million_times_who_is_my_parent() {
     let f = only(judged(&rounds(100_000, |_| vec![call("getppid", "getppid", &[], 17)]), BUSY));
-    assert_eq!((f.kind, f.cause.as_deref(), f.calls), (Kind::Repeat, None, 100_000));
-    assert!(f.why.contains("parent") && f.why.contains(" of "), "{}", f.why);
+    assert_eq!((f.kind, f.cause.as_deref(), f.calls), (Kind::Repeat, Some("identity-per-op"), 100_000));
+    assert!(f.why.contains("getppid") && f.why.contains(" of "), "{}", f.why);
 }
 
 #[test]
@@ -91,10 +91,11 @@ fn getcwd_is_void_after_chdir() {
 fn an_open_file_is_another_after_reading_and_after_reopening() {
     let fstat = || call("fstat", "fstat", &[3, 1], 0).output(1, &stat_bytes(1, 1));
     only(judged(&rounds(10_000, |_| vec![fstat()]), BUSY));
-    let read = || call("read", "read", &[3, 1, 512], 512).fd("/tmp/f");
+    let read = || call("read", "read", &[3, 1, 4096], 4096).fd("/tmp/f");
     silent(&rounds(10_000, |_| vec![fstat(), read()]), BUSY);
     let reopened = || vec![openat("/tmp/f", 0, 3), fstat(), close(3)];
-    silent(&rounds(10_000, |_| reopened()), BUSY);
+    // That it is opened anew each time is a remark.
+    no_finding(&rounds(10_000, |_| reopened()), BUSY);
 }
 
 #[test]
@@ -116,12 +117,12 @@ fn a_walk_down_a_path_is_claimed_only_where_its_end_was_asked_for() {
 fn asking_where_the_file_stands_though_it_is_known() {
     let tell = |at: i64| call("lseek", "ftell", &[3, 0, 1], at);
     let trace: Vec<Call> = std::iter::once(openat("/tmp/f", 0, 3))
-        .chain(rounds(10_000, |i| vec![call("read", "read", &[3, 1, 10], 10), tell(10 * (i as i64 + 1))]))
+        .chain(rounds(10_000, |i| vec![call("read", "read", &[3, 1, 1000], 1000), tell(1000 * (i as i64 + 1))]))
         .collect();
     let f = only(judged(&trace, BUSY));
     assert_eq!(f.syscalls[0].name(), Some("lseek"));
     // Another process moves it: the answers are news.
-    silent(&rounds(10_000, |i| vec![call("read", "read", &[3, 1, 10], 10), tell(7 * (i as i64 + 1))]), BUSY);
+    silent(&rounds(10_000, |i| vec![call("read", "read", &[3, 1, 1000], 1000), tell(7 * (i as i64 + 1))]), BUSY);
 }
 
 #[test]
@@ -130,8 +131,7 @@ fn a_path_asked_about_and_opened_at_once_is_a_remark_at_most() {
         rounds(10_000, |_| vec![stat("/srv/index.html", "stat", 1, 0), openat("/srv/index.html", 0, 3), close(3)]);
     let judgement = judged(&trace, BUSY);
     assert!(judgement.findings.is_empty(), "{judgement:#?}");
-    assert_eq!(judgement.also.len(), 1);
-    assert_eq!(judgement.also[0].confidence, Confidence::Low);
+    assert!(!judgement.also.is_empty() && judgement.also.iter().all(|f| f.confidence == Confidence::Low));
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn signals_blocked_around_a_section_are_a_toggle_but_not_around_fork() {
         })
     };
     let f = only(judged(&guard(write(3)), BUSY));
-    assert_eq!((f.kind, f.cause.as_deref()), (Kind::Toggle, None));
+    assert_eq!((f.kind, f.cause.as_deref()), (Kind::Toggle, Some("sigmask-toggle")));
     let fork = call("clone", "fork", &[17], 4711).toll(90_000);
     silent(&guard(fork), BUSY);
 }

@@ -1,15 +1,25 @@
 //! The detectors: each reads windows, or exact counts, and claims calls. None knows a cause.
 
 mod blocking;
+mod busy_poll;
+mod children;
+mod failing;
+mod given_back;
 mod noop;
+mod rearm;
+mod reopen;
 mod repeat;
 mod slow_path;
+mod small_io;
+mod sync;
 mod toggle;
 
 pub(crate) use blocking::{StartupWait, startup_waits};
+pub(crate) use children::{Children, children};
 
 use crate::Kind;
 use crate::replay::{Replay, Step};
+use crate::semantics::Semantics;
 use std::sync::Arc;
 use systoll_model::Recording;
 
@@ -22,6 +32,8 @@ pub(crate) struct Claim {
     pub weak: bool,
     /// Whether its price is waiting.
     pub by_wait: bool,
+    /// Whether it is one of many places looked into for one thing.
+    pub search: bool,
     /// The path or file it is about.
     pub object: Option<Arc<str>>,
     /// What the call is about or does, for a sentence.
@@ -42,10 +54,22 @@ trait Detector {
 }
 
 /// Claims for all windows, in the order of [`Recording::windows`].
-pub(crate) fn claims(recording: &Recording) -> Vec<Vec<Option<Claim>>> {
-    let mut replay = Replay::new(recording);
-    let mut detectors: [Box<dyn Detector>; 4] =
-        [Box::new(repeat::Repeat), Box::new(noop::NoOp), Box::new(toggle::Toggle), Box::new(slow_path::SlowPath)];
+pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Vec<Vec<Option<Claim>>> {
+    let mut replay = Replay::new(recording, semantics);
+    // A call is claimed by the first that can tell why.
+    let mut detectors: [Box<dyn Detector>; 11] = [
+        Box::new(repeat::Repeat),
+        Box::new(noop::NoOp),
+        Box::new(toggle::Toggle),
+        Box::new(rearm::Rearm),
+        Box::new(given_back::GivenBack::default()),
+        Box::new(failing::Failing::default()),
+        Box::new(busy_poll::BusyPoll),
+        Box::new(small_io::SmallIo),
+        Box::new(slow_path::SlowPath),
+        Box::new(sync::Sync::new(recording, semantics)),
+        Box::new(reopen::Reopen::default()),
+    ];
     let windows = recording.windows.iter().map(|window| {
         let steps = replay.window(window);
         let mut claims = vec![None; steps.len()];
@@ -73,6 +97,7 @@ fn topical(kind: Kind, step: &Step<'_>) -> Option<Claim> {
         kind,
         weak: topic.unsure,
         by_wait: false,
+        search: false,
         object: step.object.as_deref().map(Arc::from),
         about: topic.thing,
         instead: None,

@@ -1,19 +1,26 @@
 //! Same question, same answer.
 
-use super::{Claims, Detector, put, topical};
+use super::{Claim, Claims, Detector, put, topical};
 use crate::Kind;
 use crate::replay::Step;
 use crate::semantics::{Act, NAME, PATH};
+use std::collections::HashMap;
 
 /// A path asked about and opened within so many calls belongs to the opening, which may have
 /// good reason to come again.
 const NEAR: usize = 4;
+
+/// Directories asked about in a row that make a search.
+const SEARCH: usize = 6;
+/// Times one directory is asked about in a window that make a habit.
+const OFTEN: usize = 4;
 
 /// Claims questions whose answer was known.
 pub(super) struct Repeat;
 
 impl Detector for Repeat {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let looks = Looks::of(steps);
         let mut walk: Vec<usize> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             if !extends(&walk, steps, step) {
@@ -22,15 +29,50 @@ impl Detector for Repeat {
             if chained(step) {
                 walk.push(at);
             } else if asked_before(step)
+                && looks.enough(at, step)
                 && let Some(claim) = topical(Kind::Repeat, step)
             {
-                put(claims, step.index, claim);
+                put(claims, step.index, Claim { search: looks.search(at), ..claim });
             }
             if let Some(opened) = &step.opened {
-                weaken(steps, at, opened, claims);
+                weaken(steps, at, &opened.path, claims);
             }
         }
         // A walk that the window's end cuts short may not have come to its end.
+    }
+}
+
+/// Directories that a window asks about. Whoever keeps a listing asks whether it is still good,
+/// which is as it should be; a habit is asking many in a row, or one all the time.
+struct Looks<'s> {
+    /// Length of the run of such questions that each step belongs to.
+    runs: Vec<usize>,
+    times: HashMap<&'s str, usize>,
+}
+
+impl<'s> Looks<'s> {
+    fn of(steps: &'s [Step<'_>]) -> Self {
+        let mut looks = Self { runs: vec![0; steps.len()], times: HashMap::new() };
+        let mut start = 0;
+        for (at, step) in steps.iter().enumerate() {
+            if step.asks_directory() {
+                *looks.times.entry(step.object.as_deref().unwrap_or_default()).or_default() += 1;
+                looks.runs.get_mut(start..=at).unwrap_or_default().fill(at + 1 - start);
+            } else {
+                start = at + 1;
+            }
+        }
+        looks
+    }
+
+    fn search(&self, at: usize) -> bool {
+        self.runs.get(at).is_some_and(|run| *run >= SEARCH)
+    }
+
+    fn enough(&self, at: usize, step: &Step<'_>) -> bool {
+        !step.asks_directory()
+            || self.search(at)
+            || self.times.get(step.object.as_deref().unwrap_or_default()).is_some_and(|n| *n >= OFTEN)
     }
 }
 

@@ -3,13 +3,15 @@
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
 use crate::replay::Step;
+use crate::semantics::{Sequel, Spare, Tie};
+use std::sync::Arc;
 
 /// Claims calls that the table knows a cheaper way for.
 pub(super) struct SlowPath;
 
 impl Detector for SlowPath {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        for step in steps {
+        for (at, step) in steps.iter().enumerate() {
             // The first reading of a meter is not waste; waiting is from the first time on.
             if let Some(cheaper) = step.cheaper
                 && (cheaper.by_wait || step.subject.call.nth > 1)
@@ -18,6 +20,7 @@ impl Detector for SlowPath {
                     kind: Kind::SlowPath,
                     weak: false,
                     by_wait: cheaper.by_wait,
+                    search: false,
                     object: None,
                     about: cheaper.does,
                     instead: Some(cheaper.instead),
@@ -25,6 +28,63 @@ impl Detector for SlowPath {
                 };
                 put(claims, step.index, claim);
             }
+            for sequel in &step.lines.sequels {
+                follow(sequel, at, steps, claims);
+            }
         }
     }
+}
+
+/// Claims one of two calls that belong together.
+fn follow(sequel: &Sequel, at: usize, steps: &[Step<'_>], claims: &mut Claims) {
+    let Some(first) = steps.get(at).filter(|s| s.subject.call.errno().is_none() && s.subject.holds(sequel.when)) else {
+        return;
+    };
+    let next = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();
+    let second = next.iter().find(|second| {
+        sequel.then.iter().any(|name| second.subject.syscall.name() == Some(name))
+            && second.subject.call.errno().is_none()
+            && second.subject.holds(sequel.then_when)
+            && tied(sequel.tie, first, second)
+    });
+    let Some(second) = second else { return };
+    // One question may be meant; two about what is then opened are habit.
+    let weak = sequel.unsure && !asked_otherwise(sequel, at, steps);
+    let spare = if sequel.spare == Spare::First { first } else { second };
+    let claim = Claim {
+        kind: Kind::SlowPath,
+        weak,
+        by_wait: false,
+        search: false,
+        object: spare.object.as_deref().filter(|_| sequel.tie == Tie::Path).map(Arc::from),
+        about: sequel.does,
+        instead: Some(sequel.instead),
+        gives_up: "",
+    };
+    put(claims, spare.index, claim);
+}
+
+fn tied(tie: Tie, first: &Step<'_>, second: &Step<'_>) -> bool {
+    match tie {
+        Tie::Descriptor => first.subject.descriptor(0) == second.subject.descriptor(0),
+        Tie::Made => first.subject.call.result == Some(second.subject.descriptor(0).into()),
+        Tie::Path => {
+            // Whoever is about to write may have to know what was there.
+            let opened = second.opened.as_ref().filter(|o| !o.writes).map(|o| o.path.as_str());
+            opened.is_some() && first.object.as_deref() == opened
+        }
+    }
+}
+
+/// Whether another question about the same path comes before the same opening.
+fn asked_otherwise(sequel: &Sequel, at: usize, steps: &[Step<'_>]) -> bool {
+    let Some(object) = steps.get(at).and_then(|s| s.object.as_deref()) else { return false };
+    let questions = |other: &&Step<'_>| {
+        let asks = other.lines.sequels.iter().any(|s| s.tie == Tie::Path && other.subject.holds(s.when));
+        asks && other.object.as_deref() == Some(object)
+    };
+    let before = steps.get(at.saturating_sub(sequel.within)..at).unwrap_or_default();
+    let after = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();
+    before.iter().rev().take_while(|s| s.opened.is_none()).any(|s| questions(&s))
+        || after.iter().take_while(|s| s.opened.is_none()).any(|s| questions(&s))
 }

@@ -121,6 +121,7 @@ fn cycle(pair: &'static Pair) -> Claim {
         kind: Kind::Toggle,
         weak: false,
         by_wait: false,
+        search: false,
         object: None,
         about: pair.thing,
         instead: Some("make it once and keep it"),

@@ -16,6 +16,8 @@ pub(crate) enum Effect {
         at: Option<u8>,
         /// The argument that points to the path.
         path: u8,
+        /// The argument that holds the flags, where one does.
+        flags: Option<u8>,
     },
     /// The result is a second descriptor for an open file: they share its position.
     Shares,
@@ -81,10 +83,10 @@ const CREATES: u64 = 0o100 | 0o1000;
 pub(crate) static EFFECTS: &[EffectEntry] = &[
     does("close", Effect::Closes(0)),
     does("close_range", Effect::Descriptors),
-    does("open", Effect::OpensPath { at: None, path: 0 }),
-    does("openat", Effect::OpensPath { at: Some(0), path: 1 }),
-    does("openat2", Effect::OpensPath { at: Some(0), path: 1 }),
-    does("creat", Effect::OpensPath { at: None, path: 0 }),
+    does("open", Effect::OpensPath { at: None, path: 0, flags: Some(1) }),
+    does("openat", Effect::OpensPath { at: Some(0), path: 1, flags: Some(2) }),
+    does("openat2", Effect::OpensPath { at: Some(0), path: 1, flags: None }),
+    does("creat", Effect::OpensPath { at: None, path: 0, flags: None }),
     does("socket", Effect::Opens),
     does("accept", Effect::Opens),
     does("accept4", Effect::Opens),

@@ -3,21 +3,29 @@
 //! The tables are data; detectors read them and name no call themselves.
 
 mod effects;
+mod flow;
+mod habits;
 mod read;
 mod roads;
 mod table;
 mod topics;
 
 pub(crate) use effects::{EFFECTS, Effect, EffectEntry};
+pub(crate) use flow::{
+    COUNTERS, LOOK, Look, MADE_UP, Nothing, RANDOM_FILES, TERMINALS, TRANSFERS, Transfer, Unit, Way,
+};
+pub(crate) use habits::{
+    ARMS, Arm, GIVES_BACK, GivesBack, HOPELESS, Hopeless, SEQUELS, Sequel, Spare, Tie, WAKES, Wake,
+};
 pub(crate) use read::{Generations, Key, Subject, answer, value};
 pub(crate) use roads::{CHEAPER, Cheaper, PAIRS, Pair, Place, WAITS, Wait};
 pub(crate) use table::ENTRIES;
 pub(crate) use topics::{
-    CAPABILITIES, CREDENTIALS, CWD, FILE_STATUS, IDENTITY, NAME, PATH, POSITION, PROTECTION, SIZE, SYNCED,
+    CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, IDENTITY, NAME, PATH, POSITION, PROTECTION, SIZE,
+    STATUS_FLAGS, SYNCED,
 };
 
-use std::collections::HashMap;
-use systoll_model::Sysno;
+use systoll_model::{ArgKind, Sysno};
 
 /// Where a value of a call is found.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +81,16 @@ pub(crate) enum When {
     NotNull(u8),
     /// One of these bits is set in the argument.
     AnyBits(u8, u64),
+    /// All of these bits are set in the argument.
+    AllBits(u8, u64),
+    /// None of these bits is set in the argument.
+    NoBits(u8, u64),
+    /// The argument's low 32 bits are more than this.
+    Above(u8, u32),
+    /// What the argument points to is known and begins with two words of zero: no time at all.
+    InZero(u8),
+    /// What the argument points to is known: a `struct timespec` of a millisecond or less.
+    InShort(u8),
     /// The argument's low 32 bits are negative.
     Negative(u8),
     /// What the argument points to is known and its first 32 bits have none of these set.
@@ -151,6 +169,8 @@ pub(crate) enum Act {
         /// Bits the kernel never sets, whatever is asked.
         never: u64,
     },
+    /// It does something; that it can't is an answer.
+    Try,
 }
 
 /// A line of the table.
@@ -170,51 +190,78 @@ pub(crate) struct Entry {
     pub chain: bool,
 }
 
+/// All that the tables say of one system call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lines {
+    entries: Vec<&'static Entry>,
+    effects: Vec<&'static EffectEntry>,
+    cheaper: Vec<&'static Cheaper>,
+    makes: Vec<&'static Pair>,
+    transfers: Vec<&'static Transfer>,
+    looks: Vec<&'static Look>,
+    wakes: Vec<&'static Wake>,
+    gives_back: Vec<&'static GivesBack>,
+    /// Questions that a later call may make needless.
+    pub sequels: Vec<&'static Sequel>,
+    /// The timer it sets.
+    pub arm: Option<&'static Arm>,
+    /// Whether it unmakes what others make.
+    pub ends: bool,
+    /// Whether waiting is what it is for.
+    pub waits: bool,
+    /// The argument that says what it does, for calls that do many things.
+    pub command: Option<usize>,
+    /// The argument that holds the descriptor it works on.
+    pub fd: Option<usize>,
+}
+
 /// The tables by system call number.
 pub(crate) struct Semantics {
-    entries: HashMap<Sysno, Vec<&'static Entry>>,
-    effects: HashMap<Sysno, Vec<&'static EffectEntry>>,
-    cheaper: HashMap<Sysno, Vec<&'static Cheaper>>,
-    makes: HashMap<Sysno, Vec<&'static Pair>>,
-    ends: HashMap<Sysno, Vec<&'static Pair>>,
+    calls: Vec<Lines>,
+    none: Lines,
 }
 
 impl Semantics {
     /// Indexes the tables.
     pub(crate) fn new() -> Self {
-        Self {
-            entries: index(ENTRIES, |e| e.call),
-            effects: index(EFFECTS, |e| e.call),
-            cheaper: index(CHEAPER, |c| c.call),
-            makes: index(PAIRS, |p| p.makes),
-            ends: index(PAIRS, |p| p.ends),
+        let mut it = Self { calls: Vec::new(), none: Lines::default() };
+        for signature in systoll_model::signatures() {
+            let at = signature.sysno.0 as usize;
+            if it.calls.len() <= at {
+                it.calls.resize(at + 1, Lines::default());
+            }
+            let lines = &mut it.calls[at];
+            lines.waits = signature.waits;
+            lines.fd = signature.fd_arg();
+            let by_command = signature.args.iter().position(|a| a.kind == ArgKind::ByCommand);
+            lines.command = by_command.and_then(|at| at.checked_sub(1));
+        }
+        ENTRIES.iter().for_each(|e| it.lines_mut(e.call, |l| l.entries.push(e)));
+        EFFECTS.iter().for_each(|e| it.lines_mut(e.call, |l| l.effects.push(e)));
+        CHEAPER.iter().for_each(|e| it.lines_mut(e.call, |l| l.cheaper.push(e)));
+        TRANSFERS.iter().for_each(|e| it.lines_mut(e.call, |l| l.transfers.push(e)));
+        LOOK.iter().for_each(|e| it.lines_mut(e.call, |l| l.looks.push(e)));
+        WAKES.iter().for_each(|e| it.lines_mut(e.call, |l| l.wakes.push(e)));
+        GIVES_BACK.iter().for_each(|e| it.lines_mut(e.call, |l| l.gives_back.push(e)));
+        SEQUELS.iter().for_each(|e| it.lines_mut(e.first, |l| l.sequels.push(e)));
+        ARMS.iter().for_each(|e| it.lines_mut(e.call, |l| l.arm = Some(e)));
+        for pair in PAIRS {
+            it.lines_mut(pair.makes, |l| l.makes.push(pair));
+            it.lines_mut(pair.ends, |l| l.ends = true);
+        }
+        it
+    }
+
+    fn lines_mut(&mut self, call: &str, put: impl FnOnce(&mut Lines)) {
+        let sysno = Sysno::from_name(call);
+        if let Some(lines) = sysno.and_then(|s| self.calls.get_mut(s.0 as usize)) {
+            put(lines);
         }
     }
 
-    /// What the call asks or sets: the first entry that applies.
-    pub(crate) fn entry(&self, call: &Subject<'_>) -> Option<&'static Entry> {
-        self.entries.get(&call.syscall)?.iter().copied().find(|e| call.holds(e.when))
-    }
-
-    /// What the call changes on the way.
-    pub(crate) fn effects<'s>(&'s self, call: &'s Subject<'_>) -> impl Iterator<Item = Effect> + 's {
-        let entries = self.effects.get(&call.syscall).map_or(&[][..], |v| v);
-        entries.iter().filter(|e| call.holds(e.when)).map(|e| e.effect)
-    }
-
-    /// The cheaper way to what the call does, where there is one.
-    pub(crate) fn cheaper(&self, call: &Subject<'_>) -> Option<&'static Cheaper> {
-        self.cheaper.get(&call.syscall)?.iter().copied().find(|c| call.holds(c.when))
-    }
-
-    /// What the call makes that another call would undo.
-    pub(crate) fn makes(&self, call: &Subject<'_>) -> Option<&'static Pair> {
-        self.makes.get(&call.syscall)?.iter().copied().find(|p| call.holds(p.when))
-    }
-
-    /// Whether the call undoes what others make.
-    pub(crate) fn ends(&self, call: &Subject<'_>) -> bool {
-        self.ends.contains_key(&call.syscall)
+    /// What the tables say of a call; nothing of one they do not know.
+    pub(crate) fn of(&self, syscall: Sysno) -> &Lines {
+        self.calls.get(syscall.0 as usize).unwrap_or(&self.none)
     }
 
     /// Topics that a signal's delivery may change.
@@ -223,14 +270,65 @@ impl Semantics {
     }
 }
 
-fn index<T>(table: &'static [T], name: fn(&T) -> &'static str) -> HashMap<Sysno, Vec<&'static T>> {
-    let mut map: HashMap<Sysno, Vec<&'static T>> = HashMap::new();
-    for line in table {
-        if let Some(sysno) = Sysno::from_name(name(line)) {
-            map.entry(sysno).or_default().push(line);
-        }
+fn first<T>(lines: &[&'static T], call: &Subject<'_>, when: impl Fn(&T) -> &'static [When]) -> Option<&'static T> {
+    lines.iter().copied().find(|l| call.holds(when(l)))
+}
+
+impl Lines {
+    /// What the call asks or sets: the first entry that applies.
+    pub(crate) fn entry(&self, call: &Subject<'_>) -> Option<&'static Entry> {
+        first(&self.entries, call, |e| e.when)
     }
-    map
+
+    /// What the call changes on the way.
+    pub(crate) fn effects(&self, call: &Subject<'_>) -> Vec<Effect> {
+        self.effects.iter().filter(|e| call.holds(e.when)).map(|e| e.effect).collect()
+    }
+
+    /// The cheaper way to what the call does, where there is one.
+    pub(crate) fn cheaper(&self, call: &Subject<'_>) -> Option<&'static Cheaper> {
+        first(&self.cheaper, call, |c| c.when)
+    }
+
+    /// What the call makes that another call would undo.
+    pub(crate) fn makes(&self, call: &Subject<'_>) -> Option<&'static Pair> {
+        first(&self.makes, call, |p| p.when)
+    }
+
+    /// What it moves.
+    pub(crate) fn transfer(&self, call: &Subject<'_>) -> Option<&'static Transfer> {
+        first(&self.transfers, call, |t| t.when)
+    }
+
+    /// The look without waiting that it is.
+    pub(crate) fn look(&self, call: &Subject<'_>) -> Option<&'static Look> {
+        first(&self.looks, call, |l| l.when)
+    }
+
+    /// Whether it gives memory back that stays the program's.
+    pub(crate) fn gives_back(&self, call: &Subject<'_>) -> bool {
+        first(&self.gives_back, call, |g| g.when).is_some()
+    }
+
+    /// Whether it may have such an effect at all.
+    pub(crate) fn does(&self, test: impl Fn(Effect) -> bool) -> bool {
+        self.effects.iter().any(|e| test(e.effect))
+    }
+
+    /// Whether it may set such state.
+    pub(crate) fn sets(&self, topic: &str) -> bool {
+        self.entries.iter().any(|e| e.about.name == topic && matches!(e.act, Act::Set { .. }))
+    }
+
+    /// Whether it may move bytes out of the program.
+    pub(crate) fn transfers_out(&self) -> bool {
+        self.transfers.iter().any(|t| t.way == Way::Out)
+    }
+
+    /// Whether it wakes waiters.
+    pub(crate) fn wakes(&self, call: &Subject<'_>) -> bool {
+        first(&self.wakes, call, |w| w.when).is_some()
+    }
 }
 
 #[cfg(test)]
@@ -245,7 +343,13 @@ mod tests {
             .chain(EFFECTS.iter().map(|e| e.call))
             .chain(CHEAPER.iter().map(|c| c.call))
             .chain(WAITS.iter().map(|w| w.call))
-            .chain(PAIRS.iter().flat_map(|p| [p.makes, p.ends]));
+            .chain(PAIRS.iter().flat_map(|p| [p.makes, p.ends]))
+            .chain(TRANSFERS.iter().map(|t| t.call))
+            .chain(LOOK.iter().map(|l| l.call))
+            .chain(WAKES.iter().map(|w| w.call))
+            .chain(GIVES_BACK.iter().map(|g| g.call))
+            .chain(ARMS.iter().map(|a| a.call))
+            .chain(SEQUELS.iter().flat_map(|s| s.then.iter().copied().chain([s.first])));
         for name in names {
             assert!(Sysno::from_name(name).is_some(), "{name}");
         }

@@ -25,7 +25,7 @@ impl Subject<'_> {
         self.arg(arg) as u32
     }
 
-    fn arg(&self, arg: u8) -> u64 {
+    pub(crate) fn arg(&self, arg: u8) -> u64 {
         self.call.args.get(usize::from(arg)).copied().unwrap_or(0)
     }
 
@@ -38,6 +38,11 @@ impl Subject<'_> {
             When::Null(arg) => self.arg(arg) == 0,
             When::NotNull(arg) => self.arg(arg) != 0,
             When::AnyBits(arg, bits) => self.arg(arg) & bits != 0,
+            When::AllBits(arg, bits) => self.arg(arg) & bits == bits,
+            When::NoBits(arg, bits) => self.arg(arg) & bits == 0,
+            When::Above(arg, least) => self.low(arg) > least,
+            When::InZero(arg) => self.time(arg).is_some_and(|t| t == (0, 0)),
+            When::InShort(arg) => self.time(arg).is_some_and(|(s, ns)| s == 0 && ns <= 1_000_000),
             When::Negative(arg) => (self.low(arg) as i32) < 0,
             When::InNoBits(arg, bits) => self
                 .data(arg, Moment::Entry)
@@ -45,6 +50,13 @@ impl Subject<'_> {
                 .is_some_and(|word| u32::from_le_bytes(*word) & bits == 0),
             When::EmptyPath(arg) => self.data(arg, Moment::Entry).is_some_and(<[u8]>::is_empty),
         })
+    }
+
+    /// The seconds and the fraction that an argument points to.
+    pub(crate) fn time(&self, arg: u8) -> Option<(u64, u64)> {
+        let bytes = self.data(arg, Moment::Entry)?;
+        let word = |at: usize| bytes.get(at..at + 8)?.first_chunk().map(|b| u64::from_le_bytes(*b));
+        Some((word(0)?, word(8)?))
     }
 
     /// Bytes read whole; a cut copy proves nothing.
@@ -102,6 +114,11 @@ impl Generations {
         if let Some((folder, _)) = path.trim_end_matches('/').rsplit_once('/') {
             next(self.paths.entry(folder.to_owned()).or_default());
         }
+    }
+
+    /// The path's generation.
+    pub(crate) fn path(&self, path: &str) -> u32 {
+        self.paths.get(path).copied().unwrap_or(0)
     }
 
     /// The number stands for another file from now on.

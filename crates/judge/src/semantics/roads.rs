@@ -1,7 +1,7 @@
 //! Calls that have a cheaper twin, and calls that wait for something a program need not wait for.
 
 use super::When;
-use super::When::{AnyBits, Is, Negative, OneOf};
+use super::When::{Above, AnyBits, Is, Negative, OneOf};
 
 /// A call with a cheaper way to the same end.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,11 @@ pub(crate) static CHEAPER: &[Cheaper] = &[
     cheaper("getrusage", &[], "reads usage meters from the kernel", SELDOM),
     cheaper("times", &[], "reads processor time from the kernel", SELDOM),
     cheaper("sysinfo", &[], "reads usage meters from the kernel", SELDOM),
+    // The kernel goes through all bits up to the highest descriptor.
+    cheaper("select", &[Above(0, 256)], "has the kernel go through hundreds of descriptors each time",
+        "epoll or poll, which look only at those of interest"),
+    cheaper("pselect6", &[Above(0, 256)], "has the kernel go through hundreds of descriptors each time",
+        "epoll or poll, which look only at those of interest"),
     // MEMBARRIER_CMD_GLOBAL, called SHARED before Linux 4.16.
     Cheaper {
         call: "membarrier", when: &[Is(0, 1)], by_wait: true,

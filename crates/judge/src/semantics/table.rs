@@ -52,6 +52,11 @@ const fn set(
     Entry { call, when, about, detail, act: Act::Set { value, old, how: How::Replace, never: 0 }, chain: false }
 }
 
+/// What a call does that may be refused: the same refusal again was known.
+const fn attempt(call: &'static str, detail: &'static [Source], when: &'static [When]) -> Entry {
+    Entry { call, when, about: &ATTEMPT, detail, act: Act::Try, chain: false }
+}
+
 const fn mask(how: How, when: &'static [When]) -> Entry {
     let act = Act::Set { value: In(1), old: Some(Out(2)), how, never: UNBLOCKABLE };
     Entry { call: "rt_sigprocmask", when, about: &SIGNAL_MASK, detail: &[], act, chain: false }
@@ -168,6 +173,36 @@ pub(crate) static ENTRIES: &[Entry] = &[
     set("epoll_ctl", &INTEREST, &[Fd(0), Fd(2)], In(3), None, &[Is(1, 3), InNoBits(3, REARMING)]),
 
     set("mprotect", &PROTECTION, &[Arg(0), Arg(1)], Arg(2), None, &[]),
+    // MADV_NORMAL, RANDOM, SEQUENTIAL; DONTFORK, DOFORK; MERGEABLE to DODUMP: they stay until changed.
+    set("madvise", &ADVICE, &[Arg(0), Arg(1)], Arg(2), None,
+        &[OneOf(2, &[0, 1, 2, 10, 11, 12, 13, 14, 15, 16, 17])]),
     set("brk", &BREAK, &[], Result, None, &[NotNull(0)]),
+    attempt("open", &[PLAIN, Arg(1)], &[]),
+    attempt("openat", &[AT, Arg(2)], &[]),
+    attempt("openat2", &[AT, In(2)], &[]),
+    attempt("creat", &[PLAIN], &[]),
+    attempt("execve", &[PLAIN], &[]),
+    attempt("mkdir", &[PLAIN], &[]),
+    attempt("mkdirat", &[AT], &[]),
+    attempt("unlink", &[PLAIN], &[]),
+    attempt("unlinkat", &[AT, Arg(2)], &[]),
+    attempt("rmdir", &[PLAIN], &[]),
+    attempt("symlink", &[In(0), Path { at: None, path: 1 }], &[]),
+    attempt("inotify_add_watch", &[Path { at: None, path: 1 }], &[]),
+    attempt("chmod", &[PLAIN, Arg(1)], &[]),
+    attempt("chown", &[PLAIN, Args(3)], &[]),
+    attempt("truncate", &[PLAIN, Arg(1)], &[]),
+    attempt("kill", &[Arg(0), Arg(1)], &[]),
+    attempt("tgkill", &[Args(3)], &[]),
+    attempt("setpriority", &[Args(3)], &[]),
+    attempt("mlock", &[Args(2)], &[]),
+    attempt("mlockall", &[Arg(0)], &[]),
+    attempt("personality", &[Arg(0)], &[]),
+    attempt("socket", &[Args(3)], &[]),
+    attempt("perf_event_open", &[In(0), Args(3)], &[]),
+    attempt("bpf", &[Arg(0)], &[]),
+    attempt("keyctl", &[Args(3)], &[]),
+    attempt("request_key", &[In(0), In(1)], &[]),
+
     set("umask", &UMASK, &[], ArgMask(0, 0o777), Some(Result), &[]),
 ];

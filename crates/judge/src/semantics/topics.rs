@@ -161,6 +161,15 @@ pub(crate) static NAME: Topic = Topic {
     ..PLAIN
 };
 
+/// Whether something can be done to a path or a process.
+pub(crate) static ATTEMPT: Topic = Topic {
+    name: "attempt",
+    across: Across::Keep,
+    thing: "what was refused before",
+    gives_up: "that it has become possible is noticed later",
+    ..PLAIN
+};
+
 /// What stat says of an open file; reading and writing it change the answer.
 pub(crate) static FILE_STATUS: Topic = Topic {
     name: "file-status",
@@ -220,6 +229,9 @@ pub(crate) static SYNCED: Topic = Topic { name: "synced", thing: "a file on the 
 
 /// What an epoll descriptor waits for on a descriptor.
 pub(crate) static INTEREST: Topic = Topic { name: "interest", thing: "an epoll interest", strict: true, ..PLAIN };
+
+/// How a range of memory is to be treated.
+pub(crate) static ADVICE: Topic = Topic { name: "advice", thing: "what is advised of a range", ..PLAIN };
 
 /// Protection of a range of memory.
 pub(crate) static PROTECTION: Topic =

@@ -1,0 +1,83 @@
+//! Comes back at once with nothing, again and again.
+
+use super::{Claim, Claims, Detector, put};
+use crate::Kind;
+use crate::replay::Step;
+use crate::semantics::{Effect, Look};
+use std::collections::HashMap;
+use systoll_model::Sysno;
+
+/// Looks that make a run; in a run that the window cuts, which may be longer.
+const LONG: usize = 8;
+const LONG_CUT: usize = 4;
+/// So many other calls between two looks are work.
+const WORK: usize = 5;
+
+/// Claims looks that found nothing right after another that did.
+pub(super) struct BusyPoll;
+
+struct Run {
+    steps: Vec<usize>,
+    look: &'static Look,
+    others: usize,
+    cut: bool,
+}
+
+impl Detector for BusyPoll {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut runs: HashMap<(Sysno, u64), Run> = HashMap::new();
+        for (at, step) in steps.iter().enumerate() {
+            if found(step) {
+                runs.drain().for_each(|(_, run)| run.claim(false, claims));
+                continue;
+            }
+            let empty = step.look.filter(|_| step.nothing);
+            let key = empty.map(|look| (step.subject.syscall, look.at.map_or(0, |a| step.subject.arg(a))));
+            for (other, run) in &mut runs {
+                run.others += usize::from(Some(*other) != key);
+            }
+            let ended = |run: &Run| run.others > WORK;
+            let gone: Vec<_> = runs.iter().filter(|(_, r)| ended(r)).map(|(k, _)| *k).collect();
+            for key in gone {
+                runs.remove(&key).into_iter().for_each(|run| run.claim(false, claims));
+            }
+            if let (Some(look), Some(key)) = (empty, key) {
+                let run = runs.entry(key).or_insert(Run { steps: Vec::new(), look, others: 0, cut: at <= WORK });
+                run.steps.push(at);
+                run.others = 0;
+            }
+        }
+        runs.drain().for_each(|(_, run)| run.claim(true, claims));
+    }
+}
+
+/// Whether the step got somewhere: bytes moved, a connection, a child, a wait for something.
+fn found(step: &Step<'_>) -> bool {
+    step.forks
+        || step.pauses
+        || step.moved.is_some_and(|m| m.got.is_some_and(|got| got > 0))
+        || step.look.is_some_and(|l| !l.sleeps) && !step.nothing && step.moved.is_none()
+        || step.effects.iter().any(|e| matches!(e, Effect::Opens))
+}
+
+impl Run {
+    fn claim(self, cut: bool, claims: &mut Claims) {
+        let least = if self.cut || cut { LONG_CUT } else { LONG };
+        if self.steps.len() < least {
+            return;
+        }
+        for at in self.steps.into_iter().skip(1) {
+            let claim = Claim {
+                kind: Kind::BusyPoll,
+                weak: self.look.sleeps,
+                by_wait: false,
+                search: false,
+                object: None,
+                about: self.look.does,
+                instead: Some(self.look.instead),
+                gives_up: "",
+            };
+            put(claims, at, claim);
+        }
+    }
+}

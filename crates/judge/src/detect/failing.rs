@@ -1,0 +1,172 @@
+//! Fails the same way each time, or finds nobody.
+
+use super::{Claim, Claims, Detector, put, topical};
+use crate::Kind;
+use crate::replay::Step;
+use crate::semantics::{Act, Effect, HOPELESS, Hopeless, Unit, Way};
+use std::collections::{HashMap, HashSet};
+use systoll_model::Sysno;
+
+/// An error must have come so often before another of it is claimed.
+const SEEN: u64 = 4;
+/// EAGAIN.
+const AGAIN: u16 = 11;
+/// Share of wakes that find nobody: of locks that count their waiters hardly any does.
+const EMPTY: f64 = 0.9;
+/// EPOLLET, in the events of an epoll interest.
+const EDGE: u32 = 1 << 31;
+
+/// How often something went one way or the other.
+#[derive(Default)]
+struct Tally {
+    yes: u64,
+    no: u64,
+}
+
+/// Claims calls whose failure was known beforehand.
+#[derive(Default)]
+pub(super) struct Failing {
+    hopeless: HashMap<(u32, Sysno, u64, u16), Tally>,
+    wakes: HashMap<(u32, u64), Tally>,
+    /// Processes that were seen to wait for edges: they have to read until nothing is left.
+    edges: HashSet<u32>,
+}
+
+impl Detector for Failing {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut drained: HashMap<i32, bool> = HashMap::new();
+        for step in steps {
+            self.note_edges(step);
+            if refused_before(step)
+                && let Some(claim) = topical(Kind::Failing, step)
+            {
+                put(claims, step.index, Claim { instead: Some("remember that it was refused"), ..claim });
+            }
+            if let Some(claim) = self.hopeless(step) {
+                put(claims, step.index, claim);
+            }
+            if let Some(claim) = self.wake(step) {
+                put(claims, step.index, claim);
+            }
+            if let Some(claim) = self.drain(step, &mut drained) {
+                put(claims, step.index, claim);
+            }
+        }
+    }
+}
+
+fn refused_before(step: &Step<'_>) -> bool {
+    step.meaning.as_ref().is_some_and(|m| matches!(m.entry.act, Act::Try) && m.known_already())
+}
+
+fn claim(about: &'static str, instead: &'static str, weak: bool) -> Claim {
+    Claim {
+        kind: Kind::Failing,
+        weak,
+        by_wait: false,
+        search: false,
+        object: None,
+        about,
+        instead: Some(instead),
+        gives_up: "",
+    }
+}
+
+impl Failing {
+    fn note_edges(&mut self, step: &Step<'_>) {
+        let Some(meaning) = &step.meaning else { return };
+        let Act::Set { .. } = meaning.entry.act else { return };
+        let events = meaning.now.as_deref().and_then(|now| now.first_chunk()).map(|b| u32::from_le_bytes(*b));
+        if meaning.entry.about.strict && events.is_some_and(|e| e & EDGE != 0) {
+            self.edges.insert(step.subject.window.process.0);
+        }
+    }
+
+    /// An error that can't but come again, of a call that never did anything else.
+    fn hopeless(&mut self, step: &Step<'_>) -> Option<Claim> {
+        let subject = &step.subject;
+        let (process, syscall) = (subject.window.process.0, subject.syscall);
+        let command = step.lines.command.and_then(|at| subject.call.args.get(at)).map_or(0, |c| *c & 0xffff_ffff);
+        let errno = subject.call.errno();
+        if let Some(line) = errno.and_then(|e| HOPELESS.iter().find(|h| h.errno == e.0)) {
+            let tally = self.hopeless.entry((process, syscall, command, line.errno)).or_default();
+            tally.yes += 1;
+            let sure = tally.yes > SEEN && (line.always || tally.no == 0);
+            return sure.then(|| hopeless(line));
+        }
+        if errno.is_none() {
+            for line in HOPELESS.iter().filter(|l| !l.always) {
+                if let Some(tally) = self.hopeless.get_mut(&(process, syscall, command, line.errno)) {
+                    tally.no += 1;
+                }
+            }
+        }
+        None
+    }
+
+    /// A wake of nobody, where hardly any ever woke somebody.
+    fn wake(&mut self, step: &Step<'_>) -> Option<Claim> {
+        let call = step.subject.call;
+        if !step.wakes || call.errno().is_some() {
+            return None;
+        }
+        let tally = self.wakes.entry((step.subject.window.process.0, step.subject.arg(0))).or_default();
+        match call.result {
+            Some(0) => tally.yes += 1,
+            _ => tally.no += 1,
+        }
+        let all = tally.yes + tally.no;
+        let nobody = call.result == Some(0) && all > SEEN && tally.yes as f64 >= EMPTY * all as f64;
+        nobody.then(|| {
+            claim(
+                "wakes waiters of which there are none",
+                "count the waiters and wake only where there are some",
+                false,
+            )
+        })
+    }
+
+    /// EAGAIN right after a read that got less than it asked for, or after a connection: that there
+    /// is no more had been said, or waiting would say.
+    fn drain(&self, step: &Step<'_>, drained: &mut HashMap<i32, bool>) -> Option<Claim> {
+        let call = step.subject.call;
+        let moved = step.moved.as_ref().filter(|m| m.line.way == Way::In);
+        if let Some((moved, fd)) = moved.and_then(|m| Some((m, m.fd?))) {
+            let before = drained.remove(&fd).unwrap_or(false);
+            if call.errno().is_some_and(|e| e.0 == AGAIN) && before {
+                let weak = self.edges.contains(&step.subject.window.process.0)
+                    || moved.line.asked.is_none() && moved.line.unit == Unit::Stream;
+                return Some(claim(
+                    "reads or accepts once more although there was no more",
+                    "go back to waiting after a short read or a connection: it tells when there is more",
+                    weak,
+                ));
+            }
+            let short = match moved.line.unit {
+                Unit::Item => moved.got.is_some(),
+                Unit::Stream => moved.got.zip(moved.asked).is_some_and(|(got, asked)| got > 0 && got < asked),
+                Unit::Message | Unit::Batch | Unit::Random => false,
+            };
+            if short {
+                drained.insert(fd, true);
+            }
+            return None;
+        }
+        if step.forks || step.pauses {
+            drained.clear();
+        }
+        for effect in &step.effects {
+            if let Effect::Closes(arg) | Effect::Redirects(arg) = effect {
+                drained.remove(&step.subject.descriptor(*arg));
+            }
+        }
+        if let Some(fd) = step.moved.as_ref().and_then(|m| m.fd) {
+            drained.remove(&fd);
+        }
+        None
+    }
+}
+
+fn hopeless(line: &'static Hopeless) -> Claim {
+    claim(line.does, line.instead, false)
+}

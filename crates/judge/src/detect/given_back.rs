@@ -1,0 +1,44 @@
+//! Memory given back to the kernel again and again: each time its pages have to be faulted in anew.
+
+use super::{Claim, Claims, Detector, put};
+use crate::Kind;
+use crate::replay::Step;
+use std::collections::HashMap;
+
+/// Times a range was given back before another time is claimed.
+const HABIT: u32 = 2;
+
+/// Claims giving back of what was given back before and came into use again.
+#[derive(Default)]
+pub(super) struct GivenBack {
+    ranges: HashMap<(u32, u64, u64), u32>,
+}
+
+impl Detector for GivenBack {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        for step in steps {
+            if !step.lines.gives_back(&step.subject) || step.subject.call.errno().is_some() {
+                continue;
+            }
+            let range = (step.subject.window.process.0, step.subject.arg(0), step.subject.arg(1));
+            let times = self.ranges.entry(range).or_default();
+            *times = times.saturating_add(1);
+            if *times > HABIT {
+                put(claims, step.index, claim());
+            }
+        }
+    }
+}
+
+fn claim() -> Claim {
+    Claim {
+        kind: Kind::Toggle,
+        weak: false,
+        by_wait: false,
+        search: false,
+        object: None,
+        about: "memory that is given back and needed again",
+        instead: Some("keep it for a while: give back what has not been used for seconds"),
+        gives_up: "the program holds more memory between its peaks",
+    }
+}

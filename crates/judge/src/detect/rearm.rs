@@ -1,0 +1,69 @@
+//! Timers set again before they fired, to fire later.
+
+use super::{Claim, Claims, Detector, put};
+use crate::Kind;
+use crate::replay::Step;
+use crate::semantics::{Arm, Way};
+use std::collections::HashMap;
+use systoll_model::{Moment, Sysno};
+
+/// Claims settings of a timer that is set to no earlier a time and did not fire in between.
+pub(super) struct Rearm;
+
+type Timer = (Sysno, u64);
+
+impl Detector for Rearm {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        // Seconds and the rest, as the timer was set last.
+        let mut armed: HashMap<Timer, (&'static Arm, u128)> = HashMap::new();
+        for step in steps {
+            if step.subject.call.signals_before > 0 {
+                armed.retain(|_, (arm, _)| !arm.signals);
+            }
+            fired(step, &mut armed);
+            let Some(arm) = step.lines.arm.filter(|_| step.subject.call.errno().is_none()) else { continue };
+            let timer = (step.subject.syscall, arm.timer.map_or(0, |a| step.subject.arg(a)));
+            match time(arm, step) {
+                Some(time) if time > 0 => {
+                    if armed.insert(timer, (arm, time)).is_some_and(|(_, before)| time >= before) {
+                        put(claims, step.index, claim());
+                    }
+                }
+                _ => drop(armed.remove(&timer)),
+            }
+        }
+    }
+}
+
+fn time(arm: &Arm, step: &Step<'_>) -> Option<u128> {
+    if arm.plain {
+        return Some(step.subject.arg(arm.time).into());
+    }
+    let bytes = step.subject.data(arm.time, Moment::Entry)?;
+    let word = |at: usize| bytes.get(at..at + 8)?.first_chunk().map(|b| u64::from_le_bytes(*b));
+    // The interval stands first, the time to the first firing after it.
+    let (interval, value) = ((word(0)?, word(8)?), (word(16)?, word(24)?));
+    if interval != (0, 0) {
+        return None;
+    }
+    Some(u128::from(value.0) << 64 | u128::from(value.1))
+}
+
+/// Whoever reads a timer's descriptor knows that it fired.
+fn fired(step: &Step<'_>, armed: &mut HashMap<Timer, (&'static Arm, u128)>) {
+    let Some(fd) = step.moved.as_ref().filter(|m| m.line.way == Way::In).and_then(|m| m.fd) else { return };
+    armed.retain(|(_, timer), (arm, _)| arm.signals || *timer as i32 != fd);
+}
+
+fn claim() -> Claim {
+    Claim {
+        kind: Kind::Toggle,
+        weak: false,
+        by_wait: false,
+        search: false,
+        object: None,
+        about: "a timer that has not fired",
+        instead: Some("keep the new deadline in memory and set the timer again only when it fires too early"),
+        gives_up: "the timer fires once for nothing now and then",
+    }
+}

@@ -1,0 +1,139 @@
+//! The same file opened, used and closed again and again.
+
+use super::{Claim, Claims, Detector, put};
+use crate::Kind;
+use crate::replay::{Opened, Step};
+use crate::semantics::{Act, Effect, FD_FLAGS, FILE_STATUS, MADE_UP, POSITION, RANDOM_FILES, STATUS_FLAGS, Way};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Calls between an opening and what belongs to it, at most.
+const CYCLE: usize = 24;
+/// Bytes of files that are remembered, all in all.
+const REMEMBERED: usize = 1 << 20;
+
+/// Claims openings of what was open before, and the plumbing that goes with them.
+#[derive(Default)]
+pub(super) struct Reopen {
+    /// What was read last of a path: bytes that come again need not have been read.
+    contents: HashMap<(u32, String), Vec<u8>>,
+    size: usize,
+}
+
+impl Detector for Reopen {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        for (at, step) in steps.iter().enumerate() {
+            let Some(opened) = &step.opened else { continue };
+            let rest = steps.get(at + 1..(at + 1 + CYCLE).min(steps.len())).unwrap_or_default();
+            if opened.writes {
+                writing(step, opened, rest, claims);
+            } else {
+                self.reading(step, opened, rest, claims);
+            }
+        }
+    }
+}
+
+fn claim(kind: Kind, opened: &Opened, weak: bool) -> Claim {
+    let made_up = made_up(opened);
+    Claim {
+        kind,
+        weak,
+        by_wait: false,
+        search: false,
+        object: Some(Arc::from(opened.path.as_str())),
+        about: match kind {
+            Kind::Toggle => "a file to write to",
+            _ if made_up => "a file of the kernel's, opened anew each time",
+            _ => "a file that is opened and read anew each time",
+        },
+        instead: Some(match kind {
+            Kind::Toggle => "open it once around the whole loop",
+            _ if made_up => "keep it open and pread it at 0, or keep the answer",
+            _ => "keep what was read, and look whether the file has changed",
+        }),
+        gives_up: match kind {
+            Kind::Toggle => "a file moved away meanwhile (log rotation) is no longer noticed",
+            _ if made_up => "",
+            _ => "a change of the file is noticed later",
+        },
+    }
+}
+
+fn made_up(opened: &Opened) -> bool {
+    MADE_UP.iter().any(|m| opened.path.starts_with(m))
+}
+
+/// Whether a call opens or otherwise begins something of its own.
+fn foreign(step: &Step<'_>) -> bool {
+    step.forks || step.opened.is_some()
+}
+
+/// An append and what the shell does around it: all but the writing itself.
+fn writing(step: &Step<'_>, opened: &Opened, rest: &[Step<'_>], claims: &mut Claims) {
+    // A file made anew is another file each time.
+    if !opened.again || opened.anew {
+        return;
+    }
+    put(claims, step.index, claim(Kind::Toggle, opened, false));
+    for step in rest.iter().take_while(|s| !foreign(s)) {
+        if plumbing(step) {
+            put(claims, step.index, claim(Kind::Toggle, opened, false));
+        }
+    }
+}
+
+fn plumbing(step: &Step<'_>) -> bool {
+    let about = step.meaning.as_ref().map(|m| m.entry.about.name);
+    step.effects.iter().any(|e| matches!(e, Effect::Closes(_) | Effect::Shares | Effect::Redirects(_)))
+        || about.is_some_and(|a| [FD_FLAGS.name, STATUS_FLAGS.name, FILE_STATUS.name, POSITION.name].contains(&a))
+}
+
+impl Reopen {
+    fn reading(&mut self, step: &Step<'_>, opened: &Opened, rest: &[Step<'_>], claims: &mut Claims) {
+        if opened.anew || RANDOM_FILES.contains(&opened.path.as_str()) {
+            return;
+        }
+        let fd = step.subject.call.result.unwrap_or(-1);
+        // What the kernel makes up may be another each time, but the descriptor could have stayed.
+        let weak = !made_up(opened);
+        if opened.again {
+            put(claims, step.index, claim(Kind::Repeat, opened, weak));
+        }
+        let mut read = Vec::new();
+        let mut reads = Vec::new();
+        for step in rest {
+            if i64::from(step.subject.descriptor(0)) != fd || step.lines.fd != Some(0) {
+                continue;
+            }
+            let reading = step.moved.as_ref().is_some_and(|m| m.line.way == Way::In);
+            if reading {
+                read.extend_from_slice(step.subject.data(1, systoll_model::Moment::Exit).unwrap_or_default());
+                reads.push(step.index);
+            } else if opened.again && !sets(step) {
+                put(claims, step.index, claim(Kind::Repeat, opened, weak));
+            }
+            if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
+                if self.same_bytes(step.subject.window.process.0, opened, read) {
+                    reads.iter().for_each(|at| put(claims, *at, claim(Kind::Repeat, opened, weak)));
+                }
+                return;
+            }
+        }
+    }
+
+    /// Whether these bytes were read of the path the last time, too.
+    fn same_bytes(&mut self, process: u32, opened: &Opened, read: Vec<u8>) -> bool {
+        if read.is_empty() || self.size + read.len() > REMEMBERED {
+            return false;
+        }
+        self.size += read.len();
+        let old = self.contents.insert((process, opened.path.clone()), read.clone());
+        self.size -= old.as_ref().map_or(0, Vec::len);
+        old.is_some_and(|old| old == read)
+    }
+}
+
+fn sets(step: &Step<'_>) -> bool {
+    step.meaning.as_ref().is_some_and(|m| matches!(m.entry.act, Act::Set { .. }))
+}

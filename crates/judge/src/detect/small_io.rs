@@ -1,0 +1,221 @@
+//! Many small transfers where one would do.
+
+use super::{Claim, Claims, Detector, put};
+use crate::Kind;
+use crate::replay::{Moved, Step};
+use crate::semantics::{Act, COUNTERS, Effect, POSITION, RANDOM_FILES, SYNCED, TERMINALS, Unit, Way};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Mean size of a small transfer, at most.
+const SMALL: u64 = 512;
+/// What one transfer could well have moved instead.
+const BUFFER: u64 = 4096;
+/// Messages that one call can move.
+const BATCH: u64 = 64;
+/// Random bytes that a pool would fetch at once: getrandom gives up to 256 uninterrupted (man 2).
+const POOL: u64 = 256;
+/// Random bytes asked for at once that are few.
+const FEW: u64 = 64;
+/// Transfers that make a long run; in a run that the window cuts, which may be longer.
+const LONG: usize = 8;
+const LONG_CUT: usize = 4;
+/// Short runs in a window that make a habit, and their greatest length.
+const SHORT_RUNS: usize = 3;
+const SHORT: usize = 7;
+
+/// Claims transfers that could have gone with the one before.
+pub(super) struct SmallIo;
+
+/// Transfers of one way through one descriptor, with nothing in between that asks for them.
+struct Run {
+    steps: Vec<usize>,
+    bytes: u64,
+    message: bool,
+    /// Where the next one would begin, where the calls say so.
+    next: Option<u64>,
+    /// Whether the window began within it.
+    cut: bool,
+}
+
+type Place = (Option<i32>, Way);
+
+impl Detector for SmallIo {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut runs: HashMap<Place, Run> = HashMap::new();
+        let mut short: HashMap<Place, Vec<Run>> = HashMap::new();
+        let mut ones: HashMap<Place, usize> = HashMap::new();
+        let mut end = |place: Place, run: Run, cut: bool, claims: &mut Claims| {
+            if run.claim(place, run.cut || cut, steps, claims) || run.cut || cut {
+                return;
+            }
+            match run.steps.len() {
+                1 => *ones.entry(place).or_default() += 1,
+                2..=SHORT if run.small() => short.entry(place).or_default().push(run),
+                _ => {}
+            }
+        };
+        for (at, step) in steps.iter().enumerate() {
+            for place in ended(step, &runs) {
+                if let Some(run) = runs.remove(&place) {
+                    end(place, run, false, claims);
+                }
+            }
+            let Some(moved) = &step.moved else { continue };
+            if let Some(claim) = random(step, moved) {
+                put(claims, step.index, claim);
+            } else if ordinary(step, moved) {
+                let place = (moved.fd, moved.line.way);
+                let position = moved.line.at.map(|a| step.subject.arg(a));
+                if runs.get(&place).is_some_and(|r| r.next != position) {
+                    let run = runs.remove(&place);
+                    run.into_iter().for_each(|run| end(place, run, false, claims));
+                }
+                let run = runs.entry(place).or_insert_with(|| Run::new(moved, runs_from(at)));
+                run.add(at, moved, position);
+            }
+        }
+        let mut left: Vec<(Place, Run)> = runs.drain().collect();
+        left.sort_by_key(|(_, run)| run.steps.first().copied());
+        for (place, run) in left {
+            end(place, run, true, claims);
+        }
+        for (place, runs) in short {
+            if runs.len() >= SHORT_RUNS && runs.len() >= 9 * ones.get(&place).copied().unwrap_or(0) {
+                for at in runs.iter().flat_map(|r| r.steps.iter().skip(1)) {
+                    put_small(*at, place.1, steps, claims);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a run that begins here may have begun before the window did.
+fn runs_from(at: usize) -> bool {
+    at == 0
+}
+
+/// Runs that the step ends: what it shows or asks separates what came before from what comes after.
+fn ended(step: &Step<'_>, runs: &HashMap<Place, Run>) -> Vec<Place> {
+    let every = |test: &dyn Fn(&Place) -> bool| runs.keys().filter(|p| test(p)).copied().collect::<Vec<_>>();
+    if step.pauses || step.forks {
+        return every(&|_| true);
+    }
+    if let Some(moved) = &step.moved {
+        let outside = !step.subject.call.fd.as_deref().is_some_and(|f| f.starts_with('/'));
+        let failed = moved.got.is_none();
+        let empty = moved.got == Some(0);
+        let (fd, way) = (moved.fd, moved.line.way);
+        let random = moved.line.unit == Unit::Random;
+        return every(&|p| {
+            (*p == (fd, way) && (failed || empty))
+                || (!random && outside && p.1 != way)
+                || (p.0 == fd && p.1 != way)
+                || (moved.line.unit == Unit::Item)
+        });
+    }
+    let set = step.meaning.as_ref().filter(|m| matches!(m.entry.act, Act::Set { .. })).map(|m| m.entry.about.name);
+    let fd = step.subject.descriptor(0);
+    if set == Some(SYNCED.name) {
+        return every(&|p| p.1 == Way::Out);
+    }
+    if set == Some(POSITION.name) {
+        return every(&|p| p.0 == Some(fd));
+    }
+    step.effects
+        .iter()
+        .flat_map(|effect| match effect {
+            Effect::Closes(arg) | Effect::Redirects(arg) | Effect::Moves(arg) => {
+                let fd = step.subject.descriptor(*arg);
+                every(&|p| p.0 == Some(fd))
+            }
+            Effect::Descriptors => every(&|_| true),
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+/// Whether the transfer is one that could have been joined with others at all.
+fn ordinary(step: &Step<'_>, moved: &Moved) -> bool {
+    let file = step.subject.call.fd.as_deref().unwrap_or_default();
+    moved.got.is_some_and(|got| got > 0)
+        && matches!(moved.line.unit, Unit::Stream | Unit::Message)
+        && !TERMINALS.iter().any(|t| file.starts_with(t))
+        && !file.starts_with(COUNTERS)
+        // Data that was not there yet can't be read with what was.
+        && (moved.line.way == Way::Out || moved.asked.is_none_or(|asked| moved.got >= Some(asked)))
+}
+
+/// Claims a few random bytes unless a pool would have had to be filled for them.
+fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
+    let file = step.subject.call.fd.as_deref();
+    let is_random = moved.line.unit == Unit::Random || file.is_some_and(|f| RANDOM_FILES.contains(&f));
+    let asked = moved.asked.filter(|a| is_random && (1..=FEW).contains(a))?;
+    let before = step.subject.call.nth.checked_sub(1)?;
+    let fills = |calls: u64| calls.saturating_mul(asked).div_ceil(POOL);
+    (before > 0 && moved.got.is_some() && fills(before) == fills(before + 1)).then(|| Claim {
+        kind: Kind::SmallIo,
+        weak: false,
+        by_wait: false,
+        search: false,
+        object: file.map(Arc::from),
+        about: "asks the kernel for a few random bytes at a time",
+        instead: Some("draw a block of 256 bytes and hand it out, or seed a generator once"),
+        gives_up: "random bytes wait in the program's memory, which a fork copies",
+    })
+}
+
+impl Run {
+    fn new(moved: &Moved, cut: bool) -> Self {
+        Self { steps: Vec::new(), bytes: 0, message: moved.line.unit == Unit::Message, next: None, cut }
+    }
+
+    fn add(&mut self, at: usize, moved: &Moved, position: Option<u64>) {
+        let got = moved.got.unwrap_or(0);
+        self.steps.push(at);
+        self.bytes = self.bytes.saturating_add(got);
+        self.next = position.map(|p| p.saturating_add(got));
+    }
+
+    fn small(&self) -> bool {
+        self.bytes <= SMALL * self.steps.len() as u64
+    }
+
+    /// Claims all of a long run but what a buffer's worth each would have taken. Whether it did.
+    fn claim(&self, place: Place, cut: bool, steps: &[Step<'_>], claims: &mut Claims) -> bool {
+        let least = if cut { LONG_CUT } else { LONG };
+        if self.steps.len() < least || !(self.small() || self.message) {
+            return false;
+        }
+        let each = if self.message { BATCH } else { (BUFFER * self.steps.len() as u64 / self.bytes.max(1)).max(2) };
+        for (n, at) in self.steps.iter().enumerate() {
+            if !(n as u64).is_multiple_of(each) {
+                put_small(*at, place.1, steps, claims);
+            }
+        }
+        true
+    }
+}
+
+fn put_small(at: usize, way: Way, steps: &[Step<'_>], claims: &mut Claims) {
+    let Some(step) = steps.get(at) else { return };
+    let message = step.moved.as_ref().is_some_and(|m| m.line.unit == Unit::Message);
+    let (about, instead) = match way {
+        _ if message => ("sends or takes one small message a call", "sendmmsg or recvmmsg move many at once"),
+        Way::In => ("reads a few bytes at a time that lay together", "read into a buffer of 4 KiB or more"),
+        Way::Out => {
+            ("writes a few bytes at a time with nobody waiting for them", "collect them in a buffer, or use writev")
+        }
+    };
+    let claim = Claim {
+        kind: Kind::SmallIo,
+        weak: false,
+        by_wait: false,
+        search: false,
+        object: step.subject.call.fd.as_deref().filter(|f| f.starts_with('/')).map(Arc::from),
+        about,
+        instead: Some(instead),
+        gives_up: if way == Way::Out { "what was written last is lost if the program is killed" } else { "" },
+    };
+    put(claims, step.index, claim);
+}

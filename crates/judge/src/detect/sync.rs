@@ -1,0 +1,73 @@
+//! Files brought to the disk again and again, though nobody was told anything in between.
+
+use super::{Claim, Claims, Detector, put};
+use crate::Kind;
+use crate::replay::Step;
+use crate::semantics::{Act, SYNCED, Semantics};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use systoll_model::Recording;
+
+/// A process that shows something once for so many syncs answers for what it has stored.
+const ANSWERS: u64 = 4;
+
+/// Claims syncs of a file that was synced before, in processes that hardly tell anybody.
+pub(super) struct Sync {
+    silent: HashSet<u32>,
+    synced: HashSet<(u32, Arc<str>)>,
+}
+
+impl Sync {
+    /// Counts, exactly, what each process synced and what it showed to others.
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let mut shown: Vec<bool> = vec![false; recording.rows.len()];
+        for call in recording.windows.iter().flat_map(|w| &w.calls) {
+            let file = call.fd.as_deref().is_some_and(|f| f.starts_with('/') && !f.starts_with("/dev/"));
+            if let Some(shown) = shown.get_mut(call.row.0 as usize) {
+                *shown |= !file;
+            }
+        }
+        let mut tally: HashMap<u32, (u64, u64)> = HashMap::new();
+        for (row, shown) in recording.rows.iter().zip(shown) {
+            let lines = semantics.of(row.syscall);
+            let (syncs, shows) = tally.entry(row.process.0).or_default();
+            if lines.sets(SYNCED.name) {
+                *syncs = syncs.saturating_add(row.counts.calls);
+            } else if lines.waits || (shown && lines.transfers_out()) {
+                *shows = shows.saturating_add(row.counts.calls);
+            }
+        }
+        let silent = tally.into_iter().filter(|(_, (syncs, shows))| shows.saturating_mul(ANSWERS) <= *syncs);
+        Self { silent: silent.map(|(process, _)| process).collect(), synced: HashSet::new() }
+    }
+}
+
+impl Detector for Sync {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        for step in steps {
+            let Some(meaning) = &step.meaning else { continue };
+            let process = step.subject.window.process.0;
+            if meaning.entry.about.name != SYNCED.name || !matches!(meaning.entry.act, Act::Set { .. }) {
+                continue;
+            }
+            let Some(file) = step.subject.call.fd.as_ref().filter(|f| f.starts_with('/')) else { continue };
+            let before = !self.synced.insert((process, file.clone()));
+            if before && self.silent.contains(&process) {
+                put(claims, step.index, claim());
+            }
+        }
+    }
+}
+
+fn claim() -> Claim {
+    Claim {
+        kind: Kind::Blocking,
+        weak: false,
+        by_wait: true,
+        search: false,
+        object: None,
+        about: "waits for the disk again and again, though nobody was told anything in between",
+        instead: Some("store many together and bring them to the disk once"),
+        gives_up: "what was stored since the last sync is lost if the box goes down",
+    }
+}
