@@ -11,6 +11,9 @@ use std::sync::Arc;
 const CYCLE: usize = 24;
 /// Bytes of files that are remembered, all in all.
 const REMEMBERED: usize = 1 << 20;
+/// Bytes of an ordinary file that are worth keeping. Whoever opens a small one anew each time may
+/// want to see its newest version, and nothing here tells.
+const LARGE: u64 = 64 << 10;
 
 /// Claims openings of what was open before, and the plumbing that goes with them.
 #[derive(Default)]
@@ -97,6 +100,9 @@ impl Reopen {
         let fd = step.subject.call.result.unwrap_or(-1);
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
         let weak = !made_up(opened);
+        if weak && bytes_of(fd, rest) < LARGE {
+            return;
+        }
         if opened.again {
             put(claims, step.index, claim(Kind::Repeat, opened, weak));
         }
@@ -132,6 +138,13 @@ impl Reopen {
         self.size -= old.as_ref().map_or(0, Vec::len);
         old.is_some_and(|old| old == read)
     }
+}
+
+/// Bytes read through a descriptor until it is closed, as far as the window goes.
+fn bytes_of(fd: i64, rest: &[Step<'_>]) -> u64 {
+    let own = rest.iter().filter(|s| i64::from(s.subject.descriptor(0)) == fd && s.lines.fd == Some(0));
+    let until_closed = own.take_while(|s| !s.effects.iter().any(|e| matches!(e, Effect::Closes(0))));
+    until_closed.filter_map(|s| s.moved.and_then(|m| m.got)).fold(0, u64::saturating_add)
 }
 
 fn sets(step: &Step<'_>) -> bool {
