@@ -40,6 +40,10 @@ fn follow(sequel: &Sequel, at: usize, steps: &[Step<'_>], claims: &mut Claims) {
     let Some(first) = steps.get(at).filter(|s| s.subject.call.errno().is_none() && s.subject.holds(sequel.when)) else {
         return;
     };
+    // What kind of thing a directory is has to be known before it is read.
+    if sequel.tie == Tie::Path && first.asks_directory() {
+        return;
+    }
     let next = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();
     let second = next.iter().find(|second| {
         sequel.then.iter().any(|name| second.subject.syscall.name() == Some(name))
