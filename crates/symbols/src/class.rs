@@ -91,9 +91,8 @@ fn of_file_name(name: &str) -> Option<FrameClass> {
             Some(FrameClass::Libc)
         }
         "libnss" if !name.starts_with("libnss3") && !name.starts_with("libnssutil") => Some(FrameClass::Libc),
-        "libstdc++" | "libgcc" | "libc++" | "libc++abi" | "libgfortran" | "libasan" | "libtsan" | "libubsan" => {
-            Some(FrameClass::Runtime)
-        }
+        "libffi" | "libstdc++" | "libgcc" | "libc++" | "libc++abi" | "libgfortran" | "libasan" | "libtsan"
+        | "libubsan" => Some(FrameClass::Runtime),
         "libstd" => Some(FrameClass::Runtime),
         _ => None,
     }

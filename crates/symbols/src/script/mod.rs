@@ -5,6 +5,8 @@
 //! evaluates them. Everything read is checked: what can't be told has no lines, never wrong ones.
 
 mod find;
+#[cfg(test)]
+mod hostile;
 mod memory;
 mod python;
 mod python_layout;

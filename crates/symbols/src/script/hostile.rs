@@ -1,0 +1,136 @@
+//! Interpreters whose memory is made to harm: whatever is read, it ends soon and without a panic.
+
+use super::memory::Memory;
+use super::python::Python;
+use super::python_layout::Layout as PythonLayout;
+use super::ruby::Ruby;
+use super::table::Lines;
+use super::{Thread, python_lines};
+use proptest::prelude::*;
+
+/// Where the memory begins.
+const BASE: u64 = 0x10_000;
+
+/// A memory of few distinct words, so that pointers lead on, in circles and astray.
+fn image() -> impl Strategy<Value = Vec<u64>> {
+    let word = prop_oneof![
+        6 => (0u64..1024).prop_map(|at| BASE + 8 * at),
+        1 => Just(0u64),
+        1 => Just(7u64),
+        1 => Just(1 << 13 | 5),
+        1 => Just(0x1a | 7 << 12),
+        1 => Just(0x20u64),
+        1 => Just(u64::from_le_bytes(*b"code\0str")),
+        1 => Just(u64::MAX - 3),
+        1 => any::<u64>(),
+    ];
+    proptest::collection::vec(word, 1024)
+}
+
+fn reader(image: &[u64]) -> impl FnMut(u64, &mut [u8]) -> usize + '_ {
+    move |address, buffer| {
+        let bytes: Vec<u8> = image.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let start = address.checked_sub(BASE).and_then(|o| usize::try_from(o).ok()).unwrap_or(usize::MAX);
+        let Some(rest) = bytes.get(start..) else { return 0 };
+        let n = rest.len().min(buffer.len());
+        buffer[..n].copy_from_slice(&rest[..n]);
+        n
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_python_comes_to_an_end(image in image(), told in 8u32..16, tid in 0i32..9) {
+        let mut read = reader(&image);
+        let mut memory = Memory::new(&mut read);
+        if let Some(layout) = PythonLayout::of(&mut memory, BASE, Some(3 << 24 | told << 16)) {
+            let mut python = Python::new(layout, BASE);
+            for fs_base in [None, image.get(tid as usize).copied()] {
+                python.segments(&mut Lines::default(), &mut memory, Thread { tid, fs_base });
+            }
+        }
+    }
+
+    #[test]
+    fn any_offsets_a_python_tells_are_bounded(mut image in image(), minor in 12u64..16, free in 0u64..2) {
+        image[0] = u64::from_le_bytes(*b"xdebugpy");
+        image[1] = 3 << 24 | minor << 16;
+        image[2] = free;
+        let mut read = reader(&image);
+        let mut memory = Memory::new(&mut read);
+        if let Some(layout) = PythonLayout::of(&mut memory, BASE, None) {
+            prop_assert!(free == 0 && (13..=14).contains(&minor));
+            Python::new(layout, BASE).segments(&mut Lines::default(), &mut memory, Thread { tid: 7, fs_base: Some(7) });
+        }
+    }
+
+    #[test]
+    fn any_ruby_comes_to_an_end(image in image(), minor in 0u32..6, stack in 0u64..1024) {
+        let mut read = reader(&image);
+        let mut memory = Memory::new(&mut read);
+        let version = if minor == 5 { (2, 7) } else { (3, minor) };
+        if let Some(mut ruby) = Ruby::new(version, BASE) {
+            ruby.segments(&mut Lines::default(), &mut memory, BASE + 8 * stack..BASE + 8 * 1024);
+        }
+    }
+
+    #[test]
+    fn any_table_of_lines_is_read(table in proptest::collection::vec(any::<u8>(), 0..400), first: u32, offset: u32) {
+        for minor in [9, 10, 11, 14] {
+            python_lines::line(minor, &table, first, offset);
+            python_lines::line(minor, &table, first, offset % 64);
+        }
+    }
+}
+
+/// Tables as CPython 3.9.18, 3.10.13, 3.11.7 and 3.13.0 made them for
+/// `def f(a):\n x = a\n if x:\n  return [\n   a,\n   x]\n`, and the lines `dis` tells.
+#[test]
+fn lines_are_as_dis_has_them() {
+    let check = |minor, table: &[u8], first, lines: &[Option<u32>]| {
+        for (at, line) in (0..).zip(lines) {
+            assert_eq!(python_lines::line(minor, table, first, 2 * at), *line, "3.{minor} at {at}");
+        }
+        // Nothing is told beyond the code, but for the oldest format, which has no end.
+        assert!(minor == 9 || python_lines::line(minor, table, first, 2 * lines.len() as u32).is_none());
+    };
+    // 3.9:
+    let table: &[u8] = &[0, 1, 4, 1, 4, 2, 2, 1, 2, 254];
+    let lines = [Some(2), Some(2), Some(3), Some(3), Some(5), Some(6), Some(4), Some(4), Some(4), Some(4)];
+    check(9, table, 1, &lines);
+    // 3.10:
+    let table: &[u8] = &[4, 1, 4, 1, 2, 2, 2, 1, 4, 254, 4, 255];
+    let lines = [Some(2), Some(2), Some(3), Some(3), Some(5), Some(6), Some(4), Some(4), Some(3), Some(3)];
+    check(10, table, 1, &lines);
+    // 3.11:
+    let table: &[u8] = &[
+        128, 0, 216, 5, 6, 128, 17, 216, 4, 5, 240, 0, 3, 2, 6, 224, 3, 4, 216, 3, 4, 240, 5, 2, 10, 6, 240, 0, 2, 3,
+        6, 240, 3, 3, 2, 6, 240, 0, 3, 2, 6,
+    ];
+    let lines = [Some(1), Some(2), Some(2), Some(3), Some(3), Some(5), Some(6), Some(4), Some(4), Some(3), Some(3)];
+    check(11, table, 1, &lines);
+    // 3.13:
+    let table: &[u8] = &[
+        128, 0, 216, 5, 6, 128, 17, 222, 4, 5, 224, 3, 4, 216, 3, 4, 240, 5, 2, 10, 6, 240, 0, 2, 3, 6, 240, 3, 0, 5, 6,
+    ];
+    let lines = [
+        Some(1),
+        Some(2),
+        Some(2),
+        Some(3),
+        Some(3),
+        Some(3),
+        Some(3),
+        Some(3),
+        Some(3),
+        Some(3),
+        Some(5),
+        Some(6),
+        Some(4),
+        Some(4),
+        Some(3),
+    ];
+    check(13, table, 1, &lines);
+}

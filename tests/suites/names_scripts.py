@@ -1,0 +1,259 @@
+"""Names in scripts: the line that makes the calls, as the truth in the script's text has it.
+
+Each case is a script whose one line with the word HERE makes some hundreds of getppid calls. The row
+with most of these calls has to name that line and its function.
+"""
+import os
+
+from harness import BOTH, test, tool
+
+CASES = []
+
+CALLS = 300
+
+
+def case(name, function, body, program="python3", file=None, run=None, shown=None):
+    """A script, the function its HERE is in, and how it is run: as a file, or by `run`."""
+    CASES.append((name, program, function, body, file, run, shown or file))
+
+
+def python(name, function, body, **how):
+    case(name, function, "import os\n" + body, file=how.pop("file", f"{name}.py"), **how)
+
+
+def ruby(name, function, body, **how):
+    case(name, function, body, program="ruby", file=how.pop("file", f"{name}.rb"), **how)
+
+
+python("three_deep", "leaf", f"""
+def leaf():
+    for _ in range({CALLS}):
+        os.getppid()  # HERE
+
+def render():
+    leaf()
+
+def main():
+    render()
+
+main()
+""")
+python("thread", "work", f"""
+import threading
+def work():
+    for _ in range({CALLS}):
+        os.getppid()  # HERE
+threads = [threading.Thread(target=work) for _ in range(3)]
+for t in threads: t.start()
+for t in threads: t.join()
+""")
+python("generator", "numbers", f"""
+def numbers():
+    for _ in range({CALLS}):
+        yield os.getppid()  # HERE
+def consume():
+    return sum(numbers())
+consume()
+""")
+python("called_back_by_c", "key", f"""
+def key(x):
+    return os.getppid() + x  # HERE
+def rank():
+    return sorted(range({CALLS}), key=key)
+rank()
+""")
+python("exception", "careful", f"""
+def careful():
+    for _ in range({CALLS}):
+        try:
+            raise ValueError
+        except ValueError:
+            os.getppid()  # HERE
+careful()
+""")
+python("foreign_function", "ask", f"""
+import ctypes
+getppid = ctypes.CDLL(None).getppid
+def ask():
+    for _ in range({CALLS}):
+        getppid()  # HERE
+ask()
+""")
+python("callback_through_libc", "compare", f"""
+import ctypes
+kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+def compare(a, b):
+    os.getppid()  # HERE
+    return 0
+def sort():
+    ctypes.CDLL(None).qsort((ctypes.c_int * {CALLS})(), {CALLS}, 4, kind(compare))
+sort()
+""")
+python("forked_by_multiprocessing", "work", f"""
+import multiprocessing
+def work(n):
+    for _ in range(n):
+        os.getppid()  # HERE
+p = multiprocessing.get_context("fork").Process(target=work, args=({CALLS},))
+p.start()
+p.join()
+""")
+python("method_and_lambda", "<lambda>", f"""
+class Page:
+    def show(self, each):
+        for _ in range({CALLS}):
+            each()
+Page().show(lambda: [
+    1,
+    os.getppid(),  # HERE
+])
+""")
+python("command_line", "<module>", f"""
+for _ in range({CALLS}):
+    os.getppid()  # HERE
+""", run=lambda program, path, body: ([program, "-c", body], b""), shown="<string>")
+python("standard_input", "<module>", f"""
+for _ in range({CALLS}):
+    os.getppid()  # HERE
+""", run=lambda program, path, body: ([program], body.encode()), shown="<stdin>")
+python("letters", "mäßig", f"""
+def mäßig():
+    for _ in range({CALLS}):
+        os.getppid()  # HERE
+mäßig()
+""", file="größe-日本.py")
+python("no_utf8", "f", f"""
+def f():
+    for _ in range({CALLS}):
+        os.getppid()  # HERE
+f()
+""", file=b"caf\xe9.py", shown="caf\\xe9.py")
+python("through_the_standard_library", "replacement", f"""
+import re
+def replacement(m):
+    return str(os.getppid())  # HERE
+def render():
+    re.sub("x", replacement, "x" * {CALLS})
+render()
+""")
+python("deep", "down", f"""
+def down(n):
+    if n:
+        return down(n - 1)
+    for _ in range({CALLS}):
+        os.getppid()  # HERE
+down(150)
+""")
+ruby("three_deep_in_ruby", "block in leaf", f"""
+def leaf
+  {CALLS}.times do
+    Process.ppid # HERE
+  end
+end
+def render = leaf
+def main
+  render
+end
+main
+""")
+ruby("while_in_ruby", "leaf", f"""
+def leaf
+  i = 0
+  while i < {CALLS}
+    i += 1
+    Process.ppid # HERE
+  end
+end
+leaf
+""")
+ruby("thread_in_ruby", "work", f"""
+def work
+  for i in 1..{CALLS}
+    i
+  end
+  i = 0
+  (Process.ppid; i += 1) while i < {CALLS} # HERE
+end
+3.times.map {{ Thread.new {{ work }} }}.each(&:join)
+""")
+ruby("rescue_in_ruby", "rescue in careful", f"""
+def careful
+  raise "x"
+rescue
+  Process.ppid # HERE
+end
+{CALLS}.times {{ careful }}
+""")
+ruby("fiber_in_ruby", "block in <main>", f"""
+f = Fiber.new do
+  loop_of = 0
+  while loop_of < {CALLS}
+    Process.ppid # HERE
+    loop_of += 1
+  end
+end
+f.resume
+""")
+ruby("long_method_in_ruby", "long", "def long\n" + "".join(f"  a{n} = {n} + 1\n" for n in range(700)) + f"""
+  i = 0
+  while (i += 1) <= {CALLS}
+    Process.ppid # HERE
+  end
+end
+long
+""")
+ruby("sort_by_in_ruby", "block in rank", f"""
+def rank
+  (1..{CALLS}).sort_by do |x|
+    x +
+      Process.ppid # HERE
+  end
+end
+rank
+""")
+ruby("command_line_in_ruby", "<main>", f"""
+i = 0
+while (i += 1) <= {CALLS}
+  Process.ppid # HERE
+end
+""", run=lambda program, path, body: ([program, "-e", body], b""), shown="-e")
+ruby("letters_in_ruby", "mäßig", f"""
+def mäßig
+  i = 0
+  while (i += 1) <= {CALLS}
+    Process.ppid # HERE
+  end
+end
+mäßig
+""", file="größe.rb")
+
+
+def wrong(box, name, program, function, body, file, run, shown):
+    """What a case's report says instead of the truth; None where it says the truth."""
+    line = next(n for n, text in enumerate(body.split("\n"), 1) if "HERE" in text)
+    path = os.path.join(os.fsencode(box.dir), os.fsencode(file))
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(body)
+    os.chmod(path, 0o644)
+    argv, stdin = run(program, path, body) if run else ([program, path], b"")
+    doc, r = box.report(argv, input=stdin)
+    assert r.returncode == 0, f"{name}: {r.stderr[-300:]}"
+    rows = [r for r in doc["rows"] if r["syscall"] == "getppid"]
+    if not rows:
+        return "no calls seen"
+    row = max(rows, key=lambda r: r["calls"])
+    user = row["user"] or {}
+    told = (os.path.basename(user.get("file") or ""), user.get("line"), user.get("function"), row["api"])
+    truth = (shown, line, function, "getppid")
+    return None if told == truth else f"{told} and not {truth}; lines {row['lines'][:3]}; {doc['problems']}"
+
+
+@test(users=("nobody",), backends=BOTH)
+def lines_of_scripts(box):
+    failed = {}
+    for name, program, function, body, file, run, shown in CASES:
+        why = wrong(box, name, "/usr/bin/python3" if program == "python3" else tool(program), function, body, file, run, shown)
+        if why:
+            failed[name] = why
+    print(f"      {len(CASES) - len(failed)} of {len(CASES)} scripts named by their line")
+    assert not failed, failed
