@@ -274,7 +274,7 @@ fn build_id(notes: &[u8]) -> Option<String> {
 /// The bytes of a NUL-terminated string.
 pub(crate) fn c_str(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let rest = bytes.get(at..)?;
-    rest.iter().position(|b| *b == 0).and_then(|end| rest.get(..end))
+    memchr::memchr(0, rest).and_then(|end| rest.get(..end))
 }
 
 /// The 8-byte little-endian word at `at`.

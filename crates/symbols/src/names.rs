@@ -235,7 +235,9 @@ fn cut(rest: &[u8]) -> Option<&[u8]> {
 
 /// Whether every name in a table of strings has an end, and none is too long.
 fn is_tame(strings: &[u8]) -> bool {
-    strings.last() == Some(&0) && strings.split(|b| *b == 0).all(|name| name.len() < MAX_NAME)
+    let mut start = 0;
+    let short = |end: usize| end - std::mem::replace(&mut start, end + 1) < MAX_NAME;
+    strings.last() == Some(&0) && memchr::memchr_iter(0, strings).all(short)
 }
 
 /// FNV-1a (Fowler, Noll, Vo): names are compared as well, so that nothing hangs on it.

@@ -29,10 +29,10 @@ pub(super) fn checksum(key: &[u8; 32], bytes: &[u8]) -> u64 {
 }
 
 fn absorb(state: &mut [u64; 4], secret: &[u64; 4], step: &[u8; STEP]) {
-    let (words, _) = step.as_chunks::<8>();
-    let (pairs, _) = words.as_chunks::<2>();
-    for ((lane, secret), [first, second]) in state.iter_mut().zip(secret).zip(pairs) {
-        *lane = fold(*lane ^ u64::from_le_bytes(*first), secret ^ u64::from_le_bytes(*second));
+    let (pairs, _) = step.as_chunks::<16>();
+    for ((lane, secret), pair) in state.iter_mut().zip(secret).zip(pairs) {
+        let pair = u128::from_le_bytes(*pair);
+        *lane = fold(*lane ^ pair as u64, secret ^ (pair >> 64) as u64);
     }
 }
 

@@ -1,6 +1,6 @@
 //! A new program: what is done at its exec, before it has run an instruction.
 
-use super::super::layout::{IMAGE, NODE_SIZE, every_image, image, node, own_words, slot};
+use super::super::layout::{every_image, image, own_words, slot};
 use super::engine::Engine;
 use super::files::{Known, Unwatchable};
 use super::memory::{Memory, Runs};
@@ -228,12 +228,9 @@ impl Engine {
         let Some(program) = self.programs.get_mut(&id) else { return };
         let Some(area) = self.memory.image(id) else { return };
         if !program.files.iter().any(|f| f.known.region == file.known.region) {
-            match file.code.blob.roots(file.known.region, program.room.records) {
-                Ok(words) => {
-                    self.memory.write(id, &Runs::new(words));
-                    for root in unasked_roots(&file) {
-                        area.set(root - IMAGE + node::WINDOW_AT, 1);
-                    }
+            match file.code.roots(file.known.region, program.room.records) {
+                Ok(roots) => {
+                    self.memory.write(id, &roots);
                     program.room.records += file.code.blob.sites.len() as u64;
                 }
                 Err(e) => return self.problem(ProblemKind::Lost, lost(e.to_string())),
@@ -249,13 +246,6 @@ impl Engine {
             Err(why) => self.problem(ProblemKind::Lost, lost(why)),
         }
     }
-}
-
-/// Roots of sites that tell no contexts apart: nobody asks there before a window is due.
-fn unasked_roots(file: &Patched) -> impl Iterator<Item = u64> + '_ {
-    let sites = (0u64..).zip(&file.code.blob.sites);
-    let unasked = sites.filter(|(_, s)| s.offset.is_none() && s.results && !s.vdso);
-    unasked.map(|(i, _)| file.known.region + i * NODE_SIZE)
 }
 
 /// A file's code, and where it is to be mapped.

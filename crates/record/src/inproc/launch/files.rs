@@ -1,12 +1,13 @@
 //! Files of watched programs: planned once, assembled once for each distance.
 
-use super::super::assemble::{Blob, Options, Unhooked, assemble, origins_table};
+use super::super::assemble::{AssembleError, Blob, Options, Unhooked, assemble, origins_table};
 use super::super::cache::{Cache, Key, Kind};
-use super::super::layout::{IMAGE, NODE_SIZE, code, image};
+use super::super::layout::{IMAGE, NODE_SIZE, code, image, node};
 use super::super::plan::Plan;
-use super::memory::{Area, Memory};
+use super::memory::{Area, Memory, Runs};
 use super::target::Jumps;
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
@@ -21,6 +22,8 @@ const LOWEST: u64 = 0x1_0000;
 /// Behind it nothing of a program's lies.
 const HIGHEST: u64 = 0x7fff_0000_0000;
 
+/// Ways to begin a file's records that are kept: there are as many as programs with other files.
+const MOST_ROOTS: usize = 16;
 /// Assembled code in the cache.
 const CODE: Kind = Kind { name: "code", version: 2 };
 
@@ -33,6 +36,8 @@ pub(super) struct Code {
     pub(super) jumps: Jumps,
     /// Places of the file whose calls nobody counts.
     pub(super) uncounted: usize,
+    /// What its roots are in an image, by their first record: it depends on the files before it.
+    roots: RefCell<HashMap<u64, Rc<Runs>>>,
     /// Where it lies in the shared file.
     pub(super) offset: u64,
     /// Entries of the table behind it, see [`origins_table`].
@@ -47,6 +52,26 @@ impl Code {
 
     fn table_at(&self) -> u64 {
         self.len.next_multiple_of(8)
+    }
+
+    /// The roots in the file's `region` of an image, with records from `first` on.
+    ///
+    /// # Errors
+    /// Those of [`Blob::roots`].
+    pub(super) fn roots(&self, region: u64, first: u64) -> Result<Rc<Runs>, AssembleError> {
+        if let Some(known) = self.roots.borrow().get(&first) {
+            return Ok(Rc::clone(known));
+        }
+        let mut words: BTreeMap<u64, u64> = self.blob.roots(region, first)?.into_iter().collect();
+        // Sites that tell no contexts apart: nobody asks there before a window is due.
+        let unasked = (0u64..).zip(&self.blob.sites).filter(|(_, s)| s.offset.is_none() && s.results && !s.vdso);
+        words.extend(unasked.map(|(i, _)| (region + i * NODE_SIZE - IMAGE + node::WINDOW_AT, 1)));
+        let roots = Rc::new(Runs::new(words));
+        let mut known = self.roots.borrow_mut();
+        if known.len() < MOST_ROOTS {
+            known.insert(first, Rc::clone(&roots));
+        }
+        Ok(roots)
     }
 
     /// Has unwinders of the process whose image `area` is find what the code stands for, where it
@@ -215,7 +240,7 @@ impl Files {
         let offset = memory.add_code(&bytes).ok_or("no room for more code")?;
         let jumps = Jumps::new(&known.plan, &blob)?;
         let uncounted = uncounted(known, &blob);
-        let code = Rc::new(Code { blob, len, jumps, uncounted, offset, origins });
+        let code = Rc::new(Code { blob, len, jumps, uncounted, roots: RefCell::default(), offset, origins });
         self.codes.insert((key, delta), Rc::clone(&code));
         Ok(code)
     }

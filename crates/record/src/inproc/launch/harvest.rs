@@ -169,7 +169,6 @@ impl Engine {
     /// comes to beside includes them.
     pub(super) fn harvest(&mut self, program: &mut Program) -> Beside {
         let snapshot = self.memory.snapshot(program.id);
-
         let slots: Vec<u64> = slots_drawn(&snapshot).collect();
         let mut beside = self.fill(program, &snapshot, &slots);
         beside.add(&program.recycled);

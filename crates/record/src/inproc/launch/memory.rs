@@ -6,6 +6,7 @@
 use super::super::layout::{global, image, slot};
 use super::sys;
 use crate::Error;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fs::File;
@@ -163,12 +164,12 @@ impl Memory {
 
     /// An image without its slots as it is now; none of its holes is touched.
     pub(super) fn snapshot(&self, id: u32) -> Snapshot {
-        Snapshot { ranges: self.data(id, 0..image::SLOTS, u64::MAX) }
+        Snapshot::of(self.data(id, 0..image::SLOTS, u64::MAX))
     }
 
     /// Slot `index` of an image as it is now.
     pub(super) fn slot(&self, id: u32, index: u64) -> Snapshot {
-        Snapshot { ranges: self.slot_data(id, index, u64::MAX) }
+        Snapshot::of(self.slot_data(id, index, u64::MAX))
     }
 
     /// Whose slot `index` of an image is; all zero if nobody's. Touches no hole.
@@ -277,12 +278,14 @@ pub(super) struct Head {
 pub(super) struct Snapshot {
     /// Offset and bytes, ascending.
     ranges: Vec<(u64, Vec<u8>)>,
+    /// Which of them was read last: the next word is most often there too.
+    last: Cell<usize>,
 }
 
 impl Snapshot {
     /// Of data as [`Memory::slot_data`] gives it.
     pub(super) fn of(ranges: Vec<(u64, Vec<u8>)>) -> Self {
-        Self { ranges }
+        Self { ranges, last: Cell::new(0) }
     }
 }
 
@@ -296,9 +299,15 @@ impl super::super::assemble::Words for Snapshot {
     }
 
     fn word(&self, offset: u64) -> u64 {
-        let after = self.ranges.partition_point(|(start, _)| *start <= offset);
-        let range = after.checked_sub(1).and_then(|i| self.ranges.get(i));
-        let bytes = range.and_then(|(start, bytes)| bytes.get((offset - start) as usize..)?.first_chunk::<8>());
-        bytes.map_or(0, |b| u64::from_le_bytes(*b))
+        let within = |index: usize| {
+            let (start, bytes) = self.ranges.get(index)?;
+            bytes.get(usize::try_from(offset.checked_sub(*start)?).ok()?..)?.first_chunk::<8>()
+        };
+        let found = within(self.last.get()).or_else(|| {
+            let index = self.ranges.partition_point(|(start, _)| *start <= offset).checked_sub(1)?;
+            self.last.set(index);
+            within(index)
+        });
+        found.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 }
