@@ -103,20 +103,19 @@ program("strace_inside", lambda b: ["/bin/sh", "-c", f"{tool('strace')} -f -o lo
 program("gdb_inside", lambda b: ["/bin/sh", "-c", f"{tool('gdb')} -q -batch -ex 'break innermost' -ex run -ex bt -ex kill {b.build('waits.c')} </dev/null 2>/dev/null | grep -c 'innermost\\|middle'"], complete="unwatched")
 
 
-@test(backends=("inproc",))
-def thousands_of_threads(box):
-    n = "4000" if box.shared.long else "600"
-    doc, plain = same(box, [box.build("crowd.c"), "threads", n], limit=240)
-    calls = {row["syscall"]: row["calls"] for row in doc["by_syscall"]}
-    assert plain.returncode == 0 and calls["getppid"] == 10 * int(n), (plain, calls.get("getppid"), doc["problems"])
+def thousands(what, long, short):
+    """A crowd, each of which makes ten calls: all are counted."""
+
+    @test("thousands_of_" + what, backends=("inproc",))
+    def check(box):
+        n = long if box.shared.long else short
+        doc, plain = same(box, [box.build("crowd.c"), what, str(n)], limit=240)
+        calls = {row["syscall"]: row["calls"] for row in doc["by_syscall"]}
+        assert plain.returncode == 0 and calls["getppid"] == 10 * n, (plain, calls.get("getppid"), doc["problems"])
 
 
-@test(backends=("inproc",))
-def thousands_of_children(box):
-    n = "2000" if box.shared.long else "300"
-    doc, plain = same(box, [box.build("crowd.c"), "children", n], limit=240)
-    calls = {row["syscall"]: row["calls"] for row in doc["by_syscall"]}
-    assert plain.returncode == 0 and calls["getppid"] == 10 * int(n), (plain, calls.get("getppid"), doc["problems"])
+thousands("threads", 4000, 600)
+thousands("children", 2000, 300)
 
 
 @test(backends=("inproc",))
@@ -172,3 +171,6 @@ def code_that_comes_later(box):
         problems = [p for p in doc["problems"] if "while it runs" in p]
         assert [what in p for p in problems] == ([True] if what else []), (how, doc["problems"])
         assert doc["exact"] == (how != "made"), (how, doc["problems"])
+        sites = doc["sites"]
+        assert sites["timed"] > 0 and sites["timed"] + sites["counted"] >= sites["on_arrival"] > 0, sites
+        assert sites["not_covered"] == (3 if how == "made" else 0), (how, sites)

@@ -28,7 +28,7 @@ pub use prices::{Price, PriceSource, Prices, Spread};
 pub use problem::{Problem, ProblemKind};
 pub use process::{Exit, Process, ProcessId};
 pub use recording::{
-    BackendKind, Header, Host, LongCall, Phase, Recording, Row, RowId, RowLine, SyscallTotal, VdsoRow,
+    BackendKind, Header, Host, LongCall, Phase, Recording, Row, RowId, RowLine, Sites, SyscallTotal, VdsoRow,
 };
 pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Signature, Size, signatures};
 pub use sysno::Sysno;

@@ -107,6 +107,22 @@ pub struct Header {
     pub windows_opened: u64,
     /// Windows refused for want of budget.
     pub windows_refused: u64,
+    /// How places that make calls were hooked; `None` where the backend hooks none.
+    pub sites: Option<Sites>,
+}
+
+/// Places of code that make system calls (a `syscall` instruction each), by how they were hooked: of
+/// all files of a run, each file once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sites {
+    /// Counted, and seen to return: with errors, and with time where the clock allows.
+    pub timed: u64,
+    /// Counted only.
+    pub counted: u64,
+    /// Of both, hooked when their file was mapped by a program that was running already.
+    pub on_arrival: u64,
+    /// Not covered: what they call is not counted.
+    pub not_covered: u64,
 }
 
 impl Default for Header {
@@ -131,6 +147,7 @@ impl Default for Header {
             seed: 0,
             windows_opened: 0,
             windows_refused: 0,
+            sites: None,
         }
     }
 }

@@ -361,3 +361,15 @@ fn no_line_of_a_narrow_screen_begins_with_a_comma() {
         assert!(text.lines().all(|l| !l.trim_start().starts_with(',')), "{text}");
     }
 }
+
+#[test]
+fn how_calls_were_hooked_is_told_where_all_is_wanted() {
+    let (mut rec, judgement) = stories::healthy();
+    rec.header.sites = Some(systoll_model::Sites { timed: 1_002, counted: 3, on_arrival: 526, not_covered: 1 });
+    let all = ReportOptions { all: true, ..ReportOptions::default() };
+    let told = "sites       1,006 places make calls: 1,002 timed, 3 counted only, 1 not covered; 526 hooked as their files came";
+    let one_line = |screen: String| screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(one_line(screen_with((rec.clone(), judgement.clone()), all)).contains(&told));
+    assert!(!screen((rec, judgement), 100).contains("counted only"));
+}

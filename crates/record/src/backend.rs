@@ -116,9 +116,3 @@ pub trait Backend {
 pub fn backends() -> Vec<Box<dyn Backend>> {
     [BackendKind::Inproc, BackendKind::Ptrace].into_iter().filter_map(crate::backend).collect()
 }
-
-/// The backend that counts from inside, for those who ask for it by name.
-#[must_use]
-pub fn inproc() -> Box<dyn Backend> {
-    Box::new(crate::inproc::InprocBackend::new())
-}

@@ -14,10 +14,11 @@ mod ptrace;
 mod setid;
 mod signals;
 mod startup;
+mod sys;
 mod table;
 mod windows;
 
-pub use backend::{Backend, Control, Launch, Probe, Quiet, WindowPolicy, backends, inproc};
+pub use backend::{Backend, Control, Launch, Probe, Quiet, WindowPolicy, backends};
 pub use choose::{AUTO_INPROC, automatic, backend, run_with_first};
 pub use error::Error;
 pub use ptrace::PtraceBackend;

@@ -5,7 +5,7 @@ use super::wire;
 use super::{FileError, blobs, codes, window};
 use crate::{
     BackendKind, Counts, Errno, Exit, Frame, FrameId, Header, Histogram, Host, Location, LongCall, Module, ModuleId,
-    Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, RowLine, Spread, Stack, StackId, Sysno, VdsoRow,
+    Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, RowLine, Sites, Spread, Stack, StackId, Sysno, VdsoRow,
 };
 use std::sync::Arc;
 
@@ -78,7 +78,13 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
         seed: h.seed,
         windows_opened: h.windows_opened,
         windows_refused: h.windows_refused,
+        sites: h.sites.map(sites),
     })
+}
+
+fn sites(s: wire::Sites) -> Sites {
+    let wire::Sites { timed, counted, on_arrival, not_covered } = s;
+    Sites { timed, counted, on_arrival, not_covered }
 }
 
 fn process(p: wire::Process, strings: &Strings) -> Result<Process, FileError> {

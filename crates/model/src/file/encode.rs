@@ -239,7 +239,13 @@ fn header(rec: &Recording) -> wire::Header {
         seed: h.seed,
         windows_opened: h.windows_opened,
         windows_refused: h.windows_refused,
+        sites: h.sites.map(sites),
     }
+}
+
+fn sites(s: crate::Sites) -> wire::Sites {
+    let crate::Sites { timed, counted, on_arrival, not_covered } = s;
+    wire::Sites { timed, counted, on_arrival, not_covered }
 }
 
 fn stack(s: &crate::Stack) -> wire::Stack {

@@ -113,6 +113,20 @@ pub(super) struct Header {
     pub(super) windows_opened: u64,
     #[prost(uint64, tag = "24")]
     pub(super) windows_refused: u64,
+    #[prost(message, optional, tag = "25")]
+    pub(super) sites: Option<Sites>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct Sites {
+    #[prost(uint64, tag = "1")]
+    pub(super) timed: u64,
+    #[prost(uint64, tag = "2")]
+    pub(super) counted: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) on_arrival: u64,
+    #[prost(uint64, tag = "4")]
+    pub(super) not_covered: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -38,9 +38,9 @@ fn header() -> impl Strategy<Value = Header> {
         Just(BackendKind::Import)
     ];
     let run = (text(), vec(text(), 0..4), backend, host, exit());
-    let figures = (vec(number(), 10), float(), float(), any::<bool>(), option::of(number()));
-    (run, figures).prop_map(|((version, command, backend, host, exit), (n, ns, wall, toll_estimated, vdso_calls))| {
-        Header {
+    let figures = (vec(number(), 10), float(), float(), any::<bool>(), option::of(number()), any::<bool>());
+    (run, figures).prop_map(
+        |((version, command, backend, host, exit), (n, ns, wall, toll_estimated, vdso_calls, any_sites))| Header {
             version,
             command,
             backend,
@@ -60,8 +60,9 @@ fn header() -> impl Strategy<Value = Header> {
             seed: n[7],
             windows_opened: n[8],
             windows_refused: n[9],
-        }
-    })
+            sites: any_sites.then(|| Sites { timed: n[1], counted: n[2], on_arrival: n[3], not_covered: n[4] }),
+        },
+    )
 }
 
 fn process(processes: u32) -> impl Strategy<Value = Process> {

@@ -55,6 +55,12 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement) -> Report<'a> {
         },
         threads: h.threads,
         windows: Windows { opened: h.windows_opened, refused: h.windows_refused, kept: rec.windows.len() as u64 },
+        sites: h.sites.map(|s| Sites {
+            timed: s.timed,
+            counted: s.counted,
+            on_arrival: s.on_arrival,
+            not_covered: s.not_covered,
+        }),
         calls: total.calls,
         unreturned: total.unreturned,
         elided: total.elided,

@@ -22,6 +22,7 @@ pub(super) struct Report<'a> {
     pub(super) host: Host<'a>,
     pub(super) threads: u64,
     pub(super) windows: Windows,
+    pub(super) sites: Option<Sites>,
     pub(super) calls: u64,
     pub(super) unreturned: u64,
     pub(super) elided: u64,
@@ -67,6 +68,14 @@ pub(super) struct Windows {
     pub(super) opened: u64,
     pub(super) refused: u64,
     pub(super) kept: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct Sites {
+    pub(super) timed: u64,
+    pub(super) counted: u64,
+    pub(super) on_arrival: u64,
+    pub(super) not_covered: u64,
 }
 
 #[derive(Serialize)]

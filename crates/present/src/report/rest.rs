@@ -98,7 +98,7 @@ impl Report<'_> {
             }
             lines.extend(self.vdso());
         }
-        for part in [self.longest(), self.problems()] {
+        for part in [self.longest(), self.problems(), self.sites()] {
             if !part.is_empty() {
                 lines.push(Line::default());
                 lines.extend(part);
@@ -296,6 +296,20 @@ impl Report<'_> {
             line.push(Role::Faint, format!("{space}{when}"));
         }
         line
+    }
+
+    /// How places that make calls were hooked, for those who want to see all.
+    fn sites(&self) -> Vec<Line> {
+        let Some(s) = self.rec.header.sites.filter(|_| self.options.all) else { return vec![] };
+        let text = format!(
+            "{} places make calls: {} timed, {} counted only, {} not covered; {} hooked as their files came",
+            grouped(s.timed.saturating_add(s.counted).saturating_add(s.not_covered)),
+            grouped(s.timed),
+            grouped(s.counted),
+            grouped(s.not_covered),
+            grouped(s.on_arrival)
+        );
+        self.closing_line("sites", Role::Faint, &text)
     }
 
     /// What can't be vouched for; first what leaves the counts in doubt.

@@ -10,6 +10,7 @@ mod checksum;
 mod folder;
 mod launch;
 pub mod layout;
+mod nr;
 pub mod plan;
 
 pub use launch::{InprocBackend, OwnShare, own_share};

@@ -98,6 +98,7 @@ impl Engine {
             seed: self.seed,
             windows_opened: self.windows.opened,
             windows_refused: self.windows.refused,
+            sites: None,
         }
     }
 

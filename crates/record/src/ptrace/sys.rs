@@ -1,5 +1,6 @@
 //! The kernel's side of ptrace, made typed. All unsafe code of this backend is here.
 
+pub(super) use crate::sys::{children_times, now, read_memory};
 use libc::c_void;
 use nix::errno::Errno;
 
@@ -185,36 +186,6 @@ pub(super) fn registers(tid: i32) -> Result<libc::user_regs_struct, Errno> {
         }
         Ok(regs)
     }
-}
-
-/// Reads memory of another process; returns how many bytes from the start could be read.
-pub(crate) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> usize {
-    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    let remote = libc::iovec { iov_base: address as usize as *mut c_void, iov_len: buffer.len() };
-    // SAFETY: the local range is `buffer` itself; the remote one is only looked up in the other
-    // process, where a bad address is an error.
-    let n = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
-    usize::try_from(n).unwrap_or(0)
-}
-
-/// User and system time in ns of all reaped children of this process.
-pub(super) fn children_times() -> (u64, u64) {
-    // SAFETY: getrusage fills the struct, for which zeroes are valid.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
-        usage
-    };
-    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
-    (ns(usage.ru_utime), ns(usage.ru_stime))
-}
-
-/// Nanoseconds of CLOCK_MONOTONIC.
-pub(super) fn now() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is valid to be written to; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// Processor time of the calling thread, ns: what work costs, however busy the box is.

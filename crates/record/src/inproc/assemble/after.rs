@@ -3,6 +3,7 @@
 //! While figures are kept, r11 holds the result and rcx what was in rdx.
 
 use super::super::layout::{IMAGE, Question, image, node, record, slot};
+use super::super::nr::RT_SIGRETURN;
 use super::Options;
 use super::emit::{Emitted, Emitter, asm, at, gs, gs_at};
 use iced_x86::code_asm::*;
@@ -158,7 +159,6 @@ const CONTEXT_RSP: u64 = 160;
 const CONTEXT_RIP: u64 = 168;
 /// What the kernel calls a call that it has the thread make again (include/linux/errno.h).
 const ERESTARTSYS: i32 = 512;
-const SIGRETURN: u32 = 15;
 
 /// Before `rt_sigreturn`, where all registers but rax and rsp are free: if the handler interrupted
 /// a call that will now be made again, this one counts as failed, and the next one is the same
@@ -178,7 +178,7 @@ pub(super) fn made_again(e: &mut Emitter) -> Emitted {
         asm!(e; inc(gs_at(rdx, record::ENTERED)); inc(gs_at(rdx, record::RETURNED)); mov(r11, i64::from(-ERESTARTSYS)););
         failed(e, bad, counted)?;
         e.here(counted)?;
-        asm!(e; mov(eax, SIGRETURN); jmp(done););
+        asm!(e; mov(eax, RT_SIGRETURN); jmp(done););
         Ok(())
     });
     Ok(())

@@ -8,24 +8,15 @@
 //! installed.
 
 use super::super::layout::{node, record, slot};
+use super::super::nr::{
+    CLOCK_NANOSLEEP, CLOSE, EPOLL_PWAIT, EPOLL_PWAIT2, EPOLL_WAIT, NANOSLEEP, PAUSE, POLL, PPOLL, PSELECT6,
+    RT_SIGSUSPEND, RT_SIGTIMEDWAIT, SELECT,
+};
 use super::after::outer;
 use super::emit::{Emitted, Emitter, asm, at, gs, gs_at};
 use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction, Register};
 
-const CLOSE: u32 = 3;
-const POLL: u32 = 7;
-const SELECT: u32 = 23;
-const PAUSE: u32 = 34;
-const NANOSLEEP: u32 = 35;
-const SIGTIMEDWAIT: u32 = 128;
-const SIGSUSPEND: u32 = 130;
-const CLOCK_NANOSLEEP: u32 = 230;
-const EPOLL_WAIT: u32 = 232;
-const PSELECT6: u32 = 270;
-const PPOLL: u32 = 271;
-const EPOLL_PWAIT: u32 = 281;
-const EPOLL_PWAIT2: u32 = 441;
 const TIMER_ABSTIME: u32 = 1;
 
 /// Whether a call may be cut short so.
@@ -35,8 +26,8 @@ pub(super) fn sleeps(number: u32) -> bool {
         POLL | SELECT
             | PAUSE
             | NANOSLEEP
-            | SIGTIMEDWAIT
-            | SIGSUSPEND
+            | RT_SIGTIMEDWAIT
+            | RT_SIGSUSPEND
             | CLOCK_NANOSLEEP
             | EPOLL_WAIT
             | PSELECT6

@@ -15,15 +15,17 @@
 //! no file that can be looked at.
 
 use super::super::layout::{IMAGE, elide, image, node, record, slot};
+use super::super::nr::{
+    BRK, GETEUID, GETPID, GETTID, GETUID, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP, PKEY_MPROTECT, RT_SIGPROCMASK,
+    SETNS, SETRESUID, SETREUID, SETUID, SHMDT, UNSHARE,
+};
 use super::after::unless_shared;
 use super::before::Entry;
 use super::emit::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
-use super::family::{MMAP, MPROTECT, PKEY_MPROTECT, brings_code};
+use super::family::brings_code;
 use super::walk::walk;
 use iced_x86::code_asm::*;
 
-pub(super) const SIGPROCMASK: u32 = 14;
-pub(super) const SIGRETURN: u32 = 15;
 const PROT_EXEC: i32 = 4;
 const MAP_SHARED: i32 = 1;
 const SIG_BLOCK: i32 = 0;
@@ -38,12 +40,12 @@ const LAST: i32 = PAGE - 8;
 /// What the kernel calls a user that has no name in its namespace (its default, which is also that
 /// of the user "nobody").
 const OVERFLOW_USER: i32 = 65534;
-/// setuid, setreuid, setresuid, unshare, setns.
-const CHANGE_USER: [u32; 5] = [105, 113, 117, 272, 308];
+/// Who may be somebody else afterwards.
+const CHANGE_USER: [u32; 5] = [SETUID, SETREUID, SETRESUID, UNSHARE, SETNS];
 
 /// Which of [`slot::ANSWERS`] a call asks for: getpid, gettid, getuid, geteuid.
 pub(super) fn answer(number: u32) -> Option<u64> {
-    [39, 186, 102, 107].iter().position(|n| *n == number).map(|i| i as u64)
+    [GETPID, GETTID, GETUID, GETEUID].iter().position(|n| *n == number).map(|i| i as u64)
 }
 
 /// Answers that a change of the thread's user changes.
@@ -51,7 +53,7 @@ const USER_ANSWERS: [u64; 2] = [2, 3];
 
 /// Whether calls of this number may be answered in place.
 pub(super) fn elidable(number: u32) -> bool {
-    number == SIGPROCMASK || answer(number).is_some()
+    number == RT_SIGPROCMASK || answer(number).is_some()
 }
 
 /// Answers the call if the answer is known and goes to `answered`, else falls through.
@@ -72,7 +74,7 @@ pub(super) fn try_answer(e: &mut Emitter, number: u32, entry: Entry, answered: C
         }
     }
     e.here(real)?;
-    if number == SIGPROCMASK {
+    if number == RT_SIGPROCMASK {
         asm!(e; mov(rcx, gs(slot::SIGRETURNS)); mov(gs(slot::MASK_SEQUENCE), rcx););
     }
     Ok(())
@@ -193,10 +195,9 @@ pub(super) fn before_others(e: &mut Emitter, number: u32) -> Emitted {
     Ok(())
 }
 
-/// Whether memory may be gone afterwards, or be another's: mmap, mprotect, munmap, brk, mremap,
-/// madvise, shmdt, pkey_mprotect.
+/// Whether memory may be gone afterwards, or be another's.
 fn changes_maps(number: u32) -> bool {
-    matches!(number, MMAP | MPROTECT | 11 | 12 | 25 | 28 | 67 | PKEY_MPROTECT)
+    matches!(number, MMAP | MPROTECT | MUNMAP | BRK | MREMAP | MADVISE | SHMDT | PKEY_MPROTECT)
 }
 
 fn maps_change(e: &mut Emitter) -> Emitted {

@@ -2,32 +2,21 @@
 //! before a call is made.
 
 use super::super::layout::{IMAGE, Question, image, slot, state};
+use super::super::nr::{
+    ARCH_PRCTL, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, MMAP, MPROTECT, PKEY_MPROTECT,
+    PRCTL, SECCOMP, VFORK,
+};
 use super::emit::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::stub::identify;
 use iced_x86::code_asm::*;
 
-pub(super) const CLONE: u32 = 56;
-pub(super) const FORK: u32 = 57;
-pub(super) const VFORK: u32 = 58;
-pub(super) const CLONE3: u32 = 435;
-pub(super) const EXECVE: u32 = 59;
-pub(super) const EXECVEAT: u32 = 322;
-pub(super) const MMAP: u32 = 9;
-pub(super) const MPROTECT: u32 = 10;
-pub(super) const PKEY_MPROTECT: u32 = 329;
-pub(super) const PRCTL: u32 = 157;
-pub(super) const SECCOMP: u32 = 317;
-pub(super) const EXIT: u32 = 60;
-pub(super) const EXIT_GROUP: u32 = 231;
 const CLONE_VM: i32 = 0x100;
-const ARCH_PRCTL: u32 = 158;
 const ARCH_SET_GS: i32 = 0x1001;
 const PR_SET_SECCOMP: i32 = 22;
 const PR_SET_TSC: i32 = 26;
 const PR_TSC_SIGSEGV: i32 = 2;
 const SECCOMP_MODE_STRICT: i32 = 1;
 const SECCOMP_SET_MODE_STRICT: i32 = 0;
-const CLOCK_GETTIME: u32 = 228;
 /// Of linux/time.h.
 const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
 

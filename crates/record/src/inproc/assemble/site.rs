@@ -9,6 +9,7 @@
 //! A site that is wrapped whole makes its call between the first two, and jumps back once.
 
 use super::super::layout;
+use super::super::nr::{EXIT, EXIT_GROUP, MMAP, RSEQ, RT_SIGPROCMASK, RT_SIGRETURN};
 use super::super::plan::{CfaOffset, Entry as VdsoEntry, Site, Span};
 use super::after::{Bytes, Return, after, made_executable, mapped, rseq_learnt};
 use super::before::{Entry, before};
@@ -19,8 +20,6 @@ use super::walk::{Start, walk};
 use super::{Options, cut, elide, family};
 use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction};
-
-const RSEQ: u32 = 334;
 
 /// A jump to be written into the file's text.
 pub(super) struct Hook {
@@ -64,7 +63,7 @@ struct Shape<'a> {
 
 /// Whether calls never return to where they are made.
 fn leaves(number: u32) -> bool {
-    matches!(number, family::EXIT | family::EXIT_GROUP | elide::SIGRETURN)
+    matches!(number, EXIT | EXIT_GROUP | RT_SIGRETURN)
 }
 
 /// Whether calls must be made here, because they return in another thread too, or may be the last
@@ -145,7 +144,7 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
     let wants_return = options.results || site.number.is_some_and(asks_behind);
     let missed = wants_return && returns && shape.tail.is_none();
     let table = site.number.is_none().then_some(place.table as u32);
-    let offset = shape.offset().filter(|_| site.number != Some(elide::SIGRETURN));
+    let offset = shape.offset().filter(|_| site.number != Some(RT_SIGRETURN));
     let counted = Counted {
         address: site.address,
         number: site.number,
@@ -251,7 +250,7 @@ impl Writer<'_> {
 
     /// [`Writer::before`] where the number is known, which it does not look for in eax.
     fn before_number(&self, e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
-        if number == elide::SIGRETURN {
+        if number == RT_SIGRETURN {
             elide::forget_mask(e)?;
         }
         if self.options.elide {
@@ -259,7 +258,7 @@ impl Writer<'_> {
                 n if elide::elidable(n) && self.shape.adjacent && self.learns() => {
                     elide::try_answer(e, n, self.entry, plain)?;
                 }
-                elide::SIGPROCMASK => elide::forget_mask(e)?,
+                RT_SIGPROCMASK => elide::forget_mask(e)?,
                 n => elide::before_others(e, n)?,
             }
         }
@@ -269,8 +268,8 @@ impl Writer<'_> {
         }
         before(e, self.options, self.entry)?;
         match number {
-            family::EXIT | family::EXIT_GROUP => family::leaving(e)?,
-            elide::SIGRETURN if self.options.results => super::after::made_again(e)?,
+            EXIT | EXIT_GROUP => family::leaving(e)?,
+            RT_SIGRETURN if self.options.results => super::after::made_again(e)?,
             _ => {}
         }
         family::ask_before(e, number, self.place.root, plain)?;
@@ -312,7 +311,7 @@ impl Writer<'_> {
             elide::code_comes(e, number)?;
         }
         match number {
-            family::MMAP => mapped(e, self.place.root)?,
+            MMAP => mapped(e, self.place.root)?,
             n if family::brings_code(n) => made_executable(e, self.place.root)?,
             RSEQ if self.options.waited => rseq_learnt(e)?,
             n if family::execs(n) => {
@@ -320,7 +319,7 @@ impl Writer<'_> {
                 family::exec_failed(e, self.place.root, done)?;
                 e.here(done)?;
             }
-            elide::SIGPROCMASK if self.options.elide && self.learns() => elide::mask_changed(e)?,
+            RT_SIGPROCMASK if self.options.elide && self.learns() => elide::mask_changed(e)?,
             n if self.options.elide && self.learns() => {
                 if let Some(answer) = elide::answer(n) {
                     elide::remember(e, answer)?;

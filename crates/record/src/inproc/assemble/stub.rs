@@ -5,12 +5,10 @@
 //! at once.
 
 use super::super::layout::{GLOBAL, IMAGE, Question, Saved, global, image, slot, state};
+use super::super::nr::{FUTEX, GETPID, GETTID};
 use super::emit::{Emitted, Emitter, Origin, asm, at, gs, gs32};
 use iced_x86::code_asm::*;
 
-const GETPID: u32 = 39;
-const GETTID: u32 = 186;
-const FUTEX: u32 = 202;
 /// Not FUTEX_PRIVATE_FLAG: the launcher is another process.
 const FUTEX_WAIT: i32 = 0;
 const FUTEX_WAKE: u32 = 1;

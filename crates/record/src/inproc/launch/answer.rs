@@ -2,14 +2,15 @@
 
 use super::super::assemble::number_site;
 use super::super::layout::{IMAGE, Question, image, node, record, slot, state};
+use super::super::nr::{ARCH_PRCTL, EXECVEAT};
 use super::engine::{BUSY_LIMIT, Engine, LONG_LIMIT, Seized};
 use super::program::{Program, Waiter};
 use super::seeds::Sown;
 use super::shell::NEWBORN;
 use super::sys;
 use super::target::Mem;
-use crate::ptrace::sys::read_memory;
 use crate::setid::{self, Nature, World};
+use crate::sys::read_memory;
 use crate::windows::argument_data;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +19,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use systoll_model::{Moment, ProblemKind, Sysno};
 
-const EXECVEAT: u64 = 322;
 /// The call at which a window may open where none could be afforded at the first: the beginning of
 /// an octave, and not so soon that most asking would be for nothing.
 const LATER_OCTAVE: u64 = 16;
@@ -284,8 +284,7 @@ impl Engine {
 
 /// What a thread does that can't be watched any more.
 fn gives_up(waiter: &Waiter) -> &'static str {
-    const ARCH_PRCTL: u64 = 158;
-    match waiter.registers.ax & 0xffff_ffff {
+    match waiter.registers.ax as u32 {
         ARCH_PRCTL => "sets its gs base",
         _ => "gives its time stamp counter up",
     }
@@ -295,7 +294,7 @@ fn gives_up(waiter: &Waiter) -> &'static str {
 fn exec_path(waiter: &Waiter) -> Option<PathBuf> {
     let tid = waiter.tid;
     let args = waiter.args();
-    let at = waiter.registers.ax & 0xffff_ffff == EXECVEAT;
+    let at = waiter.registers.ax as u32 == EXECVEAT;
     let signature = Sysno(waiter.registers.ax as u32).signature()?;
     let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
     let data = argument_data(signature, Moment::Entry, &args, None, 0, &read);

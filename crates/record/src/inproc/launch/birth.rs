@@ -6,6 +6,7 @@ use super::files::{Known, Unwatchable};
 use super::memory::{Memory, Runs};
 use super::program::{Patched, Program, Waiting};
 use super::shell::{self, Mapping};
+use super::sites::Arrival;
 use super::sys;
 use super::target::{self, Mem};
 use crate::procfs;
@@ -201,7 +202,7 @@ impl Engine {
         let Some(waiting) = program.newborn.take() else { return };
         let unhooked = self.unhooked;
         for Waiting { file } in waiting {
-            self.patch(id, file, false);
+            self.patch(id, file, Arrival::Born);
         }
         self.allow_elision(id, unhooked);
         self.sow(id);
@@ -220,9 +221,8 @@ impl Engine {
         }
     }
 
-    /// Writes a file's roots and jumps; its code is mapped already. `written`: the program may have
-    /// changed the code before it made it executable.
-    pub(super) fn patch(&mut self, id: u32, file: Patched, written: bool) {
+    /// Writes a file's roots and jumps; its code is mapped already.
+    pub(super) fn patch(&mut self, id: u32, file: Patched, arrival: Arrival) {
         let path = self.symbols.path(file.key).unwrap_or_default();
         let lost = |why: String| format!("{path}: its system calls are not counted: {why}");
         let Some(program) = self.programs.get_mut(&id) else { return };
@@ -237,10 +237,11 @@ impl Engine {
             }
         }
         file.code.announce(area, file.bias.wrapping_add_signed(file.code.blob.delta));
-        let patched = match written {
-            true => program.mem.patch_one(&file.code.jumps, file.bias),
-            false => program.mem.patch(&file.code.jumps, file.bias),
+        let patched = match arrival {
+            Arrival::MadeExecutable => program.mem.patch_one(&file.code.jumps, file.bias),
+            Arrival::Born | Arrival::Mapped => program.mem.patch(&file.code.jumps, file.bias),
         };
+        self.sites.note(&file, patched.is_ok(), arrival);
         match patched {
             Ok(()) => program.files.push(file),
             Err(why) => self.problem(ProblemKind::Lost, lost(why)),

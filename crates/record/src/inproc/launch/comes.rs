@@ -4,18 +4,18 @@
 //! nobody can hook there: where a jump may lead is not known of code that was just made.
 
 use super::super::layout::image;
+use super::super::nr::{MMAP, MREMAP};
 use super::engine::Engine;
 use super::memory::{BLOBS, BLOBS_AT};
 use super::program::{Patched, Program, Waiter};
+use super::sites::Arrival;
 use super::target;
-use crate::ptrace::sys::read_memory;
+use crate::sys::read_memory;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 use systoll_model::ProblemKind;
 use systoll_symbols::MappedFile;
 
-const MMAP: u64 = 9;
-const MREMAP: u64 = 25;
 /// How often a program's new memory is looked at, and how many bytes of it: others than compilers
 /// at run time do not come near.
 const MOST_LOOKS: u32 = 1000;
@@ -119,9 +119,11 @@ impl Engine {
         if let Some(why) = obstacle {
             let path = self.symbols.path(file.module).unwrap_or_default();
             self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+            self.sites.note(&ready.patched, false, Arrival::Mapped);
             return None;
         }
-        self.patch(id, ready.patched, !mapped);
+        let arrival = if mapped { Arrival::Mapped } else { Arrival::MadeExecutable };
+        self.patch(id, ready.patched, arrival);
         self.sow(id);
         Some(())
     }
@@ -142,7 +144,9 @@ impl Engine {
             let end = range.end.min(range.start.saturating_add(most));
             generated.too_much |= end < range.end;
             generated.bytes += end - range.start;
-            generated.calls += calls_in(range.start..end, |at, buffer| read_memory(tid, at, buffer));
+            let calls = calls_in(range.start..end, |at, buffer| read_memory(tid, at, buffer));
+            generated.calls += calls;
+            self.sites.note_generated(calls);
         }
         if generated.looks >= MOST_LOOKS || generated.bytes >= MOST_BYTES {
             generated.too_much = true;
@@ -158,13 +162,13 @@ impl Engine {
         let (at, size) = (ready.at, code.size());
         // Where there never was a second thread there is nobody to be hit.
         let alone = self.memory.image(id).is_some_and(|a| a.get(image::NEXT_SLOT) == 0);
-        let reserve = [MMAP, at, size, 0, flags as u64, u64::MAX, 0];
+        let reserve = [MMAP.into(), at, size, 0, flags as u64, u64::MAX, 0];
         if !alone && self.request(id, index, reserve) != Some(at) {
             return false;
         }
         let from = BLOBS_AT + (code.offset - BLOBS);
         let fixed = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
-        self.request(id, index, [MREMAP, from, 0, size, fixed, at, 0]) == Some(at)
+        self.request(id, index, [MREMAP.into(), from, 0, size, fixed, at, 0]) == Some(at)
     }
 
     /// Says what of a program's generated code was not counted, or not looked at.

@@ -8,6 +8,7 @@ use super::finish::Around;
 use super::memory::{Memory, Runs};
 use super::program::Program;
 use super::seeds::Seeds;
+use super::sites::AllSites;
 use super::sys::{self, ChildSignal, Stop};
 use super::will::Will;
 use crate::Error;
@@ -97,6 +98,8 @@ pub(super) struct Engine {
     pub(super) elided: u32,
     /// Files and places found whose calls nobody counts, again and again.
     pub(super) unhooked: u64,
+    /// How places that make calls were hooked.
+    pub(super) sites: AllSites,
     tail: u64,
     /// When what the launcher is at was begun, by the time stamp counter.
     pub(super) item: u64,
@@ -157,6 +160,7 @@ impl Engine {
             look_ns: super::clock::look_ns(),
             elided: super::elided(&launch.elisions),
             unhooked: 0,
+            sites: AllSites::default(),
             tail: 0,
             item: 0,
             empty_since: (u64::MAX, 0),

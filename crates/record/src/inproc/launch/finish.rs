@@ -172,6 +172,7 @@ impl Engine {
             seed: self.seed,
             windows_opened: self.windows.opened,
             windows_refused: self.windows.refused,
+            sites: Some(self.sites.total()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::super::assemble::{Losses, Nodes, SlotCounts, Words, slots_drawn};
 use super::super::layout::{image, record, slot};
+use super::super::nr::{CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, VFORK};
 use super::cpu::Used;
 use super::engine::Engine;
 use super::memory::Snapshot;
@@ -12,17 +13,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use systoll_model::{Counts, Errno, Sysno};
 use systoll_symbols::RawFrame;
 
-const RT_SIGRETURN: u32 = 15;
-const EXECVE: u32 = 59;
-const EXIT: u32 = 60;
-const EXIT_GROUP: u32 = 231;
-const EXECVEAT: u32 = 322;
-
 /// Of the kernel's include/linux/errno.h.
 const ERESTARTSYS: u16 = 512;
 const ERESTARTNOINTR: u16 = 513;
-/// clone, fork, vfork, clone3
-const MAKES_PROCESSES: [u32; 4] = [56, 57, 58, 435];
+const MAKES_PROCESSES: [u32; 4] = [CLONE, FORK, VFORK, CLONE3];
 
 /// What cycles are worth.
 #[derive(Clone, Copy, Debug)]

@@ -20,6 +20,7 @@ mod program;
 mod seeds;
 mod share;
 mod shell;
+mod sites;
 mod slots;
 mod sys;
 mod target;

@@ -9,7 +9,7 @@ use super::memory::Area;
 use super::seeds::Seeds;
 use super::slots::Tickets;
 use super::target::Mem;
-use crate::ptrace::sys::read_memory;
+use crate::sys::read_memory;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use systoll_model::FrameClass;

@@ -1,5 +1,6 @@
 //! The kernel's side, made typed. Nearly all unsafe code of this backend is here.
 
+pub(super) use crate::sys::{children_times, now};
 use libc::c_void;
 use nix::errno::Errno;
 use std::fs::File;
@@ -172,7 +173,7 @@ pub(super) fn in_child(work: impl FnOnce() -> bool) -> Ended {
 /// Whether this process may read memory as it reads that of others.
 pub(super) fn reads_memory() -> bool {
     let (here, mut there) = (0x5157_u64.to_ne_bytes(), [0; 8]);
-    let got = crate::ptrace::sys::read_memory(std::process::id() as i32, here.as_ptr() as u64, &mut there);
+    let got = crate::sys::read_memory(std::process::id() as i32, here.as_ptr() as u64, &mut there);
     got == 8 && there == here
 }
 
@@ -291,18 +292,6 @@ pub(super) fn read_pieces(pid: i32, from: &[(u64, usize)], into: &mut [Vec<u8>])
     all
 }
 
-/// User and system time in ns of all reaped children of this process.
-pub(super) fn children_times() -> (u64, u64) {
-    // SAFETY: getrusage fills the struct, for which zeroes are valid.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
-        usage
-    };
-    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
-    (ns(usage.ru_utime), ns(usage.ru_stime))
-}
-
 /// Processor time in ns that process `pid` has used so far, all threads and ended ones included;
 /// `None` once it has been waited for.
 pub(super) fn process_cpu(pid: i32) -> Option<u64> {
@@ -311,14 +300,6 @@ pub(super) fn process_cpu(pid: i32) -> Option<u64> {
     // SAFETY: both are valid to be written to; a wrong number is refused.
     let known = unsafe { libc::clock_getcpuclockid(pid, &mut clock) == 0 && libc::clock_gettime(clock, &mut t) == 0 };
     known.then(|| t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
-}
-
-/// Nanoseconds of CLOCK_MONOTONIC.
-pub(super) fn now() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is valid to be written to; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// The time stamp counter.

@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::program::Waiter;
 use super::sys;
 use crate::procfs;
-use crate::ptrace::sys::read_memory;
+use crate::sys::read_memory;
 use crate::table::Look;
 use crate::windows::{RawCall, RawWindow, argument_data};
 use std::time::Duration;

@@ -1,5 +1,10 @@
 //! Finds a file's calls and gives each what hooks there is room for.
 
+use super::super::nr::{
+    ARCH_PRCTL, BRK, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, GETEGID, GETEUID, GETGID, GETPID,
+    GETPPID, GETTID, GETUID, MADVISE, MMAP, MPROTECT, MUNMAP, PRCTL, RSEQ, RT_SIGACTION, RT_SIGPROCMASK, RT_SIGRETURN,
+    SECCOMP, SET_ROBUST_LIST, SET_TID_ADDRESS, VFORK,
+};
 use super::cfi::Cfi;
 use super::depth::Depths;
 use super::effects::{Effects, ends, goes_on, is_plausible};
@@ -17,20 +22,34 @@ const BLOCK: usize = 1 << 16;
 /// Instructions that decoding from a wrong start may take to fall into step.
 const OUT_OF_STEP: usize = 16;
 
-/// Calls that make processes, images or code, and so are waited for by whoever writes hooks:
-/// clone, fork, vfork, execve, execveat, clone3, mmap; or that may take from a thread what hooks
-/// need: prctl, arch_prctl, seccomp.
-const WRAPPED: &[u32] = &[56, 57, 58, 59, 322, 435, 9, 157, ARCH_PRCTL, 317];
+/// Calls that make processes, images or code, and so are waited for by whoever writes hooks; or
+/// that may take from a thread what hooks need.
+const WRAPPED: &[u32] = &[CLONE, FORK, VFORK, EXECVE, EXECVEAT, CLONE3, MMAP, PRCTL, ARCH_PRCTL, SECCOMP];
 
-/// Calls that never return to where they are made: rt_sigreturn, exit, exit_group.
-const LEAVES: &[u32] = &[15, 60, 231];
+/// Calls that never return to where they are made.
+const LEAVES: &[u32] = &[RT_SIGRETURN, EXIT, EXIT_GROUP];
 
-const ARCH_PRCTL: u32 = 158;
-/// Calls that never wait and are no cancellation points, so that nobody asks where they are made:
-/// mprotect, munmap, brk, rt_sigaction, rt_sigprocmask, madvise, getpid, getuid, getgid, geteuid, getegid, getppid,
-/// arch_prctl, gettid, set_tid_address, set_robust_list, rseq. Where nothing can be hooked behind
-/// them they may be made elsewhere, lest their errors go unseen.
-const AT_ONCE: &[u32] = &[10, 11, 12, 13, 14, 28, 39, 102, 104, 107, 108, 110, ARCH_PRCTL, 186, 218, 273, 334];
+/// Calls that never wait and are no cancellation points, so that nobody asks where they are made.
+/// Where nothing can be hooked behind them they may be made elsewhere, lest their errors go unseen.
+const AT_ONCE: &[u32] = &[
+    MPROTECT,
+    MUNMAP,
+    BRK,
+    RT_SIGACTION,
+    RT_SIGPROCMASK,
+    MADVISE,
+    GETPID,
+    GETUID,
+    GETGID,
+    GETEUID,
+    GETEGID,
+    GETPPID,
+    ARCH_PRCTL,
+    GETTID,
+    SET_TID_ADDRESS,
+    SET_ROBUST_LIST,
+    RSEQ,
+];
 
 /// Bytes of a `syscall`.
 const SYSCALL_LEN: usize = 2;

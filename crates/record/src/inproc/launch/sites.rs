@@ -1,0 +1,58 @@
+//! How the places that make calls were hooked, for the report.
+
+use super::program::Patched;
+use std::collections::HashMap;
+use systoll_model::Sites;
+use systoll_symbols::ModuleKey;
+
+/// How a file came into a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It was there before the first instruction.
+    Born,
+    /// The program has mapped it.
+    Mapped,
+    /// The program has made it executable, and may have changed it before.
+    MadeExecutable,
+}
+
+/// All files of a run, each once, and generated code.
+#[derive(Debug, Default)]
+pub(super) struct AllSites {
+    files: HashMap<ModuleKey, Sites>,
+    generated: u64,
+}
+
+impl AllSites {
+    /// A file was hooked, or could not be.
+    pub(super) fn note(&mut self, file: &Patched, hooked: bool, arrival: Arrival) {
+        let sites = self.files.entry(file.key).or_insert_with(|| {
+            let calls = file.code.blob.sites.iter().filter(|s| !s.vdso);
+            let (timed, counted): (Vec<_>, Vec<_>) = calls.partition(|s| s.results);
+            let not_covered = file.code.uncounted as u64;
+            Sites { timed: timed.len() as u64, counted: counted.len() as u64, not_covered, on_arrival: 0 }
+        });
+        if !hooked {
+            let all = sites.timed + sites.counted + sites.not_covered;
+            *sites = Sites { not_covered: all, ..Sites::default() };
+        } else if arrival != Arrival::Born {
+            sites.on_arrival = sites.timed + sites.counted;
+        }
+    }
+
+    /// Places in memory that is no file look like calls.
+    pub(super) fn note_generated(&mut self, calls: u64) {
+        self.generated += calls;
+    }
+
+    /// The sum.
+    pub(super) fn total(&self) -> Sites {
+        let none = Sites { not_covered: self.generated, ..Sites::default() };
+        self.files.values().fold(none, |all, s| Sites {
+            timed: all.timed + s.timed,
+            counted: all.counted + s.counted,
+            on_arrival: all.on_arrival + s.on_arrival,
+            not_covered: all.not_covered + s.not_covered,
+        })
+    }
+}
