@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 use systoll_model::{Errno, Recording};
-use systoll_record::{Backend, Launch, PtraceBackend, Quiet, inproc};
+use systoll_record::inproc::InprocBackend;
+use systoll_record::{Backend, Launch, PtraceBackend, Quiet};
 
 type Table = BTreeMap<String, (u64, BTreeMap<Errno, u64>)>;
 
@@ -24,7 +25,7 @@ fn main() {
         words.remove(0);
     }
     let launch = Launch { command: words, ..Launch::default() };
-    let recording = match inproc().run(&launch, &mut Quiet) {
+    let recording = match InprocBackend::new().run(&launch, &mut Quiet) {
         Ok(recording) => recording,
         Err(e) => return eprintln!("{e}"),
     };

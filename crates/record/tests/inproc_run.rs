@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
 use systoll_model::{BackendKind, Elision, Errno, Exit, Recording, Row};
-use systoll_record::{Backend, Launch, PtraceBackend, Quiet, inproc};
+use systoll_record::inproc::InprocBackend;
+use systoll_record::{Backend, Launch, PtraceBackend, Quiet};
 
 /// Longer than anything here takes, on a busy box.
 const LIMIT: Duration = Duration::from_secs(400);
@@ -50,7 +51,7 @@ fn bounded<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
 
 fn inside(command: &[&str]) -> Recording {
     let command: Vec<String> = command.iter().map(|w| (*w).to_owned()).collect();
-    bounded(move || watch(inproc(), &command.iter().map(String::as_str).collect::<Vec<_>>()))
+    bounded(move || watch(Box::new(InprocBackend::new()), &command.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
 type Totals = BTreeMap<String, (u64, BTreeMap<Errno, u64>)>;
@@ -318,7 +319,7 @@ fn what_can_not_be_started_says_why() {
         let command = command.to_owned();
         bounded(move || {
             let launch = Launch { command: vec![command.into()], ..Launch::default() };
-            inproc().run(&launch, &mut Quiet).map(drop).unwrap_err().exit_code()
+            InprocBackend::new().run(&launch, &mut Quiet).map(drop).unwrap_err().exit_code()
         })
     };
     assert_eq!((refused("/no/such/program"), refused("/tmp"), refused("/etc/passwd")), (127, 126, 126));
@@ -330,7 +331,7 @@ fn what_can_not_be_started_says_why() {
 fn launcher_of_another_test() {
     let Some(script) = std::env::var_os("SYSTOLL_TEST_SCRIPT") else { return };
     let launch = Launch { command: vec!["sh".into(), script], ..Launch::default() };
-    inproc().run(&launch, &mut Quiet).unwrap();
+    InprocBackend::new().run(&launch, &mut Quiet).unwrap();
 }
 
 const SCRIPT: &str = "for i in 1 2 3 4; do /bin/true; ls /etc | wc -l; (exit 3); echo $?; done; echo done\n";
@@ -414,7 +415,7 @@ fn elided(command: Vec<String>) -> Recording {
         let elisions = vec![Elision::Identity, Elision::SameSignalMask];
         let command = command.iter().map(Into::into).collect();
         let launch = Launch { command, elisions, linger: Duration::from_secs(1), ..Launch::default() };
-        let recording = inproc().run(&launch, &mut Quiet).unwrap();
+        let recording = InprocBackend::new().run(&launch, &mut Quiet).unwrap();
         assert_eq!(recording.check(), Ok(()));
         recording
     })

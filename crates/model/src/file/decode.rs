@@ -5,7 +5,8 @@ use super::wire;
 use super::{FileError, blobs, codes, window};
 use crate::{
     BackendKind, Counts, Errno, Exit, Frame, FrameId, Header, Histogram, Host, Location, LongCall, Module, ModuleId,
-    Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, RowLine, Sites, Spread, Stack, StackId, Sysno, VdsoRow,
+    Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, RowLine, Sites, Spread, Stack, StackId, Sysno,
+    VdsoRow,
 };
 use std::sync::Arc;
 
