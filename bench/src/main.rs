@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "figures are what a person runs it for")]
 
 mod command;
+mod elided;
 mod inside;
 mod library;
 mod observer;
@@ -36,6 +37,7 @@ fn main() -> Result<()> {
     header(rounds);
     watched::calls(&bench)?;
     inside::share()?;
+    elided::calls(&bench)?;
     watched::events(&bench)?;
     watched::looked_at(&bench)?;
     command::start_up(&bench)?;

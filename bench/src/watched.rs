@@ -6,7 +6,7 @@ use crate::stats::{Summary, summary, time};
 use anyhow::{Context, Result, ensure};
 
 /// How long a program runs for one figure, ms.
-const RUN: &str = "250";
+pub(crate) const RUN: &str = "250";
 
 /// System calls of a loop, by one thread and by several.
 pub(crate) fn calls(bench: &Bench) -> Result<()> {
@@ -85,11 +85,13 @@ fn one(bench: &Bench, observer: Observer, args: &[&str]) -> Result<Option<Summar
         return Ok(None);
     }
     ensure!(out.status.success(), "{args:?} failed under {}: {}", observer.name(), out.status);
-    let text = String::from_utf8_lossy(&out.stdout);
+    // A tool that gave up without saying so never ran the program.
+    Ok(says(&out.stdout))
+}
+
+/// What the program has printed, if it has.
+pub(crate) fn says(out: &[u8]) -> Option<Summary> {
+    let text = String::from_utf8_lossy(out);
     let mut numbers = text.split_whitespace().filter_map(|n| n.parse::<f64>().ok());
-    match (numbers.next(), numbers.next()) {
-        (Some(fastest), Some(median)) => Ok(Some(Summary { fastest, median })),
-        // A tool that gave up without saying so never ran the program.
-        _ => Ok(None),
-    }
+    Some(Summary { fastest: numbers.next()?, median: numbers.next()? })
 }
