@@ -3,9 +3,9 @@
 //! Answers are kept from window to window where that is sound; see [`crate::semantics::Across`].
 
 use crate::semantics::{
-    Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Entry, FILE_STATUS, Generations, How, IDENTITY, Key,
-    Lines, Look, NAME, Nothing, PATH, POSITION, PROTECTION, Pair, SIZE, SYNCED, Semantics, Source, Subject, Topic,
-    Transfer, answer, value,
+    Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Entry, FILE_STATUS, FOLDER, Generations, How,
+    IDENTITY, Key, Lines, Look, NAME, Nothing, PATH, POSITION, PROTECTION, Pair, SIZE, SYNCED, Semantics, Source,
+    Subject, Topic, Transfer, answer, value,
 };
 use std::collections::{HashMap, HashSet};
 use systoll_model::{Moment, Recording, Sysno};
@@ -378,6 +378,9 @@ impl<'a> Replay<'a> {
             Effect::WorkingDirectory => {
                 self.generations.void_folder(process);
                 self.generations.void_topic(process, None, CWD.name);
+                if !self.semantics.of(subject.syscall).sets(FOLDER.name) {
+                    self.generations.void_topic(process, None, FOLDER.name);
+                }
             }
             Effect::Identity => {
                 for topic in [&IDENTITY, &CAPABILITIES, &CREDENTIALS] {

@@ -21,7 +21,7 @@ pub(crate) use read::{Generations, Key, Subject, answer, value};
 pub(crate) use roads::{CHEAPER, Cheaper, PAIRS, Pair, Place, WAITS, Wait};
 pub(crate) use table::ENTRIES;
 pub(crate) use topics::{
-    CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, IDENTITY, NAME, PATH, POSITION, PROTECTION, SIZE,
+    CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY, NAME, PATH, POSITION, PROTECTION, SIZE,
     STATUS_FLAGS, SYNCED,
 };
 
@@ -44,6 +44,8 @@ pub(crate) enum Source {
     Out(u8),
     /// The same, less the bytes from..to, which change by themselves.
     OutBut(u8, usize, usize),
+    /// The first so many bytes of it, whether or not all of it was read.
+    OutStart(u8, usize),
     /// The same as a string, up to its NUL.
     OutStr(u8),
     /// The result.

@@ -221,6 +221,7 @@ pub(crate) fn value(source: Source, call: &Subject<'_>) -> Option<Vec<u8>> {
             bytes.get_mut(from..to)?.fill(0);
             Some(bytes)
         }
+        Source::OutStart(arg, bytes) => call.call.arg_data(arg, Moment::Exit)?.bytes.get(..bytes).map(<[u8]>::to_vec),
         Source::OutStr(arg) => {
             let bytes = call.data(arg, Moment::Exit)?;
             Some(bytes.split(|b| *b == 0).next().unwrap_or_default().to_vec())

@@ -4,7 +4,7 @@
 //! are those of the kernel's uapi headers for x86-64. The first line that applies counts.
 
 use super::Source::{
-    Arg, ArgMask, Args, Call, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStr, Path, Result, ResultMask,
+    Arg, ArgMask, Args, Call, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStart, OutStr, Path, Result, ResultMask,
 };
 use super::When::{EmptyPath, InNoBits, Is, NoneOf, NotNull, Null, OneOf};
 use super::topics::*;
@@ -78,10 +78,11 @@ pub(crate) static ENTRIES: &[Entry] = &[
     ask("getresgid", &IDENTITY, &[Call], &[Out(0), Out(1), Out(2)], &[]),
     ask("getppid", &PARENT, &[Call], &[Result], &[]),
     ask("gettid", &THREAD_ID, &[Call], &[Result], &[]),
-    ask("uname", &KERNEL, &[Call], &[Out(0)], &[]),
+    // The structure may be longer than what is read of it; the host's name lies within this.
+    ask("uname", &KERNEL, &[Call], &[OutStart(0, 130)], &[]),
 
     ask("getcwd", &CWD, &[], &[OutStr(0)], &[]),
-    set("chdir", &CWD, &[], InAbsolute(0), None, &[]),
+    set("chdir", &FOLDER, &[], InAbsolute(0), None, &[]),
 
     ask("getrlimit", &LIMITS, &[Call, Arg(0)], &[Out(1)], &[]),
     ask("prlimit64", &LIMITS, &[Arg(0), Arg(1)], &[Out(3)], &[Null(2)]),

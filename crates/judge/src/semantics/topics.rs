@@ -68,6 +68,9 @@ pub(crate) static CWD: Topic = Topic {
     ..PLAIN
 };
 
+/// The working directory as set. fchdir has a descriptor, whose directory nothing here tells.
+pub(crate) static FOLDER: Topic = Topic { name: "folder", thing: "the working directory", ..PLAIN };
+
 /// Resource limits.
 pub(crate) static LIMITS: Topic = Topic {
     name: "limits",
