@@ -6,8 +6,8 @@ use crate::watched::{RUN, says};
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::Command;
-use systoll_model::{Elision, Exit};
-use systoll_record::{Launch, Quiet, inproc};
+use systoll_model::{BackendKind, Elision, Exit};
+use systoll_record::{Launch, Quiet, backend};
 
 /// Calls that need not be made, unwatched and answered in place.
 pub(crate) fn calls(bench: &Bench) -> Result<()> {
@@ -38,7 +38,8 @@ fn one(bench: &Bench, kind: &str) -> Result<f64> {
     let rest = [bench.work.as_path(), Path::new(kind), Path::new(RUN), &out].map(Into::into);
     let elisions = vec![Elision::Identity, Elision::SameSignalMask];
     let launch = Launch { command: command.chain(rest).collect(), elisions, ..Launch::default() };
-    let recording = inproc().run(&launch, &mut Quiet)?;
+    let mut inproc = backend(BackendKind::Inproc).context("no such backend")?;
+    let recording = inproc.run(&launch, &mut Quiet)?;
     ensure!(recording.header.exit == Some(Exit::Code(0)), "{kind} failed: {:?}", recording.header.exit);
     ensure!(recording.total().elided > 1000, "{kind}: nothing was answered in place: {:?}", recording.problems);
     fastest(says(&std::fs::read(&out)?), kind)
