@@ -12,6 +12,8 @@ const TWO_FROM: u32 = 5;
 /// figure take at most the second, a share of it. A program that starts many others, or has many
 /// contexts, would have spent all of it before what it does most has begun.
 const RESERVES: [(u8, f64); 2] = [(6, 0.5), (10, 0.75)];
+/// Looks at scripts' lines outside windows may cost this share of what windows may, beside it.
+const LOOKS_SHARE: f64 = 0.5;
 /// The longest path Linux knows.
 const MAX_STRING: usize = 4096;
 /// Strings of an array that are kept.
@@ -49,8 +51,9 @@ pub(crate) struct Windows {
     random: Random,
     kept: Vec<Option<RawWindow>>,
     free: Vec<u32>,
-    /// By the classes of `RESERVES`, and beyond.
-    spent: [Duration; RESERVES.len() + 1],
+    spent: Spent,
+    /// On looking at scripts' lines outside windows.
+    looked: Spent,
     pub(crate) opened: u64,
     pub(crate) refused: u64,
 }
@@ -62,7 +65,8 @@ impl Windows {
             random: Random::new(seed),
             kept: Vec::new(),
             free: Vec::new(),
-            spent: Default::default(),
+            spent: Spent::default(),
+            looked: Spent::default(),
             opened: 0,
             refused: 0,
         }
@@ -84,11 +88,16 @@ impl Windows {
 
     /// Whether the budget of a run that has lasted `run_ns` allows for another window of `octave`.
     pub(crate) fn affordable(&self, octave: u8, run_ns: u64) -> bool {
-        let budget = self.policy.allowance + Duration::from_nanos(run_ns).mul_f64(self.policy.share);
-        let class = class(octave);
-        let spent = |classes: &[Duration]| classes.iter().sum::<Duration>();
-        let share = RESERVES.get(class).map_or(1.0, |(_, share)| *share);
-        spent(&self.spent[..=class]) <= budget.mul_f64(share) && spent(&self.spent) <= budget
+        self.spent.allows(octave, self.budget(run_ns))
+    }
+
+    /// Whether another look at a script's line is allowed, which is not part of a window.
+    pub(crate) fn look_affordable(&self, octave: u8, run_ns: u64) -> bool {
+        self.looked.allows(octave, self.budget(run_ns).mul_f64(LOOKS_SHARE))
+    }
+
+    fn budget(&self, run_ns: u64) -> Duration {
+        self.policy.allowance + Duration::from_nanos(run_ns).mul_f64(self.policy.share)
     }
 
     /// Whether `nth` is a place picked for `row`; picks the next octave's places when it begins.
@@ -112,7 +121,12 @@ impl Windows {
 
     /// Accounts for time spent on a window of `octave`.
     pub(crate) fn spend(&mut self, octave: u8, time: Duration) {
-        self.spent[class(octave)] += time;
+        self.spent.add(octave, time);
+    }
+
+    /// Accounts for time spent on a look.
+    pub(crate) fn spend_on_look(&mut self, octave: u8, time: Duration) {
+        self.looked.add(octave, time);
     }
 
     pub(crate) fn full(&self, calls: usize) -> bool {
@@ -181,9 +195,26 @@ impl Windows {
     }
 }
 
-/// The part of the budget that windows of `octave` are paid from.
-fn class(octave: u8) -> usize {
-    RESERVES.iter().take_while(|(from, _)| octave >= *from).count()
+/// What has been spent, by the classes of [`RESERVES`] and beyond.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent([Duration; RESERVES.len() + 1]);
+
+impl Spent {
+    /// The class that a window of `octave` is of.
+    fn class(octave: u8) -> usize {
+        RESERVES.iter().take_while(|(from, _)| octave >= *from).count()
+    }
+
+    fn allows(&self, octave: u8, budget: Duration) -> bool {
+        let class = Self::class(octave);
+        let sum = |classes: &[Duration]| classes.iter().sum::<Duration>();
+        let share = RESERVES.get(class).map_or(1.0, |(_, share)| *share);
+        sum(&self.0[..=class]) <= budget.mul_f64(share) && sum(&self.0) <= budget
+    }
+
+    fn add(&mut self, octave: u8, time: Duration) {
+        self.0[Self::class(octave)] += time;
+    }
 }
 
 /// Reads what the arguments of a call point to; `read` fills a buffer from an address and tells

@@ -4,6 +4,7 @@ use super::engine::Engine;
 use super::state::{Pending, bytes_moved};
 use super::sys::{self, Call};
 use crate::procfs;
+use crate::sys::own_cpu;
 use crate::table::{Look, RawLong, Returned};
 use crate::windows::{RawCall, RawWindow, argument_data};
 use systoll_model::{FrameClass, Moment, Signature, Sysno};
@@ -168,7 +169,7 @@ impl Engine {
             }
             return false;
         }
-        let began = sys::own_cpu();
+        let began = own_cpu();
         let octave = self.threads[&tid].window.as_ref().map_or(0, |w| w.octave);
         let first_of_row = self.threads[&tid].window.as_ref().is_none_or(|w| w.calls.iter().all(|c| c.row != row));
         let stack = if first_of_row || new { self.whole_stack(tid, pid, row, nth) } else { None };
@@ -192,7 +193,7 @@ impl Engine {
         if let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) {
             window.calls.push(call);
         }
-        self.windows.spend(octave, sys::own_cpu().saturating_sub(began));
+        self.windows.spend(octave, own_cpu().saturating_sub(began));
         true
     }
 
@@ -273,7 +274,7 @@ impl Engine {
         elapsed_ns: u64,
         waited_ns: Option<u64>,
     ) {
-        let began = sys::own_cpu();
+        let began = own_cpu();
         let bound = self.windows.bytes();
         let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) else { return };
         let Some(call) = window.calls.last_mut() else { return };
@@ -285,7 +286,7 @@ impl Engine {
             call.data.extend(argument_data(s, Moment::Exit, &pending.args, Some(result), bound, &read));
         }
         let (full, octave) = (self.windows.full(window.calls.len()), window.octave);
-        self.windows.spend(octave, sys::own_cpu().saturating_sub(began));
+        self.windows.spend(octave, own_cpu().saturating_sub(began));
         if full {
             self.close_window(tid);
         }

@@ -188,14 +188,6 @@ pub(super) fn registers(tid: i32) -> Result<libc::user_regs_struct, Errno> {
     }
 }
 
-/// Processor time of the calling thread, ns: what work costs, however busy the box is.
-pub(super) fn own_cpu() -> std::time::Duration {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is a timespec of ours; the clock exists since Linux 2.6.12.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
-    std::time::Duration::new(t.tv_sec.max(0) as u64, t.tv_nsec.clamp(0, 999_999_999) as u32)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::program::Waiter;
 use super::sys;
 use crate::procfs;
-use crate::sys::read_memory;
+use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
 use crate::windows::{RawCall, RawWindow, argument_data};
 use std::time::Duration;
@@ -39,7 +39,7 @@ struct Entered {
 impl Engine {
     /// A call at which a window may open, or that belongs to an open one.
     pub(super) fn on_window_entry(&mut self, id: u32, index: u64, waiter: &Waiter, at: u64) {
-        let began = sys::now();
+        let (began, cpu) = (sys::now(), own_cpu());
         self.look_for_main(id, index, at);
         let Some(entered) = self.entered(id, index, waiter, at) else { return self.want(id, index, false) };
         let run_ns = self.at(began);
@@ -53,12 +53,9 @@ impl Engine {
         };
         self.plan_next(id, at, &entered);
         if !is_open && !opens {
-            if self.programs.get(&id).is_some_and(|p| p.space.runs_scripts()) {
-                // Which line of a script it is, only a look tells; a window would cost more.
-                self.whole_stack(id, waiter, &entered);
-            }
             self.want(id, index, false);
-            return self.spend(octave, began);
+            self.spend(octave, cpu);
+            return self.look_at_line(id, waiter, &entered, run_ns);
         }
         if opens {
             let window = RawWindow {
@@ -72,7 +69,7 @@ impl Engine {
         }
         self.note_entry(id, index, waiter, &entered, run_ns);
         self.want(id, index, true);
-        self.spend(octave, began);
+        self.spend(octave, cpu);
     }
 
     fn note_entry(&mut self, id: u32, index: u64, waiter: &Waiter, entered: &Entered, run_ns: u64) {
@@ -106,7 +103,7 @@ impl Engine {
 
     /// The call has returned.
     pub(super) fn on_window_return(&mut self, id: u32, index: u64, waiter: &Waiter) {
-        let began = sys::now();
+        let cpu = own_cpu();
         let clock = self.clock();
         let bound = self.windows.bytes();
         let Some(area) = self.memory.image(id) else { return };
@@ -130,12 +127,13 @@ impl Engine {
             self.close_window(id, index);
             self.want(id, index, false);
         }
-        self.spend(octave, began);
+        self.spend(octave, cpu);
     }
 
-    /// Accounts for a window's time since `began`.
-    fn spend(&mut self, octave: u8, began: u64) {
-        self.windows.spend(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
+    /// Accounts for a window's work since this thread had used `cpu`. Not for elapsed time: on a
+    /// busy box that is mostly others', and would leave a program without windows.
+    fn spend(&mut self, octave: u8, cpu: Duration) {
+        self.windows.spend(octave, own_cpu().saturating_sub(cpu));
     }
 
     /// Keeps what a thread's open window has.
@@ -196,6 +194,18 @@ impl Engine {
         let is_interpreter = |f| self.symbols.is_interpreter(f);
         let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
         (!frames.is_empty()).then(|| self.table.whole_stack(entered.row, entered.nth, &look))
+    }
+
+    /// Where no window is opened at a call it was due at: which line of a script makes it, only
+    /// a look tells, and a window would cost more.
+    fn look_at_line(&mut self, id: u32, waiter: &Waiter, entered: &Entered, run_ns: u64) {
+        let octave = entered.nth.max(1).ilog2() as u8;
+        let scripted = self.programs.get(&id).is_some_and(|p| p.space.runs_scripts());
+        if scripted && self.windows.look_affordable(octave, run_ns) {
+            let cpu = own_cpu();
+            self.whole_stack(id, waiter, entered);
+            self.windows.spend_on_look(octave, own_cpu().saturating_sub(cpu));
+        }
     }
 
     /// Notes the script's line at a context's first call, by the stack just unwound.
