@@ -30,6 +30,8 @@ pub use process::{Exit, Process, ProcessId};
 pub use recording::{
     BackendKind, Header, Host, LongCall, Phase, Recording, Row, RowId, RowLine, Sites, SyscallTotal, VdsoRow,
 };
-pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Signature, Size, signatures};
+#[doc(hidden)]
+pub use syscalls::worded_calls;
+pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Signature, Size, signal_name, signatures};
 pub use sysno::Sysno;
 pub use window::{ArgData, Moment, Window, WindowCall};

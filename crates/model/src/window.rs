@@ -1,6 +1,6 @@
 //! Windows: a few consecutive calls of one thread, recorded whole.
 
-use crate::{ProcessId, RowId, StackId};
+use crate::{ArgKind, ProcessId, RowId, StackId, Sysno};
 use std::sync::Arc;
 
 /// When a piece of memory was read.
@@ -37,8 +37,9 @@ pub struct WindowCall {
     pub args: [u64; 6],
     /// What the arguments pointed to.
     pub data: Vec<ArgData>,
-    /// What descriptor argument 0 (or the one the system call table names) was behind:
-    /// a path, `socket:[…]`, `pipe:[…]`, `anon_inode:…`.
+    /// What the descriptor that [`crate::Signature::fd_arg`] tells of was behind: a path,
+    /// `pipe:[…]`, `anon_inode:…`, or a socket as strace has it: `TCP:[127.0.0.1:80->127.0.0.1:4711]`,
+    /// `UNIX:[…->…]`, `socket:[…]` where nothing more could be told.
     pub fd: Option<Arc<str>>,
     /// What the call returned, as in rax: `-4095..=-1` is an errno. `None` if it never returned.
     pub result: Option<i64>,
@@ -58,6 +59,22 @@ impl WindowCall {
     /// The errno, where the call failed.
     pub fn errno(&self) -> Option<crate::Errno> {
         crate::Errno::from_result(self.result?)
+    }
+
+    /// The file the call, one of `syscall`, is about: the path it names, after the directory it
+    /// starts from where that is a descriptor, else what its descriptor is behind.
+    pub fn object(&self, syscall: Sysno) -> Option<String> {
+        let named = syscall.signature()?.memory(Moment::Entry, &self.args).find(|(_, kind)| *kind == ArgKind::Path);
+        let path =
+            named.and_then(|(arg, _)| self.arg_data(arg, Moment::Entry)).map(|d| String::from_utf8_lossy(&d.bytes));
+        match (path, &self.fd) {
+            (Some(path), Some(folder)) if !path.starts_with('/') && folder.starts_with('/') => Some(match &*path {
+                "" => folder.to_string(),
+                path => format!("{}/{path}", folder.trim_end_matches('/')),
+            }),
+            (Some(path), _) if !path.is_empty() => Some(path.into_owned()),
+            (_, fd) => fd.as_deref().map(str::to_owned),
+        }
     }
 
     /// What was read of argument `arg` at `at`.

@@ -8,10 +8,12 @@ mod by_command;
 mod class;
 mod lines;
 mod table;
+mod words;
 
 pub use args::{Arg, ArgKind, Size};
 pub use audit::{Audit, Counted};
 pub use class::{Class, Classes};
+pub use words::{signal_name, worded_calls};
 
 use crate::{Moment, Sysno};
 
@@ -41,9 +43,10 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The first argument that is a descriptor of the file the call works on.
+    /// The first argument that is a descriptor: of the file the call works on, else of the
+    /// directory its path starts from.
     pub fn fd_arg(&self) -> Option<usize> {
-        self.args.iter().position(|a| a.kind == ArgKind::Fd)
+        self.args.iter().position(|a| matches!(a.kind, ArgKind::Fd | ArgKind::DirFd))
     }
 
     /// What argument `index` is in a call made with `args`: its kind, where that depends on a

@@ -1,0 +1,91 @@
+//! What options are called, against strace itself.
+
+mod common;
+
+use common::{run, skip};
+use std::collections::BTreeSet;
+use systoll_model::{RowId, Sysno, WindowCall, worded_calls};
+
+/// Makes the calls behind a seccomp filter that lets none of them through: strace decodes each at
+/// its entry, the kernel does none.
+const ALL_OF_THEM: &str = r#"
+#include <stddef.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static const unsigned long calls[][7] = {
+#include "calls.h"
+};
+int main(void) {
+  struct sock_filter code[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 38)};
+  struct sock_fprog filter = {4, code};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, 2, &filter)) return 1;
+  write(-1, "begin", 5);
+  for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++)
+    syscall(calls[i][0], calls[i][1], calls[i][2], calls[i][3], calls[i][4], calls[i][5], calls[i][6]);
+  _exit(0);
+}
+"#;
+
+fn call(args: [u64; 6]) -> WindowCall {
+    WindowCall {
+        row: RowId(0),
+        nth: 1,
+        args,
+        data: vec![],
+        fd: None,
+        result: None,
+        entry_ns: 0,
+        elapsed_ns: 0,
+        waited_ns: None,
+        signals_before: 0,
+        stack: None,
+    }
+}
+
+#[test]
+fn words_are_straces() {
+    if run("strace", &["-V"]).is_none() || run("cc", &["--version"]).is_none() {
+        return skip("needs cc and strace");
+    }
+    let dir = std::env::temp_dir().join(format!("systoll-words-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a temporary folder");
+    let path = |name: &str| dir.join(name).display().to_string();
+    let calls: Vec<_> =
+        worded_calls().into_iter().filter_map(|(name, args)| Some((Sysno::from_name(name)?, args))).collect();
+    let line = |(syscall, args): &(Sysno, [u64; 6])| {
+        let args: Vec<_> = args.iter().map(|a| format!("{a}ul")).collect();
+        format!("{{{}, {}}},\n", syscall.0, args.join(", "))
+    };
+    std::fs::write(path("calls.h"), calls.iter().map(line).collect::<String>()).expect("the calls");
+    std::fs::write(path("all.c"), ALL_OF_THEM).expect("the program");
+    run("cc", &["-O1", "-w", "-o", &path("all"), &path("all.c")]);
+    run("strace", &["-e", "signal=none", "-o", &path("trace"), &path("all")]);
+    let trace = std::fs::read_to_string(path("trace")).expect("the trace");
+    std::fs::remove_dir_all(&dir).expect("clean up");
+
+    let lines: Vec<_> = trace.lines().skip_while(|l| !l.starts_with("write(-1, \"begin\"")).skip(1).collect();
+    assert!(lines.len() > calls.len(), "{} lines for {} calls", lines.len(), calls.len());
+    let (mut alike, mut other) = (BTreeSet::new(), Vec::new());
+    for ((syscall, args), line) in calls.iter().zip(lines) {
+        let ours = call(*args).option(*syscall).unwrap_or_default();
+        // Of a level whose options we have no names for.
+        let ours = ours.strip_suffix(", 0").filter(|o| o.starts_with("SOL_")).unwrap_or(&ours).to_owned();
+        let end = |at: usize| line[at + ours.len()..].starts_with([',', ')', ' ']);
+        if line.match_indices(&ours).any(|(at, _)| end(at)) {
+            alike.insert(ours);
+        // A number its version has no name for, or that several drivers use; and the one option that
+        // is called otherwise when it is asked for.
+        } else if !["/* ", " or ", "SO_GET_FILTER"].iter().any(|known| line.contains(known)) {
+            other.push(format!("{ours}: {line}"));
+        }
+    }
+    assert!(other.is_empty(), "{}", other.join("\n"));
+    assert!(alike.len() > 700, "only {} alike", alike.len());
+}
