@@ -10,9 +10,9 @@ pub mod seeds;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
-use systoll_judge::{Catalogue, Options, judge};
+use systoll_judge::{By, Catalogue, Options, grouped, judge};
 use systoll_model::Recording;
-use systoll_present::{ReportOptions, Style, TableOptions, report_json, write_report, write_strace_table};
+use systoll_present::{ReportOptions, Style, TableOptions, report_json, write_grouping, write_report, write_strace_table};
 
 /// A recording's file, as `systoll report` reads it. Bytes that are no gzip are packed first:
 /// its checksum would keep nearly every change from getting further.
@@ -47,11 +47,17 @@ fn told(recording: &Recording, catalogue: &Catalogue) {
     let judgement = judge(recording, catalogue, &Options::default());
     assert_eq!(judgement, judge(recording, catalogue, &Options::default()), "judging is repeatable");
     let style = Style { color: true, width: 60 };
-    let options = ReportOptions { all: true, longer_ns: Some(0), stacks: true, so_far: false };
+    let options = ReportOptions { all: true, longer_ns: Some(0), stacks: true, fds: true, ..ReportOptions::default() };
     let mut text = Vec::new();
     write_report(&mut text, recording, &judgement, &options, &style).expect("a vector takes all");
     write_strace_table(&mut text, recording, &TableOptions::default(), &style).expect("a vector takes all");
-    let json = report_json(recording, &judgement);
+    let everything = [By::Caller, By::Api, By::Library, By::Line, By::Process, By::Thread, By::Fd];
+    for grouping in everything.map(|by| grouped(recording, by, None)) {
+        write_grouping(&mut text, recording, &grouping, None, &options, &style).expect("a vector takes all");
+        let json = report_json(recording, &judgement, Some(&grouping));
+        serde_json::to_writer(&mut text, &json).expect("JSON has no bad values");
+    }
+    let json = report_json(recording, &judgement, None);
     serde_json::to_writer(&mut text, &json).expect("JSON has no bad values");
 }
 

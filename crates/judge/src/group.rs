@@ -20,8 +20,6 @@ pub(crate) struct Group<'a> {
     pub kind: Kind,
     /// The claim that stands for all.
     pub claim: Option<Claim>,
-    /// The object, where claims agree on one.
-    pub object: Option<Arc<str>>,
     /// Whether its price is waiting.
     pub by_wait: bool,
     /// What it waited for before `main`, where that is the finding.
@@ -189,7 +187,6 @@ fn group<'a>(cause: Option<&'a Cause>, rows: Vec<RowId>, views: &[RowView<'_>]) 
         cause,
         kind: most.map_or(Kind::Repeat, |(kind, _)| kind),
         claim: most.and_then(|(_, (_, claim))| claim.cloned()),
-        object: common_object(&views),
         by_wait: 2 * waits > all,
         startup: None,
         children: None,
@@ -216,7 +213,6 @@ pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: 
         cause,
         rows: children.rows.clone(),
         kind: Kind::SlowPath,
-        object: Some(children.program.clone()),
         claim: Some(claim),
         by_wait: false,
         startup: None,
@@ -264,7 +260,6 @@ fn add_wait<'a>(
         rows: vec![wait.row],
         kind: Kind::Blocking,
         claim: None,
-        object: None,
         by_wait: true,
         startup: Some(wait.waits_for),
         children: None,

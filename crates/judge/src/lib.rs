@@ -10,16 +10,19 @@ mod catalogue;
 mod detect;
 mod finding;
 mod group;
+mod grouping;
 mod options;
 mod pattern;
 mod replay;
 mod semantics;
 mod survey;
 mod verdict;
+mod what;
 mod words;
 
 pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, CureKind};
 pub use finding::{Confidence, Estimate, Evidence, Finding, Judgement, Kind};
+pub use grouping::{By, Common, Group, Grouping, grouped};
 pub use options::Options;
 pub use pattern::Pattern;
 

@@ -2,6 +2,7 @@
 
 use crate::group::Group;
 use crate::survey::{Interval, RowView, interval};
+use crate::what::what;
 use crate::words;
 use crate::{Confidence, Estimate, Evidence, Finding, Options};
 use std::cmp::Reverse;
@@ -214,7 +215,7 @@ pub(crate) fn verdict(
         syscalls: by_calls(&rows, recording, |r| Some(r.syscall)),
         apis: by_calls(&rows, recording, |r| r.api.clone()),
         user: lead.and_then(|r| r.user),
-        what: group.object.as_deref().map(str::to_owned),
+        what: group.children.as_ref().map(|c| c.program.to_string()).or_else(|| what(&rows, recording, views)),
         calls: f.calls,
         needless,
         toll_ns: f.toll.round() as u64,

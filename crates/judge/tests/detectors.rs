@@ -291,3 +291,21 @@ fn one_program_one_system_call_one_finding() {
     let f = only(judged(&trace, BUSY));
     assert_eq!((f.rows.len(), f.calls), (2, 20_000));
 }
+
+/// What a finding is about: the option and the file, as far as its calls agree.
+#[test]
+fn findings_say_what_they_are_about() {
+    let socket =
+        |n: u64| if n.is_multiple_of(2) { "TCP:[127.0.0.1:1->127.0.0.1:2]" } else { "TCP:[127.0.0.1:1->127.0.0.1:3]" };
+    let nodelay = rounds(2000, |n| {
+        vec![call("setsockopt", "setsockopt", &[5 + n % 2, 6, 1, 1, 4], 0).input(3, &1u32.to_le_bytes()).fd(socket(n))]
+    });
+    assert_eq!(only(judged(&nodelay, 10_000)).what.as_deref(), Some("SOL_TCP, TCP_NODELAY on TCP sockets"));
+    let size = rounds(2000, |_| {
+        vec![call("ioctl", "isatty", &[1, 0x5413, 1], 0).output(2, &[80, 0, 25, 0, 0, 0, 0, 0]).fd("/dev/pts/0")]
+    });
+    assert_eq!(only(judged(&size, 10_000)).what.as_deref(), Some("TIOCGWINSZ on /dev/pts/0"));
+    let toggle = rounds(2000, |_| vec![sigmask("lock", 0, Some(1 << 1), Some(0)), sigmask("lock", 2, Some(0), None)]);
+    let what = only(judged(&toggle, 10_000)).what.unwrap_or_default();
+    assert!(what.contains("SIG_BLOCK, [INT]") && what.contains("SIG_SETMASK, []"), "{what}");
+}

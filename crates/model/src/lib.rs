@@ -16,6 +16,7 @@ mod process;
 mod recording;
 mod syscalls;
 mod sysno;
+mod thread;
 mod window;
 
 pub use boxreport::{BoxFigure, BoxReport, Figure, Mitigation, Probe, Seccomp};
@@ -34,4 +35,5 @@ pub use recording::{
 pub use syscalls::worded_calls;
 pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Signature, Size, signal_name, signatures};
 pub use sysno::Sysno;
+pub use thread::{Thread, ThreadCalls};
 pub use window::{ArgData, Moment, Window, WindowCall};

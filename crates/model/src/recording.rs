@@ -1,7 +1,8 @@
 //! The recording: rows, windows and everything needed to read them elsewhere.
 
 use crate::{
-    Counts, Exit, Frame, FrameId, Module, ModuleId, Prices, Problem, Process, ProcessId, Stack, StackId, Sysno, Window,
+    Counts, Exit, Frame, FrameId, Module, ModuleId, Prices, Problem, Process, ProcessId, Stack, StackId, Sysno, Thread,
+    Window,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -239,6 +240,8 @@ pub struct Recording {
     pub rows: Vec<Row>,
     /// Calls into the vDSO; with [`Header::vdso_calls`] `None`, nobody could see them.
     pub vdso: Vec<VdsoRow>,
+    /// What each thread called; empty where the backend does not tell threads apart.
+    pub threads: Vec<Thread>,
     /// Windows, in the order they were opened.
     pub windows: Vec<Window>,
     /// The slowest single calls, slowest first.
@@ -365,6 +368,9 @@ impl Recording {
         let vdso_ok = |v: &VdsoRow| process(v.process) && stack(v.context) && v.user.iter().all(frame);
         if !self.vdso.iter().all(vdso_ok) {
             return Err("calls into the vDSO name no process, stack or frame of the file".into());
+        }
+        if !self.threads.iter().all(|t| process(t.process)) {
+            return Err("a thread names no process of the file".into());
         }
         let call_ok = |c: &crate::WindowCall| row(c.row) && c.stack.is_none_or(stack);
         let window_ok =

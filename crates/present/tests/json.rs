@@ -10,7 +10,7 @@ use systoll_present::{SCHEMA_VERSION, report_json};
 fn every_story_conforms_to_the_schema() {
     let schema = schema::report_schema();
     for (name, rec, judgement) in stories::all() {
-        let found = schema::violations(schema, &report_json(&rec, &judgement));
+        let found = schema::violations(schema, &report_json(&rec, &judgement, None));
         assert_eq!(found, Vec::<String>::new(), "{name}");
     }
 }
@@ -20,7 +20,7 @@ fn every_story_conforms_to_the_schema() {
 fn the_checker_sees_what_breaks_the_contract() {
     let schema = schema::report_schema();
     let (rec, judgement) = stories::localtime();
-    let good = report_json(&rec, &judgement);
+    let good = report_json(&rec, &judgement, None);
     let broken: [(&str, &str, Value); 10] = [
         ("/calls", "a string", json!("1")),
         ("/calls", "negative", json!(-1)),
@@ -78,7 +78,7 @@ fn every_field_is_described() {
 #[test]
 fn the_figures_are_the_recordings() {
     let (rec, judgement) = stories::localtime();
-    let json = report_json(&rec, &judgement);
+    let json = report_json(&rec, &judgement, None);
     let at = |pointer: &str| json.pointer(pointer).expect(pointer).clone();
     assert_eq!(at("/systoll"), json!({"version": "0.1.0", "schema": SCHEMA_VERSION}));
     assert_eq!(at("/command"), json!(["./app", "--days", "two words"]));
@@ -101,12 +101,12 @@ fn the_figures_are_the_recordings() {
 #[test]
 fn a_signal_and_a_long_call_before_main() {
     let (rec, judgement) = stories::troubled();
-    let json = report_json(&rec, &judgement);
+    let json = report_json(&rec, &judgement, None);
     assert_eq!((&json["exit"], &json["exact"]), (&json!({"signal": 11}), &json!(false)));
     assert_eq!((&json["toll_ns"], &json["findings"][0]["share_of_cpu"]), (&json!(null), &json!(null)));
 
     let (rec, judgement) = stories::lttng();
-    let json = report_json(&rec, &judgement);
+    let json = report_json(&rec, &judgement, None);
     let long = &json["longest"][0];
     assert_eq!((&long["syscall"], &long["ns"]), (&json!("membarrier"), &json!(16_100_000)));
     assert_eq!((&long["module"], &long["startup"]), (&json!("liblttng-ust.so.0"), &json!(true)));

@@ -7,13 +7,13 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use systoll_judge::{Confidence, Estimate, Evidence, Finding, Judgement, Kind};
+use systoll_judge::{By, Confidence, Estimate, Evidence, Finding, Judgement, Kind, grouped};
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
     ModuleId, Phase, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, RowLine, Spread, Stack,
     StackId, Sysno, VdsoRow,
 };
-use systoll_present::{ReportOptions, Style, TableOptions, TableSort, report_json, write_strace_table};
+use systoll_present::{ReportOptions, Style, TableOptions, TableSort, report_json, write_grouping, write_strace_table};
 use unicode_width::UnicodeWidthChar;
 
 /// Text of strangers: any characters, control characters and wide ones more often than not.
@@ -156,6 +156,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                 stacks,
                 rows,
                 vdso,
+                threads: vec![],
                 windows: vec![],
                 longest,
                 prices: Prices { crossing_before: before, crossing_after: after, calls: BTreeMap::new() },
@@ -223,7 +224,7 @@ proptest! {
         longer_ns in option::of(some_u64()), width in 40usize..200,
     ) {
         prop_assert_eq!(rec.check(), Ok(()));
-        let options = ReportOptions { all, stacks, longer_ns, so_far: false };
+        let options = ReportOptions { all, stacks, longer_ns, fds: stacks, ..ReportOptions::default() };
         let text = report(&rec, &judgement, &options, &Style { color: false, width });
         prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         for line in text.lines() {
@@ -234,7 +235,7 @@ proptest! {
 
     #[test]
     fn json_conforms_whatever_was_recorded(rec in recording(), judgement in judgement()) {
-        let json = report_json(&rec, &judgement);
+        let json = report_json(&rec, &judgement, None);
         prop_assert_eq!(schema::violations(schema::report_schema(), &json), Vec::<String>::new());
         // Writing and reading it again loses nothing: no number was left out as NaN.
         let again: serde_json::Value = serde_json::from_str(&json.to_string()).map_err(|e| TestCaseError::fail(e.to_string()))?;
@@ -242,9 +243,28 @@ proptest! {
     }
 
     #[test]
+    fn groups_fit_and_conform(
+        rec in recording(), all in any::<bool>(), stacks in any::<bool>(), limit in option::of(0usize..3),
+        width in 40usize..200,
+    ) {
+        for by in [By::Caller, By::Api, By::Library, By::Line, By::Process, By::Thread, By::Fd] {
+            let grouping = grouped(&rec, by, None);
+            let options = ReportOptions { all, stacks, fds: stacks, ..ReportOptions::default() };
+            let mut out = vec![];
+            write_grouping(&mut out, &rec, &grouping, limit, &options, &Style { color: false, width })
+                .map_err(|e| TestCaseError::fail(e.to_string()))?;
+            let text = String::from_utf8(out).map_err(|e| TestCaseError::fail(e.to_string()))?;
+            prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+            prop_assert!(!text.lines().any(|l| l.ends_with(' ')), "{text:?}");
+            let json = report_json(&rec, &Judgement::default(), Some(&grouping));
+            prop_assert_eq!(schema::violations(schema::report_schema(), &json), Vec::<String>::new());
+        }
+    }
+
+    #[test]
     fn tables_add_up(rec in recording()) {
         let mut out = vec![];
-        write_strace_table(&mut out, &rec, &TableOptions { sort: TableSort::Calls }, &Style::default())
+        write_strace_table(&mut out, &rec, &TableOptions { sort: TableSort::Calls, ..TableOptions::default() }, &Style::default())
             .map_err(|e| TestCaseError::fail(e.to_string()))?;
         let text = String::from_utf8(out).map_err(|e| TestCaseError::fail(e.to_string()))?;
         let total = text.lines().last().unwrap_or_default();

@@ -9,7 +9,8 @@ use systoll_present::{Style, TableOptions, TableSort, write_strace_table};
 
 fn table(rec: &Recording, sort: TableSort) -> String {
     let mut out = vec![];
-    write_strace_table(&mut out, rec, &TableOptions { sort }, &Style::default()).expect("writing to memory");
+    write_strace_table(&mut out, rec, &TableOptions { sort, ..TableOptions::default() }, &Style::default())
+        .expect("writing to memory");
     String::from_utf8(out).expect("UTF-8")
 }
 
@@ -104,4 +105,28 @@ fn no_call_at_all() {
     ------ ----------- ----------- --------- --------- ----------------
       0.00           ?           ?         0           total
     "#);
+}
+
+#[test]
+fn columns_and_order_are_as_asked_for() {
+    use systoll_present::TableColumn;
+    let table = |columns: &[&str], sort: &str, wall| {
+        let columns = columns.iter().filter_map(|c| TableColumn::from_name(c)).collect();
+        let options = TableOptions { sort: TableSort::from_name(sort).expect("an order"), columns, wall };
+        let mut out = vec![];
+        write_strace_table(&mut out, &few(), &options, &Style::default()).expect("writing to memory");
+        String::from_utf8(out).expect("UTF-8")
+    };
+    let heading = |text: &str| {
+        let lines: Vec<_> = text.lines().collect();
+        let line = lines.windows(2).find(|pair| pair[1].starts_with('-')).map_or("", |pair| pair[0]);
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let text = table(&["calls", "max-time"], "name", false);
+    assert_eq!(heading(&text), ["calls", "longest", "syscall"]);
+    let text = table(&["name", "total-time", "count"], "nothing", true);
+    assert_eq!(heading(&text), ["syscall", "seconds", "calls"]);
+    assert!(text.contains("times are elapsed"), "{text}");
+    let numbers: Vec<_> = text.lines().rev().skip(2).take_while(|l| !l.starts_with('-')).collect();
+    assert_eq!(numbers.len(), few().by_syscall().iter().filter(|t| t.counts.calls > 0).count());
 }

@@ -13,6 +13,7 @@ mod procfs;
 mod ptrace;
 mod setid;
 mod signals;
+mod sockets;
 mod startup;
 mod sys;
 mod table;

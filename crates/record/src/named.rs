@@ -3,9 +3,10 @@
 use crate::table::{Line, RawRow, RawStack, Table};
 use crate::windows::{RawCall, RawWindow, Windows};
 use std::collections::HashMap;
+use std::sync::Arc;
 use systoll_model::{
     Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, ProcessId, Row, RowId, RowLine, Stack, StackId,
-    Sysno, VdsoRow, Window, WindowCall,
+    Sysno, Thread, VdsoRow, Window, WindowCall,
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 
@@ -76,6 +77,18 @@ fn context<'t>(row: &RawRow, table: &'t Table, symbols: &mut Symbols) -> &'t [Ra
     if agree { found } else { context }
 }
 
+/// What each thread called.
+pub(crate) fn threads(table: &Table) -> Vec<Thread> {
+    let told = table.threads.iter().filter(|(_, t)| !t.calls.is_empty());
+    told.map(|((image, tid), thread)| Thread {
+        process: ProcessId(*image),
+        tid: *tid,
+        name: thread.name.clone().filter(|_| *tid != 0).unwrap_or_default(),
+        calls: thread.calls.values().copied().collect(),
+    })
+    .collect()
+}
+
 /// Calls into the vDSO, most calls first.
 pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<VdsoRow> {
     let mut rows: Vec<VdsoRow> = Vec::with_capacity(table.vdso.len());
@@ -99,12 +112,14 @@ pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> 
 
 /// The windows kept, in the order they were opened.
 pub(crate) fn windows(kept: &Windows) -> Vec<Window> {
+    let sockets = kept.socket_names();
+    let named = |fd: &Arc<str>| sockets.get(&**fd).unwrap_or(fd).clone();
     let call = |c: &RawCall| WindowCall {
         row: RowId(c.row),
         nth: c.nth,
         args: c.args,
         data: c.data.clone(),
-        fd: c.fd.clone(),
+        fd: c.fd.as_ref().map(named),
         result: c.result,
         entry_ns: c.entry_ns,
         elapsed_ns: c.elapsed_ns,

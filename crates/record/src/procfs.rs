@@ -57,6 +57,10 @@ pub(crate) fn comm(tid: i32) -> String {
 
 /// What a descriptor is behind.
 pub(crate) fn fd_target(pid: i32, fd: i32) -> Option<Arc<str>> {
+    // None, or AT_FDCWD.
+    if fd < 0 {
+        return None;
+    }
     let path = std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?;
     Some(path.to_string_lossy().as_ref().into())
 }

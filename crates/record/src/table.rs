@@ -1,9 +1,9 @@
 //! The exact table while it is being filled: raw addresses, interned once.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
-use systoll_model::{Counts, Errno, Exit, Sysno};
+use systoll_model::{Counts, Errno, Exit, Sysno, ThreadCalls};
 use systoll_symbols::RawFrame;
 
 /// Distinct images kept apart; more are folded by program.
@@ -14,6 +14,8 @@ const MAX_ROWS: usize = 20_000;
 const MAX_VDSO: usize = 2_000;
 /// Lines of scripts remembered of a row.
 const MAX_LINES: usize = 64;
+/// Threads told apart; beyond, an image's threads are one entry.
+const MAX_THREADS: usize = 512;
 /// Slowest calls remembered.
 const MAX_LONGEST: usize = 256;
 /// Shorter calls are never among the longest worth showing under a tracer.
@@ -96,6 +98,13 @@ pub(crate) struct Look<'a> {
     pub(crate) is_interpreter: &'a dyn Fn(RawFrame) -> bool,
 }
 
+/// What a thread has called.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RawThread {
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) calls: BTreeMap<Sysno, ThreadCalls>,
+}
+
 /// A slow call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RawLong {
@@ -117,6 +126,8 @@ pub(crate) struct Table {
     pub(crate) longest: BinaryHeap<Reverse<RawLong>>,
     /// Calls into the vDSO, by image, function and context.
     pub(crate) vdso: HashMap<(u32, &'static str, u32), u64>,
+    /// By image and thread id, 0 for threads not told apart.
+    pub(crate) threads: BTreeMap<(u32, u32), RawThread>,
     pub(crate) rows_folded: bool,
     pub(crate) calls: u64,
 }
@@ -202,6 +213,29 @@ impl Table {
             return;
         }
         *self.vdso.entry((image, function, context)).or_default() += calls;
+    }
+
+    /// Counts calls of a thread beside their row.
+    pub(crate) fn by_thread(&mut self, image: u32, tid: u32, syscall: Sysno, counts: &Counts) {
+        if counts.calls == 0 {
+            return;
+        }
+        let thread = self.thread(image, tid).calls.entry(syscall);
+        let none = ThreadCalls { syscall, calls: 0, failed: 0, toll_ns: None, waited_ns: None };
+        thread.or_insert(none).add(counts);
+    }
+
+    /// Notes a thread's name, which it may change.
+    pub(crate) fn thread_named(&mut self, image: u32, tid: u32, name: &str) {
+        let thread = self.thread(image, tid);
+        if thread.name.as_deref() != Some(name) {
+            thread.name = Some(name.into());
+        }
+    }
+
+    fn thread(&mut self, image: u32, tid: u32) -> &mut RawThread {
+        let room = self.threads.len() < MAX_THREADS || self.threads.contains_key(&(image, tid));
+        self.threads.entry((image, if room { tid } else { 0 })).or_default()
     }
 
     /// Notes the whole stack of a row's `nth` call: what all those about one line share above the
@@ -297,6 +331,21 @@ mod tests {
         assert_eq!(table.images.len(), MAX_IMAGES + 1);
         assert_eq!(table.images[last as usize].instances, 1000 - MAX_IMAGES as u64);
         assert!(table.images_folded());
+    }
+
+    #[test]
+    fn threads_beyond_the_bound_are_one_and_nothing_is_lost() {
+        let mut table = Table::default();
+        let one = Counts { calls: 1, toll_ns: Some(5), ..Counts::default() };
+        for tid in 1..=MAX_THREADS as u32 + 100 {
+            table.thread_named(0, tid, "worker");
+            table.by_thread(0, tid, Sysno(1), &one);
+            table.by_thread(0, tid, Sysno(2), &Counts::default());
+        }
+        let of = |tid| table.threads.get(&(0, tid)).and_then(|t| t.calls.get(&Sysno(1)));
+        assert_eq!(of(1).map(|c| (c.calls, c.toll_ns)), Some((1, Some(5))));
+        assert_eq!(of(0).map(|c| (c.calls, c.toll_ns)), Some((100, Some(500))));
+        assert!(table.threads.values().all(|t| !t.calls.contains_key(&Sysno(2))));
     }
 
     #[test]

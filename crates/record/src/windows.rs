@@ -1,7 +1,10 @@
 //! When windows open, what is kept of them, and reading what arguments point to.
 
 use crate::backend::WindowPolicy;
+use crate::procfs;
+use crate::sockets::Sockets;
 use crate::table::Table;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use systoll_model::{ArgData, ArgKind, Moment, Signature};
@@ -56,6 +59,7 @@ pub(crate) struct Windows {
     looked: Spent,
     pub(crate) opened: u64,
     pub(crate) refused: u64,
+    sockets: Sockets,
 }
 
 impl Windows {
@@ -69,6 +73,7 @@ impl Windows {
             looked: Spent::default(),
             opened: 0,
             refused: 0,
+            sockets: Sockets::default(),
         }
     }
 
@@ -127,6 +132,22 @@ impl Windows {
     /// Accounts for time spent on a look.
     pub(crate) fn spend_on_look(&mut self, octave: u8, time: Duration) {
         self.looked.add(octave, time);
+    }
+
+    /// What is behind the descriptor that a call of a window works on.
+    pub(crate) fn descriptor(&mut self, pid: i32, signature: &Signature, args: &[u64; 6]) -> Option<Arc<str>> {
+        let fd = *args.get(signature.fd_arg()?)? as i32;
+        let target = procfs::fd_target(pid, fd)?;
+        // A socket that is only being made has no ends yet.
+        if signature.transfers || signature.name.starts_with("accept") {
+            self.sockets.seen(pid, &target);
+        }
+        Some(target)
+    }
+
+    /// Names of sockets, by what [`Windows::descriptor`] called them.
+    pub(crate) fn socket_names(&self) -> HashMap<String, Arc<str>> {
+        self.sockets.names()
     }
 
     pub(crate) fn full(&self, calls: usize) -> bool {

@@ -4,10 +4,11 @@ mod prove;
 
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use systoll_present::{TableColumn, TableSort};
 
 /// Exit codes, as `--help` and the man page tell them.
 const EXIT_CODES: &str = "Exit codes:
@@ -19,6 +20,9 @@ const RUN_EXAMPLES: &str = "Examples:
   systoll run -- ./app --its --flags       the report comes on stderr when it ends
   systoll run -o report.txt -- make        the report goes to a file
   systoll run -c -- git status             strace's table, exact counts
+  systoll run --by line -- python3 app.py  which lines call most; or caller, api, library, ...
+  systoll run --by fd -e %desc -- ./app    what the calls on descriptors are about
+  systoll run -k -y -- ./app               findings with whole stacks and descriptors
   systoll run --json -o r.json -- ./app    for scripts; docs/json.md tells the contract
   systoll run --save a.systoll -- ./app    keep the recording: systoll report a.systoll,
                                            go tool pprof -top a.systoll
@@ -27,6 +31,7 @@ const RUN_EXAMPLES: &str = "Examples:
 const REPORT_EXAMPLES: &str = "Examples:
   systoll report a.systoll                 what `systoll run --save a.systoll` would have printed
   systoll report -c -S calls a.systoll     strace's table of it, most calls first
+  systoll report --by thread a.systoll     who of the threads made the calls
   systoll report --longer 1ms a.systoll    with every single call of a millisecond or more
   ssh box cat a.systoll | systoll report --json -";
 
@@ -120,28 +125,36 @@ pub struct ShowArgs {
     /// Write strace's table (`strace -c`) instead: time, calls and errors of each system call
     #[arg(short, long = "summary-only", id = "counts")]
     pub counts: bool,
-    /// Sort that table: time, calls, errors or name
-    #[arg(
-        short = 'S',
-        long,
-        value_name = "COLUMN",
-        default_value = "time",
-        requires = "counts",
-        hide_possible_values = true
-    )]
-    pub summary_sort_by: SortBy,
-    /// Only these system calls in that table: names or classes, e.g. `openat,%network`, `!futex`
-    #[arg(short = 'e', long = "trace", value_name = "SET", value_parser = trace_set, requires = "counts")]
+    /// Sort that table: time, avg-time, max-time, calls, errors, name or nothing
+    #[arg(short = 'S', long, value_name = "COLUMN", default_value = "time", requires = "counts", value_parser = sort_by)]
+    pub summary_sort_by: TableSort,
+    /// Columns of that table: time-percent, total-time, avg-time, max-time, calls, errors, name
+    #[arg(short = 'U', long, value_name = "COLUMNS", requires = "counts", value_parser = columns)]
+    pub summary_columns: Option<Columns>,
+    /// Elapsed time in that table, waiting included, rather than time paid
+    #[arg(short = 'w', long, requires = "counts")]
+    pub summary_wall_clock: bool,
+    /// Calls regrouped, one line a group: by caller, api, library, line, process, thread or fd
+    #[arg(long, value_name = "WHAT", conflicts_with = "counts", hide_possible_values = true)]
+    pub by: Option<GroupBy>,
+    /// At most N groups (20 unless told, or --all)
+    #[arg(short = 'n', long, value_name = "N", requires = "by")]
+    pub limit: Option<usize>,
+    /// Only these system calls: names or classes, e.g. `openat,%network`, `!futex`
+    #[arg(short = 'e', long = "trace", value_name = "SET", value_parser = trace_set)]
     pub trace: Option<String>,
-    /// All findings and remarks, not just the first few
+    /// All findings, remarks and groups, not just the first few
     #[arg(long)]
     pub all: bool,
     /// List every single call that took at least this long, e.g. 10ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub longer: Option<Duration>,
     /// Whole stacks instead of the chain that tells the caller
-    #[arg(short = 'k', long)]
+    #[arg(short = 'k', long, alias = "stack-trace")]
     pub stack_traces: bool,
+    /// What descriptors are behind: paths, sockets with their ends, pipes, as `strace -yy`
+    #[arg(short = 'y', long, action = ArgAction::Count)]
+    pub decode_fds: u8,
     /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: When,
@@ -160,8 +173,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "REC")]
     pub save: Option<PathBuf>,
     /// No report, no progress: only what -o or --save ask for
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[arg(short, long, action = ArgAction::Count)]
+    pub quiet: u8,
     /// How to watch: auto picks the cheapest that can serve here
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub backend: BackendChoice,
@@ -175,8 +188,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Follow children (always on, as with `strace -f`)
-    #[arg(short = 'f', long, hide = true)]
-    pub follow_forks: bool,
+    #[arg(short = 'f', long, hide = true, action = ArgAction::Count)]
+    pub follow_forks: u8,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -264,19 +277,28 @@ pub enum BackendChoice {
     Ptrace,
 }
 
-/// Order of the `-c` table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum SortBy {
-    /// Time paid.
-    #[default]
-    Time,
-    /// Calls.
-    Calls,
-    /// Failed calls.
-    Errors,
-    /// The system call's name.
-    Name,
+/// What calls are regrouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GroupBy {
+    /// The user's own function.
+    Caller,
+    /// The public function it called.
+    Api,
+    /// The file the user's own function lies in.
+    Library,
+    /// The line of the user's own function.
+    Line,
+    /// The process.
+    Process,
+    /// The thread.
+    Thread,
+    /// What the descriptor is behind: sampled.
+    Fd,
 }
+
+/// Columns of the `-c` table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns(pub Vec<TableColumn>);
 
 fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -299,6 +321,28 @@ fn env_change(text: &str) -> Result<String, String> {
         "" => Err("a variable needs a name".into()),
         _ => Ok(text.to_owned()),
     }
+}
+
+fn sort_by(text: &str) -> Result<TableSort, String> {
+    TableSort::from_name(text).ok_or_else(|| "time, avg-time, max-time, calls, errors, name or nothing".to_owned())
+}
+
+fn columns(text: &str) -> Result<Columns, String> {
+    let mut columns = Vec::new();
+    for name in text.split(',') {
+        let column = match TableColumn::from_name(name) {
+            Some(column) => column,
+            None if matches!(name, "min-time" | "min_time" | "shortest") => {
+                return Err("the shortest call is not kept: time-percent, total-time, avg-time, max-time".into());
+            }
+            None => return Err(format!("there is no column {name:?}")),
+        };
+        if columns.contains(&column) {
+            return Err(format!("column {name} stands there twice"));
+        }
+        columns.push(column);
+    }
+    Ok(Columns(columns))
 }
 
 fn trace_set(text: &str) -> Result<String, String> {
@@ -329,6 +373,31 @@ mod tests {
         let Command::Run(run) = cli.command else { panic!("not run") };
         assert_eq!(run.command, ["ls", "-o", "--json"]);
         assert!(!run.show.json);
+    }
+
+    #[test]
+    fn straces_flags_are_understood() {
+        let run = |args: &[&str]| {
+            let all = ["systoll", "run"].iter().chain(args).chain(&["--", "ls"]);
+            match Cli::try_parse_from(all).map_err(|e| e.to_string())?.command {
+                Command::Run(run) => Ok::<_, String>(run),
+                other => panic!("{other:?}"),
+            }
+        };
+        let all = run(&["-ff", "-qq", "-yy", "-k", "-e", "trace=%file,!open"]);
+        assert!(all.is_err(), "a negation stands first");
+        let all = run(&["-ff", "-qq", "-yy", "-k", "-e", "trace=!%file"]).unwrap();
+        assert_eq!((all.follow_forks, all.quiet, all.show.decode_fds, all.show.stack_traces), (2, 2, 2, true));
+        let table = run(&["-c", "-w", "-S", "count", "-U", "calls,name,max_time"]).unwrap().show;
+        assert!(table.summary_wall_clock && table.summary_sort_by == TableSort::Calls);
+        assert_eq!(table.summary_columns.unwrap().0, [TableColumn::Calls, TableColumn::Name, TableColumn::Longest]);
+        for wrong in
+            [&["-c", "-U", "min-time"][..], &["-c", "-U", "calls,calls"], &["-w"], &["-S", "time"], &["-n", "3"]]
+        {
+            assert!(run(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(run(&["-c", "--by", "line"]).is_err() && run(&["--by", "moon"]).is_err());
+        assert_eq!(run(&["--by", "fd", "-n", "3"]).unwrap().show.by, Some(GroupBy::Fd));
     }
 
     #[test]

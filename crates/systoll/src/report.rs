@@ -1,6 +1,6 @@
 //! From a recording to what the user asked to see of it.
 
-use crate::cli::{PlainArgs, ReportArgs, ShowArgs, SortBy};
+use crate::cli::{GroupBy, PlainArgs, ReportArgs, ShowArgs};
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::{Output, to_stderr};
@@ -9,10 +9,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use systoll_judge::{Catalogue, judge};
-use systoll_model::{Class, Recording, Sysno, signatures};
+use systoll_judge::{By, Catalogue, Finding, grouped, judge};
+use systoll_model::{Class, Counts, Recording, Sysno, signatures};
 use systoll_present::{
-    ReportOptions, Style, TableOptions, TableSort, box_json, report_json, write_box, write_report, write_strace_table,
+    ReportOptions, Style, TableColumn, TableOptions, box_json, report_json, write_box, write_grouping, write_report,
+    write_strace_table,
 };
 
 /// What of a recording is shown, and how.
@@ -27,40 +28,48 @@ impl Shown {
         Ok(Self { args: args.clone(), catalogue: catalogue(args.causes.as_deref())?, style: output.style(args.color) })
     }
 
-    /// Writes the recording as asked: report, table or JSON.
+    /// Writes the recording as asked: report, table, groups or JSON.
     pub(crate) fn write(&self, w: &mut dyn Write, recording: &Recording, so_far: bool) -> io::Result<()> {
+        let only = self.args.trace.as_deref().and_then(|t| trace_filter(t).ok());
         if self.args.counts {
-            return self.write_table(w, recording);
+            return self.write_table(w, recording, only.as_ref());
         }
-        let judgement = judge(recording, &self.catalogue, &systoll_judge::Options::default());
-        if self.args.json {
-            serde_json::to_writer_pretty(&mut *w, &report_json(recording, &judgement))?;
-            return writeln!(w);
-        }
+        let grouping = self.args.by.map(|by| grouped(recording, group_by(by), only.as_ref()));
         let options = ReportOptions {
             all: self.args.all,
             longer_ns: self.args.longer.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
             stacks: self.args.stack_traces,
+            fds: self.args.decode_fds > 0,
+            only: self.args.trace.clone(),
             so_far,
         };
-        write_report(w, recording, &judgement, &options, &self.style)
+        if let Some(grouping) = grouping.as_ref().filter(|_| !self.args.json) {
+            let narrowed = only.map(|only| narrowed(recording, &only));
+            let recording = narrowed.as_ref().unwrap_or(recording);
+            return write_grouping(w, recording, grouping, self.args.limit, &options, &self.style);
+        }
+        let mut judgement = judge(recording, &self.catalogue, &systoll_judge::Options::default());
+        if self.args.json {
+            serde_json::to_writer_pretty(&mut *w, &report_json(recording, &judgement, grouping.as_ref()))?;
+            return writeln!(w);
+        }
+        match only {
+            None => write_report(w, recording, &judgement, &options, &self.style),
+            Some(only) => {
+                let about = |f: &Finding| f.syscalls.iter().any(|s| only.contains(s));
+                judgement.findings.retain(about);
+                judgement.also.retain(about);
+                write_report(w, &narrowed(recording, &only), &judgement, &options, &self.style)
+            }
+        }
     }
 
-    fn write_table(&self, w: &mut dyn Write, recording: &Recording) -> io::Result<()> {
-        let sort = match self.args.summary_sort_by {
-            SortBy::Time => TableSort::Time,
-            SortBy::Calls => TableSort::Calls,
-            SortBy::Errors => TableSort::Errors,
-            SortBy::Name => TableSort::Name,
-        };
-        let options = TableOptions { sort };
-        match self.args.trace.as_deref().and_then(|t| trace_filter(t).ok()) {
+    fn write_table(&self, w: &mut dyn Write, recording: &Recording, only: Option<&BTreeSet<Sysno>>) -> io::Result<()> {
+        let columns = self.args.summary_columns.as_ref().map_or(TableColumn::USUAL.to_vec(), |c| c.0.clone());
+        let options = TableOptions { sort: self.args.summary_sort_by, columns, wall: self.args.summary_wall_clock };
+        match only {
             None => write_strace_table(w, recording, &options, &self.style),
-            Some(only) => {
-                let mut some = recording.clone();
-                some.rows.retain(|r| only.contains(&r.syscall));
-                write_strace_table(w, &some, &options, &self.style)
-            }
+            Some(only) => write_strace_table(w, &narrowed(recording, only), &options, &self.style),
         }
     }
 
@@ -70,6 +79,29 @@ impl Shown {
         if let Err(failure) = place.and_then(|mut o| o.write(|w| self.write(w, recording, true))) {
             failure.tell();
         }
+    }
+}
+
+/// The recording with only these system calls in its figures. Rows stay where they are: others
+/// point to them.
+fn narrowed(recording: &Recording, only: &BTreeSet<Sysno>) -> Recording {
+    let mut some = recording.clone();
+    some.rows.iter_mut().filter(|r| !only.contains(&r.syscall)).for_each(|r| r.counts = Counts::default());
+    some.longest.retain(|l| recording.rows.get(l.row.0 as usize).is_some_and(|r| only.contains(&r.syscall)));
+    some.vdso.clear();
+    some.header.vdso_calls = None;
+    some
+}
+
+fn group_by(by: GroupBy) -> By {
+    match by {
+        GroupBy::Caller => By::Caller,
+        GroupBy::Api => By::Api,
+        GroupBy::Library => By::Library,
+        GroupBy::Line => By::Line,
+        GroupBy::Process => By::Process,
+        GroupBy::Thread => By::Thread,
+        GroupBy::Fd => By::Fd,
     }
 }
 

@@ -47,7 +47,7 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
     };
     let recording = match &places.report {
         Some((_, shown)) => {
-            let mut live = Live::new(shown, args.every, args.quiet);
+            let mut live = Live::new(shown, args.every, args.quiet > 0);
             let recording = run_with_first(&mut backends, &launch, &mut live);
             live.done();
             recording
@@ -77,7 +77,7 @@ impl Places {
         if let Some(path) = &args.save {
             self.save = Some(Output::open(Some(path), Output::Stderr)?);
         }
-        if args.show.output.is_some() || !args.quiet {
+        if args.show.output.is_some() || args.quiet == 0 {
             let output = Output::open(args.show.output.as_deref(), Output::Stderr)?;
             match Shown::new(&args.show, &output) {
                 Ok(shown) => self.report = Some((output, shown)),

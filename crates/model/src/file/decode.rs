@@ -6,7 +6,7 @@ use super::{FileError, blobs, codes, window};
 use crate::{
     BackendKind, Counts, Errno, Exit, Frame, FrameId, Header, Histogram, Host, Location, LongCall, Module, ModuleId,
     Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, RowLine, Sites, Spread, Stack, StackId, Sysno,
-    VdsoRow,
+    Thread, ThreadCalls, VdsoRow,
 };
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
         stacks: w.stacks.into_iter().map(stack).collect(),
         rows: w.rows.into_iter().map(|r| row(r, &strings)).collect::<Result<_, _>>()?,
         vdso: w.vdso.into_iter().map(|v| vdso(v, &strings)).collect::<Result<_, _>>()?,
+        threads: w.threads.into_iter().map(|t| thread(t, &strings)).collect::<Result<_, _>>()?,
         windows: window::decode_all(&w.windows, &strings, &blobs)?,
         longest: w.longest.into_iter().map(|l| long_call(l, &strings)).collect::<Result<_, _>>()?,
         prices: prices(w.prices.unwrap_or_default())?,
@@ -181,6 +182,21 @@ fn vdso(v: wire::VdsoRow, strings: &Strings) -> Result<VdsoRow, FileError> {
         user: v.user.map(FrameId),
         calls: v.calls,
     })
+}
+
+fn thread(t: wire::Thread, strings: &Strings) -> Result<Thread, FileError> {
+    if [t.calls.len(), t.failed.len(), t.toll_ns.len(), t.waited_ns.len()] != [t.syscalls.len(); 4] {
+        return Err(damaged("a thread's calls are not whole"));
+    }
+    let figures = t.calls.iter().zip(&t.failed).zip(&t.toll_ns).zip(&t.waited_ns);
+    let calls = t.syscalls.iter().zip(figures).map(|(syscall, (((calls, failed), toll), waited))| ThreadCalls {
+        syscall: Sysno(*syscall),
+        calls: *calls,
+        failed: *failed,
+        toll_ns: toll.checked_sub(1),
+        waited_ns: waited.checked_sub(1),
+    });
+    Ok(Thread { process: ProcessId(t.process), tid: t.tid, name: strings.get(t.name)?, calls: calls.collect() })
 }
 
 fn long_call(l: wire::LongCall, strings: &Strings) -> Result<LongCall, FileError> {

@@ -31,6 +31,7 @@ impl Encoder {
             prices: Some(prices(&rec.prices)),
             problems: rec.problems.iter().map(problem).collect(),
             vdso: rec.vdso.iter().map(|v| self.vdso(v)).collect(),
+            threads: rec.threads.iter().map(|t| self.thread(t)).collect(),
             strings: self.strings.into_values(),
             blobs: Some(blobs::encode(&self.blobs.into_values())),
         }
@@ -106,6 +107,20 @@ impl Encoder {
             startup_waited_ns: c.startup_waited_ns,
             elided: c.elided,
             lines: r.lines.iter().map(row_line).collect(),
+        }
+    }
+
+    fn thread(&mut self, t: &crate::Thread) -> wire::Thread {
+        let known = |ns: Option<u64>| ns.map_or(0, |ns| ns.saturating_add(1));
+        wire::Thread {
+            process: t.process.0,
+            tid: t.tid,
+            name: self.string(&t.name),
+            syscalls: t.calls.iter().map(|c| c.syscall.0).collect(),
+            calls: t.calls.iter().map(|c| c.calls).collect(),
+            failed: t.calls.iter().map(|c| c.failed).collect(),
+            toll_ns: t.calls.iter().map(|c| known(c.toll_ns)).collect(),
+            waited_ns: t.calls.iter().map(|c| known(c.waited_ns)).collect(),
         }
     }
 

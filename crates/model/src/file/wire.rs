@@ -47,6 +47,8 @@ pub(super) struct Recording {
     pub(super) problems: Vec<Problem>,
     #[prost(message, repeated, tag = "14")]
     pub(super) vdso: Vec<VdsoRow>,
+    #[prost(message, repeated, tag = "15")]
+    pub(super) threads: Vec<Thread>,
 }
 
 /// Pieces of memory, in columns. A piece is `prefix` bytes of the piece `back` places before it,
@@ -274,6 +276,29 @@ pub(super) struct VdsoRow {
     pub(super) user: Option<u32>,
     #[prost(uint64, tag = "6")]
     pub(super) calls: u64,
+}
+
+/// What a thread called, in columns of one length: one entry a system call.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Thread {
+    #[prost(uint32, tag = "1")]
+    pub(super) process: u32,
+    #[prost(uint32, tag = "2")]
+    pub(super) tid: u32,
+    #[prost(uint32, tag = "3")]
+    pub(super) name: u32,
+    #[prost(uint32, repeated, tag = "4")]
+    pub(super) syscalls: Vec<u32>,
+    #[prost(uint64, repeated, tag = "5")]
+    pub(super) calls: Vec<u64>,
+    #[prost(uint64, repeated, tag = "6")]
+    pub(super) failed: Vec<u64>,
+    /// One more than the figure; 0 where it is not known.
+    #[prost(uint64, repeated, tag = "7")]
+    pub(super) toll_ns: Vec<u64>,
+    /// One more than the figure; 0 where it is not known.
+    #[prost(uint64, repeated, tag = "8")]
+    pub(super) waited_ns: Vec<u64>,
 }
 
 /// A window in columns: one entry a call, or only for calls whose flag says so. What is a

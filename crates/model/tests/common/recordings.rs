@@ -239,6 +239,21 @@ fn problem() -> impl Strategy<Value = Problem> {
     (kind, text()).prop_map(|(kind, text)| Problem { kind, text })
 }
 
+fn thread(s: Sizes) -> impl Strategy<Value = Thread> {
+    // The file has one more than the figure.
+    let ns = || option::of(number().prop_map(|n| n.min(u64::MAX - 1)));
+    let calls =
+        (any::<u32>(), number(), number(), ns(), ns()).prop_map(|(syscall, calls, failed, toll_ns, waited_ns)| {
+            ThreadCalls { syscall: Sysno(syscall), calls, failed, toll_ns, waited_ns }
+        });
+    (0..s.processes, any::<u32>(), name(), vec(calls, 0..4)).prop_map(|(process, tid, name, calls)| Thread {
+        process: ProcessId(process),
+        tid,
+        name,
+        calls,
+    })
+}
+
 /// Any recording that passes `Recording::check`.
 pub(crate) fn recording() -> impl Strategy<Value = Recording> {
     let sizes = (1u32..4, 1u32..4, 1u32..6, 1u32..6, 1u32..5)
@@ -256,11 +271,29 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
             vec(stack, s.stacks as usize),
             vec(row(s), s.rows as usize),
             vec(vdso(s), 0..4),
+            vec(thread(s), 0..4),
         );
         let rest = (vec(window(s), 0..5), vec(long, 0..3), prices(), vec(problem(), 0..3));
         (header(), tables, rest).prop_map(
-            |(header, (processes, modules, frames, stacks, rows, vdso), (windows, longest, prices, problems))| {
-                Recording { header, processes, modules, frames, stacks, rows, vdso, windows, longest, prices, problems }
+            |(
+                header,
+                (processes, modules, frames, stacks, rows, vdso, threads),
+                (windows, longest, prices, problems),
+            )| {
+                Recording {
+                    header,
+                    processes,
+                    modules,
+                    frames,
+                    stacks,
+                    rows,
+                    vdso,
+                    threads,
+                    windows,
+                    longest,
+                    prices,
+                    problems,
+                }
             },
         )
     })

@@ -3,6 +3,7 @@
 //! Invariants: fields are added, never renamed or removed; times are in ns; no NaN; the types
 //! here are the wire's own, so that no change of a domain type changes a script's input.
 
+mod groups;
 mod proof;
 mod wire;
 
@@ -11,20 +12,21 @@ pub use proof::{SideCommand, prove_json};
 use crate::access::{frame, module, row, stack};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use systoll_judge::{Confidence, Finding, Judgement};
+use systoll_judge::{Confidence, Finding, Grouping, Judgement};
 use systoll_model::{Counts, Exit, FrameId, Language, LongCall, Phase, Price, Recording, Row, StackId, VdsoRow};
 use wire::*;
 
 /// Version of the contract: it grows when a field changes its meaning, not when one is added.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// The report of `rec` as judged by `judgement`, as one JSON object.
-pub fn report_json(rec: &Recording, judgement: &Judgement) -> Value {
+/// The report of `rec` as judged by `judgement`, as one JSON object, with its calls regrouped where
+/// that was asked for.
+pub fn report_json(rec: &Recording, judgement: &Judgement, grouping: Option<&Grouping>) -> Value {
     // Plain structs with string keys: there is nothing in them that JSON can't hold.
-    serde_json::to_value(report(rec, judgement)).unwrap_or_default()
+    serde_json::to_value(report(rec, judgement, grouping)).unwrap_or_default()
 }
 
-fn report<'a>(rec: &'a Recording, judgement: &'a Judgement) -> Report<'a> {
+fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a Grouping>) -> Report<'a> {
     let h = &rec.header;
     let total = rec.total();
     let needless = judgement.findings.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
@@ -74,6 +76,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement) -> Report<'a> {
         by_syscall: by_syscall(rec),
         rows: rec.rows.iter().map(|r| wire_row(rec, r)).collect(),
         vdso: rec.vdso.iter().map(|v| wire_vdso(rec, v)).collect(),
+        grouped: grouping.map(|g| groups::grouped(rec, g)),
         findings: judgement.findings.iter().map(|f| finding(rec, f)).collect(),
         also: judgement.also.iter().map(|f| finding(rec, f)).collect(),
         longest: rec.longest.iter().filter_map(|l| long_call(rec, l)).collect(),

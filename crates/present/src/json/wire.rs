@@ -36,6 +36,7 @@ pub(super) struct Report<'a> {
     pub(super) by_syscall: Vec<BySyscall>,
     pub(super) rows: Vec<WireRow<'a>>,
     pub(super) vdso: Vec<WireVdso<'a>>,
+    pub(super) grouped: Option<WireGrouping<'a>>,
     pub(super) findings: Vec<WireFinding<'a>>,
     pub(super) also: Vec<WireFinding<'a>>,
     pub(super) longest: Vec<Longest<'a>>,
@@ -163,6 +164,31 @@ pub(super) struct User<'a> {
     pub(super) file: Option<&'a str>,
     pub(super) line: Option<u32>,
     pub(super) module: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireGrouping<'a> {
+    pub(super) by: &'static str,
+    pub(super) sampled: bool,
+    pub(super) calls: u64,
+    pub(super) groups: Vec<WireGroup<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireGroup<'a> {
+    pub(super) name: Option<String>,
+    pub(super) calls: u64,
+    pub(super) low: u64,
+    pub(super) high: u64,
+    pub(super) failed: Option<u64>,
+    pub(super) toll_ns: Option<u64>,
+    pub(super) waited_ns: Option<u64>,
+    pub(super) share_of_cpu: Option<f64>,
+    pub(super) looked_at: Option<u64>,
+    pub(super) user: Option<User<'a>>,
+    pub(super) process: Option<u64>,
+    pub(super) tid: Option<u32>,
+    pub(super) rows: Vec<u32>,
 }
 
 #[derive(Serialize)]

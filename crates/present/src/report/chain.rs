@@ -3,8 +3,8 @@
 use super::{DETAIL, Report};
 use crate::access::{frame, module, row, stack};
 use crate::style::{Line, Role};
-use crate::text::{clean, columns, shorten};
-use systoll_model::{Frame, FrameClass, FrameId, Language, Phase, Row, RowId};
+use crate::text::{clean, shorten};
+use systoll_model::{Frame, FrameClass, FrameId, Phase, Row, RowId};
 
 /// Frames of a chain where whole stacks aren't asked for.
 const FRAMES: usize = 4;
@@ -20,7 +20,7 @@ impl Report<'_> {
     pub(super) fn chain(&self, id: RowId, phase: Phase) -> Vec<Line> {
         let Some(row) = row(self.rec, id) else { return vec![] };
         if self.options.stacks {
-            return self.whole_stack(row);
+            return self.stacks_of(id);
         }
         let mut links = self.api_link(row).into_iter().collect::<Vec<_>>();
         let frames = self.callers(row);
@@ -141,41 +141,6 @@ impl Report<'_> {
         }
         if !fresh {
             lines.push(line);
-        }
-        lines
-    }
-
-    /// All frames known, one a line, with their modules and whole paths.
-    fn whole_stack(&self, row: &Row) -> Vec<Line> {
-        let mut lines = vec![];
-        let width = self.style.columns().saturating_sub(DETAIL + 2);
-        for id in self.frame_ids(row) {
-            let Some(f) = frame(self.rec, id) else { continue };
-            if row.user == Some(id) {
-                // No stack holds the name of an API that jumped on: it is known from the call.
-                let api = self.api_link(row).map(|api| Line::of(Role::Plain, " ".repeat(DETAIL)).joined(api));
-                lines.extend(api);
-            }
-            for l in &f.locations {
-                let language = f.language.map_or("?", Language::name);
-                let module = module(self.rec, f.module).map_or(language.into(), |m| clean(m.file_name()));
-                let mut line = Line::of(Role::Plain, " ".repeat(DETAIL));
-                line.push(Role::Plain, shorten(&clean(&l.function), width));
-                let place = match (&l.file, l.line) {
-                    (Some(file), Some(n)) => format!("{module} {}:{n}", clean(file)),
-                    (Some(file), None) => format!("{module} {}", clean(file)),
-                    _ => module,
-                };
-                if line.width() + 2 + columns(&place) <= self.style.columns() {
-                    line.push(Role::Faint, format!("  {place}"));
-                    lines.push(line);
-                } else {
-                    lines.push(line);
-                    let mut line = Line::of(Role::Plain, " ".repeat(DETAIL + 2));
-                    line.push(Role::Faint, shorten(&place, width));
-                    lines.push(line);
-                }
-            }
         }
         lines
     }

@@ -30,6 +30,9 @@ impl Report<'_> {
             lines.extend(self.chain(*id, f.phase));
         }
         lines.extend(self.script_lines(f));
+        if self.options.fds {
+            lines.extend(self.fds_of(&f.rows));
+        }
         lines.extend(self.other_places(f));
         lines.extend(self.needless_part(f));
         if !f.why.is_empty() {

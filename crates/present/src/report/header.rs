@@ -3,11 +3,10 @@
 use super::Report;
 use super::finding::waits;
 use crate::access::processes;
-use crate::signals::signal_name;
 use crate::style::{Line, Role};
-use crate::text::{columns, shell_words, shorten};
+use crate::text::{clean, columns, shell_words, shorten};
 use crate::units::{calls, counted, grouped, ns, percent, percent_of, rate, time};
-use systoll_model::{BackendKind, Exit};
+use systoll_model::{BackendKind, Exit, signal_name};
 
 /// Column of the header's text, beside the name.
 const HEAD: usize = 9;
@@ -96,6 +95,10 @@ impl Report<'_> {
             count.push(Role::Plain, format!(" {rate}{}", if self.slowed() { " while watched" } else { "" }));
         }
         let mut segments = vec![count];
+        if let Some(only) = &self.options.only {
+            let only = format!("only {}", shorten(&clean(only), 60));
+            segments.push(Line::of(Role::Warn, only));
+        }
         if let Some(vdso) = h.vdso_calls.filter(|v| *v > 0) {
             segments.push(Line::of(Role::Plain, format!("{} more in the vDSO", grouped(vdso))));
         }

@@ -1,9 +1,13 @@
 //! The report of a run: what `systoll run` and `systoll report` print.
 
+mod by;
 mod chain;
 mod finding;
 mod header;
 mod rest;
+mod stacks;
+
+pub use by::write_grouping;
 
 use crate::style::{Line, Role, Style, flow};
 use crate::text::wrap;
@@ -20,6 +24,10 @@ pub struct ReportOptions {
     pub longer_ns: Option<u64>,
     /// Whole stacks, one frame a line, rather than the chain that tells the caller.
     pub stacks: bool,
+    /// What the descriptors of the calls looked at were behind.
+    pub fds: bool,
+    /// The calls the recording was narrowed down to, as they were asked for.
+    pub only: Option<String>,
     /// The program is still running: this is the report so far.
     pub so_far: bool,
 }

@@ -7,7 +7,7 @@ use crate::procfs;
 use crate::sys::own_cpu;
 use crate::table::{Look, RawLong, Returned};
 use crate::windows::{RawCall, RawWindow, argument_data};
-use systoll_model::{FrameClass, Moment, Signature, Sysno};
+use systoll_model::{Counts, Errno, FrameClass, Moment, Signature, Sysno};
 use systoll_symbols::{Registers, Thread, Until};
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
@@ -162,6 +162,7 @@ impl Engine {
             self.windows.due(&mut self.table, row, nth);
         } else if self.windows.opens(&mut self.table, row, nth, run_ns) {
             let octave = nth.max(1).ilog2() as u8;
+            self.table.thread_named(image, tid as u32, &procfs::comm(tid));
             thread.window = Some(RawWindow { image, thread: thread.ordinal, row, octave, calls: Vec::new() });
         } else {
             if new {
@@ -176,7 +177,7 @@ impl Engine {
         let bound = self.windows.bytes();
         let read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
         let data = signature.map_or_else(Vec::new, |s| argument_data(s, Moment::Entry, args, None, bound, &read));
-        let fd = signature.and_then(Signature::fd_arg).and_then(|i| procfs::fd_target(pid, args[i] as i32));
+        let fd = signature.and_then(|s| self.windows.descriptor(pid, s, args));
         let call = RawCall {
             row,
             nth,
@@ -245,7 +246,13 @@ impl Engine {
         }
         let bytes = bytes_moved(pending.signature, result);
         let call = Returned { result, bytes, elapsed_ns, waited_ns, startup: pending.startup };
+        let image = self.table.rows[pending.row as usize].image;
         self.table.returned(pending.row, call);
+        let mut one = Counts { calls: 1, waited_ns, ..Counts::default() };
+        if let Some(errno) = Errno::from_result(result) {
+            one.errors.insert(errno, 1);
+        }
+        self.table.by_thread(image, tid as u32, pending.syscall, &one);
         if let Some(process) = self.processes.get_mut(&pid) {
             process.audit.returned(pending.signature.and_then(|s| s.audit), result);
         }

@@ -4,7 +4,7 @@ use super::calibrate::Cost;
 use super::engine::Engine;
 use super::sys;
 use super::toll::{Observer, tolls};
-use crate::named::{Names, note_bounds, rows, windows};
+use crate::named::{Names, note_bounds, rows, threads, windows};
 use std::collections::BTreeMap;
 use systoll_model::{BackendKind, Header, LongCall, Prices, Process, ProcessId, Recording, Row, RowId, Spread};
 
@@ -64,6 +64,7 @@ impl Engine {
             stacks: names.stacks,
             rows,
             vdso: Vec::new(),
+            threads: threads(&self.table),
             windows,
             longest,
             prices,

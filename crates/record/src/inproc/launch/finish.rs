@@ -5,9 +5,11 @@ use super::harvest::Beside;
 use super::program::Program;
 use super::share::Again;
 use super::sys;
-use crate::named::{Names, note_bounds, rows, vdso_rows, windows};
+use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use std::collections::{BTreeMap, HashMap};
-use systoll_model::{BackendKind, Header, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread};
+use systoll_model::{
+    BackendKind, Counts, Header, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread,
+};
 
 /// What was measured around the run.
 #[derive(Default)]
@@ -70,6 +72,8 @@ impl Engine {
             row.counts.calls += 1;
             row.counts.startup_calls += 1;
             self.table.calls += 1;
+            let pid = self.table.images.get(image as usize).map_or(0, |i| i.pid as u32);
+            self.table.by_thread(image, pid, execve, &Counts { calls: 1, ..Counts::default() });
         }
     }
 
@@ -139,6 +143,7 @@ impl Engine {
             stacks: names.stacks,
             rows,
             vdso,
+            threads: threads(&self.table),
             windows: windows(&self.windows),
             longest: Vec::new(),
             prices,

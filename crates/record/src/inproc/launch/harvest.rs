@@ -270,7 +270,7 @@ impl<'a> Fill<'a> {
             self.beside.used.entry(pid).or_default().add(&used);
         }
         for (node, counts) in &slot.counts {
-            self.row(*node, counts, (index, pid), has_rseq);
+            self.row(*node, counts, (index, pid, thread.tid), has_rseq);
         }
         if index + 1 < image::SLOT_COUNT && (index == 0 || pid != 0) {
             let image = image_of(self.program, self.table, pid, self.now);
@@ -279,7 +279,7 @@ impl<'a> Fill<'a> {
     }
 
     /// Adds one thread's counts at a node.
-    fn row(&mut self, index: usize, counts: &SlotCounts, (slot, pid): (u64, i32), has_rseq: bool) {
+    fn row(&mut self, index: usize, counts: &SlotCounts, (slot, pid, tid): (u64, i32, u32), has_rseq: bool) {
         let Some(node) = self.nodes.all.get(index) else { return };
         let place = node.site.and_then(|(file, site)| Some((*self.used.get(file)?, site)));
         let site = place.and_then(|(file, site)| self.program.files.get(file)?.code.blob.sites.get(site));
@@ -310,6 +310,7 @@ impl<'a> Fill<'a> {
             self.beside.unopened += 1;
         }
         self.table.calls += add.calls;
+        self.table.by_thread(image, tid, Sysno(number), &add);
         if let Some(raw) = self.table.rows.get_mut(id as usize) {
             raw.entered += counts.entered;
             raw.counts.merge(&add);

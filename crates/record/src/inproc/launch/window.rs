@@ -9,7 +9,7 @@ use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
 use crate::windows::{RawCall, RawWindow, argument_data};
 use std::time::Duration;
-use systoll_model::{Moment, Signature, Sysno};
+use systoll_model::{Moment, Sysno};
 use systoll_symbols::{PlacedFrame, RawFrame};
 
 /// Distinct stacks remembered; whole ones beyond are not kept.
@@ -65,6 +65,7 @@ impl Engine {
                 octave,
                 calls: Vec::new(),
             };
+            self.table.thread_named(window.image, waiter.tid as u32, &procfs::comm(waiter.tid));
             self.open.insert((id, index), Open { window, under_way: None });
         }
         self.note_entry(id, index, waiter, &entered, run_ns);
@@ -80,7 +81,7 @@ impl Engine {
         let bound = self.windows.bytes();
         let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
         let data = signature.map_or_else(Vec::new, |s| argument_data(s, Moment::Entry, &args, None, bound, &read));
-        let fd_arg = signature.and_then(Signature::fd_arg).and_then(|i| args.get(i));
+        let fd = signature.and_then(|s| self.windows.descriptor(tid, s, &args));
         let base = image::SLOTS + index * slot::SIZE + entered.record;
         let Some(area) = self.memory.image(id) else { return };
         let (cycles, waited) = (area.get(base + record::CYCLES), area.get(base + record::WAITED));
@@ -91,7 +92,7 @@ impl Engine {
             nth: entered.nth,
             args,
             data,
-            fd: fd_arg.and_then(|fd| procfs::fd_target(tid, *fd as i32)),
+            fd,
             result: None,
             entry_ns: run_ns,
             elapsed_ns: 0,

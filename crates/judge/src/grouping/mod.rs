@@ -1,0 +1,270 @@
+//! The recording's calls regrouped: by caller, API, library, line, process, thread or descriptor.
+//!
+//! Sums of rows are exact wherever rows are told apart by what is asked for. What a descriptor is
+//! behind, and which line of a script an interpreter made a call for, only looks at some calls
+//! know: those figures are estimates with bounds, and say so.
+
+mod sampled;
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+use std::sync::Arc;
+use systoll_model::{Counts, FrameId, Module, ModuleId, ProcessId, Recording, Row, RowId, Sysno, Thread};
+
+/// What calls are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The user's own function.
+    Caller,
+    /// The public function it called.
+    Api,
+    /// The file the user's own function lies in.
+    Library,
+    /// The line of the user's own function.
+    Line,
+    /// The process image.
+    Process,
+    /// The thread.
+    Thread,
+    /// What the descriptor is behind.
+    Fd,
+}
+
+impl By {
+    /// Its name on the command line and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Api => "api",
+            Self::Library => "library",
+            Self::Line => "line",
+            Self::Process => "process",
+            Self::Thread => "thread",
+            Self::Fd => "fd",
+        }
+    }
+}
+
+/// What the calls of a group have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Common {
+    /// The function a frame stands in.
+    Function(FrameId),
+    /// The line a frame stands at.
+    Line(FrameId),
+    /// A public function, and its module.
+    Api(Arc<str>, Option<ModuleId>),
+    /// A file.
+    Library(ModuleId),
+    /// A process image.
+    Process(ProcessId),
+    /// A thread of a process image; 0 and no name for those that are not told apart.
+    Thread {
+        /// The process image.
+        process: ProcessId,
+        /// Thread id.
+        tid: u32,
+        /// The thread's name.
+        name: Arc<str>,
+    },
+    /// What a descriptor is behind.
+    File(Arc<str>),
+    /// Nothing is known of them.
+    Unknown,
+    /// They have nothing of the kind: calls without a descriptor.
+    None,
+}
+
+/// Calls with something in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// What they have in common.
+    pub common: Common,
+    /// Calls; an estimate where [`Grouping::sampled`].
+    pub calls: u64,
+    /// At least so many calls.
+    pub low: u64,
+    /// At most so many calls.
+    pub high: u64,
+    /// Failed calls; `None` where it can't be told.
+    pub failed: Option<u64>,
+    /// What they cost, ns.
+    pub toll_ns: Option<u64>,
+    /// Time waited in them, ns.
+    pub waited_ns: Option<u64>,
+    /// Calls of them that windows looked at; `None` where nothing rests on windows.
+    pub looked_at: Option<u64>,
+    /// Rows they belong to, costliest first; empty where rows are not told apart that way.
+    pub rows: Vec<RowId>,
+}
+
+impl Group {
+    /// No calls yet.
+    fn none(common: Common) -> Self {
+        Self {
+            common,
+            calls: 0,
+            low: 0,
+            high: 0,
+            failed: None,
+            toll_ns: None,
+            waited_ns: None,
+            looked_at: None,
+            rows: Vec::new(),
+        }
+    }
+}
+
+/// All calls, regrouped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grouping {
+    /// What by.
+    pub by: By,
+    /// Whether the figures rest on windows.
+    pub sampled: bool,
+    /// The groups, costliest first; what is not known comes last.
+    pub groups: Vec<Group>,
+    /// All calls that were regrouped.
+    pub total: Counts,
+}
+
+/// Regroups the calls of `recording`, only those of the system calls in `only` where it is given.
+pub fn grouped(recording: &Recording, by: By, only: Option<&BTreeSet<Sysno>>) -> Grouping {
+    let wanted = |syscall: Sysno| only.is_none_or(|o| o.contains(&syscall));
+    let called = |row: &Row| row.counts.calls > 0 && wanted(row.syscall);
+    let rows: Vec<(RowId, &Row)> = (0..).map(RowId).zip(&recording.rows).filter(|(_, r)| called(r)).collect();
+    let mut total = Counts::default();
+    rows.iter().for_each(|(_, r)| total.merge(&r.counts));
+    let mut groups = match by {
+        By::Caller => sampled::by_place(&rows, |f| function(recording, f), Common::Function),
+        By::Line => sampled::by_place(&rows, |f| line(recording, f), Common::Line),
+        By::Api => exact(&rows, |r| r.api.clone().map(|api| (api, r.api_module))),
+        By::Library => exact(&rows, |r| r.user.and_then(|f| recording.frame(f).module)),
+        By::Process => exact(&rows, |r| Some(r.process)),
+        By::Thread => threads(&recording.threads, &wanted, &rows),
+        By::Fd => sampled::by_fd(recording, &rows),
+    };
+    sort(&mut groups);
+    let sampled = by == By::Fd || groups.iter().any(|g| g.looked_at.is_some());
+    for group in groups.iter_mut().filter(|_| sampled) {
+        let cost = |id: &RowId| recording.rows.get(id.0 as usize).map_or(0, |r| r.counts.toll_ns.unwrap_or(0));
+        group.rows.sort_by_key(|id| (std::cmp::Reverse(cost(id)), *id));
+    }
+    Grouping { by, sampled, groups, total }
+}
+
+fn sort(groups: &mut [Group]) {
+    // A sort by the largest first that keeps the order of equals: groups come in a fixed order.
+    let unknown = |g: &Group| matches!(g.common, Common::Unknown | Common::None);
+    groups.sort_by_key(|g| (unknown(g), std::cmp::Reverse((g.toll_ns.unwrap_or(0), g.calls))));
+}
+
+/// How a key is shown.
+trait Shown {
+    fn common(self) -> Common;
+}
+
+/// Functions alike in name and place are one, whichever frame called from.
+#[derive(PartialEq, Eq, Hash)]
+struct Place<'a> {
+    function: &'a str,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    module: Option<&'a Module>,
+}
+
+impl Shown for (Arc<str>, Option<ModuleId>) {
+    fn common(self) -> Common {
+        Common::Api(self.0, self.1)
+    }
+}
+
+impl Shown for ModuleId {
+    fn common(self) -> Common {
+        Common::Library(self)
+    }
+}
+
+impl Shown for ProcessId {
+    fn common(self) -> Common {
+        Common::Process(self)
+    }
+}
+
+fn line(recording: &Recording, frame: FrameId) -> Option<Place<'_>> {
+    let frame = recording.frame(frame);
+    let place = frame.location()?;
+    let module = frame.module.map(|m| recording.module(m));
+    Some(Place { function: &place.function, file: place.file.as_deref(), line: place.line, module })
+}
+
+fn function(recording: &Recording, frame: FrameId) -> Option<Place<'_>> {
+    line(recording, frame).map(|place| Place { line: None, ..place })
+}
+
+/// Sums of rows with one key each.
+fn exact<K: Shown + Eq + Hash>(rows: &[(RowId, &Row)], key: impl Fn(&Row) -> Option<K>) -> Vec<Group> {
+    let mut at: HashMap<Option<K>, usize> = HashMap::new();
+    let mut parts: Vec<(Vec<(RowId, &Row)>, Counts)> = Vec::new();
+    for (id, row) in rows.iter().copied() {
+        let index = *at.entry(key(row)).or_insert(parts.len());
+        if index == parts.len() {
+            parts.push(Default::default());
+        }
+        if let Some((members, counts)) = parts.get_mut(index) {
+            members.push((id, row));
+            counts.merge(&row.counts);
+        }
+    }
+    let mut keys: Vec<(Option<K>, usize)> = at.into_iter().collect();
+    keys.sort_by_key(|(_, index)| *index);
+    keys.into_iter().zip(parts).map(|((key, _), (members, counts))| group(key, members, &counts)).collect()
+}
+
+fn group<K: Shown>(key: Option<K>, mut members: Vec<(RowId, &Row)>, counts: &Counts) -> Group {
+    members.sort_by_key(|(id, r)| (std::cmp::Reverse((r.counts.toll_ns.unwrap_or(0), r.counts.calls)), *id));
+    Group {
+        calls: counts.calls,
+        low: counts.calls,
+        high: counts.calls,
+        failed: Some(counts.failed()),
+        toll_ns: counts.toll_ns,
+        waited_ns: counts.waited_ns,
+        rows: members.into_iter().map(|(id, _)| id).collect(),
+        ..Group::none(key.map_or(Common::Unknown, Shown::common))
+    }
+}
+
+/// Threads as the backend counted them. A toll it has for rows only is shared out by calls.
+fn threads(threads: &[Thread], wanted: &dyn Fn(Sysno) -> bool, rows: &[(RowId, &Row)]) -> Vec<Group> {
+    let mut each: HashMap<(ProcessId, Sysno), (u64, u64)> = HashMap::new();
+    for (_, row) in rows {
+        let sum = each.entry((row.process, row.syscall)).or_default();
+        sum.0 = sum.0.saturating_add(row.counts.calls);
+        sum.1 = sum.1.saturating_add(row.counts.toll_ns.unwrap_or(0));
+    }
+    let group = |thread: &Thread| {
+        let common = Common::Thread { process: thread.process, tid: thread.tid, name: thread.name.clone() };
+        let mut sum = Group { failed: Some(0), ..Group::none(common) };
+        for c in thread.calls.iter().filter(|c| wanted(c.syscall)) {
+            let shared = || {
+                let (calls, toll) = each.get(&(thread.process, c.syscall)).copied().filter(|(calls, _)| *calls > 0)?;
+                Some((toll as f64 * (c.calls as f64 / calls as f64)) as u64)
+            };
+            sum.calls = sum.calls.saturating_add(c.calls);
+            sum.failed = sum.failed.map(|n| n.saturating_add(c.failed));
+            sum.toll_ns = add(sum.toll_ns, c.toll_ns.or_else(shared));
+            sum.waited_ns = add(sum.waited_ns, c.waited_ns);
+        }
+        (sum.low, sum.high) = (sum.calls, sum.calls);
+        sum
+    };
+    threads.iter().map(group).filter(|g| g.calls > 0).collect()
+}
+
+fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (a, b) => a.or(b),
+    }
+}

@@ -1,0 +1,187 @@
+//! Groups that only looks tell apart: what descriptors are behind, and lines of scripts.
+
+use super::{Common, Group, add};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::Arc;
+use systoll_model::{FrameId, Recording, Row, RowId, Sysno};
+
+/// What the windows saw of a row.
+#[derive(Default)]
+struct Seen<'a> {
+    /// Calls by octave and descriptor's target.
+    octaves: BTreeMap<u32, BTreeMap<Option<&'a Arc<str>>, u64>>,
+    /// Windows that hold calls of it.
+    windows: HashSet<usize>,
+    calls: u64,
+}
+
+/// A part of a row's calls, as estimated.
+struct Part {
+    calls: f64,
+    low: f64,
+    high: f64,
+    /// Calls looked at; `None` where that was not needed.
+    looked_at: Option<u64>,
+}
+
+/// Calls by what their descriptor is behind. Those of rows nobody looked at are `Unknown`.
+pub(super) fn by_fd(recording: &Recording, rows: &[(RowId, &Row)]) -> Vec<Group> {
+    let seen = seen(recording);
+    let mut sums = Sums::default();
+    for (id, row) in rows {
+        if row.syscall.signature().is_none_or(|s| s.fd_arg().is_none()) {
+            sums.put(Common::None, || Common::None, (*id, row), &whole(row));
+            continue;
+        }
+        match seen.get(id) {
+            Some(seen) if seen.calls > 0 => {
+                for (target, part) in parts(seen, row.counts.calls) {
+                    let common = target.map_or_else(|| unknown(row.syscall), |t| Common::File(t.clone()));
+                    sums.put(common.clone(), || common, (*id, row), &part);
+                }
+            }
+            _ => {
+                let part = Part { low: 0.0, looked_at: Some(0), ..whole(row) };
+                sums.put(Common::Unknown, || Common::Unknown, (*id, row), &part);
+            }
+        }
+    }
+    sums.groups
+}
+
+/// Calls by the user's own place, `key` telling places apart. Where an interpreter made the calls
+/// for several lines of a script, each line has the share that the looks gave it.
+pub(super) fn by_place<K: Eq + Hash>(
+    rows: &[(RowId, &Row)],
+    key: impl Fn(FrameId) -> Option<K>,
+    common: impl Fn(FrameId) -> Common,
+) -> Vec<Group> {
+    let mut sums = Sums::default();
+    for (id, row) in rows {
+        let mut put = |frame: Option<FrameId>, part: &Part| {
+            let frame = frame.filter(|f| key(*f).is_some());
+            sums.put(frame.and_then(&key), || frame.map_or(Common::Unknown, &common), (*id, row), part);
+        };
+        let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));
+        if row.lines.is_empty() || looks == 0 {
+            put(row.user, &whole(row));
+            continue;
+        }
+        let calls = row.counts.calls as f64;
+        let unseen = if looks >= row.counts.calls { 0.0 } else { unseen(looks) };
+        for line in &row.lines {
+            let n = calls * row.share(line);
+            let (low, high) = ((n - unseen * calls).max(line.looks as f64), (n + unseen * calls).min(calls));
+            put(Some(line.frame), &Part { calls: n, low: low.min(n), high, looked_at: Some(line.looks) });
+        }
+    }
+    sums.groups
+}
+
+/// What windows nobody opened might hide: of `n` alike, 19 times in 20 less than this.
+fn unseen(n: u64) -> f64 {
+    1.0 - 0.05_f64.powf(1.0 / n.max(1) as f64)
+}
+
+/// Where a call's descriptor was none: a map of no file, a path that starts nowhere else.
+fn unknown(syscall: Sysno) -> Common {
+    let optional = syscall.name().is_some_and(|n| n == "mmap")
+        || syscall.signature().is_some_and(|s| s.args.iter().any(|a| a.kind == systoll_model::ArgKind::DirFd));
+    if optional { Common::None } else { Common::Unknown }
+}
+
+fn seen(recording: &Recording) -> HashMap<RowId, Seen<'_>> {
+    let mut seen: HashMap<RowId, Seen<'_>> = HashMap::new();
+    let mut counted = HashSet::new();
+    for (at, window) in recording.windows.iter().enumerate() {
+        for call in window.calls.iter().filter(|c| c.nth > 0) {
+            // Threads may count a row each by itself, and a merged recording hold a call twice.
+            if !counted.insert((call.row, call.nth, window.process, window.thread)) {
+                continue;
+            }
+            let row = seen.entry(call.row).or_default();
+            *row.octaves.entry(call.nth.ilog2()).or_default().entry(call.fd.as_ref()).or_default() += 1;
+            row.windows.insert(at);
+            row.calls += 1;
+        }
+    }
+    seen
+}
+
+fn whole(row: &Row) -> Part {
+    let calls = row.counts.calls as f64;
+    Part { calls, low: calls, high: calls, looked_at: None }
+}
+
+/// The parts of a row's `calls` calls, an octave counting by its size and not by its windows.
+fn parts<'a>(seen: &Seen<'a>, calls: u64) -> Vec<(Option<&'a Arc<str>>, Part)> {
+    let mut parts: BTreeMap<Option<&Arc<str>>, (f64, u64)> = BTreeMap::new();
+    for targets in seen.octaves.values() {
+        for (target, n) in targets {
+            parts.entry(*target).or_default().1 += n;
+        }
+    }
+    let all = calls as f64;
+    if seen.calls >= calls {
+        let exact = |looked_at: u64| {
+            let n = all * looked_at as f64 / seen.calls as f64;
+            Part { calls: n, low: n, high: n, looked_at: Some(looked_at) }
+        };
+        return parts.into_iter().map(|(target, (_, n))| (target, exact(n))).collect();
+    }
+    let top = calls.ilog2();
+    let mut weight = 0.0;
+    for octave in 0..=top {
+        let size = (1u64 << octave).min(calls - ((1u64 << octave) - 1)) as f64;
+        let nearest = seen.octaves.iter().min_by_key(|(at, _)| (at.abs_diff(octave), u32::MAX - **at));
+        let Some((_, targets)) = nearest else { continue };
+        let looked_at: u64 = targets.values().sum();
+        weight += size;
+        for (target, n) in targets {
+            parts.entry(*target).or_default().0 += size * *n as f64 / looked_at as f64;
+        }
+    }
+    let unseen = unseen(seen.windows.len() as u64);
+    let part = |(estimate, looked_at): (f64, u64)| {
+        let calls = all * estimate / weight.max(1.0);
+        let (low, high) = (calls - unseen * all, calls + unseen * all);
+        // What was seen is sure.
+        Part { calls, low: low.max(looked_at as f64), high: high.min(all), looked_at: Some(looked_at) }
+    };
+    parts.into_iter().map(|(target, p)| (target, part(p))).collect()
+}
+
+/// Groups being added up, in the order they were met.
+struct Sums<K> {
+    at: HashMap<K, usize>,
+    groups: Vec<Group>,
+}
+
+impl<K> Default for Sums<K> {
+    fn default() -> Self {
+        Self { at: HashMap::new(), groups: Vec::new() }
+    }
+}
+
+impl<K: Eq + Hash> Sums<K> {
+    fn put(&mut self, key: K, common: impl FnOnce() -> Common, (id, row): (RowId, &Row), part: &Part) {
+        let index = *self.at.entry(key).or_insert(self.groups.len());
+        if index == self.groups.len() {
+            self.groups.push(Group { failed: Some(0), ..Group::none(common()) });
+        }
+        let Some(group) = self.groups.get_mut(index) else { return };
+        let share = part.calls / (row.counts.calls as f64).max(1.0);
+        let of = |ns: u64| (ns as f64 * share).round() as u64;
+        group.calls = group.calls.saturating_add(part.calls.round() as u64);
+        group.low = group.low.saturating_add(part.low.floor() as u64);
+        group.high = group.high.saturating_add(part.high.ceil() as u64);
+        // Which of a row's calls failed, its parts do not tell.
+        let failed = Some(row.counts.failed()).filter(|n| *n == 0 || share >= 1.0);
+        group.failed = group.failed.zip(failed).map(|(a, b)| a.saturating_add(b));
+        group.toll_ns = add(group.toll_ns, row.counts.toll_ns.map(of));
+        group.waited_ns = add(group.waited_ns, row.counts.waited_ns.map(of));
+        group.looked_at = add(group.looked_at, part.looked_at);
+        group.rows.push(id);
+    }
+}

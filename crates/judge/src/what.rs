@@ -1,0 +1,114 @@
+//! What a finding is about: the file behind its calls, and what they ask of it.
+
+use crate::group::common_object;
+use crate::survey::RowView;
+use std::collections::BTreeMap;
+use systoll_model::{Recording, RowId, Sysno, WindowCall};
+
+/// Of ten calls, so many must agree.
+const AGREE: (usize, usize) = (9, 10);
+/// Options told where calls that belong together differ in theirs: two that undo each other.
+const OPTIONS: usize = 2;
+
+/// The object and option of a finding's calls, as far as nine in ten agree: `/etc/localtime`,
+/// `SOL_TCP, TCP_NODELAY on TCP sockets`, `F_GETFL on /tmp/x`.
+pub(crate) fn what(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Option<String> {
+    let calls: Vec<(Sysno, &WindowCall)> = rows
+        .iter()
+        .filter_map(|id| Some((recording.rows.get(id.0 as usize)?.syscall, views.get(id.0 as usize)?)))
+        .flat_map(|(syscall, view)| {
+            let claimed = view.claimed.iter().map(|c| c.call);
+            // What only waited was claimed by its row: any call of it will do.
+            let any = view.sample.filter(|_| view.claimed.is_empty());
+            claimed.chain(any).map(move |call| (syscall, call))
+        })
+        .collect();
+    let options = common(calls.iter().map(|(syscall, call)| call.option(*syscall)), OPTIONS);
+    let objects: Vec<Option<String>> = calls.iter().map(|(syscall, call)| call.object(*syscall)).collect();
+    // What its claims say it is about comes first: a search has many paths and one name.
+    let of_rows: Vec<&RowView<'_>> = rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
+    let claimed = common_object(&of_rows).map(|object| vec![object.to_string()]);
+    let object = claimed
+        .or_else(|| common(objects.iter().map(|o| o.as_deref().map(lasting)), 1))
+        .or_else(|| common(objects.iter().map(|o| o.as_deref().and_then(kind).map(str::to_owned)), 1));
+    match (options.map(|o| o.join(" / ")), object.and_then(|mut o| o.pop())) {
+        (Some(option), Some(object)) => Some(format!("{option} on {object}")),
+        (option, object) => option.or(object),
+    }
+}
+
+/// What nine calls in ten have: at most `most` different texts, commonest first. `None` where
+/// one of these is that they have none.
+fn common(texts: impl Iterator<Item = Option<String>>, most: usize) -> Option<Vec<String>> {
+    let mut counts: BTreeMap<Option<String>, usize> = BTreeMap::new();
+    texts.for_each(|text| *counts.entry(text).or_default() += 1);
+    let all: usize = counts.values().sum();
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let mut said = Vec::new();
+    let mut covered = 0;
+    for (text, n) in counts.into_iter().take(most) {
+        said.push(text?);
+        covered += n;
+        if covered * AGREE.1 >= all * AGREE.0 {
+            return Some(said);
+        }
+    }
+    None
+}
+
+/// A target without the number the kernel gave it this time, where it has no name but that.
+fn lasting(target: &str) -> String {
+    let Some((name, rest)) = target.split_once(":[") else { return target.to_owned() };
+    let number = rest.strip_suffix(']').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    match name {
+        _ if !number => target.to_owned(),
+        "pipe" | "socket" => format!("a {name}"),
+        name => format!("a {name} socket"),
+    }
+}
+
+/// What many targets are together.
+fn kind(target: &str) -> Option<&'static str> {
+    const KINDS: [(&str, &str); 8] = [
+        ("pipe:", "pipes"),
+        ("socket:", "sockets"),
+        ("TCP:", "TCP sockets"),
+        ("TCPv6:", "TCPv6 sockets"),
+        ("UDP:", "UDP sockets"),
+        ("UDPv6:", "UDPv6 sockets"),
+        ("UNIX", "UNIX sockets"),
+        ("NETLINK:", "NETLINK sockets"),
+    ];
+    KINDS.iter().find(|(prefix, _)| target.starts_with(prefix)).map(|(_, kind)| *kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(texts: &[&str], most: usize) -> Option<Vec<String>> {
+        common(texts.iter().map(|t| (!t.is_empty()).then(|| (*t).to_owned())), most)
+    }
+
+    #[test]
+    fn nine_in_ten_agree() {
+        let mut texts = vec!["a"; 9];
+        texts.push("b");
+        assert_eq!(of(&texts, 1), Some(vec!["a".into()]));
+        texts.push("b");
+        assert_eq!(of(&texts, 1), None);
+        assert_eq!(of(&texts, 2), Some(vec!["a".into(), "b".into()]));
+        texts.extend(["c"; 4]);
+        assert_eq!(of(&texts, 2), None);
+        assert_eq!((of(&["", ""], 1), of(&["", "a"], 2), of(&[], 1)), (None, None, None));
+    }
+
+    #[test]
+    fn numbers_of_the_day_are_left_out() {
+        let lasting = ["pipe:[123]", "socket:[4]", "UNIX-STREAM:[5]", "/tmp/x:[5]y", "TCP:[1.2.3.4:5]"].map(lasting);
+        assert_eq!(lasting, ["a pipe", "a socket", "a UNIX-STREAM socket", "/tmp/x:[5]y", "TCP:[1.2.3.4:5]"]);
+        assert_eq!(kind("TCP:[1.2.3.4:5->1.2.3.4:6]"), Some("TCP sockets"));
+        assert_eq!(kind("/etc/passwd"), None);
+    }
+}

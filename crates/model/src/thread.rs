@@ -1,0 +1,47 @@
+//! What each thread called.
+
+use crate::{Counts, ProcessId, Sysno};
+use std::sync::Arc;
+
+/// The calls of one thread of a process image, or of several folded into one entry. Over all
+/// threads they add up to the calls of [`crate::Recording::rows`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The process image.
+    pub process: ProcessId,
+    /// Thread id; 0 for all threads of the image that are not told apart.
+    pub tid: u32,
+    /// Its name as last seen; empty where nobody looked.
+    pub name: Arc<str>,
+    /// What it called, by system call.
+    pub calls: Vec<ThreadCalls>,
+}
+
+/// A thread's calls of one system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadCalls {
+    /// The system call.
+    pub syscall: Sysno,
+    /// Calls, as [`Counts::calls`] counts them.
+    pub calls: u64,
+    /// Of these, failed.
+    pub failed: u64,
+    /// What the thread paid, ns; `None` where nobody could tell.
+    pub toll_ns: Option<u64>,
+    /// Time it was scheduled out inside them, ns; `None` where it can't be told.
+    pub waited_ns: Option<u64>,
+}
+
+impl ThreadCalls {
+    /// Adds calls of the same thread and system call.
+    pub fn add(&mut self, more: &Counts) {
+        let known = |mine: Option<u64>, theirs: Option<u64>| match (mine, theirs) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        self.calls = self.calls.saturating_add(more.calls);
+        self.failed = self.failed.saturating_add(more.failed());
+        self.toll_ns = known(self.toll_ns, more.toll_ns);
+        self.waited_ns = known(self.waited_ns, more.waited_ns);
+    }
+}

@@ -1,0 +1,266 @@
+//! `--by`: the calls regrouped, one line a group.
+
+use super::Report;
+use crate::style::{Line, Role, Style};
+use crate::text::{clean, columns, shorten};
+use crate::units::{calls, counted, grouped, percent_of, time};
+use std::io;
+use systoll_judge::{By, Common, Group, Grouping, Judgement};
+use systoll_model::{ProcessId, Recording};
+
+use super::ReportOptions;
+use crate::access::{frame, module, row};
+
+/// Groups shown where not all are asked for.
+const GROUPS: usize = 20;
+
+/// Columns a group's name has beside its figures at least; where there are fewer it stands above.
+const NAME: usize = 24;
+
+/// The same of names that are told apart by their ends: paths, sockets.
+const LONG_NAME: usize = 44;
+
+/// Figures of a group, and what it is called.
+const COLUMNS: usize = 7;
+
+type Cells = [String; COLUMNS];
+
+const HEADINGS: [&str; COLUMNS] = ["calls", "between", "looked at", "errors", "toll", "of CPU", "waited"];
+
+/// Writes the recording's calls as `grouping` has them: one line a group, costliest first, at most
+/// `limit` (20 where `None`, all where all is asked for). Figures that rest on windows have bounds
+/// and say how many calls were looked at.
+///
+/// # Errors
+/// Those of `w`.
+pub fn write_grouping(
+    w: &mut dyn io::Write,
+    rec: &Recording,
+    grouping: &Grouping,
+    limit: Option<usize>,
+    options: &ReportOptions,
+    style: &Style,
+) -> io::Result<()> {
+    let judgement = Judgement::default();
+    let report = Report { rec, judgement: &judgement, options, style: *style };
+    for line in report.grouping(grouping, limit) {
+        writeln!(w, "{}", line.render(style))?;
+    }
+    Ok(())
+}
+
+impl Report<'_> {
+    fn grouping(&self, grouping: &Grouping, limit: Option<usize>) -> Vec<Line> {
+        let mut lines = self.header();
+        lines.push(Line::default());
+        if grouping.groups.is_empty() {
+            let text = match (grouping.by, grouping.total.calls) {
+                (_, 0) => "no such system call was seen",
+                (By::Thread, _) => "this recording does not tell threads apart",
+                _ => "nothing to group",
+            };
+            lines.push(Line::of(Role::Warn, format!("  {text}")));
+            return self.with_problems(lines);
+        }
+        let most = limit.unwrap_or(if self.options.all { usize::MAX } else { GROUPS });
+        let shown = &grouping.groups[..grouping.groups.len().min(most)];
+        let cells: Vec<Cells> = shown.iter().map(|g| self.cells(grouping, g)).collect();
+        let total = self.total_cells(grouping);
+        let used: Vec<bool> = (0..COLUMNS)
+            .map(|i| cells.iter().chain([&total]).any(|c| c.get(i).is_some_and(|c| !c.is_empty())))
+            .collect();
+        let widths: Vec<usize> = (0..COLUMNS)
+            .map(|i| {
+                cells.iter().chain([&total, &HEADINGS.map(str::to_owned)]).map(|c| columns(&c[i])).max().unwrap_or(0)
+            })
+            .collect();
+        let long = matches!(grouping.by, By::Fd | By::Library | By::Process);
+        let table = Table { used, widths, name: if long { LONG_NAME } else { NAME } };
+        lines.extend(table.lines(
+            self,
+            &HEADINGS.map(str::to_owned),
+            Line::of(Role::Strong, grouping.by.name()),
+            Role::Strong,
+        ));
+        for (group, cells) in shown.iter().zip(&cells) {
+            lines.extend(table.lines(self, cells, self.group_name(grouping.by, &group.common), Role::Plain));
+            lines.extend(self.beneath(grouping.by, group));
+        }
+        if let Some(more) = grouping.groups.len().checked_sub(shown.len()).filter(|n| *n > 0) {
+            let rest = grouping.groups.iter().skip(shown.len()).fold(0u64, |sum, g| sum.saturating_add(g.calls));
+            let what = counted(more as u64, "group", "groups");
+            lines.push(Line::of(Role::Faint, format!("  {what} more with {}: --all shows them", calls(rest))));
+        }
+        lines.extend(table.lines(self, &total, Line::of(Role::Strong, "all"), Role::Strong));
+        if grouping.sampled {
+            lines.push(Line::default());
+            let text = "sampled: calls are estimates from the windows that looked at some, between bounds that hold \
+                        19 times in 20";
+            lines.extend(self.labelled(2, "", 2, Role::Warn, text));
+        }
+        self.with_problems(lines)
+    }
+
+    fn with_problems(&self, mut lines: Vec<Line>) -> Vec<Line> {
+        let spoiling: Vec<_> = self.rec.problems.iter().filter(|p| p.kind.spoils_exactness()).collect();
+        if !spoiling.is_empty() {
+            lines.push(Line::default());
+        }
+        for problem in spoiling {
+            lines.extend(self.closing_line("problem", Role::Warn, &crate::text::sentence(&problem.text)));
+        }
+        lines
+    }
+
+    fn cells(&self, grouping: &Grouping, g: &Group) -> Cells {
+        let estimate = grouping.sampled && g.low != g.high;
+        [
+            grouped(g.calls),
+            if estimate { format!("{} to {}", grouped(g.low), grouped(g.high)) } else { String::new() },
+            g.looked_at.map_or_else(String::new, grouped),
+            g.failed.filter(|n| *n > 0).map_or_else(String::new, grouped),
+            g.toll_ns.map_or("?".into(), |ns| format!("{}{}", self.about(), time(ns))),
+            g.toll_ns.and_then(|ns| percent_of(ns, self.rec.header.own_cpu_ns)).unwrap_or_default(),
+            g.waited_ns.filter(|ns| *ns > 0).map_or_else(String::new, time),
+        ]
+    }
+
+    fn total_cells(&self, grouping: &Grouping) -> Cells {
+        let t = &grouping.total;
+        [
+            grouped(t.calls),
+            String::new(),
+            String::new(),
+            if t.failed() > 0 { grouped(t.failed()) } else { String::new() },
+            t.toll_ns.map_or("?".into(), |ns| format!("{}{}", self.about(), time(ns))),
+            t.toll_ns.and_then(|ns| percent_of(ns, self.rec.header.own_cpu_ns)).unwrap_or_default(),
+            t.waited_ns.filter(|ns| *ns > 0).map_or_else(String::new, time),
+        ]
+    }
+
+    /// What a group is called.
+    fn group_name(&self, by: By, common: &Common) -> Line {
+        let mut line = Line::default();
+        match common {
+            Common::Line(id) => return self.place_of(*id).unwrap_or_default(),
+            Common::Function(id) => return self.function_of(*id).unwrap_or_default(),
+            Common::Api(api, id) => {
+                line.push_name(Role::Name, clean(api));
+                if let Some(module) = module(self.rec, *id) {
+                    line.push_name(Role::Faint, format!(" {}", clean(module.file_name())));
+                }
+            }
+            Common::Library(id) => {
+                line.push_name(Role::Plain, module(self.rec, Some(*id)).map_or("?".into(), |m| clean(&m.path)))
+            }
+            Common::Process(id) => line = self.process_name(*id),
+            Common::Thread { process, tid: 0, .. } => {
+                line.push(Role::Plain, "threads not told apart");
+                line.append(self.of_process(*process));
+            }
+            Common::Thread { process, tid, name } => {
+                line.push_name(Role::Plain, clean(name));
+                line.push(Role::Plain, if name.is_empty() { format!("thread {tid}") } else { format!(" {tid}") });
+                line.append(self.of_process(*process));
+            }
+            Common::File(target) => line.push_name(Role::Plain, clean(target)),
+            Common::None => line.push(Role::Faint, "(no descriptor)"),
+            Common::Unknown => line.push(
+                Role::Faint,
+                match by {
+                    By::Api => "(no public function)",
+                    By::Fd => "(not looked at, or closed)",
+                    By::Process | By::Thread => "(unknown)",
+                    By::Caller | By::Library | By::Line => "(no caller known)",
+                },
+            ),
+        }
+        line
+    }
+
+    /// A frame's function and its file, without the line.
+    fn function_of(&self, id: systoll_model::FrameId) -> Option<Line> {
+        let frame = frame(self.rec, id)?;
+        let place = frame.location()?;
+        let mut line = Line::default();
+        line.push_name(Role::Plain, clean(&place.function));
+        let file = place.file.as_deref().map(|f| f.rsplit('/').next().unwrap_or(f));
+        // A function without a name already carries its module's.
+        let named = !place.function.contains("+0x");
+        let home = file.or_else(|| module(self.rec, frame.module).map(|m| m.file_name()).filter(|_| named));
+        if let Some(home) = home {
+            line.push_name(Role::Faint, format!(" {}", clean(home)));
+        }
+        Some(line)
+    }
+
+    fn process_name(&self, id: ProcessId) -> Line {
+        let Some(p) = self.rec.processes.get(id.0 as usize) else { return Line::of(Role::Faint, "(unknown)") };
+        let mut line = Line::default();
+        line.push_name(Role::Plain, clean(p.name()));
+        line.push(Role::Plain, format!(" {}", p.pid));
+        if p.instances > 1 {
+            line.push(Role::Plain, format!(" and {} like it", grouped(p.instances - 1)));
+        } else if p.argv.len() > 1 {
+            let words = crate::text::shell_words(&p.argv);
+            line.push_name(Role::Faint, format!("  {}", shorten(&words, 2 * NAME)));
+        }
+        line
+    }
+
+    /// Whose thread it is, where there are several processes.
+    fn of_process(&self, id: ProcessId) -> Line {
+        let mut line = Line::default();
+        if let Some(p) = self.rec.processes.get(id.0 as usize).filter(|_| self.rec.processes.len() > 1) {
+            line.push_name(Role::Faint, format!("  {}", clean(p.name())));
+            line.push(Role::Faint, format!(" {}", p.pid));
+        }
+        line
+    }
+
+    /// Stacks and descriptors of a group, where they are asked for.
+    fn beneath(&self, by: By, group: &Group) -> Vec<Line> {
+        let mut lines = vec![];
+        if self.options.stacks
+            && let Some(id) = group.rows.first()
+            && let Some(costliest) = row(self.rec, *id)
+        {
+            let name = Line::of(Role::Name, format!("{:>3}{}", "", costliest.syscall));
+            lines.push(name.with(Role::Faint, format!("   {}", calls(costliest.counts.calls))));
+            lines.extend(self.stacks_of(*id));
+        }
+        if self.options.fds && by != By::Fd {
+            lines.extend(self.fds_of(&group.rows));
+        }
+        lines
+    }
+}
+
+/// The columns of a grouping's table.
+struct Table {
+    used: Vec<bool>,
+    widths: Vec<usize>,
+    /// Columns a name needs.
+    name: usize,
+}
+
+impl Table {
+    /// One line, figures to the right, the name at the end; the name on a line of its own where the
+    /// screen is narrow.
+    fn lines(&self, report: &Report<'_>, cells: &Cells, name: Line, role: Role) -> Vec<Line> {
+        let mut line = Line::default();
+        for (i, cell) in cells.iter().enumerate().filter(|(i, _)| self.used.get(*i).is_some_and(|u| *u)) {
+            let width = self.widths.get(i).copied().unwrap_or(0);
+            line.push(Role::Plain, " ".repeat(2 + width.saturating_sub(columns(cell))));
+            line.push(role, cell.clone());
+        }
+        let width = report.style.columns();
+        line.push(Role::Plain, "  ");
+        let room = width.saturating_sub(line.width());
+        if room >= self.name {
+            return vec![line.joined(name.fit(room))];
+        }
+        let below = Line::of(Role::Plain, "      ").joined(name.fit(width.saturating_sub(6)));
+        vec![below, line]
+    }
+}

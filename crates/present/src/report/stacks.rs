@@ -1,0 +1,135 @@
+//! `-k` and `-y`: whole stacks, and what descriptors are behind, as windows saw them.
+
+use super::{DETAIL, DETAIL_TEXT, Report};
+use crate::access::{frame, module, row, stack};
+use crate::style::{Line, Role};
+use crate::text::{clean, columns, shorten};
+use crate::units::{calls, counted, grouped};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use systoll_model::{FrameId, Language, Row, RowId, StackId, Sysno, WindowCall};
+
+/// Different stacks of a row, and descriptors of a finding, told where not all are asked for.
+const TOLD: usize = 3;
+
+/// Frames of a stack where not all are asked for.
+const FRAMES: usize = 64;
+
+impl Report<'_> {
+    /// The whole stacks seen of a row, commonest first; where none was kept, what is known of all.
+    pub(super) fn stacks_of(&self, id: RowId) -> Vec<Line> {
+        let Some(row) = row(self.rec, id) else { return vec![] };
+        let mut seen: HashMap<StackId, u64> = HashMap::new();
+        for call in self.looked_at(&[id]) {
+            if let Some(stack) = call.stack {
+                *seen.entry(stack).or_default() += 1;
+            }
+        }
+        let mut seen: Vec<_> = seen.into_iter().collect();
+        seen.sort_by_key(|(stack, n)| (Reverse(*n), *stack));
+        if seen.is_empty() {
+            let of = |id| stack(self.rec, id).map_or(&[][..], |s| &s.frames);
+            let frames: Vec<FrameId> = of(row.context).iter().chain(of(row.outer)).copied().collect();
+            return self.whole_stack(row, &frames);
+        }
+        let all: u64 = seen.iter().map(|(_, n)| n).sum();
+        let limit = if self.options.all { usize::MAX } else { TOLD };
+        let mut lines = vec![];
+        for (id, n) in seen.iter().take(limit) {
+            if seen.len() > 1 {
+                let text = format!("{} of {} seen", grouped(*n), counted(all, "stack", "stacks"));
+                lines.push(Line::of(Role::Plain, " ".repeat(DETAIL)).with(Role::Faint, text));
+            }
+            lines.extend(self.whole_stack(row, stack(self.rec, *id).map_or(&[], |s| &s.frames)));
+        }
+        if let Some(more) = seen.len().checked_sub(limit).filter(|n| *n > 0) {
+            let text = format!("{} more: --all shows them", counted(more as u64, "stack", "stacks"));
+            lines.push(Line::of(Role::Plain, " ".repeat(DETAIL)).with(Role::Faint, text));
+        }
+        lines
+    }
+
+    /// Frames one a line, innermost first, with their modules and whole paths.
+    fn whole_stack(&self, row: &Row, frames: &[FrameId]) -> Vec<Line> {
+        let mut lines = vec![];
+        let limit = if self.options.all { usize::MAX } else { FRAMES };
+        let mut told = false;
+        for id in frames.iter().take(limit) {
+            let Some(f) = frame(self.rec, *id) else { continue };
+            if row.user == Some(*id) && !std::mem::replace(&mut told, true) {
+                // No stack holds the name of an API that jumped on: it is known from the call.
+                let api = self.api_link(row).map(|api| Line::of(Role::Plain, " ".repeat(DETAIL)).joined(api));
+                lines.extend(api);
+            }
+            for l in &f.locations {
+                let language = f.language.map_or("?", Language::name);
+                let module = module(self.rec, f.module).map_or(language.into(), |m| clean(m.file_name()));
+                let place = match (&l.file, l.line) {
+                    (Some(file), Some(n)) => format!("{module} {}:{n}", clean(file)),
+                    (Some(file), None) => format!("{module} {}", clean(file)),
+                    _ => module,
+                };
+                lines.extend(self.stack_line(&clean(&l.function), &place));
+            }
+        }
+        if let Some(more) = frames.len().checked_sub(limit).filter(|n| *n > 0) {
+            let text = format!("{} more: --all shows them", counted(more as u64, "frame", "frames"));
+            lines.push(Line::of(Role::Plain, " ".repeat(DETAIL)).with(Role::Faint, text));
+        }
+        lines
+    }
+
+    fn stack_line(&self, function: &str, place: &str) -> Vec<Line> {
+        let width = self.style.columns().saturating_sub(DETAIL + 2);
+        let mut line = Line::of(Role::Plain, " ".repeat(DETAIL));
+        line.push(Role::Plain, shorten(function, width));
+        if line.width() + 2 + columns(place) <= self.style.columns() {
+            line.push(Role::Faint, format!("  {place}"));
+            return vec![line];
+        }
+        let mut below = Line::of(Role::Plain, " ".repeat(DETAIL + 2));
+        below.push(Role::Faint, shorten(place, width));
+        vec![line, below]
+    }
+
+    /// What the descriptors of calls looked at were behind, commonest first, as strace -y has them.
+    pub(super) fn fds_of(&self, rows: &[RowId]) -> Vec<Line> {
+        let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+        let mut all = 0;
+        for call in self.looked_at(rows) {
+            let Some(syscall) = row(self.rec, call.row).map(|r| r.syscall) else { continue };
+            all += 1;
+            if let Some(text) = descriptor(syscall, call) {
+                *seen.entry(text).or_default() += 1;
+            }
+        }
+        let mut seen: Vec<_> = seen.into_iter().collect();
+        seen.sort_by_key(|(_, n)| Reverse(*n));
+        let limit = if self.options.all { usize::MAX } else { TOLD };
+        let mut told: Vec<Line> = vec![];
+        for (text, n) in seen.iter().take(limit) {
+            let mut line = Line::default();
+            line.push_name(Role::Plain, text.clone());
+            told.push(line.with(Role::Faint, format!("   {} of {} looked at", grouped(*n), calls(all))));
+        }
+        if let Some(more) = seen.len().checked_sub(limit).filter(|n| *n > 0) {
+            told.push(Line::of(Role::Faint, format!("{} more: --all shows them", grouped(more as u64))));
+        }
+        let room = self.style.columns().saturating_sub(DETAIL_TEXT);
+        self.beside(DETAIL, "fd", DETAIL_TEXT, told.into_iter().map(|l| l.fit(room)).collect())
+    }
+
+    fn looked_at<'s>(&'s self, rows: &'s [RowId]) -> impl Iterator<Item = &'s WindowCall> {
+        self.rec.windows.iter().flat_map(|w| &w.calls).filter(|c| rows.contains(&c.row))
+    }
+}
+
+/// `3</etc/passwd>`, `AT_FDCWD` and none left out.
+fn descriptor(syscall: Sysno, call: &WindowCall) -> Option<String> {
+    let fd = *call.args.get(syscall.signature()?.fd_arg()?)? as i32;
+    let target = call.fd.as_deref()?;
+    Some(match target.strip_suffix(" (deleted)") {
+        Some(path) => format!("{fd}<{}>(deleted)", clean(path)),
+        None => format!("{fd}<{}>", clean(target)),
+    })
+}

@@ -1,0 +1,200 @@
+//! `--by`, `-k` and `-y` as a reader sees them.
+
+mod common;
+
+use common::{Builder, counts, failing, report, stories};
+use insta::assert_snapshot;
+use systoll_judge::{By, Judgement, grouped};
+use systoll_model::{
+    FrameClass, ProcessId, Recording, RowId, Stack, StackId, Sysno, Thread, ThreadCalls, Window, WindowCall,
+};
+use systoll_present::{ReportOptions, Style, write_grouping};
+
+fn screen(rec: &Recording, by: By, options: &ReportOptions, width: usize) -> String {
+    let mut out = vec![];
+    let style = Style { color: false, width };
+    write_grouping(&mut out, rec, &grouped(rec, by, None), None, options, &style).expect("writing to memory");
+    let text = String::from_utf8(out).expect("UTF-8");
+    // What ran is the report's own.
+    text.split_once("\n\n").map(|(_, rest)| rest.to_owned()).unwrap_or_default()
+}
+
+fn call(row: RowId, nth: u64, fd: (u64, &str), stack: Option<StackId>) -> WindowCall {
+    WindowCall {
+        row,
+        nth,
+        args: [fd.0, 0, 0, 0, 0, 0],
+        data: vec![],
+        fd: Some(fd.1.into()),
+        result: Some(1),
+        entry_ns: nth,
+        elapsed_ns: 200,
+        waited_ns: None,
+        signals_before: 0,
+        stack,
+    }
+}
+
+/// A server: 4,000 reads from two places, on two sockets and a pipe, and a failing stat.
+fn server() -> Recording {
+    let mut b = Builder::new(&["./server"]).times(900.0, 40.0);
+    let app = "/srv/server";
+    let parse = b.frame(app, FrameClass::User, "parse", "/src/parse.c:40");
+    let again = b.frame(app, FrameClass::User, "parse", "/src/parse.c:77");
+    let plugin = b.frame("/srv/plugins/evil\x1b.so", FrameClass::User, "on_\u{202e}load", "");
+    let main = b.frame(app, FrameClass::User, "main", "/src/main.c:9");
+    let one = b.row("read", Some("read"), &[parse, main], counts(3000, 9_000_000));
+    let two = b.row("read", Some("fread"), &[again, main], counts(1000, 2_000_000));
+    b.row("newfstatat", Some("stat"), &[plugin, main], failing(counts(500, 700_000), "ENOENT", 500));
+    b.plain("brk", 3, 900);
+    let mut rec = b.build();
+    let long = rec.stacks.len() as u32;
+    let frames = rec.stacks[rec.rows[0].context.0 as usize].frames.clone();
+    rec.stacks.push(Stack { frames: frames.iter().copied().chain([main]).collect(), complete: true });
+    let client = "TCP:[10.0.0.1:80->10.0.0.2:4711]";
+    let windows = [
+        (one, 1, (5, client)),
+        (one, 300, (5, client)),
+        (one, 2000, (6, "pipe:[77]")),
+        (two, 600, (7, "/tmp/\x1b[2J")),
+    ];
+    rec.windows = windows
+        .iter()
+        .map(|(row, nth, fd): &(RowId, u64, (u64, &str))| Window {
+            process: ProcessId(0),
+            thread: 0,
+            row: *row,
+            octave: nth.ilog2() as u8,
+            calls: (0..4).map(|i| call(*row, nth + i, *fd, (i == 0).then_some(StackId(long)))).collect(),
+        })
+        .collect();
+    let read = Sysno::from_name("read").expect("read");
+    let calls = |calls| ThreadCalls { syscall: read, calls, failed: 0, toll_ns: Some(calls * 2000), waited_ns: None };
+    let thread = |tid, name: &str, n| Thread { process: ProcessId(0), tid, name: name.into(), calls: vec![calls(n)] };
+    rec.threads = vec![thread(4711, "server", 10), thread(4712, "io\x1bworker", 3990), thread(0, "", 2)];
+    rec.check().expect("whole");
+    rec
+}
+
+#[test]
+fn callers_lines_and_libraries() {
+    let rec = server();
+    let plain = ReportOptions::default();
+    assert_snapshot!(screen(&rec, By::Caller, &plain, 100), @r#"
+    calls  errors     toll       of CPU  caller
+    4,000            11 ms         28 %  parse parse.c
+      500     500   700 µs        1.8 %  on_\u{202e}load evil\x1b.so
+        3           900 ns  below 0.1 %  (no caller known)
+    4,503     500  11.7 ms         29 %  all
+    "#);
+    assert_snapshot!(screen(&rec, By::Line, &plain, 100), @r#"
+    calls  errors     toll       of CPU  line
+    3,000             9 ms         22 %  parse parse.c:40
+    1,000             2 ms        5.0 %  parse parse.c:77
+      500     500   700 µs        1.8 %  on_\u{202e}load evil\x1b.so
+        3           900 ns  below 0.1 %  (no caller known)
+    4,503     500  11.7 ms         29 %  all
+    "#);
+    assert_snapshot!(screen(&rec, By::Library, &plain, 44), @r#"
+        library
+    calls  errors     toll       of CPU
+        /srv/server
+    4,000            11 ms         28 %
+        /srv/plugins/evil\x1b.so
+      500     500   700 µs        1.8 %
+        (no caller known)
+        3           900 ns  below 0.1 %
+        all
+    4,503     500  11.7 ms         29 %
+    "#);
+}
+
+#[test]
+fn threads_and_descriptors() {
+    let rec = server();
+    let plain = ReportOptions::default();
+    assert_snapshot!(screen(&rec, By::Thread, &plain, 100), @r#"
+    calls  errors     toll       of CPU  thread
+    3,990          7.98 ms         20 %  io\x1bworker 4712
+       10            20 µs        0.1 %  server 4711
+        2             4 µs  below 0.1 %  threads not told apart
+    4,503     500  11.7 ms         29 %  all
+    "#);
+    assert_snapshot!(screen(&rec, By::Fd, &plain, 120), @r#"
+    calls       between  looked at  errors     toll       of CPU  fd
+    2,489  594 to 3,000          4          7.47 ms         19 %  pipe:[77]
+    1,000   50 to 1,000          4             2 ms        5.0 %  /tmp/\x1b[2J
+      511    8 to 2,406          8          1.53 ms        3.8 %  TCP:[10.0.0.1:80->10.0.0.2:4711]
+      500      0 to 500          0           700 µs        1.8 %  (not looked at, or closed)
+        3                                    900 ns  below 0.1 %  (no descriptor)
+    4,503                              500  11.7 ms         29 %  all
+
+    sampled: calls are estimates from the windows that looked at some, between bounds that hold 19 times in 20
+    "#);
+}
+
+#[test]
+fn stacks_and_descriptors_beneath() {
+    let options = ReportOptions { stacks: true, fds: true, ..ReportOptions::default() };
+    assert_snapshot!(screen(&server(), By::Api, &options, 100), @r#"
+    calls  errors     toll       of CPU  api
+    3,000             9 ms         22 %  read libc.so.6
+     read   3,000 calls
+       __read  libc.so.6
+       read
+       parse  server /src/parse.c:40
+       main  server /src/main.c:9
+       fd     5<TCP:[10.0.0.1:80->10.0.0.2:4711]>   8 of 12 calls looked at
+              6<pipe:[77]>   4 of 12 calls looked at
+    1,000             2 ms        5.0 %  fread libc.so.6
+     read   1,000 calls
+       __read  libc.so.6
+       parse  server /src/parse.c:40
+       main  server /src/main.c:9
+       fd     7</tmp/\x1b[2J>   4 of 4 calls looked at
+      500     500   700 µs        1.8 %  stat libc.so.6
+     newfstatat   500 calls
+       __newfstatat  libc.so.6
+       stat
+       on_\u{202e}load  evil\x1b.so
+       main  server /src/main.c:9
+        3           900 ns  below 0.1 %  (no public function)
+     brk   3 calls
+       __brk  libc.so.6
+    4,503     500  11.7 ms         29 %  all
+    "#);
+}
+
+#[test]
+fn few_are_shown_unless_all_are_asked_for() {
+    let mut b = Builder::new(&["./app"]).times(10.0, 5.0);
+    for i in 0..30u64 {
+        let frame = b.frame("/app", FrameClass::User, &format!("f{i}"), "/app.c:1");
+        b.row("getpid", Some("getpid"), &[frame], counts(100 - i, 1000 - i));
+    }
+    let rec = b.build();
+    let text = screen(&rec, By::Caller, &ReportOptions::default(), 100);
+    assert!(text.contains("10 groups more with 755 calls: --all shows them"), "{text}");
+    let all = ReportOptions { all: true, ..ReportOptions::default() };
+    let text = screen(&rec, By::Caller, &all, 100);
+    assert!(!text.contains("--all") && text.contains(" f29 app.c"), "{text}");
+}
+
+#[test]
+fn a_finding_tells_its_descriptors() {
+    let (mut rec, judgement) = stories::localtime();
+    let row = RowId(0);
+    // newfstatat of a path after a directory's descriptor.
+    rec.windows = vec![Window {
+        process: ProcessId(0),
+        thread: 0,
+        row,
+        octave: 0,
+        calls: vec![call(row, 1, (3, "/srv"), None), call(row, 2, (3, "/srv"), None)],
+    }];
+    let options = ReportOptions { fds: true, ..ReportOptions::default() };
+    let text = report(&rec, &judgement, &options, &Style::default());
+    assert!(text.contains("     fd     3</srv>   2 of 2 calls looked at\n"), "{text}");
+    let judgement = Judgement::default();
+    assert!(!report(&rec, &judgement, &options, &Style::default()).contains("</srv>"));
+}
