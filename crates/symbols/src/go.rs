@@ -72,6 +72,13 @@ impl GoTable {
     pub(crate) fn read(image: &Image) -> Option<Self> {
         let section = image.section(".gopclntab").or_else(|| image.section(".data.rel.ro.gopclntab"))?;
         let bytes = image.section_data(section)?;
+        let text = image.section(".text").map(|s| s.addr);
+        Self::parse(bytes, text, |names| ModuleData::find(image, section.addr, names))
+    }
+
+    /// The table in `bytes`; `section` is where the code's section begins, `find` finds the run-time's
+    /// description by where names are in the table.
+    fn parse(bytes: Vec<u8>, section: Option<u64>, find: impl FnOnce(u64) -> Option<ModuleData>) -> Option<Self> {
         let magic = half(&bytes, 0)?;
         if !matches!(magic, MAGIC_118 | MAGIC_120) || bytes.get(7) != Some(&8) {
             return None;
@@ -80,13 +87,13 @@ impl GoTable {
         let at = |n: usize| field(n).and_then(|w| usize::try_from(w).ok());
         let (count, names, functions) = (at(0)?.min(MAX_FUNCTIONS), at(3)?, at(7)?);
         let (units, files, values) = (at(4)?, at(5)?, at(6)?);
-        let module = ModuleData::find(image, section.addr, names as u64);
+        let module = find(names as u64);
         // Newer linkers leave the text's start to the run-time; with C's code before it, it is not that
         // of the section.
         let told = field(2)?;
         let text = match (&module, told) {
             (Some(module), 0) => module.text,
-            (None, 0) => image.section(".text")?.addr,
+            (None, 0) => section?,
             (_, told) => told,
         };
         let data = module.map(|m| m.data);
@@ -285,4 +292,101 @@ fn moved(image: &Image) -> HashMap<u64, u64> {
         moved.extend(relocations.iter().take(MAX_RELOCATIONS).filter(relative).map(entry));
     }
     moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf::image_of;
+    use proptest::prelude::*;
+
+    const TEXT: u64 = 0x1000;
+
+    /// Two functions: `main.outer` of 32 bytes with `main.inlined` inlined into its second half (its call
+    /// on line 8, its own line 3), and `main.other` of 16. The inlined call is told of at the code's start.
+    fn table() -> Vec<u8> {
+        let names = b"\0main.outer\0main.inlined\0main.other\0";
+        let files = b"\0/src/main.go\0";
+        // Value tables: file 0 throughout; lines 7, then 3; no inlined call, then the first.
+        let values = [&[0u8][..], &[2, 48, 0], &[16, 16, 7, 16, 0], &[0, 16, 2, 16, 0]].concat();
+        let (file, line, inline) = (1u32, 4u32, 9u32);
+        let at = |after: usize, len: usize| (after + len).next_multiple_of(4);
+        let (name_at, unit_at) = (72, at(72, names.len()));
+        let file_at = at(unit_at, 4);
+        let value_at = at(file_at, files.len());
+        let function_at = at(value_at, values.len());
+        let mut bytes = vec![0; function_at];
+        bytes[..4].copy_from_slice(&MAGIC_120.to_le_bytes());
+        bytes[6..8].copy_from_slice(&[1, 8]);
+        let words = [2, 1, TEXT, name_at as u64, unit_at as u64, file_at as u64, value_at as u64, function_at as u64];
+        for (n, word) in words.iter().enumerate() {
+            bytes[8 + 8 * n..16 + 8 * n].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes[name_at..name_at + names.len()].copy_from_slice(names);
+        bytes[unit_at] = 1;
+        bytes[file_at..file_at + files.len()].copy_from_slice(files);
+        bytes[value_at..value_at + values.len()].copy_from_slice(&values);
+        // Entries behind the index of three; each of 44 bytes, three values and four data.
+        let size = 44 + 4 * (3 + 4);
+        for word in [0u32, 20, 32, 20 + size, 48] {
+            bytes.extend(word.to_le_bytes());
+        }
+        for (start, name) in [(0u32, 1u32), (32, 25)] {
+            for word in
+                [start, name, 0, 0, 0, file, line, 3, 0, 1, 0x0400_0000, 0, 0, inline, u32::MAX, u32::MAX, u32::MAX, 0]
+            {
+                bytes.extend(word.to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// The inlined call: name at 12, made from the function's ninth byte.
+    fn image() -> Image {
+        image_of(&[&[0u8; 4][..], &12u32.to_le_bytes(), &8u32.to_le_bytes(), &[0; 4], &[0x90; 48]].concat())
+    }
+
+    fn parsed(bytes: Vec<u8>) -> Option<GoTable> {
+        GoTable::parse(bytes, None, |_| Some(ModuleData { text: TEXT, data: TEXT }))
+    }
+
+    #[test]
+    fn tells_lines_and_inlined_calls() {
+        let (table, image) = (parsed(table()).unwrap(), image());
+        let seen = |addr| -> Vec<(String, Option<u32>)> {
+            table.look_up(&image, addr).into_iter().map(|l| (l.function.to_string(), l.line)).collect()
+        };
+        let named = |name: &str, line| (name.to_owned(), Some(line));
+        assert_eq!(seen(TEXT + 4), [named("main.outer", 7)]);
+        assert_eq!(seen(TEXT + 20), [named("main.inlined", 3), named("main.outer", 7)]);
+        assert_eq!(table.look_up(&image, TEXT)[0].file.as_deref(), Some("/src/main.go"));
+        assert_eq!(seen(TEXT + 48), []);
+        assert_eq!(seen(0), []);
+        let all = table.functions().unwrap().functions;
+        assert_eq!(all, [(TEXT, 32, 1), (TEXT + 32, 16, 25)]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn damaged_tables_do_no_harm(
+            changes in proptest::collection::vec((0usize..400, prop_oneof![any::<u8>(), Just(0xff), Just(0x80)]), 0..12),
+            cut in 0usize..500,
+        ) {
+            let mut bytes = table();
+            for (at, value) in changes {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = value;
+                }
+            }
+            bytes.truncate(cut.max(80));
+            if let Some(table) = parsed(bytes) {
+                for addr in 0..64 {
+                    prop_assert!(table.look_up(&image(), TEXT + addr).len() <= MAX_INLINED);
+                }
+                table.functions();
+            }
+        }
+    }
 }

@@ -10,11 +10,27 @@ const PROGRAM: &str = "#include <time.h>\n#include <stdlib.h>\n#include <stdio.h
     int compare(const void *a, const void *b) { return inner(*(int *)a) - inner(*(int *)b); }\n\
     int main(int argc, char **argv) { int v[2] = {argc, 1}; qsort(v, 2, 4, compare); return puts(argv[0]); }\n";
 
+/// How a program's debug information is there.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Plain,
+    Compressed,
+    /// Symbols alone, packed by xz into a section of a stripped program.
+    Packed,
+}
+
+const KINDS: [Kind; 3] = [Kind::Plain, Kind::Compressed, Kind::Packed];
+
 /// A program with all kinds of sections; empty where there is no compiler.
-fn program(compressed: bool) -> &'static [u8] {
+fn program(kind: Kind) -> &'static [u8] {
     static PLAIN: OnceLock<Vec<u8>> = OnceLock::new();
     static COMPRESSED: OnceLock<Vec<u8>> = OnceLock::new();
-    let (bytes, debug) = if compressed { (&COMPRESSED, "-gz=zlib") } else { (&PLAIN, "-gz=none") };
+    static PACKED: OnceLock<Vec<u8>> = OnceLock::new();
+    let (bytes, debug) = match kind {
+        Kind::Plain => (&PLAIN, "-gz=none"),
+        Kind::Compressed => (&COMPRESSED, "-gz=zlib"),
+        Kind::Packed => (&PACKED, "-g0"),
+    };
     bytes.get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("p.c"), PROGRAM).unwrap();
@@ -22,6 +38,11 @@ fn program(compressed: bool) -> &'static [u8] {
         match gcc {
             Ok(status) => {
                 assert!(status.success());
+                if matches!(kind, Kind::Packed) {
+                    let pack = "xz -k p && strip p && objcopy --add-section .gnu_debugdata=p.xz p";
+                    let packed = Command::new("sh").args(["-c", pack]).current_dir(dir.path()).status();
+                    assert!(packed.unwrap().success());
+                }
                 std::fs::read(dir.path().join("p")).unwrap()
             }
             Err(_) => {
@@ -43,18 +64,18 @@ fn change(len: usize) -> impl Strategy<Value = (usize, u8)> {
 }
 
 fn damaged() -> impl Strategy<Value = Damaged> {
-    any::<bool>().prop_flat_map(|compressed| {
-        let len = program(compressed).len();
+    proptest::sample::select(&KINDS[..]).prop_flat_map(|kind| {
+        let len = program(kind).len();
         let cut = prop_oneof![4 => Just(len), 1 => 0..=len];
         (proptest::collection::vec(change(len), 0..48), cut).prop_map(move |(changes, cut)| {
-            let mut bytes = program(compressed).to_vec();
+            let mut bytes = program(kind).to_vec();
             for (at, value) in &changes {
                 if let Some(byte) = bytes.get_mut(*at) {
                     *byte = *value;
                 }
             }
             bytes.truncate(cut);
-            Damaged { bytes, compressed, changes }
+            Damaged { bytes, kind, changes }
         })
     })
 }
@@ -62,13 +83,13 @@ fn damaged() -> impl Strategy<Value = Damaged> {
 /// Not printed byte by byte when a case fails.
 struct Damaged {
     bytes: Vec<u8>,
-    compressed: bool,
+    kind: Kind,
     changes: Vec<(usize, u8)>,
 }
 
 impl std::fmt::Debug for Damaged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} bytes, compressed {}, changed {:?}", self.bytes.len(), self.compressed, self.changes)
+        write!(f, "{} bytes, {:?}, changed {:?}", self.bytes.len(), self.kind, self.changes)
     }
 }
 
@@ -83,8 +104,8 @@ proptest! {
 
 #[test]
 fn an_undamaged_file_is_used() {
-    for compressed in [false, true] {
-        let bytes = program(compressed).to_vec();
+    for kind in KINDS {
+        let bytes = program(kind).to_vec();
         assert!(bytes.is_empty() || use_file(bytes, 1));
     }
 }

@@ -4,7 +4,7 @@ use crate::debug;
 use crate::elf::Image;
 use crate::module::Module;
 use crate::names::demangle;
-use addr2line::Context;
+use addr2line::{Context, LookupResult};
 use gimli::{DwarfSections, EndianSlice, LittleEndian, SectionId};
 use systoll_model::Location;
 
@@ -16,26 +16,39 @@ const MAX_DWARF: u64 = 1 << 30;
 /// Most functions inlined into each other that are listed.
 const MAX_INLINED: usize = 64;
 
-/// What stands at each of `addrs`, innermost first; the last location is the function itself.
-/// Empty where there are no lines.
-pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Vec<Vec<Location>>, String> {
-    let Some(go) = module.go() else { return by_dwarf(module, addrs) };
-    // The same with DWARF and without; what is not Go's is C's.
-    let mut found: Vec<_> = addrs.iter().map(|addr| go.look_up(&module.image, *addr)).collect();
-    if found.iter().any(Vec::is_empty) {
-        let others = by_dwarf(module, addrs)?;
-        found.iter_mut().zip(others).filter(|(own, _)| own.is_empty()).for_each(|(own, other)| *own = other);
-    }
-    Ok(found)
+/// What was found for some addresses.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Of each address, innermost first; the last location is the function itself. Empty where there
+    /// are no lines.
+    pub(crate) locations: Vec<Vec<Location>>,
+    /// Functions are described in files of their own (`.dwo`), which are not read: lines are known,
+    /// inlined functions are not.
+    pub(crate) is_split: bool,
 }
 
-fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Vec<Vec<Location>>, String> {
+/// What stands at each of `addrs`.
+pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Found, String> {
+    let Some(go) = module.go() else { return by_dwarf(module, addrs) };
+    // The same with DWARF and without; what is not Go's is C's.
+    let mut locations: Vec<_> = addrs.iter().map(|addr| go.look_up(&module.image, *addr)).collect();
+    let mut is_split = false;
+    if locations.iter().any(Vec::is_empty) {
+        let others = by_dwarf(module, addrs)?;
+        let missing = locations.iter_mut().zip(others.locations).filter(|(own, _)| own.is_empty());
+        missing.for_each(|(own, other)| *own = other);
+        is_split = others.is_split;
+    }
+    Ok(Found { locations, is_split })
+}
+
+fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Found, String> {
     let image = match module.debug_file() {
         _ if module.image.has_lines() => &module.image,
         Some(debug) if debug.image.has_lines() => &debug.image,
         _ => match module.fetched() {
             Some(debug) if debug.image.has_lines() => &debug.image,
-            _ => return Ok(vec![Vec::new(); addrs.len()]),
+            _ => return Ok(Found { locations: vec![Vec::new(); addrs.len()], is_split: false }),
         },
     };
     let sections = read(image)?;
@@ -43,7 +56,9 @@ fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Vec<Vec<Location>>, String
     let common = debug::common_part(image).map(|c| read(&c)).transpose()?;
     let dwarf = sections.borrow_with_sup(common.as_ref(), |section| EndianSlice::new(section, LittleEndian));
     let context = Context::from_dwarf(dwarf).map_err(|e| e.to_string())?;
-    Ok(addrs.iter().map(|addr| at(&context, *addr)).collect())
+    let mut is_split = false;
+    let locations = addrs.iter().map(|addr| at(&context, *addr, &mut is_split)).collect();
+    Ok(Found { locations, is_split })
 }
 
 fn read(image: &Image) -> Result<DwarfSections<Vec<u8>>, String> {
@@ -58,9 +73,10 @@ fn read(image: &Image) -> Result<DwarfSections<Vec<u8>>, String> {
     })
 }
 
-fn at(context: &Context<Bytes<'_>>, addr: u64) -> Vec<Location> {
-    // Split DWARF (.dwo) is not looked for: the lines are in the skeleton.
-    let found = context.find_frames(addr).skip_all_loads();
+fn at(context: &Context<Bytes<'_>>, addr: u64, is_split: &mut bool) -> Vec<Location> {
+    let found = context.find_frames(addr);
+    *is_split |= matches!(found, LookupResult::Load { .. });
+    let found = found.skip_all_loads();
     let mut locations = Vec::new();
     let Ok(mut frames) = found else { return locations };
     while let Ok(Some(frame)) = frames.next() {

@@ -138,12 +138,6 @@ impl Module {
         })
     }
 
-    /// Whether the function around `addr`, which has a frame pointer, keeps its stack pointer at a
-    /// constant distance from that.
-    pub(crate) fn is_fixed(&self, addr: u64) -> bool {
-        self.range(addr).is_some_and(|range| extent::is_fixed(&self.image, range))
-    }
-
     /// How to get from `addr` to the caller; `next` is the instruction that will run next.
     pub(crate) fn step(&self, addr: u64, next: u64) -> Step {
         if let Some(step) = self.cfi().step(addr) {

@@ -129,7 +129,12 @@ impl Symbols {
             let Some(module) = self.module(key) else { continue };
             match lines::look_up(module, &addrs) {
                 Ok(found) => {
-                    self.locations.extend(addrs.iter().zip(found).map(|(addr, l)| ((key, *addr), l.into())));
+                    let split = found.is_split.then(|| Arc::clone(&module.path));
+                    let found = addrs.iter().zip(found.locations);
+                    self.locations.extend(found.map(|(addr, l)| ((key, *addr), l.into())));
+                    if let Some(path) = split {
+                        self.complain(format!("{path}: no inlined functions: they are described in .dwo files"));
+                    }
                 }
                 Err(why) => {
                     let text = format!("{}: no source lines: {why}", module.path);

@@ -2,6 +2,7 @@
 
 use crate::calls::{self, Callee};
 use crate::elf::Image;
+use crate::extent;
 use crate::maps::{self, Mapped};
 use crate::module::Module;
 use crate::rule::{REGISTERS, Step};
@@ -250,11 +251,13 @@ impl Symbols {
     /// Whether the code around `lookup`, which has a frame pointer, keeps its stack pointer at a constant
     /// distance from that. Cached.
     pub(crate) fn is_fixed(&mut self, key: ModuleKey, lookup: u64) -> bool {
-        if let Some(known) = self.fixed.get(&(key, lookup)) {
+        let Some(range) = self.module(key).and_then(|m| m.range(lookup)) else { return false };
+        if let Some(known) = self.fixed.get(&(key, range.start)) {
             return *known;
         }
-        let fixed = self.module(key).is_some_and(|m| m.is_fixed(lookup));
-        self.fixed.insert((key, lookup), fixed);
+        let start = range.start;
+        let fixed = self.module(key).is_some_and(|m| extent::is_fixed(&m.image, range));
+        self.fixed.insert((key, start), fixed);
         fixed
     }
 

@@ -65,6 +65,20 @@ fn inlined_functions_come_innermost_first() {
 }
 
 #[test]
+fn split_debug_information_is_said_to_be() {
+    let source = "static inline __attribute__((always_inline)) int inner(void) {\n return getppid(); }\n\
+        int main(void) { wait_for_us(); return inner() < 0; }";
+    let bench = Bench::new();
+    let Some(exe) = bench.compile("gcc", &["-O2", "-g", "-gsplit-dwarf"], source, "prog") else { return };
+    let mut run = run(&exe);
+    let stack = run.call(SYS_GETPPID).stack.clone();
+    let resolved = run.symbols.resolve(&stack);
+    let user = &resolved.frames[1];
+    assert_eq!((user.function(), user.location().unwrap().line), ("main", Some(2)));
+    assert!(resolved.problems.iter().any(|p| p.text.contains(".dwo")), "{:?}", resolved.problems);
+}
+
+#[test]
 fn libraries_loaded_late_and_deleted_at_once_have_names() {
     let bench = Bench::new();
     let library = "#include <unistd.h>\nint plugin(void) { return getppid() > 0; }";
