@@ -24,6 +24,7 @@ mod names;
 mod raw;
 mod resolve;
 mod rule;
+mod scope;
 mod script;
 mod source;
 mod space;

@@ -4,11 +4,12 @@ use crate::debug;
 use crate::elf::Image;
 use crate::module::Module;
 use crate::names::demangle;
+use crate::scope::Scopes;
 use addr2line::{Context, LookupResult};
 use gimli::{DwarfSections, EndianSlice, LittleEndian, SectionId};
 use systoll_model::Location;
 
-type Bytes<'a> = EndianSlice<'a, LittleEndian>;
+pub(crate) type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
 /// The most DWARF read of one file, decompressed; debug builds of the largest programs have more,
 /// and go without lines.
@@ -57,7 +58,8 @@ fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Found, String> {
     let dwarf = sections.borrow_with_sup(common.as_ref(), |section| EndianSlice::new(section, LittleEndian));
     let context = Context::from_dwarf(dwarf).map_err(|e| e.to_string())?;
     let mut is_split = false;
-    let locations = addrs.iter().map(|addr| at(&context, *addr, &mut is_split)).collect();
+    let mut scopes = Scopes::new();
+    let locations = addrs.iter().map(|addr| at(&context, *addr, &mut scopes, &mut is_split)).collect();
     Ok(Found { locations, is_split })
 }
 
@@ -73,7 +75,7 @@ fn read(image: &Image) -> Result<DwarfSections<Vec<u8>>, String> {
     })
 }
 
-fn at(context: &Context<Bytes<'_>>, addr: u64, is_split: &mut bool) -> Vec<Location> {
+fn at(context: &Context<Bytes<'_>>, addr: u64, scopes: &mut Scopes, is_split: &mut bool) -> Vec<Location> {
     let found = context.find_frames(addr);
     *is_split |= matches!(found, LookupResult::Load { .. });
     let found = found.skip_all_loads();
@@ -81,9 +83,15 @@ fn at(context: &Context<Bytes<'_>>, addr: u64, is_split: &mut bool) -> Vec<Locat
     let Ok(mut frames) = found else { return locations };
     while let Ok(Some(frame)) = frames.next() {
         let name = frame.function.as_ref().and_then(|f| f.raw_name().ok());
+        let whole =
+            frame.dw_die_offset.filter(|_| name.as_ref().is_some_and(|n| !n.starts_with("_Z"))).and_then(|offset| {
+                let is_cpp = frame.function.as_ref().and_then(|f| f.language).is_some_and(is_cpp);
+                let unit = context.find_dwarf_and_unit(addr).skip_all_loads().filter(|_| is_cpp)?;
+                scopes.whole_name(unit, offset)
+            });
         let place = frame.location.as_ref();
         locations.push(Location {
-            function: name.map_or_else(String::new, |n| demangle(&n)).into(),
+            function: whole.unwrap_or_else(|| name.map_or_else(String::new, |n| demangle(&n))).into(),
             file: place.and_then(|p| p.file).map(Into::into),
             line: place.and_then(|p| p.line).filter(|l| *l > 0),
         });
@@ -92,4 +100,17 @@ fn at(context: &Context<Bytes<'_>>, addr: u64, is_split: &mut bool) -> Vec<Locat
         }
     }
     locations
+}
+
+fn is_cpp(language: gimli::DwLang) -> bool {
+    use gimli::constants as dw;
+    const CPP: [gimli::DwLang; 6] = [
+        dw::DW_LANG_C_plus_plus,
+        dw::DW_LANG_C_plus_plus_03,
+        dw::DW_LANG_C_plus_plus_11,
+        dw::DW_LANG_C_plus_plus_14,
+        dw::DW_LANG_C_plus_plus_17,
+        dw::DW_LANG_C_plus_plus_20,
+    ];
+    CPP.contains(&language)
 }

@@ -134,6 +134,22 @@ fn cpp_names_are_readable_and_its_library_is_no_user() {
 }
 
 #[test]
+fn inlined_cpp_functions_have_whole_names() {
+    let source = "#include <unistd.h>\nnamespace app { namespace { template <class F> inline int call(F f) { return f(); }\n\
+        struct Shop { static inline int sell() {\n return call([] {\n return getppid(); }); } }; } }\n\
+        int main() { wait_for_us();\n return app::Shop::sell() < 0; }";
+    let bench = Bench::new();
+    let Some(exe) = bench.compile("g++", &["-O2", "-g"], source, "prog") else { return };
+    let user = run(&exe).user(SYS_GETPPID);
+    let seen: Vec<_> = user.locations.iter().map(|l| (&*l.function, l.line)).collect();
+    let within = |name: &str| format!("app::(anonymous namespace)::{name}");
+    assert_eq!(seen.len(), 4, "{seen:?}");
+    assert_eq!(seen[0], (&*within("Shop::sell::{lambda}::operator()"), Some(5)));
+    assert!(seen[1].0.starts_with(&within("call<")), "{seen:?}");
+    assert_eq!(seen[2..], [(&*within("Shop::sell"), Some(4)), ("main", Some(7))]);
+}
+
+#[test]
 fn stacks_go_through_signal_handlers_threads_and_realigned_frames() {
     let source = "#include <signal.h>\n#include <pthread.h>\n#include <unistd.h>\n#include <stdlib.h>\n#include <immintrin.h>\n\
         static volatile int parent;\n        static void handler(int s) { parent = getppid(); }\n\

@@ -43,7 +43,7 @@ template <class T> struct Box {
 OWN void every(const std::vector<int> &all)
 {
 	std::for_each(all.begin(), all.end(), [](int n) {
-		sink = sink + n + getsid(0); //= getsid getsid operator() | app::every(std::vector<int, std::allocator<int> > const&)::{lambda(int)#1}::operator() const
+		sink = sink + n + getsid(0); //= getsid getsid app::every::{lambda}::operator() | app::every(std::vector<int, std::allocator<int> > const&)::{lambda(int)#1}::operator() const
 	});
 }
 
@@ -98,12 +98,12 @@ int main()
 	app::every({1, 2});
 	app::later([] {
 		struct tms t;
-		return long(times(&t)); //= times times operator() | main::{lambda()#1}::operator() const
+		return long(times(&t)); //= times times main::{lambda}::operator() | main::{lambda()#1}::operator() const
 	});
 	app::unwound();
 	app::written();
 	std::thread worker([] {
-		sink = sink + getpriority(PRIO_PROCESS, 0); //= getpriority getpriority operator() | main::{lambda()#2}::operator() const
+		sink = sink + getpriority(PRIO_PROCESS, 0); //= getpriority getpriority main::{lambda}::operator() | main::{lambda()#2}::operator() const
 	});
 	worker.join();
 	return 0;
