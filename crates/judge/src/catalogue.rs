@@ -4,7 +4,7 @@ use crate::Kind;
 use crate::pattern::{Pattern, PatternFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What kind of change a cure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -106,9 +106,14 @@ pub struct CauseError {
 }
 
 /// All known causes, by id.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    causes: BTreeMap<Arc<str>, Cause>,
+    /// Whether those that come with systoll are among them.
+    builtin: bool,
+    added: Vec<Cause>,
+    /// All together, once anybody asks for one: most runs have nothing to explain, and reading
+    /// causes takes longer than starting many a program.
+    all: OnceLock<BTreeMap<Arc<str>, Cause>>,
 }
 
 /// Name and text of each file under `causes/`.
@@ -122,15 +127,22 @@ impl Catalogue {
 
     /// The causes that come with systoll.
     pub fn builtin() -> Self {
-        let mut catalogue = Self::default();
-        for (name, text) in BUILTIN {
-            match Self::parse(name, text) {
-                Ok(cause) => catalogue.extend([cause]),
+        Self { builtin: true, ..Self::default() }
+    }
+
+    fn all(&self) -> &BTreeMap<Arc<str>, Cause> {
+        self.all.get_or_init(|| {
+            let builtin = BUILTIN.iter().filter(|_| self.builtin);
+            let parsed = builtin.filter_map(|(name, text)| match Self::parse(name, text) {
+                Ok(cause) => Some(cause),
                 // A test parses every built-in file, so this can't be reached in a tested build.
-                Err(error) => debug_assert!(false, "{error}"),
-            }
-        }
-        catalogue
+                Err(error) => {
+                    debug_assert!(false, "{error}");
+                    None
+                }
+            });
+            parsed.chain(self.added.iter().cloned()).map(|cause| (cause.id.clone(), cause)).collect()
+        })
     }
 
     /// Reads one cause; `name` is for messages.
@@ -145,17 +157,18 @@ impl Catalogue {
 
     /// Adds causes; one with an id already there replaces it.
     pub fn extend(&mut self, causes: impl IntoIterator<Item = Cause>) {
-        self.causes.extend(causes.into_iter().map(|c| (c.id.clone(), c)));
+        self.added.extend(causes);
+        self.all = OnceLock::new();
     }
 
     /// The cause with this id.
     pub fn get(&self, id: &str) -> Option<&Cause> {
-        self.causes.get(id)
+        self.all().get(id)
     }
 
     /// All causes by id.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
-        self.causes.values()
+        self.all().values()
     }
 }
 
