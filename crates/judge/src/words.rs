@@ -80,7 +80,8 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
             continue;
         };
         match name {
-            "api" => out.push_str(api.unwrap_or(&syscall)),
+            // Of `syscall(SYS_statx, …)` it is statx that does something.
+            "api" => out.push_str(api.filter(|a| *a != "syscall").unwrap_or(&syscall)),
             "syscall" => out.push_str(&syscall),
             "what" => out.push_str(finding.what.as_deref().unwrap_or("the file")),
             "agree" => out.push_str(&finding.evidence.agree.to_string()),
