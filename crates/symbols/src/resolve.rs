@@ -2,11 +2,12 @@
 
 use crate::api::is_libc;
 use crate::calls::{self, Callee};
+use crate::extent;
 use crate::lines;
 use crate::module::Module;
 use crate::names::demangle;
 use crate::{ModuleKey, RawFrame, Symbols};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use systoll_model as model;
 use systoll_model::{FrameClass, Location, ModuleId, Problem, ProblemKind};
@@ -20,6 +21,9 @@ pub enum Lines {
     /// decompressing, for lines nobody reads: what its functions are called is in symbols.
     OutsideLibc,
 }
+
+/// Starts of functions, by module.
+type Starts = BTreeSet<(ModuleKey, u64)>;
 
 /// Frames with names.
 #[derive(Clone, Debug, Default)]
@@ -50,13 +54,24 @@ impl Symbols {
             resolved.modules.push(model::Module { path: Arc::clone(&module.path), build_id });
         }
         self.read_lines(frames, lines);
-        resolved.frames = frames.iter().map(|f| self.frame(*f)).collect();
+        let starts = self.called(frames);
+        resolved.frames = frames.iter().map(|f| self.frame(*f, &starts)).collect();
         resolved.problems = self.problems().to_vec();
         resolved.problems.extend(self.nameless(&resolved.frames));
         resolved
     }
 
-    fn frame(&mut self, raw: RawFrame) -> model::Frame {
+    /// Where the functions start that `frames` call: all there is to tell the start of a function that
+    /// has neither a symbol nor call frame information.
+    fn called(&self, frames: &[RawFrame]) -> Starts {
+        let called = |f: &RawFrame| match self.callee(*f)? {
+            (key, Callee::Local(to)) => Some((key, to)),
+            (_, Callee::Symbol(_)) => None,
+        };
+        frames.iter().filter_map(called).collect()
+    }
+
+    fn frame(&mut self, raw: RawFrame, starts: &Starts) -> model::Frame {
         if let Some((line, class)) = self.lines.get(raw) {
             let location =
                 Location { function: Arc::clone(&line.function), file: Some(Arc::clone(&line.file)), line: line.line };
@@ -86,7 +101,7 @@ impl Symbols {
         let address = call.map_or(raw.lookup(), |i| i.ip());
         let mut locations: Vec<Location> =
             self.locations.get(&(key, raw.lookup())).map_or_else(Vec::new, |l| l.to_vec());
-        let function = function_name(module, raw, locations.last());
+        let function = function_name((key, module), raw, locations.last(), starts);
         match locations.last_mut() {
             Some(outermost) => outermost.function = function,
             None => locations.push(Location { function, ..Location::default() }),
@@ -161,7 +176,12 @@ impl Symbols {
 }
 
 /// The function's name: by its symbol, by DWARF, else by where it starts.
-fn function_name(module: &Module, raw: RawFrame, dwarf: Option<&Location>) -> Arc<str> {
+fn function_name(
+    (key, module): (ModuleKey, &Module),
+    raw: RawFrame,
+    dwarf: Option<&Location>,
+    starts: &Starts,
+) -> Arc<str> {
     let addr = raw.lookup();
     let told = dwarf.map(|l| &l.function).filter(|n| !n.is_empty());
     // Go's own table reads the same whether the program is stripped or not.
@@ -180,6 +200,10 @@ fn function_name(module: &Module, raw: RawFrame, dwarf: Option<&Location>) -> Ar
     if let Some(name) = told {
         return Arc::clone(name);
     }
-    let start = module.range(addr).map_or(addr, |r| r.start);
+    let called = || starts.range((key, 0)..=(key, addr)).next_back().map(|(_, start)| *start);
+    let start = match module.range(addr) {
+        Some(range) => range.start,
+        None => called().filter(|start| extent::reaches(&module.image, *start, addr)).unwrap_or(addr),
+    };
     format!("{}+{start:#x}", module.file_name()).into()
 }

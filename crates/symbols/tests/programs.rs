@@ -65,6 +65,25 @@ fn inlined_functions_come_innermost_first() {
 }
 
 #[test]
+fn functions_without_any_table_are_told_by_where_they_are_called() {
+    let source = "#include <stdlib.h>\nint compare(const void *a, const void *b) { getppid(); return *(int *)a - *(int *)b; }\n\
+        int main(void) { wait_for_us(); int v[] = {4, 2, 3, 1, 5}; qsort(v, 5, sizeof *v, compare); return v[0] != 1; }";
+    let bench = Bench::new();
+    let Some(exe) = bench.compile("musl-gcc", &["-O2"], source, "prog") else { return };
+    let mut run = run(&exe);
+    let stack = run.call(SYS_GETPPID).stack.clone();
+    let frames = run.frames(&stack);
+    // What the C library does between its `qsort` and us has no names, and is called directly.
+    let at = |name: &str| frames.iter().position(|f| f.function() == name).unwrap();
+    let between = &frames[at("compare") + 1..at("qsort_r")];
+    assert!(!between.is_empty());
+    for frame in between {
+        let start = frame.function().rsplit_once("+0x").and_then(|(_, start)| u64::from_str_radix(start, 16).ok());
+        assert!(start.is_some_and(|start| start < frame.address), "{frame:?}");
+    }
+}
+
+#[test]
 fn split_debug_information_is_said_to_be() {
     let source = "static inline __attribute__((always_inline)) int inner(void) {\n return getppid(); }\n\
         int main(void) { wait_for_us(); return inner() < 0; }";
