@@ -103,7 +103,11 @@ fn every_builtin_cause_fits_a_terminal() {
     let catalogue = Catalogue::builtin();
     for cause in catalogue.iter() {
         let text = explain(cause, 80);
-        assert!(text.contains(&*cause.id) && !text.contains(['{', '}']), "{text}");
+        // A shell's expansions are no placeholders of ours.
+        let after = |part: &str| part.split_once('}').map_or("", |(_, rest)| rest).to_owned();
+        let ours: String =
+            text.split("${").enumerate().map(|(i, p)| if i == 0 { p.to_owned() } else { after(p) }).collect();
+        assert!(text.contains(&*cause.id) && !ours.contains(['{', '}']), "{text}");
         for cure in &cause.stop {
             let words: Vec<_> = cure.how.split_whitespace().collect();
             assert!(words.iter().all(|w| text.contains(w)), "{}: {text}", cure.how);

@@ -373,3 +373,22 @@ fn how_calls_were_hooked_is_told_where_all_is_wanted() {
     assert!(one_line(screen_with((rec.clone(), judgement.clone()), all)).contains(&told));
     assert!(!screen((rec, judgement), 100).contains("counted only"));
 }
+
+#[test]
+fn what_processes_have_in_common_is_told_once() {
+    let (mut rec, judgement) = stories::ruby();
+    for text in ["go: calls waited (2)", "go: calls waited (1500)", "cc: calls waited (1)", "same", "same", "odd (x)"] {
+        rec.problems.push(Problem::new(ProblemKind::Price, text));
+    }
+    let text = report(&rec, &judgement, &ReportOptions::default(), &Style::default());
+    let tail = text.split_once("  problems ").map(|(_, tail)| tail).unwrap_or_default();
+    let lines: Vec<_> = tail.lines().map(str::trim).collect();
+    assert_eq!(lines, ["go: calls waited (1,502)", "cc: calls waited (1)", "same", "odd (x)"]);
+}
+
+#[test]
+fn a_healthy_program_with_remarks_is_not_called_free_of_waste() {
+    let (rec, mut judgement) = stories::localtime();
+    judgement.also.append(&mut judgement.findings);
+    assert!(screen((rec, judgement), 100).contains("nothing surely needless found in 1,004,119 calls"));
+}

@@ -38,7 +38,9 @@ impl Report<'_> {
             let text = format!("which of {n} were needless can't be told: the windows are gone{cost}");
             self.labelled(2, "", 2, Role::Warn, &text)
         } else {
-            self.labelled(2, "", 2, Role::Good, &format!("nothing needless found in {n}{cost}"))
+            // Remarks are below: what is less sure, or too little to care.
+            let surely = if self.judgement.also.is_empty() { "" } else { "surely " };
+            self.labelled(2, "", 2, Role::Good, &format!("nothing {surely}needless found in {n}{cost}"))
         };
         lines.extend(self.largest_cost());
         lines
@@ -67,14 +69,29 @@ impl Report<'_> {
         let mut name = Line::default();
         name.push_name(Role::Name, t.syscall.to_string());
         let mut segments = vec![name, Line::of(Role::Plain, calls(t.counts.calls)), Line::of(Role::Plain, price)];
-        let rows = self.rec.rows.iter().filter(|r| r.syscall == t.syscall);
-        if let Some(costliest) = rows.max_by_key(|r| spent(&r.counts)) {
+        let rows = (0..).map(RowId).zip(&self.rec.rows).filter(|(_, r)| r.syscall == t.syscall);
+        let costliest = rows.max_by_key(|(_, r)| spent(&r.counts));
+        if let Some((_, costliest)) = costliest {
             segments.push(self.caller(costliest));
         }
         let mut first = Line::of(Role::Plain, "  ");
         first.push(Role::Faint, "largest honest cost");
         first.push(Role::Plain, "   ");
-        crate::style::flow(first, segments, 3, CLOSING_TEXT, self.style.columns())
+        let mut lines = crate::style::flow(first, segments, 3, CLOSING_TEXT, self.style.columns());
+        lines.extend(costliest.into_iter().flat_map(|(id, _)| self.looked_into(&[id])));
+        lines
+    }
+
+    /// Stacks and descriptors of rows, where they are asked for.
+    fn looked_into(&self, rows: &[RowId]) -> Vec<Line> {
+        let mut lines = vec![];
+        if let Some(first) = rows.first().filter(|_| self.options.stacks) {
+            lines.extend(self.stacks_of(*first));
+        }
+        if self.options.fds {
+            lines.extend(self.fds_of(rows));
+        }
+        lines
     }
 
     /// `fgets  <  count wc.c:12`, or empty.
@@ -122,6 +139,7 @@ impl Report<'_> {
             first.push(Role::Faint, if i == 0 { "also seen" } else { "" });
             first.pad_to(CLOSING_TEXT);
             lines.extend(crate::style::flow(first, self.remark(f), 3, CLOSING_TEXT, self.style.columns()));
+            lines.extend(self.looked_into(&f.rows));
         }
         if let Some(more) = also.len().checked_sub(limit).filter(|more| *more > 0) {
             lines.extend(self.closing_line("", Role::Faint, &format!("{more} more: --all shows them")));
@@ -319,6 +337,7 @@ impl Report<'_> {
         let matters = |p: &&Problem| named || p.kind != ProblemKind::Name;
         let mut problems: Vec<_> = self.rec.problems.iter().filter(matters).collect();
         problems.sort_by_key(|p| !p.kind.spoils_exactness());
+        let problems = added_up(problems.iter().map(|p| p.text.as_str()));
         let limit = if self.options.all { usize::MAX } else { PROBLEMS };
         let mut lines = vec![];
         for (i, problem) in problems.iter().take(limit).enumerate() {
@@ -327,13 +346,29 @@ impl Report<'_> {
                 (0, _) => "problems",
                 _ => "",
             };
-            lines.extend(self.closing_line(label, Role::Warn, &sentence(&problem.text)));
+            lines.extend(self.closing_line(label, Role::Warn, &sentence(problem)));
         }
         if let Some(more) = problems.len().checked_sub(limit).filter(|more| *more > 0) {
             lines.extend(self.closing_line("", Role::Faint, &format!("{more} more: --all shows them")));
         }
         lines
     }
+}
+
+/// Texts that differ in nothing but the number in brackets at their end become one, with its sum:
+/// what many processes of a program have in common is told once.
+fn added_up<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut sums: Vec<(&str, Option<u64>)> = vec![];
+    for text in texts {
+        let number =
+            text.strip_suffix(')').and_then(|t| t.rsplit_once(" (")).and_then(|(t, n)| Some((t, n.parse().ok()?)));
+        let (start, n) = number.map_or((text, None), |(start, n): (&str, u64)| (start, Some(n)));
+        match sums.iter_mut().find(|(other, m)| *other == start && m.is_some() == n.is_some()) {
+            Some((_, m)) => *m = m.zip(n).map(|(m, n)| m.saturating_add(n)),
+            None => sums.push((start, n)),
+        }
+    }
+    sums.into_iter().map(|(start, n)| n.map_or(start.to_owned(), |n| format!("{start} ({})", grouped(n)))).collect()
 }
 
 /// A number of calls that surely took `ns` or longer: those of histogram buckets all above it.

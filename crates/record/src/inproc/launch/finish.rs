@@ -96,13 +96,13 @@ impl Engine {
         ];
         for (n, kind, what) in all {
             if n > 0 {
-                self.problem(kind, format!("{exe}: {n} {what}"));
+                self.problem(kind, format!("{exe}: {what} ({n})"));
             }
         }
         for (syscall, n) in &beside.blind {
             self.problem(
                 ProblemKind::Lost,
-                format!("{exe}: {n} calls of {syscall} are counted whose errors could not be seen"),
+                format!("{exe}: calls of {syscall} are counted whose errors could not be seen ({n})"),
             );
         }
         if beside.untold > 0 {
@@ -110,7 +110,7 @@ impl Engine {
             self.problem(
                 ProblemKind::Price,
                 format!(
-                    "{exe}: {n} calls that can block are left out of the toll: nothing there tells waiting from working"
+                    "{exe}: calls that can block are left out of the toll: nothing there tells waiting from working ({n})"
                 ),
             );
         }
