@@ -103,11 +103,11 @@ fn every_builtin_cause_fits_a_terminal() {
     let catalogue = Catalogue::builtin();
     for cause in catalogue.iter() {
         let text = explain(cause, 80);
-        // A shell's expansions are no placeholders of ours.
+        // A shell's expansions and find's braces are no placeholders of ours.
         let after = |part: &str| part.split_once('}').map_or("", |(_, rest)| rest).to_owned();
         let ours: String =
             text.split("${").enumerate().map(|(i, p)| if i == 0 { p.to_owned() } else { after(p) }).collect();
-        assert!(text.contains(&*cause.id) && !ours.contains(['{', '}']), "{text}");
+        assert!(text.contains(&*cause.id) && !ours.replace("{}", "").contains(['{', '}']), "{text}");
         for cure in &cause.stop {
             let words: Vec<_> = cure.how.split_whitespace().collect();
             assert!(words.iter().all(|w| text.contains(w)), "{}: {text}", cure.how);

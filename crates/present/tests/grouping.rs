@@ -125,7 +125,7 @@ fn threads_and_descriptors() {
     2,489  594 to 3,000          4          7.47 ms         19 %  pipe:[77]
     1,000   50 to 1,000          4             2 ms        5.0 %  /tmp/\x1b[2J
       511    8 to 2,406          8          1.53 ms        3.8 %  TCP:[10.0.0.1:80->10.0.0.2:4711]
-      500      0 to 500          0           700 µs        1.8 %  (not looked at, or closed)
+      500      0 to 500          0     500   700 µs        1.8 %  (not looked at, or closed)
         3                                    900 ns  below 0.1 %  (no descriptor)
     4,503                              500  11.7 ms         29 %  all
 
@@ -196,5 +196,8 @@ fn a_finding_tells_its_descriptors() {
     let text = report(&rec, &judgement, &options, &Style::default());
     assert!(text.contains("     fd     3</srv>   2 of 2 calls looked at\n"), "{text}");
     let judgement = Judgement::default();
-    assert!(!report(&rec, &judgement, &options, &Style::default()).contains("</srv>"));
+    // Without a finding it is the largest cost that is looked into.
+    let text = report(&rec, &judgement, &options, &Style::default());
+    assert!(text.contains("largest honest cost") && text.contains("3</srv>"), "{text}");
+    assert!(!report(&rec, &judgement, &ReportOptions::default(), &Style::default()).contains("</srv>"));
 }
