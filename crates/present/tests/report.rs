@@ -226,6 +226,11 @@ fn whole_stacks_and_all_cures() {
 
       also seen   lseek   4,000 calls   about 400 µs, below 0.1 % of CPU   repeat
                   ftell  <  rotate log.c:80
+         __lseek  libc.so.6
+         ftell
+         rotate  app log.c:80
+         main  app app.c:30
+         __libc_start_call_main  libc.so.6
       the rest    4,120 calls, about 580 µs, below 0.1 % of CPU: lseek 4,000, openat 120
 
       problem     no source lines for libfoo.so.1: install its debug file

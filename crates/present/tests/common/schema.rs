@@ -42,11 +42,12 @@ impl Check<'_> {
                 "enum" if rule.as_array().is_some_and(|all| all.contains(value)) => {}
                 "const" if rule == value => {}
                 "enum" | "const" => self.wrong(at, format!("{value} is not {rule}")),
+                "maximum" if value.as_f64() > rule.as_f64() && value.is_number() => self.wrong(at, "too large"),
                 "minimum" if value.as_f64() < rule.as_f64() && value.is_number() => self.wrong(at, "too small"),
                 "minLength" if value.as_str().is_some_and(|s| (s.len() as u64) < rule.as_u64().unwrap_or(0)) => {
                     self.wrong(at, "too short");
                 }
-                "minimum" | "minLength" => {}
+                "minimum" | "maximum" | "minLength" => {}
                 "items" => {
                     for (i, item) in value.as_array().into_iter().flatten().enumerate() {
                         self.value(rule, item, &format!("{at}[{i}]"));
