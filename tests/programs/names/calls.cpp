@@ -1,4 +1,5 @@
-// As calls.c: names in C++'s ways.
+// As calls.c: names in C++'s ways. Linked with -flto, what is inlined is described in another unit,
+// whose scopes are not read: a lambda is then `operator()` alone.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -43,7 +44,7 @@ template <class T> struct Box {
 OWN void every(const std::vector<int> &all)
 {
 	std::for_each(all.begin(), all.end(), [](int n) {
-		sink = sink + n + getsid(0); //= getsid getsid app::every::{lambda}::operator() | app::every(std::vector<int, std::allocator<int> > const&)::{lambda(int)#1}::operator() const
+		sink = sink + n + getsid(0); //= getsid getsid app::every::{lambda}::operator() | operator() | app::every(std::vector<int, std::allocator<int> > const&)::{lambda(int)#1}::operator() const
 	});
 }
 
@@ -98,12 +99,12 @@ int main()
 	app::every({1, 2});
 	app::later([] {
 		struct tms t;
-		return long(times(&t)); //= times times main::{lambda}::operator() | main::{lambda()#1}::operator() const
+		return long(times(&t)); //= times times main::{lambda}::operator() | operator() | main::{lambda()#1}::operator() const
 	});
 	app::unwound();
 	app::written();
 	std::thread worker([] {
-		sink = sink + getpriority(PRIO_PROCESS, 0); //= getpriority getpriority main::{lambda}::operator() | main::{lambda()#2}::operator() const
+		sink = sink + getpriority(PRIO_PROCESS, 0); //= getpriority getpriority main::{lambda}::operator() | operator() | main::{lambda()#2}::operator() const
 	});
 	worker.join();
 	return 0;
