@@ -12,6 +12,8 @@ const NEAR: usize = 4;
 
 /// Directories asked about in a row that make a search.
 const SEARCH: usize = 6;
+/// Directories of a search that were asked about before, by which it is known again.
+const KNOWN: usize = 2;
 /// Times one directory is asked about in a window that make a habit.
 const OFTEN: usize = 4;
 
@@ -28,7 +30,7 @@ impl Detector for Repeat {
             }
             if chained(step) {
                 walk.push(at);
-            } else if asked_before(step)
+            } else if (asked_before(step) || looks.same_search(at))
                 && looks.enough(at, step)
                 && let Some(claim) = topical(Kind::Repeat, step)
             {
@@ -45,19 +47,22 @@ impl Detector for Repeat {
 /// Directories that a window asks about. Whoever keeps a listing asks whether it is still good,
 /// which is as it should be; a habit is asking many in a row, or one all the time.
 struct Looks<'s> {
-    /// Length of the run of such questions that each step belongs to.
-    runs: Vec<usize>,
+    /// Length of the run of such questions that each step belongs to, and how many of it were
+    /// asked before.
+    runs: Vec<(usize, usize)>,
     times: HashMap<&'s str, usize>,
 }
 
 impl<'s> Looks<'s> {
     fn of(steps: &'s [Step<'_>]) -> Self {
-        let mut looks = Self { runs: vec![0; steps.len()], times: HashMap::new() };
+        let mut looks = Self { runs: vec![(0, 0); steps.len()], times: HashMap::new() };
         let mut start = 0;
         for (at, step) in steps.iter().enumerate() {
             if step.asks_directory() {
                 *looks.times.entry(step.object.as_deref().unwrap_or_default()).or_default() += 1;
-                looks.runs.get_mut(start..=at).unwrap_or_default().fill(at + 1 - start);
+                let run = steps.get(start..=at).unwrap_or_default();
+                let known = run.iter().filter(|s| asked_before(s)).count();
+                looks.runs.get_mut(start..=at).unwrap_or_default().fill((run.len(), known));
             } else {
                 start = at + 1;
             }
@@ -66,7 +71,13 @@ impl<'s> Looks<'s> {
     }
 
     fn search(&self, at: usize) -> bool {
-        self.runs.get(at).is_some_and(|run| *run >= SEARCH)
+        self.runs.get(at).is_some_and(|run| run.0 >= SEARCH)
+    }
+
+    /// Whether the list that is gone through is one that was gone through before: windows are too
+    /// short to show all of a long one, but some of it is enough to know it by.
+    fn same_search(&self, at: usize) -> bool {
+        self.search(at) && self.runs.get(at).is_some_and(|run| run.1 >= KNOWN)
     }
 
     fn enough(&self, at: usize, step: &Step<'_>) -> bool {
