@@ -14,7 +14,7 @@ CALLS = 300
 
 def case(name, function, body, program="python3", file=None, run=None, shown=None):
     """A script, the function its HERE is in, and how it is run: as a file, or by `run`."""
-    CASES.append((name, program, function, body, file, run, shown or file))
+    CASES.append((name, program, function, body, file, run, file if shown is None else shown))
 
 
 def python(name, function, body, **how):
@@ -227,6 +227,53 @@ end
 mäßig
 """, file="größe.rb")
 
+# Compiled languages' maps tell functions, not lines.
+MAPPED = ["--perf-basic-prof-only-functions", "--interpreted-frames-native-stack"]
+
+
+def node(name, function, body):
+    case(name, function, body, program="node", file=f"{name}.js", run=lambda program, path, body: ([program, *MAPPED, path], b""))
+
+
+node("three_deep_in_javascript", "leaf", f"""
+function leaf() {{
+  for (let i = 0; i < {CALLS}; i++) process.ppid; // HERE
+}}
+function render() {{ leaf(); }}
+function main() {{ render(); }}
+main();
+""")
+node("callback_in_javascript", "each", f"""
+function each(x) {{
+  return process.ppid + x; // HERE
+}}
+function main() {{
+  Array.from({{length: {CALLS}}}, (_, i) => i).map(each);
+}}
+setImmediate(main);
+""")
+case("compiled_in_java", "Mapped.leaf", """
+import java.io.File;
+import java.lang.management.ManagementFactory;
+import javax.management.ObjectName;
+public class Mapped {
+  static long leaf(int n) {
+    long s = 0;
+    for (int i = 0; i < n; i++) s += new File("/etc/hostname").length(); // HERE
+    return s;
+  }
+  static long render(int n) { return leaf(n); }
+  public static void main(String[] a) throws Exception {
+    for (int i = 0; i < 2000; i++) render(2);
+    ManagementFactory.getPlatformMBeanServer().invoke(
+      new ObjectName("com.sun.management:type=DiagnosticCommand"), "compilerPerfmap", null, null);
+    for (int i = 0; i < 6000; i++) render(2);
+  }
+}
+""", program="java", file="Mapped.java", shown="", run=lambda program, path, body: (
+    [program, "-Xcomp", "-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,Mapped::*", "-XX:CompileCommand=compileonly,java.io.*::*",
+     "-XX:+PreserveFramePointer", "-XX:-Inline", path], b""))
+
 
 def wrong(box, name, program, function, body, file, run, shown):
     """What a case's report says instead of the truth; None where it says the truth."""
@@ -238,22 +285,34 @@ def wrong(box, name, program, function, body, file, run, shown):
     argv, stdin = run(program, path, body) if run else ([program, path], b"")
     doc, r = box.report(argv, input=stdin)
     assert r.returncode == 0, f"{name}: {r.stderr[-300:]}"
-    rows = [r for r in doc["rows"] if r["syscall"] == "getppid"]
+    by_map = program.endswith(("node", "java"))
+    syscall = "newfstatat" if program.endswith("java") else "getppid"
+    rows = [r for r in doc["rows"] if r["syscall"] == syscall]
     if not rows:
         return "no calls seen"
     row = max(rows, key=lambda r: r["calls"])
     user = row["user"] or {}
     told = (os.path.basename(user.get("file") or ""), user.get("line"), user.get("function"), row["api"])
-    truth = (shown, line, function, "getppid")
+    truth = (shown, None if by_map else line, function, {"newfstatat": "stat"}.get(syscall, syscall))
     return None if told == truth else f"{told} and not {truth}; lines {row['lines'][:3]}; {doc['problems']}"
+
+
+def hold(box, cases):
+    failed = {}
+    for name, program, function, body, file, run, shown in cases:
+        why = wrong(box, name, "/usr/bin/python3" if program == "python3" else tool(program), function, body, file, run, shown)
+        if why:
+            failed[name] = why
+    print(f"      {len(cases) - len(failed)} of {len(cases)} scripts named by their line")
+    assert not failed, failed
 
 
 @test(users=("nobody",), backends=BOTH)
 def lines_of_scripts(box):
-    failed = {}
-    for name, program, function, body, file, run, shown in CASES:
-        why = wrong(box, name, "/usr/bin/python3" if program == "python3" else tool(program), function, body, file, run, shown)
-        if why:
-            failed[name] = why
-    print(f"      {len(CASES) - len(failed)} of {len(CASES)} scripts named by their line")
-    assert not failed, failed
+    hold(box, [c for c in CASES if c[1] != "java"])
+
+
+# Compiling it takes a tracer most of a minute.
+@test(users=("nobody",), backends=("inproc",))
+def functions_of_java(box):
+    hold(box, [c for c in CASES if c[1] == "java"])

@@ -204,6 +204,9 @@ impl Names {
 
     /// The lines of scripts seen of a row, most calls first.
     fn lines_of(&self, row: &RawRow) -> Vec<RowLine> {
+        if !row.lines_tell() {
+            return Vec::new();
+        }
         let line = |l: &Line| Some(RowLine { frame: self.frame_id(&l.line?)?, looks: l.looks, weight: l.weight });
         let mut lines: Vec<RowLine> = row.lines.iter().filter_map(line).collect();
         let main = row.main_line().and_then(|l| self.frame_id(&l.line?));
@@ -216,9 +219,14 @@ impl Names {
     }
 }
 
-/// Above a row's context: what all its whole stacks share. Whole stack, from, to.
+/// Above a row's context: what all its whole stacks share, and if they share not even the way to
+/// the script's line, that line. Whole stack, from, to.
 fn outer_key<'a>(row: &RawRow, table: &'a Table) -> Option<((u32, usize, usize), &'a RawStack)> {
     let context = table.stacks.get(row.context as usize)?.frames.len();
-    let Line { whole, shared, .. } = *row.main_line()?;
-    Some(((whole, context, shared), table.stacks.get(whole as usize)?))
+    let Line { line, whole, shared, .. } = *row.main_line()?;
+    let line = line.filter(|_| row.lines_tell());
+    let stack = table.stacks.get(whole as usize)?;
+    let at = line.and_then(|line| stack.frames.iter().position(|f| *f == line));
+    let (from, to) = at.filter(|at| *at >= shared).map_or((context, shared), |at| (at, at + 1));
+    Some(((whole, from, to), stack))
 }

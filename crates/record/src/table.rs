@@ -82,6 +82,16 @@ pub(crate) struct Line {
 }
 
 impl RawRow {
+    /// Whether the lines seen tell who made the row's calls: the looks stand for enough of them, or
+    /// there were some and all agreed. A look at the first call alone tells nothing of a million.
+    pub(crate) fn lines_tell(&self) -> bool {
+        const PART: u64 = 8;
+        const ENOUGH: u64 = 4;
+        let looks = |of: &dyn Fn(&Line) -> u64| self.lines.iter().fold(0u64, |sum, l| sum.saturating_add(of(l)));
+        let agree = self.lines.len() == 1 && looks(&|l| l.looks) >= ENOUGH;
+        agree || looks(&|l| l.weight).saturating_mul(PART) >= self.entered
+    }
+
     /// The line most of the calls looked at were made by.
     pub(crate) fn main_line(&self) -> Option<&Line> {
         self.lines.iter().max_by_key(|l| (l.line.is_some(), l.weight, Reverse(l.whole)))

@@ -73,8 +73,7 @@ impl Symbols {
 
     fn frame(&mut self, raw: RawFrame, starts: &Starts) -> model::Frame {
         if let Some((line, class)) = self.lines.get(raw) {
-            let location =
-                Location { function: Arc::clone(&line.function), file: Some(Arc::clone(&line.file)), line: line.line };
+            let location = Location { function: Arc::clone(&line.function), file: line.file.clone(), line: line.line };
             return model::Frame {
                 module: None,
                 address: raw.address,

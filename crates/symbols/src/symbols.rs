@@ -59,6 +59,8 @@ pub struct Symbols {
     pub(crate) runtimes: HashMap<ModuleKey, Option<script::Runtime>>,
     /// Runtimes whose scripts' lines have been read.
     pub(crate) scripted: HashSet<ModuleKey>,
+    /// Whether functions compiled as they run have been named.
+    pub(crate) names_compiled: bool,
 }
 
 impl Symbols {

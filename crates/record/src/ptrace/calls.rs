@@ -157,6 +157,8 @@ impl Engine {
     ) -> bool {
         let run_ns = self.at(self.told_ns);
         let image = self.table.rows[row as usize].image;
+        let scripts = self.processes.get(&pid).is_some_and(|p| p.space.runs_scripts());
+        let refused = self.windows.refused;
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
         if thread.window.is_some() {
             self.windows.due(&mut self.table, row, nth);
@@ -165,7 +167,8 @@ impl Engine {
             self.table.thread_named(image, tid as u32, &procfs::comm(tid));
             thread.window = Some(RawWindow { image, thread: thread.ordinal, row, octave, calls: Vec::new() });
         } else {
-            if new {
+            // Which line of a script it is, only a look tells.
+            if new || (scripts && self.windows.refused > refused) {
                 self.whole_stack(tid, pid, row, nth);
             }
             return false;
@@ -317,6 +320,13 @@ impl Engine {
             "mmap" if !failed && self.names && pending.args[2] & 4 != 0 && pending.args[4] as i32 != -1 => {
                 if let Some(process) = self.processes.get_mut(&pid) {
                     process.space.update(&mut self.symbols, pid);
+                }
+            }
+            // Code to come that is in no file.
+            "mmap" | "mprotect" if !failed && self.names && pending.args[2] & 4 != 0 => {
+                let at = if pending.syscall == Sysno(9) { result as u64 } else { pending.args[0] };
+                if let Some(process) = self.processes.get_mut(&pid) {
+                    process.maps_stale |= !process.space.maps_executable(at);
                 }
             }
             "munmap" | "mremap" | "mprotect" if !failed => {

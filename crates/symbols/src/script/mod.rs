@@ -7,7 +7,9 @@
 mod find;
 #[cfg(test)]
 mod hostile;
+mod jit;
 mod memory;
+mod perf_map;
 mod python;
 mod python_layout;
 mod python_lines;
@@ -62,6 +64,8 @@ pub(crate) struct Segment {
 pub(crate) struct Scripts {
     /// `None` where its version is not known.
     runtimes: HashMap<ModuleKey, Option<Interpreter>>,
+    /// What the processes in it have compiled.
+    compiled: jit::Processes,
 }
 
 impl Clone for Scripts {
@@ -74,7 +78,7 @@ impl Clone for Scripts {
 impl AddressSpace {
     /// Whether scripts' lines have been asked for and can be told.
     pub fn runs_scripts(&self) -> bool {
-        self.scripts.runtimes.values().any(Option::is_some)
+        self.scripts.runtimes.values().any(Option::is_some) || self.scripts.compiled.any()
     }
 
     /// Frames of a waiting thread, as unwound just now, with the lines of scripts between them.
@@ -87,6 +91,13 @@ impl AddressSpace {
     ) -> Vec<RawFrame> {
         let native = || placed.iter().map(|p| p.frame).collect();
         let mut keys = placed.iter().filter_map(|p| p.frame.module);
+        let any_compiled = placed.iter().any(|p| p.frame.module.is_none());
+        let mut files = self.files().filter(|_| any_compiled);
+        let compiler = files.find_map(|f| Some((f.module, symbols.compiler(f.module)?)));
+        drop(files);
+        if let Some(compiler) = compiler {
+            return self.scripts.compiled.name(symbols, placed, thread, compiler).unwrap_or_else(native);
+        }
         let Some(key) = keys.find(|key| symbols.runtime(*key).is_some()) else { return native() };
         let Some(base) = self.files().find(|f| f.module == key).map(|f| f.bias) else { return native() };
         let Some(runtime) = symbols.runtime(key).cloned() else { return native() };
@@ -185,6 +196,11 @@ impl Symbols {
         self.runtimes.get(&key)?.as_ref()
     }
 
+    /// The compiler at run time that a file is.
+    fn compiler(&self, key: ModuleKey) -> Option<jit::Compiler> {
+        jit::Compiler::of(self.module(key)?.file_name())
+    }
+
     fn start_of(&self, frame: RawFrame) -> Option<u64> {
         Some(self.module(frame.module?)?.range(frame.lookup())?.start)
     }
@@ -198,18 +214,27 @@ impl Symbols {
     /// Whether a frame is of an interpreter whose scripts have been read, or of the modules in C
     /// that come with it.
     pub fn is_interpreter(&self, frame: RawFrame) -> bool {
-        let Some(key) = frame.module.filter(|_| !self.scripted.is_empty()) else { return false };
+        let Some(key) = frame.module.filter(|_| !self.scripted.is_empty()) else {
+            // What was compiled as it ran.
+            return self.names_compiled && frame.module.is_none();
+        };
         let path = || self.module(key).map_or("", |m| &m.path);
         // Python's own modules in C, and Ruby's.
-        let bundled = |p: &str| p.contains("/lib-dynload/") || (p.contains("/ruby/") && ruby::is_bundled(p));
+        let bundled = |p: &str| {
+            p.contains("/lib-dynload/")
+                || (p.contains("/ruby/") && ruby::is_bundled(p))
+                || (self.names_compiled && jit::is_bundled(p))
+        };
         self.scripted.contains(&key) || bundled(path())
     }
 
     /// The line of a script that a stack is about: the innermost that is not one of the language's
     /// own library, else the innermost.
     pub fn script_line(&self, stack: &[RawFrame]) -> Option<RawFrame> {
-        let mut lines = stack.iter().filter(|f| f.is_script());
+        let lines = stack.iter().filter(|f| f.is_script());
         let own = |f: &&RawFrame| self.lines.get(**f).is_some_and(|(_, class)| *class == FrameClass::User);
-        lines.clone().find(own).or_else(|| lines.next()).copied()
+        // Among functions compiled as they run, those that are not may be missing.
+        let whole = |f: &&RawFrame| self.lines.get(**f).is_some_and(|(line, _)| line.line.is_some());
+        lines.clone().find(own).or_else(|| lines.clone().find(whole)).copied()
     }
 }

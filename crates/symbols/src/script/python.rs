@@ -186,7 +186,7 @@ impl Python {
         let line = ScriptLine {
             language: Language::Python,
             function: Arc::clone(&code.function),
-            file: Arc::clone(&code.file),
+            file: Some(Arc::clone(&code.file)),
             line: python_lines::line(minor, &code.table, code.first_line, offset),
         };
         let frame = lines.frame(line, code.class)?;

@@ -146,7 +146,7 @@ impl Ruby {
         let frame = match source_line(memory, info, self.layout.entry_size, index).filter(|l| *l > 0) {
             Some(line) => {
                 let (function, file) = (Arc::clone(&sequence.function), Arc::clone(&sequence.file));
-                let line = ScriptLine { language: Language::Ruby, function, file, line: Some(line) };
+                let line = ScriptLine { language: Language::Ruby, function, file: Some(file), line: Some(line) };
                 Some(lines.frame(line, sequence.class)?)
             }
             None => None,

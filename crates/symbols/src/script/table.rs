@@ -17,7 +17,8 @@ pub(crate) const MAX_NAME: usize = 4096;
 pub(crate) struct ScriptLine {
     pub(crate) language: systoll_model::Language,
     pub(crate) function: Arc<str>,
-    pub(crate) file: Arc<str>,
+    /// As the interpreter has it.
+    pub(crate) file: Option<Arc<str>>,
     pub(crate) line: Option<u32>,
 }
 
