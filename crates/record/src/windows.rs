@@ -15,8 +15,9 @@ const TWO_FROM: u32 = 5;
 /// figure take at most the second, a share of it. A program that starts many others, or has many
 /// contexts, would have spent all of it before what it does most has begun.
 const RESERVES: [(u8, f64); 2] = [(6, 0.5), (10, 0.75)];
-/// Looks at scripts' lines outside windows may cost this share of what windows may, beside it.
-const LOOKS_SHARE: f64 = 0.5;
+/// Looks at scripts' lines outside windows may cost so many times what windows may, beside it: an
+/// interpreter's start-up has hundreds of contexts, and what the program does most comes after it.
+const LOOKS_SHARE: f64 = 2.0;
 /// The longest path Linux knows.
 const MAX_STRING: usize = 4096;
 /// Strings of an array that are kept.
