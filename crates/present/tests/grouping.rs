@@ -134,6 +134,17 @@ fn threads_and_descriptors() {
 }
 
 #[test]
+fn figures_fit_a_narrow_screen() {
+    let rec = server();
+    for width in 50..80 {
+        let text = screen(&rec, By::Fd, &ReportOptions::default(), width);
+        let long: Vec<_> = text.lines().filter(|l| l.chars().count() > width).collect();
+        assert!(long.is_empty(), "{width}: {long:?}");
+        assert!(text.contains("between"), "{text}");
+    }
+}
+
+#[test]
 fn stacks_and_descriptors_beneath() {
     let options = ReportOptions { stacks: true, fds: true, ..ReportOptions::default() };
     assert_snapshot!(screen(&server(), By::Api, &options, 100), @r#"

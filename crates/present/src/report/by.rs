@@ -27,6 +27,9 @@ type Cells = [String; COLUMNS];
 
 const HEADINGS: [&str; COLUMNS] = ["calls", "between", "looked at", "errors", "toll", "of CPU", "waited"];
 
+/// Columns left out where the screen is narrow, in this order: calls looked at, waiting, share.
+const DROPPED: [usize; 3] = [2, 6, 5];
+
 /// Writes the recording's calls as `grouping` has them: one line a group, costliest first, at most
 /// `limit` (20 where `None`, all where all is asked for). Figures that rest on windows have bounds
 /// and say how many calls were looked at.
@@ -66,7 +69,7 @@ impl Report<'_> {
         let shown = &grouping.groups[..grouping.groups.len().min(most)];
         let cells: Vec<Cells> = shown.iter().map(|g| self.cells(grouping, g)).collect();
         let total = self.total_cells(grouping);
-        let used: Vec<bool> = (0..COLUMNS)
+        let mut used: Vec<bool> = (0..COLUMNS)
             .map(|i| cells.iter().chain([&total]).any(|c| c.get(i).is_some_and(|c| !c.is_empty())))
             .collect();
         let widths: Vec<usize> = (0..COLUMNS)
@@ -74,6 +77,13 @@ impl Report<'_> {
                 cells.iter().chain([&total, &HEADINGS.map(str::to_owned)]).map(|c| columns(&c[i])).max().unwrap_or(0)
             })
             .collect();
+        // On a narrow screen some can be done without.
+        for drop in DROPPED {
+            let width: usize = used.iter().zip(&widths).filter(|(used, _)| **used).map(|(_, width)| width + 2).sum();
+            if let Some(used) = used.get_mut(drop).filter(|_| width > self.style.columns()) {
+                *used = false;
+            }
+        }
         let long = matches!(grouping.by, By::Fd | By::Library | By::Process);
         let table = Table { used, widths, name: if long { LONG_NAME } else { NAME } };
         lines.extend(table.lines(
