@@ -67,10 +67,12 @@ pub(crate) fn groups<'a>(
 /// The cause that explains most of a row's claims.
 fn row_cause<'a>(recording: &Recording, row: &Row, view: &RowView<'_>, catalogue: &'a Catalogue) -> Option<&'a Cause> {
     let mut votes: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+    let of_row = fact(recording, row, Kind::Repeat, None, None, false);
+    let possible = possible(catalogue, &of_row);
     for claimed in &view.claimed {
         let object = claimed.claim.object.as_deref();
         let fact = fact(recording, row, claimed.claim.kind, object, Some(claimed.call), claimed.claim.search);
-        *votes.entry(explain(catalogue, &fact).map(|c| &*c.id)).or_default() += 1;
+        *votes.entry(most_telling(&possible, &fact).map(|c| &*c.id)).or_default() += 1;
     }
     let most = votes.into_iter().max_by_key(|(id, n)| (*n, id.is_some()))?;
     most.0.and_then(|id| catalogue.get(id))
@@ -100,9 +102,18 @@ pub(crate) fn fact<'a>(
 }
 
 fn explain<'a>(catalogue: &'a Catalogue, fact: &Fact<'_>) -> Option<&'a Cause> {
-    let weight = |c: &Cause| c.matches.iter().filter(|m| m.matches(fact)).map(Pattern::weight).max();
-    let known = catalogue.iter().filter_map(|c| Some((weight(c)?, c)));
-    // Of equals the first by its id.
+    most_telling(&possible(catalogue, fact), fact)
+}
+
+/// The patterns that could hold for calls of a row, with their causes, ordered by id.
+fn possible<'a>(catalogue: &'a Catalogue, row: &Fact<'_>) -> Vec<(&'a Pattern, &'a Cause)> {
+    let of = |c: &'a Cause| c.matches.iter().filter(|m| m.could_match(row)).map(move |m| (m, c));
+    catalogue.iter().flat_map(of).collect()
+}
+
+/// The cause whose pattern holds and asks for most; of equals the first by its id.
+fn most_telling<'a>(possible: &[(&'a Pattern, &'a Cause)], fact: &Fact<'_>) -> Option<&'a Cause> {
+    let known = possible.iter().filter(|(pattern, _)| pattern.matches(fact)).map(|(p, c)| (p.weight(), *c));
     known.reduce(|best, other| if other.0 > best.0 { other } else { best }).map(|(_, cause)| cause)
 }
 

@@ -64,6 +64,13 @@ impl Pattern {
             && self.vdso.is_none_or(|v| v == fact.vdso)
     }
 
+    /// Whether it could hold for any call of a row: what is the same for all of them does.
+    pub(crate) fn could_match(&self, row: &Fact<'_>) -> bool {
+        (self.syscalls.is_empty() || self.syscalls.contains(&row.syscall))
+            && (self.apis.is_empty() || row.api.is_some_and(|api| self.apis.iter().any(|a| a == api)))
+            && self.vdso.is_none_or(|v| v == row.vdso)
+    }
+
     /// How much it asks for: of two patterns that hold, the one that asks for more knows better.
     pub(crate) fn weight(&self) -> usize {
         let lists = [

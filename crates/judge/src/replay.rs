@@ -7,6 +7,7 @@ use crate::semantics::{
     IDENTITY, Key, Lines, Look, NAME, Nothing, PATH, POSITION, PROTECTION, Pair, SIZE, SYNCED, Semantics, Source,
     Subject, Topic, Transfer, answer, value,
 };
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use systoll_model::{Moment, Recording, Sysno};
 
@@ -133,12 +134,17 @@ pub(crate) struct Replay<'a> {
     positions: HashMap<(u32, i32), u64>,
     ranges: HashMap<u32, Vec<(u64, u64)>>,
     opened: HashMap<(u32, String), u32>,
+    /// Processes that change their working directory.
+    wanders: HashSet<u32>,
+    /// Whether a process's answers about a topic hold from window to window, once looked up.
+    kept: RefCell<HashMap<(u32, &'static str), bool>>,
     window: u64,
 }
 
 impl<'a> Replay<'a> {
     /// Nothing known yet.
     pub(crate) fn new(recording: &'a Recording, semantics: &'a Semantics) -> Self {
+        let wander: Vec<Sysno> = ["chdir", "fchdir"].into_iter().filter_map(Sysno::from_name).collect();
         Self {
             recording,
             semantics,
@@ -148,6 +154,8 @@ impl<'a> Replay<'a> {
             positions: HashMap::new(),
             ranges: HashMap::new(),
             opened: HashMap::new(),
+            wanders: recording.rows.iter().filter(|r| wander.contains(&r.syscall)).map(|r| r.process.0).collect(),
+            kept: RefCell::default(),
             window: 0,
         }
     }
@@ -158,7 +166,7 @@ impl<'a> Replay<'a> {
         self.positions.clear();
         self.ranges.clear();
         let process = window.process.0;
-        if ["chdir", "fchdir"].iter().any(|c| Sysno::from_name(c).is_some_and(|c| self.made.contains(&(process, c)))) {
+        if self.wanders.contains(&process) {
             self.generations.void_folder(process);
         }
         let steps = window.calls.iter().enumerate();
@@ -240,7 +248,8 @@ impl<'a> Replay<'a> {
             Across::Keep => true,
             Across::Drop => false,
             Across::Unless(calls) => {
-                !calls.iter().any(|c| Sysno::from_name(c).is_some_and(|sysno| self.made.contains(&(process, sysno))))
+                let made = |c: &&str| Sysno::from_name(c).is_some_and(|sysno| self.made.contains(&(process, sysno)));
+                *self.kept.borrow_mut().entry((process, topic.name)).or_insert_with(|| !calls.iter().any(made))
             }
         };
         (!kept).then_some(self.window)

@@ -78,6 +78,7 @@ mod tests {
             api: None,
             api_module: None,
             user: None,
+            lines: Vec::new(),
             counts: Counts { calls: *calls, ..Counts::default() },
         };
         Recording { rows: rows.iter().map(row).collect(), ..Recording::default() }
