@@ -75,7 +75,8 @@ fn module(path: &str) -> Module {
 fn frame(function: &str, module: u32, class: FrameClass) -> Frame {
     let location = Location { function: function.into(), file: Some("src/app.c".into()), line: Some(7) };
     let locations = vec![location];
-    Frame { module: Some(ModuleId(module)), address: 0x1234, class, locations, callee: Some("localtime".into()) }
+    let (module, callee) = (Some(ModuleId(module)), Some("localtime".into()));
+    Frame { module, address: 0x1234, class, locations, callee, language: None }
 }
 
 fn stack(frames: &[u32]) -> Stack {
@@ -94,6 +95,7 @@ fn row(syscall: &str, api: Option<&str>, calls: u64) -> Row {
         api: api.map(Arc::from),
         api_module: Some(ModuleId(1)),
         user: Some(FrameId(1)),
+        lines: Vec::new(),
         counts,
     }
 }
