@@ -3,6 +3,7 @@
 use crate::backend::WindowPolicy;
 use crate::procfs;
 use crate::sockets::Sockets;
+use crate::sys::own_cpu;
 use crate::table::Table;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +15,12 @@ const TWO_FROM: u32 = 5;
 /// What rows of fewer calls leave of the budget to larger ones: windows of octaves below the first
 /// figure take at most the second, a share of it. A program that starts many others, or has many
 /// contexts, would have spent all of it before what it does most has begun.
-const RESERVES: [(u8, f64); 2] = [(6, 0.5), (10, 0.75)];
+const RESERVES: [(u8, f64); 2] = [(6, 0.4), (10, 0.75)];
 /// Looks at scripts' lines outside windows may cost so many times what windows may, beside it: an
 /// interpreter's start-up has hundreds of contexts, and what the program does most comes after it.
 const LOOKS_SHARE: f64 = 2.0;
+/// Work of a window that lasts longer may have been interrupted.
+const SUSPICIOUS: Duration = Duration::from_micros(50);
 /// The longest path Linux knows.
 const MAX_STRING: usize = 4096;
 /// Strings of an array that are kept.
@@ -58,6 +61,8 @@ pub(crate) struct Windows {
     spent: Spent,
     /// On looking at scripts' lines outside windows.
     looked: Spent,
+    /// What this thread had used of a processor when that was last read.
+    cpu: Duration,
     pub(crate) opened: u64,
     pub(crate) refused: u64,
     sockets: Sockets,
@@ -72,6 +77,7 @@ impl Windows {
             free: Vec::new(),
             spent: Spent::default(),
             looked: Spent::default(),
+            cpu: own_cpu(),
             opened: 0,
             refused: 0,
             sockets: Sockets::default(),
@@ -89,6 +95,7 @@ impl Windows {
             return false;
         }
         self.opened += 1;
+        self.used();
         true
     }
 
@@ -123,6 +130,21 @@ impl Windows {
             picks.remove(0);
         }
         due
+    }
+
+    /// Accounts for work on a window of `octave` that has lasted `elapsed`. On a busy box much of
+    /// that is others' time, and would leave a program without windows; but to read one's own
+    /// costs as much as a good part of the work. So it is read where `elapsed` is suspicious, and
+    /// bounds what is accounted for.
+    pub(crate) fn spend_at_most(&mut self, octave: u8, elapsed: Duration) {
+        let own = if elapsed < SUSPICIOUS { elapsed } else { elapsed.min(self.used()) };
+        self.spend(octave, own);
+    }
+
+    /// Processor time this thread has used since the last time it was asked for.
+    fn used(&mut self) -> Duration {
+        let now = own_cpu();
+        now.saturating_sub(std::mem::replace(&mut self.cpu, now))
     }
 
     /// Accounts for time spent on a window of `octave`.

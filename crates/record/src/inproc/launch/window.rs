@@ -39,7 +39,7 @@ struct Entered {
 impl Engine {
     /// A call at which a window may open, or that belongs to an open one.
     pub(super) fn on_window_entry(&mut self, id: u32, index: u64, waiter: &Waiter, at: u64) {
-        let (began, cpu) = (sys::now(), own_cpu());
+        let began = sys::now();
         self.look_for_main(id, index, at);
         let Some(entered) = self.entered(id, index, waiter, at) else { return self.want(id, index, false) };
         let run_ns = self.at(began);
@@ -54,7 +54,7 @@ impl Engine {
         self.plan_next(id, at, &entered);
         if !is_open && !opens {
             self.want(id, index, false);
-            self.spend(octave, cpu);
+            self.spend(octave, began);
             return self.look_at_line(id, waiter, &entered, run_ns);
         }
         if opens {
@@ -70,7 +70,7 @@ impl Engine {
         }
         self.note_entry(id, index, waiter, &entered, run_ns);
         self.want(id, index, true);
-        self.spend(octave, cpu);
+        self.spend(octave, began);
     }
 
     fn note_entry(&mut self, id: u32, index: u64, waiter: &Waiter, entered: &Entered, run_ns: u64) {
@@ -104,7 +104,7 @@ impl Engine {
 
     /// The call has returned.
     pub(super) fn on_window_return(&mut self, id: u32, index: u64, waiter: &Waiter) {
-        let cpu = own_cpu();
+        let began = sys::now();
         let clock = self.clock();
         let bound = self.windows.bytes();
         let Some(area) = self.memory.image(id) else { return };
@@ -128,13 +128,12 @@ impl Engine {
             self.close_window(id, index);
             self.want(id, index, false);
         }
-        self.spend(octave, cpu);
+        self.spend(octave, began);
     }
 
-    /// Accounts for a window's work since this thread had used `cpu`. Not for elapsed time: on a
-    /// busy box that is mostly others', and would leave a program without windows.
-    fn spend(&mut self, octave: u8, cpu: Duration) {
-        self.windows.spend(octave, own_cpu().saturating_sub(cpu));
+    /// Accounts for a window's work since `began`.
+    fn spend(&mut self, octave: u8, began: u64) {
+        self.windows.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
     }
 
     /// Keeps what a thread's open window has.
