@@ -3,7 +3,7 @@
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
 use crate::replay::Step;
-use crate::semantics::{Sequel, Spare, Tie};
+use crate::semantics::{FILE_STATUS, Sequel, Spare, Tie};
 use std::sync::Arc;
 
 /// Claims calls that the table knows a cheaper way for.
@@ -85,7 +85,9 @@ fn asked_otherwise(sequel: &Sequel, at: usize, steps: &[Step<'_>]) -> bool {
     let Some(object) = steps.get(at).and_then(|s| s.object.as_deref()) else { return false };
     let questions = |other: &&Step<'_>| {
         let asks = other.lines.sequels.iter().any(|s| s.tie == Tie::Path && other.subject.holds(s.when));
-        asks && other.object.as_deref() == Some(object)
+        // One of a descriptor is about what was opened before.
+        let by_path = other.meaning.as_ref().is_none_or(|m| m.entry.about.name != FILE_STATUS.name);
+        asks && by_path && other.object.as_deref() == Some(object)
     };
     let before = steps.get(at.saturating_sub(sequel.within)..at).unwrap_or_default();
     let after = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();
