@@ -140,8 +140,8 @@ impl Timing<'_> {
         let (spec, padding) = self.sides[side];
         let value = "x".repeat(offset + padding);
         let spec = spec.clone().env(EnvChange::Set(OFFSET_VARIABLE.into(), value.into()));
-        let limit = (side == 1).then_some(self.patience);
-        let usage = match self.exec.run(&spec, &Output::Discarded, limit) {
+        // Both sides: what it takes to watch for a limit is a part of a short program's time.
+        let usage = match self.exec.run(&spec, &Output::Discarded, Some(self.patience)) {
             Ok(run) => run.usage,
             Err(error) => {
                 return Err(match timed_out(&error) {
