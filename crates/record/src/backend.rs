@@ -25,7 +25,7 @@ pub struct WindowPolicy {
 
 impl Default for WindowPolicy {
     fn default() -> Self {
-        Self { calls: 32, kept_per_row: 8, kept: 2_048, allowance: Duration::from_millis(10), share: 0.01, bytes: 256 }
+        Self { calls: 32, kept_per_row: 8, kept: 2_048, allowance: Duration::from_millis(20), share: 0.01, bytes: 256 }
     }
 }
 
