@@ -3,12 +3,14 @@
 
 use crate::catalogue::{Catalogue, Cause};
 use crate::detect::{Children, Claim, StartupWait};
+use crate::hash::Map;
 use crate::pattern::{Fact, Pattern};
 use crate::survey::{Claimed, RowView};
 use crate::{Kind, Options};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
-use systoll_model::{FrameClass, Recording, Row, RowId, WindowCall};
+use systoll_model::{FrameClass, Recording, Row, RowId, Sysno, WindowCall};
 
 /// Rows with one disease.
 pub(crate) struct Group<'a> {
@@ -40,10 +42,11 @@ pub(crate) fn groups<'a>(
 ) -> Vec<Group<'a>> {
     let mut known: BTreeMap<CauseAndObject, Vec<RowId>> = BTreeMap::new();
     let mut generic: Vec<RowId> = Vec::new();
+    let mut patterns = Patterns::of(catalogue);
     for (at, view) in views.iter().enumerate().filter(|(_, v)| !v.claimed.is_empty()) {
         let Some(row) = recording.rows.get(at) else { continue };
         let id = RowId(at as u32);
-        match row_cause(recording, row, view, catalogue) {
+        match row_cause(recording, row, view, &mut patterns) {
             Some(cause) => {
                 let object = cause.matches.iter().any(|m| !m.objects.is_empty()).then(|| common_object(&[view]));
                 known.entry((cause.id.clone(), object.flatten())).or_default().push(id);
@@ -64,18 +67,63 @@ pub(crate) fn groups<'a>(
     groups
 }
 
-/// The cause that explains most of a row's claims.
-fn row_cause<'a>(recording: &Recording, row: &Row, view: &RowView<'_>, catalogue: &'a Catalogue) -> Option<&'a Cause> {
-    let mut votes: BTreeMap<Option<&str>, usize> = BTreeMap::new();
-    let of_row = fact(recording, row, Kind::Repeat, None, None, false);
-    let possible = possible(catalogue, &of_row);
-    for claimed in &view.claimed {
-        let object = claimed.claim.object.as_deref();
-        let fact = fact(recording, row, claimed.claim.kind, object, Some(claimed.call), claimed.claim.search);
-        *votes.entry(most_telling(&possible, &fact).map(|c| &*c.id)).or_default() += 1;
+/// A pattern and its cause.
+type Known<'a> = (&'a Pattern, &'a Cause);
+
+/// A row's call, its API, and whether it was made inside the vDSO.
+type OfRow = (Sysno, Option<Arc<str>>, bool);
+
+/// The catalogue's patterns by what is the same for all calls of a row, looked up once.
+struct Patterns<'a> {
+    catalogue: &'a Catalogue,
+    possible: Map<OfRow, Rc<[Known<'a>]>>,
+}
+
+impl<'a> Patterns<'a> {
+    fn of(catalogue: &'a Catalogue) -> Self {
+        Self { catalogue, possible: Map::default() }
     }
-    let most = votes.into_iter().max_by_key(|(id, n)| (*n, id.is_some()))?;
-    most.0.and_then(|id| catalogue.get(id))
+
+    fn of_row(&mut self, row: &Row, fact: &Fact<'_>) -> Rc<[Known<'a>]> {
+        let key = (row.syscall, row.api.clone(), fact.vdso);
+        self.possible.entry(key).or_insert_with(|| possible(self.catalogue, fact).into()).clone()
+    }
+}
+
+/// The cause that explains most of a row's claims.
+fn row_cause<'a>(
+    recording: &Recording,
+    row: &Row,
+    view: &RowView<'_>,
+    patterns: &mut Patterns<'a>,
+) -> Option<&'a Cause> {
+    let of_row = fact(recording, row, Kind::Repeat, None, None, false);
+    let possible = patterns.of_row(row, &of_row);
+    // Few different ones: a list is quicker than a table.
+    let mut votes: Vec<(Option<&'a Cause>, usize)> = Vec::new();
+    for claimed in &view.claimed {
+        let cause = most_telling(&possible, &of_row.with(claimed));
+        let id = |cause: &Option<&'a Cause>| cause.map(|c| &c.id);
+        match votes.iter_mut().find(|(other, _)| id(other) == id(&cause)) {
+            Some((_, n)) => *n += 1,
+            None => votes.push((cause, 1)),
+        }
+    }
+    votes.into_iter().max_by_key(|(cause, n)| (*n, cause.is_some(), cause.map(|c| &c.id)))?.0
+}
+
+impl<'a> Fact<'a> {
+    /// The same row's, of one claimed call.
+    pub(crate) fn with(&self, claimed: &'a Claimed<'a>) -> Fact<'a> {
+        Fact {
+            kind: claimed.claim.kind,
+            object: claimed.claim.object.as_deref(),
+            args: Some(claimed.call.args),
+            result: claimed.call.result,
+            search: claimed.claim.search,
+            ..*self
+        }
+    }
 }
 
 /// What a pattern is held against.
@@ -106,80 +154,99 @@ fn explain<'a>(catalogue: &'a Catalogue, fact: &Fact<'_>) -> Option<&'a Cause> {
 }
 
 /// The patterns that could hold for calls of a row, with their causes, ordered by id.
-fn possible<'a>(catalogue: &'a Catalogue, row: &Fact<'_>) -> Vec<(&'a Pattern, &'a Cause)> {
+fn possible<'a>(catalogue: &'a Catalogue, row: &Fact<'_>) -> Vec<Known<'a>> {
     let of = |c: &'a Cause| c.matches.iter().filter(|m| m.could_match(row)).map(move |m| (m, c));
     catalogue.iter().flat_map(of).collect()
 }
 
 /// The cause whose pattern holds and asks for most; of equals the first by its id.
-fn most_telling<'a>(possible: &[(&'a Pattern, &'a Cause)], fact: &Fact<'_>) -> Option<&'a Cause> {
+fn most_telling<'a>(possible: &[Known<'a>], fact: &Fact<'_>) -> Option<&'a Cause> {
     let known = possible.iter().filter(|(pattern, _)| pattern.matches(fact)).map(|(p, c)| (p.weight(), *c));
     known.reduce(|best, other| if other.0 > best.0 { other } else { best }).map(|(_, cause)| cause)
 }
 
 /// The object of nine claims in ten.
 pub(crate) fn common_object(views: &[&RowView<'_>]) -> Option<Arc<str>> {
-    let mut counts: HashMap<Option<&Arc<str>>, usize> = HashMap::new();
-    for Claimed { claim, .. } in views.iter().flat_map(|v| &v.claimed) {
-        *counts.entry(claim.object.as_ref()).or_default() += 1;
+    let objects = || views.iter().flat_map(|v| &v.claimed).map(|c| c.claim.object.as_ref());
+    // Mostly all have the same one, or none has any.
+    let first = objects().next()?;
+    if objects().all(|object| object == first) {
+        return first.cloned();
     }
+    let mut counts: Map<Option<&Arc<str>>, usize> = Map::default();
+    objects().for_each(|object| *counts.entry(object).or_default() += 1);
     let all: usize = counts.values().sum();
-    let (object, n) = counts.into_iter().max_by_key(|(_, n)| *n)?;
-    object.filter(|_| 10 * n >= 9 * all).cloned()
+    let (object, _) = counts.into_iter().find(|(_, n)| 10 * n >= 9 * all)?;
+    object.cloned()
 }
 
 /// Leaves out rows with hardly a claim beside one with many, and rows with hardly a call beside
 /// one with many: they would only blur its share and its names.
 fn strong_rows(rows: Vec<RowId>, recording: &Recording, views: &[RowView<'_>], options: &Options) -> Vec<RowId> {
+    // Needless calls, and what share of the row's they are.
     let needless = |id: &RowId| {
         let calls = recording.row(*id).counts.calls;
-        (views.get(id.0 as usize).map_or(0.0, |v| v.needless(calls).any), calls.max(1) as f64)
+        let any = views.get(id.0 as usize).map_or(0.0, |v| v.needless(calls).any);
+        (any, any / calls.max(1) as f64)
     };
-    let strong = |id: &RowId| {
-        let (needless, calls) = needless(id);
-        needless / calls >= options.min_row_share
-    };
-    let most = rows.iter().filter(|id| strong(id)).map(|id| needless(id).0).fold(0.0, f64::max);
+    let of_rows: Vec<(f64, f64)> = rows.iter().map(needless).collect();
+    let strong = of_rows.iter().filter(|(_, share)| *share >= options.min_row_share);
+    let most = strong.map(|(any, _)| *any).fold(0.0, f64::max);
     if most <= 0.0 {
         return rows;
     }
     let least = options.faint_row.min(options.min_row_share);
-    let counts = |id: &RowId| {
-        let (needless, calls) = needless(id);
-        needless / calls >= least && needless >= most * options.crumb
-    };
-    rows.into_iter().filter(counts).collect()
+    let counts = |(any, share): &(f64, f64)| *share >= least && *any >= most * options.crumb;
+    rows.into_iter().zip(&of_rows).filter(|(_, row)| counts(row)).map(|(id, _)| id).collect()
+}
+
+/// What ties rows of one program together.
+#[derive(PartialEq, Eq, Hash)]
+enum Tied {
+    Call(Sysno),
+    Object(Arc<str>),
+    Toggle(&'static str),
 }
 
 /// Rows of one program that share a system call or an object, directly or through others.
 fn related(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Vec<Vec<RowId>> {
-    let mut label: Vec<usize> = (0..rows.len()).collect();
-    let mut first: HashMap<(Arc<str>, String), usize> = HashMap::new();
+    // Each row's way to the row that stands for its group.
+    let mut above: Vec<usize> = (0..rows.len()).collect();
+    let mut first: Map<(&str, Tied), usize> = Map::default();
     for (at, id) in rows.iter().enumerate() {
         let row = recording.row(*id);
-        let program: Arc<str> = recording.process(row.process).name().into();
-        let mut ties = vec![format!("call {}", row.syscall)];
-        if let Some(object) = views.get(id.0 as usize).and_then(|v| common_object(&[v])) {
-            ties.push(format!("object {object}"));
-        }
+        let program = recording.process(row.process).name();
+        let mut ties = vec![Tied::Call(row.syscall)];
+        ties.extend(views.get(id.0 as usize).and_then(|v| common_object(&[v])).map(Tied::Object));
         let toggles = views.get(id.0 as usize).into_iter().flat_map(|v| &v.claimed);
         // Making and unmaking are two calls of one disease.
-        if let Some(toggle) = toggles.map(|c| c.claim).find(|c| c.kind == Kind::Toggle) {
-            ties.push(format!("toggle {}", toggle.about));
-        }
+        let toggle = toggles.map(|c| c.claim).find(|c| c.kind == Kind::Toggle);
+        ties.extend(toggle.map(|t| Tied::Toggle(t.about)));
         for tie in ties {
-            let other = *first.entry((program.clone(), tie)).or_insert(at);
-            let (from, to) = (label.get(at).copied(), label.get(other).copied());
-            if let (Some(from), Some(to)) = (from, to) {
-                label.iter_mut().filter(|l| **l == from).for_each(|l| *l = to);
+            let other = *first.entry((program, tie)).or_insert(at);
+            let (from, to) = (top(&mut above, at), top(&mut above, other));
+            if let Some(above) = above.get_mut(from.max(to)) {
+                *above = from.min(to);
             }
         }
     }
     let mut groups: BTreeMap<usize, Vec<RowId>> = BTreeMap::new();
-    for (id, label) in rows.iter().zip(label) {
-        groups.entry(label).or_default().push(*id);
+    for (at, id) in rows.iter().enumerate() {
+        groups.entry(top(&mut above, at)).or_default().push(*id);
     }
     groups.into_values().collect()
+}
+
+/// The row that stands for a row's group; shortens the way to it.
+fn top(above: &mut [usize], mut at: usize) -> usize {
+    while let Some(next) = above.get(at).copied().filter(|next| *next != at) {
+        let after = above.get(next).copied().unwrap_or(next);
+        if let Some(way) = above.get_mut(at) {
+            *way = after;
+        }
+        at = after;
+    }
+    at
 }
 
 fn group<'a>(cause: Option<&'a Cause>, rows: Vec<RowId>, views: &[RowView<'_>]) -> Group<'a> {
@@ -210,16 +277,9 @@ pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: 
     let rows = children.rows.iter().map(|id| recording.row(*id));
     let facts = rows.map(|row| fact(recording, row, Kind::SlowPath, Some(&children.program), None, false));
     let cause = facts.filter_map(|fact| explain(catalogue, &fact)).next();
-    let claim = Claim {
-        kind: Kind::SlowPath,
-        weak: false,
-        by_wait: false,
-        search: false,
-        object: Some(children.program.clone()),
-        about: "starts a program for each item; most of what it costs is the starting",
-        instead: Some("start it once for many items, or call what it does from the program itself"),
-        gives_up: "",
-    };
+    let about = "starts a program for each item; most of what it costs is the starting";
+    let instead = "start it once for many items, or call what it does from the program itself";
+    let claim = Claim { object: Some(children.program.clone()), ..Claim::of(Kind::SlowPath, about, instead) };
     Group {
         cause,
         rows: children.rows.clone(),

@@ -11,6 +11,7 @@ mod detect;
 mod finding;
 mod group;
 mod grouping;
+mod hash;
 mod options;
 mod pattern;
 mod replay;

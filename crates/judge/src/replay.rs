@@ -2,13 +2,14 @@
 //!
 //! Answers are kept from window to window where that is sound; see [`crate::semantics::Across`].
 
+use crate::hash::{Map, Set};
 use crate::semantics::{
-    Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Entry, FILE_STATUS, FOLDER, Generations, How,
-    IDENTITY, Key, Lines, Look, NAME, Nothing, PATH, POSITION, PROTECTION, Pair, SIZE, SYNCED, Semantics, Source,
-    Subject, Topic, Transfer, answer, value,
+    Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Effects, Entry, FILE_STATUS, FOLDER, Generations,
+    How, IDENTITY, Key, Known, Lines, Look, NAME, Nothing, PATH, POSITION, PROTECTION, Pair, SIZE, SYNCED, Semantics,
+    Source, Subject, Topic, TopicId, Transfer, Value, answer, value,
 };
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
 use systoll_model::{Moment, Recording, Sysno};
 
 const O_WRONLY: u64 = 1;
@@ -20,22 +21,24 @@ const O_TRUNC: u64 = 0o1000;
 const O_APPEND: u64 = 0o2000;
 
 /// What a call asked or set.
-pub(crate) struct Meaning {
+pub(crate) struct Meaning<'a> {
     /// The line of the table.
     pub entry: &'static Entry,
     /// What it is about.
     pub key: Key,
+    /// What the key's generations were.
+    version: u64,
     /// What was known before the call.
-    pub known: Option<Vec<u8>>,
+    pub known: Option<Value<'a>>,
     /// The answer, or what is so after the set. `None` where it can't be told.
-    pub now: Option<Vec<u8>>,
+    pub now: Option<Value<'a>>,
     /// The operand, where the call combines it with what was there.
-    pub operand: Option<Vec<u8>>,
+    pub operand: Option<Value<'a>>,
     /// Whether the call changes nothing, whatever was there.
     pub changes_nothing: bool,
 }
 
-impl Meaning {
+impl Meaning<'_> {
     /// Whether the call told or set what was known already.
     pub(crate) fn known_already(&self) -> bool {
         self.now.is_some() && self.now == self.known
@@ -43,9 +46,9 @@ impl Meaning {
 }
 
 /// A path that a call opened.
-pub(crate) struct Opened {
+pub(crate) struct Opened<'a> {
     /// The path.
-    pub path: String,
+    pub path: Cow<'a, str>,
     /// Whether it is open for writing.
     pub writes: bool,
     /// Whether it was made or emptied: it is not the file it was.
@@ -74,7 +77,7 @@ pub(crate) struct Step<'a> {
     /// Its place in the window.
     pub index: usize,
     /// What it asked or set.
-    pub meaning: Option<Meaning>,
+    pub meaning: Option<Meaning<'a>>,
     /// A cheaper way to the same end.
     pub cheaper: Option<&'static Cheaper>,
     /// What it makes that may be unmade.
@@ -84,7 +87,7 @@ pub(crate) struct Step<'a> {
     /// Whether it made a child.
     pub forks: bool,
     /// The path it opened.
-    pub opened: Option<Opened>,
+    pub opened: Option<Opened<'a>>,
     /// What it moved, or tried to move.
     pub moved: Option<Moved>,
     /// The look without waiting that it is.
@@ -96,11 +99,11 @@ pub(crate) struct Step<'a> {
     /// Whether it wakes waiters.
     pub wakes: bool,
     /// What it changes on the way, if it succeeded.
-    pub effects: Vec<Effect>,
+    pub effects: Effects,
     /// What the tables say of the call.
     pub lines: &'a Lines,
     /// The path or the file it is about.
-    pub object: Option<String>,
+    pub object: Option<Cow<'a, str>>,
 }
 
 /// S_IFMT and S_IFDIR, and where `struct stat` and `struct statx` have the file's mode.
@@ -128,16 +131,17 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
 pub(crate) struct Replay<'a> {
     recording: &'a Recording,
     semantics: &'a Semantics,
-    made: HashSet<(u32, Sysno)>,
+    made: Set<(u32, Sysno)>,
     generations: Generations,
-    known: HashMap<Key, Vec<u8>>,
-    positions: HashMap<(u32, i32), u64>,
-    ranges: HashMap<u32, Vec<(u64, u64)>>,
-    opened: HashMap<(u32, String), u32>,
+    known: Known<'a>,
+    positions: Map<(u32, i32), u64>,
+    ranges: Map<u32, Vec<(u64, u64)>>,
+    /// Generations of what was opened, by process and whether it was for writing, by path.
+    opened: Map<(u32, bool), Map<Cow<'a, str>, u32>>,
     /// Processes that change their working directory.
-    wanders: HashSet<u32>,
+    wanders: Set<u32>,
     /// Whether a process's answers about a topic hold from window to window, once looked up.
-    kept: RefCell<HashMap<(u32, &'static str), bool>>,
+    kept: RefCell<Map<(u32, TopicId), bool>>,
     window: u64,
 }
 
@@ -150,18 +154,18 @@ impl<'a> Replay<'a> {
             semantics,
             made: recording.rows.iter().map(|r| (r.process.0, r.syscall)).collect(),
             generations: Generations::default(),
-            known: HashMap::new(),
-            positions: HashMap::new(),
-            ranges: HashMap::new(),
-            opened: HashMap::new(),
+            known: Known::default(),
+            positions: Map::default(),
+            ranges: Map::default(),
+            opened: Map::default(),
             wanders: recording.rows.iter().filter(|r| wander.contains(&r.syscall)).map(|r| r.process.0).collect(),
             kept: RefCell::default(),
             window: 0,
         }
     }
 
-    /// The steps of the next window.
-    pub(crate) fn window(&mut self, window: &'a systoll_model::Window) -> Vec<Step<'a>> {
+    /// Puts the steps of the next window into `steps`, in place of others.
+    pub(crate) fn window(&mut self, window: &'a systoll_model::Window, steps: &mut Vec<Step<'a>>) {
         self.window += 1;
         self.positions.clear();
         self.ranges.clear();
@@ -169,13 +173,11 @@ impl<'a> Replay<'a> {
         if self.wanders.contains(&process) {
             self.generations.void_folder(process);
         }
-        let steps = window.calls.iter().enumerate();
-        steps
-            .map(|(index, call)| {
-                let row = self.recording.row(call.row);
-                self.step(index, Subject { window, call, syscall: row.syscall })
-            })
-            .collect()
+        steps.clear();
+        steps.extend(window.calls.iter().enumerate().map(|(index, call)| {
+            let row = self.recording.row(call.row);
+            self.step(index, Subject { window, call, syscall: row.syscall })
+        }));
     }
 
     fn step(&mut self, index: usize, subject: Subject<'a>) -> Step<'a> {
@@ -186,7 +188,7 @@ impl<'a> Replay<'a> {
         let lines = self.semantics.of(subject.syscall);
         let entry = lines.entry(&subject);
         let meaning = entry.and_then(|entry| self.meaning(entry, &subject));
-        let effects: Vec<Effect> = if failed { Vec::new() } else { lines.effects(&subject) };
+        let effects = if failed { Effects::default() } else { lines.effects(&subject) };
         let look = lines.look(&subject);
         let nothing = look.is_some_and(|look| found_nothing(look, &subject));
         let mut step = Step {
@@ -207,8 +209,7 @@ impl<'a> Replay<'a> {
             meaning,
             subject,
         };
-        for at in 0..step.effects.len() {
-            let Some(effect) = step.effects.get(at).copied() else { break };
+        for effect in step.effects.iter() {
             match effect {
                 Effect::Forks => step.forks = true,
                 Effect::OpensPath { at, path, flags } => step.opened = self.open(&subject, at, path, flags),
@@ -223,44 +224,46 @@ impl<'a> Replay<'a> {
     }
 
     /// What an opening opened, and whether it was opened before and is still the same.
-    fn open(&mut self, subject: &Subject<'_>, at: Option<u8>, path: u8, flags: Option<u8>) -> Option<Opened> {
+    fn open(&mut self, subject: &Subject<'a>, at: Option<u8>, path: u8, flags: Option<u8>) -> Option<Opened<'a>> {
         let path = subject.path(at, path)?;
         let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |f| subject.arg(f));
         let writes = flags & O_RDWR != 0 || flags & O_WRONLY != 0;
         let anew = flags & (O_TRUNC | O_EXCL) != 0;
         // Our own writes to a file that is open for writing are what it is opened for.
         let generation = if writes { 0 } else { self.generations.path(&path) };
-        let key = (subject.window.process.0, format!("{}{path}", if writes { 'w' } else { 'r' }));
-        let again = self.opened.insert(key, generation) == Some(generation);
+        let opened = self.opened.entry((subject.window.process.0, writes)).or_default();
+        let again = opened.insert(path.clone(), generation) == Some(generation);
         Some(Opened { path, writes, anew, again })
     }
 
     /// A signal was handled, or its handler returned.
     fn shake(&mut self, subject: &Subject<'_>) {
         for topic in Semantics::shaken_by_signals() {
-            self.generations.void_topic(subject.window.process.0, None, topic.name);
+            self.generations.void_topic(subject.window.process.0, None, topic);
         }
     }
 
     /// Part of a key that changes with each window where an answer can't be kept.
-    fn gap(&self, topic: &Topic, process: u32) -> Option<u64> {
+    fn gap(&self, topic: &'static Topic, process: u32) -> Option<u64> {
         let kept = match topic.across {
             Across::Keep => true,
             Across::Drop => false,
             Across::Unless(calls) => {
                 let made = |c: &&str| Sysno::from_name(c).is_some_and(|sysno| self.made.contains(&(process, sysno)));
-                *self.kept.borrow_mut().entry((process, topic.name)).or_insert_with(|| !calls.iter().any(made))
+                *self.kept.borrow_mut().entry((process, topic.id())).or_insert_with(|| !calls.iter().any(made))
             }
         };
         (!kept).then_some(self.window)
     }
 
-    fn meaning(&self, entry: &'static Entry, subject: &Subject<'_>) -> Option<Meaning> {
+    fn meaning(&mut self, entry: &'static Entry, subject: &Subject<'a>) -> Option<Meaning<'a>> {
         let process = subject.window.process.0;
-        let key = self.generations.key(entry, subject, self.gap(entry.about, process))?;
-        let mut known = self.known.get(&key).cloned();
+        let gap = self.gap(entry.about, process);
+        let key = self.known.key(&self.generations, entry, subject, gap)?;
+        let version = self.generations.version;
+        let mut known = self.known.get(key).cloned();
         if entry.about.name == POSITION.name {
-            known = self.positions.get(&(process, subject.descriptor(0))).map(|p| p.to_le_bytes().to_vec());
+            known = self.positions.get(&(process, subject.descriptor(0))).map(|p| Value::word(*p));
         }
         let Act::Set { value: source, old, how, never } = entry.act else {
             // Of what a call does, only that it can't is an answer.
@@ -268,34 +271,31 @@ impl<'a> Replay<'a> {
                 Act::Ask(sources) => answer(sources, subject),
                 _ => answer(&[], subject).filter(|_| subject.call.errno().is_some()),
             };
-            return Some(Meaning { entry, key, known, now, operand: None, changes_nothing: false });
+            return Some(Meaning { entry, key, version, known, now, operand: None, changes_nothing: false });
         };
         if subject.call.errno().is_some() {
             return None;
         }
         known = old.and_then(|old| value(old, subject)).or(known);
         if never != 0 {
-            known = known.as_deref().and_then(word).map(bytes);
+            known = known.as_deref().and_then(word).map(Value::word);
         }
         let operand = value(source, subject);
         let bits = operand.as_deref().and_then(word);
         let before = known.as_deref().and_then(word);
         let now = match how {
             How::Replace if never == 0 => operand.clone(),
-            How::Replace => bits.map(|b| bytes(b & !never)),
-            How::Add => bits.zip(before).map(|(b, was)| bytes(was | (b & !never))),
-            How::Remove => bits.zip(before).map(|(b, was)| bytes(was & !b)),
+            How::Replace => bits.map(|b| Value::word(b & !never)),
+            How::Add => bits.zip(before).map(|(b, was)| Value::word(was | (b & !never))),
+            How::Remove => bits.zip(before).map(|(b, was)| Value::word(was & !b)),
         };
         let changes_nothing = how != How::Replace && bits == Some(0);
-        let operand = operand.filter(|_| how != How::Replace).map(|mut o| {
-            o.push(how as u8);
-            o
-        });
-        Some(Meaning { entry, key, known, now, operand, changes_nothing })
+        let operand = operand.filter(|_| how != How::Replace).map(|o| [&*o, &[how as u8]].concat().into());
+        Some(Meaning { entry, key, version, known, now, operand, changes_nothing })
     }
 
     /// Keeps the answer or the value set, under the key that holds after the call's own effects.
-    fn learn(&mut self, meaning: &Meaning, subject: &Subject<'_>, failed: bool) {
+    fn learn(&mut self, meaning: &Meaning<'a>, subject: &Subject<'a>, failed: bool) {
         let process = subject.window.process.0;
         let entry = meaning.entry;
         if entry.about.name == POSITION.name {
@@ -307,17 +307,16 @@ impl<'a> Replay<'a> {
         if entry.about.ranges {
             self.void_overlaps(subject);
         }
-        let Some(key) = self.generations.key(entry, subject, self.gap(entry.about, process)) else { return };
+        let mut key = meaning.key;
+        if meaning.version != self.generations.version {
+            let gap = self.gap(entry.about, process);
+            let Some(renewed) = self.known.key(&self.generations, entry, subject, gap) else { return };
+            key = renewed;
+        }
         match (&meaning.now, entry.act) {
-            (Some(now), _) => {
-                self.known.insert(key, now.clone());
-            }
-            (None, Act::Try) => {
-                self.known.remove(&key);
-            }
-            (None, Act::Set { .. }) if !failed && !meaning.changes_nothing => {
-                self.known.remove(&key);
-            }
+            (Some(now), _) => self.known.put(key, Some(now.clone())),
+            (None, Act::Try) => self.known.put(key, None),
+            (None, Act::Set { .. }) if !failed && !meaning.changes_nothing => self.known.put(key, None),
             _ => {}
         }
     }
@@ -329,14 +328,14 @@ impl<'a> Replay<'a> {
         let ranges = self.ranges.entry(process).or_default();
         if ranges.iter().any(|r| *r != range && r.0 < range.1 && range.0 < r.1) {
             ranges.clear();
-            self.generations.void_topic(process, None, PROTECTION.name);
+            self.generations.void_topic(process, None, &PROTECTION);
         }
         if !ranges.contains(&range) {
             ranges.push(range);
         }
     }
 
-    fn apply(&mut self, effect: Effect, subject: &Subject<'_>) {
+    fn apply(&mut self, effect: Effect, subject: &Subject<'a>) {
         let process = subject.window.process.0;
         let result = subject.call.result.unwrap_or(-1);
         match effect {
@@ -363,18 +362,18 @@ impl<'a> Replay<'a> {
                 Some(path) => {
                     // Moved or removed: what is opened there next is another file.
                     if !self.semantics.of(subject.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {
-                        self.opened.remove(&(process, format!("w{path}")));
+                        self.opened.get_mut(&(process, true)).and_then(|o| o.remove(&path));
                     }
                     self.generations.void_path(&path);
                 }
                 None => {
-                    self.generations.void_topic(process, None, PATH.name);
-                    self.generations.void_topic(process, None, NAME.name);
+                    self.generations.void_topic(process, None, &PATH);
+                    self.generations.void_topic(process, None, &NAME);
                 }
             },
             Effect::Writes(arg) => self.written(process, subject, arg),
             Effect::Reads(arg) => {
-                self.generations.void_file(process, subject.descriptor(arg), FILE_STATUS.name);
+                self.generations.void_file(process, subject.descriptor(arg), &FILE_STATUS);
             }
             Effect::Advances(arg) => {
                 if let Some(at) = self.positions.get_mut(&(process, subject.descriptor(arg))) {
@@ -386,17 +385,17 @@ impl<'a> Replay<'a> {
             }
             Effect::WorkingDirectory => {
                 self.generations.void_folder(process);
-                self.generations.void_topic(process, None, CWD.name);
+                self.generations.void_topic(process, None, &CWD);
                 if !self.semantics.of(subject.syscall).sets(FOLDER.name) {
-                    self.generations.void_topic(process, None, FOLDER.name);
+                    self.generations.void_topic(process, None, &FOLDER);
                 }
             }
             Effect::Identity => {
                 for topic in [&IDENTITY, &CAPABILITIES, &CREDENTIALS] {
-                    self.generations.void_topic(process, None, topic.name);
+                    self.generations.void_topic(process, None, topic);
                 }
             }
-            Effect::Memory => self.generations.void_topic(process, None, PROTECTION.name),
+            Effect::Memory => self.generations.void_topic(process, None, &PROTECTION),
             Effect::Signals => self.shake(subject),
         }
     }
@@ -408,10 +407,10 @@ impl<'a> Replay<'a> {
 
     fn written(&mut self, process: u32, subject: &Subject<'_>, arg: u8) {
         let fd = subject.descriptor(arg);
-        self.generations.void_file(process, fd, FILE_STATUS.name);
-        self.generations.void_file(process, fd, SIZE.name);
+        self.generations.void_file(process, fd, &FILE_STATUS);
+        self.generations.void_file(process, fd, &SIZE);
         // Another descriptor may lead to the same file, so a write anywhere leaves all unsynced.
-        self.generations.void_topic(process, None, SYNCED.name);
+        self.generations.void_topic(process, None, &SYNCED);
         if let Some(path) = subject.call.fd.as_deref().filter(|f| arg == 0 && f.starts_with('/')) {
             self.generations.void_path(path);
         }
@@ -421,10 +420,6 @@ impl<'a> Replay<'a> {
 /// The first eight bytes as a number.
 fn word(bytes: &[u8]) -> Option<u64> {
     bytes.first_chunk().map(|b| u64::from_le_bytes(*b))
-}
-
-fn bytes(word: u64) -> Vec<u8> {
-    word.to_le_bytes().to_vec()
 }
 
 fn moved(line: &'static Transfer, subject: &Subject<'_>) -> Moved {
@@ -444,11 +439,11 @@ fn found_nothing(look: &Look, subject: &Subject<'_>) -> bool {
 }
 
 /// The path, or the file behind the descriptor, that a call is about.
-fn object(entry: Option<&'static Entry>, subject: &Subject<'_>) -> Option<String> {
+fn object<'a>(entry: Option<&'static Entry>, subject: &Subject<'a>) -> Option<Cow<'a, str>> {
     for source in entry?.detail {
         match *source {
             Source::Path { at, path } => return subject.path(at, path),
-            Source::Fd(0) => return subject.call.fd.as_deref().filter(|f| f.starts_with('/')).map(str::to_owned),
+            Source::Fd(0) => return subject.call.fd.as_deref().filter(|f| f.starts_with('/')).map(Cow::Borrowed),
             _ => {}
         }
     }

@@ -1,8 +1,8 @@
 //! From claimed calls in windows to a share of a row: weighted by octave, an interval over windows.
 
-use crate::detect::Claim;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use systoll_model::{Recording, RowId, WindowCall};
+use crate::detect::{Claim, Claims};
+use crate::hash::Set;
+use systoll_model::{Recording, WindowCall};
 
 /// Calls of a row seen in one octave of its count.
 #[derive(Clone, Copy, Default)]
@@ -32,15 +32,17 @@ pub(crate) struct Claimed<'a> {
 /// All that windows show of a row.
 #[derive(Default)]
 pub(crate) struct RowView<'a> {
-    octaves: BTreeMap<u32, Seen>,
-    /// By window.
-    pub windows: BTreeMap<usize, InWindow>,
-    /// Process and thread of its calls.
-    pub threads: BTreeSet<(u32, u32)>,
+    /// By octave, as far up as calls were seen.
+    octaves: Vec<Seen>,
+    /// Windows that hold calls of it, by their place in the recording, in order.
+    pub windows: Vec<(usize, InWindow)>,
+    /// Process and thread of its calls, in order, each once.
+    pub threads: Vec<(u32, u32)>,
     /// Claimed calls.
     pub claimed: Vec<Claimed<'a>>,
     /// Any call, for its arguments.
     pub sample: Option<&'a WindowCall>,
+    counted: Counted,
 }
 
 /// How many of a row's calls are needless.
@@ -57,17 +59,17 @@ pub(crate) struct Needless {
 impl RowView<'_> {
     /// Calls seen.
     pub(crate) fn seen(&self) -> u64 {
-        self.octaves.values().map(|o| o.calls).sum()
+        self.octaves.iter().map(|o| o.calls).sum()
     }
 
     /// Octaves that hold strongly claimed calls.
     pub(crate) fn agreeing_octaves(&self) -> impl Iterator<Item = u32> {
-        self.octaves.iter().filter(|(_, o)| o.strong > 0).map(|(at, _)| *at)
+        (0u32..).zip(&self.octaves).filter(|(_, o)| o.strong > 0).map(|(at, _)| at)
     }
 
     /// Strongly claimed calls seen.
     pub(crate) fn strong(&self) -> u64 {
-        self.octaves.values().map(|o| o.strong).sum()
+        self.octaves.iter().map(|o| o.strong).sum()
     }
 
     /// Estimates how many of the row's `calls` calls are needless. Windows crowd at the start of
@@ -79,13 +81,14 @@ impl RowView<'_> {
             return Needless::default();
         }
         if seen >= calls {
-            let any: u64 = self.octaves.values().map(|o| o.any).sum();
+            let any: u64 = self.octaves.iter().map(|o| o.any).sum();
             return Needless { strong: self.strong().min(calls) as f64, any: any.min(calls) as f64, exact: true };
         }
         let mut needless = Needless::default();
         for octave in 0..=calls.ilog2() {
             let size = ((1u64 << octave).min(calls - ((1u64 << octave) - 1))) as f64;
-            let nearest = self.octaves.iter().min_by_key(|(at, _)| (at.abs_diff(octave), u32::MAX - **at));
+            let seen = (0u32..).zip(&self.octaves).filter(|(_, o)| o.calls > 0);
+            let nearest = seen.min_by_key(|(at, _)| (at.abs_diff(octave), u32::MAX - at));
             let Some((_, o)) = nearest else { continue };
             needless.strong += size * o.strong as f64 / o.calls as f64;
             needless.any += size * o.any as f64 / o.calls as f64;
@@ -94,36 +97,81 @@ impl RowView<'_> {
     }
 }
 
-/// One view a row, in the order of [`Recording::rows`].
-pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a [Vec<Option<Claim>>]) -> Vec<RowView<'a>> {
-    let mut views: Vec<RowView<'a>> = recording.rows.iter().map(|_| RowView::default()).collect();
-    let mut counted: HashSet<(RowId, u64)> = HashSet::new();
-    for (at, (window, claims)) in recording.windows.iter().zip(claims).enumerate() {
-        for (call, claim) in window.calls.iter().zip(claims) {
-            let Some(view) = views.get_mut(call.row.0 as usize) else { continue };
-            // A call may stand in two windows of a merged recording; it is still one call.
-            if call.nth == 0 || !counted.insert((call.row, call.nth)) {
-                continue;
-            }
-            let strong = u64::from(claim.as_ref().is_some_and(|c| !c.weak));
-            let seen = view.octaves.entry(call.nth.ilog2()).or_default();
+impl<'a> RowView<'a> {
+    fn add(&mut self, window: usize, thread: (u32, u32), call: &'a WindowCall, claim: Option<&'a Claim>) {
+        let octave = call.nth.ilog2() as usize;
+        if self.octaves.len() <= octave {
+            self.octaves.resize(octave + 1, Seen::default());
+        }
+        if let Some(seen) = self.octaves.get_mut(octave) {
             seen.calls += 1;
-            seen.strong += strong;
+            seen.strong += u64::from(claim.is_some_and(|c| !c.weak));
             seen.any += u64::from(claim.is_some());
-            let first = call.nth == 1 && claim.is_none();
-            if !first {
-                let here = view.windows.entry(at).or_default();
+        }
+        let first = call.nth == 1 && claim.is_none();
+        if !first {
+            if self.windows.last().is_none_or(|(at, _)| *at != window) {
+                self.windows.push((window, InWindow::default()));
+            }
+            if let Some((_, here)) = self.windows.last_mut() {
                 here.calls += 1;
                 here.claimed += u64::from(claim.is_some());
             }
-            view.threads.insert((window.process.0, window.thread));
-            view.sample.get_or_insert(call);
-            if let Some(claim) = claim {
-                view.claimed.push(Claimed { claim, call });
+        }
+        if self.threads.last() != Some(&thread) {
+            self.threads.push(thread);
+        }
+        self.sample.get_or_insert(call);
+        if let Some(claim) = claim {
+            self.claimed.push(Claimed { claim, call });
+        }
+    }
+}
+
+/// One view a row, in the order of [`Recording::rows`].
+pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<RowView<'a>> {
+    let mut views: Vec<RowView<'a>> = recording.rows.iter().map(|_| RowView::default()).collect();
+    let mut claims = claims.iter();
+    for (at, window) in recording.windows.iter().enumerate() {
+        let thread = (window.process.0, window.thread);
+        for (call, claim) in window.calls.iter().zip(claims.by_ref()) {
+            let row = call.row.0 as usize;
+            let Some(view) = views.get_mut(row).filter(|_| call.nth > 0) else { continue };
+            if view.counted.insert(call.nth) {
+                view.add(at, thread, call, claim);
             }
         }
     }
+    for view in &mut views {
+        view.threads.sort_unstable();
+        view.threads.dedup();
+        view.counted = Counted::default();
+    }
     views
+}
+
+/// Which calls of a row were counted: a call may stand in two windows of a merged recording, and
+/// is still one call.
+#[derive(Default)]
+struct Counted {
+    all: Vec<u64>,
+    /// Once calls do not come in their order any more.
+    out_of_order: Set<u64>,
+}
+
+impl Counted {
+    /// Whether it was not there yet.
+    fn insert(&mut self, nth: u64) -> bool {
+        let ordered = self.out_of_order.is_empty();
+        if ordered && self.all.last().is_none_or(|last| *last < nth) {
+            self.all.push(nth);
+            return true;
+        }
+        if ordered {
+            self.out_of_order.extend(self.all.drain(..));
+        }
+        self.out_of_order.insert(nth)
+    }
 }
 
 /// The share of a group's calls that is needless, over the windows that hold its calls.
@@ -141,22 +189,28 @@ pub(crate) struct Interval {
 
 /// How the windows of several rows, taken together, differ.
 pub(crate) fn interval(views: &[&RowView<'_>]) -> Interval {
-    let mut windows: BTreeMap<usize, InWindow> = BTreeMap::new();
-    for (at, seen) in views.iter().flat_map(|v| &v.windows) {
-        let here = windows.entry(*at).or_default();
-        here.calls += seen.calls;
-        here.claimed += seen.claimed;
-    }
+    let mut seen: Vec<(usize, InWindow)> = views.iter().flat_map(|v| v.windows.iter().copied()).collect();
+    seen.sort_unstable_by_key(|(at, _)| *at);
+    let windows: Vec<InWindow> = seen
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|same| {
+            let add = |sum: InWindow, (_, w): &(usize, InWindow)| InWindow {
+                calls: sum.calls + w.calls,
+                claimed: sum.claimed + w.claimed,
+            };
+            same.iter().fold(InWindow::default(), add)
+        })
+        .collect();
     let n = windows.len() as f64;
     if windows.is_empty() {
         return Interval { unseen: 1.0, scatter: 1.0, ..Interval::default() };
     }
-    let (calls, claimed) = windows.values().fold((0, 0), |(c, k), w| (c + w.calls, k + w.claimed));
+    let (calls, claimed) = windows.iter().fold((0, 0), |(c, k), w| (c + w.calls, k + w.claimed));
     let mean = claimed as f64 / calls.max(1) as f64;
     // Weighted by calls: a window with one call of the row says little.
     let square = |w: &InWindow| (w.claimed as f64 - mean * w.calls as f64).powi(2);
-    let variance = windows.values().map(square).sum::<f64>() / (calls.max(1) as f64).powi(2);
-    let agree = windows.values().filter(|w| w.claimed > 0 && 2 * w.claimed >= w.calls).count() as u64;
+    let variance = windows.iter().map(square).sum::<f64>() / (calls.max(1) as f64).powi(2);
+    let agree = windows.iter().filter(|w| w.claimed > 0 && 2 * w.claimed >= w.calls).count() as u64;
     Interval {
         windows: windows.len() as u64,
         agree,
@@ -169,11 +223,18 @@ pub(crate) fn interval(views: &[&RowView<'_>]) -> Interval {
 mod tests {
     use super::*;
 
+    impl RowView<'_> {
+        fn put(&mut self, octave: usize, seen: Seen) {
+            self.octaves.resize(self.octaves.len().max(octave + 1), Seen::default());
+            self.octaves[octave] = seen;
+        }
+    }
+
     #[test]
     fn an_octave_counts_by_its_size_not_by_its_windows() {
         let mut view = RowView::default();
         for (octave, strong) in [(0, 0), (1, 0), (2, 0), (3, 0), (9, 32)] {
-            view.octaves.insert(octave, Seen { calls: 32.min(1 << octave), strong, any: strong });
+            view.put(octave, Seen { calls: 32.min(1 << octave), strong, any: strong });
         }
         // Octaves 7 to 9 are taken to be like the ninth, 4 and 5 like the third, 6 like the ninth.
         let got = view.needless(1023);
@@ -184,17 +245,24 @@ mod tests {
     #[test]
     fn looked_at_whole_is_exact() {
         let mut view = RowView::default();
-        view.octaves.insert(0, Seen { calls: 1, strong: 0, any: 0 });
-        view.octaves.insert(1, Seen { calls: 2, strong: 1, any: 2 });
+        view.put(0, Seen { calls: 1, strong: 0, any: 0 });
+        view.put(1, Seen { calls: 2, strong: 1, any: 2 });
         let got = view.needless(3);
         assert_eq!((got.strong, got.any, got.exact), (1.0, 2.0, true));
+    }
+
+    #[test]
+    fn a_call_that_stands_in_two_windows_is_one() {
+        let mut counted = Counted::default();
+        let news: Vec<bool> = [3, 4, 9, 4, 5, 9, 10, 3].map(|nth| counted.insert(nth)).into();
+        assert_eq!(news, [true, true, true, false, true, false, true, false]);
     }
 
     #[test]
     fn ten_windows_of_ten_say_at_least_three_quarters() {
         let mut view = RowView::default();
         for at in 0..10 {
-            view.windows.insert(at, InWindow { calls: 32, claimed: 32 });
+            view.windows.push((at, InWindow { calls: 32, claimed: 32 }));
         }
         let got = interval(&[&view]);
         assert_eq!((got.windows, got.agree), (10, 10));

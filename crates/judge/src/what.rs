@@ -5,6 +5,9 @@ use crate::survey::RowView;
 use std::collections::BTreeMap;
 use systoll_model::{Recording, RowId, Sysno, WindowCall};
 
+/// Calls that are asked about, evenly spread over all: some thousand tell of nine in ten as well as
+/// a million do.
+const ASKED: usize = 4096;
 /// Of ten calls, so many must agree.
 const AGREE: (usize, usize) = (9, 10);
 /// Options told where calls that belong together differ in theirs: two that undo each other.
@@ -23,6 +26,7 @@ pub(crate) fn what(rows: &[RowId], recording: &Recording, views: &[RowView<'_>])
             claimed.chain(any).map(move |call| (syscall, call))
         })
         .collect();
+    let calls = spread(&calls);
     let options = common(calls.iter().map(|(syscall, call)| call.option(*syscall)), OPTIONS);
     let objects: Vec<Option<String>> = calls.iter().map(|(syscall, call)| call.object(*syscall)).collect();
     // What its claims say it is about comes first: a search has many paths and one name.
@@ -35,6 +39,13 @@ pub(crate) fn what(rows: &[RowId], recording: &Recording, views: &[RowView<'_>])
         (Some(option), Some(object)) => Some(format!("{option} on {object}")),
         (option, object) => option.or(object),
     }
+}
+
+/// At most [`ASKED`] of them, one of each stretch, in no step with what goes round and round.
+fn spread<T: Copy>(all: &[T]) -> Vec<T> {
+    let stretch = all.len().div_ceil(ASKED).max(1);
+    let drawn = |n: usize| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    all.chunks(stretch).enumerate().filter_map(|(n, c)| c.get(drawn(n) % c.len()).copied()).collect()
 }
 
 /// What nine calls in ten have: at most `most` different texts, commonest first. `None` where
@@ -102,6 +113,20 @@ mod tests {
         texts.extend(["c"; 4]);
         assert_eq!(of(&texts, 2), None);
         assert_eq!((of(&["", ""], 1), of(&["", "a"], 2), of(&[], 1)), (None, None, None));
+    }
+
+    #[test]
+    fn of_many_some_of_each_sort_are_asked() {
+        for period in [2usize, 3, 4, 5, 8] {
+            let all: Vec<usize> = (0..100_000).map(|n| n % period).collect();
+            let spread = spread(&all);
+            assert!((ASKED / 2..=ASKED).contains(&spread.len()), "{}", spread.len());
+            for sort in 0..period {
+                let n = spread.iter().filter(|s| **s == sort).count();
+                assert!((spread.len() / period).abs_diff(n) < spread.len() / 20, "{n} of {period}");
+            }
+        }
+        assert_eq!(spread(&[1, 2, 3]), [1, 2, 3]);
     }
 
     #[test]

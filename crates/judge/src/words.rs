@@ -56,13 +56,11 @@ impl Facts<'_> {
         self.rows.iter().any(|id| {
             let row = self.recording.row(*id);
             let Some(view) = self.views.get(id.0 as usize) else { return false };
-            let claimed = view.claimed.iter();
-            let claimed = claimed.map(|c| (c.claim.kind, c.claim.object.as_deref(), c.call, c.claim.search));
-            let waited = view.sample.map(|c| (Kind::Blocking, None, c, false));
-            let waited = waited.filter(|_| self.kind == Kind::Blocking);
-            claimed.chain(waited).any(|(kind, object, call, search)| {
-                pattern.matches(&fact(self.recording, row, kind, object, Some(call), search))
-            })
+            let waited = view.sample.filter(|_| self.kind == Kind::Blocking);
+            let of_row = fact(self.recording, row, Kind::Blocking, None, waited, false);
+            pattern.could_match(&of_row)
+                && (view.claimed.iter().any(|claimed| pattern.matches(&of_row.with(claimed)))
+                    || waited.is_some() && pattern.matches(&of_row))
         })
     }
 }

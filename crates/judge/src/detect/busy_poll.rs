@@ -2,9 +2,9 @@
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
+use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Effect, Look};
-use std::collections::HashMap;
 use systoll_model::Sysno;
 
 /// Looks that make a run; in a run that the window cuts, which may be longer.
@@ -25,7 +25,7 @@ struct Run {
 
 impl Detector for BusyPoll {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut runs: HashMap<(Sysno, u64), Run> = HashMap::new();
+        let mut runs: Map<(Sysno, u64), Run> = Map::default();
         for (at, step) in steps.iter().enumerate() {
             if found(step) {
                 runs.drain().for_each(|(_, run)| run.claim(false, claims));
@@ -67,16 +67,8 @@ impl Run {
             return;
         }
         for at in self.steps.into_iter().skip(1) {
-            let claim = Claim {
-                kind: Kind::BusyPoll,
-                weak: self.look.sleeps,
-                by_wait: false,
-                search: false,
-                object: None,
-                about: self.look.does,
-                instead: Some(self.look.instead),
-                gives_up: "",
-            };
+            let claim = Claim::of(Kind::BusyPoll, self.look.does, self.look.instead);
+            let claim = Claim { weak: self.look.sleeps, ..claim };
             put(claims, at, claim);
         }
     }

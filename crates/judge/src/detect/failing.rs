@@ -2,9 +2,9 @@
 
 use super::{Claim, Claims, Detector, put, topical};
 use crate::Kind;
+use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, Effect, HOPELESS, Hopeless, Unit, Way};
-use std::collections::{HashMap, HashSet};
 use systoll_model::Sysno;
 
 /// An error must have come so often before another of it is claimed.
@@ -26,15 +26,16 @@ struct Tally {
 /// Claims calls whose failure was known beforehand.
 #[derive(Default)]
 pub(super) struct Failing {
-    hopeless: HashMap<(u32, Sysno, u64, u16), Tally>,
-    wakes: HashMap<(u32, u64), Tally>,
+    /// By process, call and command: what became of it, by hopeless error.
+    hopeless: Map<(u32, Sysno, u64), Vec<(u16, Tally)>>,
+    wakes: Map<(u32, u64), Tally>,
     /// Processes that were seen to wait for edges: they have to read until nothing is left.
-    edges: HashSet<u32>,
+    edges: Set<u32>,
 }
 
 impl Detector for Failing {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut drained: HashMap<i32, bool> = HashMap::new();
+        let mut drained: Map<i32, bool> = Map::default();
         for step in steps {
             self.note_edges(step);
             if refused_before(step)
@@ -60,16 +61,7 @@ fn refused_before(step: &Step<'_>) -> bool {
 }
 
 fn claim(about: &'static str, instead: &'static str, weak: bool) -> Claim {
-    Claim {
-        kind: Kind::Failing,
-        weak,
-        by_wait: false,
-        search: false,
-        object: None,
-        about,
-        instead: Some(instead),
-        gives_up: "",
-    }
+    Claim { weak, ..Claim::of(Kind::Failing, about, instead) }
 }
 
 impl Failing {
@@ -88,18 +80,22 @@ impl Failing {
         let (process, syscall) = (subject.window.process.0, subject.syscall);
         let command = step.lines.command.and_then(|at| subject.call.args.get(at)).map_or(0, |c| *c & 0xffff_ffff);
         let errno = subject.call.errno();
+        let key = (process, syscall, command);
         if let Some(line) = errno.and_then(|e| HOPELESS.iter().find(|h| h.errno == e.0)) {
-            let tally = self.hopeless.entry((process, syscall, command, line.errno)).or_default();
+            let tallies = self.hopeless.entry(key).or_default();
+            let at = tallies.iter().position(|(errno, _)| *errno == line.errno).unwrap_or(tallies.len());
+            if at == tallies.len() {
+                tallies.push((line.errno, Tally::default()));
+            }
+            let (_, tally) = tallies.get_mut(at)?;
             tally.yes += 1;
             let sure = tally.yes > SEEN && (line.always || tally.no == 0);
             return sure.then(|| hopeless(line));
         }
-        if errno.is_none() {
-            for line in HOPELESS.iter().filter(|l| !l.always) {
-                if let Some(tally) = self.hopeless.get_mut(&(process, syscall, command, line.errno)) {
-                    tally.no += 1;
-                }
-            }
+        if errno.is_none()
+            && let Some(tallies) = self.hopeless.get_mut(&key)
+        {
+            tallies.iter_mut().for_each(|(_, tally)| tally.no += 1);
         }
         None
     }
@@ -128,7 +124,7 @@ impl Failing {
 
     /// EAGAIN right after a read that got less than it asked for, or after a connection: that there
     /// is no more had been said, or waiting would say.
-    fn drain(&self, step: &Step<'_>, drained: &mut HashMap<i32, bool>) -> Option<Claim> {
+    fn drain(&self, step: &Step<'_>, drained: &mut Map<i32, bool>) -> Option<Claim> {
         let call = step.subject.call;
         let moved = step.moved.as_ref().filter(|m| m.line.way == Way::In);
         if let Some((moved, fd)) = moved.and_then(|m| Some((m, m.fd?))) {
@@ -155,9 +151,9 @@ impl Failing {
         if step.forks || step.pauses {
             drained.clear();
         }
-        for effect in &step.effects {
+        for effect in step.effects.iter() {
             if let Effect::Closes(arg) | Effect::Redirects(arg) = effect {
-                drained.remove(&step.subject.descriptor(*arg));
+                drained.remove(&step.subject.descriptor(arg));
             }
         }
         if let Some(fd) = step.moved.as_ref().and_then(|m| m.fd) {

@@ -2,8 +2,8 @@
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
+use crate::hash::Map;
 use crate::replay::Step;
-use std::collections::HashMap;
 
 /// Times a range was given back before another time is claimed.
 const HABIT: u32 = 2;
@@ -11,7 +11,7 @@ const HABIT: u32 = 2;
 /// Claims giving back of what was given back before and came into use again.
 #[derive(Default)]
 pub(super) struct GivenBack {
-    ranges: HashMap<(u32, u64, u64), u32>,
+    ranges: Map<(u32, u64, u64), u32>,
 }
 
 impl Detector for GivenBack {
@@ -32,13 +32,11 @@ impl Detector for GivenBack {
 
 fn claim() -> Claim {
     Claim {
-        kind: Kind::Toggle,
-        weak: false,
-        by_wait: false,
-        search: false,
-        object: None,
-        about: "memory that is given back and needed again",
-        instead: Some("keep it for a while: give back what has not been used for seconds"),
         gives_up: "the program holds more memory between its peaks",
+        ..Claim::of(
+            Kind::Toggle,
+            "memory that is given back and needed again",
+            "keep it for a while: give back what has not been used for seconds",
+        )
     }
 }

@@ -44,8 +44,50 @@ pub(crate) struct Claim {
     pub gives_up: &'static str,
 }
 
-/// Claims of one window, one place a call.
-pub(crate) type Claims = [Option<Claim>];
+impl Claim {
+    /// A sure claim about no object in particular.
+    pub(crate) fn of(kind: Kind, about: &'static str, instead: &'static str) -> Self {
+        Self {
+            kind,
+            weak: false,
+            by_wait: false,
+            search: false,
+            object: None,
+            about,
+            instead: Some(instead),
+            gives_up: "",
+        }
+    }
+}
+
+/// Claims, one place a call of a window.
+#[derive(Default)]
+pub(crate) struct Claims {
+    /// For each call of all windows so far, which claim it has, from 1.
+    places: Vec<u32>,
+    made: Vec<Claim>,
+    /// Where the newest window's places begin.
+    window: usize,
+}
+
+impl Claims {
+    /// Goes on to a window of so many calls.
+    fn begin(&mut self, calls: usize) {
+        self.window = self.places.len();
+        self.places.resize(self.window + calls, 0);
+    }
+
+    /// The claim on a call of the newest window.
+    fn get_mut(&mut self, index: usize) -> Option<&mut Claim> {
+        let place = self.places.get(self.window + index)?.checked_sub(1)?;
+        self.made.get_mut(place as usize)
+    }
+
+    /// One place for each call of all windows, in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Option<&Claim>> {
+        self.places.iter().map(|place| self.made.get(place.checked_sub(1)? as usize))
+    }
+}
 
 /// Reads windows and claims calls that nobody has claimed yet.
 trait Detector {
@@ -53,8 +95,8 @@ trait Detector {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims);
 }
 
-/// Claims for all windows, in the order of [`Recording::windows`].
-pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Vec<Vec<Option<Claim>>> {
+/// Claims for the calls of all windows, in the order of [`Recording::windows`].
+pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics);
     // A call is claimed by the first that can tell why.
     let mut detectors: [Box<dyn Detector>; 11] = [
@@ -70,37 +112,38 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Vec<Vec<Op
         Box::new(sync::Sync::new(recording, semantics)),
         Box::new(reopen::Reopen::default()),
     ];
-    let windows = recording.windows.iter().map(|window| {
-        let steps = replay.window(window);
-        let mut claims = vec![None; steps.len()];
+    let mut claims = Claims::default();
+    let mut steps = Vec::new();
+    for window in &recording.windows {
+        replay.window(window, &mut steps);
+        claims.begin(steps.len());
         for detector in &mut detectors {
             detector.window(&steps, &mut claims);
         }
-        claims
-    });
-    windows.collect()
+    }
+    claims
 }
 
 /// Puts a claim where none is, or where only a weaker one is.
 fn put(claims: &mut Claims, index: usize, claim: Claim) {
-    if let Some(place) = claims.get_mut(index)
-        && place.as_ref().is_none_or(|old| old.weak && !claim.weak)
+    if let Some(old) = claims.get_mut(index) {
+        if old.weak && !claim.weak {
+            *old = claim;
+        }
+        return;
+    }
+    if let Some(place) = claims.places.get_mut(claims.window + index)
+        && let Ok(claimed) = u32::try_from(claims.made.len() + 1)
     {
-        *place = Some(claim);
+        claims.made.push(claim);
+        *place = claimed;
     }
 }
 
 /// The claim that a step's own topic gives rise to.
 fn topical(kind: Kind, step: &Step<'_>) -> Option<Claim> {
     let topic = step.meaning.as_ref()?.entry.about;
-    Some(Claim {
-        kind,
-        weak: topic.unsure,
-        by_wait: false,
-        search: false,
-        object: step.object.as_deref().map(Arc::from),
-        about: topic.thing,
-        instead: None,
-        gives_up: topic.gives_up,
-    })
+    let object = step.object.as_deref().map(Arc::from);
+    let claim = Claim { weak: topic.unsure, object, gives_up: topic.gives_up, ..Claim::of(kind, topic.thing, "") };
+    Some(Claim { instead: None, ..claim })
 }

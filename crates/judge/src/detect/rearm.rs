@@ -2,9 +2,9 @@
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
+use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Arm, Way};
-use std::collections::HashMap;
 use systoll_model::{Moment, Sysno};
 
 /// Claims settings of a timer that is set to no earlier a time and did not fire in between.
@@ -15,7 +15,7 @@ type Timer = (Sysno, u64);
 impl Detector for Rearm {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         // Seconds and the rest, as the timer was set last.
-        let mut armed: HashMap<Timer, (&'static Arm, u128)> = HashMap::new();
+        let mut armed: Map<Timer, (&'static Arm, u128)> = Map::default();
         for step in steps {
             if step.subject.call.signals_before > 0 {
                 armed.retain(|_, (arm, _)| !arm.signals);
@@ -50,20 +50,18 @@ fn time(arm: &Arm, step: &Step<'_>) -> Option<u128> {
 }
 
 /// Whoever reads a timer's descriptor knows that it fired.
-fn fired(step: &Step<'_>, armed: &mut HashMap<Timer, (&'static Arm, u128)>) {
+fn fired(step: &Step<'_>, armed: &mut Map<Timer, (&'static Arm, u128)>) {
     let Some(fd) = step.moved.as_ref().filter(|m| m.line.way == Way::In).and_then(|m| m.fd) else { return };
     armed.retain(|(_, timer), (arm, _)| arm.signals || *timer as i32 != fd);
 }
 
 fn claim() -> Claim {
     Claim {
-        kind: Kind::Toggle,
-        weak: false,
-        by_wait: false,
-        search: false,
-        object: None,
-        about: "a timer that has not fired",
-        instead: Some("keep the new deadline in memory and set the timer again only when it fires too early"),
         gives_up: "the timer fires once for nothing now and then",
+        ..Claim::of(
+            Kind::Toggle,
+            "a timer that has not fired",
+            "keep the new deadline in memory and set the timer again only when it fires too early",
+        )
     }
 }

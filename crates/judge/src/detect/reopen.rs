@@ -2,9 +2,9 @@
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
+use crate::hash::Map;
 use crate::replay::{Opened, Step};
 use crate::semantics::{Act, Effect, FD_FLAGS, FILE_STATUS, MADE_UP, POSITION, RANDOM_FILES, STATUS_FLAGS, Way};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Calls between an opening and what belongs to it, at most.
@@ -19,7 +19,7 @@ const LARGE: u64 = 64 << 10;
 #[derive(Default)]
 pub(super) struct Reopen {
     /// What was read last of a path: bytes that come again need not have been read.
-    contents: HashMap<(u32, String), Vec<u8>>,
+    contents: Map<(u32, String), Vec<u8>>,
     size: usize,
 }
 
@@ -37,33 +37,27 @@ impl Detector for Reopen {
     }
 }
 
-fn claim(kind: Kind, opened: &Opened, weak: bool) -> Claim {
+fn claim(kind: Kind, opened: &Opened<'_>, weak: bool) -> Claim {
     let made_up = made_up(opened);
-    Claim {
-        kind,
-        weak,
-        by_wait: false,
-        search: false,
-        object: Some(Arc::from(opened.path.as_str())),
-        about: match kind {
-            Kind::Toggle => "a file to write to",
-            _ if made_up => "a file of the kernel's, opened anew each time",
-            _ => "a file that is opened and read anew each time",
-        },
-        instead: Some(match kind {
-            Kind::Toggle => "open it once around the whole loop",
-            _ if made_up => "keep it open and pread it at 0, or keep the answer",
-            _ => "keep what was read, and look whether the file has changed",
-        }),
-        gives_up: match kind {
-            Kind::Toggle => "a file moved away meanwhile (log rotation) is no longer noticed",
-            _ if made_up => "",
-            _ => "a change of the file is noticed later",
-        },
-    }
+    let (about, instead, gives_up) = match kind {
+        Kind::Toggle => (
+            "a file to write to",
+            "open it once around the whole loop",
+            "a file moved away meanwhile (log rotation) is no longer noticed",
+        ),
+        _ if made_up => {
+            ("a file of the kernel's, opened anew each time", "keep it open and pread it at 0, or keep the answer", "")
+        }
+        _ => (
+            "a file that is opened and read anew each time",
+            "keep what was read, and look whether the file has changed",
+            "a change of the file is noticed later",
+        ),
+    };
+    Claim { weak, gives_up, object: Some(Arc::from(&*opened.path)), ..Claim::of(kind, about, instead) }
 }
 
-fn made_up(opened: &Opened) -> bool {
+fn made_up(opened: &Opened<'_>) -> bool {
     MADE_UP.iter().any(|m| opened.path.starts_with(m))
 }
 
@@ -73,7 +67,7 @@ fn foreign(step: &Step<'_>) -> bool {
 }
 
 /// An append and what the shell does around it: all but the writing itself.
-fn writing(step: &Step<'_>, opened: &Opened, rest: &[Step<'_>], claims: &mut Claims) {
+fn writing(step: &Step<'_>, opened: &Opened<'_>, rest: &[Step<'_>], claims: &mut Claims) {
     // A file made anew is another file each time.
     if !opened.again || opened.anew {
         return;
@@ -93,8 +87,8 @@ fn plumbing(step: &Step<'_>) -> bool {
 }
 
 impl Reopen {
-    fn reading(&mut self, step: &Step<'_>, opened: &Opened, rest: &[Step<'_>], claims: &mut Claims) {
-        if opened.anew || RANDOM_FILES.contains(&opened.path.as_str()) {
+    fn reading(&mut self, step: &Step<'_>, opened: &Opened<'_>, rest: &[Step<'_>], claims: &mut Claims) {
+        if opened.anew || RANDOM_FILES.contains(&&*opened.path) {
             return;
         }
         let fd = step.subject.call.result.unwrap_or(-1);
@@ -129,12 +123,12 @@ impl Reopen {
     }
 
     /// Whether these bytes were read of the path the last time, too.
-    fn same_bytes(&mut self, process: u32, opened: &Opened, read: Vec<u8>) -> bool {
+    fn same_bytes(&mut self, process: u32, opened: &Opened<'_>, read: Vec<u8>) -> bool {
         if read.is_empty() || self.size + read.len() > REMEMBERED {
             return false;
         }
         self.size += read.len();
-        let old = self.contents.insert((process, opened.path.clone()), read.clone());
+        let old = self.contents.insert((process, opened.path.to_string()), read.clone());
         self.size -= old.as_ref().map_or(0, Vec::len);
         old.is_some_and(|old| old == read)
     }

@@ -2,9 +2,9 @@
 
 use super::{Claim, Claims, Detector, put, topical};
 use crate::Kind;
+use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Act, NAME, PATH};
-use std::collections::HashMap;
 
 /// A path asked about and opened within so many calls belongs to the opening, which may have
 /// good reason to come again.
@@ -50,12 +50,12 @@ struct Looks<'s> {
     /// Length of the run of such questions that each step belongs to, and how many of it were
     /// asked before.
     runs: Vec<(usize, usize)>,
-    times: HashMap<&'s str, usize>,
+    times: Map<&'s str, usize>,
 }
 
 impl<'s> Looks<'s> {
     fn of(steps: &'s [Step<'_>]) -> Self {
-        let mut looks = Self { runs: vec![(0, 0); steps.len()], times: HashMap::new() };
+        let mut looks = Self { runs: vec![(0, 0); steps.len()], times: Map::default() };
         let mut start = 0;
         for (at, step) in steps.iter().enumerate() {
             if step.asks_directory() {
@@ -99,7 +99,7 @@ fn chained(step: &Step<'_>) -> bool {
 fn extends(walk: &[usize], steps: &[Step<'_>], step: &Step<'_>) -> bool {
     let Some(last) = walk.last().and_then(|at| steps.get(*at)) else { return false };
     let (Some(from), Some(to)) = (&last.object, &step.object) else { return false };
-    chained(step) && to.strip_prefix(from.as_str()).is_some_and(|rest| rest.starts_with('/'))
+    chained(step) && to.strip_prefix(&**from).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// A walk is claimed only if its end was asked for before: walks to different ends share their
@@ -121,7 +121,7 @@ fn weaken(steps: &[Step<'_>], at: usize, opened: &str, claims: &mut Claims) {
         let about_path = step.meaning.as_ref().is_some_and(|m| [PATH.name, NAME.name].contains(&m.entry.about.name));
         if about_path
             && step.object.as_deref() == Some(opened)
-            && let Some(Some(claim)) = claims.get_mut(step.index)
+            && let Some(claim) = claims.get_mut(step.index)
         {
             claim.weak = true;
         }

@@ -5,6 +5,7 @@ use crate::Kind;
 use crate::replay::Step;
 use crate::semantics::{FILE_STATUS, Sequel, Spare, Tie};
 use std::sync::Arc;
+use systoll_model::Sysno;
 
 /// Claims calls that the table knows a cheaper way for.
 pub(super) struct SlowPath;
@@ -16,27 +17,19 @@ impl Detector for SlowPath {
             if let Some(cheaper) = step.cheaper
                 && (cheaper.by_wait || step.subject.call.nth > 1)
             {
-                let claim = Claim {
-                    kind: Kind::SlowPath,
-                    weak: false,
-                    by_wait: cheaper.by_wait,
-                    search: false,
-                    object: None,
-                    about: cheaper.does,
-                    instead: Some(cheaper.instead),
-                    gives_up: "",
-                };
+                let claim = Claim::of(Kind::SlowPath, cheaper.does, cheaper.instead);
+                let claim = Claim { by_wait: cheaper.by_wait, ..claim };
                 put(claims, step.index, claim);
             }
-            for sequel in &step.lines.sequels {
-                follow(sequel, at, steps, claims);
+            for (sequel, then) in &step.lines.sequels {
+                follow(sequel, then, at, steps, claims);
             }
         }
     }
 }
 
 /// Claims one of two calls that belong together.
-fn follow(sequel: &Sequel, at: usize, steps: &[Step<'_>], claims: &mut Claims) {
+fn follow(sequel: &Sequel, then: &[Sysno], at: usize, steps: &[Step<'_>], claims: &mut Claims) {
     let Some(first) = steps.get(at).filter(|s| s.subject.call.errno().is_none() && s.subject.holds(sequel.when)) else {
         return;
     };
@@ -46,7 +39,7 @@ fn follow(sequel: &Sequel, at: usize, steps: &[Step<'_>], claims: &mut Claims) {
     }
     let next = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();
     let second = next.iter().find(|second| {
-        sequel.then.iter().any(|name| second.subject.syscall.name() == Some(name))
+        then.contains(&second.subject.syscall)
             && second.subject.call.errno().is_none()
             && second.subject.holds(sequel.then_when)
             && tied(sequel.tie, first, second)
@@ -55,16 +48,8 @@ fn follow(sequel: &Sequel, at: usize, steps: &[Step<'_>], claims: &mut Claims) {
     // One question may be meant; two about what is then opened are habit.
     let weak = sequel.unsure && !asked_otherwise(sequel, at, steps);
     let spare = if sequel.spare == Spare::First { first } else { second };
-    let claim = Claim {
-        kind: Kind::SlowPath,
-        weak,
-        by_wait: false,
-        search: false,
-        object: spare.object.as_deref().filter(|_| sequel.tie == Tie::Path).map(Arc::from),
-        about: sequel.does,
-        instead: Some(sequel.instead),
-        gives_up: "",
-    };
+    let object = spare.object.as_deref().filter(|_| sequel.tie == Tie::Path).map(Arc::from);
+    let claim = Claim { weak, object, ..Claim::of(Kind::SlowPath, sequel.does, sequel.instead) };
     put(claims, spare.index, claim);
 }
 
@@ -74,7 +59,7 @@ fn tied(tie: Tie, first: &Step<'_>, second: &Step<'_>) -> bool {
         Tie::Made => first.subject.call.result == Some(second.subject.descriptor(0).into()),
         Tie::Path => {
             // Whoever is about to write may have to know what was there.
-            let opened = second.opened.as_ref().filter(|o| !o.writes).map(|o| o.path.as_str());
+            let opened = second.opened.as_ref().filter(|o| !o.writes).map(|o| &*o.path);
             opened.is_some() && first.object.as_deref() == opened
         }
     }
@@ -84,7 +69,7 @@ fn tied(tie: Tie, first: &Step<'_>, second: &Step<'_>) -> bool {
 fn asked_otherwise(sequel: &Sequel, at: usize, steps: &[Step<'_>]) -> bool {
     let Some(object) = steps.get(at).and_then(|s| s.object.as_deref()) else { return false };
     let questions = |other: &&Step<'_>| {
-        let asks = other.lines.sequels.iter().any(|s| s.tie == Tie::Path && other.subject.holds(s.when));
+        let asks = other.lines.sequels.iter().any(|(s, _)| s.tie == Tie::Path && other.subject.holds(s.when));
         // One of a descriptor is about what was opened before.
         let by_path = other.meaning.as_ref().is_none_or(|m| m.entry.about.name != FILE_STATUS.name);
         asks && by_path && other.object.as_deref() == Some(object)

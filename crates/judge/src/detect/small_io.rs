@@ -2,9 +2,9 @@
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
+use crate::hash::Map;
 use crate::replay::{Moved, Step};
 use crate::semantics::{Act, COUNTERS, Effect, POSITION, RANDOM_FILES, SYNCED, TERMINALS, Unit, Way};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Mean size of a small transfer, at most.
@@ -42,9 +42,9 @@ type Place = (Option<i32>, Way);
 
 impl Detector for SmallIo {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut runs: HashMap<Place, Run> = HashMap::new();
-        let mut short: HashMap<Place, Vec<Run>> = HashMap::new();
-        let mut ones: HashMap<Place, usize> = HashMap::new();
+        let mut runs: Map<Place, Run> = Map::default();
+        let mut short: Map<Place, Vec<Run>> = Map::default();
+        let mut ones: Map<Place, usize> = Map::default();
         let mut end = |place: Place, run: Run, cut: bool, claims: &mut Claims| {
             if run.claim(place, run.cut || cut, steps, claims) || run.cut || cut {
                 return;
@@ -96,7 +96,7 @@ fn runs_from(at: usize) -> bool {
 }
 
 /// Runs that the step ends: what it shows or asks separates what came before from what comes after.
-fn ended(step: &Step<'_>, runs: &HashMap<Place, Run>) -> Vec<Place> {
+fn ended(step: &Step<'_>, runs: &Map<Place, Run>) -> Vec<Place> {
     let every = |test: &dyn Fn(&Place) -> bool| runs.keys().filter(|p| test(p)).copied().collect::<Vec<_>>();
     if step.pauses || step.forks {
         return every(&|_| true);
@@ -126,7 +126,7 @@ fn ended(step: &Step<'_>, runs: &HashMap<Place, Run>) -> Vec<Place> {
         .iter()
         .flat_map(|effect| match effect {
             Effect::Closes(arg) | Effect::Redirects(arg) | Effect::Moves(arg) => {
-                let fd = step.subject.descriptor(*arg);
+                let fd = step.subject.descriptor(arg);
                 every(&|p| p.0 == Some(fd))
             }
             Effect::Descriptors => every(&|_| true),
@@ -154,14 +154,13 @@ fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
     let before = step.subject.call.nth.checked_sub(1)?;
     let fills = |calls: u64| calls.saturating_mul(asked).div_ceil(POOL);
     (before > 0 && moved.got.is_some() && fills(before) == fills(before + 1)).then(|| Claim {
-        kind: Kind::SmallIo,
-        weak: false,
-        by_wait: false,
-        search: false,
         object: file.map(Arc::from),
-        about: "asks the kernel for a few random bytes at a time",
-        instead: Some("draw a block of 256 bytes and hand it out, or seed a generator once"),
         gives_up: "random bytes wait in the program's memory, which a fork copies",
+        ..Claim::of(
+            Kind::SmallIo,
+            "asks the kernel for a few random bytes at a time",
+            "draw a block of 256 bytes and hand it out, or seed a generator once",
+        )
     })
 }
 
@@ -208,14 +207,9 @@ fn put_small(at: usize, way: Way, steps: &[Step<'_>], claims: &mut Claims) {
         }
     };
     let claim = Claim {
-        kind: Kind::SmallIo,
-        weak: false,
-        by_wait: false,
-        search: false,
         object: step.subject.call.fd.as_deref().filter(|f| f.starts_with('/')).map(Arc::from),
-        about,
-        instead: Some(instead),
         gives_up: if way == Way::Out { "what was written last is lost if the program is killed" } else { "" },
+        ..Claim::of(Kind::SmallIo, about, instead)
     };
     put(claims, step.index, claim);
 }

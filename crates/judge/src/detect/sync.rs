@@ -2,9 +2,9 @@
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
+use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, SYNCED, Semantics};
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use systoll_model::Recording;
 
@@ -13,13 +13,16 @@ const ANSWERS: u64 = 4;
 
 /// Claims syncs of a file that was synced before, in processes that hardly tell anybody.
 pub(super) struct Sync {
-    silent: HashSet<u32>,
-    synced: HashSet<(u32, Arc<str>)>,
+    silent: Set<u32>,
+    synced: Set<(u32, Arc<str>)>,
 }
 
 impl Sync {
     /// Counts, exactly, what each process synced and what it showed to others.
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        if !recording.rows.iter().any(|row| semantics.of(row.syscall).sets(SYNCED.name)) {
+            return Self { silent: Set::default(), synced: Set::default() };
+        }
         let mut shown: Vec<bool> = vec![false; recording.rows.len()];
         for call in recording.windows.iter().flat_map(|w| &w.calls) {
             let file = call.fd.as_deref().is_some_and(|f| f.starts_with('/') && !f.starts_with("/dev/"));
@@ -27,7 +30,7 @@ impl Sync {
                 *shown |= !file;
             }
         }
-        let mut tally: HashMap<u32, (u64, u64)> = HashMap::new();
+        let mut tally: Map<u32, (u64, u64)> = Map::default();
         for (row, shown) in recording.rows.iter().zip(shown) {
             let lines = semantics.of(row.syscall);
             let (syncs, shows) = tally.entry(row.process.0).or_default();
@@ -38,7 +41,7 @@ impl Sync {
             }
         }
         let silent = tally.into_iter().filter(|(_, (syncs, shows))| shows.saturating_mul(ANSWERS) <= *syncs);
-        Self { silent: silent.map(|(process, _)| process).collect(), synced: HashSet::new() }
+        Self { silent: silent.map(|(process, _)| process).collect(), synced: Set::default() }
     }
 }
 
@@ -60,14 +63,10 @@ impl Detector for Sync {
 }
 
 fn claim() -> Claim {
+    let about = "waits for the disk again and again, though nobody was told anything in between";
     Claim {
-        kind: Kind::Blocking,
-        weak: false,
         by_wait: true,
-        search: false,
-        object: None,
-        about: "waits for the disk again and again, though nobody was told anything in between",
-        instead: Some("store many together and bring them to the disk once"),
         gives_up: "what was stored since the last sync is lost if the box goes down",
+        ..Claim::of(Kind::Blocking, about, "store many together and bring them to the disk once")
     }
 }

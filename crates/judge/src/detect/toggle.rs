@@ -2,9 +2,9 @@
 
 use super::{Claim, Claims, Detector, put, topical};
 use crate::Kind;
+use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Act, Key, Pair};
-use std::collections::HashMap;
 
 /// A value must come back within so many sets.
 const LONGEST_PERIOD: usize = 8;
@@ -29,7 +29,7 @@ impl Detector for Toggle {
 type History<'s> = Vec<(usize, &'s [u8])>;
 
 fn returns(steps: &[Step<'_>], claims: &mut Claims) {
-    let mut histories: HashMap<&Key, History<'_>> = HashMap::new();
+    let mut histories: Map<&Key, History<'_>> = Map::default();
     let mut done: Vec<History<'_>> = Vec::new();
     for (at, step) in steps.iter().enumerate() {
         if step.forks {
@@ -86,11 +86,11 @@ fn alternates(history: &History<'_>, run: &std::ops::Range<usize>) -> bool {
 }
 
 /// Making, unmaking, and what it was; by the call that makes it and its sort.
-type Cycles = HashMap<(&'static str, u64), Vec<(usize, usize, &'static Pair)>>;
+type Cycles = Map<(&'static str, u64), Vec<(usize, usize, &'static Pair)>>;
 
 fn made_and_unmade(steps: &[Step<'_>], claims: &mut Claims) {
-    let mut alive: HashMap<u64, (usize, &'static Pair, u64)> = HashMap::new();
-    let mut cycles = Cycles::new();
+    let mut alive: Map<u64, (usize, &'static Pair, u64)> = Map::default();
+    let mut cycles = Cycles::default();
     for (at, step) in steps.iter().enumerate() {
         if step.forks {
             alive.clear();
@@ -117,14 +117,5 @@ fn made_and_unmade(steps: &[Step<'_>], claims: &mut Claims) {
 }
 
 fn cycle(pair: &'static Pair) -> Claim {
-    Claim {
-        kind: Kind::Toggle,
-        weak: false,
-        by_wait: false,
-        search: false,
-        object: None,
-        about: pair.thing,
-        instead: Some("make it once and keep it"),
-        gives_up: "",
-    }
+    Claim::of(Kind::Toggle, pair.thing, "make it once and keep it")
 }

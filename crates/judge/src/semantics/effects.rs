@@ -52,6 +52,29 @@ pub(crate) enum Effect {
     Forks,
 }
 
+/// What one call changes: its lines that apply.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Effects {
+    all: [Option<Effect>; Self::MOST],
+}
+
+impl Effects {
+    /// Lines of one call, at most.
+    pub(crate) const MOST: usize = 4;
+
+    /// One more.
+    pub(super) fn add(&mut self, effect: Effect) {
+        if let Some(place) = self.all.iter_mut().find(|e| e.is_none()) {
+            *place = Some(effect);
+        }
+    }
+
+    /// All of them, in the table's order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Effect> + use<> {
+        self.all.into_iter().map_while(|e| e)
+    }
+}
+
 /// A line of the table: several lines may apply to one call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EffectEntry {

@@ -185,6 +185,10 @@ pub(crate) struct Hopeless {
     pub instead: &'static str,
 }
 
+const fn refused(errno: u16, does: &'static str) -> Hopeless {
+    Hopeless { errno, always: false, does, instead: "remember the first refusal" }
+}
+
 /// The table. Refusals that depend on the object (ENOENT, EEXIST, EACCES, ENODATA, EINVAL of
 /// readlink) are answers and stand elsewhere.
 #[rustfmt::skip]
@@ -196,12 +200,9 @@ pub(crate) static HOPELESS: &[Hopeless] = &[
     Hopeless { errno: 38, always: false, does: "tries a call that this kernel does not have, again and again",
         instead: "remember the first ENOSYS" },
     // EOPNOTSUPP, ENOPROTOOPT, EAFNOSUPPORT.
-    Hopeless { errno: 95, always: false, does: "tries what is not supported here, again and again",
-        instead: "remember the first refusal" },
-    Hopeless { errno: 92, always: false, does: "tries an option that is not supported here, again and again",
-        instead: "remember the first refusal" },
-    Hopeless { errno: 97, always: false, does: "tries an address family that is not supported here, again and again",
-        instead: "remember the first refusal" },
+    refused(95, "tries what is not supported here, again and again"),
+    refused(92, "tries an option that is not supported here, again and again"),
+    refused(97, "tries an address family that is not supported here, again and again"),
     // ENOTTY.
     Hopeless { errno: 25, always: false, does: "asks files whether they are terminals, which none was",
         instead: "fstat has said that it is a regular file: don't ask" },

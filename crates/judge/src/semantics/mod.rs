@@ -10,14 +10,14 @@ mod roads;
 mod table;
 mod topics;
 
-pub(crate) use effects::{EFFECTS, Effect, EffectEntry};
+pub(crate) use effects::{EFFECTS, Effect, EffectEntry, Effects};
 pub(crate) use flow::{
     COUNTERS, LOOK, Look, MADE_UP, Nothing, RANDOM_FILES, TERMINALS, TRANSFERS, Transfer, Unit, Way,
 };
 pub(crate) use habits::{
     ARMS, Arm, GIVES_BACK, GivesBack, HOPELESS, Hopeless, SEQUELS, Sequel, Spare, Tie, WAKES, Wake,
 };
-pub(crate) use read::{Generations, Key, Subject, answer, value};
+pub(crate) use read::{Generations, Key, Known, Subject, Value, answer, value};
 pub(crate) use roads::{CHEAPER, Cheaper, PAIRS, Pair, Place, WAITS, Wait};
 pub(crate) use table::ENTRIES;
 pub(crate) use topics::{
@@ -144,6 +144,17 @@ pub(crate) struct Topic {
     pub strict: bool,
 }
 
+/// A topic in tables: each stands in one static place, whose address is quicker to hash than a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TopicId(usize);
+
+impl Topic {
+    /// What tells it from others.
+    pub(crate) fn id(&'static self) -> TopicId {
+        TopicId(std::ptr::from_ref(self).addr())
+    }
+}
+
 /// How a set combines with what was there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
@@ -203,8 +214,8 @@ pub(crate) struct Lines {
     looks: Vec<&'static Look>,
     wakes: Vec<&'static Wake>,
     gives_back: Vec<&'static GivesBack>,
-    /// Questions that a later call may make needless.
-    pub sequels: Vec<&'static Sequel>,
+    /// Questions that a later call may make needless, and those later calls.
+    pub sequels: Vec<(&'static Sequel, Vec<Sysno>)>,
     /// The timer it sets.
     pub arm: Option<&'static Arm>,
     /// Whether it unmakes what others make.
@@ -245,7 +256,10 @@ impl Semantics {
         LOOK.iter().for_each(|e| it.lines_mut(e.call, |l| l.looks.push(e)));
         WAKES.iter().for_each(|e| it.lines_mut(e.call, |l| l.wakes.push(e)));
         GIVES_BACK.iter().for_each(|e| it.lines_mut(e.call, |l| l.gives_back.push(e)));
-        SEQUELS.iter().for_each(|e| it.lines_mut(e.first, |l| l.sequels.push(e)));
+        for sequel in SEQUELS {
+            let then = sequel.then.iter().filter_map(|name| Sysno::from_name(name)).collect();
+            it.lines_mut(sequel.first, |l| l.sequels.push((sequel, then)));
+        }
         ARMS.iter().for_each(|e| it.lines_mut(e.call, |l| l.arm = Some(e)));
         for pair in PAIRS {
             it.lines_mut(pair.makes, |l| l.makes.push(pair));
@@ -283,8 +297,10 @@ impl Lines {
     }
 
     /// What the call changes on the way.
-    pub(crate) fn effects(&self, call: &Subject<'_>) -> Vec<Effect> {
-        self.effects.iter().filter(|e| call.holds(e.when)).map(|e| e.effect).collect()
+    pub(crate) fn effects(&self, call: &Subject<'_>) -> Effects {
+        let mut effects = Effects::default();
+        self.effects.iter().filter(|e| call.holds(e.when)).for_each(|e| effects.add(e.effect));
+        effects
     }
 
     /// The cheaper way to what the call does, where there is one.
@@ -354,6 +370,10 @@ mod tests {
             .chain(SEQUELS.iter().flat_map(|s| s.then.iter().copied().chain([s.first])));
         for name in names {
             assert!(Sysno::from_name(name).is_some(), "{name}");
+        }
+        for call in EFFECTS {
+            let lines = EFFECTS.iter().filter(|e| e.call == call.call).count();
+            assert!(lines <= Effects::MOST, "{}: {lines}", call.call);
         }
         for entry in ENTRIES {
             if let Across::Unless(calls) = entry.about.across {

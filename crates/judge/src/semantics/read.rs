@@ -1,7 +1,10 @@
 //! Reads values out of a window's calls, which come from strangers: anything may be missing.
 
-use super::{Entry, Scope, Source, Topic, When};
-use std::collections::HashMap;
+use super::{Entry, Scope, Source, Topic, TopicId, When};
+use crate::hash::Map;
+use std::borrow::Cow;
+use std::ops::Deref;
+use std::rc::Rc;
 use systoll_model::{Errno, Moment, Sysno, Window, WindowCall};
 
 /// AT_FDCWD.
@@ -20,7 +23,7 @@ pub(crate) struct Subject<'a> {
     pub syscall: Sysno,
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
     fn low(&self, arg: u8) -> u32 {
         self.arg(arg) as u32
     }
@@ -60,7 +63,7 @@ impl Subject<'_> {
     }
 
     /// Bytes read whole; a cut copy proves nothing.
-    pub(crate) fn data(&self, arg: u8, at: Moment) -> Option<&[u8]> {
+    pub(crate) fn data(&self, arg: u8, at: Moment) -> Option<&'a [u8]> {
         self.call.arg_data(arg, at).filter(|d| !d.cut).map(|d| d.bytes.as_slice())
     }
 
@@ -76,31 +79,122 @@ impl Subject<'_> {
 
     /// The absolute path an argument leads to; a relative one from the working directory stays
     /// as it is.
-    pub(crate) fn path(&self, at: Option<u8>, path: u8) -> Option<String> {
-        let text = String::from_utf8_lossy(self.data(path, Moment::Entry)?).into_owned();
+    pub(crate) fn path(&self, at: Option<u8>, path: u8) -> Option<Cow<'a, str>> {
+        let text = String::from_utf8_lossy(self.data(path, Moment::Entry)?);
         match at {
             Some(at) if !text.starts_with('/') && self.descriptor(at) != AT_FDCWD => {
                 let folder = self.call.fd.as_deref().filter(|f| at == 0 && f.starts_with('/'))?;
-                Some(format!("{folder}/{text}"))
+                Some(format!("{folder}/{text}").into())
             }
             _ => Some(text),
         }
     }
 }
 
+/// A value or an answer: bytes of the recording, or made up of them.
+#[derive(Clone, Debug)]
+pub(crate) enum Value<'a> {
+    /// A number.
+    Word([u8; 8]),
+    /// As it was read.
+    Seen(&'a [u8]),
+    /// Something else.
+    Made(Rc<[u8]>),
+}
+
+impl Value<'_> {
+    /// A number.
+    pub(crate) fn word(word: u64) -> Self {
+        Self::Word(word.to_le_bytes())
+    }
+}
+
+impl From<Vec<u8>> for Value<'_> {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Made(bytes.into())
+    }
+}
+
+impl Deref for Value<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Word(bytes) => bytes,
+            Self::Seen(bytes) => bytes,
+            Self::Made(bytes) => bytes,
+        }
+    }
+}
+
+impl PartialEq for Value<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
 /// What a piece of state is known by. Generations are part of it, so that whatever voids an
 /// answer makes another key.
-pub(crate) type Key = (&'static str, Vec<u8>);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key(u32);
+
+/// Keys of all that was asked for and set, and what is known of it.
+#[derive(Default)]
+pub(crate) struct Known<'a> {
+    keys: Map<Box<[u8]>, Key>,
+    values: Vec<Option<Value<'a>>>,
+    /// Where the next key is spelled.
+    scratch: Vec<u8>,
+}
+
+impl<'a> Known<'a> {
+    /// The key of what the call asks or sets. `None` where something needed was not read.
+    pub(crate) fn key(
+        &mut self,
+        generations: &Generations,
+        entry: &'static Entry,
+        call: &Subject<'_>,
+        gap: Option<u64>,
+    ) -> Option<Key> {
+        let mut bytes = std::mem::take(&mut self.scratch);
+        bytes.clear();
+        let key = generations.spell(entry, call, gap, &mut bytes).and_then(|()| match self.keys.get(&*bytes) {
+            Some(key) => Some(*key),
+            None => {
+                let key = Key(u32::try_from(self.values.len()).ok()?);
+                self.keys.insert(bytes.as_slice().into(), key);
+                self.values.push(None);
+                Some(key)
+            }
+        });
+        self.scratch = bytes;
+        key
+    }
+
+    /// What is known.
+    pub(crate) fn get(&self, key: Key) -> Option<&Value<'a>> {
+        self.values.get(key.0 as usize)?.as_ref()
+    }
+
+    /// Learns or forgets it.
+    pub(crate) fn put(&mut self, key: Key, value: Option<Value<'a>>) {
+        if let Some(place) = self.values.get_mut(key.0 as usize) {
+            *place = value;
+        }
+    }
+}
 
 /// Generations of what can be voided.
 #[derive(Default)]
 pub(crate) struct Generations {
-    paths: HashMap<String, u32>,
-    descriptors: HashMap<(u32, i32), u32>,
-    tables: HashMap<u32, u32>,
-    topics: HashMap<(u32, Option<u32>, &'static str), u32>,
-    files: HashMap<(u32, i32, &'static str), u32>,
-    folders: HashMap<u32, u32>,
+    paths: Map<String, u32>,
+    descriptors: Map<(u32, i32), u32>,
+    tables: Map<u32, u32>,
+    topics: Map<(u32, Option<u32>, TopicId), u32>,
+    files: Map<(u32, i32, TopicId), u32>,
+    folders: Map<u32, u32>,
+    /// Changes with every voiding: as long as it stays, so do all keys.
+    pub version: u64,
 }
 
 fn next(generation: &mut u32) {
@@ -110,9 +204,13 @@ fn next(generation: &mut u32) {
 impl Generations {
     /// The path, and entries of its directory, may be others from now on.
     pub(crate) fn void_path(&mut self, path: &str) {
-        next(self.paths.entry(path.to_owned()).or_default());
-        if let Some((folder, _)) = path.trim_end_matches('/').rsplit_once('/') {
-            next(self.paths.entry(folder.to_owned()).or_default());
+        self.version += 1;
+        let folder = path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| folder);
+        for path in [Some(path), folder].into_iter().flatten() {
+            match self.paths.get_mut(path) {
+                Some(generation) => next(generation),
+                None => drop(self.paths.insert(path.to_owned(), 1)),
+            }
         }
     }
 
@@ -123,71 +221,72 @@ impl Generations {
 
     /// The number stands for another file from now on.
     pub(crate) fn void_descriptor(&mut self, process: u32, fd: i32) {
+        self.version += 1;
         next(self.descriptors.entry((process, fd)).or_default());
     }
 
     /// Any number may stand for another file from now on.
     pub(crate) fn void_descriptors(&mut self, process: u32) {
+        self.version += 1;
         next(self.tables.entry(process).or_default());
     }
 
     /// A topic of a process, or of one of its threads only.
-    pub(crate) fn void_topic(&mut self, process: u32, thread: Option<u32>, topic: &'static str) {
-        next(self.topics.entry((process, thread, topic)).or_default());
+    pub(crate) fn void_topic(&mut self, process: u32, thread: Option<u32>, topic: &'static Topic) {
+        self.version += 1;
+        next(self.topics.entry((process, thread, topic.id())).or_default());
     }
 
     /// A topic of one open file.
-    pub(crate) fn void_file(&mut self, process: u32, fd: i32, topic: &'static str) {
-        next(self.files.entry((process, fd, topic)).or_default());
+    pub(crate) fn void_file(&mut self, process: u32, fd: i32, topic: &'static Topic) {
+        self.version += 1;
+        next(self.files.entry((process, fd, topic.id())).or_default());
     }
 
     /// Relative paths of the process.
     pub(crate) fn void_folder(&mut self, process: u32) {
+        self.version += 1;
         next(self.folders.entry(process).or_default());
     }
 
-    /// The key of what the call asks or sets. `None` where something needed was not read.
-    pub(crate) fn key(&self, entry: &Entry, call: &Subject<'_>, gap: Option<u64>) -> Option<Key> {
-        let mut bytes = Vec::with_capacity(64);
+    /// Spells the key of what the call asks or sets. `None` where something needed was not read.
+    fn spell(&self, entry: &'static Entry, call: &Subject<'_>, gap: Option<u64>, bytes: &mut Vec<u8>) -> Option<()> {
         let topic = entry.about;
         let (process, thread) = (call.window.process.0, call.window.thread);
+        push(bytes, &topic.id().0.to_le_bytes());
         match topic.scope {
             Scope::Thread => {
-                push(&mut bytes, &process.to_le_bytes());
-                push(&mut bytes, &thread.to_le_bytes());
-                push(&mut bytes, &self.topic(process, Some(thread), topic).to_le_bytes());
+                push(bytes, &process.to_le_bytes());
+                push(bytes, &thread.to_le_bytes());
+                push(bytes, &self.topic(process, Some(thread), topic).to_le_bytes());
             }
-            Scope::Process => push(&mut bytes, &process.to_le_bytes()),
+            Scope::Process => push(bytes, &process.to_le_bytes()),
         }
-        push(&mut bytes, &self.topic(process, None, topic).to_le_bytes());
+        push(bytes, &self.topic(process, None, topic).to_le_bytes());
         if let Some(gap) = gap {
-            push(&mut bytes, &gap.to_le_bytes());
+            push(bytes, &gap.to_le_bytes());
         }
-        for source in entry.detail {
-            self.detail(*source, topic, call, &mut bytes)?;
-        }
-        Some((topic.name, bytes))
+        entry.detail.iter().try_for_each(|source| self.detail(*source, topic, call, bytes))
     }
 
-    fn topic(&self, process: u32, thread: Option<u32>, topic: &Topic) -> u32 {
-        self.topics.get(&(process, thread, topic.name)).copied().unwrap_or(0)
+    fn topic(&self, process: u32, thread: Option<u32>, topic: &'static Topic) -> u32 {
+        self.topics.get(&(process, thread, topic.id())).copied().unwrap_or(0)
     }
 
-    fn detail(&self, source: Source, topic: &Topic, call: &Subject<'_>, bytes: &mut Vec<u8>) -> Option<()> {
+    fn detail(&self, source: Source, topic: &'static Topic, call: &Subject<'_>, bytes: &mut Vec<u8>) -> Option<()> {
         let process = call.window.process.0;
         match source {
             Source::Fd(arg) => {
                 let fd = call.descriptor(arg);
                 let generation = self.descriptors.get(&(process, fd)).copied().unwrap_or(0);
                 let table = self.tables.get(&process).copied().unwrap_or(0);
-                let file = self.files.get(&(process, fd, topic.name)).copied().unwrap_or(0);
-                for part in [fd as u32, generation, table, file] {
-                    push(bytes, &part.to_le_bytes());
-                }
+                let file = self.files.get(&(process, fd, topic.id())).copied().unwrap_or(0);
+                let parts = [fd as u32, generation, table, file].map(u32::to_le_bytes);
+                push(bytes, parts.as_flattened());
             }
             Source::Path { at, path } => {
                 let path = call.path(at, path)?;
-                push(bytes, &self.paths.get(&path).copied().unwrap_or(0).to_le_bytes());
+                push(bytes, &self.path(&path).to_le_bytes());
                 if !path.starts_with('/') {
                     push(bytes, &process.to_le_bytes());
                     push(bytes, &self.folders.get(&process).copied().unwrap_or(0).to_le_bytes());
@@ -202,42 +301,42 @@ impl Generations {
 
 /// Length first, so that two parts never run into each other.
 fn push(bytes: &mut Vec<u8>, part: &[u8]) {
-    bytes.extend((part.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&(part.len() as u32).to_le_bytes());
     bytes.extend_from_slice(part);
 }
 
 /// What a source holds. `None` where it was not read, or not whole.
-pub(crate) fn value(source: Source, call: &Subject<'_>) -> Option<Vec<u8>> {
-    let number = |n: u64| Some(n.to_le_bytes().to_vec());
+pub(crate) fn value<'a>(source: Source, call: &Subject<'a>) -> Option<Value<'a>> {
+    let number = |n: u64| Some(Value::word(n));
     match source {
         Source::Arg(arg) => number(call.arg(arg)),
         Source::ArgMask(arg, mask) => number(call.arg(arg) & mask),
-        Source::Args(n) => Some((0..n).flat_map(|a| call.arg(a).to_le_bytes()).collect()),
-        Source::In(arg) => call.data(arg, Moment::Entry).map(<[u8]>::to_vec),
-        Source::InAbsolute(arg) => call.data(arg, Moment::Entry).filter(|d| d.starts_with(b"/")).map(<[u8]>::to_vec),
-        Source::Out(arg) => call.data(arg, Moment::Exit).map(<[u8]>::to_vec),
+        Source::Args(n) => Some((0..n).flat_map(|a| call.arg(a).to_le_bytes()).collect::<Vec<u8>>().into()),
+        Source::In(arg) => call.data(arg, Moment::Entry).map(Value::Seen),
+        Source::InAbsolute(arg) => call.data(arg, Moment::Entry).filter(|d| d.starts_with(b"/")).map(Value::Seen),
+        Source::Out(arg) => call.data(arg, Moment::Exit).map(Value::Seen),
         Source::OutBut(arg, from, to) => {
-            let mut bytes = call.data(arg, Moment::Exit)?.to_vec();
-            bytes.get_mut(from..to)?.fill(0);
-            Some(bytes)
+            let mut bytes: Rc<[u8]> = call.data(arg, Moment::Exit)?.into();
+            Rc::get_mut(&mut bytes)?.get_mut(from..to)?.fill(0);
+            Some(Value::Made(bytes))
         }
-        Source::OutStart(arg, bytes) => call.call.arg_data(arg, Moment::Exit)?.bytes.get(..bytes).map(<[u8]>::to_vec),
+        Source::OutStart(arg, bytes) => call.call.arg_data(arg, Moment::Exit)?.bytes.get(..bytes).map(Value::Seen),
         Source::OutStr(arg) => {
             let bytes = call.data(arg, Moment::Exit)?;
-            Some(bytes.split(|b| *b == 0).next().unwrap_or_default().to_vec())
+            Some(Value::Seen(bytes.split(|b| *b == 0).next().unwrap_or_default()))
         }
         Source::Result => number(call.call.result? as u64),
         Source::ResultMask(mask) => number(call.call.result? as u64 & mask),
         Source::Call => number(call.syscall.0.into()),
-        Source::Nothing => Some(Vec::new()),
+        Source::Nothing => Some(Value::Seen(&[])),
         Source::Fd(_) | Source::Path { .. } => None,
     }
 }
 
 /// The answer to a question. A refusal is one; what was not read is none.
-pub(crate) fn answer(sources: &[Source], call: &Subject<'_>) -> Option<Vec<u8>> {
+pub(crate) fn answer<'a>(sources: &[Source], call: &Subject<'a>) -> Option<Value<'a>> {
     if call.call.errno().is_some() {
-        return call.refusal().map(|e| format!("errno {}", e.0).into_bytes());
+        return call.refusal().map(|e| format!("errno {}", e.0).into_bytes().into());
     }
     if let [one] = sources {
         return value(*one, call);
@@ -246,5 +345,5 @@ pub(crate) fn answer(sources: &[Source], call: &Subject<'_>) -> Option<Vec<u8>> 
     for source in sources {
         push(&mut bytes, &value(*source, call)?);
     }
-    Some(bytes)
+    Some(bytes.into())
 }

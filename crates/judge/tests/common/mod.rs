@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod large;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use systoll_judge::{Catalogue, Finding, Judgement, Options, judge};

@@ -1,0 +1,45 @@
+//! What judging a large recording takes: `cargo bench -p systoll-judge`. Prints; holds nothing to a bound.
+
+#![expect(clippy::print_stdout, reason = "printing is its job")]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::time::{Duration, Instant};
+use systoll_judge::{Catalogue, Options, judge};
+
+/// Rows and calls in windows.
+const SIZES: [(usize, usize); 3] = [(1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000)];
+/// The fastest of so many is told, and the median.
+const TIMES: usize = 7;
+
+/// Processor time of this thread, where the kernel tells it: elapsed time is also others'.
+fn own_time() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    stat.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
+fn main() {
+    let catalogue = Catalogue::builtin();
+    println!("{:>9} {:>12} {:>9} {:>12} {:>12}", "rows", "calls seen", "findings", "fastest", "median");
+    for (rows, events) in SIZES {
+        let recording = common::large::large(rows, events);
+        let seen: usize = recording.windows.iter().map(|w| w.calls.len()).sum();
+        let mut findings = 0;
+        let mut took: Vec<Duration> = (0..TIMES)
+            .map(|_| {
+                let start = Instant::now();
+                let before = own_time();
+                let judgement = judge(&recording, &catalogue, &Options::default());
+                findings = judgement.findings.len() + judgement.also.len();
+                match (before, own_time()) {
+                    (Some(before), Some(after)) => after - before,
+                    _ => start.elapsed(),
+                }
+            })
+            .collect();
+        took.sort();
+        let (fastest, median) = (took[0], took[TIMES / 2]);
+        println!("{:>9} {seen:>12} {findings:>9} {fastest:>12.1?} {median:>12.1?}", recording.rows.len());
+    }
+}
