@@ -1,15 +1,20 @@
 //! What can be changed about a run, a run unwatched, and the small sick programs of `systoll demo`.
 //!
 //! Invariant: what is built here lives in a private folder that is gone when its [`Workshop`] is,
-//! also after a fatal signal; a program that was started has ended when the call returns.
+//! also after a fatal signal; a program that was started has ended when the call returns. A shim
+//! is loaded only from a file that nobody else can have written.
 
 mod cc;
+mod reach;
+mod shim;
 mod spec;
 mod story;
 mod unwatched;
 mod workshop;
 
 pub use cc::compiler;
+pub use reach::{Unreached, reached};
+pub use shim::{Shim, preload};
 pub use spec::Spec;
 pub use story::{Built, Pair, Story, stories, story};
 pub use unwatched::{RunError, Streams, Usage, run_unwatched};

@@ -14,6 +14,8 @@ pub enum CureKind {
     Configuration,
     /// An environment variable.
     Environment,
+    /// A library of systoll's that is loaded before the others.
+    Shim,
     /// Another build of the same source.
     BuildFlag,
     /// A change of the source.
@@ -31,6 +33,7 @@ impl CureKind {
         match self {
             Self::Configuration => "configuration",
             Self::Environment => "environment",
+            Self::Shim => "shim",
             Self::BuildFlag => "build-flag",
             Self::Code => "code",
         }
@@ -65,6 +68,8 @@ pub struct Cure {
     pub gives_up: String,
     /// Environment variables that do it.
     pub env: BTreeMap<String, String>,
+    /// The library of systoll's that does it, by name.
+    pub shim: Option<String>,
     /// Where given, the cure is offered only for what matches.
     pub when: Option<Pattern>,
 }
@@ -204,7 +209,15 @@ struct CureFile {
     gives_up: String,
     #[serde(default)]
     env: BTreeMap<String, String>,
+    shim: Option<String>,
     when: Option<PatternFile>,
+}
+
+impl Cure {
+    /// Whether systoll can apply it to a run.
+    pub fn is_applied(&self) -> bool {
+        !self.env.is_empty() || self.shim.is_some()
+    }
 }
 
 /// What may stand in braces in a cause's `why`.
@@ -250,12 +263,15 @@ impl CureFile {
         if self.kind == CureKind::Environment && self.env.is_empty() {
             return Err(format!("the cure {:?} is an environment without env", self.how));
         }
+        if (self.kind == CureKind::Shim) != self.shim.is_some() {
+            return Err(format!("the cure {:?}: kind = \"shim\" and shim go together", self.how));
+        }
         if let Some(name) = self.env.keys().find(|n| n.is_empty() || n.contains(['=', '\0'])) {
             return Err(format!("{name:?} can't be the name of an environment variable"));
         }
         let when = self.when.map(PatternFile::into_pattern).transpose()?;
-        let Self { situation, how, kind, gives_up, env, .. } = self;
-        Ok(Cure { situation, how, kind, gives_up, env, when })
+        let Self { situation, how, kind, gives_up, env, shim, .. } = self;
+        Ok(Cure { situation, how, kind, gives_up, env, shim, when })
     }
 }
 

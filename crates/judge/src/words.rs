@@ -14,6 +14,7 @@ pub(crate) fn put(
     views: &[RowView<'_>],
     api: Option<&str>,
 ) {
+    let mut applies = false;
     match group.cause {
         Some(cause) => {
             let facts = Facts { rows: &finding.rows, kind: finding.kind, recording, views };
@@ -24,6 +25,9 @@ pub(crate) fn put(
             let why = matched.and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
             let cures: Vec<&Cure> =
                 cause.stop.iter().filter(|c| c.when.as_ref().is_none_or(|w| facts.any(w))).collect();
+            // Of the environment only where it is what is offered first: a variable that is right in
+            // some situations is no cure in others.
+            applies = cures.first().is_some_and(|c| !c.env.is_empty()) || cures.iter().any(|c| c.shim.is_some());
             let why = fill(why, finding, api);
             finding.stop = cures.iter().map(|c| line(c)).collect();
             finding.gives_up = cures.first().map(|c| c.gives_up.clone()).unwrap_or_default();
@@ -31,7 +35,7 @@ pub(crate) fn put(
         }
         None => generic(finding, group),
     }
-    finding.prove = next_command(group.cause, finding, &recording.header.command);
+    finding.prove = next_command(group.cause, applies, &recording.header.command);
 }
 
 /// Whether a cure that fits the group costs no change of code or build.
@@ -125,7 +129,7 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
 
 /// The next command to type, as argv: one that exists in this version. Where systoll can apply
 /// the cure itself, it proves what that wins.
-fn next_command(cause: Option<&Cause>, finding: &Finding, command: &[String]) -> Vec<String> {
+fn next_command(cause: Option<&Cause>, applies: bool, command: &[String]) -> Vec<String> {
     let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     // Whole stacks show who asks for it.
     let Some(cause) = cause else {
@@ -136,16 +140,12 @@ fn next_command(cause: Option<&Cause>, finding: &Finding, command: &[String]) ->
         argv.extend_from_slice(command);
         return argv;
     };
-    // Only where the environment is the cure that is offered first does it stand for the cause.
-    let env = cause.stop.iter().find(|c| !c.env.is_empty()).filter(|c| finding.stop.first() == Some(&line(c)));
-    match env {
-        Some(_) if !command.is_empty() => {
-            let mut argv = words(&["systoll", "prove", "--cure", &cause.id, "--"]);
-            argv.extend_from_slice(command);
-            argv
-        }
-        _ => words(&["systoll", "explain", &cause.id]),
+    if !applies || command.is_empty() {
+        return words(&["systoll", "explain", &cause.id]);
     }
+    let mut argv = words(&["systoll", "prove", "--cure", &cause.id, "--"]);
+    argv.extend_from_slice(command);
+    argv
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ fn swapcontext_saves_and_restores_the_mask() {
     let f = only(judged(&trace, 1_000_000));
     assert_eq!(f.cause.as_deref(), Some("sigmask-context"));
     assert_eq!(f.kind, Kind::NoOp);
-    assert_eq!(f.prove, ["systoll", "explain", "sigmask-context"]);
+    assert_eq!(f.prove, ["systoll", "prove", "--cure", "sigmask-context", "--", "./app"]);
 }
 
 #[test]

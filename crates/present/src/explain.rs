@@ -91,6 +91,7 @@ impl Page {
             ("when", sentence(&cure.situation)),
             ("change of", cure.kind.name().replace('-', " ")),
             ("set", environment.join(" ")),
+            ("load", cure.shim.as_ref().map_or_else(String::new, |name| format!("libsystoll-{}.so", sentence(name)))),
             ("gives up", sentence(&cure.gives_up)),
         ];
         for (what, text) in details.iter().filter(|(_, text)| !text.is_empty()) {

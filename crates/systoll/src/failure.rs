@@ -1,5 +1,6 @@
 //! Everything a user can meet: one text, one piece of advice, one exit code for each.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_cure::RunError;
@@ -25,8 +26,13 @@ pub(crate) enum Failure {
     Unknown { what: &'static str, name: String, known: Vec<String>, help: &'static str },
     /// A cause file that does not parse.
     Cause(PathBuf, String),
-    /// The cause is known, but no cure of it can be applied from outside.
-    NotApplied(String),
+    /// The cause is known, but no cure of it, or not the one asked for, can be applied from
+    /// outside: what was asked for, the cause.
+    NotApplied(String, String),
+    /// A cure's library can't be written.
+    Cure(systoll_cure::CureError),
+    /// The program would not load a cure's library.
+    Unreached { program: OsString, why: systoll_cure::Unreached, cure: String },
     /// The comparison could not be made.
     Prove(systoll_prove::ProveError),
     /// The command could not be executed.
@@ -61,7 +67,11 @@ impl Failure {
                 vec![format!("there is no {what} {name}; there are: {}", known.join(", "))]
             }
             Self::Cause(path, e) => vec![format!("{}: {e}", path.display())],
-            Self::NotApplied(id) => vec![format!("no cure of {id} can be applied from outside the program")],
+            Self::NotApplied(asked, _) => vec![format!("no cure of {asked} can be applied from outside the program")],
+            Self::Cure(e) => vec![e.to_string()],
+            Self::Unreached { program, why, cure } => {
+                vec![format!("{cure} can't be cured by a library here: {} {why}", program.display())]
+            }
             Self::Prove(ProveError::Run(RunError::Start { program, source })) => {
                 vec![format!("can't run {program}: {}", plain(source))]
             }
@@ -79,7 +89,11 @@ impl Failure {
             Self::Recording(..) => Some("make one with: systoll run --save FILE -- CMD".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some((*help).into()),
-            Self::NotApplied(id) => Some(format!("what can be done: systoll explain {id}; two builds: prove --vs")),
+            Self::Unreached { cure, .. } => {
+                let id = cure.split(':').next().unwrap_or_default();
+                Some(format!("the cures in its code, and what each gives up: systoll explain {id}"))
+            }
+            Self::NotApplied(_, id) => Some(format!("what can be done: systoll explain {id}; two builds: prove --vs")),
             Self::Cause(..) => Some("docs/causes.md tells how one is written".into()),
             _ => None,
         }
@@ -101,6 +115,12 @@ impl Failure {
 /// As shells have it: 127 where there is no such program, 126 where it can't be executed.
 fn not_run(error: &std::io::Error) -> u8 {
     if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
+}
+
+impl From<systoll_cure::CureError> for Failure {
+    fn from(e: systoll_cure::CureError) -> Self {
+        Self::Cure(e)
+    }
 }
 
 impl From<ProveError> for Failure {

@@ -3,11 +3,11 @@
 mod chosen;
 mod counted;
 
-use crate::cli::{CureArgs, KeepFor, ProveArgs};
+use crate::cli::{CureArgs, ProveArgs};
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::Output;
-use chosen::{Chosen, chosen};
+use chosen::{Chosen, check_reach, chosen};
 use counted::counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::ffi::{OsStr, OsString};
@@ -59,11 +59,9 @@ impl Sides {
         let mut b = args.vs.as_ref().map_or_else(|| a.clone(), |words| spec(&words.0));
         let catalogue = catalogue(args.causes.as_deref())?;
         let cures = args.cure.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>()?;
-        b.env.extend(cures.iter().flat_map(Chosen::changes));
+        check_reach(&cures, b.program.as_os_str())?;
+        b.env.extend(chosen::changes(&cures, args.preload.as_deref())?);
         b.env.extend(args.env.iter().map(|text| crate::run::env_change(text)));
-        if let Some(library) = &args.preload {
-            b.env.push(preload(library.as_os_str()));
-        }
         Ok(Self { a, b, cures })
     }
 
@@ -90,7 +88,9 @@ impl Sides {
         if let Some(words) = &args.vs {
             return shell_words(&words.0.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>());
         }
-        let changes: Vec<String> = self.b.env.iter().map(change_text).collect();
+        let own = args.env.iter().map(|text| change_text(&crate::run::env_change(text)));
+        let library = args.preload.iter().map(|path| format!("LD_PRELOAD={}", path.display()));
+        let changes: Vec<String> = self.cures.iter().map(Chosen::label).chain(own).chain(library).collect();
         let label = if self.cures.is_empty() { "with" } else { "cured" };
         format!("{label}: {}", changes.join(" "))
     }
@@ -99,16 +99,6 @@ impl Sides {
 fn spec(command: &[OsString]) -> Spec {
     let (program, args) = command.split_first().map_or((OsString::new(), Vec::new()), |(p, a)| (p.clone(), a.to_vec()));
     Spec { args, ..Spec::new(program) }
-}
-
-/// Libraries the user preloads anyway come after ours.
-fn preload(library: &OsStr) -> EnvChange {
-    let mut value = library.to_owned();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
-        value.push(":");
-        value.push(others);
-    }
-    EnvChange::Set("LD_PRELOAD".into(), value)
 }
 
 fn change_text(change: &EnvChange) -> String {
@@ -229,33 +219,20 @@ fn strings(words: &[OsString]) -> Vec<String> {
 pub(crate) fn cure(args: &CureArgs) -> Result<ExitCode, Failure> {
     let catalogue = catalogue(args.causes.as_deref())?;
     let cures = args.cause.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>()?;
-    if args.print {
+    if let Some(dir) = &args.export {
+        cures.iter().try_for_each(|cure| cure.export(dir))?;
+    }
+    if args.print || args.export.is_some() {
         let mut output = Output::open(None, Output::Stdout)?;
-        let text = keep(&cures, args.keep_for);
+        // A relative place would be another one for whoever is started elsewhere.
+        let dir = args.export.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone()).into_os_string());
+        let text = chosen::keep(&cures, args.keep_for, dir.as_ref());
         output.write(|w| w.write_all(text.as_bytes()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut spec = spec(&args.command);
-    spec.env.extend(cures.iter().flat_map(Chosen::changes));
+    check_reach(&cures, spec.program.as_os_str())?;
+    spec.env.extend(chosen::changes(&cures, None)?);
     let error = spec.to_command().exec();
     Err(Failure::Exec(spec.program, error))
-}
-
-fn keep(cures: &[Chosen], keep_for: KeepFor) -> String {
-    let lines = cures.iter().map(|cure| match keep_for {
-        KeepFor::Shell => cure.shell().iter().map(|line| format!("{line}\n")).collect::<String>(),
-        KeepFor::Systemd => {
-            cure.lines(|name, value| format!("Environment={}\n", chosen::quoted(&format!("{name}={value}"))))
-        }
-        KeepFor::Docker => cure.lines(|name, value| format!("ENV {name}={}\n", chosen::quoted(value))),
-        KeepFor::Kubernetes => {
-            cure.lines(|name, value| format!("  - name: {name}\n    value: {}\n", chosen::quoted(value)))
-        }
-    });
-    let head = match keep_for {
-        KeepFor::Shell | KeepFor::Docker => "",
-        KeepFor::Systemd => "[Service]\n",
-        KeepFor::Kubernetes => "env:\n",
-    };
-    std::iter::once(head.to_owned()).chain(lines).collect()
 }

@@ -22,13 +22,15 @@ Exit codes:
 pub(super) const CURE_EXAMPLES: &str = "Examples:
   systoll cure tz-unset -- ./app                  run it cured; nothing is watched
   systoll cure --print tz-unset                   what to keep, for a shell
-  systoll cure --print tz-unset --for systemd     or a unit, an image, a deployment";
+  systoll cure --print tz-unset --for systemd     or a unit, an image, a deployment
+  systoll cure sigmask-context -- ./app           cures by a library of ours need no other build
+  systoll cure --export /usr/local/lib sigmask-context    keep that library, and print the line";
 
 /// `systoll prove`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("change").args(["cure", "vs", "env", "preload"]).required(true).multiple(true))]
 pub struct ProveArgs {
-    /// Apply this cause's cure to the second side
+    /// Apply this cause's cure to the second side; CAUSE:N for the Nth cure of `systoll explain`
     #[arg(long, value_name = "CAUSE")]
     pub cure: Vec<String>,
     /// The second side is this command, in a shell's words; no shell runs it
@@ -111,16 +113,19 @@ pub struct CureArgs {
     #[arg(long)]
     pub print: bool,
     /// For what it is printed
-    #[arg(long = "for", value_name = "WHAT", default_value = "shell", requires = "print")]
+    #[arg(long = "for", value_name = "WHAT", default_value = "shell", conflicts_with = "command")]
     pub keep_for: KeepFor,
+    /// Write the libraries of cures that have one into DIR, to be kept, and print what to keep
+    #[arg(long, value_name = "DIR")]
+    pub export: Option<PathBuf>,
     /// Add the causes (*.toml) in DIR to those built in
     #[arg(long, value_name = "DIR")]
     pub causes: Option<PathBuf>,
-    /// The causes to be cured, as findings name them
+    /// The causes to be cured, as findings name them; CAUSE:N for the Nth cure of `systoll explain`
     #[arg(required = true, value_name = "CAUSE")]
     pub cause: Vec<String>,
     /// The program and its arguments
-    #[arg(last = true, value_name = "CMD", required_unless_present = "print", conflicts_with = "print")]
+    #[arg(last = true, value_name = "CMD", required_unless_present_any = ["print", "export"], conflicts_with_all = ["print", "export"])]
     pub command: Vec<OsString>,
 }
 
@@ -177,6 +182,10 @@ mod tests {
         assert!(Cli::try_parse_from(["systoll", "cure", "tz-unset"]).is_err());
         assert!(Cli::try_parse_from(["systoll", "cure", "tz-unset", "--", "ls", "-l"]).is_ok());
         assert!(Cli::try_parse_from(["systoll", "cure", "--print", "tz-unset", "--for", "systemd"]).is_ok());
-        assert!(Cli::try_parse_from(["systoll", "cure", "--print", "tz-unset", "--", "ls"]).is_err());
+        assert!(Cli::try_parse_from(["systoll", "cure", "--export", "/lib", "tz-unset"]).is_ok());
+        for wrong in [&["--print"][..], &["--export", "/lib"], &["--for", "docker"]] {
+            let line = ["systoll", "cure"].iter().chain(wrong).chain(&["tz-unset", "--", "ls"]);
+            assert!(Cli::try_parse_from(line).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -1,19 +1,32 @@
 //! The cure of a cause that systoll can apply itself.
 
+use crate::cli::KeepFor;
 use crate::failure::Failure;
 use std::collections::BTreeMap;
-use systoll_judge::Catalogue;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use systoll_cure::{Shim, preload, reached};
+use systoll_judge::{Catalogue, Cause, Cure};
 use systoll_model::EnvChange;
 use systoll_present::shell_words;
 
-/// A cause's cure by its environment.
+/// Where a library that is kept would lie, unless told otherwise.
+const LIBRARIES: &str = "/usr/local/lib";
+
+/// A cause's cure by its environment or by a library.
 pub(super) struct Chosen {
+    /// As it was asked for.
+    asked: String,
     env: BTreeMap<String, String>,
+    shim: Option<&'static Shim>,
     pub(super) gives_up: String,
 }
 
-/// The cure of the cause `id`: the first of its cures that is a change of the environment.
-pub(super) fn chosen(catalogue: &Catalogue, id: &str) -> Result<Chosen, Failure> {
+/// The cure that `asked` names: a cause's id, for the first of its cures that systoll can apply,
+/// or `ID:N` for the Nth that `systoll explain` lists.
+pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failure> {
+    let numbered = asked.rsplit_once(':').and_then(|(id, n)| Some((id, n.parse::<usize>().ok()?)));
+    let (id, number) = numbered.map_or((asked, None), |(id, n)| (id, Some(n)));
     let Some(cause) = catalogue.get(id) else {
         return Err(Failure::Unknown {
             what: "cause",
@@ -22,33 +35,119 @@ pub(super) fn chosen(catalogue: &Catalogue, id: &str) -> Result<Chosen, Failure>
             help: "systoll causes lists them",
         });
     };
-    match cause.stop.iter().find(|cure| !cure.env.is_empty()) {
-        Some(cure) => Ok(Chosen { env: cure.env.clone(), gives_up: cure.gives_up.clone() }),
-        None => Err(Failure::NotApplied(id.to_owned())),
+    let cure = cure_of(cause, number).ok_or_else(|| Failure::NotApplied(asked.to_owned(), id.to_owned()))?;
+    let shim = cure.shim.as_deref().map(|name| Shim::named(name).ok_or_else(|| unknown_shim(name))).transpose()?;
+    Ok(Chosen { asked: asked.to_owned(), env: cure.env.clone(), shim, gives_up: cure.gives_up.clone() })
+}
+
+fn cure_of(cause: &Cause, number: Option<usize>) -> Option<&Cure> {
+    let mut applied = cause.stop.iter().enumerate().filter(|(_, cure)| cure.is_applied());
+    applied.find(|(at, _)| number.is_none_or(|n| at + 1 == n)).map(|(_, cure)| cure)
+}
+
+fn unknown_shim(name: &str) -> Failure {
+    Failure::Unknown {
+        what: "shim",
+        name: name.to_owned(),
+        known: Shim::all().iter().map(|s| s.name().to_owned()).collect(),
+        help: "docs/causes.md tells what each does",
     }
 }
 
+/// What the cures, and another library of the user's own, change in the environment of a run.
+/// Libraries that are preloaded anyway come after these.
+pub(super) fn changes(cures: &[Chosen], library: Option<&Path>) -> Result<Vec<EnvChange>, Failure> {
+    let mut all: Vec<EnvChange> = cures.iter().flat_map(Chosen::variables).collect();
+    let mut libraries = Vec::new();
+    for cure in cures {
+        let path: Option<PathBuf> = cure.shim.map(Shim::at_hand).transpose()?;
+        libraries.extend(path.filter(|p| !libraries.contains(p)));
+    }
+    libraries.extend(library.map(Path::to_owned));
+    if !libraries.is_empty() {
+        let set = all.iter().rev().find_map(|change| match change {
+            EnvChange::Set(name, value) if name == "LD_PRELOAD" => Some(value.clone()),
+            _ => None,
+        });
+        let others = set.or_else(|| std::env::var_os("LD_PRELOAD"));
+        let value = preload(libraries.iter().map(|l| l.as_os_str()), others.as_deref());
+        all.push(EnvChange::Set("LD_PRELOAD".into(), value));
+    }
+    Ok(all)
+}
+
+/// Refuses to run `program` with cures that would not reach it.
+pub(super) fn check_reach(cures: &[Chosen], program: &OsStr) -> Result<(), Failure> {
+    let Some(cure) = cures.iter().find(|c| c.shim.is_some()) else { return Ok(()) };
+    reached(program).map_err(|why| Failure::Unreached { program: program.to_owned(), why, cure: cure.asked.clone() })
+}
+
 impl Chosen {
-    /// What changes in the program's environment.
-    pub(super) fn changes(&self) -> impl Iterator<Item = EnvChange> {
+    fn variables(&self) -> impl Iterator<Item = EnvChange> {
         self.env.iter().map(|(name, value)| EnvChange::Set(name.into(), value.into()))
+    }
+
+    /// What it is called beside the run as it is.
+    pub(super) fn label(&self) -> String {
+        let env = self.env.iter().map(|(name, value)| format!("{name}={value}"));
+        env.chain(self.shim.map(|shim| format!("shim {}", shim.name()))).collect::<Vec<_>>().join(" ")
     }
 
     /// The lines that keep it, for a shell.
     pub(super) fn shell(&self) -> Vec<String> {
-        // Only the value is quoted: a quoted name would be no assignment.
-        let line = |(name, value): (&String, &String)| format!("export {name}={}", shell_words(&[value]));
-        self.env.iter().map(line).collect()
+        let export = self.shim.map(|_| format!("systoll cure --export {LIBRARIES} {}", self.asked));
+        export.into_iter().chain(self.lines(KeepFor::Shell, Path::new(LIBRARIES))).collect()
     }
 
-    /// A line for each variable.
-    pub(super) fn lines(&self, line: impl Fn(&str, &str) -> String) -> String {
-        self.env.iter().map(|(name, value)| line(name, value)).collect()
+    /// Writes its library, if it has one, to be kept.
+    pub(super) fn export(&self, dir: &Path) -> Result<(), Failure> {
+        self.shim.map(|shim| shim.export(dir)).transpose()?;
+        Ok(())
+    }
+
+    /// The line that says how its library comes to be in its place.
+    pub(super) fn library_line(&self) -> Option<String> {
+        self.shim.map(|shim| {
+            format!("# {}: systoll cure --export {LIBRARIES} {}", shim.file_name(), shell_words(&[&self.asked]))
+        })
+    }
+
+    /// A line for each variable, where its library lies in `dir`.
+    pub(super) fn lines(&self, keep_for: KeepFor, dir: &Path) -> Vec<String> {
+        let variable = |name: &str, value: &str| match keep_for {
+            // Only the value is quoted: a quoted name would be no assignment.
+            KeepFor::Shell => format!("export {name}={}", shell_words(&[value])),
+            KeepFor::Systemd => format!("Environment={}", quoted(&format!("{name}={value}"))),
+            KeepFor::Docker => format!("ENV {name}={}", quoted(value)),
+            KeepFor::Kubernetes => format!("  - name: {name}\n    value: {}", quoted(value)),
+        };
+        let library = self.shim.map(|shim| {
+            let path = dir.join(shim.file_name()).to_string_lossy().into_owned();
+            match keep_for {
+                // Other libraries may be preloaded already.
+                KeepFor::Shell => format!("export LD_PRELOAD={}${{LD_PRELOAD:+:$LD_PRELOAD}}", shell_words(&[&path])),
+                _ => variable("LD_PRELOAD", &path),
+            }
+        });
+        self.env.iter().map(|(name, value)| variable(name, value)).chain(library).collect()
     }
 }
 
+/// The lines that keep all of them.
+pub(super) fn keep(cures: &[Chosen], keep_for: KeepFor, exported: Option<&OsString>) -> String {
+    let head = match keep_for {
+        KeepFor::Shell | KeepFor::Docker => None,
+        KeepFor::Systemd => Some("[Service]".to_owned()),
+        KeepFor::Kubernetes => Some("env:".to_owned()),
+    };
+    let dir = exported.map_or(Path::new(LIBRARIES), Path::new);
+    let libraries = cures.iter().filter(|_| exported.is_none()).filter_map(Chosen::library_line);
+    let lines = cures.iter().flat_map(|cure| cure.lines(keep_for, dir));
+    libraries.chain(head).chain(lines).map(|line| line + "\n").collect()
+}
+
 /// In double quotes, as systemd, Docker and YAML read them alike.
-pub(super) fn quoted(value: &str) -> String {
+fn quoted(value: &str) -> String {
     format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
@@ -61,4 +160,51 @@ pub(super) fn environment(changes: &[EnvChange]) -> BTreeMap<String, Option<Stri
         EnvChange::Remove(name) => (name.to_string_lossy().into_owned(), None),
     };
     changes.iter().map(change).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_that_says_so_is_applied_and_no_other() {
+        let catalogue = Catalogue::builtin();
+        for cause in catalogue.iter() {
+            let told = !matches!(cause.apply, systoll_judge::Apply::None | systoll_judge::Apply::Elide);
+            let found = chosen(&catalogue, &cause.id);
+            assert_eq!(found.is_ok(), told, "{}: apply = {:?}", cause.id, cause.apply);
+            for shim in cause.stop.iter().filter_map(|cure| cure.shim.as_deref()) {
+                assert!(Shim::named(shim).is_some(), "{}: no shim {shim}", cause.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cure_can_be_picked_by_its_number() {
+        let catalogue = Catalogue::builtin();
+        let go = chosen(&catalogue, "madvise-churn:2").ok().unwrap();
+        assert_eq!(go.shell(), ["export GOGC=400"]);
+        assert_eq!(chosen(&catalogue, "madvise-churn").ok().unwrap().env.keys().next().unwrap(), "MALLOC_CONF");
+        for wrong in ["madvise-churn:3", "madvise-churn:9", "madvise-churn:0", "no-such-cause:1"] {
+            assert!(chosen(&catalogue, wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_to_be_kept_fits_its_place() {
+        let catalogue = Catalogue::builtin();
+        let cures = ["sigmask-setjmp", "tz-unset"].map(|id| chosen(&catalogue, id).ok().unwrap());
+        let library = "/usr/local/lib/libsystoll-setjmp.so";
+        let how = "# libsystoll-setjmp.so: systoll cure --export /usr/local/lib sigmask-setjmp\n";
+        assert_eq!(
+            keep(&cures, KeepFor::Shell, None),
+            format!("{how}export LD_PRELOAD={library}${{LD_PRELOAD:+:$LD_PRELOAD}}\nexport TZ=:/etc/localtime\n")
+        );
+        assert_eq!(
+            keep(&cures, KeepFor::Systemd, None),
+            format!("{how}[Service]\nEnvironment=\"LD_PRELOAD={library}\"\nEnvironment=\"TZ=:/etc/localtime\"\n")
+        );
+        let exported = keep(&cures[..1], KeepFor::Kubernetes, Some(&"/opt".into()));
+        assert_eq!(exported, "env:\n  - name: LD_PRELOAD\n    value: \"/opt/libsystoll-setjmp.so\"\n");
+    }
 }

@@ -1,0 +1,251 @@
+//! Shims: libraries of ours that a program loads before its C library (`LD_PRELOAD`).
+//!
+//! Each changes what its own functions do and nothing else. A library must outlive the run it is
+//! for, and a descriptor of ours must not reach a program, so it is a file in the user's cache.
+
+use crate::CureError;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A library that can be loaded before the others.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Shim {
+    name: &'static str,
+    bytes: &'static [u8],
+}
+
+/// What the build script built.
+const SHIMS: &[Shim] = include!(concat!(env!("OUT_DIR"), "/shims.rs"));
+
+impl Shim {
+    /// The shim that causes' files call `name`.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SHIMS.iter().find(|s| s.name == name)
+    }
+
+    /// All, by name.
+    pub fn all() -> &'static [Self] {
+        SHIMS
+    }
+
+    /// What causes' files call it.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its file's name where a user keeps it.
+    pub fn file_name(&self) -> String {
+        format!("libsystoll-{}.so", self.name)
+    }
+
+    /// Writes it into `dir` for good, for every user to read, and gives its path.
+    ///
+    /// # Errors
+    /// Where it can't be written there.
+    pub fn export(&self, dir: &Path) -> Result<PathBuf, CureError> {
+        let path = dir.join(self.file_name());
+        place(self.bytes, dir, &path).map_err(|source| CureError::Write { path: path.clone(), source })?;
+        Ok(path)
+    }
+
+    /// The path of a file that holds it, written where there is none: in the user's cache, else in
+    /// a folder of the user's own among the temporary files. Nobody else can have written it.
+    ///
+    /// # Errors
+    /// Where no folder would do, the last one's reason.
+    pub fn at_hand(&self) -> Result<PathBuf, CureError> {
+        let mut last = None;
+        for dir in folders() {
+            let path = dir.join(format!("libsystoll-{}-{:016x}.so", self.name, hash(self.bytes)));
+            match self.in_folder(&dir, &path) {
+                Ok(()) => return Ok(path),
+                Err(source) => last = Some(CureError::Write { path, source }),
+            }
+        }
+        Err(last.unwrap_or_else(|| CureError::Write {
+            path: self.file_name().into(),
+            source: io::Error::new(io::ErrorKind::NotFound, "no folder to write to: neither HOME nor a temporary one"),
+        }))
+    }
+
+    fn in_folder(&self, dir: &Path, path: &Path) -> io::Result<()> {
+        if path.as_os_str().as_bytes().iter().any(|b| b" :".contains(b) || b.is_ascii_whitespace()) {
+            return Err(other("LD_PRELOAD can't hold a path with a blank or a colon"));
+        }
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        ours(&fs::symlink_metadata(dir)?, true)?;
+        if !may_run_from(dir)? {
+            return Err(other("programs may not be run from there (noexec)"));
+        }
+        if holds(path, self.bytes).unwrap_or(false) { Ok(()) } else { place(self.bytes, dir, path) }
+    }
+}
+
+/// The value of `LD_PRELOAD` that loads these first, then what was to be loaded anyway.
+pub fn preload<'a>(libraries: impl IntoIterator<Item = &'a OsStr>, others: Option<&'a OsStr>) -> OsString {
+    let all: Vec<&OsStr> = libraries.into_iter().chain(others.filter(|o| !o.is_empty())).collect();
+    all.join(OsStr::new(":"))
+}
+
+/// Where to look for it, in turn.
+fn folders() -> Vec<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p: &PathBuf| p.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    let user = own_id();
+    let temporary = [absolute("TMPDIR"), Some("/tmp".into())].into_iter().flatten();
+    let temporary = temporary.map(|dir| dir.join(format!("systoll-{user}")));
+    cache.map(|dir| dir.join("systoll")).into_iter().chain(temporary).map(|dir| dir.join("shims")).collect()
+}
+
+/// A file or folder that nobody but us (or root) can have changed.
+fn ours(meta: &fs::Metadata, folder: bool) -> io::Result<()> {
+    if meta.is_dir() != folder || !folder && !meta.is_file() {
+        return Err(other("something else is in its place"));
+    }
+    if meta.uid() != own_id() || meta.mode() & 0o022 != 0 {
+        return Err(other("others could write to it"));
+    }
+    Ok(())
+}
+
+/// Whether the file is ours and holds just this.
+fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    ours(&file.metadata()?, false)?;
+    let mut found = Vec::with_capacity(bytes.len() + 1);
+    // One byte more tells a longer file.
+    file.take(bytes.len() as u64 + 1).read_to_end(&mut found)?;
+    Ok(found == bytes)
+}
+
+/// Writes it beside its place and moves it there: a program that starts meanwhile loads all of it
+/// or what was there before.
+fn place(bytes: &[u8], dir: &Path, path: &Path) -> io::Result<()> {
+    let readable = Permissions::from_mode(0o755);
+    let mut file = tempfile::Builder::new().prefix(".systoll-").permissions(readable.clone()).tempfile_in(dir)?;
+    file.write_all(bytes)?;
+    // The mode given at creation has gone through our umask.
+    file.as_file().set_permissions(readable)?;
+    file.persist(path).map(drop).map_err(|e| e.error)
+}
+
+fn may_run_from(dir: &Path) -> io::Result<bool> {
+    let path = CString::new(dir.as_os_str().as_bytes())?;
+    // SAFETY: `statvfs` is plain data for which all zeroes are valid.
+    let mut told: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers live through the call; the path ends with a zero.
+    if unsafe { libc::statvfs(path.as_ptr(), &mut told) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(told.f_flag & libc::ST_NOEXEC == 0)
+}
+
+fn own_id() -> u32 {
+    // SAFETY: geteuid takes nothing and can't fail.
+    unsafe { libc::geteuid() }
+}
+
+fn other(text: &str) -> io::Error {
+    io::Error::other(text.to_owned())
+}
+
+/// FNV-1a: tells versions apart; what is read is compared whole.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    /// context.S says where things are in numbers.
+    #[test]
+    fn the_places_in_a_context_are_glibcs() {
+        let source = include_str!("../shim/context.S");
+        let place = |name: &str| -> usize {
+            let line = source.lines().find(|l| l.split_whitespace().nth(1) == Some(name));
+            line.and_then(|l| l.split_whitespace().nth(2)).unwrap().parse().unwrap()
+        };
+        let registers = offset_of!(libc::ucontext_t, uc_mcontext) + offset_of!(libc::mcontext_t, gregs);
+        let register = |index: libc::c_int| registers + 8 * usize::try_from(index).unwrap();
+        for (name, at) in [
+            ("uc_link", offset_of!(libc::ucontext_t, uc_link)),
+            ("uc_r8", register(libc::REG_R8)),
+            ("uc_r9", register(libc::REG_R9)),
+            ("uc_r12", register(libc::REG_R12)),
+            ("uc_r13", register(libc::REG_R13)),
+            ("uc_r14", register(libc::REG_R14)),
+            ("uc_r15", register(libc::REG_R15)),
+            ("uc_rdi", register(libc::REG_RDI)),
+            ("uc_rsi", register(libc::REG_RSI)),
+            ("uc_rbp", register(libc::REG_RBP)),
+            ("uc_rbx", register(libc::REG_RBX)),
+            ("uc_rdx", register(libc::REG_RDX)),
+            ("uc_rcx", register(libc::REG_RCX)),
+            ("uc_rsp", register(libc::REG_RSP)),
+            ("uc_rip", register(libc::REG_RIP)),
+            ("uc_oldmask", register(libc::REG_OLDMASK)),
+            ("uc_cr2", register(libc::REG_CR2)),
+            ("uc_fpregs", offset_of!(libc::ucontext_t, uc_mcontext) + offset_of!(libc::mcontext_t, fpregs)),
+            ("uc_sigmask", offset_of!(libc::ucontext_t, uc_sigmask)),
+        ] {
+            assert_eq!(place(name), at, "{name}");
+        }
+        assert_eq!(place("uc_fpregs_mem"), place("uc_sigmask") + size_of::<libc::sigset_t>());
+        assert_eq!(place("uc_mxcsr"), place("uc_fpregs_mem") + offset_of!(libc::_libc_fpstate, mxcsr));
+    }
+
+    #[test]
+    fn a_library_is_written_once_and_again_where_it_was_changed() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("shims");
+        let path = dir.join("lib.so");
+        let shim = Shim { name: "x", bytes: b"a library" };
+        shim.in_folder(&dir, &path).unwrap();
+        let first = fs::metadata(&path).unwrap();
+        assert_eq!(first.mode() & 0o777, 0o755);
+        shim.in_folder(&dir, &path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().ino(), first.ino(), "written twice");
+        fs::write(&path, "another library").unwrap();
+        shim.in_folder(&dir, &path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"a library");
+        // A link that somebody put there leads nowhere.
+        let elsewhere = home.path().join("elsewhere");
+        fs::write(&elsewhere, "a library").unwrap();
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+        shim.in_folder(&dir, &path).unwrap();
+        assert!(fs::symlink_metadata(&path).unwrap().is_file());
+        assert_eq!(fs::read(&elsewhere).unwrap(), b"a library");
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "leftovers");
+    }
+
+    #[test]
+    fn a_folder_that_others_write_to_is_not_used() {
+        let home = tempfile::tempdir().unwrap();
+        let shim = Shim { name: "x", bytes: b"a library" };
+        let dir = home.path().join("shims");
+        fs::create_dir(&dir).unwrap();
+        fs::set_permissions(&dir, Permissions::from_mode(0o777)).unwrap();
+        assert!(shim.in_folder(&dir, &dir.join("lib.so")).is_err());
+        let link = home.path().join("link");
+        fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::symlink(&dir, &link).unwrap();
+        assert!(shim.in_folder(&link, &link.join("lib.so")).is_err());
+        let blank = home.path().join("a b");
+        assert!(shim.in_folder(&blank, &blank.join("lib.so")).is_err());
+    }
+
+    #[test]
+    fn what_was_to_be_loaded_stays() {
+        let value = |others: Option<&str>| preload(["/a.so", "/b.so"].map(OsStr::new), others.map(OsStr::new));
+        assert_eq!(value(None), "/a.so:/b.so");
+        assert_eq!(value(Some("")), "/a.so:/b.so");
+        assert_eq!(value(Some("c.so d.so")), "/a.so:/b.so:c.so d.so");
+    }
+}
