@@ -10,7 +10,7 @@ use crate::{Kind, Options};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use systoll_model::{FrameClass, Recording, Row, RowId, Sysno, WindowCall};
+use systoll_model::{FrameClass, FrameId, Recording, Row, RowId, Sysno, WindowCall};
 
 /// Rows with one disease.
 pub(crate) struct Group<'a> {
@@ -41,6 +41,7 @@ pub(crate) fn groups<'a>(
     options: &Options,
 ) -> Vec<Group<'a>> {
     let mut known: BTreeMap<CauseAndObject, Vec<RowId>> = BTreeMap::new();
+    let mut objects: Map<(&str, FrameId), Option<Arc<str>>> = Map::default();
     let mut generic: Vec<RowId> = Vec::new();
     let mut patterns = Patterns::of(catalogue);
     for (at, view) in views.iter().enumerate().filter(|(_, v)| !v.claimed.is_empty()) {
@@ -49,7 +50,13 @@ pub(crate) fn groups<'a>(
         match row_cause(recording, row, view, &mut patterns) {
             Some(cause) => {
                 let object = cause.matches.iter().any(|m| !m.objects.is_empty()).then(|| common_object(&[view]));
-                known.entry((cause.id.clone(), object.flatten())).or_default().push(id);
+                let object = object.flatten().map(|o| of_itself(o, recording.process(row.process).pid));
+                // What one line of a program does to several files is one disease.
+                let object = match row.user {
+                    Some(user) => objects.entry((&cause.id, user)).or_insert(object).clone(),
+                    None => object,
+                };
+                known.entry((cause.id.clone(), object)).or_default().push(id);
             }
             None => generic.push(id),
         }
@@ -65,6 +72,14 @@ pub(crate) fn groups<'a>(
         add_wait(&mut groups, wait, recording, views, catalogue);
     }
     groups
+}
+
+/// A path under a process's own folder in /proc, whichever of its two names was used.
+fn of_itself(path: Arc<str>, pid: u32) -> Arc<str> {
+    match path.strip_prefix(&format!("/proc/{pid}/")) {
+        Some(rest) => format!("/proc/self/{rest}").into(),
+        None => path,
+    }
 }
 
 /// A pattern and its cause.

@@ -9,6 +9,7 @@ mod noop;
 mod rearm;
 mod reopen;
 mod repeat;
+mod search;
 mod slow_path;
 mod small_io;
 mod sync;
@@ -99,12 +100,13 @@ trait Detector {
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics);
     // A call is claimed by the first that can tell why.
-    let mut detectors: [Box<dyn Detector>; 11] = [
+    let mut detectors: [Box<dyn Detector>; 12] = [
         Box::new(repeat::Repeat),
         Box::new(noop::NoOp),
         Box::new(toggle::Toggle),
         Box::new(rearm::Rearm),
         Box::new(given_back::GivenBack::default()),
+        Box::new(search::Search::default()),
         Box::new(failing::Failing::default()),
         Box::new(busy_poll::BusyPoll),
         Box::new(small_io::SmallIo),

@@ -1,4 +1,4 @@
-//! Timers set again before they fired, to fire later.
+//! Timers set again before they fired, to fire later, or armed and disarmed around a moment.
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
@@ -10,12 +10,17 @@ use systoll_model::{Moment, Sysno};
 /// Claims settings of a timer that is set to no earlier a time and did not fire in between.
 pub(super) struct Rearm;
 
+/// Times a timer is armed and disarmed with no call in between that make a habit.
+const MOMENTS: usize = 3;
+
 type Timer = (Sysno, u64);
 
 impl Detector for Rearm {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         // Seconds and the rest, as the timer was set last.
         let mut armed: Map<Timer, (&'static Arm, u128)> = Map::default();
+        let mut moments: Map<Timer, Vec<usize>> = Map::default();
+        let mut last = None;
         for step in steps {
             if step.subject.call.signals_before > 0 {
                 armed.retain(|_, (arm, _)| !arm.signals);
@@ -29,8 +34,18 @@ impl Detector for Rearm {
                         put(claims, step.index, claim());
                     }
                 }
-                _ => drop(armed.remove(&timer)),
+                Some(_) => {
+                    // What could wait in between is what the limit is for.
+                    if armed.remove(&timer).is_some() && last == Some((timer, step.index.wrapping_sub(1))) {
+                        moments.entry(timer).or_default().extend([step.index - 1, step.index]);
+                    }
+                }
+                None => drop(armed.remove(&timer)),
             }
+            last = Some((timer, step.index));
+        }
+        for steps in moments.into_values().filter(|steps| steps.len() >= 2 * MOMENTS) {
+            steps.into_iter().skip(2).for_each(|index| put(claims, index, guard()));
         }
     }
 }
@@ -63,5 +78,13 @@ fn claim() -> Claim {
             "a timer that has not fired",
             "keep the new deadline in memory and set the timer again only when it fires too early",
         )
+    }
+}
+
+fn guard() -> Claim {
+    Claim {
+        about: "a timer that is armed and disarmed around a moment",
+        instead: Some("leave it armed and let its handler look whether the deadline that holds now has passed"),
+        ..claim()
     }
 }

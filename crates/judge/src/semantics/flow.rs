@@ -196,4 +196,8 @@ pub(crate) static LOOK: &[Look] = &[
     slice("nanosleep", &[InShort(0)]),
     // Not TIMER_ABSTIME.
     slice("clock_nanosleep", &[NoBits(1, 1), InShort(2)]),
+    // Of no descriptors: these only sleep.
+    slice("poll", &[Is(1, 0), Is(2, 1)]),
+    slice("ppoll", &[Is(1, 0), NotNull(2), InShort(2)]),
+    slice("pselect6", &[Is(0, 0), NotNull(4), InShort(4)]),
 ];

@@ -156,10 +156,12 @@ pub(crate) static ENTRIES: &[Entry] = &[
     // Not SO_ERROR, which reading clears; not TCP_INFO, which is a measurement.
     ask("getsockopt", &SOCKET_OPTION, &[Fd(0), Arg(1), Arg(2)], &[Out(3)],
         &[OneOf(1, VALUE_LEVELS), NoneOf(2, &[4, 11])]),
-    // Not TCP_QUICKACK, which wears off; 12 of SOL_SOCKET, SO_PRIORITY, is lost with it.
-    // Not joining and leaving groups (IP 35 to 40, IPv6 20 and 21).
+    // Not attaching and detaching filters (SOL_SOCKET 26, 27, 50 to 52).
     set("setsockopt", &SOCKET_OPTION, &[Fd(0), Arg(1), Arg(2)], In(3), None,
-        &[OneOf(1, VALUE_LEVELS), NoneOf(2, &[12, 20, 21, 35, 36, 37, 38, 39, 40])]),
+        &[Is(1, 1), NoneOf(2, &[26, 27, 50, 51, 52])]),
+    // Not TCP_QUICKACK, which wears off. Not joining and leaving groups (IP 35 to 40, IPv6 20 and 21).
+    set("setsockopt", &SOCKET_OPTION, &[Fd(0), Arg(1), Arg(2)], In(3), None,
+        &[OneOf(1, &[0, 6, 41]), NoneOf(2, &[12, 20, 21, 35, 36, 37, 38, 39, 40])]),
 
     // SEEK_CUR by nothing asks; SEEK_SET sets.
     ask("lseek", &POSITION, &[Fd(0)], &[Result], &[Is(2, 1), Null(1)]),

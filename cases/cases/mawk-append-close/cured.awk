@@ -1,0 +1,2 @@
+{ print $1 * 2 >> "bin/out" }
+END { close("bin/out"); print NR }

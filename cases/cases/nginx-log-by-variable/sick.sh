@@ -1,0 +1,2 @@
+# Serves with a log file whose name is made of the request.
+exec sh serve.sh "" "$1"

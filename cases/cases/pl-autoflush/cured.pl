@@ -1,0 +1,2 @@
+# Prints a table.
+print "$_ ", $_ * $_, "\n" for 0 .. $ARGV[0] - 1;

@@ -1,0 +1,12 @@
+"""Logs each request to a file."""
+import logging
+import sys
+
+handler = logging.FileHandler("bin/app.log", mode="w")
+handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(message)s"))
+log = logging.getLogger("app")
+log.addHandler(handler)
+log.setLevel(logging.INFO)
+for i in range(int(sys.argv[1])):
+    log.info("request %d served", i)
+handler.close()

@@ -1,0 +1,83 @@
+//! What was learnt from everyday tools: searches, timers around a moment, limits set anew.
+
+mod common;
+
+use common::*;
+use systoll_judge::Kind;
+
+const BUSY: u64 = 2_000_000;
+const CWD: u64 = (-100i32) as u32 as u64;
+const MISSING: i64 = -2;
+
+fn open(path: &str, result: i64) -> Call {
+    call("openat", "open", &[CWD, 1, 0, 0], result).path(1, path).toll(1_000)
+}
+
+fn close() -> Call {
+    call("close", "close", &[3], 0)
+}
+
+/// Headers looked for in one directory after another; `misses` says how many do not hold the i-th.
+fn headers(misses: impl Fn(u64) -> u64) -> Vec<Call> {
+    rounds(1_000, |i| {
+        let misses = misses(i);
+        let mut calls: Vec<Call> = (0..misses).map(|d| open(&format!("/inc/d{d}/h{i}.h"), MISSING)).collect();
+        calls.extend([open(&format!("/inc/d{misses}/h{i}.h"), 3), close()]);
+        calls
+    })
+}
+
+#[test]
+fn a_long_search_through_directories_that_hold_nothing() {
+    let f = only(judged(&headers(|_| 20), BUSY));
+    assert_eq!((f.kind, f.cause.as_deref()), (Kind::Failing, Some("search-path")));
+    assert!(f.calls >= 20_000, "{f:#?}");
+}
+
+#[test]
+fn a_short_search_is_how_searching_is_done() {
+    silent(&headers(|_| 4), BUSY);
+}
+
+#[test]
+fn directories_that_hold_something_now_and_then_are_looked_into_for_good_reason() {
+    no_finding(&headers(|i| i * 8 % 21), BUSY);
+}
+
+#[test]
+fn different_names_looked_for_in_turn_are_no_search() {
+    silent(&rounds(2_000, |i| (0..10).map(|d| open(&format!("/d{d}/n{d}-{i}"), MISSING)).collect()), BUSY);
+}
+
+fn alarm(seconds: u64) -> Call {
+    call("alarm", "alarm", &[seconds], 0).toll(300)
+}
+
+#[test]
+fn a_timer_armed_and_disarmed_around_a_moment() {
+    let f = only(judged(&rounds(20_000, |_| vec![alarm(5), alarm(0)]), BUSY));
+    assert_eq!((f.kind, f.cause.as_deref(), f.calls), (Kind::Toggle, Some("timer-rearm"), 40_000));
+}
+
+#[test]
+fn a_timer_around_what_may_wait_is_what_timers_are_for() {
+    let read = || call("read", "read", &[3, 0x1000, 4096], 4096).fd("socket:[1]");
+    silent(&rounds(20_000, |_| vec![alarm(5), read(), alarm(0)]), BUSY);
+}
+
+#[test]
+fn a_receive_limit_set_to_what_it_is() {
+    let limit = |us: u64| {
+        let value = [5u64.to_le_bytes(), us.to_le_bytes()].concat();
+        call("setsockopt", "setsockopt", &[3, 1, 20, 0x1000, 16], 0).input(3, &value).fd("socket:[1]").toll(300)
+    };
+    let f = only(judged(&rounds(10_000, |_| vec![limit(0)]), BUSY));
+    assert_eq!(f.cause.as_deref(), Some("sockopt-per-op"));
+    silent(&rounds(10_000, |i| vec![limit(i)]), BUSY);
+}
+
+#[test]
+fn groups_are_joined_and_left_by_the_same_numbers_for_good_reason() {
+    let join = || call("setsockopt", "setsockopt", &[3, 41, 20, 0x1000, 4], 0).input(3, &[1, 0, 0, 0]).fd("socket:[1]");
+    silent(&rounds(10_000, |_| vec![join()]), BUSY);
+}
