@@ -5,9 +5,8 @@
  * Source of outside facts: sys/ucontext.h (places in ucontext_t; shim.rs holds them against the
  * libc crate's), the System V ABI for x86-64 (registers a callee keeps), sigprocmask(2).
  *
- * Exactly as without us, the mask included, a context is entered that somebody else made (the
- * kernel's, for a signal handler), and every one from the moment the program has itself changed
- * the mask in one: it then relies on masks. Where a thread has a shadow stack (CET), glibc's own
+ * Exactly as without us, the mask included, a context is entered that somebody else made, and
+ * every one from the moment the program has itself changed the mask in one: it relies on masks. Where a thread has a shadow stack (CET), glibc's own
  * functions are taken: they know how to change that as well. */
 
 #define uc_link          8
@@ -61,6 +60,10 @@ relied: .zero   1
 .macro elsewhere_with_shadow_stack name
         xorl    %eax, %eax
         rdsspq  %rax
+#ifdef AS_IF_SHADOWED
+        /* For a test on processors that have no shadow stacks. */
+        movl    $1, %eax
+#endif
         testq   %rax, %rax
         jnz     .Lshadow_\name
 .Lours_\name:

@@ -1,0 +1,267 @@
+"""Cures that systoll applies itself: what they take away, what they leave as it was.
+
+libc's own functions are the oracle: the same program says the same lines with them and with ours.
+"""
+import os
+
+from harness import HERE, test, text, tool
+from suites.prove import proves
+
+ROOT = os.path.dirname(HERE)
+SHIM = os.path.join(ROOT, "crates", "cure", "shim")
+
+
+def case(box, name, *flags):
+    """The sick program of a case."""
+    return box.build(os.path.join(ROOT, "cases", "cases", name, "main.c"), *flags, name=name)
+
+
+def story(box, name, *flags):
+    """The sick program of one of the demo's stories."""
+    return box.build(os.path.join(ROOT, "crates", "cure", "demo", f"{name}.c"), *flags, name=f"story-{name}")
+
+
+def contexts(box, *flags):
+    # One part names its contexts by their addresses.
+    return box.build("contexts.cpp", "-fno-pie", "-no-pie", *flags, compiler="g++")
+
+
+def library(box, cause):
+    """The exported library of a cause's cure, and what was printed."""
+    r = box.run([box.systoll, "cure", "--export", box.dir, cause])
+    assert r.returncode == 0, text(r.stderr)
+    (found,) = [w for w in text(r.stdout).replace("=", "$").split("$") if w.startswith(box.dir)]
+    return found, text(r.stdout)
+
+
+def unlinked(box, name, sources, *flags):
+    """A library built from a shim's sources in another way."""
+    first, *more = [os.path.join(SHIM, source) for source in sources]
+    needed = ("-shared", "-nostdlib", "-fPIC", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only")
+    return box.build(first, *more, *needed, *flags, name=name)
+
+
+def same(box, cause, argv, env=None):
+    """Runs argv as it is and cured: what it does must be the same. Returns its lines."""
+    plain = box.run(argv, env=env)
+    cured = box.run([box.systoll, "cure", *cause.split(), "--", *argv], env=env)
+    assert (plain.returncode, text(plain.stdout)) == (cured.returncode, text(cured.stdout)), text(cured.stderr)
+    assert text(plain.stderr) == text(cured.stderr), text(cured.stderr)
+    return text(plain.stdout)
+
+
+def counts(proof, syscall):
+    """How often it was called as it is, and cured."""
+    found = [{c["syscall"]: c for c in proof[side]["by_syscall"]}.get(syscall) for side in "ab"]
+    return [0 if c is None else c["median"] for c in found]
+
+
+@test()
+def each_takes_its_calls_away(box):
+    """The sick programs, unmodified: same output, calls gone, counted."""
+    for cause, program, rounds, syscall, left in [
+        ("sigmask-context", case(box, "c-swapcontext"), 5000, "rt_sigprocmask", 1),
+        ("sigmask-context", story(box, "ucontext"), 5000, "rt_sigprocmask", 1),
+        ("sigmask-setjmp", case(box, "c-sigsetjmp-guard"), 5000, "rt_sigprocmask", 0),
+        ("sigmask-setjmp", story(box, "setjmp"), 5000, "rt_sigprocmask", 0),
+        ("clock-in-kernel", case(box, "c-clock-raw-syscall"), 5000, "clock_gettime", 0),
+        ("cpu-count-per-op", case(box, "c-nprocs-per-task"), 3000, "openat", 5),
+        # 256 bytes at once are 64 numbers.
+        ("random-per-number", case(box, "c-getrandom-u32"), 5000, "getrandom", 5000 // 64 + 5),
+    ]:
+        p = proves(box, "--pairs", "8", "--watched", "1", "--cure", cause, "--", program, str(rounds))
+        sick, cured = counts(p, syscall)
+        assert p["same_outcome"] and sick >= rounds and cured <= left, f"{cause} {program}: {sick} -> {cured}"
+        assert p["a"]["exact"] and p["b"]["exact"] and p["verdict"]["cpu"] != "slower", p
+
+
+@test()
+def barriers_no_longer_wait(box):
+    """As many calls, and one to register; what is gone is the waiting."""
+    p = proves(box, "--pairs", "8", "--watched", "1", "--cure", "membarrier-global", "--", case(box, "c-membarrier-global"), "10")
+    sick, cured = counts(p, "membarrier")
+    # The first is refused, then the process registers.
+    assert p["same_outcome"] and (sick, cured) == (10, 12), (sick, cured)
+    assert p["change"]["wall"]["percent"] < -40, p["change"]
+    lib = box.build(os.path.join(ROOT, "crates", "cure", "demo", "membarrier_lib.c"), "-shared", "-fPIC", name="libstory.so")
+    program = story(box, "membarrier", lib)
+    p = proves(box, "--pairs", "8", "--watched", "1", "--cure", "membarrier-global", "--", program)
+    assert p["same_outcome"] and counts(p, "membarrier") == [10, 12] and p["change"]["wall"]["percent"] < -40, p["change"]
+
+
+SAME = "arguments nested registers floating exceptions jumps threads own_mask".split()
+
+
+@test()
+def contexts_do_what_glibcs_do(box):
+    for flags in ([], ["-fcf-protection=full"]):
+        program = contexts(box, *flags)
+        lines = same(box, "sigmask-context", [program, *SAME])
+        assert "level 10" in lines and "carried: inner" in lines and lines.count("jumped") == 3, lines
+        # 0 to 8 arguments on stacks of four sizes; ten levels; four threads.
+        assert lines.count("aligned 0\n") == 4 and lines.count("sum 39000\n") == 4, lines
+    for part in ("saved_mask", "uncaught", "last"):
+        same(box, "sigmask-context", [program, part])
+
+
+@test()
+def the_oldest_glibcs_will_do(box):
+    """Where no dlsym is to be had, before glibc 2.34: calls are made without libc's function."""
+    for name in ("membarrier.S", "clock.S"):
+        bare = unlinked(box, f"lib{name[0]}.so", [name], "-Ddlsym=there_is_none")
+        program = box.build("direct.c")
+        plain, cured = box.run([program]), box.run([program], env={**box.env, "LD_PRELOAD": bare})
+        assert (plain.returncode, text(plain.stdout)) == (cured.returncode, text(cured.stdout)), text(cured.stdout)
+        assert cured.stderr == b"", text(cured.stderr)
+
+
+@test()
+def shadow_stacks_are_left_to_glibc(box):
+    """Where a thread has one, glibc's own functions go on: the mask as well. A library that takes
+    every thread for one with a shadow stack must do what none does."""
+    program = contexts(box)
+    aside = unlinked(box, "libaside.so", ["context.S", "make.c"], "-DAS_IF_SHADOWED")
+    argv = [program, *SAME, "changed_mask"]
+    plain, cured = box.run(argv), box.run(argv, env={**box.env, "LD_PRELOAD": aside})
+    assert (plain.returncode, text(plain.stdout), text(plain.stderr)) == (cured.returncode, text(cured.stdout), text(cured.stderr))
+    assert cured.returncode == 3 and "given up: USR1 0" in text(cured.stdout), text(cured.stdout)
+    # Every library says that it keeps to the rules, so that the loader need not switch them off.
+    for cause in ("sigmask-context", "sigmask-setjmp", "membarrier-global", "clock-in-kernel", "cpu-count-per-op", "random-per-number"):
+        path, _ = library(box, cause)
+        notes = box.run([tool("readelf"), "-n", path])
+        assert "IBT, SHSTK" in text(notes.stdout), f"{cause}: {text(notes.stdout)}"
+
+
+@test()
+def jumps_do_what_libcs_do(box):
+    parts = "values nested plain function threads unsaved kept_mask".split()
+    for flags in ([], ["-D_FORTIFY_SOURCE=2"]):
+        lines = same(box, "sigmask-setjmp", [box.build("jumping.c", *flags), *parts])
+        assert "outer 9 3" in lines and "kept: USR1 1" in lines and lines.count("125250\n") == 4, lines
+
+
+@test()
+def what_is_given_up_is_a_different_outcome(box):
+    """Programs that rely on masks: never 'the same', so nothing is claimed."""
+    for cause, argv in [
+        ("sigmask-context", [contexts(box), "changed_mask"]),
+        ("sigmask-setjmp", [box.build("jumping.c"), "from_handler"]),
+    ]:
+        p = proves(box, "--pairs", "8", "--watched", "0", "--same", "stdout", "--cure", cause, "--", *argv, code=1)
+        assert (p["difference"], p["problem"], p["verdict"]) == ("stdout", "different-outcome", None), p
+
+
+@test()
+def direct_calls_do_what_they_did(box):
+    """By either library, and by both, in either order."""
+    for causes in ("clock-in-kernel", "membarrier-global", "clock-in-kernel membarrier-global", "membarrier-global clock-in-kernel"):
+        lines = same(box, causes, [box.build("direct.c")])
+        assert "vfork: 9" in lines and "six arguments: page" in lines and "no such command: -1" in lines, lines
+
+
+@test()
+def answers_are_as_good(box):
+    """No random number comes twice or is nothing, in threads and children forked at any moment; all
+    of sysconf is what it was."""
+    for cause in ("random-per-number", "cpu-count-per-op"):
+        lines = same(box, cause, [box.build("answers.c")])
+        assert "forked 300 times\n26000 drawn, 0 twice, nothing drawn: 0\n" in lines, lines[-300:]
+
+
+@test(users=("root",))
+def musl_programs_are_cured(box):
+    musl = lambda source: box.build(source, "-D_GNU_SOURCE", compiler="musl-gcc", name=source[:-2] + "-musl")
+    assert "outer 9 3" in same(box, "sigmask-setjmp", [musl("jumping.c"), "values", "nested", "plain", "threads"])
+    path, _ = library(box, "sigmask-setjmp")
+    guard = box.build(os.path.join(ROOT, "cases", "cases", "c-sigsetjmp-guard", "main.c"), compiler="musl-gcc", name="guard-musl")
+    p = proves(box, "--pairs", "8", "--watched", "1", "--cure", "sigmask-setjmp", "--", guard, "2000")
+    sick, cured = counts(p, "rt_sigprocmask")
+    assert p["same_outcome"] and sick >= 2000 and cured <= 5, (sick, cured)
+    same(box, "clock-in-kernel membarrier-global random-per-number cpu-count-per-op", [musl("direct.c")])
+
+
+@test()
+def children_are_cured(box):
+    """A shell script's programs, and what they start, as far as the environment goes."""
+    program = contexts(box)
+    script = box.file("script", f"#!/bin/sh\n{program} many; ({program} many); exec {program} many\n", 0o755)
+    p = proves(box, "--pairs", "8", "--watched", "1", "--same", "stdout", "-i", "--cure", "sigmask-context", "--", script)
+    sick, cured = counts(p, "rt_sigprocmask")
+    # Three times 10,000 switches, and one question each; the shell blocks signals on its own.
+    assert sick >= 30000 and cured <= sick - 30000 + 3, (sick, cured)
+    # With a new environment nothing is loaded, and all is as it was.
+    p = proves(box, "--pairs", "8", "--watched", "1", "--same", "stdout", "-i", "--cure", "sigmask-context", "--", tool("env"), "-i", program, "many")
+    sick, cured = counts(p, "rt_sigprocmask")
+    assert sick == cured >= 10000, (sick, cured)
+
+
+@test()
+def a_bare_environment_will_do(box):
+    """Without HOME the library goes where temporary files go, for nobody else to write."""
+    show = ["sh", "-c", "echo $LD_PRELOAD; cat /proc/self/maps"]
+    env = {"PATH": box.env["PATH"], "TMPDIR": box.tmp}
+    r = box.run([box.systoll, "cure", "sigmask-context", "--", *show], env=env)
+    path, maps = text(r.stdout).split("\n", 1)
+    assert r.stderr == b"" and path.startswith(box.tmp) and path in maps, (path, text(r.stderr))
+    assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700 and os.stat(path).st_mode & 0o777 == 0o755
+    # A folder that others can write to is passed by.
+    shims = os.path.join(box.dir, "cache", "systoll", "shims")
+    os.makedirs(shims)
+    os.chmod(shims, 0o777)
+    r = box.run([box.systoll, "cure", "sigmask-context", "--", *show], env={**env, "XDG_CACHE_HOME": os.path.join(box.dir, "cache")})
+    assert text(r.stdout).split("\n")[0] == path and os.listdir(shims) == [], text(r.stdout)[:200]
+    # What was to be loaded anyway is loaded after it.
+    r = box.run([box.systoll, "cure", "sigmask-context", "--", *show], env={**box.env, "LD_PRELOAD": "libm.so.6"})
+    assert text(r.stdout).split("\n")[0].endswith(".so:libm.so.6") and "libm.so" in text(r.stdout).split("\n", 1)[1]
+
+
+@test()
+def what_is_kept_works_without_us(box):
+    """The exported library and the line printed cure on their own; other places get their form."""
+    path, lines = library(box, "sigmask-context")
+    assert path.endswith("libsystoll-context.so") and os.stat(path).st_mode & 0o777 == 0o755, lines
+    r = box.run(["sh", "-c", f"{lines}\necho $LD_PRELOAD"], env={**box.env, "LD_PRELOAD": "libm.so.6"})
+    assert text(r.stdout) == f"{path}:libm.so.6\n", text(r.stdout)
+    report, _ = box.report(["sh", "-c", f"{lines}\nexec {contexts(box)} many"])
+    asked = sum(s["calls"] for s in report["by_syscall"] if s["syscall"] == "rt_sigprocmask")
+    assert asked < 100, asked
+    for kind, line in [
+        ("shell", "export LD_PRELOAD=/usr/local/lib/libsystoll-context.so${LD_PRELOAD:+:$LD_PRELOAD}"),
+        ("systemd", 'Environment="LD_PRELOAD=/usr/local/lib/libsystoll-context.so"'),
+        ("docker", 'ENV LD_PRELOAD="/usr/local/lib/libsystoll-context.so"'),
+        ("kubernetes", '  - name: LD_PRELOAD\n    value: "/usr/local/lib/libsystoll-context.so"'),
+    ]:
+        r = box.run([box.systoll, "cure", "--print", "sigmask-context", "--for", kind])
+        how, rest = text(r.stdout).split("\n", 1)
+        assert how == "# libsystoll-context.so: systoll cure --export /usr/local/lib sigmask-context" and line in rest, text(r.stdout)
+    r = box.run([box.systoll, "cure", "--export", "/nonexistent", "sigmask-context"])
+    assert r.returncode == 125 and "/nonexistent" in text(r.stderr), text(r.stderr)
+
+
+@test()
+def what_is_out_of_reach_is_told_before_it_runs(box):
+    static = box.build("noop.c", "-static", name="static")
+    script = box.file("static-script", f"#!{static}\n", 0o755)
+    for program in (static, script):
+        for words in (["cure", "sigmask-setjmp", "--"], ["prove", "--cure", "sigmask-setjmp", "--"]):
+            r = box.run([box.systoll, *words, program])
+            told = text(r.stderr)
+            assert r.returncode == 125 and r.stdout == b"" and "statically" in told and "systoll explain sigmask-setjmp" in told, told
+    if box.user == "nobody":
+        r = box.run([box.systoll, "cure", "sigmask-setjmp", "--", tool("su"), "--version"])
+        assert r.returncode == 125 and "other rights" in text(r.stderr), text(r.stderr)
+    # The environment reaches it all the same.
+    r = box.run([box.systoll, "cure", "tz-unset", "--", static])
+    assert r.returncode != 125, text(r.stderr)
+
+
+@test()
+def a_finding_offers_its_cure(box):
+    """`run` ends with the command that proves it, and that command proves it."""
+    program = case(box, "c-swapcontext")
+    report, _ = box.report([program, "20000"])
+    (finding,) = [f for f in report["findings"] if f["cause"] == "sigmask-context"]
+    assert finding["prove"] == ["systoll", "prove", "--cure", "sigmask-context", "--", program, "20000"], finding["prove"]
+    assert any("before libc" in how for how in finding["stop"]), finding["stop"]
+    r = box.run([box.systoll, "prove", "--pairs", "8", *finding["prove"][2:]])
+    assert "cured: shim context" in text(r.stdout) and "keep it  systoll cure --export" in text(r.stdout), text(r.stdout)
