@@ -28,6 +28,19 @@ extern "C" fn note() {
     }
 }
 
+/// Has this process keep what memory it has: files are read, looked at and dropped by the megabyte, and
+/// by default each is mapped, faulted in page by page, and unmapped again (mallopt(3)).
+pub fn keep_memory() {
+    const MAPPED: libc::c_int = 32 << 20;
+    const AT_A_TIME: libc::c_int = 4 << 20;
+    for (what, bytes) in
+        [(libc::M_MMAP_THRESHOLD, MAPPED), (libc::M_TRIM_THRESHOLD, 4 * MAPPED), (libc::M_TOP_PAD, AT_A_TIME)]
+    {
+        // SAFETY: sets a parameter of the C library's allocator; called before there is a second thread.
+        unsafe { libc::mallopt(what, bytes) };
+    }
+}
+
 /// Whether whoever started systoll had SIGPIPE ignored.
 pub(crate) fn sigpipe_was_ignored() -> bool {
     SIGPIPE_IGNORED.load(Ordering::Relaxed) != 0

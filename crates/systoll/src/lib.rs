@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    systoll_record::keep_memory();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => return failure::usage(&e),
