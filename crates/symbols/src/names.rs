@@ -6,7 +6,7 @@ use object::LittleEndian as Le;
 use object::elf;
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One function symbol.
 #[derive(Clone, Debug)]
@@ -25,10 +25,10 @@ struct Symbol {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     tables: Vec<Arc<[u8]>>,
-    /// By address; of one address the best name first.
+    /// By address.
     symbols: Vec<Symbol>,
-    /// The exported ones: hash of the name, and index.
-    exported: Vec<(u64, u32)>,
+    /// The exported ones, for whoever asks by name: hash of the name, and index.
+    exported: OnceLock<Vec<(u64, u32)>>,
 }
 
 /// A function as the symbol table has it.
@@ -59,7 +59,7 @@ impl Names {
         if names.symbols.is_empty() {
             names.add_go(go);
         }
-        names.sort();
+        names.symbols.sort_by_key(|s| s.addr);
         names
     }
 
@@ -115,20 +115,14 @@ impl Names {
         Some(())
     }
 
-    fn sort(&mut self) {
-        let mut symbols = std::mem::take(&mut self.symbols);
-        symbols.sort_by_key(|s| s.addr);
-        // Few addresses have several names, and only these have to be read.
-        for same in symbols.chunk_by_mut(|a, b| a.addr == b.addr).filter(|same| same.len() > 1) {
-            same.sort_by(|a, b| self.rank(a).cmp(&self.rank(b)));
-        }
-        symbols.dedup_by(|a, b| a.addr == b.addr && self.bytes(a) == self.bytes(b));
-        self.symbols = symbols;
-        let exported = (0..).zip(&self.symbols).filter(|(_, s)| s.exported);
-        let mut exported: Vec<(u64, u32)> =
-            exported.map(|(i, s)| (hash(self.bytes(s).unwrap_or_default()), i)).collect();
-        exported.sort_unstable();
-        self.exported = exported;
+    fn exported(&self) -> &[(u64, u32)] {
+        self.exported.get_or_init(|| {
+            let exported = (0..).zip(&self.symbols).filter(|(_, s)| s.exported);
+            let mut exported: Vec<(u64, u32)> =
+                exported.map(|(i, s)| (hash(self.bytes(s).unwrap_or_default()), i)).collect();
+            exported.sort_unstable();
+            exported
+        })
     }
 
     /// Order among the names of one address: what others can link to, what has no underscores in
@@ -137,7 +131,15 @@ impl Names {
     fn rank(&self, s: &Symbol) -> impl Ord + use<'_> {
         let name = self.bytes(s).unwrap_or(&[]);
         let underscores = name.iter().take_while(|b| **b == b'_').count();
-        (s.addr, !s.exported, underscores, name.len(), name)
+        (!s.exported, underscores, name.len(), name)
+    }
+
+    /// The best of the names of one address.
+    fn best(&self, same: Range<usize>) -> Option<&Symbol> {
+        match self.symbols.get(same)? {
+            [only] => Some(only),
+            several => several.iter().min_by(|a, b| self.rank(a).cmp(&self.rank(b))),
+        }
     }
 
     fn bytes(&self, s: &Symbol) -> Option<&[u8]> {
@@ -159,24 +161,23 @@ impl Names {
         start..start + same
     }
 
-    fn function(&self, index: usize) -> Option<Function<'_>> {
-        let symbol = self.symbols.get(index)?;
-        let same = self.symbols.get(self.at(symbol.addr))?;
+    fn function(&self, same: Range<usize>) -> Option<Function<'_>> {
         // Aliases without a size happen in assembly; any of them knows.
-        let size = same.iter().map(|s| s.size).max().unwrap_or(0);
-        let next = self.symbols.get(self.at(symbol.addr).end).map(|s| s.addr);
+        let size = self.symbols.get(same.clone())?.iter().map(|s| s.size).max().unwrap_or(0);
+        let next = self.symbols.get(same.end).map(|s| s.addr);
+        let symbol = self.best(same)?;
         Some(Function { name: self.text(symbol), start: symbol.addr, size, next })
     }
 
     /// The best name of the function that starts at `addr`.
     pub(crate) fn exactly(&self, addr: u64) -> Option<Cow<'_, str>> {
-        self.symbols.get(self.at(addr)).and_then(|s| s.first()).map(|s| self.text(s))
+        self.best(self.at(addr)).map(|s| self.text(s))
     }
 
     /// The best name of the function that starts at `addr`, if others can link to it.
     pub(crate) fn exported_at(&self, addr: u64) -> Option<Cow<'_, str>> {
-        let first = self.symbols.get(self.at(addr))?.first()?;
-        first.exported.then(|| self.text(first))
+        let best = self.best(self.at(addr))?;
+        best.exported.then(|| self.text(best))
     }
 
     /// The function around `addr`; one without a size may or may not reach so far.
@@ -186,12 +187,12 @@ impl Names {
         for _ in 0..LOOK_BACK {
             let last = self.symbols.get(end.checked_sub(1)?)?;
             let group = self.at(last.addr);
-            let function = self.function(group.start)?;
+            let function = self.function(group.clone())?;
             if addr - function.start < function.size {
                 return Some(function);
             }
             if function.size == 0 && sizeless.is_none() && end == self.symbols.partition_point(|s| s.addr <= addr) {
-                sizeless = Some(group.start);
+                sizeless = Some(group.clone());
             }
             end = group.start;
             if end == 0 {
@@ -210,8 +211,9 @@ impl Names {
     /// Start and size of the exported function of this name.
     pub(crate) fn export(&self, name: &str) -> Option<(u64, u64)> {
         let wanted = hash(name.as_bytes());
-        let at = self.exported.partition_point(|(hash, _)| *hash < wanted);
-        let same = self.exported.get(at..)?.iter().take_while(|(hash, _)| *hash == wanted);
+        let exported = self.exported();
+        let at = exported.partition_point(|(hash, _)| *hash < wanted);
+        let same = exported.get(at..)?.iter().take_while(|(hash, _)| *hash == wanted);
         let symbols = same.filter_map(|(_, i)| self.symbols.get(*i as usize));
         let symbol = symbols.into_iter().find(|s| self.bytes(s) == Some(name.as_bytes()))?;
         Some((symbol.addr, symbol.size))
