@@ -22,7 +22,7 @@ fn asked(bytes: Vec<u8>, seed: u64) -> Option<()> {
     let image = Image::parse(Source::Memory(bytes.into()))?;
     let entry = image.entry;
     let mut symbols = Symbols::new();
-    let key = symbols.push(Module::new("/tmp/p", image))?;
+    let key = symbols.push(Module::new("/tmp/p", image).into())?;
     let mapped = Mapped { start: 0x10_0000, end: 0x10_0000 + whole, ..Mapped::default() };
     let mut space = AddressSpace::new();
     space.map_for_test(key, &mapped, symbols.bias(key, &mapped).unwrap_or(0x10_0000));

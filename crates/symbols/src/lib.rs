@@ -4,6 +4,7 @@
 //! [`systoll_model::Problem`]; what a file or a target says is checked, never trusted.
 #![forbid(unsafe_code)]
 
+mod ahead;
 #[cfg(any(test, feature = "any-file"))]
 pub mod any_file;
 mod api;
@@ -30,6 +31,7 @@ mod source;
 mod space;
 mod symbols;
 
+pub use ahead::{Ahead, AheadFile, own_libraries};
 pub use raw::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
 pub use resolve::{Lines, Resolved};
 pub use script::{ReadMemory, Thread};

@@ -94,8 +94,13 @@ pub(crate) fn open(pid: i32, mapped: &Mapped) -> Result<Source, String> {
     Err(why)
 }
 
+/// Opens a plain file.
+pub(crate) fn open_file(path: &std::path::Path) -> std::io::Result<Source> {
+    Source::from_file(open_plain(path)?.0)
+}
+
 /// O_NONBLOCK and the check of the type: a target could map a file and put a FIFO in its place.
-fn open_plain(path: &str) -> std::io::Result<(File, Identity)> {
+fn open_plain(path: impl AsRef<std::path::Path>) -> std::io::Result<(File, Identity)> {
     let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(std::io::Error::other("not a regular file"));

@@ -10,9 +10,9 @@ use crate::forward::{Ahead, look_ahead};
 use crate::go::GoTable;
 use crate::names::Names;
 use crate::rule::Step;
-use std::cell::OnceCell;
+
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use systoll_model::{FrameClass, Location};
 
 /// A file, its tables read when first needed.
@@ -22,14 +22,14 @@ pub(crate) struct Module {
     pub(crate) path: Arc<str>,
     pub(crate) image: Image,
     class: Option<FrameClass>,
-    cfi: OnceCell<Cfi>,
-    names: OnceCell<Names>,
-    slots: OnceCell<Slots>,
-    layout: OnceCell<Layout>,
-    main: OnceCell<Option<Range<u64>>>,
-    debug: OnceCell<Option<DebugFile>>,
-    fetched: OnceCell<Option<DebugFile>>,
-    go: OnceCell<Option<GoTable>>,
+    cfi: OnceLock<Cfi>,
+    names: OnceLock<Names>,
+    slots: OnceLock<Slots>,
+    layout: OnceLock<Layout>,
+    main: OnceLock<Option<Range<u64>>>,
+    debug: OnceLock<Option<DebugFile>>,
+    fetched: OnceLock<Option<DebugFile>>,
+    go: OnceLock<Option<GoTable>>,
 }
 
 impl Module {
@@ -38,14 +38,14 @@ impl Module {
             path: path.into(),
             class: class::of_file(path, image.soname.as_deref()),
             image,
-            cfi: OnceCell::new(),
-            names: OnceCell::new(),
-            slots: OnceCell::new(),
-            layout: OnceCell::new(),
-            main: OnceCell::new(),
-            debug: OnceCell::new(),
-            fetched: OnceCell::new(),
-            go: OnceCell::new(),
+            cfi: OnceLock::new(),
+            names: OnceLock::new(),
+            slots: OnceLock::new(),
+            layout: OnceLock::new(),
+            main: OnceLock::new(),
+            debug: OnceLock::new(),
+            fetched: OnceLock::new(),
+            go: OnceLock::new(),
         }
     }
 

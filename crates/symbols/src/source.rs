@@ -68,6 +68,14 @@ impl Source {
         Ok(Self::File { file, identity })
     }
 
+    /// Which file it is in which state; `None` for memory.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        match self {
+            Self::File { identity, .. } => Some(*identity),
+            Self::Memory(_) => None,
+        }
+    }
+
     /// The file's state now; `None` for memory, and where the file is no longer what it was when
     /// it was opened.
     pub(crate) fn state(&self) -> Option<FileState> {

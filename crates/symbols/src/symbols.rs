@@ -1,5 +1,6 @@
 //! All files ever seen in a run, and what is known of their addresses.
 
+use crate::ahead::Ahead;
 use crate::calls::{self, Callee};
 use crate::elf::Image;
 use crate::extent;
@@ -42,7 +43,9 @@ pub(crate) struct Known {
 /// the file's deletion or replacement. One per run.
 #[derive(Debug, Default)]
 pub struct Symbols {
-    modules: Vec<Module>,
+    modules: Vec<Arc<Module>>,
+    /// Files that were opened before they were seen mapped.
+    ahead: Ahead,
     by_file: HashMap<Identity, Option<ModuleKey>>,
     /// vDSOs, by content.
     by_content: HashMap<Arc<[u8]>, ModuleKey>,
@@ -69,12 +72,17 @@ impl Symbols {
         Self::default()
     }
 
+    /// Nothing seen yet, but files that may be mapped are known, or will be.
+    pub fn expecting(ahead: Ahead) -> Self {
+        Self { ahead, ..Self::default() }
+    }
+
     pub(crate) fn module(&self, key: ModuleKey) -> Option<&Module> {
-        self.modules.get(key.0 as usize)
+        self.modules.get(key.0 as usize).map(|module| &**module)
     }
 
     pub(crate) fn modules(&self) -> impl Iterator<Item = (ModuleKey, &Module)> {
-        (0..).map(ModuleKey).zip(&self.modules)
+        (0..).map(ModuleKey).zip(self.modules.iter().map(|module| &**module))
     }
 
     /// Path of a file, as the target saw it; `[vdso]` for the vDSO.
@@ -114,8 +122,17 @@ impl Symbols {
         if mapped.path != "[vdso]" && mapped.inode == 0 {
             return None;
         }
-        if let Some(known) = maps::identity(mapped).and_then(|identity| self.by_file.get(&identity)) {
+        let identity = maps::identity(mapped);
+        if let Some(known) = identity.and_then(|identity| self.by_file.get(&identity)) {
             return *known;
+        }
+        if let Some(identity) = identity.filter(|_| self.open < MAX_OPEN)
+            && let Some(module) = self.ahead.find(&identity, &mapped.path)
+        {
+            self.open += 1;
+            let key = self.push(module);
+            self.by_file.insert(identity, key);
+            return key;
         }
         let source = match maps::open(pid, mapped) {
             Ok(source) => source,
@@ -163,10 +180,10 @@ impl Symbols {
             self.complain(format!("{}: no names: not an ELF file for x86-64", mapped.path));
             return None;
         };
-        self.push(Module::new(&mapped.path, image))
+        self.push(Arc::new(Module::new(&mapped.path, image)))
     }
 
-    pub(crate) fn push(&mut self, module: Module) -> Option<ModuleKey> {
+    pub(crate) fn push(&mut self, module: Arc<Module>) -> Option<ModuleKey> {
         let key = ModuleKey(u32::try_from(self.modules.len()).ok()?);
         self.modules.push(module);
         Some(key)

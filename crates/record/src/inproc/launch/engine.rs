@@ -1,7 +1,5 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
-use super::super::assemble::Options;
-use super::super::cache::Cache;
 use super::super::layout::{global, image, slot, state};
 use super::files::Files;
 use super::finish::Around;
@@ -117,17 +115,16 @@ impl Engine {
     /// When no memory can be shared.
     pub(super) fn new(
         launch: &Launch,
-        options: Options,
+        (files, symbols): (Files, Symbols),
         around: Around,
         ratio: super::clock::Ratio,
-        cache: Cache,
     ) -> Result<Self, Error> {
         let memory = Memory::new()?;
         let engine = Self {
             _will: Will::new(&memory.global),
             memory,
-            files: Files::new(options, cache),
-            symbols: Symbols::new(),
+            files,
+            symbols,
             table: Table::default(),
             windows: Windows::new(launch.windows.clone(), launch.seed),
             seeds: Seeds::default(),

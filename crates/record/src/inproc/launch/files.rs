@@ -4,6 +4,7 @@ use super::super::assemble::{AssembleError, Blob, Options, Unhooked, assemble, o
 use super::super::cache::{Cache, Key, Kind};
 use super::super::layout::{IMAGE, NODE_SIZE, code, image, node};
 use super::super::plan::Plan;
+use super::ahead::Ahead;
 use super::memory::{Area, Memory, Runs};
 use super::target::Jumps;
 use std::cell::RefCell;
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
+use std::sync::Arc;
 use systoll_symbols::{ModuleKey, Symbols};
 
 /// Room left free between a file and its code, so that neither a heap nor a neighbour is in the way.
@@ -99,13 +101,6 @@ pub(super) struct Known {
     id: Option<Key>,
 }
 
-impl Known {
-    /// Lowest address the file wants.
-    fn lowest(&self) -> u64 {
-        self.plan.segments.iter().map(|s| s.vaddr & !4095).min().unwrap_or(0)
-    }
-}
-
 /// Why a file is not watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unwatchable {
@@ -117,24 +112,17 @@ pub(super) enum Unwatchable {
 
 /// All files seen in a run.
 pub(super) struct Files {
-    options: Options,
     known: HashMap<ModuleKey, Result<Option<Rc<Known>>, Unwatchable>>,
     codes: HashMap<(ModuleKey, i64), Rc<Code>>,
     next_region: u64,
-    cache: Cache,
-    assembler: Option<String>,
+    cache: Arc<Cache>,
+    maker: Maker,
+    ahead: Ahead,
 }
 
 impl Files {
-    pub(super) fn new(options: Options, cache: Cache) -> Self {
-        Self {
-            options,
-            known: HashMap::new(),
-            codes: HashMap::new(),
-            next_region: IMAGE + image::ROOTS,
-            cache,
-            assembler: assembler(),
-        }
+    pub(super) fn new(maker: Maker, cache: Arc<Cache>, ahead: Ahead) -> Self {
+        Self { known: HashMap::new(), codes: HashMap::new(), next_region: IMAGE + image::ROOTS, cache, maker, ahead }
     }
 
     /// The file's plan, `None` where it has nothing to hook.
@@ -153,7 +141,7 @@ impl Files {
     fn look(&mut self, symbols: &Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
         let state = symbols.state(key);
         let id = self.cache.key_of(state.as_ref(), symbols.build_id(key), || symbols.bytes(key));
-        let kept = id.as_ref().and_then(|id| self.cache.kept_plan(id));
+        let kept = id.as_ref().and_then(|id| self.ahead.plans.take(id, || self.cache.kept_plan(id)));
         let plan = match kept {
             Some(plan) => plan,
             None => {
@@ -192,32 +180,15 @@ impl Files {
         bias: u64,
         taken: &[Range<u64>],
     ) -> Result<(Rc<Code>, u64), String> {
-        let mut room = (known.plan.sites.len() + known.plan.entries.len()) as u64 * ROOM_PER_SITE + 8192;
+        let mut room = first_room(&known.plan);
         loop {
-            let Some(at) = self.place(known, bias, room, taken) else { return Err("no room near it".into()) };
+            let Some(at) = place(&known.plan, bias, room, taken) else { return Err("no room near it".into()) };
             let code = self.assembled(memory, key, known, at.wrapping_sub(bias) as i64)?;
             if code.size() <= room {
                 return Ok((code, at));
             }
             room = code.size() + 4096;
         }
-    }
-
-    /// Where `room` bytes are free within reach of a file.
-    fn place(&self, known: &Known, bias: u64, room: u64, taken: &[Range<u64>]) -> Option<u64> {
-        let lowest = known.lowest();
-        let extent = known.plan.segments.iter().map(|s| s.vaddr.saturating_add(s.memory_size)).max().unwrap_or(0);
-        let room = room.next_multiple_of(4096);
-        let first = bias.wrapping_add(lowest);
-        let below = DISTANCES.iter().filter_map(|d| first.checked_sub(d + room.next_multiple_of(1 << 20)));
-        let bottom = first.checked_sub(room).map(|_| LOWEST);
-        let above = bias.wrapping_add(extent).next_multiple_of(4096).checked_add(1 << 30);
-        below.chain(bottom).chain(above).find(|at| {
-            let (at, end) = (*at, at.saturating_add(room));
-            let reach = bias.wrapping_add(extent).max(end).saturating_sub(first.min(at));
-            let free = at >= LOWEST && end <= HIGHEST && !taken.iter().any(|r| at < r.end && r.start < end);
-            free && reach <= REACH && (at >= first || end <= first)
-        })
     }
 
     fn assembled(
@@ -247,19 +218,68 @@ impl Files {
 
     /// The code from an earlier run, or assembled now.
     fn blob(&self, known: &Known, delta: i64) -> Result<Blob, String> {
-        let assembler = self.assembler.as_deref();
-        let id = known.id.as_ref().zip(assembler);
-        let id = id.map(|(id, assembler)| id.with(&format!("{delta:x}-{:x}-{assembler}", self.options.bits())));
-        let kept = id.as_ref().and_then(|id| Blob::from_bytes(self.cache.get(CODE, id)?));
+        let id = known.id.as_ref().and_then(|id| self.maker.key(id, delta));
+        let kept = id.as_ref().and_then(|id| self.ahead.codes.take(id, || self.maker.kept(&self.cache, id)));
         if let Some(blob) = kept.filter(|b| b.delta == delta) {
             return Ok(blob);
         }
-        let blob = assemble(&known.plan, &self.options, delta).map_err(|e| e.to_string())?;
+        let blob = assemble(&known.plan, &self.maker.options, delta).map_err(|e| e.to_string())?;
         if let Some(id) = &id {
             self.cache.put(CODE, id, &blob.to_bytes());
         }
         Ok(blob)
     }
+}
+
+/// What code is made by.
+#[derive(Clone, Debug)]
+pub(super) struct Maker {
+    options: Options,
+    assembler: Option<String>,
+}
+
+impl Maker {
+    pub(super) fn new(options: Options) -> Self {
+        Self { options, assembler: assembler() }
+    }
+
+    /// What the code of the file `id` is known by, `None` where nothing tells this assembler from others.
+    pub(super) fn key(&self, id: &Key, delta: i64) -> Option<Key> {
+        let assembler = self.assembler.as_deref()?;
+        Some(id.with(&format!("{delta:x}-{:x}-{assembler}", self.options.bits())))
+    }
+
+    /// The code in the cache.
+    pub(super) fn kept(&self, cache: &Cache, key: &Key) -> Option<Blob> {
+        Blob::from_bytes(cache.get(CODE, key)?)
+    }
+}
+
+/// Lowest address a file wants.
+fn lowest(plan: &Plan) -> u64 {
+    plan.segments.iter().map(|s| s.vaddr & !4095).min().unwrap_or(0)
+}
+
+/// Room for a file's code, as far as that can be told before it is made.
+pub(super) fn first_room(plan: &Plan) -> u64 {
+    (plan.sites.len() + plan.entries.len()) as u64 * ROOM_PER_SITE + 8192
+}
+
+/// Where `room` bytes are free within reach of a file.
+pub(super) fn place(plan: &Plan, bias: u64, room: u64, taken: &[Range<u64>]) -> Option<u64> {
+    let lowest = lowest(plan);
+    let extent = plan.segments.iter().map(|s| s.vaddr.saturating_add(s.memory_size)).max().unwrap_or(0);
+    let room = room.next_multiple_of(4096);
+    let first = bias.wrapping_add(lowest);
+    let below = DISTANCES.iter().filter_map(|d| first.checked_sub(d + room.next_multiple_of(1 << 20)));
+    let bottom = first.checked_sub(room).map(|_| LOWEST);
+    let above = bias.wrapping_add(extent).next_multiple_of(4096).checked_add(1 << 30);
+    below.chain(bottom).chain(above).find(|at| {
+        let (at, end) = (*at, at.saturating_add(room));
+        let reach = bias.wrapping_add(extent).max(end).saturating_sub(first.min(at));
+        let free = at >= LOWEST && end <= HIGHEST && !taken.iter().any(|r| at < r.end && r.start < end);
+        free && reach <= REACH && (at >= first || end <= first)
+    })
 }
 
 /// What tells one assembler from another: any new build of this program may write other code.

@@ -4,6 +4,7 @@
 //! runs; the target's code is written only while its one thread waits, or before anybody knows
 //! the code; whatever becomes of the launcher, the target runs on.
 
+mod ahead;
 mod answer;
 mod birth;
 mod clock;
@@ -34,11 +35,15 @@ use crate::Error;
 use crate::backend::{Backend, Control, Launch, Probe};
 use crate::launch;
 use crate::signals::Signals;
+use ahead::Ahead;
 use engine::Engine;
+use files::{Files, Maker};
 use finish::Around;
 use share::Share;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use systoll_model::{BackendKind, Elision, Recording, Spread};
+use systoll_symbols::Symbols;
 
 /// How long the crossing is measured before and after a run: it prices nothing here, where calls
 /// are timed, and only shows what kind of box this is.
@@ -184,7 +189,7 @@ impl InprocBackend {
         let _many = crate::startup::ManyDescriptors::new();
         let signals = Signals::hold()?;
         let ratio = clock::Ratio::begin();
-        let cache = Cache::open();
+        let cache = Arc::new(Cache::open());
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let options = options(!launch.elisions.is_empty());
         let measured = share::measure(&options, &cache);
@@ -203,10 +208,14 @@ impl InprocBackend {
             own_cycles: share.inside,
             added_ns: share.added / ratio.cycles_per_ns(),
         };
-        let engine = Engine::new(launch, options, around, ratio, cache);
+        let (ahead, maker) = (Ahead::default(), Maker::new(options));
+        let files = Files::new(maker.clone(), Arc::clone(&cache), ahead.clone());
+        let engine = Engine::new(launch, (files, Symbols::expecting(ahead.modules.clone())), around, ratio);
         // Nothing has been started: whoever asked may choose another way.
         let mut engine = engine.map_err(|e| refused(with_source(&e)))?;
         let held = prepared.start(&signals.original_mask())?;
+        // Not before the fork, which is for one thread, nor beside a measurement.
+        ahead.begin(&prepared.program(), &cache, &maker);
         signals.watch(held.pid, control.every());
         if let Some(held) = engine.begin(held)? {
             let program = prepared.program();

@@ -22,6 +22,8 @@ const NUMBER: u32 = 110;
 const CALLS: u64 = 48;
 /// Batches with the counting code, and as many without: half a millisecond in all.
 const BATCHES: usize = 24;
+/// Batches that show what a call takes once more: that prices nothing.
+const BATCHES_AGAIN: usize = 10;
 /// Where the functions start, and where the counting code, from the start of the mapping.
 const TEXT: u64 = 0x1000;
 const CODE: u64 = 0x2000;
@@ -55,9 +57,9 @@ pub(super) struct Again {
 impl Again {
     /// What a call takes now, in cycles.
     pub(super) fn plain(&self) -> Spread {
-        let mut plain = Vec::with_capacity(BATCHES);
+        let mut plain = Vec::with_capacity(BATCHES_AGAIN);
         let mut empty = f64::INFINITY;
-        for round in 0..BATCHES + 2 {
+        for round in 0..BATCHES_AGAIN + 2 {
             let (one, none) = (self.batch(self.functions.plain), self.batch(self.functions.empty));
             if round >= 2 {
                 plain.push(one);

@@ -1,0 +1,152 @@
+//! What watching a program of the C library needs, read by a thread of its own while it starts.
+//!
+//! That is megabytes of code, call frame information and symbols, the same in nearly every run, and
+//! the program waits for them when it maps the library. Whoever needs a piece first reads it; who
+//! comes second waits for that.
+
+use super::super::assemble::Blob;
+use super::super::cache::{Cache, Key};
+use super::super::plan::Plan;
+use super::files::{Maker, first_room, place};
+use super::sys;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use systoll_symbols::{AheadFile, own_libraries};
+
+/// Where a library may come to lie: only how far its code is from it matters.
+const SOMEWHERE: u64 = 0x7f00_0000_0000;
+
+/// What has been read, until it is taken.
+#[derive(Debug)]
+pub(super) struct Shelf<T>(Mutex<HashMap<Key, Arc<Mutex<Item<T>>>>>);
+
+#[derive(Debug)]
+enum Item<T> {
+    Unread,
+    Read(Option<T>),
+    Taken,
+}
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Shelf<T> {
+    fn item(&self, key: &Key) -> Arc<Mutex<Item<T>>> {
+        let mut items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(items.entry(key.clone()).or_insert_with(|| Arc::new(Mutex::new(Item::Unread))))
+    }
+
+    /// Has `read` read it, unless somebody has.
+    fn put(&self, key: &Key, read: impl FnOnce() -> Option<T>) {
+        let item = self.item(key);
+        let mut item = item.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*item, Item::Unread) {
+            *item = Item::Read(read());
+        }
+    }
+
+    /// What was read ahead, else what `read` reads.
+    pub(super) fn take(&self, key: &Key, read: impl FnOnce() -> Option<T>) -> Option<T> {
+        let item = self.item(key);
+        let mut item = item.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *item, Item::Taken) {
+            Item::Read(found) => found,
+            Item::Unread | Item::Taken => read(),
+        }
+    }
+}
+
+/// What a thread reads ahead.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ahead {
+    pub(super) plans: Arc<Shelf<Plan>>,
+    pub(super) codes: Arc<Shelf<Blob>>,
+    pub(super) modules: systoll_symbols::Ahead,
+}
+
+impl Ahead {
+    /// Begins to read what `program` will need, where there is a processor for it.
+    pub(super) fn begin(&self, program: &Path, cache: &Arc<Cache>, maker: &Maker) {
+        if sys::processors() < 2 {
+            return;
+        }
+        let (ahead, cache, maker, program) = (self.clone(), Arc::clone(cache), maker.clone(), program.to_owned());
+        let thread = std::thread::Builder::new().name("systoll-ahead".into());
+        // Without the thread everything is read when it is needed.
+        let _ = thread.spawn(move || ahead.read(&program, &cache, &maker));
+    }
+
+    fn read(&self, program: &Path, cache: &Cache, maker: &Maker) {
+        // A script's interpreter is taken to be like most programs.
+        if self.modules.open(program).is_some_and(|file| !file.is_dynamic()) {
+            return;
+        }
+        let mut libraries = own_libraries();
+        // In the order in which they are needed: the loader comes first, and is the smaller one.
+        libraries.sort_by_key(|path| std::fs::metadata(path).map_or(0, |m| m.len()));
+        let files: Vec<AheadFile> = libraries.iter().filter_map(|p| self.modules.open(Path::new(p))).collect();
+        for file in &files {
+            self.read_code(file, cache, maker);
+            file.read_frames();
+        }
+        files.iter().rev().for_each(AheadFile::read_names);
+    }
+
+    /// Plan and code, where they are in the cache.
+    fn read_code(&self, file: &AheadFile, cache: &Cache, maker: &Maker) -> Option<()> {
+        let key = cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
+        let mut wanted = None;
+        self.plans.put(&key, || {
+            let plan = cache.kept_plan(&key)?;
+            let at = place(&plan, SOMEWHERE, first_room(&plan), &[]);
+            wanted = at.and_then(|at| maker.key(&key, at.wrapping_sub(SOMEWHERE) as i64));
+            Some(plan)
+        });
+        let code = wanted?;
+        self.codes.put(&code, || maker.kept(cache, &code));
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_ahead_is_taken_once() {
+        let shelf = Shelf::default();
+        let key = Cache::key_named("a");
+        shelf.put(&key, || Some(1));
+        shelf.put(&key, || unreachable!("it has been read"));
+        assert_eq!(shelf.take(&key, || unreachable!("it has been read")), Some(1));
+        shelf.put(&key, || unreachable!("it is no longer needed"));
+        assert_eq!(shelf.take(&key, || Some(2)), Some(2));
+        let missing = Cache::key_named("b");
+        shelf.put(&missing, || None);
+        assert_eq!(shelf.take(&missing, || unreachable!("there is none")), None);
+    }
+
+    #[test]
+    fn who_comes_while_it_is_read_waits_for_it() {
+        let shelf = Arc::new(Shelf::default());
+        let key = Cache::key_named("a");
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let reader = {
+            let (shelf, key) = (Arc::clone(&shelf), key.clone());
+            std::thread::spawn(move || {
+                shelf.put(&key, || {
+                    begun.send(()).unwrap();
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    Some(7)
+                });
+            })
+        };
+        has_begun.recv().unwrap();
+        assert_eq!(shelf.take(&key, || unreachable!("it is being read")), Some(7));
+        reader.join().unwrap();
+    }
+}

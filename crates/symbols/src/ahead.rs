@@ -1,0 +1,100 @@
+//! Files looked at before a target has them mapped, by another thread.
+//!
+//! Nearly every program maps this box's C library. To have read its tables by then saves the target
+//! the wait for it, and at the end whoever waits for names.
+
+use crate::elf::Image;
+use crate::maps;
+use crate::module::Module;
+use crate::source::{FileState, Identity};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use systoll_model::FrameClass;
+
+/// Files that may be mapped soon, for [`Symbols::expecting`](crate::Symbols::expecting).
+#[derive(Clone, Debug, Default)]
+pub struct Ahead(Arc<Mutex<HashMap<Identity, Arc<Module>>>>);
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct AheadFile(Arc<Module>);
+
+impl Ahead {
+    /// Opens the file at `path`, which is known from now on; `None` where it is no ELF file for x86-64.
+    pub fn open(&self, path: &Path) -> Option<AheadFile> {
+        // As the kernel will call it.
+        let path = std::fs::canonicalize(path).ok()?;
+        let source = maps::open_file(&path).ok()?;
+        let identity = source.identity()?;
+        let module = Arc::new(Module::new(path.to_str()?, Image::parse(source)?));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(identity, Arc::clone(&module));
+        Some(AheadFile(module))
+    }
+
+    /// The file of that identity, if it is known by this path.
+    pub(crate) fn find(&self, identity: &Identity, path: &str) -> Option<Arc<Module>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(identity).filter(|module| *module.path == *path).cloned()
+    }
+}
+
+impl AheadFile {
+    /// State of the file, as [`Symbols::state`](crate::Symbols::state) has it.
+    pub fn state(&self) -> Option<FileState> {
+        self.0.image.source.state()
+    }
+
+    /// Its build-id, as [`Symbols::build_id`](crate::Symbols::build_id) has it.
+    pub fn build_id(&self) -> Option<&str> {
+        self.0.image.build_id.as_deref()
+    }
+
+    /// Whether it is a program that asks for a loader.
+    pub fn is_dynamic(&self) -> bool {
+        self.0.image.has_interpreter
+    }
+
+    /// Reads what unwinding through the file needs.
+    pub fn read_frames(&self) {
+        self.0.cfi();
+    }
+
+    /// Reads what the file's functions are called.
+    pub fn read_names(&self) {
+        self.0.names();
+    }
+}
+
+/// Paths of the C library and the loader that this process itself has mapped.
+#[must_use]
+pub fn own_libraries() -> Vec<String> {
+    let mapped = maps::executable(std::process::id() as i32).unwrap_or_default();
+    let is_libc = |path: &str| crate::class::of_file(path, None) == Some(FrameClass::Libc);
+    mapped.into_iter().map(|m| m.path).filter(|path| is_libc(path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Symbols;
+
+    #[test]
+    fn a_file_opened_ahead_is_the_one_that_is_found_mapped() {
+        let pid = std::process::id() as i32;
+        let ahead = Ahead::default();
+        let libraries = own_libraries();
+        let path = libraries.iter().find(|p| p.contains("libc")).expect("a C library is mapped");
+        let file = ahead.open(Path::new(path)).unwrap();
+        file.read_names();
+        let mapped = maps::executable(pid).unwrap().into_iter().find(|m| m.path == *path).unwrap();
+        let mut symbols = Symbols::expecting(ahead.clone());
+        let key = symbols.load(pid, &mapped).unwrap();
+        assert!(std::ptr::eq(symbols.module(key).unwrap(), &*file.0));
+        assert_eq!((symbols.state(key), symbols.build_id(key)), (file.state(), file.build_id()));
+        // The same inode with other contents, or by another name, is another file.
+        let identity = maps::identity(&mapped).unwrap();
+        assert!(ahead.find(&identity, "/elsewhere").is_none());
+        assert!(ahead.open(Path::new("/proc/self/status")).is_none());
+    }
+}
