@@ -2,36 +2,23 @@
 
 mod common;
 
-use common::{run, skip};
+use common::{behind_a_filter, run, skip};
 use std::collections::BTreeSet;
 use systoll_model::{RowId, Sysno, WindowCall, worded_calls};
 
-/// Makes the calls behind a seccomp filter that lets none of them through: strace decodes each at
-/// its entry, the kernel does none.
-const ALL_OF_THEM: &str = r#"
-#include <stddef.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+/// The calls of `calls.h`.
+const ALL_OF_THEM: [&str; 2] = [
+    r#"
 static const unsigned long calls[][7] = {
 #include "calls.h"
 };
-int main(void) {
-  struct sock_filter code[] = {
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 38)};
-  struct sock_fprog filter = {4, code};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, 2, &filter)) return 1;
+"#,
+    r#"
   write(-1, "begin", 5);
   for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++)
     syscall(calls[i][0], calls[i][1], calls[i][2], calls[i][3], calls[i][4], calls[i][5], calls[i][6]);
-  _exit(0);
-}
-"#;
+"#,
+];
 
 fn call(args: [u64; 6]) -> WindowCall {
     WindowCall {
@@ -64,7 +51,7 @@ fn words_are_straces() {
         format!("{{{}, {}}},\n", syscall.0, args.join(", "))
     };
     std::fs::write(path("calls.h"), calls.iter().map(line).collect::<String>()).expect("the calls");
-    std::fs::write(path("all.c"), ALL_OF_THEM).expect("the program");
+    std::fs::write(path("all.c"), behind_a_filter(ALL_OF_THEM[0], ALL_OF_THEM[1])).expect("the program");
     run("cc", &["-O1", "-w", "-o", &path("all"), &path("all.c")]);
     run("strace", &["-e", "signal=none", "-o", &path("trace"), &path("all")]);
     let trace = std::fs::read_to_string(path("trace")).expect("the trace");
