@@ -64,7 +64,7 @@ impl Failure {
             Self::Stream(name, e) => vec![format!("can't write to {name}: {}", plain(e))],
             Self::Closed(name) => vec![format!("{name} is closed: the report would have nowhere to go")],
             Self::Unknown { what, name, known, .. } => {
-                vec![format!("there is no {what} {name}; there are: {}", known.join(", "))]
+                vec![format!("there is no {what} {name}{}", others(name, known))]
             }
             Self::Cause(path, e) => vec![format!("{}: {e}", path.display())],
             Self::NotApplied(asked, _) => vec![format!("no cure of {asked} can be applied from outside the program")],
@@ -110,6 +110,22 @@ impl Failure {
         crate::output::to_stderr(&text);
         ExitCode::from(self.exit_code())
     }
+}
+
+/// What else there is: all of few, the nearest of many.
+fn others(name: &str, known: &[String]) -> String {
+    const FEW: usize = 12;
+    const NEAREST: usize = 3;
+    // Where clap, too, takes a word for a slip of the pen.
+    const ALIKE: f64 = 0.7;
+    if known.len() <= FEW {
+        return format!("; there are: {}", known.join(", "));
+    }
+    let likeness = |other: &str| if other.contains(name) { 1.0 } else { strsim::jaro(name, other) };
+    let mut near: Vec<(f64, &str)> = known.iter().map(|k| (likeness(k), k.as_str())).filter(|n| n.0 > ALIKE).collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    let near: Vec<&str> = near.into_iter().take(NEAREST).map(|(_, name)| name).collect();
+    if near.is_empty() { String::new() } else { format!("; the nearest: {}", near.join(", ")) }
 }
 
 /// As shells have it: 127 where there is no such program, 126 where it can't be executed.
@@ -160,4 +176,23 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     // A closed pipe leaves nobody to tell.
     let _ = error.print();
     ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::others;
+
+    #[test]
+    fn the_nearest_of_many_names_are_told() {
+        let many: Vec<String> =
+            ["tz-unset", "tiny-io", "sigmask-context", "sigmask-setjmp", "sigmask-toggle", "sync-per-op", "spin-wait"]
+                .into_iter()
+                .chain(["stat-per-op", "umask-per-op", "split-sends", "sleep-poll", "search-path", "heap-trim"])
+                .map(String::from)
+                .collect();
+        assert_eq!(others("tz-unsett", &many), "; the nearest: tz-unset");
+        assert_eq!(others("sigmask", &many), "; the nearest: sigmask-context, sigmask-setjmp, sigmask-toggle");
+        assert_eq!(others("qqq", &many), "");
+        assert_eq!(others("qqq", &many[..2]), "; there are: tz-unset, tiny-io");
+    }
 }
