@@ -36,7 +36,7 @@ fn one(bench: &Bench, kind: &str) -> Result<f64> {
     let out = bench.dir.path().join("said");
     let command = ["/bin/sh", "-c", "exec \"$0\" \"$1\" \"$2\" > \"$3\""].map(Into::into).into_iter();
     let rest = [bench.work.as_path(), Path::new(kind), Path::new(RUN), &out].map(Into::into);
-    let elisions = vec![Elision::Identity, Elision::SameSignalMask];
+    let elisions = Elision::ALL.to_vec();
     let launch = Launch { command: command.chain(rest).collect(), elisions, ..Launch::default() };
     let mut inproc = backend(BackendKind::Inproc).context("no such backend")?;
     let recording = inproc.run(&launch, &mut Quiet)?;

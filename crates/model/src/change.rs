@@ -11,11 +11,53 @@ pub enum EnvChange {
     Remove(OsString),
 }
 
-/// A family of calls answered without entering the kernel, to see what their absence wins.
+/// A call answered without entering the kernel, to see what its absence wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Elision {
-    /// getpid, getppid, gettid, getuid and their like.
-    Identity,
-    /// rt_sigprocmask that changes nothing.
-    SameSignalMask,
+    /// getpid.
+    Getpid,
+    /// gettid.
+    Gettid,
+    /// getuid.
+    Getuid,
+    /// geteuid.
+    Geteuid,
+    /// rt_sigprocmask, where it changes nothing.
+    RtSigprocmask,
+}
+
+impl Elision {
+    /// All there are.
+    pub const ALL: [Self; 5] = [Self::Getpid, Self::Gettid, Self::Getuid, Self::Geteuid, Self::RtSigprocmask];
+
+    /// The system call's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Getpid => "getpid",
+            Self::Gettid => "gettid",
+            Self::Getuid => "getuid",
+            Self::Geteuid => "geteuid",
+            Self::RtSigprocmask => "rt_sigprocmask",
+        }
+    }
+
+    /// The one for calls of this name; `None` where they can't be answered in place.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|e| e.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sysno;
+
+    #[test]
+    fn elisions_go_by_the_names_of_system_calls() {
+        for elision in Elision::ALL {
+            assert_eq!(Elision::from_name(elision.name()), Some(elision));
+            assert!(Sysno::from_name(elision.name()).is_some());
+        }
+        assert_eq!(Elision::from_name("getppid"), None);
+    }
 }

@@ -2,7 +2,9 @@
 
 use crate::Error;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use systoll_model::{BackendKind, Elision, EnvChange, Recording, Spread};
 
@@ -29,6 +31,18 @@ impl Default for WindowPolicy {
     }
 }
 
+/// How closely calls are watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Closely {
+    /// Counted, timed, and looked at in windows.
+    #[default]
+    All,
+    /// Counted only, by code that can answer calls in place whether it is asked to or not: for
+    /// comparing a run in which it does with one in which it does not. A backend that has no such
+    /// code watches as ever.
+    CountsOnly,
+}
+
 /// What to start, and how to watch it.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
@@ -38,10 +52,14 @@ pub struct Launch {
     pub env: Vec<EnvChange>,
     /// Its standard output and error go to /dev/null instead of ours.
     pub discard_output: bool,
+    /// Its standard input, output and error, each ours where `None`. Goes before `discard_output`.
+    pub streams: [Option<Arc<File>>; 3],
     /// Its working directory, ours if none.
     pub cwd: Option<PathBuf>,
     /// Calls to be answered in place; a backend that can't refuses before it starts anything.
     pub elisions: Vec<Elision>,
+    /// How closely calls are watched.
+    pub closely: Closely,
     /// How windows are opened.
     pub windows: WindowPolicy,
     /// Seed of the windows' random places.

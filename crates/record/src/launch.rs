@@ -12,6 +12,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use systoll_model::EnvChange;
 
 /// A program found and looked at, ready to be started.
@@ -22,6 +23,7 @@ pub(crate) struct Prepared {
     envp: Vec<CString>,
     cwd: Option<CString>,
     discard_output: bool,
+    streams: [Option<Arc<File>>; 3],
 }
 
 /// A started child that waits to be let go.
@@ -58,6 +60,7 @@ pub(crate) fn prepare(launch: &Launch) -> Result<Prepared, Error> {
         argv: launch.command.iter().cloned().map(c_string).collect::<Result<_, _>>()?,
         envp: envp.map(c_string).collect::<Result<_, _>>()?,
         discard_output: launch.discard_output,
+        streams: launch.streams.clone(),
         cwd: launch.cwd.clone().map(|d| c_string(d.into_os_string())).transpose()?,
     })
 }
@@ -221,6 +224,13 @@ impl Child<'_> {
             if self.prepared.discard_output {
                 let null = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
                 if null < 0 || libc::dup2(null, 1) < 0 || libc::dup2(null, 2) < 0 {
+                    self.fail();
+                }
+            }
+            for (stream, fd) in self.prepared.streams.iter().zip(0..) {
+                if let Some(file) = stream
+                    && libc::dup2(file.as_raw_fd(), fd) < 0
+                {
                     self.fail();
                 }
             }

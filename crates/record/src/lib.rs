@@ -19,7 +19,7 @@ mod sys;
 mod table;
 mod windows;
 
-pub use backend::{Backend, Control, Launch, Probe, Quiet, WindowPolicy, backends};
+pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, WindowPolicy, backends};
 pub use choose::{AUTO_INPROC, automatic, backend, run_with_first};
 pub use error::Error;
 pub use ptrace::PtraceBackend;

@@ -412,7 +412,7 @@ fn each_process_is_told_its_own_processor_time() {
 /// Runs a program with all that can be answered in place answered there.
 fn elided(command: Vec<String>) -> Recording {
     bounded(move || {
-        let elisions = vec![Elision::Identity, Elision::SameSignalMask];
+        let elisions = Elision::ALL.to_vec();
         let command = command.iter().map(Into::into).collect();
         let launch = Launch { command, elisions, linger: Duration::from_secs(1), ..Launch::default() };
         let recording = InprocBackend::new().run(&launch, &mut Quiet).unwrap();

@@ -152,10 +152,8 @@ pub mod code {
 
 /// Bits of [`image::ELIDE`].
 pub mod elide {
-    /// Who the thread is.
-    pub const IDENTITY: u32 = 1;
-    /// Signal masks that do not change.
-    pub const MASK: u32 = 2;
+    /// Signal masks that do not change. Below it, a bit for each of `slot::ANSWERS`.
+    pub const MASK: u32 = 1 << 4;
 }
 
 /// A root or node of a calling-context tree.

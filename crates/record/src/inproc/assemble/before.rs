@@ -17,6 +17,8 @@ pub(super) struct Entry {
     pub(super) results: bool,
     /// Whether it is timed.
     pub(super) time: bool,
+    /// Whether the kernel is asked to tell that the thread was scheduled out, or met a signal.
+    pub(super) arms: bool,
 }
 
 /// Counts a call. Lost: rcx, r11, flags.
@@ -33,7 +35,7 @@ pub(super) fn before(e: &mut Emitter, options: &Options, entry: Entry) -> Emitte
     if options.windows {
         window(e)?;
     }
-    if entry.time && options.waited {
+    if entry.arms {
         arm(e, options.elide)?;
     }
     if entry.time {

@@ -61,7 +61,7 @@ pub(super) fn try_answer(e: &mut Emitter, number: u32, entry: Entry, answered: C
     let real = e.label();
     match answer(number) {
         Some(index) => {
-            asm!(e; mov(rcx, IMAGE + image::ELIDE); test(dword_ptr(rcx), elide::IDENTITY as i32); je(real););
+            asm!(e; mov(rcx, IMAGE + image::ELIDE); test(dword_ptr(rcx), 1i32 << index); je(real););
             asm!(e; cmp(gs(slot::ANSWERS + 8 * index), 0); je(real););
             count(e, entry)?;
             // Looked at again: a handler may have come since.

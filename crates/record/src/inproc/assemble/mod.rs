@@ -43,16 +43,15 @@ pub struct Options {
     /// Hand calls of windows to the launcher.
     pub windows: bool,
     /// Answer getpid, gettid, getuid, geteuid and `rt_sigprocmask` in place where the answer is known
-    /// and `image::ELIDE` allows it. Wants `waited`, and has it.
+    /// and `image::ELIDE` allows it. Wants `results`, and has them; uses the thread's rseq area.
     pub elide: bool,
 }
 
 impl Options {
     /// With everything that is wanted for what is asked.
     fn completed(self) -> Self {
-        let waited = self.waited || self.elide;
-        let time = self.time || waited;
-        Self { waited, time, results: self.results || time, ..self }
+        let time = self.time || self.waited;
+        Self { time, results: self.results || time || self.elide, ..self }
     }
 }
 

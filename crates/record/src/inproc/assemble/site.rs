@@ -155,8 +155,10 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
         vdso: false,
     };
     let start = table.map_or(Start::Root(place.root), |_| Start::Numbers(place.region + place.table));
-    let time = options.time && results && site.number.is_none_or(|n| !family::clones(n) && !family::execs(n));
-    let entry = Entry { start, base: offset.map(|o| o.1.register()), results, time };
+    let stays = results && site.number.is_none_or(|n| !family::clones(n) && !family::execs(n));
+    let time = options.time && stays;
+    let arms = stays && (options.waited || options.elide);
+    let entry = Entry { start, base: offset.map(|o| o.1.register()), results, time, arms };
     let hooks = Writer { shape, place, options, entry }.write(e)?;
     Ok(Written { hooks, counted: Some(counted), refused: refused(Unhooked::Return).filter(|_| missed) })
 }
@@ -313,7 +315,7 @@ impl Writer<'_> {
         match number {
             MMAP => mapped(e, self.place.root)?,
             n if family::brings_code(n) => made_executable(e, self.place.root)?,
-            RSEQ if self.options.waited => rseq_learnt(e)?,
+            RSEQ if self.options.waited || self.options.elide => rseq_learnt(e)?,
             n if family::execs(n) => {
                 let done = e.label();
                 family::exec_failed(e, self.place.root, done)?;

@@ -1,5 +1,6 @@
 //! From what the launcher gathered to a recording.
 
+use super::super::layout::image;
 use super::engine::Engine;
 use super::harvest::Beside;
 use super::program::Program;
@@ -115,6 +116,17 @@ impl Engine {
             );
         }
         self.note_generated(program, &exe);
+        if self.elided != 0 {
+            let unseen = self.memory.image(program.id).is_some_and(|a| a.get(image::UNSEEN) as u32 != 0);
+            let why = match (program.seen_whole, unseen) {
+                (false, _) => Some("not every place in its files that makes calls is seen"),
+                (true, true) => Some("it has made memory executable that is no file"),
+                (true, false) => None,
+            };
+            if let Some(why) = why {
+                self.problem(ProblemKind::Note, format!("{exe}: its calls are not answered in place: {why}"));
+            }
+        }
         if program.newborn.is_some() {
             self.problem(ProblemKind::Unwatched, format!("{exe} ran unwatched: it could not map the shared memory"));
         }

@@ -32,7 +32,7 @@ use super::assemble::Options;
 use super::cache::Cache;
 use super::layout::elide;
 use crate::Error;
-use crate::backend::{Backend, Control, Launch, Probe};
+use crate::backend::{Backend, Closely, Control, Launch, Probe};
 use crate::launch;
 use crate::signals::Signals;
 use ahead::Ahead;
@@ -75,16 +75,20 @@ fn missing() -> Option<String> {
     (!sys::has_fsgsbase()).then(|| "programs can't set their gs base here (no FSGSBASE)".into())
 }
 
-fn options(elide: bool) -> Options {
-    let time = clock::is_constant();
-    Options { results: true, time, waited: time, windows: true, elide }
+fn options(closely: Closely, elide: bool) -> Options {
+    let looks = closely == Closely::All;
+    let time = clock::is_constant() && looks;
+    Options { results: true, time, waited: time, windows: looks, elide: elide || !looks }
 }
 
 /// Bits of what may be answered in place.
 fn elided(elisions: &[Elision]) -> u32 {
     let bit = |elision: &Elision| match elision {
-        Elision::Identity => elide::IDENTITY,
-        Elision::SameSignalMask => elide::MASK,
+        Elision::Getpid => 1,
+        Elision::Gettid => 1 << 1,
+        Elision::Getuid => 1 << 2,
+        Elision::Geteuid => 1 << 3,
+        Elision::RtSigprocmask => elide::MASK,
     };
     elisions.iter().map(bit).fold(0, |all, bit| all | bit)
 }
@@ -161,7 +165,7 @@ impl Backend for InprocBackend {
         }
         let ratio = clock::Ratio::begin().settled();
         let cache = Cache::open();
-        let measured = || share::measure(&options(false), &cache).map_or_else(guess, |m| m.share);
+        let measured = || share::measure(&options(Closely::All, false), &cache).map_or_else(guess, |m| m.share);
         let one = || measured().added / ratio.cycles_per_ns();
         let mut added: Vec<f64> = (0..5).map(|_| one()).collect();
         added.sort_by(f64::total_cmp);
@@ -170,10 +174,6 @@ impl Backend for InprocBackend {
     }
 
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
-        if !launch.elisions.is_empty() && !clock::is_constant() {
-            // Signals are noticed by the same means that waiting is, which wants a clock.
-            return Err(Error::NoElision(BackendKind::Inproc));
-        }
         self.watch(launch, control)
     }
 }
@@ -191,7 +191,7 @@ impl InprocBackend {
         let ratio = clock::Ratio::begin();
         let cache = Arc::new(Cache::open());
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        let options = options(!launch.elisions.is_empty());
+        let options = options(launch.closely, !launch.elisions.is_empty());
         let measured = share::measure(&options, &cache);
         let ratio = ratio.settled();
         let share = measured.as_ref().map_or_else(guess, |m| m.share);
