@@ -17,7 +17,7 @@ pub use reach::{Unreached, reached};
 pub use shim::{Shim, preload};
 pub use spec::Spec;
 pub use story::{Built, Pair, Story, stories, story};
-pub use unwatched::{RunError, Streams, Usage, run_unwatched};
+pub use unwatched::{Deadline, RunError, Streams, Usage, children_so_far, run_unwatched};
 pub use workshop::Workshop;
 
 use std::io;

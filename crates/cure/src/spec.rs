@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
-use systoll_model::EnvChange;
+use systoll_model::{Elision, EnvChange};
 
 /// A program, its arguments and what differs from our own environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,12 +17,14 @@ pub struct Spec {
     pub env: Vec<EnvChange>,
     /// Where it runs; our own working directory where `None`.
     pub cwd: Option<PathBuf>,
+    /// Calls answered in place of the kernel: an experiment that only a watched run can make.
+    pub elisions: Vec<Elision>,
 }
 
 impl Spec {
     /// `program` without arguments or changes.
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), args: Vec::new(), env: Vec::new(), cwd: None }
+        Self { program: program.into(), args: Vec::new(), env: Vec::new(), cwd: None, elisions: Vec::new() }
     }
 
     /// The same with one more argument.

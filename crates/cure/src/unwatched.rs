@@ -3,6 +3,8 @@
 use crate::Spec;
 use std::io;
 use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use systoll_model::Exit;
 
@@ -18,7 +20,8 @@ pub struct Usage {
     /// System time likewise.
     pub sys_ns: u64,
     /// Largest resident set of it or one of those children, in bytes. Never below our own at the
-    /// time it was started, whose memory it shared until its `execve`.
+    /// time it was started, whose memory it shared until its `execve`. 0 where the run was watched
+    /// and nobody knows.
     pub max_rss: u64,
     /// Context switches of them, their own (they waited) and forced ones.
     pub switches: u64,
@@ -126,6 +129,52 @@ fn ends_within(child: &Child, limit: Duration) -> io::Result<bool> {
     ended
 }
 
+/// Ends all children of this process after a while, with all they have started, unless it is
+/// dropped before: for runs that somebody else starts and waits for.
+#[derive(Debug)]
+pub struct Deadline {
+    cancel: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<bool>>,
+}
+
+impl Deadline {
+    /// One that comes after `limit`; never where `None`.
+    pub fn after(limit: Option<Duration>) -> Self {
+        let Some(limit) = limit else { return Self { cancel: None, thread: None } };
+        let (cancel, cancelled) = mpsc::channel();
+        let watch = move || {
+            let late = cancelled.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
+            if late {
+                children(std::process::id()).into_iter().for_each(kill_tree);
+            }
+            late
+        };
+        // Without a thread there is no limit: a run that ends by itself is not harmed.
+        let thread = std::thread::Builder::new().name("systoll-limit".into()).spawn(watch).ok();
+        Self { cancel: Some(cancel), thread }
+    }
+
+    /// Calls it off; whether it has come.
+    pub fn has_come(mut self) -> bool {
+        self.cancel.take();
+        self.thread.take().is_some_and(|thread| thread.join().unwrap_or(false))
+    }
+}
+
+/// Context switches and page faults of all children waited for so far, counted as in [`Usage`].
+pub fn children_so_far() -> (u64, u64) {
+    // SAFETY: `rusage` is plain data for which all zeroes are valid, and lives through the call.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    (
+        count(usage.ru_nvcsw).saturating_add(count(usage.ru_nivcsw)),
+        count(usage.ru_minflt).saturating_add(count(usage.ru_majflt)),
+    )
+}
+
 /// Kills a child that has not been waited for, and all it has started. All are stopped first, so
 /// that none can start another meanwhile; a process that has ended while its parent is stopped
 /// keeps its id, so nobody else is hit.
@@ -218,6 +267,12 @@ mod tests {
         let limit = Duration::from_millis(100);
         assert!(matches!(sh("exec sleep 30", Some(limit)), Err(RunError::Timeout { .. })));
         assert!(start.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_deadline_that_is_called_off_has_not_come() {
+        assert!(!Deadline::after(None).has_come());
+        assert!(!Deadline::after(Some(Duration::from_secs(60))).has_come());
     }
 
     #[test]

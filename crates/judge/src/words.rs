@@ -4,7 +4,7 @@ use crate::catalogue::{Cause, Cure};
 use crate::group::{Group, fact};
 use crate::survey::RowView;
 use crate::{Finding, Kind};
-use systoll_model::{Recording, RowId};
+use systoll_model::{BackendKind, Elision, Header, Recording, RowId};
 
 /// Fills in the finding's words.
 pub(crate) fn put(
@@ -35,7 +35,7 @@ pub(crate) fn put(
         }
         None => generic(finding, group),
     }
-    finding.prove = next_command(group.cause, applies, &recording.header.command);
+    finding.prove = next_command(group.cause, applies, finding, &recording.header);
 }
 
 /// Whether a cure that fits the group costs no change of code or build.
@@ -129,23 +129,47 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
 
 /// The next command to type, as argv: one that exists in this version. Where systoll can apply
 /// the cure itself, it proves what that wins.
-fn next_command(cause: Option<&Cause>, applies: bool, command: &[String]) -> Vec<String> {
+fn next_command(cause: Option<&Cause>, applies: bool, finding: &Finding, recording: &Header) -> Vec<String> {
+    let (command, backend) = (&recording.command, recording.backend);
     let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+    let elide = answered_in_place(finding).filter(|_| backend == BackendKind::Inproc && !command.is_empty());
+    let experiment = |calls: String| {
+        let mut argv = words(&["systoll", "prove", "--elide", &calls, "--"]);
+        argv.extend_from_slice(command);
+        argv
+    };
     // Whole stacks show who asks for it.
     let Some(cause) = cause else {
         if command.is_empty() {
             return words(&["systoll", "causes"]);
+        }
+        if let Some(calls) = elide {
+            return experiment(calls);
         }
         let mut argv = words(&["systoll", "run", "-k", "--"]);
         argv.extend_from_slice(command);
         return argv;
     };
     if !applies || command.is_empty() {
-        return words(&["systoll", "explain", &cause.id]);
+        return elide.map_or_else(|| words(&["systoll", "explain", &cause.id]), experiment);
     }
     let mut argv = words(&["systoll", "prove", "--cure", &cause.id, "--"]);
     argv.extend_from_slice(command);
     argv
+}
+
+/// The finding's system calls between commas, where each of its needless calls can be answered
+/// without the kernel: nobody need have mended the program to see what that would win.
+fn answered_in_place(finding: &Finding) -> Option<String> {
+    let names: Vec<&str> = finding
+        .syscalls
+        .iter()
+        .map(|s| s.name().and_then(Elision::from_name).map(Elision::name))
+        .collect::<Option<_>>()?;
+    // Masks that a call made by number sets are not followed.
+    let by_number = finding.apis.iter().any(|a| &**a == "syscall") && names.contains(&"rt_sigprocmask");
+    let answered = matches!(finding.kind, Kind::Repeat | Kind::NoOp) && !names.is_empty() && !by_number;
+    answered.then(|| names.join(","))
 }
 
 #[cfg(test)]

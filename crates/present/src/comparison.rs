@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use systoll_model::{Exit, Sysno};
 use systoll_prove::{
-    CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Stopped, Verdict,
+    Beyond, CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Stopped, Verdict,
+    Why, beyond,
 };
 
 /// Where the columns end: label, `a`, `b`, change.
@@ -45,7 +46,35 @@ pub fn write_comparison(
     {
         writeln!(w, "{}", measure_line(label, a, b, change, m.confidence).render(&style))?;
     }
-    writeln!(w, "\n{}", verdict_line(m, counts).render(&style))
+    writeln!(w, "\n{}", verdict_line(m, counts, comparison.watched).render(&style))?;
+    let beyond = counts.filter(|_| !comparison.watched).and_then(|(a, b)| beyond(m, a, b));
+    if let Some(beyond) = beyond {
+        writeln!(w, "{}", Line::of(Role::Plain, "  of which ").with(Role::Plain, beyond_text(&beyond)).render(&style))?;
+    }
+    if comparison.watched {
+        for (i, text) in EXPERIMENT.iter().enumerate() {
+            let label = if i == 0 { "  experiment " } else { "             " };
+            writeln!(w, "{}", Line::of(Role::Strong, label).with(Role::Plain, *text).render(&style))?;
+        }
+    }
+    Ok(())
+}
+
+/// What calls answered in place stand for.
+const EXPERIMENT: [&str; 2] = [
+    "the calls are answered without the kernel by code that watching put there: about what",
+    "a program that does not make them would win; no cure, nothing to keep",
+];
+
+fn beyond_text(beyond: &Beyond) -> String {
+    let calls = format!("the calls that are gone cost {}", time(beyond.calls_ns.max(0.0) as u64));
+    match beyond.why {
+        Why::Faults(a, b) => format!("{calls}; the rest are page faults, {} -> {}", grouped(a), grouped(b)),
+        Why::Around => format!("{calls}; the rest is the program's own work around them"),
+        Why::Kernel => format!("{calls}; the rest is the kernel's work outside them"),
+        Why::Replaced => format!("{calls}, but what is done in their place costs as well"),
+        Why::Waiting => format!("{calls}; the rest was waiting"),
+    }
 }
 
 /// Writes how to keep a cure that won, and what it gives up.
@@ -77,7 +106,11 @@ fn outcome_text(comparison: &Comparison, counts: Option<(&CallCounts, &CallCount
                 0 | 1 => String::new(),
                 n => format!("; {n} watched runs a side for counts"),
             });
-            format!("{}, interleaved, unwatched for time{watched}; {}", pairs_text(m), same_text(exit, output))
+            let how = match comparison.watched {
+                true => "both sides watched alike from inside",
+                false => "unwatched for time",
+            };
+            format!("{}, interleaved, {how}{watched}; {}", pairs_text(m), same_text(exit, output))
         }
         (Outcome::Same { exit, output }, None) => same_text(exit, output),
         (Outcome::Differs(difference), _) => difference_text(difference),
@@ -215,7 +248,7 @@ fn signed(percent: f64) -> String {
     }
 }
 
-fn verdict_line(m: &Measured, counts: Option<(&CallCounts, &CallCounts)>) -> Line {
+fn verdict_line(m: &Measured, counts: Option<(&CallCounts, &CallCounts)>, experiment: bool) -> Line {
     let said: Vec<String> =
         [phrase(&m.wall, "faster", "slower"), phrase(&m.cpu, "less CPU", "more CPU")].into_iter().flatten().collect();
     let won = m.wall.verdict == Verdict::Faster || m.cpu.verdict == Verdict::Faster;
@@ -231,7 +264,11 @@ fn verdict_line(m: &Measured, counts: Option<(&CallCounts, &CallCounts)>) -> Lin
     if m.wall.verdict == Verdict::NoDifference {
         text.push_str(", same wall time");
     }
-    let label = if won { "  proved   " } else { "  shown    " };
+    let label = match (won, experiment) {
+        (true, false) => "  proved   ",
+        (true, true) => "  ceiling    ",
+        (false, _) => "  shown    ",
+    };
     Line::of(Role::Strong, label).with(if won { Role::Good } else { Role::Bad }, text)
 }
 
@@ -284,13 +321,17 @@ mod tests {
         let stopped = Stopped::Asked;
         let m =
             Measured { pairs: 20, stopped, confidence: 0.99, a, b, wall, cpu, user: same, sys: same, max_rss: same };
-        Comparison { outcome: Outcome::Same { exit: Exit::Code(0), output: Sameness::Exact }, measured: Some(m) }
+        Comparison {
+            outcome: Outcome::Same { exit: Exit::Code(0), output: Sameness::Exact },
+            measured: Some(m),
+            watched: false,
+        }
     }
 
     fn counts(pairs: &[(&str, u64)]) -> CallCounts {
         let same = |n| Range { low: n, median: n, high: n };
         let by_syscall = pairs.iter().map(|(n, c)| (Sysno::from_name(n).unwrap(), same(*c))).collect();
-        CallCounts { by_syscall, total: same(pairs.iter().map(|(_, c)| c).sum()), runs: 3, exact: true }
+        CallCounts { by_syscall, total: same(pairs.iter().map(|(_, c)| c).sum()), runs: 3, exact: true, toll_ns: None }
     }
 
     fn written(c: &Comparison, counts: Option<(&CallCounts, &CallCounts)>, b: &str) -> String {
@@ -345,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_cure_that_hangs_or_changes_what_is_done_is_told() {
-        let text = |d| written(&Comparison { outcome: Outcome::Differs(d), measured: None }, None, "b");
+        let text = |d| written(&Comparison { outcome: Outcome::Differs(d), measured: None, watched: false }, None, "b");
         let hangs = text(Difference::Hangs(std::time::Duration::from_secs(30)));
         assert!(hangs.contains("the other was still running after 30 s: they do not do the same"), "{hangs}");
         assert!(text(Difference::By).contains("what the comparing command says differs"));
@@ -364,7 +405,7 @@ mod tests {
     #[test]
     fn programs_that_differ_claim_nothing() {
         let difference = Difference::Exit { a: Exit::Code(0), b: Exit::Signal(11) };
-        let c = Comparison { outcome: Outcome::Differs(difference), measured: None };
+        let c = Comparison { outcome: Outcome::Differs(difference), measured: None, watched: false };
         assert_eq!(
             written(&c, None, "b"),
             "  one ends with exit code 0, the other with signal 11: they do not do the same, so nothing is claimed\n"

@@ -56,20 +56,20 @@ fn proved() -> Comparison {
         max_rss: change(0.0, Verdict::NoDifference),
     };
     let outcome = Outcome::Same { exit: Exit::Code(0), output: Sameness::ButDigits };
-    Comparison { outcome, measured: Some(measured) }
+    Comparison { outcome, measured: Some(measured), watched: false }
 }
 
 fn counts(stats: u64) -> CallCounts {
     let same = |n| Range { low: n, median: n, high: n };
     let by_syscall = BTreeMap::from([(Sysno::from_name("newfstatat").unwrap(), same(stats))]);
-    CallCounts { total: same(stats), by_syscall, runs: 3, exact: true }
+    CallCounts { total: same(stats), by_syscall, runs: 3, exact: true, toll_ns: Some(stats * 1_000) }
 }
 
 fn written(comparison: &Comparison, counts: Option<(&CallCounts, &CallCounts)>) -> Value {
     let command = ["./app".to_owned(), "two words".to_owned()];
     let (plain, cured) =
         (BTreeMap::new(), BTreeMap::from([("TZ".to_owned(), Some(":/x".to_owned())), ("A".to_owned(), None)]));
-    let of = |env| SideCommand { command: &command, env };
+    let of = |env| SideCommand { command: &command, env, elided: &["getpid"] };
     prove_json(comparison, counts, (of(&plain), of(&cured)), "0.1.0")
 }
 
@@ -86,12 +86,15 @@ fn what_is_written_conforms_to_the_schema() {
     assert_eq!(whole["verdict"], json!({"wall": "faster", "cpu": "no-difference"}));
     assert_eq!(whole["b"]["env"], json!({"A": null, "TZ": ":/x"}));
     assert_eq!(whole["a"]["wall_ns"]["median"], json!(2e7));
+    assert_eq!((&whole["b"]["elided"], &whole["b"]["toll_ns"]), (&json!(["getpid"]), &json!(1_000)));
+    assert_eq!(whole["beyond"]["why"], json!("waiting"), "{}", whole["beyond"]);
     assert_eq!(violations(&schema(), &written(&proved(), None)), Vec::<String>::new());
     let limit = std::time::Duration::from_secs(30);
     let differences =
         [Difference::Stdout, Difference::Exit { a: Exit::Code(0), b: Exit::Signal(11) }, Difference::Hangs(limit)];
     for difference in differences {
-        let nothing = written(&Comparison { outcome: Outcome::Differs(difference), measured: None }, None);
+        let nothing =
+            written(&Comparison { outcome: Outcome::Differs(difference), measured: None, watched: false }, None);
         assert_eq!(violations(&schema(), &nothing), Vec::<String>::new(), "{difference:?}");
         assert_eq!((&nothing["same_outcome"], &nothing["verdict"]), (&json!(false), &json!(null)));
     }

@@ -38,6 +38,9 @@ pub struct CallCounts {
     pub runs: usize,
     /// Whether each of them was counted exactly.
     pub exact: bool,
+    /// What all calls cost their threads in the middle run, waiting left out, ns; `None` where
+    /// nobody knows.
+    pub toll_ns: Option<u64>,
 }
 
 impl CallCounts {
@@ -55,6 +58,12 @@ impl CallCounts {
             by_syscall: made.into_iter().map(|s| (s, of(s))).collect(),
             runs: recordings.len(),
             exact: recordings.iter().all(Recording::exact),
+            toll_ns: recordings
+                .iter()
+                .map(|r| r.total().toll_ns)
+                .collect::<Option<Vec<u64>>>()
+                .filter(|tolls| !tolls.is_empty())
+                .map(|tolls| Range::of(tolls).median),
         }
     }
 

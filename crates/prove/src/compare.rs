@@ -30,9 +30,10 @@ pub fn compare(
 ) -> Result<Comparison, ProveError> {
     options.check()?;
     let began = Instant::now();
+    let watched = exec.watches();
     let (outcome, patience) = compare_outcomes(exec, a, b, options)?;
     if !matches!(outcome, Outcome::Same { .. }) {
-        return Ok(Comparison { outcome, measured: None });
+        return Ok(Comparison { outcome, measured: None, watched });
     }
     let sizes = (a.stack_bytes(), b.stack_bytes());
     let padding = (sizes.1.saturating_sub(sizes.0), sizes.0.saturating_sub(sizes.1));
@@ -47,8 +48,10 @@ pub fn compare(
     };
     let timed = timing.warm_up(options.warmup).and_then(|()| timing.until_told(options, began, progress));
     match timed {
-        Ok(measured) => Ok(Comparison { outcome, measured: Some(measured) }),
-        Err(Halt::Differs(difference)) => Ok(Comparison { outcome: Outcome::Differs(difference), measured: None }),
+        Ok(measured) => Ok(Comparison { outcome, measured: Some(measured), watched }),
+        Err(Halt::Differs(difference)) => {
+            Ok(Comparison { outcome: Outcome::Differs(difference), measured: None, watched })
+        }
         Err(Halt::Error(error)) => Err(error),
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::{Digest, ProveError};
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use systoll_cure::{RunError, Spec, Streams, Usage, run_unwatched};
@@ -39,6 +39,11 @@ pub trait Executor {
     /// # Errors
     /// Where it can't be started or takes too long. A program that fails is no error.
     fn run(&mut self, spec: &Spec, output: &Output, limit: Option<Duration>) -> Result<Run, ProveError>;
+
+    /// Whether runs are watched, both sides' alike: their times hold what watching costs.
+    fn watches(&self) -> bool {
+        false
+    }
 }
 
 /// Runs programs as processes of this box.
@@ -53,33 +58,44 @@ pub struct Processes {
 }
 
 impl Processes {
-    fn stdin(&self) -> Result<Stdio, ProveError> {
-        let Some(path) = &self.input else { return Ok(Stdio::null()) };
-        let open = File::open(path);
-        open.map(Stdio::from).map_err(|source| ProveError::Input { path: path.clone(), source })
+    fn stdin(&self) -> Result<File, ProveError> {
+        let path = self.input.as_deref().unwrap_or(Path::new("/dev/null"));
+        File::open(path).map_err(|source| ProveError::Input { path: path.to_owned(), source })
     }
 
-    fn shortest(&self, limit: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn shortest(&self, limit: Option<Duration>) -> Option<Duration> {
         self.limit.into_iter().chain(limit).min()
     }
 }
 
-impl Executor for Processes {
-    fn run(&mut self, spec: &Spec, output: &Output, limit: Option<Duration>) -> Result<Run, ProveError> {
+/// Where a run's streams come from and go to.
+pub(crate) struct Files {
+    pub(crate) stdin: File,
+    pub(crate) stdout: File,
+    pub(crate) stderr: File,
+}
+
+impl Processes {
+    /// Prepares, has `start` run the program, and looks at what it wrote.
+    pub(crate) fn around(
+        &self,
+        output: &Output,
+        start: impl FnOnce(Files) -> Result<Usage, ProveError>,
+    ) -> Result<Run, ProveError> {
         if let Some(prepare) = &self.prepare {
             shell(prepare, Vec::new())?;
         }
-        let limit = self.shortest(limit);
         let Output::Digested(by) = output else {
-            let streams = Streams { stdin: self.stdin()?, stdout: Stdio::null(), stderr: Stdio::null() };
-            return Ok(Run { usage: run_unwatched(spec, streams, limit)?, stdout: None, stderr: None, by: None });
+            let null = || OpenOptions::new().write(true).open("/dev/null").map_err(ProveError::Output);
+            let usage = start(Files { stdin: self.stdin()?, stdout: null()?, stderr: null()? })?;
+            return Ok(Run { usage, stdout: None, stderr: None, by: None });
         };
         // Files, not pipes: a process left behind that holds the stream open must not hold us up.
         let keep = || tempfile::NamedTempFile::new().map_err(ProveError::Output);
         let (out, err) = (keep()?, keep()?);
-        let stream = |file: &File| file.try_clone().map(Stdio::from).map_err(ProveError::Output);
-        let streams = Streams { stdin: self.stdin()?, stdout: stream(out.as_file())?, stderr: stream(err.as_file())? };
-        let usage = run_unwatched(spec, streams, limit)?;
+        let stream = |file: &File| file.try_clone().map_err(ProveError::Output);
+        let usage =
+            start(Files { stdin: self.stdin()?, stdout: stream(out.as_file())?, stderr: stream(err.as_file())? })?;
         let by = by.as_ref().map(|by| {
             let set = |name: &str, value: OsString| EnvChange::Set(name.into(), value);
             let exit = match usage.exit {
@@ -95,6 +111,17 @@ impl Executor for Processes {
         });
         let digest = |mut file: File| digest(&mut file).map(Some).map_err(ProveError::Output);
         Ok(Run { usage, stdout: digest(out.into_file())?, stderr: digest(err.into_file())?, by: by.transpose()? })
+    }
+}
+
+impl Executor for Processes {
+    fn run(&mut self, spec: &Spec, output: &Output, limit: Option<Duration>) -> Result<Run, ProveError> {
+        let limit = self.shortest(limit);
+        self.around(output, |files| {
+            let Files { stdin, stdout, stderr } = files;
+            let streams = Streams { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() };
+            Ok(run_unwatched(spec, streams, limit)?)
+        })
     }
 }
 

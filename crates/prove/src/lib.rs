@@ -4,20 +4,24 @@
 //! includes no change; programs are run through [`Executor`] alone; no unsafe code.
 #![forbid(unsafe_code)]
 
+mod beyond;
 mod calls;
 mod compare;
 mod digest;
 mod executor;
+mod inside;
 mod measure;
 mod options;
 mod outcome;
 mod result;
 mod stats;
 
+pub use beyond::{Beyond, Why, beyond};
 pub use calls::{CallCounts, Range};
 pub use compare::compare;
 pub use digest::{Digest, Sameness};
 pub use executor::{Executor, Output, Processes, Run, shell};
+pub use inside::Inside;
 pub use options::{LOOKS, Options, Pairs, Same};
 pub use result::{Change, Comparison, Difference, Estimate, Measured, Outcome, Side, Stopped, Verdict};
 pub use systoll_cure::Usage;
@@ -51,6 +55,20 @@ pub enum ProveError {
         command: String,
         /// How it ended.
         exit: Exit,
+    },
+    /// A run could not be watched.
+    #[error(transparent)]
+    Watch(#[from] systoll_record::Error),
+    /// This build can't watch from inside.
+    #[error("this build can't answer calls in place: it has no in-process backend")]
+    NoInside,
+    /// Calls were to be answered in place, and none was.
+    #[error("no call of {calls} was answered in place: {why}")]
+    NothingAnswered {
+        /// The calls' names.
+        calls: String,
+        /// Why not.
+        why: String,
     },
     /// The options contradict themselves.
     #[error("{0}")]

@@ -12,6 +12,8 @@ pub struct Comparison {
     pub outcome: Outcome,
     /// What was measured; `None` where they do not do the same, so that nothing can be claimed.
     pub measured: Option<Measured>,
+    /// Whether runs were watched, both sides' alike: their times hold what watching costs.
+    pub watched: bool,
 }
 
 /// Whether two programs do the same.

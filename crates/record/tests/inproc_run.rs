@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
 use systoll_model::{BackendKind, Elision, Errno, Exit, Recording, Row};
 use systoll_record::inproc::InprocBackend;
-use systoll_record::{Backend, Launch, PtraceBackend, Quiet};
+use systoll_record::{Backend, Closely, Launch, PtraceBackend, Quiet};
 
 /// Longer than anything here takes, on a busy box.
 const LIMIT: Duration = Duration::from_secs(400);
@@ -411,10 +411,13 @@ fn each_process_is_told_its_own_processor_time() {
 
 /// Runs a program with all that can be answered in place answered there.
 fn elided(command: Vec<String>) -> Recording {
+    elided_by(command, Elision::ALL.to_vec(), Closely::All)
+}
+
+fn elided_by(command: Vec<String>, elisions: Vec<Elision>, closely: Closely) -> Recording {
     bounded(move || {
-        let elisions = Elision::ALL.to_vec();
         let command = command.iter().map(Into::into).collect();
-        let launch = Launch { command, elisions, linger: Duration::from_secs(1), ..Launch::default() };
+        let launch = Launch { command, elisions, closely, linger: Duration::from_secs(1), ..Launch::default() };
         let recording = InprocBackend::new().run(&launch, &mut Quiet).unwrap();
         assert_eq!(recording.check(), Ok(()));
         recording
@@ -449,6 +452,20 @@ fn calls_answered_in_place_are_counted_apart_and_only_where_asked_for() {
     for name in ["getpid", "rt_sigprocmask"] {
         let (made, answered) = (sum(&recording, name), elided_calls(&recording, name));
         assert_eq!((made + answered, made < 500), (1000, true), "{name}: {made} made");
+    }
+}
+
+#[test]
+fn what_is_asked_by_number_is_answered_too_and_only_what_is_to_be() {
+    let source = "#define _GNU_SOURCE\n#include <unistd.h>\n#include <sys/syscall.h>\n\
+        int main(void) { for (int i = 0; i < 1000; i++) { syscall(SYS_getpid); syscall(SYS_gettid); getppid(); getuid(); } }";
+    let program = Program::written(source, &[]);
+    let command = vec![program.path()];
+    let recording = elided_by(command, vec![Elision::Getpid, Elision::Gettid], Closely::CountsOnly);
+    for (name, answered) in [("getpid", true), ("gettid", true), ("getppid", false), ("getuid", false)] {
+        let (made, elided) = (sum(&recording, name), elided_calls(&recording, name));
+        assert_eq!((made + elided, elided > 900), (1000, answered), "{name}: {made} made");
+        assert!(answered || elided == 0, "{name}");
     }
 }
 

@@ -19,6 +19,7 @@ const EXIT_CODES: &str = "Exit codes:
 const RUN_EXAMPLES: &str = "Examples:
   systoll run -- ./app --its --flags       the report comes on stderr when it ends
   systoll run -o report.txt -- make        the report goes to a file
+  systoll run --prove -- ./app             and what the best finding wins, with and without
   systoll run -c -- git status             strace's table, exact counts
   systoll run --by line -- python3 app.py  which lines call most; or caller, api, library, ...
   systoll run --by fd -e %desc -- ./app    what the calls on descriptors are about
@@ -86,7 +87,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Run a program with and without a change, and tell what it wins
     #[command(
-        override_usage = "systoll prove [OPTIONS] <--cure CAUSE|--vs COMMAND|-E VAR=VALUE|--preload LIB> [--] CMD [ARGS]..."
+        override_usage = "systoll prove [OPTIONS] <--cure CAUSE|--vs COMMAND|-E VAR=VALUE|--preload LIB|--elide CALLS> [--] CMD [ARGS]..."
     )]
     #[command(after_help = prove::PROVE_EXAMPLES)]
     Prove(Box<ProveArgs>),
@@ -184,6 +185,10 @@ pub struct RunArgs {
     /// Print the report so far every so often, e.g. 10s; SIGUSR1 asks for one at any time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub every: Option<Duration>,
+    /// Go straight on to the proof of the best finding: runs CMD again, with and without, a few
+    /// dozen times and for a minute at most, its output discarded
+    #[arg(long, conflicts_with_all = ["json", "counts"])]
+    pub prove: bool,
     /// Seed of the windows' random places, to repeat a run's choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -93,6 +93,9 @@ impl Failure {
                 let id = cure.split(':').next().unwrap_or_default();
                 Some(format!("the cures in its code, and what each gives up: systoll explain {id}"))
             }
+            Self::Prove(ProveError::NothingAnswered { .. }) => {
+                Some("what it makes, and how: systoll run -- CMD; two builds can be compared: prove --vs".into())
+            }
             Self::NotApplied(_, id) => Some(format!("what can be done: systoll explain {id}; two builds: prove --vs")),
             Self::Cause(..) => Some("docs/causes.md tells how one is written".into()),
             _ => None,
@@ -141,7 +144,10 @@ impl From<systoll_cure::CureError> for Failure {
 
 impl From<ProveError> for Failure {
     fn from(e: ProveError) -> Self {
-        Self::Prove(e)
+        match e {
+            ProveError::Watch(e) => Self::Record(e),
+            e => Self::Prove(e),
+        }
     }
 }
 

@@ -19,12 +19,20 @@ use systoll_model::EnvChange;
 use systoll_present::{
     SideCommand, hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_keep,
 };
-use systoll_prove::{CallCounts, Comparison, Options, Outcome, Pairs, Processes, Same, compare, shell};
+use systoll_prove::{
+    CallCounts, Comparison, Executor, Inside, Options, Outcome, Pairs, Processes, Same, compare, shell,
+};
 
 /// Compares the two sides, tells, and ends with 0 where both do the same.
 pub(crate) fn prove(args: &ProveArgs) -> Result<ExitCode, Failure> {
-    let mut places = Places::open(args)?;
-    let told = Sides::of(args).and_then(|sides| {
+    prove_for(args, &[], Output::Stdout)
+}
+
+/// [`prove`] with changes to the environment of both sides; it tells on `stream` where no file is
+/// asked for.
+pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) -> Result<ExitCode, Failure> {
+    let mut places = Places::open(args, stream)?;
+    let told = Sides::of(args, both).and_then(|sides| {
         if let Some(setup) = &args.setup {
             shell(setup, Vec::new())?;
         }
@@ -54,26 +62,30 @@ struct Sides {
 }
 
 impl Sides {
-    fn of(args: &ProveArgs) -> Result<Self, Failure> {
-        let a = spec(&args.command);
-        let mut b = args.vs.as_ref().map_or_else(|| a.clone(), |words| spec(&words.0));
+    fn of(args: &ProveArgs, both: &[EnvChange]) -> Result<Self, Failure> {
+        let [a, mut b] = [&args.command, args.vs.as_ref().map_or(&args.command, |words| &words.0)]
+            .map(|words| Spec { env: both.to_vec(), ..spec(words) });
         let catalogue = catalogue(args.causes.as_deref())?;
         let cures = args.cure.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>()?;
         check_reach(&cures, b.program.as_os_str())?;
         b.env.extend(chosen::changes(&cures, args.preload.as_deref())?);
         b.env.extend(args.env.iter().map(|text| crate::run::env_change(text)));
+        b.elisions.clone_from(&args.elide);
         Ok(Self { a, b, cures })
     }
 
     fn compare(&self, args: &ProveArgs) -> Result<(Comparison, Option<(CallCounts, CallCounts)>), Failure> {
         let options = options(args);
-        let mut processes = Processes { limit: args.timeout, prepare: args.prepare.clone(), input: args.input.clone() };
+        let around = Processes { limit: args.timeout, prepare: args.prepare.clone(), input: args.input.clone() };
+        // What is answered in place is so by code that watching puts there: on both sides, then.
+        let mut exec: Box<dyn Executor> =
+            if self.b.elisions.is_empty() { Box::new(around) } else { Box::new(Inside { around }) };
         let line = progress_line(args.quiet);
         let mut progress = |done: u32, of: u32| {
             line.set_message(format!("{done} of {of} pairs"));
             line.tick();
         };
-        let comparison = compare(&mut processes, &self.a, &self.b, &options, &mut progress)?;
+        let comparison = compare(exec.as_mut(), &self.a, &self.b, &options, &mut progress)?;
         let counts = (args.watched > 0 && matches!(comparison.outcome, Outcome::Same { .. })).then(|| {
             line.set_message("counting");
             line.tick();
@@ -90,7 +102,11 @@ impl Sides {
         }
         let own = args.env.iter().map(|text| change_text(&crate::run::env_change(text)));
         let library = args.preload.iter().map(|path| format!("LD_PRELOAD={}", path.display()));
-        let changes: Vec<String> = self.cures.iter().map(Chosen::label).chain(own).chain(library).collect();
+        let mut changes: Vec<String> = self.cures.iter().map(Chosen::label).chain(own).chain(library).collect();
+        if !self.b.elisions.is_empty() {
+            let names: Vec<&str> = self.b.elisions.iter().map(|e| e.name()).collect();
+            changes.push(format!("{} answered in place", names.join(", ")));
+        }
         let label = if self.cures.is_empty() { "with" } else { "cured" };
         format!("{label}: {}", changes.join(" "))
     }
@@ -154,12 +170,12 @@ struct Places {
 }
 
 impl Places {
-    fn open(args: &ProveArgs) -> Result<Self, Failure> {
+    fn open(args: &ProveArgs, stream: Output) -> Result<Self, Failure> {
         let file = |path: &Option<std::path::PathBuf>| {
             path.as_deref().map(|path| Output::open(Some(path), Output::Stdout)).transpose()
         };
         Ok(Self {
-            report: Output::open(args.output.as_deref(), Output::Stdout)?,
+            report: Output::open(args.output.as_deref(), stream)?,
             export_json: file(&args.export_json)?,
             export_markdown: file(&args.export_markdown)?,
         })
@@ -184,7 +200,8 @@ impl Places {
         self.report.write(|w| {
             if args.json {
                 let env = [&sides.a, &sides.b].map(|s| chosen::environment(&s.env));
-                let [a, b] = [0, 1].map(|i| SideCommand { command: &names[i], env: &env[i] });
+                let elided = [&sides.a, &sides.b].map(|s| s.elisions.iter().map(|e| e.name()).collect::<Vec<_>>());
+                let [a, b] = [0, 1].map(|i| SideCommand { command: &names[i], env: &env[i], elided: &elided[i] });
                 let proof = prove_json(comparison, counts, (a, b), env!("CARGO_PKG_VERSION"));
                 serde_json::to_writer_pretty(&mut *w, &proof)?;
                 return writeln!(w);

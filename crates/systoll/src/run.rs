@@ -1,5 +1,7 @@
 //! `systoll run`.
 
+mod straight;
+
 use crate::cli::{BackendChoice, RunArgs};
 use crate::control::Live;
 use crate::failure::Failure;
@@ -30,6 +32,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if let Some((output, shown)) = &mut places.report {
         output.write(|w| shown.write(w, &recording, false))?;
     }
+    if args.prove {
+        straight::prove(args, &recording)?;
+    }
     Ok(end_as(recording.header.exit))
 }
 
@@ -38,12 +43,10 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
     let launch = Launch {
         command: args.command.clone(),
         env: args.env.iter().map(|e| env_change(e)).collect(),
-        discard_output: false,
-        cwd: None,
-        elisions: Vec::new(),
         windows: WindowPolicy::default(),
         seed: args.seed.unwrap_or_else(seed),
         linger: LINGER,
+        ..Launch::default()
     };
     let recording = match &places.report {
         Some((_, shown)) => {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_prove::{
-    CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Side, Stopped,
+    CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Side, Stopped, beyond,
 };
 
 /// One side as it was asked for.
@@ -15,6 +15,8 @@ pub struct SideCommand<'a> {
     pub command: &'a [String],
     /// Variables set on this side beyond systoll's own environment; null where removed.
     pub env: &'a BTreeMap<String, Option<String>>,
+    /// System calls answered in place of the kernel on this side.
+    pub elided: &'a [&'static str],
 }
 
 #[derive(Serialize)]
@@ -32,6 +34,15 @@ struct Proof<'a> {
     verdict: Option<BTreeMap<&'static str, &'static str>>,
     problem: Option<&'static str>,
     difference: Option<&'static str>,
+    watched: bool,
+    beyond: Option<ProofBeyond>,
+}
+
+#[derive(Serialize)]
+struct ProofBeyond {
+    calls_ns: f64,
+    cpu_ns: f64,
+    why: &'static str,
 }
 
 #[derive(Serialize)]
@@ -41,6 +52,7 @@ struct ProofSide<'a> {
     calls: Option<ProofRange>,
     by_syscall: Option<Vec<ProofCalls>>,
     exact: Option<bool>,
+    toll_ns: Option<u64>,
     #[serde(flatten)]
     figures: Option<ProofFigures>,
 }
@@ -121,6 +133,12 @@ pub fn prove_json(
         verdict: m.map(|m| [("wall", m.wall.verdict.name()), ("cpu", m.cpu.verdict.name())].into()),
         problem: problem(comparison.outcome),
         difference: difference(comparison.outcome),
+        watched: comparison.watched,
+        beyond: m
+            .filter(|_| !comparison.watched)
+            .zip(counts)
+            .and_then(|(m, (a, b))| beyond(m, a, b))
+            .map(|b| ProofBeyond { calls_ns: b.calls_ns, cpu_ns: b.cpu_ns, why: b.why.name() }),
     };
     // Plain structs with string keys: there is nothing in them that JSON can't hold.
     serde_json::to_value(proof).unwrap_or_default()
@@ -171,6 +189,7 @@ fn side<'a>(asked: SideCommand<'a>, counts: Option<&CallCounts>, measured: Optio
         calls: counts.map(|c| range(c.total)),
         by_syscall: counts.map(|c| c.by_syscall.iter().map(calls).collect()),
         exact: counts.map(|c| c.exact),
+        toll_ns: counts.and_then(|c| c.toll_ns),
         figures: measured.map(|s| ProofFigures {
             wall_ns: estimate(s.wall_ns),
             cpu_ns: estimate(s.cpu_ns),

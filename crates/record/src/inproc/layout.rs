@@ -296,6 +296,9 @@ pub mod slot {
     pub const GOOD_MAPS: u64 = 0x4d0;
     /// u64, not zero: the thread has changed its user, and may again.
     pub const USER_CHANGES: u64 = 0x4d8;
+    /// u64: which of [`ANSWERS`] the call under way asks for that is made by number, plus one; zero:
+    /// none of them.
+    pub const ASKED: u64 = 0x4e0;
 
     /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
     /// (record << 12 | errno, zero: free) and count.

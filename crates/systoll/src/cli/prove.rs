@@ -5,12 +5,14 @@ use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use systoll_model::Elision;
 
 /// Examples of `prove`, for `--help` and the man page.
 pub(super) const PROVE_EXAMPLES: &str = "Examples:
   systoll prove --cure tz-unset -- ./app          a cause's own cure, as a finding of `run` offers it
   systoll prove --vs './new --fast' -- ./old      two commands
   systoll prove -E MALLOC_ARENA_MAX=1 -- ./app    any change of the environment
+  systoll prove --elide rt_sigprocmask -- ./app   what would be won if nobody made these calls
   systoll prove --pairs 50 --json -o p.json --cure tz-unset -- ./app
   systoll prove --same 'sha256sum out.bin' --vs './new' -- ./old    what must stay the same
 
@@ -28,7 +30,7 @@ pub(super) const CURE_EXAMPLES: &str = "Examples:
 
 /// `systoll prove`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("change").args(["cure", "vs", "env", "preload"]).required(true).multiple(true))]
+#[command(group = ArgGroup::new("change").args(["cure", "vs", "env", "preload", "elide"]).required(true).multiple(true))]
 pub struct ProveArgs {
     /// Apply this cause's cure to the second side; CAUSE:N for the Nth cure of `systoll explain`
     #[arg(long, value_name = "CAUSE")]
@@ -42,6 +44,12 @@ pub struct ProveArgs {
     /// Load this library first (LD_PRELOAD) on the second side
     #[arg(long, value_name = "LIB")]
     pub preload: Option<PathBuf>,
+    /// Answer these calls in place of the kernel on the second side, between commas: getpid, gettid,
+    /// getuid, geteuid, and rt_sigprocmask where it changes nothing. An experiment in any program,
+    /// static ones and Go's too: about what a fix would win that nobody has written. Both sides
+    /// run watched, alike
+    #[arg(long, value_name = "CALLS", value_parser = elision, value_delimiter = ',')]
+    pub elide: Vec<Elision>,
     /// Run so many pairs [default: until decisive]
     #[arg(long, value_name = "N")]
     pub pairs: Option<u32>,
@@ -146,6 +154,11 @@ pub enum KeepFor {
 /// A command in a shell's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words(pub Vec<OsString>);
+
+fn elision(text: &str) -> Result<Elision, String> {
+    let known = || Elision::ALL.map(Elision::name).join(", ");
+    Elision::from_name(text).ok_or_else(|| format!("{text} can't be answered in place; what can: {}", known()))
+}
 
 fn words(text: &str) -> Result<Words, String> {
     match shell_words::split(text) {

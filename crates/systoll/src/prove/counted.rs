@@ -4,6 +4,7 @@ use crate::cli::ProveArgs;
 use crate::failure::Failure;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use systoll_cure::Spec;
 use systoll_prove::{CallCounts, shell};
@@ -16,12 +17,15 @@ pub(super) fn counted(spec: &Spec, args: &ProveArgs) -> Result<CallCounts, Failu
         if let Some(prepare) = &args.prepare {
             shell(prepare, Vec::new())?;
         }
-        read_from(args.input.as_deref().unwrap_or(Path::new("/dev/null")))?;
+        let path = args.input.as_deref().unwrap_or(Path::new("/dev/null"));
+        let input = File::open(path).map_err(|e| Failure::file("read", path, e))?;
         let launch = Launch {
             command: spec.argv(),
             env: spec.env.clone(),
             cwd: spec.cwd.clone(),
             discard_output: true,
+            streams: [Some(Arc::new(input)), None, None],
+            elisions: spec.elisions.clone(),
             linger: Duration::from_secs(1),
             seed: seed.into(),
             ..Launch::default()
@@ -29,10 +33,4 @@ pub(super) fn counted(spec: &Spec, args: &ProveArgs) -> Result<CallCounts, Failu
         recordings.push(run_with_first(&mut automatic(), &launch, &mut Quiet)?);
     }
     Ok(CallCounts::of(&recordings))
-}
-
-/// Makes `path` our standard input, which a watched program inherits.
-fn read_from(path: &Path) -> Result<(), Failure> {
-    let file = File::open(path).map_err(|e| Failure::file("read", path, e))?;
-    nix::unistd::dup2_stdin(&file).map_err(|e| Failure::file("read", path, e.into()))
 }

@@ -43,9 +43,12 @@ const OVERFLOW_USER: i32 = 65534;
 /// Who may be somebody else afterwards.
 const CHANGE_USER: [u32; 5] = [SETUID, SETREUID, SETRESUID, UNSHARE, SETNS];
 
-/// Which of [`slot::ANSWERS`] a call asks for: getpid, gettid, getuid, geteuid.
+/// The calls that [`slot::ANSWERS`] answer.
+const ANSWERED: [u32; slot::ANSWER_COUNT as usize] = [GETPID, GETTID, GETUID, GETEUID];
+
+/// Which of [`slot::ANSWERS`] a call asks for.
 pub(super) fn answer(number: u32) -> Option<u64> {
-    [GETPID, GETTID, GETUID, GETEUID].iter().position(|n| *n == number).map(|i| i as u64)
+    ANSWERED.iter().position(|n| *n == number).map(|i| i as u64)
 }
 
 /// Answers that a change of the thread's user changes.
@@ -60,13 +63,7 @@ pub(super) fn elidable(number: u32) -> bool {
 pub(super) fn try_answer(e: &mut Emitter, number: u32, entry: Entry, answered: CodeLabel) -> Emitted {
     let real = e.label();
     match answer(number) {
-        Some(index) => {
-            asm!(e; mov(rcx, IMAGE + image::ELIDE); test(dword_ptr(rcx), 1i32 << index); je(real););
-            asm!(e; cmp(gs(slot::ANSWERS + 8 * index), 0); je(real););
-            count(e, entry)?;
-            // Looked at again: a handler may have come since.
-            asm!(e; mov(rcx, gs(slot::ANSWERS + 8 * index)); btr(rcx, 32u32); jnc(real); mov(eax, ecx); jmp(answered););
-        }
+        Some(index) => known(e, index, entry, (answered, real))?,
         None => {
             unchanged(e, real)?;
             count(e, entry)?;
@@ -77,6 +74,58 @@ pub(super) fn try_answer(e: &mut Emitter, number: u32, entry: Entry, answered: C
     if number == RT_SIGPROCMASK {
         asm!(e; mov(rcx, gs(slot::SIGRETURNS)); mov(gs(slot::MASK_SEQUENCE), rcx););
     }
+    Ok(())
+}
+
+/// Goes to `answered` with an answer that is known and may be given, else to `real`.
+fn known(e: &mut Emitter, index: u64, entry: Entry, (answered, real): (CodeLabel, CodeLabel)) -> Emitted {
+    asm!(e; mov(rcx, IMAGE + image::ELIDE); test(dword_ptr(rcx), 1i32 << index); je(real););
+    asm!(e; cmp(gs(slot::ANSWERS + 8 * index), 0); je(real););
+    count(e, entry)?;
+    // Looked at again: a handler may have come since.
+    asm!(e; mov(rcx, gs(slot::ANSWERS + 8 * index)); btr(rcx, 32u32); jnc(real); mov(eax, ecx); jmp(answered););
+    Ok(())
+}
+
+/// [`try_answer`] of a call whose number is in eax. Else notes what is asked: behind the call the
+/// number is gone. Every call made by number notes it anew, so that what a handler's call left, or
+/// one that never returned, is nobody's.
+pub(super) fn try_by_number(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> Emitted {
+    let go = e.label();
+    asm!(e; mov(gs(slot::ASKED), 0););
+    for (index, number) in (0..).zip(ANSWERED) {
+        let (asks, real) = (e.label(), e.label());
+        asm!(e; cmp(eax, number as i32); je(asks););
+        e.cold(move |e| {
+            e.here(asks)?;
+            known(e, index, entry, (answered, real))?;
+            e.here(real)?;
+            asm!(e; mov(gs(slot::ASKED), index as i32 + 1); jmp(go););
+            Ok(())
+        });
+    }
+    e.here(go)?;
+    Ok(())
+}
+
+/// Behind a call made by number: remembers the answer if [`try_by_number`] noted that it is one.
+pub(super) fn remember_by_number(e: &mut Emitter) -> Emitted {
+    let (noted, done) = (e.label(), e.label());
+    asm!(e; cmp(gs(slot::ASKED), 0); jne(noted););
+    e.here(done)?;
+    e.cold(move |e| {
+        e.here(noted)?;
+        asm!(e; mov(rcx, gs(slot::ASKED)); mov(gs(slot::ASKED), 0););
+        for (index, _) in (0..).zip(ANSWERED) {
+            let next = e.label();
+            asm!(e; cmp(ecx, index as i32 + 1); jne(next););
+            remember(e, index)?;
+            asm!(e; jmp(done););
+            e.here(next)?;
+        }
+        asm!(e; jmp(done););
+        Ok(())
+    });
     Ok(())
 }
 

@@ -221,10 +221,18 @@ impl Writer<'_> {
         self.entry.results && self.shape.lifted == 0 && !target
     }
 
+    /// Whether calls made by number here can be answered.
+    fn answers_by_number(&self) -> bool {
+        self.options.elide && self.shape.site.number.is_none() && self.shape.adjacent && self.learns()
+    }
+
     /// Counting, and what the number asks for before the call.
     fn before(&self, e: &mut Emitter, behind: CodeLabel, plain: CodeLabel) -> Emitted {
         let Some(number) = self.shape.site.number else {
             if self.options.elide {
+                if self.answers_by_number() {
+                    elide::try_by_number(e, self.entry, plain)?;
+                }
                 elide::forget(e)?;
             }
             let cancels = self.entry.results && cut::is_cancellation_point(&self.shape.head);
@@ -307,6 +315,9 @@ impl Writer<'_> {
             let is_target = site.after_is_target && !self.shape.wrapped || lifted != 0;
             let site = Return { root: self.place.root, time: self.entry.time, bytes, is_target, lifted };
             after(e, self.options, site)?;
+        }
+        if self.answers_by_number() {
+            elide::remember_by_number(e)?;
         }
         let Some(number) = site.number else { return Ok(()) };
         if self.options.elide {

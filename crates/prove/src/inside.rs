@@ -1,0 +1,105 @@
+//! Runs watched from inside: where calls are answered in place of the kernel, nothing else can show
+//! what that wins.
+//!
+//! Both sides run with the same code in them, so that what it costs is on both; it counts and does
+//! nothing else.
+
+use crate::executor::Files;
+use crate::{Executor, Output, Processes, ProveError, Run};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use systoll_cure::{Deadline, RunError, Spec, Usage, children_so_far};
+use systoll_model::{BackendKind, Exit, ProblemKind, Recording};
+use systoll_record::{Closely, Launch, Quiet, backend};
+
+/// Once told to end, how long what a program left behind is waited for.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Runs programs watched by the in-process backend.
+#[derive(Clone, Debug, Default)]
+pub struct Inside {
+    /// What is done around each run.
+    pub around: Processes,
+}
+
+impl Inside {
+    fn watched(spec: &Spec, files: Files, limit: Option<Duration>) -> Result<(Usage, Recording), ProveError> {
+        let launch = Launch {
+            command: spec.argv(),
+            env: spec.env.clone(),
+            cwd: spec.cwd.clone(),
+            streams: [files.stdin, files.stdout, files.stderr].map(|f| Some(Arc::new(f))),
+            elisions: spec.elisions.clone(),
+            closely: Closely::CountsOnly,
+            linger: LINGER,
+            ..Launch::default()
+        };
+        let mut inproc = backend(BackendKind::Inproc).ok_or(ProveError::NoInside)?;
+        let before = children_so_far();
+        let deadline = Deadline::after(limit);
+        let recording = inproc.run(&launch, &mut Quiet);
+        let late = deadline.has_come();
+        let recording = recording?;
+        if let (true, Some(limit)) = (late, limit) {
+            return Err(RunError::Timeout { program: spec.program.display().to_string(), limit }.into());
+        }
+        let after = children_so_far();
+        let header = &recording.header;
+        let usage = Usage {
+            exit: header.exit.unwrap_or(Exit::Code(0)),
+            wall_ns: header.wall_ns,
+            user_ns: header.user_ns,
+            sys_ns: header.sys_ns,
+            max_rss: 0,
+            switches: after.0.saturating_sub(before.0),
+            faults: after.1.saturating_sub(before.1),
+        };
+        Ok((usage, recording))
+    }
+}
+
+impl Executor for Inside {
+    fn run(&mut self, spec: &Spec, output: &Output, limit: Option<Duration>) -> Result<Run, ProveError> {
+        let limit = self.around.shortest(limit);
+        let looked_at = matches!(output, Output::Digested(_));
+        self.around.around(output, |files| {
+            let (usage, recording) = Self::watched(spec, files, limit)?;
+            if looked_at && !spec.elisions.is_empty() && recording.total().elided == 0 {
+                return Err(nothing_answered(spec, &recording));
+            }
+            Ok(usage)
+        })
+    }
+
+    fn watches(&self) -> bool {
+        true
+    }
+}
+
+/// Why no call was answered in place, as far as the recording tells.
+fn nothing_answered(spec: &Spec, recording: &Recording) -> ProveError {
+    let names: Vec<&str> = spec.elisions.iter().map(|e| e.name()).collect();
+    let made: u64 = recording
+        .by_syscall()
+        .iter()
+        .filter(|t| t.syscall.name().is_some_and(|n| names.contains(&n)))
+        .map(|t| t.counts.calls)
+        .sum();
+    let told: BTreeSet<&str> = recording
+        .problems
+        .iter()
+        .filter(|p| p.kind == ProblemKind::Lost || p.text.contains("not answered in place"))
+        .map(|p| p.text.as_str())
+        .collect();
+    let why = if !told.is_empty() {
+        told.into_iter().collect::<Vec<_>>().join("; ")
+    } else if made == 0 {
+        "the program makes no such calls".into()
+    } else {
+        format!(
+            "of {made} calls none was one whose answer is known: each changes something, or they are made by number (syscall())"
+        )
+    };
+    ProveError::NothingAnswered { calls: names.join(", "), why }
+}
