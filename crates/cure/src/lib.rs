@@ -6,6 +6,7 @@
 
 mod cc;
 mod reach;
+mod server;
 mod shim;
 mod spec;
 mod story;
@@ -14,6 +15,7 @@ mod workshop;
 
 pub use cc::compiler;
 pub use reach::{Unreached, reached};
+pub use server::Running;
 pub use shim::{Shim, preload};
 pub use spec::Spec;
 pub use story::{Built, Pair, Story, stories, story};

@@ -88,21 +88,25 @@ pub fn run_unwatched(spec: &Spec, streams: Streams, limit: Option<Duration>) -> 
         }
     }
     let (status, usage) = wait(&child).map_err(start_error)?;
-    let wall_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    Ok(Usage {
+    Ok(usage_of(status, &usage, start))
+}
+
+/// What a child that has ended used.
+pub(crate) fn usage_of(status: libc::c_int, usage: &libc::rusage, start: Instant) -> Usage {
+    Usage {
         exit: exit_of(status),
-        wall_ns,
+        wall_ns: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
         user_ns: timeval_ns(usage.ru_utime),
         sys_ns: timeval_ns(usage.ru_stime),
         max_rss: count(usage.ru_maxrss).saturating_mul(1024),
         switches: count(usage.ru_nvcsw).saturating_add(count(usage.ru_nivcsw)),
         faults: count(usage.ru_minflt).saturating_add(count(usage.ru_majflt)),
-    })
+    }
 }
 
 /// Whether the child ends in time. Its end makes its pidfd readable, so that no polling
 /// interval adds to what is measured.
-fn ends_within(child: &Child, limit: Duration) -> io::Result<bool> {
+pub(crate) fn ends_within(child: &Child, limit: Duration) -> io::Result<bool> {
     let deadline = Instant::now() + limit;
     // SAFETY: pidfd_open takes two integers; the child has not been waited for.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, child.id(), 0) };
@@ -178,7 +182,7 @@ pub fn children_so_far() -> (u64, u64) {
 /// Kills a child that has not been waited for, and all it has started. All are stopped first, so
 /// that none can start another meanwhile; a process that has ended while its parent is stopped
 /// keeps its id, so nobody else is hit.
-fn kill_tree(root: u32) {
+pub(crate) fn kill_tree(root: u32) {
     let mut tree = vec![root];
     signal(root, libc::SIGSTOP);
     let mut next = 0;
@@ -192,7 +196,7 @@ fn kill_tree(root: u32) {
     tree.iter().rev().for_each(|pid| signal(*pid, libc::SIGKILL));
 }
 
-fn signal(pid: u32, number: libc::c_int) {
+pub(crate) fn signal(pid: u32, number: libc::c_int) {
     // SAFETY: kill takes two integers. The pid is our child's or that of a descendant whose
     // stopped parent has not waited for it.
     unsafe { libc::kill(pid as libc::pid_t, number) };
@@ -206,7 +210,7 @@ fn children(pid: u32) -> Vec<u32> {
 }
 
 /// The standard library's wait does not give the rusage.
-fn wait(child: &Child) -> io::Result<(libc::c_int, libc::rusage)> {
+pub(crate) fn wait(child: &Child) -> io::Result<(libc::c_int, libc::rusage)> {
     let mut status = 0;
     // SAFETY: `rusage` is plain data for which all zeroes are valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

@@ -266,7 +266,7 @@ fn verdict_line(m: &Measured, counts: Option<(&CallCounts, &CallCounts)>, experi
     }
     let label = match (won, experiment) {
         (true, false) => "  proved   ",
-        (true, true) => "  ceiling    ",
+        (true, true) => "  without them   ",
         (false, _) => "  shown    ",
     };
     Line::of(Role::Strong, label).with(if won { Role::Good } else { Role::Bad }, text)

@@ -14,6 +14,7 @@ mod measure;
 mod options;
 mod outcome;
 mod result;
+mod serve;
 mod stats;
 
 pub use beyond::{Beyond, Why, beyond};
@@ -24,6 +25,10 @@ pub use executor::{Executor, Output, Processes, Run, shell};
 pub use inside::Inside;
 pub use options::{LOOKS, Options, Pairs, Same};
 pub use result::{Change, Comparison, Difference, Estimate, Measured, Outcome, Side, Stopped, Verdict};
+pub use serve::{
+    Drive, Ready, ServeComparison, ServeError, ServeOptions, Served, ServerSide, Servers, Told, Turn, Turns, Watching,
+    compare_servers,
+};
 pub use systoll_cure::Usage;
 
 use std::io;
@@ -56,6 +61,9 @@ pub enum ProveError {
         /// How it ended.
         exit: Exit,
     },
+    /// A server could not be compared.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
     /// A run could not be watched.
     #[error(transparent)]
     Watch(#[from] systoll_record::Error),

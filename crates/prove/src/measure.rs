@@ -49,11 +49,7 @@ fn faults(u: &Usage) -> f64 {
 }
 
 fn side(runs: &[Usage], cuts: Cuts) -> Result<Side, ProveError> {
-    let estimate = |of: fn(&Usage) -> f64| {
-        let values: Vec<f64> = runs.iter().map(of).collect();
-        let Interval { estimate, low, high } = median_interval(&values, cuts).ok_or_else(too_few)?;
-        Ok::<_, ProveError>(Estimate { median: estimate, low, high })
-    };
+    let estimate = |of: fn(&Usage) -> f64| estimate_of(&runs.iter().map(of).collect::<Vec<f64>>(), cuts);
     Ok(Side {
         wall_ns: estimate(wall)?,
         cpu_ns: estimate(cpu)?,
@@ -74,16 +70,27 @@ fn change(
     negligible_percent: f64,
 ) -> Result<Change, ProveError> {
     let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| (of(b).max(floor) / of(a).max(floor)).ln()).collect();
-    let interval = signed_rank_interval(&ratios, cuts).ok_or_else(too_few)?;
+    change_of(&ratios, cuts, negligible_percent, false)
+}
+
+/// The change that the logarithms of pairs' ratios come to; `more`: whether more is better.
+pub(crate) fn change_of(ratios: &[f64], cuts: Cuts, negligible: f64, more: bool) -> Result<Change, ProveError> {
+    let interval = signed_rank_interval(ratios, cuts).ok_or_else(too_few)?;
     let percent = |log: f64| log.exp_m1() * 100.0;
     let (low, high) = (percent(interval.low), percent(interval.high));
-    let verdict = match negligible_percent {
-        n if high < -n => Verdict::Faster,
-        n if low > n => Verdict::Slower,
+    let verdict = match (high < -negligible, low > negligible, more) {
+        (true, _, false) | (_, true, true) => Verdict::Faster,
+        (true, _, true) | (_, true, false) => Verdict::Slower,
         _ => Verdict::NoDifference,
     };
     let pairs_for_one_percent = pairs_for_one_percent(ratios.len(), interval);
     Ok(Change { percent: percent(interval.estimate), low, high, verdict, pairs_for_one_percent })
+}
+
+/// The middle of a side's values.
+pub(crate) fn estimate_of(values: &[f64], cuts: Cuts) -> Result<Estimate, ProveError> {
+    let Interval { estimate, low, high } = median_interval(values, cuts).ok_or_else(too_few)?;
+    Ok(Estimate { median: estimate, low, high })
 }
 
 /// An interval's width falls with the root of the number of pairs; 1 % is told from none once
@@ -94,7 +101,7 @@ fn pairs_for_one_percent(pairs: usize, interval: Interval) -> u32 {
     needed.ceil().max(1.0) as u32
 }
 
-fn too_few() -> ProveError {
+pub(crate) fn too_few() -> ProveError {
     ProveError::Options("too few pairs for an interval".into())
 }
 

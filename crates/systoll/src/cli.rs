@@ -8,6 +8,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use systoll_model::Elision;
 use systoll_present::{TableColumn, TableSort};
 
 /// Exit codes, as `--help` and the man page tell them.
@@ -189,6 +190,12 @@ pub struct RunArgs {
     /// dozen times and for a minute at most, its output discarded
     #[arg(long, conflicts_with_all = ["json", "counts"])]
     pub prove: bool,
+    /// Answer these calls in place of the kernel: what `prove --serve --elide` starts
+    #[arg(long, hide = true, value_name = "CALLS", value_parser = prove::elision, value_delimiter = ',')]
+    pub elide: Vec<Elision>,
+    /// Count calls, nothing else; likewise
+    #[arg(long, hide = true)]
+    pub counts_only: bool,
     /// Seed of the windows' random places, to repeat a run's choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -33,6 +33,8 @@ pub(crate) enum Failure {
     Cure(systoll_cure::CureError),
     /// The program would not load a cure's library.
     Unreached { program: OsString, why: systoll_cure::Unreached, cure: String },
+    /// Arguments that do not go together.
+    Usage(&'static str),
     /// The comparison could not be made.
     Prove(systoll_prove::ProveError),
     /// The command could not be executed.
@@ -72,6 +74,7 @@ impl Failure {
             Self::Unreached { program, why, cure } => {
                 vec![format!("{cure} can't be cured by a library here: {} {why}", program.display())]
             }
+            Self::Usage(text) => vec![(*text).to_owned()],
             Self::Prove(ProveError::Run(RunError::Start { program, source })) => {
                 vec![format!("can't run {program}: {}", plain(source))]
             }

@@ -2,6 +2,7 @@
 
 mod chosen;
 mod counted;
+mod serve;
 
 use crate::cli::{CureArgs, ProveArgs};
 use crate::explain::catalogue;
@@ -31,6 +32,9 @@ pub(crate) fn prove(args: &ProveArgs) -> Result<ExitCode, Failure> {
 /// [`prove`] with changes to the environment of both sides; it tells on `stream` where no file is
 /// asked for.
 pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) -> Result<ExitCode, Failure> {
+    if args.serve.is_some() {
+        return serve::serve(args, &Sides::of(args, both)?);
+    }
     let mut places = Places::open(args, stream)?;
     let told = Sides::of(args, both).and_then(|sides| {
         if let Some(setup) = &args.setup {
@@ -63,7 +67,8 @@ struct Sides {
 
 impl Sides {
     fn of(args: &ProveArgs, both: &[EnvChange]) -> Result<Self, Failure> {
-        let [a, mut b] = [&args.command, args.vs.as_ref().map_or(&args.command, |words| &words.0)]
+        let command = args.serve.as_ref().map_or(&args.command, |words| &words.0);
+        let [a, mut b] = [command, args.vs.as_ref().map_or(command, |words| &words.0)]
             .map(|words| Spec { env: both.to_vec(), ..spec(words) });
         let catalogue = catalogue(args.causes.as_deref())?;
         let cures = args.cure.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>()?;

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use systoll_model::{BackendKind, EnvChange, Exit, Recording};
-use systoll_record::{Backend, Launch, WindowPolicy, automatic, backend, run_with_first};
+use systoll_record::{Backend, Closely, Launch, WindowPolicy, automatic, backend, run_with_first};
 
 /// Once told to end, how long what the command left behind is still watched.
 const LINGER: Duration = Duration::from_secs(1);
@@ -46,6 +46,8 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
         windows: WindowPolicy::default(),
         seed: args.seed.unwrap_or_else(seed),
         linger: LINGER,
+        elisions: args.elide.clone(),
+        closely: if args.counts_only { Closely::CountsOnly } else { Closely::All },
         ..Launch::default()
     };
     let recording = match &places.report {

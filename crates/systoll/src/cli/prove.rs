@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use systoll_model::Elision;
+use systoll_prove::Ready;
 
 /// Examples of `prove`, for `--help` and the man page.
 pub(super) const PROVE_EXAMPLES: &str = "Examples:
@@ -13,6 +14,7 @@ pub(super) const PROVE_EXAMPLES: &str = "Examples:
   systoll prove --vs './new --fast' -- ./old      two commands
   systoll prove -E MALLOC_ARENA_MAX=1 -- ./app    any change of the environment
   systoll prove --elide rt_sigprocmask -- ./app   what would be won if nobody made these calls
+  systoll prove --serve './server 8080' --ready 8080 --load 'wrk -d2 http://127.0.0.1:8080/' --cure tz-unset
   systoll prove --pairs 50 --json -o p.json --cure tz-unset -- ./app
   systoll prove --same 'sha256sum out.bin' --vs './new' -- ./old    what must stay the same
 
@@ -50,6 +52,22 @@ pub struct ProveArgs {
     /// run watched, alike
     #[arg(long, value_name = "CALLS", value_parser = elision, value_delimiter = ',')]
     pub elide: Vec<Elision>,
+    /// Compare servers: this one, in a shell's words, is the first side in place of CMD. Both are
+    /// started, driven and stopped alike, in turns (--pairs, 8 unless told)
+    #[arg(long, value_name = "COMMAND", value_parser = words, requires_all = ["ready", "load"])]
+    #[arg(conflicts_with_all = ["command", "prepare", "input", "timeout", "export_json", "export_markdown", "warmup"])]
+    pub serve: Option<Words>,
+    /// A server is ready when this URL answers, this PORT or HOST:PORT accepts, or this text is in
+    /// what it has written
+    #[arg(long, value_name = "URL|PORT|TEXT", value_parser = Ready::parse, requires = "serve")]
+    pub ready: Option<Ready>,
+    /// What drives the servers, in a shell's words: wrk, ab and redis-benchmark are understood;
+    /// of others the runs are counted
+    #[arg(long, value_name = "COMMAND", value_parser = words, requires = "serve")]
+    pub load: Option<Words>,
+    /// Start the load again until it has run so long, in each turn
+    #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = duration, requires = "serve")]
+    pub drive_for: Duration,
     /// Run so many pairs [default: until decisive]
     #[arg(long, value_name = "N")]
     pub pairs: Option<u32>,
@@ -110,7 +128,7 @@ pub struct ProveArgs {
     #[arg(long, value_name = "DIR")]
     pub causes: Option<PathBuf>,
     /// The program and its arguments: the first side, as it is
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    #[arg(required_unless_present = "serve", trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
@@ -155,7 +173,7 @@ pub enum KeepFor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words(pub Vec<OsString>);
 
-fn elision(text: &str) -> Result<Elision, String> {
+pub(super) fn elision(text: &str) -> Result<Elision, String> {
     let known = || Elision::ALL.map(Elision::name).join(", ");
     Elision::from_name(text).ok_or_else(|| format!("{text} can't be answered in place; what can: {}", known()))
 }

@@ -1,0 +1,199 @@
+//! The `prove --serve` screen and its JSON (docs/json.md, docs/serve.schema.json).
+
+use crate::json::SCHEMA_VERSION;
+use crate::style::{Line, Role, Style};
+use crate::text::{clean, columns, shorten};
+use crate::units::{grouped, time};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use systoll_prove::{Change, Estimate, ServeComparison, Served, ServerSide, Verdict};
+
+/// Where the columns end: label, `a`, `b`, change.
+const ENDS: [usize; 4] = [22, 38, 54, 68];
+
+/// Writes how two servers compare. `heads` are the names of the columns.
+///
+/// # Errors
+/// Where `w` fails.
+pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), style: Style) -> io::Result<()> {
+    let c = match served {
+        Served::Both(c) => c,
+        Served::Fails(why) => {
+            let text = format!("changed, it does not serve as it did: {}; nothing is claimed", clean(why));
+            return writeln!(w, "  {}", style.paint(Role::Bad, &text));
+        }
+    };
+    let how = if c.watched { "both sides watched alike from inside" } else { "unwatched" };
+    let told = format!("{} turns a side, interleaved, {how}; what is answered is not compared", c.turns);
+    writeln!(w, "  {}\n", style.paint(Role::Faint, &told))?;
+    writeln!(w, "{}", head(heads, &style).render(&style))?;
+    let (rate, unit) = if c.told { ("requests a second", "request") } else { ("loads a second", "load") };
+    let ns = |e: Estimate| time(e.median.max(0.0) as u64);
+    let line = |label: &str, a: String, b: String, change: &Change| row(label, (&a, &b), change, c.confidence);
+    let count = |e: Estimate| if e.median < 100.0 { format!("{:.1}", e.median) } else { grouped(e.median as u64) };
+    let mut lines = vec![line(rate, count(c.a.per_second), count(c.b.per_second), &c.per_second)];
+    if let (Some(a), Some(b), Some(change)) = (c.a.latency_ns, c.b.latency_ns, &c.latency) {
+        lines.push(line("latency", ns(a), ns(b), change));
+    }
+    if let (Some(a), Some(b), Some(change)) = (c.a.cpu_ns, c.b.cpu_ns, &c.cpu) {
+        lines.push(line(&format!("CPU a {unit}"), ns(a), ns(b), change));
+    }
+    lines.extend(calls(c, unit));
+    for line in lines {
+        writeln!(w, "{}", line.render(&style))?;
+    }
+    for (name, side) in [("as it is", &c.a), ("changed", &c.b)] {
+        if side.killed > 0 {
+            writeln!(w, "  {name}, it had to be killed after {} turns: it did not end when told to", side.killed)?;
+        }
+        if side.failed > 0 {
+            writeln!(w, "  {name}, {} requests failed", grouped(side.failed))?;
+        }
+    }
+    writeln!(w, "\n{}", verdict(c, unit).render(&style))
+}
+
+fn right(line: &mut Line, end: usize, role: Role, text: &str) {
+    line.pad_to(end.saturating_sub(columns(text)));
+    line.push(role, text);
+}
+
+fn head((a, b): (&str, &str), style: &Style) -> Line {
+    let mut line = Line::default();
+    right(&mut line, ENDS[1], Role::Strong, &shorten(&clean(a), ENDS[1] - ENDS[0]));
+    line.push(Role::Plain, "   ");
+    let room = style.columns().saturating_sub(line.width()).max(16);
+    line.push(Role::Strong, shorten(&clean(b), room));
+    line
+}
+
+fn row(label: &str, (a, b): (&str, &str), change: &Change, confidence: f64) -> Line {
+    let mut line = Line::of(Role::Plain, format!("  {label}"));
+    right(&mut line, ENDS[1], Role::Plain, a);
+    right(&mut line, ENDS[2], Role::Plain, b);
+    let role = match change.verdict {
+        Verdict::Faster => Role::Good,
+        Verdict::Slower => Role::Bad,
+        Verdict::NoDifference => Role::Plain,
+    };
+    right(&mut line, ENDS[3], role, &format!("{:+.1} %", change.percent));
+    let none = if change.verdict == Verdict::NoDifference { ": no difference shown" } else { "" };
+    line.push(
+        Role::Faint,
+        format!("   {} % between {:+.1} and {:+.1}{none}", confidence * 100.0, change.low, change.high),
+    );
+    line
+}
+
+/// Calls by request, of the watched turns.
+fn calls(c: &ServeComparison, unit: &str) -> Option<Line> {
+    let (a, b) = (by_work(&c.a)?, by_work(&c.b)?);
+    let mut line = Line::of(Role::Plain, format!("  calls a {unit}"));
+    right(&mut line, ENDS[1], Role::Plain, &format!("{a:.2}"));
+    right(&mut line, ENDS[2], Role::Plain, &format!("{b:.2}"));
+    right(&mut line, ENDS[3], Role::Plain, &format!("{:+.2}", b - a));
+    line.push(Role::Faint, "   a watched turn of either, start and end included");
+    Some(line)
+}
+
+fn by_work(side: &ServerSide) -> Option<f64> {
+    let (calls, work) = side.calls.as_ref()?;
+    (*work > 0).then(|| calls.total.median as f64 / *work as f64)
+}
+
+fn verdict(c: &ServeComparison, unit: &str) -> Line {
+    let mut said = Vec::new();
+    let plural = if unit == "request" { "requests" } else { "loads" };
+    match c.per_second.verdict {
+        Verdict::Faster => said.push(format!("{:.1} % more {plural} a second", c.per_second.percent)),
+        Verdict::Slower => said.push(format!("{:.1} % fewer {plural} a second", -c.per_second.percent)),
+        Verdict::NoDifference => {}
+    }
+    if let Some(cpu) = &c.cpu {
+        match cpu.verdict {
+            Verdict::Faster => said.push(format!("{:.1} % less CPU a {unit}", -cpu.percent)),
+            Verdict::Slower => said.push(format!("{:.1} % more CPU a {unit}", cpu.percent)),
+            Verdict::NoDifference => {}
+        }
+    }
+    if said.is_empty() {
+        return Line::of(Role::Strong, "  not proved   ").with(Role::Plain, "no difference shown");
+    }
+    let label = match (c.is_won(), c.watched) {
+        (true, false) => "  proved   ",
+        (true, true) => "  without them   ",
+        (false, _) => "  shown    ",
+    };
+    Line::of(Role::Strong, label).with(if c.is_won() { Role::Good } else { Role::Bad }, said.join(", "))
+}
+
+/// One side as it was asked for.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ServerCommand<'a> {
+    /// Program and arguments.
+    pub command: &'a [String],
+    /// Variables set on this side beyond systoll's own environment; null where removed.
+    pub env: &'a BTreeMap<String, Option<String>>,
+    /// System calls answered in place of the kernel on this side.
+    pub elided: &'a [&'static str],
+}
+
+/// The comparison of two servers as one JSON object. `version` is systoll's own.
+pub fn serve_json(
+    served: &Served,
+    sides: (ServerCommand<'_>, ServerCommand<'_>),
+    load: &[String],
+    version: &str,
+) -> Value {
+    let both = match served {
+        Served::Both(c) => Some(c),
+        Served::Fails(_) => None,
+    };
+    let why = match served {
+        Served::Fails(why) => Some(why),
+        Served::Both(_) => None,
+    };
+    json!({
+        "systoll": { "version": version, "schema": SCHEMA_VERSION },
+        "load": load,
+        "turns": both.map_or(0, |c| c.turns),
+        "confidence": both.map(|c| c.confidence),
+        "unit": both.map(|c| if c.told { "request" } else { "load" }),
+        "watched": both.is_some_and(|c| c.watched),
+        "a": side(sides.0, both.map(|c| &c.a)),
+        "b": side(sides.1, both.map(|c| &c.b)),
+        "change": both.map(|c| json!({
+            "per_second": change(&c.per_second),
+            "latency": c.latency.as_ref().map(change),
+            "cpu": c.cpu.as_ref().map(change),
+        })),
+        "verdict": both.map(|c| json!({
+            "per_second": c.per_second.verdict.name(),
+            "latency": c.latency.as_ref().map(|c| c.verdict.name()),
+            "cpu": c.cpu.as_ref().map(|c| c.verdict.name()),
+        })),
+        "problem": why.map(|_| "failed"),
+        "why": why,
+    })
+}
+
+fn side(asked: ServerCommand<'_>, side: Option<&ServerSide>) -> Value {
+    let estimate = |e: Estimate| json!({ "median": e.median, "low": e.low, "high": e.high });
+    json!({
+        "command": asked.command,
+        "env": asked.env,
+        "elided": asked.elided,
+        "per_second": side.map(|s| estimate(s.per_second)),
+        "latency_ns": side.and_then(|s| s.latency_ns).map(estimate),
+        "cpu_ns": side.and_then(|s| s.cpu_ns).map(estimate),
+        "calls": side.and_then(by_work),
+        "failed": side.map(|s| s.failed),
+        "killed": side.map(|s| s.killed),
+    })
+}
+
+fn change(c: &Change) -> Value {
+    json!({ "percent": c.percent, "low": c.low, "high": c.high })
+}

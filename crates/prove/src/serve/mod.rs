@@ -1,0 +1,236 @@
+//! Two forms of a server: started, driven by a load and stopped alike, in turns.
+
+mod load;
+mod server;
+
+pub use load::Told;
+pub use server::{Drive, Ready, ServeError, Servers, Watching};
+
+use crate::compare::Random;
+use crate::measure::{change_of, estimate_of};
+use crate::stats::Cuts;
+use crate::{CallCounts, Change, Estimate, ProveError, Verdict};
+use systoll_cure::Spec;
+use systoll_model::Recording;
+
+/// One life of a server: what its load and the kernel told of it.
+#[derive(Clone, Debug, Default)]
+pub struct Turn {
+    /// Requests a second as the load told them; runs of the load a second where it tells nothing.
+    pub per_second: f64,
+    /// Whether they are requests.
+    pub told: bool,
+    /// Requests made, or runs of the load where it tells nothing; `None` where requests a second
+    /// are told, but not how many there were.
+    pub work: Option<u64>,
+    /// A request's latency, ns, where it is told.
+    pub latency_ns: Option<f64>,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Processor time of the server, from its start to its end, ns.
+    pub cpu_ns: u64,
+    /// Whether it ended when told to; else it was killed.
+    pub ended: bool,
+    /// What was seen of it, where it was watched.
+    pub recording: Option<Recording>,
+}
+
+/// Whoever runs servers: the seam that lets tests do without.
+pub trait Turns {
+    /// One life of the server: started, driven, stopped.
+    ///
+    /// # Errors
+    /// Where it does not come up, dies, or its load fails.
+    fn turn(&mut self, spec: &Spec, watching: Watching) -> Result<Turn, ServeError>;
+}
+
+/// How two servers are compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ServeOptions {
+    /// Turns of either side.
+    pub turns: u32,
+    /// Probability with which an interval holds the true value.
+    pub confidence: f64,
+    /// Changes of less than this many percent are never called a difference.
+    pub negligible_percent: f64,
+    /// Whether a turn of either side more is watched, to count its calls.
+    pub counted: bool,
+    /// Seed of the order of turns.
+    pub seed: u64,
+}
+
+/// One side's figures over its turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerSide {
+    /// Requests (or runs of the load) a second.
+    pub per_second: Estimate,
+    /// Latency of a request, ns, where it is told.
+    pub latency_ns: Option<Estimate>,
+    /// Processor time of the server by request (or run of the load), ns, where they are counted.
+    pub cpu_ns: Option<Estimate>,
+    /// Turns after which the server had to be killed.
+    pub killed: u32,
+    /// Requests that failed, in all turns.
+    pub failed: u64,
+    /// Calls of the watched turn, and the requests (or runs) it made.
+    pub calls: Option<(CallCounts, u64)>,
+}
+
+/// Two servers compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServeComparison {
+    /// Turns of either side.
+    pub turns: u32,
+    /// Confidence of all intervals.
+    pub confidence: f64,
+    /// Whether figures are by request; else by run of the load.
+    pub told: bool,
+    /// Whether timed turns were watched, both sides' alike.
+    pub watched: bool,
+    /// As it is.
+    pub a: ServerSide,
+    /// Changed.
+    pub b: ServerSide,
+    /// Change of the requests a second: more is better.
+    pub per_second: Change,
+    /// Change of their latency: less is better.
+    pub latency: Option<Change>,
+    /// Change of the processor time each takes: less is better.
+    pub cpu: Option<Change>,
+}
+
+impl ServeComparison {
+    /// Whether the change made something better and nothing worse.
+    pub fn is_won(&self) -> bool {
+        let all = [Some(&self.per_second), self.latency.as_ref(), self.cpu.as_ref()];
+        let any = |v: Verdict| all.iter().flatten().any(|c| c.verdict == v);
+        any(Verdict::Faster) && !any(Verdict::Slower)
+    }
+}
+
+/// What came of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Served {
+    /// Both sides served.
+    Both(Box<ServeComparison>),
+    /// The changed side did not serve as the other does: nothing is claimed. Why, for a person.
+    Fails(String),
+}
+
+/// Runs a turn of `a` to see that it serves, then turns of both, A B B A or B A A B, and compares. `progress` hears of each turn: how many
+/// there are, and how many there will be.
+///
+/// # Errors
+/// Where the options make no sense or `a` itself does not serve.
+pub fn compare_servers(
+    exec: &mut dyn Turns,
+    a: &Spec,
+    b: &Spec,
+    options: &ServeOptions,
+    progress: &mut dyn FnMut(u32, u32),
+) -> Result<Served, ProveError> {
+    let cuts = Cuts::new(options.turns as usize, 1.0 - options.confidence).ok_or_else(|| {
+        ProveError::Options(format!("{} turns can't show anything at {} %", options.turns, options.confidence * 100.0))
+    })?;
+    let watched = !(a.elisions.is_empty() && b.elisions.is_empty());
+    let how = if watched { Watching::Alike } else { Watching::No };
+    let mut random = Random(options.seed);
+    let mut turns: [Vec<Turn>; 2] = Default::default();
+    let mut calls = [None, None];
+    let mut order = Vec::new();
+    while order.len() < 2 * options.turns as usize {
+        let first = usize::from(random.next().is_multiple_of(2));
+        order.extend([first, 1 - first, 1 - first, first]);
+    }
+    order.truncate(2 * options.turns as usize);
+    // A side more often than the other would be no pair.
+    if options.turns % 2 == 1 {
+        let last = order.len() - 2;
+        let first = order.get(last).copied().unwrap_or(0);
+        order.truncate(last);
+        order.extend([first, 1 - first]);
+    }
+    let counted = if options.counted { [0, 1].as_slice() } else { &[] };
+    // What fails there is no change's fault.
+    exec.turn(a, how)?;
+    let timed = order.iter().map(|side| (*side, how));
+    let all: Vec<(usize, Watching)> = timed.chain(counted.iter().map(|side| (*side, Watching::Closely))).collect();
+    for (n, (side, watching)) in (0..).zip(&all) {
+        let spec = if *side == 0 { a } else { b };
+        let turn = match exec.turn(spec, *watching) {
+            Ok(turn) => turn,
+            Err(why) if *side == 1 => return Ok(Served::Fails(why.to_string())),
+            Err(why) => return Err(why.into()),
+        };
+        progress(n + 1, u32::try_from(all.len()).unwrap_or(u32::MAX));
+        match (watching, &turn.recording, turn.work) {
+            (Watching::Closely, Some(recording), Some(work)) if work > 0 => {
+                calls[*side] = Some((CallCounts::of(std::slice::from_ref(recording)), work));
+            }
+            (Watching::Closely, ..) => {}
+            _ => turns[*side].push(turn),
+        }
+    }
+    let [of_a, of_b] = &turns;
+    let failed = |turns: &[Turn]| turns.iter().fold(0u64, |sum, t| sum.saturating_add(t.failed));
+    if failed(of_b) > failed(of_a) {
+        let text = format!("{} requests failed, {} of the program as it is", failed(of_b), failed(of_a));
+        return Ok(Served::Fails(text));
+    }
+    let told = turns.iter().flatten().all(|t| t.told);
+    let compared = Compared { turns: [of_a, of_b], cuts, negligible: options.negligible_percent };
+    let [calls_a, calls_b] = calls;
+    Ok(Served::Both(Box::new(ServeComparison {
+        turns: options.turns,
+        confidence: options.confidence,
+        told,
+        watched,
+        a: compared.side(0, calls_a)?,
+        b: compared.side(1, calls_b)?,
+        per_second: compared.change(|t| Some(t.per_second), true)?.ok_or_else(crate::measure::too_few)?,
+        latency: compared.change(|t| t.latency_ns, false)?,
+        cpu: compared.change(cpu, false)?,
+    })))
+}
+
+fn cpu(turn: &Turn) -> Option<f64> {
+    turn.work.filter(|n| *n > 0).map(|n| turn.cpu_ns as f64 / n as f64)
+}
+
+struct Compared<'a> {
+    turns: [&'a [Turn]; 2],
+    cuts: Cuts,
+    negligible: f64,
+}
+
+impl Compared<'_> {
+    /// Both sides' values, where every turn has one.
+    fn values(&self, of: fn(&Turn) -> Option<f64>) -> Option<[Vec<f64>; 2]> {
+        let values = |turns: &[Turn]| turns.iter().map(of).collect::<Option<Vec<f64>>>();
+        Some([values(self.turns[0])?, values(self.turns[1])?])
+    }
+
+    fn side(&self, side: usize, calls: Option<(CallCounts, u64)>) -> Result<ServerSide, ProveError> {
+        let estimate = |of: fn(&Turn) -> Option<f64>| {
+            self.values(of).map(|values| estimate_of(&values[side], self.cuts)).transpose()
+        };
+        let turns = self.turns[side];
+        Ok(ServerSide {
+            per_second: estimate(|t| Some(t.per_second))?.ok_or_else(crate::measure::too_few)?,
+            latency_ns: estimate(|t| t.latency_ns)?,
+            cpu_ns: estimate(cpu)?,
+            killed: u32::try_from(turns.iter().filter(|t| !t.ended).count()).unwrap_or(u32::MAX),
+            failed: turns.iter().fold(0, |sum, t| sum.saturating_add(t.failed)),
+            calls,
+        })
+    }
+
+    fn change(&self, of: fn(&Turn) -> Option<f64>, more: bool) -> Result<Option<Change>, ProveError> {
+        let Some([a, b]) = self.values(of) else { return Ok(None) };
+        let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| (b.max(1e-9) / a.max(1e-9)).ln()).collect();
+        change_of(&ratios, self.cuts, self.negligible, more).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,350 @@
+//! Real servers: how one is started, known to be ready, driven and stopped.
+
+use super::load::{self, Told};
+use super::{Turn, Turns};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use systoll_cure::{RunError, Running, Spec, Streams};
+use systoll_model::{Exit, Recording};
+
+/// How often it is looked whether a server is ready.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long one attempt to talk to it may take.
+const TALK: Duration = Duration::from_millis(500);
+/// What is read of what a program wrote, bytes.
+const READ: u64 = 1 << 20;
+
+/// How a server is known to be ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// Somebody answers this request by HTTP: host and port, path.
+    Url(String, String),
+    /// Somebody listens at this host and port.
+    Port(String),
+    /// It has written this, on standard output or error.
+    Line(String),
+}
+
+impl Ready {
+    /// Reads `http://HOST[:PORT]/PATH`, `PORT` or `HOST:PORT`; anything else is a line.
+    ///
+    /// # Errors
+    /// In words, where it is nothing.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("a URL, a port, or a part of a line that the server writes".into());
+        }
+        if text.starts_with("https://") {
+            return Err("https is not spoken here: give the port instead".into());
+        }
+        if let Some(rest) = text.strip_prefix("http://") {
+            let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+            let host = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
+            return Ok(Self::Url(host, format!("/{path}")));
+        }
+        if text.parse::<u16>().is_ok_and(|port| port > 0) {
+            return Ok(Self::Port(format!("127.0.0.1:{text}")));
+        }
+        match text.rsplit_once(':') {
+            Some((host, port)) if !host.contains(' ') && port.parse::<u16>().is_ok() => Ok(Self::Port(text.into())),
+            _ => Ok(Self::Line(text.into())),
+        }
+    }
+
+    fn is(&self, wrote: &File) -> bool {
+        match self {
+            Self::Url(host, path) => answers(host, path).unwrap_or(false),
+            Self::Port(host) => connect(host).is_ok(),
+            Self::Line(line) => said(wrote).contains(line),
+        }
+    }
+
+    /// Whether somebody listens there already.
+    fn is_taken(&self) -> Option<&str> {
+        match self {
+            Self::Url(host, _) | Self::Port(host) => connect(host).is_ok().then_some(host),
+            Self::Line(_) => None,
+        }
+    }
+}
+
+fn connect(host: &str) -> io::Result<TcpStream> {
+    let mut last = io::ErrorKind::NotFound.into();
+    for address in host.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, TALK) {
+            Ok(stream) => return Ok(stream),
+            Err(e) => last = e,
+        }
+    }
+    Err(last)
+}
+
+fn answers(host: &str, path: &str) -> io::Result<bool> {
+    let mut stream = connect(host)?;
+    stream.set_read_timeout(Some(TALK))?;
+    stream.set_write_timeout(Some(TALK))?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n")?;
+    let mut head = [0; 5];
+    stream.read_exact(&mut head)?;
+    Ok(&head == b"HTTP/")
+}
+
+/// Why a server could not be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It or its load could not be started or waited for.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Somebody else listens where it would.
+    #[error("somebody listens at {0} already: the load would drive that")]
+    Taken(String),
+    /// It did not become ready.
+    #[error("the server was not ready after {} s{said}", limit.as_secs())]
+    NotReady {
+        /// What it was given.
+        limit: Duration,
+        /// What it wrote last.
+        said: String,
+    },
+    /// It ended while it should have served.
+    #[error("the server ended with {exit} {when}{said}")]
+    Died {
+        /// How.
+        exit: Exit,
+        /// When.
+        when: &'static str,
+        /// What it wrote last.
+        said: String,
+    },
+    /// The load failed.
+    #[error("the load `{load}` ended with {exit}{said}")]
+    Load {
+        /// The command.
+        load: String,
+        /// How it ended.
+        exit: Exit,
+        /// What it wrote last.
+        said: String,
+    },
+    /// The load did not end.
+    #[error("the load `{load}` was still running after {} s", limit.as_secs())]
+    LoadHangs {
+        /// The command.
+        load: String,
+        /// What it was given.
+        limit: Duration,
+    },
+    /// A file for what is written can't be had.
+    #[error("can't keep what is written: {0}")]
+    Keep(#[source] io::Error),
+    /// The watched server left no recording.
+    #[error("the server was watched in vain: {0}")]
+    Watch(String),
+}
+
+/// How closely a server is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watching {
+    /// Not at all.
+    No,
+    /// As the other side is: counted by code that can answer calls in place.
+    Alike,
+    /// Wholly.
+    Closely,
+}
+
+/// How servers are driven.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    /// When a server is ready.
+    pub ready: Ready,
+    /// What drives it: program and arguments.
+    pub load: Vec<OsString>,
+    /// The load is started again until so much time has passed.
+    pub time: Duration,
+    /// How long a server may take to be ready.
+    pub start: Duration,
+    /// How long it may take to end, once told to.
+    pub stop: Duration,
+}
+
+/// Runs servers as processes of this box.
+pub struct Servers<'a> {
+    /// How they are driven.
+    pub drive: Drive,
+    /// The command that watches a server so closely and keeps the recording in a file.
+    pub watcher: &'a dyn Fn(&Spec, Watching, &Path) -> Spec,
+}
+
+impl Turns for Servers<'_> {
+    fn turn(&mut self, spec: &Spec, watching: Watching) -> Result<Turn, ServeError> {
+        if let Some(host) = self.drive.ready.is_taken() {
+            return Err(ServeError::Taken(host.to_owned()));
+        }
+        let kept = tempfile::NamedTempFile::new().map_err(ServeError::Keep)?;
+        let started = match watching {
+            Watching::No => spec.clone(),
+            closely => (self.watcher)(spec, closely, kept.path()),
+        };
+        let wrote = tempfile::tempfile().map_err(ServeError::Keep)?;
+        let mut server = Running::start(&started, streams(&wrote)?)?;
+        self.drive.until_ready(&mut server, &wrote)?;
+        let (told, seconds) = self.drive.drive(&mut server, &wrote)?;
+        let (usage, ended) = server.stop(self.drive.stop)?;
+        let mut turn = turn_of(&told, seconds);
+        (turn.cpu_ns, turn.ended) = (usage.user_ns.saturating_add(usage.sys_ns), ended);
+        if watching != Watching::No {
+            let read = kept.reopen().map_err(ServeError::Keep).map(Recording::read)?;
+            let recording = read.map_err(|e| ServeError::Watch(format!("{e}{}", last_lines(&wrote))))?;
+            turn.cpu_ns = recording.header.user_ns.saturating_add(recording.header.sys_ns);
+            turn.recording = Some(recording);
+        }
+        Ok(turn)
+    }
+}
+
+impl Drive {
+    fn until_ready(&self, server: &mut Running, wrote: &File) -> Result<(), ServeError> {
+        let began = Instant::now();
+        while !self.ready.is(wrote) {
+            if let Some(usage) = server.ended_within(LOOK)? {
+                return Err(ServeError::Died {
+                    exit: usage.exit,
+                    when: "before it was ready",
+                    said: last_lines(wrote),
+                });
+            }
+            if began.elapsed() > self.start {
+                return Err(ServeError::NotReady { limit: self.start, said: last_lines(wrote) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the load until its time is up: what each run told, and how long they took together.
+    fn drive(&self, server: &mut Running, wrote: &File) -> Result<(Vec<Told>, f64), ServeError> {
+        let (mut told, mut seconds) = (Vec::new(), 0.0);
+        let began = Instant::now();
+        while told.is_empty() || began.elapsed() < self.time {
+            let one = Instant::now();
+            told.push(self.one_load(server, wrote)?);
+            seconds += one.elapsed().as_secs_f64();
+        }
+        Ok((told, seconds))
+    }
+
+    fn one_load(&self, server: &mut Running, wrote: &File) -> Result<Told, ServeError> {
+        let (program, args) =
+            self.load.split_first().map_or((OsString::new(), Vec::new()), |(p, a)| (p.clone(), a.to_vec()));
+        let output = tempfile::tempfile().map_err(ServeError::Keep)?;
+        let name = program.to_string_lossy().into_owned();
+        let mut load = Running::start(&Spec { args, ..Spec::new(program) }, streams(&output)?)?;
+        let limit = self.time.saturating_mul(3).saturating_add(Duration::from_secs(60));
+        let began = Instant::now();
+        loop {
+            if let Some(usage) = load.ended_within(Duration::from_millis(50))? {
+                return match usage.exit {
+                    Exit::Code(0) => Ok(load::read(&said(&output))),
+                    exit => {
+                        self.is_alive(server, wrote)?;
+                        Err(ServeError::Load { load: name, exit, said: last_lines(&output) })
+                    }
+                };
+            }
+            self.is_alive(server, wrote)?;
+            if began.elapsed() > limit {
+                return Err(ServeError::LoadHangs { load: name, limit });
+            }
+        }
+    }
+
+    fn is_alive(&self, server: &mut Running, wrote: &File) -> Result<(), ServeError> {
+        match server.ended_within(Duration::ZERO)? {
+            Some(usage) => Err(ServeError::Died { exit: usage.exit, when: "under its load", said: last_lines(wrote) }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What runs of a load tell together.
+fn turn_of(told: &[Told], seconds: f64) -> Turn {
+    let runs = told.len() as f64;
+    let rates: Option<Vec<f64>> = told.iter().map(|t| t.per_second).collect();
+    let requests = told.iter().map(|t| t.requests).try_fold(0u64, |sum, n| Some(sum.saturating_add(n?)));
+    let latency: Option<Vec<f64>> = told.iter().map(|t| t.latency_ns).collect();
+    let failed = told.iter().fold(0u64, |sum, t| sum.saturating_add(t.failed));
+    let latency_ns = latency.map(|all| all.iter().sum::<f64>() / runs);
+    match rates {
+        // Runs of as many requests each: together they take as long as the harmonic mean says.
+        Some(rates) => Turn {
+            per_second: runs / rates.iter().map(|r| 1.0 / r.max(1e-9)).sum::<f64>(),
+            told: true,
+            work: requests,
+            latency_ns,
+            failed,
+            ..Turn::default()
+        },
+        None => Turn { per_second: runs / seconds.max(1e-9), work: Some(told.len() as u64), failed, ..Turn::default() },
+    }
+}
+
+fn streams(output: &File) -> Result<Streams, ServeError> {
+    let stream = || output.try_clone().map(Stdio::from).map_err(ServeError::Keep);
+    Ok(Streams { stdin: Stdio::null(), stdout: stream()?, stderr: stream()? })
+}
+
+/// What was written, from its beginning.
+fn said(file: &File) -> String {
+    let mut bytes = Vec::new();
+    // A position of its own: whoever writes there goes on where it was.
+    let at = |n: u64, buffer: &mut [u8]| std::os::unix::fs::FileExt::read_at(file, buffer, n).unwrap_or(0);
+    let mut buffer = vec![0; 64 << 10];
+    while (bytes.len() as u64) < READ {
+        match at(bytes.len() as u64, &mut buffer) {
+            0 => break,
+            n => bytes.extend_from_slice(buffer.get(..n).unwrap_or_default()),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The last few lines, to be told with a failure.
+fn last_lines(file: &File) -> String {
+    let mut file = file;
+    let end = file.seek(io::SeekFrom::End(0)).unwrap_or(0);
+    let text = said(file);
+    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    let last = lines.get(lines.len().saturating_sub(3)..).unwrap_or_default();
+    if last.is_empty() || end == 0 { String::new() } else { format!("; it wrote: {}", last.join(" | ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ready_means() {
+        let port = |text: &str| Ok(Ready::Port(text.into()));
+        assert_eq!(Ready::parse("http://[::1]:80/a/b?c"), Ok(Ready::Url("[::1]:80".into(), "/a/b?c".into())));
+        assert_eq!(Ready::parse("http://localhost"), Ok(Ready::Url("localhost:80".into(), "/".into())));
+        assert_eq!(Ready::parse("6379"), port("127.0.0.1:6379"));
+        assert_eq!(Ready::parse("localhost:8080"), port("localhost:8080"));
+        assert_eq!(Ready::parse("Ready to accept: 1"), Ok(Ready::Line("Ready to accept: 1".into())));
+        assert_eq!(Ready::parse("70000"), Ok(Ready::Line("70000".into())));
+        assert!(Ready::parse("https://localhost/").is_err() && Ready::parse("").is_err());
+    }
+
+    #[test]
+    fn loads_that_tell_nothing_are_counted_by_their_runs() {
+        let turn = turn_of(&[Told::default(), Told::default()], 4.0);
+        assert_eq!((turn.per_second, turn.told, turn.work), (0.5, false, Some(2)));
+        let told = Told { requests: Some(10), per_second: Some(100.0), latency_ns: Some(5.0), failed: 1 };
+        let turn = turn_of(&[told, told], 4.0);
+        assert_eq!((turn.per_second, turn.told, turn.work, turn.failed), (100.0, true, Some(20), 2));
+    }
+}

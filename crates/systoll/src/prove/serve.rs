@@ -1,0 +1,117 @@
+//! `systoll prove --serve`: two forms of a server under the same load.
+
+use super::chosen::{self};
+use super::{Sides, progress_line};
+use crate::cli::ProveArgs;
+use crate::failure::Failure;
+use crate::output::Output;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+use systoll_cure::Spec;
+use systoll_model::EnvChange;
+use systoll_present::{ServerCommand, serve_json, write_keep, write_servers};
+use systoll_prove::{Drive, ServeOptions, Served, Servers, Watching, compare_servers, shell};
+
+/// Turns of either side: the fewest that show something at 99 %.
+const TURNS: u32 = 8;
+/// How long a server may take to be ready.
+const START: Duration = Duration::from_secs(30);
+/// How long it may take to end once told to.
+const STOP: Duration = Duration::from_secs(10);
+
+/// Compares the two servers, tells, and ends with 0 where both serve.
+pub(super) fn serve(args: &ProveArgs, sides: &Sides) -> Result<ExitCode, Failure> {
+    let mut report = Output::open(args.output.as_deref(), Output::Stdout)?;
+    let told = compare(args, sides);
+    let served = match told {
+        Ok(served) => served,
+        Err(failure) => {
+            report.abandon();
+            return Err(failure);
+        }
+    };
+    let style = report.style(args.color);
+    let load = args.load.as_ref().map_or(&[][..], |w| &w.0);
+    report.write(|w| {
+        if args.json {
+            let env = [&sides.a, &sides.b].map(|s| chosen::environment(&s.env));
+            let names = [&sides.a, &sides.b].map(|s| super::strings(&s.argv()));
+            let elided = [&sides.a, &sides.b].map(|s| s.elisions.iter().map(|e| e.name()).collect::<Vec<_>>());
+            let of = |i: usize| ServerCommand { command: &names[i], env: &env[i], elided: &elided[i] };
+            let json = serve_json(&served, (of(0), of(1)), &super::strings(load), env!("CARGO_PKG_VERSION"));
+            serde_json::to_writer_pretty(&mut *w, &json)?;
+            return writeln!(w);
+        }
+        write_servers(w, &served, ("as it is", &sides.head(args)), style)?;
+        if matches!(&served, Served::Both(both) if both.is_won()) {
+            for cure in &sides.cures {
+                write_keep(w, &cure.shell(), &cure.gives_up, &style)?;
+            }
+        }
+        Ok::<(), io::Error>(())
+    })?;
+    Ok(ExitCode::from(u8::from(matches!(served, Served::Fails(_)))))
+}
+
+fn compare(args: &ProveArgs, sides: &Sides) -> Result<Served, Failure> {
+    if let Some(setup) = &args.setup {
+        shell(setup, Vec::new())?;
+    }
+    let options = ServeOptions {
+        turns: args.pairs.unwrap_or(TURNS),
+        confidence: 0.99,
+        negligible_percent: 0.5,
+        counted: args.watched > 0,
+        seed: args.seed.unwrap_or_else(crate::run::seed),
+    };
+    let drive = Drive {
+        ready: args.ready.clone().ok_or(Failure::Usage("--serve needs --ready"))?,
+        load: args.load.clone().ok_or(Failure::Usage("--serve needs --load"))?.0,
+        time: args.drive_for,
+        start: START,
+        stop: STOP,
+    };
+    let line = progress_line(args.quiet);
+    let mut progress = |done: u32, of: u32| {
+        line.set_message(format!("{done} of {of} turns"));
+        line.tick();
+    };
+    let mut servers = Servers { drive, watcher: &watcher };
+    let served = compare_servers(&mut servers, &sides.a, &sides.b, &options, &mut progress);
+    line.finish_and_clear();
+    if let Some(cleanup) = &args.cleanup {
+        shell(cleanup, Vec::new())?;
+    }
+    Ok(served?)
+}
+
+/// A systoll of its own watches the server: this one waits for the load.
+fn watcher(spec: &Spec, watching: Watching, keep: &Path) -> Spec {
+    let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let mut command = Spec::new(own).arg("run").arg("-q").arg("--save").arg(keep);
+    if watching == Watching::Alike {
+        command = command.arg("--backend").arg("inproc").arg("--counts-only");
+    }
+    for elision in &spec.elisions {
+        command = command.arg("--elide").arg(elision.name());
+    }
+    for change in &spec.env {
+        let text = match change {
+            EnvChange::Set(name, value) => {
+                let mut text = OsString::from(name);
+                text.push("=");
+                text.push(value);
+                text
+            }
+            EnvChange::Remove(name) => name.clone(),
+        };
+        command = command.arg("-E").arg(text);
+    }
+    command.args.push("--".into());
+    command.args.extend(spec.argv());
+    command.cwd.clone_from(&spec.cwd);
+    command
+}
