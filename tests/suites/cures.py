@@ -265,3 +265,15 @@ def a_finding_offers_its_cure(box):
     assert any("before libc" in how for how in finding["stop"]), finding["stop"]
     r = box.run([box.systoll, "prove", "--pairs", "8", *finding["prove"][2:]])
     assert "cured: shim context" in text(r.stdout) and "keep it  systoll cure --export" in text(r.stdout), text(r.stdout)
+
+
+@test(users=("root",))
+def a_variable_that_does_it(box):
+    """Python's own switch for unbuffered output is turned off where it is on."""
+    program = box.file("prints.py", "for i in range(3000): print(i)\n")
+    argv = [tool("python3"), program]
+    p = proves(box, "--pairs", "8", "--watched", "1", "--cure", "unbuffered-output", "--", *argv, env={**box.env, "PYTHONUNBUFFERED": "1"})
+    sick, cured = counts(p, "write")
+    assert p["same_outcome"] and sick >= 3000 and cured < 20, (sick, cured)
+    r = box.run([box.systoll, "prove", "--cure", "unbuffered-output", "--", *argv])
+    assert r.returncode == 125 and "nothing to change here" in text(r.stderr), text(r.stderr)

@@ -119,6 +119,8 @@ pub struct Catalogue {
     /// All together, once anybody asks for one: most runs have nothing to explain, and reading
     /// causes takes longer than starting many a program.
     all: OnceLock<BTreeMap<Arc<str>, Cause>>,
+    /// The built-in one first asked for by its id: `cure` needs no other.
+    first: OnceLock<Option<Cause>>,
 }
 
 /// Name and text of each file under `causes/`.
@@ -164,11 +166,18 @@ impl Catalogue {
     pub fn extend(&mut self, causes: impl IntoIterator<Item = Cause>) {
         self.added.extend(causes);
         self.all = OnceLock::new();
+        self.first = OnceLock::new();
     }
 
     /// The cause with this id.
     pub fn get(&self, id: &str) -> Option<&Cause> {
-        self.all().get(id)
+        let read = || {
+            let file = BUILTIN.iter().find(|(name, _)| self.builtin && name.strip_suffix(".toml") == Some(id));
+            let replaced = self.added.iter().any(|c| *c.id == *id);
+            file.filter(|_| !replaced).and_then(|(name, text)| Self::parse(name, text).ok())
+        };
+        let alone = if self.all.get().is_none() { self.first.get_or_init(read).as_ref() } else { None };
+        alone.filter(|c| *c.id == *id).or_else(|| self.all().get(id))
     }
 
     /// All causes by id.

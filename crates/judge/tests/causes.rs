@@ -57,6 +57,20 @@ fn a_known_cause_with_a_free_cure_is_a_remark_below_the_threshold() {
 }
 
 #[test]
+fn a_cause_is_had_by_its_id_in_any_order() {
+    let mut catalogue = Catalogue::builtin();
+    for id in ["tz-unset", "heap-trim", "tz-unset"] {
+        assert_eq!(catalogue.get(id).map(|c| &*c.id), Some(id));
+    }
+    assert_eq!(catalogue.get("no-such-cause"), None);
+    let own = systoll_judge::Cause { title: "of my own".into(), ..catalogue.get("tz-unset").unwrap().clone() };
+    catalogue.extend([own]);
+    assert_eq!(catalogue.get("tz-unset").map(|c| &*c.title), Some("of my own"));
+    assert_eq!(catalogue.get("heap-trim").map(|c| &*c.id), Some("heap-trim"));
+    assert_eq!(Catalogue::empty().get("tz-unset"), None);
+}
+
+#[test]
 fn a_few_calls_are_silent() {
     silent(&rounds(10, |i| vec![stat("/etc/localtime", "localtime", 5, i)]), BUSY);
 }

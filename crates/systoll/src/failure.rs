@@ -29,6 +29,8 @@ pub(crate) enum Failure {
     /// The cause is known, but no cure of it, or not the one asked for, can be applied from
     /// outside: what was asked for, the cause.
     NotApplied(String, String),
+    /// A cure that would change nothing: what was asked for, what it would set.
+    AlreadySo(String, String),
     /// A cure's library can't be written.
     Cure(systoll_cure::CureError),
     /// The program would not load a cure's library.
@@ -70,6 +72,7 @@ impl Failure {
             }
             Self::Cause(path, e) => vec![format!("{}: {e}", path.display())],
             Self::NotApplied(asked, _) => vec![format!("no cure of {asked} can be applied from outside the program")],
+            Self::AlreadySo(asked, what) => vec![format!("{asked} has nothing to change here: {what} is so already")],
             Self::Cure(e) => vec![e.to_string()],
             Self::Unreached { program, why, cure } => {
                 vec![format!("{cure} can't be cured by a library here: {} {why}", program.display())]

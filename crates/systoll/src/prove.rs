@@ -8,7 +8,7 @@ use crate::cli::{CureArgs, ProveArgs};
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::Output;
-use chosen::{Chosen, check_reach, chosen};
+use chosen::{Chosen, check_change, check_reach, chosen};
 use counted::counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::ffi::{OsStr, OsString};
@@ -73,6 +73,7 @@ impl Sides {
         let catalogue = catalogue(args.causes.as_deref())?;
         let cures = args.cure.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>()?;
         check_reach(&cures, b.program.as_os_str())?;
+        check_change(&cures)?;
         b.env.extend(chosen::changes(&cures, args.preload.as_deref())?);
         b.env.extend(args.env.iter().map(|text| crate::run::env_change(text)));
         b.elisions.clone_from(&args.elide);
@@ -247,8 +248,8 @@ pub(crate) fn cure(args: &CureArgs) -> Result<ExitCode, Failure> {
     if args.print || args.export.is_some() {
         let mut output = Output::open(None, Output::Stdout)?;
         // A relative place would be another one for whoever is started elsewhere.
-        let dir = args.export.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone()).into_os_string());
-        let text = chosen::keep(&cures, args.keep_for, dir.as_ref());
+        let dir = args.export.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone()));
+        let text = chosen::keep(&cures, args.keep_for, dir.as_deref());
         output.write(|w| w.write_all(text.as_bytes()))?;
         return Ok(ExitCode::SUCCESS);
     }

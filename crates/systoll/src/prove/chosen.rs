@@ -3,7 +3,7 @@
 use crate::cli::KeepFor;
 use crate::failure::Failure;
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use systoll_cure::{Shim, preload, reached};
 use systoll_judge::{Catalogue, Cause, Cure};
@@ -57,7 +57,7 @@ fn unknown_shim(name: &str) -> Failure {
 /// What the cures, and another library of the user's own, change in the environment of a run.
 /// Libraries that are preloaded anyway come after these.
 pub(super) fn changes(cures: &[Chosen], library: Option<&Path>) -> Result<Vec<EnvChange>, Failure> {
-    let mut all: Vec<EnvChange> = cures.iter().flat_map(Chosen::variables).collect();
+    let mut all: Vec<EnvChange> = cures.iter().flat_map(Chosen::environment).collect();
     let mut libraries = Vec::new();
     for cure in cures {
         let path: Option<PathBuf> = cure.shim.map(Shim::at_hand).transpose()?;
@@ -76,6 +76,12 @@ pub(super) fn changes(cures: &[Chosen], library: Option<&Path>) -> Result<Vec<En
     Ok(all)
 }
 
+/// Refuses to compare a run with itself: where it has what a cure would give it.
+pub(super) fn check_change(cures: &[Chosen]) -> Result<(), Failure> {
+    let so = |cure: &&Chosen| cure.is_so();
+    cures.iter().find(so).map_or(Ok(()), |cure| Err(Failure::AlreadySo(cure.asked.clone(), cure.label())))
+}
+
 /// Refuses to run `program` with cures that would not reach it.
 pub(super) fn check_reach(cures: &[Chosen], program: &OsStr) -> Result<(), Failure> {
     let Some(cure) = cures.iter().find(|c| c.shim.is_some()) else { return Ok(()) };
@@ -83,7 +89,7 @@ pub(super) fn check_reach(cures: &[Chosen], program: &OsStr) -> Result<(), Failu
 }
 
 impl Chosen {
-    fn variables(&self) -> impl Iterator<Item = EnvChange> {
+    fn environment(&self) -> impl Iterator<Item = EnvChange> {
         self.env.iter().map(|(name, value)| EnvChange::Set(name.into(), value.into()))
     }
 
@@ -96,7 +102,7 @@ impl Chosen {
     /// The lines that keep it, for a shell.
     pub(super) fn shell(&self) -> Vec<String> {
         let export = self.shim.map(|_| format!("systoll cure --export {LIBRARIES} {}", self.asked));
-        export.into_iter().chain(self.lines(KeepFor::Shell, Path::new(LIBRARIES))).collect()
+        export.into_iter().chain(variables(std::slice::from_ref(self), KeepFor::Shell, Path::new(LIBRARIES))).collect()
     }
 
     /// Writes its library, if it has one, to be kept.
@@ -112,38 +118,49 @@ impl Chosen {
         })
     }
 
-    /// A line for each variable, where its library lies in `dir`.
-    pub(super) fn lines(&self, keep_for: KeepFor, dir: &Path) -> Vec<String> {
-        let variable = |name: &str, value: &str| match keep_for {
-            // Only the value is quoted: a quoted name would be no assignment.
-            KeepFor::Shell => format!("export {name}={}", shell_words(&[value])),
-            KeepFor::Systemd => format!("Environment={}", quoted(&format!("{name}={value}"))),
-            KeepFor::Docker => format!("ENV {name}={}", quoted(value)),
-            KeepFor::Kubernetes => format!("  - name: {name}\n    value: {}", quoted(value)),
-        };
-        let library = self.shim.map(|shim| {
-            let path = dir.join(shim.file_name()).to_string_lossy().into_owned();
-            match keep_for {
-                // Other libraries may be preloaded already.
-                KeepFor::Shell => format!("export LD_PRELOAD={}${{LD_PRELOAD:+:$LD_PRELOAD}}", shell_words(&[&path])),
-                _ => variable("LD_PRELOAD", &path),
-            }
-        });
-        self.env.iter().map(|(name, value)| variable(name, value)).chain(library).collect()
+    /// Whether a run would have all its variables anyway, and it loads nothing.
+    fn is_so(&self) -> bool {
+        let is = |(name, value): (&String, &String)| std::env::var_os(name).unwrap_or_default() == **value;
+        self.shim.is_none() && self.env.iter().all(is)
     }
 }
 
-/// The lines that keep all of them.
-pub(super) fn keep(cures: &[Chosen], keep_for: KeepFor, exported: Option<&OsString>) -> String {
+/// The lines that keep all of them; libraries lie in `exported`, or are to be put into place.
+pub(super) fn keep(cures: &[Chosen], keep_for: KeepFor, exported: Option<&Path>) -> String {
     let head = match keep_for {
         KeepFor::Shell | KeepFor::Docker => None,
         KeepFor::Systemd => Some("[Service]".to_owned()),
         KeepFor::Kubernetes => Some("env:".to_owned()),
     };
-    let dir = exported.map_or(Path::new(LIBRARIES), Path::new);
     let libraries = cures.iter().filter(|_| exported.is_none()).filter_map(Chosen::library_line);
-    let lines = cures.iter().flat_map(|cure| cure.lines(keep_for, dir));
+    let lines = variables(cures, keep_for, exported.unwrap_or(Path::new(LIBRARIES)));
     libraries.chain(head).chain(lines).map(|line| line + "\n").collect()
+}
+
+/// A line for each variable, where libraries lie in `dir`.
+fn variables(cures: &[Chosen], keep_for: KeepFor, dir: &Path) -> Vec<String> {
+    let variable = |name: &str, value: &str| match keep_for {
+        // Only the value is quoted: a quoted name would be no assignment.
+        KeepFor::Shell => format!("export {name}={}", shell_words(&[value])),
+        KeepFor::Systemd => format!("Environment={}", quoted(&format!("{name}={value}"))),
+        KeepFor::Docker => format!("ENV {name}={}", quoted(value)),
+        KeepFor::Kubernetes => format!("  - name: {name}\n    value: {}", quoted(value)),
+    };
+    let env = cures.iter().flat_map(|cure| &cure.env).map(|(name, value)| variable(name, value));
+    let mut libraries: Vec<PathBuf> = Vec::new();
+    for shim in cures.iter().filter_map(|cure| cure.shim) {
+        let path = dir.join(shim.file_name());
+        if !libraries.contains(&path) {
+            libraries.push(path);
+        }
+    }
+    let all = preload(libraries.iter().map(|l| l.as_os_str()), None).to_string_lossy().into_owned();
+    let library = (!libraries.is_empty()).then(|| match keep_for {
+        // Other libraries may be preloaded already.
+        KeepFor::Shell => format!("export LD_PRELOAD={}${{LD_PRELOAD:+:$LD_PRELOAD}}", shell_words(&[&all])),
+        _ => variable("LD_PRELOAD", &all),
+    });
+    env.chain(library).collect()
 }
 
 /// In double quotes, as systemd, Docker and YAML read them alike.
@@ -193,18 +210,23 @@ mod tests {
     #[test]
     fn what_is_to_be_kept_fits_its_place() {
         let catalogue = Catalogue::builtin();
-        let cures = ["sigmask-setjmp", "tz-unset"].map(|id| chosen(&catalogue, id).ok().unwrap());
+        let pick = |id: &str| chosen(&catalogue, id).ok().unwrap();
+        let cures = ["sigmask-setjmp", "tz-unset"].map(pick);
         let library = "/usr/local/lib/libsystoll-setjmp.so";
         let how = "# libsystoll-setjmp.so: systoll cure --export /usr/local/lib sigmask-setjmp\n";
         assert_eq!(
             keep(&cures, KeepFor::Shell, None),
-            format!("{how}export LD_PRELOAD={library}${{LD_PRELOAD:+:$LD_PRELOAD}}\nexport TZ=:/etc/localtime\n")
+            format!("{how}export TZ=:/etc/localtime\nexport LD_PRELOAD={library}${{LD_PRELOAD:+:$LD_PRELOAD}}\n")
         );
         assert_eq!(
             keep(&cures, KeepFor::Systemd, None),
-            format!("{how}[Service]\nEnvironment=\"LD_PRELOAD={library}\"\nEnvironment=\"TZ=:/etc/localtime\"\n")
+            format!("{how}[Service]\nEnvironment=\"TZ=:/etc/localtime\"\nEnvironment=\"LD_PRELOAD={library}\"\n")
         );
-        let exported = keep(&cures[..1], KeepFor::Kubernetes, Some(&"/opt".into()));
+        let exported = keep(&cures[..1], KeepFor::Kubernetes, Some(Path::new("/opt")));
         assert_eq!(exported, "env:\n  - name: LD_PRELOAD\n    value: \"/opt/libsystoll-setjmp.so\"\n");
+        // A variable has one value, however many libraries there are.
+        let both = ["sigmask-setjmp", "membarrier-global", "sigmask-setjmp"].map(pick);
+        let line = "ENV LD_PRELOAD=\"/opt/libsystoll-setjmp.so:/opt/libsystoll-membarrier.so\"\n";
+        assert_eq!(keep(&both, KeepFor::Docker, Some(Path::new("/opt"))), line);
     }
 }
