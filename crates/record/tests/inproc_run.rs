@@ -251,6 +251,22 @@ fn static_programs_are_counted_too() {
 }
 
 #[test]
+fn calls_made_the_32_bit_way_take_the_word_exact_away() {
+    let source = "#include <unistd.h>\n\
+        int main(void) { int r; __asm__ volatile(\"int $0x80\" : \"=a\"(r) : \"a\"(20) : \"memory\");\n\
+        return r == getpid() ? 0 : 1; }";
+    let program = Program::written(source, &[]);
+    let recording = inside(&[&program.path()]);
+    // A kernel without CONFIG_IA32_EMULATION ends it by SIGSEGV.
+    assert!(matches!(recording.header.exit, Some(Exit::Code(0) | Exit::Signal(11))), "{:?}", recording.header.exit);
+    assert!(!recording.exact());
+    let told = |p: &systoll_model::Problem| {
+        p.text.contains("1 of 1 places that make system calls can't be counted") || p.text.contains("int $0x80")
+    };
+    assert!(recording.problems.iter().any(told), "{:?}", recording.problems);
+}
+
+#[test]
 fn contexts_end_at_the_users_frame_and_name_what_it_called() {
     let source = "#include <time.h>\n\
         int day(time_t t) { return localtime(&t)->tm_mday; }\n\

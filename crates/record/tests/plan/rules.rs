@@ -302,3 +302,14 @@ fn a_constant_among_the_code_is_no_call() {
     let plan = planned(&[MOV_39, SYSCALL, RET, &[0x0f, 0x05, 0x74, 0x02, 0xc6, 0xa8, 0x8f, 0x7f, 0x68]], &[]);
     assert_eq!(plan.unplanned.first().map(|u| (u.address, u.why)), Some((TEXT + 8, Why::Unsure)));
 }
+
+#[test]
+fn calls_made_the_32_bit_way_are_told_of() {
+    let interrupt: &[u8] = &[0xcd, 0x80];
+    let plan = planned(&[MOV_39, SYSCALL, MOV_39, interrupt, RET], &[]);
+    assert_eq!(plan.sites.iter().map(|s| s.address - TEXT).collect::<Vec<_>>(), [5]);
+    assert_eq!(plan.unplanned.iter().map(|u| (u.address - TEXT, u.why)).collect::<Vec<_>>(), [(12, Why::Interrupt)]);
+    // In a constant they are none: mov $0x80cd,%eax.
+    let plan = planned(&[MOV_39, SYSCALL, &[0xb8, 0xcd, 0x80, 0, 0], RET], &[]);
+    assert!(plan.unplanned.is_empty(), "{plan:?}");
+}

@@ -1,6 +1,7 @@
 //! A new program: what is done at its exec, before it has run an instruction.
 
 use super::super::layout::{every_image, image, own_words, slot};
+use super::super::plan::Why;
 use super::engine::Engine;
 use super::files::{Known, Unwatchable};
 use super::memory::{Memory, Runs};
@@ -153,7 +154,8 @@ impl Engine {
 
     fn note_uncounted(&mut self, path: &str, known: &Rc<Known>, places: usize) {
         if places > 0 {
-            let all = known.plan.sites.len();
+            let interrupts = known.plan.unplanned.iter().filter(|u| u.why == Why::Interrupt).count();
+            let all = known.plan.sites.len() + interrupts;
             self.problem(
                 ProblemKind::Lost,
                 format!("{path}: {places} of {all} places that make system calls can't be counted; whether they did is not known"),

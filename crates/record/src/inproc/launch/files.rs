@@ -152,6 +152,9 @@ impl Files {
         if plan.uses_gs {
             return Err(Unwatchable::UsesGs);
         }
+        if plan.sites.is_empty() && !plan.unplanned.is_empty() {
+            return Err(Unwatchable::Other("they are made by int $0x80, as 32-bit programs make them".into()));
+        }
         if plan.sites.is_empty() && plan.entries.is_empty() && plan.unwinder.is_none() {
             return Ok(None);
         }

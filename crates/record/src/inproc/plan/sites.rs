@@ -57,18 +57,23 @@ const SYSCALL_LEN: usize = 2;
 /// `ARCH_SET_GS` of the kernel's asm/prctl.h.
 const ARCH_SET_GS: u32 = 0x1001;
 
-/// Whether the bytes of a `syscall` occur.
+/// Whether the bytes of a `syscall` or `int $0x80` occur.
 pub(super) fn has_bytes(bytes: &[u8]) -> bool {
-    bytes.windows(2).any(|pair| pair == [0x0f, 0x05])
+    bytes.windows(2).any(|pair| pair == [0x0f, 0x05] || pair == [0xcd, 0x80])
 }
 
-/// Whether a `syscall` is really among the instructions of `extent`.
+/// Whether it is an `int $0x80`, by which 64-bit programs, too, make calls: by the numbers of 32-bit ones.
+fn is_interrupt(i: &Instruction) -> bool {
+    i.mnemonic() == Mnemonic::Int && i.immediate8() == 0x80
+}
+
+/// Whether a `syscall` or `int $0x80` is really among the instructions of `extent`.
 pub(super) fn has_call(image: &Image<'_>, extent: &Extent) -> bool {
     let Some(bytes) = image.region(extent.start).map(|r| r.slice(extent.start, extent.end)) else { return false };
     has_bytes(bytes)
         && Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE)
             .iter()
-            .any(|i| i.mnemonic() == Mnemonic::Syscall)
+            .any(|i| i.mnemonic() == Mnemonic::Syscall || is_interrupt(&i))
 }
 
 /// Extends functions with calls over what follows them, where they run on into it: glibc's clone
@@ -210,6 +215,11 @@ impl Planner<'_> {
             self.plan.sites.push(Site::new(address, None));
             self.plan.unplanned.push(Unplanned { address, why: Why::Unsure });
         }
+        let interrupts = code.iter().enumerate().filter(|(_, i)| is_interrupt(i));
+        let made = interrupts.filter(|(n, _)| ground != Ground::Between || self.is_code(code, *n));
+        let made = made.map(|(_, i)| Unplanned { address: i.ip(), why: Why::Interrupt });
+        let made: Vec<Unplanned> = made.collect();
+        self.plan.unplanned.extend(made);
         let block = Block { code, targets: self.targets, region, can_call: !self.image.shadow_stack };
         let first = self.plan.sites.len();
         let mut obstacles = Vec::new();

@@ -8,7 +8,7 @@ use super::types::{CfaOffset, Entry, Plan, Segment, Site, Span, Unplanned, VdsoF
 use prost::Message;
 
 /// Changes whenever the same file may lead to another plan, or to other bytes.
-pub const FORMAT: u32 = 9;
+pub const FORMAT: u32 = 10;
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 
@@ -99,7 +99,8 @@ struct WireUnplanned {
 }
 
 /// Codes of [`Why`] by position; new ones go to the end.
-const WHYS: &[Why] = &[Why::Target, Why::Fixed, Why::Short, Why::Registers, Why::Flags, Why::Taken, Why::Unsure];
+const WHYS: &[Why] =
+    &[Why::Target, Why::Fixed, Why::Short, Why::Registers, Why::Flags, Why::Taken, Why::Unsure, Why::Interrupt];
 /// The same of [`VdsoFunction`].
 const FUNCTIONS: &[VdsoFunction] =
     &[VdsoFunction::Time, VdsoFunction::ClockGettime, VdsoFunction::Gettimeofday, VdsoFunction::Getcpu];

@@ -16,7 +16,7 @@ pub struct Plan {
     /// What the file has mapped, by rising address.
     pub segments: Vec<Segment>,
     /// Sites that nothing in this plan lets anybody count (neither [`Site::before`] nor
-    /// [`Site::whole`]), and why, by rising address.
+    /// [`Site::whole`]), and why, by rising address; calls made the 32-bit way are no sites.
     pub unplanned: Vec<Unplanned>,
     /// Whether code of the file uses the gs segment for itself: counters reached by gs would
     /// land in its memory, so the process must be watched in another way. Only files that need a
@@ -206,6 +206,8 @@ pub enum Why {
     /// Nothing says that this is code at all, code around it contradicts how it was decoded, or
     /// its function may jump to places nobody can tell.
     Unsure,
+    /// It is an `int $0x80`: another table of numbers, and too short for a jump.
+    Interrupt,
 }
 
 /// Why a file has no plan at all.
