@@ -70,6 +70,25 @@ impl AddressSpace {
         }
     }
 
+    /// Takes in what has just been mapped, by its line of `/proc/PID/maps`, in place of whatever was
+    /// there before. `None` if that is no file that could be read; nothing has changed then.
+    pub fn add_by(&mut self, symbols: &mut Symbols, pid: i32, line: &[u8]) -> Option<MappedFile> {
+        let [new] = <[Mapped; 1]>::try_from(maps::executable_in(line)?).ok()?;
+        let apart = |m: &Mapped| m.end <= new.start || new.end <= m.start;
+        if !self.mapped.iter().all(|m| apart(m) || new.start <= m.start && m.end <= new.end) {
+            return None;
+        }
+        let mapping = load(symbols, pid, &new);
+        let file = MappedFile { start: mapping.start, end: mapping.end, bias: mapping.bias, module: mapping.module? };
+        let (mut mapped, mut mappings): (Vec<Mapped>, Vec<Mapping>) =
+            self.mapped.iter().cloned().zip(self.mappings.iter().copied()).filter(|(m, _)| apart(m)).unzip();
+        let at = mapped.partition_point(|m| m.start < new.start);
+        mapped.insert(at, new);
+        mappings.insert(at, mapping);
+        (self.mapped, self.mappings) = (Arc::new(mapped), Arc::new(mappings));
+        Some(file)
+    }
+
     fn take(&mut self, symbols: &mut Symbols, pid: i32, mapped: Vec<Mapped>) {
         if mapped == *self.mapped {
             return;

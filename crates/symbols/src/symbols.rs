@@ -47,8 +47,10 @@ pub struct Symbols {
     /// Files that were opened before they were seen mapped.
     ahead: Ahead,
     by_file: HashMap<Identity, Option<ModuleKey>>,
-    /// vDSOs, by content.
-    by_content: HashMap<Arc<[u8]>, ModuleKey>,
+    /// vDSOs, by length: the kernel maps the same pages into every process of a kind.
+    vdsos: HashMap<u64, ModuleKey>,
+    /// Device and inode of files that are never looked into.
+    ignored: HashSet<((u32, u32), u64)>,
     cache: Vec<Option<Known>>,
     classes: HashMap<RawFrame, FrameClass>,
     main_callers: HashMap<RawFrame, bool>,
@@ -116,11 +118,24 @@ impl Symbols {
         }
     }
 
+    /// Never looks into this file: it is mapped into programs by whoever watches them.
+    pub fn ignore(&mut self, file: &std::fs::Metadata) {
+        use std::os::unix::fs::MetadataExt;
+        let device = (nix::libc::major(file.dev()), nix::libc::minor(file.dev()));
+        self.ignored.insert((device, file.ino()));
+    }
+
     /// The file behind a mapping, loaded if it is new. `None` for memory without one, and for
     /// files that can't be read.
     pub(crate) fn load(&mut self, pid: i32, mapped: &Mapped) -> Option<ModuleKey> {
-        if mapped.path != "[vdso]" && mapped.inode == 0 {
+        if mapped.path != "[vdso]" && mapped.inode == 0 || self.ignored.contains(&(mapped.device, mapped.inode)) {
             return None;
+        }
+        let len = mapped.end - mapped.start;
+        if mapped.path == "[vdso]"
+            && let Some(known) = self.vdsos.get(&len)
+        {
+            return Some(*known);
         }
         let identity = maps::identity(mapped);
         if let Some(known) = identity.and_then(|identity| self.by_file.get(&identity)) {
@@ -142,7 +157,11 @@ impl Symbols {
             }
         };
         match source {
-            Source::Memory(bytes) => self.load_memory(mapped, bytes),
+            Source::Memory(_) => {
+                let key = self.add(mapped, source)?;
+                self.vdsos.insert(len, key);
+                Some(key)
+            }
             Source::File { identity, .. } => {
                 if let Some(known) = self.by_file.get(&identity) {
                     return *known;
@@ -152,15 +171,6 @@ impl Symbols {
                 key
             }
         }
-    }
-
-    fn load_memory(&mut self, mapped: &Mapped, bytes: Arc<[u8]>) -> Option<ModuleKey> {
-        if let Some(known) = self.by_content.get(&bytes) {
-            return Some(*known);
-        }
-        let key = self.add(mapped, Source::Memory(Arc::clone(&bytes)))?;
-        self.by_content.insert(bytes, key);
-        Some(key)
     }
 
     /// Keeps the file open, or its bytes where too many are open already.

@@ -51,7 +51,7 @@ impl Engine {
                     self.on_mapped(id, index, &waiter);
                 }
                 Some(Question::Exec) => self.on_exec_asked(id, index, &waiter),
-                Some(Question::ExecFailed) => self.on_exec_failed(&waiter),
+                Some(Question::ExecFailed) => self.on_exec_failed(id, &waiter),
                 Some(Question::OwnGs) => self.leave_alone(id, waiter.tid, gives_up(&waiter)),
                 Some(Question::Confine) => self.on_confine(id),
                 Some(Question::WindowEntry) => self.on_window_entry(id, index, &waiter, asked),
@@ -67,6 +67,9 @@ impl Engine {
         let done = word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
         if done.is_ok() {
             sys::futex_wake(word);
+        }
+        for id in std::mem::take(&mut self.unsown) {
+            self.sow(id);
         }
     }
 
@@ -240,8 +243,15 @@ impl Engine {
                 && !crate::procfs::no_new_privs(tid)
             {
                 let shown = path.strip_prefix(&world.root).map_or_else(|_| path.clone(), |p| Path::new("/").join(p));
+                if self.seized.contains_key(&tid) {
+                    self.let_go(tid);
+                }
                 return self.problem(ProblemKind::Unwatched, format!("{} ran unwatched: {what}", shown.display()));
             }
+        }
+        if let Some(seized) = self.seized.get_mut(&tid) {
+            seized.from = Some((id, index));
+            return self.lingering.retain(|t| *t != tid);
         }
         match sys::seize(tid) {
             Ok(()) => {
@@ -254,8 +264,15 @@ impl Engine {
         }
     }
 
-    fn on_exec_failed(&mut self, waiter: &Waiter) {
-        if self.seized.contains_key(&waiter.tid) {
+    /// Whoever looks for a program in one folder after the other tries again at once. An exec that
+    /// nobody asks about must not find us attached: there it might take privilege.
+    fn on_exec_failed(&mut self, id: u32, waiter: &Waiter) {
+        if !self.seized.contains_key(&waiter.tid) {
+            return;
+        }
+        if self.programs.get(&id).is_some_and(|p| p.seen_whole) {
+            self.lingering.push(waiter.tid);
+        } else {
             self.let_go(waiter.tid);
         }
     }

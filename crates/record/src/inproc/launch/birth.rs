@@ -4,8 +4,9 @@ use super::super::layout::{every_image, image, own_words, slot};
 use super::super::plan::Why;
 use super::engine::Engine;
 use super::files::{Known, Unwatchable};
+use super::maps::{Mapped, Maps};
 use super::memory::{Memory, Runs};
-use super::program::{Patched, Program, Waiting};
+use super::program::{Patched, Program};
 use super::shell::{self, Mapping};
 use super::sites::Arrival;
 use super::sys;
@@ -14,6 +15,7 @@ use crate::procfs;
 use crate::table::Image;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 use systoll_model::ProblemKind;
 use systoll_symbols::{AddressSpace, MappedFile};
 
@@ -29,9 +31,10 @@ impl Engine {
     pub(super) fn on_exec(&mut self, pid: i32, from: Option<(u32, u64)>) {
         let parent = self.leave_by_exec(from, pid);
         let first = pid == self.root && self.programs.is_empty() && self.root_image.is_none();
-        let born = self.prepare(pid, parent, first);
+        let as_before = from.is_some_and(|(id, _)| self.has_no_filter_of_its_own(id));
+        let exe = procfs::exe(pid).unwrap_or_default();
+        let born = self.prepare(pid, (parent, first, as_before), &exe);
         if let Err(why) = &born {
-            let exe = procfs::exe(pid).unwrap_or_default();
             if first {
                 // Nothing of it has run: whoever asked may choose another way.
                 self.root_refused = Some(format!("{exe}: {why}"));
@@ -41,6 +44,19 @@ impl Engine {
             }
         }
         let _ = sys::detach(pid, 0);
+        if let Ok(id) = born {
+            // It maps our memory now, and needs nobody for that.
+            self.furnish(id);
+        }
+    }
+
+    /// Whether a program's processes are confined as we are: it was looked at when it began, or
+    /// came of one that was, and every call that could have added a filter since would be known of.
+    fn has_no_filter_of_its_own(&self, id: u32) -> bool {
+        let Some(area) = self.memory.image(id) else { return false };
+        let told = [image::QUIET, image::UNHEARD, image::UNSEEN, image::WRITES_CODE].map(|word| area.get(word) as u32);
+        let seen = |p: &Program| p.seen_whole && p.generated.calls == 0 && !p.generated.too_much;
+        told == [0; 4] && self.programs.get(&id).is_some_and(seen)
     }
 
     /// The program a thread has left by its exec: its slot is done. The image it ran in.
@@ -55,8 +71,13 @@ impl Engine {
     }
 
     /// Makes all ready and lets the stopped process begin with the shell code.
-    fn prepare(&mut self, pid: i32, parent: Option<u32>, first: bool) -> Result<(), String> {
-        if let Some(obstacle) = target::obstacle(pid) {
+    fn prepare(
+        &mut self,
+        pid: i32,
+        (parent, first, as_before): (Option<u32>, bool, bool),
+        exe: &Arc<str>,
+    ) -> Result<u32, String> {
+        if !as_before && let Some(obstacle) = target::obstacle(pid) {
             return Err(obstacle);
         }
         let regs = sys::registers(pid).map_err(|e| e.desc().to_owned())?;
@@ -65,10 +86,9 @@ impl Engine {
         }
         let mem = Mem::open(pid).map_err(|e| format!("its memory can't be opened: {e}"))?;
         let mut space = AddressSpace::new();
-        let maps = target::maps(pid);
-        space.update_by(&mut self.symbols, pid, &maps);
-        let mapped = target::mapped(&maps);
-        let mut taken: Vec<Range<u64>> = mapped.iter().map(|m| m.range.clone()).collect();
+        let maps = Maps::of(pid);
+        space.update_by(&mut self.symbols, pid, &maps.text);
+        let mut taken: Vec<Range<u64>> = maps.all.iter().map(|m| m.range.clone()).collect();
         let mut files = Vec::new();
         let unhooked = self.unhooked;
         for file in space.files().collect::<Vec<_>>() {
@@ -77,7 +97,7 @@ impl Engine {
             }
         }
         let stub = files.first().map(|f| f.at).ok_or("nothing in it makes system calls that can be hooked")?;
-        let id = self.memory.new_image().ok_or("no memory for another program")?;
+        let id = self.spare.take().or_else(|| self.blank_image()).ok_or("no memory for another program")?;
         let mappings: Vec<Mapping> = shell::common(Memory::offset(id))
             .into_iter()
             .chain(files.iter().map(|f| Mapping {
@@ -87,40 +107,43 @@ impl Engine {
                 executable: true,
             }))
             .collect();
-        self.write_image(id, pid);
-        if let Err(why) = self.plant(pid, &mem, &mapped, &mappings, stub, regs) {
+        self.enter(id, pid);
+        if let Err(why) = self.plant(pid, &mem, &maps.all, &mappings, stub, regs) {
             self.memory.free_image(id);
             return Err(why);
         }
         let now = self.at(sys::now());
-        let image = self.new_image(pid, parent, first, now);
+        let image =
+            Image { pid, parent, exe: Arc::clone(exe), start_ns: if first { 0 } else { now }, ..Image::default() };
+        let image = self.table.image(image);
         let mut program = Program::new(id, pid, image, space, mem);
-        let alike = self.alike.entry(procfs::exe(pid).unwrap_or_default()).or_default();
+        let alike = self.alike.entry(Arc::clone(exe)).or_default();
         (program.alike, *alike) = (*alike, *alike + 1);
         program.cpu_before = sys::process_cpu(pid).unwrap_or(0);
         program.seen_whole = self.unhooked == unhooked;
-        program.newborn = Some(files.into_iter().map(|f| Waiting { file: f.patched }).collect());
+        program.newborn = Some(files.into_iter().map(|f| f.patched).collect());
         self.programs.insert(id, program);
         if first {
+            self.root_image = Some(image);
             self.audit_base = procfs::io_calls(pid);
         }
-        Ok(())
+        Ok(id)
     }
 
-    fn new_image(&mut self, pid: i32, parent: Option<u32>, first: bool, now: u64) -> u32 {
-        let image = Image {
-            pid,
-            parent,
-            exe: procfs::exe(pid).unwrap_or_default(),
-            argv: procfs::argv(pid),
-            start_ns: if first { 0 } else { now },
-            ..Image::default()
-        };
-        let image = self.table.image(image);
-        if first {
-            self.root_image = Some(image);
+    /// What of a new program can be done while it maps our memory.
+    fn furnish(&mut self, id: u32) {
+        let Some(program) = self.programs.get(&id) else { return };
+        let argv = procfs::argv(program.pid);
+        if let Some(image) = self.table.images.get_mut(program.image as usize) {
+            image.argv = argv;
         }
-        image
+        let newborn = self.programs.get_mut(&id).and_then(|p| p.newborn.take()).unwrap_or_default();
+        let unhooked = self.unhooked;
+        let furnished = newborn.into_iter().filter_map(|file| self.lay_roots(id, file)).collect();
+        if let Some(program) = self.programs.get_mut(&id) {
+            program.seen_whole &= self.unhooked == unhooked;
+            program.newborn = Some(furnished);
+        }
     }
 
     /// Has a file's code ready at a free place, `None` where nothing is to be hooked in it.
@@ -163,12 +186,27 @@ impl Engine {
         }
     }
 
-    fn write_image(&self, id: u32, pid: i32) {
-        let pid = pid as u64;
-        let first = [(image::SLOTS + slot::TID, pid), (image::SLOTS + slot::PID, pid)];
+    /// A new image, as every program begins with.
+    fn blank_image(&mut self) -> Option<u32> {
+        let id = self.memory.new_image()?;
         let words = self.blank.get_or_init(|| Runs::new(every_image(RSEQ_SIGNATURE)));
         self.memory.write(id, words);
-        self.memory.write(id, &Runs::new(own_words(id).into_iter().chain(first)));
+        self.memory.write(id, &Runs::new(own_words(id)));
+        Some(id)
+    }
+
+    /// Makes the image of the next program while an exec is under way: that takes long enough.
+    pub(super) fn make_ahead(&mut self) {
+        if self.spare.is_none() && self.seized.len() > self.lingering.len() {
+            self.spare = self.blank_image();
+        }
+    }
+
+    /// Takes process `pid` into its first slot.
+    fn enter(&self, id: u32, pid: i32) {
+        let pid = pid as u64;
+        let first = [(image::SLOTS + slot::TID, pid), (image::SLOTS + slot::PID, pid)];
+        self.memory.write(id, &Runs::new(first));
     }
 
     /// Writes the shell code into the stopped process and points it there.
@@ -176,7 +214,7 @@ impl Engine {
         &self,
         pid: i32,
         mem: &Mem,
-        mapped: &[target::Mapped],
+        mapped: &[Mapped],
         mappings: &[Mapping],
         stub: u64,
         regs: libc::user_regs_struct,
@@ -203,8 +241,8 @@ impl Engine {
         program.cpu_before = now;
         let Some(waiting) = program.newborn.take() else { return };
         let unhooked = self.unhooked;
-        for Waiting { file } in waiting {
-            self.patch(id, file, Arrival::Born);
+        for file in waiting {
+            self.write_jumps(id, file, Arrival::Born);
         }
         self.allow_elision(id, unhooked);
         self.sow(id);
@@ -225,20 +263,35 @@ impl Engine {
 
     /// Writes a file's roots and jumps; its code is mapped already.
     pub(super) fn patch(&mut self, id: u32, file: Patched, arrival: Arrival) {
-        let path = self.symbols.path(file.key).unwrap_or_default();
-        let lost = |why: String| format!("{path}: its system calls are not counted: {why}");
-        let Some(program) = self.programs.get_mut(&id) else { return };
-        let Some(area) = self.memory.image(id) else { return };
-        if !program.files.iter().any(|f| f.known.region == file.known.region) {
+        if let Some(file) = self.lay_roots(id, file) {
+            self.write_jumps(id, file, arrival);
+        }
+    }
+
+    /// Writes a file's roots into an image; the file, unless there is no room.
+    fn lay_roots(&mut self, id: u32, file: Patched) -> Option<Patched> {
+        let program = self.programs.get_mut(&id)?;
+        let area = self.memory.image(id)?;
+        if program.regions.insert(file.known.region) {
             match file.code.roots(file.known.region, program.room.records) {
                 Ok(roots) => {
                     self.memory.write(id, &roots);
                     program.room.records += file.code.blob.sites.len() as u64;
                 }
-                Err(e) => return self.problem(ProblemKind::Lost, lost(e.to_string())),
+                Err(e) => {
+                    program.regions.remove(&file.known.region);
+                    self.lost(&file, &e.to_string());
+                    return None;
+                }
             }
         }
         file.code.announce(area, file.bias.wrapping_add_signed(file.code.blob.delta));
+        Some(file)
+    }
+
+    /// Writes a file's jumps; its roots are there and its code is mapped.
+    fn write_jumps(&mut self, id: u32, file: Patched, arrival: Arrival) {
+        let Some(program) = self.programs.get_mut(&id) else { return };
         let patched = match arrival {
             Arrival::MadeExecutable => program.mem.patch_one(&file.code.jumps, file.bias),
             Arrival::Born | Arrival::Mapped => program.mem.patch(&file.code.jumps, file.bias),
@@ -246,8 +299,13 @@ impl Engine {
         self.sites.note(&file, patched.is_ok(), arrival);
         match patched {
             Ok(()) => program.files.push(file),
-            Err(why) => self.problem(ProblemKind::Lost, lost(why)),
+            Err(why) => self.lost(&file, &why),
         }
+    }
+
+    fn lost(&mut self, file: &Patched, why: &str) {
+        let path = self.symbols.path(file.key).unwrap_or_default();
+        self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
     }
 }
 

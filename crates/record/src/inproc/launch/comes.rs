@@ -6,10 +6,10 @@
 use super::super::layout::image;
 use super::super::nr::{MMAP, MREMAP};
 use super::engine::Engine;
+use super::maps::{self, Mapped, Maps};
 use super::memory::{BLOBS, BLOBS_AT};
 use super::program::{Patched, Program, Waiter};
 use super::sites::Arrival;
-use super::target;
 use crate::sys::read_memory;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
@@ -57,15 +57,26 @@ impl Engine {
         let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
         let range = at..at.saturating_add(r.si);
         let program = self.programs.get_mut(&id)?;
-        let maps = target::maps(waiter.tid);
-        program.space.update_by(&mut self.symbols, waiter.tid, &maps);
-        let maps = target::mapped(&maps);
+        // Most often a file has come, and one line says it all.
+        let now = maps::open(waiter.tid)?;
+        let line = if mapped { maps::line_at(&now, &range) } else { None };
+        if let Some(file) = line.and_then(|line| program.space.add_by(&mut self.symbols, waiter.tid, &line)) {
+            if matches!(self.files.known(&self.symbols, file.module), Ok(None)) {
+                self.unsown.push(id);
+                return Some(());
+            }
+            let all = maps::ranges(&now);
+            let shared = all.iter().any(|m| m.shared && m.range.contains(&file.start));
+            return self.hook_file(id, index, waiter, (&file, mapped, shared), &all);
+        }
+        let maps = Maps::of(waiter.tid);
+        program.space.update_by(&mut self.symbols, waiter.tid, &maps.text);
+        let maps = maps.all;
         let here = |f: &MappedFile| f.start < range.end && range.start < f.end;
         let files: Vec<MappedFile> = program.space.files().filter(here).collect();
-        let comes = |m: &&target::Mapped| {
-            m.executable && m.range.start < range.end && range.start < m.range.end && !is_file(&files, m)
-        };
-        let memory: Vec<target::Mapped> = maps.iter().filter(comes).cloned().collect();
+        let comes =
+            |m: &&Mapped| m.executable && m.range.start < range.end && range.start < m.range.end && !is_file(&files, m);
+        let memory: Vec<Mapped> = maps.iter().filter(comes).cloned().collect();
         if files.is_empty() && memory.is_empty() {
             return None;
         }
@@ -86,7 +97,7 @@ impl Engine {
         index: u64,
         waiter: &Waiter,
         (file, mapped, shared): (&MappedFile, bool, bool),
-        maps: &[target::Mapped],
+        maps: &[Mapped],
     ) -> Option<()> {
         let program = self.programs.get(&id)?;
         let hooked = |f: &Patched| f.key == file.module && f.bias == file.bias && f.is_in(&program.mem);
@@ -97,7 +108,7 @@ impl Engine {
         let ready = match self.ready(file, &mut taken) {
             Ok(Some(ready)) => ready,
             Ok(None) => {
-                self.sow(id);
+                self.unsown.push(id);
                 return Some(());
             }
             Err(why) => {
@@ -124,7 +135,7 @@ impl Engine {
         }
         let arrival = if mapped { Arrival::Mapped } else { Arrival::MadeExecutable };
         self.patch(id, ready.patched, arrival);
-        self.sow(id);
+        self.unsown.push(id);
         Some(())
     }
 
@@ -195,7 +206,7 @@ impl Engine {
 }
 
 /// Whether a mapping is that of a file known by its headers.
-fn is_file(files: &[MappedFile], mapped: &target::Mapped) -> bool {
+fn is_file(files: &[MappedFile], mapped: &Mapped) -> bool {
     files.iter().any(|f| f.start < mapped.range.end && mapped.range.start < f.end)
 }
 

@@ -66,6 +66,12 @@ pub(super) struct Engine {
     pub(super) ordinals: HashMap<(u32, u64), u32>,
     pub(super) next_ordinal: u32,
     pub(super) seized: HashMap<i32, Seized>,
+    /// Of them, those whose exec has failed: they are let go unless another follows at once.
+    pub(super) lingering: Vec<i32>,
+    /// An image made ahead of the next exec.
+    pub(super) spare: Option<u32>,
+    /// Programs whose trees are to be grown from those of others once their thread has gone on.
+    pub(super) unsown: Vec<u32>,
     pub(super) problems: Vec<Problem>,
     pub(super) root: i32,
     pub(super) root_image: Option<u32>,
@@ -120,7 +126,7 @@ impl Engine {
         ratio: super::clock::Ratio,
     ) -> Result<Self, Error> {
         let memory = Memory::new()?;
-        let engine = Self {
+        let mut engine = Self {
             _will: Will::new(&memory.global),
             memory,
             files,
@@ -135,6 +141,9 @@ impl Engine {
             ordinals: HashMap::new(),
             next_ordinal: 0,
             seized: HashMap::new(),
+            lingering: Vec::new(),
+            spare: None,
+            unsown: Vec::new(),
             problems: Vec::new(),
             root: 0,
             root_image: None,
@@ -168,6 +177,9 @@ impl Engine {
             cut_short: false,
         };
         engine.set_up_global();
+        if let Ok(metadata) = engine.memory.metadata() {
+            engine.symbols.ignore(&metadata);
+        }
         Ok(engine)
     }
 
@@ -253,12 +265,16 @@ impl Engine {
                 self.begin_item();
                 if self.serve() | self.reap(Some(signals)) {
                     busy = sys::now();
+                    self.make_ahead();
                 } else if sys::now().saturating_sub(busy) >= looks {
                     break;
                 }
                 std::hint::spin_loop();
             }
             self.begin_item();
+            for tid in std::mem::take(&mut self.lingering) {
+                self.let_go(tid);
+            }
             self.recycle_some();
             self.look(signals, control, linger);
             self.housekeeping(control);
@@ -397,7 +413,7 @@ impl Engine {
         match stop {
             Stop::Event { tid, event: libc::PTRACE_EVENT_EXEC, .. } => {
                 let former = sys::event_message(tid).unwrap_or(tid);
-                let seized = self.seized.remove(&former).or_else(|| self.seized.remove(&tid));
+                let seized = self.no_longer_seized(former).or_else(|| self.no_longer_seized(tid));
                 self.exec_done = true;
                 self.on_exec(tid, seized.and_then(|s| s.from));
             }
@@ -412,7 +428,7 @@ impl Engine {
     }
 
     fn on_gone(&mut self, tid: i32, exit: Exit, signals: Option<&Signals>) {
-        self.seized.remove(&tid);
+        self.no_longer_seized(tid);
         if tid != self.root {
             return;
         }
@@ -452,9 +468,14 @@ impl Engine {
         }
     }
 
+    fn no_longer_seized(&mut self, tid: i32) -> Option<Seized> {
+        self.lingering.retain(|t| *t != tid);
+        self.seized.remove(&tid)
+    }
+
     /// Detaches from a thread that was seized and may be running: it has to stop first.
     pub(super) fn let_go(&mut self, tid: i32) {
-        self.seized.remove(&tid);
+        self.no_longer_seized(tid);
         if sys::interrupt(tid).is_err() {
             return;
         }

@@ -112,6 +112,14 @@ impl Memory {
         Ok(Self { file, global, images: HashMap::new(), next_image: 1, next_blob: BLOBS })
     }
 
+    /// The file's own.
+    ///
+    /// # Errors
+    /// When the kernel won't tell.
+    pub(super) fn metadata(&self) -> std::io::Result<std::fs::Metadata> {
+        self.file.metadata()
+    }
+
     /// Path by which other processes open the file.
     pub(super) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())

@@ -15,6 +15,7 @@ mod files;
 mod filter;
 mod finish;
 mod harvest;
+mod maps;
 mod memory;
 mod own;
 mod program;

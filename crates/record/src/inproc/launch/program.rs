@@ -36,11 +36,6 @@ impl Patched {
     }
 }
 
-/// A file that waits for the program to have its memory mapped.
-pub(super) struct Waiting {
-    pub(super) file: Patched,
-}
-
 /// Where a context belongs: file and site, return addresses from there on.
 pub(super) type ContextKey = (usize, usize, Vec<u64>);
 
@@ -57,7 +52,9 @@ pub(super) struct Program {
     pub(super) mem: Mem,
     pub(super) files: Vec<Patched>,
     /// What is to be patched once the program says that it has mapped its memory.
-    pub(super) newborn: Option<Vec<Waiting>>,
+    pub(super) newborn: Option<Vec<Patched>>,
+    /// Addresses of the regions of roots that are in its image.
+    pub(super) regions: HashSet<u64>,
     pub(super) room: Room,
     pub(super) contexts: HashMap<ContextKey, Rc<[RawFrame]>>,
     /// Frames of the contexts counted at nodes, by their addresses.
@@ -106,6 +103,7 @@ impl Program {
             mem,
             files: Vec::new(),
             newborn: Some(Vec::new()),
+            regions: HashSet::new(),
             room: Room { nodes: 0, records: NUMBERS },
             contexts: HashMap::new(),
             nodes: HashMap::new(),

@@ -3,6 +3,7 @@
 use super::super::assemble::{Blob, Patch};
 use super::super::plan::{Plan, Span};
 use super::filter;
+use super::maps::Mapped;
 use super::sys::read_pieces;
 use std::cell::OnceCell;
 use std::fs::File;
@@ -203,43 +204,6 @@ fn originals(plan: &Plan) -> Vec<(u64, &[u8])> {
     all
 }
 
-/// A mapping of a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mapped {
-    pub(super) range: Range<u64>,
-    pub(super) writable: bool,
-    pub(super) executable: bool,
-    /// Whether what is written to it is written to the file.
-    pub(super) shared: bool,
-}
-
-/// The text of a process's `maps` file; empty if it is gone.
-pub(super) fn maps(pid: i32) -> Vec<u8> {
-    let mut text = Vec::with_capacity(8192);
-    let file = File::open(format!("/proc/{pid}/maps"));
-    if let Ok(mut file) = file {
-        // What was read before an error is of no use: it is not all.
-        let _ = std::io::Read::read_to_end(&mut file, &mut text).inspect_err(|_| text.clear());
-    }
-    text
-}
-
-/// Everything in the text of a `maps` file, by address.
-pub(super) fn mapped(text: &[u8]) -> Vec<Mapped> {
-    text.split(|b| *b == b'\n')
-        .filter_map(|line| mapped_line(std::str::from_utf8(line.get(..line.len().min(48))?).ok()?))
-        .collect()
-}
-
-fn mapped_line(line: &str) -> Option<Mapped> {
-    let (range, rest) = line.split_once(' ')?;
-    let (start, end) = range.split_once('-')?;
-    let hex = |s| u64::from_str_radix(s, 16).ok();
-    let has = |n: usize, letter: u8| rest.as_bytes().get(n) == Some(&letter);
-    let (writable, executable, shared) = (has(1, b'w'), has(2, b'x'), has(3, b's'));
-    Some(Mapped { range: hex(start)?..hex(end)?, writable, executable, shared })
-}
-
 /// Where `len` unused bytes lie at the end of code that a process has mapped.
 pub(super) fn unused(mem: &Mem, mapped: &[Mapped], len: usize) -> Option<u64> {
     let len = len as u64;
@@ -315,20 +279,5 @@ mod tests {
         assert_eq!(filters_in("Seccomp:\t2\nSeccomp_filters:\t3\n"), Filters::Some(3));
         assert_eq!(filters_in("Seccomp:\t2\n"), Filters::Uncounted);
         assert_eq!(filters_in("Seccomp:\t1\nSeccomp_filters:\t0\n"), Filters::Strict);
-    }
-
-    #[test]
-    fn lines_of_maps_are_read() {
-        let line = "7ffff7fc1000-7ffff7fc3000 r-xp 00000000 00:00 0 ";
-        let (range, code) = (0x7ffff7fc1000..0x7ffff7fc3000, true);
-        let expected = Mapped { range, writable: false, executable: code, shared: false };
-        assert_eq!(mapped_line(line), Some(expected.clone()));
-        let shared = line.replace("r-xp", "-wxs");
-        assert_eq!(mapped_line(&shared), Some(Mapped { writable: true, shared: true, ..expected }));
-        assert_eq!(mapped_line("nonsense"), None);
-        let mine = mapped(&maps(std::process::id() as i32));
-        let here = lines_of_maps_are_read as *const () as u64;
-        assert!(mine.iter().any(|m| m.executable && m.range.contains(&here)));
-        assert!(mine.windows(2).all(|w| w[0].range.end <= w[1].range.start));
     }
 }
