@@ -311,3 +311,43 @@ fn load(symbols: &mut Symbols, pid: i32, mapped: &Mapped) -> Mapping {
     let bias = module.and_then(|key| symbols.bias(key, mapped));
     Mapping { start: mapped.start, end: mapped.end, bias: bias.unwrap_or(0), module: module.filter(|_| bias.is_some()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mapped_over_others_takes_their_place() {
+        let pid = std::process::id() as i32;
+        let text = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let here = what_is_mapped_over_others_takes_their_place as *const () as u64;
+        let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
+        let holds = |m: &Mapped| m.start <= here && here < m.end;
+        let own = maps::executable(pid).unwrap().into_iter().find(holds).unwrap();
+        let line = text.lines().find(|l| l.starts_with(&format!("{:x}-", own.start))).unwrap();
+        let file = space.add_by(&mut symbols, pid, line.as_bytes()).expect("our own program");
+        assert_eq!((file.start, file.end), (own.start, own.end));
+        space.update(&mut symbols, pid);
+        assert_eq!(space.files().find(|f| f.start == own.start), Some(file));
+        let before = space.files().count();
+        assert_eq!(space.add_by(&mut symbols, pid, line.as_bytes()), Some(file));
+        assert_eq!(space.files().count(), before);
+        // Within another, and no file at all.
+        let [half, no_file] = [own.start + 4096, own.end].map(|end| format!("{:x}-{end:x} r-xp 0 0:0 0", own.start));
+        assert_eq!(space.add_by(&mut symbols, pid, half.as_bytes()), None);
+        assert_eq!(space.add_by(&mut symbols, pid, no_file.as_bytes()), None);
+        assert_eq!(space.files().count(), before);
+    }
+
+    #[test]
+    fn a_file_to_be_ignored_is_not_looked_into() {
+        let pid = std::process::id() as i32;
+        let exe = std::fs::metadata("/proc/self/exe").unwrap();
+        let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
+        symbols.ignore(&exe);
+        space.update(&mut symbols, pid);
+        let here = a_file_to_be_ignored_is_not_looked_into as *const () as u64;
+        assert!(space.files().all(|f| !(f.start..f.end).contains(&here)));
+        assert!(space.files().count() > 0 && space.maps_executable(here));
+    }
+}
