@@ -131,7 +131,7 @@ impl Symbols {
         if mapped.path != "[vdso]" && mapped.inode == 0 || self.ignored.contains(&(mapped.device, mapped.inode)) {
             return None;
         }
-        let len = mapped.end - mapped.start;
+        let len = mapped.end.saturating_sub(mapped.start);
         if mapped.path == "[vdso]"
             && let Some(known) = self.vdsos.get(&len)
         {
