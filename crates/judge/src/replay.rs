@@ -96,6 +96,8 @@ pub(crate) struct Step<'a> {
     pub nothing: bool,
     /// Whether it waited for something, or could have.
     pub pauses: bool,
+    /// Whether it maps a file's code.
+    pub loads: bool,
     /// Whether it wakes waiters.
     pub wakes: bool,
     /// What it changes on the way, if it succeeded.
@@ -201,6 +203,7 @@ impl<'a> Replay<'a> {
             object: object(entry, &subject),
             moved: lines.transfer(&subject).map(|line| moved(line, &subject)),
             pauses: lines.waits && look.is_none(),
+            loads: lines.loads(&subject) && !failed,
             wakes: lines.wakes(&subject),
             look,
             nothing,

@@ -81,3 +81,31 @@ fn groups_are_joined_and_left_by_the_same_numbers_for_good_reason() {
     let join = || call("setsockopt", "setsockopt", &[3, 41, 20, 0x1000, 4], 0).input(3, &[1, 0, 0, 0]).fd("socket:[1]");
     silent(&rounds(10_000, |_| vec![join()]), BUSY);
 }
+
+/// A library loaded, and unloaded where `unloads`.
+fn dlopen(path: &str, unloads: bool) -> Vec<Call> {
+    let mmap =
+        |prot: u64, flags: u64, fd: u64, result: i64| call("mmap", "dlopen", &[0, 4096, prot, flags, fd, 0], result);
+    let mut calls = vec![
+        open(path, 3),
+        call("read", "dlopen", &[3, 0x1000, 832], 832).fd("/lib/x.so"),
+        mmap(1, 2, 3, 0x7000_0000).toll(2_000),
+        mmap(5, 0x12, 3, 0x7000_1000).toll(2_000),
+        close(),
+    ];
+    if unloads {
+        calls.push(call("munmap", "dlclose", &[0x7000_0000, 8192], 0).toll(2_000));
+    }
+    calls
+}
+
+#[test]
+fn a_library_loaded_and_unloaded_again() {
+    let f = only(judged(&rounds(2_000, |_| dlopen("/lib/x.so", true)), BUSY));
+    assert_eq!((f.kind, f.cause.as_deref(), f.calls), (Kind::Repeat, Some("library-reload"), 12_000));
+}
+
+#[test]
+fn many_libraries_loaded_once_are_a_program_that_starts() {
+    silent(&rounds(2_000, |i| dlopen(&format!("/lib/x{i}.so"), false)), BUSY);
+}

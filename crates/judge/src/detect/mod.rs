@@ -7,6 +7,7 @@ mod failing;
 mod given_back;
 mod noop;
 mod rearm;
+mod reload;
 mod reopen;
 mod repeat;
 mod search;
@@ -100,7 +101,8 @@ trait Detector {
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics);
     // A call is claimed by the first that can tell why.
-    let mut detectors: [Box<dyn Detector>; 12] = [
+    let mut detectors: [Box<dyn Detector>; 13] = [
+        Box::new(reload::Reload::default()),
         Box::new(repeat::Repeat),
         Box::new(noop::NoOp),
         Box::new(toggle::Toggle),

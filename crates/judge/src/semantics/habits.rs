@@ -172,6 +172,9 @@ pub(crate) static ARMS: &[Arm] = &[
     Arm { call: "alarm", timer: None, time: 0, plain: true, signals: true },
 ];
 
+/// The call that maps memory, and when it is a file's code: PROT_EXEC without MAP_ANONYMOUS.
+pub(crate) static LOADS: (&str, &[When]) = ("mmap", &[AllBits(2, 4), NoBits(3, 0x20)]);
+
 /// An error that can't but come again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hopeless {

@@ -15,7 +15,7 @@ pub(crate) use flow::{
     COUNTERS, LOOK, Look, MADE_UP, Nothing, RANDOM_FILES, TERMINALS, TRANSFERS, Transfer, Unit, Way,
 };
 pub(crate) use habits::{
-    ARMS, Arm, GIVES_BACK, GivesBack, HOPELESS, Hopeless, SEQUELS, Sequel, Spare, Tie, WAKES, Wake,
+    ARMS, Arm, GIVES_BACK, GivesBack, HOPELESS, Hopeless, LOADS, SEQUELS, Sequel, Spare, Tie, WAKES, Wake,
 };
 pub(crate) use read::{Generations, Key, Known, Subject, Value, answer, value};
 pub(crate) use roads::{CHEAPER, Cheaper, PAIRS, Pair, Place, WAITS, Wait};
@@ -218,6 +218,8 @@ pub(crate) struct Lines {
     pub sequels: Vec<(&'static Sequel, Vec<Sysno>)>,
     /// The timer it sets.
     pub arm: Option<&'static Arm>,
+    /// Whether it maps memory.
+    pub maps: bool,
     /// Whether it unmakes what others make.
     pub ends: bool,
     /// Whether waiting is what it is for.
@@ -261,6 +263,7 @@ impl Semantics {
             it.lines_mut(sequel.first, |l| l.sequels.push((sequel, then)));
         }
         ARMS.iter().for_each(|e| it.lines_mut(e.call, |l| l.arm = Some(e)));
+        it.lines_mut(LOADS.0, |l| l.maps = true);
         for pair in PAIRS {
             it.lines_mut(pair.makes, |l| l.makes.push(pair));
             it.lines_mut(pair.ends, |l| l.ends = true);
@@ -343,6 +346,11 @@ impl Lines {
         self.transfers.iter().any(|t| t.way == Way::Out)
     }
 
+    /// Whether it maps a file's code.
+    pub(crate) fn loads(&self, call: &Subject<'_>) -> bool {
+        self.maps && call.holds(LOADS.1)
+    }
+
     /// Whether it wakes waiters.
     pub(crate) fn wakes(&self, call: &Subject<'_>) -> bool {
         first(&self.wakes, call, |w| w.when).is_some()
@@ -367,6 +375,7 @@ mod tests {
             .chain(WAKES.iter().map(|w| w.call))
             .chain(GIVES_BACK.iter().map(|g| g.call))
             .chain(ARMS.iter().map(|a| a.call))
+            .chain([LOADS.0])
             .chain(SEQUELS.iter().flat_map(|s| s.then.iter().copied().chain([s.first])));
         for name in names {
             assert!(Sysno::from_name(name).is_some(), "{name}");

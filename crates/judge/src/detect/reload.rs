@@ -1,0 +1,71 @@
+//! The same library loaded, unloaded and loaded again.
+
+use super::{Claim, Claims, Detector, put};
+use crate::Kind;
+use crate::hash::Map;
+use crate::replay::{Opened, Step};
+use crate::semantics::Effect;
+use std::sync::Arc;
+
+/// Calls between an opening and the closing that belongs to it, at most.
+const CYCLE: usize = 24;
+/// Addresses that are remembered.
+const REMEMBERED: usize = 1 << 12;
+
+/// Claims loading what was loaded before. A library that is still there is not mapped again, so
+/// it was unloaded meanwhile.
+#[derive(Default)]
+pub(super) struct Reload {
+    /// Where, in which process, which library lay that was loaded again.
+    lay: Map<(u32, u64), Arc<str>>,
+}
+
+impl Detector for Reload {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        for (at, step) in steps.iter().enumerate() {
+            if let Some(opened) = step.opened.as_ref().filter(|o| o.again && !o.writes && !o.anew) {
+                self.load(opened, steps.get(at..).unwrap_or_default(), claims);
+            }
+            let Some(library) = self.lay.get(&(step.subject.window.process.0, step.subject.arg(0))) else { continue };
+            if step.ends {
+                put(claims, step.index, claim(library));
+            }
+        }
+    }
+}
+
+impl Reload {
+    fn load(&mut self, opened: &Opened<'_>, steps: &[Step<'_>], claims: &mut Claims) {
+        let Some(fd) = steps.first().and_then(|s| s.subject.call.result) else { return };
+        let about = |s: &Step<'_>| s.lines.fd == Some(0) && i64::from(s.subject.descriptor(0)) == fd;
+        let closes = |s: &Step<'_>| about(s) && s.effects.iter().any(|e| matches!(e, Effect::Closes(0)));
+        let cycle = steps.get(..CYCLE.min(steps.len())).unwrap_or_default();
+        let Some(end) = cycle.iter().position(closes) else { return };
+        let cycle = cycle.get(..=end).unwrap_or_default();
+        let maps = |s: &&Step<'_>| s.lines.maps && s.subject.call.errno().is_none();
+        if !cycle.iter().any(|s| s.loads && i64::from(s.subject.descriptor(4)) == fd) {
+            return;
+        }
+        let library: Arc<str> = Arc::from(&*opened.path);
+        let own = cycle.iter().enumerate().filter(|(n, s)| *n == 0 || about(s) || maps(s));
+        own.for_each(|(_, step)| put(claims, step.index, claim(&library)));
+        let place = |s: &Step<'_>| (s.subject.window.process.0, s.subject.call.result.unwrap_or(0) as u64);
+        if let Some(place) = cycle.iter().find(maps).map(place)
+            && self.lay.len() < REMEMBERED
+        {
+            self.lay.insert(place, library);
+        }
+    }
+}
+
+fn claim(library: &Arc<str>) -> Claim {
+    Claim {
+        object: Some(library.clone()),
+        gives_up: "it stays in memory",
+        ..Claim::of(
+            Kind::Repeat,
+            "a library that was loaded before and let go of",
+            "keep its handle and leave it loaded: dlclose at the end, or RTLD_NODELETE",
+        )
+    }
+}
