@@ -61,6 +61,7 @@ pub(crate) fn groups<'a>(
             None => generic.push(id),
         }
     }
+    join_nameless(&mut known);
     let mut groups: Vec<Group<'a>> = Vec::new();
     for ((cause, _), rows) in known {
         groups.push(group(catalogue.get(&cause), strong_rows(rows, recording, views, options), views));
@@ -72,6 +73,21 @@ pub(crate) fn groups<'a>(
         add_wait(&mut groups, wait, recording, views, catalogue);
     }
     groups
+}
+
+/// Rows of a cause that are about no one object belong to the only object there is.
+fn join_nameless(known: &mut BTreeMap<CauseAndObject, Vec<RowId>>) {
+    let nameless: Vec<Arc<str>> = known.keys().filter(|(_, o)| o.is_none()).map(|(c, _)| c.clone()).collect();
+    for cause in nameless {
+        let mut named = known.keys().filter(|(c, object)| *c == cause && object.is_some());
+        if let (Some(only), None) = (named.next().cloned(), named.next())
+            && let Some(rows) = known.remove(&(cause, None))
+        {
+            let all = known.entry(only).or_default();
+            all.extend(rows);
+            all.sort();
+        }
+    }
 }
 
 /// A path under a process's own folder in /proc, whichever of its two names was used.

@@ -2,7 +2,7 @@
 
 use super::{Claim, Claims, Detector, put, topical};
 use crate::Kind;
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, NAME, PATH};
 
@@ -47,8 +47,8 @@ impl Detector for Repeat {
 /// Directories that a window asks about. Whoever keeps a listing asks whether it is still good,
 /// which is as it should be; a habit is asking many in a row, or one all the time.
 struct Looks<'s> {
-    /// Length of the run of such questions that each step belongs to, and how many of it were
-    /// asked before.
+    /// Different directories of the run of such questions that each step belongs to, and how many
+    /// questions of it were asked before.
     runs: Vec<(usize, usize)>,
     times: Map<&'s str, usize>,
 }
@@ -62,7 +62,7 @@ impl<'s> Looks<'s> {
                 *looks.times.entry(step.object.as_deref().unwrap_or_default()).or_default() += 1;
                 let run = steps.get(start..=at).unwrap_or_default();
                 let known = run.iter().filter(|s| asked_before(s)).count();
-                looks.runs.get_mut(start..=at).unwrap_or_default().fill((run.len(), known));
+                looks.runs.get_mut(start..=at).unwrap_or_default().fill((places(run), known));
             } else {
                 start = at + 1;
             }
@@ -85,6 +85,16 @@ impl<'s> Looks<'s> {
             || self.search(at)
             || self.times.get(step.object.as_deref().unwrap_or_default()).is_some_and(|n| *n >= OFTEN)
     }
+}
+
+/// Different directories asked about, those apart that only lead to the next: whoever resolves a
+/// path asks about each of its parents.
+fn places(run: &[Step<'_>]) -> usize {
+    let path = |s: &'_ Step<'_>| s.object.as_deref().unwrap_or_default().to_owned();
+    let leads = |from: &str, to: &str| to.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
+    let paths: Vec<String> = run.iter().map(path).collect();
+    let ends = paths.iter().enumerate().filter(|(n, p)| paths.get(n + 1).is_none_or(|next| !leads(p, next)));
+    ends.map(|(_, p)| p.as_str()).collect::<Set<&str>>().len()
 }
 
 fn asked_before(step: &Step<'_>) -> bool {
