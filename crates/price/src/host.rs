@@ -2,10 +2,16 @@
 
 use std::arch::x86_64::__cpuid;
 use std::fs;
+use std::sync::OnceLock;
 use systoll_model::Host;
 
 /// The processor, the kernel, the clock source, the hypervisor. What can't be read is empty.
 pub fn host() -> Host {
+    static HOST: OnceLock<Host> = OnceLock::new();
+    HOST.get_or_init(look).clone()
+}
+
+fn look() -> Host {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let read = |path: &str| fs::read_to_string(path).map(|s| s.trim().to_owned()).unwrap_or_default();
     Host {

@@ -94,6 +94,8 @@ impl Ahead {
             file.read_frames();
         }
         files.iter().rev().for_each(AheadFile::read_names);
+        // Kept as well; some of it is slow to be told in virtual machines.
+        let _ = systoll_price::host();
     }
 
     /// Plan and code, where they are in the cache.
