@@ -30,8 +30,6 @@ pub(crate) struct Image {
     pub(crate) argv: Vec<Arc<str>>,
     pub(crate) instances: u64,
     pub(crate) threads: u64,
-    /// Most of them in one of its instances, where the backend says.
-    pub(crate) threads_of_one: u64,
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
     pub(crate) life_ns: u64,

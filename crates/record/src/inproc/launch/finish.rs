@@ -185,7 +185,7 @@ impl Engine {
             toll_estimated: false,
             lost: 0,
             vdso_calls: Some(self.vdso_calls),
-            threads: self.table.images.iter().map(|i| i.threads_of_one).max().unwrap_or(0).max(1),
+            threads: self.table.images.iter().map(|i| i.threads).max().unwrap_or(1),
             seed: self.seed,
             windows_opened: self.windows.opened,
             windows_refused: self.windows.refused,

@@ -174,7 +174,6 @@ impl Engine {
         for (image, n) in &beside.threads {
             if let Some(image) = self.table.images.get_mut(*image as usize) {
                 image.threads = image.threads.max(*n);
-                image.threads_of_one = image.threads_of_one.max(*n);
             }
         }
         beside
