@@ -23,8 +23,7 @@ pub(crate) fn put(
             let matched = cause.matches.iter().find(|m| lead.any(m));
             let matched = matched.or_else(|| cause.matches.iter().find(|m| facts.any(m)));
             let why = matched.and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
-            let cures: Vec<&Cure> =
-                cause.stop.iter().filter(|c| c.when.as_ref().is_none_or(|w| facts.any(w))).collect();
+            let cures = offered(cause, &facts);
             // Of the environment only where it is what is offered first: a variable that is right in
             // some situations is no cure in others.
             applies = cures.first().is_some_and(|c| !c.env.is_empty()) || cures.iter().any(|c| c.shim.is_some());
@@ -36,6 +35,17 @@ pub(crate) fn put(
         None => generic(finding, group),
     }
     finding.prove = next_command(group.cause, applies, finding, &recording.header);
+}
+
+/// The cures that fit, most preferable first; what the next command tries is among the first two,
+/// which is all that a short report shows.
+fn offered<'a>(cause: &'a Cause, facts: &Facts<'_>) -> Vec<&'a Cure> {
+    let mut cures: Vec<&Cure> = cause.stop.iter().filter(|c| c.when.as_ref().is_none_or(|w| facts.any(w))).collect();
+    if let Some(at) = cures.iter().position(|c| c.shim.is_some()).filter(|at| *at > 1) {
+        let shim = cures.remove(at);
+        cures.insert(1, shim);
+    }
+    cures
 }
 
 /// Whether a cure that fits the group costs no change of code or build.

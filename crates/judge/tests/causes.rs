@@ -91,6 +91,12 @@ fn getcontext_asks_and_setcontext_sets() {
     let f = only(judged(&trace, 1_000_000));
     assert_eq!(f.cause.as_deref(), Some("sigmask-context"));
     assert_eq!((f.rows.len(), f.calls), (2, 20_000));
+    // The library that the next command tries comes right after the best cure.
+    assert!(
+        f.stop.len() == 4 && f.stop[0].starts_with("configure") && f.stop[1].contains("before libc"),
+        "{:?}",
+        f.stop
+    );
 }
 
 #[test]

@@ -26,15 +26,14 @@ pub(crate) enum Failure {
     Unknown { what: &'static str, name: String, known: Vec<String>, help: &'static str },
     /// A cause file that does not parse.
     Cause(PathBuf, String),
-    /// The cause is known, but no cure of it, or not the one asked for, can be applied from
-    /// outside: what was asked for, the cause.
-    NotApplied(String, String),
+    /// The cause is known, but no cure of it, or not the one asked for, can be applied from outside.
+    NotApplied { asked: String, cause: String, elided: Option<String> },
     /// A cure that would change nothing: what was asked for, what it would set.
     AlreadySo(String, String),
     /// A cure's library can't be written.
     Cure(systoll_cure::CureError),
     /// The program would not load a cure's library.
-    Unreached { program: OsString, why: systoll_cure::Unreached, cure: String },
+    Unreached { program: OsString, why: systoll_cure::Unreached, cure: String, elided: Option<String> },
     /// Arguments that do not go together.
     Usage(&'static str),
     /// The comparison could not be made.
@@ -71,10 +70,12 @@ impl Failure {
                 vec![format!("there is no {what} {name}{}", others(name, known))]
             }
             Self::Cause(path, e) => vec![format!("{}: {e}", path.display())],
-            Self::NotApplied(asked, _) => vec![format!("no cure of {asked} can be applied from outside the program")],
+            Self::NotApplied { asked, .. } => {
+                vec![format!("no cure of {asked} can be applied from outside the program")]
+            }
             Self::AlreadySo(asked, what) => vec![format!("{asked} has nothing to change here: {what} is so already")],
             Self::Cure(e) => vec![e.to_string()],
-            Self::Unreached { program, why, cure } => {
+            Self::Unreached { program, why, cure, .. } => {
                 vec![format!("{cure} can't be cured by a library here: {} {why}", program.display())]
             }
             Self::Usage(text) => vec![(*text).to_owned()],
@@ -95,14 +96,18 @@ impl Failure {
             Self::Recording(..) => Some("make one with: systoll run --save FILE -- CMD".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some((*help).into()),
-            Self::Unreached { cure, .. } => {
+            Self::Unreached { cure, elided, .. } => {
                 let id = cure.split(':').next().unwrap_or_default();
-                Some(format!("the cures in its code, and what each gives up: systoll explain {id}"))
+                let others = format!("the cures in its code, and what each gives up: systoll explain {id}");
+                Some(others + &ceiling(elided.as_deref()))
             }
             Self::Prove(ProveError::NothingAnswered { .. }) => {
                 Some("what it makes, and how: systoll run -- CMD; two builds can be compared: prove --vs".into())
             }
-            Self::NotApplied(_, id) => Some(format!("what can be done: systoll explain {id}; two builds: prove --vs")),
+            Self::NotApplied { cause, elided, .. } => {
+                let others = format!("what can be done: systoll explain {cause}; two builds: prove --vs");
+                Some(others + &ceiling(elided.as_deref()))
+            }
             Self::Cause(..) => Some("docs/causes.md tells how one is written".into()),
             _ => None,
         }
@@ -135,6 +140,13 @@ fn others(name: &str, known: &[String]) -> String {
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     let near: Vec<&str> = near.into_iter().take(NEAREST).map(|(_, name)| name).collect();
     if near.is_empty() { String::new() } else { format!("; the nearest: {}", near.join(", ")) }
+}
+
+/// How to see what a cure would win where none can be applied: a line more.
+fn ceiling(elided: Option<&str>) -> String {
+    elided.map_or_else(String::new, |calls| {
+        format!("\nwhat would be won without the calls: systoll prove --elide {calls} -- CMD")
+    })
 }
 
 /// As shells have it: 127 where there is no such program, 126 where it can't be executed.

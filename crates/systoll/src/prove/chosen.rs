@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use systoll_cure::{Shim, preload, reached};
 use systoll_judge::{Catalogue, Cause, Cure};
-use systoll_model::EnvChange;
+use systoll_model::{Elision, EnvChange};
 use systoll_present::shell_words;
 
 /// Where a library that is kept would lie, unless told otherwise.
@@ -19,6 +19,8 @@ pub(super) struct Chosen {
     asked: String,
     env: BTreeMap<String, String>,
     shim: Option<&'static Shim>,
+    /// Its cause's calls that can be answered in place, between commas.
+    elided: Option<String>,
     pub(super) gives_up: String,
 }
 
@@ -35,9 +37,23 @@ pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failu
             help: "systoll causes lists them",
         });
     };
-    let cure = cure_of(cause, number).ok_or_else(|| Failure::NotApplied(asked.to_owned(), id.to_owned()))?;
+    let cure = cure_of(cause, number).ok_or_else(|| Failure::NotApplied {
+        asked: asked.to_owned(),
+        cause: id.to_owned(),
+        elided: elided(cause),
+    })?;
     let shim = cure.shim.as_deref().map(|name| Shim::named(name).ok_or_else(|| unknown_shim(name))).transpose()?;
-    Ok(Chosen { asked: asked.to_owned(), env: cure.env.clone(), shim, gives_up: cure.gives_up.clone() })
+    let (env, gives_up) = (cure.env.clone(), cure.gives_up.clone());
+    Ok(Chosen { asked: asked.to_owned(), env, shim, elided: elided(cause), gives_up })
+}
+
+/// What `prove --elide` can try where no cure reaches a program.
+fn elided(cause: &Cause) -> Option<String> {
+    let calls = cause.matches.iter().flat_map(|m| &m.syscalls).filter_map(|s| Elision::from_name(s.name()?));
+    let mut names: Vec<&str> = calls.map(Elision::name).collect();
+    names.sort_unstable();
+    names.dedup();
+    (!names.is_empty()).then(|| names.join(","))
 }
 
 fn cure_of(cause: &Cause, number: Option<usize>) -> Option<&Cure> {
@@ -85,7 +101,12 @@ pub(super) fn check_change(cures: &[Chosen]) -> Result<(), Failure> {
 /// Refuses to run `program` with cures that would not reach it.
 pub(super) fn check_reach(cures: &[Chosen], program: &OsStr) -> Result<(), Failure> {
     let Some(cure) = cures.iter().find(|c| c.shim.is_some()) else { return Ok(()) };
-    reached(program).map_err(|why| Failure::Unreached { program: program.to_owned(), why, cure: cure.asked.clone() })
+    reached(program).map_err(|why| Failure::Unreached {
+        program: program.to_owned(),
+        why,
+        cure: cure.asked.clone(),
+        elided: cure.elided.clone(),
+    })
 }
 
 impl Chosen {
