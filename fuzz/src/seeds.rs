@@ -118,6 +118,7 @@ fn stat(nth: u64) -> WindowCall {
         elapsed_ns: 14_000,
         waited_ns: Some(0),
         signals_before: 0,
+        faults: None,
         stack: Some(StackId(1)),
     }
 }

@@ -72,6 +72,17 @@ pub struct Estimate {
     pub high: u64,
 }
 
+/// What calls cost after they have returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Later {
+    /// Page faults by which memory came back that the needless calls had given back.
+    pub faults: Estimate,
+    /// What these took, ns: the faults alone, not the cold memory.
+    pub ns: Estimate,
+    /// `ns` as a share of the run's processor time; `None` where it can't be told.
+    pub share_of_cpu: Option<f64>,
+}
+
 /// What was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
@@ -112,6 +123,8 @@ pub struct Finding {
     pub toll_ns: u64,
     /// Toll of the needless ones, ns.
     pub needless_toll_ns: u64,
+    /// What the needless ones cost later, on top; `None` where nothing was seen.
+    pub later: Option<Later>,
     /// Time waited in its rows, ns; `None` where it can't be told.
     pub waited_ns: Option<u64>,
     /// `needless_toll_ns` as a share of the run's processor time; `None` where it can't be told.
@@ -135,12 +148,13 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// What it would win at most, ns: the needless calls' toll, or the waiting where that is the
-    /// price ([`Finding::share_of_wall`] or a blocking kind).
+    /// What it would win at most, ns: the needless calls' toll and what they cost later, or the
+    /// waiting where that is the price ([`Finding::share_of_wall`] or a blocking kind).
     pub fn time_to_win_ns(&self) -> u64 {
         let waits = self.share_of_wall.is_some() || self.kind == Kind::Blocking;
         let waited = self.waited_ns.filter(|_| waits).unwrap_or(0);
-        self.needless_toll_ns.max(waited)
+        let later = self.later.map_or(0, |l| l.ns.estimate);
+        self.needless_toll_ns.saturating_add(later).max(waited)
     }
 }
 

@@ -12,6 +12,7 @@ mod finding;
 mod group;
 mod grouping;
 mod hash;
+mod later;
 mod options;
 mod pattern;
 mod replay;
@@ -22,7 +23,7 @@ mod what;
 mod words;
 
 pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, CureKind};
-pub use finding::{Confidence, Estimate, Evidence, Finding, Judgement, Kind};
+pub use finding::{Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later};
 pub use grouping::{By, Common, Group, Grouping, grouped};
 pub use options::Options;
 pub use pattern::Pattern;
@@ -43,7 +44,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         detect::children(recording, &semantics, options).into_iter().map(|c| group::started(c, recording, catalogue)),
     );
     let mut all: Vec<Finding> =
-        groups.iter().filter_map(|g| verdict::verdict(g, recording, &views, &phases, options)).collect();
+        groups.iter().filter_map(|g| verdict::verdict(g, recording, &views, &semantics, &phases, options)).collect();
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
     let (findings, also) = all.into_iter().partition(|f| f.confidence == Confidence::High);
     Judgement { findings, also }

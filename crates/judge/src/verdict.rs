@@ -1,10 +1,12 @@
 //! What a group costs, and whether that makes it a finding, a remark or nothing.
 
 use crate::group::Group;
+use crate::later::later;
+use crate::semantics::Semantics;
 use crate::survey::{Interval, RowView, interval};
 use crate::what::what;
 use crate::words;
-use crate::{Confidence, Estimate, Evidence, Finding, Options};
+use crate::{Confidence, Estimate, Evidence, Finding, Later, Options};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use systoll_model::{Phase, ProcessId, Recording, Row, RowId};
@@ -104,6 +106,7 @@ struct Figures {
     seen: u64,
     claimed: u64,
     single_thread: bool,
+    later: Option<Later>,
 }
 
 fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phases: &Phases) -> Figures {
@@ -128,6 +131,7 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         seen: of_group.iter().map(|v| v.seen()).sum(),
         claimed: of_group.iter().map(|v| v.claimed.len() as u64).sum(),
         single_thread: single && threads.len() <= 1,
+        later: None,
     };
     for id in &group.rows {
         let row = recording.row(*id);
@@ -163,6 +167,16 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
 }
 
 impl Figures {
+    /// Which share of the calls is needless: at least, probably, at most.
+    fn shares(&self) -> [f64; 3] {
+        let e = self.estimate(false);
+        [e.low, e.estimate, e.high].map(|n| n as f64 / self.calls.max(1) as f64)
+    }
+
+    fn surely_later(&self) -> f64 {
+        self.later.map_or(0.0, |l| l.ns.low as f64)
+    }
+
     fn estimate(&self, low_confidence: bool) -> Estimate {
         let calls = self.calls as f64;
         let best = if low_confidence { self.any } else { self.strong }.clamp(0.0, calls);
@@ -186,14 +200,18 @@ pub(crate) fn verdict(
     group: &Group<'_>,
     recording: &Recording,
     views: &[RowView<'_>],
+    semantics: &Semantics,
     phases: &Phases,
     options: &Options,
 ) -> Option<Finding> {
-    let f = figures(group, recording, views, phases);
+    let mut f = figures(group, recording, views, phases);
+    f.later = later(&group.rows, f.shares(), recording, views, semantics);
+    let f = f;
     let phase = phase(&group.rows, recording);
     let share = |ns: f64, of: f64| if of > 0.0 { (ns / of).clamp(0.0, 1.0) } else { 0.0 };
     let cpu = phases.cpu(phase);
-    let of_cpu = (share(f.needless_toll, cpu), share(f.any_toll, cpu));
+    // Of what comes later, only what is sure decides.
+    let of_cpu = (share(f.needless_toll + f.surely_later(), cpu), share(f.any_toll + f.surely_later(), cpu));
     // What the observer adds is an estimate; the phase was at least as long as its waits.
     let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
     let of_calls = share(f.calls as f64, phases.calls as f64);
@@ -220,6 +238,10 @@ pub(crate) fn verdict(
         needless,
         toll_ns: f.toll.round() as u64,
         needless_toll_ns: needless_toll.round() as u64,
+        later: f.later.map(|l| {
+            let share_of_cpu = (all_cpu > 0.0).then_some(share(l.ns.estimate as f64, all_cpu));
+            Later { share_of_cpu, ..l }
+        }),
         waited_ns: waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
         share_of_cpu: (all_cpu > 0.0).then_some(share(needless_toll, all_cpu)),
         share_of_wall: (group.by_wait && f.single_thread).then_some(of_wall),
@@ -307,7 +329,7 @@ fn confidence(
         return costs.then_some(Confidence::High);
     }
     let agreed = looked_at && f.agreeing >= options.min_agreeing;
-    let dear = f.needless_toll >= options.min_ns as f64
+    let dear = f.needless_toll + f.surely_later() >= options.min_ns as f64
         || (of_cpu.0 >= options.dear_share && f.strong >= options.dear_calls as f64);
     let enough = f.strong >= options.min_calls as f64 && share >= options.min_row_share;
     // Spinning is dear for what it keeps from others, but only where there is much of it.
@@ -317,7 +339,7 @@ fn confidence(
         return Some(Confidence::High);
     }
     let least = if spins { options.dear_share } else { options.min_price };
-    let some = f.any >= options.low_calls as f64 && f.any_toll >= options.low_ns as f64;
+    let some = f.any >= options.low_calls as f64 && f.any_toll + f.surely_later() >= options.low_ns as f64;
     (some && (of_cpu.1 >= least || (agreed && free_cure()))).then_some(Confidence::Low)
 }
 
@@ -337,6 +359,7 @@ pub(crate) fn blank() -> Finding {
         needless: Estimate::default(),
         toll_ns: 0,
         needless_toll_ns: 0,
+        later: None,
         waited_ns: None,
         share_of_cpu: None,
         share_of_wall: None,

@@ -79,6 +79,7 @@ fn window_call() -> impl Strategy<Value = WindowCall> {
         elapsed_ns: ns,
         waited_ns,
         signals_before,
+        faults: (nth % 3 != 0).then_some(ns),
         stack: None,
     })
 }

@@ -45,6 +45,9 @@ pub struct Prices {
     pub crossing_before: Spread,
     /// The same just after it.
     pub crossing_after: Spread,
+    /// A minor page fault: the first touch of a page of anonymous memory, measured after the run
+    /// where it gave memory back.
+    pub fault: Option<Spread>,
     /// Prices of calls the run made.
     pub calls: BTreeMap<Sysno, Price>,
 }

@@ -32,6 +32,7 @@ fn call(args: [u64; 6]) -> WindowCall {
         elapsed_ns: 0,
         waited_ns: None,
         signals_before: 0,
+        faults: None,
         stack: None,
     }
 }

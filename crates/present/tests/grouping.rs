@@ -31,6 +31,7 @@ fn call(row: RowId, nth: u64, fd: (u64, &str), stack: Option<StackId>) -> Window
         elapsed_ns: 200,
         waited_ns: None,
         signals_before: 0,
+        faults: None,
         stack,
     }
 }

@@ -5,6 +5,7 @@
 //! are never touched. How the figures come about: docs/prices.md.
 
 mod child;
+mod fault;
 mod fixture;
 mod host;
 mod measure;
@@ -14,6 +15,7 @@ mod survey;
 mod sys;
 mod table;
 
+pub use fault::fault;
 pub use host::host;
 pub use price::{crossing, price_of, price_of_failing, price_path_stat, prices_of};
 pub use survey::survey;

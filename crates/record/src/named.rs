@@ -125,6 +125,7 @@ pub(crate) fn windows(kept: &Windows) -> Vec<Window> {
         elapsed_ns: c.elapsed_ns,
         waited_ns: c.waited_ns,
         signals_before: c.signals_before,
+        faults: c.faults,
         stack: c.stack.map(StackId),
     };
     let window = |w: &RawWindow| Window {

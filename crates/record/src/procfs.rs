@@ -65,6 +65,13 @@ pub(crate) fn fd_target(pid: i32, fd: i32) -> Option<Arc<str>> {
     Some(path.to_string_lossy().as_ref().into())
 }
 
+/// Minor page faults of a thread: the tenth field of its stat, of which the second may hold anything.
+pub(crate) fn minor_faults(tid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/task/{tid}/stat")).ok()?;
+    let (_, after_name) = text.rsplit_once(')')?;
+    after_name.split_whitespace().nth(7)?.parse().ok()
+}
+
 /// Read and write calls of a process as the kernel counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IoCalls {

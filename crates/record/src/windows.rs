@@ -8,7 +8,7 @@ use crate::table::Table;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{ArgData, ArgKind, Moment, Signature};
+use systoll_model::{ArgData, ArgKind, Moment, Signature, Spread, Sysno};
 
 /// Octaves from this one on get two windows: the newest octave is half the row.
 const TWO_FROM: u32 = 5;
@@ -23,6 +23,11 @@ const LOOKS_SHARE: f64 = 2.0;
 const SUSPICIOUS: Duration = Duration::from_micros(50);
 /// The longest path Linux knows.
 const MAX_STRING: usize = 4096;
+/// Calls that give memory back, and those that take it.
+const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
+const MAPS: [&str; 2] = ["mmap", "mremap"];
+/// Whoever gives memory back so often may have a habit of it.
+const HABIT: u64 = 100;
 /// Strings of an array that are kept.
 const MAX_STRINGS: usize = 8;
 
@@ -39,6 +44,7 @@ pub(crate) struct RawCall {
     pub(crate) elapsed_ns: u64,
     pub(crate) waited_ns: Option<u64>,
     pub(crate) signals_before: u32,
+    pub(crate) faults: Option<u64>,
     pub(crate) stack: Option<u32>,
 }
 
@@ -173,6 +179,13 @@ impl Windows {
         self.sockets.names()
     }
 
+    /// Page faults that thread `tid` has taken so far, where it is about to map memory or give it
+    /// back: what it gives back it may have to fault in again.
+    pub(crate) fn faults(tid: i32, signature: &Signature) -> Option<u64> {
+        let maps = GIVES_BACK.contains(&signature.name) || MAPS.contains(&signature.name);
+        maps.then(|| procfs::minor_faults(tid))?
+    }
+
     pub(crate) fn full(&self, calls: usize) -> bool {
         calls >= self.policy.calls
     }
@@ -237,6 +250,13 @@ impl Windows {
         all.sort_by_key(|w| w.calls.first().map_or(0, |c| c.entry_ns));
         all
     }
+}
+
+/// What a page fault costs, where the run gave memory back so often that it matters.
+pub(crate) fn fault_price(table: &Table) -> Option<Spread> {
+    let gives_back = |s: Sysno| s.name().is_some_and(|name| GIVES_BACK.contains(&name));
+    let habit = table.rows.iter().any(|r| r.counts.calls >= HABIT && gives_back(r.syscall));
+    habit.then(systoll_price::fault)?
 }
 
 /// What has been spent, by the classes of [`RESERVES`] and beyond.
@@ -363,7 +383,6 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::Sysno;
 
     fn call(row: u32, nth: u64) -> RawCall {
         RawCall {
@@ -377,6 +396,7 @@ mod tests {
             elapsed_ns: 1,
             waited_ns: None,
             signals_before: 0,
+            faults: None,
             stack: None,
         }
     }
@@ -427,7 +447,7 @@ mod tests {
             }
         }
         let small = windows.opened;
-        assert!((10..40).contains(&small) && windows.refused > 0, "{small}");
+        assert!((20..30).contains(&small) && windows.refused > 0, "{small}");
         let (row, _) = table.row(1_000, Sysno(4), &[]);
         let opened = (1..=20_000u64).filter(|nth| {
             let opens = windows.opens(&mut table, row, *nth, 0);

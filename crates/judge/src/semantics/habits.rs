@@ -239,5 +239,33 @@ pub(crate) struct GivesBack {
     pub when: &'static [When],
 }
 
+/// How much a call gives back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Amount {
+    /// The bytes that an argument tells.
+    Length(u8),
+    /// What lies between the end before and the result.
+    DownTo,
+}
+
+/// A call that gives pages back, whether or not their addresses stay the program's: touched again,
+/// each takes a fault.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frees {
+    /// The system call's name.
+    pub call: &'static str,
+    /// All must hold.
+    pub when: &'static [When],
+    /// How much.
+    pub amount: Amount,
+}
+
+/// The table. Not MADV_FREE: its pages stay until somebody else wants them.
+pub(crate) static FREES: &[Frees] = &[
+    Frees { call: "munmap", when: &[], amount: Amount::Length(1) },
+    Frees { call: "madvise", when: &[OneOf(2, &[4, 9])], amount: Amount::Length(1) },
+    Frees { call: "brk", when: &[], amount: Amount::DownTo },
+];
+
 /// The table: MADV_DONTNEED, MADV_FREE, MADV_REMOVE.
 pub(crate) static GIVES_BACK: &[GivesBack] = &[GivesBack { call: "madvise", when: &[OneOf(2, &[4, 8, 9])] }];

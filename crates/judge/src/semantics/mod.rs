@@ -15,7 +15,8 @@ pub(crate) use flow::{
     COUNTERS, LOOK, Look, MADE_UP, Nothing, RANDOM_FILES, TERMINALS, TRANSFERS, Transfer, Unit, Way,
 };
 pub(crate) use habits::{
-    ARMS, Arm, GIVES_BACK, GivesBack, HOPELESS, Hopeless, LOADS, SEQUELS, Sequel, Spare, Tie, WAKES, Wake,
+    ARMS, Amount, Arm, FREES, Frees, GIVES_BACK, GivesBack, HOPELESS, Hopeless, LOADS, SEQUELS, Sequel, Spare, Tie,
+    WAKES, Wake,
 };
 pub(crate) use read::{Generations, Key, Known, Subject, Value, answer, value};
 pub(crate) use roads::{CHEAPER, Cheaper, PAIRS, Pair, Place, WAITS, Wait};
@@ -214,6 +215,7 @@ pub(crate) struct Lines {
     looks: Vec<&'static Look>,
     wakes: Vec<&'static Wake>,
     gives_back: Vec<&'static GivesBack>,
+    frees: Vec<&'static Frees>,
     /// Questions that a later call may make needless, and those later calls.
     pub sequels: Vec<(&'static Sequel, Vec<Sysno>)>,
     /// The timer it sets.
@@ -262,6 +264,7 @@ impl Semantics {
             let then = sequel.then.iter().filter_map(|name| Sysno::from_name(name)).collect();
             it.lines_mut(sequel.first, |l| l.sequels.push((sequel, then)));
         }
+        FREES.iter().for_each(|e| it.lines_mut(e.call, |l| l.frees.push(e)));
         ARMS.iter().for_each(|e| it.lines_mut(e.call, |l| l.arm = Some(e)));
         it.lines_mut(LOADS.0, |l| l.maps = true);
         for pair in PAIRS {
@@ -331,6 +334,16 @@ impl Lines {
         first(&self.gives_back, call, |g| g.when).is_some()
     }
 
+    /// How much of its memory it gives back.
+    pub(crate) fn freed(&self, call: &Subject<'_>) -> Option<Amount> {
+        first(&self.frees, call, |f| f.when).map(|f| f.amount)
+    }
+
+    /// Whether it may give memory back at all.
+    pub(crate) fn frees(&self) -> bool {
+        !self.frees.is_empty()
+    }
+
     /// Whether it may have such an effect at all.
     pub(crate) fn does(&self, test: impl Fn(Effect) -> bool) -> bool {
         self.effects.iter().any(|e| test(e.effect))
@@ -374,6 +387,7 @@ mod tests {
             .chain(LOOK.iter().map(|l| l.call))
             .chain(WAKES.iter().map(|w| w.call))
             .chain(GIVES_BACK.iter().map(|g| g.call))
+            .chain(FREES.iter().map(|f| f.call))
             .chain(ARMS.iter().map(|a| a.call))
             .chain([LOADS.0])
             .chain(SEQUELS.iter().flat_map(|s| s.then.iter().copied().chain([s.first])));

@@ -24,6 +24,8 @@ pub(crate) struct Call {
     pub(crate) signals: u32,
     pub(crate) waited_ns: u64,
     pub(crate) startup: bool,
+    /// Page faults so far.
+    pub(crate) faults: Option<u64>,
     pub(crate) vdso: bool,
     pub(crate) thread: u32,
     /// Process time of the call itself.
@@ -240,6 +242,7 @@ fn window_call(call: &Call, at: u64) -> WindowCall {
         elapsed_ns: call.waited_ns + 12_000,
         waited_ns: Some(call.waited_ns),
         signals_before: call.signals,
+        faults: call.faults,
         stack: None,
     }
 }

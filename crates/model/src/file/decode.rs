@@ -220,6 +220,7 @@ fn prices(p: wire::Prices) -> Result<Prices, FileError> {
         source: codes::source(*source),
     };
     Ok(Prices {
+        fault: p.fault.map(|s| spread(Some(s))),
         crossing_before: spread(p.crossing_before),
         crossing_after: spread(p.crossing_after),
         calls: p.syscalls.iter().map(|s| Sysno(*s)).zip(figures.map(price)).collect(),

@@ -144,10 +144,14 @@ impl Encoder {
             ..wire::Window::default()
         };
         let mut last: HashMap<RowId, Previous> = HashMap::new();
-        let mut entry_ns = 0u64;
+        let (mut entry_ns, mut faults) = (0u64, 0u64);
         for call in &w.calls {
             let previous = last.entry(call.row).or_default();
-            let flags = self.optional_columns(call, previous, &mut out);
+            let mut flags = self.optional_columns(call, previous, &mut out);
+            if let Some(now) = call.faults {
+                flags |= flag::FAULTS;
+                out.faults.push(difference(now, &mut faults));
+            }
             out.flags.push(flags);
             out.rows.push(call.row.0);
             out.nth.push(difference(call.nth, &mut previous.nth));
@@ -270,6 +274,7 @@ fn stack(s: &crate::Stack) -> wire::Stack {
 fn prices(p: &crate::Prices) -> wire::Prices {
     let spread = |s: &crate::Spread| Some(wire::Spread { min: s.min, median: s.median, high: s.high });
     wire::Prices {
+        fault: p.fault.as_ref().and_then(spread),
         crossing_before: spread(&p.crossing_before),
         crossing_after: spread(&p.crossing_after),
         syscalls: p.calls.keys().map(|s| s.0).collect(),

@@ -34,6 +34,7 @@ struct Columns<'a> {
     elapsed_ns: Column<'a, u64>,
     waited_ns: Column<'a, u64>,
     signals: Column<'a, u32>,
+    faults: Column<'a, i64>,
     fds: Column<'a, u32>,
     stacks: Column<'a, u32>,
     data: Column<'a, u32>,
@@ -70,6 +71,7 @@ impl<'a> Columns<'a> {
             elapsed_ns: Column::new(&w.elapsed_ns),
             waited_ns: Column::new(&w.waited_ns),
             signals: Column::new(&w.signals),
+            faults: Column::new(&w.faults),
             fds: Column::new(&w.fds),
             stacks: Column::new(&w.stacks),
             data: Column::new(&w.data),
@@ -81,7 +83,7 @@ impl<'a> Columns<'a> {
     fn window(mut self, strings: &Strings, blobs: &[Vec<u8>], room: &mut usize) -> Result<Window, FileError> {
         let w = self.window;
         let mut last: HashMap<u32, Previous> = HashMap::new();
-        let mut entry_ns = 0u64;
+        let (mut entry_ns, mut faults) = (0u64, 0u64);
         let mut calls = Vec::with_capacity(w.flags.len());
         for &flags in &w.flags {
             let row = self.rows.next()?;
@@ -94,6 +96,9 @@ impl<'a> Columns<'a> {
                 previous.result = previous.result.wrapping_add(by);
             }
             entry_ns = entry_ns.wrapping_add_signed(self.entry_ns.next()?);
+            if let Some(by) = self.faults.next_if(flags, flag::FAULTS)? {
+                faults = faults.wrapping_add_signed(by);
+            }
             calls.push(WindowCall {
                 row: RowId(row),
                 nth: previous.nth,
@@ -102,6 +107,7 @@ impl<'a> Columns<'a> {
                 entry_ns,
                 elapsed_ns: self.elapsed_ns.next()?,
                 waited_ns: self.waited_ns.next_if(flags, flag::WAITED)?,
+                faults: (flags & flag::FAULTS != 0).then_some(faults),
                 signals_before: self.signals.next_if(flags, flag::SIGNALS)?.unwrap_or(0),
                 fd: self.fds.next_if(flags, flag::FD)?.map(|fd| strings.get(fd)).transpose()?,
                 stack: self.stacks.next_if(flags, flag::STACK)?.map(StackId),

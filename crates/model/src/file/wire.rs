@@ -351,6 +351,9 @@ pub(super) struct Window {
     /// One a piece: index into the blobs.
     #[prost(uint32, repeated, tag = "18")]
     pub(super) data_blobs: Vec<u32>,
+    /// Differences to the window's previous call that has one.
+    #[prost(sint64, repeated, tag = "19")]
+    pub(super) faults: Vec<i64>,
 }
 
 /// Which columns hold an entry for a call of a window.
@@ -361,6 +364,7 @@ pub(super) mod flag {
     pub(in super::super) const FD: u32 = 8;
     pub(in super::super) const STACK: u32 = 16;
     pub(in super::super) const DATA: u32 = 32;
+    pub(in super::super) const FAULTS: u32 = 64;
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -394,6 +398,8 @@ pub(super) struct Prices {
     pub(super) high: Vec<f64>,
     #[prost(uint32, repeated, tag = "7")]
     pub(super) sources: Vec<u32>,
+    #[prost(message, optional, tag = "8")]
+    pub(super) fault: Option<Spread>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -95,6 +95,7 @@ fn window(index: u32, rows: u32, noise: &mut Noise) -> Window {
             elapsed_ns: 9_000 + noise.next() % 3_000,
             waited_ns: None,
             signals_before: 0,
+            faults: None,
             stack: Some(StackId(row.0 * 2)),
         }
     };

@@ -199,6 +199,7 @@ fn window_call(s: Sizes) -> impl Strategy<Value = WindowCall> {
             elapsed_ns,
             waited_ns,
             signals_before,
+            faults: (nth % 3 == 0).then_some(entry_ns),
             stack: stack.map(StackId),
         },
     )
@@ -220,8 +221,14 @@ fn prices() -> impl Strategy<Value = Prices> {
     let spread = || (float(), float(), float()).prop_map(|(min, median, high)| Spread { min, median, high });
     let source = prop_oneof![Just(PriceSource::Measured), Just(PriceSource::InCall), Just(PriceSource::CrossingOnly)];
     let price = (float(), float(), float(), source).prop_map(|(ns, low, high, source)| Price { ns, low, high, source });
-    (spread(), spread(), btree_map(any::<u32>().prop_map(Sysno), price, 0..4))
-        .prop_map(|(crossing_before, crossing_after, calls)| Prices { crossing_before, crossing_after, calls })
+    (spread(), spread(), btree_map(any::<u32>().prop_map(Sysno), price, 0..4)).prop_map(
+        |(crossing_before, crossing_after, calls)| Prices {
+            crossing_before,
+            crossing_after,
+            fault: (calls.len() % 2 == 1).then_some(crossing_after),
+            calls,
+        },
+    )
 }
 
 fn problem() -> impl Strategy<Value = Problem> {

@@ -231,6 +231,10 @@ fn lines<'a>(rec: &'a Recording, rows: &[&'a Row]) -> Vec<WireLine<'a>> {
     lines.into_iter().filter_map(line).collect()
 }
 
+fn estimate(e: systoll_judge::Estimate) -> Estimate {
+    Estimate { estimate: e.estimate, low: e.low, high: e.high }
+}
+
 fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
     WireFinding {
         cause: f.cause.as_deref(),
@@ -245,9 +249,14 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
         lines: lines(rec, &f.rows.iter().filter_map(|id| row(rec, *id)).collect::<Vec<_>>()),
         what: f.what.as_deref(),
         calls: f.calls,
-        needless_calls: Estimate { estimate: f.needless.estimate, low: f.needless.low, high: f.needless.high },
+        needless_calls: estimate(f.needless),
         toll_ns: f.toll_ns,
         needless_toll_ns: f.needless_toll_ns,
+        later: f.later.map(|l| WireLater {
+            faults: estimate(l.faults),
+            ns: estimate(l.ns),
+            share_of_cpu: l.share_of_cpu.and_then(finite),
+        }),
         waited_ns: f.waited_ns,
         share_of_cpu: f.share_of_cpu.and_then(finite),
         share_of_wall: f.share_of_wall.and_then(finite),

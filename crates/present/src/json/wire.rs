@@ -199,6 +199,13 @@ pub(super) struct Estimate {
 }
 
 #[derive(Serialize)]
+pub(super) struct WireLater {
+    pub(super) faults: Estimate,
+    pub(super) ns: Estimate,
+    pub(super) share_of_cpu: Option<f64>,
+}
+
+#[derive(Serialize)]
 pub(super) struct Evidence {
     pub(super) windows: u64,
     pub(super) agree: u64,
@@ -220,6 +227,7 @@ pub(super) struct WireFinding<'a> {
     pub(super) needless_calls: Estimate,
     pub(super) toll_ns: u64,
     pub(super) needless_toll_ns: u64,
+    pub(super) later: Option<WireLater>,
     pub(super) waited_ns: Option<u64>,
     pub(super) share_of_cpu: Option<f64>,
     pub(super) share_of_wall: Option<f64>,

@@ -35,6 +35,7 @@ impl Report<'_> {
         }
         lines.extend(self.other_places(f));
         lines.extend(self.needless_part(f));
+        lines.extend(self.later(f));
         if !f.why.is_empty() {
             lines.extend(self.detail("why", Role::Plain, &sentence(&f.why)));
         }
@@ -190,6 +191,16 @@ impl Report<'_> {
             format!("about {} of the {} ({bounds})", grouped(n.estimate), calls(f.calls))
         };
         self.detail("claim", Role::Plain, &format!("{text} are needless"))
+    }
+
+    /// What the needless calls cost after they have returned.
+    fn later(&self, f: &Finding) -> Vec<Line> {
+        let Some(later) = f.later else { return vec![] };
+        let share = later.share_of_cpu.and_then(percent).map_or_else(String::new, |p| format!(", {p} of CPU"));
+        let bounds = format!("{} to {}", time(later.ns.low), time(later.ns.high));
+        let faults = grouped(later.faults.estimate);
+        let text = format!("about {}{share} ({bounds}), on top: {faults} page faults", time(later.ns.estimate));
+        self.detail("later", Role::Warn, &text)
     }
 
     fn cures(&self, f: &Finding) -> Vec<Line> {

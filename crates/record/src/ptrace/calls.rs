@@ -6,7 +6,7 @@ use super::sys::{self, Call};
 use crate::procfs;
 use crate::sys::own_cpu;
 use crate::table::{Look, RawLong, Returned};
-use crate::windows::{RawCall, RawWindow, argument_data};
+use crate::windows::{RawCall, RawWindow, Windows, argument_data};
 use systoll_model::{Counts, Errno, FrameClass, Moment, Signature, Sysno};
 use systoll_symbols::{Registers, Thread, Until};
 
@@ -192,6 +192,7 @@ impl Engine {
             elapsed_ns: 0,
             waited_ns: None,
             signals_before: self.threads[&tid].signals,
+            faults: signature.and_then(|s| Windows::faults(tid, s)),
             stack,
         };
         if let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) {

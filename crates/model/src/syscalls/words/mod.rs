@@ -331,6 +331,7 @@ mod tests {
             elapsed_ns: 0,
             waited_ns: None,
             signals_before: 0,
+            faults: None,
             stack: None,
         }
     }

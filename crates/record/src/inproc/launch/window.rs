@@ -7,7 +7,7 @@ use super::sys;
 use crate::procfs;
 use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
-use crate::windows::{RawCall, RawWindow, argument_data};
+use crate::windows::{RawCall, RawWindow, Windows, argument_data};
 use std::time::Duration;
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::{PlacedFrame, RawFrame};
@@ -98,6 +98,7 @@ impl Engine {
             elapsed_ns: 0,
             waited_ns: None,
             signals_before: 0,
+            faults: signature.and_then(|s| Windows::faults(tid, s)),
             stack,
         });
     }

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""The same findings by every backend, on the cases whose counts do not depend on time.
+
+  same.py --systoll PATH [NAME...]
+
+Each case's sick run is watched in-process and by ptrace. A finding of one must be one of the
+other, as sure, with the same cause (else kind), APIs, calls, and needless calls whose intervals
+meet; healthy ones have none by either. Ends with one line; status 0 only where all agree. Which
+calls are looked at is drawn by lot, so a case that differs is tried once more, and named.
+Needs Python 3.11+.
+"""
+import argparse
+import os
+import sys
+import tomllib
+
+import score
+import verify as v
+
+BACKENDS = ("inproc", "ptrace")
+
+
+def findings(opts, case, d, backend):
+    """-> ({cause or kind: finding}, {the same below the threshold}), why not"""
+    doc, why = score.run(argparse.Namespace(systoll=opts.systoll, backend=backend), case, d, False)
+    if doc is None:
+        return None, f"{backend}: {why}"
+    by_id = lambda all: {f["cause"] or f["kind"]: f for f in all}
+    return (by_id(doc["findings"]), by_id(doc["also"])), ""
+
+
+def apart(name, a, b):
+    """What the same finding says otherwise, as words."""
+    wrong = []
+    if set(a["apis"]) != set(b["apis"]):
+        wrong.append(f"{name}: APIs {a['apis']} and {b['apis']}")
+    # The calls before the first that can be seen, and those of a loader, may differ by a few.
+    if abs(a["calls"] - b["calls"]) > max(10, 0.02 * a["calls"]):
+        wrong.append(f"{name}: {a['calls']} and {b['calls']} calls")
+    m, n = a["needless_calls"], b["needless_calls"]
+    if m["low"] > n["high"] * 1.02 + 10 or n["low"] > m["high"] * 1.02 + 10:
+        wrong.append(f"{name}: needless {m} and {n}")
+    return wrong
+
+
+def differences(opts, case, d):
+    got = []
+    for backend in BACKENDS:
+        both, why = findings(opts, case, d, backend)
+        if both is None:
+            return [why]
+        got.append(both)
+    (a, low_a), (b, low_b) = got
+    wrong = []
+    for name in sorted(set(a) ^ set(b)):
+        other, low = (b, low_b) if name in a else (a, low_a)
+        by = BACKENDS[0] if name in a else BACKENDS[1]
+        wrong.append(f"{name}: by {by} only" + (", a remark by the other" if name in low else ""))
+    for name in sorted(set(a) & set(b)):
+        wrong += apart(name, a[name], b[name])
+    return wrong
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--systoll", required=True)
+    p.add_argument("names", nargs="*")
+    opts = p.parse_args()
+    opts.systoll = os.path.abspath(opts.systoll)
+    same = different = timed = 0
+    for name in opts.names or sorted(os.listdir(v.CASES)):
+        d = os.path.join(v.CASES, name)
+        with open(os.path.join(d, "case.toml"), "rb") as f:
+            case = tomllib.load(f)
+        if case.get("basis", "count") != "count":
+            timed += 1
+            continue
+        built = v.sh(case["build"], d)
+        wrong = ["build failed: " + built.stderr.strip()[-200:]] if built.returncode else differences(opts, case, d)
+        if wrong and not built.returncode:
+            print(f"FLAKY? {name}: {'; '.join(wrong)}", flush=True)
+            wrong = differences(opts, case, d)
+        same, different = same + (not wrong), different + bool(wrong)
+        print(f"{name:28} {'; '.join(wrong) or 'the same'}", flush=True)
+    print(f"{same} the same by both backends, {different} not, {timed} left out that depend on time")
+    return 1 if different or not same else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

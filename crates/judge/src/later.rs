@@ -1,0 +1,138 @@
+//! What calls cost later: pages that were given back and come back by a page fault each.
+//!
+//! Faults are the kernel's own count of the thread, read in windows before each call that maps memory
+//! or gives it back. Only as many count as pages were given back: what else faults is not theirs.
+
+use crate::Estimate;
+use crate::finding::Later;
+use crate::semantics::{Amount, Semantics, Subject};
+use crate::survey::RowView;
+use systoll_model::{Recording, RowId, Window};
+
+/// A page of memory.
+const PAGE: u64 = 4096;
+/// Times that memory was seen to be given back and to come back, at least.
+const ENOUGH: u64 = 4;
+/// Faults each time, at least: single ones are everywhere.
+const LEAST: f64 = 1.0;
+
+/// What one window shows.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// Times from one giving back to the next.
+    rounds: u64,
+    /// Faults in these, at most one for a page given back.
+    faults: u64,
+}
+
+/// What the needless calls of `rows` cost later. `share` is which share of the rows' calls is
+/// needless, with its bounds. `None` where nothing was given back, or nobody looked.
+pub(crate) fn later(
+    rows: &[RowId],
+    share: [f64; 3],
+    recording: &Recording,
+    views: &[RowView<'_>],
+    semantics: &Semantics,
+) -> Option<Later> {
+    let fault = recording.prices.fault.filter(|f| f.min.is_finite() && f.min > 0.0 && f.median.is_finite())?;
+    let gives = |id: &&RowId| semantics.of(recording.row(**id).syscall).frees();
+    let givers: Vec<RowId> = rows.iter().filter(gives).copied().collect();
+    let mut at: Vec<usize> =
+        givers.iter().filter_map(|id| views.get(id.0 as usize)).flat_map(|v| v.windows.iter().map(|w| w.0)).collect();
+    at.sort_unstable();
+    at.dedup();
+    let windows = || at.iter().filter_map(|at| recording.windows.get(*at));
+    let seen: Vec<Seen> = windows().map(|w| rounds(w, &givers, recording, semantics)).collect();
+    let (n, faults) = seen.iter().fold((0, 0), |(n, f), s| (n + s.rounds, f + s.faults));
+    let each = faults as f64 / n.max(1) as f64;
+    if n < ENOUGH || each < LEAST {
+        return None;
+    }
+    let square = |s: &Seen| (s.faults as f64 - each * s.rounds as f64).powi(2);
+    let scatter = 2.0 * seen.iter().map(square).sum::<f64>().sqrt() / n as f64;
+    let times: f64 = givers.iter().map(|id| times(*id, windows(), recording, semantics)).sum();
+    let faults = |share: f64, each: f64| times * share * each;
+    let [least, best, most] = share;
+    let faults = [faults(least, (each - scatter).max(0.0)), faults(best, each), faults(most, each + scatter)];
+    let prices = [fault.min, fault.min, fault.median];
+    let ns = [0, 1, 2].map(|i: usize| faults.get(i).zip(prices.get(i)).map_or(0.0, |(f, p)| f * p));
+    Some(Later { faults: estimate(faults), ns: estimate(ns), share_of_cpu: None })
+}
+
+fn estimate([low, best, high]: [f64; 3]) -> Estimate {
+    let estimate = best.round() as u64;
+    Estimate { estimate, low: (low.floor() as u64).min(estimate), high: (high.ceil() as u64).max(estimate) }
+}
+
+/// How often the row gave memory back: its calls, by the share of those seen that did.
+fn times<'w>(
+    id: RowId,
+    windows: impl Iterator<Item = &'w Window>,
+    recording: &Recording,
+    semantics: &Semantics,
+) -> f64 {
+    let (mut all, mut gave) = (0u64, 0u64);
+    for window in windows {
+        each_freed(window, recording, semantics, |row, pages| {
+            all += u64::from(row == id && pages.is_some());
+            gave += u64::from(row == id && pages.is_some_and(|p| p > 0));
+        });
+    }
+    recording.row(id).counts.calls as f64 * gave as f64 / all.max(1) as f64
+}
+
+/// Goes through a window's calls that may give memory back: their rows, and the pages they gave.
+fn each_freed(window: &Window, recording: &Recording, semantics: &Semantics, mut each: impl FnMut(RowId, Option<u64>)) {
+    let mut end = None;
+    for call in &window.calls {
+        let syscall = recording.row(call.row).syscall;
+        let subject = Subject { window, call, syscall };
+        let lines = semantics.of(syscall);
+        if lines.frees() {
+            each(call.row, lines.freed(&subject).map_or(Some(0), |amount| pages(amount, &subject, &mut end)));
+        }
+    }
+}
+
+/// Pages a call gave back; `None` where what was before would have to be known. `end` is where the
+/// heap ended after the last call that told.
+fn pages(amount: Amount, subject: &Subject<'_>, end: &mut Option<u64>) -> Option<u64> {
+    if subject.call.errno().is_some() {
+        return Some(0);
+    }
+    match amount {
+        Amount::Length(arg) => Some(subject.arg(arg).div_ceil(PAGE)),
+        Amount::DownTo => {
+            let now = subject.call.result? as u64;
+            end.replace(now).map(|before| before.saturating_sub(now) / PAGE)
+        }
+    }
+}
+
+fn rounds(window: &Window, givers: &[RowId], recording: &Recording, semantics: &Semantics) -> Seen {
+    let mut seen = Seen::default();
+    let (mut last, mut end): (Option<u64>, Option<u64>) = (None, None);
+    // Pages given back that have not come back, faults since then, and whether any were given.
+    let (mut owed, mut came, mut given) = (0u64, 0u64, false);
+    for call in &window.calls {
+        let syscall = recording.row(call.row).syscall;
+        let subject = Subject { window, call, syscall };
+        if let Some(now) = call.faults {
+            let back = last.map_or(0, |last| now.saturating_sub(last)).min(owed);
+            (owed, came, last) = (owed - back, came.saturating_add(back), Some(now));
+        }
+        let freed = semantics.of(syscall).freed(&subject).and_then(|amount| pages(amount, &subject, &mut end));
+        let freed = freed.unwrap_or(0);
+        if freed == 0 || call.faults.is_none() || !givers.contains(&call.row) {
+            continue;
+        }
+        if given {
+            seen.rounds += 1;
+            seen.faults = seen.faults.saturating_add(came);
+        }
+        // What was not touched since it was given back is still owed; else only this round's is.
+        owed = if came == 0 { owed.saturating_add(freed) } else { freed };
+        (came, given) = (0, true);
+    }
+    seen
+}
