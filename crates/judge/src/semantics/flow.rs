@@ -176,6 +176,7 @@ pub(crate) static LOOK: &[Look] = &[
     look("rt_sigtimedwait", &[NotNull(2), InZero(2)], Nothing::Again, None),
     // A minimum of 0 events and no timeout; IORING_ENTER_GETEVENTS with nothing to submit or wait for.
     look("io_getevents", &[Is(1, 0), NotNull(4), InZero(4)], Nothing::Zero, Some(0)),
+    look("io_pgetevents", &[Is(1, 0), NotNull(4), InZero(4)], Nothing::Zero, Some(0)),
     look("io_uring_enter", &[Is(1, 0), Is(2, 0)], Nothing::Zero, Some(0)),
     // FUTEX_WAIT and its private form: the value was another already. FUTEX_TRYLOCK_PI.
     Look { does: "waits for a value that is another already, again and again",

@@ -5,6 +5,8 @@
 mod effects;
 mod flow;
 mod habits;
+#[cfg(test)]
+mod left_out;
 mod read;
 mod roads;
 mod table;
@@ -332,6 +334,24 @@ impl Lines {
     /// Whether it gives memory back that stays the program's.
     pub(crate) fn gives_back(&self, call: &Subject<'_>) -> bool {
         first(&self.gives_back, call, |g| g.when).is_some()
+    }
+
+    /// Whether the tables say anything of it.
+    #[cfg(test)]
+    fn say_anything(&self) -> bool {
+        let lists = [
+            self.entries.is_empty(),
+            self.effects.is_empty(),
+            self.cheaper.is_empty(),
+            self.makes.is_empty(),
+            self.transfers.is_empty(),
+            self.looks.is_empty(),
+            self.wakes.is_empty(),
+            self.gives_back.is_empty(),
+            self.frees.is_empty(),
+            self.sequels.is_empty(),
+        ];
+        lists.contains(&false) || self.arm.is_some() || self.ends || self.waits
     }
 
     /// How much of its memory it gives back.

@@ -125,6 +125,8 @@ const fn pair(makes: &'static str, when: &'static [When], sort: u8, ends: &'stat
 pub(crate) static PAIRS: &[Pair] = &[
     // MAP_ANONYMOUS, by length.
     pair("mmap", &[AnyBits(3, 0x20)], 1, "munmap", "a block of memory"),
+    pair("shmat", &[], 0, "shmdt", "a shared block of memory"),
+    pair("pkey_alloc", &[], 1, "pkey_free", "a protection key"),
     pair("dup", &[], 0, "close", "a second descriptor"),
     pair("eventfd2", &[], 1, "close", "an event descriptor"),
     pair("timerfd_create", &[], 0, "close", "a timer"),

@@ -90,6 +90,7 @@ pub(crate) static SCHEDULING: Topic = Topic {
         "sched_setparam",
         "sched_setattr",
         "setpriority",
+        "ioprio_set",
     ]),
     thing: "the thread's scheduling",
     gives_up: "an affinity or priority changed from outside is no longer noticed",
