@@ -283,6 +283,19 @@ static void changed_mask()
     swapcontext(&here, &r.own);
     show("given up");
 }
+/* As do threads that a timer's handler switches between. */
+static void switches(int) { swapcontext(&there, &here); }
+static void interrupted() { raise(SIGUSR1); printf("on again\n"); }
+static void from_handler()
+{
+    signal(SIGUSR1, switches);
+    Routine r(&here);
+    makecontext(&r.own, interrupted, 0);
+    swapcontext(&here, &r.own);
+    show("away from a handler");
+    swapcontext(&here, &there);
+    show("back");
+}
 static void ends() { printf("the end\n"); }
 static void last()
 {
@@ -310,7 +323,7 @@ int main(int argc, char **argv)
     static const struct { const char *name; void (*run)(); } parts[] = {
         {"arguments", arguments}, {"nested", nested}, {"registers", registers}, {"floating", floating},
         {"exceptions", exceptions}, {"uncaught", uncaught}, {"jumps", jumps}, {"threads", threads},
-        {"own_mask", own_mask}, {"saved_mask", saved_mask}, {"changed_mask", changed_mask}, {"last", last},
+        {"own_mask", own_mask}, {"saved_mask", saved_mask}, {"changed_mask", changed_mask}, {"from_handler", from_handler}, {"last", last},
         {"many", many},
     };
     for (int i = 1; i < argc; i++)

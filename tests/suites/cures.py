@@ -121,7 +121,7 @@ def shadow_stacks_are_left_to_glibc(box):
     every thread for one with a shadow stack must do what none does."""
     program = contexts(box)
     aside = unlinked(box, "libaside.so", ["context.S", "make.c"], "-DAS_IF_SHADOWED")
-    argv = [program, *SAME, "changed_mask"]
+    argv = [program, *SAME, "changed_mask", "from_handler"]
     plain, cured = box.run(argv), box.run(argv, env={**box.env, "LD_PRELOAD": aside})
     assert (plain.returncode, text(plain.stdout), text(plain.stderr)) == (cured.returncode, text(cured.stdout), text(cured.stderr))
     assert cured.returncode == 3 and "given up: USR1 0" in text(cured.stdout), text(cured.stdout)
@@ -145,6 +145,7 @@ def what_is_given_up_is_a_different_outcome(box):
     """Programs that rely on masks: never 'the same', so nothing is claimed."""
     for cause, argv in [
         ("sigmask-context", [contexts(box), "changed_mask"]),
+        ("sigmask-context", [contexts(box), "from_handler"]),
         ("sigmask-setjmp", [box.build("jumping.c"), "from_handler"]),
     ]:
         p = proves(box, "--pairs", "8", "--watched", "0", "--same", "stdout", "--cure", cause, "--", *argv, code=1)
