@@ -69,10 +69,26 @@ pub(crate) fn groups<'a>(
     for rows in related(&generic, recording, views) {
         groups.push(group(None, strong_rows(rows, recording, views, options), views));
     }
+    add_unseen(&mut groups, views);
     for wait in waits {
         add_wait(&mut groups, wait, recording, views, catalogue);
     }
     groups
+}
+
+/// Rows nobody looked at go where those are that stand for them.
+fn add_unseen(groups: &mut [Group<'_>], views: &[RowView<'_>]) {
+    let mut places: Map<RowId, Vec<usize>> = Map::default();
+    for (at, group) in groups.iter().enumerate() {
+        group.rows.iter().for_each(|row| places.entry(*row).or_default().push(at));
+    }
+    for (row, like) in (0..).map(RowId).zip(views).filter_map(|(row, view)| Some((row, view.like?))) {
+        for at in places.get(&like.row).into_iter().flatten() {
+            if let Some(group) = groups.get_mut(*at) {
+                group.rows.push(row);
+            }
+        }
+    }
 }
 
 /// Rows of a cause that are about no one object belong to the only object there is.

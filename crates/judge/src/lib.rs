@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alike;
 mod catalogue;
 mod detect;
 mod finding;

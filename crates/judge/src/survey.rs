@@ -1,5 +1,6 @@
 //! From claimed calls in windows to a share of a row: weighted by octave, an interval over windows.
 
+use crate::alike::{self, Like};
 use crate::detect::{Claim, Claims};
 use crate::hash::Set;
 use systoll_model::{Recording, WindowCall};
@@ -42,6 +43,8 @@ pub(crate) struct RowView<'a> {
     pub claimed: Vec<Claimed<'a>>,
     /// Any call, for its arguments.
     pub sample: Option<&'a WindowCall>,
+    /// What stands for it where nobody looked.
+    pub like: Option<Like>,
     counted: Counted,
 }
 
@@ -78,7 +81,9 @@ impl RowView<'_> {
     pub(crate) fn needless(&self, calls: u64) -> Needless {
         let seen = self.seen();
         if seen == 0 || calls == 0 {
-            return Needless::default();
+            let of = |share: f64| share * calls as f64;
+            let lent = self.like.map(|l| Needless { strong: of(l.strong), any: of(l.any), exact: false });
+            return lent.unwrap_or_default();
         }
         if seen >= calls {
             let any: u64 = self.octaves.iter().map(|o| o.any).sum();
@@ -147,6 +152,7 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
         view.threads.dedup();
         view.counted = Counted::default();
     }
+    alike::lend(recording, &mut views);
     views
 }
 
