@@ -29,6 +29,8 @@ pub(crate) struct Names {
     symbols: Vec<Symbol>,
     /// The exported ones, for whoever asks by name: hash of the name, and index.
     exported: OnceLock<Vec<(u64, u32)>>,
+    /// The same of all.
+    hashes: OnceLock<Vec<(u64, u32)>>,
 }
 
 /// A function as the symbol table has it.
@@ -115,16 +117,6 @@ impl Names {
         Some(())
     }
 
-    fn exported(&self) -> &[(u64, u32)] {
-        self.exported.get_or_init(|| {
-            let exported = (0..).zip(&self.symbols).filter(|(_, s)| s.exported);
-            let mut exported: Vec<(u64, u32)> =
-                exported.map(|(i, s)| (hash(self.bytes(s).unwrap_or_default()), i)).collect();
-            exported.sort_unstable();
-            exported
-        })
-    }
-
     /// Order among the names of one address: what others can link to, what has no underscores in
     /// front (a C library's own names have), what is short. Not what is global: a static-pie has
     /// `mktime` as a local symbol beside a weak `timelocal`.
@@ -202,20 +194,32 @@ impl Names {
         self.function(sizeless?)
     }
 
-    /// Start and size of the function of this name.
+    /// Start and size of the function of this name. To go through them all each time took seconds
+    /// with a program of 100,000 functions.
     pub(crate) fn find(&self, name: &str) -> Option<(u64, u64)> {
-        let symbol = self.symbols.iter().find(|s| self.bytes(s) == Some(name.as_bytes()))?;
-        Some((symbol.addr, symbol.size))
+        self.named(name, self.hashes.get_or_init(|| self.hashed(|_| true)))
     }
 
     /// Start and size of the exported function of this name.
     pub(crate) fn export(&self, name: &str) -> Option<(u64, u64)> {
+        self.named(name, self.exported.get_or_init(|| self.hashed(|s| s.exported)))
+    }
+
+    /// Hashes of names, and indices, in order.
+    fn hashed(&self, which: impl Fn(&Symbol) -> bool) -> Vec<(u64, u32)> {
+        let symbols = (0..).zip(&self.symbols).filter(|(_, s)| which(s));
+        let mut all: Vec<(u64, u32)> = symbols.map(|(i, s)| (hash(self.bytes(s).unwrap_or_default()), i)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Start and size of the first of this name among those hashed.
+    fn named(&self, name: &str, hashed: &[(u64, u32)]) -> Option<(u64, u64)> {
         let wanted = hash(name.as_bytes());
-        let exported = self.exported();
-        let at = exported.partition_point(|(hash, _)| *hash < wanted);
-        let same = exported.get(at..)?.iter().take_while(|(hash, _)| *hash == wanted);
-        let symbols = same.filter_map(|(_, i)| self.symbols.get(*i as usize));
-        let symbol = symbols.into_iter().find(|s| self.bytes(s) == Some(name.as_bytes()))?;
+        let at = hashed.partition_point(|(hash, _)| *hash < wanted);
+        let same = hashed.get(at..)?.iter().take_while(|(hash, _)| *hash == wanted);
+        let mut symbols = same.filter_map(|(_, i)| self.symbols.get(*i as usize));
+        let symbol = symbols.find(|s| self.bytes(s) == Some(name.as_bytes()))?;
         Some((symbol.addr, symbol.size))
     }
 
