@@ -65,9 +65,9 @@ def other_outcomes_claim_nothing(box):
 
 
 @test(users=("root",))
-def a_side_that_hangs(box):
-    sh = tool("sh")
-    p = proves(box, "--pairs", "8", "--vs", f"{sh} -c 'sleep 100'", "--", sh, "-c", ":", code=1)
+def a_cure_that_hangs(box):
+    causes, program = wrong_cure(box)
+    p = proves(box, "--pairs", "8", *causes, "--cure", "hang", "--", *program, code=1)
     assert (p["difference"], p["problem"]) == ("hangs", "timeout"), p
     box.no_leftovers(within=5)
 
@@ -112,3 +112,106 @@ def what_cant_be_proved_says_so(box):
         r = box.run([box.systoll, "prove", *args])
         assert r.returncode == code and word in text(r.stderr), f"{args}: {r.returncode} {text(r.stderr)}"
     box.no_leftovers()
+
+@test()
+def calls_answered_in_place(box):
+    """What calls cost is measured in a program nobody has mended, also a static one."""
+    calls = 40000
+    for flags in ((), ("-static",)):
+        program = box.build("asking.c", *flags)
+        p = proves(box, "--pairs", "8", "--watched", "1", "--elide", "getpid", "--", program, str(calls))
+        made = [{c["syscall"]: c for c in p[side]["by_syscall"]}["getpid"]["median"] for side in "ab"]
+        assert made[0] == 2 * calls and made[1] < 10, made
+        assert p["watched"] and p["b"]["elided"] == ["getpid"] and p["a"]["elided"] == [], p
+        assert p["same_outcome"] and p["verdict"]["cpu"] == "faster" and p["change"]["cpu"]["percent"] < -40, p["change"]
+    r = box.run([box.systoll, "prove", "--pairs", "8", "--watched", "0", "--elide", "getpid", "--", program, str(calls)])
+    assert "watched alike" in text(r.stdout) and "without them" in text(r.stdout) and "experiment" in text(r.stdout), text(r.stdout)
+    for calls, word in [("getuid", "makes no such calls"), ("read", "can't be answered in place")]:
+        r = box.run([box.systoll, "prove", "--elide", calls, "--", program, "10"])
+        assert r.returncode == 125 and word in text(r.stderr), text(r.stderr)
+
+
+@test()
+def straight_on_from_the_report(box):
+    """run --prove proves the best finding, about the command as it was typed, and ends as it did."""
+    program = box.build("localtime.c")
+    env = {k: v for k, v in box.env.items() if k != "TZ"}
+    sh = tool("sh")
+    r = box.run([box.systoll, "run", "--prove", "--", sh, "-c", '"$0" 20000 >/dev/null; cat; exit 3', program], env=env, input=b"once\n")
+    said = text(r.stderr)
+    assert r.returncode == 3 and r.stdout == b"once\n", (r.returncode, r.stdout)
+    assert "tz-unset is put to the proof by: systoll prove --cure tz-unset" in said, said
+    assert "both end with exit code 3" in said and "keep it  export TZ=:/etc/localtime" in said, said
+    assert "standard input is empty now" in said, said
+    r = box.run([box.systoll, "run", "--prove", "--", tool("true")])
+    assert r.returncode == 0 and "nothing was found" in text(r.stderr), text(r.stderr)
+
+
+def wrong_cure(box):
+    """A folder with a cause whose cure tells the program to misbehave."""
+    os.makedirs(os.path.join(box.dir, "causes"), exist_ok=True)
+    for mode in ("other", "crash", "hang"):
+        box.file(
+            f"causes/{mode}.toml",
+            f'id = "{mode}"\ntitle = "t"\nwhy = "w"\nrecognise = "r"\napply = "env"\nmended = []\nreports = []\ncases = []\n'
+            '[[match]]\nkinds = ["repeat"]\nsyscalls = ["getpid"]\n'
+            f'[[stop]]\nhow = "h"\nkind = "environment"\nenv = {{ MODE = "{mode}" }}\ngives_up = "all"\n',
+        )
+    script = "case $MODE in other) echo b;; crash) echo a; kill -SEGV $$;; hang) echo a; exec sleep 1000;; *) echo a;; esac"
+    return ["--causes", os.path.join(box.dir, "causes")], [tool("sh"), "-c", script]
+
+
+@test()
+def cures_that_harm(box):
+    """A cure that changes the output or crashes the program is told as that, and offered nowhere."""
+    causes, program = wrong_cure(box)
+    for mode, difference in [("other", "stdout"), ("crash", "exit")]:
+        p = proves(box, "--pairs", "8", *causes, "--cure", mode, "--", *program, code=1)
+        assert (p["difference"], p["problem"], p["verdict"]) == (difference, "different-outcome", None), p
+        r = box.run([box.systoll, "prove", "--pairs", "8", *causes, "--cure", mode, "--", *program])
+        assert r.returncode == 1 and "nothing is claimed" in text(r.stdout) and "keep it" not in text(r.stdout), text(r.stdout)
+
+
+def serve(box, server, *args, code=0, **kwargs):
+    return proves(box, "--serve", server, *args, code=code, **kwargs)
+
+
+@test()
+def servers_that_tell_nothing(box):
+    """A server is known by a line; of a load that tells nothing the runs are counted."""
+    sh = tool("sh")
+    server = f"{sh} -c 'echo ready now; exec sleep 100'"
+    common = ["--ready", "ready now", "--load", tool("true"), "--for", "1ms"]
+    p = serve(box, server, *common, "-E", "A=1")
+    assert p["turns"] == 8 and p["unit"] == "load" and p["problem"] is None, p
+    assert p["a"]["calls"] > 1 and p["a"]["killed"] == p["b"]["killed"] == 0, p
+    dies = f"{sh} -c 'echo ready now; sleep 0.1; echo oh no; exit 7'"
+    load = ["--ready", "ready now", "--load", f"{tool('sleep')} 20", "--for", "1ms"]
+    p = serve(box, server, *common[:2], "--load", tool("sleep") + " 0.2", "--for", "1ms", "--vs", dies, code=1)
+    assert p["problem"] == "failed" and "exit code 7 under its load" in p["why"] and "oh no" in p["why"], p
+    r = box.run([box.systoll, "prove", "--serve", dies, *load, "-E", "A=1"])
+    assert r.returncode == 125 and "exit code 7" in text(r.stderr), text(r.stderr)
+    r = box.run([box.systoll, "prove", "--serve", server, *common[:2], "--load", f"{sh} -c 'echo bad load; exit 9'", "-E", "A=1"])
+    assert r.returncode == 125 and "exit code 9" in text(r.stderr) and "bad load" in text(r.stderr), text(r.stderr)
+    box.no_leftovers(within=5)
+
+
+@test(users=("root",))
+def servers_under_redis_benchmark(box):
+    """Throughput and latency are what the load tells, calls are by request."""
+    import socket
+
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+        s.listen()
+        argv = ["--serve", f"{tool('redis-server')} --port {port} --save ''", "--ready", str(port), "--for", "1ms"]
+        argv += ["--load", f"{tool('redis-benchmark')} -p {port} -n 400 -c 2 -t set", "-E", "A=1"]
+        r = box.run([box.systoll, "prove", *argv])
+        assert r.returncode == 125 and "listens at" in text(r.stderr), text(r.stderr)
+    p = proves(box, *argv)
+    assert p["unit"] == "request" and p["turns"] == 8, p
+    for side in (p["a"], p["b"]):
+        # A read and a write each at least; its start is in it.
+        assert side["per_second"]["median"] > 0 and side["latency_ns"]["median"] > 0 and 2 < side["calls"] < 100, side
+    box.no_leftovers(within=5)

@@ -77,6 +77,37 @@ fn beyond_text(beyond: &Beyond) -> String {
     }
 }
 
+/// Writes what several ways to the same end win, one line each.
+///
+/// # Errors
+/// Where `w` fails.
+pub fn write_ways(w: &mut dyn Write, ways: &[(&str, &Comparison)], style: Style) -> io::Result<()> {
+    writeln!(w)?;
+    for (i, (name, comparison)) in ways.iter().enumerate() {
+        let mut line = Line::of(Role::Strong, if i == 0 { "  proved   " } else { "           " });
+        line.push(Role::Plain, clean(name));
+        line.pad_to(WAYS[0]);
+        match &comparison.measured {
+            None => line.push(Role::Bad, outcome_text(comparison, None)),
+            Some(m) => {
+                for (end, label, change) in [(WAYS[1], "wall", &m.wall), (WAYS[2], "CPU", &m.cpu)] {
+                    let percent = format!("{label} {} %", signed(change.percent));
+                    line.push(verdict_role(change.verdict), percent);
+                    line.push(Role::Faint, format!(" ({} to {})", signed(change.low), signed(change.high)));
+                    line.pad_to(end);
+                }
+            }
+        }
+        writeln!(w, "{}", line.render(&style).trim_end())?;
+    }
+    let note = "answered in place, the calls alone are gone: what is done around them stays";
+    let in_place = ways.iter().any(|(_, c)| c.watched);
+    if in_place { writeln!(w, "           {}", style.paint(Role::Faint, note)) } else { Ok(()) }
+}
+
+/// Where the columns of [`write_ways`] begin: wall, CPU, and where they end.
+const WAYS: [usize; 3] = [46, 78, 78];
+
 /// Writes how to keep a cure that won, and what it gives up.
 ///
 /// # Errors
@@ -216,11 +247,7 @@ fn measure_line(label: &str, a: Estimate, b: Estimate, change: &Change, confiden
     let mut line = Line::of(Role::Plain, format!("  {label}"));
     right(&mut line, ENDS[1], Role::Plain, &ns(a));
     right(&mut line, ENDS[2], Role::Plain, &ns(b));
-    let role = match change.verdict {
-        Verdict::Faster => Role::Good,
-        Verdict::Slower => Role::Bad,
-        Verdict::NoDifference => Role::Plain,
-    };
+    let role = verdict_role(change.verdict);
     right(&mut line, ENDS[3], role, &format!("{} %", signed(change.percent)));
     let between = format!(
         "   {} % between {} and {}{}",
@@ -231,6 +258,14 @@ fn measure_line(label: &str, a: Estimate, b: Estimate, change: &Change, confiden
     );
     line.push(Role::Faint, between);
     line
+}
+
+fn verdict_role(verdict: Verdict) -> Role {
+    match verdict {
+        Verdict::Faster => Role::Good,
+        Verdict::Slower => Role::Bad,
+        Verdict::NoDifference => Role::Plain,
+    }
 }
 
 fn none_shown(change: &Change) -> String {
@@ -331,7 +366,14 @@ mod tests {
     fn counts(pairs: &[(&str, u64)]) -> CallCounts {
         let same = |n| Range { low: n, median: n, high: n };
         let by_syscall = pairs.iter().map(|(n, c)| (Sysno::from_name(n).unwrap(), same(*c))).collect();
-        CallCounts { by_syscall, total: same(pairs.iter().map(|(_, c)| c).sum()), runs: 3, exact: true, toll_ns: None }
+        CallCounts {
+            by_syscall,
+            total: same(pairs.iter().map(|(_, c)| c).sum()),
+            runs: 3,
+            exact: true,
+            toll_ns: None,
+            waited_ns: None,
+        }
     }
 
     fn written(c: &Comparison, counts: Option<(&CallCounts, &CallCounts)>, b: &str) -> String {

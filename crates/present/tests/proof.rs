@@ -62,7 +62,14 @@ fn proved() -> Comparison {
 fn counts(stats: u64) -> CallCounts {
     let same = |n| Range { low: n, median: n, high: n };
     let by_syscall = BTreeMap::from([(Sysno::from_name("newfstatat").unwrap(), same(stats))]);
-    CallCounts { total: same(stats), by_syscall, runs: 3, exact: true, toll_ns: Some(stats * 1_000) }
+    CallCounts {
+        total: same(stats),
+        by_syscall,
+        runs: 3,
+        exact: true,
+        toll_ns: Some(stats * 1_000),
+        waited_ns: Some(stats * 9_999),
+    }
 }
 
 fn written(comparison: &Comparison, counts: Option<(&CallCounts, &CallCounts)>) -> Value {

@@ -54,7 +54,11 @@ pub fn beyond(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<Beyond> {
     let (cpu_ns, wall_ns) = (won(|s| s.cpu_ns.median), won(|s| s.wall_ns.median));
     let told = |why| Some(Beyond { calls_ns, cpu_ns, why });
     let faster = |v: Verdict| v == Verdict::Faster;
-    if faster(m.wall.verdict) && wall_ns > FACTOR * cpu_ns.max(calls_ns).max(0.0) {
+    // A busy box has its programs wait as well, in calls and out of them: what used the processor
+    // most of its time waited for that.
+    let waited_ns = a.waited_ns.zip(b.waited_ns).map_or(0.0, |(a, b)| a as f64 - b as f64);
+    let waits = m.a.cpu_ns.median < m.a.wall_ns.median / FACTOR && waited_ns > wall_ns / FACTOR;
+    if waits && faster(m.wall.verdict) && wall_ns > FACTOR * cpu_ns.max(calls_ns).max(0.0) {
         return told(Why::Waiting);
     }
     if a.total.median > b.total.median && calls_ns > FACTOR * cpu_ns.max(0.0) && calls_ns > 0.01 * m.a.cpu_ns.median {

@@ -41,6 +41,8 @@ pub struct CallCounts {
     /// What all calls cost their threads in the middle run, waiting left out, ns; `None` where
     /// nobody knows.
     pub toll_ns: Option<u64>,
+    /// What threads waited in calls in the middle run, ns; `None` where nobody knows.
+    pub waited_ns: Option<u64>,
 }
 
 impl CallCounts {
@@ -58,12 +60,8 @@ impl CallCounts {
             by_syscall: made.into_iter().map(|s| (s, of(s))).collect(),
             runs: recordings.len(),
             exact: recordings.iter().all(Recording::exact),
-            toll_ns: recordings
-                .iter()
-                .map(|r| r.total().toll_ns)
-                .collect::<Option<Vec<u64>>>()
-                .filter(|tolls| !tolls.is_empty())
-                .map(|tolls| Range::of(tolls).median),
+            toll_ns: middle(recordings, |r| r.total().toll_ns),
+            waited_ns: middle(recordings, |r| r.total().waited_ns),
         }
     }
 
@@ -71,6 +69,11 @@ impl CallCounts {
     pub fn of_syscall(&self, syscall: Sysno) -> Range {
         self.by_syscall.get(&syscall).copied().unwrap_or_default()
     }
+}
+
+fn middle(recordings: &[Recording], of: fn(&Recording) -> Option<u64>) -> Option<u64> {
+    let all = recordings.iter().map(of).collect::<Option<Vec<u64>>>().filter(|all| !all.is_empty());
+    all.map(|all| Range::of(all).median)
 }
 
 #[cfg(test)]

@@ -40,7 +40,8 @@ const REPORT_EXAMPLES: &str = "Examples:
 const DEMO_EXAMPLES: &str = "Examples:
   systoll demo                             all five, some half a minute; builds small C programs,
                                            so it needs a C compiler
-  systoll demo localtime                   one of them";
+  systoll demo localtime                   one of them
+  systoll demo --prove                     what each cure wins here, in a minute";
 
 const BOX_EXAMPLES: &str = "Examples:
   systoll box                              about a second; docs/prices.md tells how it is measured
@@ -224,6 +225,10 @@ pub struct DemoArgs {
     /// One story only: localtime, ucontext, setjmp, getpid or membarrier
     #[arg(value_name = "STORY")]
     pub story: Option<String>,
+    /// Prove each by every way there is: cured, by a library loaded into the sick program as it
+    /// is, and with its calls answered in place
+    #[arg(long)]
+    pub prove: bool,
     /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: When,

@@ -1,5 +1,7 @@
 //! `systoll demo`: each story's sick program watched, its cured twin timed beside it.
 
+mod ways;
+
 use crate::cli::DemoArgs;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -9,7 +11,7 @@ use std::time::Duration;
 use systoll_cure::{Spec, Story, Workshop, stories, story};
 use systoll_judge::{Catalogue, Finding, judge};
 use systoll_model::Recording;
-use systoll_present::{Role, Style, write_comparison, write_finding};
+use systoll_present::{Role, Style, write_comparison, write_finding, write_ways};
 use systoll_prove::{CallCounts, Options, Pairs, Processes, compare};
 use systoll_record::{Launch, Quiet, automatic, run_with_first};
 
@@ -34,13 +36,13 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let shop = Workshop::new().map_err(|e| Failure::Demo(e.to_string()))?;
     let mut found = true;
     for story in told {
-        let page = tell(story, &shop, &style, &mut found)?;
+        let page = tell(story, &shop, args.prove, &style, &mut found)?;
         output.write(|w| w.write_all(&page))?;
     }
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn tell(story: &Story, shop: &Workshop, style: &Style, found: &mut bool) -> Result<Vec<u8>, Failure> {
+fn tell(story: &Story, shop: &Workshop, prove: bool, style: &Style, found: &mut bool) -> Result<Vec<u8>, Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure::Demo(format!("{}: {e}", story.id));
     let mut page = Vec::new();
     heading(&mut page, story, style).map_err(|e| failed(&e))?;
@@ -49,7 +51,8 @@ fn tell(story: &Story, shop: &Workshop, style: &Style, found: &mut bool) -> Resu
     let cured = watch(&built.watched.cured)?;
     let judgement = judge(&sick, &Catalogue::builtin(), &systoll_judge::Options::default());
     let all = judgement.findings.iter().chain(&judgement.also);
-    match all.into_iter().find(|f| story.cause.is_none() || f.cause.as_deref() == story.cause) {
+    let finding = all.into_iter().find(|f| story.cause.is_none() || f.cause.as_deref() == story.cause);
+    match finding {
         Some(finding) => {
             // The demo's programs are gone when it ends: no next command about them.
             let finding = Finding { prove: Vec::new(), ..finding.clone() };
@@ -71,9 +74,17 @@ fn tell(story: &Story, shop: &Workshop, style: &Style, found: &mut bool) -> Resu
     let mut processes = Processes { limit: Some(LIMIT), ..Processes::default() };
     let timed = compare(&mut processes, &built.timed.sick, &built.timed.cured, &options, &mut |_, _| {})
         .map_err(|e| failed(&e))?;
-    let counts = (&CallCounts::of(std::slice::from_ref(&sick)), &CallCounts::of(std::slice::from_ref(&cured)));
+    // Their price is that of fewer rounds than are timed.
+    let counts = |of| CallCounts { toll_ns: None, ..CallCounts::of(std::slice::from_ref(of)) };
+    let counts = (&counts(&sick), &counts(&cured));
     let cure = format!("cured: {}", story.cure);
     write_comparison(&mut page, &timed, Some(counts), ("as it is", &cure), *style).map_err(|e| failed(&e))?;
+    if prove {
+        let ways = ways::measure(story.cause, finding, &built.timed)?;
+        let twin = [(story.cure, &timed)];
+        let all: Vec<_> = twin.into_iter().chain(ways.iter().map(|w| (w.name.as_str(), &w.measured))).collect();
+        write_ways(&mut page, &all, *style).map_err(|e| failed(&e))?;
+    }
     if !story.gives_up.is_empty() {
         writeln!(page, "  gives up  {}", story.gives_up).map_err(|e| failed(&e))?;
     }

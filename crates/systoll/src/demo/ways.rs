@@ -1,0 +1,59 @@
+//! `systoll demo --prove`: every way there is to be rid of a story's calls, beside the program
+//! that is built without them.
+
+use super::{LIMIT, PAIRS};
+use crate::failure::Failure;
+use std::path::Path;
+use systoll_cure::{Pair, Shim, Spec, preload};
+use systoll_judge::{Catalogue, Finding};
+use systoll_model::{Elision, EnvChange};
+use systoll_prove::{Comparison, Executor, Inside, Options, Pairs, Processes, compare};
+
+/// A way, and what it was measured to win.
+pub(super) struct Way {
+    pub(super) name: String,
+    pub(super) measured: Comparison,
+}
+
+/// Measures what can be done to the sick program as it is: a library loaded before libc, and its
+/// calls answered in place.
+pub(super) fn measure(cause: Option<&str>, finding: Option<&Finding>, pair: &Pair) -> Result<Vec<Way>, Failure> {
+    let around = Processes { limit: Some(LIMIT), ..Processes::default() };
+    let mut ways = Vec::new();
+    if let Some(shim) = cause.and_then(shim_of) {
+        let library = shim.at_hand()?;
+        let changed = with_library(&pair.sick, &library);
+        let measured = one(&mut around.clone(), &pair.sick, &changed)?;
+        ways.push(Way { name: format!("shim {}, same binary", shim.name()), measured });
+    }
+    if let Some(elisions) = finding.and_then(answered) {
+        let names: Vec<&str> = elisions.iter().map(|e| e.name()).collect();
+        let name = format!("{} answered in place", names.join(", "));
+        let changed = Spec { elisions, ..pair.sick.clone() };
+        let measured = one(&mut Inside { around }, &pair.sick, &changed)?;
+        ways.push(Way { name, measured });
+    }
+    Ok(ways)
+}
+
+fn one(exec: &mut dyn Executor, a: &Spec, b: &Spec) -> Result<Comparison, Failure> {
+    let options = Options { pairs: Pairs::Fixed(PAIRS), ..Options::default() };
+    Ok(compare(exec, a, b, &options, &mut |_, _| {})?)
+}
+
+/// The library that is a cure of the cause, if one is.
+fn shim_of(cause: &str) -> Option<&'static Shim> {
+    Catalogue::builtin().get(cause)?.stop.iter().find_map(|cure| cure.shim.as_deref()).and_then(Shim::named)
+}
+
+fn with_library(spec: &Spec, library: &Path) -> Spec {
+    let others = std::env::var_os("LD_PRELOAD");
+    let value = preload([library.as_os_str()], others.as_deref());
+    spec.clone().env(EnvChange::Set("LD_PRELOAD".into(), value))
+}
+
+/// Its system calls, where all of them can be answered in place.
+fn answered(finding: &Finding) -> Option<Vec<Elision>> {
+    let all: Option<Vec<Elision>> = finding.syscalls.iter().map(|s| s.name().and_then(Elision::from_name)).collect();
+    all.filter(|all| !all.is_empty())
+}
