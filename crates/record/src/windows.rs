@@ -16,6 +16,10 @@ const TWO_FROM: u32 = 5;
 /// figure take at most the second, a share of it. A program that starts many others, or has many
 /// contexts, would have spent all of it before what it does most has begun.
 const RESERVES: [(u8, f64); 2] = [(6, 0.4), (10, 0.75)];
+/// Of each octave from the first figure on, so many windows are had whatever they cost: on a busy box a
+/// dozen other programs' time slices had spent a short program's budget, and what it did 8,000 times
+/// went unfound.
+const IN_ANY_CASE: (u8, u8) = (10, 4);
 /// Looks at scripts' lines outside windows may cost so many times what windows may, beside it: an
 /// interpreter's start-up has hundreds of contexts, and what the program does most comes after it.
 const LOOKS_SHARE: f64 = 2.0;
@@ -70,6 +74,8 @@ pub(crate) struct Windows {
     /// What this thread had used of a processor when that was last read.
     cpu: Duration,
     pub(crate) opened: u64,
+    /// By octave.
+    of_octave: [u8; 64],
     pub(crate) refused: u64,
     sockets: Sockets,
 }
@@ -85,6 +91,7 @@ impl Windows {
             looked: Spent::default(),
             cpu: own_cpu(),
             opened: 0,
+            of_octave: [0; 64],
             refused: 0,
             sockets: Sockets::default(),
         }
@@ -96,18 +103,24 @@ impl Windows {
         if !self.due(table, row, nth) {
             return false;
         }
-        if !self.affordable(nth.max(1).ilog2() as u8, run_ns) {
+        let octave = nth.max(1).ilog2() as u8;
+        if !self.affordable(octave, run_ns) {
             self.refused += 1;
             return false;
         }
         self.opened += 1;
+        if let Some(opened) = self.of_octave.get_mut(usize::from(octave)) {
+            *opened = opened.saturating_add(1);
+        }
         self.used();
         true
     }
 
     /// Whether the budget of a run that has lasted `run_ns` allows for another window of `octave`.
     pub(crate) fn affordable(&self, octave: u8, run_ns: u64) -> bool {
-        self.spent.allows(octave, self.budget(run_ns))
+        let budget = self.budget(run_ns);
+        let few = self.of_octave.get(usize::from(octave)).is_some_and(|opened| *opened < IN_ANY_CASE.1);
+        few && octave >= IN_ANY_CASE.0 && !budget.is_zero() || self.spent.allows(octave, budget)
     }
 
     /// Whether another look at a script's line is allowed, which is not part of a window.
@@ -432,6 +445,26 @@ mod tests {
         assert!(!windows.opens(&mut table, row, 1, 0));
         assert_eq!((windows.opened, windows.refused), (0, 1));
         assert!(windows.opens(&mut table, row, 2, 1_000_000_000) || windows.opens(&mut table, row, 3, 1_000_000_000));
+    }
+
+    #[test]
+    fn a_row_of_many_calls_gets_some_windows_whatever_was_spent() {
+        let mut table = Table::default();
+        let (row, _) = table.row(0, Sysno(39), &[]);
+        let mut windows = Windows::new(WindowPolicy::default(), 1);
+        windows.spend(0, Duration::from_secs(10));
+        let opened: Vec<u64> = (1..=1_000_000).filter(|nth| windows.opens(&mut table, row, *nth, 0)).collect();
+        // Ten octaves, two places in each.
+        assert!((15..=20).contains(&opened.len()), "{opened:?}");
+        assert!(opened.iter().all(|nth| *nth >= 1 << IN_ANY_CASE.0), "{opened:?}");
+        let other_rows = (1..50).map(|image| table.row(image, Sysno(39), &[]).0).collect::<Vec<_>>();
+        let mut also = |row: &u32| (1..2_048).any(|nth| windows.opens(&mut table, *row, nth, 0));
+        assert_eq!(other_rows.iter().copied().filter(|row| also(row)).count(), 2, "two are left of octave 10");
+        let none = WindowPolicy { allowance: Duration::ZERO, share: 0.0, ..WindowPolicy::default() };
+        let mut windows = Windows::new(none, 1);
+        windows.spend(0, Duration::from_nanos(1));
+        let (row, _) = table.row(1, Sysno(39), &[]);
+        assert!((1..=10_000).all(|nth| !windows.opens(&mut table, row, nth, 0)));
     }
 
     #[test]
