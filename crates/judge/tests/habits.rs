@@ -109,3 +109,15 @@ fn a_library_loaded_and_unloaded_again() {
 fn many_libraries_loaded_once_are_a_program_that_starts() {
     silent(&rounds(2_000, |i| dlopen(&format!("/lib/x{i}.so"), false)), BUSY);
 }
+
+#[test]
+fn a_library_looked_at_before_it_is_loaded_was_not_loaded_twice() {
+    let look = |path: &str| vec![open(path, 3), close()];
+    silent(
+        &rounds(2_000, |i| {
+            let path = format!("/lib/x{i}.so");
+            [look(&path), dlopen(&path, false)].concat()
+        }),
+        BUSY,
+    );
+}

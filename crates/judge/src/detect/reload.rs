@@ -2,14 +2,15 @@
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
-use crate::hash::Map;
+use crate::hash::{Map, Seeded, Set};
 use crate::replay::{Opened, Step};
 use crate::semantics::Effect;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// Calls between an opening and the closing that belongs to it, at most.
 const CYCLE: usize = 24;
-/// Addresses that are remembered.
+/// Addresses and libraries that are remembered.
 const REMEMBERED: usize = 1 << 12;
 
 /// Claims loading what was loaded before. A library that is still there is not mapped again, so
@@ -18,12 +19,16 @@ const REMEMBERED: usize = 1 << 12;
 pub(super) struct Reload {
     /// Where, in which process, which library lay that was loaded again.
     lay: Map<(u32, u64), Arc<str>>,
+    /// Libraries seen being loaded, as hashes: whoever opens one and looks at it before loading it
+    /// has not loaded it twice.
+    loaded: Set<(u32, u64)>,
+    hash: Seeded,
 }
 
 impl Detector for Reload {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for (at, step) in steps.iter().enumerate() {
-            if let Some(opened) = step.opened.as_ref().filter(|o| o.again && !o.writes && !o.anew) {
+            if let Some(opened) = step.opened.as_ref().filter(|o| !o.writes && !o.anew && o.again) {
                 self.load(opened, steps.get(at..).unwrap_or_default(), claims);
             }
             let Some(library) = self.lay.get(&(step.subject.window.process.0, step.subject.arg(0))) else { continue };
@@ -46,10 +51,19 @@ impl Reload {
         if !cycle.iter().any(|s| s.loads && i64::from(s.subject.descriptor(4)) == fd) {
             return;
         }
+        let process = steps.first().map_or(0, |s| s.subject.window.process.0);
+        let room = self.loaded.len() < REMEMBERED;
+        let name = (process, self.hash.hash_one(&*opened.path));
+        if !self.loaded.contains(&name) {
+            if room {
+                self.loaded.insert(name);
+            }
+            return;
+        }
         let library: Arc<str> = Arc::from(&*opened.path);
         let own = cycle.iter().enumerate().filter(|(n, s)| *n == 0 || about(s) || maps(s));
         own.for_each(|(_, step)| put(claims, step.index, claim(&library)));
-        let place = |s: &Step<'_>| (s.subject.window.process.0, s.subject.call.result.unwrap_or(0) as u64);
+        let place = |s: &Step<'_>| (process, s.subject.call.result.unwrap_or(0) as u64);
         if let Some(place) = cycle.iter().find(maps).map(place)
             && self.lay.len() < REMEMBERED
         {
