@@ -159,6 +159,22 @@ def a_thousand_forks_none_missed(box):
         assert calls["wait4"][0] >= 1000, calls["wait4"]
 
 
+@test(backends=("inproc",))
+def every_process_has_its_own_contexts(box):
+    """What earlier processes have asked, later ones of the same files need not: contexts of numbers
+    known only when the call is made included."""
+    runs, n = 24, 40
+    doc, _ = box.report(["/bin/sh", "-c", f"for i in $(seq {runs}); do {box.build('numbers.c')} {n}; done"])
+    assert doc["exact"], doc["problems"]
+    seen = {}
+    for row in doc["rows"]:
+        if row["syscall"] in ("getppid", "getpgid") and row["api"] == "syscall":
+            caller = next((f for f in row["stack"] if f in ("one", "two")), None)
+            seen.setdefault(row["process"], {})[row["syscall"], caller] = row["calls"]
+    wanted = {("getppid", "one"): n, ("getppid", "two"): 2 * n, ("getpgid", "two"): 3 * n}
+    assert len(seen) == runs and all(rows == wanted for rows in seen.values()), seen
+
+
 @test(backends=BOTH)
 def totals_add_up(box):
     doc, _ = box.report(["/bin/sh", "-c", "/bin/ls / | /bin/cat; /bin/true"])

@@ -80,9 +80,16 @@ impl Engine {
         if tid <= 0 {
             return false;
         }
+        // A slot's thread stays the same until it is given back; the last one is anybody's.
+        if self.programs.get(&id).and_then(|p| p.told.get(&index)) == Some(&tid) {
+            return true;
+        }
         let mut word = [0; 8];
         let at = IMAGE + image::SLOTS + index * slot::SIZE + slot::TAG;
         let sure = read_memory(tid, at, &mut word) == 8 && u64::from_ne_bytes(word) == tag;
+        if let Some(program) = self.programs.get_mut(&id).filter(|_| sure && index + 1 < image::SLOT_COUNT) {
+            program.told.insert(index, tid);
+        }
         if !sure {
             self.problem(ProblemKind::Lost, "some threads could not be looked at: contexts and new code are missing");
         }
@@ -131,10 +138,11 @@ impl Engine {
         let affordable = self.windows.affordable(0, self.at(sys::now()));
         let Some(program) = self.programs.get_mut(&id) else { return };
         let Some(area) = self.memory.image(id) else { return };
-        for Sown { node, main } in self.seeds.sow(program, area) {
+        for Sown { node, main, seed } in self.seeds.sow(program, area) {
             // The first call in `main` has to be heard of in any case.
             let asks = affordable && program.is_looked_at() || main && !program.main_seen;
-            area.set(node - IMAGE + node::WINDOW_AT, if asks { 1 } else { LATER_OCTAVE });
+            area.set(node - IMAGE + node::WINDOW_AT, if asks { 1 } else { seed.later() });
+            program.seeds.insert(node, seed);
             if main {
                 program.main_nodes.push(node);
             } else if !asks {
@@ -157,7 +165,8 @@ impl Engine {
         }
         let (Some(area), Some(program)) = (self.memory.image(id), self.programs.get_mut(&id)) else { return };
         for other in nodes.into_iter().filter(|other| *other != node) {
-            area.set(other - IMAGE + node::WINDOW_AT, LATER_OCTAVE);
+            let later = program.seeds.get(&other).map_or(LATER_OCTAVE, |seed| seed.later());
+            area.set(other - IMAGE + node::WINDOW_AT, later);
             program.unopened.push(other);
         }
     }

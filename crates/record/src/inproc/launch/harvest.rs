@@ -189,6 +189,7 @@ impl Engine {
         for index in slots {
             self.close_window(program.id, *index);
             self.ordinals.remove(&(program.id, *index));
+            program.told.remove(index);
         }
     }
 

@@ -6,7 +6,7 @@ use super::comes::Generated;
 use super::files::{Code, Known};
 use super::harvest::Beside;
 use super::memory::Area;
-use super::seeds::Seeds;
+use super::seeds::{Seed, Seeds};
 use super::slots::Tickets;
 use super::target::Mem;
 use crate::sys::read_memory;
@@ -64,6 +64,8 @@ pub(super) struct Program {
     failures: HashMap<u64, u32>,
     /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
     pub(super) sown: HashSet<(usize, ModuleKey)>,
+    /// What earlier programs know of nodes, and later ones will.
+    pub(super) seeds: HashMap<u64, Rc<Seed>>,
     /// Nodes taken from earlier programs at whose first call `main` has begun.
     pub(super) main_nodes: Vec<u64>,
     /// Nodes at whose first call no window could be afforded.
@@ -71,6 +73,8 @@ pub(super) struct Program {
     /// Slots whose thread became another program.
     pub(super) gone_by_exec: HashSet<u64>,
     pub(super) tickets: Tickets,
+    /// Threads that are known to be who they say, by slot.
+    pub(super) told: HashMap<u64, i32>,
     /// What slots that were given back came to beside rows.
     pub(super) recycled: Beside,
     /// Images of the processes forked from it, by process id.
@@ -110,10 +114,12 @@ impl Program {
             number_roots: HashMap::new(),
             failures: HashMap::new(),
             sown: HashSet::new(),
+            seeds: HashMap::new(),
             main_nodes: Vec::new(),
             unopened: Vec::new(),
             gone_by_exec: HashSet::new(),
             tickets: Tickets::default(),
+            told: HashMap::new(),
             recycled: Beside::default(),
             forks: HashMap::new(),
             cpu_before: 0,
@@ -248,9 +254,9 @@ impl Program {
                 let raw: Rc<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
                 let path = steps.iter().map(|s| s.word).collect();
                 self.nodes.insert(node, Rc::clone(&raw));
-                // Roots of numbers are made as numbers come, and so are not the same every time.
-                if !self.number_roots.contains_key(&root) {
-                    seeds.keep(self, at, &steps, &raw, main);
+                let number = self.number_roots.contains_key(&root).then_some(thread.registers.ax as u32);
+                if let Some(seed) = seeds.keep(self, (at, number), &steps, &raw, main) {
+                    self.seeds.insert(node, seed);
                 }
                 self.contexts.insert((at.0, at.1, path), raw);
                 (node, main)

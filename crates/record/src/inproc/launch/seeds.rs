@@ -4,11 +4,12 @@
 //! files: in another process they lie elsewhere, but nothing else about them changes. So a
 //! program that runs for the tenth time need not ask anew for every way to a call.
 
-use super::super::assemble::{Step, grow};
+use super::super::assemble::{Step, grow, number_site};
 use super::super::layout::NODE_SIZE;
 use super::memory::Area;
 use super::program::Program;
-use std::collections::{HashMap, HashSet};
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use systoll_symbols::{ModuleKey, RawFrame};
 
@@ -17,11 +18,19 @@ const MOST_OF_PAIR: usize = 2048;
 /// Pairs of files.
 const MOST_PAIRS: usize = 4096;
 
+/// Octaves of a row's count that may be left out where they were asked about often: a process's
+/// calls are crumbs there. The first of them is where the unlooked-at are asked about at all.
+const CRUMBS: std::ops::Range<u32> = 4..7;
+/// How often in all processes.
+const OFTEN: u32 = 16;
+
 /// A context of a site.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Seed {
+struct What {
     /// Index of the site, and its address in the file, by which it is known again.
     site: (usize, u64),
+    /// The system call, where the site does not say which.
+    number: Option<u32>,
     /// File and address in it of each return address, and where the next one lies.
     steps: Vec<(ModuleKey, u64, u64)>,
     frames: Rc<[RawFrame]>,
@@ -29,48 +38,87 @@ struct Seed {
     main: bool,
 }
 
+/// A context, and how often calls there were asked about.
+#[derive(Debug)]
+pub(super) struct Seed {
+    what: Rc<What>,
+    asked: Cell<[u32; CRUMBS.end as usize]>,
+}
+
+impl Seed {
+    /// A call of a process there was asked about, in this octave of its count.
+    pub(super) fn note_asked(&self, octave: u32) {
+        let mut asked = self.asked.get();
+        if let Some(n) = asked.get_mut(octave as usize) {
+            *n += 1;
+        }
+        self.asked.set(asked);
+    }
+
+    /// The beginning of the first octave from `octave` on that was not asked about often enough.
+    pub(super) fn octave_to_ask(&self, octave: u32) -> u64 {
+        let asked = self.asked.get();
+        let enough = |o: &u32| CRUMBS.contains(o) && asked.get(*o as usize).is_some_and(|n| *n >= OFTEN);
+        1 << (octave..63).find(|o| !enough(o)).unwrap_or(63)
+    }
+
+    /// Where calls that are no news are asked about next.
+    pub(super) fn later(&self) -> u64 {
+        self.octave_to_ask(CRUMBS.start)
+    }
+}
+
 /// A node made of what is known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sown {
     /// Its address.
     pub(super) node: u64,
     /// Whether a call there may be the first after `main` has begun.
     pub(super) main: bool,
+    pub(super) seed: Rc<Seed>,
 }
 
 /// All contexts seen, by the file of the site and that of the outermost frame.
 #[derive(Debug, Default)]
 pub(super) struct Seeds {
     pairs: HashMap<(ModuleKey, ModuleKey), Vec<Rc<Seed>>>,
-    known: HashSet<Rc<Seed>>,
+    known: HashMap<Rc<What>, Rc<Seed>>,
 }
 
 impl Seeds {
-    /// Keeps a context of the site `at` (file and site) of `program`. `steps` lead to it, `frames`
-    /// are the site's own and one for each step. `main`: whether `main` is on the stack.
+    /// Keeps a context of the site `at` (file and site) of `program`, of system call `number` where
+    /// the site does not say. `steps` lead to it, `frames` are the site's own and one for each step.
+    /// `main`: whether `main` is on the stack.
     pub(super) fn keep(
         &mut self,
         program: &Program,
-        at: (usize, usize),
+        (at, number): ((usize, usize), Option<u32>),
         steps: &[Step],
         frames: &Rc<[RawFrame]>,
         main: bool,
-    ) {
-        let Some(file) = program.files.get(at.0) else { return };
-        let Some(site) = file.code.blob.sites.get(at.1) else { return };
+    ) -> Option<Rc<Seed>> {
+        let file = program.files.get(at.0)?;
+        let site = file.code.blob.sites.get(at.1)?;
         let placed = frames.iter().skip(1).zip(steps).map(|(f, s)| Some((f.module?, f.address, s.next)));
         // Code without a file is nobody else's.
-        let Some(steps) = placed.collect::<Option<Vec<_>>>() else { return };
-        let Some((outermost, _, _)) = steps.last().copied() else { return };
+        let steps = placed.collect::<Option<Vec<_>>>()?;
+        let (outermost, _, _) = steps.last().copied()?;
         let pair = (file.key, outermost);
         if self.pairs.len() >= MOST_PAIRS && !self.pairs.contains_key(&pair) {
-            return;
+            return None;
         }
-        let seed = Rc::new(Seed { site: (at.1, site.address), steps, frames: Rc::clone(frames), main });
+        let what = Rc::new(What { site: (at.1, site.address), number, steps, frames: Rc::clone(frames), main });
+        if let Some(known) = self.known.get(&what) {
+            return Some(Rc::clone(known));
+        }
         let of_pair = self.pairs.entry(pair).or_default();
-        if of_pair.len() < MOST_OF_PAIR && self.known.insert(Rc::clone(&seed)) {
-            of_pair.push(seed);
+        if of_pair.len() >= MOST_OF_PAIR {
+            return None;
         }
+        let seed = Rc::new(Seed { what: Rc::clone(&what), asked: Cell::default() });
+        self.known.insert(what, Rc::clone(&seed));
+        of_pair.push(Rc::clone(&seed));
+        Some(seed)
     }
 
     /// Adds what is known of the files of `program` to its trees, for pairs of files that were not
@@ -84,8 +132,8 @@ impl Seeds {
                 let Some(seeds) = self.pairs.get(&(key, *outermost)) else { continue };
                 if program.sown.insert((file, *outermost)) {
                     let sow = |seed: &Rc<Seed>| {
-                        let node = seed.sow(program, area, file, &biases)?;
-                        Some(Sown { node, main: seed.main })
+                        let node = seed.what.sow(program, area, file, &biases)?;
+                        Some(Sown { node, main: seed.what.main, seed: Rc::clone(seed) })
                     };
                     nodes.extend(seeds.iter().filter_map(sow));
                 }
@@ -95,12 +143,21 @@ impl Seeds {
     }
 }
 
-impl Seed {
+impl What {
     fn sow(&self, program: &mut Program, area: &Area, file: usize, biases: &HashMap<ModuleKey, u64>) -> Option<u64> {
         let patched = program.files.get(file)?;
         let (site, address) = self.site;
-        let root = patched.known.region + site as u64 * NODE_SIZE;
-        patched.code.blob.sites.get(site).filter(|s| s.address == address)?;
+        let region = patched.known.region;
+        let counted = patched.code.blob.sites.get(site).filter(|s| s.address == address)?;
+        let root = match self.number {
+            None => region + site as u64 * NODE_SIZE,
+            Some(number) => {
+                let (table, offset) = (region + u64::from(counted.table?), u64::from(counted.offset?));
+                let root = number_site(area.words(), &mut program.room, table, number.into(), offset).ok()?;
+                program.number_roots.insert(root, (file, site));
+                root
+            }
+        };
         let step = |(key, address, next): &(ModuleKey, u64, u64)| {
             Some(Step { word: biases.get(key)?.wrapping_add(*address), next: *next })
         };

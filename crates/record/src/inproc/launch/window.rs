@@ -161,7 +161,16 @@ impl Engine {
     /// Lets the next place picked for a row be asked for, by each thread's own count.
     fn plan_next(&self, id: u32, at: u64, entered: &Entered) {
         let picks = self.table.rows.get(entered.row as usize).and_then(|r| r.picks.first().copied());
-        let next = picks.unwrap_or_else(|| entered.nth.saturating_add(1).next_power_of_two());
+        let program = self.programs.get(&id);
+        let seed = program.and_then(|p| p.seeds.get(&at));
+        let octave = entered.nth.max(1).ilog2();
+        if let Some(seed) = seed {
+            seed.note_asked(octave);
+        }
+        // Nothing new is to be seen in the thousandth short program of a kind.
+        let seed = seed.filter(|_| program.is_some_and(|p| !p.is_looked_at()));
+        let later = || seed.map_or_else(|| 1 << (octave + 1).min(63), |seed| seed.octave_to_ask(octave + 1));
+        let next = picks.unwrap_or_else(later);
         if let Some(area) = self.memory.image(id) {
             area.set(at.wrapping_sub(IMAGE) + node::WINDOW_AT, next);
         }
