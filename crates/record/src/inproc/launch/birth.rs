@@ -1,11 +1,11 @@
 //! A new program: what is done at its exec, before it has run an instruction.
 
-use super::super::layout::{every_image, image, own_words, slot};
+use super::super::layout::image;
 use super::super::plan::Why;
 use super::engine::Engine;
 use super::files::{Known, Unwatchable};
 use super::maps::{Mapped, Maps};
-use super::memory::{Memory, Runs};
+use super::memory::Memory;
 use super::program::{Patched, Program};
 use super::shell::{self, Mapping};
 use super::sites::Arrival;
@@ -19,9 +19,6 @@ use std::sync::Arc;
 use systoll_model::ProblemKind;
 use systoll_symbols::{AddressSpace, MappedFile};
 
-/// Signature of rseq areas as C libraries register them on x86 (kernel:
-/// tools/testing/selftests/rseq/rseq-x86.h; glibc: sysdeps/unix/sysv/linux/x86/bits/rseq.h).
-const RSEQ_SIGNATURE: u32 = 0x5305_3053;
 /// Code segment of 64-bit programs (kernel: __USER_CS).
 const USER_CS: u64 = 0x33;
 
@@ -118,7 +115,7 @@ impl Engine {
         let image = self.table.image(image);
         let mut program = Program::new(id, pid, image, space, mem);
         let alike = self.alike.entry(Arc::clone(exe)).or_default();
-        (program.alike, *alike) = (*alike, *alike + 1);
+        (program.alike, alike.begun) = (alike.begun, alike.begun + 1);
         program.cpu_before = sys::process_cpu(pid).unwrap_or(0);
         program.seen_whole = self.unhooked == unhooked;
         program.newborn = Some(files.into_iter().map(|f| f.patched).collect());
@@ -128,22 +125,6 @@ impl Engine {
             self.audit_base = procfs::io_calls(pid);
         }
         Ok(id)
-    }
-
-    /// What of a new program can be done while it maps our memory.
-    fn furnish(&mut self, id: u32) {
-        let Some(program) = self.programs.get(&id) else { return };
-        let argv = procfs::argv(program.pid);
-        if let Some(image) = self.table.images.get_mut(program.image as usize) {
-            image.argv = argv;
-        }
-        let newborn = self.programs.get_mut(&id).and_then(|p| p.newborn.take()).unwrap_or_default();
-        let unhooked = self.unhooked;
-        let furnished = newborn.into_iter().filter_map(|file| self.lay_roots(id, file)).collect();
-        if let Some(program) = self.programs.get_mut(&id) {
-            program.seen_whole &= self.unhooked == unhooked;
-            program.newborn = Some(furnished);
-        }
     }
 
     /// Has a file's code ready at a free place, `None` where nothing is to be hooked in it.
@@ -186,29 +167,6 @@ impl Engine {
         }
     }
 
-    /// A new image, as every program begins with.
-    fn blank_image(&mut self) -> Option<u32> {
-        let id = self.memory.new_image()?;
-        let words = self.blank.get_or_init(|| Runs::new(every_image(RSEQ_SIGNATURE)));
-        self.memory.write(id, words);
-        self.memory.write(id, &Runs::new(own_words(id)));
-        Some(id)
-    }
-
-    /// Makes the image of the next program while an exec is under way: that takes long enough.
-    pub(super) fn make_ahead(&mut self) {
-        if self.spare.is_none() && self.seized.len() > self.lingering.len() {
-            self.spare = self.blank_image();
-        }
-    }
-
-    /// Takes process `pid` into its first slot.
-    fn enter(&self, id: u32, pid: i32) {
-        let pid = pid as u64;
-        let first = [(image::SLOTS + slot::TID, pid), (image::SLOTS + slot::PID, pid)];
-        self.memory.write(id, &Runs::new(first));
-    }
-
     /// Writes the shell code into the stopped process and points it there.
     fn plant(
         &self,
@@ -239,13 +197,14 @@ impl Engine {
         let now = sys::process_cpu(program.pid).unwrap_or(program.cpu_before);
         self.births_ns += now.saturating_sub(program.cpu_before);
         program.cpu_before = now;
-        let Some(waiting) = program.newborn.take() else { return };
+        if program.newborn.take().is_none() {
+            return;
+        }
         let unhooked = self.unhooked;
-        for file in waiting {
-            self.write_jumps(id, file, Arrival::Born);
+        for index in 0..program.files.len() {
+            self.write_jumps(id, index, Arrival::Born);
         }
         self.allow_elision(id, unhooked);
-        self.sow(id);
     }
 
     /// Lets calls be answered in place if every call of the program is seen: no place was found
@@ -259,53 +218,6 @@ impl Engine {
         if area.get(image::UNSEEN) as u32 != 0 {
             area.set(image::ELIDE, 0);
         }
-    }
-
-    /// Writes a file's roots and jumps; its code is mapped already.
-    pub(super) fn patch(&mut self, id: u32, file: Patched, arrival: Arrival) {
-        if let Some(file) = self.lay_roots(id, file) {
-            self.write_jumps(id, file, arrival);
-        }
-    }
-
-    /// Writes a file's roots into an image; the file, unless there is no room.
-    fn lay_roots(&mut self, id: u32, file: Patched) -> Option<Patched> {
-        let program = self.programs.get_mut(&id)?;
-        let area = self.memory.image(id)?;
-        if program.regions.insert(file.known.region) {
-            match file.code.roots(file.known.region, program.room.records) {
-                Ok(roots) => {
-                    self.memory.write(id, &roots);
-                    program.room.records += file.code.blob.sites.len() as u64;
-                }
-                Err(e) => {
-                    program.regions.remove(&file.known.region);
-                    self.lost(&file, &e.to_string());
-                    return None;
-                }
-            }
-        }
-        file.code.announce(area, file.bias.wrapping_add_signed(file.code.blob.delta));
-        Some(file)
-    }
-
-    /// Writes a file's jumps; its roots are there and its code is mapped.
-    fn write_jumps(&mut self, id: u32, file: Patched, arrival: Arrival) {
-        let Some(program) = self.programs.get_mut(&id) else { return };
-        let patched = match arrival {
-            Arrival::MadeExecutable => program.mem.patch_one(&file.code.jumps, file.bias),
-            Arrival::Born | Arrival::Mapped => program.mem.patch(&file.code.jumps, file.bias),
-        };
-        self.sites.note(&file, patched.is_ok(), arrival);
-        match patched {
-            Ok(()) => program.files.push(file),
-            Err(why) => self.lost(&file, &why),
-        }
-    }
-
-    fn lost(&mut self, file: &Patched, why: &str) {
-        let path = self.symbols.path(file.key).unwrap_or_default();
-        self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
     }
 }
 

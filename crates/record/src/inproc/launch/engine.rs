@@ -59,8 +59,8 @@ pub(super) struct Engine {
     /// What every image begins with.
     pub(super) blank: OnceCell<Runs>,
     pub(super) programs: HashMap<u32, Program>,
-    /// Programs begun of each file.
-    pub(super) alike: HashMap<std::sync::Arc<str>, u32>,
+    /// What is known of programs of each file.
+    pub(super) alike: HashMap<std::sync::Arc<str>, super::furnish::Alike>,
     /// Windows open in threads, by program and slot.
     pub(super) open: HashMap<(u32, u64), super::window::Open>,
     pub(super) ordinals: HashMap<(u32, u64), u32>,

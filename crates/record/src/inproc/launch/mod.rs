@@ -14,6 +14,7 @@ mod engine;
 mod files;
 mod filter;
 mod finish;
+mod furnish;
 mod harvest;
 mod maps;
 mod memory;

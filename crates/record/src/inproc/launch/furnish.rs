@@ -1,0 +1,150 @@
+//! A program's image: made before its exec, filled while it maps our memory and when it maps files.
+
+use super::super::layout::{every_image, image, own_words, slot};
+use super::engine::Engine;
+use super::files::Code;
+use super::memory::Runs;
+use super::program::Patched;
+use super::sites::Arrival;
+use crate::procfs;
+use std::rc::Rc;
+use systoll_model::ProblemKind;
+use systoll_symbols::ModuleKey;
+
+/// Signature of rseq areas as C libraries register them on x86 (kernel:
+/// tools/testing/selftests/rseq/rseq-x86.h; glibc: sysdeps/unix/sysv/linux/x86/bits/rseq.h).
+const RSEQ_SIGNATURE: u32 = 0x5305_3053;
+/// Files remembered that programs of one file map.
+const MOST_USUAL: usize = 16;
+
+/// What is known of programs of one file.
+#[derive(Default)]
+pub(super) struct Alike {
+    /// How many have begun.
+    pub(super) begun: u32,
+    /// Regions and code of files that they have mapped.
+    mapped: Vec<(u64, Rc<Code>)>,
+}
+
+impl Engine {
+    /// A new image, as every program begins with.
+    pub(super) fn blank_image(&mut self) -> Option<u32> {
+        let id = self.memory.new_image()?;
+        let words = self.blank.get_or_init(|| Runs::new(every_image(RSEQ_SIGNATURE)));
+        self.memory.write(id, words);
+        self.memory.write(id, &Runs::new(own_words(id)));
+        Some(id)
+    }
+
+    /// Makes the image of the next program while an exec is under way: that takes long enough.
+    pub(super) fn make_ahead(&mut self) {
+        if self.spare.is_none() && self.seized.len() > self.lingering.len() {
+            self.spare = self.blank_image();
+        }
+    }
+
+    /// Takes process `pid` into its first slot.
+    pub(super) fn enter(&self, id: u32, pid: i32) {
+        let pid = pid as u64;
+        let first = [(image::SLOTS + slot::TID, pid), (image::SLOTS + slot::PID, pid)];
+        self.memory.write(id, &Runs::new(first));
+    }
+
+    /// What of a new program can be done while it maps our memory.
+    pub(super) fn furnish(&mut self, id: u32) {
+        let Some(program) = self.programs.get(&id) else { return };
+        let argv = procfs::argv(program.pid);
+        if let Some(image) = self.table.images.get_mut(program.image as usize) {
+            image.argv = argv;
+        }
+        let newborn = self.programs.get_mut(&id).and_then(|p| p.newborn.take()).unwrap_or_default();
+        let unhooked = self.unhooked;
+        for file in newborn {
+            self.take_in(id, file);
+        }
+        if let Some(program) = self.programs.get_mut(&id) {
+            program.seen_whole &= self.unhooked == unhooked;
+            program.newborn = Some(Vec::new());
+        }
+        // First, so that their records are the same in all: roots are kept by that.
+        self.lay_usual(id);
+        self.sow(id);
+    }
+
+    /// Lays the roots of files that programs of the same file have mapped so far.
+    fn lay_usual(&mut self, id: u32) {
+        let Some(program) = self.programs.get_mut(&id) else { return };
+        let exe = self.table.images.get(program.image as usize).map(|i| &i.exe);
+        let Some(alike) = exe.and_then(|exe| self.alike.get(exe)) else { return };
+        for (region, code) in &alike.mapped {
+            let Ok(roots) = code.roots(*region, program.room.records) else { continue };
+            if program.regions.insert(*region) {
+                self.memory.write(id, &roots);
+                program.room.records += code.blob.sites.len() as u64;
+            }
+        }
+    }
+
+    /// Remembers that a program has mapped a file.
+    fn note_usual(&mut self, id: u32, (region, code): (u64, Rc<Code>)) {
+        let image = self.programs.get(&id).and_then(|p| self.table.images.get(p.image as usize));
+        if let Some(alike) = image.and_then(|i| self.alike.get_mut(&i.exe))
+            && alike.mapped.len() < MOST_USUAL
+            && alike.mapped.iter().all(|(known, _)| *known != region)
+        {
+            alike.mapped.push((region, code));
+        }
+    }
+
+    /// Writes the roots and jumps of a file that a program has mapped; its code is mapped already.
+    pub(super) fn patch(&mut self, id: u32, file: Patched, arrival: Arrival) {
+        let usual = (file.known.region, Rc::clone(&file.code));
+        if let Some(index) = self.take_in(id, file) {
+            self.write_jumps(id, index, arrival);
+            self.note_usual(id, usual);
+        }
+    }
+
+    /// Takes a file in among a program's, with its roots; its place there, unless there is no room.
+    fn take_in(&mut self, id: u32, file: Patched) -> Option<usize> {
+        let program = self.programs.get_mut(&id)?;
+        let area = self.memory.image(id)?;
+        let region = file.known.region;
+        if !program.regions.contains(&region) {
+            match file.code.roots(region, program.room.records) {
+                Ok(roots) => {
+                    self.memory.write(id, &roots);
+                    program.room.records += file.code.blob.sites.len() as u64;
+                    program.regions.insert(region);
+                }
+                Err(e) => {
+                    self.lost(file.key, &e.to_string());
+                    return None;
+                }
+            }
+        }
+        file.code.announce(area, file.bias.wrapping_add_signed(file.code.blob.delta));
+        program.files.push(file);
+        Some(program.files.len() - 1)
+    }
+
+    /// Writes the jumps of the program's file at `index`; its roots are there and its code is mapped.
+    pub(super) fn write_jumps(&mut self, id: u32, index: usize, arrival: Arrival) {
+        let Some(program) = self.programs.get_mut(&id) else { return };
+        let Some(file) = program.files.get(index) else { return };
+        let patched = match arrival {
+            Arrival::MadeExecutable => program.mem.patch_one(&file.code.jumps, file.bias),
+            Arrival::Born | Arrival::Mapped => program.mem.patch(&file.code.jumps, file.bias),
+        };
+        self.sites.note(file, patched.is_ok(), arrival);
+        let key = file.key;
+        if let Err(why) = patched {
+            self.lost(key, &why);
+        }
+    }
+
+    fn lost(&mut self, key: ModuleKey, why: &str) {
+        let path = self.symbols.path(key).unwrap_or_default();
+        self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+    }
+}
