@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
-use systoll_model::{Counts, Errno, Exit, Sysno, ThreadCalls};
+use systoll_model::{Counts, Errno, Exit, Process, ProcessId, Sysno, ThreadCalls};
 use systoll_symbols::RawFrame;
 
 /// Distinct images kept apart; more are folded by program.
@@ -39,6 +39,27 @@ pub(crate) struct Image {
     /// Calls made when `startup_cpu_ns` was read.
     pub(crate) startup_calls: u64,
     pub(crate) exit: Option<Exit>,
+}
+
+impl Image {
+    /// As a recording of a run of `wall_ns` has it, the observer's share not taken off.
+    pub(crate) fn process(&self, wall_ns: u64) -> Process {
+        Process {
+            pid: self.pid as u32,
+            parent: self.parent.map(ProcessId),
+            exe: self.exe.clone(),
+            argv: self.argv.clone(),
+            instances: self.instances,
+            threads: self.threads,
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            life_ns: if self.end_ns == 0 { wall_ns.saturating_sub(self.start_ns) } else { self.life_ns },
+            cpu_ns: self.cpu_ns,
+            main_at_ns: self.main_at_ns,
+            startup_cpu_ns: self.startup_cpu_ns,
+            exit: self.exit,
+        }
+    }
 }
 
 /// A calling context or a whole stack.

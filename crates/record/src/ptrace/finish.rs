@@ -7,7 +7,7 @@ use super::toll::{Observer, tolls};
 use crate::named::{Names, note_bounds, rows, threads, windows};
 use crate::windows::fault_price;
 use std::collections::BTreeMap;
-use systoll_model::{BackendKind, Header, LongCall, Prices, Process, ProcessId, Recording, Row, RowId, Spread};
+use systoll_model::{BackendKind, Header, LongCall, Prices, Process, Recording, Row, RowId, Spread};
 
 /// What was measured around the run.
 #[derive(Clone, Debug, Default)]
@@ -115,19 +115,9 @@ impl Engine {
         let images = self.table.images.iter().zip(calls.into_iter().zip(tolls));
         images
             .map(|(i, (calls, toll))| Process {
-                pid: i.pid as u32,
-                parent: i.parent.map(ProcessId),
-                exe: i.exe.clone(),
-                argv: i.argv.clone(),
-                instances: i.instances,
-                threads: i.threads,
-                start_ns: i.start_ns,
-                end_ns: i.end_ns,
-                life_ns: if i.end_ns == 0 { wall_ns.saturating_sub(i.start_ns) } else { i.life_ns },
                 cpu_ns: observer.taken_off(i.cpu_ns, calls).max(toll),
-                main_at_ns: i.main_at_ns,
                 startup_cpu_ns: observer.taken_off(i.startup_cpu_ns, i.startup_calls),
-                exit: i.exit,
+                ..i.process(wall_ns)
             })
             .collect()
     }

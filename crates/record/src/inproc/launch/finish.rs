@@ -9,9 +9,7 @@ use super::sys;
 use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use crate::windows::fault_price;
 use std::collections::{BTreeMap, HashMap};
-use systoll_model::{
-    BackendKind, Counts, Header, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread,
-};
+use systoll_model::{BackendKind, Counts, Header, Prices, Problem, ProblemKind, Process, Recording, Row, Spread};
 
 /// What was measured around the run.
 #[derive(Default)]
@@ -213,19 +211,9 @@ impl Engine {
         let images = (0..).zip(&self.table.images);
         images
             .map(|(id, i)| Process {
-                pid: i.pid as u32,
-                parent: i.parent.map(ProcessId),
-                exe: i.exe.clone(),
-                argv: i.argv.clone(),
-                instances: i.instances,
-                threads: i.threads,
-                start_ns: i.start_ns,
-                end_ns: i.end_ns,
-                life_ns: if i.end_ns == 0 { header.wall_ns.saturating_sub(i.start_ns) } else { i.life_ns },
                 cpu_ns: if alone { header.own_cpu_ns } else { own_cpu(id, i.cpu_ns) },
-                main_at_ns: i.main_at_ns,
-                startup_cpu_ns: i.startup_cpu_ns,
                 exit: if Some(id) == self.root_image { self.root_exit } else { i.exit },
+                ..i.process(header.wall_ns)
             })
             .collect()
     }
