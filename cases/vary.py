@@ -3,7 +3,7 @@
 
   vary.py --systoll PATH [--long] [NAME...]
 
-Each C case of the five causes is copied under another folder's name and built with its source,
+Each C case of the five causes (with --long, of every one) is copied under another folder's name and built with its source,
 binary and functions renamed, at another optimisation, stripped, and run with another count;
 the same cause must be found, the same API named, the focus calls counted, and the cured twin
 left in peace. Ends with one line; status 0 only where all hold. Needs Python 3.11+ and gcc.
@@ -88,7 +88,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--systoll", required=True)
     p.add_argument("--backend")
-    p.add_argument("--long", action="store_true", help="every disguise, not only the strongest")
+    p.add_argument("--long", action="store_true", help="every cause and disguise, not only the strongest")
     p.add_argument("names", nargs="*")
     opts = p.parse_args()
     opts.systoll = os.path.abspath(opts.systoll)
@@ -97,7 +97,8 @@ def main():
         d = os.path.join(v.CASES, name)
         with open(os.path.join(d, "case.toml"), "rb") as f:
             case = tomllib.load(f)
-        if case.get("cause") not in CAUSES or not os.path.exists(os.path.join(d, "main.c")):
+        known = case.get("cause") in CAUSES or ((opts.long or opts.names) and case.get("basis", "count") == "count")
+        if case["kind"] != "disease" or not known or not os.path.exists(os.path.join(d, "main.c")):
             continue
         for label, (flags, strip) in DISGUISES.items():
             if not opts.long and label not in ALWAYS:
