@@ -100,7 +100,8 @@ def look(opts, case, d):
     if report is None:
         return {"error": why}
     found = [f for f in report["findings"] + report.get("also", []) if about(f, case)]
-    row |= {"report": report, "toll_ns": sum(f["toll_ns"] for f in found), "waited_ns": sum(f["waited_ns"] or 0 for f in found)}
+    # Of the calls of a finding, those that are needless.
+    row["toll_ns"] = sum(f["toll_ns"] * f["needless_calls"]["estimate"] / max(f["calls"], 1) for f in found)
     focus = [s for s in case["syscalls"] if s in ELIDABLE]
     if focus and len(focus) == len(case["syscalls"]):
         row["elide"], row["why_not"] = systoll(opts, case, d, ["prove", "--pairs", str(opts.pairs), "--watched", "0", *hooks(case), "--elide", ",".join(focus)], words)
@@ -144,11 +145,11 @@ def main():
             priced = -100 * row["toll_ns"] / used
             elided = percent(row.get("elide"))
             line += f"  priced {priced:+7.1f}  elided {shown(elided)} {row.get('why_not', '')}"
-            table.append((name, priced, elided, cpu, wall, row["waited_ns"], proof))
+            table.append((name, priced, elided, cpu, wall, proof))
         print(line, flush=True)
-    if opts.markdown:
-        with open(opts.markdown, "w") as f:
-            f.write(markdown(table))
+        if opts.markdown:
+            with open(opts.markdown, "w") as f:
+                f.write(markdown(table))
     print(f"{len(bad)} of the cases disagree with what their long runs are known to win: {', '.join(bad)}" if bad else "all agree")
     return 1 if bad else 0
 
@@ -158,7 +159,7 @@ BEYOND = {"page-faults": "page faults", "work-around": "the work around them", "
 
 def markdown(table):
     lines = ["| case | priced | answered in place | CPU won | wall won | beyond the calls |", "|---|---:|---:|---:|---:|---|"]
-    for name, priced, elided, cpu, wall, _, proof in table:
+    for name, priced, elided, cpu, wall, proof in table:
         beyond = proof.get("beyond")
         lines.append(f"| {name} | {shown(priced)} | {shown(elided)} | {shown(cpu)} | {shown(wall)} | {BEYOND[beyond['why']] if beyond else ''} |")
     return "\n".join(lines) + "\n"

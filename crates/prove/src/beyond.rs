@@ -75,3 +75,48 @@ pub fn beyond(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<Beyond> {
     let user = won(|s| s.user_ns.median);
     told(if user > unexplained / 2.0 { Why::Around } else { Why::Kernel })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::measure;
+    use crate::{Options, Range, Stopped, Usage};
+    use systoll_model::Exit;
+
+    const MS: u64 = 1_000_000;
+
+    fn usage(wall: u64, user: u64, sys: u64, faults: u64) -> Usage {
+        let (wall_ns, user_ns, sys_ns) = (wall * MS, user * MS, sys * MS);
+        Usage { exit: Exit::Code(0), wall_ns, user_ns, sys_ns, max_rss: 0, switches: 0, faults }
+    }
+
+    fn counts(calls: u64, toll: u64, waited: u64) -> CallCounts {
+        let total = Range { low: calls, median: calls, high: calls };
+        CallCounts { total, toll_ns: Some(toll * MS), waited_ns: Some(waited * MS), ..CallCounts::default() }
+    }
+
+    /// Why, where `a` takes 1,000 calls of `toll` ms in all that `b` does not make.
+    #[track_caller]
+    fn check(a: Usage, b: Usage, (toll, waited): (u64, u64), expect: Option<Why>) {
+        let m = measure(&[a; 10], &[b; 10], Stopped::Asked, &Options::default()).unwrap();
+        let told = beyond(&m, &counts(1_000, toll, waited), &counts(0, 0, 0));
+        assert_eq!(told.map(|b| b.why), expect);
+    }
+
+    #[test]
+    fn what_the_calls_cost_needs_no_reason() {
+        check(usage(100, 50, 50, 9), usage(50, 50, 0, 9), (40, 0), None);
+        check(usage(100, 50, 50, 9), usage(100, 50, 50, 9), (0, 0), None);
+    }
+
+    #[test]
+    fn what_is_far_from_it_has_one() {
+        check(usage(100, 10, 90, 50_000), usage(5, 3, 2, 500), (20, 0), Some(Why::Faults(50_000, 500)));
+        check(usage(100, 80, 20, 9), usage(10, 10, 0, 9), (20, 0), Some(Why::Around));
+        check(usage(100, 10, 90, 9), usage(10, 10, 0, 9), (20, 0), Some(Why::Kernel));
+        check(usage(100, 50, 50, 9), usage(98, 49, 49, 9), (40, 0), Some(Why::Replaced));
+        check(usage(100, 1, 2, 9), usage(5, 1, 1, 9), (2, 94), Some(Why::Waiting));
+        // Who used the processor most of its time waited for that.
+        check(usage(190, 50, 50, 9), usage(50, 50, 0, 9), (40, 350), None);
+    }
+}
