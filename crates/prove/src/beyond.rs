@@ -54,10 +54,10 @@ pub fn beyond(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<Beyond> {
     let (cpu_ns, wall_ns) = (won(|s| s.cpu_ns.median), won(|s| s.wall_ns.median));
     let told = |why| Some(Beyond { calls_ns, cpu_ns, why });
     let faster = |v: Verdict| v == Verdict::Faster;
-    // A busy box has its programs wait as well, in calls and out of them: what used the processor
-    // most of its time waited for that.
+    // A busy box has its programs wait as well, in calls and out of them, but both sides alike.
     let waited_ns = a.waited_ns.zip(b.waited_ns).map_or(0.0, |(a, b)| a as f64 - b as f64);
-    let waits = m.a.cpu_ns.median < m.a.wall_ns.median / FACTOR && waited_ns > wall_ns / FACTOR;
+    let idle = |s: &crate::Side| s.wall_ns.median / s.cpu_ns.median.max(1_000.0);
+    let waits = idle(&m.a) >= FACTOR * idle(&m.b) && waited_ns > wall_ns / FACTOR;
     if waits && faster(m.wall.verdict) && wall_ns > FACTOR * cpu_ns.max(calls_ns).max(0.0) {
         return told(Why::Waiting);
     }
@@ -116,7 +116,7 @@ mod tests {
         check(usage(100, 10, 90, 9), usage(10, 10, 0, 9), (20, 0), Some(Why::Kernel));
         check(usage(100, 50, 50, 9), usage(98, 49, 49, 9), (40, 0), Some(Why::Replaced));
         check(usage(100, 1, 2, 9), usage(5, 1, 1, 9), (2, 94), Some(Why::Waiting));
-        // Who used the processor most of its time waited for that.
-        check(usage(190, 50, 50, 9), usage(50, 50, 0, 9), (40, 350), None);
+        // Both sides waited for the processor.
+        check(usage(500, 50, 50, 9), usage(200, 50, 0, 9), (40, 350), None);
     }
 }
