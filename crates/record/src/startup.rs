@@ -90,6 +90,15 @@ impl ManyDescriptors {
     }
 }
 
+/// How many descriptors this process may have now.
+pub(crate) fn allowed_descriptors() -> u64 {
+    // SAFETY: a zeroed rlimit is valid to be written to, and read once it has been.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 { limit.rlim_cur } else { 0 }
+    }
+}
+
 impl Drop for ManyDescriptors {
     fn drop(&mut self) {
         restore_descriptors();

@@ -9,6 +9,7 @@ use super::super::cache::{Cache, Key};
 use super::super::plan::Plan;
 use super::files::{Maker, first_room, place};
 use super::sys;
+use crate::startup::allowed_descriptors;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +17,9 @@ use systoll_symbols::{AheadFile, own_libraries};
 
 /// Where a library may come to lie: only how far its code is from it matters.
 const SOMEWHERE: u64 = 0x7f00_0000_0000;
+
+/// Descriptors to be allowed for the thread to take some of them.
+const DESCRIPTORS: u64 = 64;
 
 /// What has been read, until it is taken.
 #[derive(Debug)]
@@ -69,9 +73,10 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Begins to read what `program` will need, where there is a processor for it.
+    /// Begins to read what `program` will need, where there is a processor for it, and where it does not
+    /// take descriptors that others need.
     pub(super) fn begin(&self, program: &Path, cache: &Arc<Cache>, maker: &Maker) {
-        if sys::processors() < 2 {
+        if sys::processors() < 2 || allowed_descriptors() < DESCRIPTORS {
             return;
         }
         let (ahead, cache, maker, program) = (self.clone(), Arc::clone(cache), maker.clone(), program.to_owned());

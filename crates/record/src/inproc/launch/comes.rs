@@ -57,9 +57,11 @@ impl Engine {
         let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
         let range = at..at.saturating_add(r.si);
         let program = self.programs.get_mut(&id)?;
-        // Most often a file has come, and one line says it all.
+        // Most often a file has come, and one line says it all: unless the program makes code as it runs,
+        // of which nobody tells any more once there is much, and stacks lead through it.
         let now = maps::open(waiter.tid)?;
-        let line = if mapped { maps::line_at(&now, &range) } else { None };
+        let alone = mapped && program.generated.looks == 0;
+        let line = if alone { maps::line_at(&now, &range) } else { None };
         if let Some(file) = line.and_then(|line| program.space.add_by(&mut self.symbols, waiter.tid, &line)) {
             if matches!(self.files.known(&self.symbols, file.module), Ok(None)) {
                 self.unsown.push(id);
