@@ -6,8 +6,9 @@
  * libc crate's), the System V ABI for x86-64 (registers a callee keeps), sigprocmask(2).
  *
  * Exactly as without us, the mask included, a context is entered that somebody else made, and
- * every one from the moment the program has itself changed the mask in one: it relies on masks. Where a thread has a shadow stack (CET), glibc's own
- * functions are taken: they know how to change that as well. */
+ * every one from the moment the program has itself changed the mask in one: it relies on masks.
+ * Where a thread has a shadow stack (CET), glibc's own functions are taken: they know how to
+ * change that as well. */
 
 #define uc_link          8
 #define uc_r8           40
@@ -56,6 +57,17 @@ relied: .zero   1
 
         .text
 
+/* What is pushed and popped while the frame's address is told by rsp. */
+.macro push_cfa what
+        pushq   \what
+        .cfi_adjust_cfa_offset 8
+.endm
+
+.macro pop_cfa where
+        popq    \where
+        .cfi_adjust_cfa_offset -8
+.endm
+
 /* Goes on in glibc's function where there is a shadow stack, with all arguments as they are. */
 .macro elsewhere_with_shadow_stack name
         xorl    %eax, %eax
@@ -73,36 +85,24 @@ relied: .zero   1
         .cfi_startproc
 .Lshadow_\name:
         leaq    .Lname_\name(%rip), %rax
-        pushq   %rdi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rsi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rdx
-        .cfi_adjust_cfa_offset 8
-        pushq   %rcx
-        .cfi_adjust_cfa_offset 8
-        pushq   %r8
-        .cfi_adjust_cfa_offset 8
-        pushq   %r9
-        .cfi_adjust_cfa_offset 8
+        push_cfa %rdi
+        push_cfa %rsi
+        push_cfa %rdx
+        push_cfa %rcx
+        push_cfa %r8
+        push_cfa %r9
         subq    $8, %rsp
         .cfi_adjust_cfa_offset 8
         movq    %rax, %rdi
         call    systoll_next
         addq    $8, %rsp
         .cfi_adjust_cfa_offset -8
-        popq    %r9
-        .cfi_adjust_cfa_offset -8
-        popq    %r8
-        .cfi_adjust_cfa_offset -8
-        popq    %rcx
-        .cfi_adjust_cfa_offset -8
-        popq    %rdx
-        .cfi_adjust_cfa_offset -8
-        popq    %rsi
-        .cfi_adjust_cfa_offset -8
-        popq    %rdi
-        .cfi_adjust_cfa_offset -8
+        pop_cfa %r9
+        pop_cfa %r8
+        pop_cfa %rcx
+        pop_cfa %rdx
+        pop_cfa %rsi
+        pop_cfa %rdi
         testq   %rax, %rax
         jz      .Lours_\name
         movq    %rax, %r11
@@ -159,25 +159,19 @@ relied: .zero   1
 
 .macro ask name
 .Lask_\name:
-        pushq   %rdi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rsi
-        .cfi_adjust_cfa_offset 8
+        push_cfa %rdi
+        push_cfa %rsi
         /* The place of the answer. */
-        pushq   $0
-        .cfi_adjust_cfa_offset 8
+        push_cfa $0
         movl    $SYS_rt_sigprocmask, %eax
         movl    $SIG_BLOCK, %edi
         xorl    %esi, %esi
         movq    %rsp, %rdx
         movl    $SIGSET_SIZE, %r10d
         syscall
-        popq    %rdx
-        .cfi_adjust_cfa_offset -8
-        popq    %rsi
-        .cfi_adjust_cfa_offset -8
-        popq    %rdi
-        .cfi_adjust_cfa_offset -8
+        pop_cfa %rdx
+        pop_cfa %rsi
+        pop_cfa %rdi
         movq    known@gottpoff(%rip), %rcx
         movq    %rdx, %fs:(%rcx)
         movq    $1, %fs:8(%rcx)
@@ -292,16 +286,14 @@ setcontext:
 .Lchanged_set_exact:
         movb    $1, relied(%rip)
 set_exact:
-        pushq   %rdi
-        .cfi_adjust_cfa_offset 8
+        push_cfa %rdi
         leaq    uc_sigmask(%rdi), %rsi
         movl    $SIG_SETMASK, %edi
         xorl    %edx, %edx
         movl    $SIGSET_SIZE, %r10d
         movl    $SYS_rt_sigprocmask, %eax
         syscall
-        popq    %rdx
-        .cfi_adjust_cfa_offset -8
+        pop_cfa %rdx
         jmp     .Lset_enter
         .cfi_endproc
         .size   setcontext, .-setcontext
@@ -328,8 +320,7 @@ swapcontext:
 .Lchanged_swap_exact:
         movb    $1, relied(%rip)
 swap_exact:
-        pushq   %rsi
-        .cfi_adjust_cfa_offset 8
+        push_cfa %rsi
         movabsq $MARK, %rax
         cmpq    %rax, uc_cr2(%rdi)
         jne     1f
@@ -341,8 +332,7 @@ swap_exact:
         movl    $SIGSET_SIZE, %r10d
         movl    $SYS_rt_sigprocmask, %eax
         syscall
-        popq    %rdx
-        .cfi_adjust_cfa_offset -8
+        pop_cfa %rdx
         jmp     .Lswap_enter
         .cfi_endproc
         .size   swapcontext, .-swapcontext

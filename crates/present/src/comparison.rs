@@ -183,17 +183,12 @@ fn difference_text(difference: Difference) -> String {
     }
 }
 
-fn right(line: &mut Line, end: usize, role: Role, text: &str) {
-    line.pad_to(end.saturating_sub(columns(text)));
-    line.push(role, text);
-}
-
 fn head((a, b): (&str, &str), style: &Style) -> Line {
     let mut line = Line::default();
-    right(&mut line, ENDS[1], Role::Strong, &shorten(&clean(a), ENDS[1] - ENDS[0]));
+    line.right(ENDS[1], Role::Strong, &shorten(&clean(a), ENDS[1] - ENDS[0]));
     let b = clean(b);
     if columns(&b) <= ENDS[2] - ENDS[1] - 2 {
-        right(&mut line, ENDS[2], Role::Strong, &b);
+        line.right(ENDS[2], Role::Strong, &b);
     } else {
         line.push(Role::Plain, "   ");
         let room = style.columns().saturating_sub(line.width()).max(16);
@@ -225,15 +220,15 @@ fn count_lines(a: &CallCounts, b: &CallCounts) -> Vec<Line> {
 
 fn count_line(label: &str, a: Range, b: Range, role: Role) -> Line {
     let mut line = Line::of(role, label);
-    right(&mut line, ENDS[1], Role::Plain, &range(a));
-    right(&mut line, ENDS[2], Role::Plain, &range(b));
+    line.right(ENDS[1], Role::Plain, &range(a));
+    line.right(ENDS[2], Role::Plain, &range(b));
     let sign = if b.median < a.median { "-" } else { "+" };
     let change = match a.median.abs_diff(b.median) {
         _ if a.low <= b.high && b.low <= a.high && !(a.is_same() && b.is_same()) => "varies".into(),
         0 => "the same".into(),
         by => format!("{sign}{}", grouped(by)),
     };
-    right(&mut line, ENDS[3], Role::Plain, &change);
+    line.right(ENDS[3], Role::Plain, &change);
     line
 }
 
@@ -245,10 +240,10 @@ fn range(r: Range) -> String {
 fn measure_line(label: &str, a: Estimate, b: Estimate, change: &Change, confidence: f64) -> Line {
     let ns = |e: Estimate| time(e.median.max(0.0) as u64);
     let mut line = Line::of(Role::Plain, format!("  {label}"));
-    right(&mut line, ENDS[1], Role::Plain, &ns(a));
-    right(&mut line, ENDS[2], Role::Plain, &ns(b));
+    line.right(ENDS[1], Role::Plain, &ns(a));
+    line.right(ENDS[2], Role::Plain, &ns(b));
     let role = verdict_role(change.verdict);
-    right(&mut line, ENDS[3], role, &format!("{} %", signed(change.percent)));
+    line.right(ENDS[3], role, &format!("{} %", signed(change.percent)));
     let between = format!(
         "   {} % between {} and {}{}",
         confidence * 100.0,

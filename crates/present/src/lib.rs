@@ -25,7 +25,7 @@ pub use explain::{write_causes, write_explain};
 pub use export::{hyperfine_json, hyperfine_markdown};
 pub use json::{SCHEMA_VERSION, SideCommand, prove_json, report_json};
 pub use report::{ReportOptions, write_finding, write_grouping, write_report};
-pub use servers::{ServerCommand, serve_json, write_servers};
+pub use servers::{serve_json, write_servers};
 pub use strace_table::{TableColumn, TableOptions, TableSort, write_strace_table};
 pub use style::{Role, Style};
 pub use text::{clean, shell_words};

@@ -1,12 +1,10 @@
 //! The `prove --serve` screen and its JSON (docs/json.md, docs/serve.schema.json).
 
-use crate::json::SCHEMA_VERSION;
+use crate::json::{SCHEMA_VERSION, SideCommand};
 use crate::style::{Line, Role, Style};
-use crate::text::{clean, columns, shorten};
+use crate::text::{clean, shorten};
 use crate::units::{grouped, time};
-use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use systoll_prove::{Change, Estimate, ServeComparison, Served, ServerSide, Verdict};
 
@@ -55,14 +53,9 @@ pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), st
     writeln!(w, "\n{}", verdict(c, unit).render(&style))
 }
 
-fn right(line: &mut Line, end: usize, role: Role, text: &str) {
-    line.pad_to(end.saturating_sub(columns(text)));
-    line.push(role, text);
-}
-
 fn head((a, b): (&str, &str), style: &Style) -> Line {
     let mut line = Line::default();
-    right(&mut line, ENDS[1], Role::Strong, &shorten(&clean(a), ENDS[1] - ENDS[0]));
+    line.right(ENDS[1], Role::Strong, &shorten(&clean(a), ENDS[1] - ENDS[0]));
     line.push(Role::Plain, "   ");
     let room = style.columns().saturating_sub(line.width()).max(16);
     line.push(Role::Strong, shorten(&clean(b), room));
@@ -71,14 +64,14 @@ fn head((a, b): (&str, &str), style: &Style) -> Line {
 
 fn row(label: &str, (a, b): (&str, &str), change: &Change, confidence: f64) -> Line {
     let mut line = Line::of(Role::Plain, format!("  {label}"));
-    right(&mut line, ENDS[1], Role::Plain, a);
-    right(&mut line, ENDS[2], Role::Plain, b);
+    line.right(ENDS[1], Role::Plain, a);
+    line.right(ENDS[2], Role::Plain, b);
     let role = match change.verdict {
         Verdict::Faster => Role::Good,
         Verdict::Slower => Role::Bad,
         Verdict::NoDifference => Role::Plain,
     };
-    right(&mut line, ENDS[3], role, &format!("{:+.1} %", change.percent));
+    line.right(ENDS[3], role, &format!("{:+.1} %", change.percent));
     let none = if change.verdict == Verdict::NoDifference { ": no difference shown" } else { "" };
     line.push(
         Role::Faint,
@@ -91,9 +84,9 @@ fn row(label: &str, (a, b): (&str, &str), change: &Change, confidence: f64) -> L
 fn calls(c: &ServeComparison, unit: &str) -> Option<Line> {
     let (a, b) = (by_work(&c.a)?, by_work(&c.b)?);
     let mut line = Line::of(Role::Plain, format!("  calls a {unit}"));
-    right(&mut line, ENDS[1], Role::Plain, &format!("{a:.2}"));
-    right(&mut line, ENDS[2], Role::Plain, &format!("{b:.2}"));
-    right(&mut line, ENDS[3], Role::Plain, &format!("{:+.2}", b - a));
+    line.right(ENDS[1], Role::Plain, &format!("{a:.2}"));
+    line.right(ENDS[2], Role::Plain, &format!("{b:.2}"));
+    line.right(ENDS[3], Role::Plain, &format!("{:+.2}", b - a));
     line.push(Role::Faint, "   a watched turn of either, start and end included");
     Some(line)
 }
@@ -129,24 +122,8 @@ fn verdict(c: &ServeComparison, unit: &str) -> Line {
     Line::of(Role::Strong, label).with(if c.is_won() { Role::Good } else { Role::Bad }, said.join(", "))
 }
 
-/// One side as it was asked for.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct ServerCommand<'a> {
-    /// Program and arguments.
-    pub command: &'a [String],
-    /// Variables set on this side beyond systoll's own environment; null where removed.
-    pub env: &'a BTreeMap<String, Option<String>>,
-    /// System calls answered in place of the kernel on this side.
-    pub elided: &'a [&'static str],
-}
-
 /// The comparison of two servers as one JSON object. `version` is systoll's own.
-pub fn serve_json(
-    served: &Served,
-    sides: (ServerCommand<'_>, ServerCommand<'_>),
-    load: &[String],
-    version: &str,
-) -> Value {
+pub fn serve_json(served: &Served, sides: (SideCommand<'_>, SideCommand<'_>), load: &[String], version: &str) -> Value {
     let both = match served {
         Served::Both(c) => Some(c),
         Served::Fails(_) => None,
@@ -179,7 +156,7 @@ pub fn serve_json(
     })
 }
 
-fn side(asked: ServerCommand<'_>, side: Option<&ServerSide>) -> Value {
+fn side(asked: SideCommand<'_>, side: Option<&ServerSide>) -> Value {
     let estimate = |e: Estimate| json!({ "median": e.median, "low": e.low, "high": e.high });
     json!({
         "command": asked.command,

@@ -114,6 +114,12 @@ impl Line {
         }
     }
 
+    /// Appends a part so that it ends at column `end`, or as soon after it as it can.
+    pub(crate) fn right(&mut self, end: usize, role: Role, text: &str) {
+        self.pad_to(end.saturating_sub(columns(text)));
+        self.push(role, text);
+    }
+
     /// The line with a part appended.
     pub(crate) fn with(mut self, role: Role, text: impl Into<String>) -> Self {
         self.push(role, text);

@@ -5,7 +5,7 @@ mod common;
 use common::schema::violations;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use systoll_present::{ServerCommand, Style, serve_json, write_servers};
+use systoll_present::{SideCommand, Style, serve_json, write_servers};
 use systoll_prove::{CallCounts, Change, Estimate, Range, ServeComparison, Served, ServerSide, Verdict};
 
 fn estimate(median: f64) -> Estimate {
@@ -49,7 +49,7 @@ fn both() -> Served {
 fn written(served: &Served) -> Value {
     let command = ["./server".to_owned()];
     let env = BTreeMap::from([("TZ".to_owned(), None)]);
-    let of = ServerCommand { command: &command, env: &env, elided: &["getpid"] };
+    let of = SideCommand { command: &command, env: &env, elided: &["getpid"] };
     serve_json(served, (of, of), &["ab".to_owned()], "0.1.0")
 }
 

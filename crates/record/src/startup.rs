@@ -76,15 +76,12 @@ pub(crate) struct ManyDescriptors(());
 
 impl ManyDescriptors {
     pub(crate) fn new() -> Self {
-        // SAFETY: a zeroed rlimit is valid to be written to, and read once it has been.
-        unsafe {
-            let mut limit: libc::rlimit = std::mem::zeroed();
-            if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
-                LIMIT[1].store(limit.rlim_max, Ordering::Relaxed);
-                LIMIT[0].store(limit.rlim_cur, Ordering::Relaxed);
-                limit.rlim_cur = limit.rlim_max;
-                libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-            }
+        if let Some(mut limit) = descriptor_limit().filter(|limit| limit.rlim_cur < limit.rlim_max) {
+            LIMIT[1].store(limit.rlim_max, Ordering::Relaxed);
+            LIMIT[0].store(limit.rlim_cur, Ordering::Relaxed);
+            limit.rlim_cur = limit.rlim_max;
+            // SAFETY: the new limit is only read.
+            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
         }
         Self(())
     }
@@ -92,10 +89,15 @@ impl ManyDescriptors {
 
 /// How many descriptors this process may have now.
 pub(crate) fn allowed_descriptors() -> u64 {
+    descriptor_limit().map_or(0, |limit| limit.rlim_cur)
+}
+
+/// The limit in force, soft and hard.
+fn descriptor_limit() -> Option<libc::rlimit> {
     // SAFETY: a zeroed rlimit is valid to be written to, and read once it has been.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 { limit.rlim_cur } else { 0 }
+        (libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0).then_some(limit)
     }
 }
 

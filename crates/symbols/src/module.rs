@@ -10,7 +10,6 @@ use crate::forward::{Ahead, look_ahead};
 use crate::go::GoTable;
 use crate::names::Names;
 use crate::rule::Step;
-
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use systoll_model::{FrameClass, Location};

@@ -11,14 +11,15 @@ use crate::output::Output;
 use chosen::{Chosen, check_change, check_reach, chosen};
 use counted::counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 use systoll_cure::Spec;
 use systoll_model::EnvChange;
 use systoll_present::{
-    SideCommand, hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_keep,
+    SideCommand, Style, hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_keep,
 };
 use systoll_prove::{
     CallCounts, Comparison, Executor, Inside, Options, Outcome, Pairs, Processes, Same, compare, shell,
@@ -116,6 +117,32 @@ impl Sides {
         let label = if self.cures.is_empty() { "with" } else { "cured" };
         format!("{label}: {}", changes.join(" "))
     }
+
+    /// Tells how each cure is kept, and what it gives up.
+    fn write_keep(&self, w: &mut dyn Write, style: &Style) -> io::Result<()> {
+        self.cures.iter().try_for_each(|cure| write_keep(w, &cure.shell(), &cure.gives_up, style))
+    }
+}
+
+/// What a [`SideCommand`] is made of.
+struct SideWords {
+    command: Vec<String>,
+    env: BTreeMap<String, Option<String>>,
+    elided: Vec<&'static str>,
+}
+
+impl SideWords {
+    fn of(spec: &Spec) -> Self {
+        Self {
+            command: strings(&spec.argv()),
+            env: chosen::environment(&spec.env),
+            elided: spec.elisions.iter().map(|e| e.name()).collect(),
+        }
+    }
+
+    fn command(&self) -> SideCommand<'_> {
+        SideCommand { command: &self.command, env: &self.env, elided: &self.elided }
+    }
 }
 
 fn spec(command: &[OsString]) -> Spec {
@@ -205,18 +232,14 @@ impl Places {
         let style = self.report.style(args.color);
         self.report.write(|w| {
             if args.json {
-                let env = [&sides.a, &sides.b].map(|s| chosen::environment(&s.env));
-                let elided = [&sides.a, &sides.b].map(|s| s.elisions.iter().map(|e| e.name()).collect::<Vec<_>>());
-                let [a, b] = [0, 1].map(|i| SideCommand { command: &names[i], env: &env[i], elided: &elided[i] });
-                let proof = prove_json(comparison, counts, (a, b), env!("CARGO_PKG_VERSION"));
+                let [a, b] = [&sides.a, &sides.b].map(SideWords::of);
+                let proof = prove_json(comparison, counts, (a.command(), b.command()), env!("CARGO_PKG_VERSION"));
                 serde_json::to_writer_pretty(&mut *w, &proof)?;
                 return writeln!(w);
             }
             write_comparison(w, comparison, counts, ("as it is", &sides.head(args)), style)?;
             if comparison.measured.as_ref().is_some_and(|m| m.is_won()) {
-                for cure in &sides.cures {
-                    write_keep(w, &cure.shell(), &cure.gives_up, &style)?;
-                }
+                sides.write_keep(w, &style)?;
             }
             Ok(())
         })?;

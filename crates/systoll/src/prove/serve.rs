@@ -1,7 +1,6 @@
 //! `systoll prove --serve`: two forms of a server under the same load.
 
-use super::chosen::{self};
-use super::{Sides, progress_line};
+use super::{SideWords, Sides, progress_line};
 use crate::cli::ProveArgs;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -12,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use systoll_cure::Spec;
 use systoll_model::EnvChange;
-use systoll_present::{ServerCommand, serve_json, write_keep, write_servers};
+use systoll_present::{serve_json, write_servers};
 use systoll_prove::{Drive, ServeOptions, Served, Servers, Watching, compare_servers, shell};
 
 /// Turns of either side: the fewest that show something at 99 %.
@@ -37,19 +36,15 @@ pub(super) fn serve(args: &ProveArgs, sides: &Sides) -> Result<ExitCode, Failure
     let load = args.load.as_ref().map_or(&[][..], |w| &w.0);
     report.write(|w| {
         if args.json {
-            let env = [&sides.a, &sides.b].map(|s| chosen::environment(&s.env));
-            let names = [&sides.a, &sides.b].map(|s| super::strings(&s.argv()));
-            let elided = [&sides.a, &sides.b].map(|s| s.elisions.iter().map(|e| e.name()).collect::<Vec<_>>());
-            let of = |i: usize| ServerCommand { command: &names[i], env: &env[i], elided: &elided[i] };
-            let json = serve_json(&served, (of(0), of(1)), &super::strings(load), env!("CARGO_PKG_VERSION"));
+            let [a, b] = [&sides.a, &sides.b].map(SideWords::of);
+            let load = super::strings(load);
+            let json = serve_json(&served, (a.command(), b.command()), &load, env!("CARGO_PKG_VERSION"));
             serde_json::to_writer_pretty(&mut *w, &json)?;
             return writeln!(w);
         }
         write_servers(w, &served, ("as it is", &sides.head(args)), style)?;
         if matches!(&served, Served::Both(both) if both.is_won()) {
-            for cure in &sides.cures {
-                write_keep(w, &cure.shell(), &cure.gives_up, &style)?;
-            }
+            sides.write_keep(w, &style)?;
         }
         Ok::<(), io::Error>(())
     })?;
