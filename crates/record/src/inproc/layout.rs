@@ -91,6 +91,8 @@ pub mod image {
     pub const LOOKED: u64 = 0x58;
     /// u32, not zero: it is known that the program has memory to be written and run at once.
     pub const WRITES_CODE: u64 = 0x60;
+    /// u64: handlers' ends that did not lead to the signal's return they were thought to lead to.
+    pub const ASTRAY: u64 = 0x68;
     /// The restartable sequence no call is ever in: struct rseq_cs, 32 bytes, aligned to 32.
     pub const RSEQ_CS: u64 = 0x80;
     /// Start and abort address of that sequence: in the header, which nobody runs. The kernel
@@ -119,6 +121,12 @@ pub mod image {
     pub const FRAME: u64 = 128;
     /// See [`FRAMES`].
     pub const FRAMES_LEN: u64 = 3;
+    /// Call frame information for where a handler returns to, [`SIGNAL_FRAME_SIZE`] bytes.
+    pub const SIGNAL_FRAME: u64 = FRAMES + 0x200;
+    /// See [`SIGNAL_FRAME`].
+    pub const SIGNAL_FRAME_SIZE: u64 = 256;
+    /// The table of [`super::code::TABLE`] for such places: one entry, the same for all.
+    pub const SIGNAL_TABLE: u64 = SIGNAL_FRAME + SIGNAL_FRAME_SIZE;
     /// A root for every number, used where a site's number is unknown and nobody can be asked.
     pub const NUMBER_ROOTS: u64 = 0x1_0000;
     /// Roots and number tables of the image's files, a region for each file.
@@ -133,7 +141,7 @@ pub mod image {
     pub const SIZE: u64 = SLOTS + SLOT_COUNT * super::slot::SIZE;
 }
 
-/// Code of ours in a process, offsets in an entry of [`image::CODES`].
+/// Code of ours in a process, and code of its own that unwinders knew by bytes we have changed; offsets in an entry of [`image::CODES`].
 pub mod code {
     /// u64: its address.
     pub const START: u64 = 0;
@@ -148,6 +156,8 @@ pub mod code {
     pub const IN_RCX: i32 = i32::MIN;
     /// In the table: what the slot says.
     pub const IN_SLOT: i32 = i32::MIN + 1;
+    /// In the table: what a signal has interrupted, as its frame at rsp says.
+    pub const IN_SIGNAL: i32 = i32::MIN + 2;
 }
 
 /// Bits of [`image::ELIDE`].
@@ -188,135 +198,7 @@ pub mod node {
     pub const NO_WORD: u64 = 0x8000_5757_0000_0001;
 }
 
-/// A thread's slot, offsets from its gs base.
-pub mod slot {
-    /// Bytes of a slot, 1 << [`SHIFT`].
-    pub const SIZE: u64 = 1 << SHIFT;
-    /// See [`SIZE`].
-    pub const SHIFT: u32 = 22;
-
-    // What a forked process goes on with, up to INHERITED.
-
-    /// u64: time stamp counter at the entry of the call under way.
-    pub const START: u64 = 0x00;
-    /// u64: rsp of the call under way, zero between calls.
-    pub const RSP: u64 = 0x08;
-    /// u64: node of the call under way.
-    pub const NODE: u64 = 0x10;
-    /// u64: address of the thread's rseq area, zero: none that may be used.
-    pub const RSEQ: u64 = 0x18;
-    /// u64, not zero: hand every call to the launcher, on entry and return (a window is open).
-    pub const WANT: u64 = 0x20;
-    /// u64: bytes of [`STACK`] in use.
-    pub const DEPTH: u64 = 0x28;
-    /// u64: what the thread's signal mask is known to be; bit 8 (SIGKILL's, which no mask holds)
-    /// says that it is known.
-    pub const MASK: u64 = 0x30;
-    /// u64: `rt_sigreturn` calls made.
-    pub const SIGRETURNS: u64 = 0x38;
-    /// u32: state of the hand-shake, one of [`super::state`].
-    pub const STATE: u64 = 0x40;
-    /// u64: bits 0..48 where the thread goes on, above them the question, a [`super::Question`].
-    pub const RESUME: u64 = 0x48;
-    /// u64: asked with the node counted at if there is no answer; the answer to a context.
-    pub const ANSWER: u64 = 0x50;
-    /// u64: time stamp counter when the wait began.
-    pub const WAIT_START: u64 = 0x58;
-    /// Registers at the hook, in the order of [`super::Saved`].
-    pub const REGISTERS: u64 = 0x60;
-    /// Seven u64: a system call the launcher asks the thread to make (rax, rdi, rsi, rdx, r10,
-    /// r8, r9), see [`super::state::REQUEST`].
-    pub const REQUEST: u64 = 0xd0;
-    /// u64: its result.
-    pub const REPLY: u64 = 0x108;
-    /// u64: [`SIGRETURNS`] when the signal mask was last about to change.
-    pub const MASK_SEQUENCE: u64 = 0x110;
-    /// Calls interrupted by a signal handler that made calls itself: entries of
-    /// [`STACK_ENTRY`] bytes with rsp, start and node.
-    pub const STACK: u64 = 0x118;
-    /// Bytes of an entry.
-    pub const STACK_ENTRY: u64 = 24;
-    /// Bytes of the stack.
-    pub const STACK_SIZE: u64 = 16 * STACK_ENTRY;
-    /// End of what a forked process takes over.
-    pub const INHERITED: u64 = STACK + STACK_SIZE;
-
-    /// u64: the slot's own address.
-    pub const SELF: u64 = 0x400;
-    /// u64: what is written into the queue: the image's number << 16, index of the slot, plus one.
-    pub const TAG: u64 = 0x408;
-    /// u64: address of the slot of the thread that made this one, zero in the first.
-    pub const PARENT: u64 = 0x410;
-    /// u64, not zero: the thread was about to end, or was never made.
-    pub const LEAVING: u64 = 0x418;
-    /// u64: thread id as the thread's maker saw it, zero until the call that made it returned.
-    pub const MADE_AS: u64 = 0x420;
-    /// u64: r9 of the thread's maker.
-    pub const MAKER_R9: u64 = 0x428;
-    /// u32: thread id, zero while unknown.
-    pub const TID: u64 = 0x430;
-    /// u32: process id, zero while unknown.
-    pub const PID: u64 = 0x438;
-    /// Four u64: answers of getpid, gettid, getuid, geteuid; bit 32 says that it is known.
-    pub const ANSWERS: u64 = 0x440;
-    /// Answers kept.
-    pub const ANSWER_COUNT: u64 = 4;
-    /// End of what is cleared for a new thread.
-    pub const CLEARED: u64 = ANSWERS + 8 * ANSWER_COUNT;
-    /// u64: failed calls that found no place in [`ERRORS`].
-    pub const ERRORS_LOST: u64 = 0x460;
-    /// u64: contexts not asked for because the thread was waiting already.
-    pub const UNASKED: u64 = 0x468;
-
-    /// struct timespec: processor time of the process when this thread was about to end, zeroes
-    /// where it has not said.
-    pub const CPU: u64 = 0x470;
-    /// Three u64: registers while the kernel is asked for that time.
-    pub const ASIDE: u64 = 0x480;
-
-    /// u64: how many times the thread has looked for an answer.
-    pub const LOOKS: u64 = 0x498;
-    /// u64: [`SIGRETURNS`] when the last call began that a handler cuts short.
-    pub const SIGRETURNS_BEFORE: u64 = 0x4a0;
-
-    /// u32: pieces of [`FRAMES`] used so far, at all.
-    pub const FRAME_COUNT: u64 = 0xf80;
-    /// Call frame information for one address each, [`FRAMES_LEN`] pieces of
-    /// [`super::image::FRAME`] bytes, used in turn: a handler that unwinds may interrupt another.
-    pub const FRAMES: u64 = 0x1000;
-    /// A power of two.
-    pub const FRAMES_LEN: u64 = 16;
-
-    /// Three u64, for signal masks: where one was last read and written by the kernel, and
-    /// [`super::image::MAPS`] at that time.
-    pub const GOOD_SET: u64 = 0x4c0;
-    /// See [`GOOD_SET`].
-    pub const GOOD_OLD: u64 = 0x4c8;
-    /// See [`GOOD_SET`].
-    pub const GOOD_MAPS: u64 = 0x4d0;
-    /// u64, not zero: the thread has changed its user, and may again.
-    pub const USER_CHANGES: u64 = 0x4d8;
-    /// u64: which of [`ANSWERS`] the call under way asks for that is made by number, plus one; zero:
-    /// none of them.
-    pub const ASKED: u64 = 0x4e0;
-
-    /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
-    /// (record << 12 | errno, zero: free) and count.
-    pub const ERRORS: u64 = 0x2000;
-    /// Bytes of a group.
-    pub const ERROR_GROUP: u64 = 1 << ERROR_GROUP_SHIFT;
-    /// See [`ERROR_GROUP`].
-    pub const ERROR_GROUP_SHIFT: u32 = 8;
-    /// Number of groups, 1 << [`ERROR_GROUP_BITS`].
-    pub const ERROR_GROUPS: u64 = 1 << ERROR_GROUP_BITS;
-    /// See [`ERROR_GROUPS`].
-    pub const ERROR_GROUP_BITS: u32 = 6;
-
-    /// The first record.
-    pub const RECORDS: u64 = 0x8000;
-    /// Number of records a slot has room for.
-    pub const RECORD_COUNT: u64 = (SIZE - RECORDS) / super::record::SIZE;
-}
+pub mod slot;
 
 /// What is counted of a node by one thread, offsets from the record's start.
 pub mod record {
@@ -577,7 +459,8 @@ const _: () = {
     assert!(image::TICKETS + 4 * image::TICKETS_LEN <= image::NUMBER_ROOTS);
     assert!(image::TICKETS + 4 * image::TICKETS_LEN <= image::CODE_COUNT);
     assert!(image::CODES + image::CODES_LEN * image::CODE_ENTRY <= image::FRAMES);
-    assert!(image::FRAMES + image::FRAMES_LEN * image::FRAME <= image::NUMBER_ROOTS);
+    assert!(image::FRAMES + image::FRAMES_LEN * image::FRAME <= image::SIGNAL_FRAME);
+    assert!(image::SIGNAL_TABLE + 8 <= image::NUMBER_ROOTS);
     assert!(slot::SIGRETURNS_BEFORE < slot::FRAME_COUNT && slot::FRAMES_LEN.is_power_of_two());
     assert!(slot::FRAMES + slot::FRAMES_LEN * image::FRAME <= slot::ERRORS);
     assert!(image::NUMBER_ROOTS + NUMBERS * NODE_SIZE <= image::ROOTS);

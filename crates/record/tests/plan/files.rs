@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use systoll_record::inproc::plan::{Plan, Site, VdsoFunction, plan};
+use systoll_record::inproc::plan::{Plan, Site, Span, VdsoFunction, plan};
 
 /// Says that a test can't be run here.
 #[expect(clippy::print_stderr, reason = "whoever runs tests must see it")]
@@ -79,7 +79,7 @@ struct Figures {
 fn figures(elf: &[u8]) -> (Plan, Figures) {
     let plan = plan(elf).unwrap();
     crate::check(&plan, elf);
-    let before = plan.sites.iter().filter(|s| s.before.is_some() || s.whole.is_some()).count();
+    let before = plan.sites.iter().filter(|s| s.spans().next().is_some()).count();
     let whole = |s: &Site| s.whole.is_some() || s.before.is_some() && (s.after.is_some() || s.returned.is_some());
     let both = plan.sites.iter().filter(|s| whole(s)).count();
     let figures = Figures { sites: plan.sites.len(), before, both };
@@ -133,7 +133,18 @@ fn go_programs() {
     for (name, flags) in [("plain.go", ""), ("stripped.go", "-s -w")] {
         let Some(program) = built(dir.path(), name, HELLO_GO, &["go", "build", "-ldflags", flags]) else { continue };
         at_least(&program, 39, 38, 36);
+        spares_the_signals_return(&program);
     }
+}
+
+/// Debuggers know it by its bytes: it is counted where handlers end.
+fn spares_the_signals_return(program: &Path) {
+    let plan = plan(&std::fs::read(program).unwrap()).unwrap();
+    let spared: Vec<_> = plan.sites.iter().filter(|s| !s.exits.is_empty()).collect();
+    assert_eq!(spared.iter().map(|s| s.number).collect::<Vec<_>>(), [Some(libc::SYS_rt_sigreturn as u32)]);
+    let bytes = spared[0].address - 7..spared[0].address + 2;
+    let free = |span: &Span| span.end() <= bytes.start || span.start >= bytes.end;
+    assert!(plan.sites.iter().flat_map(Site::spans).all(free));
 }
 
 /// Linked by C's linker, so that Go's own functions do not begin where the text does: functions

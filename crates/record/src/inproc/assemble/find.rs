@@ -11,7 +11,7 @@ use super::Blob;
 use super::displaced::{BASE, decode, displace, movable};
 use super::emit::{Emitted, Emitter, Origin, asm, at, gs, gs32};
 use super::site::Hook;
-use super::unwind::piece;
+use super::unwind::{piece, signal_piece};
 use iced_x86::code_asm::*;
 
 /// Which of [`image::FRAMES`] is for an address.
@@ -21,8 +21,18 @@ const AT_RCX: u64 = 1;
 /// Which is for the hand-shake.
 const AT_SLOT: u64 = 2;
 
-/// Words of a new image for [`image::FRAMES`], as (offset in the image, value).
+/// Words of a new image for [`image::FRAMES`] and what follows them, as (offset in the image, value).
 pub fn frames() -> impl Iterator<Item = (u64, u64)> {
+    let (_, mut signal) = signal_piece();
+    signal.resize(image::SIGNAL_FRAME_SIZE as usize, 0);
+    let signal: Vec<u64> = signal.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
+    let signal = (0..).zip(signal).map(|(i, word)| (image::SIGNAL_FRAME + 8 * i, word));
+    // One entry: from the first byte on.
+    let table = (image::SIGNAL_TABLE, u64::from(code::IN_SIGNAL as u32) << 32);
+    pieces().chain(signal).chain([table])
+}
+
+fn pieces() -> impl Iterator<Item = (u64, u64)> {
     let all = [(AT_ADDRESS, Origin::Address(0)), (AT_RCX, Origin::InRcx), (AT_SLOT, Origin::InSlot)];
     all.into_iter().flat_map(|(n, origin)| {
         let (_, _, mut bytes) = piece(origin);
@@ -97,12 +107,13 @@ fn origin_of(e: &mut Emitter) -> Emitted {
 
 /// Returns an FDE for what rax says, of the code whose entry is at rcx.
 fn answer(e: &mut Emitter) -> Emitted {
-    let (in_rcx, in_slot) = (e.label(), e.label());
+    let (in_rcx, in_slot, in_signal) = (e.label(), e.label(), e.label());
     let (begins, address_at, bytes) = piece(Origin::Address(0));
     // struct dwarf_eh_bases: tbase, dbase, func (gcc: libgcc/unwind-dw2-fde.h).
     asm!(e; mov(r11, at(rcx, code::START)););
     asm!(e; mov(qword_ptr(rsi), 0); mov(at(rsi, 8), 0); mov(at(rsi, 16), r11););
-    asm!(e; cmp(eax, code::IN_RCX); je(in_rcx); cmp(eax, code::IN_SLOT); je(in_slot); add(rax, r11););
+    asm!(e; cmp(eax, code::IN_RCX); je(in_rcx); cmp(eax, code::IN_SLOT); je(in_slot););
+    asm!(e; cmp(eax, code::IN_SIGNAL); je(in_signal); add(rax, r11););
     asm!(e; mov(ecx, 1); xadd(gs32(slot::FRAME_COUNT), ecx); and(ecx, (slot::FRAMES_LEN - 1) as i32););
     asm!(e; shl(ecx, image::FRAME.trailing_zeros()); add(rcx, gs(slot::SELF)); add(rcx, slot::FRAMES as i32););
     asm!(e; mov(r8, IMAGE + image::FRAMES + AT_ADDRESS * image::FRAME););
@@ -115,6 +126,8 @@ fn answer(e: &mut Emitter) -> Emitted {
         e.here(label)?;
         asm!(e; mov(rax, IMAGE + image::FRAMES + n * image::FRAME + begins as u64); ret(););
     }
+    e.here(in_signal)?;
+    asm!(e; mov(rax, IMAGE + image::SIGNAL_FRAME + signal_piece().0 as u64); ret(););
     Ok(())
 }
 
@@ -131,7 +144,8 @@ mod tests {
         assert_eq!(bytes[at..at + 8], 0x1122_3344_5566_7788u64.to_le_bytes());
         // The distance to the CIE, from where it stands.
         assert_eq!(bytes[begins + 4..begins + 8], (begins as u32 + 4).to_le_bytes());
-        assert_eq!(frames().count() as u64, image::FRAMES_LEN * image::FRAME / 8);
+        assert_eq!(pieces().count() as u64, image::FRAMES_LEN * image::FRAME / 8);
+        assert!(signal_piece().1.len() as u64 <= image::SIGNAL_FRAME_SIZE);
     }
 
     #[test]

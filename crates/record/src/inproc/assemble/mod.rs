@@ -12,6 +12,7 @@ mod cut;
 mod displaced;
 mod elide;
 mod emit;
+mod exits;
 mod family;
 mod find;
 mod grow;

@@ -120,6 +120,8 @@ pub struct Losses {
     pub unheard: u64,
     /// Returns that could not be matched with their calls: counted, at the root, untimed.
     pub unmatched: u64,
+    /// Signals' handlers that returned elsewhere than where their returns are counted.
+    pub astray: u64,
     /// Contexts not asked for, counted at roots.
     pub unasked: u64,
     /// Failed calls whose errno is not known.
@@ -131,11 +133,12 @@ pub struct Losses {
 impl Losses {
     /// Adds what else is lost.
     pub fn add(&mut self, more: &Self) {
-        let Self { homeless, unanswered, unheard, unmatched, unasked, errors, damaged } = *more;
+        let Self { homeless, unanswered, unheard, unmatched, astray, unasked, errors, damaged } = *more;
         add(&mut self.homeless, homeless);
         add(&mut self.unanswered, unanswered);
         add(&mut self.unheard, unheard);
         add(&mut self.unmatched, unmatched);
+        add(&mut self.astray, astray);
         add(&mut self.unasked, unasked);
         add(&mut self.errors, errors);
         add(&mut self.damaged, damaged);
@@ -230,6 +233,7 @@ impl Nodes {
             unanswered: header(image::UNANSWERED),
             unheard: header(image::UNHEARD),
             unmatched: header(image::UNMATCHED),
+            astray: header(image::ASTRAY),
             ..Losses::default()
         };
         let seen = vec![false; slot::RECORD_COUNT as usize];

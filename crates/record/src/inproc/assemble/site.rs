@@ -134,6 +134,9 @@ impl<'a> Shape<'a> {
 
 /// Writes the code of a site.
 pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place: Place) -> Emitted<Written> {
+    if !site.exits.is_empty() {
+        return super::exits::write(e, options, site, place.root);
+    }
     let refused = |what| Some(Refused { address: site.address, what });
     let shape = match Shape::of(site, options) {
         Ok(shape) => shape,
@@ -261,7 +264,7 @@ impl Writer<'_> {
     /// [`Writer::before`] where the number is known, which it does not look for in eax.
     fn before_number(&self, e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
         if number == RT_SIGRETURN {
-            elide::forget_mask(e)?;
+            return signal_ends(e, self.options, self.entry);
         }
         if self.options.elide {
             match number {
@@ -279,7 +282,6 @@ impl Writer<'_> {
         before(e, self.options, self.entry)?;
         match number {
             EXIT | EXIT_GROUP => family::leaving(e)?,
-            RT_SIGRETURN if self.options.results => super::after::made_again(e)?,
             _ => {}
         }
         family::ask_before(e, number, self.place.root, plain)?;
@@ -342,6 +344,19 @@ impl Writer<'_> {
         }
         Ok(())
     }
+}
+
+/// Counts an `rt_sigreturn`, right before which all registers but rsp are free; eax holds its number behind.
+pub(super) fn signal_ends(e: &mut Emitter, options: &Options, entry: Entry) -> Emitted {
+    elide::forget_mask(e)?;
+    if options.elide {
+        elide::before_others(e, RT_SIGRETURN)?;
+    }
+    before(e, options, entry)?;
+    if options.results {
+        super::after::made_again(e)?;
+    }
+    Ok(())
 }
 
 /// Writes the code of a vDSO function's entry, where only rax and r11 are free.

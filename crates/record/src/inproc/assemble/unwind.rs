@@ -10,8 +10,9 @@
 use super::super::layout::{Saved, slot};
 use super::{Blob, Origin};
 use gimli::constants::{
-    DW_CFA_advance_loc, DW_CFA_def_cfa, DW_CFA_expression, DW_CFA_nop, DW_CFA_val_expression, DW_EH_PE_pcrel,
-    DW_EH_PE_sdata4, DW_OP_addr, DW_OP_and, DW_OP_breg0, DW_OP_const8u, DW_OP_deref,
+    DW_CFA_advance_loc, DW_CFA_def_cfa, DW_CFA_def_cfa_expression, DW_CFA_expression, DW_CFA_nop,
+    DW_CFA_val_expression, DW_EH_PE_pcrel, DW_EH_PE_sdata4, DW_OP_addr, DW_OP_and, DW_OP_breg0, DW_OP_const8u,
+    DW_OP_deref,
 };
 use gimli::{DwCfa, DwOp};
 use iced_x86::{Decoder, DecoderOptions};
@@ -84,6 +85,47 @@ pub(super) fn piece(origin: Origin) -> (usize, usize, Vec<u8>) {
     const ADDRESS_AT: usize = 4 + 4 + 4 + 4 + 1 + 4;
     fde(&mut out, 0, 0, 0, &rules);
     (begins, begins + ADDRESS_AT, out)
+}
+
+/// What lies where in the kernel's struct ucontext, which a handler's stack ends with (struct ucontext of
+/// asm-generic/ucontext.h, struct sigcontext_64 of arch/x86/include/uapi/asm/sigcontext.h): DWARF's
+/// number of the register, distance from rsp where the handler returns to.
+const INTERRUPTED: [(u8, i64); 17] = [
+    (0, 144),
+    (1, 136),
+    (RCX, 152),
+    (3, 128),
+    (4, 112),
+    (5, 104),
+    (RBP, 120),
+    (RSP, 160),
+    (8, 40),
+    (9, 48),
+    (10, 56),
+    (11, 64),
+    (12, 72),
+    (13, 80),
+    (14, 88),
+    (15, 96),
+    (RIP, 168),
+];
+
+/// [`piece`] for where handlers return to, as glibc has it for its own: where the FDE begins, and the
+/// bytes.
+pub(super) fn signal_piece() -> (usize, Vec<u8>) {
+    let mut out = Vec::new();
+    cie(&mut out);
+    let begins = out.len();
+    let mut rules = vec![DW_CFA_def_cfa_expression.0];
+    let mut cfa = breg(RSP, INTERRUPTED[RSP as usize].1);
+    cfa.push(DW_OP_deref.0);
+    rules.push(cfa.len() as u8);
+    rules.extend(cfa);
+    for (register, distance) in INTERRUPTED {
+        rules.extend(expression(DW_CFA_expression, register, &breg(RSP, distance)));
+    }
+    fde(&mut out, 0, 0, 0, &rules);
+    (begins, out)
 }
 
 /// In the hand-shake: rbp is the slot's address.

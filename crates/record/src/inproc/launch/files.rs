@@ -27,7 +27,7 @@ const HIGHEST: u64 = 0x7fff_0000_0000;
 /// Ways to begin a file's records that are kept: there are as many as programs with other files.
 const MOST_ROOTS: usize = 16;
 /// Assembled code in the cache.
-const CODE: Kind = Kind { name: "code", version: 2 };
+const CODE: Kind = Kind { name: "code", version: 4 };
 
 /// A file's trampolines, in the shared memory.
 pub(super) struct Code {
@@ -44,6 +44,8 @@ pub(super) struct Code {
     pub(super) offset: u64,
     /// Entries of the table behind it, see [`origins_table`].
     origins: u64,
+    /// See [`Plan::signal_return`].
+    signal_return: Option<u64>,
 }
 
 impl Code {
@@ -79,17 +81,32 @@ impl Code {
     /// Has unwinders of the process whose image `area` is find what the code stands for, where it
     /// is mapped `at`. Beyond what there is room for they find nothing.
     pub(super) fn announce(&self, area: &Area, at: u64) {
-        let n = area.get(image::CODE_COUNT);
-        if n >= image::CODES_LEN || self.origins == 0 {
-            return;
+        if self.origins != 0 {
+            announce(area, at..at + self.len, (at + self.table_at(), self.origins));
         }
-        let fields =
-            [(code::START, at), (code::SIZE, self.len), (code::TABLE, at + self.table_at()), (code::LEN, self.origins)];
-        for (field, word) in fields {
-            area.set(image::CODES + n * image::CODE_ENTRY + field, word);
+        if let Some(start) = self.signal_return {
+            // Unwinders look for the byte before a return address.
+            let start = at.wrapping_add_signed(-self.blob.delta).wrapping_add(start);
+            announce(area, start - 1..start + SIGNAL_RETURN_LEN, (IMAGE + image::SIGNAL_TABLE, 1));
         }
-        area.set(image::CODE_COUNT, n + 1);
     }
+}
+
+/// Bytes of `mov $15,%rax; syscall`.
+const SIGNAL_RETURN_LEN: u64 = 9;
+
+/// Adds an entry to [`image::CODES`]: code, and where its table lies and how long it is.
+fn announce(area: &Area, code: Range<u64>, (table, len): (u64, u64)) {
+    let n = area.get(image::CODE_COUNT);
+    if n >= image::CODES_LEN {
+        return;
+    }
+    let size = code.end - code.start;
+    let fields = [(code::START, code.start), (code::SIZE, size), (code::TABLE, table), (code::LEN, len)];
+    for (field, word) in fields {
+        area.set(image::CODES + n * image::CODE_ENTRY + field, word);
+    }
+    area.set(image::CODE_COUNT, n + 1);
 }
 
 /// What is known of a file.
@@ -214,7 +231,9 @@ impl Files {
         let offset = memory.add_code(&bytes).ok_or("no room for more code")?;
         let jumps = Jumps::new(&known.plan, &blob)?;
         let uncounted = uncounted(known, &blob);
-        let code = Rc::new(Code { blob, len, jumps, uncounted, roots: RefCell::default(), offset, origins });
+        let signal_return = known.plan.signal_return;
+        let roots = RefCell::default();
+        let code = Rc::new(Code { blob, len, jumps, uncounted, roots, offset, origins, signal_return });
         self.codes.insert((key, delta), Rc::clone(&code));
         Ok(code)
     }

@@ -88,6 +88,7 @@ impl Engine {
                 ProblemKind::Lost,
                 "questions about new code or a new program came to nothing: it ran uncounted",
             ),
+            (l.astray, ProblemKind::Lost, "signals' handlers ended in ways that are not counted"),
             (l.damaged, ProblemKind::Lost, "counts make no sense: the program wrote over them"),
             (l.errors, ProblemKind::Bounded, "failed calls are counted without their error"),
             (l.unanswered, ProblemKind::Bounded, "calls waited for a context in vain and are counted without"),

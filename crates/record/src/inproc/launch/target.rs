@@ -1,7 +1,7 @@
 //! Looking at, and writing into, a process from outside.
 
 use super::super::assemble::{Blob, Patch};
-use super::super::plan::{Plan, Span};
+use super::super::plan::{Plan, Site, Span};
 use super::filter;
 use super::maps::Mapped;
 use super::sys::read_pieces;
@@ -196,7 +196,7 @@ impl Jumps {
 
 /// The file's bytes wherever a jump may stand, by rising address: the most that are known.
 fn originals(plan: &Plan) -> Vec<(u64, &[u8])> {
-    let spans = plan.sites.iter().flat_map(|s| [&s.before, &s.after, &s.whole, &s.returned]).flatten();
+    let spans = plan.sites.iter().flat_map(Site::spans);
     let spans = spans.chain(plan.entries.iter().map(|e| &e.span)).chain(&plan.unwinder);
     let mut all: Vec<(u64, &[u8])> = spans.map(|Span { start, bytes, .. }| (*start, bytes.as_slice())).collect();
     all.sort_unstable_by_key(|(start, bytes)| (*start, std::cmp::Reverse(bytes.len())));

@@ -13,32 +13,80 @@ const MAX_FUNCTIONS: usize = 1 << 22;
 const LOWEST: u64 = 160;
 const HIGHEST: u64 = 168;
 const TEXT: u64 = 176;
+/// Longest name looked at.
+const LONGEST_NAME: usize = 64;
 
 /// Start and end of every function of `image`, or nothing where it has no table, or one of a kind
 /// not known.
 pub(super) fn functions(image: &Image<'_>) -> Vec<(u64, u64)> {
-    read(image).unwrap_or_default()
+    let Some(table) = Table::of(image) else { return Vec::new() };
+    (0..table.count).map_while(|n| table.function(n)).collect()
 }
 
-fn read(image: &Image<'_>) -> Option<Vec<(u64, u64)>> {
-    let (at, table) = image.pclntab?;
-    let half = |at: usize| table.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes);
-    let word = |at: usize| table.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_le_bytes);
-    if half(0)? != MAGIC || table.get(7) != Some(&8) {
-        return None;
+/// Start and end of the functions of `image` that have one of these names.
+pub(super) fn named(image: &Image<'_>, names: &[&str]) -> Vec<(u64, u64)> {
+    let Some(table) = Table::of(image) else { return Vec::new() };
+    let is_one = |n: &usize| table.name(*n).is_some_and(|name| names.iter().any(|wanted| name == wanted.as_bytes()));
+    (0..table.count).filter(is_one).filter_map(|n| table.function(n)).collect()
+}
+
+/// A program's table.
+struct Table<'a> {
+    bytes: &'a [u8],
+    /// Functions it has.
+    count: usize,
+    /// Where its rows lie: of a function's start, and of what else is known of it.
+    rows: usize,
+    /// Where its names lie.
+    names: usize,
+    /// What starts count from.
+    text: u64,
+}
+
+impl<'a> Table<'a> {
+    fn of(image: &Image<'a>) -> Option<Self> {
+        let (at, bytes) = image.pclntab?;
+        let word = |at: usize| bytes.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_le_bytes);
+        let place = |at: usize| usize::try_from(word(at)?).ok();
+        if !bytes.starts_with(&MAGIC.to_le_bytes()) || bytes.get(7) != Some(&8) {
+            return None;
+        }
+        let (count, names, rows) = (place(8)?.min(MAX_FUNCTIONS), place(32)?, place(64)?);
+        let table = Self { bytes, count, rows, names, text: word(24)? };
+        let text = match table.text {
+            // The linker leaves it to the run-time, and what C's linker puts before Go's code counts
+            // as text as well.
+            0 => text(image, at, table.offset(0)?, table.offset(count)?)?,
+            text => text,
+        };
+        Some(Self { text, ..table })
     }
-    let count = usize::try_from(word(8)?).ok()?.min(MAX_FUNCTIONS);
-    let rows = usize::try_from(word(64)?).ok()?;
-    let offset = |n: usize| half(rows.checked_add(n.checked_mul(8)?)?).map(u64::from);
-    let text = match word(24)? {
-        // The linker leaves it to the run-time, and what C's linker puts before Go's code counts
-        // as text as well.
-        0 => text(image, at, offset(0)?, offset(count)?)?,
-        text => text,
-    };
-    let start = |n: usize| offset(n).and_then(|offset| text.checked_add(offset));
-    let function = |n: usize| Some((start(n)?, start(n + 1)?)).filter(|(start, end)| start <= end);
-    Some((0..count).map_while(function).collect())
+
+    fn half(&self, at: usize) -> Option<u32> {
+        self.bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
+    }
+
+    fn offset(&self, n: usize) -> Option<u64> {
+        self.half(self.rows.checked_add(n.checked_mul(8)?)?).map(u64::from)
+    }
+
+    fn function(&self, n: usize) -> Option<(u64, u64)> {
+        let start = |n: usize| self.offset(n).and_then(|offset| self.text.checked_add(offset));
+        Some((start(n)?, start(n + 1)?)).filter(|(start, end)| start <= end)
+    }
+
+    /// `_func` of Go's src/runtime/runtime2.go: where it starts, then where its name lies.
+    fn name(&self, n: usize) -> Option<&'a [u8]> {
+        let row = self.half(self.rows.checked_add(n.checked_mul(8)?)?.checked_add(4)?)?;
+        let told = self.rows.checked_add(row as usize)?.checked_add(4)?;
+        let at = self.names.checked_add(self.half(told)? as usize)?;
+        self.bytes
+            .get(at..)?
+            .iter()
+            .take(LONGEST_NAME)
+            .position(|b| *b == 0)
+            .and_then(|len| self.bytes.get(at..at + len))
+    }
 }
 
 /// Where the text begins, by the module's data: found by its pointer to the table at `table`, and

@@ -13,6 +13,7 @@ mod go;
 mod image;
 mod returns;
 mod room;
+mod signals;
 mod sites;
 mod stored;
 mod targets;
@@ -69,6 +70,7 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
         planner.extent(extent);
     }
     planner.look_where_returned(&extents);
+    planner.spare_signals_returns();
     let mut plan = planner.plan;
     plan.entries = vdso::entries(&image, &survey.targets);
     plan.unwinder = image.unwinder.and_then(|address| vdso::entry(&image, &survey.targets, address));

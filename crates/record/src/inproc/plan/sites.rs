@@ -52,7 +52,7 @@ const AT_ONCE: &[u32] = &[
 ];
 
 /// Bytes of a `syscall`.
-const SYSCALL_LEN: usize = 2;
+pub(super) const SYSCALL_LEN: usize = 2;
 
 /// `ARCH_SET_GS` of the kernel's asm/prctl.h.
 const ARCH_SET_GS: u32 = 0x1001;

@@ -8,7 +8,7 @@ use super::types::{CfaOffset, Entry, Plan, Segment, Site, Span, Unplanned, VdsoF
 use prost::Message;
 
 /// Changes whenever the same file may lead to another plan, or to other bytes.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 13;
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 
@@ -26,6 +26,8 @@ struct WirePlan {
     segments: Vec<WireSegment>,
     #[prost(message, optional, tag = "6")]
     unwinder: Option<WireSpan>,
+    #[prost(uint64, optional, tag = "7")]
+    signal_return: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -66,6 +68,8 @@ struct WireSite {
     from_rbp: Option<u32>,
     #[prost(bool, tag = "11")]
     keeps_flags: bool,
+    #[prost(message, repeated, tag = "12")]
+    exits: Vec<WireSpan>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -99,8 +103,17 @@ struct WireUnplanned {
 }
 
 /// Codes of [`Why`] by position; new ones go to the end.
-const WHYS: &[Why] =
-    &[Why::Target, Why::Fixed, Why::Short, Why::Registers, Why::Flags, Why::Taken, Why::Unsure, Why::Interrupt];
+const WHYS: &[Why] = &[
+    Why::Target,
+    Why::Fixed,
+    Why::Short,
+    Why::Registers,
+    Why::Flags,
+    Why::Taken,
+    Why::Unsure,
+    Why::Interrupt,
+    Why::Bytes,
+];
 /// The same of [`VdsoFunction`].
 const FUNCTIONS: &[VdsoFunction] =
     &[VdsoFunction::Time, VdsoFunction::ClockGettime, VdsoFunction::Gettimeofday, VdsoFunction::Getcpu];
@@ -131,6 +144,7 @@ impl Plan {
             returned: s.returned.as_ref().map(span),
             from_rbp: s.from_rbp.map(|c| c.0),
             keeps_flags: s.keeps_flags,
+            exits: s.exits.iter().map(span).collect(),
         };
         let entry =
             |e: &Entry| WireEntry { function: code(FUNCTIONS, &e.function), address: e.address, span: span(&e.span) };
@@ -141,6 +155,7 @@ impl Plan {
             unplanned: self.unplanned.iter().map(unplanned).collect(),
             uses_gs: self.uses_gs,
             unwinder: self.unwinder.as_ref().map(span),
+            signal_return: self.signal_return,
             segments: self.segments.iter().map(wire_segment).collect(),
         };
         wire.encode_to_vec()
@@ -165,6 +180,7 @@ impl Plan {
             entries: entries?,
             unplanned: unplanned?,
             unwinder: optional(wire.unwinder)?,
+            signal_return: wire.signal_return,
             uses_gs: wire.uses_gs,
             segments: wire.segments.iter().map(segment).collect(),
         })
@@ -173,8 +189,7 @@ impl Plan {
     /// Whether `elf` has the segments, the calls and the bytes that this plan speaks of.
     #[must_use]
     pub fn is_for(&self, elf: &[u8]) -> bool {
-        let spans = self.sites.iter().flat_map(|s| [&s.before, &s.after, &s.whole, &s.returned]).flatten();
-        let mut spans = spans.chain(self.entries.iter().map(|e| &e.span));
+        let mut spans = self.sites.iter().flat_map(Site::spans).chain(self.entries.iter().map(|e| &e.span));
         image::mapped_segments(elf).is_ok_and(|segments| segments == self.segments)
             && self.sites.iter().all(|s| self.code(elf, s.address, 2) == Some(SYSCALL))
             && spans.all(|s| self.code(elf, s.start, s.bytes.len() as u64) == Some(&s.bytes))
@@ -224,5 +239,6 @@ fn site(wire: WireSite) -> Option<Site> {
         returned: optional(wire.returned)?,
         from_rbp: wire.from_rbp.map(CfaOffset),
         keeps_flags: wire.keeps_flags,
+        exits: wire.exits.into_iter().map(span).collect::<Option<_>>()?,
     })
 }

@@ -13,6 +13,9 @@ pub struct Plan {
     /// First instructions (behind an `endbr64`) of `_Unwind_Find_FDE`, where the file has that
     /// function: by it the unwinder of GCC's run-time library looks code up.
     pub unwinder: Option<Span>,
+    /// First byte of a signal's return that unwinders know by its bytes alone and that is hooked all the
+    /// same, because nobody knows who returns there: they must be told of it in another way.
+    pub signal_return: Option<u64>,
     /// What the file has mapped, by rising address.
     pub segments: Vec<Segment>,
     /// Sites that nothing in this plan lets anybody count (neither [`Site::before`] nor
@@ -59,6 +62,10 @@ pub struct Site {
     /// Whether flags set before the call are read behind it, so that whoever counts must keep them:
     /// `before` then ends at the call, `number` is known and in eax, and nothing is hooked behind.
     pub keeps_flags: bool,
+    /// Ends of the functions that return to this call, where debuggers and unwinders know it by its
+    /// bytes and nothing may be written over them: each ends with a `ret`, and is replaced by a jump. It
+    /// is hooked nowhere else then.
+    pub exits: Vec<Span>,
 }
 
 impl Site {
@@ -77,7 +84,13 @@ impl Site {
             hook_cfa: None,
             from_rbp: None,
             keeps_flags: false,
+            exits: Vec::new(),
         }
+    }
+
+    /// Everything a jump may replace.
+    pub fn spans(&self) -> impl Iterator<Item = &Span> {
+        [&self.before, &self.after, &self.whole, &self.returned].into_iter().flatten().chain(&self.exits)
     }
 }
 
@@ -112,6 +125,12 @@ impl Span {
     #[must_use]
     pub fn code(&self) -> &[u8] {
         self.bytes.get(..self.bytes.len().saturating_sub(self.padding)).unwrap_or_default()
+    }
+
+    /// Whether a near jump fits.
+    #[must_use]
+    pub fn holds_a_jump(&self) -> bool {
+        self.bytes.len() >= 5
     }
 
     /// Whether the two share a byte.
@@ -208,6 +227,8 @@ pub enum Why {
     Unsure,
     /// It is an `int $0x80`: another table of numbers, and too short for a jump.
     Interrupt,
+    /// Unwinders know it by its bytes, and in no other way.
+    Bytes,
 }
 
 /// Why a file has no plan at all.
