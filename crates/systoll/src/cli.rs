@@ -72,6 +72,34 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// `systoll run` alone: a program waits for it, and clap prepares all commands it is told of.
+#[derive(Debug, Parser)]
+struct RunAlone {
+    #[command(subcommand)]
+    command: OnlyRun,
+}
+
+#[derive(Debug, Subcommand)]
+enum OnlyRun {
+    Run(RunArgs),
+}
+
+impl Cli {
+    /// What was typed, without preparing commands that were not.
+    ///
+    /// # Errors
+    /// Those of [`Parser::try_parse_from`].
+    pub fn read(words: &[OsString]) -> Result<Self, clap::Error> {
+        if words.get(1).is_some_and(|word| word == "run")
+            && let Ok(RunAlone { command: OnlyRun::Run(args) }) = RunAlone::try_parse_from(words)
+        {
+            return Ok(Self { command: Command::Run(args) });
+        }
+        // Mistakes and questions are answered by who knows all commands.
+        Self::try_parse_from(words)
+    }
+}
+
 /// The definition as clap has it, for man pages and completions.
 pub fn command() -> clap::Command {
     <Cli as clap::CommandFactory>::command()
@@ -390,6 +418,24 @@ mod tests {
         let Command::Run(run) = cli.command else { panic!("not run") };
         assert_eq!(run.command, ["ls", "-o", "--json"]);
         assert!(!run.show.json);
+    }
+
+    #[test]
+    fn a_run_read_alone_is_read_alike() {
+        let lines: [&[&str]; 7] = [
+            &["run", "ls", "-o", "--json"],
+            &["run", "-q", "--save", "x", "--", "ls"],
+            &["run", "-c", "-S", "calls", "--every", "2s", "ls"],
+            &["run", "--help"],
+            &["run"],
+            &["run", "--no-such-flag", "ls"],
+            &["report", "x"],
+        ];
+        for line in lines {
+            let words: Vec<OsString> = ["systoll"].iter().chain(line).map(OsString::from).collect();
+            let text = |read: Result<Cli, clap::Error>| read.map(|c| format!("{c:?}")).map_err(|e| e.to_string());
+            assert_eq!(text(Cli::read(&words)), text(Cli::try_parse_from(&words)), "{line:?}");
+        }
     }
 
     #[test]

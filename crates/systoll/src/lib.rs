@@ -12,7 +12,6 @@ mod prove;
 mod report;
 mod run;
 
-use clap::Parser;
 use cli::{Cli, Command};
 use failure::Failure;
 use std::process::ExitCode;
@@ -20,7 +19,8 @@ use std::process::ExitCode;
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     systoll_record::keep_memory();
-    let cli = match Cli::try_parse() {
+    let words: Vec<_> = std::env::args_os().collect();
+    let cli = match Cli::read(&words) {
         Ok(cli) => cli,
         Err(e) => return failure::usage(&e),
     };
