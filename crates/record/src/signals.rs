@@ -135,18 +135,42 @@ impl Signals {
     }
 }
 
-impl Drop for Signals {
-    fn drop(&mut self) {
+impl Signals {
+    /// Lets signals through to this process again. The thread is told to end, and waited for where what is
+    /// returned is dropped: the one who calls this need not sleep until then.
+    pub(crate) fn release(mut self) -> Ending {
+        self.end()
+    }
+
+    fn end(&mut self) -> Ending {
+        let thread = self.thread.take();
         self.shared.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = &thread {
             // It waits for these and so does not have to be waited for; sent to it alone, this one
             // is nobody else's.
             // SAFETY: the thread has not been joined.
             unsafe { libc::pthread_kill(thread.as_pthread_t(), libc::SIGUSR1) };
+            self.original.restore();
+        }
+        Ending(thread)
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        drop(self.end());
+    }
+}
+
+/// A thread that has been told to end, joined when this is dropped.
+pub(crate) struct Ending(Option<std::thread::JoinHandle<()>>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
             // Joining can only fail if the thread panicked, which leaves nothing to undo.
             let _ = thread.join();
         }
-        self.original.restore();
     }
 }
 
