@@ -7,6 +7,7 @@ use crate::elf::Image;
 use crate::maps;
 use crate::module::Module;
 use crate::source::{FileState, Identity};
+use iced_x86::{Decoder, DecoderOptions};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,6 +56,11 @@ impl AheadFile {
         self.0.image.has_interpreter
     }
 
+    /// Reads what the file has mapped at `address`; how many bytes there were.
+    pub fn read_code_into(&self, address: u64, buffer: &mut [u8]) -> usize {
+        self.0.image.read_code_into(address, buffer)
+    }
+
     /// Reads what unwinding through the file needs.
     pub fn read_frames(&self) {
         self.0.cfi();
@@ -64,6 +70,12 @@ impl AheadFile {
     pub fn read_names(&self) {
         self.0.names();
     }
+}
+
+/// Has the decoder of instructions unpack its tables, which it does once, when it is first needed: that
+/// takes as long as decoding thousands of instructions.
+pub fn make_decoder_ready() {
+    let _ = Decoder::new(64, &[0xc3], DecoderOptions::NONE).decode();
 }
 
 /// Paths of the C library and the loader that this process itself has mapped.

@@ -31,7 +31,7 @@ mod source;
 mod space;
 mod symbols;
 
-pub use ahead::{Ahead, AheadFile, own_libraries};
+pub use ahead::{Ahead, AheadFile, make_decoder_ready, own_libraries};
 pub use raw::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
 pub use resolve::{Lines, Resolved};
 pub use script::{ReadMemory, Thread};

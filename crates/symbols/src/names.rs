@@ -61,7 +61,7 @@ impl Names {
         if names.symbols.is_empty() {
             names.add_go(go);
         }
-        names.symbols.sort_by_key(|s| s.addr);
+        names.symbols.sort_unstable_by_key(|s| s.addr);
         names
     }
 

@@ -4,15 +4,17 @@
 //! the program waits for them when it maps the library. Whoever needs a piece first reads it; who
 //! comes second waits for that.
 
-use super::super::assemble::Blob;
 use super::super::cache::{Cache, Key};
 use super::super::plan::Plan;
-use super::files::{Maker, first_room, place};
+use super::code::Code;
+use super::files::{Maker, Regions, first_room, place};
+use super::memory::CodeRoom;
 use super::sys;
 use crate::startup::allowed_descriptors;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use systoll_symbols::{AheadFile, own_libraries};
 
 /// Where a library may come to lie: only how far its code is from it matters.
@@ -64,57 +66,97 @@ impl<T> Shelf<T> {
     }
 }
 
+/// A plan, and where its file's roots are to lie, if that is settled.
+pub(super) struct Placed {
+    pub(super) plan: Plan,
+    pub(super) region: Option<u64>,
+}
+
 /// What a thread reads ahead.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Ahead {
-    pub(super) plans: Arc<Shelf<Plan>>,
-    pub(super) codes: Arc<Shelf<Blob>>,
+    pub(super) plans: Arc<Shelf<Placed>>,
+    pub(super) codes: Arc<Shelf<Code>>,
+    pub(super) regions: Regions,
     pub(super) modules: systoll_symbols::Ahead,
 }
 
+/// What it reads them for and with.
+pub(super) struct Reading {
+    pub(super) program: PathBuf,
+    pub(super) cache: Arc<Cache>,
+    pub(super) maker: Maker,
+    pub(super) room: CodeRoom,
+}
+
+/// The thread that reads ahead.
+pub(super) struct Reader(JoinHandle<()>);
+
+impl Reader {
+    pub(super) fn has_ended(&self) -> bool {
+        self.0.is_finished()
+    }
+}
+
 impl Ahead {
-    /// Begins to read what `program` will need, where there is a processor for it, and where it does not
+    /// Begins to read what a program will need, where there is a processor for it, and where it does not
     /// take descriptors that others need.
-    pub(super) fn begin(&self, program: &Path, cache: &Arc<Cache>, maker: &Maker) {
+    pub(super) fn begin(&self, what: Reading) -> Option<Reader> {
         if sys::processors() < 2 || allowed_descriptors() < DESCRIPTORS {
-            return;
+            return None;
         }
-        let (ahead, cache, maker, program) = (self.clone(), Arc::clone(cache), maker.clone(), program.to_owned());
+        let ahead = self.clone();
         let thread = std::thread::Builder::new().name("systoll-ahead".into());
         // Without the thread everything is read when it is needed.
-        let _ = thread.spawn(move || ahead.read(&program, &cache, &maker));
+        thread.spawn(move || ahead.read(&what)).ok().map(Reader)
     }
 
-    fn read(&self, program: &Path, cache: &Cache, maker: &Maker) {
+    fn read(&self, what: &Reading) {
         // A script's interpreter is taken to be like most programs.
-        if self.modules.open(program).is_some_and(|file| !file.is_dynamic()) {
+        if self.modules.open(&what.program).is_some_and(|file| !file.is_dynamic()) {
             return;
         }
         let mut libraries = own_libraries();
         // In the order in which they are needed: the loader comes first, and is the smaller one.
         libraries.sort_by_key(|path| std::fs::metadata(path).map_or(0, |m| m.len()));
         let files: Vec<AheadFile> = libraries.iter().filter_map(|p| self.modules.open(Path::new(p))).collect();
-        for file in &files {
-            self.read_code(file, cache, maker);
+        for (nth, file) in files.iter().enumerate() {
+            self.read_code(file, what);
             file.read_frames();
+            if nth == 0 {
+                // The program's first calls are the loader's, and are looked at at once.
+                systoll_symbols::make_decoder_ready();
+                file.read_names();
+            }
         }
-        files.iter().rev().for_each(AheadFile::read_names);
+        files.iter().skip(1).for_each(AheadFile::read_names);
         // Kept as well; some of it is slow to be told in virtual machines.
         let _ = systoll_price::host();
     }
 
-    /// Plan and code, where they are in the cache.
-    fn read_code(&self, file: &AheadFile, cache: &Cache, maker: &Maker) -> Option<()> {
-        let key = cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
-        let mut wanted = None;
+    /// Plan and code, where they are in the cache. Whoever needs the plan needs the code next, so both are
+    /// waited for as one.
+    fn read_code(&self, file: &AheadFile, what: &Reading) -> Option<()> {
+        let key = what.cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
         self.plans.put(&key, || {
-            let plan = cache.kept_plan(&key)?;
-            let at = place(&plan, SOMEWHERE, first_room(&plan), &[]);
-            wanted = at.and_then(|at| maker.key(&key, at.wrapping_sub(SOMEWHERE) as i64));
-            Some(plan)
+            let plan = what.cache.kept_plan(&key)?;
+            let region = self.regions.give(&plan);
+            if let Some(region) = region {
+                self.store_code(file, what, &key, (&plan, region));
+            }
+            Some(Placed { plan, region })
         });
-        let code = wanted?;
-        self.codes.put(&code, || maker.kept(cache, &code));
+        Some(())
+    }
+
+    fn store_code(&self, file: &AheadFile, what: &Reading, key: &Key, (plan, region): (&Plan, u64)) -> Option<()> {
+        let at = place(plan, SOMEWHERE, first_room(plan), &[])?;
+        let key = what.maker.key(key, at.wrapping_sub(SOMEWHERE) as i64)?;
+        self.codes.put(&key, || {
+            let code = Code::store(what.maker.kept(&what.cache, &key)?, plan, region, &what.room).ok()?;
+            code.jumps.read_ahead(|at, bytes| file.read_code_into(at, bytes));
+            Some(code)
+        });
         Some(())
     }
 }

@@ -49,7 +49,7 @@ impl Engine {
 
     /// Whether a program's processes are confined as we are: it was looked at when it began, or
     /// came of one that was, and every call that could have added a filter since would be known of.
-    fn has_no_filter_of_its_own(&self, id: u32) -> bool {
+    pub(super) fn has_no_filter_of_its_own(&self, id: u32) -> bool {
         let Some(area) = self.memory.image(id) else { return false };
         let told = [image::QUIET, image::UNHEARD, image::UNSEEN, image::WRITES_CODE].map(|word| area.get(word) as u32);
         let seen = |p: &Program| p.seen_whole && p.generated.calls == 0 && !p.generated.too_much;
@@ -142,7 +142,7 @@ impl Engine {
                 return Ok(None);
             }
         };
-        match self.files.code(&mut self.memory, file.module, &known, file.bias, taken) {
+        match self.files.code(self.memory.codes(), file.module, &known, file.bias, taken) {
             Ok((code, at)) => {
                 taken.push(at..at + code.size());
                 self.note_uncounted(&path, &known, code.uncounted);

@@ -4,8 +4,8 @@
 //! at its exec; of one that is killed only the last answer is known, at most
 //! a tenth of a second old.
 
-use super::super::layout::{image, slot};
-use super::engine::{Engine, SPINS};
+use super::super::layout::{global, image, slot};
+use super::engine::Engine;
 use super::program::Program;
 use super::sys;
 use crate::table::Table;
@@ -50,7 +50,7 @@ impl Engine {
         let Some(area) = self.memory.image(id) else { return };
         let (start, pid) = (area.get(base + slot::WAIT_START), area.get(base + slot::PID) as i32);
         let waited = sys::tsc().saturating_sub(start) as f64 / self.ratio.cycles_per_ns();
-        if waited > self.look_ns * SPINS as f64
+        if waited > self.look_ns * self.memory.global.get(global::SPINS) as f64
             && let Some(program) = self.programs.get_mut(&id)
         {
             *program.sleeps.entry(pid).or_default() += 1;

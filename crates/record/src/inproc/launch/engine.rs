@@ -1,6 +1,7 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
 use super::super::layout::{global, image, slot, state};
+use super::ahead::Reader;
 use super::files::Files;
 use super::finish::Around;
 use super::memory::{Memory, Runs};
@@ -104,6 +105,10 @@ pub(super) struct Engine {
     pub(super) unhooked: u64,
     /// How places that make calls were hooked.
     pub(super) sites: AllSites,
+    /// Processors that launcher, targets and who reads ahead have between them.
+    processors: usize,
+    /// Who reads ahead, as long as that takes one of the last two processors.
+    reader: Option<Reader>,
     tail: u64,
     /// When what the launcher is at was begun, by the time stamp counter.
     pub(super) item: u64,
@@ -167,6 +172,8 @@ impl Engine {
             elided: super::elided(&launch.elisions),
             unhooked: 0,
             sites: AllSites::default(),
+            processors: sys::processors(),
+            reader: None,
             tail: 0,
             item: 0,
             empty_since: (u64::MAX, 0),
@@ -186,13 +193,45 @@ impl Engine {
     fn set_up_global(&self) {
         let g = &self.memory.global;
         let cycles = |d: Duration| (d.as_nanos() as f64 * self.ratio.cycles_per_ns()) as u64;
-        g.set(global::SPINS, if sys::processors() > 1 { SPINS } else { 0 });
+        g.set(global::SPINS, if self.processors > 1 { SPINS } else { 0 });
         g.set(global::LIMIT, LIMIT.as_secs());
         g.set(global::LIMIT + 8, u64::from(LIMIT.subsec_nanos()));
         g.set(global::LIMIT_CYCLES, cycles(LIMIT));
         g.set(global::LONG_LIMIT_CYCLES, cycles(LONG_LIMIT));
         g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
         g.set(global::AWAKE, 1);
+    }
+
+    /// Leaves a processor to who reads ahead: where there are two, launcher and targets then share one,
+    /// and each would keep the other waiting by looking for it instead of sleeping.
+    pub(super) fn make_way(&mut self, reader: Option<Reader>) {
+        self.reader = reader.filter(|_| self.processors == 2);
+        if self.reader.is_some() {
+            self.memory.global.set(global::SPINS, 0);
+        }
+    }
+
+    /// Uses both processors again once all has been read ahead.
+    fn look_for_reader(&mut self) {
+        if self.reader.as_ref().is_some_and(Reader::has_ended) && self.nobody_asks() {
+            self.reader = None;
+            self.memory.global.set(global::SPINS, SPINS);
+        }
+    }
+
+    /// Whether no thread is at a question, of which it will say how often it looked for the answer.
+    fn nobody_asks(&self) -> bool {
+        self.programs.keys().all(|id| {
+            let area = self.memory.image(*id);
+            let state = |index| area.map(|a| a.get(image::SLOTS + index * slot::SIZE + slot::STATE) as u32);
+            (0..self.slots_drawn(*id)).all(|index| state(index).is_none_or(|state| state == state::IDLE))
+        })
+    }
+
+    /// How long the launcher looks for questions before it sleeps, ns.
+    fn looks_for(&self) -> u64 {
+        let alone = self.processors < 2 || self.reader.is_some();
+        if alone { 0 } else { LOOKS.as_nanos() as u64 }
     }
 
     /// Says that something is begun now, which may take long.
@@ -256,8 +295,9 @@ impl Engine {
     /// we were told to end.
     pub(super) fn watch(&mut self, signals: &Signals, control: &mut dyn Control, linger: Duration) {
         let _child_signal = ChildSignal::new();
-        let looks = if sys::processors() > 1 { LOOKS.as_nanos() as u64 } else { 0 };
         while !self.over() {
+            self.look_for_reader();
+            let looks = self.looks_for();
             sys::aim(self.wake_word());
             let seen = self.wake_word().map_or(0, |w| w.load(Ordering::SeqCst));
             let mut busy = sys::now();
@@ -266,7 +306,7 @@ impl Engine {
                 if self.serve() | self.reap(Some(signals)) {
                     busy = sys::now();
                     self.make_ahead();
-                } else if sys::now().saturating_sub(busy) >= looks {
+                } else if self.just_ended || sys::now().saturating_sub(busy) >= looks {
                     break;
                 }
                 std::hint::spin_loop();
@@ -522,6 +562,9 @@ impl Engine {
         if self.programs.values().any(about_to) {
             return false;
         }
+        if self.was_alone() {
+            return true;
+        }
         let now = sys::now();
         if self.living() > 0 && now.saturating_sub(self.last_desertion) < HOUSEKEEPING_NS {
             return false;
@@ -535,6 +578,18 @@ impl Engine {
                 true
             }
         }
+    }
+}
+
+impl Engine {
+    /// Whether the command, which has ended, was all there ever was: one program in one process, each of
+    /// whose calls was seen, and that never made another. Then nobody has our memory mapped, and the
+    /// kernel need not be asked, which takes it as long as ending a process.
+    fn was_alone(&self) -> bool {
+        let mut programs = self.programs.values();
+        let (Some(only), None, 1) = (programs.next(), programs.next(), self.table.images.len()) else { return false };
+        let made_none = self.memory.image(only.id).is_some_and(|area| area.get(image::NEXT_SLOT) == 0);
+        only.pid == self.root && made_none && self.has_no_filter_of_its_own(only.id)
     }
 }
 

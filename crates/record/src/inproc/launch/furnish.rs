@@ -1,8 +1,8 @@
 //! A program's image: made before its exec, filled while it maps our memory and when it maps files.
 
 use super::super::layout::{every_image, image, own_words, slot};
+use super::code::Code;
 use super::engine::Engine;
-use super::files::Code;
 use super::memory::Runs;
 use super::program::Patched;
 use super::sites::Arrival;
@@ -77,7 +77,7 @@ impl Engine {
         let exe = self.table.images.get(program.image as usize).map(|i| &i.exe);
         let Some(alike) = exe.and_then(|exe| self.alike.get(exe)) else { return };
         for (region, code) in &alike.mapped {
-            let Ok(roots) = code.roots(*region, program.room.records) else { continue };
+            let Ok(roots) = code.roots(program.room.records) else { continue };
             if program.regions.insert(*region) {
                 self.memory.write(id, &roots);
                 program.room.records += code.blob.sites.len() as u64;
@@ -111,7 +111,7 @@ impl Engine {
         let area = self.memory.image(id)?;
         let region = file.known.region;
         if !program.regions.contains(&region) {
-            match file.code.roots(region, program.room.records) {
+            match file.code.roots(program.room.records) {
                 Ok(roots) => {
                     self.memory.write(id, &roots);
                     program.room.records += file.code.blob.sites.len() as u64;

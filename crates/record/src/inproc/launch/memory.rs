@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Where the code begins, in the file.
@@ -90,11 +91,29 @@ impl Drop for Area {
 
 /// The file, the global area, and the images that are still in use.
 pub(super) struct Memory {
-    file: File,
+    file: Arc<File>,
     pub(super) global: Area,
     images: HashMap<u32, Area>,
     next_image: u64,
-    next_blob: u64,
+    codes: CodeRoom,
+}
+
+/// Where code is stored in the file, by whichever thread has some.
+#[derive(Clone, Debug)]
+pub(super) struct CodeRoom {
+    file: Arc<File>,
+    next: Arc<AtomicU64>,
+}
+
+impl CodeRoom {
+    /// Stores code, page-aligned; its offset in the file. `None` when there is no room.
+    pub(super) fn add(&self, code: &[u8]) -> Option<u64> {
+        let size = (code.len() as u64).checked_next_multiple_of(4096)?;
+        let behind = |offset: u64| offset.checked_add(size).filter(|end| *end <= BLOBS + BLOBS_SIZE);
+        let offset = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).ok()?;
+        self.file.write_all_at(code, offset).ok()?;
+        Some(offset)
+    }
 }
 
 impl Memory {
@@ -109,7 +128,14 @@ impl Memory {
             Ok((file, global))
         };
         let (file, global) = make().map_err(|e: std::io::Error| Error::own("can't share memory with programs", e))?;
-        Ok(Self { file, global, images: HashMap::new(), next_image: 1, next_blob: BLOBS })
+        let file = Arc::new(file);
+        let codes = CodeRoom { file: Arc::clone(&file), next: Arc::new(AtomicU64::new(BLOBS)) };
+        Ok(Self { file, global, images: HashMap::new(), next_image: 1, codes })
+    }
+
+    /// For storing code.
+    pub(super) fn codes(&self) -> &CodeRoom {
+        &self.codes
     }
 
     /// The file's own.
@@ -156,18 +182,6 @@ impl Memory {
     pub(super) fn free_image(&mut self, id: u32) {
         self.images.remove(&id);
         sys::punch_hole(&self.file, Self::offset(id), STRIDE);
-    }
-
-    /// Stores code, page-aligned; its offset in the file. `None` when there is no room.
-    pub(super) fn add_code(&mut self, code: &[u8]) -> Option<u64> {
-        let offset = self.next_blob;
-        let end = offset.checked_add(code.len() as u64)?.checked_next_multiple_of(4096)?;
-        if end > BLOBS + BLOBS_SIZE {
-            return None;
-        }
-        self.file.write_all_at(code, offset).ok()?;
-        self.next_blob = end;
-        Some(offset)
     }
 
     /// An image without its slots as it is now; none of its holes is touched.

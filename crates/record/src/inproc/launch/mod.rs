@@ -8,6 +8,7 @@ mod ahead;
 mod answer;
 mod birth;
 mod clock;
+mod code;
 mod comes;
 mod cpu;
 mod engine;
@@ -37,7 +38,7 @@ use crate::Error;
 use crate::backend::{Backend, Closely, Control, Launch, Probe};
 use crate::launch;
 use crate::signals::Signals;
-use ahead::Ahead;
+use ahead::{Ahead, Reading};
 use engine::Engine;
 use files::{Files, Maker};
 use finish::Around;
@@ -182,6 +183,7 @@ impl Backend for InprocBackend {
 
 impl InprocBackend {
     fn watch(&self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
+        let ratio = clock::Ratio::begin();
         let prepared = launch::prepare(launch)?;
         if let Some(what) = missing() {
             return Err(refused(what));
@@ -190,7 +192,6 @@ impl InprocBackend {
         filter::inherited();
         let _many = crate::startup::ManyDescriptors::new();
         let signals = Signals::hold()?;
-        let ratio = clock::Ratio::begin();
         let cache = Arc::new(Cache::open());
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let options = options(launch.closely, !launch.elisions.is_empty());
@@ -217,7 +218,8 @@ impl InprocBackend {
         let mut engine = engine.map_err(|e| refused(with_source(&e)))?;
         let held = prepared.start(&signals.original_mask())?;
         // Not before the fork, which is for one thread, nor beside a measurement.
-        ahead.begin(&prepared.program(), &cache, &maker);
+        let room = engine.memory.codes().clone();
+        engine.make_way(ahead.begin(Reading { program: prepared.program(), cache, maker, room }));
         signals.watch(held.pid, control.every());
         if let Some(held) = engine.begin(held)? {
             let program = prepared.program();
@@ -233,7 +235,7 @@ impl InprocBackend {
             return Err(refused(why));
         }
         engine.watch(&signals, control, launch.linger);
-        drop(signals);
+        let _ending = signals.release();
         Ok(engine.finish())
     }
 }

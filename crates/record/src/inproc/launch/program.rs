@@ -2,8 +2,9 @@
 
 use super::super::assemble::{Base, Room, TreeError, grow};
 use super::super::layout::{NUMBERS, Saved, image, node, slot};
+use super::code::Code;
 use super::comes::Generated;
-use super::files::{Code, Known};
+use super::files::Known;
 use super::harvest::Beside;
 use super::memory::Area;
 use super::seeds::{Seed, Seeds};

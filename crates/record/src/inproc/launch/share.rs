@@ -20,8 +20,14 @@ use systoll_model::Spread;
 const NUMBER: u32 = 110;
 /// Calls in a batch: some ten microseconds, short beside what else wants the processor.
 const CALLS: u64 = 48;
-/// Batches with the counting code, and as many without: half a millisecond in all.
+/// Batches with the counting code, and as many without, at most: half a millisecond in all.
 const BATCHES: usize = 24;
+/// Batches at least.
+const FEWEST: usize = 6;
+/// So many that took next to the least say that it will not become less.
+const AGREEING: usize = 4;
+/// How much more than the least is next to it: less than what a tick of the clock adds to a batch.
+const NEXT_TO: f64 = 1.01;
 /// Batches that show what a call takes once more: that prices nothing.
 const BATCHES_AGAIN: usize = 10;
 /// Where the functions start, and where the counting code, from the start of the mapping.
@@ -77,6 +83,16 @@ impl Again {
         unsafe { self.code.call(function, CALLS) };
         sys::tsc().saturating_sub(before) as f64 / CALLS as f64
     }
+}
+
+fn least(batches: &[f64]) -> f64 {
+    batches.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// Whether more batches will hardly show less than these: on a box with nothing else to do after a few.
+fn is_settled(batches: &[f64]) -> bool {
+    let near = NEXT_TO * least(batches);
+    batches.len() >= FEWEST && batches.iter().filter(|cycles| **cycles <= near).count() >= AGREEING
 }
 
 /// Of batches, with what goes on around the call taken off, and without the worst tenth.
@@ -171,29 +187,31 @@ impl Bench {
 
     fn measure(&self) -> Option<(Share, Spread)> {
         let f = self.again.functions;
-        let mut least = [f64::INFINITY; 4];
-        let [hooked, plain, empty, inside] = &mut least;
-        let mut all = Vec::with_capacity(BATCHES);
+        let [mut hooked, mut plain, mut empty] = [(); 3].map(|()| Vec::with_capacity(BATCHES));
+        let (mut inside, mut made) = (f64::INFINITY, 0);
         // Twice unmeasured, for caches and pages.
         for round in 0..BATCHES + 2 {
             let cycles = self.counted(record::CYCLES);
             let one = [f.hooked, f.plain, f.empty].map(|function| self.again.batch(function));
             let within = self.counted(record::CYCLES).saturating_sub(cycles) as f64 / CALLS as f64;
+            made += CALLS;
             if round >= 2 {
-                *hooked = hooked.min(one[0]);
-                *plain = plain.min(one[1]);
-                *empty = empty.min(one[2]);
-                *inside = inside.min(within);
-                all.push(one[1]);
+                [&mut hooked, &mut plain, &mut empty].into_iter().zip(one).for_each(|(all, one)| all.push(one));
+                inside = inside.min(within);
+            }
+            if [&hooked, &plain, &empty].into_iter().all(|all| is_settled(all)) {
+                break;
             }
         }
-        let made = (BATCHES as u64 + 2) * CALLS;
         // Who only counts does not see to returns.
         let all_counted = self.counted(record::ENTERED) == made && [0, made].contains(&self.counted(record::RETURNED));
         let timed = self.counted(record::CYCLES) > 0;
-        let share =
-            Share { added: (*hooked - *plain).max(0.0), inside: if timed { *inside - (*plain - *empty) } else { 0.0 } };
-        all_counted.then(|| (share, spread(all, *empty)))
+        let (call, around) = (least(&plain), least(&empty));
+        let share = Share {
+            added: (least(&hooked) - call).max(0.0),
+            inside: if timed { inside - (call - around) } else { 0.0 },
+        };
+        all_counted.then(|| (share, spread(plain, around)))
     }
 }
 
@@ -321,6 +339,16 @@ mod tests {
         for spread in [plain, again.plain()] {
             assert!(spread.min > 0.0 && spread.min <= spread.median && spread.median <= spread.high, "{spread:?}");
         }
+    }
+
+    #[test]
+    fn few_batches_are_enough_where_they_agree() {
+        let same = [100.0; FEWEST];
+        assert!(is_settled(&same) && !is_settled(&same[1..]));
+        let busy = [100.0, 120.0, 100.5, 140.0, 100.9, 130.0, 110.0, 105.0];
+        assert!(!is_settled(&busy));
+        assert!(is_settled(&[&busy[..], &[100.2]].concat()));
+        assert_eq!(least(&busy), 100.0);
     }
 
     #[test]

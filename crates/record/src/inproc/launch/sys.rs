@@ -315,9 +315,12 @@ pub(super) fn has_fsgsbase() -> bool {
     unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
 }
 
-/// Processors this thread may run on.
+/// Processors this thread may run on: how many at once, not how much of them, which takes reading a
+/// dozen files of control groups.
 pub(super) fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    let own = nix::unistd::Pid::from_raw(0);
+    let may = nix::sched::sched_getaffinity(own).unwrap_or_default();
+    (0..nix::sched::CpuSet::count()).filter(|cpu| may.is_set(*cpu).unwrap_or(false)).count().max(1)
 }
 
 /// Whether a process or thread of this number exists, zombies included.

@@ -113,9 +113,9 @@ pub(super) struct Jumps {
     /// What must be there, of all changes one behind the other, and what comes there.
     was: Vec<u8>,
     new: Vec<u8>,
-    /// The pieces with their jumps, once they have been looked at in a process. The file stays the
-    /// same, by its identity, and nobody has run in a new mapping of it: what was there in one
-    /// process is there in all.
+    /// The pieces with their jumps, once they have been looked at in the file or a process. The file
+    /// stays the same, by its identity, and nobody has run in a new mapping of it: what was there in
+    /// one process is there in all.
     ready: OnceCell<Vec<Vec<u8>>>,
 }
 
@@ -173,6 +173,19 @@ impl Jumps {
                 piece.changes.end = here;
             }
             None => self.pieces.push(Piece { vaddr, len: new.len(), changes: here - 1..here }),
+        }
+    }
+
+    /// Makes the pieces ready by the file's own bytes, which `read` reads from an address on and says
+    /// how many; nothing happens where they are not what was planned.
+    pub(super) fn read_ahead(&self, read: impl Fn(u64, &mut [u8]) -> usize) {
+        let piece = |piece: &Piece| {
+            let mut bytes = vec![0; piece.len];
+            let whole = read(piece.vaddr, &mut bytes) == piece.len;
+            (whole && self.apply(piece, &mut bytes).is_ok()).then_some(bytes)
+        };
+        if let Some(pieces) = self.pieces.iter().map(piece).collect() {
+            let _ = self.ready.set(pieces);
         }
     }
 

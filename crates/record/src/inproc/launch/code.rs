@@ -1,0 +1,124 @@
+//! A file's trampolines as they lie in the shared memory, ready to be mapped and jumped to.
+
+use super::super::assemble::{AssembleError, Blob, Unhooked, origins_table};
+use super::super::layout::{IMAGE, NODE_SIZE, code, image, node};
+use super::super::plan::Plan;
+use super::memory::{Area, CodeRoom, Runs};
+use super::target::Jumps;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Ways to begin a file's records that are kept: there are as many as programs with other files.
+const MOST_ROOTS: usize = 16;
+
+/// A file's trampolines, in the shared memory.
+pub(super) struct Code {
+    /// Without its bytes.
+    pub(super) blob: Blob,
+    /// How many they are.
+    len: u64,
+    /// The region of roots that they count at.
+    pub(super) region: u64,
+    pub(super) jumps: Jumps,
+    /// Places of the file whose calls nobody counts.
+    pub(super) uncounted: usize,
+    /// What its roots are in an image, by their first record: it depends on the files before it.
+    roots: RefCell<HashMap<u64, Arc<Runs>>>,
+    /// Where it lies in the shared file.
+    pub(super) offset: u64,
+    /// Entries of the table behind it, see [`origins_table`].
+    origins: u64,
+    /// See [`Plan::signal_return`].
+    signal_return: Option<u64>,
+}
+
+impl Code {
+    /// Stores `blob`, made for a file with this plan whose roots lie in `region`.
+    ///
+    /// # Errors
+    /// In words, where there is no room for it.
+    pub(super) fn store(mut blob: Blob, plan: &Plan, region: u64, room: &CodeRoom) -> Result<Self, String> {
+        let mut bytes = std::mem::take(&mut blob.code);
+        let len = bytes.len() as u64;
+        blob.settle(&mut bytes, region).map_err(|e| e.to_string())?;
+        let (table, origins) = origins_table(&blob);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes.extend(table);
+        let offset = room.add(&bytes).ok_or("no room for more code")?;
+        let jumps = Jumps::new(plan, &blob)?;
+        let uncounted = uncounted(plan, &blob);
+        let signal_return = plan.signal_return;
+        Ok(Self { blob, len, region, jumps, uncounted, roots: RefCell::default(), offset, origins, signal_return })
+    }
+
+    /// Bytes it takes, in whole pages.
+    pub(super) fn size(&self) -> u64 {
+        (self.table_at() + 8 * self.origins).next_multiple_of(4096)
+    }
+
+    fn table_at(&self) -> u64 {
+        self.len.next_multiple_of(8)
+    }
+
+    /// The roots in the file's region of an image, with records from `first` on.
+    ///
+    /// # Errors
+    /// Those of [`Blob::roots`].
+    pub(super) fn roots(&self, first: u64) -> Result<Arc<Runs>, AssembleError> {
+        if let Some(known) = self.roots.borrow().get(&first) {
+            return Ok(Arc::clone(known));
+        }
+        let mut words = self.blob.roots(self.region, first)?;
+        // Sites that tell no contexts apart: nobody asks there before a window is due.
+        let unasked = (0u64..).zip(&self.blob.sites).filter(|(_, s)| s.offset.is_none() && s.results && !s.vdso);
+        words.extend(unasked.map(|(i, _)| (self.region + i * NODE_SIZE - IMAGE + node::WINDOW_AT, 1)));
+        // Of two words for one place, which lie side by side then, the second one holds.
+        words.sort_by_key(|(at, _)| *at);
+        words.dedup_by(|second, first| (second.0 == first.0).then(|| first.1 = second.1).is_some());
+        let roots = Arc::new(Runs::new(words));
+        let mut known = self.roots.borrow_mut();
+        if known.len() < MOST_ROOTS {
+            known.insert(first, Arc::clone(&roots));
+        }
+        Ok(roots)
+    }
+
+    /// Has unwinders of the process whose image `area` is find what the code stands for, where it
+    /// is mapped `at`. Beyond what there is room for they find nothing.
+    pub(super) fn announce(&self, area: &Area, at: u64) {
+        if self.origins != 0 {
+            announce(area, at..at + self.len, (at + self.table_at(), self.origins));
+        }
+        if let Some(start) = self.signal_return {
+            // Unwinders look for the byte before a return address.
+            let start = at.wrapping_add_signed(-self.blob.delta).wrapping_add(start);
+            announce(area, start - 1..start + SIGNAL_RETURN_LEN, (IMAGE + image::SIGNAL_TABLE, 1));
+        }
+    }
+}
+
+/// Bytes of `mov $15,%rax; syscall`.
+const SIGNAL_RETURN_LEN: u64 = 9;
+
+/// Adds an entry to [`image::CODES`]: code, and where its table lies and how long it is.
+fn announce(area: &Area, code: Range<u64>, (table, len): (u64, u64)) {
+    let n = area.get(image::CODE_COUNT);
+    if n >= image::CODES_LEN {
+        return;
+    }
+    let size = code.end - code.start;
+    let fields = [(code::START, code.start), (code::SIZE, size), (code::TABLE, table), (code::LEN, len)];
+    for (field, word) in fields {
+        area.set(image::CODES + n * image::CODE_ENTRY + field, word);
+    }
+    area.set(image::CODE_COUNT, n + 1);
+}
+
+/// Places of a file whose calls nobody counts.
+fn uncounted(plan: &Plan, blob: &Blob) -> usize {
+    let refused = blob.refused.iter().filter(|r| r.what != Unhooked::Return);
+    let addresses: HashSet<u64> = refused.map(|r| r.address).chain(plan.unplanned.iter().map(|u| u.address)).collect();
+    addresses.len()
+}
