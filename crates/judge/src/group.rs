@@ -117,13 +117,20 @@ fn of_itself(path: Arc<str>, pid: u32) -> Arc<str> {
 /// A pattern and its cause.
 type Known<'a> = (&'a Pattern, &'a Cause);
 
+/// Those that may hold for calls of a row, and whether any of them looks at arguments or results.
+#[derive(Clone)]
+struct Possible<'a> {
+    known: Rc<[Known<'a>]>,
+    looks: bool,
+}
+
 /// A row's call, its API, and whether it was made inside the vDSO.
 type OfRow = (Sysno, Option<Arc<str>>, bool);
 
 /// The catalogue's patterns by what is the same for all calls of a row, looked up once.
 struct Patterns<'a> {
     catalogue: &'a Catalogue,
-    possible: Map<OfRow, Rc<[Known<'a>]>>,
+    possible: Map<OfRow, Possible<'a>>,
 }
 
 impl<'a> Patterns<'a> {
@@ -131,9 +138,13 @@ impl<'a> Patterns<'a> {
         Self { catalogue, possible: Map::default() }
     }
 
-    fn of_row(&mut self, row: &Row, fact: &Fact<'_>) -> Rc<[Known<'a>]> {
+    fn of_row(&mut self, row: &Row, fact: &Fact<'_>) -> Possible<'a> {
         let key = (row.syscall, row.api.clone(), fact.vdso);
-        self.possible.entry(key).or_insert_with(|| possible(self.catalogue, fact).into()).clone()
+        let of = || {
+            let known = possible(self.catalogue, fact);
+            Possible { looks: known.iter().any(|(pattern, _)| pattern.looks_at_calls()), known: known.into() }
+        };
+        self.possible.entry(key).or_insert_with(of).clone()
     }
 }
 
@@ -148,10 +159,20 @@ fn row_cause<'a>(
     let possible = patterns.of_row(row, &of_row);
     // Few different ones: a list is quicker than a table.
     let mut votes: Vec<(Option<&'a Cause>, usize)> = Vec::new();
+    let mut last: Option<(&Claimed<'_>, Option<&'a Cause>)> = None;
     for claimed in &view.claimed {
-        let cause = most_telling(&possible, &of_row.with(claimed));
-        let id = |cause: &Option<&'a Cause>| cause.map(|c| &c.id);
-        match votes.iter_mut().find(|(other, _)| id(other) == id(&cause)) {
+        let alike = |of: &Claimed<'_>| {
+            let call = |c: &Claimed<'_>| (c.call.args, c.call.result);
+            std::ptr::eq(of.claim, claimed.claim) && (!possible.looks || call(of) == call(claimed))
+        };
+        // Mostly it is as the one before.
+        let cause = match last {
+            Some((before, cause)) if alike(before) => cause,
+            _ => most_telling(&possible.known, &of_row.with(claimed)),
+        };
+        last = Some((claimed, cause));
+        let is = |cause: &Option<&'a Cause>| cause.map(std::ptr::from_ref);
+        match votes.iter_mut().find(|(other, _)| is(other) == is(&cause)) {
             Some((_, n)) => *n += 1,
             None => votes.push((cause, 1)),
         }
@@ -298,16 +319,17 @@ fn top(above: &mut [usize], mut at: usize) -> usize {
 
 fn group<'a>(cause: Option<&'a Cause>, rows: Vec<RowId>, views: &[RowView<'_>]) -> Group<'a> {
     let views: Vec<&RowView<'_>> = rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
-    let mut kinds: BTreeMap<Kind, (usize, Option<&Claim>)> = BTreeMap::new();
-    let mut waits = 0;
+    let mut kinds: [(usize, Option<&Claim>); Kind::ALL.len()] = Default::default();
+    let (mut waits, mut all) = (0, 0);
     for Claimed { claim, .. } in views.iter().flat_map(|v| &v.claimed) {
-        let kind = kinds.entry(claim.kind).or_default();
-        kind.0 += 1;
-        kind.1.get_or_insert(claim);
+        if let Some((n, first)) = kinds.get_mut(claim.kind as usize) {
+            *n += 1;
+            first.get_or_insert(claim);
+        }
         waits += usize::from(claim.by_wait);
+        all += 1;
     }
-    let all: usize = kinds.values().map(|k| k.0).sum();
-    let most = kinds.into_iter().max_by_key(|(_, (n, _))| *n);
+    let most = Kind::ALL.into_iter().zip(kinds).filter(|(_, (n, _))| *n > 0).max_by_key(|(_, (n, _))| *n);
     Group {
         cause,
         kind: most.map_or(Kind::Repeat, |(kind, _)| kind),

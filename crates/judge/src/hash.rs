@@ -86,6 +86,64 @@ impl Hasher for Folded {
     }
 }
 
+/// Numbers byte strings in the order they are first met.
+///
+/// Their bytes lie in one buffer: with a box each, allocating was much of what judging took.
+#[derive(Default)]
+pub(crate) struct Spellings {
+    bytes: Vec<u8>,
+    /// Where each one ends in `bytes`.
+    ends: Vec<usize>,
+    /// Open addressing: the upper half of a hash, and a number plus one; 0 is a free place.
+    table: Vec<(u32, u32)>,
+    seeded: Seeded,
+}
+
+impl Spellings {
+    /// Its number. `None` where there are too many.
+    pub(crate) fn number(&mut self, spelled: &[u8]) -> Option<u32> {
+        if 2 * self.ends.len() >= self.table.len() {
+            self.grow();
+        }
+        let hash = (self.seeded.hash_one(spelled) >> 32) as u32;
+        let at = self.places(hash).find(|at| match self.table.get(*at) {
+            Some((_, 0)) | None => true,
+            Some((other, number)) => *other == hash && self.spelling(number - 1) == Some(spelled),
+        })?;
+        let place = self.table.get_mut(at)?;
+        if place.1 == 0 {
+            *place = (hash, u32::try_from(self.ends.len() + 1).ok()?);
+            self.bytes.extend_from_slice(spelled);
+            self.ends.push(self.bytes.len());
+        }
+        Some(place.1 - 1)
+    }
+
+    fn spelling(&self, number: u32) -> Option<&[u8]> {
+        let number = number as usize;
+        let start = number.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        self.bytes.get(start..*self.ends.get(number)?)
+    }
+
+    /// Places to look at, the likeliest first.
+    fn places(&self, hash: u32) -> impl Iterator<Item = usize> + use<> {
+        let mask = self.table.len().wrapping_sub(1);
+        (0..=mask).map(move |n| (hash as usize).wrapping_add(n) & mask)
+    }
+
+    /// Doubles the table, whose length is always a power of two.
+    fn grow(&mut self) {
+        let len = (2 * self.table.len()).max(64);
+        let old = std::mem::replace(&mut self.table, vec![(0, 0); len]);
+        for entry in old.into_iter().filter(|(_, number)| *number != 0) {
+            let free = self.places(entry.0).find(|at| self.table.get(*at).is_some_and(|place| place.1 == 0));
+            if let Some(place) = free.and_then(|at| self.table.get_mut(at)) {
+                *place = entry;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +158,17 @@ mod tests {
         assert!(tops.len() > 3_000 && lows.len() > 3_000, "{} {}", tops.len(), lows.len());
         let of = |bytes: &[u8]| seeded.hash_one(bytes);
         assert!(of(b"a") != of(b"a\0") && of(b"") != of(b"\0") && of(b"12345678") != of(b"123456789"));
+    }
+
+    #[test]
+    fn the_same_spelling_has_the_same_number() {
+        let mut spellings = Spellings::default();
+        let all: Vec<String> = (0..5000).map(|n| "x".repeat(n % 7) + &n.to_string()).collect();
+        let mut numbers = std::collections::BTreeMap::new();
+        for text in all.iter().chain(&all).chain([&String::new()]) {
+            let next = numbers.len() as u32;
+            let expected = *numbers.entry(text.as_str()).or_insert(next);
+            assert_eq!(spellings.number(text.as_bytes()), Some(expected), "{text}");
+        }
     }
 }

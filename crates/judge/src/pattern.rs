@@ -71,6 +71,11 @@ impl Pattern {
             && self.vdso.is_none_or(|v| v == row.vdso)
     }
 
+    /// Whether it may hold for one call of a row and not for another with the same claim.
+    pub(crate) fn looks_at_calls(&self) -> bool {
+        !(self.args.is_empty() && self.not_args.is_empty() && self.results.is_empty())
+    }
+
     /// How much it asks for: of two patterns that hold, the one that asks for more knows better.
     pub(crate) fn weight(&self) -> usize {
         let lists = [

@@ -45,7 +45,6 @@ pub(crate) struct RowView<'a> {
     pub sample: Option<&'a WindowCall>,
     /// What stands for it where nobody looked.
     pub like: Option<Like>,
-    counted: Counted,
 }
 
 /// How many of a row's calls are needless.
@@ -137,12 +136,13 @@ impl<'a> RowView<'a> {
 pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<RowView<'a>> {
     let mut views: Vec<RowView<'a>> = recording.rows.iter().map(|_| RowView::default()).collect();
     let mut claims = claims.iter();
+    let mut counted: Vec<Counted> = recording.rows.iter().map(|_| Counted::default()).collect();
     for (at, window) in recording.windows.iter().enumerate() {
         let thread = (window.process.0, window.thread);
         for (call, claim) in window.calls.iter().zip(claims.by_ref()) {
             let row = call.row.0 as usize;
             let Some(view) = views.get_mut(row).filter(|_| call.nth > 0) else { continue };
-            if view.counted.insert(call.nth) {
+            if counted.get_mut(row).is_some_and(|counted| counted.insert(call.nth)) {
                 view.add(at, thread, call, claim);
             }
         }
@@ -150,7 +150,6 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
     for view in &mut views {
         view.threads.sort_unstable();
         view.threads.dedup();
-        view.counted = Counted::default();
     }
     alike::lend(recording, &mut views);
     views
@@ -160,23 +159,35 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
 /// is still one call.
 #[derive(Default)]
 struct Counted {
+    /// In order.
     all: Vec<u64>,
-    /// Once calls do not come in their order any more.
-    out_of_order: Set<u64>,
+    /// Once calls come far out of their order.
+    astray: Option<Box<Set<u64>>>,
 }
+
+/// A call comes so many places before the last at most where calls are nearly in their order.
+const NEARLY: usize = 64;
 
 impl Counted {
     /// Whether it was not there yet.
     fn insert(&mut self, nth: u64) -> bool {
-        let ordered = self.out_of_order.is_empty();
-        if ordered && self.all.last().is_none_or(|last| *last < nth) {
-            self.all.push(nth);
+        if let Some(astray) = &mut self.astray {
+            return astray.insert(nth);
+        }
+        let last = self.all.len().saturating_sub(NEARLY);
+        let (before, newest) = self.all.split_at(last);
+        let at = newest.partition_point(|other| *other < nth);
+        if newest.get(at) == Some(&nth) {
+            return false;
+        }
+        if at > 0 || before.is_empty() {
+            self.all.insert(last + at, nth);
             return true;
         }
-        if ordered {
-            self.out_of_order.extend(self.all.drain(..));
-        }
-        self.out_of_order.insert(nth)
+        let mut all: Set<u64> = self.all.drain(..).collect();
+        let new = all.insert(nth);
+        self.astray = Some(Box::new(all));
+        new
     }
 }
 
@@ -262,6 +273,11 @@ mod tests {
         let mut counted = Counted::default();
         let news: Vec<bool> = [3, 4, 9, 4, 5, 9, 10, 3].map(|nth| counted.insert(nth)).into();
         assert_eq!(news, [true, true, true, false, true, false, true, false]);
+        // Blocks of calls in turned order, twice.
+        let mut counted = Counted::default();
+        let all = || (0..40u64).rev().flat_map(|block| (1..=20).map(move |nth| 20 * block + nth));
+        assert!(all().all(|nth| counted.insert(nth)) && counted.astray.is_some());
+        assert!(!all().any(|nth| counted.insert(nth)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use systoll_model::{Recording, RowId, Sysno, WindowCall};
 
 /// Calls that are asked about, evenly spread over all: some thousand tell of nine in ten as well as
 /// a million do.
-const ASKED: usize = 4096;
+const ASKED: usize = 1024;
 /// Of ten calls, so many must agree.
 const AGREE: (usize, usize) = (9, 10);
 /// Options told where calls that belong together differ in theirs: two that undo each other.
@@ -16,22 +16,24 @@ const OPTIONS: usize = 2;
 /// The object and option of a finding's calls, as far as nine in ten agree: `/etc/localtime`,
 /// `SOL_TCP, TCP_NODELAY on TCP sockets`, `F_GETFL on /tmp/x`.
 pub(crate) fn what(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Option<String> {
-    let calls: Vec<(Sysno, &WindowCall)> = rows
-        .iter()
-        .filter_map(|id| Some((recording.rows.get(id.0 as usize)?.syscall, views.get(id.0 as usize)?)))
-        .flat_map(|(syscall, view)| {
-            let claimed = view.claimed.iter().map(|c| c.call);
-            // What only waited was claimed by its row: any call of it will do.
-            let any = view.sample.filter(|_| view.claimed.is_empty());
-            claimed.chain(any).map(move |call| (syscall, call))
-        })
-        .collect();
-    let calls = spread(&calls);
+    let of_rows = || rows.iter().filter_map(|id| Some((recording.rows.get(id.0 as usize)?, views.get(id.0 as usize)?)));
+    // What only waited was claimed by its row: any call of it will do.
+    let asked =
+        |view: &RowView<'_>| if view.claimed.is_empty() { view.sample.iter().len() } else { view.claimed.len() };
+    let mut before = 0;
+    let mut calls: Vec<(Sysno, &WindowCall)> = Vec::new();
+    let mut drawn = spread(of_rows().map(|(_, view)| asked(view)).sum()).peekable();
+    for (row, view) in of_rows() {
+        while let Some(at) = drawn.next_if(|at| *at < before + asked(view)) {
+            calls.extend(view.claimed.get(at - before).map(|c| c.call).or(view.sample).map(|call| (row.syscall, call)));
+        }
+        before += asked(view);
+    }
     let options = common(calls.iter().map(|(syscall, call)| call.option(*syscall)), OPTIONS);
     let objects: Vec<Option<String>> = calls.iter().map(|(syscall, call)| call.object(*syscall)).collect();
     // What its claims say it is about comes first: a search has many paths and one name.
-    let of_rows: Vec<&RowView<'_>> = rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
-    let claimed = common_object(&of_rows).map(|object| vec![object.to_string()]);
+    let views: Vec<&RowView<'_>> = of_rows().map(|(_, view)| view).collect();
+    let claimed = common_object(&views).map(|object| vec![object.to_string()]);
     let object = claimed
         .or_else(|| common(objects.iter().map(|o| o.as_deref().map(lasting)), 1))
         .or_else(|| common(objects.iter().map(|o| o.as_deref().and_then(kind).map(str::to_owned)), 1));
@@ -41,11 +43,11 @@ pub(crate) fn what(rows: &[RowId], recording: &Recording, views: &[RowView<'_>])
     }
 }
 
-/// At most [`ASKED`] of them, one of each stretch, in no step with what goes round and round.
-fn spread<T: Copy>(all: &[T]) -> Vec<T> {
-    let stretch = all.len().div_ceil(ASKED).max(1);
+/// At most [`ASKED`] places of `all`, in order, one of each stretch, in no step with what goes round and round.
+fn spread(all: usize) -> impl Iterator<Item = usize> {
+    let stretch = all.div_ceil(ASKED).max(1);
     let drawn = |n: usize| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    all.chunks(stretch).enumerate().filter_map(|(n, c)| c.get(drawn(n) % c.len()).copied()).collect()
+    (0..all.div_ceil(stretch)).map(move |n| n * stretch + drawn(n) % stretch.min(all - n * stretch))
 }
 
 /// What nine calls in ten have: at most `most` different texts, commonest first. `None` where
@@ -118,15 +120,15 @@ mod tests {
     #[test]
     fn of_many_some_of_each_sort_are_asked() {
         for period in [2usize, 3, 4, 5, 8] {
-            let all: Vec<usize> = (0..100_000).map(|n| n % period).collect();
-            let spread = spread(&all);
+            let spread: Vec<usize> = spread(100_000).map(|n| n % period).collect();
             assert!((ASKED / 2..=ASKED).contains(&spread.len()), "{}", spread.len());
             for sort in 0..period {
                 let n = spread.iter().filter(|s| **s == sort).count();
                 assert!((spread.len() / period).abs_diff(n) < spread.len() / 20, "{n} of {period}");
             }
         }
-        assert_eq!(spread(&[1, 2, 3]), [1, 2, 3]);
+        assert_eq!(spread(3).collect::<Vec<_>>(), [0, 1, 2]);
+        assert!(spread(100_001).is_sorted() && spread(100_001).all(|at| at < 100_001) && spread(0).next().is_none());
     }
 
     #[test]

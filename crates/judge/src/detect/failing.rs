@@ -39,7 +39,7 @@ impl Detector for Failing {
         for step in steps {
             self.note_edges(step);
             if refused_before(step)
-                && let Some(claim) = topical(Kind::Failing, step)
+                && let Some(claim) = topical(Kind::Failing, step, claims)
             {
                 put(claims, step.index, Claim { instead: Some("remember that it was refused"), ..claim });
             }

@@ -22,6 +22,7 @@ pub(crate) use children::{Children, children};
 use crate::Kind;
 use crate::replay::{Replay, Step};
 use crate::semantics::Semantics;
+use std::ptr;
 use std::sync::Arc;
 use systoll_model::Recording;
 
@@ -60,14 +61,40 @@ impl Claim {
             gives_up: "",
         }
     }
+
+    /// Whether it says the same as another; one made elsewhere of equal words may be taken for another.
+    fn is(&self, other: &Self) -> bool {
+        let of = |c: &Self| (c.kind, c.weak, c.by_wait, c.search);
+        let instead = match (self.instead, other.instead) {
+            (Some(a), Some(b)) => ptr::eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        let object = match (&self.object, &other.object) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        ptr::eq(self.about, other.about)
+            && instead
+            && object
+            && of(self) == of(other)
+            && ptr::eq(self.gives_up, other.gives_up)
+    }
 }
+
+/// Claims, and objects, that are looked through for one that says the same.
+const RECENT: usize = 8;
 
 /// Claims, one place a call of a window.
 #[derive(Default)]
 pub(crate) struct Claims {
     /// For each call of all windows so far, which claim it has, from 1.
     places: Vec<u32>,
+    /// Each stands for all calls it was made of in a row: most are as the ones before.
     made: Vec<Claim>,
+    /// Objects of the newest claims.
+    objects: [Option<Arc<str>>; RECENT],
+    /// Which of these is the oldest.
+    oldest: usize,
     /// Where the newest window's places begin.
     window: usize,
 }
@@ -80,9 +107,36 @@ impl Claims {
     }
 
     /// The claim on a call of the newest window.
-    fn get_mut(&mut self, index: usize) -> Option<&mut Claim> {
+    fn get(&self, index: usize) -> Option<&Claim> {
         let place = self.places.get(self.window + index)?.checked_sub(1)?;
-        self.made.get_mut(place as usize)
+        self.made.get(place as usize)
+    }
+
+    /// Puts a claim on a call of the newest window, whatever it had.
+    fn set(&mut self, index: usize, claim: Claim) {
+        let Some(place) = self.places.get_mut(self.window + index) else { return };
+        let from = self.made.len().saturating_sub(RECENT);
+        let same = self.made.get(from..).and_then(|newest| newest.iter().rposition(|made| made.is(&claim)));
+        let at = same.map_or(self.made.len(), |at| from + at);
+        // Claims beyond what can be counted are left out.
+        let Ok(claimed) = u32::try_from(at + 1) else { return };
+        if same.is_none() {
+            self.made.push(claim);
+        }
+        *place = claimed;
+    }
+
+    /// An object's name, kept once where it comes again soon.
+    fn object(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.objects.iter().flatten().find(|known| known.as_ref() == name) {
+            return known.clone();
+        }
+        let new: Arc<str> = name.into();
+        if let Some(place) = self.objects.get_mut(self.oldest) {
+            *place = Some(new.clone());
+        }
+        self.oldest = (self.oldest + 1) % RECENT;
+        new
     }
 
     /// One place for each call of all windows, in their order.
@@ -130,24 +184,15 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
 
 /// Puts a claim where none is, or where only a weaker one is.
 fn put(claims: &mut Claims, index: usize, claim: Claim) {
-    if let Some(old) = claims.get_mut(index) {
-        if old.weak && !claim.weak {
-            *old = claim;
-        }
-        return;
-    }
-    if let Some(place) = claims.places.get_mut(claims.window + index)
-        && let Ok(claimed) = u32::try_from(claims.made.len() + 1)
-    {
-        claims.made.push(claim);
-        *place = claimed;
+    if claims.get(index).is_none_or(|old| old.weak && !claim.weak) {
+        claims.set(index, claim);
     }
 }
 
 /// The claim that a step's own topic gives rise to.
-fn topical(kind: Kind, step: &Step<'_>) -> Option<Claim> {
+fn topical(kind: Kind, step: &Step<'_>, claims: &mut Claims) -> Option<Claim> {
     let topic = step.meaning.as_ref()?.entry.about;
-    let object = step.object.as_deref().map(Arc::from);
+    let object = step.object.as_deref().map(|name| claims.object(name));
     let claim = Claim { weak: topic.unsure, object, gives_up: topic.gives_up, ..Claim::of(kind, topic.thing, "") };
     Some(Claim { instead: None, ..claim })
 }

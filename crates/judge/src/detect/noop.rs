@@ -14,7 +14,7 @@ impl Detector for NoOp {
             let Some(meaning) = &step.meaning else { continue };
             if matches!(meaning.entry.act, Act::Set { .. })
                 && (meaning.changes_nothing || meaning.known_already())
-                && let Some(claim) = topical(Kind::NoOp, step)
+                && let Some(claim) = topical(Kind::NoOp, step, claims)
             {
                 put(claims, step.index, claim);
             }

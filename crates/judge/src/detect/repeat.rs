@@ -32,7 +32,7 @@ impl Detector for Repeat {
                 walk.push(at);
             } else if (asked_before(step) || looks.same_search(at))
                 && looks.enough(at, step)
-                && let Some(claim) = topical(Kind::Repeat, step)
+                && let Some(claim) = topical(Kind::Repeat, step, claims)
             {
                 put(claims, step.index, Claim { search: looks.search(at), ..claim });
             }
@@ -118,7 +118,7 @@ fn finish(walk: &mut Vec<usize>, steps: &[Step<'_>], claims: &mut Claims) {
     let walked = || walk.iter().filter_map(|at| steps.get(*at));
     if walked().next_back().is_some_and(asked_before) {
         for step in walked().filter(|s| asked_before(s)) {
-            if let Some(claim) = topical(Kind::Repeat, step) {
+            if let Some(claim) = topical(Kind::Repeat, step, claims) {
                 put(claims, step.index, claim);
             }
         }
@@ -131,9 +131,10 @@ fn weaken(steps: &[Step<'_>], at: usize, opened: &str, claims: &mut Claims) {
         let about_path = step.meaning.as_ref().is_some_and(|m| [PATH.name, NAME.name].contains(&m.entry.about.name));
         if about_path
             && step.object.as_deref() == Some(opened)
-            && let Some(claim) = claims.get_mut(step.index)
+            && let Some(claim) = claims.get(step.index)
         {
-            claim.weak = true;
+            let weak = Claim { weak: true, ..claim.clone() };
+            claims.set(step.index, weak);
         }
     }
 }

@@ -4,7 +4,6 @@ use super::{Claim, Claims, Detector, put};
 use crate::Kind;
 use crate::replay::Step;
 use crate::semantics::{FILE_STATUS, Sequel, Spare, Tie};
-use std::sync::Arc;
 use systoll_model::Sysno;
 
 /// Claims calls that the table knows a cheaper way for.
@@ -48,7 +47,7 @@ fn follow(sequel: &Sequel, then: &[Sysno], at: usize, steps: &[Step<'_>], claims
     // One question may be meant; two about what is then opened are habit.
     let weak = sequel.unsure && !asked_otherwise(sequel, at, steps);
     let spare = if sequel.spare == Spare::First { first } else { second };
-    let object = spare.object.as_deref().filter(|_| sequel.tie == Tie::Path).map(Arc::from);
+    let object = spare.object.as_deref().filter(|_| sequel.tie == Tie::Path).map(|path| claims.object(path));
     let claim = Claim { weak, object, ..Claim::of(Kind::SlowPath, sequel.does, sequel.instead) };
     put(claims, spare.index, claim);
 }

@@ -207,7 +207,7 @@ fn put_small(at: usize, way: Way, steps: &[Step<'_>], claims: &mut Claims) {
         }
     };
     let claim = Claim {
-        object: step.subject.call.fd.as_deref().filter(|f| f.starts_with('/')).map(Arc::from),
+        object: step.subject.call.fd.as_deref().filter(|f| f.starts_with('/')).map(|file| claims.object(file)),
         gives_up: if way == Way::Out { "what was written last is lost if the program is killed" } else { "" },
         ..Claim::of(Kind::SmallIo, about, instead)
     };

@@ -50,7 +50,7 @@ fn returns(steps: &[Step<'_>], claims: &mut Claims) {
     for history in &done {
         for at in periodic(history, steps) {
             if let Some(step) = steps.get(at)
-                && let Some(claim) = topical(Kind::Toggle, step)
+                && let Some(claim) = topical(Kind::Toggle, step, claims)
             {
                 put(claims, step.index, claim);
             }

@@ -1,7 +1,7 @@
 //! Reads values out of a window's calls, which come from strangers: anything may be missing.
 
 use super::{Entry, Scope, Source, Topic, TopicId, When};
-use crate::hash::Map;
+use crate::hash::{Map, Spellings};
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -141,7 +141,7 @@ pub(crate) struct Key(u32);
 /// Keys of all that was asked for and set, and what is known of it.
 #[derive(Default)]
 pub(crate) struct Known<'a> {
-    keys: Map<Box<[u8]>, Key>,
+    keys: Spellings,
     values: Vec<Option<Value<'a>>>,
     /// Where the next key is spelled.
     scratch: Vec<u8>,
@@ -158,17 +158,13 @@ impl<'a> Known<'a> {
     ) -> Option<Key> {
         let mut bytes = std::mem::take(&mut self.scratch);
         bytes.clear();
-        let key = generations.spell(entry, call, gap, &mut bytes).and_then(|()| match self.keys.get(&*bytes) {
-            Some(key) => Some(*key),
-            None => {
-                let key = Key(u32::try_from(self.values.len()).ok()?);
-                self.keys.insert(bytes.as_slice().into(), key);
-                self.values.push(None);
-                Some(key)
-            }
-        });
+        let key = generations.spell(entry, call, gap, &mut bytes).and_then(|()| self.keys.number(&bytes));
         self.scratch = bytes;
-        key
+        let key = key?;
+        if self.values.len() <= key as usize {
+            self.values.resize_with(key as usize + 1, || None);
+        }
+        Some(Key(key))
     }
 
     /// What is known.
@@ -253,19 +249,14 @@ impl Generations {
     fn spell(&self, entry: &'static Entry, call: &Subject<'_>, gap: Option<u64>, bytes: &mut Vec<u8>) -> Option<()> {
         let topic = entry.about;
         let (process, thread) = (call.window.process.0, call.window.thread);
-        push(bytes, &topic.id().0.to_le_bytes());
-        match topic.scope {
-            Scope::Thread => {
-                push(bytes, &process.to_le_bytes());
-                push(bytes, &thread.to_le_bytes());
-                push(bytes, &self.topic(process, Some(thread), topic).to_le_bytes());
-            }
-            Scope::Process => push(bytes, &process.to_le_bytes()),
-        }
-        push(bytes, &self.topic(process, None, topic).to_le_bytes());
-        if let Some(gap) = gap {
-            push(bytes, &gap.to_le_bytes());
-        }
+        // Always as long, so that what follows can't run into it.
+        let (thread, own) = match topic.scope {
+            Scope::Thread => (u64::from(thread), self.topic(process, Some(thread), topic)),
+            Scope::Process => (u64::MAX, 0),
+        };
+        let generations = u64::from(self.topic(process, None, topic)) << 32 | u64::from(own);
+        let head = [topic.id().0 as u64, process.into(), thread, generations, gap.unwrap_or(u64::MAX)];
+        bytes.extend_from_slice(head.map(u64::to_le_bytes).as_flattened());
         entry.detail.iter().try_for_each(|source| self.detail(*source, topic, call, bytes))
     }
 
