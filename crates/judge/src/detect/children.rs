@@ -2,9 +2,9 @@
 
 use crate::Options;
 use crate::semantics::{Effect, Semantics};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use systoll_model::{Class, ProcessId, Recording, RowId};
+use systoll_model::{Class, Process, ProcessId, Recording, RowId};
 
 /// Many short children of one process that run the same program.
 pub(crate) struct Children {
@@ -23,12 +23,14 @@ struct Family {
     images: Vec<ProcessId>,
     /// Images between fork and exec.
     stubs: Vec<ProcessId>,
+    /// Those that made them: the program itself and what it forked on the way.
+    makers: BTreeSet<ProcessId>,
     count: u64,
     cpu_ns: u64,
     start_ns: u64,
 }
 
-/// Programs started at least [`Options::min_children`] times by one process, mostly short-lived.
+/// Programs started at least [`Options::min_children`] times by one program, mostly short-lived.
 pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &Options) -> Vec<Children> {
     let mut families: BTreeMap<(ProcessId, Arc<str>), Family> = BTreeMap::new();
     for (at, image) in recording.processes.iter().enumerate() {
@@ -39,7 +41,9 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         if maker.0 as usize >= recording.processes.len() || before.0 == at || maker.0 == at {
             continue;
         }
-        let family = families.entry((maker, image.exe.clone())).or_default();
+        // A shell that forks for an item, and starts a program from there, is one shell.
+        let family = families.entry((itself(recording, maker), image.exe.clone())).or_default();
+        family.makers.insert(maker);
         family.images.push(ProcessId(at));
         if !family.stubs.contains(&before) {
             family.stubs.push(before);
@@ -51,16 +55,25 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
     }
     let many = |f: &Family| f.count >= options.min_children && f.cpu_ns / f.count.max(1) <= options.short_life_ns;
     let families = families.into_iter().filter(|(_, f)| many(f));
-    families.map(|((maker, program), family)| gather(recording, semantics, maker, program, &family)).collect()
+    families.map(|((_, program), family)| gather(recording, semantics, program, &family)).collect()
 }
 
-fn gather(
-    recording: &Recording,
-    semantics: &Semantics,
-    maker: ProcessId,
-    program: Arc<str>,
-    family: &Family,
-) -> Children {
+/// The image that a process was forked from, or the one that was, and so on.
+fn itself(recording: &Recording, mut process: ProcessId) -> ProcessId {
+    let of = |id: ProcessId| recording.processes.get(id.0 as usize);
+    // A stranger's recording may lead in a circle.
+    for _ in 0..recording.processes.len() {
+        let Some((parent, image)) = of(process).and_then(|image| Some((image.parent?, image))) else { break };
+        let forked = |from: &Process| from.pid != image.pid && from.exe == image.exe && from.argv == image.argv;
+        if !of(parent).is_some_and(forked) {
+            break;
+        }
+        process = parent;
+    }
+    process
+}
+
+fn gather(recording: &Recording, semantics: &Semantics, program: Arc<str>, family: &Family) -> Children {
     let of_family = |p: &ProcessId| family.images.contains(p) || family.stubs.contains(p);
     let mut rows = Vec::new();
     let mut toll = 0u64;
@@ -68,12 +81,48 @@ fn gather(
         let process = row.syscall.signature().is_some_and(|s| s.classes.contains(Class::Process) && !s.never_returns);
         let forks = semantics.of(row.syscall).does(|e| matches!(e, Effect::Forks));
         let Ok(at) = u32::try_from(at) else { break };
-        if row.process == maker && (process || forks) || of_family(&row.process) && process {
+        let makes = family.makers.contains(&row.process);
+        if makes && (process || forks) || of_family(&row.process) && process {
             rows.push(RowId(at));
-            if row.process == maker && forks {
+            if makes && forks {
                 toll = toll.saturating_add(row.counts.toll_ns.unwrap_or(0));
             }
         }
     }
     Children { program, count: family.count, start_ns: family.start_ns.saturating_add(toll) as f64, rows }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program of which each of 30 items is a child, the child's own child, and a program started
+    /// there; `between` is what the first one is.
+    fn items(between: &str) -> Recording {
+        let image = |pid: u32, exe: &str, parent: Option<u32>| Process {
+            pid,
+            exe: exe.into(),
+            parent: parent.map(ProcessId),
+            instances: 1,
+            cpu_ns: 1_000_000,
+            ..Process::default()
+        };
+        let mut recording = Recording::default();
+        recording.processes.push(image(1, "/bin/sh", None));
+        for n in 0..30 {
+            let at = recording.processes.len() as u32;
+            recording.processes.push(image(100 + 2 * n, between, Some(0)));
+            recording.processes.push(image(101 + 2 * n, between, Some(at)));
+            recording.processes.push(image(101 + 2 * n, "/bin/date", Some(at + 1)));
+        }
+        recording
+    }
+
+    #[test]
+    fn a_shell_that_forks_on_the_way_is_one_shell() {
+        let of = |recording: &Recording| children(recording, &Semantics::new(), &Options::default());
+        let counts: Vec<u64> = of(&items("/bin/sh")).iter().map(|c| c.count).collect();
+        assert_eq!(counts, [30]);
+        assert!(of(&items("/bin/other")).is_empty());
+    }
 }

@@ -97,8 +97,8 @@ pub(super) struct Engine {
     pub(super) births_ns: u64,
     /// Processor time threads spent waiting for answers, ns.
     pub(super) asking_ns: u64,
-    /// What looking for an answer once takes, ns.
-    pub(super) look_ns: f64,
+    /// What a hand-shake takes of its thread's processor time.
+    pub(super) asking: super::cpu::Asking,
     /// Bits of what is to be answered in place.
     pub(super) elided: u32,
     /// Files and places found whose calls nobody counts, again and again.
@@ -168,7 +168,7 @@ impl Engine {
             vdso_calls: 0,
             births_ns: 0,
             asking_ns: 0,
-            look_ns: super::clock::look_ns(),
+            asking: super::cpu::Asking::new(super::clock::look_ns()),
             elided: super::elided(&launch.elisions),
             unhooked: 0,
             sites: AllSites::default(),

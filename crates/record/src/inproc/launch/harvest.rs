@@ -5,7 +5,7 @@ use super::super::layout::{image, record, slot};
 use super::super::nr::{CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, VFORK};
 use super::cpu::Used;
 use super::engine::Engine;
-use super::memory::Snapshot;
+use super::memory::{Memory, Snapshot};
 use super::program::Program;
 use super::sys;
 use crate::table::{Image, Table};
@@ -78,6 +78,7 @@ impl Engine {
         let pid = area.get(base + slot::PID) as i32;
         let now = self.at(sys::now());
         let program = self.programs.get_mut(&id)?;
+        note_maker(&self.memory, program, &mut self.table, (index, now));
         Some(image_of(program, &mut self.table, pid, now))
     }
 
@@ -169,7 +170,7 @@ impl Engine {
         let now = self.at(sys::now());
         for (pid, used) in std::mem::take(&mut beside.used) {
             let image = image_of(program, &mut self.table, pid, now);
-            beside.asking_ns += used.settle(&mut self.table, program, (pid, image), self.look_ns);
+            beside.asking_ns += used.settle(&mut self.table, program, (pid, image), self.asking);
         }
         for (image, n) in &beside.threads {
             if let Some(image) = self.table.images.get_mut(*image as usize) {
@@ -195,6 +196,9 @@ impl Engine {
 
     fn fill(&mut self, program: &mut Program, image: &Snapshot, slots: &[u64]) -> Beside {
         let (clock, now) = (self.clock(), self.at(sys::now()));
+        for index in slots {
+            note_maker(&self.memory, program, &mut self.table, (*index, now));
+        }
         let mut fill = Fill::new(&mut self.table, program, image, (clock, now));
         for index in slots {
             fill.slot(&self.memory.slot(fill.program.id, *index), *index);
@@ -203,12 +207,42 @@ impl Engine {
     }
 }
 
+/// Generations of processes that are new at once, at most.
+const GENERATIONS: usize = 64;
+
+/// Notes which process of the program made that of slot `index`, where it is new: a shell's child
+/// may have children of its own before it is another program.
+fn note_maker(memory: &Memory, program: &mut Program, table: &mut Table, (index, now): (u64, u64)) {
+    // From the youngest up to one that is known.
+    let mut line: Vec<i32> = Vec::new();
+    let mut next = Some(index);
+    while let Some(index) = next.filter(|_| line.len() < GENERATIONS) {
+        let head = memory.head(program.id, index);
+        let pid = head.pid as i32;
+        if pid <= 0 || head.own == 0 && index != 0 {
+            return;
+        }
+        // Threads have slots as well.
+        if line.last() != Some(&pid) {
+            line.push(pid);
+        }
+        if pid == program.pid || program.forks.contains_key(&pid) {
+            break;
+        }
+        next = head.parent;
+    }
+    while let (Some(maker), Some(child)) = (line.pop(), line.last()) {
+        let image = image_of(program, table, maker, now);
+        program.makers.insert(*child, image);
+    }
+}
+
 /// The image of process `pid` of a program, taken in if it is new.
 fn image_of(program: &mut Program, table: &mut Table, pid: i32, now: u64) -> u32 {
     if pid == 0 || pid == program.pid {
         return program.image;
     }
-    let parent = program.image;
+    let parent = program.makers.remove(&pid).unwrap_or(program.image);
     *program.forks.entry(pid).or_insert_with(|| {
         let like = table.images.get(parent as usize).cloned().unwrap_or_default();
         table.image(Image {

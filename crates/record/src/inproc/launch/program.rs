@@ -80,6 +80,8 @@ pub(super) struct Program {
     pub(super) recycled: Beside,
     /// Images of the processes forked from it, by process id.
     pub(super) forks: HashMap<i32, u32>,
+    /// Images of the processes that made those that have none yet, by process id of the made one.
+    pub(super) makers: HashMap<i32, u32>,
     /// Processor time its process had used before the program's own first instruction, ns.
     pub(super) cpu_before: u64,
     /// Processor time of its processes as last seen, ns since each one's start.
@@ -123,6 +125,7 @@ impl Program {
             told: HashMap::new(),
             recycled: Beside::default(),
             forks: HashMap::new(),
+            makers: HashMap::new(),
             cpu_before: 0,
             cpu_seen: HashMap::new(),
             seen_whole: true,
