@@ -24,6 +24,9 @@ const LONG_CUT: usize = 4;
 const SHORT_RUNS: usize = 3;
 const SHORT: usize = 7;
 
+/// Standard output and error: opened by whoever started the program.
+const GIVEN: std::ops::RangeInclusive<i32> = 1..=2;
+
 /// Claims transfers that could have gone with the one before.
 pub(super) struct SmallIo;
 
@@ -36,6 +39,9 @@ struct Run {
     next: Option<u64>,
     /// Whether the window began within it.
     cut: bool,
+    /// Inputs opened before the last transfer, and transfers that had one of their own.
+    inputs: usize,
+    results: usize,
 }
 
 type Place = (Option<i32>, Way);
@@ -55,7 +61,9 @@ impl Detector for SmallIo {
                 _ => {}
             }
         };
+        let mut inputs = 0;
         for (at, step) in steps.iter().enumerate() {
+            inputs += usize::from(step.opened.as_ref().is_some_and(|opened| !opened.writes));
             for place in ended(step, &runs) {
                 if let Some(run) = runs.remove(&place) {
                     end(place, run, false, claims);
@@ -71,8 +79,8 @@ impl Detector for SmallIo {
                     let run = runs.remove(&place);
                     run.into_iter().for_each(|run| end(place, run, false, claims));
                 }
-                let run = runs.entry(place).or_insert_with(|| Run::new(moved, runs_from(at)));
-                run.add(at, moved, position);
+                let run = runs.entry(place).or_insert_with(|| Run::new(moved, runs_from(at), inputs));
+                run.add(at, moved, position, inputs);
             }
         }
         let mut left: Vec<(Place, Run)> = runs.drain().collect();
@@ -82,8 +90,8 @@ impl Detector for SmallIo {
         }
         for (place, runs) in short {
             if runs.len() >= SHORT_RUNS && runs.len() >= 9 * ones.get(&place).copied().unwrap_or(0) {
-                for at in runs.iter().flat_map(|r| r.steps.iter().skip(1)) {
-                    put_small(*at, place.1, steps, claims);
+                for run in &runs {
+                    run.steps.iter().skip(1).for_each(|at| put_small(*at, run.weak(place), place.1, steps, claims));
                 }
             }
         }
@@ -165,15 +173,25 @@ fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
 }
 
 impl Run {
-    fn new(moved: &Moved, cut: bool) -> Self {
-        Self { steps: Vec::new(), bytes: 0, message: moved.line.unit == Unit::Message, next: None, cut }
+    fn new(moved: &Moved, cut: bool, inputs: usize) -> Self {
+        let message = moved.line.unit == Unit::Message;
+        Self { steps: Vec::new(), bytes: 0, message, next: None, cut, inputs, results: 0 }
     }
 
-    fn add(&mut self, at: usize, moved: &Moved, position: Option<u64>) {
+    fn add(&mut self, at: usize, moved: &Moved, position: Option<u64>, inputs: usize) {
+        self.results += usize::from(inputs > self.inputs);
+        self.inputs = inputs;
         let got = moved.got.unwrap_or(0);
         self.steps.push(at);
         self.bytes = self.bytes.saturating_add(got);
         self.next = position.map(|p| p.saturating_add(got));
+    }
+
+    /// Whether the transfers are results of one input each, told as soon as they are known: whoever
+    /// gave the program its output may be waiting for them, or write there too and rely on whole lines.
+    fn weak(&self, (fd, way): Place) -> bool {
+        let given = fd.is_some_and(|fd| GIVEN.contains(&fd));
+        way == Way::Out && given && 2 * self.results >= self.steps.len()
     }
 
     fn small(&self) -> bool {
@@ -189,14 +207,14 @@ impl Run {
         let each = if self.message { BATCH } else { (BUFFER * self.steps.len() as u64 / self.bytes.max(1)).max(2) };
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
-                put_small(*at, place.1, steps, claims);
+                put_small(*at, self.weak(place), place.1, steps, claims);
             }
         }
         true
     }
 }
 
-fn put_small(at: usize, way: Way, steps: &[Step<'_>], claims: &mut Claims) {
+fn put_small(at: usize, weak: bool, way: Way, steps: &[Step<'_>], claims: &mut Claims) {
     let Some(step) = steps.get(at) else { return };
     let message = step.moved.as_ref().is_some_and(|m| m.line.unit == Unit::Message);
     let (about, instead) = match way {
@@ -207,6 +225,7 @@ fn put_small(at: usize, way: Way, steps: &[Step<'_>], claims: &mut Claims) {
         }
     };
     let claim = Claim {
+        weak,
         object: step.subject.call.fd.as_deref().filter(|f| f.starts_with('/')).map(|file| claims.object(file)),
         gives_up: if way == Way::Out { "what was written last is lost if the program is killed" } else { "" },
         ..Claim::of(Kind::SmallIo, about, instead)

@@ -1,0 +1,45 @@
+//! Small writes, and what they wait for or answer.
+
+mod common;
+
+use common::{Call, call, judged, no_finding, only, rounds};
+use systoll_judge::Kind;
+
+const BUSY: u64 = 100_000_000;
+
+fn write(fd: u64, to: &'static str) -> Call {
+    call("write", "fflush", &[fd, 0x1000, 40], 40).fd(to).toll(900)
+}
+
+/// A file is opened, read and closed.
+fn input(n: u64) -> Vec<Call> {
+    let path = format!("/srv/in/{n}");
+    let open = call("openat", "fopen", &[(-100i32) as u32 as u64, 1, 0, 0], 3).path(1, &path).toll(900);
+    let read = call("read", "fread", &[3, 1, 4096], 900).fd("/srv/in/x").toll(600);
+    vec![open, read, call("close", "fclose", &[3], 0)]
+}
+
+#[test]
+fn a_result_for_each_input_goes_out_when_it_is_known() {
+    for to in ["pipe:[77]", "/tmp/sums"] {
+        let sums = rounds(20_000, |n| input(n).into_iter().chain([write(1, to)]).collect());
+        no_finding(&sums, BUSY);
+    }
+}
+
+#[test]
+fn lines_of_one_input_do_not() {
+    for to in ["pipe:[77]", "/tmp/lines"] {
+        let finding = only(judged(&rounds(20_000, |_| vec![write(1, to)]), BUSY));
+        assert_eq!((finding.kind, finding.cause.as_deref()), (Kind::SmallIo, Some("unbuffered-output")));
+    }
+    // Ten lines an input: most have no input of their own.
+    let lines = rounds(5_000, |n| input(n).into_iter().chain((0..10).map(|_| write(1, "/tmp/lines"))).collect());
+    assert_eq!(only(judged(&lines, BUSY)).kind, Kind::SmallIo);
+}
+
+#[test]
+fn what_the_program_opened_itself_nobody_waits_for() {
+    let sums = rounds(20_000, |n| input(n).into_iter().chain([write(7, "/tmp/sums")]).collect());
+    assert_eq!(only(judged(&sums, BUSY)).cause.as_deref(), Some("unbuffered-output"));
+}
