@@ -66,9 +66,10 @@ impl AheadFile {
         self.0.cfi();
     }
 
-    /// Reads what the file's functions are called.
+    /// Reads what the file's functions are called, and what the loader is to write into it.
     pub fn read_names(&self) {
-        self.0.names();
+        self.0.names().make_ready();
+        self.0.slots();
     }
 }
 

@@ -194,6 +194,11 @@ impl Names {
         self.function(sizeless?)
     }
 
+    /// Prepares for looking functions up that others can link to.
+    pub(crate) fn make_ready(&self) {
+        self.export("");
+    }
+
     /// Start and size of the function of this name. To go through them all each time took seconds
     /// with a program of 100,000 functions.
     pub(crate) fn find(&self, name: &str) -> Option<(u64, u64)> {

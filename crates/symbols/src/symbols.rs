@@ -10,7 +10,7 @@ use crate::rule::{REGISTERS, Step};
 use crate::script;
 use crate::source::{FileState, Identity, Source};
 use crate::{ModuleKey, RawFrame};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use systoll_model::{FrameClass, Location, Problem, ProblemKind};
 
@@ -54,7 +54,10 @@ pub struct Symbols {
     cache: Vec<Option<Known>>,
     classes: HashMap<RawFrame, FrameClass>,
     main_callers: HashMap<RawFrame, bool>,
-    fixed: HashMap<(ModuleKey, u64), bool>,
+    /// By file and address.
+    fixed: HashMap<ModuleKey, BTreeMap<u64, bool>>,
+    /// The same by file and start of the function, which takes finding out.
+    fixed_functions: HashMap<(ModuleKey, u64), bool>,
     open: usize,
     problems: Vec<Problem>,
     complained: HashSet<String>,
@@ -280,13 +283,34 @@ impl Symbols {
     /// Whether the code around `lookup`, which has a frame pointer, keeps its stack pointer at a constant
     /// distance from that. Cached.
     pub(crate) fn is_fixed(&mut self, key: ModuleKey, lookup: u64) -> bool {
+        if let Some(known) = self.fixed.get(&key).and_then(|file| file.get(&lookup)) {
+            return *known;
+        }
+        let fixed = self.find_fixed(key, lookup);
+        self.fixed.entry(key).or_default().insert(lookup, fixed);
+        fixed
+    }
+
+    /// What [`Symbols::know_fixed`] wants to be told in a later run: by addresses in the file, and in their
+    /// order, whether the code there keeps its stack pointer at a constant distance from its frame pointer.
+    pub fn fixed(&self, key: ModuleKey) -> impl ExactSizeIterator<Item = (u64, bool)> + '_ {
+        let none = const { &BTreeMap::new() };
+        self.fixed.get(&key).unwrap_or(none).iter().map(|(address, fixed)| (*address, *fixed))
+    }
+
+    /// Takes what an earlier run has found out about the same file by decoding its functions.
+    pub fn know_fixed(&mut self, key: ModuleKey, known: impl IntoIterator<Item = (u64, bool)>) {
+        self.fixed.entry(key).or_default().extend(known);
+    }
+
+    fn find_fixed(&mut self, key: ModuleKey, lookup: u64) -> bool {
         let Some(range) = self.module(key).and_then(|m| m.range(lookup)) else { return false };
-        if let Some(known) = self.fixed.get(&(key, range.start)) {
+        if let Some(known) = self.fixed_functions.get(&(key, range.start)) {
             return *known;
         }
         let start = range.start;
         let fixed = self.module(key).is_some_and(|m| extent::is_fixed(&m.image, range));
-        self.fixed.insert((key, start), fixed);
+        self.fixed_functions.insert((key, start), fixed);
         fixed
     }
 

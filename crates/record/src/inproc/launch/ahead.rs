@@ -7,10 +7,10 @@
 use super::super::cache::{Cache, Key};
 use super::super::plan::Plan;
 use super::code::Code;
-use super::files::{Maker, Regions, first_room, place};
+use super::files::{Maker, Regions, first_room, kept_fixed, place};
 use super::memory::CodeRoom;
 use super::sys;
-use crate::startup::allowed_descriptors;
+use crate::startup::{allowed_descriptors, have_memory};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +19,9 @@ use systoll_symbols::{AheadFile, own_libraries};
 
 /// Where a library may come to lie: only how far its code is from it matters.
 const SOMEWHERE: u64 = 0x7f00_0000_0000;
+
+/// Bytes that reading a C library, its plan, code and names takes.
+const MEMORY: usize = 2 << 20;
 
 /// Descriptors to be allowed for the thread to take some of them.
 const DESCRIPTORS: u64 = 64;
@@ -70,6 +73,8 @@ impl<T> Shelf<T> {
 pub(super) struct Placed {
     pub(super) plan: Plan,
     pub(super) region: Option<u64>,
+    /// What [`systoll_symbols::Symbols::know_fixed`] is to be told of the file.
+    pub(super) fixed: Vec<(u64, bool)>,
 }
 
 /// What a thread reads ahead.
@@ -120,16 +125,15 @@ impl Ahead {
         // In the order in which they are needed: the loader comes first, and is the smaller one.
         libraries.sort_by_key(|path| std::fs::metadata(path).map_or(0, |m| m.len()));
         let files: Vec<AheadFile> = libraries.iter().filter_map(|p| self.modules.open(Path::new(p))).collect();
-        for (nth, file) in files.iter().enumerate() {
+        for (nth, file) in (1..).zip(&files) {
+            if nth == files.len() {
+                have_memory(MEMORY);
+            }
             self.read_code(file, what);
             file.read_frames();
-            if nth == 0 {
-                // The program's first calls are the loader's, and are looked at at once.
-                systoll_symbols::make_decoder_ready();
-                file.read_names();
-            }
         }
-        files.iter().skip(1).for_each(AheadFile::read_names);
+        systoll_symbols::make_decoder_ready();
+        files.iter().rev().for_each(AheadFile::read_names);
         // Kept as well; some of it is slow to be told in virtual machines.
         let _ = systoll_price::host();
     }
@@ -144,7 +148,7 @@ impl Ahead {
             if let Some(region) = region {
                 self.store_code(file, what, &key, (&plan, region));
             }
-            Some(Placed { plan, region })
+            Some(Placed { plan, region, fixed: kept_fixed(&what.cache, &key) })
         });
         Some(())
     }

@@ -133,7 +133,7 @@ impl Engine {
     /// Where the whole process must not be watched so.
     pub(super) fn ready(&mut self, file: &MappedFile, taken: &mut Vec<Range<u64>>) -> Result<Option<Ready>, String> {
         let path = self.symbols.path(file.module).unwrap_or_default();
-        let known = match self.files.known(&self.symbols, file.module) {
+        let known = match self.files.known(&mut self.symbols, file.module) {
             Ok(Some(known)) => known,
             Ok(None) => return Ok(None),
             Err(Unwatchable::UsesGs) => return Err(format!("{path} uses the gs segment for itself")),

@@ -63,7 +63,7 @@ impl Engine {
         let alone = mapped && program.generated.looks == 0;
         let line = if alone { maps::line_at(&now, &range) } else { None };
         if let Some(file) = line.and_then(|line| program.space.add_by(&mut self.symbols, waiter.tid, &line)) {
-            if matches!(self.files.known(&self.symbols, file.module), Ok(None)) {
+            if matches!(self.files.known(&mut self.symbols, file.module), Ok(None)) {
                 self.unsown.push(id);
                 return Some(());
             }

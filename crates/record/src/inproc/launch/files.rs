@@ -24,6 +24,10 @@ const LOWEST: u64 = 0x1_0000;
 /// Behind it nothing of a program's lies.
 const HIGHEST: u64 = 0x7fff_0000_0000;
 
+/// What [`Symbols::fixed`] tells of a file, in the cache.
+const FIXED: Kind = Kind { name: "fixed", version: 1 };
+/// The most kept of one file.
+const MOST_FIXED: usize = 4096;
 /// Assembled code in the cache.
 const CODE: Kind = Kind { name: "code", version: 4 };
 
@@ -74,6 +78,8 @@ impl Regions {
 pub(super) struct Files {
     known: HashMap<ModuleKey, Result<Option<Rc<Known>>, Unwatchable>>,
     codes: HashMap<(ModuleKey, i64), Rc<Code>>,
+    /// What files are known by in the cache, and how much of [`Symbols::fixed`] is kept there.
+    fixed: HashMap<ModuleKey, (Key, usize)>,
     cache: Arc<Cache>,
     maker: Maker,
     ahead: Ahead,
@@ -81,14 +87,14 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn new(maker: Maker, cache: Arc<Cache>, ahead: Ahead) -> Self {
-        Self { known: HashMap::new(), codes: HashMap::new(), cache, maker, ahead }
+        Self { known: HashMap::new(), codes: HashMap::new(), fixed: HashMap::new(), cache, maker, ahead }
     }
 
     /// The file's plan, `None` where it has nothing to hook.
     ///
     /// # Errors
     /// Where it can't be watched.
-    pub(super) fn known(&mut self, symbols: &Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
+    pub(super) fn known(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
@@ -97,19 +103,24 @@ impl Files {
         known
     }
 
-    fn look(&mut self, symbols: &Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
+    fn look(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
         let state = symbols.state(key);
         let id = self.cache.key_of(state.as_ref(), symbols.build_id(key), || symbols.bytes(key));
-        let read = |id: &Key| Some(Placed { plan: self.cache.kept_plan(id)?, region: None });
+        let read = |id: &Key| {
+            Some(Placed { plan: self.cache.kept_plan(id)?, region: None, fixed: kept_fixed(&self.cache, id) })
+        };
         let kept = id.as_ref().and_then(|id| self.ahead.plans.take(id, || read(id)));
-        let Placed { plan, region } = match kept {
+        let Placed { plan, region, fixed } = match kept {
             Some(placed) => placed,
             None => {
                 let bytes = symbols.bytes(key).ok_or_else(|| Unwatchable::Other("it can't be read".into()))?;
                 let new = self.cache.new_plan(id.as_ref(), &bytes);
-                Placed { plan: new.map_err(|e| Unwatchable::Other(e.to_string()))?, region: None }
+                let plan = new.map_err(|e| Unwatchable::Other(e.to_string()))?;
+                Placed { plan, region: None, fixed: Vec::new() }
             }
         };
+        self.fixed.extend(id.clone().map(|id| (key, (id, fixed.len()))));
+        symbols.know_fixed(key, fixed);
         if plan.uses_gs {
             return Err(Unwatchable::UsesGs);
         }
@@ -122,6 +133,17 @@ impl Files {
         let region = region.or_else(|| self.ahead.regions.give(&plan));
         let region = region.ok_or_else(|| Unwatchable::Other("no room for more files".into()))?;
         Ok(Some(Rc::new(Known { plan, region, id })))
+    }
+
+    /// Keeps for later runs what was found out about files by decoding them.
+    pub(super) fn keep_fixed(&self, symbols: &Symbols) {
+        for (key, (id, kept)) in &self.fixed {
+            let fixed = symbols.fixed(*key).take(MOST_FIXED);
+            if fixed.len() > *kept {
+                let words = fixed.map(|(address, fixed)| address << 1 | u64::from(fixed));
+                self.cache.put(FIXED, id, &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
+            }
+        }
     }
 
     /// The file's code at a distance where it is free to lie, and the address, in a process that
@@ -176,6 +198,13 @@ impl Files {
         }
         Ok(blob)
     }
+}
+
+/// What an earlier run has found out about a file by decoding it.
+pub(super) fn kept_fixed(cache: &Cache, id: &Key) -> Vec<(u64, bool)> {
+    let bytes = cache.get(FIXED, id).unwrap_or_default();
+    let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    words.map(|word| (word >> 1, word & 1 == 1)).collect()
 }
 
 /// What code is made by.

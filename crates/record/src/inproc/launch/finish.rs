@@ -35,6 +35,7 @@ impl Engine {
         self.harvest_all();
         self.count_first_exec();
         self.audit();
+        self.files.keep_fixed(&self.symbols);
         let crossing = super::crossing(self.around.again.as_ref(), &self.ratio);
         self.recording(wall_ns, crossing)
     }
