@@ -5,17 +5,22 @@
 //! comes second waits for that.
 
 use super::super::cache::{Cache, Key};
+use super::super::layout::every_image;
 use super::super::plan::Plan;
 use super::code::Code;
 use super::files::{Maker, Regions, first_room, kept_fixed, place};
-use super::memory::CodeRoom;
+use super::memory::{CodeRoom, Runs};
 use super::sys;
 use crate::startup::{allowed_descriptors, have_memory};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use systoll_symbols::{AheadFile, own_libraries};
+
+/// Signature of rseq areas as C libraries register them on x86 (kernel:
+/// tools/testing/selftests/rseq/rseq-x86.h; glibc: sysdeps/unix/sysv/linux/x86/bits/rseq.h).
+const RSEQ_SIGNATURE: u32 = 0x5305_3053;
 
 /// Where a library may come to lie: only how far its code is from it matters.
 const SOMEWHERE: u64 = 0x7f00_0000_0000;
@@ -83,6 +88,8 @@ pub(super) struct Ahead {
     pub(super) plans: Arc<Shelf<Placed>>,
     pub(super) codes: Arc<Shelf<Code>>,
     pub(super) regions: Regions,
+    /// What every image begins with.
+    blank: Arc<OnceLock<Runs>>,
     pub(super) modules: systoll_symbols::Ahead,
 }
 
@@ -116,7 +123,13 @@ impl Ahead {
         thread.spawn(move || ahead.read(&what)).ok().map(Reader)
     }
 
+    /// What every image begins with.
+    pub(super) fn blank(&self) -> &Runs {
+        self.blank.get_or_init(|| Runs::new(every_image(RSEQ_SIGNATURE)))
+    }
+
     fn read(&self, what: &Reading) {
+        self.blank();
         // A script's interpreter is taken to be like most programs.
         if self.modules.open(&what.program).is_some_and(|file| !file.is_dynamic()) {
             return;

@@ -15,7 +15,7 @@ const MOST_ROOTS: usize = 16;
 
 /// A file's trampolines, in the shared memory.
 pub(super) struct Code {
-    /// Without its bytes.
+    /// What it counts; its bytes, and what they were fitted by, are no longer there.
     pub(super) blob: Blob,
     /// How many they are.
     len: u64,
@@ -49,6 +49,8 @@ impl Code {
         let offset = room.add(&bytes).ok_or("no room for more code")?;
         let jumps = Jumps::new(plan, &blob)?;
         let uncounted = uncounted(plan, &blob);
+        // Thousands of small pieces that nobody needs any more.
+        (blob.patches, blob.references, blob.origins) = (Vec::new(), Vec::new(), Vec::new());
         let signal_return = plan.signal_return;
         Ok(Self { blob, len, region, jumps, uncounted, roots: RefCell::default(), offset, origins, signal_return })
     }

@@ -4,7 +4,7 @@ use super::super::layout::{global, image, slot, state};
 use super::ahead::Reader;
 use super::files::Files;
 use super::finish::Around;
-use super::memory::{Memory, Runs};
+use super::memory::Memory;
 use super::program::Program;
 use super::seeds::Seeds;
 use super::sites::AllSites;
@@ -16,7 +16,6 @@ use crate::launch::Held;
 use crate::signals::Signals;
 use crate::table::Table;
 use crate::windows::Windows;
-use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -57,8 +56,6 @@ pub(super) struct Engine {
     pub(super) table: Table,
     pub(super) windows: Windows,
     pub(super) seeds: Seeds,
-    /// What every image begins with.
-    pub(super) blank: OnceCell<Runs>,
     pub(super) programs: HashMap<u32, Program>,
     /// What is known of programs of each file.
     pub(super) alike: HashMap<std::sync::Arc<str>, super::furnish::Alike>,
@@ -139,7 +136,6 @@ impl Engine {
             table: Table::default(),
             windows: Windows::new(launch.windows.clone(), launch.seed),
             seeds: Seeds::default(),
-            blank: OnceCell::new(),
             programs: HashMap::new(),
             alike: HashMap::new(),
             open: HashMap::new(),

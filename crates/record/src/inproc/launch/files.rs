@@ -6,7 +6,7 @@ use super::super::layout::{IMAGE, NODE_SIZE, image};
 use super::super::plan::Plan;
 use super::ahead::{Ahead, Placed};
 use super::code::Code;
-use super::memory::CodeRoom;
+use super::memory::{CodeRoom, Runs};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -133,6 +133,11 @@ impl Files {
         let region = region.or_else(|| self.ahead.regions.give(&plan));
         let region = region.ok_or_else(|| Unwatchable::Other("no room for more files".into()))?;
         Ok(Some(Rc::new(Known { plan, region, id })))
+    }
+
+    /// What every image begins with.
+    pub(super) fn blank(&self) -> &Runs {
+        self.ahead.blank()
     }
 
     /// Keeps for later runs what was found out about files by decoding them.

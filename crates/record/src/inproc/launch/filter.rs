@@ -25,7 +25,7 @@ pub(super) enum Inherited {
 /// What this process has inherited, tried the first time it is asked for.
 pub(super) fn inherited() -> &'static Inherited {
     static INHERITED: OnceLock<Inherited> = OnceLock::new();
-    INHERITED.get_or_init(|| match target::filters("self") {
+    INHERITED.get_or_init(|| match target::own().filters {
         target::Filters::None => Inherited::Nothing,
         target::Filters::Strict | target::Filters::Uncounted => Inherited::Unknown,
         target::Filters::Some(n) => trial().map_or(Inherited::Harmless(n), |why| Inherited::Hostile(n, why)),

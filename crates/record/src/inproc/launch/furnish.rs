@@ -1,6 +1,6 @@
 //! A program's image: made before its exec, filled while it maps our memory and when it maps files.
 
-use super::super::layout::{every_image, image, own_words, slot};
+use super::super::layout::{image, own_words, slot};
 use super::code::Code;
 use super::engine::Engine;
 use super::memory::Runs;
@@ -11,9 +11,6 @@ use std::rc::Rc;
 use systoll_model::ProblemKind;
 use systoll_symbols::ModuleKey;
 
-/// Signature of rseq areas as C libraries register them on x86 (kernel:
-/// tools/testing/selftests/rseq/rseq-x86.h; glibc: sysdeps/unix/sysv/linux/x86/bits/rseq.h).
-const RSEQ_SIGNATURE: u32 = 0x5305_3053;
 /// Files remembered that programs of one file map.
 const MOST_USUAL: usize = 16;
 
@@ -30,8 +27,7 @@ impl Engine {
     /// A new image, as every program begins with.
     pub(super) fn blank_image(&mut self) -> Option<u32> {
         let id = self.memory.new_image()?;
-        let words = self.blank.get_or_init(|| Runs::new(every_image(RSEQ_SIGNATURE)));
-        self.memory.write(id, words);
+        self.memory.write(id, self.files.blank());
         self.memory.write(id, &Runs::new(own_words(id)));
         Some(id)
     }

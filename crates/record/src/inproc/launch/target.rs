@@ -230,12 +230,11 @@ pub(super) fn unused(mem: &Mem, mapped: &[Mapped], len: usize) -> Option<u64> {
 
 /// Why a process can't be watched from inside, by what /proc tells.
 pub(super) fn obstacle(pid: i32) -> Option<String> {
-    static OWN: OnceLock<usize> = OnceLock::new();
     let status = status(&pid.to_string());
     if let Some(why) = filter::obstacle(filters_in(&status), filter::inherited()) {
         return Some(why);
     }
-    if levels(&status) > *OWN.get_or_init(|| levels(&self::status("self"))) {
+    if levels(&status) > own().levels {
         return Some("it lives in another PID namespace".into());
     }
     None
@@ -253,9 +252,20 @@ pub(super) enum Filters {
     Uncounted,
 }
 
-/// How the process `of`, a name in /proc, is confined.
-pub(super) fn filters(of: &str) -> Filters {
-    filters_in(&status(of))
+/// What this process was started in.
+pub(super) struct Own {
+    pub(super) filters: Filters,
+    /// PID namespaces, from that of /proc down.
+    levels: usize,
+}
+
+/// As it was when this was first asked for: the kernel takes long to tell.
+pub(super) fn own() -> &'static Own {
+    static OWN: OnceLock<Own> = OnceLock::new();
+    OWN.get_or_init(|| {
+        let status = status("self");
+        Own { filters: filters_in(&status), levels: levels(&status) }
+    })
 }
 
 fn filters_in(status: &str) -> Filters {
