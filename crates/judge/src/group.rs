@@ -124,8 +124,8 @@ struct Possible<'a> {
     looks: bool,
 }
 
-/// A row's call, its API, and whether it was made inside the vDSO.
-type OfRow = (Sysno, Option<Arc<str>>, bool);
+/// A row's call, its API, and whether it was made inside the vDSO, or by the C library for itself.
+type OfRow = (Sysno, Option<Arc<str>>, bool, bool);
 
 /// The catalogue's patterns by what is the same for all calls of a row, looked up once.
 struct Patterns<'a> {
@@ -139,7 +139,7 @@ impl<'a> Patterns<'a> {
     }
 
     fn of_row(&mut self, row: &Row, fact: &Fact<'_>) -> Possible<'a> {
-        let key = (row.syscall, row.api.clone(), fact.vdso);
+        let key = (row.syscall, row.api.clone(), fact.vdso, fact.inside_libc);
         let of = || {
             let known = possible(self.catalogue, fact);
             Possible { looks: known.iter().any(|(pattern, _)| pattern.looks_at_calls()), known: known.into() }
@@ -203,8 +203,8 @@ pub(crate) fn fact<'a>(
     call: Option<&WindowCall>,
     search: bool,
 ) -> Fact<'a> {
-    let leaf = recording.stack(row.context).frames.first();
-    let vdso = leaf.is_some_and(|f| recording.frame(*f).class == FrameClass::Vdso);
+    let frames = &recording.stack(row.context).frames;
+    let is = |at: usize, class| frames.get(at).is_some_and(|f| recording.frame(*f).class == class);
     Fact {
         kind,
         syscall: row.syscall,
@@ -213,7 +213,8 @@ pub(crate) fn fact<'a>(
         args: call.map(|c| c.args),
         result: call.and_then(|c| c.result),
         search,
-        vdso,
+        vdso: is(0, FrameClass::Vdso),
+        inside_libc: is(0, FrameClass::Libc) && is(1, FrameClass::Libc),
     }
 }
 

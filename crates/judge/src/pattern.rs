@@ -20,6 +20,8 @@ pub(crate) struct Fact<'a> {
     pub search: bool,
     /// Whether the call was made from inside the vDSO.
     pub vdso: bool,
+    /// Whether the C library made the call for itself: not its wrapper of it was called.
+    pub inside_libc: bool,
 }
 
 /// A pattern: all that is given must hold. Empty lists allow anything.
@@ -43,6 +45,8 @@ pub struct Pattern {
     pub search: Option<bool>,
     /// Whether the call must, or must not, come from inside the vDSO.
     pub vdso: Option<bool>,
+    /// Whether the C library must, or must not, have made the call for itself.
+    pub inside_libc: Option<bool>,
     /// The mechanism, where it differs from the cause's own.
     pub why: Option<String>,
 }
@@ -62,6 +66,7 @@ impl Pattern {
             && (self.results.is_empty() || fact.result.is_some_and(|r| self.results.contains(&r)))
             && self.search.is_none_or(|s| s == fact.search)
             && self.vdso.is_none_or(|v| v == fact.vdso)
+            && self.inside_libc.is_none_or(|i| i == fact.inside_libc)
     }
 
     /// Whether it could hold for any call of a row: what is the same for all of them does.
@@ -69,6 +74,7 @@ impl Pattern {
         (self.syscalls.is_empty() || self.syscalls.contains(&row.syscall))
             && (self.apis.is_empty() || row.api.is_some_and(|api| self.apis.iter().any(|a| a == api)))
             && self.vdso.is_none_or(|v| v == row.vdso)
+            && self.inside_libc.is_none_or(|i| i == row.inside_libc)
     }
 
     /// Whether it may hold for one call of a row and not for another with the same claim.
@@ -86,6 +92,7 @@ impl Pattern {
             (!self.results.is_empty(), 1),
             (self.search.is_some(), 2),
             (self.vdso.is_some(), 1),
+            (self.inside_libc.is_some(), 1),
         ];
         lists.iter().filter(|(given, _)| *given).map(|(_, weight)| weight).sum::<usize>()
             + self.args.len()
@@ -133,6 +140,7 @@ pub(crate) struct PatternFile {
     results: Vec<i64>,
     search: Option<bool>,
     vdso: Option<bool>,
+    inside_libc: Option<bool>,
     pub why: Option<String>,
 }
 
@@ -148,7 +156,7 @@ impl PatternFile {
         };
         let args: BTreeMap<u8, Vec<i32>> = self.args.into_iter().map(position).collect::<Result<_, _>>()?;
         let not_args: BTreeMap<u8, Vec<i32>> = self.not_args.into_iter().map(position).collect::<Result<_, _>>()?;
-        let Self { apis, objects, results, search, vdso, why, .. } = self;
+        let Self { apis, objects, results, search, vdso, inside_libc, why, .. } = self;
         if syscalls.is_empty()
             && apis.is_empty()
             && objects.is_empty()
@@ -158,10 +166,11 @@ impl PatternFile {
             && results.is_empty()
             && search.is_none()
             && vdso.is_none()
+            && inside_libc.is_none()
         {
             return Err("an empty pattern would match everything".into());
         }
-        Ok(Pattern { kinds, syscalls, apis, objects, args, not_args, results, search, vdso, why })
+        Ok(Pattern { kinds, syscalls, apis, objects, args, not_args, results, search, vdso, inside_libc, why })
     }
 }
 

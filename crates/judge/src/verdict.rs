@@ -23,7 +23,7 @@ pub(crate) struct Phases {
 
 /// How far off the observer's share of processor time may be, where it is large: a program of 12 ms
 /// that stops at 15,000 calls, which take 64 ms, was measured to have 4 ms of its own.
-const DOUBT: f64 = 0.2;
+const DOUBT: f64 = 0.1;
 
 /// Shares of the phase's processor time.
 struct OfCpu {
