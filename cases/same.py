@@ -6,7 +6,7 @@
 Each case's (of a few; with --long, of every one's) sick run is watched in-process and by ptrace. A
 finding of one must be one of the other, as sure, with the same cause (else kind), APIs, calls, and
 needless calls whose intervals meet; healthy ones have none by either. What the two backends can't
-but tell otherwise of a case stands in its [differs], with the reason: `apis`, `calls`, `sure`.
+but tell otherwise of a case stands in its [differs], with the reason: `apis`, `calls`, `sure`, `found`.
 Ends with one line; status 0 only where all agree. Which calls are looked at is drawn by lot, and a
 price near a threshold falls on either side of it: so a case that differs is named, and tried once
 more with four times the count, where its command ends with one.

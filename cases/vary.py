@@ -85,16 +85,27 @@ def disguise_c(case, d, into, flags, strip):
 RENAMED = {"sick": "quagga", "cured": "okapi", "main": "zebra"}
 
 
-def renamed(word):
+def renamed(word, d):
+    """A file's new name; what a source opens by its name keeps it."""
     stem, ext = os.path.splitext(word)
-    return RENAMED.get(stem, stem) + ext
+    new = RENAMED.get(stem, stem) + ext
+    return word if new != word and is_read(word, d) else new
+
+
+def is_read(name, d):
+    for source in os.scandir(d):
+        if source.is_file() and os.path.splitext(source.name)[0] in RENAMED:
+            with open(source, encoding="utf-8", errors="replace") as f:
+                if name in f.read():
+                    return True
+    return False
 
 
 def disguise_script(case, d, into, how):
     """The same of a script, which is come to as `how` says: (file beside it, its text, words)."""
     shutil.copytree(d, into, ignore=shutil.ignore_patterns("__pycache__"))
     for name in os.listdir(into):
-        os.rename(os.path.join(into, name), os.path.join(into, renamed(name)))
+        os.rename(os.path.join(into, name), os.path.join(into, renamed(name, d)))
     beside, text, words = how
     if beside:
         with open(os.path.join(into, beside), "w") as f:
@@ -103,7 +114,7 @@ def disguise_script(case, d, into, how):
     for key in ("run", "cured_run"):
         argv, factor = another_count(case, key)
         at = next(i for i, word in enumerate(argv) if os.path.splitext(word)[1] in disguise.SCRIPTS)
-        script = renamed(argv[at])
+        script = renamed(argv[at], d)
         named = [w.replace("{script}", script).replace("{stem}", os.path.splitext(script)[0]) for w in words]
         changed[key] = shlex.join(argv[:at] + named + argv[at + 1 :])
     changed["measured"] = grown(case, factor)
@@ -113,9 +124,10 @@ def disguise_script(case, d, into, how):
 def disguise_go(case, d, into, build):
     shutil.copytree(d, into, ignore=shutil.ignore_patterns("bin"))
     for name in [n for n in os.listdir(into) if n.endswith(".go")]:
-        os.rename(os.path.join(into, name), os.path.join(into, renamed(name)))
+        os.rename(os.path.join(into, name), os.path.join(into, renamed(name, d)))
     # Which of the two it does is an argument, not a name.
-    change = lambda text: re.sub(r"\b(sick|cured|main)(?=\.go)|(?<=bin/)(sick|cured|main)\b", lambda m: RENAMED[m[0]], text)
+    sources = lambda text: re.sub(r"\b\w+\.go\b", lambda m: renamed(m[0], d), text)
+    change = lambda text: re.sub(r"(?<=bin/)(sick|cured|main)\b", lambda m: RENAMED[m[0]], sources(text))
     changed, factor = case | {"build": change(case["build"]).replace("go build", build)}, 1
     for key in ("run", "cured_run"):
         argv, factor = another_count(case, key)
@@ -138,7 +150,8 @@ def check(opts, case, into, slack):
     if cured is None or any(score.about(f, case) for f in cured["findings"]):
         wrong.append("not clean " + why)
     got, want = r["calls"]
-    if abs(got - want) > max(slack, 0.01 * want):
+    # Lines with greater numbers are longer: what goes by bytes grows by more than their count.
+    if abs(got - want) > max(slack, (0.01 if slack < START_UP else 0.1) * want):
         wrong.append(f"counted {got} not {want}")
     if r["extra"]:
         wrong.append(f"{r['extra']} other findings: {r['causes']}")
