@@ -100,7 +100,7 @@ pub struct Header {
     pub lost: u64,
     /// Calls into the vDSO; `None` where the backend can't see them.
     pub vdso_calls: Option<u64>,
-    /// Largest number of threads alive at once in the tree.
+    /// Threads of the tree, all that it ever had; 0 where nobody knows.
     pub threads: u64,
     /// Seed of the windows' random places.
     pub seed: u64,

@@ -181,7 +181,9 @@ impl Table {
         }
         let exe = if self.folded.len() < MAX_IMAGES { image.exe.clone() } else { Arc::from("(others)") };
         if let Some(id) = self.folded.get(&exe) {
-            self.images[*id as usize].instances += 1;
+            let shared = &mut self.images[*id as usize];
+            shared.instances += 1;
+            shared.threads += 1;
             return *id;
         }
         image.exe = exe.clone();
@@ -189,6 +191,13 @@ impl Table {
         let id = self.images.len() as u32 - 1;
         self.folded.insert(exe, id);
         id
+    }
+
+    /// Threads of all images: one that went on in another program by `execve` is still one.
+    pub(crate) fn threads_in_all(&self) -> u64 {
+        let pid_of = |image: &u32| self.images.get(*image as usize).map(|i| i.pid);
+        let went_on = |i: &Image| if i.parent.as_ref().and_then(pid_of) == Some(i.pid) { i.instances } else { 0 };
+        self.images.iter().map(|i| i.threads.saturating_sub(went_on(i))).sum()
     }
 
     /// Whether images were folded.

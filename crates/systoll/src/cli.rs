@@ -4,10 +4,12 @@ mod prove;
 
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use systoll_judge::By;
 use systoll_model::Elision;
 use systoll_present::{TableColumn, TableSort};
 
@@ -166,8 +168,8 @@ pub struct ShowArgs {
     #[arg(short = 'w', long, requires = "counts")]
     pub summary_wall_clock: bool,
     /// Calls regrouped, one line a group: by caller, api, library, line, process, thread or fd
-    #[arg(long, value_name = "WHAT", conflicts_with = "counts", hide_possible_values = true)]
-    pub by: Option<GroupBy>,
+    #[arg(long, value_name = "WHAT", conflicts_with = "counts", hide_possible_values = true, value_parser = by())]
+    pub by: Option<By>,
     /// At most N groups (20 unless told, or --all)
     #[arg(short = 'n', long, value_name = "N", requires = "by")]
     pub limit: Option<usize>,
@@ -322,28 +324,14 @@ pub enum BackendChoice {
     Ptrace,
 }
 
-/// What calls are regrouped by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum GroupBy {
-    /// The user's own function.
-    Caller,
-    /// The public function it called.
-    Api,
-    /// The file the user's own function lies in.
-    Library,
-    /// The line of the user's own function.
-    Line,
-    /// The process.
-    Process,
-    /// The thread.
-    Thread,
-    /// What the descriptor is behind: sampled.
-    Fd,
-}
-
 /// Columns of the `-c` table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns(pub Vec<TableColumn>);
+
+fn by() -> impl TypedValueParser<Value = By> {
+    PossibleValuesParser::new(By::ALL.map(By::name))
+        .try_map(|name| By::from_name(&name).ok_or("nothing calls are regrouped by"))
+}
 
 fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -460,7 +448,7 @@ mod tests {
             assert!(run(wrong).is_err(), "{wrong:?}");
         }
         assert!(run(&["-c", "--by", "line"]).is_err() && run(&["--by", "moon"]).is_err());
-        assert_eq!(run(&["--by", "fd", "-n", "3"]).unwrap().show.by, Some(GroupBy::Fd));
+        assert_eq!(run(&["--by", "fd", "-n", "3"]).unwrap().show.by, Some(By::Fd));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From a recording to what the user asked to see of it.
 
-use crate::cli::{GroupBy, PlainArgs, ReportArgs, ShowArgs};
+use crate::cli::{PlainArgs, ReportArgs, ShowArgs};
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::{Output, to_stderr};
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use systoll_judge::{By, Catalogue, Finding, grouped, judge};
+use systoll_judge::{Catalogue, Finding, grouped, judge};
 use systoll_model::{Class, Counts, Recording, Sysno, signatures};
 use systoll_present::{
     ReportOptions, Style, TableColumn, TableOptions, box_json, report_json, write_box, write_grouping, write_report,
@@ -34,7 +34,7 @@ impl Shown {
         if self.args.counts {
             return self.write_table(w, recording, only.as_ref());
         }
-        let grouping = self.args.by.map(|by| grouped(recording, group_by(by), only.as_ref()));
+        let grouping = self.args.by.map(|by| grouped(recording, by, only.as_ref()));
         let options = ReportOptions {
             all: self.args.all,
             longer_ns: self.args.longer.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
@@ -91,18 +91,6 @@ fn narrowed(recording: &Recording, only: &BTreeSet<Sysno>) -> Recording {
     some.vdso.clear();
     some.header.vdso_calls = None;
     some
-}
-
-fn group_by(by: GroupBy) -> By {
-    match by {
-        GroupBy::Caller => By::Caller,
-        GroupBy::Api => By::Api,
-        GroupBy::Library => By::Library,
-        GroupBy::Line => By::Line,
-        GroupBy::Process => By::Process,
-        GroupBy::Thread => By::Thread,
-        GroupBy::Fd => By::Fd,
-    }
 }
 
 /// The system calls that an `-e` set names: names and `%classes` between commas, `all`, `none`;

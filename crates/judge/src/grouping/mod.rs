@@ -31,6 +31,15 @@ pub enum By {
 }
 
 impl By {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Caller, Self::Api, Self::Library, Self::Line, Self::Process, Self::Thread, Self::Fd];
+
+    /// The one with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|by| by.name() == name)
+    }
+
     /// Its name on the command line and in JSON.
     pub fn name(self) -> &'static str {
         match self {

@@ -43,9 +43,9 @@ impl Report<'_> {
         }
         segments.push(match h.threads {
             0 => Line::default(),
-            1 if processes > 1 => Line::of(Role::Plain, "one thread at a time"),
             1 => Line::of(Role::Plain, "one thread"),
-            n => Line::of(Role::Plain, format!("up to {} threads at once", grouped(n))),
+            n if n == processes => Line::of(Role::Plain, "one thread each"),
+            n => Line::of(Role::Plain, format!("{} threads", grouped(n))),
         });
         segments
     }

@@ -97,7 +97,7 @@ impl Engine {
             toll_estimated: true,
             lost: 0,
             vdso_calls: None,
-            threads: self.most_threads as u64,
+            threads: self.table.threads_in_all(),
             seed: self.seed,
             windows_opened: self.windows.opened,
             windows_refused: self.windows.refused,

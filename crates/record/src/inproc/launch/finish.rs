@@ -172,8 +172,6 @@ impl Engine {
         let (user_ns, sys_ns) = (user.saturating_sub(before.0), sys.saturating_sub(before.1));
         let added = (self.around.added_ns * self.table.calls as f64) as u64;
         let toll: u64 = self.table.rows.iter().filter_map(|r| r.counts.toll_ns).sum();
-        // Those of several folded into one were not there at once.
-        let threads = self.table.images.iter().filter(|i| i.instances == 1).map(|i| i.threads);
         Header {
             version: env!("CARGO_PKG_VERSION").into(),
             command: self.around.command.clone(),
@@ -190,7 +188,7 @@ impl Engine {
             toll_estimated: false,
             lost: 0,
             vdso_calls: Some(self.vdso_calls),
-            threads: threads.max().unwrap_or(1),
+            threads: self.table.threads_in_all(),
             seed: self.seed,
             windows_opened: self.windows.opened,
             windows_refused: self.windows.refused,

@@ -9,7 +9,7 @@ use super::memory::{Memory, Snapshot};
 use super::program::Program;
 use super::sys;
 use crate::table::{Image, Table};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use systoll_model::{Counts, Errno, Sysno};
 use systoll_symbols::RawFrame;
 
@@ -48,7 +48,7 @@ pub(super) struct Beside {
     /// Calls that can block and have no toll, because nothing tells waiting from working.
     pub(super) untold: u64,
     /// Threads that had a slot, by image.
-    threads: BTreeMap<u32, u64>,
+    threads: BTreeMap<u32, Threads>,
 }
 
 impl Beside {
@@ -64,10 +64,19 @@ impl Beside {
         for (syscall, n) in &more.blind {
             *self.blind.entry(*syscall).or_default() += n;
         }
-        for (image, n) in &more.threads {
-            *self.threads.entry(*image).or_default() += n;
+        for (image, more) in &more.threads {
+            let threads = self.threads.entry(*image).or_default();
+            threads.threads += more.threads;
+            threads.processes.extend(&more.processes);
         }
     }
+}
+
+/// Threads of an image, and the processes they were of: several where images are folded.
+#[derive(Clone, Debug, Default)]
+struct Threads {
+    threads: u64,
+    processes: BTreeSet<i32>,
 }
 
 impl Engine {
@@ -172,9 +181,10 @@ impl Engine {
             let image = image_of(program, &mut self.table, pid, now);
             beside.asking_ns += used.settle(&mut self.table, program, (pid, image), self.asking);
         }
-        for (image, n) in &beside.threads {
+        for (image, seen) in &beside.threads {
             if let Some(image) = self.table.images.get_mut(*image as usize) {
-                image.threads = image.threads.max(*n);
+                // The first thread of each process is counted with its image.
+                image.threads += (seen.threads).saturating_sub(seen.processes.len() as u64);
             }
         }
         beside
@@ -309,7 +319,9 @@ impl<'a> Fill<'a> {
         }
         if index + 1 < image::SLOT_COUNT && (index == 0 || pid != 0) {
             let image = image_of(self.program, self.table, pid, self.now);
-            *self.beside.threads.entry(image).or_default() += 1;
+            let threads = self.beside.threads.entry(image).or_default();
+            threads.threads += 1;
+            threads.processes.insert(pid);
         }
     }
 
