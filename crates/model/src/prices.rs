@@ -48,6 +48,9 @@ pub struct Prices {
     /// A minor page fault: the first touch of a page of anonymous memory, measured after the run
     /// where it gave memory back.
     pub fault: Option<Spread>,
+    /// A switch from one thread of a process to another, measured after the run where it waited
+    /// again and again.
+    pub switch: Option<Spread>,
     /// Prices of calls the run made.
     pub calls: BTreeMap<Sysno, Price>,
 }

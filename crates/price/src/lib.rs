@@ -11,7 +11,9 @@ mod host;
 mod measure;
 mod mitigations;
 mod price;
+mod sibling;
 mod survey;
+mod switch;
 mod sys;
 mod table;
 
@@ -19,6 +21,7 @@ pub use fault::fault;
 pub use host::host;
 pub use price::{crossing, price_of, price_of_failing, price_path_stat, prices_of};
 pub use survey::survey;
+pub use switch::switch;
 
 /// How long [`crossing`] is measured around every recorded run.
 pub const CROSSING_BUDGET: std::time::Duration = std::time::Duration::from_millis(2);

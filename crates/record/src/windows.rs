@@ -30,7 +30,7 @@ const MAX_STRING: usize = 4096;
 /// Calls that give memory back, and those that take it.
 const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
-/// Whoever gives memory back so often may have a habit of it.
+/// Whoever gives memory back, or waits, so often may have a habit of it.
 const HABIT: u64 = 100;
 /// Strings of an array that are kept.
 const MAX_STRINGS: usize = 8;
@@ -270,6 +270,12 @@ pub(crate) fn fault_price(table: &Table) -> Option<Spread> {
     let gives_back = |s: Sysno| s.name().is_some_and(|name| GIVES_BACK.contains(&name));
     let habit = table.rows.iter().any(|r| r.counts.calls >= HABIT && gives_back(r.syscall));
     habit.then(systoll_price::fault)?
+}
+
+/// What a context switch costs, where the run waited so often that it matters.
+pub(crate) fn switch_price(table: &Table) -> Option<Spread> {
+    let habit = table.rows.iter().any(|r| r.counts.calls >= HABIT && r.counts.waited_ns.is_some_and(|ns| ns > 0));
+    habit.then(systoll_price::switch)?
 }
 
 /// What has been spent, by the classes of [`RESERVES`] and beyond.

@@ -221,6 +221,7 @@ fn prices(p: wire::Prices) -> Result<Prices, FileError> {
     };
     Ok(Prices {
         fault: p.fault.map(|s| spread(Some(s))),
+        switch: p.switch.map(|s| spread(Some(s))),
         crossing_before: spread(p.crossing_before),
         crossing_after: spread(p.crossing_after),
         calls: p.syscalls.iter().map(|s| Sysno(*s)).zip(figures.map(price)).collect(),

@@ -275,6 +275,7 @@ fn prices(p: &crate::Prices) -> wire::Prices {
     let spread = |s: &crate::Spread| Some(wire::Spread { min: s.min, median: s.median, high: s.high });
     wire::Prices {
         fault: p.fault.as_ref().and_then(spread),
+        switch: p.switch.as_ref().and_then(spread),
         crossing_before: spread(&p.crossing_before),
         crossing_after: spread(&p.crossing_after),
         syscalls: p.calls.keys().map(|s| s.0).collect(),

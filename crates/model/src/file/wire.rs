@@ -400,6 +400,8 @@ pub(super) struct Prices {
     pub(super) sources: Vec<u32>,
     #[prost(message, optional, tag = "8")]
     pub(super) fault: Option<Spread>,
+    #[prost(message, optional, tag = "9")]
+    pub(super) switch: Option<Spread>,
 }
 
 #[derive(Clone, PartialEq, Message)]

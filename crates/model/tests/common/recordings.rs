@@ -226,6 +226,7 @@ fn prices() -> impl Strategy<Value = Prices> {
             crossing_before,
             crossing_after,
             fault: (calls.len() % 2 == 1).then_some(crossing_after),
+            switch: calls.len().is_multiple_of(3).then_some(crossing_before),
             calls,
         },
     )

@@ -2,6 +2,7 @@
 
 use crate::child::{Outcome, Refused};
 use crate::measure::Meter;
+use crate::sibling::{give_way, sleep_for_good, start};
 use crate::sys::{self, Affinity};
 use std::sync::atomic::{AtomicU32, Ordering};
 use systoll_model::Errno;
@@ -45,7 +46,9 @@ pub(super) fn private(meter: &Meter, affinity: Option<&Affinity>) -> (Outcome, O
         return (Err(refused), Err(refused));
     }
     let sibling = Sibling { affinity, state: AtomicU32::new(0), turns: AtomicU32::new(0) };
-    if let Err(refused) = start(&sibling) {
+    let argument = std::ptr::from_ref(&sibling).cast_mut().cast();
+    // SAFETY: `run` makes system calls alone and never returns; `sibling` lives until the state is 0.
+    if let Err(refused) = unsafe { start(run, argument) } {
         return (Err(refused), Err(refused));
     }
     wait_while(&sibling.state, 0);
@@ -72,26 +75,8 @@ pub(super) fn private(meter: &Meter, affinity: Option<&Affinity>) -> (Outcome, O
 /// Gives way until the word changes: sibling and caller may share a processor.
 fn wait_while(word: &AtomicU32, value: u32) {
     while word.load(Ordering::Acquire) == value {
-        // SAFETY: takes no arguments.
-        unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
+        give_way();
     }
-}
-
-fn start(sibling: &Sibling) -> Result<(), Refused> {
-    const STACK: usize = 64 * 1024;
-    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
-    // SAFETY: a new mapping at an address the kernel chooses.
-    let stack = unsafe { sys::call(libc::SYS_mmap, [0, STACK, prot, flags, usize::MAX, 0]) };
-    if let Some(errno) = sys::errno(stack) {
-        return Err(Refused::Call("mmap", Errno(errno)));
-    }
-    let flags = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
-    let argument = std::ptr::from_ref(sibling).cast_mut().cast();
-    // SAFETY: the stack is the thread's own; it shares the caller's thread-local storage, so
-    // `run` makes only calls that have none. `sibling` outlives its use of it.
-    let pid = unsafe { libc::clone(run, (stack as usize + STACK) as *mut libc::c_void, flags, argument) };
-    if pid < 0 { Err(Refused::Because("no second thread could be started")) } else { Ok(()) }
 }
 
 extern "C" fn run(argument: *mut libc::c_void) -> libc::c_int {
@@ -104,13 +89,9 @@ extern "C" fn run(argument: *mut libc::c_void) -> libc::c_int {
             sibling.turns.fetch_add(1, Ordering::Relaxed);
             std::hint::spin_loop();
         } else {
-            // SAFETY: takes no arguments.
-            unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
+            give_way();
         }
     }
     sibling.state.store(0, Ordering::Release);
-    loop {
-        // SAFETY: takes no arguments; every signal is blocked, so it sleeps until the process ends.
-        unsafe { sys::call(libc::SYS_pause, [0; 6]) };
-    }
+    sleep_for_good()
 }

@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::sys;
 use super::toll::{Observer, tolls};
 use crate::named::{Names, note_bounds, rows, threads, windows};
-use crate::windows::fault_price;
+use crate::windows::{fault_price, switch_price};
 use std::collections::BTreeMap;
 use systoll_model::{BackendKind, Header, LongCall, Prices, Process, Recording, Row, RowId, Spread};
 
@@ -43,9 +43,14 @@ impl Engine {
         let names = Names::resolve(&self.table, &mut self.symbols);
         problems.extend(names.problems.iter().cloned());
         let crossing_after = if ended { systoll_price::crossing(super::CROSSING) } else { self.around.crossing_before };
-        let fault = fault_price(&self.table);
-        let mut prices =
-            Prices { crossing_before: self.around.crossing_before, crossing_after, fault, calls: BTreeMap::new() };
+        let (fault, switch) = (fault_price(&self.table), switch_price(&self.table));
+        let mut prices = Prices {
+            crossing_before: self.around.crossing_before,
+            crossing_after,
+            fault,
+            switch,
+            calls: BTreeMap::new(),
+        };
         let observer = Observer::calibrated(self.around.cost, prices.crossing_ns());
         let tolls = tolls(&self.table, &self.windows.all(), &observer, &mut prices);
         let observer = observer.seen(&self.sampler, &prices);

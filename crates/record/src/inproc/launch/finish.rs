@@ -7,7 +7,7 @@ use super::program::Program;
 use super::share::Again;
 use super::sys;
 use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
-use crate::windows::fault_price;
+use crate::windows::{fault_price, switch_price};
 use std::collections::{BTreeMap, HashMap};
 use systoll_model::{BackendKind, Counts, Header, Prices, Problem, ProblemKind, Process, Recording, Row, Spread};
 
@@ -143,9 +143,9 @@ impl Engine {
         let names = Names::resolve(&self.table, &mut self.symbols);
         // Our own memory is mapped there too.
         problems.extend(names.problems.iter().filter(|p| !p.text.starts_with("/memfd:systoll:")).cloned());
-        let fault = fault_price(&self.table);
+        let (fault, switch) = (fault_price(&self.table), switch_price(&self.table));
         let crossing_before = self.around.crossing_before;
-        let prices = Prices { crossing_before, crossing_after, fault, calls: BTreeMap::new() };
+        let prices = Prices { crossing_before, crossing_after, fault, switch, calls: BTreeMap::new() };
         let rows = rows(&self.table, &names, &mut self.symbols);
         let vdso = vdso_rows(&self.table, &names, &mut self.symbols);
         let header = self.header(wall_ns);

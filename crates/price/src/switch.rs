@@ -1,0 +1,67 @@
+//! What a context switch costs: one thread gives the processor up and another of its process goes on.
+
+use crate::child::{self, Outcome, Refused};
+use crate::sibling::{give_way, start};
+use crate::sys;
+use std::time::{Duration, Instant};
+use systoll_model::Spread;
+
+/// Times a batch gives way, and how many batches there are.
+const TIMES: u32 = 32;
+const BATCHES: usize = 40;
+/// Of these so many must have been switches: without another thread to run there are none.
+const MOST: i64 = 28;
+/// A child that has not answered by then answers nothing.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// A switch from one thread of a process to another and what the call that gives way costs, on one
+/// processor, ns. What the program pays beside that (cold caches, another processor woken from its
+/// sleep) is not in it. `None` where it can't be measured. Takes about 2 ms.
+pub fn switch() -> Option<Spread> {
+    let outcomes = child::measure(1, DEADLINE, |figures| {
+        if sys::pin().is_some() {
+            figures.set(0, batches());
+        }
+    });
+    outcomes.first().copied()?.ok().filter(|s| s.min > 0.0)
+}
+
+fn batches() -> Outcome {
+    // SAFETY: `yields` makes system calls alone, never returns and ignores its argument.
+    unsafe { start(yields, std::ptr::null_mut())? };
+    let (mut times, mut len) = ([0.0; BATCHES], 0);
+    for _ in 0..BATCHES {
+        let (before, start) = (sys::switches(), Instant::now());
+        (0..TIMES).for_each(|_| give_way());
+        let elapsed = start.elapsed();
+        let switched = sys::switches().wrapping_sub(before);
+        // Of each of ours the other thread makes one too.
+        if let Some(slot) = times.get_mut(len).filter(|_| switched >= MOST) {
+            *slot = elapsed.as_nanos() as f64 / (2 * switched) as f64;
+            len += 1;
+        }
+    }
+    let times = times.get_mut(..len).unwrap_or_default();
+    times.sort_unstable_by(f64::total_cmp);
+    let at = |i: usize| times.get(i).copied();
+    let spread = || Some(Spread { min: at(0)?, median: at(len / 2)?, high: at(len.checked_sub(1 + len / 20)?)? });
+    spread().filter(|_| 2 * len > BATCHES).ok_or(Refused::Because("giving way did not switch threads"))
+}
+
+extern "C" fn yields(_: *mut libc::c_void) -> libc::c_int {
+    loop {
+        give_way();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_costs_more_than_a_crossing_and_not_the_world() {
+        let (switch, crossing) = (switch().unwrap(), crate::crossing(Duration::from_millis(2)));
+        assert!(switch.min > crossing.min && switch.min < 1_000_000.0, "{switch:?} {crossing:?}");
+        assert!(switch.min <= switch.median && switch.median <= switch.high, "{switch:?}");
+    }
+}
