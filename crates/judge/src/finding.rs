@@ -72,15 +72,72 @@ pub struct Estimate {
     pub high: u64,
 }
 
-/// What calls cost after they have returned.
+/// What calls cost after they have returned, or while others ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Later {
     /// Page faults by which memory came back that the needless calls had given back.
     pub faults: Estimate,
-    /// What these took, ns: the faults alone, not the cold memory.
+    /// Switches to other threads in the needless calls themselves.
+    pub switches: Estimate,
+    /// What both took, ns: alone, not the cold memory.
     pub ns: Estimate,
     /// `ns` as a share of the run's processor time; `None` where it can't be told.
     pub share_of_cpu: Option<f64>,
+}
+
+/// What a program does once a round, the nearest to what it is for first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Per {
+    /// Bytes taken from a socket, where bytes go back.
+    Request,
+    /// A connection accepted.
+    Connection,
+    /// Bytes taken from a pipe or terminal, where others are answered.
+    Item,
+    /// A wait for descriptors that ended with some.
+    WakeUp,
+    /// A file opened.
+    File,
+    /// Bytes read from a file.
+    Read,
+    /// Bytes written.
+    Write,
+}
+
+impl Per {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Request, Self::Connection, Self::Item, Self::WakeUp, Self::File, Self::Read, Self::Write];
+
+    /// Its name in JSON, and one of them in a sentence.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Connection => "connection",
+            Self::Item => "item",
+            Self::WakeUp => "wake-up",
+            Self::File => "file",
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
+/// How many of a finding's calls go with each round of what the program does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rhythm {
+    /// What marks a round.
+    pub per: Per,
+    /// Rounds after `main` began, by the exact counts.
+    pub rounds: u64,
+    /// Calls of the finding's rows in each round.
+    pub calls: u64,
+    /// Of these, needless.
+    pub needless: u64,
+    /// Whole rounds seen in windows.
+    pub looked_at: u64,
+    /// Of these, with just `calls` calls.
+    pub agree: u64,
 }
 
 /// What was looked at.
@@ -123,6 +180,8 @@ pub struct Finding {
     pub toll_ns: u64,
     /// Toll of the needless ones, ns.
     pub needless_toll_ns: u64,
+    /// How many of them fall on each request, connection, …; `None` where that shows no rhythm.
+    pub rhythm: Option<Rhythm>,
     /// What the needless ones cost later, on top; `None` where nothing was seen.
     pub later: Option<Later>,
     /// Time waited in its rows, ns; `None` where it can't be told.

@@ -189,6 +189,7 @@ impl<'a> Fact<'a> {
             args: Some(claimed.call.args),
             result: claimed.call.result,
             search: claimed.claim.search,
+            herd: claimed.claim.herd,
             ..*self
         }
     }
@@ -215,6 +216,7 @@ pub(crate) fn fact<'a>(
         search,
         vdso: is(0, FrameClass::Vdso),
         inside_libc: is(0, FrameClass::Libc) && is(1, FrameClass::Libc),
+        herd: false,
     }
 }
 

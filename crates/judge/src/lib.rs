@@ -17,6 +17,7 @@ mod later;
 mod options;
 mod pattern;
 mod replay;
+mod rhythm;
 mod semantics;
 mod survey;
 mod verdict;
@@ -24,7 +25,7 @@ mod what;
 mod words;
 
 pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, CureKind};
-pub use finding::{Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later};
+pub use finding::{Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, Per, Rhythm};
 pub use grouping::{By, Common, Group, Grouping, grouped};
 pub use options::Options;
 pub use pattern::Pattern;
@@ -44,8 +45,8 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     groups.extend(
         detect::children(recording, &semantics, options).into_iter().map(|c| group::started(c, recording, catalogue)),
     );
-    let mut all: Vec<Finding> =
-        groups.iter().filter_map(|g| verdict::verdict(g, recording, &views, &semantics, &phases, options)).collect();
+    let shown = rhythm::Shown { recording, views: &views, claims: &claims, semantics: &semantics };
+    let mut all: Vec<Finding> = groups.iter().filter_map(|g| verdict::verdict(g, shown, &phases, options)).collect();
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
     let (findings, also) = all.into_iter().partition(|f| f.confidence == Confidence::High);
     Judgement { findings, also }

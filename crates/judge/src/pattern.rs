@@ -18,6 +18,8 @@ pub(crate) struct Fact<'a> {
     pub result: Option<i64>,
     /// Whether the call was one of many places looked into for one thing.
     pub search: bool,
+    /// Whether its thread was woken together with others.
+    pub herd: bool,
     /// Whether the call was made from inside the vDSO.
     pub vdso: bool,
     /// Whether the C library made the call for itself: not its wrapper of it was called.
@@ -43,6 +45,8 @@ pub struct Pattern {
     pub results: Vec<i64>,
     /// Whether the call must, or must not, be one of many places looked into for one thing.
     pub search: Option<bool>,
+    /// Whether its thread must, or must not, have been woken together with others.
+    pub herd: Option<bool>,
     /// Whether the call must, or must not, come from inside the vDSO.
     pub vdso: Option<bool>,
     /// Whether the C library must, or must not, have made the call for itself.
@@ -65,6 +69,7 @@ impl Pattern {
             && self.not_args.iter().all(|(n, values)| value(n).is_some_and(|v| !values.contains(&v)))
             && (self.results.is_empty() || fact.result.is_some_and(|r| self.results.contains(&r)))
             && self.search.is_none_or(|s| s == fact.search)
+            && self.herd.is_none_or(|h| h == fact.herd)
             && self.vdso.is_none_or(|v| v == fact.vdso)
             && self.inside_libc.is_none_or(|i| i == fact.inside_libc)
     }
@@ -91,6 +96,7 @@ impl Pattern {
             (!self.objects.is_empty(), 2),
             (!self.results.is_empty(), 1),
             (self.search.is_some(), 2),
+            (self.herd.is_some(), 2),
             (self.vdso.is_some(), 1),
             (self.inside_libc.is_some(), 1),
         ];
@@ -139,6 +145,7 @@ pub(crate) struct PatternFile {
     #[serde(default)]
     results: Vec<i64>,
     search: Option<bool>,
+    herd: Option<bool>,
     vdso: Option<bool>,
     inside_libc: Option<bool>,
     pub why: Option<String>,
@@ -156,7 +163,7 @@ impl PatternFile {
         };
         let args: BTreeMap<u8, Vec<i32>> = self.args.into_iter().map(position).collect::<Result<_, _>>()?;
         let not_args: BTreeMap<u8, Vec<i32>> = self.not_args.into_iter().map(position).collect::<Result<_, _>>()?;
-        let Self { apis, objects, results, search, vdso, inside_libc, why, .. } = self;
+        let Self { apis, objects, results, search, herd, vdso, inside_libc, why, .. } = self;
         if syscalls.is_empty()
             && apis.is_empty()
             && objects.is_empty()
@@ -165,12 +172,13 @@ impl PatternFile {
             && kinds.is_empty()
             && results.is_empty()
             && search.is_none()
+            && herd.is_none()
             && vdso.is_none()
             && inside_libc.is_none()
         {
             return Err("an empty pattern would match everything".into());
         }
-        Ok(Pattern { kinds, syscalls, apis, objects, args, not_args, results, search, vdso, inside_libc, why })
+        Ok(Pattern { kinds, syscalls, apis, objects, args, not_args, results, search, herd, vdso, inside_libc, why })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::group::Group;
 use crate::later::later;
-use crate::semantics::Semantics;
+use crate::rhythm::{Shown, Wanted, rhythm};
 use crate::survey::{Interval, RowView, interval};
 use crate::what::what;
 use crate::words;
@@ -184,10 +184,15 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
 }
 
 impl Figures {
+    /// How many of the calls are needless: at least, probably, at most.
+    fn needless(&self) -> [f64; 3] {
+        let e = self.estimate(false);
+        [e.low, e.estimate, e.high].map(|n| n as f64)
+    }
+
     /// Which share of the calls is needless: at least, probably, at most.
     fn shares(&self) -> [f64; 3] {
-        let e = self.estimate(false);
-        [e.low, e.estimate, e.high].map(|n| n as f64 / self.calls.max(1) as f64)
+        self.needless().map(|n| n / self.calls.max(1) as f64)
     }
 
     fn surely_later(&self) -> f64 {
@@ -213,16 +218,13 @@ impl Figures {
 }
 
 /// The group as a finding or remark, or `None` where it is worth neither.
-pub(crate) fn verdict(
-    group: &Group<'_>,
-    recording: &Recording,
-    views: &[RowView<'_>],
-    semantics: &Semantics,
-    phases: &Phases,
-    options: &Options,
-) -> Option<Finding> {
+pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, options: &Options) -> Option<Finding> {
+    let Shown { recording, views, .. } = shown;
     let mut f = figures(group, recording, views, phases);
-    f.later = later(&group.rows, f.shares(), recording, views, semantics);
+    // Where the price is waiting, or a child, a switch is no news.
+    f.later = (!group.by_wait && group.children.is_none())
+        .then(|| later(&group.rows, f.needless(), f.shares(), shown))
+        .flatten();
     let f = f;
     let phase = phase(&group.rows, recording);
     let share = |ns: f64, of: f64| if of > 0.0 { (ns / of).clamp(0.0, 1.0) } else { 0.0 };
@@ -241,6 +243,9 @@ pub(crate) fn verdict(
     let low = confidence == Confidence::Low;
     let needless = f.estimate(low);
     let needless_toll = if low { f.any_toll } else { f.needless_toll };
+    let sampled = group.children.is_none() && group.startup.is_none();
+    let wanted = Wanted { rows: &group.rows, weak: low, needless };
+    let rhythm = sampled.then(|| rhythm(wanted, shown)).flatten();
     // Judged by its phase, told of the whole run: the header's shares are of that too.
     let all_cpu = phases.startup_cpu + phases.steady_cpu;
     let rows = costliest_first(&group.rows, recording, group.by_wait);
@@ -259,6 +264,7 @@ pub(crate) fn verdict(
         needless,
         toll_ns: f.toll.round() as u64,
         needless_toll_ns: needless_toll.round() as u64,
+        rhythm,
         later: f.later.map(|l| {
             let share_of_cpu = (all_cpu > 0.0).then_some(share(l.ns.estimate as f64, all_cpu));
             Later { share_of_cpu, ..l }
@@ -380,6 +386,7 @@ pub(crate) fn blank() -> Finding {
         needless: Estimate::default(),
         toll_ns: 0,
         needless_toll_ns: 0,
+        rhythm: None,
         later: None,
         waited_ns: None,
         share_of_cpu: None,

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use systoll_judge::{By, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, grouped};
+use systoll_judge::{By, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, Per, Rhythm, grouped};
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
     ModuleId, Phase, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, RowLine, Spread, Stack,
@@ -159,7 +159,13 @@ fn recording() -> impl Strategy<Value = Recording> {
                 threads: vec![],
                 windows: vec![],
                 longest,
-                prices: Prices { crossing_before: before, crossing_after: after, fault: None, calls: BTreeMap::new() },
+                prices: Prices {
+                    crossing_before: before,
+                    crossing_after: after,
+                    fault: None,
+                    switch: None,
+                    calls: BTreeMap::new(),
+                },
                 problems,
             }
         },
@@ -190,8 +196,17 @@ fn finding() -> impl Strategy<Value = Finding> {
             needless: Estimate { estimate: n[1], low: n[2], high: n[3] },
             toll_ns: n[4],
             needless_toll_ns: n[5],
+            rhythm: (n[1] % 2 == 0).then_some(Rhythm {
+                per: Per::ALL[(n[2] % 7) as usize],
+                rounds: n[3],
+                calls: n[4],
+                needless: n[5],
+                looked_at: n[0],
+                agree: n[1],
+            }),
             later: (n[0] % 2 == 0).then_some(Later {
                 faults: Estimate { estimate: n[1], low: n[2], high: n[3] },
+                switches: Estimate { estimate: n[2], low: n[1], high: n[4] },
                 ns: Estimate { estimate: n[4], low: n[5], high: n[0] },
                 share_of_cpu: shares.1,
             }),

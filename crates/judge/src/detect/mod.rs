@@ -5,6 +5,7 @@ mod busy_poll;
 mod children;
 mod failing;
 mod given_back;
+mod herd;
 mod noop;
 mod rearm;
 mod reload;
@@ -37,6 +38,8 @@ pub(crate) struct Claim {
     pub by_wait: bool,
     /// Whether it is one of many places looked into for one thing.
     pub search: bool,
+    /// Whether it is for being woken together with others.
+    pub herd: bool,
     /// The path or file it is about.
     pub object: Option<Arc<str>>,
     /// What the call is about or does, for a sentence.
@@ -55,6 +58,7 @@ impl Claim {
             weak: false,
             by_wait: false,
             search: false,
+            herd: false,
             object: None,
             about,
             instead: Some(instead),
@@ -64,7 +68,7 @@ impl Claim {
 
     /// Whether it says the same as another; one made elsewhere of equal words may be taken for another.
     fn is(&self, other: &Self) -> bool {
-        let of = |c: &Self| (c.kind, c.weak, c.by_wait, c.search);
+        let of = |c: &Self| (c.kind, c.weak, c.by_wait, c.search, c.herd);
         let instead = match (self.instead, other.instead) {
             (Some(a), Some(b)) => ptr::eq(a, b),
             (a, b) => a.is_none() && b.is_none(),
@@ -95,7 +99,9 @@ pub(crate) struct Claims {
     objects: [Option<Arc<str>>; RECENT],
     /// Which of these is the oldest.
     oldest: usize,
-    /// Where the newest window's places begin.
+    /// Where each window's places begin.
+    starts: Vec<usize>,
+    /// The newest of these.
     window: usize,
 }
 
@@ -103,6 +109,7 @@ impl Claims {
     /// Goes on to a window of so many calls.
     fn begin(&mut self, calls: usize) {
         self.window = self.places.len();
+        self.starts.push(self.window);
         self.places.resize(self.window + calls, 0);
     }
 
@@ -139,6 +146,12 @@ impl Claims {
         new
     }
 
+    /// The claim on a call of a window, both by their place.
+    pub(crate) fn at(&self, window: usize, index: usize) -> Option<&Claim> {
+        let place = self.places.get(self.starts.get(window)? + index)?;
+        self.made.get(place.checked_sub(1)? as usize)
+    }
+
     /// One place for each call of all windows, in their order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Option<&Claim>> {
         self.places.iter().map(|place| self.made.get(place.checked_sub(1)? as usize))
@@ -155,7 +168,7 @@ trait Detector {
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics);
     // A call is claimed by the first that can tell why.
-    let mut detectors: [Box<dyn Detector>; 13] = [
+    let mut detectors: [Box<dyn Detector>; 14] = [
         Box::new(reload::Reload::default()),
         Box::new(repeat::Repeat),
         Box::new(noop::NoOp),
@@ -163,6 +176,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(rearm::Rearm),
         Box::new(given_back::GivenBack::default()),
         Box::new(search::Search::default()),
+        Box::new(herd::Herd::new(recording, semantics)),
         Box::new(failing::Failing::default()),
         Box::new(busy_poll::BusyPoll),
         Box::new(small_io::SmallIo),

@@ -1,12 +1,10 @@
-//! What calls cost later: pages that were given back and come back by a page fault each.
+//! Page faults: pages that were given back come back by one each.
 //!
 //! Faults are the kernel's own count of the thread, read in windows before each call that maps memory
 //! or gives it back. Only as many count as pages were given back: what else faults is not theirs.
 
-use crate::Estimate;
-use crate::finding::Later;
+use crate::rhythm::Shown;
 use crate::semantics::{Amount, Semantics, Subject};
-use crate::survey::RowView;
 use systoll_model::{Recording, RowId, Window};
 
 /// A page of memory.
@@ -25,23 +23,13 @@ struct Seen {
     faults: u64,
 }
 
-/// What the needless calls of `rows` cost later. `share` is which share of the rows' calls is
-/// needless, with its bounds. `None` where nothing was given back, or nobody looked.
-pub(crate) fn later(
-    rows: &[RowId],
-    share: [f64; 3],
-    recording: &Recording,
-    views: &[RowView<'_>],
-    semantics: &Semantics,
-) -> Option<Later> {
-    let fault = recording.prices.fault.filter(|f| f.min.is_finite() && f.min > 0.0 && f.median.is_finite())?;
+/// Page faults that follow from the needless calls of `rows`, of which `share` is needless: at least,
+/// probably, at most.
+pub(super) fn faults(rows: &[RowId], share: [f64; 3], shown: Shown<'_>) -> Option<[f64; 3]> {
+    let Shown { recording, views, semantics, .. } = shown;
     let gives = |id: &&RowId| semantics.of(recording.row(**id).syscall).frees();
     let givers: Vec<RowId> = rows.iter().filter(gives).copied().collect();
-    let mut at: Vec<usize> =
-        givers.iter().filter_map(|id| views.get(id.0 as usize)).flat_map(|v| v.windows.iter().map(|w| w.0)).collect();
-    at.sort_unstable();
-    at.dedup();
-    let windows = || at.iter().filter_map(|at| recording.windows.get(*at));
+    let windows = || super::windows(&givers, views).filter_map(|at| recording.windows.get(at));
     let seen: Vec<Seen> = windows().map(|w| rounds(w, &givers, recording, semantics)).collect();
     let (n, faults) = seen.iter().fold((0, 0), |(n, f), s| (n + s.rounds, f + s.faults));
     let each = faults as f64 / n.max(1) as f64;
@@ -53,15 +41,7 @@ pub(crate) fn later(
     let times: f64 = givers.iter().map(|id| times(*id, windows(), recording, semantics)).sum();
     let faults = |share: f64, each: f64| times * share * each;
     let [least, best, most] = share;
-    let faults = [faults(least, (each - scatter).max(0.0)), faults(best, each), faults(most, each + scatter)];
-    let prices = [fault.min, fault.min, fault.median];
-    let ns = [0, 1, 2].map(|i: usize| faults.get(i).zip(prices.get(i)).map_or(0.0, |(f, p)| f * p));
-    Some(Later { faults: estimate(faults), ns: estimate(ns), share_of_cpu: None })
-}
-
-fn estimate([low, best, high]: [f64; 3]) -> Estimate {
-    let estimate = best.round() as u64;
-    Estimate { estimate, low: (low.floor() as u64).min(estimate), high: (high.ceil() as u64).max(estimate) }
+    Some([faults(least, (each - scatter).max(0.0)), faults(best, each), faults(most, each + scatter)])
 }
 
 /// How often the row gave memory back: its calls, by the share of those seen that did.

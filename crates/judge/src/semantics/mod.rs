@@ -384,6 +384,11 @@ impl Lines {
         self.maps && call.holds(LOADS.1)
     }
 
+    /// Whether it may wake waiters at all.
+    pub(crate) fn may_wake(&self) -> bool {
+        !self.wakes.is_empty()
+    }
+
     /// Whether it wakes waiters.
     pub(crate) fn wakes(&self, call: &Subject<'_>) -> bool {
         first(&self.wakes, call, |w| w.when).is_some()

@@ -252,8 +252,17 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
         needless_calls: estimate(f.needless),
         toll_ns: f.toll_ns,
         needless_toll_ns: f.needless_toll_ns,
+        rhythm: f.rhythm.map(|r| WireRhythm {
+            per: r.per.name(),
+            rounds: r.rounds,
+            calls: r.calls,
+            needless: r.needless,
+            looked_at: r.looked_at,
+            agree: r.agree,
+        }),
         later: f.later.map(|l| WireLater {
             faults: estimate(l.faults),
+            switches: estimate(l.switches),
             ns: estimate(l.ns),
             share_of_cpu: l.share_of_cpu.and_then(finite),
         }),

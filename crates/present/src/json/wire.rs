@@ -201,8 +201,19 @@ pub(super) struct Estimate {
 #[derive(Serialize)]
 pub(super) struct WireLater {
     pub(super) faults: Estimate,
+    pub(super) switches: Estimate,
     pub(super) ns: Estimate,
     pub(super) share_of_cpu: Option<f64>,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireRhythm {
+    pub(super) per: &'static str,
+    pub(super) rounds: u64,
+    pub(super) calls: u64,
+    pub(super) needless: u64,
+    pub(super) looked_at: u64,
+    pub(super) agree: u64,
 }
 
 #[derive(Serialize)]
@@ -227,6 +238,7 @@ pub(super) struct WireFinding<'a> {
     pub(super) needless_calls: Estimate,
     pub(super) toll_ns: u64,
     pub(super) needless_toll_ns: u64,
+    pub(super) rhythm: Option<WireRhythm>,
     pub(super) later: Option<WireLater>,
     pub(super) waited_ns: Option<u64>,
     pub(super) share_of_cpu: Option<f64>,

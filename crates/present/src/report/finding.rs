@@ -5,10 +5,10 @@ use super::{DETAIL, DETAIL_TEXT, Report, SHOWN};
 use crate::access::row;
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
-use crate::units::{calls, grouped, percent, rate, time};
+use crate::units::{calls, counted, grouped, percent, rate, time};
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use systoll_judge::{Finding, Kind};
+use systoll_judge::{Finding, Kind, Per};
 use systoll_model::{Phase, Row, RowLine};
 
 /// Columns a finding's object may take in its first line.
@@ -35,6 +35,7 @@ impl Report<'_> {
         }
         lines.extend(self.other_places(f));
         lines.extend(self.needless_part(f));
+        lines.extend(self.rhythm(f));
         lines.extend(self.later(f));
         if !f.why.is_empty() {
             lines.extend(self.detail("why", Role::Plain, &sentence(&f.why)));
@@ -95,6 +96,10 @@ impl Report<'_> {
         if waits(f) {
             let (word, ns) = self.waited(f);
             return vec![Line::of(Role::Bad, format!("{word} {}", time(ns))), share(f.share_of_wall, "wall")];
+        }
+        if let Some(later) = f.later.filter(|l| f.needless_toll_ns == 0 && l.ns.estimate > 0) {
+            let later_on = Line::of(Role::Bad, format!("about {}", time(later.ns.estimate)));
+            return vec![later_on, share(later.share_of_cpu, "CPU")];
         }
         if f.needless_toll_ns == 0 {
             return vec![Line::of(Role::Warn, "at a price unknown"), share(f.share_of_cpu, "CPU")];
@@ -193,13 +198,26 @@ impl Report<'_> {
         self.detail("claim", Role::Plain, &format!("{text} are needless"))
     }
 
+    /// How many of them fall on each request, connection, …
+    fn rhythm(&self, f: &Finding) -> Vec<Line> {
+        let Some(r) = f.rhythm else { return vec![] };
+        let name = r.per.name();
+        let many = if r.calls == r.needless { String::new() } else { format!(" of {}", grouped(r.calls)) };
+        let text =
+            format!("{}{many} needless per {name}, {}", grouped(r.needless), counted(r.rounds, name, &plural(r.per)));
+        self.detail("rhythm", Role::Plain, &text)
+    }
+
     /// What the needless calls cost after they have returned.
     fn later(&self, f: &Finding) -> Vec<Line> {
         let Some(later) = f.later else { return vec![] };
         let share = later.share_of_cpu.and_then(percent).map_or_else(String::new, |p| format!(", {p} of CPU"));
         let bounds = format!("{} to {}", time(later.ns.low), time(later.ns.high));
-        let faults = grouped(later.faults.estimate);
-        let text = format!("about {}{share} ({bounds}), on top: {faults} page faults", time(later.ns.estimate));
+        let kinds =
+            [(later.faults, "page fault", "page faults"), (later.switches, "context switch", "context switches")];
+        let some = kinds.iter().filter(|(n, ..)| n.high > 0).map(|(n, one, many)| counted(n.estimate, one, many));
+        let counts = some.collect::<Vec<_>>().join(", ");
+        let text = format!("about {}{share} ({bounds}), on top: {counts}", time(later.ns.estimate));
         self.detail("later", Role::Warn, &text)
     }
 
@@ -274,6 +292,10 @@ fn syscall_names(f: &Finding) -> String {
 /// The cause's id, or else the kind of waste.
 pub(super) fn tag(f: &Finding) -> String {
     f.cause.as_ref().map_or_else(|| f.kind.name().to_owned(), |id| clean(id))
+}
+
+fn plural(per: Per) -> String {
+    format!("{}s", per.name())
 }
 
 fn tag_role(f: &Finding) -> Role {

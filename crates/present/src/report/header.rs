@@ -189,7 +189,10 @@ impl Report<'_> {
                 percent(shares).filter(|_| shares > 0.0).map_or_else(String::new, |p| format!("   {p} of wall"));
             line.push(Role::Bad, format!("{and}{} of waiting{share}", time(waited)));
         }
-        if paid == 0 && waited == 0 {
+        let later = paying.iter().filter_map(|f| f.later).fold(0u64, |sum, l| sum.saturating_add(l.ns.estimate));
+        if paid == 0 && waited == 0 && later > 0 {
+            line.push(Role::Plain, format!("none of it, but about {} while others ran or after", time(later)));
+        } else if paid == 0 && waited == 0 {
             line.push(Role::Warn, "unknown");
         }
         line

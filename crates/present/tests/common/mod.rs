@@ -168,6 +168,7 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         needless: Estimate { estimate: calls, low: calls - calls / 20, high: calls },
         toll_ns,
         needless_toll_ns: toll_ns,
+        rhythm: None,
         later: None,
         waited_ns: None,
         share_of_cpu: Some(toll_ns as f64 / rec.header.own_cpu_ns as f64),
