@@ -1,0 +1,45 @@
+/* Two threads hand a number back and forth and wait for it with sched_yield.
+ * CURED waits on a condition variable. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+static atomic_int turn;
+static int n;
+#ifdef CURED
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+#endif
+static unsigned work(unsigned x) { for (int i = 0; i < 20000; i++) x = x * 1664525 + 1013904223; return x; }
+static void *run(void *arg)
+{
+    int me = arg != 0;
+    unsigned x = 1;
+    for (int i = 0; i < n; i++) {
+#ifdef CURED
+        pthread_mutex_lock(&m);
+        while (turn != me) pthread_cond_wait(&c, &m);
+        x = work(x);
+        turn = !me;
+        pthread_cond_signal(&c);
+        pthread_mutex_unlock(&m);
+#else
+        while (turn != me) sched_yield();
+        x = work(x);
+        turn = !me;
+#endif
+    }
+    return (void *)(long)(x & 1);
+}
+int main(int argc, char **argv)
+{
+    n = argc > 1 ? atoi(argv[1]) : 2000;
+    pthread_t a, b;
+    pthread_create(&a, 0, run, 0);
+    pthread_create(&b, 0, run, &n);
+    pthread_join(a, 0);
+    pthread_join(b, 0);
+    printf("%d\n", n);
+    return 0;
+}

@@ -1,0 +1,3 @@
+// Reads them, and would find out.
+const fs = require('fs');
+require('./server.js').serve((part) => fs.readFileSync(part));
