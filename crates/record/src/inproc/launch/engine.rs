@@ -31,8 +31,6 @@ pub(super) const LONG_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assert
 pub(super) const BUSY_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 8 });
 /// How often a waiting thread looks before it sleeps, where launcher and thread can run at once.
 pub(super) const SPINS: u64 = 2_000;
-/// How long the launcher looks for questions before it sleeps.
-const LOOKS: Duration = Duration::from_micros(60);
 /// How long it sleeps at most.
 const SLEEP: Duration = Duration::from_millis(20);
 /// The same while there are programs that may not wake it.
@@ -103,9 +101,9 @@ pub(super) struct Engine {
     /// How places that make calls were hooked.
     pub(super) sites: AllSites,
     /// Processors that launcher, targets and who reads ahead have between them.
-    processors: usize,
+    pub(super) processors: usize,
     /// Who reads ahead, as long as that takes one of the last two processors.
-    reader: Option<Reader>,
+    pub(super) reader: Option<Reader>,
     tail: u64,
     /// When what the launcher is at was begun, by the time stamp counter.
     pub(super) item: u64,
@@ -196,38 +194,6 @@ impl Engine {
         g.set(global::LONG_LIMIT_CYCLES, cycles(LONG_LIMIT));
         g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
         g.set(global::AWAKE, 1);
-    }
-
-    /// Leaves a processor to who reads ahead: where there are two, launcher and targets then share one,
-    /// and each would keep the other waiting by looking for it instead of sleeping.
-    pub(super) fn make_way(&mut self, reader: Option<Reader>) {
-        self.reader = reader.filter(|_| self.processors == 2);
-        if self.reader.is_some() {
-            self.memory.global.set(global::SPINS, 0);
-        }
-    }
-
-    /// Uses both processors again once all has been read ahead.
-    fn look_for_reader(&mut self) {
-        if self.reader.as_ref().is_some_and(Reader::has_ended) && self.nobody_asks() {
-            self.reader = None;
-            self.memory.global.set(global::SPINS, SPINS);
-        }
-    }
-
-    /// Whether no thread is at a question, of which it will say how often it looked for the answer.
-    fn nobody_asks(&self) -> bool {
-        self.programs.keys().all(|id| {
-            let area = self.memory.image(*id);
-            let state = |index| area.map(|a| a.get(image::SLOTS + index * slot::SIZE + slot::STATE) as u32);
-            (0..self.slots_drawn(*id)).all(|index| state(index).is_none_or(|state| state == state::IDLE))
-        })
-    }
-
-    /// How long the launcher looks for questions before it sleeps, ns.
-    fn looks_for(&self) -> u64 {
-        let alone = self.processors < 2 || self.reader.is_some();
-        if alone { 0 } else { LOOKS.as_nanos() as u64 }
     }
 
     /// Says that something is begun now, which may take long.
@@ -574,18 +540,6 @@ impl Engine {
                 true
             }
         }
-    }
-}
-
-impl Engine {
-    /// Whether the command, which has ended, was all there ever was: one program in one process, each of
-    /// whose calls was seen, and that never made another. Then nobody has our memory mapped, and the
-    /// kernel need not be asked, which takes it as long as ending a process.
-    fn was_alone(&self) -> bool {
-        let mut programs = self.programs.values();
-        let (Some(only), None, 1) = (programs.next(), programs.next(), self.table.images.len()) else { return false };
-        let made_none = self.memory.image(only.id).is_some_and(|area| area.get(image::NEXT_SLOT) == 0);
-        only.pid == self.root && made_none && self.has_no_filter_of_its_own(only.id)
     }
 }
 

@@ -10,6 +10,7 @@ mod birth;
 mod clock;
 mod code;
 mod comes;
+mod company;
 mod cpu;
 mod engine;
 mod files;
