@@ -1,6 +1,8 @@
 /* Code that comes while the program runs: its own text mapped again, writable first ("file"); a page
  * it writes and then makes executable, with a call in it ("made") or none ("harmless"); pages to be
- * written and run at once ("in-place"). */
+ * written and run at once, likewise ("in-place", "harmless-in-place"); a page that has no call at first, but is made writable, written
+ * and made executable again ("again"); a page mapped in two places, one to be written and one to be run,
+ * the latter before ("two-early") or after it is written ("two-late"). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -57,6 +59,44 @@ static int in_memory(const unsigned char *code, size_t len, int at_once)
     return 0;
 }
 
+static int written_again(const unsigned char *first, size_t first_len, const unsigned char *then, size_t then_len)
+{
+    long sum = 0;
+    unsigned char *at = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return 2;
+    for (int i = 0; i < 2; i++) {
+        if (i && mprotect(at, 4096, PROT_READ | PROT_WRITE))
+            return 3;
+        memcpy(at, i ? then : first, i ? then_len : first_len);
+        if (mprotect(at, 4096, PROT_READ | PROT_EXEC))
+            return 4;
+        sum += ((long (*)(void))at)() > 0;
+    }
+    printf("%ld\n", sum);
+    return 0;
+}
+
+static int in_two_places(const unsigned char *code, size_t len, int early)
+{
+    int fd = memfd_create("code", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, 4096))
+        return 2;
+    unsigned char *to_write = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), *to_run = 0;
+    if (early)
+        to_run = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+    memcpy(to_write, code, len);
+    if (!early)
+        to_run = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+    if (to_write == MAP_FAILED || to_run == MAP_FAILED)
+        return 3;
+    long sum = 0;
+    for (int i = 0; i < 3; i++)
+        sum += ((long (*)(void))to_run)() > 0;
+    printf("%ld\n", sum);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const unsigned char call[] = {0xb8, 110, 0, 0, 0, 0x0f, 0x05, 0xc3};
@@ -66,5 +106,11 @@ int main(int argc, char **argv)
         return from_file(0) || from_file(1);
     if (!strcmp(how, "made"))
         return in_memory(call, sizeof call, 0);
-    return in_memory(none, sizeof none, !strcmp(how, "in-place"));
+    if (!strcmp(how, "again"))
+        return written_again(none, sizeof none, call, sizeof call);
+    if (!strncmp(how, "two-", 4))
+        return in_two_places(call, sizeof call, !strcmp(how, "two-early"));
+    if (!strcmp(how, "in-place"))
+        return in_memory(call, sizeof call, 1);
+    return in_memory(none, sizeof none, !strcmp(how, "harmless-in-place"));
 }

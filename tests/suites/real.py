@@ -70,13 +70,17 @@ def java_compiles_and_runs(box):
     same(box, [tool("java"), box.file("Hello.java", JAVA)], expect=4)
 
 
+# Between virtual machines and their hosts: waits for ever where the host does not answer.
+LEFT_OUT = ["-i", "*VSOCK*"]
+
+
 def of_cpython(box, names, limit):
     """CPython's own tests: those that pass unwatched pass watched."""
     if not os.path.exists("/usr/lib/python3.11/test/test_signal.py"):
         raise Skip("libpython3.11-testsuite is not installed")
     passed = []
     for watched in (False, True):
-        code, out, err = ends(box, ["/usr/bin/python3.11", "-m", "test", "-v", *names], watched, limit)
+        code, out, err = ends(box, ["/usr/bin/python3.11", "-m", "test", "-v", *LEFT_OUT, *names], watched, limit)
         all_of_it = text(out) + text(err)
         passed.append((code, set(re.findall(r"^(test\w+ \([\w.]+\)).* \.\.\. ok$", all_of_it, re.M))))
     (plain_code, plain), (code, ours) = passed

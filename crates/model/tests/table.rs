@@ -29,6 +29,16 @@ fn numbers_ascend_and_names_and_arguments_are_whole() {
     }
     assert_eq!(Sysno(337).signature(), None);
     assert_eq!(Sysno(471).name(), Some("rseq_slice_yield"));
+    for (eax, made) in [(39, "getpid"), (0x4000_0027, "syscall_0x40000027"), (0x4000_0200, "syscall_0x40000200")] {
+        assert_eq!(Sysno::made(eax).to_string(), made);
+        assert_eq!(Sysno::from_display(made), Some(Sysno(eax)));
+        assert_eq!(Sysno::made(eax).is_x32(), eax > 39);
+    }
+    for eax in [511, 600, 0x4000_0228, 0x7fff_ffff, 0x8000_0004, 0xc000_0027, u32::MAX] {
+        assert_eq!(Sysno::made(eax).to_string(), "unknown_syscall", "{eax:#x}");
+    }
+    assert_eq!(Sysno::from_display("unknown_syscall"), Some(Sysno::UNKNOWN));
+    assert!(!Sysno::UNKNOWN.is_x32() && !Sysno(Sysno::I386 | Sysno::X32).is_x32());
     assert_eq!(Sysno(Sysno::I386 | 4).to_string(), "i386_syscall_0x4");
 }
 

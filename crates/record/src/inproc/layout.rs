@@ -6,8 +6,10 @@
 //! at a time, so either side may read at any moment. Invariant: nothing else in the crate knows
 //! a number that stands here.
 
+use systoll_model::Sysno;
+
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -18,7 +20,29 @@ pub const GLOBAL: u64 = IMAGE - global::SIZE;
 pub const NODE_SIZE: u64 = 64;
 /// System call numbers that are told apart where a site's number is unknown; the last one
 /// stands for everything above.
-pub const NUMBERS: u64 = 512;
+pub const NUMBERS: u64 = Sysno::NATIVE as u64 + 1;
+/// Entries of a table by number: those, then the numbers of the x32 ABI.
+pub const TABLE_LEN: u64 = NUMBERS + Sysno::X32_NUMBERS as u64;
+
+/// The entry of a table for what is in eax.
+#[must_use]
+pub fn table_entry(eax: u32) -> u64 {
+    match Sysno::made(eax) {
+        Sysno::UNKNOWN => NUMBERS - 1,
+        call if call.is_x32() => NUMBERS + u64::from(call.0 & !Sysno::X32),
+        call => u64::from(call.0),
+    }
+}
+
+/// The call that entry `n` of a table is for.
+#[must_use]
+pub fn call_of_entry(n: u64) -> Sysno {
+    match n.checked_sub(NUMBERS) {
+        Some(x32) => Sysno(x32 as u32 | Sysno::X32),
+        None if n == NUMBERS - 1 => Sysno::UNKNOWN,
+        None => Sysno(n as u32),
+    }
+}
 
 /// The global area, offsets from [`GLOBAL`].
 pub mod global {
@@ -254,6 +278,8 @@ pub enum Question {
     Number = 2,
     /// A thread is to be made and there is no slot for it: some may be put back.
     Slots = 3,
+    /// The program is about to end, and has memory that it may write and run at once.
+    Ending = 4,
     /// A call of a window is about to be made.
     WindowEntry = 0x11,
     /// It has returned; the saved rax is its result.
@@ -282,10 +308,11 @@ impl Question {
     /// The question in a word read from [`slot::RESUME`], if it is one.
     #[must_use]
     pub fn from_resume(word: u64) -> Option<Self> {
-        const ALL: [Question; 10] = [
+        const ALL: [Question; 11] = [
             Question::Context,
             Question::Number,
             Question::Slots,
+            Question::Ending,
             Question::WindowEntry,
             Question::WindowReturn,
             Question::Mapped,
@@ -433,7 +460,7 @@ fn number_root(n: u64) -> impl Iterator<Item = (u64, u64)> {
 /// Whether a positive result of system call `number` counts bytes moved.
 #[must_use]
 pub fn transfers(number: u32) -> bool {
-    systoll_model::Sysno(number).signature().is_some_and(|s| s.transfers)
+    Sysno(number).signature().is_some_and(|s| s.transfers)
 }
 
 /// A root without contexts, as (offset in the node, value). `offset` is where the return address

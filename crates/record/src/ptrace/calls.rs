@@ -28,7 +28,8 @@ impl Engine {
     pub(super) fn on_call(&mut self, tid: i32) {
         match sys::call(tid) {
             Ok(Call::Entry { arch, nr, args }) => {
-                let syscall = if arch == AUDIT_ARCH_X86_64 { Sysno(nr as u32) } else { Sysno(nr as u32 | Sysno::I386) };
+                let native = arch == AUDIT_ARCH_X86_64;
+                let syscall = if native { Sysno::made(nr as u32) } else { Sysno(nr as u32 | Sysno::I386) };
                 self.enter(tid, syscall, args);
             }
             Ok(Call::Exit { result }) => self.leave(tid, result),

@@ -72,7 +72,7 @@ proptest! {
         let mut room = Room { nodes: 0, records: NUMBERS };
         let steps: Vec<_> = (0..steps).map(|i| Step { word: 7 + i, next: 8 * i }).collect();
         let _ = grow(&words, &mut room, IMAGE + 8 * at, &steps);
-        let _ = number_site(&words, &mut room, IMAGE + 8 * at, at, 0);
+        let _ = number_site(&words, &mut room, IMAGE + 8 * at, at as u32, 0);
         let _ = grow(&words, &mut room, u64::MAX - at, &steps);
     }
 }

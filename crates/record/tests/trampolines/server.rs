@@ -95,7 +95,7 @@ impl Serving {
         let asked = word(at + slot::ANSWER).load(Ordering::SeqCst);
         let root = match question {
             Question::Context => Some(asked),
-            Question::Number => number_site(image_words(), &mut self.room, asked, saved(Saved::Rax), 0).ok(),
+            Question::Number => number_site(image_words(), &mut self.room, asked, saved(Saved::Rax) as u32, 0).ok(),
             _ => None,
         };
         if let Some(root) = root {

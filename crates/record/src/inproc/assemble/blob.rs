@@ -1,6 +1,6 @@
 //! A file's trampolines: the code, the jumps into it, and the roots it counts at.
 
-use super::super::layout::{self, IMAGE, NODE_SIZE, NUMBERS, image};
+use super::super::layout::{self, IMAGE, NODE_SIZE, TABLE_LEN, image};
 use super::super::plan::Plan;
 use super::displaced::BASE;
 use super::emit::{Emitter, Origin};
@@ -165,7 +165,7 @@ impl Blob {
 const FIRST_REGION: u64 = IMAGE + image::ROOTS;
 
 /// Bytes of a table of roots by number.
-const TABLE: u64 = NUMBERS * 8;
+const TABLE: u64 = TABLE_LEN * 8;
 
 /// Writes the code for `plan`, to be mapped `delta` bytes from where the file is loaded.
 ///

@@ -276,7 +276,7 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         e.here(clone3)?;
         clone(e, CLONE3, ways)?;
         e.here(exit)?;
-        leaving(e)?;
+        leaving(e, None)?;
         asm!(e; jmp(go););
         e.here(exec)?;
         exec_here(e, root, ways.parent)
@@ -301,9 +301,21 @@ pub(super) fn exec_failed(e: &mut Emitter, root: u64, returned: CodeLabel) -> Em
 }
 
 /// Notes that the thread means to end, and what its process has used of a processor so far: the
-/// last moment anybody can ask. A handler may still jump away before it does.
-pub(super) fn leaving(e: &mut Emitter) -> Emitted {
-    let quiet = e.label();
+/// last moment anybody can ask. A handler may still jump away before it does. `number`: of the call,
+/// `None` where it is in eax.
+pub(super) fn leaving(e: &mut Emitter, number: Option<u32>) -> Emitted {
+    let (quiet, ask, looked) = (e.label(), e.label(), e.label());
+    if number.is_none_or(|n| n == EXIT_GROUP) {
+        asm!(e; mov(rcx, IMAGE + image::WRITES_CODE); cmp(dword_ptr(rcx), 0); jne(ask););
+        e.cold(move |e| {
+            e.here(ask)?;
+            if number.is_none() {
+                asm!(e; cmp(eax, EXIT_GROUP as i32); jne(looked););
+            }
+            e.ask(Question::Ending, looked)
+        });
+    }
+    e.here(looked)?;
     asm!(e; mov(gs32(slot::LEAVING), 1););
     asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(quiet););
     asm!(e; mov(gs(slot::ASIDE), rdi); mov(gs(slot::ASIDE + 8), rsi); mov(gs(slot::ASIDE + 16), rax););

@@ -2,7 +2,9 @@
 //!
 //! One thread of the launcher writes; a node is linked when all of it, and all below it, stands.
 
-use super::super::layout::{IMAGE, NODE_SIZE, NUMBERS, image, node, nodes_end, record_offset, root_words};
+use super::super::layout::{
+    IMAGE, NODE_SIZE, image, node, nodes_end, record_offset, root_words, table_entry, transfers,
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 
@@ -85,17 +87,17 @@ pub fn number_site(
     words: &[AtomicU64],
     room: &mut Room,
     table: u64,
-    number: u64,
+    number: u32,
     offset: u64,
 ) -> Result<u64, TreeError> {
     let tree = Tree { words };
-    let entry = 8 * number.min(NUMBERS - 1);
+    let entry = 8 * table_entry(number);
     let known = tree.get(table, entry)?;
     if known != 0 {
         return Ok(known);
     }
     let (at, record) = room.take(words)?;
-    let moves = u32::try_from(number).is_ok_and(super::super::layout::transfers);
+    let moves = transfers(number);
     for (field, word) in root_words(at, record, offset, moves) {
         tree.set(at, field, word)?;
     }

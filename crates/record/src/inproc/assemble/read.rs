@@ -3,11 +3,14 @@
 //! The memory belongs to the watched program, which may have written anything there: nothing read
 //! is used as a place before it is checked, and no loop ends only by what is read.
 
-use super::super::layout::{IMAGE, NODE_SIZE, NUMBERS, image, node, record, slot, slot_address};
+use super::super::layout::{
+    IMAGE, NODE_SIZE, NUMBERS, TABLE_LEN, call_of_entry, image, node, record, slot, slot_address,
+};
 use super::Blob;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use systoll_model::Sysno;
 
 /// Words of an image, by their offset in bytes. Where nothing is mapped there is zero.
 ///
@@ -241,24 +244,24 @@ impl Nodes {
         for (file, (region, blob)) in files.iter().enumerate() {
             for (index, site) in blob.sites.iter().enumerate() {
                 let at = Some((file, index));
-                reader.tree(at, site.number, region.wrapping_add(index as u64 * NODE_SIZE));
+                reader.tree(at, site.number.map(|n| Sysno::made(n).0), region.wrapping_add(index as u64 * NODE_SIZE));
                 let Some(table) = site.table else { continue };
                 let table = region.wrapping_add(u64::from(table));
                 let start = table.wrapping_sub(IMAGE);
-                if words.data(start..start.saturating_add(8 * NUMBERS)).is_empty() {
+                if words.data(start..start.saturating_add(8 * TABLE_LEN)).is_empty() {
                     continue;
                 }
-                for number in 0..NUMBERS {
+                for number in 0..TABLE_LEN {
                     let entry = table.wrapping_add(8 * number);
                     let root = words.word(entry.wrapping_sub(IMAGE));
                     if root != 0 {
-                        reader.tree(at, Some(number as u32), root);
+                        reader.tree(at, Some(call_of_entry(number).0), root);
                     }
                 }
             }
         }
         for number in 0..NUMBERS {
-            reader.tree(None, Some(number as u32), IMAGE + image::NUMBER_ROOTS + number * NODE_SIZE);
+            reader.tree(None, Some(call_of_entry(number).0), IMAGE + image::NUMBER_ROOTS + number * NODE_SIZE);
         }
         let mut out = reader.out;
         out.all.sort_by_key(|node| node.record);

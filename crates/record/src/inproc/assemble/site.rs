@@ -281,7 +281,7 @@ impl Writer<'_> {
         }
         before(e, self.options, self.entry)?;
         match number {
-            EXIT | EXIT_GROUP => family::leaving(e)?,
+            EXIT | EXIT_GROUP => family::leaving(e, Some(number))?,
             _ => {}
         }
         family::ask_before(e, number, self.place.root, plain)?;

@@ -1,8 +1,9 @@
 //! From a stack to a node: the walk down a calling-context tree.
 
-use super::super::layout::{IMAGE, NODE_SIZE, NUMBERS, Question, image, node};
+use super::super::layout::{IMAGE, NODE_SIZE, NUMBERS, Question, TABLE_LEN, image, node};
 use super::emit::{Emitted, Emitter, asm, at};
 use iced_x86::code_asm::{AsmRegister64, CodeLabel, eax, ecx, qword_ptr, r11, r11d, rax, rcx};
+use systoll_model::Sysno;
 
 /// What a walk starts from.
 #[derive(Clone, Copy)]
@@ -32,10 +33,19 @@ pub(super) fn walk(e: &mut Emitter, start: Start, base: Option<AsmRegister64>, s
 /// r11: the root of the number in eax. A number this site never had is asked for; without an
 /// answer it is counted at the number's own root, which knows no site.
 fn by_number(e: &mut Emitter, table: u64, hit: CodeLabel) -> Emitted {
-    let (within, ask, asked) = (e.label(), e.label(), e.label());
+    let (within, beyond, ask, asked) = (e.label(), e.label(), e.label(), e.label());
     let last = (NUMBERS - 1) as u32;
-    asm!(e; mov(ecx, eax); cmp(ecx, last); jbe(within); mov(ecx, last););
+    asm!(e; mov(ecx, eax); cmp(ecx, last); ja(beyond););
     e.here(within)?;
+    e.cold(move |e| {
+        let unknown = e.label();
+        e.here(beyond)?;
+        asm!(e; sub(ecx, (Sysno::X32 - NUMBERS as u32) as i32); cmp(ecx, last); jbe(unknown););
+        asm!(e; cmp(ecx, TABLE_LEN as i32); jb(within););
+        e.here(unknown)?;
+        asm!(e; mov(ecx, last); jmp(within););
+        Ok(())
+    });
     asm!(e; mov(r11, table); mov(r11, qword_ptr(r11 + rcx * 8)); test(r11, r11); je(ask););
     e.cold(move |e| {
         let within = e.label();

@@ -44,6 +44,7 @@ impl Engine {
                 Some(Question::Context) => answer = self.on_context(id, index, &waiter, asked),
                 Some(Question::Number) => answer = self.on_number(id, index, &waiter, asked),
                 Some(Question::Slots) => self.recycle(id, true),
+                Some(Question::Ending) => self.on_ending(id, waiter.tid),
                 Some(Question::Mapped) if waiter.registers.ax == NEWBORN => {
                     self.on_born(id);
                 }
@@ -193,7 +194,7 @@ impl Engine {
         let Some(area) = self.memory.image(id) else { return table };
         let offset = program.files.get(at.0).and_then(|f| f.code.blob.sites.get(at.1)).and_then(|s| s.offset);
         // Numbers are 32 bits wide, as the kernel and the trampolines see them.
-        let number = waiter.registers.ax & 0xffff_ffff;
+        let number = waiter.registers.ax as u32;
         let made = number_site(area.words(), &mut program.room, table, number, u64::from(offset.unwrap_or(0)));
         let Ok(root) = made else { return table };
         program.number_roots.insert(root, at);
@@ -321,7 +322,7 @@ fn exec_path(waiter: &Waiter) -> Option<PathBuf> {
     let tid = waiter.tid;
     let args = waiter.args();
     let at = waiter.registers.ax as u32 == EXECVEAT;
-    let signature = Sysno(waiter.registers.ax as u32).signature()?;
+    let signature = Sysno::made(waiter.registers.ax as u32).signature()?;
     let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
     let data = argument_data(signature, Moment::Entry, &args, None, 0, &read);
     let path = data.into_iter().find(|d| d.arg == u8::from(at))?.bytes;

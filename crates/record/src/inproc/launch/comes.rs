@@ -7,7 +7,7 @@ use super::super::layout::image;
 use super::super::nr::{MMAP, MREMAP};
 use super::engine::Engine;
 use super::maps::{self, Mapped, Maps};
-use super::memory::{BLOBS, BLOBS_AT};
+use super::memory::{BLOBS, BLOBS_AT, BLOBS_SIZE};
 use super::program::{Patched, Program, Waiter};
 use super::sites::Arrival;
 use crate::sys::read_memory;
@@ -36,6 +36,10 @@ pub(super) struct Generated {
     pub(super) calls: u64,
     /// Memory was to be written and run at once.
     pub(super) written_in_place: bool,
+    /// How many of the calls were found in such memory.
+    in_place: u64,
+    /// It was looked through when the program ended.
+    pub(super) seen_at_end: bool,
     /// More came than was looked at.
     pub(super) too_much: bool,
 }
@@ -84,7 +88,8 @@ impl Engine {
         }
         for m in &memory {
             let part = m.range.start.max(range.start)..m.range.end.min(range.end);
-            self.look_through(id, waiter.tid, part, (mapped && (r.r8 as i32) < 0, m.writable));
+            // What is shared may be written where else it is mapped.
+            self.look_through(id, waiter.tid, part, (mapped && (r.r8 as i32) < 0, m.writable || m.shared));
         }
         files.into_iter().try_for_each(|file| {
             let shared = maps.iter().any(|m| m.shared && m.range.contains(&file.start));
@@ -142,11 +147,11 @@ impl Engine {
     }
 
     /// Looks for calls in memory that has become executable and is no file.
-    fn look_through(&mut self, id: u32, tid: i32, range: Range<u64>, (fresh, writable): (bool, bool)) {
+    fn look_through(&mut self, id: u32, tid: i32, range: Range<u64>, (fresh, in_place): (bool, bool)) {
         let Some(program) = self.programs.get_mut(&id) else { return };
         let Some(area) = self.memory.image(id) else { return };
         let generated = &mut program.generated;
-        if writable {
+        if in_place {
             generated.written_in_place = true;
             area.set(image::WRITES_CODE, 1);
         }
@@ -159,12 +164,41 @@ impl Engine {
             generated.bytes += end - range.start;
             let calls = calls_in(range.start..end, |at, buffer| read_memory(tid, at, buffer));
             generated.calls += calls;
+            generated.in_place += if in_place { calls } else { 0 };
             self.sites.note_generated(calls);
         }
         if generated.looks >= MOST_LOOKS || generated.bytes >= MOST_BYTES {
             generated.too_much = true;
             area.set(image::LOOKED, 1);
         }
+    }
+
+    /// A program ends that may have written code at any time: what there is now is what it is known by.
+    pub(super) fn on_ending(&mut self, id: u32, tid: i32) {
+        let maps = Maps::of(tid);
+        let Some(program) = self.programs.get_mut(&id) else { return };
+        program.space.update_by(&mut self.symbols, tid, &maps.text);
+        let files: Vec<MappedFile> = program.space.files().collect();
+        let ours = |m: &Mapped| {
+            let code = |f: &Patched| f.bias.wrapping_add_signed(f.code.blob.delta);
+            m.range.start >= BLOBS_AT && m.range.start < BLOBS_AT + BLOBS_SIZE
+                || program.files.iter().any(|f| (code(f)..code(f) + f.code.size()).contains(&m.range.start))
+        };
+        let in_place = |m: &&Mapped| m.executable && (m.writable || m.shared) && !is_file(&files, m) && !ours(m);
+        let (mut calls, mut budget) = (0, MOST_BYTES);
+        for m in maps.all.iter().filter(in_place) {
+            let end = m.range.end.min(m.range.start.saturating_add(budget));
+            budget -= end - m.range.start;
+            calls += calls_in(m.range.start..end, |at, buffer| read_memory(tid, at, buffer));
+        }
+        let generated = &mut program.generated;
+        // Of its forks each ends by itself.
+        let is_first = std::fs::exists(format!("/proc/{}/task/{tid}", program.pid)).unwrap_or(false);
+        generated.seen_at_end |= is_first && budget > 0 && !maps.all.is_empty();
+        let more = calls.saturating_sub(generated.in_place);
+        generated.calls += more;
+        generated.in_place += more;
+        self.sites.note_generated(more);
     }
 
     /// Has the waiting thread map code: first a reservation, which can't hit what another thread
@@ -194,7 +228,7 @@ impl Engine {
                 "makes code while it runs, with what looks like system calls: they are not counted",
             ),
             (
-                generated.written_in_place || generated.too_much,
+                generated.written_in_place && !generated.seen_at_end || generated.too_much,
                 ProblemKind::Note,
                 "makes code while it runs: whether that makes system calls of its own is not looked at",
             ),

@@ -29,7 +29,7 @@ const FIXED: Kind = Kind { name: "fixed", version: 1 };
 /// The most kept of one file.
 const MOST_FIXED: usize = 4096;
 /// Assembled code in the cache.
-const CODE: Kind = Kind { name: "code", version: 4 };
+const CODE: Kind = Kind { name: "code", version: 6 };
 
 /// What is known of a file.
 pub(super) struct Known {
@@ -274,4 +274,4 @@ pub(super) fn assembler() -> Option<String> {
 const ROOM_PER_SITE: u64 = 1400;
 
 /// Bytes of a table of roots by number.
-const TABLE: u64 = super::super::layout::NUMBERS * 8;
+const TABLE: u64 = super::super::layout::TABLE_LEN * 8;

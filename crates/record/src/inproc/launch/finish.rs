@@ -101,6 +101,10 @@ impl Engine {
                 self.problem(kind, format!("{exe}: {what} ({n})"));
             }
         }
+        if beside.foreign > 0 {
+            let n = beside.foreign;
+            self.problem(ProblemKind::Lost, format!("{exe}: x32 calls are counted, not what they start ({n})"));
+        }
         for (syscall, n) in &beside.blind {
             self.problem(
                 ProblemKind::Lost,

@@ -45,6 +45,8 @@ pub(super) struct Beside {
     pub(super) unopened: u64,
     /// Calls whose return nobody saw to, so that their errors are not known, by system call.
     pub(super) blind: BTreeMap<Sysno, u64>,
+    /// Calls of the x32 ABI that were not refused.
+    pub(super) foreign: u64,
     /// Calls that can block and have no toll, because nothing tells waiting from working.
     pub(super) untold: u64,
     /// Threads that had a slot, by image.
@@ -61,6 +63,7 @@ impl Beside {
         self.losses.add(&more.losses);
         self.unopened += more.unopened;
         self.untold += more.untold;
+        self.foreign += more.foreign;
         for (syscall, n) in &more.blind {
             *self.blind.entry(*syscall).or_default() += n;
         }
@@ -343,6 +346,10 @@ impl<'a> Fill<'a> {
         let seen = Seen { results, matched: self.nodes.losses.unmatched == 0, execed, has_rseq };
         let mut add = counts_of(number, counts, seen, self.clock);
         self.beside.untold += if add.toll_ns.is_none() && add.elapsed_ns > 0 { add.calls } else { 0 };
+        if Sysno(number).is_x32() {
+            let refused = add.errors.get(&Errno(libc::ENOSYS as u16)).copied().unwrap_or(0);
+            self.beside.foreign += add.calls.saturating_sub(refused);
+        }
         if !results && number != RT_SIGRETURN && add.calls > 0 {
             *self.beside.blind.entry(Sysno(number)).or_default() += add.calls;
         }

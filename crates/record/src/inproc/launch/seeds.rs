@@ -153,7 +153,7 @@ impl What {
             None => region + site as u64 * NODE_SIZE,
             Some(number) => {
                 let (table, offset) = (region + u64::from(counted.table?), u64::from(counted.offset?));
-                let root = number_site(area.words(), &mut program.room, table, number.into(), offset).ok()?;
+                let root = number_site(area.words(), &mut program.room, table, number, offset).ok()?;
                 program.number_roots.insert(root, (file, site));
                 root
             }

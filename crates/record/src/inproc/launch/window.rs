@@ -198,7 +198,7 @@ impl Engine {
         let program = self.programs.get(&id)?;
         let site = program.site_of(root);
         let number = site.and_then(|(f, s)| program.files.get(f)?.code.blob.sites.get(s)?.number);
-        let syscall = Sysno(number.unwrap_or(waiter.registers.ax as u32));
+        let syscall = Sysno::made(number.unwrap_or(waiter.registers.ax as u32));
         let leaf = || site.and_then(|(f, s)| program.leaf(f, s)).into_iter().collect::<Vec<RawFrame>>();
         let frames = program.nodes.get(&at).map_or_else(leaf, |frames| frames.to_vec());
         let (row, _) = self.table.row(image_id, syscall, &frames);
