@@ -90,6 +90,31 @@ program("go", lambda b: [b.build("readers.go")])
 program("go_version", lambda b: [tool("go"), "version"])
 program("node", lambda b: [tool("node"), "-e", "const fs = require('fs'); for (let i = 0; i < 50; i++) fs.readFileSync('/etc/passwd'); setTimeout(() => console.log('x'), 20)"])
 program("java", lambda b: [tool("java"), "-version"])
+NODE = """
+const http = require('http'), fs = require('fs'), { Worker } = require('worker_threads');
+const server = http.createServer((q, r) => fs.readFile('/etc/passwd', (e, d) => r.end(d))).listen(0, '127.0.0.1', () => {
+  let left = 40;
+  const ask = () => http.get({ port: server.address().port, agent: false }, r => r.resume().on('end', () => --left ? ask() : work()));
+  ask();
+});
+function work() {
+  server.close();
+  let left = 3;
+  for (let i = 0; i < 3; i++)
+    new Worker("require('worker_threads').parentPort.postMessage(require('fs').readdirSync('/etc').length)", { eval: true })
+      .on('message', n => { if (!--left) require('child_process').execFile('/bin/echo', [String(n > 0)], (e, o) => console.log(o)); });
+}
+"""
+JAVA = """
+import java.nio.file.*; import java.util.*; import java.util.concurrent.*;
+public class Work { public static void main(String[] a) throws Exception {
+  var e = Executors.newFixedThreadPool(4); var all = new ArrayList<Future<Long>>();
+  for (int i = 0; i < 40; i++) all.add(e.submit(() -> Files.lines(Path.of("/etc/passwd")).count()));
+  long s = 0; for (var f : all) s += f.get(); e.shutdown();
+  System.out.println(s > 0 && new ProcessBuilder("/bin/echo", "x").start().waitFor() == 0); } }
+"""
+program("node_server_and_workers", lambda b: [tool("node"), b.file("serves.js", NODE)])
+program("java_threads_and_child", lambda b: [tool("java"), b.file("Work.java", JAVA)])
 program("python_threads", lambda b: ["/usr/bin/python3", "-c", "import threading, time\nt = [threading.Thread(target=time.sleep, args=(0.01,)) for _ in range(8)]\n[x.start() for x in t]\n[x.join() for x in t]"])
 program("make_like", lambda b: ["/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/ls / >/dev/null & done; wait"])
 
