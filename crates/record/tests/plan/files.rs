@@ -79,7 +79,8 @@ struct Figures {
 fn figures(elf: &[u8]) -> (Plan, Figures) {
     let plan = plan(elf).unwrap();
     crate::check(&plan, elf);
-    let before = plan.sites.iter().filter(|s| s.spans().next().is_some()).count();
+    let counted = |s: &&Site| s.before.is_some() || s.whole.is_some() || !s.exits.is_empty();
+    let before = plan.sites.iter().filter(counted).count();
     let whole = |s: &Site| s.whole.is_some() || s.before.is_some() && (s.after.is_some() || s.returned.is_some());
     let both = plan.sites.iter().filter(|s| whole(s)).count();
     let figures = Figures { sites: plan.sites.len(), before, both };

@@ -33,7 +33,7 @@ fn check(plan: &Plan, elf: &[u8]) {
             assert!(hooks.is_empty() && site.returned.is_none(), "{:#x}", site.address);
             hooks.extend(&site.exits);
         }
-        let planned = !hooks.is_empty();
+        let planned = site.before.is_some() || site.whole.is_some() || !site.exits.is_empty();
         assert_eq!(planned, !plan.unplanned.iter().any(|u| u.address == site.address), "{:#x}", site.address);
         spans.extend(hooks.into_iter().map(|span| (site.address, span)));
     }

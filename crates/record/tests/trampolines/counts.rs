@@ -182,7 +182,7 @@ fn unknown_numbers_are_told_apart() {
         assert_eq!(lab.total(GETPPID), (3000, 3000, 0, 0));
         assert_eq!(lab.total(READ), (1000, 1000, 0, 10_500));
         assert_eq!(lab.total(CLOSE), (1000, 1000, 1000, 0));
-        assert_eq!(lab.total(511), (1000, 1000, 1000, 0));
+        assert_eq!(lab.total(systoll_model::Sysno::UNKNOWN.0), (1000, 1000, 1000, 0));
         assert_eq!(asked.count(Question::Number), 4);
         let no_site = lab.read().rows.iter().filter(|r| r.site.is_none()).count();
         assert_eq!(no_site, 0);
