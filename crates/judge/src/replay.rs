@@ -82,6 +82,8 @@ pub(crate) struct Step<'a> {
     pub cheaper: Option<&'static Cheaper>,
     /// What it makes that may be unmade.
     pub makes: Option<&'static Pair>,
+    /// Whether it moves what was made to another place.
+    pub moves: bool,
     /// Whether it unmakes something.
     pub ends: bool,
     /// Whether it made a child.
@@ -197,6 +199,7 @@ impl<'a> Replay<'a> {
             index,
             cheaper: lines.cheaper(&subject).filter(|_| !failed),
             makes: lines.makes(&subject).filter(|_| !failed),
+            moves: lines.moves && !failed,
             ends: lines.ends && !failed,
             forks: false,
             opened: None,

@@ -1,7 +1,7 @@
 //! From claimed calls in windows to a share of a row: weighted by octave, an interval over windows.
 
 use crate::alike::{self, Like};
-use crate::detect::{Claim, Claims};
+use crate::detect::{Claim, Claims, Judged};
 use crate::hash::Set;
 use systoll_model::{Recording, WindowCall};
 
@@ -139,7 +139,12 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
     let mut counted: Vec<Counted> = recording.rows.iter().map(|_| Counted::default()).collect();
     for (at, window) in recording.windows.iter().enumerate() {
         let thread = (window.process.0, window.thread);
-        for (call, claim) in window.calls.iter().zip(claims.by_ref()) {
+        for (call, judged) in window.calls.iter().zip(claims.by_ref()) {
+            let claim = match judged {
+                Judged::LeftOut => continue,
+                Judged::Unclaimed => None,
+                Judged::Claimed(claim) => Some(claim),
+            };
             let row = call.row.0 as usize;
             let Some(view) = views.get_mut(row).filter(|_| call.nth > 0) else { continue };
             if counted.get_mut(row).is_some_and(|counted| counted.insert(call.nth)) {

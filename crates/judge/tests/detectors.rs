@@ -246,6 +246,39 @@ fn blocks_mapped_and_unmapped_again() {
     silent(&rounds(5_000, |i| cycle(i, 0x40000 + i * 4096)), BUSY);
 }
 
+/// Python's socket.recv: a large block each time, made as small as what came, then freed.
+#[test]
+fn blocks_cut_down_between_belong_to_them() {
+    let length = 0x41000u64;
+    let cycle = |i: u64| {
+        let at = 0x7f00_0000_0000 + (i % 7) * 0x10_0000;
+        let mut calls = vec![
+            call("mmap", "malloc", &[0, length, 3, 0x22, !0, 0], at as i64).toll(1_400),
+            call("mremap", "realloc", &[at, length, 4096, 1], at as i64).toll(1_800),
+        ];
+        calls.extend((0..5).map(|_| call("sendto", "send", &[7, 1, 700, 0, 0, 0], 700).toll(1_500)));
+        calls.push(call("munmap", "free", &[at, 4096], 0).toll(2_000));
+        calls
+    };
+    let f = only(judged(&rounds(3_000, cycle), 20_000_000));
+    assert_eq!((f.cause.as_deref(), f.calls), (Some("mmap-churn"), 9_000));
+    // Windows begin and end anywhere in a round: what they cut off is like what they show.
+    assert!(f.needless.low >= 7_000 && f.needless.estimate >= 8_900, "{:?}", f.needless);
+    // A block that grows as it is filled, and is kept, is none.
+    let grows = |i: u64| {
+        vec![
+            call(
+                "mremap",
+                "realloc",
+                &[0x7f00_0000_0000, length + i * 4096, length + i * 4096 + 4096, 1],
+                0x7f00_0000_0000,
+            )
+            .toll(1_800),
+        ]
+    };
+    silent(&rounds(3_000, grows), 20_000_000);
+}
+
 #[test]
 fn a_wish_that_changes_is_not_undone() {
     let interest = |op: u64, events: u32| {

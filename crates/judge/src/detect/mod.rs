@@ -12,6 +12,7 @@ mod reload;
 mod reopen;
 mod repeat;
 mod search;
+mod short_lived;
 mod slow_path;
 mod small_io;
 mod sync;
@@ -85,13 +86,27 @@ impl Claim {
     }
 }
 
+/// The place of a call of which nobody can tell whether it is one of those claimed.
+const LEFT_OUT: u32 = u32::MAX;
+
+/// What detectors have to say of a call.
+#[derive(Clone, Copy)]
+pub(crate) enum Judged<'a> {
+    /// Nothing.
+    Unclaimed,
+    /// Claims are made of what it belongs to, but the window's edge hides whether it is like the others.
+    LeftOut,
+    /// It is needless.
+    Claimed(&'a Claim),
+}
+
 /// Claims, and objects, that are looked through for one that says the same.
 const RECENT: usize = 8;
 
 /// Claims, one place a call of a window.
 #[derive(Default)]
 pub(crate) struct Claims {
-    /// For each call of all windows so far, which claim it has, from 1.
+    /// For each call of all windows so far, which claim it has, from 1, or [`LEFT_OUT`].
     places: Vec<u32>,
     /// Each stands for all calls it was made of in a row: most are as the ones before.
     made: Vec<Claim>,
@@ -126,11 +141,18 @@ impl Claims {
         let same = self.made.get(from..).and_then(|newest| newest.iter().rposition(|made| made.is(&claim)));
         let at = same.map_or(self.made.len(), |at| from + at);
         // Claims beyond what can be counted are left out.
-        let Ok(claimed) = u32::try_from(at + 1) else { return };
+        let Some(claimed) = u32::try_from(at + 1).ok().filter(|claimed| *claimed != LEFT_OUT) else { return };
         if same.is_none() {
             self.made.push(claim);
         }
         *place = claimed;
+    }
+
+    /// Has a call of the newest window not be counted, unless there is a claim on it.
+    fn leave_out(&mut self, index: usize) {
+        if let Some(place) = self.places.get_mut(self.window + index).filter(|place| **place == 0) {
+            *place = LEFT_OUT;
+        }
     }
 
     /// An object's name, kept once where it comes again soon.
@@ -153,8 +175,12 @@ impl Claims {
     }
 
     /// One place for each call of all windows, in their order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Option<&Claim>> {
-        self.places.iter().map(|place| self.made.get(place.checked_sub(1)? as usize))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Judged<'_>> {
+        self.places.iter().map(|place| match *place {
+            0 => Judged::Unclaimed,
+            LEFT_OUT => Judged::LeftOut,
+            place => self.made.get(place as usize - 1).map_or(Judged::Unclaimed, Judged::Claimed),
+        })
     }
 }
 
@@ -168,11 +194,12 @@ trait Detector {
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics);
     // A call is claimed by the first that can tell why.
-    let mut detectors: [Box<dyn Detector>; 14] = [
+    let mut detectors: [Box<dyn Detector>; 15] = [
         Box::new(reload::Reload::default()),
         Box::new(repeat::Repeat),
         Box::new(noop::NoOp),
         Box::new(toggle::Toggle),
+        Box::new(short_lived::ShortLived::default()),
         Box::new(rearm::Rearm),
         Box::new(given_back::GivenBack::default()),
         Box::new(search::Search::default()),

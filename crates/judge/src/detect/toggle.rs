@@ -1,62 +1,53 @@
-//! Calls that cancel each other, again and again.
+//! Sets that cancel each other, again and again.
 
-use super::{Claim, Claims, Detector, put, topical};
+use super::{Claims, Detector, put, topical};
 use crate::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Act, Key, Pair};
+use crate::semantics::{Act, Key};
 
 /// A value must come back within so many sets.
 const LONGEST_PERIOD: usize = 8;
 /// So many whole periods make a toggle: fewer can be chance.
 const PERIODS: usize = 3;
-/// A thing unmade within so many calls of its making was hardly used.
-const SHORT_LIFE: usize = 8;
-/// Makings and unmakings of one sort in a window.
-const CYCLES: usize = 2;
 
-/// Claims sets that return to an earlier value, and things made and unmade at once.
+/// Claims sets that return to an earlier value.
 pub(super) struct Toggle;
 
 impl Detector for Toggle {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        returns(steps, claims);
-        made_and_unmade(steps, claims);
+        let mut histories: Map<&Key, History<'_>> = Map::default();
+        let mut done: Vec<History<'_>> = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            if step.forks {
+                // Whoever guards a fork does not undo it for nothing.
+                done.extend(histories.drain().map(|(_, h)| h));
+            }
+            let Some(meaning) = &step.meaning else { continue };
+            let Act::Set { .. } = meaning.entry.act else { continue };
+            if meaning.changes_nothing || meaning.known_already() {
+                continue;
+            }
+            // A set whose outcome is unknown is still the same set as another of its operand.
+            if let Some(value) = meaning.now.as_deref().or(meaning.operand.as_deref()) {
+                histories.entry(&meaning.key).or_default().push((at, value));
+            }
+        }
+        done.extend(histories.into_values());
+        for history in &done {
+            for at in periodic(history, steps) {
+                if let Some(step) = steps.get(at)
+                    && let Some(claim) = topical(Kind::Toggle, step, claims)
+                {
+                    put(claims, step.index, claim);
+                }
+            }
+        }
     }
 }
 
 /// Values a piece of state took, by the step that set them.
 type History<'s> = Vec<(usize, &'s [u8])>;
-
-fn returns(steps: &[Step<'_>], claims: &mut Claims) {
-    let mut histories: Map<&Key, History<'_>> = Map::default();
-    let mut done: Vec<History<'_>> = Vec::new();
-    for (at, step) in steps.iter().enumerate() {
-        if step.forks {
-            // Whoever guards a fork does not undo it for nothing.
-            done.extend(histories.drain().map(|(_, h)| h));
-        }
-        let Some(meaning) = &step.meaning else { continue };
-        let Act::Set { .. } = meaning.entry.act else { continue };
-        if meaning.changes_nothing || meaning.known_already() {
-            continue;
-        }
-        // A set whose outcome is unknown is still the same set as another of its operand.
-        if let Some(value) = meaning.now.as_deref().or(meaning.operand.as_deref()) {
-            histories.entry(&meaning.key).or_default().push((at, value));
-        }
-    }
-    done.extend(histories.into_values());
-    for history in &done {
-        for at in periodic(history, steps) {
-            if let Some(step) = steps.get(at)
-                && let Some(claim) = topical(Kind::Toggle, step, claims)
-            {
-                put(claims, step.index, claim);
-            }
-        }
-    }
-}
 
 /// The steps of the longest run with a period, its first set apart.
 fn periodic(history: &History<'_>, steps: &[Step<'_>]) -> Vec<usize> {
@@ -83,39 +74,4 @@ fn periodic(history: &History<'_>, steps: &[Step<'_>]) -> Vec<usize> {
 fn alternates(history: &History<'_>, run: &std::ops::Range<usize>) -> bool {
     let run = history.get(run.clone()).unwrap_or_default();
     run.windows(2).any(|pair| matches!(pair, [a, b] if a.1 != b.1))
-}
-
-/// Making, unmaking, and what it was; by the call that makes it and its sort.
-type Cycles = Map<(&'static str, u64), Vec<(usize, usize, &'static Pair)>>;
-
-fn made_and_unmade(steps: &[Step<'_>], claims: &mut Claims) {
-    let mut alive: Map<u64, (usize, &'static Pair, u64)> = Map::default();
-    let mut cycles = Cycles::default();
-    for (at, step) in steps.iter().enumerate() {
-        if step.forks {
-            alive.clear();
-            continue;
-        }
-        let call = step.subject.call;
-        if let Some(pair) = step.makes {
-            let handle = call.result.unwrap_or(0) as u64;
-            alive.insert(handle, (at, pair, call.args.get(usize::from(pair.sort)).copied().unwrap_or(0)));
-        } else if step.ends
-            && let Some((made, pair, sort)) = call.args.first().and_then(|handle| alive.remove(handle))
-            && at - made <= SHORT_LIFE
-        {
-            cycles.entry((pair.makes, sort)).or_default().push((made, at, pair));
-        }
-    }
-    for cycles in cycles.into_values().filter(|c| c.len() >= CYCLES) {
-        for (made, ended, pair) in cycles.into_iter().skip(1) {
-            for step in [made, ended].iter().filter_map(|at| steps.get(*at)) {
-                put(claims, step.index, cycle(pair));
-            }
-        }
-    }
-}
-
-fn cycle(pair: &'static Pair) -> Claim {
-    Claim::of(Kind::Toggle, pair.thing, "make it once and keep it")
 }

@@ -11,8 +11,9 @@ use systoll_model::{Recording, RowId, Window};
 const PAGE: u64 = 4096;
 /// Times that memory was seen to be given back and to come back, at least.
 const ENOUGH: u64 = 4;
-/// Faults each time, at least: single ones are everywhere.
-const LEAST: f64 = 1.0;
+/// Faults each time, at least: single ones are everywhere. Less than one, as a window's first is not
+/// seen to come back.
+const LEAST: f64 = 0.75;
 
 /// What one window shows.
 #[derive(Clone, Copy, Default)]
@@ -82,6 +83,7 @@ fn pages(amount: Amount, subject: &Subject<'_>, end: &mut Option<u64>) -> Option
     }
     match amount {
         Amount::Length(arg) => Some(subject.arg(arg).div_ceil(PAGE)),
+        Amount::Less(old, new) => Some(subject.arg(old).div_ceil(PAGE).saturating_sub(subject.arg(new).div_ceil(PAGE))),
         Amount::DownTo => {
             let now = subject.call.result? as u64;
             end.replace(now).map(|before| before.saturating_sub(now) / PAGE)

@@ -244,6 +244,8 @@ pub(crate) struct GivesBack {
 pub(crate) enum Amount {
     /// The bytes that an argument tells.
     Length(u8),
+    /// The bytes by which the second argument named is below the first.
+    Less(u8, u8),
     /// What lies between the end before and the result.
     DownTo,
 }
@@ -263,6 +265,7 @@ pub(crate) struct Frees {
 /// The table. Not MADV_FREE: its pages stay until somebody else wants them.
 pub(crate) static FREES: &[Frees] = &[
     Frees { call: "munmap", when: &[], amount: Amount::Length(1) },
+    Frees { call: "mremap", when: &[], amount: Amount::Less(1, 2) },
     Frees { call: "madvise", when: &[OneOf(2, &[4, 9])], amount: Amount::Length(1) },
     Frees { call: "brk", when: &[], amount: Amount::DownTo },
 ];

@@ -224,6 +224,8 @@ pub(crate) struct Lines {
     pub arm: Option<&'static Arm>,
     /// Whether it maps memory.
     pub maps: bool,
+    /// Whether it moves what others make to another place.
+    pub moves: bool,
     /// Whether it unmakes what others make.
     pub ends: bool,
     /// Whether waiting is what it is for.
@@ -272,6 +274,7 @@ impl Semantics {
         for pair in PAIRS {
             it.lines_mut(pair.makes, |l| l.makes.push(pair));
             it.lines_mut(pair.ends, |l| l.ends = true);
+            pair.moves.into_iter().for_each(|moves| it.lines_mut(moves, |l| l.moves = true));
         }
         it
     }
@@ -407,7 +410,7 @@ mod tests {
             .chain(EFFECTS.iter().map(|e| e.call))
             .chain(CHEAPER.iter().map(|c| c.call))
             .chain(WAITS.iter().map(|w| w.call))
-            .chain(PAIRS.iter().flat_map(|p| [p.makes, p.ends]))
+            .chain(PAIRS.iter().flat_map(|p| [p.makes, p.ends].into_iter().chain(p.moves)))
             .chain(TRANSFERS.iter().map(|t| t.call))
             .chain(LOOK.iter().map(|l| l.call))
             .chain(WAKES.iter().map(|w| w.call))

@@ -110,6 +110,9 @@ pub(crate) struct Pair {
     pub when: &'static [When],
     /// The argument that tells one sort of it from another.
     pub sort: u8,
+    /// The call that puts it elsewhere or changes its size, if there is one; its first argument is the handle,
+    /// its result the new one.
+    pub moves: Option<&'static str>,
     /// The call that unmakes it; its first argument is the handle.
     pub ends: &'static str,
     /// What it is, for a sentence.
@@ -117,14 +120,14 @@ pub(crate) struct Pair {
 }
 
 const fn pair(makes: &'static str, when: &'static [When], sort: u8, ends: &'static str, thing: &'static str) -> Pair {
-    Pair { makes, when, sort, ends, thing }
+    Pair { makes, when, sort, moves: None, ends, thing }
 }
 
 /// The table. Sockets and files are absent on purpose: making one says something to others.
 #[rustfmt::skip]
 pub(crate) static PAIRS: &[Pair] = &[
     // MAP_ANONYMOUS, by length.
-    pair("mmap", &[AnyBits(3, 0x20)], 1, "munmap", "a block of memory"),
+    Pair { moves: Some("mremap"), ..pair("mmap", &[AnyBits(3, 0x20)], 1, "munmap", "a block of memory") },
     pair("shmat", &[], 0, "shmdt", "a shared block of memory"),
     pair("pkey_alloc", &[], 1, "pkey_free", "a protection key"),
     pair("dup", &[], 0, "close", "a second descriptor"),
