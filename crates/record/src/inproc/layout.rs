@@ -6,10 +6,13 @@
 //! at a time, so either side may read at any moment. Invariant: nothing else in the crate knows
 //! a number that stands here.
 
+mod begin;
+
+pub use begin::{every_image, new_image, own_words, root_words, transfers};
 use systoll_model::Sysno;
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 4;
+pub const VERSION: u64 = 5;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -117,6 +120,8 @@ pub mod image {
     pub const WRITES_CODE: u64 = 0x60;
     /// u64: handlers' ends that did not lead to the signal's return they were thought to lead to.
     pub const ASTRAY: u64 = 0x68;
+    /// u64: how many slots there were tickets for so far, the first slot and the last apart.
+    pub const GIVEN: u64 = 0x70;
     /// The restartable sequence no call is ever in: struct rseq_cs, 32 bytes, aligned to 32.
     pub const RSEQ_CS: u64 = 0x80;
     /// Start and abort address of that sequence: in the header, which nobody runs. The kernel
@@ -124,14 +129,8 @@ pub mod image {
     pub const RSEQ_START: u64 = 0x100;
     /// See [`RSEQ_START`].
     pub const RSEQ_ABORT: u64 = 0x200;
-    /// u32 entries, [`TICKETS_LEN`] of them: a new thread draws a number from [`NEXT_SLOT`] and
-    /// takes what that entry holds, index of a slot plus one, leaving zero. The launcher puts
-    /// slots of threads that are gone back at the other end.
-    pub const TICKETS: u64 = 0x1000;
-    /// Entries, a power of two.
-    pub const TICKETS_LEN: u64 = 8192;
     /// u64: how many entries of [`CODES`] there are.
-    pub const CODE_COUNT: u64 = 0xa000;
+    pub const CODE_COUNT: u64 = 0x1000;
     /// Where code of ours lies: entries of [`CODE_ENTRY`] bytes, see [`super::code`].
     pub const CODES: u64 = CODE_COUNT + CODE_ENTRY;
     /// Bytes of an entry.
@@ -140,7 +139,7 @@ pub mod image {
     pub const CODES_LEN: u64 = 255;
     /// Call frame information for code of ours, [`FRAMES_LEN`] pieces of [`FRAME`] bytes: what it
     /// stands for is at an address, in rcx, in the slot. The order is the one of [`super::code`].
-    pub const FRAMES: u64 = 0xc000;
+    pub const FRAMES: u64 = 0x3000;
     /// Bytes of a piece.
     pub const FRAME: u64 = 128;
     /// See [`FRAMES`].
@@ -151,12 +150,24 @@ pub mod image {
     pub const SIGNAL_FRAME_SIZE: u64 = 256;
     /// The table of [`super::code::TABLE`] for such places: one entry, the same for all.
     pub const SIGNAL_TABLE: u64 = SIGNAL_FRAME + SIGNAL_FRAME_SIZE;
+    /// Nodes, appended by the launcher. The first ones lie within 64 KiB of what every thread reads:
+    /// where a process reads a page it has not read before, the kernel maps so much around it.
+    pub const NODES: u64 = 0x4000;
+    /// End of the nodes.
+    pub const NODES_END: u64 = TICKETS;
+    /// u32 entries, [`TICKETS_LEN`] of them: a new thread draws a number from [`NEXT_SLOT`] and
+    /// takes what that entry holds, index of a slot plus one, leaving zero. The launcher puts
+    /// slots of threads that are gone back at the other end.
+    pub const TICKETS: u64 = 0x400_0000;
+    /// Entries, a power of two.
+    pub const TICKETS_LEN: u64 = 8192;
+    /// Slots that a new image has tickets for. The launcher gives more where they are wanted; as long
+    /// as they are not, slots whose memory is there already are used again.
+    pub const FIRST_SLOTS: u64 = 64;
     /// A root for every number, used where a site's number is unknown and nobody can be asked.
-    pub const NUMBER_ROOTS: u64 = 0x1_0000;
+    pub const NUMBER_ROOTS: u64 = 0x401_0000;
     /// Roots and number tables of the image's files, a region for each file.
-    pub const ROOTS: u64 = 0x10_0000;
-    /// Nodes, appended by the launcher.
-    pub const NODES: u64 = 0x400_0000;
+    pub const ROOTS: u64 = 0x410_0000;
     /// The slots.
     pub const SLOTS: u64 = 0x1000_0000;
     /// Number of slots; the last is for threads that found none.
@@ -198,7 +209,7 @@ pub mod elide {
 pub mod node {
     /// u64: a return address, compared with the word at [`OFFSET`]; [`NO_WORD`] in a root.
     pub const WORD: u64 = 0x00;
-    /// u64: offset in every slot of what is counted here.
+    /// u64: offset in every slot of what is counted here, zero where nothing is: below other nodes.
     pub const RECORD: u64 = 0x08;
     /// u64: where this level's return address lies, from rsp at the hook.
     pub const OFFSET: u64 = 0x10;
@@ -393,107 +404,51 @@ pub const fn slot_index(address: u64) -> Option<u64> {
     }
 }
 
-/// Offset in a slot of record `index`, `None` where a slot has no room for it.
+/// Offset in a slot of the record of context `index`, `None` where a slot has no room for it. Contexts
+/// are what is counted at most: they lie close together, so that a thread touches few pages.
 #[must_use]
 pub const fn record_offset(index: u64) -> Option<u64> {
     if index < slot::RECORD_COUNT { Some(slot::RECORDS + index * record::SIZE) } else { None }
+}
+
+/// Offset in a slot of the record of root `index`, `None` where a slot has no room for it. Next to
+/// nothing is counted at roots; they have the slot's other end.
+#[must_use]
+pub const fn root_record_offset(index: u64) -> Option<u64> {
+    match slot::RECORD_COUNT.checked_sub(index + 1) {
+        Some(at) => record_offset(at),
+        None => None,
+    }
+}
+
+/// Whether a node, or root, may lie at this offset in the image.
+#[must_use]
+pub const fn may_hold_node(offset: u64) -> bool {
+    offset >= image::NODES && offset < image::SLOTS
 }
 
 /// Offset in the image behind the last node there can be, where `words` words of it are mapped.
 #[must_use]
 pub const fn nodes_end(words: usize) -> u64 {
     let mapped = words as u64 * 8;
-    if mapped < image::SLOTS { mapped } else { image::SLOTS }
-}
-
-/// Words of a new image, as (offset in the image, value): all others are zero. `id` is the
-/// launcher's number for it, `rseq_signature` what C libraries register rseq areas with
-/// (0x53053053 on x86, by glibc's and the kernel's headers).
-///
-/// The program's first thread has slot 0; the launcher points its gs base there.
-#[must_use]
-pub fn new_image(id: u32, rseq_signature: u32) -> Vec<(u64, u64)> {
-    let mut words = every_image(rseq_signature);
-    words.extend(own_words(id));
-    words
-}
-
-/// Of [`new_image`] what tells one image from another.
-#[must_use]
-pub fn own_words(id: u32) -> [(u64, u64); 3] {
-    let tag = |slot: u64| (image::SLOTS + slot * slot::SIZE + slot::TAG, u64::from(id) << 16 | (slot + 1));
-    [(image::ID, u64::from(id)), tag(0), tag(image::SLOT_COUNT - 1)]
-}
-
-/// Of [`new_image`] what is the same in all of them.
-#[must_use]
-pub fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
-    let mut words = vec![
-        (image::VERSION, VERSION),
-        (image::NEXT_SLOT, 0),
-        (image::QUIET, u64::from(rseq_signature) << 32),
-        (image::MAPS, 1),
-        (image::RSEQ_CS, 0),
-        (image::RSEQ_CS + 8, IMAGE + image::RSEQ_START),
-        (image::RSEQ_CS + 16, 1),
-        (image::RSEQ_CS + 24, IMAGE + image::RSEQ_ABORT),
-        (image::RSEQ_ABORT - 8, u64::from(rseq_signature) << 32),
-        (image::SLOTS + slot::SELF, slot_address(0)),
-    ];
-    // Slots 1 .. SLOT_COUNT - 1, two entries of four bytes a word.
-    let ticket = |entry: u64| if entry + 2 < image::SLOT_COUNT { entry + 2 } else { 0 };
-    words.extend((0..image::SLOT_COUNT / 2).map(|i| (image::TICKETS + 8 * i, ticket(2 * i) | ticket(2 * i + 1) << 32)));
-    let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
-    words.push((last + slot::SELF, IMAGE + last));
-    words.extend((0..NUMBERS).flat_map(number_root));
-    words.extend(super::assemble::frames());
-    words
-}
-
-/// The root of number `n` in an image: its record is the one of the same index.
-fn number_root(n: u64) -> impl Iterator<Item = (u64, u64)> {
-    let at = image::NUMBER_ROOTS + n * NODE_SIZE;
-    let moves = u32::try_from(n).is_ok_and(transfers);
-    root_words(IMAGE + at, slot::RECORDS + n * record::SIZE, 0, moves).into_iter().map(move |(o, v)| (at + o, v))
-}
-
-/// Whether a positive result of system call `number` counts bytes moved.
-#[must_use]
-pub fn transfers(number: u32) -> bool {
-    Sysno(number).signature().is_some_and(|s| s.transfers)
-}
-
-/// A root without contexts, as (offset in the node, value). `offset` is where the return address
-/// lies, from rsp at the hook.
-#[must_use]
-pub fn root_words(address: u64, record: u64, offset: u64, transfers: bool) -> [(u64, u64); 8] {
-    [
-        (node::WORD, node::NO_WORD),
-        (node::RECORD, record),
-        (node::OFFSET, offset),
-        (node::CHILD, address),
-        (node::SIBLING, 0),
-        (node::ROOT, address),
-        (node::TRANSFERS, if transfers { u64::MAX } else { 0 }),
-        (node::WINDOW_AT, 0),
-    ]
+    if mapped < image::NODES_END { mapped } else { image::NODES_END }
 }
 
 const _: () = {
     assert!(GLOBAL.is_multiple_of(4096) && IMAGE.is_multiple_of(4096));
     assert!(global::RING_LEN.is_power_of_two() && global::RING + 8 * global::RING_LEN <= global::SIZE);
+    assert!(image::FIRST_SLOTS.is_multiple_of(2) && image::FIRST_SLOTS < image::SLOT_COUNT - 2);
     assert!(image::TICKETS_LEN.is_power_of_two() && image::TICKETS_LEN >= image::SLOT_COUNT);
     assert!(image::TICKETS + 4 * image::TICKETS_LEN <= image::NUMBER_ROOTS);
-    assert!(image::TICKETS + 4 * image::TICKETS_LEN <= image::CODE_COUNT);
     assert!(image::CODES + image::CODES_LEN * image::CODE_ENTRY <= image::FRAMES);
     assert!(image::FRAMES + image::FRAMES_LEN * image::FRAME <= image::SIGNAL_FRAME);
-    assert!(image::SIGNAL_TABLE + 8 <= image::NUMBER_ROOTS);
+    assert!(image::SIGNAL_TABLE + 8 <= image::NODES);
     assert!(slot::SIGRETURNS_BEFORE < slot::FRAME_COUNT && slot::FRAMES_LEN.is_power_of_two());
     assert!(slot::FRAMES + slot::FRAMES_LEN * image::FRAME <= slot::ERRORS);
     assert!(image::NUMBER_ROOTS + NUMBERS * NODE_SIZE <= image::ROOTS);
-    assert!(image::ROOTS < image::NODES && image::NODES < image::SLOTS && image::SLOTS.is_multiple_of(slot::SIZE));
+    assert!(image::NODES < image::NODES_END && image::ROOTS < image::SLOTS && image::SLOTS.is_multiple_of(slot::SIZE));
     assert!(image::RSEQ_CS.is_multiple_of(32) && image::RSEQ_CS + 32 <= image::RSEQ_START);
-    assert!(image::RSEQ_START < image::RSEQ_ABORT && image::RSEQ_ABORT < image::TICKETS);
+    assert!(image::RSEQ_START < image::RSEQ_ABORT && image::RSEQ_ABORT < image::CODE_COUNT);
     assert!(slot::REGISTERS + 8 * Saved::COUNT <= slot::REQUEST && slot::REQUEST + 56 <= slot::REPLY);
     assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);
     assert!(slot::INHERITED.is_multiple_of(8) && slot::UNASKED < slot::CPU);

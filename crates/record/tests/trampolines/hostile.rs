@@ -69,7 +69,7 @@ proptest! {
     fn growing_in_garbage_ends(words in prop::collection::vec(garbage_word(), 1 << 12), steps in 1u64..5, at in 0u64..64) {
         // A short image: what lies beyond is not there.
         let words: Vec<AtomicU64> = words.into_iter().map(AtomicU64::new).collect();
-        let mut room = Room { nodes: 0, records: NUMBERS };
+        let mut room = Room::default();
         let steps: Vec<_> = (0..steps).map(|i| Step { word: 7 + i, next: 8 * i }).collect();
         let _ = grow(&words, &mut room, IMAGE + 8 * at, &steps);
         let _ = number_site(&words, &mut room, IMAGE + 8 * at, at as u32, 0);
@@ -84,16 +84,17 @@ fn garbage_word() -> impl Strategy<Value = u64> {
 /// An image with room for a few nodes, and a root.
 fn small() -> (Vec<AtomicU64>, u64) {
     let words: Vec<AtomicU64> = (0..(image::NODES + 10 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
-    for (offset, word) in layout::root_words(REGION, slot::RECORDS, 16, false) {
-        words[((REGION - IMAGE + offset) / 8) as usize].store(word, std::sync::atomic::Ordering::SeqCst);
+    let root = IMAGE + image::NODES - NODE_SIZE;
+    for (offset, word) in layout::root_words(root, slot::RECORDS, 16, false) {
+        words[((root - IMAGE + offset) / 8) as usize].store(word, std::sync::atomic::Ordering::SeqCst);
     }
-    (words, REGION)
+    (words, root)
 }
 
 #[test]
 fn trees_grow_and_say_when_they_are_full() {
     let (words, root) = small();
-    let mut room = Room { nodes: 0, records: NUMBERS };
+    let mut room = Room::default();
     let step = |word, next| Step { word, next };
     let one = grow(&words, &mut room, root, &[step(10, 40), step(20, 0)]).unwrap();
     let two = grow(&words, &mut room, root, &[step(10, 40), step(21, 0)]).unwrap();
@@ -123,7 +124,7 @@ fn trees_grow_and_say_when_they_are_full() {
 fn blobs_refuse_places_that_are_none() {
     let blob = blob();
     assert!(blob.code_for(REGION - 8).is_err());
-    assert!(blob.code_for(IMAGE + image::NODES - 64).is_err());
+    assert!(blob.code_for(IMAGE + image::SLOTS - 64).is_err());
     assert!(blob.roots(REGION, slot::RECORD_COUNT - 1).is_err());
     assert_eq!(blob.roots(REGION, slot::RECORD_COUNT - 2).unwrap().len(), 16);
     // Every reference moves with the region, and only those.

@@ -324,7 +324,7 @@ impl Lab {
 
 /// Room for contexts beside the roots of a small file.
 pub(crate) fn room() -> Room {
-    Room { nodes: 0, records: NUMBERS + 1000 }
+    Room { roots: NUMBERS + 1000, ..Room::default() }
 }
 
 /// The rseq area the C library has registered for this thread (glibc from 2.35 on).

@@ -205,7 +205,7 @@ fn slots_are_drawn_again_and_their_end_is_noted() {
         let server = Server::start(&[]);
         let words = image_words();
         // One slot left, then none until one is put back.
-        words[image::NEXT_SLOT as usize / 8].store(image::SLOT_COUNT - 3, SeqCst);
+        words[image::NEXT_SLOT as usize / 8].store(image::FIRST_SLOTS - 1, SeqCst);
         let fork = || {
             let child = lab.call("fork", &[]);
             if child == 0 {
@@ -217,7 +217,7 @@ fn slots_are_drawn_again_and_their_end_is_noted() {
         fork();
         let homeless = || lab.read().losses.homeless;
         assert_eq!(homeless(), 0);
-        assert!(lab.read().threads.iter().any(|t| t.slot == image::SLOT_COUNT - 2));
+        assert!(lab.read().threads.iter().any(|t| t.slot == image::FIRST_SLOTS));
         fork();
         assert_eq!(homeless(), 1);
         let next = words[image::NEXT_SLOT as usize / 8].load(SeqCst);

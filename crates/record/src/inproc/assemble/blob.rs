@@ -135,7 +135,7 @@ impl Blob {
         Ok(())
     }
 
-    /// The roots for a new image, as (offset in the image, word), with records from
+    /// The roots for a new image, as (offset in the image, word), with roots' records from
     /// `first_record` on, one a site. Tables start empty, as fresh memory is.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Blob {
         self.check(region)?;
         let mut words = Vec::with_capacity(8 * self.sites.len());
         for (i, site) in (0u64..).zip(&self.sites) {
-            let record = layout::record_offset(first_record.saturating_add(i))
+            let record = layout::root_record_offset(first_record.saturating_add(i))
                 .ok_or(AssembleError::Records(self.sites.len() as u64))?;
             let root = region + i * NODE_SIZE;
             let transfers = site.number.is_some_and(layout::transfers) && !site.vdso;
@@ -156,7 +156,7 @@ impl Blob {
     }
 
     fn check(&self, region: u64) -> Result<(), AssembleError> {
-        let within = region >= FIRST_REGION && region.saturating_add(self.region_size()) <= IMAGE + image::NODES;
+        let within = region >= FIRST_REGION && region.saturating_add(self.region_size()) <= IMAGE + image::SLOTS;
         (within && region.is_multiple_of(NODE_SIZE)).then_some(()).ok_or(AssembleError::Region(region))
     }
 }
@@ -268,7 +268,7 @@ impl Blob {
 fn refers(instruction: &Instruction) -> bool {
     instruction.op_count() == 2
         && instruction.op1_kind() == OpKind::Immediate64
-        && (FIRST_REGION..IMAGE + image::NODES).contains(&instruction.immediate64())
+        && (FIRST_REGION..IMAGE + image::SLOTS).contains(&instruction.immediate64())
 }
 
 /// A jump over `hook.bytes` bytes to `target`.

@@ -3,7 +3,8 @@
 //! One thread of the launcher writes; a node is linked when all of it, and all below it, stands.
 
 use super::super::layout::{
-    IMAGE, NODE_SIZE, image, node, nodes_end, record_offset, root_words, table_entry, transfers,
+    IMAGE, NODE_SIZE, NUMBERS, image, node, nodes_end, record_offset, root_record_offset, root_words, slot,
+    table_entry, transfers,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
@@ -22,8 +23,10 @@ pub struct Step {
 pub struct Room {
     /// Nodes.
     pub nodes: u64,
-    /// Records.
+    /// Records of contexts.
     pub records: u64,
+    /// Records of roots.
+    pub roots: u64,
 }
 
 /// Why a context could not be added. The call counts at the site's root.
@@ -96,7 +99,11 @@ pub fn number_site(
     if known != 0 {
         return Ok(known);
     }
-    let (at, record) = room.take(words)?;
+    let before = room.clone();
+    // Without contexts all of the number's calls are counted there.
+    let record = if offset == 0 { room.record() } else { room.root_record() };
+    let taken = record.and_then(|record| Ok((room.node(words)?, record)));
+    let (at, record) = taken.inspect_err(|_| *room = before)?;
     let moves = transfers(number);
     for (field, word) in root_words(at, record, offset, moves) {
         tree.set(at, field, word)?;
@@ -105,15 +112,40 @@ pub fn number_site(
     Ok(at)
 }
 
+impl Default for Room {
+    /// All of a new image, which has the roots of numbers.
+    fn default() -> Self {
+        Self { nodes: 0, records: 0, roots: NUMBERS }
+    }
+}
+
 impl Room {
-    /// Address of a new node, and its record's offset.
-    fn take(&mut self, words: &[AtomicU64]) -> Result<(u64, u64), TreeError> {
+    /// Whether there is room for so many more records.
+    #[must_use]
+    pub fn has(&self, records: u64) -> bool {
+        self.records.saturating_add(self.roots).saturating_add(records) <= slot::RECORD_COUNT
+    }
+
+    /// Address of a new node.
+    fn node(&mut self, words: &[AtomicU64]) -> Result<u64, TreeError> {
         let offset = image::NODES + self.nodes * NODE_SIZE;
-        let fits = offset + NODE_SIZE <= nodes_end(words.len());
-        let record = record_offset(self.records).filter(|_| fits).ok_or(TreeError::Full)?;
+        (offset + NODE_SIZE <= nodes_end(words.len())).then_some(()).ok_or(TreeError::Full)?;
         self.nodes += 1;
+        Ok(IMAGE + offset)
+    }
+
+    /// Offset of a new record of a context.
+    fn record(&mut self) -> Result<u64, TreeError> {
+        let record = record_offset(self.records).filter(|_| self.has(1)).ok_or(TreeError::Full)?;
         self.records += 1;
-        Ok((IMAGE + offset, record))
+        Ok(record)
+    }
+
+    /// Offset of a new record of a root.
+    fn root_record(&mut self) -> Result<u64, TreeError> {
+        let record = root_record_offset(self.roots).filter(|_| self.has(1)).ok_or(TreeError::Full)?;
+        self.roots += 1;
+        Ok(record)
     }
 }
 
@@ -168,14 +200,15 @@ impl Tree<'_> {
     fn chain(&self, room: &mut Room, root: u64, offset: u64, steps: &[Step]) -> Result<Chain, TreeError> {
         let transfers = self.get(root, node::TRANSFERS)?;
         let before = room.clone();
-        let taken: Result<Vec<_>, _> = steps.iter().map(|_| room.take(self.words)).collect();
-        let taken = taken.inspect_err(|_| *room = before)?;
+        let taken: Result<Vec<_>, _> = steps.iter().map(|_| room.node(self.words)).collect();
+        let leaf = taken.and_then(|nodes| Ok((nodes, room.record()?)));
+        let (taken, record) = leaf.inspect_err(|_| *room = before)?;
         let mut offset = offset;
-        for (i, (step, (at, record))) in steps.iter().zip(&taken).enumerate() {
-            let child = taken.get(i + 1).map_or(0, |(child, _)| *child);
+        for (i, (step, at)) in steps.iter().zip(&taken).enumerate() {
+            let child = taken.get(i + 1).copied().unwrap_or(0);
             let fields = [
                 (node::WORD, step.word),
-                (node::RECORD, *record),
+                (node::RECORD, if child == 0 { record } else { 0 }),
                 (node::OFFSET, offset),
                 (node::CHILD, child),
                 (node::SIBLING, 0),
@@ -189,7 +222,7 @@ impl Tree<'_> {
             offset = step.next;
         }
         match (taken.first(), taken.last()) {
-            (Some(first), Some(last)) => Ok(Chain { first: first.0, last: last.0 }),
+            (Some(first), Some(last)) => Ok(Chain { first: *first, last: *last }),
             _ => Err(TreeError::Depth),
         }
     }

@@ -4,7 +4,7 @@
 //! is used as a place before it is checked, and no loop ends only by what is read.
 
 use super::super::layout::{
-    IMAGE, NODE_SIZE, NUMBERS, TABLE_LEN, call_of_entry, image, node, record, slot, slot_address,
+    IMAGE, NODE_SIZE, NUMBERS, TABLE_LEN, call_of_entry, image, may_hold_node, node, record, slot, slot_address,
 };
 use super::Blob;
 use std::collections::BTreeMap;
@@ -182,9 +182,10 @@ pub fn read<W: Words + ?Sized>(words: &W, files: &[(u64, &Blob)]) -> Reading {
     out
 }
 
-/// Slots that may have been used: as many as were drawn, and the last, if anybody shared it.
+/// Slots that may have been used: as many as were drawn and there were, and the last, if anybody
+/// shared it.
 pub fn slots_drawn<W: Words + ?Sized>(words: &W) -> impl Iterator<Item = u64> + use<W> {
-    let drawn = words.word(image::NEXT_SLOT).saturating_add(1).min(image::SLOT_COUNT);
+    let drawn = words.word(image::NEXT_SLOT).min(words.word(image::GIVEN)).saturating_add(1).min(image::SLOT_COUNT);
     let shared = words.word(image::HOMELESS) > 0 && drawn < image::SLOT_COUNT;
     (0..drawn).chain(shared.then_some(image::SLOT_COUNT - 1))
 }
@@ -239,8 +240,12 @@ impl Nodes {
             astray: header(image::ASTRAY),
             ..Losses::default()
         };
-        let seen = vec![false; slot::RECORD_COUNT as usize];
-        let mut reader = Reader { words, seen, out: Self { all: Vec::new(), losses } };
+        let mut reader = Reader {
+            words,
+            seen: vec![false; slot::RECORD_COUNT as usize],
+            between: 0,
+            out: Self { all: Vec::new(), losses },
+        };
         for (file, (region, blob)) in files.iter().enumerate() {
             for (index, site) in blob.sites.iter().enumerate() {
                 let at = Some((file, index));
@@ -358,8 +363,10 @@ fn slot_counts<W: Words + ?Sized>(words: &W, slot: &Held, at: u64) -> Option<Slo
 
 struct Reader<'a, W: ?Sized> {
     words: &'a W,
-    /// Records met, by index: no node is met twice, for each has a record of its own.
+    /// Records met, by index: no leaf and no root is met twice, for each has a record of its own.
     seen: Vec<bool>,
+    /// Nodes met that are neither: damaged ones may lead to each other.
+    between: u64,
     out: Nodes,
 }
 
@@ -380,17 +387,30 @@ impl<W: Words + ?Sized> Reader<'_, W> {
             }
             path.truncate(depth);
             path.push(self.words.word(at.wrapping_sub(IMAGE).wrapping_add(node::WORD)));
-            let Some(offset) = self.keep(site, number, &path, at) else { continue };
+            let Some(offset) = self.between(at).or_else(|| self.keep(site, number, &path, at)) else { continue };
             open.push((self.words.word(offset + node::SIBLING), depth));
             open.push((self.words.word(offset + node::CHILD), depth + 1));
         }
     }
 
+    /// Offset of the node at address `at`, if it is one on the way to others, where nothing is counted.
+    fn between(&mut self, at: u64) -> Option<u64> {
+        let offset = Self::offset(at)?;
+        let is_between = self.words.word(offset + node::RECORD) == 0 && self.words.word(offset + node::CHILD) != 0;
+        self.between += u64::from(is_between);
+        (is_between && self.between <= MOST_BETWEEN).then_some(offset)
+    }
+
+    /// Where a node may lie at address `at`: its offset.
+    fn offset(at: u64) -> Option<u64> {
+        let offset = at.wrapping_sub(IMAGE);
+        (may_hold_node(offset) && offset.is_multiple_of(8)).then_some(offset)
+    }
+
     /// Takes in the node at address `at`, if one may lie there and it is a new one: its offset.
     fn keep(&mut self, site: Option<(usize, usize)>, number: Option<u32>, path: &[u64], at: u64) -> Option<u64> {
-        let offset = at.wrapping_sub(IMAGE);
-        let within = (image::NUMBER_ROOTS..image::SLOTS).contains(&offset) && offset.is_multiple_of(8);
-        let record = if within { self.words.word(offset + node::RECORD) } else { 0 };
+        let offset = Self::offset(at);
+        let record = offset.map_or(0, |offset| self.words.word(offset + node::RECORD));
         let place = record.checked_sub(slot::RECORDS).filter(|place| place.is_multiple_of(record::SIZE));
         let seen = place.and_then(|place| self.seen.get_mut((place / record::SIZE) as usize));
         if seen.is_none_or(|seen| std::mem::replace(seen, true)) {
@@ -399,9 +419,12 @@ impl<W: Words + ?Sized> Reader<'_, W> {
         }
         let order = self.out.all.len();
         self.out.all.push(Node { site, number, path: path.to_vec(), address: at, record, order });
-        Some(offset)
+        offset
     }
 }
+
+/// More nodes that count nothing are not ours: as many as fit, each met once.
+const MOST_BETWEEN: u64 = (image::NODES_END - image::NODES) / NODE_SIZE;
 
 fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);

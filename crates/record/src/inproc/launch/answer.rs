@@ -1,7 +1,7 @@
 //! What threads ask, and the answers.
 
 use super::super::assemble::number_site;
-use super::super::layout::{IMAGE, Question, image, node, record, slot, state};
+use super::super::layout::{IMAGE, Question, image, may_hold_node, node, record, slot, state};
 use super::super::nr::{ARCH_PRCTL, EXECVEAT};
 use super::engine::{BUSY_LIMIT, Engine, LONG_LIMIT, Seized};
 use super::program::{Program, Waiter};
@@ -9,6 +9,7 @@ use super::seeds::Sown;
 use super::shell::NEWBORN;
 use super::sys;
 use super::target::Mem;
+use super::window::LastUnwound;
 use crate::setid::{self, Nature, World};
 use crate::sys::read_memory;
 use crate::windows::argument_data;
@@ -39,6 +40,7 @@ impl Engine {
         let (resume, asked) = (area.get(base + slot::RESUME), area.get(base + slot::ANSWER));
         let waiter = Waiter::read(area, index);
         let mut answer = asked;
+        let unwound = self.unwound.take();
         if self.is_itself(id, index, waiter.tid) {
             match Question::from_resume(resume) {
                 Some(Question::Context) => answer = self.on_context(id, index, &waiter, asked),
@@ -55,10 +57,16 @@ impl Engine {
                 Some(Question::ExecFailed) => self.on_exec_failed(id, &waiter),
                 Some(Question::OwnGs) => self.leave_alone(id, waiter.tid, gives_up(&waiter)),
                 Some(Question::Confine) => self.on_confine(id),
-                Some(Question::WindowEntry) => self.on_window_entry(id, index, &waiter, asked),
+                Some(Question::WindowEntry) => {
+                    self.unwound = unwound.filter(|last| last.is_of(&waiter, asked));
+                    self.on_window_entry(id, index, &waiter, asked);
+                }
                 Some(Question::WindowReturn) => self.on_window_return(id, index, &waiter),
                 None => {}
             }
+        }
+        if Question::from_resume(resume).is_some_and(Question::is_long) {
+            self.expect_births();
         }
         self.note_sleep(id, index);
         let Some(area) = self.memory.image(id) else { return };
@@ -110,6 +118,7 @@ impl Engine {
             self.look_at_script(id, index, waiter, node, (&frames, complete));
         }
         self.ask_for_window(id, index, node);
+        self.unwound = Some(LastUnwound { tid: waiter.tid, sp: waiter.sp, node, frames, complete });
         node
     }
 
@@ -118,7 +127,7 @@ impl Engine {
     fn ask_for_window(&mut self, id: u32, index: u64, node: u64) {
         let affordable = self.windows.affordable(0, self.at(sys::now()));
         let Some(area) = self.memory.image(id) else { return };
-        let within = (image::NUMBER_ROOTS..image::SLOTS).contains(&node.wrapping_sub(IMAGE));
+        let within = may_hold_node(node.wrapping_sub(IMAGE));
         if !within || area.get(node - IMAGE + node::WINDOW_AT) != 0 {
             return;
         }
@@ -179,12 +188,12 @@ impl Engine {
         program.main_seen = true;
         program.at_main = Some(self.memory.slot_data(id, 0, MOST_AT_MAIN));
         let before = program.cpu_before;
-        let cpu = crate::procfs::Schedstat::open(program.pid, program.pid).and_then(|s| s.read());
+        let cpu = sys::process_cpu(program.pid);
         if let Some(image) = self.table.images.get_mut(program.image as usize)
             && image.main_at_ns.is_none()
         {
             image.main_at_ns = Some(now);
-            image.startup_cpu_ns = cpu.map_or(0, |c| c.cpu_ns.saturating_sub(before));
+            image.startup_cpu_ns = cpu.map_or(0, |cpu| cpu.saturating_sub(before));
         }
     }
 

@@ -1,6 +1,6 @@
 //! A file's trampolines as they lie in the shared memory, ready to be mapped and jumped to.
 
-use super::super::assemble::{AssembleError, Blob, Unhooked, origins_table};
+use super::super::assemble::{AssembleError, Blob, Room, Unhooked, origins_table};
 use super::super::layout::{IMAGE, NODE_SIZE, code, image, node};
 use super::super::plan::Plan;
 use super::memory::{Area, CodeRoom, Runs};
@@ -64,11 +64,13 @@ impl Code {
         self.len.next_multiple_of(8)
     }
 
-    /// The roots in the file's region of an image, with records from `first` on.
+    /// The roots in the file's region of an image that has `room`.
     ///
     /// # Errors
     /// Those of [`Blob::roots`].
-    pub(super) fn roots(&self, first: u64) -> Result<Arc<Runs>, AssembleError> {
+    pub(super) fn roots(&self, room: &Room) -> Result<Arc<Runs>, AssembleError> {
+        let (first, sites) = (room.roots, self.blob.sites.len() as u64);
+        room.has(sites).then_some(()).ok_or(AssembleError::Records(sites))?;
         if let Some(known) = self.roots.borrow().get(&first) {
             return Ok(Arc::clone(known));
         }

@@ -1,6 +1,6 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
-use super::super::layout::{global, image, slot, state};
+use super::super::layout::{global, image};
 use super::ahead::Reader;
 use super::files::Files;
 use super::finish::Around;
@@ -29,11 +29,17 @@ pub(super) const LIMIT: Duration = Duration::from_millis(250);
 pub(super) const LONG_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
 /// How long it waits for a launcher that is at something.
 pub(super) const BUSY_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 8 });
-/// How often a waiting thread looks before it sleeps, where launcher and thread can run at once.
+/// How often a waiting thread looks before it sleeps, where launcher and thread can run at once. More
+/// would serve programs that begin, but where thousands of threads ask at once all of them look before
+/// the launcher has its turn, and that must come within [`LIMIT`].
 pub(super) const SPINS: u64 = 2_000;
+/// How long the launcher looks for questions where programs begin, which ask much: to wake it takes longer
+/// than most answers.
+const LOOKS_AT_BIRTH: Duration = Duration::from_micros(300);
 /// How long it sleeps at most.
 const SLEEP: Duration = Duration::from_millis(20);
-/// The same while there are programs that may not wake it.
+/// The same while there are programs that may not wake it, or that make threads so quickly that they
+/// would have to wait for slots.
 const QUIET_SLEEP: Duration = Duration::from_micros(300);
 /// How often progress is told, and ended programs are looked for.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
@@ -57,6 +63,8 @@ pub(super) struct Engine {
     pub(super) programs: HashMap<u32, Program>,
     /// What is known of programs of each file.
     pub(super) alike: HashMap<std::sync::Arc<str>, super::furnish::Alike>,
+    /// The stack that was unwound for the last question, if that was about a context.
+    pub(super) unwound: Option<super::window::LastUnwound>,
     /// Windows open in threads, by program and slot.
     pub(super) open: HashMap<(u32, u64), super::window::Open>,
     pub(super) ordinals: HashMap<(u32, u64), u32>,
@@ -104,11 +112,14 @@ pub(super) struct Engine {
     pub(super) processors: usize,
     /// Who reads ahead, as long as that takes one of the last two processors.
     pub(super) reader: Option<Reader>,
-    tail: u64,
+    /// Entries of the queue looked at so far.
+    pub(super) tail: u64,
     /// When what the launcher is at was begun, by the time stamp counter.
     pub(super) item: u64,
     /// An entry of the queue that nobody has filled yet, and since when.
-    empty_since: (u64, u64),
+    pub(super) empty_since: (u64, u64),
+    /// Until when more questions of programs that begin are to be expected.
+    births_until: u64,
     told_to_end: Option<u64>,
     last_housekeeping: u64,
     last_desertion: u64,
@@ -136,6 +147,7 @@ impl Engine {
             seeds: Seeds::default(),
             programs: HashMap::new(),
             alike: HashMap::new(),
+            unwound: None,
             open: HashMap::new(),
             ordinals: HashMap::new(),
             next_ordinal: 0,
@@ -171,6 +183,7 @@ impl Engine {
             tail: 0,
             item: 0,
             empty_since: (u64::MAX, 0),
+            births_until: 0,
             told_to_end: None,
             last_housekeeping: 0,
             last_desertion: 0,
@@ -194,12 +207,6 @@ impl Engine {
         g.set(global::LONG_LIMIT_CYCLES, cycles(LONG_LIMIT));
         g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
         g.set(global::AWAKE, 1);
-    }
-
-    /// Says that something is begun now, which may take long.
-    fn begin_item(&mut self) {
-        self.item = sys::tsc();
-        self.memory.global.set(global::BUSY, self.item);
     }
 
     /// Nanoseconds since the run's start.
@@ -268,8 +275,15 @@ impl Engine {
                 if self.serve() | self.reap(Some(signals)) {
                     busy = sys::now();
                     self.make_ahead();
-                } else if self.just_ended || sys::now().saturating_sub(busy) >= looks {
-                    break;
+                } else {
+                    let idle = sys::now().saturating_sub(busy);
+                    if self.just_ended || idle >= looks && (looks == 0 || sys::now() >= self.births_until) {
+                        break;
+                    }
+                    if idle >= looks {
+                        // Whoever else wants this processor has it.
+                        std::thread::yield_now();
+                    }
                 }
                 std::hint::spin_loop();
             }
@@ -277,12 +291,12 @@ impl Engine {
             for tid in std::mem::take(&mut self.lingering) {
                 self.let_go(tid);
             }
-            self.recycle_some();
+            let brisk = self.recycle_some();
             self.look(signals, control, linger);
             self.housekeeping(control);
             let more = self.harvest_ended() | std::mem::take(&mut self.just_ended);
             if !self.cut_short && !more {
-                self.sleep(seen);
+                self.sleep(seen, brisk);
             }
         }
         sys::aim(None);
@@ -290,12 +304,17 @@ impl Engine {
         self.memory.global.set(global::DEAD, 1);
     }
 
+    /// A program begins, or goes on to.
+    pub(super) fn expect_births(&mut self) {
+        self.births_until = sys::now() + LOOKS_AT_BIRTH.as_nanos() as u64;
+    }
+
     fn wake_word(&self) -> Option<&AtomicU32> {
         self.memory.global.half(global::WAKE)
     }
 
-    /// Sleeps unless something came since `seen` was read.
-    fn sleep(&mut self, seen: u32) {
+    /// Sleeps unless something came since `seen` was read. `brisk`: threads come and go quickly.
+    fn sleep(&mut self, seen: u32, brisk: bool) {
         let quiet = self.quiet;
         let Some(word) = self.wake_word() else { return };
         self.memory.global.set(global::BUSY, 0);
@@ -303,7 +322,7 @@ impl Engine {
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.memory.global.get(global::TICKET) == self.tail {
             let ended = self.root_exit.is_some();
-            let limit = if quiet {
+            let limit = if quiet || brisk {
                 QUIET_SLEEP
             } else if ended {
                 Duration::from_millis(2)
@@ -315,70 +334,10 @@ impl Engine {
         self.memory.global.set(global::AWAKE, 1);
     }
 
-    /// Answers what is in the queue; whether there was anything.
-    fn serve(&mut self) -> bool {
-        let head = self.memory.global.get(global::TICKET);
-        let mut did = false;
-        if head.saturating_sub(self.tail) > global::RING_LEN || self.quiet {
-            did = self.serve_all();
-            if !self.quiet {
-                self.tail = head;
-            }
-        }
-        while self.tail < head {
-            let entry = global::RING + 8 * (self.tail % global::RING_LEN);
-            let tag = self.memory.global.get(entry);
-            if tag == 0 && !self.given_up(self.tail) {
-                // Its thread has drawn the ticket and is about to write; the others don't wait.
-                self.serve_all();
-                break;
-            }
-            self.memory.global.set(entry, 0);
-            self.tail += 1;
-            if let Some((program, index)) = untag(tag) {
-                self.begin_item();
-                self.answer(program, index);
-            }
-            did = true;
-        }
-        if did && self.memory.global.get(global::DEAD) as u32 != 0 {
-            // Somebody lost patience while we were at something long; we are back.
-            self.memory.global.set(global::DEAD, 0);
-        }
-        did
-    }
-
-    /// Whether an entry that nobody has filled never will be: its thread was killed meanwhile.
-    fn given_up(&mut self, ticket: u64) -> bool {
-        const PATIENCE_NS: u64 = 50_000_000;
-        let now = sys::now();
-        if self.empty_since.0 != ticket {
-            self.empty_since = (ticket, now);
-        }
-        now.saturating_sub(self.empty_since.1) > PATIENCE_NS
-    }
-
-    /// Looks at every slot of every program.
-    fn serve_all(&mut self) -> bool {
-        let mut did = false;
-        for id in self.programs.keys().copied().collect::<Vec<_>>() {
-            for index in 0..self.slots_drawn(id) {
-                let state = image::SLOTS + index * slot::SIZE + slot::STATE;
-                let waits = self.memory.image(id).is_some_and(|a| a.get(state) as u32 == state::WAITING);
-                if waits {
-                    self.begin_item();
-                    self.answer(id, index);
-                    did = true;
-                }
-            }
-        }
-        did
-    }
-
     /// Slots of a program that may be in use: the first ones.
     pub(super) fn slots_drawn(&self, program: u32) -> u64 {
-        let drawn = self.memory.image(program).map_or(0, |a| a.get(image::NEXT_SLOT));
-        (drawn + 1).min(image::SLOT_COUNT)
+        let drawn = self.memory.image(program).map_or(0, |a| a.get(image::NEXT_SLOT).min(a.get(image::GIVEN)));
+        drawn.saturating_add(1).min(image::SLOT_COUNT)
     }
 
     /// Whether it is time to look for changed children though no signal told of one: it may have
@@ -417,6 +376,7 @@ impl Engine {
                 let former = sys::event_message(tid).unwrap_or(tid);
                 let seized = self.no_longer_seized(former).or_else(|| self.no_longer_seized(tid));
                 self.exec_done = true;
+                self.expect_births();
                 self.on_exec(tid, seized.and_then(|s| s.from));
             }
             Stop::Event { tid, event: libc::PTRACE_EVENT_STOP, signal } if is_job_control(signal) => {
@@ -541,12 +501,6 @@ impl Engine {
             }
         }
     }
-}
-
-/// Program and slot of a tag in the queue.
-fn untag(tag: u64) -> Option<(u32, u64)> {
-    let index = (tag & 0xffff).checked_sub(1)?;
-    Some((u32::try_from(tag >> 16).ok()?, index))
 }
 
 fn is_job_control(signal: i32) -> bool {

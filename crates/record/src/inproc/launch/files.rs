@@ -67,7 +67,7 @@ impl Regions {
         let size = (plan.sites.len() + plan.entries.len()) as u64 * NODE_SIZE + tables * TABLE;
         // Nobody shares a region, and a file may have no sites.
         let behind = |region: u64| {
-            let fits = region + size <= IMAGE + image::NODES;
+            let fits = region + size <= IMAGE + image::SLOTS;
             fits.then(|| (region + size.max(NODE_SIZE)).next_multiple_of(4096))
         };
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).ok()

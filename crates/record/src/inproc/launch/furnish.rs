@@ -73,10 +73,10 @@ impl Engine {
         let exe = self.table.images.get(program.image as usize).map(|i| &i.exe);
         let Some(alike) = exe.and_then(|exe| self.alike.get(exe)) else { return };
         for (region, code) in &alike.mapped {
-            let Ok(roots) = code.roots(program.room.records) else { continue };
+            let Ok(roots) = code.roots(&program.room) else { continue };
             if program.regions.insert(*region) {
                 self.memory.write(id, &roots);
-                program.room.records += code.blob.sites.len() as u64;
+                program.room.roots += code.blob.sites.len() as u64;
             }
         }
     }
@@ -107,10 +107,10 @@ impl Engine {
         let area = self.memory.image(id)?;
         let region = file.known.region;
         if !program.regions.contains(&region) {
-            match file.code.roots(program.room.records) {
+            match file.code.roots(&program.room) {
                 Ok(roots) => {
                     self.memory.write(id, &roots);
-                    program.room.records += file.code.blob.sites.len() as u64;
+                    program.room.roots += file.code.blob.sites.len() as u64;
                     program.regions.insert(region);
                 }
                 Err(e) => {

@@ -1,6 +1,6 @@
 //! From an image's memory to rows of the table.
 
-use super::super::assemble::{Losses, Nodes, SlotCounts, Words, slots_drawn};
+use super::super::assemble::{Losses, Node, Nodes, SlotCounts, Words, slots_drawn};
 use super::super::layout::{image, record, slot};
 use super::super::nr::{CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, VFORK};
 use super::cpu::Used;
@@ -10,6 +10,7 @@ use super::program::Program;
 use super::sys;
 use crate::table::{Image, Table};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
 use systoll_model::{Counts, Errno, Sysno};
 use systoll_symbols::RawFrame;
 
@@ -177,7 +178,8 @@ impl Engine {
     pub(super) fn harvest(&mut self, program: &mut Program) -> Beside {
         let snapshot = self.memory.snapshot(program.id);
         let slots: Vec<u64> = slots_drawn(&snapshot).collect();
-        let mut beside = self.fill(program, &snapshot, &slots);
+        let (nodes, used) = nodes_of(program, &snapshot);
+        let (mut beside, _) = self.fill(program, (nodes, used), &slots);
         beside.add(&program.recycled);
         let now = self.at(sys::now());
         for (pid, used) in std::mem::take(&mut beside.used) {
@@ -195,8 +197,15 @@ impl Engine {
 
     /// Adds what some slots of a program hold to the table, before they are wiped.
     pub(super) fn harvest_slots(&mut self, program: &mut Program, slots: &[u64]) {
-        let snapshot = self.memory.snapshot(program.id);
-        let mut beside = self.fill(program, &snapshot, slots);
+        // Threads come and go, the trees stay the same.
+        let now = (program.room.clone(), program.files.len());
+        let known = program.trees.take().filter(|(room, files, _)| (room, *files) == (&now.0, now.1));
+        let (nodes, used) = match known {
+            Some((_, _, nodes)) => (nodes, files_used(program)),
+            None => nodes_of(program, &self.memory.snapshot(program.id)),
+        };
+        let (mut beside, nodes) = self.fill(program, (nodes, used), slots);
+        program.trees = Some((now.0, now.1, nodes));
         // What the whole image lacks is read at its end.
         beside.losses = Losses { unasked: beside.losses.unasked, errors: beside.losses.errors, ..Losses::default() };
         program.recycled.add(&beside);
@@ -207,12 +216,12 @@ impl Engine {
         }
     }
 
-    fn fill(&mut self, program: &mut Program, image: &Snapshot, slots: &[u64]) -> Beside {
+    fn fill(&mut self, program: &mut Program, trees: (Nodes, Vec<usize>), slots: &[u64]) -> (Beside, Nodes) {
         let (clock, now) = (self.clock(), self.at(sys::now()));
         for index in slots {
             note_maker(&self.memory, program, &mut self.table, (*index, now));
         }
-        let mut fill = Fill::new(&mut self.table, program, image, (clock, now));
+        let mut fill = Fill::new(&mut self.table, program, trees, (clock, now));
         for index in slots {
             fill.slot(&self.memory.slot(fill.program.id, *index), *index);
         }
@@ -278,7 +287,7 @@ struct Fill<'a> {
     /// Files with a region of their own, by their place among the nodes' files.
     used: Vec<usize>,
     /// Frames of nodes, once somebody has counted there.
-    frames: HashMap<usize, Vec<RawFrame>>,
+    frames: HashMap<usize, Rc<[RawFrame]>>,
     /// What the first thread had counted when `main` began, if that is known.
     startup: Option<HashMap<usize, SlotCounts>>,
     clock: Clock,
@@ -287,13 +296,12 @@ struct Fill<'a> {
 }
 
 impl<'a> Fill<'a> {
-    fn new(table: &'a mut Table, program: &'a mut Program, image: &Snapshot, (clock, now): (Clock, u64)) -> Self {
-        let mut regions = HashSet::new();
-        let used: Vec<usize> =
-            (0..program.files.len()).filter(|i| regions.insert(program.files[*i].known.region)).collect();
-        let files: Vec<_> =
-            used.iter().filter_map(|i| program.files.get(*i)).map(|f| (f.known.region, &f.code.blob)).collect();
-        let nodes = Nodes::read(image, &files);
+    fn new(
+        table: &'a mut Table,
+        program: &'a mut Program,
+        (nodes, used): (Nodes, Vec<usize>),
+        (clock, now): (Clock, u64),
+    ) -> Self {
         let beside = Beside { losses: nodes.losses, ..Beside::default() };
         let (frames, startup) = (HashMap::new(), None);
         Self { table, program, nodes, used, frames, startup, clock, now, beside }
@@ -339,7 +347,7 @@ impl<'a> Fill<'a> {
         }
         let Some(number) = node.number else { return };
         let results = site.is_none_or(|s| s.results);
-        let frames = self.frames.entry(index).or_insert_with(|| frames_of(self.program, place, &node.path));
+        let frames = self.frames.entry(index).or_insert_with(|| frames_of(self.program, place, node));
         let image = image_of(self.program, self.table, pid, self.now);
         let (id, _) = self.table.row(image, Sysno(number), frames);
         let execed = (number == EXECVE || number == EXECVEAT) && self.program.gone_by_exec.contains(&slot);
@@ -379,7 +387,7 @@ impl<'a> Fill<'a> {
             Some(file.known.plan.entries.iter().find(|e| e.address == address)?.function.name())
         });
         let (Some(function), Some(node)) = (function, self.nodes.all.get(index)) else { return };
-        let frames = self.frames.entry(index).or_insert_with(|| frames_of(self.program, place, &node.path));
+        let frames = self.frames.entry(index).or_insert_with(|| frames_of(self.program, place, node));
         let image = image_of(self.program, self.table, pid, self.now);
         if calls > 0 {
             self.table.vdso(image, function, frames, calls);
@@ -400,19 +408,33 @@ impl<'a> Fill<'a> {
         add.startup_waited_ns = waited.min(add.waited_ns.unwrap_or(0));
     }
 
-    fn end(self) -> Beside {
-        self.beside
+    fn end(self) -> (Beside, Nodes) {
+        (self.beside, self.nodes)
     }
 }
 
+/// The program's files that have a region of their own, by index.
+fn files_used(program: &Program) -> Vec<usize> {
+    let mut regions = HashSet::new();
+    (0..program.files.len()).filter(|i| regions.insert(program.files[*i].known.region)).collect()
+}
+
+/// A program's trees as they are in `image`, and the files they are of.
+fn nodes_of(program: &Program, image: &Snapshot) -> (Nodes, Vec<usize>) {
+    let used = files_used(program);
+    let files: Vec<_> =
+        used.iter().filter_map(|i| program.files.get(*i)).map(|f| (f.known.region, &f.code.blob)).collect();
+    (Nodes::read(image, &files), used)
+}
+
 /// The frames of a row: as they were when the context was first seen.
-fn frames_of(program: &Program, site: Option<(usize, usize)>, path: &[u64]) -> Vec<RawFrame> {
-    let Some((file, index)) = site else { return Vec::new() };
-    if let Some(frames) = program.contexts.get(&(file, index, path.to_vec())) {
-        return frames.to_vec();
+fn frames_of(program: &Program, site: Option<(usize, usize)>, node: &Node) -> Rc<[RawFrame]> {
+    let Some((file, index)) = site else { return Rc::default() };
+    if let Some(frames) = program.nodes.get(&node.address) {
+        return Rc::clone(frames);
     }
     let leaf = program.leaf(file, index);
-    leaf.into_iter().chain(path.iter().map(|a| program.space.frame(*a, true))).collect()
+    leaf.into_iter().chain(node.path.iter().map(|a| program.space.frame(*a, true))).collect()
 }
 
 /// What is known of a row's calls beside their counts.

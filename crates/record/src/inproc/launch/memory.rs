@@ -27,6 +27,8 @@ pub(super) const BLOBS_AT: u64 = super::super::layout::IMAGE + STRIDE;
 const STRIDE: u64 = 1 << 35;
 /// Words of a new image that lie no further apart are written in one go.
 const GAP: u64 = 256;
+/// Bytes of a slot whose memory is kept when its thread is gone: a few dozen contexts.
+const KEPT: u64 = 1 << 16;
 /// Images in a run, at most.
 const MAX_IMAGES: u64 = 1 << 24;
 
@@ -206,9 +208,22 @@ impl Memory {
         Head::new(&words)
     }
 
-    /// Zeroes slot `index` of an image and gives its memory back.
-    pub(super) fn wipe_slot(&self, id: u32, index: u64) {
-        sys::punch_hole(&self.file, Self::offset(id) + image::SLOTS + index * slot::SIZE, slot::SIZE);
+    /// Zeroes slot `index` of an image. Of its memory what threads touch first is kept: to get a page
+    /// costs a thread more than all that is counted of its making, and this one may be mapped yet.
+    pub(super) fn clean_slot(&self, id: u32, index: u64) {
+        static ZEROES: [u8; KEPT as usize] = [0; KEPT as usize];
+        let start = image::SLOTS + index * slot::SIZE;
+        let data: Vec<_> = self.data_ranges(id, start..start + slot::SIZE).collect();
+        for range in &data {
+            let kept = range.start..range.end.min(start + KEPT);
+            let zeroes = ZEROES.get(..kept.end.saturating_sub(kept.start) as usize).unwrap_or_default();
+            if self.file.write_all_at(zeroes, Self::offset(id) + kept.start).is_err() {
+                sys::punch_hole(&self.file, Self::offset(id) + start, KEPT);
+            }
+        }
+        if data.last().is_some_and(|last| last.end > start + KEPT) {
+            sys::punch_hole(&self.file, Self::offset(id) + start + KEPT, slot::SIZE - KEPT);
+        }
     }
 
     /// What slot `index` of an image holds now, by offset in the image; at most `most` bytes.
@@ -218,23 +233,28 @@ impl Memory {
     }
 
     fn data(&self, id: u32, within: Range<u64>, most: u64) -> Vec<(u64, Vec<u8>)> {
-        let start = Self::offset(id);
-        let (mut at, end, mut left) = (start + within.start, start + within.end, most);
+        let mut left = most;
         let mut ranges = Vec::new();
-        while let Some((from, to)) = sys::data_range(&self.file, at) {
-            let to = to.min(end).min(from.saturating_add(left));
-            if from >= to {
+        for range in self.data_ranges(id, within) {
+            let mut bytes = vec![0; (range.end - range.start).min(left) as usize];
+            if bytes.is_empty() || self.file.read_exact_at(&mut bytes, Self::offset(id) + range.start).is_err() {
                 break;
             }
-            let mut bytes = vec![0; (to - from) as usize];
-            if self.file.read_exact_at(&mut bytes, from).is_err() {
-                break;
-            }
-            left -= to - from;
-            ranges.push((from - start, bytes));
-            at = to;
+            left -= bytes.len() as u64;
+            ranges.push((range.start, bytes));
         }
         ranges
+    }
+
+    /// Where an image has memory, of a range of offsets in it.
+    fn data_ranges(&self, id: u32, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let start = Self::offset(id);
+        let (mut at, end) = (start + within.start, start + within.end);
+        std::iter::from_fn(move || {
+            let (from, to) = sys::data_range(&self.file, at).filter(|(from, _)| *from < end)?;
+            at = to;
+            Some(from - start..to.min(end) - start)
+        })
     }
 
     /// Whether no other process maps the file any more. If so none ever will again, and from here

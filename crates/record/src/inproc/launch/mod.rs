@@ -22,6 +22,7 @@ mod maps;
 mod memory;
 mod own;
 mod program;
+mod queue;
 mod seeds;
 mod share;
 mod shell;

@@ -1,7 +1,7 @@
 //! A program that is being watched: what an `execve` started, with its threads and forks.
 
-use super::super::assemble::{Base, Room, TreeError, grow};
-use super::super::layout::{NUMBERS, Saved, image, node, slot};
+use super::super::assemble::{Base, Nodes, Room, TreeError, grow};
+use super::super::layout::{Saved, image, may_hold_node, node, slot};
 use super::code::Code;
 use super::comes::Generated;
 use super::files::Known;
@@ -37,9 +37,6 @@ impl Patched {
     }
 }
 
-/// Where a context belongs: file and site, return addresses from there on.
-pub(super) type ContextKey = (usize, usize, Vec<u64>);
-
 /// A program.
 pub(super) struct Program {
     pub(super) id: u32,
@@ -57,7 +54,6 @@ pub(super) struct Program {
     /// Addresses of the regions of roots that are in its image.
     pub(super) regions: HashSet<u64>,
     pub(super) room: Room,
-    pub(super) contexts: HashMap<ContextKey, Rc<[RawFrame]>>,
     /// Frames of the contexts counted at nodes, by their addresses.
     pub(super) nodes: HashMap<u64, Rc<[RawFrame]>>,
     /// Roots made for numbers, and their file and site.
@@ -74,6 +70,8 @@ pub(super) struct Program {
     /// Slots whose thread became another program.
     pub(super) gone_by_exec: HashSet<u64>,
     pub(super) tickets: Tickets,
+    /// Its trees as last read for some of its slots: what there was of them then, and how many files.
+    pub(super) trees: Option<(Room, usize, Nodes)>,
     /// Threads that are known to be who they say, by slot.
     pub(super) told: HashMap<u64, i32>,
     /// What slots that were given back came to beside rows.
@@ -111,8 +109,7 @@ impl Program {
             files: Vec::new(),
             newborn: Some(Vec::new()),
             regions: HashSet::new(),
-            room: Room { nodes: 0, records: NUMBERS },
-            contexts: HashMap::new(),
+            room: Room::default(),
             nodes: HashMap::new(),
             number_roots: HashMap::new(),
             failures: HashMap::new(),
@@ -122,6 +119,7 @@ impl Program {
             unopened: Vec::new(),
             gone_by_exec: HashSet::new(),
             tickets: Tickets::default(),
+            trees: None,
             told: HashMap::new(),
             recycled: Beside::default(),
             forks: HashMap::new(),
@@ -256,13 +254,11 @@ impl Program {
         match grown {
             Ok(node) => {
                 let raw: Rc<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
-                let path = steps.iter().map(|s| s.word).collect();
-                self.nodes.insert(node, Rc::clone(&raw));
                 let number = self.number_roots.contains_key(&root).then_some(thread.registers.ax as u32);
                 if let Some(seed) = seeds.keep(self, (at, number), &steps, &raw, main) {
                     self.seeds.insert(node, seed);
                 }
-                self.contexts.insert((at.0, at.1, path), raw);
+                self.nodes.insert(node, raw);
                 (node, main)
             }
             Err(why) => {
@@ -283,8 +279,7 @@ fn close(area: &Area, root: u64) {
     let offset = |at: u64| at.wrapping_sub(base);
     let mut at = area.get(offset(root) + node::CHILD);
     for _ in 0..1 << 16 {
-        let within = (image::NUMBER_ROOTS..image::SLOTS).contains(&offset(at));
-        if !within {
+        if !may_hold_node(offset(at)) {
             return;
         }
         match area.get(offset(at) + node::SIBLING) {

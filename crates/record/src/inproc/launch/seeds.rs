@@ -10,6 +10,7 @@ use super::memory::Area;
 use super::program::Program;
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use systoll_symbols::{ModuleKey, RawFrame};
 
@@ -18,14 +19,17 @@ const MOST_OF_PAIR: usize = 2048;
 /// Pairs of files.
 const MOST_PAIRS: usize = 4096;
 
-/// Octaves of a row's count that may be left out where they were asked about often: a process's
-/// calls are crumbs there. The first of them is where the unlooked-at are asked about at all.
-const CRUMBS: std::ops::Range<u32> = 4..7;
-/// How often in all processes.
-const OFTEN: u32 = 16;
+/// Octaves of a row's count that may be left out where they were asked about so often in all
+/// processes: below 128 calls a process's are crumbs, and asking costs as much as hundreds. The first
+/// is where the unlooked-at are asked about at all.
+const OFTEN: [(std::ops::Range<u32>, u32); 2] = [(FIRST_ASKED..7, 16), (7..END_OF_OFTEN, 96)];
+/// See [`OFTEN`].
+const FIRST_ASKED: u32 = 4;
+/// From here on every process is asked.
+const END_OF_OFTEN: u32 = 12;
 
 /// A context of a site.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq)]
 struct What {
     /// Index of the site, and its address in the file, by which it is known again.
     site: (usize, u64),
@@ -38,11 +42,22 @@ struct What {
     main: bool,
 }
 
+impl Hash for What {
+    /// By what tells nearly all apart: the frames say once more what the steps do.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.site.hash(state);
+        self.number.hash(state);
+        for (_, address, _) in &self.steps {
+            address.hash(state);
+        }
+    }
+}
+
 /// A context, and how often calls there were asked about.
 #[derive(Debug)]
 pub(super) struct Seed {
     what: Rc<What>,
-    asked: Cell<[u32; CRUMBS.end as usize]>,
+    asked: Cell<[u32; END_OF_OFTEN as usize]>,
 }
 
 impl Seed {
@@ -58,13 +73,14 @@ impl Seed {
     /// The beginning of the first octave from `octave` on that was not asked about often enough.
     pub(super) fn octave_to_ask(&self, octave: u32) -> u64 {
         let asked = self.asked.get();
-        let enough = |o: &u32| CRUMBS.contains(o) && asked.get(*o as usize).is_some_and(|n| *n >= OFTEN);
+        let often = |o: &u32| OFTEN.iter().find(|(octaves, _)| octaves.contains(o)).map(|(_, often)| *often);
+        let enough = |o: &u32| often(o).is_some_and(|often| asked.get(*o as usize).is_some_and(|n| *n >= often));
         1 << (octave..63).find(|o| !enough(o)).unwrap_or(63)
     }
 
     /// Where calls that are no news are asked about next.
     pub(super) fn later(&self) -> u64 {
-        self.octave_to_ask(CRUMBS.start)
+        self.octave_to_ask(FIRST_ASKED)
     }
 }
 
@@ -164,8 +180,6 @@ impl What {
         let steps: Vec<Step> = self.steps.iter().map(step).collect::<Option<_>>()?;
         let node = grow(area.words(), &mut program.room, root, &steps).ok()?;
         let new = program.nodes.insert(node, Rc::clone(&self.frames)).is_none();
-        let path = steps.iter().map(|s| s.word).collect();
-        program.contexts.insert((file, site, path), Rc::clone(&self.frames));
         new.then_some(node)
     }
 }

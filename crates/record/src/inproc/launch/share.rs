@@ -171,7 +171,7 @@ impl Bench {
         // Nobody answers here.
         words.get((global::DEAD / 8) as usize)?.store(1, Ordering::Relaxed);
         let image_words = words.get((global::SIZE / 8) as usize..)?;
-        let mut room = Room { nodes: 0, records: NUMBERS + 1 };
+        let mut room = Room { roots: NUMBERS + 1, ..Room::default() };
         let step = Step { word: code.address() + functions.context, next: 0 };
         let context = grow(image_words, &mut room, REGION, &[step]).ok()?;
         let record = image_words.get(((context - IMAGE + node::RECORD) / 8) as usize)?.load(Ordering::Relaxed);

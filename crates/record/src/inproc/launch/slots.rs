@@ -11,8 +11,8 @@ use super::sys;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-/// Slots drawn since the last look that make another one worth while.
-const WORTH_WHILE: u64 = 128;
+/// This part of the slots drawn since some were last given back makes it worth while again.
+const WORTH_WHILE: u64 = 4;
 /// Makers of makers looked at.
 const GENERATIONS: usize = 64;
 
@@ -21,16 +21,22 @@ const GENERATIONS: usize = 64;
 pub(super) struct Tickets {
     /// Tickets drawn at the last look.
     seen: u64,
+    /// Tickets drawn when slots were last given back.
+    recycled: u64,
     /// Where the next slot is put back; none yet: behind the first ones.
     next: u64,
     /// Tickets put back and not yet drawn, with their slots.
     waiting: VecDeque<(u64, u64)>,
     /// Slots drawn and not known to be over.
     busy: Vec<u64>,
+    /// Slots given beside the first ones.
+    more: u64,
 }
 
 /// Tickets in a new image, for slots 1 and up.
-const FIRST: u64 = image::SLOT_COUNT - 2;
+const FIRST: u64 = image::FIRST_SLOTS;
+/// Slots there are tickets for, at most: not the first thread's, and not the last.
+const MOST: u64 = image::SLOT_COUNT - 2;
 
 impl Tickets {
     /// Slots that may have a thread, the first one's apart, as of the last look.
@@ -50,6 +56,32 @@ impl Tickets {
             self.busy.push(slot);
         }
         self.seen = drawn;
+    }
+
+    /// Slots there are tickets for, or were.
+    fn given(&self) -> u64 {
+        FIRST + self.more
+    }
+
+    /// Whether so many have been drawn since some were last given back that it is worth while again.
+    fn is_brisk(&self, drawn: u64) -> bool {
+        drawn.saturating_sub(self.recycled) >= self.given() / WORTH_WHILE
+    }
+
+    /// Gives as many slots again as there are, where fewer than half of them wait to be drawn.
+    fn grow_if_short(&mut self, area: &Area) {
+        let undrawn = FIRST.saturating_sub(self.seen) + self.waiting.len() as u64;
+        let given = self.given();
+        if undrawn >= given / 2 {
+            return;
+        }
+        let more = given.min(MOST - given);
+        // Before anybody can draw one: whoever reads slots reads so many.
+        area.set(image::GIVEN, given + more);
+        self.more += more;
+        for slot in given + 1..=given + more {
+            self.put_back(area, slot);
+        }
     }
 
     /// Puts a slot back, to be drawn after all others.
@@ -78,20 +110,25 @@ impl Tickets {
 }
 
 impl Engine {
-    /// Gives back slots of threads that are gone, in programs that have drawn many since.
-    pub(super) fn recycle_some(&mut self) {
+    /// Gives back slots of threads that are gone, in programs that have drawn many since: whether
+    /// there are any.
+    pub(super) fn recycle_some(&mut self) -> bool {
         let drawn = |p: &Program| self.memory.image(p.id).map_or(0, |a| a.get(image::NEXT_SLOT));
-        let many = |p: &&Program| drawn(p).saturating_sub(p.tickets.seen) >= WORTH_WHILE;
-        for id in self.programs.values().filter(many).map(|p| p.id).collect::<Vec<_>>() {
-            self.recycle(id, false);
+        let brisk: Vec<u32> = self.programs.values().filter(|p| p.tickets.is_brisk(drawn(p))).map(|p| p.id).collect();
+        for id in &brisk {
+            self.recycle(*id, false);
         }
+        !brisk.is_empty()
     }
 
-    /// Gives back slots of a program's threads that are gone. `pressed`: there is none left.
+    /// Gives back slots of a program's threads that are gone, and more of them where they are short.
+    /// `pressed`: somebody waits for one.
     pub(super) fn recycle(&mut self, id: u32, pressed: bool) {
         let Some(mut program) = self.programs.remove(&id) else { return };
+        let pressed = pressed && program.tickets.given() >= MOST;
         if let Some(area) = self.memory.image(id) {
             program.tickets.look(area);
+            program.tickets.recycled = program.tickets.seen;
         }
         let busy = std::mem::take(&mut program.tickets.busy);
         let heads: Vec<(u64, Head)> = busy.iter().map(|index| (*index, self.memory.head(id, *index))).collect();
@@ -102,7 +139,7 @@ impl Engine {
             let slots: Vec<u64> = over.iter().map(|(index, _)| *index).collect();
             self.harvest_slots(&mut program, &slots);
             for index in slots {
-                self.memory.wipe_slot(id, index);
+                self.memory.clean_slot(id, index);
                 program.gone_by_exec.remove(&index);
                 if let Some(area) = self.memory.image(id) {
                     program.tickets.put_back(area, index);
@@ -112,6 +149,9 @@ impl Engine {
             let mut ended: Vec<u32> = over.iter().map(|(_, head)| head.pid).filter(|pid| !lives(*pid)).collect();
             ended.dedup();
             self.end_forks(&mut program, &ended);
+        }
+        if let Some(area) = self.memory.image(id) {
+            program.tickets.grow_if_short(area);
         }
         self.programs.insert(id, program);
     }

@@ -1,6 +1,6 @@
 //! Windows: a few consecutive calls of a thread looked at whole, before and after each.
 
-use super::super::layout::{IMAGE, image, node, record, slot};
+use super::super::layout::{IMAGE, image, may_hold_node, node, record, slot};
 use super::cpu::is_seen_to;
 use super::engine::Engine;
 use super::program::Waiter;
@@ -23,6 +23,25 @@ pub(super) struct Open {
     under_way: Option<(u64, u64, u64)>,
     /// What its process had used when that began, where the hand-shake after it is seen to.
     used: Option<u64>,
+}
+
+/// A waiting thread's stack, as it was unwound for the question before: a context that is seen for
+/// the first time is most often looked at right away.
+pub(super) struct LastUnwound {
+    pub(super) tid: i32,
+    /// Stack pointer at the hook.
+    pub(super) sp: u64,
+    /// The answer.
+    pub(super) node: u64,
+    pub(super) frames: Vec<PlacedFrame>,
+    pub(super) complete: bool,
+}
+
+impl LastUnwound {
+    /// Whether it is that of a thread that asks about a call counted at `node`.
+    pub(super) fn is_of(&self, waiter: &Waiter, node: u64) -> bool {
+        (self.tid, self.sp, self.node) == (waiter.tid, waiter.sp, node)
+    }
 }
 
 /// Frames and their places, and whether they are all.
@@ -191,7 +210,7 @@ impl Engine {
         let image_id = self.image_of_slot(id, index)?;
         let area = self.memory.image(id)?;
         let offset = at.wrapping_sub(IMAGE);
-        (image::NUMBER_ROOTS..image::SLOTS).contains(&offset).then_some(())?;
+        may_hold_node(offset).then_some(())?;
         let (record, root) = (area.get(offset + node::RECORD), area.get(offset + node::ROOT));
         (slot::RECORDS..=slot::SIZE - record::SIZE).contains(&record).then_some(())?;
         let nth = area.get(image::SLOTS + index * slot::SIZE + record + record::ENTERED);
@@ -208,7 +227,10 @@ impl Engine {
     fn whole_stack(&mut self, id: u32, waiter: &Waiter, entered: &Entered) -> Option<u32> {
         let program = self.programs.get_mut(&id).filter(|_| self.table.stacks.len() < MAX_STACKS)?;
         let site = program.site_of(entered.root)?;
-        let (placed, complete) = program.unwind(&mut self.symbols, waiter, site);
+        let (placed, complete) = match self.unwound.take() {
+            Some(last) => (last.frames, last.complete),
+            None => program.unwind(&mut self.symbols, waiter, site),
+        };
         let frames = program.with_scripts(&mut self.symbols, waiter, &placed);
         let line = self.symbols.script_line(&frames);
         let is_interpreter = |f| self.symbols.is_interpreter(f);
