@@ -56,6 +56,22 @@ const LONGEST: usize = 1 << 16;
 ///
 /// When there is no room or no sense in it; nothing has changed then.
 pub fn grow(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step]) -> Result<u64, TreeError> {
+    grow_asking(words, room, root, steps, 0)
+}
+
+/// [`grow`]; a node that is made has its threads ask at their `window_at`th call there. A thread may
+/// be counting there as soon as the node is linked.
+///
+/// # Errors
+///
+/// As for [`grow`].
+pub fn grow_asking(
+    words: &[AtomicU64],
+    room: &mut Room,
+    root: u64,
+    steps: &[Step],
+    window_at: u64,
+) -> Result<u64, TreeError> {
     let tree = Tree { words };
     let mut found = root;
     for (i, step) in steps.iter().enumerate() {
@@ -68,7 +84,7 @@ pub fn grow(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step]) -> 
             Found::Node(at) => found = at,
             Found::Closed => return Err(TreeError::Closed),
             Found::End(last) => {
-                let made = tree.chain(room, root, offset, steps.get(i..).unwrap_or_default())?;
+                let made = tree.chain(room, root, offset, steps.get(i..).unwrap_or_default(), window_at)?;
                 // The root stands for a first level that has no node yet.
                 let (link, field) = if level == root { (root, node::CHILD) } else { (last, node::SIBLING) };
                 tree.set(link, field, made.first)?;
@@ -197,7 +213,14 @@ impl Tree<'_> {
     }
 
     /// New nodes for `steps`, one below the other.
-    fn chain(&self, room: &mut Room, root: u64, offset: u64, steps: &[Step]) -> Result<Chain, TreeError> {
+    fn chain(
+        &self,
+        room: &mut Room,
+        root: u64,
+        offset: u64,
+        steps: &[Step],
+        window_at: u64,
+    ) -> Result<Chain, TreeError> {
         let transfers = self.get(root, node::TRANSFERS)?;
         let before = room.clone();
         let taken: Result<Vec<_>, _> = steps.iter().map(|_| room.node(self.words)).collect();
@@ -214,7 +237,7 @@ impl Tree<'_> {
                 (node::SIBLING, 0),
                 (node::ROOT, root),
                 (node::TRANSFERS, transfers),
-                (node::WINDOW_AT, 0),
+                (node::WINDOW_AT, if child == 0 { window_at } else { 0 }),
             ];
             for (field, word) in fields {
                 self.set(*at, field, word)?;

@@ -26,7 +26,7 @@ mod walk;
 pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked, assemble};
 pub use emit::Origin;
 pub use find::{frames, origins_table};
-pub use grow::{Room, Step, TreeError, grow, number_site};
+pub use grow::{Room, Step, TreeError, grow, grow_asking, number_site};
 pub use read::{Failure, Losses, Node, Nodes, Reading, Row, SlotCounts, SlotReading, Thread, Words, read, slots_drawn};
 
 use thiserror::Error;

@@ -5,7 +5,7 @@ use super::super::layout::{IMAGE, Question, image, may_hold_node, node, record, 
 use super::super::nr::{ARCH_PRCTL, EXECVEAT};
 use super::engine::{BUSY_LIMIT, Engine, LONG_LIMIT, Seized};
 use super::program::{Program, Waiter};
-use super::seeds::Sown;
+use super::seeds::{Seed, Sown};
 use super::shell::NEWBORN;
 use super::sys;
 use super::target::Mem;
@@ -148,14 +148,16 @@ impl Engine {
         let affordable = self.windows.affordable(0, self.at(sys::now()));
         let Some(program) = self.programs.get_mut(&id) else { return };
         let Some(area) = self.memory.image(id) else { return };
-        for Sown { node, main, seed } in self.seeds.sow(program, area) {
-            // The first call in `main` has to be heard of in any case.
-            let asks = affordable && program.is_looked_at() || main && !program.main_seen;
-            area.set(node - IMAGE + node::WINDOW_AT, if asks { 1 } else { seed.later() });
+        let looked_at = affordable && program.is_looked_at();
+        let main_seen = program.main_seen;
+        // The first call in `main` has to be heard of in any case.
+        let asks = |main: bool| looked_at || main && !main_seen;
+        let window_at = |seed: &Seed, main: bool| if asks(main) { 1 } else { seed.later() };
+        for Sown { node, main, seed } in self.seeds.sow(program, area, window_at) {
             program.seeds.insert(node, seed);
             if main {
                 program.main_nodes.push(node);
-            } else if !asks {
+            } else if !asks(main) {
                 program.unopened.push(node);
             }
         }

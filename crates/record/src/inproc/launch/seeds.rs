@@ -4,7 +4,7 @@
 //! files: in another process they lie elsewhere, but nothing else about them changes. So a
 //! program that runs for the tenth time need not ask anew for every way to a call.
 
-use super::super::assemble::{Step, grow, number_site};
+use super::super::assemble::{Step, grow_asking, number_site};
 use super::super::layout::NODE_SIZE;
 use super::memory::Area;
 use super::program::Program;
@@ -138,8 +138,9 @@ impl Seeds {
     }
 
     /// Adds what is known of the files of `program` to its trees, for pairs of files that were not
-    /// both there before. The new nodes.
-    pub(super) fn sow(&self, program: &mut Program, area: &Area) -> Vec<Sown> {
+    /// both there before. `window_at` tells for a context, and whether `main` is on its stack, at which
+    /// call it is to be asked about first. The new nodes.
+    pub(super) fn sow(&self, program: &mut Program, area: &Area, window_at: impl Fn(&Seed, bool) -> u64) -> Vec<Sown> {
         let mut nodes = Vec::new();
         let biases: HashMap<ModuleKey, u64> = program.space.files().map(|f| (f.module, f.bias)).collect();
         for file in 0..program.files.len() {
@@ -148,7 +149,8 @@ impl Seeds {
                 let Some(seeds) = self.pairs.get(&(key, *outermost)) else { continue };
                 if program.sown.insert((file, *outermost)) {
                     let sow = |seed: &Rc<Seed>| {
-                        let node = seed.what.sow(program, area, file, &biases)?;
+                        let window_at = window_at(seed, seed.what.main);
+                        let node = seed.what.sow(program, area, (file, &biases), window_at)?;
                         Some(Sown { node, main: seed.what.main, seed: Rc::clone(seed) })
                     };
                     nodes.extend(seeds.iter().filter_map(sow));
@@ -160,7 +162,13 @@ impl Seeds {
 }
 
 impl What {
-    fn sow(&self, program: &mut Program, area: &Area, file: usize, biases: &HashMap<ModuleKey, u64>) -> Option<u64> {
+    fn sow(
+        &self,
+        program: &mut Program,
+        area: &Area,
+        (file, biases): (usize, &HashMap<ModuleKey, u64>),
+        window_at: u64,
+    ) -> Option<u64> {
         let patched = program.files.get(file)?;
         let (site, address) = self.site;
         let region = patched.known.region;
@@ -178,7 +186,7 @@ impl What {
             Some(Step { word: biases.get(key)?.wrapping_add(*address), next: *next })
         };
         let steps: Vec<Step> = self.steps.iter().map(step).collect::<Option<_>>()?;
-        let node = grow(area.words(), &mut program.room, root, &steps).ok()?;
+        let node = grow_asking(area.words(), &mut program.room, root, &steps, window_at).ok()?;
         let new = program.nodes.insert(node, Rc::clone(&self.frames)).is_none();
         new.then_some(node)
     }
