@@ -404,6 +404,13 @@ pub const fn slot_index(address: u64) -> Option<u64> {
     }
 }
 
+/// Slots that may have been used, the first ones: `drawn` is what [`image::NEXT_SLOT`] says, `given` what
+/// [`image::GIVEN`] does. Who shared the last one is not told by these.
+#[must_use]
+pub fn slots_used(drawn: u64, given: u64) -> u64 {
+    drawn.min(given).saturating_add(1).min(image::SLOT_COUNT)
+}
+
 /// Offset in a slot of the record of context `index`, `None` where a slot has no room for it. Contexts
 /// are what is counted at most: they lie close together, so that a thread touches few pages.
 #[must_use]

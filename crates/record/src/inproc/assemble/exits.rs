@@ -1,7 +1,7 @@
 //! A signal's return that is counted where handlers end: its own bytes stay as they are.
 
 use super::super::layout::{IMAGE, image};
-use super::super::plan::{Site, Span};
+use super::super::plan::{SIGNAL_NUMBER_LEN, Site, Span};
 use super::Options;
 use super::before::Entry;
 use super::blob::{Base, Counted, Refused, Unhooked, Written};
@@ -11,9 +11,6 @@ use super::site::{Hook, signal_ends};
 use super::walk::Start;
 use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
-
-/// Bytes of the `mov $15,%rax` that such a call follows.
-const NUMBER_LEN: u64 = 7;
 
 /// Writes the code of a site that is hooked at `site.exits`, and counts at the root at `root`.
 pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) -> Emitted<Written> {
@@ -29,7 +26,7 @@ pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) 
         e.stands_for(Origin::Address(span.start));
         let label = e.here(label)?;
         displace(e, &head)?;
-        ends(e, options, (site.address - NUMBER_LEN, &back), entry)?;
+        ends(e, options, (site.address - SIGNAL_NUMBER_LEN, &back), entry)?;
         hooks.push(Hook { start: span.start, bytes: span.bytes.len(), label });
     }
     let counted = Counted {

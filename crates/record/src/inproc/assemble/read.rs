@@ -5,6 +5,7 @@
 
 use super::super::layout::{
     IMAGE, NODE_SIZE, NUMBERS, TABLE_LEN, call_of_entry, image, may_hold_node, node, record, slot, slot_address,
+    slots_used,
 };
 use super::Blob;
 use std::collections::BTreeMap;
@@ -185,7 +186,7 @@ pub fn read<W: Words + ?Sized>(words: &W, files: &[(u64, &Blob)]) -> Reading {
 /// Slots that may have been used: as many as were drawn and there were, and the last, if anybody
 /// shared it.
 pub fn slots_drawn<W: Words + ?Sized>(words: &W) -> impl Iterator<Item = u64> + use<W> {
-    let drawn = words.word(image::NEXT_SLOT).min(words.word(image::GIVEN)).saturating_add(1).min(image::SLOT_COUNT);
+    let drawn = slots_used(words.word(image::NEXT_SLOT), words.word(image::GIVEN));
     let shared = words.word(image::HOMELESS) > 0 && drawn < image::SLOT_COUNT;
     (0..drawn).chain(shared.then_some(image::SLOT_COUNT - 1))
 }

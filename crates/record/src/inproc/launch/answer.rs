@@ -151,13 +151,12 @@ impl Engine {
         let looked_at = affordable && program.is_looked_at();
         let main_seen = program.main_seen;
         // The first call in `main` has to be heard of in any case.
-        let asks = |main: bool| looked_at || main && !main_seen;
-        let window_at = |seed: &Seed, main: bool| if asks(main) { 1 } else { seed.later() };
+        let window_at = |seed: &Seed, main: bool| if looked_at || main && !main_seen { 1 } else { seed.later() };
         for Sown { node, main, seed } in self.seeds.sow(program, area, window_at) {
             program.seeds.insert(node, seed);
             if main {
                 program.main_nodes.push(node);
-            } else if !asks(main) {
+            } else if !looked_at {
                 program.unopened.push(node);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::super::assemble::{AssembleError, Blob, Room, Unhooked, origins_table};
 use super::super::layout::{IMAGE, NODE_SIZE, code, image, node};
-use super::super::plan::Plan;
+use super::super::plan::{Plan, SIGNAL_RETURN_LEN};
 use super::memory::{Area, CodeRoom, Runs};
 use super::target::Jumps;
 use std::cell::RefCell;
@@ -102,9 +102,6 @@ impl Code {
         }
     }
 }
-
-/// Bytes of `mov $15,%rax; syscall`.
-const SIGNAL_RETURN_LEN: u64 = 9;
 
 /// Adds an entry to [`image::CODES`]: code, and where its table lies and how long it is.
 fn announce(area: &Area, code: Range<u64>, (table, len): (u64, u64)) {

@@ -7,7 +7,7 @@ use super::super::layout::image;
 use super::super::nr::{MMAP, MREMAP};
 use super::engine::Engine;
 use super::maps::{self, Mapped, Maps};
-use super::memory::{BLOBS, BLOBS_AT, BLOBS_SIZE};
+use super::memory::{Area, BLOBS, BLOBS_AT, BLOBS_SIZE};
 use super::program::{Patched, Program, Waiter};
 use super::sites::Arrival;
 use crate::sys::read_memory;
@@ -208,7 +208,7 @@ impl Engine {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
         let (at, size) = (ready.at, code.size());
         // Where there never was a second thread there is nobody to be hit.
-        let alone = self.memory.image(id).is_some_and(|a| a.get(image::NEXT_SLOT) == 0);
+        let alone = self.memory.image(id).is_some_and(Area::no_slot_drawn);
         let reserve = [MMAP.into(), at, size, 0, flags as u64, u64::MAX, 0];
         if !alone && self.request(id, index, reserve) != Some(at) {
             return false;

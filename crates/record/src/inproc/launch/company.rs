@@ -3,6 +3,7 @@
 use super::super::layout::{global, image, slot, state};
 use super::ahead::Reader;
 use super::engine::{Engine, SPINS};
+use super::memory::Area;
 use std::time::Duration;
 
 /// How long the launcher looks for questions before it sleeps.
@@ -47,7 +48,7 @@ impl Engine {
     pub(super) fn was_alone(&self) -> bool {
         let mut programs = self.programs.values();
         let (Some(only), None, 1) = (programs.next(), programs.next(), self.table.images.len()) else { return false };
-        let made_none = self.memory.image(only.id).is_some_and(|area| area.get(image::NEXT_SLOT) == 0);
+        let made_none = self.memory.image(only.id).is_some_and(Area::no_slot_drawn);
         only.pid == self.root && made_none && self.has_no_filter_of_its_own(only.id)
     }
 }

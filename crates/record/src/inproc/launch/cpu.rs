@@ -6,6 +6,7 @@
 
 use super::super::layout::{global, image, slot};
 use super::engine::Engine;
+use super::memory::Area;
 use super::program::Program;
 use super::sys;
 use crate::table::Table;
@@ -142,7 +143,7 @@ impl Engine {
     pub(super) fn note_asking(&mut self, (id, index): (u32, u64), worked_ns: u64, before: Option<u64>) {
         let Some((before, now)) = before.zip(self.used(id, index)) else { return };
         // No other thread ever drew a slot.
-        let alone = index == 0 && self.memory.image(id).is_some_and(|area| area.get(image::NEXT_SLOT) == 0);
+        let alone = index == 0 && self.memory.image(id).is_some_and(Area::no_slot_drawn);
         if let Some((wait, _)) = self.waited_so_far(id, index) {
             self.asking.add(wait, now.saturating_sub(before).saturating_sub(worked_ns) as f64, alone);
         }

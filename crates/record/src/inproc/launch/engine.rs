@@ -1,6 +1,6 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
-use super::super::layout::{global, image};
+use super::super::layout::{global, image, slots_used};
 use super::ahead::Reader;
 use super::files::Files;
 use super::finish::Around;
@@ -336,8 +336,9 @@ impl Engine {
 
     /// Slots of a program that may be in use: the first ones.
     pub(super) fn slots_drawn(&self, program: u32) -> u64 {
-        let drawn = self.memory.image(program).map_or(0, |a| a.get(image::NEXT_SLOT).min(a.get(image::GIVEN)));
-        drawn.saturating_add(1).min(image::SLOT_COUNT)
+        let (drawn, given) =
+            self.memory.image(program).map_or((0, 0), |a| (a.get(image::NEXT_SLOT), a.get(image::GIVEN)));
+        slots_used(drawn, given)
     }
 
     /// Whether it is time to look for changed children though no signal told of one: it may have

@@ -1,10 +1,11 @@
 //! A program's image: made before its exec, filled while it maps our memory and when it maps files.
 
+use super::super::assemble::AssembleError;
 use super::super::layout::{image, own_words, slot};
 use super::code::Code;
 use super::engine::Engine;
-use super::memory::Runs;
-use super::program::Patched;
+use super::memory::{Memory, Runs};
+use super::program::{Patched, Program};
 use super::sites::Arrival;
 use crate::procfs;
 use std::rc::Rc;
@@ -19,8 +20,8 @@ const MOST_USUAL: usize = 16;
 pub(super) struct Alike {
     /// How many have begun.
     pub(super) begun: u32,
-    /// Regions and code of files that they have mapped.
-    mapped: Vec<(u64, Rc<Code>)>,
+    /// Code of files that they have mapped, one for each region.
+    mapped: Vec<Rc<Code>>,
 }
 
 impl Engine {
@@ -72,29 +73,26 @@ impl Engine {
         let Some(program) = self.programs.get_mut(&id) else { return };
         let exe = self.table.images.get(program.image as usize).map(|i| &i.exe);
         let Some(alike) = exe.and_then(|exe| self.alike.get(exe)) else { return };
-        for (region, code) in &alike.mapped {
-            let Ok(roots) = code.roots(&program.room) else { continue };
-            if program.regions.insert(*region) {
-                self.memory.write(id, &roots);
-                program.room.roots += code.blob.sites.len() as u64;
-            }
+        for code in &alike.mapped {
+            // Of what there is no room for is told where the program maps it.
+            let _ = lay(program, &self.memory, code);
         }
     }
 
     /// Remembers that a program has mapped a file.
-    fn note_usual(&mut self, id: u32, (region, code): (u64, Rc<Code>)) {
+    fn note_usual(&mut self, id: u32, code: Rc<Code>) {
         let image = self.programs.get(&id).and_then(|p| self.table.images.get(p.image as usize));
         if let Some(alike) = image.and_then(|i| self.alike.get_mut(&i.exe))
             && alike.mapped.len() < MOST_USUAL
-            && alike.mapped.iter().all(|(known, _)| *known != region)
+            && alike.mapped.iter().all(|known| known.region != code.region)
         {
-            alike.mapped.push((region, code));
+            alike.mapped.push(code);
         }
     }
 
     /// Writes the roots and jumps of a file that a program has mapped; its code is mapped already.
     pub(super) fn patch(&mut self, id: u32, file: Patched, arrival: Arrival) {
-        let usual = (file.known.region, Rc::clone(&file.code));
+        let usual = Rc::clone(&file.code);
         if let Some(index) = self.take_in(id, file) {
             self.write_jumps(id, index, arrival);
             self.note_usual(id, usual);
@@ -105,19 +103,9 @@ impl Engine {
     fn take_in(&mut self, id: u32, file: Patched) -> Option<usize> {
         let program = self.programs.get_mut(&id)?;
         let area = self.memory.image(id)?;
-        let region = file.known.region;
-        if !program.regions.contains(&region) {
-            match file.code.roots(&program.room) {
-                Ok(roots) => {
-                    self.memory.write(id, &roots);
-                    program.room.roots += file.code.blob.sites.len() as u64;
-                    program.regions.insert(region);
-                }
-                Err(e) => {
-                    self.lost(file.key, &e.to_string());
-                    return None;
-                }
-            }
+        if let Err(e) = lay(program, &self.memory, &file.code) {
+            self.lost(file.key, &e.to_string());
+            return None;
         }
         file.code.announce(area, file.bias.wrapping_add_signed(file.code.blob.delta));
         program.files.push(file);
@@ -143,4 +131,18 @@ impl Engine {
         let path = self.symbols.path(key).unwrap_or_default();
         self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
     }
+}
+
+/// Writes a file's roots into a program's image, unless they are there.
+///
+/// # Errors
+/// Those of [`Code::roots`]; nothing is written then.
+fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), AssembleError> {
+    if program.regions.contains(&code.region) {
+        return Ok(());
+    }
+    memory.write(program.id, &*code.roots(&program.room)?);
+    program.room.roots += code.blob.sites.len() as u64;
+    program.regions.insert(code.region);
+    Ok(())
 }

@@ -75,6 +75,11 @@ impl Area {
         self.words().get(usize::try_from(offset / 8).ok()?)
     }
 
+    /// Whether no slot of this image was ever drawn: the program's first thread is all there was.
+    pub(super) fn no_slot_drawn(&self) -> bool {
+        self.get(image::NEXT_SLOT) == 0
+    }
+
     /// The half word at `offset`, a multiple of 4.
     pub(super) fn half(&self, offset: u64) -> Option<&AtomicU32> {
         let index = usize::try_from(offset / 4).ok().filter(|i| *i < self.len / 4)?;

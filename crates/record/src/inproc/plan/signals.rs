@@ -13,11 +13,14 @@ use super::types::{Site, Span, Unplanned, Why};
 use super::window::Block;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
-/// What is known by its bytes.
+/// What a signal's return is known by.
 const RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
-/// Bytes of it before the call.
-const NUMBER_LEN: u64 = (RETURN.len() - SYSCALL_LEN) as u64;
+/// Bytes of `mov $15,%rax; syscall`, by which unwinders know a signal's return.
+pub const SIGNAL_RETURN_LEN: u64 = RETURN.len() as u64;
+
+/// Bytes of these before the call.
+pub const SIGNAL_NUMBER_LEN: u64 = SIGNAL_RETURN_LEN - SYSCALL_LEN as u64;
 
 /// Go's functions that the kernel enters with a signal and that return to what they were entered
 /// with; its others jump to one of these (src/runtime/sys_linux_amd64.s).
@@ -37,7 +40,7 @@ impl Planner<'_> {
         let [call] = *calls.as_slice() else { return };
         let exits = self.exits();
         if exits.is_empty() && !self.image.symbols.is_empty() {
-            self.plan.signal_return = Some(call - NUMBER_LEN);
+            self.plan.signal_return = Some(call - SIGNAL_NUMBER_LEN);
             return;
         }
         self.plan.unplanned.retain(|u| u.address != call);
@@ -55,10 +58,10 @@ impl Planner<'_> {
     }
 
     fn is_known_by_bytes(&self, call: u64) -> bool {
-        let start = call.saturating_sub(NUMBER_LEN);
+        let start = call.saturating_sub(SIGNAL_NUMBER_LEN);
         let is_told_of = |f: &super::cfi::Function| f.is_signal_trampoline && f.start <= call && call < f.end;
         let region = self.image.region(start);
-        region.is_some_and(|r| r.slice(start, start + RETURN.len() as u64) == RETURN)
+        region.is_some_and(|r| r.slice(start, start + SIGNAL_RETURN_LEN) == RETURN)
             && !self.cfi.functions.iter().any(is_told_of)
             && !self.image.shadow_stack
     }
