@@ -3,12 +3,10 @@
 //! Told only where two things agree: windows, in which rounds follow each other with the same number
 //! of these calls, and the exact counts, of which one is a whole multiple of the other.
 
-use crate::detect::Claims;
 use crate::finding::{Estimate, Per, Rhythm};
 use crate::hash::Map;
-use crate::later;
-use crate::semantics::{COUNTERS, Effect, Lines, Semantics, Subject, TERMINALS, Unit, Way};
-use crate::survey::RowView;
+use crate::semantics::{COUNTERS, Effect, Lines, Subject, TERMINALS, Unit, Way};
+use crate::survey::{self, RowView, Shown};
 use systoll_model::{Class, Recording, Row, RowId, StackId, Sysno, Window};
 
 /// Windows looked at, at most, and calls of each: a rhythm shows in a few.
@@ -56,19 +54,6 @@ pub(crate) struct Wanted<'a> {
     pub needless: Estimate,
 }
 
-/// What a recording shows.
-#[derive(Clone, Copy)]
-pub(crate) struct Shown<'a> {
-    /// The recording.
-    pub recording: &'a Recording,
-    /// What windows show of its rows.
-    pub views: &'a [RowView<'a>],
-    /// What is claimed of their calls.
-    pub claims: &'a Claims,
-    /// The tables.
-    pub semantics: &'a Semantics,
-}
-
 /// The rhythm that a finding's calls go with; of several, the one nearest to what the program is for.
 pub(crate) fn rhythm(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<Rhythm> {
     let mut marks: Map<Place, Marks> = Map::default();
@@ -100,7 +85,7 @@ pub(crate) fn rhythm(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<Rhythm> {
 
 /// The windows that show the rows' calls: some of each stretch where there are many.
 fn windows(rows: &[RowId], views: &[RowView<'_>]) -> Vec<usize> {
-    let at: Vec<usize> = later::windows(rows, views).collect();
+    let at: Vec<usize> = survey::windows(rows, views).collect();
     let step = at.len().div_ceil(WINDOWS).max(1);
     at.into_iter().step_by(step).collect()
 }
@@ -108,7 +93,7 @@ fn windows(rows: &[RowId], views: &[RowView<'_>]) -> Vec<usize> {
 /// Answers seen: bytes that went out to where requests come from.
 #[derive(Default)]
 struct Answers {
-    by_end: [u64; 3],
+    given: [u64; 3],
     taken: [u64; 3],
 }
 
@@ -127,11 +112,11 @@ impl Answers {
     /// Whether at least every second of what came in was followed by something going out.
     fn to(&self, end: End) -> bool {
         let of = |n: &[u64; 3]| n.get(end as usize).copied().unwrap_or(0);
-        2 * of(&self.by_end) >= of(&self.taken)
+        2 * of(&self.given) >= of(&self.taken)
     }
 
     fn note(&mut self, way: Way, end: End) {
-        let side = if way == Way::In { &mut self.taken } else { &mut self.by_end };
+        let side = if way == Way::In { &mut self.taken } else { &mut self.given };
         if let Some(n) = side.get_mut(end as usize) {
             *n += 1;
         }

@@ -3,7 +3,8 @@
 use crate::alike::{self, Like};
 use crate::detect::{Claim, Claims, Judged};
 use crate::hash::Set;
-use systoll_model::{Recording, WindowCall};
+use crate::semantics::Semantics;
+use systoll_model::{Recording, RowId, WindowCall};
 
 /// Calls of a row seen in one octave of its count.
 #[derive(Clone, Copy, Default)]
@@ -132,6 +133,19 @@ impl<'a> RowView<'a> {
     }
 }
 
+/// What a recording shows.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    /// The recording.
+    pub recording: &'a Recording,
+    /// What windows show of its rows.
+    pub views: &'a [RowView<'a>],
+    /// What is claimed of their calls.
+    pub claims: &'a Claims,
+    /// The tables.
+    pub semantics: &'a Semantics,
+}
+
 /// One view a row, in the order of [`Recording::rows`].
 pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<RowView<'a>> {
     let mut views: Vec<RowView<'a>> = recording.rows.iter().map(|_| RowView::default()).collect();
@@ -158,6 +172,15 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
     }
     alike::lend(recording, &mut views);
     views
+}
+
+/// The windows that hold calls of the rows, in order.
+pub(crate) fn windows(rows: &[RowId], views: &[RowView<'_>]) -> impl Iterator<Item = usize> {
+    let of_row = |id: &RowId| views.get(id.0 as usize);
+    let mut at: Vec<usize> = rows.iter().filter_map(of_row).flat_map(|v| v.windows.iter().map(|w| w.0)).collect();
+    at.sort_unstable();
+    at.dedup();
+    at.into_iter()
 }
 
 /// Which calls of a row were counted: a call may stand in two windows of a merged recording, and

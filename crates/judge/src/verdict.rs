@@ -2,8 +2,8 @@
 
 use crate::group::Group;
 use crate::later::later;
-use crate::rhythm::{Shown, Wanted, rhythm};
-use crate::survey::{Interval, RowView, interval};
+use crate::rhythm::{Wanted, rhythm};
+use crate::survey::{Interval, RowView, Shown, interval};
 use crate::what::what;
 use crate::words;
 use crate::{Confidence, Estimate, Evidence, Finding, Later, Options};

@@ -77,6 +77,42 @@ impl Lives {
             None => {}
         }
     }
+
+    /// Leaves out what the window's edges cut off: it may be more of what is `repeated`, and may be not.
+    fn leave_out(&self, repeated: &[(&'static Pair, Sort)], steps: &[Step<'_>], claims: &mut Claims) {
+        let is_of = |step: &Step<'_>, pair: &Pair| {
+            let name = step.subject.syscall.name();
+            name == Some(pair.ends) || (name.is_some() && name == pair.moves)
+        };
+        let began_before = self.older.iter().filter_map(|at| steps.get(*at));
+        for step in began_before.filter(|step| repeated.iter().any(|(pair, _)| is_of(step, pair))) {
+            claims.leave_out(step.index);
+        }
+        let goes_on = self.alive.values().filter(|life| life.made + SHORT_LIFE >= steps.len());
+        for life in goes_on.filter(|life| repeated.iter().any(|(_, sort)| *sort == life.sort)) {
+            life.calls().filter_map(|at| steps.get(at)).for_each(|step| claims.leave_out(step.index));
+        }
+    }
+}
+
+impl ShortLived {
+    /// Claims all but the first of what a process makes and unmakes again and again: what these are.
+    fn claim(&mut self, lives: &Lives, steps: &[Step<'_>], claims: &mut Claims) -> Vec<(&'static Pair, Sort)> {
+        let Some(first) = steps.first() else { return Vec::new() };
+        let process = first.subject.window.process.0;
+        let mut repeated = Vec::new();
+        for (sort, ended) in lives.ended.iter().filter(|(_, ended)| ended.len() >= CYCLES) {
+            // One of them is needed in all, not one in each window.
+            let needed = usize::from(self.known.insert((process, *sort)));
+            for (life, end) in ended.iter().skip(needed) {
+                for step in life.calls().chain([*end]).filter_map(|at| steps.get(at)) {
+                    put(claims, step.index, Claim::of(Kind::Toggle, life.pair.thing, "make it once and keep it"));
+                }
+            }
+            repeated.extend(ended.first().map(|(life, _)| (life.pair, *sort)));
+        }
+        repeated
+    }
 }
 
 fn result(step: &Step<'_>) -> u64 {
@@ -86,36 +122,7 @@ fn result(step: &Step<'_>) -> u64 {
 impl Detector for ShortLived {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let lives = Lives::of(steps);
-        let Some(first) = steps.first() else { return };
-        let process = first.subject.window.process.0;
-        let mut put_all = |calls: &mut dyn Iterator<Item = usize>, pair: &'static Pair| {
-            for step in calls.filter_map(|at| steps.get(at)) {
-                put(claims, step.index, Claim::of(Kind::Toggle, pair.thing, "make it once and keep it"));
-            }
-        };
-        let mut repeated: Vec<(&'static Pair, Sort)> = Vec::new();
-        for (sort, ended) in lives.ended.iter().filter(|(_, ended)| ended.len() >= CYCLES) {
-            // One of them is needed in all, not one in each window.
-            let needed = usize::from(self.known.insert((process, *sort)));
-            for (life, end) in ended.iter().skip(needed) {
-                put_all(&mut life.calls().chain([*end]), life.pair);
-            }
-            repeated.extend(ended.first().map(|(life, _)| (life.pair, *sort)));
-        }
-        // What the window's edges cut off may be more of the same, and may be not.
-        for at in lives.older {
-            let of = |step: &Step<'_>, pair: &Pair| {
-                let name = step.subject.syscall.name();
-                name == Some(pair.ends) || (name.is_some() && name == pair.moves)
-            };
-            if let Some(step) = steps.get(at).filter(|step| repeated.iter().any(|(pair, _)| of(step, pair))) {
-                claims.leave_out(step.index);
-            }
-        }
-        for life in lives.alive.values().filter(|life| life.made + SHORT_LIFE >= steps.len()) {
-            if repeated.iter().any(|(_, sort)| *sort == life.sort) {
-                life.calls().filter_map(|at| steps.get(at)).for_each(|step| claims.leave_out(step.index));
-            }
-        }
+        let repeated = self.claim(&lives, steps, claims);
+        lives.leave_out(&repeated, steps, claims);
     }
 }

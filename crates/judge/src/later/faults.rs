@@ -3,8 +3,8 @@
 //! Faults are the kernel's own count of the thread, read in windows before each call that maps memory
 //! or gives it back. Only as many count as pages were given back: what else faults is not theirs.
 
-use crate::rhythm::Shown;
 use crate::semantics::{Amount, Semantics, Subject};
+use crate::survey::{self, Shown};
 use systoll_model::{Recording, RowId, Window};
 
 /// A page of memory.
@@ -30,8 +30,8 @@ pub(super) fn faults(rows: &[RowId], share: [f64; 3], shown: Shown<'_>) -> Optio
     let Shown { recording, views, semantics, .. } = shown;
     let gives = |id: &&RowId| semantics.of(recording.row(**id).syscall).frees();
     let givers: Vec<RowId> = rows.iter().filter(gives).copied().collect();
-    let windows = || super::windows(&givers, views).filter_map(|at| recording.windows.get(at));
-    let seen: Vec<Seen> = windows().map(|w| rounds(w, &givers, recording, semantics)).collect();
+    let windows: Vec<&Window> = survey::windows(&givers, views).filter_map(|at| recording.windows.get(at)).collect();
+    let seen: Vec<Seen> = windows.iter().map(|w| rounds(w, &givers, recording, semantics)).collect();
     let (n, faults) = seen.iter().fold((0, 0), |(n, f), s| (n + s.rounds, f + s.faults));
     let each = faults as f64 / n.max(1) as f64;
     if n < ENOUGH || each < LEAST {
@@ -39,19 +39,14 @@ pub(super) fn faults(rows: &[RowId], share: [f64; 3], shown: Shown<'_>) -> Optio
     }
     let square = |s: &Seen| (s.faults as f64 - each * s.rounds as f64).powi(2);
     let scatter = 2.0 * seen.iter().map(square).sum::<f64>().sqrt() / n as f64;
-    let times: f64 = givers.iter().map(|id| times(*id, windows(), recording, semantics)).sum();
+    let times: f64 = givers.iter().map(|id| times(*id, &windows, recording, semantics)).sum();
     let faults = |share: f64, each: f64| times * share * each;
     let [least, best, most] = share;
     Some([faults(least, (each - scatter).max(0.0)), faults(best, each), faults(most, each + scatter)])
 }
 
 /// How often the row gave memory back: its calls, by the share of those seen that did.
-fn times<'w>(
-    id: RowId,
-    windows: impl Iterator<Item = &'w Window>,
-    recording: &Recording,
-    semantics: &Semantics,
-) -> f64 {
+fn times(id: RowId, windows: &[&Window], recording: &Recording, semantics: &Semantics) -> f64 {
     let (mut all, mut gave) = (0u64, 0u64);
     for window in windows {
         each_freed(window, recording, semantics, |row, pages| {

@@ -4,8 +4,7 @@ mod faults;
 mod switches;
 
 use crate::finding::{Estimate, Later};
-use crate::rhythm::Shown;
-use crate::survey::RowView;
+use crate::survey::Shown;
 use systoll_model::{RowId, Spread};
 
 /// What the needless calls of `rows` cost later. `needless` is how many there are, and `share` which
@@ -33,15 +32,6 @@ fn priced(price: Option<Spread>, count: impl FnOnce() -> Option<[f64; 3]>) -> Op
     let [low, best, high] = count()?;
     let ns = [low * price.min, best * price.min, high * price.median];
     Some((estimate([low, best, high]), estimate(ns)))
-}
-
-/// The windows that hold calls of the rows, in order.
-pub(crate) fn windows(rows: &[RowId], views: &[RowView<'_>]) -> impl Iterator<Item = usize> {
-    let of_row = |id: &RowId| views.get(id.0 as usize);
-    let mut at: Vec<usize> = rows.iter().filter_map(of_row).flat_map(|v| v.windows.iter().map(|w| w.0)).collect();
-    at.sort_unstable();
-    at.dedup();
-    at.into_iter()
 }
 
 fn estimate([low, best, high]: [f64; 3]) -> Estimate {

@@ -4,7 +4,7 @@
 //! What was measured is, in windows, whether the thread was scheduled out inside the call. What that
 //! costs is in no toll: of a call that waits nobody can tell the waiting from the switching.
 
-use crate::rhythm::Shown;
+use crate::survey::{Shown, windows};
 use systoll_model::RowId;
 
 /// Needless calls that were seen to switch, and windows they must lie in.
@@ -28,8 +28,7 @@ pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: Shown<'_>) -> 
     if !rows.iter().any(|id| waits(&id)) {
         return None;
     }
-    let seen: Vec<Seen> =
-        super::windows(rows, shown.views).map(|at| look(at, rows, shown)).filter(|s| s.calls > 0).collect();
+    let seen: Vec<Seen> = windows(rows, shown.views).map(|at| look(at, rows, shown)).filter(|s| s.calls > 0).collect();
     let (calls, switched) = seen.iter().fold((0, 0), |(c, s), w| (c + w.calls, s + w.switched));
     let share = switched as f64 / calls.max(1) as f64;
     if seen.len() < SEVERAL || switched < ENOUGH || share < LEAST {
