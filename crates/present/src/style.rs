@@ -163,8 +163,8 @@ impl Line {
         self
     }
 
-    /// The line as lines of at most `max` columns: names are shortened, then it breaks between
-    /// its parts and its words.
+    /// The line as lines of at most `max` columns: names are shortened, then it breaks between its
+    /// words, of which a comma or a line's number is never one.
     pub(crate) fn broken(self, max: usize) -> Vec<Self> {
         let fitted = self.fit(max);
         if fitted.width <= max {
@@ -172,19 +172,40 @@ impl Line {
         }
         let mut lines = vec![];
         let mut line = Self::default();
-        for part in fitted.parts {
-            if line.width + columns(&part.text) <= max {
-                line.add(part.role, part.text, part.elastic);
-                continue;
-            }
-            for words in wrap(&part.text, max) {
-                lines.push(std::mem::take(&mut line));
-                line.add(part.role, words, part.elastic);
+        for (gap, word) in fitted.words(max) {
+            if line.is_empty() {
+                line = word;
+            } else if line.width + gap + word.width <= max {
+                line.push(Role::Plain, " ".repeat(gap));
+                line.append(word);
+            } else {
+                lines.push(std::mem::replace(&mut line, word));
             }
         }
         lines.push(line);
         lines.retain(|l| !l.is_empty());
         lines
+    }
+
+    /// What spaces separate, and how many of them are before it; a number and its unit are one. What
+    /// would take more than `max` columns falls into its parts.
+    fn words(self, max: usize) -> Vec<(usize, Self)> {
+        let mut words: Vec<(usize, Self)> = vec![];
+        let mut gap = 0;
+        for part in self.parts {
+            gap += part.text.len() - part.text.trim_start_matches(' ').len();
+            for text in wrap(&part.text, 0) {
+                match words.last_mut() {
+                    Some((_, word)) if gap == 0 && word.width + columns(&text) <= max => {
+                        word.add(part.role, text, part.elastic);
+                    }
+                    _ => words.push((gap, Self::of(part.role, text))),
+                }
+                gap = 1;
+            }
+            gap = part.text.len() - part.text.trim_end_matches(' ').len();
+        }
+        words
     }
 
     /// Columns it takes.
@@ -265,6 +286,18 @@ mod tests {
         let segments = vec![Line::of(Role::Plain, "it was 97 ns"), name];
         let lines: Vec<_> = flow(Line::default(), segments, 2, 2, 12).iter().map(|l| l.render(&style)).collect();
         assert_eq!(lines, ["it was", "  97 ns", "  xunbr…name"]);
+    }
+
+    #[test]
+    fn a_line_begins_with_no_comma_and_no_number_of_a_line() {
+        let style = Style { color: false, width: 12 };
+        let mut line = Line::default();
+        line.push_name(Role::Plain, "parse");
+        line.push_name(Role::Faint, " application.c");
+        line.push(Role::Faint, ":40");
+        line.push(Role::Plain, ", 20,000 calls 7.1 ms");
+        let lines: Vec<_> = line.broken(12).iter().map(|l| l.render(&style)).collect();
+        assert_eq!(lines, ["parse", "app…n.c:40,", "20,000 calls", "7.1 ms"]);
     }
 
     #[test]
