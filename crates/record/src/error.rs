@@ -7,7 +7,7 @@ use systoll_model::BackendKind;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No file of that name, or not in PATH.
-    #[error("{}: no such program", .0.display())]
+    #[error("{}: no such program", if .0.as_os_str().is_empty() { "''".into() } else { .0.to_string_lossy() })]
     NotFound(PathBuf),
     /// A directory was named.
     #[error("{}: is a directory", .0.display())]

@@ -95,7 +95,10 @@ fn find(name: &OsStr, path: Option<&OsString>, cwd: Option<&Path>) -> Result<Pat
         let program = if dir.as_os_str().is_empty() { Path::new(".").join(name) } else { dir.join(name) };
         match executable(&here(&program), &program) {
             Ok(()) => return Ok(program),
-            Err(e @ Error::NotExecutable { .. }) => denied = denied.or(Some(e)),
+            // Of a folder that may not be searched nobody knows what is in it.
+            Err(e @ Error::NotExecutable { .. }) if here(&program).symlink_metadata().is_ok() => {
+                denied = denied.or(Some(e));
+            }
             Err(_) => {}
         }
     }
@@ -280,6 +283,21 @@ mod tests {
         assert_eq!(prepare_one("/tmp").unwrap_err().exit_code(), 126);
         assert_eq!(prepare_one("/etc/passwd").unwrap_err().exit_code(), 126);
         assert!(matches!(prepare(&Launch::default()), Err(Error::NoCommand)));
+    }
+
+    #[test]
+    fn what_is_in_a_folder_that_may_not_be_searched_is_not_known() {
+        let open = tempfile::tempdir().unwrap();
+        std::fs::write(open.path().join("plain"), "").unwrap();
+        // For root too: no folder can have so long a name.
+        let closed = open.path().join("x".repeat(300));
+        let status = |folders: &[&Path]| {
+            let path = std::env::join_paths(folders).unwrap();
+            find(OsStr::new("plain"), Some(&path), None).unwrap_err().exit_code()
+        };
+        assert_eq!(status(&[open.path()]), 126);
+        assert_eq!(status(&[&closed]), 127);
+        assert_eq!(status(&[&closed, open.path()]), 126);
     }
 
     #[test]
