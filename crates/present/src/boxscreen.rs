@@ -14,6 +14,12 @@ use systoll_model::{BoxFigure, BoxReport, Figure, Host, Mitigation, Probe, Secco
 const FIGURES: usize = 35;
 const NOTES: usize = FIGURES + 4;
 
+/// Columns that notes take beside figures, at least: where there are fewer they stand below.
+const BESIDE: usize = 30;
+
+/// Where they begin then.
+const BELOW: usize = 8;
+
 /// Writes the screen.
 ///
 /// # Errors
@@ -103,8 +109,12 @@ impl Screen<'_> {
             }
             None => return vec![],
         }
+        if self.width < NOTES + BESIDE && !notes.is_empty() {
+            let below = flow(Line::of(Role::Plain, " ".repeat(BELOW)), notes, 1, BELOW, self.width);
+            return std::iter::once(line).chain(below).collect();
+        }
         line.pad_to(NOTES);
-        flow(line, notes, 1, NOTES.min(self.width / 2), self.width)
+        flow(line, notes, 1, NOTES, self.width)
     }
 
     fn seccomp_adds(&self) -> Vec<Line> {
@@ -117,8 +127,11 @@ impl Screen<'_> {
             return vec![];
         }
         let all = self.report.watch_ns.iter();
-        let parts: Vec<_> = all.map(|(backend, spread)| format!("{} {}", clean(backend), ns(spread.min))).collect();
-        vec![Line::of(Role::Plain, "  being watched adds: ").with(Role::Strong, parts.join(", "))]
+        let mut parts: Vec<_> = all.map(|(backend, spread)| format!("{} {}", clean(backend), ns(spread.min))).collect();
+        let last = parts.len() - 1;
+        parts.iter_mut().take(last).for_each(|part| part.push(','));
+        let parts = parts.into_iter().map(|part| Line::of(Role::Strong, part)).collect();
+        flow(Line::of(Role::Plain, "  being watched adds: "), parts, 1, BELOW, self.width)
     }
 
     fn doubts(&self) -> Vec<Line> {

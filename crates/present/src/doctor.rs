@@ -6,6 +6,10 @@ use serde_json::{Value, json};
 use std::io;
 use systoll_model::Host;
 
+/// Columns a detail takes beside what was tried, at least, and where it begins below that.
+const BESIDE: usize = 28;
+const BELOW: usize = 7;
+
 /// One thing that was tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
@@ -29,17 +33,21 @@ pub fn write_doctor(w: &mut dyn io::Write, host: &Host, checked: &[Checked], sty
     }
     writeln!(w)?;
     let widest = checked.iter().map(|c| columns(&clean(&c.what))).max().unwrap_or(0);
-    // Mark and gaps; the help is indented like the detail.
-    let indent = widest + 9;
+    // Mark and gaps; the help is indented like the detail, which stands below where there is no room.
+    let beside = widest + 9;
+    let is_narrow = beside + BESIDE > style.columns();
+    let indent = if is_narrow { BELOW } else { beside };
     for one in checked {
         let (mark, role) = if one.works { ("yes", Role::Good) } else { ("no ", Role::Warn) };
         let mut head =
             Line::of(Role::Plain, "  ").with(role, mark).with(Role::Strong, format!("  {}", clean(&one.what)));
-        head.pad_to(indent);
         let detail = wrap(&clean(&one.detail), style.columns().saturating_sub(indent));
         let mut rest = detail.iter();
-        let first = rest.next().map_or("", String::as_str);
-        writeln!(w, "{}", head.with(Role::Plain, first).render(style))?;
+        if !is_narrow {
+            head.pad_to(indent);
+            head.push(Role::Plain, rest.next().map_or("", String::as_str));
+        }
+        writeln!(w, "{}", head.render(style))?;
         for line in rest {
             writeln!(w, "{:indent$}{line}", "")?;
         }
@@ -85,12 +93,20 @@ mod tests {
             Checked { what: "watch with ptrace".into(), works: true, detail: "works".into(), help: Some("no".into()) },
             Checked { what: "set-id".into(), works: false, detail: "\x1b[31mno".into(), help: Some("sudo x".into()) },
         ];
-        let mut out = Vec::new();
-        write_doctor(&mut out, &Host::default(), &checked, &Style::default()).unwrap();
-        let text = String::from_utf8(out).unwrap();
+        let screen = |width| {
+            let mut out = Vec::new();
+            write_doctor(&mut out, &Host::default(), &checked, &Style { color: false, width }).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let text = screen(80);
         assert!(text.contains("yes  watch with ptrace  works\n") && text.contains("sudo x"), "{text}");
         let column = |what: &str| text.lines().find_map(|l| l.find(what));
         assert_eq!((column("works"), column("sudo x")), (Some(26), Some(26)), "{text}");
         assert!(!text.contains('\x1b'), "{text}");
+        let narrow = screen(40);
+        assert!(
+            narrow.contains("yes  watch with ptrace\n       works\n") && narrow.contains("\n       sudo x\n"),
+            "{narrow}"
+        );
     }
 }

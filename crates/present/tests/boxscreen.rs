@@ -165,6 +165,17 @@ fn filters_that_were_here_are_told() {
 }
 
 #[test]
+fn where_it_is_narrow_notes_stand_below_their_figures() {
+    let mut report = report();
+    report.watch_ns = vec![("inproc".into(), steady(32.0)), ("ptrace".into(), steady(12_500.0))];
+    let narrow = screen(&report, Style { color: false, width: 40 });
+    let gate = "    getppid                      97\n        the gate: every call pays about\n        this\n";
+    assert!(narrow.contains(gate), "{narrow}");
+    assert!(narrow.ends_with("  being watched adds: inproc 32,\n        ptrace 12,500\n"), "{narrow}");
+    assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+}
+
+#[test]
 fn it_fits_and_without_colour_has_no_escapes() {
     for width in [60, 80, 120] {
         let text = screen(&report(), Style { color: false, width });
