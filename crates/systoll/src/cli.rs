@@ -171,7 +171,7 @@ pub struct ShowArgs {
     #[arg(long, value_name = "WHAT", conflicts_with = "counts", hide_possible_values = true, value_parser = by())]
     pub by: Option<By>,
     /// At most N groups (20 unless told, or --all)
-    #[arg(short = 'n', long, value_name = "N", requires = "by")]
+    #[arg(short = 'n', long, value_name = "N", requires = "by", allow_negative_numbers = true, value_parser = number)]
     pub limit: Option<usize>,
     /// Only these system calls: names or classes, e.g. `openat,%network`, `!futex`
     #[arg(short = 'e', long = "trace", value_name = "SET", value_parser = trace_set)]
@@ -333,6 +333,10 @@ fn by() -> impl TypedValueParser<Value = By> {
         .try_map(|name| By::from_name(&name).ok_or("nothing calls are regrouped by"))
 }
 
+fn number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "a whole number, e.g. 20".to_owned())
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
@@ -368,7 +372,10 @@ fn columns(text: &str) -> Result<Columns, String> {
             None if matches!(name, "min-time" | "min_time" | "shortest") => {
                 return Err("the shortest call is not kept: time-percent, total-time, avg-time, max-time".into());
             }
-            None => return Err(format!("there is no column {name:?}")),
+            None => {
+                let all = "time-percent, total-time, avg-time, max-time, calls, errors, name";
+                return Err(format!("there is no column {name:?}: {all}"));
+            }
         };
         if columns.contains(&column) {
             return Err(format!("column {name} stands there twice"));
