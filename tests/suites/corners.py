@@ -43,6 +43,7 @@ program("mount_namespace", unshare(["-m"], "mount -t tmpfs none /mnt; /bin/ls /m
 program("without_proc", unshare(["-m"], "umount -l /proc; /bin/ls /proc; /bin/true; echo end"), complete="ran unwatched", users=("root",))
 program("network_namespace", unshare(["-n"], "/bin/ls /sys/class/net; echo end"), users=("root",))
 program("another_user", lambda b: [tool("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", "/bin/sh", "-c", "id -u; /bin/true"], complete="ran unwatched", users=("root",))
+program("without_random_addresses", lambda b: [tool("setarch"), "-R", "/bin/sh", "-c", "/bin/ls / | wc -l; exit 3"], expect=3)
 program("no_new_privileges", lambda b: [tool("setpriv"), "--no-new-privs", "/bin/sh", "-c", "id -u; /bin/true"])
 
 

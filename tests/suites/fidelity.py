@@ -1,10 +1,11 @@
 """Programs that look closely at themselves: watched from inside they find what they find unwatched."""
 import os
+import re
 import signal
 import subprocess
 import time
 
-from harness import test
+from harness import Skip, test
 
 
 def same(box, program, *args, env=None):
@@ -89,3 +90,39 @@ def a_gs_base_of_its_own(box):
             doc, r = box.report(argv)
             assert plain.stdout == b"as set\n0\n" and (r.returncode, r.stdout) == (0, plain.stdout), (plain, r)
             assert any(why in p for p in doc["problems"]), doc["problems"]
+
+
+@test(backends=("inproc",))
+def memory_that_is_locked(box):
+    """What we share with a program is far larger than what it uses, and is not filled for it."""
+    program = box.build("locked.c")
+    for how in ("alone", "number", "threads"):
+        argv = ["/bin/sh", "-c", f"{program} {how}; echo $?"]
+        plain = box.run(argv)
+        doc, r = box.report(argv)
+        assert b"no more than there is" in plain.stdout and (r.returncode, r.stdout) == (0, plain.stdout), (how, plain, r)
+        assert any("locks all its memory" in p for p in doc["problems"]), (how, doc["problems"])
+
+
+@test(backends=("inproc",))
+def core_dumps(box):
+    """A program that dumps its memory leaves ours out."""
+    if not re.fullmatch(r"core(\.%p)?", open("/proc/sys/kernel/core_pattern").read().strip()):
+        raise Skip("core dumps go elsewhere")
+
+    def dumped(argv):
+        r = box.run(["/bin/sh", "-c", 'ulimit -c unlimited || exit 9; exec "$@"', "sh", *argv])
+        if r.returncode == 9:
+            raise Skip("no core dumps are allowed")
+        assert r.returncode == -signal.SIGSEGV, r
+        cores = [os.path.join(box.dir, name) for name in os.listdir(box.dir) if name.startswith("core")]
+        assert len(cores) == 1, cores
+        size = os.path.getsize(cores[0])
+        os.unlink(cores[0])
+        return size
+
+    argv = [box.build("mortal.c"), "counts", "1", "crash", "10"]
+    plain = dumped(argv)
+    watched = dumped(box.watch(argv, "-q", "-o", "report"))
+    # Code of ours that stands for the program's own is there: who looks at the dump may want it.
+    assert watched < plain + (8 << 20), (plain, watched)

@@ -300,9 +300,10 @@ pub enum Question {
     Mapped = 0x21,
     /// An `execve` or `execveat` is about to be made. May take long.
     Exec = 0x22,
-    /// The thread is about to set its gs base (`arch_prctl` with ARCH_SET_GS), by which it reaches
-    /// its slot: nothing may be hooked in its process any more. May take long.
-    OwnGs = 0x23,
+    /// The last call that is hooked in the process: it sets the gs base, by which the thread reaches
+    /// its slot (`arch_prctl` with ARCH_SET_GS), gives its clock up, or has all that is mapped filled
+    /// with memory, ours too (`mlockall` with MCL_CURRENT). May take long.
+    Last = 0x23,
     /// An `execve` or `execveat` failed.
     ExecFailed = 0x25,
     /// The thread is about to confine itself (`seccomp`, or `prctl` with PR_SET_SECCOMP) or to
@@ -328,7 +329,7 @@ impl Question {
             Question::WindowReturn,
             Question::Mapped,
             Question::Exec,
-            Question::OwnGs,
+            Question::Last,
             Question::ExecFailed,
             Question::Confine,
         ];
@@ -338,7 +339,7 @@ impl Question {
     /// Whether the long limit holds for it.
     #[must_use]
     pub fn is_long(self) -> bool {
-        matches!(self, Self::Mapped | Self::Exec | Self::OwnGs)
+        matches!(self, Self::Mapped | Self::Exec | Self::Last)
     }
 }
 

@@ -30,6 +30,7 @@ numbers! {
     GETTID = SYS_gettid,
     GETUID = SYS_getuid,
     MADVISE = SYS_madvise,
+    MLOCKALL = SYS_mlockall,
     MMAP = SYS_mmap,
     MPROTECT = SYS_mprotect,
     MREMAP = SYS_mremap,

@@ -3,8 +3,8 @@
 
 use super::super::layout::{IMAGE, Question, image, slot, state};
 use super::super::nr::{
-    ARCH_PRCTL, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, MMAP, MPROTECT, PKEY_MPROTECT,
-    PRCTL, SECCOMP, VFORK,
+    ARCH_PRCTL, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, MLOCKALL, MMAP, MPROTECT,
+    PKEY_MPROTECT, PRCTL, SECCOMP, VFORK,
 };
 use super::emit::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::stub::identify;
@@ -12,6 +12,7 @@ use iced_x86::code_asm::*;
 
 const CLONE_VM: i32 = 0x100;
 const ARCH_SET_GS: i32 = 0x1001;
+const MCL_CURRENT: i32 = 1;
 const PR_SET_SECCOMP: i32 = 22;
 const PR_SET_TSC: i32 = 26;
 const PR_TSC_SIGSEGV: i32 = 2;
@@ -164,17 +165,18 @@ fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
     Ok(())
 }
 
-/// Whether such a call is looked at before it is made: it may take from the thread what hooks need.
+/// Whether such a call is looked at before it is made: it may take from the thread what hooks need,
+/// or fill all the memory they have.
 pub(super) fn may_end_watching(number: u32) -> bool {
-    matches!(number, ARCH_PRCTL | PRCTL | SECCOMP)
+    matches!(number, ARCH_PRCTL | PRCTL | SECCOMP | MLOCKALL)
 }
 
-/// The call takes the slot away, or the clock: made here, and nothing is done behind it, where the thread goes
-/// on as a new one does.
-fn own_gs(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
+/// The call takes the slot away, or the clock, or fills the memory we share: made here, and nothing is done
+/// behind it, where the thread goes on as a new one does.
+fn last_watched(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
     let asked = e.label();
     asm!(e; mov(r11, root););
-    e.ask(Question::OwnGs, asked)?;
+    e.ask(Question::Last, asked)?;
     e.here(asked)?;
     asm!(e; syscall(); jmp(plain););
     Ok(())
@@ -193,7 +195,7 @@ fn confine(e: &mut Emitter, root: u64, (go, plain): (CodeLabel, CodeLabel)) -> E
     e.here(tsc)?;
     asm!(e; cmp(esi, PR_TSC_SIGSEGV); jne(keeps););
     e.here(clockless)?;
-    own_gs(e, root, plain)?;
+    last_watched(e, root, plain)?;
     e.here(keeps)?;
     asm!(e; mov(r11, root););
     e.ask(Question::Confine, go)
@@ -208,7 +210,14 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
             asm!(e; cmp(edi, ARCH_SET_GS); je(question););
             e.cold(move |e| {
                 e.here(question)?;
-                own_gs(e, root, plain)
+                last_watched(e, root, plain)
+            });
+        }
+        MLOCKALL => {
+            asm!(e; test(edi, MCL_CURRENT); jne(question););
+            e.cold(move |e| {
+                e.here(question)?;
+                last_watched(e, root, plain)
             });
         }
         EXECVE | EXECVEAT => {
@@ -240,17 +249,21 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
 pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
     let (family, exit, exec, clone3, confined, prctl, map, go) =
         (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
-    let (arch, protect) = (e.label(), e.label());
+    let (arch, lock, protect) = (e.label(), e.label(), e.label());
     asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXIT - CLONE) as i32); jbe(family););
     asm!(e; cmp(eax, EXIT_GROUP as i32); je(exit); cmp(eax, CLONE3 as i32); je(clone3); cmp(eax, EXECVEAT as i32); je(exec););
     asm!(e; cmp(eax, SECCOMP as i32); je(confined); cmp(eax, PRCTL as i32); je(prctl););
     asm!(e; cmp(eax, MMAP as i32); je(map); cmp(eax, ARCH_PRCTL as i32); je(arch););
     asm!(e; cmp(eax, MPROTECT as i32); je(protect); cmp(eax, PKEY_MPROTECT as i32); je(protect););
+    asm!(e; cmp(eax, MLOCKALL as i32); je(lock););
     e.here(go)?;
     e.cold(move |e| {
         e.here(arch)?;
         asm!(e; cmp(edi, ARCH_SET_GS); jne(go););
-        own_gs(e, root, ways.child)?;
+        last_watched(e, root, ways.child)?;
+        e.here(lock)?;
+        asm!(e; test(edi, MCL_CURRENT); je(go););
+        last_watched(e, root, ways.child)?;
         e.here(prctl)?;
         asm!(e; cmp(edi, PR_SET_SECCOMP); je(confined); cmp(edi, PR_SET_TSC); jne(go););
         e.here(confined)?;

@@ -158,7 +158,7 @@ fn sleep(e: &mut Emitter, answered: CodeLabel, out: CodeLabel) -> Emitted {
     e.here(again)?;
     asm!(e; mov(r11, GLOBAL); lea(r9, at(r11, global::LIMIT_CYCLES)); lea(r10, at(r11, global::LIMIT)););
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32););
-    asm!(e; sub(eax, Question::Mapped as i32); cmp(eax, (Question::OwnGs as i32) - (Question::Mapped as i32)); ja(short););
+    asm!(e; sub(eax, Question::Mapped as i32); cmp(eax, (Question::Last as i32) - (Question::Mapped as i32)); ja(short););
     // Still asleep no longer than the short one at a time: then it is seen soon if the launcher ends.
     asm!(e; add(r9, (global::LONG_LIMIT_CYCLES - global::LIMIT_CYCLES) as i32););
     e.here(short)?;

@@ -1,9 +1,12 @@
 //! What threads ask, and the answers.
 
 use super::super::assemble::number_site;
-use super::super::layout::{IMAGE, Question, image, may_hold_node, node, record, slot, state};
-use super::super::nr::{ARCH_PRCTL, EXECVEAT};
+use super::super::layout::{
+    IMAGE, Question, image, may_hold_node, node, record, record_offset, root_record_offset, slot, state,
+};
+use super::super::nr::{ARCH_PRCTL, EXECVEAT, MLOCKALL, MUNMAP};
 use super::engine::{BUSY_LIMIT, Engine, LONG_LIMIT, Seized};
+use super::memory::{BLOBS_AT, BLOBS_SIZE};
 use super::program::{Program, Waiter};
 use super::seeds::{Seed, Sown};
 use super::shell::NEWBORN;
@@ -25,6 +28,9 @@ use systoll_model::{Moment, ProblemKind, Sysno};
 const LATER_OCTAVE: u64 = 16;
 /// Most memory kept of a first slot for telling start-up.
 const MOST_AT_MAIN: u64 = 8 << 20;
+/// Threads that were in our code when its jumps were taken out have left it by then, but for those the
+/// kernel keeps waiting.
+const LEAVES_OUR_CODE: Duration = Duration::from_millis(2);
 
 impl Engine {
     /// Answers the thread of slot `index` of program `id`, if it asks anything.
@@ -55,7 +61,7 @@ impl Engine {
                 }
                 Some(Question::Exec) => self.on_exec_asked(id, index, &waiter),
                 Some(Question::ExecFailed) => self.on_exec_failed(id, &waiter),
-                Some(Question::OwnGs) => self.leave_alone(id, waiter.tid, gives_up(&waiter)),
+                Some(Question::Last) => self.on_last(id, index, &waiter),
                 Some(Question::Confine) => self.on_confine(id),
                 Some(Question::WindowEntry) => {
                     self.unwound = unwound.filter(|last| last.is_of(&waiter, asked));
@@ -310,6 +316,36 @@ impl Engine {
         self.problem(ProblemKind::Unwatched, format!("{exe} {why}: what it did from then on is not watched"));
     }
 
+    /// A thread is about to make a call after which its process can't be watched any more.
+    fn on_last(&mut self, id: u32, index: u64, waiter: &Waiter) {
+        self.leave_alone(id, waiter.tid, gives_up(waiter));
+        if waiter.registers.ax as u32 == MLOCKALL {
+            self.take_back(id, index, waiter.tid);
+        }
+    }
+
+    /// Has the waiting thread of a process that was left alone unmap what we share with it, but for
+    /// what threads that are in our code at this moment may touch: to have all of it filled with memory
+    /// would take gigabytes.
+    fn take_back(&mut self, id: u32, index: u64, tid: i32) {
+        if self.memory.image(id).is_none_or(|area| area.get(image::QUIET) as u32 != 0) {
+            return;
+        }
+        let Some(room) = self.programs.get(&id).map(|p| p.room.clone()) else { return };
+        if std::fs::read_dir(format!("/proc/{tid}/task")).is_ok_and(|all| all.count() > 1) {
+            std::thread::sleep(LEAVES_OUR_CODE);
+        }
+        let contexts = record_offset(room.records).unwrap_or(slot::SIZE);
+        let roots = root_record_offset(room.roots).unwrap_or(contexts);
+        let unused = self.memory.unused(id, contexts..roots).into_iter().map(|r| IMAGE + r.start..IMAGE + r.end);
+        for range in unused.chain(std::iter::once(BLOBS_AT..BLOBS_AT + BLOBS_SIZE)).collect::<Vec<_>>() {
+            let call = [MUNMAP.into(), range.start, range.end - range.start, 0, 0, 0, 0];
+            if self.request(id, index, call) != Some(0) {
+                return;
+            }
+        }
+    }
+
     /// A filter is coming: from now on no system calls of ours.
     fn on_confine(&mut self, id: u32) {
         if let Some(word) = self.memory.image(id).and_then(|a| a.half(image::QUIET)) {
@@ -323,6 +359,7 @@ impl Engine {
 fn gives_up(waiter: &Waiter) -> &'static str {
     match waiter.registers.ax as u32 {
         ARCH_PRCTL => "sets its gs base",
+        MLOCKALL => "locks all its memory",
         _ => "gives its time stamp counter up",
     }
 }

@@ -21,8 +21,8 @@ const DISTANCES: [u64; 7] = [16 << 20, 32 << 20, 64 << 20, 128 << 20, 256 << 20,
 const REACH: u64 = (2 << 30) - (64 << 20);
 /// Lowest address a program may map (vm.mmap_min_addr as distributions set it).
 const LOWEST: u64 = 0x1_0000;
-/// Behind it nothing of a program's lies.
-const HIGHEST: u64 = 0x7fff_0000_0000;
+/// Behind it, without ASLR right behind the loader, there is room for the stack alone (the kernel: MIN_GAP).
+const HIGHEST: u64 = 0x7fff_f800_0000;
 
 /// What [`Symbols::fixed`] tells of a file, in the cache.
 const FIXED: Kind = Kind { name: "fixed", version: 1 };

@@ -29,6 +29,8 @@ const STRIDE: u64 = 1 << 35;
 const GAP: u64 = 256;
 /// Bytes of a slot whose memory is kept when its thread is gone: a few dozen contexts.
 const KEPT: u64 = 1 << 16;
+/// What may be used next lies within so many bytes of what is used.
+const NEAR: u64 = 1 << 18;
 /// Images in a run, at most.
 const MAX_IMAGES: u64 = 1 << 24;
 
@@ -262,6 +264,26 @@ impl Memory {
         })
     }
 
+    /// Where an image has nothing that its threads read or write now, or soon; page by page. `idle`: of
+    /// each slot, what lies between its records of contexts and those of roots. The last slot is nobody's
+    /// as long as nothing was counted there.
+    pub(super) fn unused(&self, id: u32, idle: Range<u64>) -> Vec<Range<u64>> {
+        let trees = self.data_ranges(id, 0..image::SLOTS).map(|r| r.start..r.end.saturating_add(NEAR));
+        let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
+        let owned = self.data_ranges(id, image::SLOTS..image::SIZE).flat_map(|r| {
+            let index = |at: u64| (at - image::SLOTS) / slot::SIZE;
+            index(r.start)..=index(r.end - 1)
+        });
+        let counted = |n: &u64| {
+            *n + 1 < image::SLOT_COUNT || self.data_ranges(id, last + slot::RECORDS..image::SIZE).next().is_some()
+        };
+        let slots = owned.filter(counted).map(|n| image::SLOTS + n * slot::SIZE).flat_map(|start| {
+            let behind = (idle.start + KEPT).min(slot::SIZE);
+            [start..start + behind, start + idle.end.saturating_sub(KEPT).max(behind)..start + slot::SIZE]
+        });
+        gaps(trees.chain(slots), image::SIZE)
+    }
+
     /// Whether no other process maps the file any more. If so none ever will again, and from here
     /// on only [`Memory::snapshot`] tells what was in it.
     ///
@@ -281,6 +303,20 @@ impl Memory {
         }
         Ok(false)
     }
+}
+
+/// What ascending ranges leave of the bytes up to `end`, in whole pages.
+fn gaps(used: impl Iterator<Item = Range<u64>>, end: u64) -> Vec<Range<u64>> {
+    let mut gaps = Vec::new();
+    let mut at: u64 = 0;
+    for range in used.chain(std::iter::once(end..end)) {
+        let gap = at.next_multiple_of(4096)..range.start & !4095;
+        if !gap.is_empty() {
+            gaps.push(gap);
+        }
+        at = at.max(range.end);
+    }
+    gaps
 }
 
 /// Words of an image as bytes, those close together in one piece; what lies between is zero.
@@ -356,5 +392,21 @@ impl super::super::assemble::Words for Snapshot {
             within(index)
         });
         found.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_whole_pages_that_nothing_lies_in() {
+        let left = |used: &[Range<u64>]| -> Vec<_> {
+            gaps(used.iter().cloned(), 0x8000).into_iter().map(|r| (r.start, r.end)).collect()
+        };
+        assert_eq!(left(&[]), [(0, 0x8000)]);
+        assert_eq!(left(&[0x10..0x1001, 0x4fff..0x5000]), [(0x2000, 0x4000), (0x5000, 0x8000)]);
+        assert_eq!(left(&[0..0x3000, 0x1000..0x2000, 0x2fff..0x4001]), [(0x5000, 0x8000)]);
+        assert_eq!(left(&[0..0x1000, 0x1800..0x9000]), [(0x1000, 0x1000); 0]);
     }
 }

@@ -2,8 +2,8 @@
 
 use super::super::nr::{
     ARCH_PRCTL, BRK, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, GETEGID, GETEUID, GETGID, GETPID,
-    GETPPID, GETTID, GETUID, MADVISE, MMAP, MPROTECT, MUNMAP, PRCTL, RSEQ, RT_SIGACTION, RT_SIGPROCMASK, RT_SIGRETURN,
-    SECCOMP, SET_ROBUST_LIST, SET_TID_ADDRESS, VFORK,
+    GETPPID, GETTID, GETUID, MADVISE, MLOCKALL, MMAP, MPROTECT, MUNMAP, PRCTL, RSEQ, RT_SIGACTION, RT_SIGPROCMASK,
+    RT_SIGRETURN, SECCOMP, SET_ROBUST_LIST, SET_TID_ADDRESS, VFORK,
 };
 use super::cfi::Cfi;
 use super::depth::Depths;
@@ -24,7 +24,7 @@ const OUT_OF_STEP: usize = 16;
 
 /// Calls that make processes, images or code, and so are waited for by whoever writes hooks; or
 /// that may take from a thread what hooks need.
-const WRAPPED: &[u32] = &[CLONE, FORK, VFORK, EXECVE, EXECVEAT, CLONE3, MMAP, PRCTL, ARCH_PRCTL, SECCOMP];
+const WRAPPED: &[u32] = &[CLONE, FORK, VFORK, EXECVE, EXECVEAT, CLONE3, MMAP, PRCTL, ARCH_PRCTL, SECCOMP, MLOCKALL];
 
 /// Calls that never return to where they are made.
 const LEAVES: &[u32] = &[RT_SIGRETURN, EXIT, EXIT_GROUP];

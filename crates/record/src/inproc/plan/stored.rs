@@ -8,7 +8,7 @@ use super::types::{CfaOffset, Entry, Plan, Segment, Site, Span, Unplanned, VdsoF
 use prost::Message;
 
 /// Changes whenever the same file may lead to another plan, or to other bytes.
-pub const FORMAT: u32 = 13;
+pub const FORMAT: u32 = 14;
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 
