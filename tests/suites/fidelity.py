@@ -126,3 +126,17 @@ def core_dumps(box):
     watched = dumped(box.watch(argv, "-q", "-o", "report"))
     # Code of ours that stands for the program's own is there: who looks at the dump may want it.
     assert watched < plain + (8 << 20), (plain, watched)
+
+
+@test(backends=("inproc",))
+def sanitizers_that_guard_memory(box):
+    """They end a program that has memory where they know of none, or map their own over it."""
+    try:
+        program = box.build("threads.c", "-fsanitize=thread")
+    except AssertionError as e:
+        raise Skip("no ThreadSanitizer here") from e
+    argv = ["/bin/sh", "-c", f"{program} 4 100; echo $?; /bin/true"]
+    plain = box.run(argv)
+    doc, r = box.report(argv)
+    assert plain.stdout == b"0\n" and (r.returncode, r.stdout, r.stderr) == (0, plain.stdout, plain.stderr), (plain, r)
+    assert any("sanitizer" in p for p in doc["problems"]), doc["problems"]

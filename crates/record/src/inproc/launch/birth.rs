@@ -136,6 +136,9 @@ impl Engine {
         let known = match self.files.known(&mut self.symbols, file.module) {
             Ok(Some(known)) => known,
             Ok(None) => return Ok(None),
+            Err(Unwatchable::GuardsMemory) => {
+                return Err(format!("{path} is built with a sanitizer that knows where all its memory lies"));
+            }
             Err(Unwatchable::UsesGs) => return Err(format!("{path} uses the gs segment for itself")),
             Err(Unwatchable::Other(why)) => {
                 self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));

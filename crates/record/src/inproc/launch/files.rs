@@ -45,6 +45,8 @@ pub(super) struct Known {
 pub(super) enum Unwatchable {
     /// It uses the gs segment itself.
     UsesGs,
+    /// It has an order of its own for all its memory.
+    GuardsMemory,
     /// Anything else, in words.
     Other(String),
 }
@@ -121,6 +123,9 @@ impl Files {
         };
         self.fixed.extend(id.clone().map(|id| (key, (id, fixed.len()))));
         symbols.know_fixed(key, fixed);
+        if plan.guards_memory {
+            return Err(Unwatchable::GuardsMemory);
+        }
         if plan.uses_gs {
             return Err(Unwatchable::UsesGs);
         }

@@ -19,6 +19,8 @@ const VDSO: &[u8] = b"linux-vdso.so.1";
 
 /// How GCC's unwinder finds call frame information (gcc: libgcc/unwind-dw2-fde-dip.c).
 const UNWINDER: &[u8] = b"_Unwind_Find_FDE";
+/// How ThreadSanitizer (Go's race detector too) and MemorySanitizer begin.
+const GUARDS: [&[u8]; 2] = [b"__tsan_init", b"__msan_init"];
 
 /// Consecutive bytes of machine code.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +66,8 @@ pub(super) struct Image<'a> {
     pub(super) vdso: Vec<(VdsoFunction, u64)>,
     /// Address of `_Unwind_Find_FDE`, if it is here.
     pub(super) unwinder: Option<u64>,
+    /// See [`super::Plan::guards_memory`].
+    pub(super) guards_memory: bool,
 }
 
 impl<'a> Image<'a> {
@@ -86,6 +90,7 @@ impl<'a> Image<'a> {
             shadow_stack: shadow_stack(phdrs, data),
             vdso: Vec::new(),
             unwinder: None,
+            guards_memory: false,
         };
         image.find_code(&sections)?;
         image.find_tables(&sections, phdrs);
@@ -230,6 +235,7 @@ impl<'a> Image<'a> {
     fn read_symbols(&mut self, sections: &Sections<'a>, kind: elf::SectionType, is_vdso: bool) {
         let Ok(table) = sections.symbols(Le, self.data, kind) else { return };
         for symbol in table.iter() {
+            self.guards_memory |= table.symbol_name(Le, symbol).is_ok_and(|name| GUARDS.contains(&name));
             let about_code = ![elf::STT_SECTION, elf::STT_FILE, elf::STT_TLS].contains(&symbol.st_type());
             let address = symbol.st_value(Le);
             if symbol.is_undefined(Le) || !about_code || self.region(address).is_none() {

@@ -44,7 +44,7 @@ pub fn build_id(elf: &[u8]) -> Option<&[u8]> {
 pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     let image = image::Image::parse(elf)?;
     let segments = image.segments.clone();
-    let nothing = Plan { segments, ..Plan::default() };
+    let nothing = Plan { segments, guards_memory: image.guards_memory, ..Plan::default() };
     // In a large file this function alone is not worth decoding everything for.
     let unwinder = image.unwinder.filter(|_| image.code.iter().map(|c| c.bytes.len()).sum::<usize>() <= SMALL);
     if unwinder.is_none() && !image.code.iter().any(|region| sites::has_bytes(region.bytes)) {

@@ -8,7 +8,7 @@ use super::types::{CfaOffset, Entry, Plan, Segment, Site, Span, Unplanned, VdsoF
 use prost::Message;
 
 /// Changes whenever the same file may lead to another plan, or to other bytes.
-pub const FORMAT: u32 = 14;
+pub const FORMAT: u32 = 15;
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 
@@ -28,6 +28,8 @@ struct WirePlan {
     unwinder: Option<WireSpan>,
     #[prost(uint64, optional, tag = "7")]
     signal_return: Option<u64>,
+    #[prost(bool, tag = "8")]
+    guards_memory: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -154,6 +156,7 @@ impl Plan {
             entries: self.entries.iter().map(entry).collect(),
             unplanned: self.unplanned.iter().map(unplanned).collect(),
             uses_gs: self.uses_gs,
+            guards_memory: self.guards_memory,
             unwinder: self.unwinder.as_ref().map(span),
             signal_return: self.signal_return,
             segments: self.segments.iter().map(wire_segment).collect(),
@@ -182,6 +185,7 @@ impl Plan {
             unwinder: optional(wire.unwinder)?,
             signal_return: wire.signal_return,
             uses_gs: wire.uses_gs,
+            guards_memory: wire.guards_memory,
             segments: wire.segments.iter().map(segment).collect(),
         })
     }

@@ -25,6 +25,9 @@ pub struct Plan {
     /// land in its memory, so the process must be watched in another way. Only files that need a
     /// plan are looked at.
     pub uses_gs: bool,
+    /// Whether the file was built to keep notes on every byte of memory at addresses it works out
+    /// (ThreadSanitizer, MemorySanitizer): it takes ours for them, or ends where anything else is there.
+    pub guards_memory: bool,
 }
 
 /// A `syscall` instruction.
