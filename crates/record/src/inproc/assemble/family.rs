@@ -189,7 +189,9 @@ fn confine(e: &mut Emitter, root: u64, (go, plain): (CodeLabel, CodeLabel)) -> E
     let (prctl, tsc, clockless, keeps) = (e.label(), e.label(), e.label(), e.label());
     super::elide::seal(e)?;
     asm!(e; cmp(eax, PRCTL as i32); je(prctl););
-    asm!(e; cmp(edi, SECCOMP_SET_MODE_STRICT); je(clockless); jmp(keeps););
+    asm!(e; cmp(edi, SECCOMP_SET_MODE_STRICT); jne(keeps););
+    // The kernel refuses it with flags or an argument: so libseccomp asks what the kernel can do.
+    asm!(e; mov(r11d, esi); or(r11, rdx); je(clockless); jmp(go););
     e.here(prctl)?;
     asm!(e; cmp(edi, PR_SET_TSC); je(tsc); cmp(esi, SECCOMP_MODE_STRICT); je(clockless); jmp(keeps););
     e.here(tsc)?;
