@@ -32,6 +32,13 @@ pub(crate) fn status_field(pid: i32, key: &str) -> Option<String> {
     text.lines().find_map(|l| l.strip_prefix(key)).map(|v| v.trim().to_owned())
 }
 
+/// Processor that a process's first thread was last on.
+pub(crate) fn processor(pid: i32) -> Option<usize> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Its name, in parentheses, may hold any byte; of what follows it is the 37th field (proc(5): 39).
+    text.rsplit_once(')')?.1.split_ascii_whitespace().nth(36)?.parse().ok()
+}
+
 /// Path of the running program.
 pub(crate) fn exe(pid: i32) -> Option<Arc<str>> {
     let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;

@@ -76,6 +76,8 @@ pub mod global {
     pub const OWNER: u64 = 0x60;
     /// FUTEX_OWNER_DIED of include/uapi/linux/futex.h.
     pub const OWNER_DIED: u32 = 0x4000_0000;
+    /// u32: processor that the launcher was last on.
+    pub const PROCESSOR: u64 = 0x68;
     /// u64: number of hand-shakes ever queued; the next goes to entry `TICKET % RING_LEN`.
     pub const TICKET: u64 = 0x80;
     /// The queue: u64 entries, the slot's [`super::slot::TAG`]. When more than [`RING_LEN`] are

@@ -12,6 +12,8 @@ use iced_x86::code_asm::*;
 /// Not FUTEX_PRIVATE_FLAG: the launcher is another process.
 const FUTEX_WAIT: i32 = 0;
 const FUTEX_WAKE: u32 = 1;
+/// Where an rseq area has the processor the thread is on (include/uapi/linux/rseq.h: `cpu_id`).
+const RSEQ_CPU_ID: i32 = 4;
 
 /// In the order they come back: rbp, by which unwinders find the others' place, as the last of
 /// those that the stub changes.
@@ -52,12 +54,13 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     who(e)?;
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax););
     e.here(queue)?;
+    patience(e)?;
     enqueue(e)?;
     spin(e, answered)?;
     sleep(e, answered, out)?;
     e.here(answered)?;
     // r8 is what is left of the looks.
-    asm!(e; mov(r11, GLOBAL); mov(rax, at(r11, global::SPINS)); sub(rax, r8); add(gs(slot::LOOKS), rax););
+    asm!(e; mov(rax, gs(slot::PATIENCE)); sub(rax, r8); add(gs(slot::LOOKS), rax););
     request(e, queue)?;
     let fin = e.label();
     asm!(e; jmp(fin););
@@ -118,6 +121,20 @@ pub(super) fn identify(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
+/// Notes how often to look for the answer before sleeping. A launcher on the thread's own processor
+/// can only answer once the thread sleeps. The rseq area, which the kernel keeps up to date, is read
+/// and no more; where there is none the launcher is taken to be elsewhere.
+fn patience(e: &mut Emitter) -> Emitted {
+    let elsewhere = e.label();
+    asm!(e; mov(r11, GLOBAL); mov(r8, at(r11, global::SPINS)););
+    asm!(e; mov(rax, gs(slot::RSEQ)); test(rax, rax); je(elsewhere););
+    asm!(e; mov(eax, dword_ptr(rax + RSEQ_CPU_ID)); cmp(eax, dword_ptr(r11 + global::PROCESSOR as i32)););
+    asm!(e; jne(elsewhere); xor(r8d, r8d););
+    e.here(elsewhere)?;
+    asm!(e; mov(gs(slot::PATIENCE), r8););
+    Ok(())
+}
+
 /// Queues the slot and wakes the launcher if it sleeps. r11 keeps the global area from here on.
 fn enqueue(e: &mut Emitter) -> Emitted {
     let awake = e.label();
@@ -145,7 +162,7 @@ fn quiet(e: &mut Emitter, label: CodeLabel) -> Emitted {
 /// Looks for an answer a while without sleeping.
 fn spin(e: &mut Emitter, answered: CodeLabel) -> Emitted {
     let (again, tired) = (e.label(), e.label());
-    asm!(e; mov(r11, GLOBAL); mov(r8, at(r11, global::SPINS)););
+    asm!(e; mov(r8, gs(slot::PATIENCE)););
     e.here(again)?;
     asm!(e; cmp(gs32(slot::STATE), state::WAITING); jne(answered); sub(r8, 1); jle(tired); pause(); jmp(again););
     e.here(tired)?;

@@ -101,26 +101,24 @@ pub(super) struct Reading {
     pub(super) room: CodeRoom,
 }
 
-/// The thread that reads ahead.
-pub(super) struct Reader(JoinHandle<()>);
-
-impl Reader {
-    pub(super) fn has_ended(&self) -> bool {
-        self.0.is_finished()
-    }
-}
-
 impl Ahead {
-    /// Begins to read what a program will need, where there is a processor for it, and where it does not
-    /// take descriptors that others need.
-    pub(super) fn begin(&self, what: Reading) -> Option<Reader> {
+    /// Begins to read what a program will need, on any processor but `beside`: where there is a processor
+    /// for it, and where it does not take descriptors that others need. The thread that does.
+    pub(super) fn begin(&self, what: Reading, beside: Option<usize>) -> Option<JoinHandle<()>> {
         if sys::processors() < 2 || allowed_descriptors() < DESCRIPTORS {
             return None;
         }
         let ahead = self.clone();
         let thread = std::thread::Builder::new().name("systoll-ahead".into());
+        let read = move || {
+            if let Some(processor) = beside {
+                sys::keep_off(processor);
+            }
+            sys::take_short_turns();
+            ahead.read(&what);
+        };
         // Without the thread everything is read when it is needed.
-        thread.spawn(move || ahead.read(&what)).ok().map(Reader)
+        thread.spawn(read).ok()
     }
 
     /// What every image begins with.

@@ -44,6 +44,7 @@ impl Engine {
             return;
         }
         let (resume, asked) = (area.get(base + slot::RESUME), area.get(base + slot::ANSWER));
+        self.asked_here = area.get(base + slot::PATIENCE) == 0;
         let waiter = Waiter::read(area, index);
         let mut answer = asked;
         let unwound = self.unwound.take();

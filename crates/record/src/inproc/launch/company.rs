@@ -1,45 +1,41 @@
 //! Who else is there: another for the processors, another process with our memory.
 
-use super::super::layout::{global, image, slot, state};
-use super::ahead::Reader;
-use super::engine::{Engine, SPINS};
+use super::super::layout::global;
+use super::ahead::{Ahead, Reading};
+use super::engine::Engine;
 use super::memory::Area;
+use super::sys;
+use crate::procfs;
 use std::time::Duration;
 
 /// How long the launcher looks for questions before it sleeps.
 const LOOKS: Duration = Duration::from_micros(60);
 
 impl Engine {
-    /// Leaves a processor to who reads ahead: where there are two, launcher and targets then share one,
-    /// and each would keep the other waiting by looking for it instead of sleeping.
-    pub(super) fn make_way(&mut self, reader: Option<Reader>) {
-        self.reader = reader.filter(|_| self.processors == 2);
-        if self.reader.is_some() {
+    /// Begins to read ahead for process `pid`, a child that has not begun to run, in a thread of its own.
+    /// Where there are two processors it has one to itself: launcher and targets share the other, sleep
+    /// rather than look for each other, and to have the next turn there takes a tenth of the time that it
+    /// takes to wake a processor.
+    pub(super) fn read_ahead(&mut self, ahead: &Ahead, what: Reading, pid: i32) {
+        let beside = if self.processors == 2 { procfs::processor(pid) } else { None };
+        self.reader = ahead.begin(what, beside);
+        // Not before that: a thread begins where its maker may run.
+        self.stay = beside.filter(|_| self.reader.is_some()).and_then(sys::Stay::on);
+        if self.stay.is_some() {
             self.memory.global.set(global::SPINS, 0);
+            self.asked_here = true;
         }
     }
 
-    /// Uses both processors again once all has been read ahead.
-    pub(super) fn look_for_reader(&mut self) {
-        if self.reader.as_ref().is_some_and(Reader::has_ended) && self.nobody_asks() {
-            self.reader = None;
-            self.memory.global.set(global::SPINS, SPINS);
+    /// How long the launcher looks for questions before it sleeps, ns. While it looks, nobody else has its
+    /// processor, and what is only ready to run there may have to wait for the timer: so not at all where
+    /// the last thread that asked is on it too.
+    pub(super) fn looks_for(&mut self) -> u64 {
+        if self.reader.take_if(|reader| reader.is_finished()).is_some() {
+            self.stay = None;
+            self.memory.global.set(global::SPINS, self.spins());
         }
-    }
-
-    /// Whether no thread is at a question, of which it will say how often it looked for the answer.
-    fn nobody_asks(&self) -> bool {
-        self.programs.keys().all(|id| {
-            let area = self.memory.image(*id);
-            let state = |index| area.map(|a| a.get(image::SLOTS + index * slot::SIZE + slot::STATE) as u32);
-            (0..self.slots_drawn(*id)).all(|index| state(index).is_none_or(|state| state == state::IDLE))
-        })
-    }
-
-    /// How long the launcher looks for questions before it sleeps, ns.
-    pub(super) fn looks_for(&self) -> u64 {
-        let alone = self.processors < 2 || self.reader.is_some();
-        if alone { 0 } else { LOOKS.as_nanos() as u64 }
+        if self.processors < 2 || self.asked_here { 0 } else { LOOKS.as_nanos() as u64 }
     }
 
     /// Whether the command, which has ended, was all there ever was: one program in one process, each of

@@ -4,7 +4,7 @@
 //! at its exec; of one that is killed only the last answer is known, at most
 //! a tenth of a second old.
 
-use super::super::layout::{global, image, slot};
+use super::super::layout::{image, slot};
 use super::engine::Engine;
 use super::memory::Area;
 use super::program::Program;
@@ -129,7 +129,7 @@ impl Engine {
         let area = self.memory.image(id)?;
         let (start, pid) = (area.get(base + slot::WAIT_START), area.get(base + slot::PID) as i32);
         let ns = sys::tsc().saturating_sub(start) as f64 / self.ratio.cycles_per_ns();
-        Some((Wait { ns, looks: self.memory.global.get(global::SPINS) }, pid))
+        Some((Wait { ns, looks: area.get(base + slot::PATIENCE) }, pid))
     }
 
     /// What the process of a thread that waits has used.

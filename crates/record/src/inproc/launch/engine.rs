@@ -1,7 +1,6 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
 use super::super::layout::{global, image, slots_used};
-use super::ahead::Reader;
 use super::files::Files;
 use super::finish::Around;
 use super::memory::Memory;
@@ -18,6 +17,7 @@ use crate::table::Table;
 use crate::windows::Windows;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use systoll_model::{Exit, Problem, ProblemKind};
 use systoll_symbols::Symbols;
@@ -32,7 +32,7 @@ pub(super) const BUSY_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assert
 /// How often a waiting thread looks before it sleeps, where launcher and thread can run at once. More
 /// would serve programs that begin, but where thousands of threads ask at once all of them look before
 /// the launcher has its turn, and that must come within [`LIMIT`].
-pub(super) const SPINS: u64 = 2_000;
+const SPINS: u64 = 2_000;
 /// How long the launcher looks for questions where programs begin, which ask much: to wake it takes longer
 /// than most answers.
 const LOOKS_AT_BIRTH: Duration = Duration::from_micros(300);
@@ -110,8 +110,12 @@ pub(super) struct Engine {
     pub(super) sites: AllSites,
     /// Processors that launcher, targets and who reads ahead have between them.
     pub(super) processors: usize,
-    /// Who reads ahead, as long as that takes one of the last two processors.
-    pub(super) reader: Option<Reader>,
+    /// Who reads ahead.
+    pub(super) reader: Option<JoinHandle<()>>,
+    /// Held while the launcher stays on one processor.
+    pub(super) stay: Option<sys::Stay>,
+    /// Whether who asked last was on our processor, or would not look for an answer.
+    pub(super) asked_here: bool,
     /// Entries of the queue looked at so far.
     pub(super) tail: u64,
     /// When what the launcher is at was begun, by the time stamp counter.
@@ -180,6 +184,8 @@ impl Engine {
             sites: AllSites::default(),
             processors: sys::processors(),
             reader: None,
+            stay: None,
+            asked_here: false,
             tail: 0,
             item: 0,
             empty_since: (u64::MAX, 0),
@@ -200,13 +206,18 @@ impl Engine {
     fn set_up_global(&self) {
         let g = &self.memory.global;
         let cycles = |d: Duration| (d.as_nanos() as f64 * self.ratio.cycles_per_ns()) as u64;
-        g.set(global::SPINS, if self.processors > 1 { SPINS } else { 0 });
+        g.set(global::SPINS, self.spins());
         g.set(global::LIMIT, LIMIT.as_secs());
         g.set(global::LIMIT + 8, u64::from(LIMIT.subsec_nanos()));
         g.set(global::LIMIT_CYCLES, cycles(LIMIT));
         g.set(global::LONG_LIMIT_CYCLES, cycles(LONG_LIMIT));
         g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
         g.set(global::AWAKE, 1);
+    }
+
+    /// How often a thread looks for its answer before it sleeps.
+    pub(super) fn spins(&self) -> u64 {
+        if self.processors > 1 { SPINS } else { 0 }
     }
 
     /// Nanoseconds since the run's start.
@@ -265,7 +276,6 @@ impl Engine {
     pub(super) fn watch(&mut self, signals: &Signals, control: &mut dyn Control, linger: Duration) {
         let _child_signal = ChildSignal::new();
         while !self.over() {
-            self.look_for_reader();
             let looks = self.looks_for();
             sys::aim(self.wake_word());
             let seen = self.wake_word().map_or(0, |w| w.load(Ordering::SeqCst));

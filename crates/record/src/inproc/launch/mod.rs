@@ -225,7 +225,7 @@ impl InprocBackend {
         let held = prepared.start(&signals.original_mask())?;
         // Not before the fork, which is for one thread, nor beside a measurement.
         let room = engine.memory.codes().clone();
-        engine.make_way(ahead.begin(Reading { program: prepared.program(), cache, maker, room }));
+        engine.read_ahead(&ahead, Reading { program: prepared.program(), cache, maker, room }, held.pid);
         signals.watch(held.pid, control.every());
         if let Some(held) = engine.begin(held)? {
             let program = prepared.program();

@@ -9,6 +9,7 @@ impl Engine {
     pub(super) fn begin_item(&mut self) {
         self.item = sys::tsc();
         self.memory.global.set(global::BUSY, self.item);
+        self.memory.global.set(global::PROCESSOR, sys::processor().into());
     }
 
     /// Answers what is in the queue; whether there was anything.

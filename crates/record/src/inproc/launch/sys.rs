@@ -3,6 +3,8 @@
 pub(super) use crate::sys::{children_times, now};
 use libc::c_void;
 use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -318,9 +320,76 @@ pub(super) fn has_fsgsbase() -> bool {
 /// Processors this thread may run on: how many at once, not how much of them, which takes reading a
 /// dozen files of control groups.
 pub(super) fn processors() -> usize {
-    let own = nix::unistd::Pid::from_raw(0);
-    let may = nix::sched::sched_getaffinity(own).unwrap_or_default();
-    (0..nix::sched::CpuSet::count()).filter(|cpu| may.is_set(*cpu).unwrap_or(false)).count().max(1)
+    let may = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+    (0..CpuSet::count()).filter(|cpu| may.is_set(*cpu).unwrap_or(false)).count().max(1)
+}
+
+/// The processor this thread is on; no processor's number where that can't be told.
+pub(super) fn processor() -> u32 {
+    // SAFETY: sched_getcpu takes nothing.
+    u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(i32::MAX as u32)
+}
+
+/// Has this thread run on other processors than `processor`, if there are any.
+pub(super) fn keep_off(processor: usize) {
+    if let Ok(mut may) = sched_getaffinity(Pid::from_raw(0))
+        && may.unset(processor).is_ok()
+    {
+        // Refused where none is left.
+        let _ = sched_setaffinity(Pid::from_raw(0), &may);
+    }
+}
+
+/// Where this thread may run, given back when dropped.
+pub(super) struct Stay(CpuSet);
+
+impl Stay {
+    /// Stays on `processor`; `None` where it may not.
+    pub(super) fn on(processor: usize) -> Option<Self> {
+        let this = Pid::from_raw(0);
+        let may = sched_getaffinity(this).ok().filter(|may| may.is_set(processor).unwrap_or(false))?;
+        let mut only = CpuSet::new();
+        only.set(processor).ok()?;
+        sched_setaffinity(this, &only).ok().map(|()| Self(may))
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(Pid::from_raw(0), &self.0);
+    }
+}
+
+/// Has this thread, which works through at a stretch, make way for others as soon as they have something
+/// to do: its turns are short (sched(7), SCHED_OTHER's slice; before Linux 6.12 this changes nothing).
+/// Its share of the processor is that of any other.
+pub(super) fn take_short_turns() {
+    /// struct sched_attr, first version (include/uapi/linux/sched/types.h).
+    #[repr(C)]
+    #[derive(Default)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+    const SHORTEST_NS: u64 = 100_000;
+    const SIZE: u32 = size_of::<Attributes>() as u32;
+    let mut attributes = Attributes::default();
+    // SAFETY: the struct is as large as said, and lives; 0 is this thread.
+    unsafe {
+        if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0) != 0 {
+            return;
+        }
+        if attributes.policy == libc::SCHED_OTHER as u32 {
+            attributes = Attributes { size: SIZE, runtime: SHORTEST_NS, ..attributes };
+            libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0);
+        }
+    }
 }
 
 /// Whether a process or thread of this number exists, zombies included.
