@@ -8,8 +8,22 @@ use super::sys;
 use crate::procfs;
 use std::time::Duration;
 
-/// How long the launcher looks for questions before it sleeps.
+/// How long the launcher looks for questions, where others want its processor, before it sleeps; and how
+/// often it offers it.
 const LOOKS: Duration = Duration::from_micros(60);
+/// How long it looks where nobody else does: to wake it takes longer than most answers, and where there is
+/// one question more come soon.
+const LOOKS_ON: Duration = Duration::from_millis(1);
+/// The same where programs begin, which ask much.
+const LOOKS_AT_BIRTH: Duration = Duration::from_millis(2);
+/// Offered for as long as this, a processor was taken by somebody who has more to do on it.
+const AWAY: Duration = Duration::from_micros(200);
+/// For how long that is taken to be so.
+const CROWDED: Duration = Duration::from_millis(10);
+
+const fn ns(duration: Duration) -> u64 {
+    duration.as_nanos() as u64
+}
 
 impl Engine {
     /// Begins to read ahead for process `pid`, a child that has not begun to run, in a thread of its own.
@@ -27,15 +41,45 @@ impl Engine {
         }
     }
 
-    /// How long the launcher looks for questions before it sleeps, ns. While it looks, nobody else has its
-    /// processor, and what is only ready to run there may have to wait for the timer: so not at all where
-    /// the last thread that asked is on it too.
-    pub(super) fn looks_for(&mut self) -> u64 {
+    /// Has both processors used again once all has been read ahead.
+    pub(super) fn look_for_reader(&mut self) {
         if self.reader.take_if(|reader| reader.is_finished()).is_some() {
             self.stay = None;
             self.memory.global.set(global::SPINS, self.spins());
         }
-        if self.processors < 2 || self.asked_here { 0 } else { LOOKS.as_nanos() as u64 }
+    }
+
+    /// Whether to look for questions once more, `since` the last was answered (ns), rather than sleep.
+    /// While the launcher looks, nobody else has its processor, and what is only ready to run there may
+    /// have to wait for the timer. So it offers it, at once if the thread that asked last is on it too,
+    /// and does not look for long where it was taken: who sleeps has the next turn when woken.
+    pub(super) fn looks_on(&mut self, since: u64) -> bool {
+        let now = sys::now();
+        let idle = now.saturating_sub(since);
+        if self.processors < 2 || self.stay.is_some() {
+            return false;
+        }
+        if now < self.crowded_until {
+            std::hint::spin_loop();
+            return !self.asked_here && idle < ns(LOOKS);
+        }
+        if idle >= ns(LOOKS_ON) && now >= self.births_until {
+            return false;
+        }
+        if self.asked_here || now.saturating_sub(self.offered) >= ns(LOOKS) {
+            std::thread::yield_now();
+            self.offered = sys::now();
+            if self.offered.saturating_sub(now) >= ns(AWAY) {
+                self.crowded_until = self.offered + ns(CROWDED);
+            }
+        }
+        std::hint::spin_loop();
+        true
+    }
+
+    /// A program begins, or goes on to.
+    pub(super) fn expect_births(&mut self) {
+        self.births_until = sys::now() + ns(LOOKS_AT_BIRTH);
     }
 
     /// Whether the command, which has ended, was all there ever was: one program in one process, each of

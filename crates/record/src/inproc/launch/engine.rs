@@ -33,9 +33,6 @@ pub(super) const BUSY_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assert
 /// would serve programs that begin, but where thousands of threads ask at once all of them look before
 /// the launcher has its turn, and that must come within [`LIMIT`].
 const SPINS: u64 = 2_000;
-/// How long the launcher looks for questions where programs begin, which ask much: to wake it takes longer
-/// than most answers.
-const LOOKS_AT_BIRTH: Duration = Duration::from_micros(300);
 /// How long it sleeps at most.
 const SLEEP: Duration = Duration::from_millis(20);
 /// The same while there are programs that may not wake it, or that make threads so quickly that they
@@ -123,7 +120,11 @@ pub(super) struct Engine {
     /// An entry of the queue that nobody has filled yet, and since when.
     pub(super) empty_since: (u64, u64),
     /// Until when more questions of programs that begin are to be expected.
-    births_until: u64,
+    pub(super) births_until: u64,
+    /// Until when somebody else is taken to want our processor.
+    pub(super) crowded_until: u64,
+    /// When it was last offered.
+    pub(super) offered: u64,
     told_to_end: Option<u64>,
     last_housekeeping: u64,
     last_desertion: u64,
@@ -190,6 +191,8 @@ impl Engine {
             item: 0,
             empty_since: (u64::MAX, 0),
             births_until: 0,
+            crowded_until: 0,
+            offered: 0,
             told_to_end: None,
             last_housekeeping: 0,
             last_desertion: 0,
@@ -276,7 +279,7 @@ impl Engine {
     pub(super) fn watch(&mut self, signals: &Signals, control: &mut dyn Control, linger: Duration) {
         let _child_signal = ChildSignal::new();
         while !self.over() {
-            let looks = self.looks_for();
+            self.look_for_reader();
             sys::aim(self.wake_word());
             let seen = self.wake_word().map_or(0, |w| w.load(Ordering::SeqCst));
             let mut busy = sys::now();
@@ -285,17 +288,9 @@ impl Engine {
                 if self.serve() | self.reap(Some(signals)) {
                     busy = sys::now();
                     self.make_ahead();
-                } else {
-                    let idle = sys::now().saturating_sub(busy);
-                    if self.just_ended || idle >= looks && (looks == 0 || sys::now() >= self.births_until) {
-                        break;
-                    }
-                    if idle >= looks {
-                        // Whoever else wants this processor has it.
-                        std::thread::yield_now();
-                    }
+                } else if self.just_ended || !self.looks_on(busy) {
+                    break;
                 }
-                std::hint::spin_loop();
             }
             self.begin_item();
             for tid in std::mem::take(&mut self.lingering) {
@@ -312,11 +307,6 @@ impl Engine {
         sys::aim(None);
         self.memory.global.set(global::BUSY, 0);
         self.memory.global.set(global::DEAD, 1);
-    }
-
-    /// A program begins, or goes on to.
-    pub(super) fn expect_births(&mut self) {
-        self.births_until = sys::now() + LOOKS_AT_BIRTH.as_nanos() as u64;
     }
 
     fn wake_word(&self) -> Option<&AtomicU32> {
