@@ -49,13 +49,13 @@ impl Engine {
         }
     }
 
-    /// Whether to look for questions once more, `since` the last was answered (ns), rather than sleep.
+    /// Whether to look for questions once more rather than sleep.
     /// While the launcher looks, nobody else has its processor, and what is only ready to run there may
     /// have to wait for the timer. So it offers it, at once if the thread that asked last is on it too,
     /// and does not look for long where it was taken: who sleeps has the next turn when woken.
-    pub(super) fn looks_on(&mut self, since: u64) -> bool {
+    pub(super) fn looks_on(&mut self) -> bool {
         let now = sys::now();
-        let idle = now.saturating_sub(since);
+        let idle = now.saturating_sub(self.answered);
         if self.processors < 2 || self.stay.is_some() {
             return false;
         }

@@ -125,6 +125,8 @@ pub(super) struct Engine {
     pub(super) crowded_until: u64,
     /// When it was last offered.
     pub(super) offered: u64,
+    /// When there last was something to do, ns.
+    pub(super) answered: u64,
     told_to_end: Option<u64>,
     last_housekeeping: u64,
     last_desertion: u64,
@@ -193,6 +195,7 @@ impl Engine {
             births_until: 0,
             crowded_until: 0,
             offered: 0,
+            answered: 0,
             told_to_end: None,
             last_housekeeping: 0,
             last_desertion: 0,
@@ -282,13 +285,12 @@ impl Engine {
             self.look_for_reader();
             sys::aim(self.wake_word());
             let seen = self.wake_word().map_or(0, |w| w.load(Ordering::SeqCst));
-            let mut busy = sys::now();
             loop {
                 self.begin_item();
                 if self.serve() | self.reap(Some(signals)) {
-                    busy = sys::now();
+                    self.answered = sys::now();
                     self.make_ahead();
-                } else if self.just_ended || !self.looks_on(busy) {
+                } else if self.just_ended || !self.looks_on() {
                     break;
                 }
             }
