@@ -1,5 +1,7 @@
-/* Two threads hand a number back and forth and wait for it with sched_yield.
+/* Two threads hand a number back and forth and wait for it with sched_yield, each on a
+ * processor of its own: where they share one, a yield hands it over and is of use.
  * CURED waits on a condition variable. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -12,10 +14,20 @@ static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 #endif
 static unsigned work(unsigned x) { for (int i = 0; i < 20000; i++) x = x * 1664525 + 1013904223; return x; }
+static void stay_on(int nth)
+{
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof all, &all)) return;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all) && nth-- == 0) CPU_SET(cpu, &one);
+    if (CPU_COUNT(&one)) sched_setaffinity(0, sizeof one, &one);
+}
 static void *run(void *arg)
 {
     int me = arg != 0;
     unsigned x = 1;
+    stay_on(me);
     for (int i = 0; i < n; i++) {
 #ifdef CURED
         pthread_mutex_lock(&m);

@@ -126,3 +126,13 @@ fn a_switch_now_and_then_is_nobodys_fault() {
     rec.prices.switch = Some(Spread { min: SWITCH, median: 600.0, high: 900.0 });
     assert_eq!(only(judgement(&rec)).later, None);
 }
+
+#[test]
+fn yields_that_hand_the_processor_over_are_of_use() {
+    let yields = |switches: fn(u64) -> bool| {
+        move |i: u64| vec![call("sched_yield", "spin", &[], 0).toll(200).waited(if switches(i) { 3_000 } else { 0 })]
+    };
+    silent(&rounds(40_000, yields(|i| !i.is_multiple_of(29))), BUSY);
+    let f = only(judged(&rounds(40_000, yields(|i| i.is_multiple_of(29))), BUSY));
+    assert_eq!(f.cause.as_deref(), Some("spin-wait"));
+}

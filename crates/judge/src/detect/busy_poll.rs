@@ -2,10 +2,10 @@
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Effect, Look};
-use systoll_model::Sysno;
+use crate::semantics::{Effect, Look, Semantics};
+use systoll_model::{Recording, RowId, Sysno};
 
 /// Looks that make a run; in a run that the window cuts, which may be longer.
 const LONG: usize = 8;
@@ -14,7 +14,26 @@ const LONG_CUT: usize = 4;
 const WORK: usize = 5;
 
 /// Claims looks that found nothing right after another that did.
-pub(super) struct BusyPoll;
+pub(super) struct BusyPoll {
+    /// Rows whose calls gave the processor up, and somebody else took it most times.
+    handed_over: Set<RowId>,
+}
+
+impl BusyPoll {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let mut seen: Map<RowId, (u64, u64)> = Map::default();
+        for call in recording.windows.iter().flat_map(|w| &w.calls) {
+            let hands_over = semantics.of(recording.row(call.row).syscall).hands_over();
+            if let Some(ns) = call.waited_ns.filter(|_| hands_over) {
+                let (calls, switched) = seen.entry(call.row).or_default();
+                *calls += 1;
+                *switched += u64::from(ns > 0);
+            }
+        }
+        let most = seen.into_iter().filter(|(_, (calls, switched))| 2 * switched > *calls);
+        Self { handed_over: most.map(|(row, _)| row).collect() }
+    }
+}
 
 struct Run {
     steps: Vec<usize>,
@@ -31,7 +50,7 @@ impl Detector for BusyPoll {
                 runs.drain().for_each(|(_, run)| run.claim(false, claims));
                 continue;
             }
-            let empty = step.look.filter(|_| step.nothing);
+            let empty = step.look.filter(|_| step.nothing && !self.handed_over.contains(&step.subject.call.row));
             let key = empty.map(|look| (step.subject.syscall, look.at.map_or(0, |a| step.subject.arg(a))));
             for (other, run) in &mut runs {
                 run.others += usize::from(Some(*other) != key);

@@ -205,7 +205,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(search::Search::default()),
         Box::new(herd::Herd::new(recording, semantics)),
         Box::new(failing::Failing::default()),
-        Box::new(busy_poll::BusyPoll),
+        Box::new(busy_poll::BusyPoll::new(recording, semantics)),
         Box::new(small_io::SmallIo),
         Box::new(slow_path::SlowPath),
         Box::new(sync::Sync::new(recording, semantics)),

@@ -134,6 +134,8 @@ pub(crate) struct Look {
     pub instead: &'static str,
     /// Whether it gives time up on purpose, which may be meant.
     pub sleeps: bool,
+    /// Whether it is of use where somebody else gets the processor.
+    pub hands_over: bool,
 }
 
 const WAIT: &str = "let the call wait: a timeout costs nothing while there is nothing";
@@ -142,22 +144,19 @@ const LOOKS: &str = "looks without waiting and finds nothing, again and again";
 const TRIES: &str = "tries a descriptor that has nothing, again and again";
 
 const fn look(call: &'static str, when: &'static [When], nothing: Nothing, at: Option<u8>) -> Look {
-    Look { call, when, nothing, at, does: LOOKS, instead: WAIT, sleeps: false }
+    Look { call, when, nothing, at, does: LOOKS, instead: WAIT, sleeps: false, hands_over: false }
 }
 
 const fn tries(call: &'static str) -> Look {
-    Look { call, when: &[], nothing: Nothing::Again, at: Some(0), does: TRIES, instead: BLOCK, sleeps: false }
+    Look { does: TRIES, instead: BLOCK, ..look(call, &[], Nothing::Again, Some(0)) }
 }
 
 const fn slice(call: &'static str, when: &'static [When]) -> Look {
     Look {
-        call,
-        when,
-        nothing: Nothing::Zero,
-        at: None,
         does: "sleeps in slices of a millisecond or less and looks again",
         instead: "wait for the event itself: a condition variable, an eventfd, poll with a timeout",
         sleeps: true,
+        ..look(call, when, Nothing::Zero, None)
     }
 }
 
@@ -185,6 +184,7 @@ pub(crate) static LOOK: &[Look] = &[
     look("futex", &[OneOf(1, &[8, 136])], Nothing::Again, Some(0)),
     Look { does: "gives the processor up and is given it back at once, again and again",
         instead: "wait on a futex, a condition variable or an eventfd instead of yielding",
+        hands_over: true,
         ..look("sched_yield", &[], Nothing::Zero, None) },
     tries("read"), tries("readv"), tries("recvfrom"), tries("recvmsg"), tries("recvmmsg"),
     tries("write"), tries("writev"), tries("sendto"), tries("sendmsg"), tries("splice"),

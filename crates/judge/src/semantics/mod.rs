@@ -387,6 +387,11 @@ impl Lines {
         self.maps && call.holds(LOADS.1)
     }
 
+    /// Whether it may give the processor to somebody else, and is of use where it does.
+    pub(crate) fn hands_over(&self) -> bool {
+        self.looks.iter().any(|look| look.hands_over)
+    }
+
     /// Whether it may wake waiters at all.
     pub(crate) fn may_wake(&self) -> bool {
         !self.wakes.is_empty()
