@@ -27,7 +27,10 @@ pub(crate) struct Meaning<'a> {
     /// What it is about.
     pub key: Key,
     /// What the key's generations were.
-    version: u64,
+    version: u32,
+    /// Whether it is about something that was there before the window's first call and that only calls
+    /// of its key changed since: what these were before, no answer kept from window to window tells.
+    pub from_before: bool,
     /// What was known before the call.
     pub known: Option<Value<'a>>,
     /// The answer, or what is so after the set. `None` where it can't be told.
@@ -147,6 +150,8 @@ pub(crate) struct Replay<'a> {
     /// Whether a process's answers about a topic hold from window to window, once looked up.
     kept: RefCell<Map<(u32, TopicId), bool>>,
     window: u64,
+    /// The generations' version when the window began.
+    began: u32,
 }
 
 impl<'a> Replay<'a> {
@@ -165,6 +170,7 @@ impl<'a> Replay<'a> {
             wanders: recording.rows.iter().filter(|r| wander.contains(&r.syscall)).map(|r| r.process.0).collect(),
             kept: RefCell::default(),
             window: 0,
+            began: 0,
         }
     }
 
@@ -177,6 +183,7 @@ impl<'a> Replay<'a> {
         if self.wanders.contains(&process) {
             self.generations.void_folder(process);
         }
+        self.began = self.generations.version;
         steps.clear();
         steps.extend(window.calls.iter().enumerate().map(|(index, call)| {
             let row = self.recording.row(call.row);
@@ -265,7 +272,8 @@ impl<'a> Replay<'a> {
     fn meaning(&mut self, entry: &'static Entry, subject: &Subject<'a>) -> Option<Meaning<'a>> {
         let process = subject.window.process.0;
         let gap = self.gap(entry.about, process);
-        let key = self.known.key(&self.generations, entry, subject, gap)?;
+        let (key, newest) = self.known.key(&self.generations, entry, subject, gap)?;
+        let from_before = gap.is_some() && newest <= self.began;
         let version = self.generations.version;
         let mut known = self.known.get(key).cloned();
         if entry.about.name == POSITION.name {
@@ -277,7 +285,8 @@ impl<'a> Replay<'a> {
                 Act::Ask(sources) => answer(sources, subject),
                 _ => answer(&[], subject).filter(|_| subject.call.errno().is_some()),
             };
-            return Some(Meaning { entry, key, version, known, now, operand: None, changes_nothing: false });
+            let (operand, changes_nothing) = (None, false);
+            return Some(Meaning { entry, key, version, from_before, known, now, operand, changes_nothing });
         };
         if subject.call.errno().is_some() {
             return None;
@@ -297,7 +306,7 @@ impl<'a> Replay<'a> {
         };
         let changes_nothing = how != How::Replace && bits == Some(0);
         let operand = operand.filter(|_| how != How::Replace).map(|o| [&*o, &[how as u8]].concat().into());
-        Some(Meaning { entry, key, version, known, now, operand, changes_nothing })
+        Some(Meaning { entry, key, version, from_before, known, now, operand, changes_nothing })
     }
 
     /// Keeps the answer or the value set, under the key that holds after the call's own effects.
@@ -316,7 +325,7 @@ impl<'a> Replay<'a> {
         let mut key = meaning.key;
         if meaning.version != self.generations.version {
             let gap = self.gap(entry.about, process);
-            let Some(renewed) = self.known.key(&self.generations, entry, subject, gap) else { return };
+            let Some((renewed, _)) = self.known.key(&self.generations, entry, subject, gap) else { return };
             key = renewed;
         }
         match (&meaning.now, entry.act) {

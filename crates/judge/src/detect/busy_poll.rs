@@ -1,6 +1,6 @@
 //! Comes back at once with nothing, again and again.
 
-use super::{Claim, Claims, Detector, put};
+use super::{Claim, Claims, Detector, leave_out_later, put};
 use crate::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
@@ -40,14 +40,18 @@ struct Run {
     look: &'static Look,
     others: usize,
     cut: bool,
+    /// Whether the look before its first may lie before the window.
+    older: bool,
 }
 
 impl Detector for BusyPoll {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut runs: Map<(Sysno, u64), Run> = Map::default();
+        let mut fresh = false;
         for (at, step) in steps.iter().enumerate() {
             if found(step) {
-                runs.drain().for_each(|(_, run)| run.claim(false, claims));
+                fresh = true;
+                runs.drain().for_each(|(_, run)| run.claim(false, steps, claims));
                 continue;
             }
             let empty = step.look.filter(|_| step.nothing && !self.handed_over.contains(&step.subject.call.row));
@@ -58,15 +62,17 @@ impl Detector for BusyPoll {
             let ended = |run: &Run| run.others > WORK;
             let gone: Vec<_> = runs.iter().filter(|(_, r)| ended(r)).map(|(k, _)| *k).collect();
             for key in gone {
-                runs.remove(&key).into_iter().for_each(|run| run.claim(false, claims));
+                runs.remove(&key).into_iter().for_each(|run| run.claim(false, steps, claims));
             }
             if let (Some(look), Some(key)) = (empty, key) {
-                let run = runs.entry(key).or_insert(Run { steps: Vec::new(), look, others: 0, cut: at <= WORK });
+                let cut = at <= WORK;
+                let new = Run { steps: Vec::new(), look, others: 0, cut, older: cut && !fresh };
+                let run = runs.entry(key).or_insert(new);
                 run.steps.push(at);
                 run.others = 0;
             }
         }
-        runs.drain().for_each(|(_, run)| run.claim(true, claims));
+        runs.drain().for_each(|(_, run)| run.claim(true, steps, claims));
     }
 }
 
@@ -80,10 +86,13 @@ fn found(step: &Step<'_>) -> bool {
 }
 
 impl Run {
-    fn claim(self, cut: bool, claims: &mut Claims) {
+    fn claim(self, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {
         let least = if self.cut || cut { LONG_CUT } else { LONG };
         if self.steps.len() < least {
             return;
+        }
+        if let Some(first) = self.steps.first().and_then(|at| steps.get(*at)).filter(|_| self.older) {
+            leave_out_later(first, claims);
         }
         for at in self.steps.into_iter().skip(1) {
             let claim = Claim::of(Kind::BusyPoll, self.look.does, self.look.instead);

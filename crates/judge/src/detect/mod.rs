@@ -3,6 +3,7 @@
 mod blocking;
 mod busy_poll;
 mod children;
+mod edge;
 mod failing;
 mod given_back;
 mod herd;
@@ -194,7 +195,7 @@ trait Detector {
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics);
     // A call is claimed by the first that can tell why.
-    let mut detectors: [Box<dyn Detector>; 15] = [
+    let mut detectors: [Box<dyn Detector>; 16] = [
         Box::new(reload::Reload::default()),
         Box::new(repeat::Repeat),
         Box::new(noop::NoOp),
@@ -210,6 +211,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(slow_path::SlowPath),
         Box::new(sync::Sync::new(recording, semantics)),
         Box::new(reopen::Reopen::default()),
+        Box::new(edge::Edge),
     ];
     let mut claims = Claims::default();
     let mut steps = Vec::new();
@@ -227,6 +229,14 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
 fn put(claims: &mut Claims, index: usize, claim: Claim) {
     if claims.get(index).is_none_or(|old| old.weak && !claim.weak) {
         claims.set(index, claim);
+    }
+}
+
+/// Leaves a call out whose verdict lies outside the window, unless it is the very first of its row: before
+/// that there was none like it.
+fn leave_out_later(step: &Step<'_>, claims: &mut Claims) {
+    if step.subject.call.nth > 1 {
+        claims.leave_out(step.index);
     }
 }
 

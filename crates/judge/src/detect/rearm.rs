@@ -1,6 +1,6 @@
 //! Timers set again before they fired, to fire later, or armed and disarmed around a moment.
 
-use super::{Claim, Claims, Detector, put};
+use super::{Claim, Claims, Detector, leave_out_later, put};
 use crate::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -13,25 +13,50 @@ pub(super) struct Rearm;
 /// Times a timer is armed and disarmed with no call in between that make a habit.
 const MOMENTS: usize = 3;
 
+/// Later settings that must be claimed before the window's first of a timer is left out.
+const CLAIMED: usize = 2;
+
 type Timer = (Sysno, u64);
+
+/// A timer's first setting in a window, the calls before it, and later ones that are claimed.
+struct First<'s> {
+    step: &'s Step<'s>,
+    before: Option<&'s [Step<'s>]>,
+    claimed: usize,
+}
+
+impl First<'_> {
+    /// Whether it lies before the window what the timer was set to, and whether it fired since.
+    fn is_hidden(&self, (_, timer): Timer) -> bool {
+        let Some(arm) = self.step.lines.arm else { return false };
+        let before = self.before.unwrap_or_default();
+        let signal = before.iter().chain([self.step]).any(|s| s.subject.call.signals_before > 0);
+        let reads = |s: &Step<'_>| s.moved.is_some_and(|m| m.line.way == Way::In && m.fd == Some(timer as i32));
+        let makes = |s: &Step<'_>| s.subject.call.result == Some(timer as i64);
+        !if arm.signals { signal } else { before.iter().any(|s| reads(s) || makes(s)) }
+    }
+}
 
 impl Detector for Rearm {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         // Seconds and the rest, as the timer was set last.
         let mut armed: Map<Timer, (&'static Arm, u128)> = Map::default();
         let mut moments: Map<Timer, Vec<usize>> = Map::default();
+        let mut firsts: Map<Timer, First<'_>> = Map::default();
         let mut last = None;
-        for step in steps {
+        for (at, step) in steps.iter().enumerate() {
             if step.subject.call.signals_before > 0 {
                 armed.retain(|_, (arm, _)| !arm.signals);
             }
             fired(step, &mut armed);
             let Some(arm) = step.lines.arm.filter(|_| step.subject.call.errno().is_none()) else { continue };
             let timer = (step.subject.syscall, arm.timer.map_or(0, |a| step.subject.arg(a)));
+            let first = firsts.entry(timer).or_insert_with(|| First { step, before: steps.get(..at), claimed: 0 });
             match time(arm, step) {
                 Some(time) if time > 0 => {
                     if armed.insert(timer, (arm, time)).is_some_and(|(_, before)| time >= before) {
                         put(claims, step.index, claim());
+                        first.claimed += 1;
                     }
                 }
                 Some(_) => {
@@ -44,9 +69,35 @@ impl Detector for Rearm {
             }
             last = Some((timer, step.index));
         }
-        for steps in moments.into_values().filter(|steps| steps.len() >= 2 * MOMENTS) {
-            steps.into_iter().skip(2).for_each(|index| put(claims, index, guard()));
+        moments.retain(|_, indices| indices.len() >= 2 * MOMENTS);
+        leave_out(&firsts, &moments, last, steps, claims);
+        for indices in moments.into_values() {
+            indices.into_iter().skip(2).for_each(|index| put(claims, index, guard()));
         }
+    }
+}
+
+/// Leaves out what the window's edges cut off of what is claimed.
+fn leave_out(
+    firsts: &Map<Timer, First<'_>>,
+    moments: &Map<Timer, Vec<usize>>,
+    last: Option<(Timer, usize)>,
+    steps: &[Step<'_>],
+    claims: &mut Claims,
+) {
+    for (timer, first) in firsts.iter().filter(|(timer, first)| first.is_hidden(**timer)) {
+        let pair = moments.get(timer).map_or(&[][..], |indices| indices.get(..2).unwrap_or_default());
+        let disarms = first.step.lines.arm.and_then(|arm| time(arm, first.step)) == Some(0);
+        let within = disarms || pair.first() == Some(&first.step.index);
+        pair.iter().filter(|_| within).filter_map(|at| steps.get(*at)).for_each(|s| leave_out_later(s, claims));
+        if first.claimed >= CLAIMED || !pair.is_empty() {
+            leave_out_later(first.step, claims);
+        }
+    }
+    // Armed by the window's last call, it may be for a moment as well.
+    let open = last.filter(|(timer, at)| at + 1 == steps.len() && moments.contains_key(timer));
+    if let Some(step) = open.and_then(|(_, at)| steps.get(at)) {
+        leave_out_later(step, claims);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Many small transfers where one would do.
 
-use super::{Claim, Claims, Detector, put};
+use super::{Claim, Claims, Detector, leave_out_later, put};
 use crate::Kind;
 use crate::hash::Map;
 use crate::replay::{Moved, Step};
@@ -64,7 +64,7 @@ impl Detector for SmallIo {
         let mut inputs = 0;
         for (at, step) in steps.iter().enumerate() {
             inputs += usize::from(step.opened.as_ref().is_some_and(|opened| !opened.writes));
-            for place in ended(step, &runs) {
+            for place in ended(step, runs.keys()) {
                 if let Some(run) = runs.remove(&place) {
                     end(place, run, false, claims);
                 }
@@ -104,8 +104,8 @@ fn runs_from(at: usize) -> bool {
 }
 
 /// Runs that the step ends: what it shows or asks separates what came before from what comes after.
-fn ended(step: &Step<'_>, runs: &Map<Place, Run>) -> Vec<Place> {
-    let every = |test: &dyn Fn(&Place) -> bool| runs.keys().filter(|p| test(p)).copied().collect::<Vec<_>>();
+fn ended<'p>(step: &Step<'_>, places: impl Iterator<Item = &'p Place> + Clone) -> Vec<Place> {
+    let every = |test: &dyn Fn(&Place) -> bool| places.clone().filter(|p| test(p)).copied().collect::<Vec<_>>();
     if step.pauses || step.forks {
         return every(&|_| true);
     }
@@ -141,6 +141,17 @@ fn ended(step: &Step<'_>, runs: &Map<Place, Run>) -> Vec<Place> {
             _ => Vec::new(),
         })
         .collect()
+}
+
+/// Whether the transfer before the step at `at` may lie before the window: nothing in it begins the run.
+fn goes_back(at: usize, place: Place, steps: &[Step<'_>]) -> bool {
+    let opens = |s: &Step<'_>| {
+        let makes = |e| matches!(e, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
+        s.effects.iter().any(makes) && s.subject.call.result.map(|made| made as i32) == place.0
+    };
+    let moves = |s: &Step<'_>| s.moved.is_some_and(|m| (m.fd, m.line.way) == place);
+    let before = steps.get(..at).unwrap_or_default();
+    before.iter().all(|s| ended(s, std::iter::once(&place)).is_empty() && !opens(s) && !moves(s))
 }
 
 /// Whether the transfer is one that could have been joined with others at all.
@@ -205,6 +216,12 @@ impl Run {
             return false;
         }
         let each = if self.message { BATCH } else { (BUFFER * self.steps.len() as u64 / self.bytes.max(1)).max(2) };
+        // Whether one of less than a buffer's worth, begun before the window, began a buffer is not seen.
+        let first =
+            self.steps.first().copied().filter(|at| self.steps.len() as u64 <= each && goes_back(*at, place, steps));
+        if let Some(step) = first.and_then(|at| steps.get(at)) {
+            leave_out_later(step, claims);
+        }
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
                 put_small(*at, self.weak(place), place.1, steps, claims);

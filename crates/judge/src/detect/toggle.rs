@@ -1,27 +1,31 @@
 //! Sets that cancel each other, again and again.
 
-use super::{Claims, Detector, put, topical};
+use super::{Claims, Detector, leave_out_later, put, topical};
 use crate::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Act, Key};
+use std::ops::Range;
 
 /// A value must come back within so many sets.
 const LONGEST_PERIOD: usize = 8;
 /// So many whole periods make a toggle: fewer can be chance.
 const PERIODS: usize = 3;
 
-/// Claims sets that return to an earlier value.
+/// Claims sets that return to an earlier value. Where a run goes back to the window's start, its first
+/// set may be the one that was needed or any of the others: it is left out.
 pub(super) struct Toggle;
 
 impl Detector for Toggle {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut histories: Map<&Key, History<'_>> = Map::default();
         let mut done: Vec<History<'_>> = Vec::new();
+        let mut forked = steps.len();
         for (at, step) in steps.iter().enumerate() {
             if step.forks {
                 // Whoever guards a fork does not undo it for nothing.
                 done.extend(histories.drain().map(|(_, h)| h));
+                forked = forked.min(at);
             }
             let Some(meaning) = &step.meaning else { continue };
             let Act::Set { .. } = meaning.entry.act else { continue };
@@ -35,8 +39,15 @@ impl Detector for Toggle {
         }
         done.extend(histories.into_values());
         for history in &done {
-            for at in periodic(history, steps) {
-                if let Some(step) = steps.get(at)
+            let run = periodic(history, steps);
+            let begins =
+                history.first().and_then(|(at, _)| steps.get(*at)).filter(|_| !run.is_empty() && run.start == 0);
+            let cut = |step: &&Step<'_>| step.index < forked && step.meaning.as_ref().is_some_and(|m| m.from_before);
+            if let Some(step) = begins.filter(cut) {
+                leave_out_later(step, claims);
+            }
+            for (at, _) in history.get(run).unwrap_or_default().iter().skip(1) {
+                if let Some(step) = steps.get(*at)
                     && let Some(claim) = topical(Kind::Toggle, step, claims)
                 {
                     put(claims, step.index, claim);
@@ -49,8 +60,8 @@ impl Detector for Toggle {
 /// Values a piece of state took, by the step that set them.
 type History<'s> = Vec<(usize, &'s [u8])>;
 
-/// The steps of the longest run with a period, its first set apart.
-fn periodic(history: &History<'_>, steps: &[Step<'_>]) -> Vec<usize> {
+/// The longest run with a period, by its place in the history.
+fn periodic(history: &History<'_>, steps: &[Step<'_>]) -> Range<usize> {
     let strict =
         history.first().and_then(|(at, _)| steps.get(*at)?.meaning.as_ref()).is_some_and(|m| m.entry.about.strict);
     let longest = if strict { 2 } else { LONGEST_PERIOD };
@@ -68,10 +79,10 @@ fn periodic(history: &History<'_>, steps: &[Step<'_>]) -> Vec<usize> {
             }
         }
     }
-    history.get(best).unwrap_or_default().iter().skip(1).map(|(at, _)| *at).collect()
+    best
 }
 
-fn alternates(history: &History<'_>, run: &std::ops::Range<usize>) -> bool {
+fn alternates(history: &History<'_>, run: &Range<usize>) -> bool {
     let run = history.get(run.clone()).unwrap_or_default();
     run.windows(2).any(|pair| matches!(pair, [a, b] if a.1 != b.1))
 }

@@ -148,23 +148,25 @@ pub(crate) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// The key of what the call asks or sets. `None` where something needed was not read.
+    /// The key of what the call asks or sets, and its newest generation. `None` where something needed
+    /// was not read.
     pub(crate) fn key(
         &mut self,
         generations: &Generations,
         entry: &'static Entry,
         call: &Subject<'_>,
         gap: Option<u64>,
-    ) -> Option<Key> {
+    ) -> Option<(Key, u32)> {
         let mut bytes = std::mem::take(&mut self.scratch);
         bytes.clear();
-        let key = generations.spell(entry, call, gap, &mut bytes).and_then(|()| self.keys.number(&bytes));
+        let spelled = generations.spell(entry, call, gap, &mut bytes);
+        let key = spelled.and_then(|newest| Some((self.keys.number(&bytes)?, newest)));
         self.scratch = bytes;
-        let key = key?;
+        let (key, newest) = key?;
         if self.values.len() <= key as usize {
             self.values.resize_with(key as usize + 1, || None);
         }
-        Some(Key(key))
+        Some((Key(key), newest))
     }
 
     /// What is known.
@@ -180,7 +182,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Generations of what can be voided.
+/// Generations of what can be voided: each is the version that voided it last.
 #[derive(Default)]
 pub(crate) struct Generations {
     paths: Map<String, u32>,
@@ -190,22 +192,23 @@ pub(crate) struct Generations {
     files: Map<(u32, i32, TopicId), u32>,
     folders: Map<u32, u32>,
     /// Changes with every voiding: as long as it stays, so do all keys.
-    pub version: u64,
-}
-
-fn next(generation: &mut u32) {
-    *generation = generation.wrapping_add(1);
+    pub version: u32,
 }
 
 impl Generations {
+    fn next(&mut self) -> u32 {
+        self.version = self.version.wrapping_add(1);
+        self.version
+    }
+
     /// The path, and entries of its directory, may be others from now on.
     pub(crate) fn void_path(&mut self, path: &str) {
-        self.version += 1;
+        let version = self.next();
         let folder = path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| folder);
         for path in [Some(path), folder].into_iter().flatten() {
             match self.paths.get_mut(path) {
-                Some(generation) => next(generation),
-                None => drop(self.paths.insert(path.to_owned(), 1)),
+                Some(generation) => *generation = version,
+                None => drop(self.paths.insert(path.to_owned(), version)),
             }
         }
     }
@@ -217,36 +220,37 @@ impl Generations {
 
     /// The number stands for another file from now on.
     pub(crate) fn void_descriptor(&mut self, process: u32, fd: i32) {
-        self.version += 1;
-        next(self.descriptors.entry((process, fd)).or_default());
+        let version = self.next();
+        self.descriptors.insert((process, fd), version);
     }
 
     /// Any number may stand for another file from now on.
     pub(crate) fn void_descriptors(&mut self, process: u32) {
-        self.version += 1;
-        next(self.tables.entry(process).or_default());
+        let version = self.next();
+        self.tables.insert(process, version);
     }
 
     /// A topic of a process, or of one of its threads only.
     pub(crate) fn void_topic(&mut self, process: u32, thread: Option<u32>, topic: &'static Topic) {
-        self.version += 1;
-        next(self.topics.entry((process, thread, topic.id())).or_default());
+        let version = self.next();
+        self.topics.insert((process, thread, topic.id()), version);
     }
 
     /// A topic of one open file.
     pub(crate) fn void_file(&mut self, process: u32, fd: i32, topic: &'static Topic) {
-        self.version += 1;
-        next(self.files.entry((process, fd, topic.id())).or_default());
+        let version = self.next();
+        self.files.insert((process, fd, topic.id()), version);
     }
 
     /// Relative paths of the process.
     pub(crate) fn void_folder(&mut self, process: u32) {
-        self.version += 1;
-        next(self.folders.entry(process).or_default());
+        let version = self.next();
+        self.folders.insert(process, version);
     }
 
-    /// Spells the key of what the call asks or sets. `None` where something needed was not read.
-    fn spell(&self, entry: &'static Entry, call: &Subject<'_>, gap: Option<u64>, bytes: &mut Vec<u8>) -> Option<()> {
+    /// Spells the key of what the call asks or sets, and tells the newest generation in it. `None` where
+    /// something needed was not read.
+    fn spell(&self, entry: &'static Entry, call: &Subject<'_>, gap: Option<u64>, bytes: &mut Vec<u8>) -> Option<u32> {
         let topic = entry.about;
         let (process, thread) = (call.window.process.0, call.window.thread);
         // Always as long, so that what follows can't run into it.
@@ -254,17 +258,19 @@ impl Generations {
             Scope::Thread => (u64::from(thread), self.topic(process, Some(thread), topic)),
             Scope::Process => (u64::MAX, 0),
         };
-        let generations = u64::from(self.topic(process, None, topic)) << 32 | u64::from(own);
+        let all = self.topic(process, None, topic);
+        let generations = u64::from(all) << 32 | u64::from(own);
         let head = [topic.id().0 as u64, process.into(), thread, generations, gap.unwrap_or(u64::MAX)];
         bytes.extend_from_slice(head.map(u64::to_le_bytes).as_flattened());
-        entry.detail.iter().try_for_each(|source| self.detail(*source, topic, call, bytes))
+        let mut details = entry.detail.iter();
+        details.try_fold(all.max(own), |newest, source| Some(newest.max(self.detail(*source, topic, call, bytes)?)))
     }
 
     fn topic(&self, process: u32, thread: Option<u32>, topic: &'static Topic) -> u32 {
         self.topics.get(&(process, thread, topic.id())).copied().unwrap_or(0)
     }
 
-    fn detail(&self, source: Source, topic: &'static Topic, call: &Subject<'_>, bytes: &mut Vec<u8>) -> Option<()> {
+    fn detail(&self, source: Source, topic: &'static Topic, call: &Subject<'_>, bytes: &mut Vec<u8>) -> Option<u32> {
         let process = call.window.process.0;
         match source {
             Source::Fd(arg) => {
@@ -274,19 +280,26 @@ impl Generations {
                 let file = self.files.get(&(process, fd, topic.id())).copied().unwrap_or(0);
                 let parts = [fd as u32, generation, table, file].map(u32::to_le_bytes);
                 push(bytes, parts.as_flattened());
+                Some(generation.max(table).max(file))
             }
             Source::Path { at, path } => {
                 let path = call.path(at, path)?;
-                push(bytes, &self.path(&path).to_le_bytes());
+                let mut newest = self.path(&path);
+                push(bytes, &newest.to_le_bytes());
                 if !path.starts_with('/') {
+                    let folder = self.folders.get(&process).copied().unwrap_or(0);
                     push(bytes, &process.to_le_bytes());
-                    push(bytes, &self.folders.get(&process).copied().unwrap_or(0).to_le_bytes());
+                    push(bytes, &folder.to_le_bytes());
+                    newest = newest.max(folder);
                 }
                 push(bytes, path.as_bytes());
+                Some(newest)
             }
-            other => push(bytes, &value(other, call)?),
+            other => {
+                push(bytes, &value(other, call)?);
+                Some(0)
+            }
         }
-        Some(())
     }
 }
 
