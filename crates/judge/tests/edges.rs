@@ -60,7 +60,7 @@ fn flags_of_what_was_just_made_are_set_for_good_reason() {
 #[test]
 fn descriptors_seen_once_a_window_stay_out_of_it() {
     let in_turn = |i: u64| {
-        let (fd, now, next) = if i / 64 % 2 == 0 { (5 + i % 64, 2, 0x402) } else { (5 + i % 64, 0x402, 2) };
+        let (fd, now, next) = if (i / 64).is_multiple_of(2) { (5 + i % 64, 2, 0x402) } else { (5 + i % 64, 0x402, 2) };
         vec![flags("fcntl", fd, now), set_flags("fcntl", fd, next), takes(fd)]
     };
     silent(&rounds(20_000, in_turn), BUSY);

@@ -35,6 +35,15 @@ fn a_long_search_through_directories_that_hold_nothing() {
 }
 
 #[test]
+fn a_search_so_long_that_windows_do_not_hold_its_end() {
+    let calls: Vec<Call> = headers(|_| 300).into_iter().take(30_000).collect();
+    let judgement = judged(&calls, BUSY);
+    let f = judgement.findings.iter().chain(&judgement.also).next().expect("it is told");
+    assert_eq!((f.kind, f.cause.as_deref()), (Kind::Failing, Some("search-path")));
+    assert!(f.needless.high > 20_000, "{f:#?}");
+}
+
+#[test]
 fn a_short_search_is_how_searching_is_done() {
     silent(&headers(|_| 4), BUSY);
 }

@@ -18,6 +18,9 @@ const REMEMBERED: usize = 1 << 16;
 /// where things lie here and there, each directory is looked into for good reason, and windows
 /// see too little to tell which hold something.
 const ENDED: usize = 2;
+/// Misses seen for each end seen, and one more, that make up for ends: searches so long that windows
+/// rarely hold one. Wherever things lie, nobody means to look into so many directories for each.
+const ENDLESS: usize = 64;
 
 /// What looking into a directory came to.
 #[derive(Default)]
@@ -31,6 +34,8 @@ struct Yield {
 struct Ends {
     searches: usize,
     directories: Set<u64>,
+    /// Misses of long searches.
+    misses: usize,
 }
 
 /// Claims misses of long searches in directories in which nothing was ever found. Directories
@@ -94,13 +99,19 @@ impl Search {
     }
 
     fn ends_alike(&self, process: u32) -> bool {
-        self.ends.get(&process).is_some_and(|e| e.searches >= ENDED * e.directories.len().max(1))
+        let alike =
+            |e: &Ends| e.searches >= ENDED * e.directories.len().max(1) || e.misses >= ENDLESS * (e.searches + 1);
+        self.ends.get(&process).is_some_and(alike)
     }
 
     /// A search has come to its end, or the window to its.
     fn finish(&mut self, process: u32, run: &mut Vec<Miss>, claims: &mut Claims) {
         let directories = || run.iter().map(|miss| miss.directory).collect::<Set<u64>>().len();
-        let long = run.len() >= LONG && self.ends_alike(process) && directories() >= LONG;
+        let mut long = run.len() >= LONG && directories() >= LONG;
+        if long {
+            self.ends.entry(process).or_default().misses += run.len();
+            long = self.ends_alike(process);
+        }
         for miss in run.drain(..) {
             let Some(known) = self.of(process, miss.directory) else { continue };
             if long && !known.held && known.missed.len() >= KNOWN {
