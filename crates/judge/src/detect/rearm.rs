@@ -30,10 +30,15 @@ impl First<'_> {
     fn is_hidden(&self, (_, timer): Timer) -> bool {
         let Some(arm) = self.step.lines.arm else { return false };
         let before = self.before.unwrap_or_default();
-        let signal = before.iter().chain([self.step]).any(|s| s.subject.call.signals_before > 0);
+        let signalled = |s: &Step<'_>| s.subject.call.signals_before > 0;
         let reads = |s: &Step<'_>| s.moved.is_some_and(|m| m.line.way == Way::In && m.fd == Some(timer as i32));
         let makes = |s: &Step<'_>| s.subject.call.result == Some(timer as i64);
-        !if arm.signals { signal } else { before.iter().any(|s| reads(s) || makes(s)) }
+        let told = if arm.signals {
+            before.iter().chain([self.step]).any(signalled)
+        } else {
+            before.iter().any(|s| reads(s) || makes(s))
+        };
+        !told
     }
 }
 

@@ -102,10 +102,10 @@ pub(super) struct Reading {
 }
 
 impl Ahead {
-    /// Begins to read what a program will need, on any processor but `beside`: where there is a processor
-    /// for it, and where it does not take descriptors that others need. The thread that does.
+    /// Begins to read what a program will need, on any processor but `beside`, where it does not take
+    /// descriptors that others need. The thread that does.
     pub(super) fn begin(&self, what: Reading, beside: Option<usize>) -> Option<JoinHandle<()>> {
-        if sys::processors() < 2 || allowed_descriptors() < DESCRIPTORS {
+        if allowed_descriptors() < DESCRIPTORS {
             return None;
         }
         let ahead = self.clone();

@@ -31,6 +31,9 @@ impl Engine {
     /// rather than look for each other, and to have the next turn there takes a tenth of the time that it
     /// takes to wake a processor.
     pub(super) fn read_ahead(&mut self, ahead: &Ahead, what: Reading, pid: i32) {
+        if self.processors < 2 {
+            return;
+        }
         let beside = if self.processors == 2 { procfs::processor(pid) } else { None };
         self.reader = ahead.begin(what, beside);
         // Not before that: a thread begins where its maker may run.
@@ -50,15 +53,16 @@ impl Engine {
     }
 
     /// Whether to look for questions once more rather than sleep.
+    ///
     /// While the launcher looks, nobody else has its processor, and what is only ready to run there may
     /// have to wait for the timer. So it offers it, at once if the thread that asked last is on it too,
     /// and does not look for long where it was taken: who sleeps has the next turn when woken.
     pub(super) fn looks_on(&mut self) -> bool {
-        let now = sys::now();
-        let idle = now.saturating_sub(self.answered);
         if self.processors < 2 || self.stay.is_some() {
             return false;
         }
+        let now = sys::now();
+        let idle = now.saturating_sub(self.answered);
         if now < self.crowded_until {
             std::hint::spin_loop();
             return !self.asked_here && idle < ns(LOOKS);

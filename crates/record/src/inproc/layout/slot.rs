@@ -86,11 +86,11 @@ pub const ASIDE: u64 = 0x480;
 
 /// u64: how many times the thread has looked for an answer.
 pub const LOOKS: u64 = 0x498;
+/// u64: [`SIGRETURNS`] when the last call began that a handler cuts short.
+pub const SIGRETURNS_BEFORE: u64 = 0x4a0;
 /// u64: how many times the thread is going to look at most, this time: none where the launcher is on the
 /// same processor.
 pub const PATIENCE: u64 = 0x4a8;
-/// u64: [`SIGRETURNS`] when the last call began that a handler cuts short.
-pub const SIGRETURNS_BEFORE: u64 = 0x4a0;
 
 /// u32: pieces of [`FRAMES`] used so far, at all.
 pub const FRAME_COUNT: u64 = 0xf80;
