@@ -1,28 +1,55 @@
-//! Links the part of the compiler's library that unwinds panics into the command, where the compiler
-//! has it as an archive. As a shared library it is one more to be mapped and bound at each start, and
-//! it asks the processor's model by a dozen `cpuid`, each of which takes microseconds in a virtual machine.
+//! Links the command with the C library's and the compiler's archives, at a fixed address, where the
+//! compiler has them: every shared library is one more to be mapped, relocated and bound at each start,
+//! and starting is what a short program's watching costs most.
+//!
+//! Rust's own way to this, `-C target-feature=+crt-static`, is for a whole build, procedural macros
+//! included, which can't be linked so.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// What the standard library is linked with.
+const LIBRARIES: [&str; 7] = ["gcc_s", "util", "rt", "pthread", "m", "dl", "c"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
-    if std::env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|env| env == "gnu")
-        && let Some(folder) = folder_of("libgcc_eh.a")
+    let is = |what: &str, value: &str| std::env::var(what).is_ok_and(|is| is == value);
+    let here = is("CARGO_CFG_TARGET_ENV", "gnu") && is("CARGO_CFG_TARGET_ARCH", "x86_64");
+    let out = std::env::var_os("OUT_DIR").map(PathBuf::from);
+    if let Some(out) = out.filter(|_| here)
+        && stand_ins(&out).is_some()
     {
-        println!("cargo::rustc-link-search=native={folder}");
-        println!("cargo::rustc-link-lib=static=gcc_eh");
+        // Not a search path of the package's: that would hold for whoever else links with it.
+        for arg in [format!("-L{}", out.display()), "-static".into(), "-no-pie".into()] {
+            println!("cargo::rustc-link-arg-bins={arg}");
+        }
     }
 }
 
-/// Where the linker's driver has a library of its own; `None` where it has none, or is none that can
+/// Puts linker scripts into `folder` that have an archive taken where a shared library is asked for.
+/// `None` where there is not an archive for each.
+fn stand_ins(folder: &Path) -> Option<()> {
+    // The archives need each other.
+    let both = format!("{} {} {}", archive("c")?, archive("gcc")?, archive("gcc_eh")?);
+    for library in LIBRARIES {
+        let archives = match library {
+            "c" | "gcc_s" => both.clone(),
+            other => archive(other)?,
+        };
+        fs::write(folder.join(format!("lib{library}.so")), format!("GROUP ( {archives} )\n")).ok()?;
+    }
+    Some(())
+}
+
+/// Where the linker's driver has the archive of a library; `None` where it has none, or is none that can
 /// be asked.
-fn folder_of(library: &str) -> Option<String> {
+fn archive(library: &str) -> Option<String> {
     let linker = std::env::var_os("RUSTC_LINKER").unwrap_or_else(|| "cc".into());
-    let asked = Command::new(linker).arg(format!("-print-file-name={library}")).output().ok()?;
-    let path = String::from_utf8(asked.stdout).ok()?;
-    let path = Path::new(path.trim());
+    let asked = Command::new(linker).arg(format!("-print-file-name=lib{library}.a")).output().ok()?;
+    let path = String::from_utf8(asked.stdout).ok()?.trim().to_owned();
     // A name alone says that it was not found.
-    (path.is_absolute() && path.is_file()).then(|| path.parent()?.to_str().map(str::to_owned))?
+    let found = Path::new(&path).is_absolute() && Path::new(&path).is_file() && !path.contains(char::is_whitespace);
+    found.then_some(path)
 }

@@ -5,9 +5,9 @@ use super::{Turn, Turns};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use systoll_cure::{RunError, Running, Spec, Streams};
 use systoll_model::{Exit, Recording};
@@ -75,13 +75,34 @@ impl Ready {
 
 fn connect(host: &str) -> io::Result<TcpStream> {
     let mut last = io::ErrorKind::NotFound.into();
-    for address in host.to_socket_addrs()? {
+    for address in addresses(host)? {
         match TcpStream::connect_timeout(&address, TALK) {
             Ok(stream) => return Ok(stream),
             Err(e) => last = e,
         }
     }
     Err(last)
+}
+
+/// Addresses of `HOST:PORT`. Names are looked up by getent(1): the command is linked with the C library's
+/// archive, which would load this box's name services into itself, whatever library those are made for.
+fn addresses(host: &str) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse() {
+        return Ok(vec![address]);
+    }
+    let unknown = || io::Error::new(io::ErrorKind::InvalidInput, format!("{host} is no host and port"));
+    let (name, port) = host.rsplit_once(':').ok_or_else(unknown)?;
+    let port = port.parse().map_err(|_| unknown())?;
+    let of = |ip: IpAddr| SocketAddr::new(ip, port);
+    if name == "localhost" {
+        return Ok(vec![of(Ipv4Addr::LOCALHOST.into()), of(Ipv6Addr::LOCALHOST.into())]);
+    }
+    let told = Command::new("getent").args(["ahosts", name]).stdin(Stdio::null()).output()?.stdout;
+    let ips = String::from_utf8_lossy(&told);
+    let ips = ips.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok());
+    let mut all: Vec<SocketAddr> = ips.map(of).collect();
+    all.dedup();
+    Ok(all)
 }
 
 fn answers(host: &str, path: &str) -> io::Result<bool> {
@@ -326,6 +347,21 @@ fn last_lines(file: &File) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_have_addresses() {
+        let of = |host: &str| addresses(host).map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(of("127.0.0.1:80").unwrap(), ["127.0.0.1:80"]);
+        assert_eq!(of("[::1]:80").unwrap(), ["[::1]:80"]);
+        assert_eq!(of("localhost:80").unwrap(), ["127.0.0.1:80", "[::1]:80"]);
+        let own = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+        let named = own.lines().filter(|l| l.starts_with("127.")).find_map(|l| l.split_whitespace().nth(1));
+        if let Some(name) = named.filter(|name| *name != "localhost") {
+            assert!(of(&format!("{name}:80")).unwrap().iter().any(|a| a.starts_with("127.")), "{name}");
+        }
+        assert_eq!(of("no.such.host.invalid:80").unwrap(), [""; 0]);
+        assert!(of("nothing").is_err() && of("localhost:70000").is_err());
+    }
 
     #[test]
     fn what_ready_means() {
