@@ -1,11 +1,13 @@
 /* Becomes another program under a filter as containers have it: HOW PROGRAM ARGUMENT...
  * All but a long list of calls is denied ("denied"), or kills ("killed"); or open, which C
- * libraries have given up for openat, is denied or kills ("open-denied", "open-kills"). */
+ * libraries have given up for openat, is denied or kills ("open-denied", "open-kills"); or to have memory
+ * written and run at once is ("both-denied", "both-kills"). */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,11 +33,16 @@ int main(int argc, char **argv)
         SYS_init_module, SYS_delete_module, SYS_kexec_load, SYS_add_key,
     };
     const char *how = argc > 2 ? argv[1] : "";
-    int kills = !strcmp(how, "killed") || !strcmp(how, "open-kills");
+    int kills = !strcmp(how, "killed") || strstr(how, "-kills");
     unsigned otherwise = kills ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM;
     add(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
     if (!strncmp(how, "open", 4)) {
         answer(SYS_open, otherwise);
+    } else if (!strncmp(how, "both", 4)) {
+        add(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, SYS_mprotect);
+        add(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, args[2]));
+        add(BPF_ALU | BPF_AND | BPF_K, 0, 0, PROT_WRITE | PROT_EXEC);
+        answer(PROT_WRITE | PROT_EXEC, otherwise);
     } else {
         answer(SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
         for (unsigned i = 0; i < sizeof not_for_you; i++)

@@ -144,7 +144,8 @@ def under_a_container_s_filter(box):
     watched from inside, and else in the other way before any of it has run."""
     argv = ["/bin/sh", "-c", "/bin/true; /bin/echo x; exit 3"]
     free, plain = box.report(argv)
-    for how, backend in (("denied", "inproc"), ("killed", "inproc"), ("open-denied", "ptrace"), ("open-kills", "ptrace")):
+    inproc, ptrace = ("denied", "killed", "both-denied", "both-kills"), ("open-denied", "open-kills")
+    for how, backend in [(how, "inproc") for how in inproc] + [(how, "ptrace") for how in ptrace]:
         doc, r = under_filter(box, how, argv)
         assert (r.returncode, r.stdout) == (3, b"x\n") == (plain.returncode, plain.stdout), (how, r)
         assert (doc["backend"], doc["exact"], doc["calls"]) == (backend, True, free["calls"]), (how, doc["backend"], doc["problems"], doc["calls"], free["calls"])

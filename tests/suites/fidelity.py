@@ -105,6 +105,23 @@ def memory_that_is_locked(box):
 
 
 @test(backends=("inproc",))
+def what_is_mapped_and_where_it_may_run(box):
+    """Code that was written over is mapped as before; a program that execs may run everywhere again, or where it was
+    told to."""
+    program = box.build("openly.c", "-ldl")
+    plain = box.run([program, "plain"])
+    assert plain.returncode == 0 and b"libresolv" in plain.stdout, plain
+    for prefix in ([], ["taskset", "-c", "0"]):
+        unwatched, watched = box.run([*prefix, program, "plain"]), box.run(box.watch([*prefix, program, "plain"], "-q"))
+        assert (watched.returncode, watched.stdout) == (0, unwatched.stdout), (prefix, unwatched.stdout[-2000:], watched)
+    refuses = box.run([program, "refuses"])
+    if refuses.returncode == 9:
+        raise Skip("this kernel lets code be made by everybody")
+    doc, r = box.report([program, "refuses"])
+    assert (r.returncode, r.stdout) == (0, refuses.stdout) and doc["exact"], (refuses, r, doc["problems"])
+
+
+@test(backends=("inproc",))
 def core_dumps(box):
     """A program that dumps its memory leaves ours out."""
     if not re.fullmatch(r"core(\.%p)?", open("/proc/sys/kernel/core_pattern").read().strip()):

@@ -2,6 +2,7 @@
 
 use crate::syscalls::{self, Signature};
 use std::fmt;
+use std::sync::OnceLock;
 
 /// A system call of x86-64, by number. Calls made through the 32-bit gate carry
 /// [`Sysno::I386`], those of the x32 ABI keep their own bit 30 ([`Sysno::X32`]).
@@ -56,7 +57,13 @@ impl Sysno {
 
     /// The call with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        syscalls::signatures().iter().find(|s| s.name == name).map(|s| s.sysno)
+        static BY_NAME: OnceLock<Vec<(&str, Sysno)>> = OnceLock::new();
+        let by_name = BY_NAME.get_or_init(|| {
+            let mut all: Vec<_> = syscalls::signatures().iter().map(|s| (s.name, s.sysno)).collect();
+            all.sort_unstable();
+            all
+        });
+        by_name.binary_search_by_key(&name, |(name, _)| name).ok().and_then(|i| by_name.get(i)).map(|(_, sysno)| *sysno)
     }
 
     /// The call that is displayed so: by name, or `syscall_0x151` and `i386_syscall_0x14`.

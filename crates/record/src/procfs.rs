@@ -2,9 +2,24 @@
 
 use nix::sys::resource::{Resource, getrlimit};
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A file of /proc as the kernel writes it: those here are shorter than a page.
+///
+/// `std::fs::read` asks for such a file's size, which it does not have, and reads it in eight pieces.
+pub(crate) fn read(path: impl AsRef<Path>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(4096);
+    File::open(path).ok()?.take(u64::MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn text(path: String) -> Option<String> {
+    String::from_utf8(read(path)?).ok()
+}
 
 /// Thread group of a thread.
 pub(crate) fn tgid(tid: i32) -> Option<i32> {
@@ -28,13 +43,13 @@ pub(crate) fn no_new_privs(pid: i32) -> bool {
 
 /// A field of /proc/PID/status, trimmed.
 pub(crate) fn status_field(pid: i32, key: &str) -> Option<String> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let text = text(format!("/proc/{pid}/status"))?;
     text.lines().find_map(|l| l.strip_prefix(key)).map(|v| v.trim().to_owned())
 }
 
 /// Processor that a process's first thread was last on.
 pub(crate) fn processor(pid: i32) -> Option<usize> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let text = text(format!("/proc/{pid}/stat"))?;
     // Its name, in parentheses, may hold any byte; of what follows it is the 37th field (proc(5): 39).
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(36)?.parse().ok()
 }
@@ -47,7 +62,7 @@ pub(crate) fn exe(pid: i32) -> Option<Arc<str>> {
 
 /// Command line, cut to 16 words and 1,024 bytes.
 pub(crate) fn argv(pid: i32) -> Vec<Arc<str>> {
-    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let bytes = read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let bytes = &bytes[..bytes.len().min(1024)];
     let mut words: Vec<Arc<str>> =
         bytes.split(|b| *b == 0).take(16).map(|w| String::from_utf8_lossy(w).as_ref().into()).collect();
@@ -59,7 +74,7 @@ pub(crate) fn argv(pid: i32) -> Vec<Arc<str>> {
 
 /// Name of a thread.
 pub(crate) fn comm(tid: i32) -> String {
-    std::fs::read_to_string(format!("/proc/{tid}/comm")).map(|s| s.trim_end().to_owned()).unwrap_or_default()
+    text(format!("/proc/{tid}/comm")).map(|s| s.trim_end().to_owned()).unwrap_or_default()
 }
 
 /// What a descriptor is behind.
@@ -74,7 +89,7 @@ pub(crate) fn fd_target(pid: i32, fd: i32) -> Option<Arc<str>> {
 
 /// Minor page faults of a thread: the tenth field of its stat, of which the second may hold anything.
 pub(crate) fn minor_faults(tid: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/task/{tid}/stat")).ok()?;
+    let text = text(format!("/proc/{tid}/task/{tid}/stat"))?;
     let (_, after_name) = text.rsplit_once(')')?;
     after_name.split_whitespace().nth(7)?.parse().ok()
 }
@@ -88,7 +103,7 @@ pub(crate) struct IoCalls {
 
 /// syscr and syscw of /proc/PID/io, which cover all threads, dead ones included.
 pub(crate) fn io_calls(pid: i32) -> Option<IoCalls> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let text = text(format!("/proc/{pid}/io"))?;
     let field = |key: &str| text.lines().find_map(|l| l.strip_prefix(key))?.trim().parse().ok();
     Some(IoCalls { reads: field("syscr:")?, writes: field("syscw:")? })
 }

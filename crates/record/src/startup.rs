@@ -41,21 +41,6 @@ pub fn keep_memory() {
     }
 }
 
-/// Has this thread's allocator hold `bytes` of memory that is there already: page by page, as it is first
-/// touched, it comes at twice the price.
-pub(crate) fn have_memory(bytes: usize) {
-    let mut some: Vec<u8> = Vec::with_capacity(bytes);
-    let start = some.as_mut_ptr().addr().next_multiple_of(PAGE);
-    let end = (some.as_mut_ptr().addr() + some.capacity()) & !(PAGE - 1);
-    if start < end {
-        // SAFETY: whole pages within memory that is ours and that nobody looks into; populating changes
-        // no contents. Kernels before 5.14 don't know it, and nothing is lost then.
-        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_POPULATE_WRITE) };
-    }
-}
-
-const PAGE: usize = 4096;
-
 /// Whether whoever started systoll had SIGPIPE ignored.
 pub(crate) fn sigpipe_was_ignored() -> bool {
     SIGPIPE_IGNORED.load(Ordering::Relaxed) != 0

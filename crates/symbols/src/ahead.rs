@@ -9,9 +9,8 @@ use crate::module::Module;
 use crate::source::{FileState, Identity};
 use iced_x86::{Decoder, DecoderOptions};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use systoll_model::FrameClass;
 
 /// Files that may be mapped soon, for [`Symbols::expecting`](crate::Symbols::expecting).
 #[derive(Clone, Debug, Default)]
@@ -53,7 +52,7 @@ impl AheadFile {
 
     /// Whether it is a program that asks for a loader.
     pub fn is_dynamic(&self) -> bool {
-        self.0.image.has_interpreter
+        self.0.image.has_interpreter()
     }
 
     /// Reads what the file has mapped at `address`; how many bytes there were.
@@ -70,6 +69,7 @@ impl AheadFile {
     pub fn read_names(&self) {
         self.0.names().make_ready();
         self.0.slots();
+        self.0.runtime();
     }
 }
 
@@ -79,12 +79,18 @@ pub fn make_decoder_ready() {
     let _ = Decoder::new(64, &[0xc3], DecoderOptions::NONE).decode();
 }
 
-/// Paths of the C library and the loader that this process itself has mapped.
+/// The dynamic loader of nearly every program (x86-64 psABI, "Program Interpreter").
+const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+
+/// Paths of the loader that a program asks for, and of the C library that lies beside it. Of no program:
+/// those of most.
 #[must_use]
-pub fn own_libraries() -> Vec<String> {
-    let mapped = maps::executable(std::process::id() as i32).unwrap_or_default();
-    let is_libc = |path: &str| crate::class::of_file(path, None) == Some(FrameClass::Libc);
-    mapped.into_iter().map(|m| m.path).filter(|path| is_libc(path)).collect()
+pub fn libraries_of(program: Option<&AheadFile>) -> Vec<PathBuf> {
+    let asked = program.and_then(|program| program.0.image.interpreter());
+    let loader = std::fs::canonicalize(asked.as_deref().unwrap_or(LOADER));
+    let Ok(loader) = loader else { return Vec::new() };
+    let library = loader.with_file_name("libc.so.6");
+    [loader, library].into_iter().filter(|path| path.is_file()).collect()
 }
 
 #[cfg(test)]
@@ -96,11 +102,15 @@ mod tests {
     fn a_file_opened_ahead_is_the_one_that_is_found_mapped() {
         let pid = std::process::id() as i32;
         let ahead = Ahead::default();
-        let libraries = own_libraries();
-        let path = libraries.iter().find(|p| p.contains("libc")).expect("a C library is mapped");
-        let file = ahead.open(Path::new(path)).unwrap();
+        let own = ahead.open(Path::new("/proc/self/exe")).unwrap();
+        let libraries = libraries_of(Some(&own));
+        assert_eq!(libraries, libraries_of(None));
+        let mapped = maps::executable(pid).unwrap();
+        assert!(libraries.iter().all(|path| mapped.iter().any(|m| Path::new(&m.path) == path)), "{libraries:?}");
+        let path = libraries.last().unwrap();
+        let file = ahead.open(path).unwrap();
         file.read_names();
-        let mapped = maps::executable(pid).unwrap().into_iter().find(|m| m.path == *path).unwrap();
+        let mapped = mapped.into_iter().find(|m| Path::new(&m.path) == path).unwrap();
         let mut symbols = Symbols::expecting(ahead.clone());
         let key = symbols.load(pid, &mapped).unwrap();
         assert!(std::ptr::eq(symbols.module(key).unwrap(), &*file.0));

@@ -41,14 +41,9 @@ impl Slots {
     }
 
     fn add(&mut self, image: &Image, section: &Section, got: &[Range<u64>]) -> Option<()> {
-        let symbols = image.sections.get(section.link as usize).filter(|s| s.kind == elf::SHT_DYNSYM);
-        let strings = symbols
-            .and_then(|s| image.sections.get(s.link as usize))
-            .and_then(|s| image.section_data(s))
-            .unwrap_or_default();
-        let symbols = symbols.and_then(|s| image.section_data(s)).unwrap_or_default();
-        let symbols = object::slice_from_bytes::<elf::Sym64<Le>>(&symbols, symbols.len() / size_of::<elf::Sym64<Le>>())
-            .map_or(&[][..], |(s, _)| s);
+        let linked = image.sections.get(section.link as usize).filter(|s| s.kind == elf::SHT_DYNSYM);
+        let table = linked.and_then(|_| image.dynamic_symbols());
+        let (symbols, strings) = table.map_or((&[][..], &[][..]), |t| (t.symbols(), t.strings.as_slice()));
         let data = image.section_data(section)?;
         let (relocations, _) =
             object::slice_from_bytes::<elf::Rela64<Le>>(&data, data.len() / size_of::<elf::Rela64<Le>>()).ok()?;
@@ -57,7 +52,7 @@ impl Slots {
             let callee = match elf::RelocationType(r.r_type(Le, false).0) {
                 elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT | elf::R_X86_64_64 => {
                     symbols.get(r.r_sym(Le, false) as usize).and_then(|s| {
-                        let name = c_str(&strings, s.st_name.get(Le) as usize).filter(|n| !n.is_empty())?;
+                        let name = c_str(strings, s.st_name.get(Le) as usize).filter(|n| !n.is_empty())?;
                         Some(Callee::Symbol(String::from_utf8_lossy(name).into()))
                     })
                 }

@@ -9,6 +9,8 @@ use gimli::{
 use std::ops::Range;
 
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
+/// What working out a row of call frame information takes; making one anew takes longer than the row.
+pub(crate) type Unwinding = UnwindContext<usize>;
 
 /// Most entries of a table that has no index of its own.
 const MAX_ENTRIES: usize = 2_000_000;
@@ -85,16 +87,15 @@ impl Cfi {
     }
 
     /// The step at `addr`; `None` where no entry covers it.
-    pub(crate) fn step(&self, addr: u64) -> Option<Step> {
-        let mut context = UnwindContext::new();
+    pub(crate) fn step(&self, addr: u64, context: &mut Unwinding) -> Option<Step> {
         if let Some(entry) = self.eh_entry(addr) {
             let section = EhFrame::new(&self.eh_frame, LittleEndian);
-            let row = entry.unwind_info_for_address(&section, &self.bases, &mut context, addr).ok()?;
+            let row = entry.unwind_info_for_address(&section, &self.bases, context, addr).ok()?;
             return Some(compile(row));
         }
         let entry = self.debug_entry(addr)?;
         let section = DebugFrame::new(&self.debug_frame, LittleEndian);
-        let row = entry.unwind_info_for_address(&section, &self.bases, &mut context, addr).ok()?;
+        let row = entry.unwind_info_for_address(&section, &self.bases, context, addr).ok()?;
         Some(compile(row))
     }
 

@@ -113,7 +113,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) fn of(image: &Image, names: &Names, slots: &Slots, cfi: &Cfi, start: Option<Range<u64>>) -> Self {
-        let is_program = image.entry != 0 && (image.has_interpreter || !image.needs_others);
+        let is_program = image.entry != 0 && (image.has_interpreter() || !image.needs_others);
         let is_go = image.section(".gopclntab").is_some() || image.section(".go.buildinfo").is_some();
         let start = start.filter(|_| is_program && !is_go);
         let static_libc =
@@ -205,7 +205,7 @@ pub(crate) fn is_runtime_path(name: &str) -> bool {
 
 /// Whether it is a program that brings its C library along.
 pub(crate) fn is_static(image: &Image) -> bool {
-    image.entry != 0 && !image.has_interpreter && !image.needs_others
+    image.entry != 0 && !image.has_interpreter() && !image.needs_others
 }
 
 /// Where the C library lies in a static program: linkers put the members of archives behind the

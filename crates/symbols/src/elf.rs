@@ -6,6 +6,7 @@ use crate::source::Source;
 use object::LittleEndian as Le;
 use object::elf;
 use object::read::{CompressedData, CompressionFormat};
+use std::sync::{Arc, OnceLock};
 
 /// Most headers looked at; real files have some 40 sections and a dozen segments.
 const MAX_HEADERS: u64 = 4096;
@@ -40,8 +41,8 @@ pub(crate) struct Image {
     pub(crate) entry: u64,
     pub(crate) segments: Vec<Segment>,
     pub(crate) sections: Vec<Section>,
-    /// Whether the program asks for a dynamic loader.
-    pub(crate) has_interpreter: bool,
+    /// Where the file says which dynamic loader the program asks for: offset and length.
+    interpreter: Option<(u64, u64)>,
     /// Whether it needs other shared objects.
     pub(crate) needs_others: bool,
     pub(crate) soname: Option<String>,
@@ -49,6 +50,27 @@ pub(crate) struct Image {
     pub(crate) build_id: Option<String>,
     /// Address and size of `.eh_frame_hdr`, from PT_GNU_EH_FRAME.
     pub(crate) eh_frame_hdr: Option<(u64, u64)>,
+    dynamic_symbols: OnceLock<Option<SymbolTable>>,
+}
+
+/// A symbol table and its strings: names, relocations and runtimes are all told by the dynamic one, which
+/// can be megabytes.
+#[derive(Debug)]
+pub(crate) struct SymbolTable {
+    entries: Vec<u8>,
+    pub(crate) strings: Arc<Vec<u8>>,
+}
+
+impl SymbolTable {
+    fn read(image: &Image, section: &Section) -> Option<Self> {
+        let strings = image.section_data(image.sections.get(section.link as usize)?)?;
+        Some(Self { entries: image.section_data(section)?, strings: Arc::new(strings) })
+    }
+
+    pub(crate) fn symbols(&self) -> &[elf::Sym64<Le>] {
+        let count = self.entries.len() / size_of::<elf::Sym64<Le>>();
+        object::slice_from_bytes(&self.entries, count).map_or(&[], |(symbols, _)| symbols)
+    }
 }
 
 impl Image {
@@ -82,11 +104,12 @@ impl Image {
             entry: header.e_entry.get(Le),
             segments: Vec::new(),
             sections,
-            has_interpreter: false,
+            interpreter: None,
             needs_others: false,
             soname: None,
             build_id: None,
             eh_frame_hdr: None,
+            dynamic_symbols: OnceLock::new(),
         };
         image.read_segments(&phdrs);
         Some(image)
@@ -114,7 +137,7 @@ impl Image {
         for p in phdrs {
             let (offset, size) = (p.p_offset.get(Le), p.p_filesz.get(Le));
             match p.p_type.get(Le) {
-                elf::PT_INTERP => self.has_interpreter = true,
+                elf::PT_INTERP => self.interpreter = Some((offset, size)),
                 elf::PT_GNU_EH_FRAME => self.eh_frame_hdr = Some((p.p_vaddr.get(Le), size)),
                 elf::PT_NOTE if self.build_id.is_none() => {
                     self.build_id = self.source.read(offset, size.min(4096)).and_then(|n| build_id(&n));
@@ -144,6 +167,18 @@ impl Image {
             name.truncate(got);
             self.soname = c_str(&name, 0).map(|s| String::from_utf8_lossy(s).into_owned());
         }
+    }
+
+    /// Whether the program asks for a dynamic loader.
+    pub(crate) fn has_interpreter(&self) -> bool {
+        self.interpreter.is_some()
+    }
+
+    /// Path of the dynamic loader that the program asks for.
+    pub(crate) fn interpreter(&self) -> Option<String> {
+        let (offset, size) = self.interpreter?;
+        let bytes = self.source.read(offset, size.min(4096))?;
+        String::from_utf8(c_str(&bytes, 0)?.to_vec()).ok()
     }
 
     /// The segment that `vaddr` lies in and how far, as far as the file backs it.
@@ -205,6 +240,17 @@ impl Image {
         }
         let packed = CompressedData { format, data: packed, uncompressed_size: size };
         Some(packed.decompress().ok()?.into_owned())
+    }
+
+    /// The file's `.dynsym`, read once.
+    pub(crate) fn dynamic_symbols(&self) -> Option<&SymbolTable> {
+        let read = || SymbolTable::read(self, self.sections.iter().find(|s| s.kind == elf::SHT_DYNSYM)?);
+        self.dynamic_symbols.get_or_init(read).as_ref()
+    }
+
+    /// The file's `.symtab`.
+    pub(crate) fn symbols(&self) -> Option<SymbolTable> {
+        SymbolTable::read(self, self.sections.iter().find(|s| s.kind == elf::SHT_SYMTAB)?)
     }
 
     /// Whether the file itself has line tables.

@@ -18,6 +18,7 @@ mod forward;
 mod go;
 #[cfg(test)]
 mod hostile;
+mod known;
 mod lines;
 mod maps;
 mod module;
@@ -31,7 +32,7 @@ mod source;
 mod space;
 mod symbols;
 
-pub use ahead::{Ahead, AheadFile, make_decoder_ready, own_libraries};
+pub use ahead::{Ahead, AheadFile, libraries_of, make_decoder_ready};
 pub use raw::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
 pub use resolve::{Lines, Resolved};
 pub use script::{ReadMemory, Thread};

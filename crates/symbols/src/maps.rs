@@ -2,6 +2,7 @@
 
 use crate::source::{Identity, Source};
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 
 /// A line of `/proc/PID/maps` that can be executed.
@@ -28,8 +29,10 @@ impl Mapped {
 
 /// The executable mappings of `pid`; `None` if it is gone.
 pub(crate) fn executable(pid: i32) -> Option<Vec<Mapped>> {
-    // Not `read_to_string`: paths are bytes.
-    executable_in(&std::fs::read(format!("/proc/{pid}/maps")).ok()?)
+    // `std::fs::read` would ask for the file's size, which it does not have, and begin with tiny pieces.
+    let mut text = Vec::with_capacity(1 << 14);
+    File::open(format!("/proc/{pid}/maps")).ok()?.take(u64::MAX).read_to_end(&mut text).ok()?;
+    executable_in(&text)
 }
 
 /// The executable mappings in the text of a `maps` file; `None` if it has none.

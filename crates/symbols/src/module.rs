@@ -1,7 +1,7 @@
 //! One file that was seen mapped, and what has been found out about it so far.
 
 use crate::calls::{self, Slots};
-use crate::cfi::Cfi;
+use crate::cfi::{Cfi, Unwinding};
 use crate::class::{self, Layout};
 use crate::debug::{self, DebugFile};
 use crate::elf::Image;
@@ -10,6 +10,7 @@ use crate::forward::{Ahead, look_ahead};
 use crate::go::GoTable;
 use crate::names::Names;
 use crate::rule::Step;
+use crate::script::Runtime;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use systoll_model::{FrameClass, Location};
@@ -26,6 +27,7 @@ pub(crate) struct Module {
     slots: OnceLock<Slots>,
     layout: OnceLock<Layout>,
     main: OnceLock<Option<Range<u64>>>,
+    runtime: OnceLock<Option<Runtime>>,
     debug: OnceLock<Option<DebugFile>>,
     fetched: OnceLock<Option<DebugFile>>,
     go: OnceLock<Option<GoTable>>,
@@ -42,6 +44,7 @@ impl Module {
             slots: OnceLock::new(),
             layout: OnceLock::new(),
             main: OnceLock::new(),
+            runtime: OnceLock::new(),
             debug: OnceLock::new(),
             fetched: OnceLock::new(),
             go: OnceLock::new(),
@@ -79,6 +82,11 @@ impl Module {
 
     pub(crate) fn slots(&self) -> &Slots {
         self.slots.get_or_init(|| Slots::read(&self.image))
+    }
+
+    /// The language runtime that the file is, if it is one.
+    pub(crate) fn runtime(&self) -> Option<&Runtime> {
+        self.runtime.get_or_init(|| Runtime::of(&self.image, &self.path)).as_ref()
     }
 
     /// The file's class, where all of it has the same.
@@ -138,8 +146,8 @@ impl Module {
     }
 
     /// How to get from `addr` to the caller; `next` is the instruction that will run next.
-    pub(crate) fn step(&self, addr: u64, next: u64) -> Step {
-        if let Some(step) = self.cfi().step(addr) {
+    pub(crate) fn step(&self, addr: u64, next: u64, unwinding: &mut Unwinding) -> Step {
+        if let Some(step) = self.cfi().step(addr, unwinding) {
             return step;
         }
         // Nobody calls the entry point; where it has no symbol it is still short.
@@ -173,7 +181,7 @@ impl Module {
             return None;
         }
         let names = self.names();
-        let by_symbol = |name: &str| names.find(name).map(|(start, size)| start..start.saturating_add(size));
+        let by_symbol = |name: &str| names.scan(name).map(|(start, size)| start..start.saturating_add(size));
         if let Some(main) = by_symbol("main.main").filter(|m| !m.is_empty()) {
             return Some(main);
         }

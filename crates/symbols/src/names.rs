@@ -1,6 +1,6 @@
 //! Symbol tables: which function an address belongs to, and which of its names is the public one.
 
-use crate::elf::{Image, Section, c_str};
+use crate::elf::{Image, SymbolTable, c_str};
 use crate::go::GoTable;
 use object::LittleEndian as Le;
 use object::elf;
@@ -24,7 +24,7 @@ struct Symbol {
 /// The functions of a file, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    tables: Vec<Arc<[u8]>>,
+    tables: Vec<Arc<Vec<u8>>>,
     /// By address.
     symbols: Vec<Symbol>,
     /// The exported ones, for whoever asks by name: hash of the name, and index.
@@ -66,21 +66,19 @@ impl Names {
     }
 
     fn add(&mut self, image: &Image) {
-        for section in &image.sections {
-            if matches!(section.kind, elf::SHT_DYNSYM | elf::SHT_SYMTAB) {
-                self.add_table(image, section);
-            }
+        if let Some(table) = image.dynamic_symbols() {
+            self.add_table(image, table, true);
+        }
+        if let Some(table) = image.symbols() {
+            self.add_table(image, &table, false);
         }
     }
 
-    fn add_table(&mut self, image: &Image, section: &Section) -> Option<()> {
-        let strings: Arc<[u8]> = image.section_data(image.sections.get(section.link as usize)?)?.into();
-        let data = image.section_data(section)?;
-        let (symbols, _) =
-            object::slice_from_bytes::<elf::Sym64<Le>>(&data, data.len() / size_of::<elf::Sym64<Le>>()).ok()?;
+    fn add_table(&mut self, image: &Image, symbols: &SymbolTable, exported: bool) -> Option<()> {
+        let (strings, symbols) = (Arc::clone(&symbols.strings), symbols.symbols());
         let table = u8::try_from(self.tables.len()).ok()?;
-        let exported = section.kind == elf::SHT_DYNSYM;
         let tame = is_tame(&strings);
+        self.symbols.reserve(symbols.len());
         for s in symbols {
             let kind = s.st_type();
             let code = matches!(kind, elf::STT_FUNC | elf::STT_GNU_IFUNC)
@@ -111,7 +109,7 @@ impl Names {
     fn add_go(&mut self, go: Option<&GoTable>) -> Option<()> {
         let go = go?.functions()?;
         let table = u8::try_from(self.tables.len()).ok()?;
-        self.tables.push(go.names.into());
+        self.tables.push(Arc::new(go.names));
         let symbol = |(addr, size, name)| Symbol { addr, size, table, name, exported: false, is_static: false };
         self.symbols.extend(go.functions.into_iter().map(symbol));
         Some(())
@@ -203,6 +201,16 @@ impl Names {
     /// with a program of 100,000 functions.
     pub(crate) fn find(&self, name: &str) -> Option<(u64, u64)> {
         self.named(name, self.hashes.get_or_init(|| self.hashed(|_| true)))
+    }
+
+    /// [`Names::find`] for whoever asks for few names in all, and so need not have them sorted.
+    pub(crate) fn scan(&self, name: &str) -> Option<(u64, u64)> {
+        let is = |s: &&Symbol| {
+            let rest = self.tables.get(usize::from(s.table)).and_then(|table| table.get(s.name as usize..));
+            let behind = rest.and_then(|rest| rest.strip_prefix(name.as_bytes()));
+            behind.is_some_and(|behind| behind.first() == Some(&0))
+        };
+        self.symbols.iter().find(is).map(|s| (s.addr, s.size))
     }
 
     /// Start and size of the exported function of this name.

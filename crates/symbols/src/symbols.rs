@@ -2,8 +2,10 @@
 
 use crate::ahead::Ahead;
 use crate::calls::{self, Callee};
+use crate::cfi::Unwinding;
 use crate::elf::Image;
 use crate::extent;
+use crate::known::{Known, Remembered};
 use crate::maps::{self, Mapped};
 use crate::module::Module;
 use crate::rule::{REGISTERS, Step};
@@ -14,8 +16,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use systoll_model::{FrameClass, Location, Problem, ProblemKind};
 
-/// Slots of the cache; a power of two.
-const SLOTS: usize = 4096;
 /// Most files kept open; the rest is read into memory.
 const MAX_OPEN: usize = 256;
 /// The largest file read into memory.
@@ -26,18 +26,6 @@ const START_FRAMES: usize = 4;
 const MAX_UNKNOWN: u64 = 1 << 14;
 /// Most problems kept.
 const MAX_PROBLEMS: usize = 100;
-
-/// What unwinding has to know of an address.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
-    key: (ModuleKey, u64, bool),
-    /// What a [`RawFrame`] says: the `syscall` instruction, where the address asked for is behind one.
-    pub(crate) address: u64,
-    /// What to look up call frame information by.
-    pub(crate) lookup: u64,
-    pub(crate) class: FrameClass,
-    pub(crate) step: Step,
-}
 
 /// All files ever seen mapped in a run, kept open or in memory: names survive the process, and
 /// the file's deletion or replacement. One per run.
@@ -51,7 +39,8 @@ pub struct Symbols {
     vdsos: HashMap<u64, ModuleKey>,
     /// Device and inode of files that are never looked into.
     ignored: HashSet<((u32, u32), u64)>,
-    cache: Vec<Option<Known>>,
+    remembered: Remembered,
+    unwinding: Unwinding,
     classes: HashMap<RawFrame, FrameClass>,
     main_callers: HashMap<RawFrame, bool>,
     /// By file and address.
@@ -64,7 +53,6 @@ pub struct Symbols {
     pub(crate) locations: HashMap<(ModuleKey, u64), Arc<[Location]>>,
     /// Lines of scripts.
     pub(crate) lines: script::Lines,
-    pub(crate) runtimes: HashMap<ModuleKey, Option<script::Runtime>>,
     /// Runtimes whose scripts' lines have been read.
     pub(crate) scripted: HashSet<ModuleKey>,
     /// Whether functions compiled as they run have been named.
@@ -208,29 +196,18 @@ impl Symbols {
 
     /// What unwinding has to know of `addr`; the byte before the return address where `is_return`.
     pub(crate) fn at(&mut self, module: ModuleKey, addr: u64, is_return: bool) -> Known {
-        let key = (module, addr, is_return);
-        // Fibonacci hashing: neighbouring addresses go to distant slots.
-        let hash = (addr ^ (u64::from(module.0) << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let slot = (hash >> 52) as usize % SLOTS;
-        if let Some(Some(known)) = self.cache.get(slot)
-            && known.key == key
-        {
-            return *known;
+        if let Some(known) = self.remembered.get((module, addr, is_return)) {
+            return known;
         }
         let known = self.find_out(module, addr, is_return);
-        if self.cache.is_empty() {
-            self.cache.resize(SLOTS, None);
-        }
-        if let Some(slot) = self.cache.get_mut(slot) {
-            *slot = Some(known);
-        }
+        self.remembered.keep(known);
         known
     }
 
     fn find_out(&mut self, module: ModuleKey, addr: u64, is_return: bool) -> Known {
         let key = (module, addr, is_return);
         let mut known = Known { key, address: addr, lookup: addr, class: FrameClass::Unknown, step: Step::Guess };
-        let Some(file) = self.module(module) else { return known };
+        let Some(file) = self.modules.get(module.0 as usize) else { return known };
         // Returned to without having called, at its very start: what a coroutine ends with.
         let mut uncalled = false;
         if is_return {
@@ -247,7 +224,7 @@ impl Symbols {
         } else if uncalled {
             Step::End
         } else {
-            file.step(known.lookup, next)
+            file.step(known.lookup, next, &mut self.unwinding)
         };
         known.class = self.class(RawFrame { module: Some(module), address: known.address, is_return });
         known

@@ -245,13 +245,11 @@ pub(crate) struct Semantics {
 impl Semantics {
     /// Indexes the tables.
     pub(crate) fn new() -> Self {
-        let mut it = Self { calls: Vec::new(), none: Lines::default() };
-        for signature in systoll_model::signatures() {
-            let at = signature.sysno.0 as usize;
-            if it.calls.len() <= at {
-                it.calls.resize(at + 1, Lines::default());
-            }
-            let lines = &mut it.calls[at];
+        let signatures = systoll_model::signatures();
+        let numbers = signatures.iter().map(|s| s.sysno.0 as usize + 1).max().unwrap_or(0);
+        let mut it = Self { calls: vec![Lines::default(); numbers], none: Lines::default() };
+        for signature in signatures {
+            let lines = &mut it.calls[signature.sysno.0 as usize];
             lines.waits = signature.waits;
             lines.fd = signature.fd_arg();
             let by_command = signature.args.iter().position(|a| a.kind == ArgKind::ByCommand);

@@ -278,6 +278,21 @@ pub mod state {
     pub const ANSWERED: u32 = 9;
 }
 
+/// A request that is no system call: to write over code that nobody runs yet. What follows is the start of
+/// the mapping, its size, its protection for as long, that for later, the address of what to write
+/// ([`piece`]), and what is added to where.
+pub const WRITE_CODE: u64 = u64::MAX;
+
+/// Bytes to be written, one piece behind the other; one without bytes is the end.
+pub mod piece {
+    /// How many.
+    pub const LEN: u64 = 0;
+    /// Where, before something is added.
+    pub const AT: u64 = 8;
+    /// The bytes, filled up to whole words.
+    pub const BYTES: u64 = 16;
+}
+
 /// What a thread asks the launcher. Bits 48.. of [`slot::RESUME`]; [`Question::WINDOW`] and
 /// [`Question::MATTERS`] are bits among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

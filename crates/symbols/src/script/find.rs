@@ -72,20 +72,16 @@ fn python_version(name: &str) -> Option<u32> {
 /// Addresses of exported symbols.
 fn exported<const N: usize>(image: &Image, names: [&str; N]) -> [Option<u64>; N] {
     let mut found = [None; N];
-    let section = image.sections.iter().find(|s| s.kind == elf::SHT_DYNSYM);
-    let strings = section.and_then(|s| image.section_data(image.sections.get(s.link as usize)?));
-    let symbols = section.and_then(|s| image.section_data(s));
-    let (Some(strings), Some(symbols)) = (strings, symbols) else { return found };
-    let count = symbols.len() / size_of::<elf::Sym64<Le>>();
-    let Ok((symbols, _)) = object::slice_from_bytes::<elf::Sym64<Le>>(&symbols, count) else { return found };
-    for symbol in symbols.iter().filter(|s| s.st_shndx.get(Le) != elf::SHN_UNDEF) {
+    let Some(table) = image.dynamic_symbols() else { return found };
+    let strings = &table.strings;
+    for symbol in table.symbols().iter().filter(|s| s.st_shndx.get(Le) != elf::SHN_UNDEF) {
         let at = symbol.st_name.get(Le) as usize;
         // Most are something else, as their first bytes tell.
         let might = strings.get(at..).is_some_and(|s| names.iter().any(|n| s.starts_with(n.as_bytes())));
         if !might {
             continue;
         }
-        let name = c_str(&strings, at);
+        let name = c_str(strings, at);
         for (wanted, found) in names.iter().zip(&mut found) {
             if name == Some(wanted.as_bytes()) {
                 *found = Some(symbol.st_value.get(Le));

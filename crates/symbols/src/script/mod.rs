@@ -187,13 +187,9 @@ fn interleave(
 }
 
 impl Symbols {
-    /// The runtime in a file, if it is one; found out once.
-    fn runtime(&mut self, key: ModuleKey) -> Option<&Runtime> {
-        if !self.runtimes.contains_key(&key) {
-            let found = self.module(key).and_then(|m| Runtime::of(&m.image, &m.path));
-            self.runtimes.insert(key, found);
-        }
-        self.runtimes.get(&key)?.as_ref()
+    /// The runtime in a file, if it is one.
+    fn runtime(&self, key: ModuleKey) -> Option<&Runtime> {
+        self.module(key)?.runtime()
     }
 
     /// The compiler at run time that a file is.

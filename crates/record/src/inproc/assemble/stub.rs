@@ -4,8 +4,8 @@
 //! was; rcx and flags lost. A signal handler's calls made meanwhile find the slot taken and go on
 //! at once.
 
-use super::super::layout::{GLOBAL, IMAGE, Question, Saved, global, image, slot, state};
-use super::super::nr::{FUTEX, GETPID, GETTID};
+use super::super::layout::{GLOBAL, IMAGE, Question, Saved, WRITE_CODE, global, image, piece, slot, state};
+use super::super::nr::{FUTEX, GETPID, GETTID, MPROTECT};
 use super::emit::{Emitted, Emitter, Origin, asm, at, gs, gs32};
 use iced_x86::code_asm::*;
 
@@ -197,15 +197,44 @@ fn sleep(e: &mut Emitter, answered: CodeLabel, out: CodeLabel) -> Emitted {
 
 /// Makes the system call the launcher wants made, if it does, and queues again.
 fn request(e: &mut Emitter, queue: CodeLabel) -> Emitted {
-    let done = e.label();
+    let (done, call, reply) = (e.label(), e.label(), e.label());
     asm!(e; cmp(gs32(slot::STATE), state::REQUEST); jne(done););
-    for (i, register) in [rax, rdi, rsi, rdx, r10, r8, r9].into_iter().enumerate() {
-        asm!(e; mov(register, gs(slot::REQUEST + 8 * i as u64)););
+    for (register, nth) in [rax, rdi, rsi, rdx, r10, r8, r9].into_iter().zip(0..) {
+        asm!(e; mov(register, requested(nth)););
     }
-    asm!(e; syscall(); mov(gs(slot::REPLY), rax););
+    asm!(e; cmp(rax, WRITE_CODE as i32); jne(call););
+    write_code(e, reply)?;
+    e.here(call)?;
+    asm!(e; syscall(););
+    e.here(reply)?;
+    asm!(e; mov(gs(slot::REPLY), rax););
     // The launcher is there: the wait begins anew.
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax); jmp(queue););
     e.here(done)?;
+    Ok(())
+}
+
+/// A word of what the launcher wants.
+fn requested(nth: u64) -> AsmMemoryOperand {
+    gs(slot::REQUEST + 8 * nth)
+}
+
+/// Writes over code as [`WRITE_CODE`] says, whose words are in the registers of a system call's arguments.
+/// Its pages are writable no longer than that, and executable all the while, so that nobody forbids them to
+/// become so again. rax is negative where the kernel would not have it; nothing is written then.
+fn write_code(e: &mut Emitter, reply: CodeLabel) -> Emitted {
+    let (next, byte, end) = (e.label(), e.label(), e.label());
+    asm!(e; mov(eax, MPROTECT); syscall(); test(rax, rax); jne(reply););
+    e.here(next)?;
+    asm!(e; mov(rcx, at(r8, piece::LEN)); test(rcx, rcx); je(end); mov(rdi, at(r8, piece::AT)); add(rdi, r9););
+    asm!(e; lea(rsi, at(r8, piece::BYTES)); lea(r8, qword_ptr(rsi + rcx + 7)); and(r8, -8););
+    // Not by a string instruction: which way those go is for the program to say.
+    e.here(byte)?;
+    asm!(e; mov(al, byte_ptr(rsi)); mov(byte_ptr(rdi), al); add(rsi, 1); add(rdi, 1); sub(rcx, 1); jne(byte););
+    asm!(e; jmp(next););
+    e.here(end)?;
+    asm!(e; mov(rdi, requested(1)); mov(rsi, requested(2)); mov(rdx, requested(4)); mov(eax, MPROTECT););
+    asm!(e; syscall(); jmp(reply););
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! the program waits for them when it maps the library. Whoever needs a piece first reads it; who
 //! comes second waits for that.
 
+use super::super::assemble::Room;
 use super::super::cache::{Cache, Key};
 use super::super::layout::every_image;
 use super::super::plan::Plan;
@@ -11,12 +12,12 @@ use super::code::Code;
 use super::files::{Maker, Regions, first_room, kept_fixed, place};
 use super::memory::{CodeRoom, Runs};
 use super::sys;
-use crate::startup::{allowed_descriptors, have_memory};
+use crate::startup::allowed_descriptors;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use systoll_symbols::{AheadFile, own_libraries};
+use systoll_symbols::{AheadFile, libraries_of};
 
 /// Signature of rseq areas as C libraries register them on x86 (kernel:
 /// tools/testing/selftests/rseq/rseq-x86.h; glibc: sysdeps/unix/sysv/linux/x86/bits/rseq.h).
@@ -24,9 +25,6 @@ const RSEQ_SIGNATURE: u32 = 0x5305_3053;
 
 /// Where a library may come to lie: only how far its code is from it matters.
 const SOMEWHERE: u64 = 0x7f00_0000_0000;
-
-/// Bytes that reading a C library, its plan, code and names takes.
-const MEMORY: usize = 2 << 20;
 
 /// Descriptors to be allowed for the thread to take some of them.
 const DESCRIPTORS: u64 = 64;
@@ -88,6 +86,8 @@ pub(super) struct Ahead {
     pub(super) plans: Arc<Shelf<Placed>>,
     pub(super) codes: Arc<Shelf<Code>>,
     pub(super) regions: Regions,
+    /// Records of roots that the program's first files take, once that is known.
+    pub(super) first_roots: Arc<OnceLock<u64>>,
     /// What every image begins with.
     blank: Arc<OnceLock<Runs>>,
     pub(super) modules: systoll_symbols::Ahead,
@@ -128,19 +128,18 @@ impl Ahead {
 
     fn read(&self, what: &Reading) {
         self.blank();
-        // A script's interpreter is taken to be like most programs.
-        if self.modules.open(&what.program).is_some_and(|file| !file.is_dynamic()) {
+        let program = self.modules.open(&what.program);
+        if program.as_ref().is_some_and(|file| !file.is_dynamic()) {
             return;
         }
-        let mut libraries = own_libraries();
+        // A script's interpreter is taken to be like most programs.
+        let mut libraries = libraries_of(program.as_ref());
         // In the order in which they are needed: the loader comes first, and is the smaller one.
         libraries.sort_by_key(|path| std::fs::metadata(path).map_or(0, |m| m.len()));
-        let files: Vec<AheadFile> = libraries.iter().filter_map(|p| self.modules.open(Path::new(p))).collect();
-        for (nth, file) in (1..).zip(&files) {
-            if nth == files.len() {
-                have_memory(MEMORY);
-            }
-            self.read_code(file, what);
+        let files: Vec<AheadFile> = libraries.iter().filter_map(|path| self.modules.open(path)).collect();
+        let mut roots = Room::default();
+        for file in &files {
+            self.read_code(file, what, &mut roots);
             file.read_frames();
         }
         systoll_symbols::make_decoder_ready();
@@ -149,27 +148,38 @@ impl Ahead {
         let _ = systoll_price::host();
     }
 
-    /// Plan and code, where they are in the cache. Whoever needs the plan needs the code next, so both are
-    /// waited for as one.
-    fn read_code(&self, file: &AheadFile, what: &Reading) -> Option<()> {
+    /// Plan and code, where they are in the cache, and `roots` behind those of the files before. Whoever needs
+    /// the plan needs the code next, so both are waited for as one.
+    fn read_code(&self, file: &AheadFile, what: &Reading, roots: &mut Room) -> Option<()> {
         let key = what.cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
         self.plans.put(&key, || {
             let plan = what.cache.kept_plan(&key)?;
             let region = self.regions.give(&plan);
             if let Some(region) = region {
-                self.store_code(file, what, &key, (&plan, region));
+                self.store_code(file, what, &key, (&plan, region), roots);
             }
             Some(Placed { plan, region, fixed: kept_fixed(&what.cache, &key) })
         });
         Some(())
     }
 
-    fn store_code(&self, file: &AheadFile, what: &Reading, key: &Key, (plan, region): (&Plan, u64)) -> Option<()> {
-        let at = place(plan, SOMEWHERE, first_room(plan), &[])?;
+    fn store_code(
+        &self,
+        file: &AheadFile,
+        what: &Reading,
+        key: &Key,
+        (plan, region): (&Plan, u64),
+        roots: &mut Room,
+    ) -> Option<()> {
+        let at = place(plan, SOMEWHERE, first_room(plan), &|_| true)?;
         let key = what.maker.key(key, at.wrapping_sub(SOMEWHERE) as i64)?;
         self.codes.put(&key, || {
             let code = Code::store(what.maker.kept(&what.cache, &key)?, plan, region, &what.room).ok()?;
             code.jumps.read_ahead(|at, bytes| file.read_code_into(at, bytes));
+            // Those of files that a program begins with are known here if it has begun.
+            roots.roots = self.first_roots.get().copied().unwrap_or(roots.roots);
+            let _ = code.roots(roots);
+            roots.roots += code.blob.sites.len() as u64;
             Some(code)
         });
         Some(())

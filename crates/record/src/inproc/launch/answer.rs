@@ -55,7 +55,7 @@ impl Engine {
                 Some(Question::Slots) => self.recycle(id, true),
                 Some(Question::Ending) => self.on_ending(id, waiter.tid),
                 Some(Question::Mapped) if waiter.registers.ax == NEWBORN => {
-                    self.on_born(id);
+                    self.on_born(id, index);
                 }
                 Some(Question::Mapped) => {
                     self.on_mapped(id, index, &waiter);

@@ -4,7 +4,7 @@ use super::super::layout::image;
 use super::super::plan::Why;
 use super::engine::Engine;
 use super::files::{Known, Unwatchable};
-use super::maps::{Mapped, Maps};
+use super::maps::{Layout, Mapped, Maps};
 use super::memory::Memory;
 use super::program::{Patched, Program};
 use super::shell::{self, Mapping};
@@ -30,7 +30,7 @@ impl Engine {
         let first = pid == self.root && self.programs.is_empty() && self.root_image.is_none();
         let as_before = from.is_some_and(|(id, _)| self.has_no_filter_of_its_own(id));
         let exe = procfs::exe(pid).unwrap_or_default();
-        let born = self.prepare(pid, (parent, first, as_before), &exe);
+        let born = self.prepare(pid, (parent, first, as_before), from, &exe);
         if let Err(why) = &born {
             if first {
                 // Nothing of it has run: whoever asked may choose another way.
@@ -72,6 +72,7 @@ impl Engine {
         &mut self,
         pid: i32,
         (parent, first, as_before): (Option<u32>, bool, bool),
+        from: Option<(u32, u64)>,
         exe: &Arc<str>,
     ) -> Result<u32, String> {
         if !as_before && let Some(obstacle) = target::obstacle(pid) {
@@ -85,7 +86,7 @@ impl Engine {
         let mut space = AddressSpace::new();
         let maps = Maps::of(pid);
         space.update_by(&mut self.symbols, pid, &maps.text);
-        let mut taken: Vec<Range<u64>> = maps.all.iter().map(|m| m.range.clone()).collect();
+        let mut taken = Taken::by(Layout::Known(&maps.all));
         let mut files = Vec::new();
         let unhooked = self.unhooked;
         for file in space.files().collect::<Vec<_>>() {
@@ -105,10 +106,14 @@ impl Engine {
             }))
             .collect();
         self.enter(id, pid);
-        if let Err(why) = self.plant(pid, &mem, &maps.all, &mappings, stub, regs) {
+        let away = from.filter(|(id, index)| self.asked_elsewhere(*id, *index)).and_then(|_| sys::Away::from_here(pid));
+        let processors = away.as_ref().map_or(0, |_| sys::Away::EVERYWHERE);
+        if let Err(why) = self.plant(pid, &mem, &maps.all, &mappings, (stub, processors), regs) {
             self.memory.free_image(id);
             return Err(why);
         }
+        // It frees itself again, whatever becomes of us.
+        away.inspect(|away| away.keep(pid));
         let now = self.at(sys::now());
         let image =
             Image { pid, parent, exe: Arc::clone(exe), start_ns: if first { 0 } else { now }, ..Image::default() };
@@ -118,6 +123,7 @@ impl Engine {
         (program.alike, alike.begun) = (alike.begun, alike.begun + 1);
         program.cpu_before = sys::process_cpu(pid).unwrap_or(0);
         program.seen_whole = self.unhooked == unhooked;
+        program.maps = maps.all;
         program.newborn = Some(files.into_iter().map(|f| f.patched).collect());
         self.programs.insert(id, program);
         if first {
@@ -131,7 +137,7 @@ impl Engine {
     ///
     /// # Errors
     /// Where the whole process must not be watched so.
-    pub(super) fn ready(&mut self, file: &MappedFile, taken: &mut Vec<Range<u64>>) -> Result<Option<Ready>, String> {
+    pub(super) fn ready(&mut self, file: &MappedFile, taken: &mut Taken<'_>) -> Result<Option<Ready>, String> {
         let path = self.symbols.path(file.module).unwrap_or_default();
         let known = match self.files.known(&mut self.symbols, file.module) {
             Ok(Some(known)) => known,
@@ -145,9 +151,10 @@ impl Engine {
                 return Ok(None);
             }
         };
-        match self.files.code(self.memory.codes(), file.module, &known, file.bias, taken) {
+        let is_free = |range: &Range<u64>| taken.is_free(range);
+        match self.files.code(self.memory.codes(), file.module, &known, file.bias, &is_free) {
             Ok((code, at)) => {
-                taken.push(at..at + code.size());
+                taken.ours.push(at..at + code.size());
                 self.note_uncounted(&path, &known, code.uncounted);
                 let patched = Patched { key: file.module, known, code, bias: file.bias };
                 Ok(Some(Ready { patched, at }))
@@ -177,14 +184,14 @@ impl Engine {
         mem: &Mem,
         mapped: &[Mapped],
         mappings: &[Mapping],
-        stub: u64,
+        (stub, processors): (u64, u64),
         regs: libc::user_regs_struct,
     ) -> Result<(), String> {
         let path = self.memory.path();
         // Its length does not depend on where it runs.
-        let len = shell::code(0, &path, mappings, stub, &regs).len();
+        let len = shell::code(0, &path, mappings, (stub, processors), &regs).len();
         let at = target::unused(mem, mapped, len + 16).ok_or("no room in it for a few hundred bytes of code")?;
-        let code = shell::code(at, &path, mappings, stub, &regs);
+        let code = shell::code(at, &path, mappings, (stub, processors), &regs);
         mem.write(at, &code).map_err(|e| format!("its code can't be written: {e}"))?;
         let mut start = regs;
         start.rip = at;
@@ -193,8 +200,8 @@ impl Engine {
         sys::set_registers(pid, &start).map_err(|e| e.desc().to_owned())
     }
 
-    /// A new program has its memory mapped and waits: its files' jumps are written.
-    pub(super) fn on_born(&mut self, id: u32) {
+    /// A new program has its memory mapped, and its thread waits in `slot`: its files' jumps are written.
+    pub(super) fn on_born(&mut self, id: u32, slot: u64) {
         let Some(program) = self.programs.get_mut(&id) else { return };
         // Mapping our memory was not the program's work.
         let now = sys::process_cpu(program.pid).unwrap_or(program.cpu_before);
@@ -203,9 +210,9 @@ impl Engine {
         if program.newborn.take().is_none() {
             return;
         }
-        let unhooked = self.unhooked;
+        let (unhooked, maps) = (self.unhooked, std::mem::take(&mut program.maps));
         for index in 0..program.files.len() {
-            self.write_jumps(id, index, Arrival::Born);
+            self.write_jumps(id, index, Arrival::Born, (slot, Layout::Known(&maps)));
         }
         self.allow_elision(id, unhooked);
     }
@@ -221,6 +228,22 @@ impl Engine {
         if area.get(image::UNSEEN) as u32 != 0 {
             area.set(image::ELIDE, 0);
         }
+    }
+}
+
+/// Where a process has no room for code: what it has mapped, and what it is to map.
+pub(super) struct Taken<'a> {
+    mapped: Layout<'a>,
+    ours: Vec<Range<u64>>,
+}
+
+impl<'a> Taken<'a> {
+    pub(super) fn by(mapped: Layout<'a>) -> Self {
+        Self { mapped, ours: Vec::new() }
+    }
+
+    fn is_free(&self, range: &Range<u64>) -> bool {
+        self.mapped.is_free(range) && !self.ours.iter().any(|r| r.start < range.end && range.start < r.end)
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Code {
     roots: RefCell<HashMap<u64, Arc<Runs>>>,
     /// Where it lies in the shared file.
     pub(super) offset: u64,
+    /// Where what a program writes over the file's code lies there.
+    pub(super) writing: u64,
     /// Entries of the table behind it, see [`origins_table`].
     origins: u64,
     /// See [`Plan::signal_return`].
@@ -48,11 +50,13 @@ impl Code {
         bytes.extend(table);
         let offset = room.add(&bytes).ok_or("no room for more code")?;
         let jumps = Jumps::new(plan, &blob)?;
+        let writing = room.add(&jumps.for_writing()).ok_or("no room for more code")?;
         let uncounted = uncounted(plan, &blob);
         // Thousands of small pieces that nobody needs any more.
         (blob.patches, blob.references, blob.origins) = (Vec::new(), Vec::new(), Vec::new());
         let signal_return = plan.signal_return;
-        Ok(Self { blob, len, region, jumps, uncounted, roots: RefCell::default(), offset, origins, signal_return })
+        let roots = RefCell::default();
+        Ok(Self { blob, len, region, jumps, uncounted, roots, offset, writing, origins, signal_return })
     }
 
     /// Bytes it takes, in whole pages.

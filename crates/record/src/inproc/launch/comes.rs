@@ -5,14 +5,17 @@
 
 use super::super::layout::image;
 use super::super::nr::{MMAP, MREMAP};
+use super::birth::Taken;
 use super::engine::Engine;
-use super::maps::{self, Mapped, Maps};
+use super::maps::{self, Layout, Mapped, Maps};
 use super::memory::{Area, BLOBS, BLOBS_AT, BLOBS_SIZE};
 use super::program::{Patched, Program, Waiter};
 use super::sites::Arrival;
 use crate::sys::read_memory;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::fs::File;
 use std::ops::Range;
+use std::rc::Rc;
 use systoll_model::ProblemKind;
 use systoll_symbols::MappedFile;
 
@@ -60,10 +63,10 @@ impl Engine {
         let r = &waiter.registers;
         let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
         let range = at..at.saturating_add(r.si);
+        let now = self.maps_file(id, waiter.tid)?;
         let program = self.programs.get_mut(&id)?;
         // Most often a file has come, and one line says it all: unless the program makes code as it runs,
         // of which nobody tells any more once there is much, and stacks lead through it.
-        let now = maps::open(waiter.tid)?;
         let alone = mapped && program.generated.looks == 0;
         let line = if alone { maps::line_at(&now, &range) } else { None };
         if let Some(file) = line.and_then(|line| program.space.add_by(&mut self.symbols, waiter.tid, &line)) {
@@ -71,9 +74,7 @@ impl Engine {
                 self.unsown.push(id);
                 return Some(());
             }
-            let all = maps::ranges(&now);
-            let shared = all.iter().any(|m| m.shared && m.range.contains(&file.start));
-            return self.hook_file(id, index, waiter, (&file, mapped, shared), &all);
+            return self.hook_file(id, index, waiter, (&file, mapped), Layout::Asked(&now));
         }
         let maps = Maps::of(waiter.tid);
         program.space.update_by(&mut self.symbols, waiter.tid, &maps.text);
@@ -91,10 +92,19 @@ impl Engine {
             // What is shared may be written where else it is mapped.
             self.look_through(id, waiter.tid, part, (mapped && (r.r8 as i32) < 0, m.writable || m.shared));
         }
-        files.into_iter().try_for_each(|file| {
-            let shared = maps.iter().any(|m| m.shared && m.range.contains(&file.start));
-            self.hook_file(id, index, waiter, (&file, mapped, shared), &maps)
-        })
+        let layout = Layout::Known(&maps);
+        files.into_iter().try_for_each(|file| self.hook_file(id, index, waiter, (&file, mapped), layout))
+    }
+
+    /// The `maps` file of a thread's process, open since it was asked for the last time if that was the last
+    /// one asked for: libraries come by the dozen.
+    fn maps_file(&mut self, id: u32, tid: i32) -> Option<Rc<File>> {
+        if let Some((_, _, file)) = self.maps_file.as_ref().filter(|(of, by, _)| (*of, *by) == (id, tid)) {
+            return Some(Rc::clone(file));
+        }
+        let file = Rc::new(maps::open(tid)?);
+        self.maps_file = Some((id, tid, Rc::clone(&file)));
+        Some(file)
     }
 
     /// Hooks a file that has just become executable. One that was before, and is hooked, stays so.
@@ -103,16 +113,15 @@ impl Engine {
         id: u32,
         index: u64,
         waiter: &Waiter,
-        (file, mapped, shared): (&MappedFile, bool, bool),
-        maps: &[Mapped],
+        (file, mapped): (&MappedFile, bool),
+        layout: Layout<'_>,
     ) -> Option<()> {
         let program = self.programs.get(&id)?;
         let hooked = |f: &Patched| f.key == file.module && f.bias == file.bias && f.is_in(&program.mem);
         if !mapped && program.files.iter().any(hooked) {
             return Some(());
         }
-        let mut taken: Vec<_> = maps.iter().map(|m| m.range.clone()).collect();
-        let ready = match self.ready(file, &mut taken) {
+        let ready = match self.ready(file, &mut Taken::by(layout)) {
             Ok(Some(ready)) => ready,
             Ok(None) => {
                 self.unsown.push(id);
@@ -124,7 +133,7 @@ impl Engine {
             }
         };
         let quiet = self.memory.image(id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
-        let obstacle = if shared {
+        let obstacle = if layout.at(file.start).is_some_and(|m| m.shared) {
             // Jumps in it would be jumps in the file.
             Some("it is mapped shared")
         } else if quiet || !self.map_code(id, index, &ready) {
@@ -141,7 +150,7 @@ impl Engine {
             return None;
         }
         let arrival = if mapped { Arrival::Mapped } else { Arrival::MadeExecutable };
-        self.patch(id, ready.patched, arrival);
+        self.patch(id, ready.patched, arrival, (index, layout));
         self.unsown.push(id);
         Some(())
     }

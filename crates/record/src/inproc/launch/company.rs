@@ -1,8 +1,9 @@
 //! Who else is there: another for the processors, another process with our memory.
 
-use super::super::layout::global;
+use super::super::layout::{global, image, slot};
 use super::ahead::{Ahead, Reading};
 use super::engine::Engine;
+use super::filter;
 use super::memory::Area;
 use super::sys;
 use crate::procfs;
@@ -42,6 +43,15 @@ impl Engine {
             self.memory.global.set(global::SPINS, 0);
             self.asked_here = true;
         }
+    }
+
+    /// Whether a thread that is about to exec was on another processor than ours, which it had better keep:
+    /// some kernels wake a program beside who wakes it, where it waits for us and finds nothing in the caches.
+    pub(super) fn asked_elsewhere(&self, id: u32, index: u64) -> bool {
+        let here = |area: &Area| area.get(image::SLOTS + index * slot::SIZE + slot::PATIENCE) == 0;
+        self.stay.is_none()
+            && *filter::inherited() == filter::Inherited::Nothing
+            && self.memory.image(id).is_some_and(|area| !here(area))
     }
 
     /// Has both processors used again once all has been read ahead.

@@ -60,6 +60,8 @@ pub(super) struct Engine {
     pub(super) programs: HashMap<u32, Program>,
     /// What is known of programs of each file.
     pub(super) alike: HashMap<std::sync::Arc<str>, super::furnish::Alike>,
+    /// The `maps` file that was looked at last, and of which program's thread it is.
+    pub(super) maps_file: Option<(u32, i32, std::rc::Rc<std::fs::File>)>,
     /// The stack that was unwound for the last question, if that was about a context.
     pub(super) unwound: Option<super::window::LastUnwound>,
     /// Windows open in threads, by program and slot.
@@ -101,6 +103,8 @@ pub(super) struct Engine {
     pub(super) asking: super::cpu::Asking,
     /// Bits of what is to be answered in place.
     pub(super) elided: u32,
+    /// Whether programs may write over their own code.
+    pub(super) writes_code: bool,
     /// Files and places found whose calls nobody counts, again and again.
     pub(super) unhooked: u64,
     /// How places that make calls were hooked.
@@ -154,6 +158,7 @@ impl Engine {
             seeds: Seeds::default(),
             programs: HashMap::new(),
             alike: HashMap::new(),
+            maps_file: None,
             unwound: None,
             open: HashMap::new(),
             ordinals: HashMap::new(),
@@ -183,6 +188,7 @@ impl Engine {
             asking_ns: 0,
             asking: super::cpu::Asking::new(super::clock::look_ns()),
             elided: super::elided(&launch.elisions),
+            writes_code: super::filter::may_write_code(),
             unhooked: 0,
             sites: AllSites::default(),
             processors: sys::processors(),

@@ -140,6 +140,12 @@ impl Files {
         Ok(Some(Rc::new(Known { plan, region, id })))
     }
 
+    /// Tells who reads ahead how many records of roots come before those of the next file.
+    pub(super) fn expect_roots(&self, first: u64) {
+        // Only the first program's are of use.
+        let _ = self.ahead.first_roots.set(first);
+    }
+
     /// What every image begins with.
     pub(super) fn blank(&self) -> &Runs {
         self.ahead.blank()
@@ -157,7 +163,7 @@ impl Files {
     }
 
     /// The file's code at a distance where it is free to lie, and the address, in a process that
-    /// has the file at `bias` and the ranges `taken` in use.
+    /// has the file at `bias`.
     ///
     /// # Errors
     /// In words, where there is no such place or no code.
@@ -167,11 +173,11 @@ impl Files {
         key: ModuleKey,
         known: &Known,
         bias: u64,
-        taken: &[Range<u64>],
+        is_free: &dyn Fn(&Range<u64>) -> bool,
     ) -> Result<(Rc<Code>, u64), String> {
         let mut room = first_room(&known.plan);
         loop {
-            let Some(at) = place(&known.plan, bias, room, taken) else { return Err("no room near it".into()) };
+            let Some(at) = place(&known.plan, bias, room, is_free) else { return Err("no room near it".into()) };
             let code = self.stored(room_for, key, known, at.wrapping_sub(bias) as i64)?;
             if code.size() <= room {
                 return Ok((code, at));
@@ -252,7 +258,7 @@ pub(super) fn first_room(plan: &Plan) -> u64 {
 }
 
 /// Where `room` bytes are free within reach of a file.
-pub(super) fn place(plan: &Plan, bias: u64, room: u64, taken: &[Range<u64>]) -> Option<u64> {
+pub(super) fn place(plan: &Plan, bias: u64, room: u64, is_free: &dyn Fn(&Range<u64>) -> bool) -> Option<u64> {
     let lowest = lowest(plan);
     let extent = plan.segments.iter().map(|s| s.vaddr.saturating_add(s.memory_size)).max().unwrap_or(0);
     let room = room.next_multiple_of(4096);
@@ -263,8 +269,8 @@ pub(super) fn place(plan: &Plan, bias: u64, room: u64, taken: &[Range<u64>]) -> 
     below.chain(bottom).chain(above).find(|at| {
         let (at, end) = (*at, at.saturating_add(room));
         let reach = bias.wrapping_add(extent).max(end).saturating_sub(first.min(at));
-        let free = at >= LOWEST && end <= HIGHEST && !taken.iter().any(|r| at < r.end && r.start < end);
-        free && reach <= REACH && (at >= first || end <= first)
+        let fits = at >= LOWEST && end <= HIGHEST && reach <= REACH && (at >= first || end <= first);
+        fits && is_free(&(at..end))
     })
 }
 

@@ -32,6 +32,25 @@ pub(super) fn inherited() -> &'static Inherited {
     })
 }
 
+/// Whether the filters of this process let code be written over: many do not.
+pub(super) fn may_write_code() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| match inherited() {
+        Inherited::Nothing => true,
+        Inherited::Harmless(_) => matches!(sys::in_child(makes_writable), sys::Ended::Code(0)),
+        Inherited::Hostile(..) | Inherited::Unknown => false,
+    })
+}
+
+/// Has code be writable for a moment, by nothing but calls. Whether it could be.
+fn makes_writable() -> bool {
+    let alone = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u64;
+    let (code, open) = ((libc::PROT_READ | libc::PROT_EXEC) as u64, libc::PROT_WRITE as u64);
+    sys::raw(libc::SYS_mmap, [CODE, SIZE, code, alone, u64::MAX, 0]) == CODE as i64
+        && sys::raw(libc::SYS_mprotect, [CODE, SIZE, code | open, 0, 0, 0]) == 0
+        && sys::raw(libc::SYS_mprotect, [CODE, SIZE, code, 0, 0, 0]) == 0
+}
+
 /// Why a process with these filters can't be watched from inside, if so.
 pub(super) fn obstacle(filters: target::Filters, inherited: &Inherited) -> Option<String> {
     use target::Filters;

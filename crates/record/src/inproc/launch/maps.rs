@@ -50,19 +50,33 @@ pub(super) fn line_at(maps: &File, range: &Range<u64>) -> Option<Vec<u8>> {
     (vma.start == range.start && vma.end == end).then(|| vma.line(&name)).flatten()
 }
 
-/// What a process has mapped, without the files' names.
-pub(super) fn ranges(maps: &File) -> Vec<Mapped> {
-    let asked = || {
-        let (mut all, mut at) = (Vec::with_capacity(64), 0);
-        while let Some(vma) = Vma::ask(maps, at, Vma::THIS_OR_NEXT, None).ok()?.filter(|vma| vma.end > at) {
-            at = vma.end;
-            all.push(vma.mapped());
+/// What a process has mapped, looked at as far as somebody asks.
+#[derive(Clone, Copy)]
+pub(super) enum Layout<'a> {
+    /// All that it has.
+    Known(&'a [Mapped]),
+    /// Its `maps` file, of a kernel that answers [`line_at`].
+    Asked(&'a File),
+}
+
+impl Layout<'_> {
+    /// What `address` lies in.
+    pub(super) fn at(&self, address: u64) -> Option<Mapped> {
+        match self {
+            Self::Known(all) => all.iter().find(|m| m.range.contains(&address)).cloned(),
+            Self::Asked(maps) => Vma::ask(maps, address, 0, None).ok()?.map(|vma| vma.mapped()),
         }
-        Some(all)
-    };
-    match asked() {
-        Some(all) => all,
-        None => Maps::read(maps).all,
+    }
+
+    /// Whether there is nothing in `range`, as far as that is known.
+    pub(super) fn is_free(&self, range: &Range<u64>) -> bool {
+        match self {
+            Self::Known(all) => !all.iter().any(|m| m.range.start < range.end && range.start < m.range.end),
+            Self::Asked(maps) => match Vma::ask(maps, range.start, Vma::THIS_OR_NEXT, None) {
+                Ok(next) => next.is_none_or(|vma| vma.start >= range.end),
+                Err(()) => false,
+            },
+        }
     }
 }
 
@@ -199,12 +213,23 @@ mod tests {
     fn the_kernel_says_what_the_file_says() {
         still(|pid, read| {
             let executable = |m: &&Mapped| m.executable;
-            // The vsyscall page is in the file alone: no process can change it.
-            let own = |all: &[Mapped]| all.iter().filter(|m| m.range.start < 1 << 63).cloned().collect::<Vec<_>>();
             assert!(read.all.iter().filter(executable).count() > 1);
             assert!(read.all.windows(2).all(|w| w[0].range.end <= w[1].range.start));
-            assert_eq!(own(&ranges(&open(pid).unwrap())), own(&read.all));
             let maps = open(pid).unwrap();
+            // The vsyscall page is in the file alone: no process can change it.
+            let own: Vec<&Mapped> = read.all.iter().filter(|m| m.range.start < 1 << 63).collect();
+            if line_at(&maps, &own[0].range).is_some() {
+                let (asked, known) = (Layout::Asked(&maps), Layout::Known(&read.all));
+                for m in &own {
+                    for at in [m.range.start - 4096, m.range.start, m.range.end - 1, m.range.end] {
+                        assert_eq!(asked.at(at), known.at(at), "{at:x}");
+                        for pages in [1, 16, 1 << 18] {
+                            let range = at..at + pages * 4096;
+                            assert_eq!(asked.is_free(&range), known.is_free(&range), "{range:x?}");
+                        }
+                    }
+                }
+            }
             let words =
                 |line: &[u8]| String::from_utf8_lossy(line).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
             let lines = read.text.split(|b| *b == b'\n').filter(|l| !l.is_empty());

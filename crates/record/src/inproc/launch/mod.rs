@@ -54,9 +54,6 @@ use systoll_symbols::Symbols;
 /// are timed, and only shows what kind of box this is.
 const CROSSING: Duration = Duration::from_micros(300);
 
-/// Bytes that watching the shortest program takes.
-const MEMORY: usize = 1 << 20;
-
 /// Watches from inside: counting code in the target, which is let go.
 #[derive(Debug, Default)]
 pub struct InprocBackend(());
@@ -189,7 +186,6 @@ impl Backend for InprocBackend {
 impl InprocBackend {
     fn watch(&self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
         let ratio = clock::Ratio::begin();
-        crate::startup::have_memory(MEMORY);
         let prepared = launch::prepare(launch)?;
         if let Some(what) = missing() {
             return Err(refused(what));

@@ -6,6 +6,7 @@ use super::code::Code;
 use super::comes::Generated;
 use super::files::Known;
 use super::harvest::Beside;
+use super::maps::Mapped;
 use super::memory::Area;
 use super::seeds::{Seed, Seeds};
 use super::slots::Tickets;
@@ -48,6 +49,10 @@ pub(super) struct Program {
     pub(super) image: u32,
     pub(super) space: AddressSpace,
     pub(super) mem: Mem,
+    /// What it has mapped, while it is new.
+    pub(super) maps: Vec<Mapped>,
+    /// Page faults that its first thread has taken for us.
+    pub(super) faults: u64,
     pub(super) files: Vec<Patched>,
     /// What is to be patched once the program says that it has mapped its memory.
     pub(super) newborn: Option<Vec<Patched>>,
@@ -106,6 +111,8 @@ impl Program {
             image,
             space,
             mem,
+            maps: Vec::new(),
+            faults: 0,
             files: Vec::new(),
             newborn: Some(Vec::new()),
             regions: HashSet::new(),

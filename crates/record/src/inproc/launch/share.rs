@@ -26,10 +26,12 @@ const BATCHES: usize = 24;
 const FEWEST: usize = 6;
 /// So many that took next to the least say that it will not become less.
 const AGREEING: usize = 4;
-/// How much more than the least is next to it: less than what a tick of the clock adds to a batch.
-const NEXT_TO: f64 = 1.01;
+/// How much more than the least is next to it, less than what a tick of the clock adds to a batch; and so
+/// many cycles a call, where a batch takes less than the counter can tell apart.
+const NEXT_TO: f64 = 1.02;
+const APART: f64 = 1.0;
 /// Batches that show what a call takes once more: that prices nothing.
-const BATCHES_AGAIN: usize = 10;
+const BATCHES_AGAIN: usize = 5;
 /// Where the functions start, and where the counting code, from the start of the mapping.
 const TEXT: u64 = 0x1000;
 const CODE: u64 = 0x2000;
@@ -91,7 +93,7 @@ fn least(batches: &[f64]) -> f64 {
 
 /// Whether more batches will hardly show less than these: on a box with nothing else to do after a few.
 fn is_settled(batches: &[f64]) -> bool {
-    let near = NEXT_TO * least(batches);
+    let near = least(batches).mul_add(NEXT_TO, APART);
     batches.len() >= FEWEST && batches.iter().filter(|cycles| **cycles <= near).count() >= AGREEING
 }
 
@@ -199,7 +201,9 @@ impl Bench {
                 [&mut hooked, &mut plain, &mut empty].into_iter().zip(one).for_each(|(all, one)| all.push(one));
                 inside = inside.min(within);
             }
-            if [&hooked, &plain, &empty].into_iter().all(|all| is_settled(all)) {
+            // Some processors are slow for a while at nothing but the plain calls: more batches tell.
+            let told_apart = least(&hooked) > NEXT_TO * least(&plain);
+            if told_apart && [&hooked, &plain, &empty].into_iter().all(|all| is_settled(all)) {
                 break;
             }
         }

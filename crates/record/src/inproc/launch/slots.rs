@@ -211,7 +211,7 @@ impl Engine {
 
 /// Whether a process has ended and only waits to be noticed by its parent.
 fn is_zombie(head: &Head) -> bool {
-    let stat = std::fs::read(format!("/proc/{}/task/{}/stat", head.pid, head.tid)).unwrap_or_default();
+    let stat = crate::procfs::read(format!("/proc/{}/task/{}/stat", head.pid, head.tid)).unwrap_or_default();
     // Behind the name, which may hold anything.
     let state = stat.iter().rposition(|b| *b == b')').and_then(|end| stat.get(end + 2));
     matches!(state, Some(b'Z' | b'X'))

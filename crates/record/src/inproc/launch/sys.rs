@@ -7,6 +7,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -358,6 +359,48 @@ impl Drop for Stay {
     fn drop(&mut self) {
         let _ = sched_setaffinity(Pid::from_raw(0), &self.0);
     }
+}
+
+/// All processors but the one that this thread is on.
+pub(super) struct Away(CpuSet);
+
+impl Away {
+    /// What frees a process again: all processors there can be.
+    pub(super) const EVERYWHERE: u64 = u64::MAX;
+
+    /// For process `pid`, which may run everywhere, so that to say so to the kernel later changes nothing;
+    /// `None` where that is not so, or there are more processors than [`Away::EVERYWHERE`] has.
+    pub(super) fn from_here(pid: i32) -> Option<Self> {
+        let mut may = sched_getaffinity(Pid::from_raw(pid)).ok()?;
+        let set = (0..CpuSet::count()).filter(|n| may.is_set(*n).unwrap_or(false)).count();
+        (set > 1 && Some(set) == few_online()).then_some(())?;
+        may.unset(usize::try_from(processor()).ok()?).ok()?;
+        Some(Self(may))
+    }
+
+    /// Keeps the process away until it is freed.
+    pub(super) fn keep(&self, pid: i32) {
+        let _ = sched_setaffinity(Pid::from_raw(pid), &self.0);
+    }
+}
+
+/// Processors that are there, unless there may be more than 64.
+fn few_online() -> Option<usize> {
+    static ONLINE: OnceLock<Option<usize>> = OnceLock::new();
+    let list = |name: &str| {
+        let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/{name}")).ok()?;
+        text.trim().split(',').map(range_of).collect::<Option<Vec<_>>>()
+    };
+    *ONLINE.get_or_init(|| {
+        let few = list("possible")?.iter().all(|range| *range.end() < 64);
+        few.then(|| list("online"))?.map(|all| all.into_iter().map(Iterator::count).sum())
+    })
+}
+
+/// A range as sysfs writes it: `0-3`, or one number.
+fn range_of(text: &str) -> Option<std::ops::RangeInclusive<usize>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
 /// Has this thread, which works through at a stretch, make way for others as soon as they have something

@@ -40,14 +40,19 @@ impl Mem {
     /// In words; whatever was written then is as good as nothing, for no page is written before
     /// all have been looked at.
     pub(super) fn patch(&self, jumps: &Jumps, bias: u64) -> Result<(), String> {
-        let pages = match jumps.ready.get() {
-            Some(pages) => pages,
-            None => {
-                let pages = self.patched_pages(jumps, bias)?;
-                jumps.ready.get_or_init(|| pages)
-            }
-        };
-        self.write_pages(jumps, bias, pages)
+        self.write_pages(jumps, bias, self.ready(jumps, bias)?)
+    }
+
+    /// The pieces with their jumps.
+    ///
+    /// # Errors
+    /// In words, where the code is not what the plan was made of.
+    pub(super) fn ready<'a>(&self, jumps: &'a Jumps, bias: u64) -> Result<&'a [Vec<u8>], String> {
+        if jumps.ready.get().is_none() {
+            // Whoever else has come first has found the same.
+            let _ = jumps.ready.set(self.patched_pages(jumps, bias)?);
+        }
+        Ok(jumps.ready.get().map_or(&[], Vec::as_slice))
     }
 
     /// [`Mem::patch`] of code that this process may have changed beside the jumps.
@@ -176,6 +181,26 @@ impl Jumps {
         }
     }
 
+    /// What is to be written where, for [`WRITE_CODE`].
+    pub(super) fn for_writing(&self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.new.len() + 24 * self.changes.len() + 8);
+        for change in &self.changes {
+            let new = self.bytes_of(change).1;
+            all.extend((new.len() as u64).to_le_bytes());
+            all.extend(change.vaddr.to_le_bytes());
+            all.extend(new);
+            all.resize(all.len().next_multiple_of(8), 0);
+        }
+        all.extend(0u64.to_le_bytes());
+        all
+    }
+
+    /// What part of the file they lie in, and in how many pages; `None` where there are none.
+    pub(super) fn extent(&self) -> Option<(Range<u64>, u64)> {
+        let (first, last) = (self.pieces.first()?, self.pieces.last()?);
+        Some((first.vaddr..last.vaddr + last.len as u64, self.pieces.len() as u64))
+    }
+
     /// Makes the pieces ready by the file's own bytes, which `read` reads from an address on and says
     /// how many; nothing happens where they are not what was planned.
     pub(super) fn read_ahead(&self, read: impl Fn(u64, &mut [u8]) -> usize) {
@@ -279,7 +304,7 @@ fn filters_in(status: &str) -> Filters {
 
 fn status(of: &str) -> String {
     // A program's name is bytes.
-    let bytes = std::fs::read(format!("/proc/{of}/status")).unwrap_or_default();
+    let bytes = crate::procfs::read(format!("/proc/{of}/status")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

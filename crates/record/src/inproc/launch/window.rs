@@ -90,12 +90,12 @@ impl Engine {
             self.table.thread_named(window.image, waiter.tid as u32, &procfs::comm(waiter.tid));
             self.open.insert((id, index), Open { window, under_way: None, used: None });
         }
-        self.note_entry(id, index, waiter, &entered, run_ns);
+        self.note_entry(id, index, waiter, (&entered, octave), run_ns);
         self.want(id, index, true);
         self.spend(octave, began);
     }
 
-    fn note_entry(&mut self, id: u32, index: u64, waiter: &Waiter, entered: &Entered, run_ns: u64) {
+    fn note_entry(&mut self, id: u32, index: u64, waiter: &Waiter, (entered, octave): (&Entered, u8), run_ns: u64) {
         let first = self.open.get(&(id, index)).is_none_or(|o| o.window.calls.iter().all(|c| c.row != entered.row));
         let stack = if first { self.whole_stack(id, waiter, entered) } else { None };
         let (args, tid) = (waiter.args(), waiter.tid);
@@ -109,6 +109,10 @@ impl Engine {
         let (cycles, waited) = (area.get(base + record::CYCLES), area.get(base + record::WAITED));
         let seen_to = self.open.get(&(id, index)).is_some_and(|open| is_seen_to(open.window.calls.len()));
         let used = if seen_to { self.used(id, index) } else { None };
+        // What a loader maps it does not give back, and to ask takes longer than the rest.
+        let begins = octave == 0 && self.programs.get(&id).is_some_and(|p| !p.main_seen);
+        let counts_faults = signature.filter(|_| !begins);
+        let taken_for_us = self.programs.get(&id).filter(|p| p.pid == tid).map_or(0, |p| p.faults);
         let Some(open) = self.open.get_mut(&(id, index)) else { return };
         open.under_way = Some((entered.record, cycles, waited));
         open.used = used;
@@ -123,7 +127,7 @@ impl Engine {
             elapsed_ns: 0,
             waited_ns: None,
             signals_before: 0,
-            faults: signature.and_then(|s| Windows::faults(tid, s)),
+            faults: counts_faults.and_then(|s| Windows::faults(tid, s)).map(|all| all.saturating_sub(taken_for_us)),
             stack,
         });
     }
