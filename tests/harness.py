@@ -20,6 +20,15 @@ PROGRAMS = os.path.join(HERE, "programs")
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
 LIMIT = 120
+# Gives what it starts a /tmp of its own, with a folder of the old one left in it where it was.
+PRIVATE_TMP = """
+set -e
+mount -t tmpfs -o mode=1777 tmpfs "$2"
+case $1 in /tmp/*) mkdir -p "$2/${1#/tmp/}"; mount --bind "$1" "$2/${1#/tmp/}" ;; esac
+mount --rbind "$2" /tmp
+shift 2
+exec "$@"
+"""
 PATH = "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -133,13 +142,19 @@ class Box:
         """argv as the box's user would run it."""
         return AS_NOBODY + argv if self.user == "nobody" and os.getuid() == 0 else list(argv)
 
-    def run(self, argv, input=b"", env=None, limit=LIMIT, **kwargs):
-        """Runs argv as the box's user, in its folder."""
+    def run(self, argv, input=b"", env=None, limit=LIMIT, private_tmp=False, **kwargs):
+        """Runs argv as the box's user, in its folder; with an empty /tmp that nobody else has where
+        the tests may mount one."""
         if "stdin" not in kwargs:
             kwargs["input"] = input
         for stream in ("stdout", "stderr"):
             kwargs.setdefault(stream, subprocess.PIPE)
-        return subprocess.run(self.command(argv), cwd=self.dir, env=env or self.env, timeout=limit, **kwargs)
+        command = self.command(argv)
+        if private_tmp and os.getuid() == 0:
+            place = os.path.join(self.dir, "private-tmp")
+            os.makedirs(place, exist_ok=True)
+            command = ["unshare", "--mount", "sh", "-c", PRIVATE_TMP, "sh", self.shared.root, place, *command]
+        return subprocess.run(command, cwd=self.dir, env=env or self.env, timeout=limit, **kwargs)
 
     def start(self, argv, env=None, **kwargs):
         """Starts argv likewise and returns its Popen; setpriv execs, so its pid is argv's own."""
@@ -228,6 +243,8 @@ def run_tests(shared, users, wanted, strict):
                 verdict, why = attempt(shared, user, backend, function, strict)
                 if verdict == "ok":
                     why = f"at the first attempt: {first}"
+                elif why != first:
+                    why += f"\nat the first attempt: {first}"
             passed, failed, skipped = passed + (verdict == "ok"), failed + (verdict == "FAILED"), skipped + (verdict == "skipped")
             print(f"{label:64} {verdict:8} {time.monotonic() - start:6.2f} s", flush=True)
             for line in why.splitlines():
