@@ -47,7 +47,7 @@ int main(int argc, char **argv)
         return 9;
     say_mapped();
     say_processors();
-    /* Calls some of what it loads: libutil, libm and the like have none to count. */
+    /* One that makes system calls: others have nothing written over. */
     void *library = dlopen("libresolv.so.2", RTLD_NOW);
     if (!library)
         return 4;

@@ -44,9 +44,8 @@ pub(super) fn may_write_code() -> bool {
 
 /// Has code be writable for a moment, by nothing but calls. Whether it could be.
 fn makes_writable() -> bool {
-    let alone = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u64;
     let (code, open) = ((libc::PROT_READ | libc::PROT_EXEC) as u64, libc::PROT_WRITE as u64);
-    sys::raw(libc::SYS_mmap, [CODE, SIZE, code, alone, u64::MAX, 0]) == CODE as i64
+    sys::raw(libc::SYS_mmap, [CODE, SIZE, code, ALONE, u64::MAX, 0]) == CODE as i64
         && sys::raw(libc::SYS_mprotect, [CODE, SIZE, code | open, 0, 0, 0]) == 0
         && sys::raw(libc::SYS_mprotect, [CODE, SIZE, code, 0, 0, 0]) == 0
 }
@@ -87,6 +86,8 @@ const SIZE: u64 = 1 << 20;
 const DATA: u64 = 0x2f00_0000_0000;
 const CODE: u64 = DATA + SIZE;
 const NEAR: u64 = CODE + SIZE;
+/// How memory that is only the child's own is mapped.
+const ALONE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u64;
 
 /// The calls themselves: nothing but calls, for the child has but one thread of ours. Whether all
 /// went as they should.
@@ -94,7 +95,6 @@ fn calls(path: &CString, known: RawFd) -> bool {
     let made = |number: libc::c_long, args: [u64; 6]| sys::raw(number, args);
     let fd = made(libc::SYS_open, [path.as_ptr() as u64, (libc::O_RDWR | libc::O_CLOEXEC) as u64, 0, 0, 0, 0]);
     let shared = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u64;
-    let alone = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u64;
     let (data, code) = ((libc::PROT_READ | libc::PROT_WRITE) as u64, (libc::PROT_READ | libc::PROT_EXEC) as u64);
     let again = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
     let limit = libc::timespec { tv_sec: 0, tv_nsec: 1 };
@@ -106,7 +106,7 @@ fn calls(path: &CString, known: RawFd) -> bool {
         && made(libc::SYS_mmap, [CODE, SIZE, code, shared, fd as u64, 0]) == CODE as i64
         && made(libc::SYS_madvise, [DATA, SIZE, libc::MADV_DONTDUMP as u64, 0, 0, 0]) == 0
         && made(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]) == 0
-        && made(libc::SYS_mmap, [NEAR, SIZE, 0, alone, u64::MAX, 0]) == NEAR as i64
+        && made(libc::SYS_mmap, [NEAR, SIZE, 0, ALONE, u64::MAX, 0]) == NEAR as i64
         && made(libc::SYS_mremap, [CODE, 0, SIZE, again, NEAR, 0]) == NEAR as i64
         && made(libc::SYS_gettid, [0; 6]) > 0
         && made(libc::SYS_getpid, [0; 6]) > 0

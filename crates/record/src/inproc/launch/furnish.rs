@@ -137,6 +137,11 @@ impl Engine {
     /// of the time that it takes from outside: the kernel finds each page for us, and copies it twice. Whether
     /// it did; where it did not, some of them may be there.
     fn has_jumps_written(&mut self, id: u32, index: usize, (slot, maps): (u64, Layout<'_>)) -> bool {
+        // Another thread might make a process meanwhile, whose code would stay writable.
+        let alone = self.memory.image(id).is_some_and(|a| a.no_slot_drawn() && a.get(image::QUIET) as u32 == 0);
+        if !alone || !self.writes_code {
+            return false;
+        }
         let Some(program) = self.programs.get(&id) else { return false };
         let Some(file) = program.files.get(index) else { return false };
         let Some((extent, pages)) = file.code.jumps.extent() else { return false };
@@ -145,9 +150,7 @@ impl Engine {
         // All of a mapping: a part of it would stay one of its own.
         let plain = |m: &Mapped| end <= m.range.end && m.executable && !m.writable && !m.shared;
         let Some(text) = maps.at(start).filter(plain).map(|m| m.range) else { return false };
-        // Another thread might make a process meanwhile, whose code would stay writable.
-        let alone = self.memory.image(id).is_some_and(|a| a.no_slot_drawn() && a.get(image::QUIET) as u32 == 0);
-        if !alone || !self.writes_code || program.mem.ready(&file.code.jumps, bias).is_err() {
+        if program.mem.ready(&file.code.jumps, bias).is_err() {
             return false;
         }
         let (pid, from) = (program.pid, BLOBS_AT + (file.code.writing - BLOBS));

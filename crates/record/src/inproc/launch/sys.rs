@@ -321,8 +321,11 @@ pub(super) fn has_fsgsbase() -> bool {
 /// Processors this thread may run on: how many at once, not how much of them, which takes reading a
 /// dozen files of control groups.
 pub(super) fn processors() -> usize {
-    let may = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
-    (0..CpuSet::count()).filter(|cpu| may.is_set(*cpu).unwrap_or(false)).count().max(1)
+    count(&sched_getaffinity(Pid::from_raw(0)).unwrap_or_default()).max(1)
+}
+
+fn count(set: &CpuSet) -> usize {
+    (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).count()
 }
 
 /// The processor this thread is on; no processor's number where that can't be told.
@@ -372,7 +375,7 @@ impl Away {
     /// `None` where that is not so, or there are more processors than [`Away::EVERYWHERE`] has.
     pub(super) fn from_here(pid: i32) -> Option<Self> {
         let mut may = sched_getaffinity(Pid::from_raw(pid)).ok()?;
-        let set = (0..CpuSet::count()).filter(|n| may.is_set(*n).unwrap_or(false)).count();
+        let set = count(&may);
         (set > 1 && Some(set) == few_online()).then_some(())?;
         may.unset(usize::try_from(processor()).ok()?).ok()?;
         Some(Self(may))
