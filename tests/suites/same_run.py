@@ -3,8 +3,8 @@
 bpftrace counts, for every process below systoll, each call that was entered and returned, per
 number; systoll's own process is known by its id, its helpers by its name. A thread that is killed
 inside a call leaves it in the kernel, but never comes back to tell a tracer: such a call may be
-counted by the kernel alone, and is listed by systoll as not returned. Works where tracepoints may be used (root, no
-lockdown=confidentiality); 'integrity' kernels that refuse tracefs make it skip.
+counted by the kernel alone, and is listed by systoll as not returned. Works where tracepoints may be
+used (root, no lockdown=confidentiality); 'integrity' kernels that refuse tracefs make it skip.
 """
 import json
 import os
@@ -19,6 +19,12 @@ from harness import BOTH, Skip, test, tool
 OF_OUR_OWN = {"open", "close", "mmap", "mremap", "munmap", "madvise", "futex", "getpid", "gettid", "clock_gettime",
               "mprotect", "sched_setaffinity"}
 
+# What lists the kernel's tracepoints need not be mounted; for others it stays as it is.
+WITH_TRACEPOINTS = ["unshare", "--mount", "sh", "-c", """
+[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing
+exec "$@"
+""", "sh"]
+
 SCRIPT = """
 BEGIN { @in_tree[cpid] = 1; }
 tracepoint:sched:sched_process_fork /@in_tree[args->parent_pid]/ { @in_tree[args->child_pid] = 1; }
@@ -32,7 +38,8 @@ END { clear(@in_tree); clear(@entered); }
 
 
 def same_run(box, argv, limit=120, **kwargs):
-    probe = subprocess.run([tool("bpftrace"), "-e", "tracepoint:raw_syscalls:sys_exit { exit(); }"], capture_output=True, text=True, timeout=60)
+    bpftrace = [*WITH_TRACEPOINTS, tool("bpftrace")]
+    probe = subprocess.run([*bpftrace, "-e", "tracepoint:raw_syscalls:sys_exit { exit(); }"], capture_output=True, text=True, timeout=60)
     if probe.returncode:
         raise Skip("bpftrace may not use tracepoints here: " + probe.stderr.strip()[-120:])
     out, counts, script = (os.path.join(box.dir, n) for n in ("report.json", "counts", "script.bt"))
@@ -42,7 +49,7 @@ def same_run(box, argv, limit=120, **kwargs):
     runner = box.file("runner", "#!/bin/sh\nexec " + " ".join(map(quote, argv)) + "\n", 0o755)
     command = " ".join(box.watch([runner], "-q", "--json", "-o", out))
     env = dict(box.env, BPFTRACE_MAP_KEYS_MAX="65536")
-    r = box.run([tool("bpftrace"), "-f", "json", "-o", counts, "-c", command, script], env=env, limit=limit, **kwargs)
+    r = box.run([*bpftrace, "-f", "json", "-o", counts, "-c", command, script], env=env, limit=limit, **kwargs)
     assert os.path.exists(out), (r.stdout + r.stderr).decode()[-400:]
     with open(out) as f:
         doc = json.load(f)
