@@ -133,8 +133,8 @@ impl Symbols {
     fn libc_symbol(&self, name: &str) -> Option<(ModuleKey, u64)> {
         self.modules().find_map(|(key, m)| match m.whole_class() {
             Some(class) if is_libc(class) => Some((key, m.names().export(name)?.0)),
-            // Only a static program has the C library's functions in it: the names of others stay unread.
-            None if m.is_static() => {
+            // Only such a program has the C library's functions in it: the names of others stay unread.
+            None if m.brings_libc() => {
                 let (addr, _) = m.names().find(name)?;
                 is_libc(m.class(addr)).then_some((key, addr))
             }

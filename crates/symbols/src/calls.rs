@@ -1,10 +1,9 @@
 //! What a call instruction calls: directly, through a PLT stub, or through a GOT slot.
 
-use crate::elf::{Image, Section, c_str, word};
+use crate::elf::{Image, Section, SymbolTable, word};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use object::LittleEndian as Le;
 use object::elf;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,7 +25,19 @@ pub(crate) enum Callee {
 
 /// What the loader writes into the slots that code calls through.
 #[derive(Debug, Default)]
-pub(crate) struct Slots(HashMap<u64, Callee>);
+pub(crate) struct Slots {
+    /// By address; of several for one, the last holds.
+    written: Vec<(u64, Written)>,
+    /// Who is named by its place in it.
+    symbols: Option<Arc<SymbolTable>>,
+}
+
+/// What the loader writes: where a symbol is, or an address of this file.
+#[derive(Clone, Copy, Debug)]
+enum Written {
+    Symbol(u32),
+    Local(u64),
+}
 
 impl Slots {
     /// Reads the file's dynamic relocations; in static files, those that pick an implementation.
@@ -37,13 +48,17 @@ impl Slots {
         for section in image.sections.iter().filter(|s| s.kind == elf::SHT_RELA) {
             slots.add(image, section, &got);
         }
+        // Stable, and linkers have nearly sorted them.
+        slots.written.sort_by_key(|(slot, _)| *slot);
         slots
     }
 
     fn add(&mut self, image: &Image, section: &Section, got: &[Range<u64>]) -> Option<()> {
         let linked = image.sections.get(section.link as usize).filter(|s| s.kind == elf::SHT_DYNSYM);
-        let table = linked.and_then(|_| image.dynamic_symbols());
-        let (symbols, strings) = table.map_or((&[][..], &[][..]), |t| (t.symbols(), t.strings.as_slice()));
+        let symbols = linked.and_then(|_| image.dynamic_symbols());
+        if symbols.is_some() {
+            self.symbols = symbols.cloned();
+        }
         let data = image.section_data(section)?;
         let (relocations, _) =
             object::slice_from_bytes::<elf::Rela64<Le>>(&data, data.len() / size_of::<elf::Rela64<Le>>()).ok()?;
@@ -51,27 +66,38 @@ impl Slots {
             let slot = r.r_offset.get(Le);
             let callee = match elf::RelocationType(r.r_type(Le, false).0) {
                 elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT | elf::R_X86_64_64 => {
-                    symbols.get(r.r_sym(Le, false) as usize).and_then(|s| {
-                        let name = c_str(strings, s.st_name.get(Le) as usize).filter(|n| !n.is_empty())?;
-                        Some(Callee::Symbol(String::from_utf8_lossy(name).into()))
-                    })
+                    symbols.map(|_| Written::Symbol(r.r_sym(Le, false)))
                 }
-                elf::R_X86_64_IRELATIVE => Some(Callee::Local(r.r_addend.get(Le) as u64)),
+                elf::R_X86_64_IRELATIVE => Some(Written::Local(r.r_addend.get(Le) as u64)),
                 elf::R_X86_64_RELATIVE if got.iter().any(|g| g.contains(&slot)) => {
-                    Some(Callee::Local(r.r_addend.get(Le) as u64))
+                    Some(Written::Local(r.r_addend.get(Le) as u64))
                 }
                 _ => None,
             };
             if let Some(callee) = callee {
-                self.0.insert(slot, callee);
+                self.written.push((slot, callee));
             }
         }
         Some(())
     }
 
+    /// Who the loader has called through `slot`.
+    fn written_to(&self, slot: u64) -> Option<Callee> {
+        let end = self.written.partition_point(|(at, _)| *at <= slot);
+        let same = self.written.get(..end)?.iter().rev().take_while(|(at, _)| *at == slot);
+        same.filter_map(|(_, written)| match *written {
+            Written::Local(to) => Some(Callee::Local(to)),
+            Written::Symbol(index) => {
+                let name = self.symbols.as_ref()?.name(index).filter(|name| !name.is_empty())?;
+                Some(Callee::Symbol(String::from_utf8_lossy(&name).into()))
+            }
+        })
+        .next()
+    }
+
     fn get(&self, image: &Image, slot: u64) -> Option<Callee> {
-        if let Some(callee) = self.0.get(&slot) {
-            return Some(callee.clone());
+        if let Some(callee) = self.written_to(slot) {
+            return Some(callee);
         }
         // A static file that isn't moved has the address in place.
         let fixed = image.sections.iter().any(|s| s.name.starts_with(".got") && slot.wrapping_sub(s.addr) < s.size);

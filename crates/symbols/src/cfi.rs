@@ -33,13 +33,11 @@ pub(crate) struct Cfi {
 impl Cfi {
     pub(crate) fn read(image: &Image) -> Self {
         let mut bases = BaseAddresses::default();
-        let mut header = None;
         let (mut eh_frame, mut eh_frame_addr) = (Vec::new(), 0);
-        if let Some((addr, size)) = image.eh_frame_hdr {
+        let header = image.eh_frame_hdr.and_then(|(addr, size)| image.read_vaddr(addr, size));
+        if let Some((addr, _)) = image.eh_frame_hdr {
             bases = bases.set_eh_frame_hdr(addr);
-            header = image.read_vaddr(addr, size);
         }
-        let table = header.clone().and_then(|h| Table::new(h, image.eh_frame_hdr?.0));
         if let Some(section) = image.section(".eh_frame") {
             eh_frame_addr = section.addr;
             eh_frame = image.section_data(section).unwrap_or_default();
@@ -48,6 +46,7 @@ impl Cfi {
             eh_frame = image.read_to_segment_end(start).unwrap_or_default();
         }
         bases = bases.set_eh_frame(eh_frame_addr);
+        let table = header.and_then(|h| Table::new(h, image.eh_frame_hdr?.0));
         if let Some(text) = image.section(".text") {
             bases = bases.set_text(text.addr);
         }

@@ -114,7 +114,7 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn of(image: &Image, names: &Names, slots: &Slots, cfi: &Cfi, start: Option<Range<u64>>) -> Self {
         let is_program = image.entry != 0 && (image.has_interpreter() || !image.needs_others);
-        let is_go = image.section(".gopclntab").is_some() || image.section(".go.buildinfo").is_some();
+        let is_go = is_go(image);
         let start = start.filter(|_| is_program && !is_go);
         let static_libc =
             if is_static(image) && !is_go { static_libc(image, names, slots, start.clone()) } else { None };
@@ -206,6 +206,11 @@ pub(crate) fn is_runtime_path(name: &str) -> bool {
 /// Whether it is a program that brings its C library along.
 pub(crate) fn is_static(image: &Image) -> bool {
     image.entry != 0 && !image.has_interpreter() && !image.needs_others
+}
+
+/// Whether Go's linker made it.
+pub(crate) fn is_go(image: &Image) -> bool {
+    [".gopclntab", ".go.buildinfo"].iter().any(|name| image.section(name).is_some())
 }
 
 /// Where the C library lies in a static program: linkers put the members of archives behind the

@@ -2,10 +2,13 @@
 //!
 //! Only headers are read here; section contents are read when somebody asks for them.
 
+use crate::exports::Exports;
 use crate::source::Source;
+use crate::strings::Strings;
 use object::LittleEndian as Le;
 use object::elf;
 use object::read::{CompressedData, CompressionFormat};
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 /// Most headers looked at; real files have some 40 sections and a dozen segments.
@@ -37,7 +40,7 @@ pub(crate) struct Section {
 /// An ELF file for x86-64.
 #[derive(Debug)]
 pub(crate) struct Image {
-    pub(crate) source: Source,
+    pub(crate) source: Arc<Source>,
     pub(crate) entry: u64,
     pub(crate) segments: Vec<Segment>,
     pub(crate) sections: Vec<Section>,
@@ -50,7 +53,8 @@ pub(crate) struct Image {
     pub(crate) build_id: Option<String>,
     /// Address and size of `.eh_frame_hdr`, from PT_GNU_EH_FRAME.
     pub(crate) eh_frame_hdr: Option<(u64, u64)>,
-    dynamic_symbols: OnceLock<Option<SymbolTable>>,
+    dynamic_symbols: OnceLock<Option<Arc<SymbolTable>>>,
+    exports: OnceLock<Option<Exports>>,
 }
 
 /// A symbol table and its strings: names, relocations and runtimes are all told by the dynamic one, which
@@ -58,13 +62,25 @@ pub(crate) struct Image {
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
     entries: Vec<u8>,
-    pub(crate) strings: Arc<Vec<u8>>,
+    pub(crate) strings: Arc<Strings>,
 }
 
 impl SymbolTable {
-    fn read(image: &Image, section: &Section) -> Option<Self> {
-        let strings = image.section_data(image.sections.get(section.link as usize)?)?;
+    /// A section's, and its strings by way of `strings`.
+    fn read(image: &Image, section: &Section, strings: impl Fn(&Image, &Section) -> Option<Strings>) -> Option<Self> {
+        let strings = strings(image, image.sections.get(section.link as usize)?)?;
         Some(Self { entries: image.section_data(section)?, strings: Arc::new(strings) })
+    }
+
+    /// Where the symbol at `index` is, if it is defined here under this name.
+    pub(crate) fn defined(&self, index: u32, name: &[u8]) -> Option<u64> {
+        let symbol = self.symbols().get(index as usize).filter(|s| s.st_shndx.get(Le) != elf::SHN_UNDEF)?;
+        (self.strings.get(symbol.st_name.get(Le)).as_deref() == Some(name)).then(|| symbol.st_value.get(Le))
+    }
+
+    /// The name of the symbol at `index`.
+    pub(crate) fn name(&self, index: u32) -> Option<Cow<'_, [u8]>> {
+        self.strings.get(self.symbols().get(index as usize)?.st_name.get(Le))
     }
 
     pub(crate) fn symbols(&self) -> &[elf::Sym64<Le>] {
@@ -100,7 +116,7 @@ impl Image {
         );
         let sections = name_sections(&source, &shdrs, usize::from(header.e_shstrndx.get(Le).0));
         let mut image = Self {
-            source,
+            source: Arc::new(source),
             entry: header.e_entry.get(Le),
             segments: Vec::new(),
             sections,
@@ -110,6 +126,7 @@ impl Image {
             build_id: None,
             eh_frame_hdr: None,
             dynamic_symbols: OnceLock::new(),
+            exports: OnceLock::new(),
         };
         image.read_segments(&phdrs);
         Some(image)
@@ -243,14 +260,24 @@ impl Image {
     }
 
     /// The file's `.dynsym`, read once.
-    pub(crate) fn dynamic_symbols(&self) -> Option<&SymbolTable> {
-        let read = || SymbolTable::read(self, self.sections.iter().find(|s| s.kind == elf::SHT_DYNSYM)?);
+    pub(crate) fn dynamic_symbols(&self) -> Option<&Arc<SymbolTable>> {
+        let read = || SymbolTable::read(self, self.of_kind(elf::SHT_DYNSYM)?, Strings::read).map(Arc::new);
         self.dynamic_symbols.get_or_init(read).as_ref()
+    }
+
+    /// Its index of what it exports, read once.
+    pub(crate) fn exports(&self) -> Option<&Exports> {
+        self.exports.get_or_init(|| Exports::read(self)).as_ref()
     }
 
     /// The file's `.symtab`.
     pub(crate) fn symbols(&self) -> Option<SymbolTable> {
-        SymbolTable::read(self, self.sections.iter().find(|s| s.kind == elf::SHT_SYMTAB)?)
+        SymbolTable::read(self, self.of_kind(elf::SHT_SYMTAB)?, Strings::open)
+    }
+
+    /// The first section of a kind.
+    pub(crate) fn of_kind(&self, kind: elf::SectionType) -> Option<&Section> {
+        self.sections.iter().find(|s| s.kind == kind)
     }
 
     /// Whether the file itself has line tables.

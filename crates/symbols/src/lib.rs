@@ -13,6 +13,7 @@ mod cfi;
 mod class;
 mod debug;
 mod elf;
+mod exports;
 mod extent;
 mod forward;
 mod go;
@@ -30,6 +31,7 @@ mod scope;
 mod script;
 mod source;
 mod space;
+mod strings;
 mod symbols;
 
 pub use ahead::{Ahead, AheadFile, libraries_of, make_decoder_ready};

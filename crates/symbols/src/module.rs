@@ -113,9 +113,9 @@ impl Module {
         self.layout().is_runtimes(&location.function, location.file.as_deref())
     }
 
-    /// Whether it is a program that brings its C library along.
-    pub(crate) fn is_static(&self) -> bool {
-        class::is_static(&self.image)
+    /// Whether it is a program that brings its C library along, and calls it.
+    pub(crate) fn brings_libc(&self) -> bool {
+        class::is_static(&self.image) && !class::is_go(&self.image)
     }
 
     /// The symbol whose function `addr` lies in; none that ends before it.
@@ -182,7 +182,9 @@ impl Module {
         }
         let names = self.names();
         let by_symbol = |name: &str| names.scan(name).map(|(start, size)| start..start.saturating_add(size));
-        if let Some(main) = by_symbol("main.main").filter(|m| !m.is_empty()) {
+        // gccgo's programs say nowhere else what they are.
+        let may_be_go = class::is_go(&self.image) || names.at_hand();
+        if may_be_go && let Some(main) = by_symbol("main.main").filter(|m| !m.is_empty()) {
             return Some(main);
         }
         match calls::main_of(&self.image, self.slots()) {

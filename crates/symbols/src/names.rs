@@ -1,7 +1,9 @@
 //! Symbol tables: which function an address belongs to, and which of its names is the public one.
 
-use crate::elf::{Image, SymbolTable, c_str};
+use crate::elf::{Image, SymbolTable};
+use crate::exports::Exports;
 use crate::go::GoTable;
+use crate::strings::Strings;
 use object::LittleEndian as Le;
 use object::elf;
 use std::borrow::Cow;
@@ -24,10 +26,12 @@ struct Symbol {
 /// The functions of a file, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    tables: Vec<Arc<Vec<u8>>>,
+    tables: Vec<Arc<Strings>>,
     /// By address.
     symbols: Vec<Symbol>,
-    /// The exported ones, for whoever asks by name: hash of the name, and index.
+    /// The exported ones, for whoever asks by name.
+    exports: Option<Exports>,
+    /// The same where the file has no index of them: hash of the name, and index in `symbols`.
     exported: OnceLock<Vec<(u64, u32)>>,
     /// The same of all.
     hashes: OnceLock<Vec<(u64, u32)>>,
@@ -45,15 +49,13 @@ pub(crate) struct Function<'n> {
     pub(crate) next: Option<u64>,
 }
 
-/// Longer names are none: a hostile table could make each of a million symbols a megabyte long.
-const MAX_NAME: usize = 8192;
 /// Big symbols that hold smaller ones are looked for this many addresses back.
 const LOOK_BACK: usize = 8;
 
 impl Names {
     /// Reads `.dynsym` and `.symtab`, and those of a separate debug file.
     pub(crate) fn read(image: &Image, debug: Option<&Image>, go: Option<&GoTable>) -> Self {
-        let mut names = Self::default();
+        let mut names = Self { exports: image.exports().cloned(), ..Self::default() };
         names.add(image);
         if let Some(debug) = debug {
             names.add(debug);
@@ -77,19 +79,12 @@ impl Names {
     fn add_table(&mut self, image: &Image, symbols: &SymbolTable, exported: bool) -> Option<()> {
         let (strings, symbols) = (Arc::clone(&symbols.strings), symbols.symbols());
         let table = u8::try_from(self.tables.len()).ok()?;
-        let tame = is_tame(&strings);
         self.symbols.reserve(symbols.len());
         for s in symbols {
             let kind = s.st_type();
             let code = matches!(kind, elf::STT_FUNC | elf::STT_GNU_IFUNC)
                 || (kind == elf::STT_NOTYPE && image.is_code(s.st_value.get(Le)));
             if !code || s.st_shndx.get(Le) == elf::SHN_UNDEF || s.st_name.get(Le) == 0 {
-                continue;
-            }
-            let name = strings.get(s.st_name.get(Le) as usize..).unwrap_or_default();
-            let named =
-                if tame { name.first().is_some_and(|b| *b != 0) } else { !cut(name).unwrap_or_default().is_empty() };
-            if !named {
                 continue;
             }
             self.symbols.push(Symbol {
@@ -109,7 +104,7 @@ impl Names {
     fn add_go(&mut self, go: Option<&GoTable>) -> Option<()> {
         let go = go?.functions()?;
         let table = u8::try_from(self.tables.len()).ok()?;
-        self.tables.push(Arc::new(go.names));
+        self.tables.push(Arc::new(Strings::Whole(go.names)));
         let symbol = |(addr, size, name)| Symbol { addr, size, table, name, exported: false, is_static: false };
         self.symbols.extend(go.functions.into_iter().map(symbol));
         Some(())
@@ -118,27 +113,20 @@ impl Names {
     /// Order among the names of one address: what others can link to, what has no underscores in
     /// front (a C library's own names have), what is short. Not what is global: a static-pie has
     /// `mktime` as a local symbol beside a weak `timelocal`.
-    fn rank(&self, s: &Symbol) -> impl Ord + use<'_> {
-        let name = self.bytes(s).unwrap_or(&[]);
+    fn rank<'n>(s: &Symbol, name: &'n [u8]) -> impl Ord + use<'n> {
         let underscores = name.iter().take_while(|b| **b == b'_').count();
         (!s.exported, underscores, name.len(), name)
     }
 
-    /// The best of the names of one address.
-    fn best(&self, same: Range<usize>) -> Option<&Symbol> {
-        match self.symbols.get(same)? {
-            [only] => Some(only),
-            several => several.iter().min_by(|a, b| self.rank(a).cmp(&self.rank(b))),
-        }
+    /// The best of the names of one address, and its symbol.
+    fn best(&self, same: Range<usize>) -> Option<(&Symbol, Cow<'_, [u8]>)> {
+        let named = self.symbols.get(same)?.iter().filter_map(|s| Some((s, self.bytes(s)?)));
+        named.min_by(|(a, of_a), (b, of_b)| Self::rank(a, of_a).cmp(&Self::rank(b, of_b)))
     }
 
-    fn bytes(&self, s: &Symbol) -> Option<&[u8]> {
-        let rest = self.tables.get(usize::from(s.table))?.get(s.name as usize..)?;
-        cut(rest)
-    }
-
-    fn text(&self, s: &Symbol) -> Cow<'_, str> {
-        String::from_utf8_lossy(self.bytes(s).unwrap_or(&[]))
+    /// A symbol's name; `None` where it has none.
+    fn bytes(&self, s: &Symbol) -> Option<Cow<'_, [u8]>> {
+        self.tables.get(usize::from(s.table))?.get(s.name).filter(|name| !name.is_empty())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -151,23 +139,28 @@ impl Names {
         start..start + same
     }
 
-    fn function(&self, same: Range<usize>) -> Option<Function<'_>> {
+    /// How long the function of these names is; 0 where none of them says.
+    fn size(&self, same: Range<usize>) -> u64 {
         // Aliases without a size happen in assembly; any of them knows.
-        let size = self.symbols.get(same.clone())?.iter().map(|s| s.size).max().unwrap_or(0);
+        self.symbols.get(same).unwrap_or_default().iter().map(|s| s.size).max().unwrap_or(0)
+    }
+
+    fn function(&self, same: Range<usize>) -> Option<Function<'_>> {
+        let size = self.size(same.clone());
         let next = self.symbols.get(same.end).map(|s| s.addr);
-        let symbol = self.best(same)?;
-        Some(Function { name: self.text(symbol), start: symbol.addr, size, next })
+        let (symbol, name) = self.best(same)?;
+        Some(Function { name: text(name), start: symbol.addr, size, next })
     }
 
     /// The best name of the function that starts at `addr`.
     pub(crate) fn exactly(&self, addr: u64) -> Option<Cow<'_, str>> {
-        self.best(self.at(addr)).map(|s| self.text(s))
+        self.best(self.at(addr)).map(|(_, name)| text(name))
     }
 
     /// The best name of the function that starts at `addr`, if others can link to it.
     pub(crate) fn exported_at(&self, addr: u64) -> Option<Cow<'_, str>> {
-        let best = self.best(self.at(addr))?;
-        best.exported.then(|| self.text(best))
+        let (best, name) = self.best(self.at(addr))?;
+        best.exported.then(|| text(name))
     }
 
     /// The function around `addr`; one without a size may or may not reach so far.
@@ -177,11 +170,13 @@ impl Names {
         for _ in 0..LOOK_BACK {
             let last = self.symbols.get(end.checked_sub(1)?)?;
             let group = self.at(last.addr);
-            let function = self.function(group.clone())?;
-            if addr - function.start < function.size {
+            let size = self.size(group.clone());
+            if addr - last.addr < size
+                && let Some(function) = self.function(group.clone())
+            {
                 return Some(function);
             }
-            if function.size == 0 && sizeless.is_none() && end == self.symbols.partition_point(|s| s.addr <= addr) {
+            if size == 0 && sizeless.is_none() && end == self.symbols.partition_point(|s| s.addr <= addr) {
                 sizeless = Some(group.clone());
             }
             end = group.start;
@@ -200,13 +195,19 @@ impl Names {
     /// Start and size of the function of this name. To go through them all each time took seconds
     /// with a program of 100,000 functions.
     pub(crate) fn find(&self, name: &str) -> Option<(u64, u64)> {
-        self.named(name, self.hashes.get_or_init(|| self.hashed(|_| true)))
+        self.named(
+            name,
+            self.hashes.get_or_init(|| {
+                self.read_strings();
+                self.hashed(|_| true)
+            }),
+        )
     }
 
     /// [`Names::find`] for whoever asks for few names in all, and so need not have them sorted.
     pub(crate) fn scan(&self, name: &str) -> Option<(u64, u64)> {
         let is = |s: &&Symbol| {
-            let rest = self.tables.get(usize::from(s.table)).and_then(|table| table.get(s.name as usize..));
+            let rest = self.tables.get(usize::from(s.table)).and_then(|table| table.whole().get(s.name as usize..));
             let behind = rest.and_then(|rest| rest.strip_prefix(name.as_bytes()));
             behind.is_some_and(|behind| behind.first() == Some(&0))
         };
@@ -215,13 +216,31 @@ impl Names {
 
     /// Start and size of the exported function of this name.
     pub(crate) fn export(&self, name: &str) -> Option<(u64, u64)> {
+        let Some(exports) = &self.exports else { return self.export_without_index(name) };
+        let function = |addr| self.symbols.get(self.at(addr))?.iter().find(|s| s.exported && self.is(s, name));
+        exports.addresses(name.as_bytes()).filter_map(function).map(|s| (s.addr, s.size)).min()
+    }
+
+    pub(crate) fn export_without_index(&self, name: &str) -> Option<(u64, u64)> {
         self.named(name, self.exported.get_or_init(|| self.hashed(|s| s.exported)))
+    }
+
+    /// Reads all names in one go, for whoever is about to go through them.
+    fn read_strings(&self) {
+        for table in &self.tables {
+            table.whole();
+        }
+    }
+
+    /// Whether to go through all names takes reading none of them from the file.
+    pub(crate) fn at_hand(&self) -> bool {
+        self.tables.iter().all(|table| table.at_hand())
     }
 
     /// Hashes of names, and indices, in order.
     fn hashed(&self, which: impl Fn(&Symbol) -> bool) -> Vec<(u64, u32)> {
         let symbols = (0..).zip(&self.symbols).filter(|(_, s)| which(s));
-        let mut all: Vec<(u64, u32)> = symbols.map(|(i, s)| (hash(self.bytes(s).unwrap_or_default()), i)).collect();
+        let mut all: Vec<(u64, u32)> = symbols.map(|(i, s)| (hash(&self.bytes(s).unwrap_or_default()), i)).collect();
         all.sort_unstable();
         all
     }
@@ -232,31 +251,31 @@ impl Names {
         let at = hashed.partition_point(|(hash, _)| *hash < wanted);
         let same = hashed.get(at..)?.iter().take_while(|(hash, _)| *hash == wanted);
         let mut symbols = same.filter_map(|(_, i)| self.symbols.get(*i as usize));
-        let symbol = symbols.find(|s| self.bytes(s) == Some(name.as_bytes()))?;
+        let symbol = symbols.find(|s| self.is(s, name))?;
         Some((symbol.addr, symbol.size))
+    }
+
+    fn is(&self, s: &Symbol, name: &str) -> bool {
+        self.bytes(s).as_deref() == Some(name.as_bytes())
     }
 
     /// Whether the function at `addr` also goes by `name`.
     pub(crate) fn is_called(&self, addr: u64, name: &str) -> bool {
-        self.symbols.get(self.at(addr)).is_some_and(|s| s.iter().any(|s| self.bytes(s) == Some(name.as_bytes())))
+        self.symbols.get(self.at(addr)).is_some_and(|s| s.iter().any(|s| self.is(s, name)))
     }
 
     /// Address, name, and whether it was declared `static`, of all functions.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &[u8], bool)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u64, Cow<'_, [u8]>, bool)> {
+        self.read_strings();
         self.symbols.iter().filter_map(|s| Some((s.addr, self.bytes(s)?, s.is_static)))
     }
 }
 
-/// The name that begins here.
-fn cut(rest: &[u8]) -> Option<&[u8]> {
-    c_str(rest.get(..MAX_NAME).unwrap_or(rest), 0)
-}
-
-/// Whether every name in a table of strings has an end, and none is too long.
-fn is_tame(strings: &[u8]) -> bool {
-    let mut start = 0;
-    let short = |end: usize| end - std::mem::replace(&mut start, end + 1) < MAX_NAME;
-    strings.last() == Some(&0) && memchr::memchr_iter(0, strings).all(short)
+fn text(name: Cow<'_, [u8]>) -> Cow<'_, str> {
+    match name {
+        Cow::Borrowed(name) => String::from_utf8_lossy(name),
+        Cow::Owned(name) => Cow::Owned(String::from_utf8_lossy(&name).into_owned()),
+    }
 }
 
 /// FNV-1a (Fowler, Noll, Vo): names are compared as well, so that nothing hangs on it.

@@ -5,11 +5,13 @@ use crate::Error;
 use crate::procfs::Schedstat;
 use systoll_model::BackendKind;
 
-/// Calls made before measuring begins, and measured calls.
+/// Calls made before measuring begins, and by how many wall time is measured.
 const WARM: u64 = 60;
+const TIMED: u64 = 200;
+/// Calls after those, whose processor time is measured: between their stops and around them by the same
+/// calls, for where the scheduler has tracer and child on two processors, a stop costs ten times as much,
+/// and it may change its mind at any time.
 const MEASURED: u64 = 400;
-/// Calls after those, whose inside is measured.
-const INSIDE: u64 = 200;
 
 /// What being watched costs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,7 +64,7 @@ unsafe fn child(watcher: i32) -> ! {
         }
         // Stops until the tracer is there; the loop outlasts what is measured.
         libc::raise(libc::SIGSTOP);
-        for _ in 0..WARM + MEASURED + INSIDE + 100 {
+        for _ in 0..WARM + TIMED + MEASURED + 100 {
             libc::syscall(libc::SYS_getppid);
         }
         libc::_exit(0)
@@ -109,43 +111,46 @@ fn measure(pid: i32) -> Result<Cost, Error> {
 struct Progress {
     schedstat: Option<Schedstat>,
     exits: u64,
-    from: (u64, u64),
-    cost: Cost,
-    entered_cpu: u64,
+    began: u64,
+    wall: u64,
+    /// Processor time of the child at its stop before this one.
+    before: u64,
     inside: u64,
+    around: u64,
 }
 
 impl Progress {
-    fn cpu(&self) -> u64 {
-        self.schedstat.as_ref().and_then(Schedstat::read).map_or(0, |r| r.cpu_ns)
+    /// Processor time since the stop before.
+    fn ran(&mut self) -> u64 {
+        let now = self.schedstat.as_ref().and_then(Schedstat::read).map_or(0, |r| r.cpu_ns);
+        now.saturating_sub(std::mem::replace(&mut self.before, now))
     }
 
     /// A stop has come; the cost once everything is measured.
     fn at(&mut self, call: Option<Call>) -> Option<Cost> {
-        let measured = WARM + MEASURED;
+        let timed = WARM + TIMED;
         match call {
-            Some(Call::Entry { .. }) if self.exits >= measured => self.entered_cpu = self.cpu(),
+            Some(Call::Entry { .. }) if self.exits >= timed => self.around += self.ran(),
             Some(Call::Exit { .. }) => {
                 self.exits += 1;
                 if self.exits == WARM {
-                    self.from = (sys::now(), self.cpu());
+                    self.began = sys::now();
                 }
-                if self.exits == measured {
-                    let per_call = |ns: u64| ns as f64 / MEASURED as f64;
-                    self.cost.cpu_ns = per_call(self.cpu().saturating_sub(self.from.1));
-                    self.cost.wall_ns = per_call(sys::now().saturating_sub(self.from.0));
+                if self.exits == timed {
+                    self.wall = sys::now().saturating_sub(self.began);
+                    self.ran();
                 }
-                if self.exits > measured && self.entered_cpu > 0 {
-                    self.inside += self.cpu().saturating_sub(self.entered_cpu);
-                }
-                if self.exits == measured + INSIDE {
-                    self.cost.inside_ns = self.inside as f64 / INSIDE as f64;
-                    return Some(self.cost);
+                if self.exits > timed {
+                    self.inside += self.ran();
                 }
             }
             _ => {}
         }
-        None
+        (self.exits == timed + MEASURED).then(|| Cost {
+            cpu_ns: (self.around + self.inside) as f64 / MEASURED as f64,
+            wall_ns: self.wall as f64 / TIMED as f64,
+            inside_ns: self.inside as f64 / MEASURED as f64,
+        })
     }
 }
 

@@ -32,8 +32,8 @@ impl Observer {
     pub(super) fn calibrated(cost: Cost, crossing: f64) -> Self {
         let cpu_ns_per_call = (cost.cpu_ns - crossing).max(0.0);
         let inside = (cost.inside_ns - crossing).max(1.0);
-        // Both stops do the same work: anything far from two is a disturbed calibration.
-        Self { cpu_ns_per_call, per_inside: (cpu_ns_per_call / inside).clamp(1.5, 2.2), crossing }
+        // Both stops do nearly the same work: anything far from two is a disturbed calibration.
+        Self { cpu_ns_per_call, per_inside: (cpu_ns_per_call / inside).clamp(1.8, 2.6), crossing }
     }
 
     /// As the run itself showed it, where it did.

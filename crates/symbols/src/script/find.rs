@@ -71,9 +71,12 @@ fn python_version(name: &str) -> Option<u32> {
 
 /// Addresses of exported symbols.
 fn exported<const N: usize>(image: &Image, names: [&str; N]) -> [Option<u64>; N] {
+    if let Some(exports) = image.exports() {
+        return names.map(|name| exports.addresses(name.as_bytes()).next());
+    }
     let mut found = [None; N];
     let Some(table) = image.dynamic_symbols() else { return found };
-    let strings = &table.strings;
+    let strings = table.strings.whole();
     for symbol in table.symbols().iter().filter(|s| s.st_shndx.get(Le) != elf::SHN_UNDEF) {
         let at = symbol.st_name.get(Le) as usize;
         // Most are something else, as their first bytes tell.

@@ -27,6 +27,7 @@ pub(crate) use table::Lines;
 
 use crate::{AddressSpace, ModuleKey, PlacedFrame, RawFrame, Symbols};
 use std::collections::HashMap;
+use std::ops::Range;
 use systoll_model::FrameClass;
 
 /// A thread that waits.
@@ -114,8 +115,9 @@ impl AddressSpace {
         match interpreter.segments(&mut symbols.lines, &mut memory, placed, thread) {
             Some(segments) if !segments.is_empty() => {
                 symbols.scripted.insert(key);
+                let evaluation = runtime.evaluate().and_then(|start| symbols.function_at(key, start));
                 let evaluates = |f: &RawFrame| {
-                    f.module == Some(key) && runtime.evaluate().is_some() && symbols.start_of(*f) == runtime.evaluate()
+                    f.module == Some(key) && evaluation.as_ref().is_some_and(|code| code.contains(&f.lookup()))
                 };
                 interleave(placed, segments, &|f| f.module == Some(key), &evaluates)
             }
@@ -197,8 +199,9 @@ impl Symbols {
         jit::Compiler::of(self.module(key)?.file_name())
     }
 
-    fn start_of(&self, frame: RawFrame) -> Option<u64> {
-        Some(self.module(frame.module?)?.range(frame.lookup())?.start)
+    /// The function that begins at `start`.
+    fn function_at(&self, key: ModuleKey, start: u64) -> Option<Range<u64>> {
+        self.module(key)?.range(start).filter(|range| range.start == start)
     }
 
     fn complain_of_runtime(&mut self, key: ModuleKey) {

@@ -146,6 +146,11 @@ impl Ahead {
         files.iter().rev().for_each(AheadFile::read_names);
         // Kept as well; some of it is slow to be told in virtual machines.
         let _ = systoll_price::host();
+        // A large program's take as long as it needs to begin. Its code is read when it is born, which is sooner.
+        if let Some(program) = program {
+            program.read_frames();
+            program.read_names();
+        }
     }
 
     /// Plan and code, where they are in the cache, and `roots` behind those of the files before. Whoever needs
