@@ -49,6 +49,8 @@ pub(crate) struct Function<'n> {
     pub(crate) next: Option<u64>,
 }
 
+/// More names of one address than this are read with all others, not each by itself.
+const MANY: usize = 64;
 /// Big symbols that hold smaller ones are looked for this many addresses back.
 const LOOK_BACK: usize = 8;
 
@@ -120,6 +122,10 @@ impl Names {
 
     /// The best of the names of one address, and its symbol.
     fn best(&self, same: Range<usize>) -> Option<(&Symbol, Cow<'_, [u8]>)> {
+        // Functions that came out alike are one to some linkers.
+        if same.len() > MANY {
+            self.read_strings();
+        }
         let named = self.symbols.get(same)?.iter().filter_map(|s| Some((s, self.bytes(s)?)));
         named.min_by(|(a, of_a), (b, of_b)| Self::rank(a, of_a).cmp(&Self::rank(b, of_b)))
     }
@@ -221,6 +227,7 @@ impl Names {
         exports.addresses(name.as_bytes()).filter_map(function).map(|s| (s.addr, s.size)).min()
     }
 
+    /// [`Names::export`] for files that have no index of what they export.
     pub(crate) fn export_without_index(&self, name: &str) -> Option<(u64, u64)> {
         self.named(name, self.exported.get_or_init(|| self.hashed(|s| s.exported)))
     }
