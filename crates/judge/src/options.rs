@@ -23,7 +23,8 @@ pub struct Options {
     pub min_children: u64,
     /// Mean processor time of such a program, ns, at most: one that takes more was started for its work.
     pub short_life_ns: u64,
-    /// Share of the run's processor time that starting it takes at least.
+    /// Share of the run's processor time that starting it takes at least. What is known of a start is less than
+    /// it takes: neither the end of what was there before, nor that of the program.
     pub min_start_share: f64,
     /// Share of all calls that looks which find nothing have at least, alternatively to
     /// [`Options::dear_share`] of processor time: what a spin costs is the spinning.
@@ -66,7 +67,7 @@ impl Default for Options {
             dear_calls: 500,
             min_children: 20,
             short_life_ns: 10_000_000,
-            min_start_share: 0.20,
+            min_start_share: 0.15,
             min_spin_share: 0.50,
             low_calls: 100,
             low_ns: 100_000,

@@ -51,7 +51,9 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         }
         family.count = family.count.saturating_add(image.instances);
         family.cpu_ns = family.cpu_ns.saturating_add(image.cpu_ns);
-        family.start_ns = family.start_ns.saturating_add(image.startup_cpu_ns.min(image.cpu_ns));
+        // Of several folded into one, only the first one's start-up was measured.
+        let each = image.startup_cpu_ns.min(image.cpu_ns / image.instances.max(1));
+        family.start_ns = family.start_ns.saturating_add(each.saturating_mul(image.instances));
     }
     let many = |f: &Family| f.count >= options.min_children && f.cpu_ns / f.count.max(1) <= options.short_life_ns;
     let families = families.into_iter().filter(|(_, f)| many(f));
@@ -124,5 +126,20 @@ mod tests {
         let counts: Vec<u64> = of(&items("/bin/sh")).iter().map(|c| c.count).collect();
         assert_eq!(counts, [30]);
         assert!(of(&items("/bin/other")).is_empty());
+    }
+
+    #[test]
+    fn each_of_several_folded_into_one_was_started() {
+        let mut recording = items("/bin/sh");
+        for image in recording.processes.iter_mut().filter(|p| &*p.exe == "/bin/date") {
+            image.startup_cpu_ns = 100_000;
+        }
+        let start = |recording: &Recording| {
+            children(recording, &Semantics::new(), &Options::default()).iter().map(|c| c.start_ns).sum::<f64>()
+        };
+        let before = start(&recording);
+        let folded = recording.processes.last_mut().unwrap();
+        (folded.instances, folded.cpu_ns) = (11, 11_000_000);
+        assert_eq!(start(&recording) - before, 1_000_000.0);
     }
 }
