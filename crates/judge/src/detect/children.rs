@@ -27,7 +27,17 @@ struct Family {
     makers: BTreeSet<ProcessId>,
     count: u64,
     cpu_ns: u64,
+    /// What became the program.
     start_ns: u64,
+    /// Its own start-up, once an image: of several folded into one, only the first one's was measured.
+    startup_ns: u64,
+}
+
+impl Family {
+    fn started_ns(&self) -> f64 {
+        let mean = self.startup_ns as f64 / self.images.len().max(1) as f64;
+        self.start_ns as f64 + mean * self.count as f64
+    }
 }
 
 /// Programs started at least [`Options::min_children`] times by one program, mostly short-lived.
@@ -53,9 +63,8 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         family.start_ns = family.start_ns.saturating_add((stub.cpu_ns as f64 * became) as u64);
         family.count = family.count.saturating_add(image.instances);
         family.cpu_ns = family.cpu_ns.saturating_add(image.cpu_ns);
-        // Of several folded into one, only the first one's start-up was measured.
         let each = image.startup_cpu_ns.min(image.cpu_ns / image.instances.max(1));
-        family.start_ns = family.start_ns.saturating_add(each.saturating_mul(image.instances));
+        family.startup_ns = family.startup_ns.saturating_add(each);
     }
     let many = |f: &Family| f.count >= options.min_children && f.cpu_ns / f.count.max(1) <= options.short_life_ns;
     let families = families.into_iter().filter(|(_, f)| many(f));
@@ -93,7 +102,7 @@ fn gather(recording: &Recording, semantics: &Semantics, program: Arc<str>, famil
             }
         }
     }
-    Children { program, count: family.count, start_ns: family.start_ns.saturating_add(toll) as f64, rows }
+    Children { program, count: family.count, start_ns: family.started_ns() + toll as f64, rows }
 }
 
 #[cfg(test)]

@@ -221,8 +221,8 @@ fn requested(nth: u64) -> AsmMemoryOperand {
 
 /// Writes over code as [`WRITE_CODE`] says, whose words are in the registers of a system call's arguments.
 /// Its pages are writable no longer than that, and executable all the while, so that nobody forbids them to
-/// become so again. rax is negative where the kernel would not have it:
-/// nothing is written where that is at once.
+/// become so again. rax is negative where the kernel would not have it: nothing is written where that is at
+/// once.
 fn write_code(e: &mut Emitter, reply: CodeLabel) -> Emitted {
     let (next, byte, end) = (e.label(), e.label(), e.label());
     asm!(e; mov(eax, MPROTECT); syscall(); test(rax, rax); jne(reply););
