@@ -1,10 +1,15 @@
 //! The memory a watched program and its launcher share: where everything lies, in one place.
 //!
-//! Two areas, at the same addresses in every watched process: the *global* area, one for all
-//! processes of a run, and the *image*, one for each program image (what an `execve` started,
-//! with all its threads and fork children). Every word is 8 bytes, aligned, and has one writer
-//! at a time, so either side may read at any moment. Invariant: nothing else in the crate knows
-//! a number that stands here.
+//! Two areas, at the same addresses in every watched process:
+//!
+//! - the *global* area, one for all processes of a run. It lies in the file of our code, which only
+//!   the launcher can write: a target reads it, and has no way to change it.
+//! - the *image*, one for each program image (what an `execve` started, with its threads and those
+//!   of its fork children that have not changed their credentials since). Each lies in a file of its
+//!   own, so that a target that writes there reaches nothing of another program.
+//!
+//! Every word is 8 bytes, aligned, and has one writer at a time, so either side may read at any
+//! moment. Invariant: nothing else in the crate knows a number that stands here.
 
 mod begin;
 
@@ -12,7 +17,7 @@ pub use begin::{every_image, new_image, own_words, root_words, transfers};
 use systoll_model::Sysno;
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 5;
+pub const VERSION: u64 = 6;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -47,16 +52,16 @@ pub fn call_of_entry(n: u64) -> Sysno {
     }
 }
 
-/// The global area, offsets from [`GLOBAL`].
+/// The global area, offsets from [`GLOBAL`]. The launcher writes all of it, targets none.
 pub mod global {
     /// Bytes of the area.
-    pub const SIZE: u64 = 0x2_0000;
-    /// u32 futex word the launcher sleeps on; a thread adds one when it has queued itself.
+    pub const SIZE: u64 = 0x1000;
+    /// u32 futex word the launcher sleeps on. A target wakes it without changing it, so one that
+    /// does so right before the launcher sleeps wakes nobody: it looks at [`AWAKE`] and tries again.
     pub const WAKE: u64 = 0x00;
-    /// u32, not zero while the launcher is looking at the queue and needs no wake-up.
+    /// u32, not zero while the launcher is looking at the queues and needs no wake-up.
     pub const AWAKE: u64 = 0x08;
-    /// u32, not zero once a thread waited in vain. Nobody waits from then on. The launcher may
-    /// take it back when it has come to again.
+    /// u32, not zero once the launcher watches no longer: a thread waits for no answer from then on.
     pub const DEAD: u64 = 0x10;
     /// u64: how many `pause` a thread spins for an answer before it sleeps, if [`AWAKE`]. The
     /// launcher sets zero where the two would share one CPU.
@@ -67,8 +72,8 @@ pub mod global {
     pub const LIMIT_CYCLES: u64 = 0x40;
     /// u64, cycles: how long a thread waits where a file may have to be planned.
     pub const LONG_LIMIT_CYCLES: u64 = 0x48;
-    /// u64: time stamp counter when the launcher began what it is at, zero while it sleeps. Nobody
-    /// gives it up before [`BUSY_CYCLES`] of that: a large file to be looked at is no death.
+    /// u64: time stamp counter when the launcher began what it is at, zero while it sleeps. A thread
+    /// does not give it up before [`BUSY_CYCLES`] of that: a large file to be looked at is no death.
     pub const BUSY: u64 = 0x50;
     /// u64, cycles: see [`BUSY`].
     pub const BUSY_CYCLES: u64 = 0x58;
@@ -78,13 +83,6 @@ pub mod global {
     pub const OWNER_DIED: u32 = 0x4000_0000;
     /// u32: processor that the launcher was last on.
     pub const PROCESSOR: u64 = 0x68;
-    /// u64: number of hand-shakes ever queued; the next goes to entry `TICKET % RING_LEN`.
-    pub const TICKET: u64 = 0x80;
-    /// The queue: u64 entries, the slot's [`super::slot::TAG`]. When more than [`RING_LEN`] are
-    /// waiting, look at every slot's state: entries were overwritten.
-    pub const RING: u64 = 0x1000;
-    /// Entries of the queue, a power of two.
-    pub const RING_LEN: u64 = 8192;
 }
 
 /// The image, offsets from [`IMAGE`].
@@ -131,6 +129,23 @@ pub mod image {
     pub const RSEQ_START: u64 = 0x100;
     /// See [`RSEQ_START`].
     pub const RSEQ_ABORT: u64 = 0x200;
+    /// u32, not zero once a thread of the image waited in vain: none waits from then on. The launcher
+    /// may take it back when it has come to again.
+    pub const DEAD: u64 = 0x400;
+    /// u64: number of hand-shakes ever queued; the next goes to entry `TICKET % RING_LEN`.
+    pub const TICKET: u64 = 0x408;
+    /// [`NAME_WORD`]: what a process calls the memory that it makes for itself.
+    pub const NAME: u64 = 0x410;
+    /// "systoll" and a zero byte.
+    pub const NAME_WORD: u64 = u64::from_le_bytes(*b"systoll\0");
+    /// A byte for each system call number below [`super::NUMBERS`], not zero where more is done at
+    /// its calls than counting: looked at where a site's number is unknown.
+    pub const HEEDED: u64 = 0x500;
+    /// The queue: u64 entries, the slot's [`super::slot::TAG`]. When more than [`RING_LEN`] are
+    /// waiting, look at every slot's state: entries were overwritten.
+    pub const RING: u64 = 0x800;
+    /// Entries of the queue, a power of two.
+    pub const RING_LEN: u64 = 256;
     /// u64: how many entries of [`CODES`] there are.
     pub const CODE_COUNT: u64 = 0x1000;
     /// Where code of ours lies: entries of [`CODE_ENTRY`] bytes, see [`super::code`].
@@ -321,11 +336,14 @@ pub enum Question {
     /// its slot (`arch_prctl` with ARCH_SET_GS), gives its clock up, or has all that is mapped filled
     /// with memory, ours too (`mlockall` with MCL_CURRENT). May take long.
     Last = 0x23,
-    /// An `execve` or `execveat` failed.
-    ExecFailed = 0x25,
+    /// A call is about to be made that changes what its process may do (`setuid`, `capset`,
+    /// `unshare` …): before it, the process gets an image of its own. May take long.
+    Identity = 0x24,
     /// The thread is about to confine itself (`seccomp`, or `prctl` with PR_SET_SECCOMP) or to
-    /// take the time stamp counter away (`prctl` with PR_SET_TSC).
-    Confine = 0x24,
+    /// take the time stamp counter away (`prctl` with PR_SET_TSC). May take long.
+    Confine = 0x25,
+    /// An `execve` or `execveat` failed.
+    ExecFailed = 0x26,
 }
 
 impl Question {
@@ -337,7 +355,7 @@ impl Question {
     /// The question in a word read from [`slot::RESUME`], if it is one.
     #[must_use]
     pub fn from_resume(word: u64) -> Option<Self> {
-        const ALL: [Question; 11] = [
+        const ALL: [Question; 12] = [
             Question::Context,
             Question::Number,
             Question::Slots,
@@ -347,8 +365,9 @@ impl Question {
             Question::Mapped,
             Question::Exec,
             Question::Last,
-            Question::ExecFailed,
+            Question::Identity,
             Question::Confine,
+            Question::ExecFailed,
         ];
         ALL.into_iter().find(|q| word >> 48 == *q as u64)
     }
@@ -356,7 +375,7 @@ impl Question {
     /// Whether the long limit holds for it.
     #[must_use]
     pub fn is_long(self) -> bool {
-        matches!(self, Self::Mapped | Self::Exec | Self::Last)
+        matches!(self, Self::Mapped | Self::Exec | Self::Last | Self::Identity | Self::Confine)
     }
 }
 
@@ -461,7 +480,10 @@ pub const fn nodes_end(words: usize) -> u64 {
 
 const _: () = {
     assert!(GLOBAL.is_multiple_of(4096) && IMAGE.is_multiple_of(4096));
-    assert!(global::RING_LEN.is_power_of_two() && global::RING + 8 * global::RING_LEN <= global::SIZE);
+    assert!(global::PROCESSOR < global::SIZE && global::SIZE.is_multiple_of(4096));
+    assert!(image::RING_LEN.is_power_of_two() && image::RING + 8 * image::RING_LEN <= image::CODE_COUNT);
+    assert!(image::RSEQ_ABORT < image::DEAD && image::NAME < image::HEEDED);
+    assert!(image::HEEDED.is_multiple_of(8) && image::HEEDED + NUMBERS <= image::RING);
     assert!(image::FIRST_SLOTS.is_multiple_of(2) && image::FIRST_SLOTS < image::SLOT_COUNT - 2);
     assert!(image::TICKETS_LEN.is_power_of_two() && image::TICKETS_LEN >= image::SLOT_COUNT);
     assert!(image::TICKETS + 4 * image::TICKETS_LEN <= image::NUMBER_ROOTS);

@@ -20,7 +20,7 @@ fn nobody_there_costs_one_wait() {
         lab.call("getppid 1", &[1]);
         let waited = begun.elapsed();
         assert!(waited > Duration::from_millis(15) && waited < Duration::from_secs(20), "{waited:?}");
-        assert_ne!(half(GLOBAL + global::DEAD).load(SeqCst), 0);
+        assert_ne!(half(IMAGE + image::DEAD).load(SeqCst), 0);
         // Nobody waits any more: that would have been counted.
         lab.call("getppid 2", &[1000]);
         assert_eq!(lab.total(GETPPID), (1001, 1001, 0, 0));
@@ -52,7 +52,7 @@ fn a_launcher_that_comes_to_is_asked_again() {
         set_limits(SHORT);
         lab.call("getppid 1", &[5]);
         set_limits(Duration::from_secs(10));
-        half(GLOBAL + global::DEAD).store(0, SeqCst);
+        half(IMAGE + image::DEAD).store(0, SeqCst);
         let server = Server::start(&[]);
         lab.call("getppid 1", &[7]);
         server.stop();

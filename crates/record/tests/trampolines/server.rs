@@ -2,12 +2,12 @@
 
 #![allow(dead_code, reason = "each of those who share this use a part of it")]
 
-use crate::lab::{global_word, half, image_words, room};
+use crate::lab::{half, image_words, room};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use systoll_record::inproc::assemble::{Room, Step, grow, number_site};
-use systoll_record::inproc::layout::{GLOBAL, IMAGE, Question, Saved, global, node, slot, slot_address, state};
+use systoll_record::inproc::layout::{GLOBAL, IMAGE, Question, Saved, global, image, node, slot, slot_address, state};
 
 /// A thread that answers.
 pub(crate) struct Server {
@@ -68,14 +68,14 @@ impl Serving {
         }
         half(GLOBAL + global::AWAKE).store(0, Ordering::SeqCst);
         let seen = half(GLOBAL + global::WAKE).load(Ordering::SeqCst);
-        if self.taken == global_word(global::TICKET).load(Ordering::SeqCst) {
+        if self.taken == word(IMAGE + image::TICKET).load(Ordering::SeqCst) {
             futex(GLOBAL + global::WAKE, libc::FUTEX_WAIT, seen);
         }
     }
 
     fn drain(&mut self) {
-        while self.taken < global_word(global::TICKET).load(Ordering::SeqCst) {
-            let entry = global_word(global::RING + 8 * (self.taken % global::RING_LEN));
+        while self.taken < word(IMAGE + image::TICKET).load(Ordering::SeqCst) {
+            let entry = word(IMAGE + image::RING + 8 * (self.taken % image::RING_LEN));
             let tag = entry.swap(0, Ordering::SeqCst);
             if tag != 0 {
                 self.taken += 1;

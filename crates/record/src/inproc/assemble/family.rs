@@ -1,10 +1,11 @@
 //! Calls that change who is running: clone and its relations, `execve`, and what must be asked
 //! before a call is made.
 
-use super::super::layout::{IMAGE, Question, image, slot, state};
+use super::super::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use super::super::nr::{
-    ARCH_PRCTL, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, MLOCKALL, MMAP, MPROTECT,
-    PKEY_MPROTECT, PRCTL, SECCOMP, VFORK,
+    ARCH_PRCTL, CAPSET, CHROOT, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK,
+    LANDLOCK_RESTRICT_SELF, MLOCKALL, MMAP, MPROTECT, PIVOT_ROOT, PKEY_MPROTECT, PRCTL, SECCOMP, SETFSGID, SETFSUID,
+    SETGID, SETGROUPS, SETNS, SETREGID, SETRESGID, SETRESUID, SETREUID, SETUID, UNSHARE, VFORK,
 };
 use super::emit::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::stub::identify;
@@ -34,6 +35,24 @@ pub(super) fn brings_code(number: u32) -> bool {
 /// Whether the call, if all goes well, comes back in another program.
 pub(super) fn execs(number: u32) -> bool {
     matches!(number, EXECVE | EXECVEAT)
+}
+
+/// Whether the call may change what its process may do: its user, groups, capabilities, namespaces,
+/// root, or what confines it. Not those that change only what a later `execve` gives.
+pub(super) fn changes_identity(number: u32) -> bool {
+    matches!(number, SETUID | SETREUID | SETRESUID | SETFSUID | CAPSET | UNSHARE | SETNS | CHROOT | PIVOT_ROOT)
+        || matches!(number, SETGID | SETREGID | SETRESGID | SETFSGID | SETGROUPS | LANDLOCK_RESTRICT_SELF)
+}
+
+/// Whether more is done at a call of this number than counting it, where a site makes calls of any
+/// number: the bytes of [`image::HEEDED`].
+pub(in crate::inproc) fn is_heeded(number: u32) -> bool {
+    clones(number)
+        || brings_code(number)
+        || execs(number)
+        || may_end_watching(number)
+        || changes_identity(number)
+        || matches!(number, EXIT | EXIT_GROUP)
 }
 
 /// Where a call of clone's family goes on.
@@ -226,6 +245,10 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
             asm!(e; mov(r11, root););
             e.ask(Question::Exec, go)?;
         }
+        n if changes_identity(n) => {
+            asm!(e; mov(r11, root););
+            e.ask(Question::Identity, go)?;
+        }
         SECCOMP => {
             asm!(e; jmp(question););
             e.cold(move |e| {
@@ -249,17 +272,25 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
 /// At a site whose number is in eax: does what its number asks for. Calls that need more than
 /// being counted are made here; they go on by `ways`.
 pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
-    let (family, exit, exec, clone3, confined, prctl, map, go) =
-        (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
-    let (arch, lock, protect) = (e.label(), e.label(), e.label());
-    asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXIT - CLONE) as i32); jbe(family););
-    asm!(e; cmp(eax, EXIT_GROUP as i32); je(exit); cmp(eax, CLONE3 as i32); je(clone3); cmp(eax, EXECVEAT as i32); je(exec););
-    asm!(e; cmp(eax, SECCOMP as i32); je(confined); cmp(eax, PRCTL as i32); je(prctl););
-    asm!(e; cmp(eax, MMAP as i32); je(map); cmp(eax, ARCH_PRCTL as i32); je(arch););
-    asm!(e; cmp(eax, MPROTECT as i32); je(protect); cmp(eax, PKEY_MPROTECT as i32); je(protect););
-    asm!(e; cmp(eax, MLOCKALL as i32); je(lock););
+    let (heeded, go) = (e.label(), e.label());
+    asm!(e; cmp(eax, (NUMBERS - 1) as i32); jae(go); mov(ecx, eax); mov(r11, IMAGE + image::HEEDED););
+    asm!(e; cmp(byte_ptr(r11 + rcx), 0); jne(heeded););
     e.here(go)?;
     e.cold(move |e| {
+        let (family, exit, exec, clone3, confined, prctl, map) =
+            (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
+        let (arch, lock, protect) = (e.label(), e.label(), e.label());
+        e.here(heeded)?;
+        asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXIT - CLONE) as i32); jbe(family););
+        asm!(e; cmp(eax, EXIT_GROUP as i32); je(exit); cmp(eax, CLONE3 as i32); je(clone3););
+        asm!(e; cmp(eax, EXECVEAT as i32); je(exec););
+        asm!(e; cmp(eax, SECCOMP as i32); je(confined); cmp(eax, PRCTL as i32); je(prctl););
+        asm!(e; cmp(eax, MMAP as i32); je(map); cmp(eax, ARCH_PRCTL as i32); je(arch););
+        asm!(e; cmp(eax, MPROTECT as i32); je(protect); cmp(eax, PKEY_MPROTECT as i32); je(protect););
+        asm!(e; cmp(eax, MLOCKALL as i32); je(lock););
+        // All others change what the process may do.
+        asm!(e; mov(r11, root););
+        e.ask(Question::Identity, go)?;
         e.here(arch)?;
         asm!(e; cmp(edi, ARCH_SET_GS); jne(go););
         last_watched(e, root, ways.child)?;

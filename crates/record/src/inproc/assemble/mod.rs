@@ -25,6 +25,7 @@ mod walk;
 
 pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked, assemble};
 pub use emit::Origin;
+pub(in crate::inproc) use family::is_heeded;
 pub use find::{frames, origins_table};
 pub use grow::{Room, Step, TreeError, grow, grow_asking, number_site};
 pub use read::{Failure, Losses, Node, Nodes, Reading, Row, SlotCounts, SlotReading, Thread, Words, read, slots_drawn};

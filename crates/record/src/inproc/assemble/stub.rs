@@ -5,13 +5,15 @@
 //! at once.
 
 use super::super::layout::{GLOBAL, IMAGE, Question, Saved, WRITE_CODE, global, image, piece, slot, state};
-use super::super::nr::{FUTEX, GETPID, GETTID, MPROTECT};
+use super::super::nr::{FUTEX, GETPID, GETTID, MPROTECT, SCHED_YIELD};
 use super::emit::{Emitted, Emitter, Origin, asm, at, gs, gs32};
 use iced_x86::code_asm::*;
 
 /// Not FUTEX_PRIVATE_FLAG: the launcher is another process.
 const FUTEX_WAIT: i32 = 0;
 const FUTEX_WAKE: u32 = 1;
+/// How often a thread tries to wake a launcher that is about to sleep.
+const WAKES: u32 = 64;
 /// Where an rseq area has the processor the thread is on (include/uapi/linux/rseq.h: `cpu_id`).
 const RSEQ_CPU_ID: i32 = 4;
 
@@ -51,6 +53,7 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     let given_up = e.label();
     asm!(e; mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::DEAD as i32), 0); jne(given_up););
     asm!(e; test(dword_ptr(r11 + global::OWNER as i32), global::OWNER_DIED as i32); jne(given_up););
+    asm!(e; mov(r11, IMAGE + image::DEAD); cmp(dword_ptr(r11), 0); jne(given_up););
     who(e)?;
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax););
     e.here(queue)?;
@@ -135,20 +138,25 @@ fn patience(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Queues the slot and wakes the launcher if it sleeps. r11 keeps the global area from here on.
+/// Queues the slot and wakes the launcher if it sleeps. Lost: all but r8.
+///
+/// The launcher takes AWAKE down before it looks at the queues for the last time: either it sees the
+/// entry, or the thread sees that it sleeps; the locked instruction keeps the order. Between that
+/// look and its sleep a wake-up reaches nobody, so that one is tried again.
 fn enqueue(e: &mut Emitter) -> Emitted {
-    let awake = e.label();
-    asm!(e; mov(gs32(slot::STATE), state::WAITING); mov(r11, GLOBAL); mov(eax, 1););
-    e.a.lock().xadd(at(r11, global::TICKET), rax)?;
-    asm!(e; and(eax, (global::RING_LEN - 1) as i32); mov(rdx, gs(slot::TAG)););
-    asm!(e; mov(qword_ptr(r11 + rax * 8 + global::RING as i32), rdx););
-    // The launcher takes AWAKE down before it looks at the queue for the last time: either it
-    // sees our entry, or we see that it sleeps. The locked instruction keeps the order.
-    e.a.lock().inc(dword_ptr(r11 + global::WAKE as i32))?;
-    asm!(e; cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(awake););
+    let (awake, again) = (e.label(), e.label());
+    asm!(e; mov(gs32(slot::STATE), state::WAITING); mov(r11, IMAGE); mov(eax, 1););
+    e.a.lock().xadd(at(r11, image::TICKET), rax)?;
+    asm!(e; and(eax, (image::RING_LEN - 1) as i32); mov(rdx, gs(slot::TAG)););
+    asm!(e; xchg(qword_ptr(r11 + rax * 8 + image::RING as i32), rdx););
+    asm!(e; mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(awake););
     quiet(e, awake)?;
-    asm!(e; lea(rdi, qword_ptr(r11 + global::WAKE as i32)); mov(esi, FUTEX_WAKE); mov(edx, 1); mov(eax, FUTEX););
-    asm!(e; syscall(););
+    asm!(e; mov(r9d, WAKES););
+    e.here(again)?;
+    asm!(e; mov(rdi, GLOBAL + global::WAKE); mov(esi, FUTEX_WAKE); mov(edx, 1); mov(eax, FUTEX); syscall(););
+    asm!(e; test(eax, eax); jne(awake); mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(awake););
+    // It may be on this processor, and needs it to fall asleep.
+    asm!(e; sub(r9d, 1); je(awake); mov(eax, SCHED_YIELD); syscall(); jmp(again););
     e.here(awake)?;
     Ok(())
 }
@@ -175,7 +183,7 @@ fn sleep(e: &mut Emitter, answered: CodeLabel, out: CodeLabel) -> Emitted {
     e.here(again)?;
     asm!(e; mov(r11, GLOBAL); lea(r9, at(r11, global::LIMIT_CYCLES)); lea(r10, at(r11, global::LIMIT)););
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32););
-    asm!(e; sub(eax, Question::Mapped as i32); cmp(eax, (Question::Last as i32) - (Question::Mapped as i32)); ja(short););
+    asm!(e; sub(eax, Question::Mapped as i32); cmp(eax, (Question::Confine as i32) - (Question::Mapped as i32)); ja(short););
     // Still asleep no longer than the short one at a time: then it is seen soon if the launcher ends.
     asm!(e; add(r9, (global::LONG_LIMIT_CYCLES - global::LIMIT_CYCLES) as i32););
     e.here(short)?;
@@ -243,7 +251,7 @@ fn write_code(e: &mut Emitter, reply: CodeLabel) -> Emitted {
 fn give_up(e: &mut Emitter, answered: CodeLabel) -> Emitted {
     asm!(e; mov(eax, state::WAITING); mov(ecx, state::FILLING););
     e.a.lock().cmpxchg(gs32(slot::STATE), ecx)?;
-    asm!(e; jne(answered); mov(r11, GLOBAL); mov(dword_ptr(r11 + global::DEAD as i32), 1););
+    asm!(e; jne(answered); mov(r11, IMAGE + image::DEAD); mov(dword_ptr(r11), 1););
     asm!(e; mov(r11, IMAGE + image::UNANSWERED););
     e.a.lock().inc(qword_ptr(r11))?;
     Ok(())

@@ -33,15 +33,15 @@ const MOST_AT_MAIN: u64 = 8 << 20;
 const LEAVES_OUR_CODE: Duration = Duration::from_millis(2);
 
 impl Engine {
-    /// Answers the thread of slot `index` of program `id`, if it asks anything.
-    pub(super) fn answer(&mut self, id: u32, index: u64) {
+    /// Answers the thread of slot `index` of program `id`, if it asks anything; whether it waited.
+    pub(super) fn answer(&mut self, mut id: u32, index: u64) -> bool {
         if index >= image::SLOT_COUNT {
-            return;
+            return false;
         }
         let base = image::SLOTS + index * slot::SIZE;
-        let Some(area) = self.memory.image(id) else { return };
+        let Some(area) = self.memory.image(id) else { return false };
         if area.get(base + slot::STATE) as u32 != state::WAITING {
-            return;
+            return false;
         }
         let (resume, asked) = (area.get(base + slot::RESUME), area.get(base + slot::ANSWER));
         self.asked_here = area.get(base + slot::PATIENCE) == 0;
@@ -62,8 +62,15 @@ impl Engine {
                 }
                 Some(Question::Exec) => self.on_exec_asked(id, index, &waiter),
                 Some(Question::ExecFailed) => self.on_exec_failed(id, &waiter),
-                Some(Question::Last) => self.on_last(id, index, &waiter),
-                Some(Question::Confine) => self.on_confine(id),
+                Some(Question::Last) => {
+                    id = self.part_ways(id, index, &waiter);
+                    self.on_last(id, index, &waiter);
+                }
+                Some(Question::Identity) => id = self.part_ways(id, index, &waiter),
+                Some(Question::Confine) => {
+                    id = self.part_ways(id, index, &waiter);
+                    self.on_confine(id);
+                }
                 Some(Question::WindowEntry) => {
                     self.unwound = unwound.filter(|last| last.is_of(&waiter, asked));
                     self.on_window_entry(id, index, &waiter, asked);
@@ -76,9 +83,9 @@ impl Engine {
             self.expect_births();
         }
         self.note_sleep(id, index);
-        let Some(area) = self.memory.image(id) else { return };
+        let Some(area) = self.memory.image(id) else { return true };
         area.set(base + slot::ANSWER, answer);
-        let Some(word) = area.half(base + slot::STATE) else { return };
+        let Some(word) = area.half(base + slot::STATE) else { return true };
         // It may have lost patience meanwhile.
         let done = word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
         if done.is_ok() {
@@ -87,6 +94,7 @@ impl Engine {
         for id in std::mem::take(&mut self.unsown) {
             self.sow(id);
         }
+        true
     }
 
     /// Whether the thread that calls itself `tid` is the one with that slot: not one of another
@@ -225,6 +233,11 @@ impl Engine {
 
     /// Has a waiting thread make a system call; its result, `None` if it does not come back.
     pub(super) fn request(&mut self, id: u32, index: u64, call: [u64; 7]) -> Option<u64> {
+        self.request_and_come_back(id, id, index, call)
+    }
+
+    /// [`Engine::request`] of a call after which the thread waits in another image.
+    pub(super) fn request_and_come_back(&mut self, id: u32, back: u32, index: u64, call: [u64; 7]) -> Option<u64> {
         // On a busy box it may be long before the thread is let run.
         const PATIENCE_NS: u64 = LONG_LIMIT.as_nanos() as u64 / 4;
         let base = image::SLOTS + index * slot::SIZE;
@@ -236,6 +249,8 @@ impl Engine {
         word.compare_exchange(state::WAITING, state::REQUEST, Ordering::SeqCst, Ordering::SeqCst).ok()?;
         sys::futex_wake(word);
         let asked = sys::now();
+        let area = self.memory.image(back)?;
+        let word = area.half(base + slot::STATE)?;
         while word.load(Ordering::SeqCst) != state::WAITING {
             if sys::now() - asked > PATIENCE_NS {
                 return None;

@@ -5,9 +5,8 @@ use super::super::plan::Why;
 use super::engine::Engine;
 use super::files::{Known, Unwatchable};
 use super::maps::{Layout, Mapped, Maps};
-use super::memory::Memory;
 use super::program::{Patched, Program};
-use super::shell::{self, Mapping};
+use super::shell::{self, Mapping, Source};
 use super::sites::Arrival;
 use super::sys;
 use super::target::{self, Mem};
@@ -96,15 +95,11 @@ impl Engine {
         }
         let stub = files.first().map(|f| f.at).ok_or("nothing in it makes system calls that can be hooked")?;
         let id = self.spare.take().or_else(|| self.blank_image()).ok_or("no memory for another program")?;
-        let mappings: Vec<Mapping> = shell::common(Memory::offset(id))
-            .into_iter()
-            .chain(files.iter().map(|f| Mapping {
-                at: f.at,
-                size: f.patched.code.size(),
-                offset: f.patched.code.offset,
-                executable: true,
-            }))
-            .collect();
+        let code = files.iter().map(|f| Mapping::code(f.at, f.patched.code.size(), f.patched.code.offset));
+        let [code_path, image_path] = self.memory.paths(id).ok_or("no memory for another program")?;
+        let read = libc::O_RDONLY | libc::O_CLOEXEC;
+        let sources = (Source::Open(code_path, read), Source::Open(image_path, libc::O_RDWR | libc::O_CLOEXEC));
+        let mappings = shell::files(sources.0, sources.1, code);
         self.enter(id, pid);
         let away = from.filter(|(id, index)| self.asked_elsewhere(*id, *index)).and_then(|_| sys::Away::from_here(pid));
         let processors = away.as_ref().map_or(0, |_| sys::Away::EVERYWHERE);
@@ -183,15 +178,14 @@ impl Engine {
         pid: i32,
         mem: &Mem,
         mapped: &[Mapped],
-        mappings: &[Mapping],
+        files: &[shell::Mapped],
         (stub, processors): (u64, u64),
         regs: libc::user_regs_struct,
     ) -> Result<(), String> {
-        let path = self.memory.path();
         // Its length does not depend on where it runs.
-        let len = shell::code(0, &path, mappings, (stub, processors), &regs).len();
+        let len = shell::code(0, files, (stub, processors), &regs).len();
         let at = target::unused(mem, mapped, len + 16).ok_or("no room in it for a few hundred bytes of code")?;
-        let code = shell::code(at, &path, mappings, (stub, processors), &regs);
+        let code = shell::code(at, files, (stub, processors), &regs);
         mem.write(at, &code).map_err(|e| format!("its code can't be written: {e}"))?;
         let mut start = regs;
         start.rip = at;

@@ -40,7 +40,7 @@ impl Engine {
         // Not before that: a thread begins where its maker may run.
         self.stay = beside.filter(|_| self.reader.is_some()).and_then(sys::Stay::on);
         if self.stay.is_some() {
-            self.memory.global.set(global::SPINS, 0);
+            self.memory.global().set(global::SPINS, 0);
             self.asked_here = true;
         }
     }
@@ -58,7 +58,7 @@ impl Engine {
     pub(super) fn look_for_reader(&mut self) {
         if self.reader.take_if(|reader| reader.is_finished()).is_some() {
             self.stay = None;
-            self.memory.global.set(global::SPINS, self.spins());
+            self.memory.global().set(global::SPINS, self.spins());
         }
     }
 

@@ -117,12 +117,8 @@ pub(super) struct Engine {
     pub(super) stay: Option<sys::Stay>,
     /// Whether who asked last was on our processor, or would not look for an answer.
     pub(super) asked_here: bool,
-    /// Entries of the queue looked at so far.
-    pub(super) tail: u64,
     /// When what the launcher is at was begun, by the time stamp counter.
     pub(super) item: u64,
-    /// An entry of the queue that nobody has filled yet, and since when.
-    pub(super) empty_since: (u64, u64),
     /// Until when more questions of programs that begin are to be expected.
     pub(super) births_until: u64,
     /// Until when somebody else is taken to want our processor.
@@ -149,7 +145,7 @@ impl Engine {
     ) -> Result<Self, Error> {
         let memory = Memory::new()?;
         let mut engine = Self {
-            _will: Will::new(&memory.global),
+            _will: Will::new(memory.global()),
             memory,
             files,
             symbols,
@@ -195,9 +191,7 @@ impl Engine {
             reader: None,
             stay: None,
             asked_here: false,
-            tail: 0,
             item: 0,
-            empty_since: (u64::MAX, 0),
             births_until: 0,
             crowded_until: 0,
             offered: 0,
@@ -216,7 +210,7 @@ impl Engine {
     }
 
     fn set_up_global(&self) {
-        let g = &self.memory.global;
+        let g = self.memory.global();
         let cycles = |d: Duration| (d.as_nanos() as f64 * self.ratio.cycles_per_ns()) as u64;
         g.set(global::SPINS, self.spins());
         g.set(global::LIMIT, LIMIT.as_secs());
@@ -313,22 +307,22 @@ impl Engine {
             }
         }
         sys::aim(None);
-        self.memory.global.set(global::BUSY, 0);
-        self.memory.global.set(global::DEAD, 1);
+        self.memory.global().set(global::BUSY, 0);
+        self.memory.global().set(global::DEAD, 1);
     }
 
     fn wake_word(&self) -> Option<&AtomicU32> {
-        self.memory.global.half(global::WAKE)
+        self.memory.global().half(global::WAKE)
     }
 
     /// Sleeps unless something came since `seen` was read. `brisk`: threads come and go quickly.
     fn sleep(&mut self, seen: u32, brisk: bool) {
         let quiet = self.quiet;
         let Some(word) = self.wake_word() else { return };
-        self.memory.global.set(global::BUSY, 0);
-        self.memory.global.set(global::AWAKE, 0);
+        self.memory.global().set(global::BUSY, 0);
+        self.memory.global().set(global::AWAKE, 0);
         std::sync::atomic::fence(Ordering::SeqCst);
-        if self.memory.global.get(global::TICKET) == self.tail {
+        if !self.is_asked() {
             let ended = self.root_exit.is_some();
             let limit = if quiet || brisk {
                 QUIET_SLEEP
@@ -339,7 +333,7 @@ impl Engine {
             };
             sys::futex_wait(word, seen, limit);
         }
-        self.memory.global.set(global::AWAKE, 1);
+        self.memory.global().set(global::AWAKE, 1);
     }
 
     /// Slots of a program that may be in use: the first ones.
@@ -433,7 +427,7 @@ impl Engine {
     }
 
     fn let_everything_go(&mut self) {
-        self.memory.global.set(global::DEAD, 1);
+        self.memory.global().set(global::DEAD, 1);
         for tid in self.seized.keys().copied().collect::<Vec<_>>() {
             self.let_go(tid);
         }
@@ -501,14 +495,13 @@ impl Engine {
             return false;
         }
         self.last_desertion = now;
-        sys::aim(None);
-        match self.memory.is_deserted() {
-            Ok(deserted) => deserted,
-            Err(e) => {
+        let ids: Vec<u32> = self.programs.keys().copied().collect();
+        ids.into_iter().all(|id| {
+            self.memory.is_deserted(id).unwrap_or_else(|e| {
                 self.problem(ProblemKind::CutShort, format!("can't share memory any more: {e}"));
                 true
-            }
-        }
+            })
+        })
     }
 }
 

@@ -110,6 +110,7 @@ fn calls(path: &CString, known: RawFd) -> bool {
         && made(libc::SYS_mremap, [CODE, 0, SIZE, again, NEAR, 0]) == NEAR as i64
         && made(libc::SYS_gettid, [0; 6]) > 0
         && made(libc::SYS_getpid, [0; 6]) > 0
+        && made(libc::SYS_sched_yield, [0; 6]) == 0
         && made(libc::SYS_futex, [DATA, libc::FUTEX_WAKE as u64, 1, 0, 0, 0]) == 0
         && made(libc::SYS_futex, [DATA, libc::FUTEX_WAIT as u64, 0, (&raw const limit) as u64, 0, 0])
             == i64::from(-libc::ETIMEDOUT)

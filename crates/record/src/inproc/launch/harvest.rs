@@ -95,6 +95,13 @@ impl Engine {
         Some(image_of(program, &mut self.table, pid, now))
     }
 
+    /// The image in the table of process `pid` of a program, to which it no longer belongs.
+    pub(super) fn image_for(&mut self, program: &mut Program, pid: i32, now: u64) -> u32 {
+        let image = image_of(program, &mut self.table, pid, now);
+        program.forks.remove(&pid);
+        image
+    }
+
     /// Looks for programs that have ended.
     pub(super) fn find_ended(&mut self) {
         self.ended = self.programs.keys().copied().filter(|id| !self.is_alive(*id)).collect();
@@ -130,7 +137,8 @@ impl Engine {
 
     fn end_images(&mut self, program: &Program) {
         let now = self.at(sys::now());
-        for id in program.forks.values().chain([&program.image]) {
+        let first = (!program.first_has_parted).then_some(&program.image);
+        for id in program.forks.values().chain(first) {
             self.end_image(*id, now);
         }
     }

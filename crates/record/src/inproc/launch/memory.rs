@@ -1,7 +1,14 @@
-//! The memory shared with watched processes: one file in memory, cut into areas.
+//! The memory shared with watched processes: a file for our code, and one for each image.
 //!
-//! Everything here is reached by offsets that are checked; what targets write is only ever read
-//! as plain numbers.
+//! ```text
+//! code file   | global area | code …                  the launcher writes, targets read and run
+//! image file  | header, trees, queue | slots          one program's processes write, the launcher too
+//! ```
+//!
+//! Invariants: no target can write the code file, by any road (it is sealed against that, and targets
+//! map it from a descriptor that only reads); no file changes its size; an image file is mapped by
+//! processes of one program alone, and by the launcher. Everything here is reached by offsets that
+//! are checked; what targets write is only ever read as plain numbers.
 
 use super::super::layout::{global, image, slot};
 use super::sys;
@@ -17,26 +24,22 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Where the code begins, in the file.
-pub(super) const BLOBS: u64 = 1 << 24;
+/// Where the code begins, in the code file: behind the global area.
+pub(super) const BLOBS: u64 = 1 << 16;
 /// Bytes of code there can be in a run.
 pub(super) const BLOBS_SIZE: u64 = 1 << 30;
 /// Where the code is mapped in every process, to be mapped again near what it is for.
-pub(super) const BLOBS_AT: u64 = super::super::layout::IMAGE + STRIDE;
-/// Distance of images in the file.
-const STRIDE: u64 = 1 << 35;
+pub(super) const BLOBS_AT: u64 = super::super::layout::IMAGE + (1 << 35);
 /// Words of a new image that lie no further apart are written in one go.
 const GAP: u64 = 256;
 /// Bytes of a slot whose memory is kept when its thread is gone: a few dozen contexts.
 const KEPT: u64 = 1 << 16;
 /// What may be used next lies within so many bytes of what is used.
 const NEAR: u64 = 1 << 18;
-/// Images in a run, at most.
-const MAX_IMAGES: u64 = 1 << 24;
 
-const _: () = assert!(image::SIZE <= STRIDE && BLOBS + BLOBS_SIZE <= STRIDE && global::SIZE <= BLOBS);
+const _: () = assert!(image::SIZE <= 1 << 35 && global::SIZE <= BLOBS);
 
-/// A range of the file, mapped here.
+/// A range of a file, mapped here.
 pub(super) struct Area {
     at: NonNull<c_void>,
     len: usize,
@@ -77,6 +80,21 @@ impl Area {
         self.words().get(usize::try_from(offset / 8).ok()?)
     }
 
+    /// Copies `bytes` to `offset`, if there is room. Its memory is got in one go, where the kernel can.
+    fn write(&self, offset: u64, bytes: &[u8]) -> bool {
+        let Some(start) =
+            usize::try_from(offset).ok().filter(|o| o.checked_add(bytes.len()).is_some_and(|e| e <= self.len))
+        else {
+            return false;
+        };
+        // SAFETY: within the mapping.
+        sys::populate(unsafe { self.at.as_ptr().byte_add(start) }, bytes.len());
+        let words = bytes.chunks(8).zip(self.words().get(start / 8..).unwrap_or_default());
+        let whole = |chunk: &[u8]| u64::from_le_bytes(std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0)));
+        words.for_each(|(chunk, word)| word.store(whole(chunk), Ordering::Relaxed));
+        true
+    }
+
     /// Whether no slot of this image was ever drawn: the program's first thread is all there was.
     pub(super) fn no_slot_drawn(&self) -> bool {
         self.get(image::NEXT_SLOT) == 0
@@ -91,6 +109,11 @@ impl Area {
     }
 }
 
+// SAFETY: an area is plain memory that is reached by atomics alone, from any thread.
+unsafe impl Send for Area {}
+// SAFETY: as above.
+unsafe impl Sync for Area {}
+
 impl Drop for Area {
     fn drop(&mut self) {
         // SAFETY: our own mapping; all references into it borrow `self`.
@@ -98,19 +121,26 @@ impl Drop for Area {
     }
 }
 
-/// The file, the global area, and the images that are still in use.
+/// The code file, and the images that are still in use.
 pub(super) struct Memory {
-    file: Arc<File>,
-    pub(super) global: Area,
-    images: HashMap<u32, Area>,
-    next_image: u64,
-    codes: CodeRoom,
+    code: CodeRoom,
+    /// The code file, open for reading only: what other processes are handed.
+    code_to_read: File,
+    images: HashMap<u32, Image>,
+    next_image: u32,
 }
 
-/// Where code is stored in the file, by whichever thread has some.
-#[derive(Clone, Debug)]
+/// An image's file.
+struct Image {
+    file: File,
+    /// `None` once no process maps it any more.
+    area: Option<Area>,
+}
+
+/// The code file: where code is stored, by whichever thread has some.
+#[derive(Clone)]
 pub(super) struct CodeRoom {
-    file: Arc<File>,
+    area: Arc<Area>,
     next: Arc<AtomicU64>,
 }
 
@@ -120,82 +150,128 @@ impl CodeRoom {
         let size = (code.len() as u64).checked_next_multiple_of(4096)?;
         let behind = |offset: u64| offset.checked_add(size).filter(|end| *end <= BLOBS + BLOBS_SIZE);
         let offset = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).ok()?;
-        self.file.write_all_at(code, offset).ok()?;
-        Some(offset)
+        self.area.write(offset, code).then_some(offset)
+    }
+
+    /// The global area: the file's first page.
+    pub(super) fn global(&self) -> &Area {
+        &self.area
     }
 }
 
 impl Memory {
-    /// A new file, all zeroes.
+    /// A code file without code, and no image.
     ///
     /// # Errors
-    /// When the kernel won't give one.
+    /// When the kernel won't give one, or can't seal it (before Linux 5.1).
     pub(super) fn new() -> Result<Self, Error> {
         let make = || {
-            let file = sys::memory_file(STRIDE * MAX_IMAGES)?;
-            let global = Area::map(&file, 0, global::SIZE)?;
-            Ok((file, global))
+            let file = sys::memory_file(BLOBS + BLOBS_SIZE)?;
+            // Mapped first: the seal lets mappings be that can write, and no new ones.
+            let area = Arc::new(Area::map(&file, 0, BLOBS + BLOBS_SIZE)?);
+            sys::seal(&file, sys::FIXED_SIZE | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL)?;
+            let code_to_read = File::open(own_path(&file))?;
+            Ok((CodeRoom { area, next: Arc::new(AtomicU64::new(BLOBS)) }, code_to_read))
         };
-        let (file, global) = make().map_err(|e: std::io::Error| Error::own("can't share memory with programs", e))?;
-        let file = Arc::new(file);
-        let codes = CodeRoom { file: Arc::clone(&file), next: Arc::new(AtomicU64::new(BLOBS)) };
-        Ok(Self { file, global, images: HashMap::new(), next_image: 1, codes })
+        let made = make().map_err(|e: std::io::Error| Error::own("can't share memory with programs", e));
+        made.map(|(code, code_to_read)| Self { code, code_to_read, images: HashMap::new(), next_image: 1 })
+    }
+
+    /// The global area.
+    pub(super) fn global(&self) -> &Area {
+        self.code.global()
     }
 
     /// For storing code.
     pub(super) fn codes(&self) -> &CodeRoom {
-        &self.codes
+        &self.code
     }
 
-    /// The file's own.
+    /// The code file's own.
     ///
     /// # Errors
     /// When the kernel won't tell.
     pub(super) fn metadata(&self) -> std::io::Result<std::fs::Metadata> {
-        self.file.metadata()
+        self.code_to_read.metadata()
     }
 
-    /// Path by which other processes open the file.
-    pub(super) fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+    /// Paths by which processes like this one open the code file, to read it, and an image's file.
+    pub(super) fn paths(&self, id: u32) -> Option<[String; 2]> {
+        let path = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        Some([path(&self.code_to_read), path(&self.images.get(&id)?.file)])
+    }
+
+    /// The code file, to read it, and an image's file, to be handed over: opened anew, so that what is
+    /// done with them there moves nothing here.
+    pub(super) fn to_hand_over(&self, id: u32) -> Option<[File; 2]> {
+        let image = &self.images.get(&id)?.file;
+        let again = File::options().read(true).write(true).open(own_path(image)).ok()?;
+        Some([File::open(own_path(&self.code_to_read)).ok()?, again])
     }
 
     /// A new image, all zeroes; its number.
     pub(super) fn new_image(&mut self) -> Option<u32> {
-        let id = u32::try_from(self.next_image).ok().filter(|_| self.next_image < MAX_IMAGES)?;
-        let area = Area::map(&self.file, Self::offset(id), image::SIZE).ok()?;
-        self.next_image += 1;
-        self.images.insert(id, area);
+        let file = sys::memory_file(image::SIZE).ok()?;
+        self.adopt(file)
+    }
+
+    /// A new image in `file`, which is empty and of another's making; its number.
+    pub(super) fn adopt_image(&mut self, file: File) -> Option<u32> {
+        file.set_len(image::SIZE).ok()?;
+        self.adopt(file)
+    }
+
+    fn adopt(&mut self, file: File) -> Option<u32> {
+        sys::seal(&file, sys::FIXED_SIZE).ok()?;
+        // Its maker may have been quicker.
+        (file.metadata().ok()?.len() == image::SIZE).then_some(())?;
+        let area = Some(Area::map(&file, 0, image::SIZE).ok()?);
+        let id = self.next_image;
+        self.next_image = id.checked_add(1)?;
+        self.images.insert(id, Image { file, area });
         Some(id)
     }
 
-    /// Where an image lies in the file.
-    pub(super) fn offset(id: u32) -> u64 {
-        STRIDE * u64::from(id)
+    pub(super) fn image(&self, id: u32) -> Option<&Area> {
+        self.images.get(&id)?.area.as_ref()
     }
 
-    pub(super) fn image(&self, id: u32) -> Option<&Area> {
-        self.images.get(&id)
+    fn file(&self, id: u32) -> Option<&File> {
+        self.images.get(&id).map(|image| &image.file)
     }
 
     /// Writes words of an image: without mapping in every page that is touched, which costs more
     /// than the writing.
     pub(super) fn write(&self, id: u32, words: &Runs) {
+        let Some(file) = self.file(id) else { return };
         for (at, bytes) in &words.0 {
             // Without memory the words stay zero, and who finds no root there counts nothing.
-            let _ = self.file.write_all_at(bytes, Self::offset(id) + at);
+            let _ = file.write_all_at(bytes, *at);
         }
     }
 
     /// Gives an image's memory back.
     pub(super) fn free_image(&mut self, id: u32) {
-        self.images.remove(&id);
-        sys::punch_hole(&self.file, Self::offset(id), STRIDE);
+        if let Some(image) = self.images.remove(&id) {
+            // A process that was left alone may still map it.
+            sys::punch_hole(&image.file, 0, image::SIZE);
+        }
+    }
+
+    /// Whether a program has forbidden us to write to its image, by a seal of its own: what it counts
+    /// can't be trusted then.
+    pub(super) fn is_sealed_off(&self, id: u32) -> bool {
+        self.image(id).is_some() && self.file(id).is_some_and(sys::forbids_writing)
     }
 
     /// An image without its slots as it is now; none of its holes is touched.
     pub(super) fn snapshot(&self, id: u32) -> Snapshot {
-        Snapshot::of(self.data(id, 0..image::SLOTS, u64::MAX))
+        Snapshot::of(self.trees(id))
+    }
+
+    /// What an image holds beside its slots, by offset in it.
+    pub(super) fn trees(&self, id: u32) -> Vec<(u64, Vec<u8>)> {
+        self.data(id, 0..image::SLOTS, u64::MAX)
     }
 
     /// Slot `index` of an image as it is now.
@@ -205,9 +281,9 @@ impl Memory {
 
     /// Whose slot `index` of an image is; all zero if nobody's. Touches no hole.
     pub(super) fn head(&self, id: u32, index: u64) -> Head {
-        let at = Self::offset(id) + image::SLOTS + index * slot::SIZE + slot::SELF;
+        let at = image::SLOTS + index * slot::SIZE + slot::SELF;
         let mut bytes = [0; 8 * Head::WORDS];
-        if self.file.read_exact_at(&mut bytes, at).is_err() {
+        if self.file(id).is_none_or(|file| file.read_exact_at(&mut bytes, at).is_err()) {
             return Head::default();
         }
         let words: Vec<u64> =
@@ -219,17 +295,18 @@ impl Memory {
     /// costs a thread more than all that is counted of its making, and this one may be mapped yet.
     pub(super) fn clean_slot(&self, id: u32, index: u64) {
         static ZEROES: [u8; KEPT as usize] = [0; KEPT as usize];
+        let Some(file) = self.file(id) else { return };
         let start = image::SLOTS + index * slot::SIZE;
         let data: Vec<_> = self.data_ranges(id, start..start + slot::SIZE).collect();
         for range in &data {
             let kept = range.start..range.end.min(start + KEPT);
             let zeroes = ZEROES.get(..kept.end.saturating_sub(kept.start) as usize).unwrap_or_default();
-            if self.file.write_all_at(zeroes, Self::offset(id) + kept.start).is_err() {
-                sys::punch_hole(&self.file, Self::offset(id) + start, KEPT);
+            if file.write_all_at(zeroes, kept.start).is_err() {
+                sys::punch_hole(file, start, KEPT);
             }
         }
         if data.last().is_some_and(|last| last.end > start + KEPT) {
-            sys::punch_hole(&self.file, Self::offset(id) + start + KEPT, slot::SIZE - KEPT);
+            sys::punch_hole(file, start + KEPT, slot::SIZE - KEPT);
         }
     }
 
@@ -240,11 +317,11 @@ impl Memory {
     }
 
     fn data(&self, id: u32, within: Range<u64>, most: u64) -> Vec<(u64, Vec<u8>)> {
-        let mut left = most;
-        let mut ranges = Vec::new();
+        let (mut left, mut ranges) = (most, Vec::new());
+        let Some(file) = self.file(id) else { return ranges };
         for range in self.data_ranges(id, within) {
             let mut bytes = vec![0; (range.end - range.start).min(left) as usize];
-            if bytes.is_empty() || self.file.read_exact_at(&mut bytes, Self::offset(id) + range.start).is_err() {
+            if bytes.is_empty() || file.read_exact_at(&mut bytes, range.start).is_err() {
                 break;
             }
             left -= bytes.len() as u64;
@@ -255,12 +332,11 @@ impl Memory {
 
     /// Where an image has memory, of a range of offsets in it.
     fn data_ranges(&self, id: u32, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
-        let start = Self::offset(id);
-        let (mut at, end) = (start + within.start, start + within.end);
+        let (file, mut at, end) = (self.file(id), within.start, within.end);
         std::iter::from_fn(move || {
-            let (from, to) = sys::data_range(&self.file, at).filter(|(from, _)| *from < end)?;
+            let (from, to) = sys::data_range(file?, at).filter(|(from, _)| *from < end)?;
             at = to;
-            Some(from - start..to.min(end) - start)
+            Some(from..to.min(end))
         })
     }
 
@@ -284,25 +360,25 @@ impl Memory {
         gaps(trees.chain(slots), image::SIZE)
     }
 
-    /// Whether no other process maps the file any more. If so none ever will again, and from here
+    /// Whether no other process maps an image any more. If so none ever will again, and from here
     /// on only [`Memory::snapshot`] tells what was in it.
     ///
     /// # Errors
     /// When the file can't be mapped again after a look.
-    pub(super) fn is_deserted(&mut self) -> std::io::Result<bool> {
+    pub(super) fn is_deserted(&mut self, id: u32) -> std::io::Result<bool> {
+        let Some(image) = self.images.get_mut(&id) else { return Ok(true) };
         // The kernel refuses to seal a file against writing as long as somebody could: our own
-        // mappings have to go for the question to make sense.
-        let ids: Vec<u32> = self.images.drain().map(|(id, _)| id).collect();
-        self.global = Area::map(&sys::memory_file(global::SIZE)?, 0, global::SIZE)?;
-        if sys::nobody_maps(&self.file) {
+        // mapping has to go for the question to make sense.
+        if image.area.take().is_none() || sys::seal(&image.file, libc::F_SEAL_WRITE).is_ok() {
             return Ok(true);
         }
-        self.global = Area::map(&self.file, 0, global::SIZE)?;
-        for id in ids {
-            self.images.insert(id, Area::map(&self.file, Self::offset(id), image::SIZE)?);
-        }
+        image.area = Some(Area::map(&image.file, 0, image::SIZE)?);
         Ok(false)
     }
+}
+
+fn own_path(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 /// What ascending ranges leave of the bytes up to `end`, in whole pages.
@@ -324,6 +400,11 @@ fn gaps(used: impl Iterator<Item = Range<u64>>, end: u64) -> Vec<Range<u64>> {
 pub(super) struct Runs(Vec<(u64, Vec<u8>)>);
 
 impl Runs {
+    /// Of bytes that lie together.
+    pub(super) fn of(at: u64, bytes: Vec<u8>) -> Self {
+        Self(vec![(at, bytes)])
+    }
+
     /// Of (offset, word), ascending but for breaks; of memory nobody has written to so far.
     pub(super) fn new(words: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();

@@ -8,6 +8,7 @@ use super::files::Known;
 use super::harvest::Beside;
 use super::maps::Mapped;
 use super::memory::Area;
+use super::queue::Queue;
 use super::seeds::{Seed, Seeds};
 use super::slots::Tickets;
 use super::target::Mem;
@@ -24,6 +25,7 @@ const MAX_FAILURES: u32 = 16;
 const MAX_ALIKE: u32 = 8;
 
 /// A file of the program with its jumps.
+#[derive(Clone)]
 pub(super) struct Patched {
     pub(super) key: ModuleKey,
     pub(super) known: Rc<Known>,
@@ -49,6 +51,7 @@ pub(super) struct Program {
     pub(super) image: u32,
     pub(super) space: AddressSpace,
     pub(super) mem: Mem,
+    pub(super) queue: Queue,
     /// What it has mapped, while it is new.
     pub(super) maps: Vec<Mapped>,
     /// Page faults that its first thread has taken for us.
@@ -72,6 +75,12 @@ pub(super) struct Program {
     pub(super) main_nodes: Vec<u64>,
     /// Nodes at whose first call no window could be afforded.
     pub(super) unopened: Vec<u64>,
+    /// Whether its processes have the launcher's own credentials and namespaces, as far as is known.
+    pub(super) native: bool,
+    /// Slots whose thread changed what it may do, in memory that it has in common with its maker.
+    pub(super) changed: HashSet<u64>,
+    /// Whether the process that executed it goes on in a copy of its image.
+    pub(super) first_has_parted: bool,
     /// Slots whose thread became another program.
     pub(super) gone_by_exec: HashSet<u64>,
     pub(super) tickets: Tickets,
@@ -111,6 +120,7 @@ impl Program {
             image,
             space,
             mem,
+            queue: Queue::default(),
             maps: Vec::new(),
             faults: 0,
             files: Vec::new(),
@@ -124,6 +134,9 @@ impl Program {
             seeds: HashMap::new(),
             main_nodes: Vec::new(),
             unopened: Vec::new(),
+            native: true,
+            changed: HashSet::new(),
+            first_has_parted: false,
             gone_by_exec: HashSet::new(),
             tickets: Tickets::default(),
             trees: None,

@@ -44,6 +44,26 @@ impl Tickets {
         &self.busy
     }
 
+    /// Of a copy of the image in which only the threads of slots `own` go on: theirs are busy, the other
+    /// threads' are put back.
+    pub(super) fn of_copy(&self, area: &Area, own: &[u64]) -> Self {
+        let busy = own.iter().copied().filter(|slot| *slot != 0).collect();
+        let waiting = self.waiting.clone();
+        let mut copy = Self { seen: self.seen, recycled: self.seen, next: self.next, waiting, busy, more: self.more };
+        for slot in self.busy.iter().filter(|slot| !own.contains(slot)) {
+            copy.put_back(area, *slot);
+        }
+        copy
+    }
+
+    /// Puts slots back whose threads go on in a copy of the image.
+    pub(super) fn give_back(&mut self, area: &Area, slots: &[u64]) {
+        self.busy.retain(|slot| !slots.contains(slot));
+        for slot in slots.iter().filter(|slot| **slot != 0) {
+            self.put_back(area, *slot);
+        }
+    }
+
     /// Takes note of all tickets drawn so far.
     pub(super) fn look(&mut self, area: &Area) {
         let drawn = area.get(image::NEXT_SLOT);

@@ -200,10 +200,33 @@ pub(super) fn data_range(file: &File, offset: u64) -> Option<(u64, u64)> {
     }
 }
 
-/// Forbids new writable mappings; the kernel refuses while there is one.
-pub(super) fn nobody_maps(file: &File) -> bool {
+/// Seals of a file whose size nobody changes any more.
+pub(super) const FIXED_SIZE: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+
+/// Adds seals (F_ADD_SEALS of fcntl(2)). F_SEAL_WRITE is refused while the file is mapped to be written.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn seal(file: &File, seals: libc::c_int) -> std::io::Result<()> {
     // SAFETY: F_ADD_SEALS takes a plain number.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_WRITE) == 0 }
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// Whether seals forbid a file to be written by those who do not map it yet.
+pub(super) fn forbids_writing(file: &File) -> bool {
+    // SAFETY: F_GET_SEALS takes nothing.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    seals > 0 && seals & (libc::F_SEAL_WRITE | libc::F_SEAL_FUTURE_WRITE) != 0
+}
+
+/// Gets memory for a range of ours that is about to be written, at once instead of page by page
+/// (madvise(2), MADV_POPULATE_WRITE: Linux 5.14; without it each page comes as it is written).
+pub(super) fn populate(at: *mut c_void, len: usize) {
+    const PAGE: usize = 4096;
+    let start = at as usize / PAGE * PAGE;
+    // SAFETY: the range is a mapping of ours, whose contents stay as they are.
+    unsafe { libc::madvise(start as *mut c_void, at as usize + len - start, libc::MADV_POPULATE_WRITE) };
 }
 
 /// Sleeps until `word` is no longer `seen`, is woken, a signal comes, or `limit` is over.

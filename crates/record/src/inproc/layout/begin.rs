@@ -36,8 +36,10 @@ pub fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
         (image::RSEQ_CS + 16, 1),
         (image::RSEQ_CS + 24, IMAGE + image::RSEQ_ABORT),
         (image::RSEQ_ABORT - 8, u64::from(rseq_signature) << 32),
+        (image::NAME, image::NAME_WORD),
         (image::SLOTS + slot::SELF, slot_address(0)),
     ];
+    words.extend(heeded());
     // Slots from 1 on, two entries of four bytes a word.
     let ticket = |entry: u64| entry + 2;
     words
@@ -47,6 +49,13 @@ pub fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
     words.extend((0..NUMBERS).flat_map(number_root));
     words.extend(super::super::assemble::frames());
     words
+}
+
+/// The words of [`image::HEEDED`].
+fn heeded() -> impl Iterator<Item = (u64, u64)> {
+    let byte = |n: u64| u8::from(u32::try_from(n).is_ok_and(super::super::assemble::is_heeded));
+    let word = move |i: u64| u64::from_le_bytes(std::array::from_fn(|byte_of| byte(8 * i + byte_of as u64)));
+    (0..NUMBERS.div_ceil(8)).map(move |i| (image::HEEDED + 8 * i, word(i)))
 }
 
 /// The root of number `n` in an image: its record is the one of the same index among roots'.
