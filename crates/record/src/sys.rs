@@ -39,3 +39,22 @@ pub(crate) fn own_cpu() -> std::time::Duration {
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
     std::time::Duration::new(t.tv_sec.max(0) as u64, t.tv_nsec.clamp(0, 999_999_999) as u32)
 }
+
+/// Effective and permitted capabilities of a process, the calling one for 0 (capget(2)).
+fn capabilities(pid: i32) -> Option<(u64, u64)> {
+    /// _LINUX_CAPABILITY_VERSION_3 of linux/capability.h.
+    const VERSION: u32 = 0x2008_0522;
+    let header = [VERSION, pid as u32];
+    // Low halves of effective, permitted and inheritable ones, then the high halves.
+    let mut data = [0u32; 6];
+    // SAFETY: the kernel reads a header of two words and writes six.
+    let result = unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), data.as_mut_ptr()) };
+    let whole = |i: usize| u64::from(data[i]) | u64::from(data[i + 3]) << 32;
+    (result == 0).then(|| (whole(0), whole(1)))
+}
+
+/// Whether a process has all capabilities in force that this one may have.
+pub(crate) fn has_our_capabilities(pid: i32) -> bool {
+    let theirs = capabilities(pid);
+    capabilities(0).zip(theirs).is_some_and(|((_, ours), (theirs, _))| ours & !theirs == 0)
+}

@@ -337,18 +337,18 @@ pub enum Question {
     /// with memory, ours too (`mlockall` with MCL_CURRENT). May take long.
     Last = 0x23,
     /// A call is about to be made that changes what its process may do (`setuid`, `capset`,
-    /// `unshare` …): before it, the process gets an image of its own. May take long.
-    Identity = 0x24,
+    /// `unshare` …): before it, the process gets an image of its own.
+    Identity = 0x13,
     /// The thread is about to confine itself (`seccomp`, or `prctl` with PR_SET_SECCOMP) or to
     /// take the time stamp counter away (`prctl` with PR_SET_TSC). May take long.
-    Confine = 0x25,
+    Confine = 0x24,
     /// An `execve` or `execveat` failed.
-    ExecFailed = 0x26,
+    ExecFailed = 0x25,
 }
 
 impl Question {
-    /// Set where it is about a window.
-    pub const WINDOW: u16 = 0x10;
+    /// Set where no count suffers if it is not heard.
+    pub const ASIDE: u16 = 0x10;
     /// Set where exactness suffers if nobody hears it.
     pub const MATTERS: u16 = 0x20;
 
@@ -375,7 +375,7 @@ impl Question {
     /// Whether the long limit holds for it.
     #[must_use]
     pub fn is_long(self) -> bool {
-        matches!(self, Self::Mapped | Self::Exec | Self::Last | Self::Identity | Self::Confine)
+        matches!(self, Self::Mapped | Self::Exec | Self::Last | Self::Confine)
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
 fn taken(e: &mut Emitter, busy: CodeLabel) -> Emitted {
     let (context, done) = (e.label(), e.label());
     e.here(busy)?;
-    asm!(e; bt(rcx, bit(Question::WINDOW)); jc(done); bt(rcx, bit(Question::MATTERS)); jnc(context););
+    asm!(e; bt(rcx, bit(Question::ASIDE)); jc(done); bt(rcx, bit(Question::MATTERS)); jnc(context););
     asm!(e; mov(r11, IMAGE + image::UNHEARD););
     e.a.lock().inc(qword_ptr(r11))?;
     asm!(e; jmp(done););

@@ -5,6 +5,7 @@ use super::super::plan::Why;
 use super::engine::Engine;
 use super::files::{Known, Unwatchable};
 use super::maps::{Layout, Mapped, Maps};
+use super::peer;
 use super::program::{Patched, Program};
 use super::shell::{self, Mapping, Source};
 use super::sites::Arrival;
@@ -96,10 +97,19 @@ impl Engine {
         let stub = files.first().map(|f| f.at).ok_or("nothing in it makes system calls that can be hooked")?;
         let id = self.spare.take().or_else(|| self.blank_image()).ok_or("no memory for another program")?;
         let code = files.iter().map(|f| Mapping::code(f.at, f.patched.code.size(), f.patched.code.offset));
-        let [code_path, image_path] = self.memory.paths(id).ok_or("no memory for another program")?;
-        let read = libc::O_RDONLY | libc::O_CLOEXEC;
-        let sources = (Source::Open(code_path, read), Source::Open(image_path, libc::O_RDWR | libc::O_CLOEXEC));
-        let mappings = shell::files(sources.0, sources.1, code);
+        let native = self.is_native(pid, from);
+        let [code_file, image_file] = if native {
+            self.to_open(id).ok_or("no memory for another program")?
+        } else {
+            match self.handed_over(id, pid, (&mem, &maps.all), regs) {
+                Ok(sources) => sources,
+                Err(why) => {
+                    self.memory.free_image(id);
+                    return Err(format!("it has another user or other rights than systoll, and {why}"));
+                }
+            }
+        };
+        let mappings = shell::files(code_file, image_file, code);
         self.enter(id, pid);
         let away = from.filter(|(id, index)| self.asked_elsewhere(*id, *index)).and_then(|_| sys::Away::from_here(pid));
         let processors = away.as_ref().map_or(0, |_| sys::Away::EVERYWHERE);
@@ -116,6 +126,7 @@ impl Engine {
         let mut program = Program::new(id, pid, image, space, mem);
         let alike = self.alike.entry(Arc::clone(exe)).or_default();
         (program.alike, alike.begun) = (alike.begun, alike.begun + 1);
+        program.native = native;
         program.cpu_before = sys::process_cpu(pid).unwrap_or(0);
         program.seen_whole = self.unhooked == unhooked;
         program.maps = maps.all;
@@ -126,6 +137,34 @@ impl Engine {
             self.audit_base = procfs::io_calls(pid);
         }
         Ok(id)
+    }
+
+    /// Whether a new program can open what this process can: it has the same user and groups, and nothing
+    /// that it came of has changed what it may do.
+    fn is_native(&self, pid: i32, from: Option<(u32, u64)>) -> bool {
+        let as_before = |(id, index)| self.programs.get(&id).is_some_and(|p| p.native && !p.changed.contains(&index));
+        from.is_none_or(as_before) && procfs::has_our_credentials(pid)
+    }
+
+    /// A program's files, for it to open.
+    fn to_open(&self, id: u32) -> Option<[Source; 2]> {
+        let [code, image] = self.memory.paths(id)?;
+        let (read, both) = (libc::O_RDONLY | libc::O_CLOEXEC, libc::O_RDWR | libc::O_CLOEXEC);
+        Some([Source::Open(code, read), Source::Open(image, both)])
+    }
+
+    /// The same, handed over to a stopped process that may not open them.
+    fn handed_over(
+        &self,
+        id: u32,
+        pid: i32,
+        (mem, mapped): (&Mem, &[Mapped]),
+        regs: libc::user_regs_struct,
+    ) -> Result<[Source; 2], String> {
+        const INSTRUCTION: usize = 16;
+        let at = target::unused(mem, mapped, INSTRUCTION).ok_or("there is no room in it for an instruction")?;
+        let files = self.memory.to_hand_over(id).ok_or("there is no memory for it")?;
+        Ok(peer::hand_over(&files, pid, (mem, at), regs)?.map(Source::Descriptor))
     }
 
     /// Has a file's code ready at a free place, `None` where nothing is to be hooked in it.

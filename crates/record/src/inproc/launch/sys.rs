@@ -111,6 +111,30 @@ pub(super) fn set_registers(tid: i32, regs: &libc::user_regs_struct) -> Result<(
     if result == -1 { Err(Errno::last()) } else { Ok(()) }
 }
 
+/// Runs one instruction.
+pub(super) fn step(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_SINGLESTEP, tid, 0)
+}
+
+/// Of linux/ptrace.h.
+const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
+const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
+
+/// The signals that a stopped thread blocks.
+pub(super) fn signal_mask(tid: i32) -> Result<u64, Errno> {
+    let mut mask = 0u64;
+    // SAFETY: writes as many bytes as said, for which `mask` has room.
+    let result = unsafe { libc::ptrace(PTRACE_GETSIGMASK, tid, size_of::<u64>(), &raw mut mask) };
+    if result == -1 { Err(Errno::last()) } else { Ok(mask) }
+}
+
+/// Has a stopped thread block these signals.
+pub(super) fn set_signal_mask(tid: i32, mask: u64) -> Result<(), Errno> {
+    // SAFETY: reads as many bytes as said.
+    let result = unsafe { libc::ptrace(PTRACE_SETSIGMASK, tid, size_of::<u64>(), &raw const mask) };
+    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+}
+
 /// A file in memory of `size` bytes, nearly all of them holes.
 pub(super) fn memory_file(size: u64) -> std::io::Result<File> {
     // SAFETY: the name is a C string; a new descriptor is ours alone.
