@@ -38,11 +38,11 @@ def unshare(flags, script):
 SEES = "echo $$; id -u; /bin/ls / | wc -l; /bin/true; echo end"
 
 program("pid_namespace", unshare(["-p", "-f", "--mount-proc"], SEES), complete="could not be looked at", users=("root",))
-program("user_namespace", unshare(["-U", "-r"], "id -u; /bin/true; echo end"), complete="ran unwatched", users=("root",))
+program("user_namespace", unshare(["-U", "-r"], "id -u; /bin/true; echo end"), users=("root",))
 program("mount_namespace", unshare(["-m"], "mount -t tmpfs none /mnt; /bin/ls /mnt; /bin/true; echo end"), users=("root",))
-program("without_proc", unshare(["-m"], "umount -l /proc; /bin/ls /proc; /bin/true; echo end"), complete="ran unwatched", users=("root",))
+program("without_proc", unshare(["-m"], "umount -l /proc; /bin/ls /proc; /bin/true; echo end"), users=("root",))
 program("network_namespace", unshare(["-n"], "/bin/ls /sys/class/net; echo end"), users=("root",))
-program("another_user", lambda b: [tool("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", "/bin/sh", "-c", "id -u; /bin/true"], complete="ran unwatched", users=("root",))
+program("another_user", lambda b: [tool("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", "/bin/sh", "-c", "id -u; /bin/true"], users=("root",))
 program("without_random_addresses", lambda b: [tool("setarch"), "-R", "/bin/sh", "-c", "/bin/ls / | wc -l; exit 3"], expect=3)
 program("no_new_privileges", lambda b: [tool("setpriv"), "--no-new-privs", "/bin/sh", "-c", "id -u; /bin/true"])
 
@@ -53,7 +53,7 @@ def chroot(box):
     os.link(box.build("state.c", "-static"), os.path.join(box.dir, "jail", "state"))
     doc, plain = same(box, [tool("chroot"), os.path.join(box.dir, "jail"), "/state"])
     assert plain.stdout == b"0 changes\n", plain
-    assert any("ran unwatched" in p for p in doc["problems"]), doc["problems"]
+    assert not any("unwatched" in p for p in doc["problems"]), doc["problems"]
 
 
 def sleeper(box):

@@ -117,7 +117,8 @@ impl Engine {
         layout: Layout<'_>,
     ) -> Option<()> {
         let program = self.programs.get(&id)?;
-        let hooked = |f: &Patched| f.key == file.module && f.bias == file.bias && f.is_in(&program.mem);
+        let mem = self.memory_of(id, index).ok()?;
+        let hooked = |f: &Patched| f.key == file.module && f.bias == file.bias && f.is_in(&mem);
         if !mapped && program.files.iter().any(hooked) {
             return Some(());
         }

@@ -9,6 +9,7 @@ use super::memory::{BLOBS, BLOBS_AT, Memory, Runs};
 use super::program::{Patched, Program};
 use super::sites::Arrival;
 use super::sys;
+use super::target::Mem;
 use crate::procfs;
 use std::rc::Rc;
 use systoll_model::ProblemKind;
@@ -24,6 +25,25 @@ pub(super) struct Alike {
     pub(super) begun: u32,
     /// Code of files that they have mapped, one for each region.
     mapped: Vec<Rc<Code>>,
+}
+
+/// A process's memory.
+pub(super) enum MemOf<'a> {
+    /// Of the process that executed the program.
+    First(&'a Mem),
+    /// Of a fork child.
+    Fork(Mem),
+}
+
+impl std::ops::Deref for MemOf<'_> {
+    type Target = Mem;
+
+    fn deref(&self) -> &Mem {
+        match self {
+            Self::First(mem) => mem,
+            Self::Fork(mem) => mem,
+        }
+    }
 }
 
 impl Engine {
@@ -118,19 +138,33 @@ impl Engine {
 
     /// Writes the jumps of the program's file at `index`; its roots are there and its code is mapped.
     pub(super) fn write_jumps(&mut self, id: u32, index: usize, arrival: Arrival, by: (u64, Layout<'_>)) {
+        let slot = by.0;
         let written = arrival != Arrival::MadeExecutable && self.has_jumps_written(id, index, by);
-        let Some(program) = self.programs.get_mut(&id) else { return };
+        let Some(program) = self.programs.get(&id) else { return };
         let Some(file) = program.files.get(index) else { return };
-        let patched = match arrival {
+        let patched = self.memory_of(id, slot).and_then(|mem| match arrival {
             _ if written => Ok(()),
-            Arrival::MadeExecutable => program.mem.patch_one(&file.code.jumps, file.bias),
-            Arrival::Born | Arrival::Mapped => program.mem.patch(&file.code.jumps, file.bias),
-        };
+            Arrival::MadeExecutable => mem.patch_one(&file.code.jumps, file.bias),
+            Arrival::Born | Arrival::Mapped => mem.patch(&file.code.jumps, file.bias),
+        });
         self.sites.note(file, patched.is_ok(), arrival);
         let key = file.key;
         if let Err(why) = patched {
             self.lost(key, &why);
         }
+    }
+
+    /// The memory of the process whose thread has `slot`: that of a fork child is not its maker's.
+    ///
+    /// # Errors
+    /// In words, where it can't be opened.
+    pub(super) fn memory_of(&self, id: u32, slot: u64) -> Result<MemOf<'_>, String> {
+        let program = self.programs.get(&id).ok_or("it is gone")?;
+        let pid = self.memory.head(id, slot).pid as i32;
+        if pid == program.pid {
+            return Ok(MemOf::First(&program.mem));
+        }
+        Mem::open(pid).map(MemOf::Fork).map_err(|e| e.to_string())
     }
 
     /// Has the waiting thread of `slot` write the jumps of a file that nobody runs yet, which it does in a third

@@ -223,12 +223,11 @@ fn over_sockets(process: &AtExec<'_>, files: &[File; 2], scratch: u64) -> Result
     let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
     process.call(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind, 0, scratch, 0, 0])?;
     let [theirs, ours] = process.halves(scratch)?;
-    let received = take_descriptor(process.pid, ours).ok_or_else(|| "its socket can't be had".to_owned()).and_then(
-        |socket| {
+    let received =
+        take_descriptor(process.pid, ours).ok_or_else(|| "its socket can't be had".to_owned()).and_then(|socket| {
             send(&socket, files).map_err(|e| format!("it can't be handed a file: {e}"))?;
             process.receive(theirs, scratch)
-        },
-    );
+        });
     for fd in [theirs, ours] {
         process.call(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0])?;
     }
