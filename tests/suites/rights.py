@@ -127,3 +127,22 @@ def a_namespace_of_ones_own(box):
         raise Skip("no user namespaces for users here")
     doc, _ = same(box, [tool("unshare"), "-U", "-r", "/bin/sh", "-c", "id -u; /bin/true; exit 3"])
     exact(doc)
+
+
+@test(users=("root",), backends=("inproc",))
+def workers_forked_after_systoll_was_killed(box):
+    """No launcher is there to ask: they take a private copy of the memory they count in."""
+    script = (
+        "import os, sys\n"
+        "def flags(): return {l.split()[1] for l in open('/proc/self/maps') if l.startswith('200000000000-')}\n"
+        "print('ready', flush=True); sys.stdin.read()\n"
+        "if os.fork() == 0:\n"
+        "    os.setgid(65534); os.setuid(65534); print(flags(), flush=True); os._exit(0)\n"
+        "os.wait(); print(flags(), flush=True)\n"
+    )
+    p = box.start(box.watch([tool("python3"), "-c", script]), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert p.stdout.readline() == b"ready\n"
+    p.kill()
+    p.wait()
+    p.stdin.close()
+    assert p.stdout.read() == b"{'rw-p'}\n{'rw-s'}\n"

@@ -138,6 +138,10 @@ pub mod image {
     pub const NAME: u64 = 0x410;
     /// "systoll" and a zero byte.
     pub const NAME_WORD: u64 = u64::from_le_bytes(*b"systoll\0");
+    /// [`MAPPED_FILE_NAME`]: by which a process that may (root) opens the file of its own image.
+    pub const MAPPED_FILE: u64 = 0x418;
+    /// The kernel's name of the mapping at [`super::IMAGE`] (proc(5), /proc/pid/map_files).
+    pub const MAPPED_FILE_NAME: &[u8; 48] = b"/proc/self/map_files/200000000000-200410000000\0\0";
     /// A byte for each system call number below [`super::NUMBERS`], not zero where more is done at
     /// its calls than counting: looked at where a site's number is unknown.
     pub const HEEDED: u64 = 0x500;
@@ -482,7 +486,8 @@ const _: () = {
     assert!(GLOBAL.is_multiple_of(4096) && IMAGE.is_multiple_of(4096));
     assert!(global::PROCESSOR < global::SIZE && global::SIZE.is_multiple_of(4096));
     assert!(image::RING_LEN.is_power_of_two() && image::RING + 8 * image::RING_LEN <= image::CODE_COUNT);
-    assert!(image::RSEQ_ABORT < image::DEAD && image::NAME < image::HEEDED);
+    assert!(image::RSEQ_ABORT < image::DEAD && image::MAPPED_FILE + 48 <= image::HEEDED);
+    assert!(IMAGE == 0x2000_0000_0000 && IMAGE + image::SIZE == 0x2004_1000_0000);
     assert!(image::HEEDED.is_multiple_of(8) && image::HEEDED + NUMBERS <= image::RING);
     assert!(image::FIRST_SLOTS.is_multiple_of(2) && image::FIRST_SLOTS < image::SLOT_COUNT - 2);
     assert!(image::TICKETS_LEN.is_power_of_two() && image::TICKETS_LEN >= image::SLOT_COUNT);

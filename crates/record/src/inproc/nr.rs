@@ -40,6 +40,7 @@ numbers! {
     MREMAP = SYS_mremap,
     MUNMAP = SYS_munmap,
     NANOSLEEP = SYS_nanosleep,
+    OPEN = SYS_open,
     PAUSE = SYS_pause,
     PIVOT_ROOT = SYS_pivot_root,
     PKEY_MPROTECT = SYS_pkey_mprotect,

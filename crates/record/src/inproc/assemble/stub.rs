@@ -5,7 +5,7 @@
 //! at once.
 
 use super::super::layout::{GLOBAL, IMAGE, Question, Saved, WRITE_CODE, global, image, piece, slot, state};
-use super::super::nr::{FUTEX, GETPID, GETTID, MPROTECT, SCHED_YIELD};
+use super::super::nr::{CLOSE, FUTEX, GETPID, GETTID, MMAP, MPROTECT, OPEN, SCHED_YIELD};
 use super::emit::{Emitted, Emitter, Origin, asm, at, gs, gs32};
 use iced_x86::code_asm::*;
 
@@ -257,12 +257,32 @@ fn give_up(e: &mut Emitter, answered: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Notes a question that nobody heard, if the counts suffer from it.
+/// Notes a question that no launcher heard, if the counts suffer from it.
 fn unheard(e: &mut Emitter) -> Emitted {
     let context = e.label();
+    part_alone(e)?;
     asm!(e; mov(rax, gs(slot::RESUME)); bt(rax, bit(Question::MATTERS)); jnc(context););
     asm!(e; mov(r11, IMAGE + image::UNHEARD););
     e.a.lock().inc(qword_ptr(r11))?;
     e.here(context)?;
+    Ok(())
+}
+
+/// No launcher gives the process an image of its own before it changes what it may do, so the thread
+/// takes a private copy of the image itself, in place and with all that stands there: from then on the
+/// process writes nothing that others read. Only who may open the file of a mapping can do that: root.
+fn part_alone(e: &mut Emitter) -> Emitted {
+    const PRIVATE: i32 = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    let (parts, done) = (e.label(), e.label());
+    asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); cmp(eax, Question::Identity as i32); je(parts););
+    asm!(e; cmp(eax, Question::Confine as i32); jne(done););
+    e.here(parts)?;
+    quiet(e, done)?;
+    asm!(e; mov(rdi, IMAGE + image::MAPPED_FILE); mov(esi, libc::O_RDWR | libc::O_CLOEXEC); xor(edx, edx););
+    asm!(e; mov(eax, OPEN); syscall(); test(rax, rax); js(done););
+    asm!(e; mov(r8, rax); mov(rdi, IMAGE); mov(rsi, image::SIZE); mov(edx, libc::PROT_READ | libc::PROT_WRITE););
+    asm!(e; mov(r10d, PRIVATE); xor(r9d, r9d); mov(eax, MMAP); syscall(););
+    asm!(e; mov(rdi, r8); mov(eax, CLOSE); syscall(););
+    e.here(done)?;
     Ok(())
 }

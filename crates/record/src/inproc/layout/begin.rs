@@ -39,6 +39,8 @@ pub fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
         (image::NAME, image::NAME_WORD),
         (image::SLOTS + slot::SELF, slot_address(0)),
     ];
+    let name = image::MAPPED_FILE_NAME.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    words.extend((image::MAPPED_FILE..).step_by(8).zip(name));
     words.extend(heeded());
     // Slots from 1 on, two entries of four bytes a word.
     let ticket = |entry: u64| entry + 2;
