@@ -204,7 +204,7 @@ def a_bare_environment_will_do(box):
     r = box.run([box.systoll, "cure", "sigmask-context", "--", *show], env=env)
     path, maps = text(r.stdout).split("\n", 1)
     assert r.stderr == b"" and path.startswith(box.tmp) and path in maps, (path, text(r.stderr))
-    assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700 and os.stat(path).st_mode & 0o777 == 0o755
+    assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700 and os.stat(path).st_mode & 0o777 == 0o600
     # A folder that others can write to is passed by.
     shims = os.path.join(box.dir, "cache", "systoll", "shims")
     os.makedirs(shims)

@@ -7,12 +7,13 @@ use serde_json::Value;
 /// be made, not an oversight to be fixed.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-model", &[]),
-    ("systoll-symbols", &["systoll-model"]),
+    ("systoll-trust", &[]),
+    ("systoll-symbols", &["systoll-model", "systoll-trust"]),
     ("systoll-price", &["systoll-model"]),
-    ("systoll-record", &["systoll-model", "systoll-symbols", "systoll-price"]),
+    ("systoll-record", &["systoll-model", "systoll-symbols", "systoll-price", "systoll-trust"]),
     ("systoll-judge", &["systoll-model"]),
-    ("systoll-cure", &["systoll-model"]),
-    ("systoll-prove", &["systoll-model", "systoll-cure", "systoll-record"]),
+    ("systoll-cure", &["systoll-model", "systoll-trust"]),
+    ("systoll-prove", &["systoll-model", "systoll-cure", "systoll-record", "systoll-trust"]),
     ("systoll-present", &["systoll-model", "systoll-judge", "systoll-prove"]),
     (
         "systoll",

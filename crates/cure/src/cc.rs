@@ -1,7 +1,7 @@
 //! The machine's C compiler.
 
 use crate::CureError;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,19 +31,21 @@ impl Job<'_> {
         let source = dir.join(self.source_name);
         fs::write(&source, self.source).map_err(|e| CureError::Write { path: source, source: e })?;
         let chosen = std::env::var_os("CC").filter(|cc| !cc.is_empty());
-        let names: Vec<&OsStr> = match &chosen {
-            Some(cc) => vec![cc],
-            None => COMPILERS.iter().map(OsStr::new).collect(),
+        let (names, found) = match chosen {
+            Some(cc) => (cc.display().to_string(), vec![cc]),
+            None => {
+                let found = COMPILERS.iter().filter_map(|name| systoll_trust::helper(name));
+                (COMPILERS.join(", "), found.map(OsString::from).collect())
+            }
         };
-        for name in &names {
+        for name in &found {
             match self.compile(name, dir) {
                 Ok(()) => return Ok(dir.join(self.output)),
                 Err(CureError::RunCompiler { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => return Err(e),
             }
         }
-        let tried: Vec<_> = names.iter().map(|n| n.display().to_string()).collect();
-        Err(CureError::NoCompiler { tried: tried.join(", ") })
+        Err(CureError::NoCompiler { tried: names })
     }
 
     fn compile(&self, compiler: &OsStr, dir: &Path) -> Result<(), CureError> {
@@ -72,12 +74,18 @@ impl Job<'_> {
 /// The compiler that would build the demo's programs, where there is one.
 pub fn compiler() -> Option<String> {
     let chosen = std::env::var("CC").ok().filter(|cc| !cc.is_empty());
-    let names: Vec<String> = chosen.map_or_else(|| COMPILERS.map(String::from).to_vec(), |cc| vec![cc]);
-    names.into_iter().find(|name| {
-        let mut asked = Command::new(name);
+    let runs = |program: &OsStr| {
+        let mut asked = Command::new(program);
         asked.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         asked.status().is_ok_and(|s| s.success())
-    })
+    };
+    match chosen {
+        Some(cc) => runs(OsStr::new(&cc)).then_some(cc),
+        None => {
+            let found = |name: &&&str| systoll_trust::helper(name).is_some_and(|path| runs(path.as_os_str()));
+            COMPILERS.iter().find(found).map(|name| (*name).to_owned())
+        }
+    }
 }
 
 #[cfg(test)]

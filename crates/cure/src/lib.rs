@@ -2,7 +2,8 @@
 //!
 //! Invariant: what is built here lives in a private folder that is gone when its [`Workshop`] is,
 //! also after a fatal signal; a program that was started has ended when the call returns. A shim
-//! is loaded only from a file that nobody else can have written.
+//! is loaded only from a file that nobody else can have written, at a path that nobody else can make
+//! lead elsewhere; so are the demo's programs run.
 
 mod cc;
 mod reach;
@@ -55,6 +56,9 @@ pub enum CureError {
         /// Why.
         source: io::Error,
     },
+    /// There is no folder that programs could safely be built in and run from.
+    #[error("no folder to build the demo's programs in: {0}\na folder of your own will do: TMPDIR=FOLDER")]
+    NoFolder(#[source] Box<systoll_trust::Untrusted>),
     /// The compiler could not be started or watched.
     #[error("can't run {compiler}: {source}")]
     RunCompiler {

@@ -1,15 +1,17 @@
 //! Shims: libraries of ours that a program loads before its C library (`LD_PRELOAD`).
 //!
 //! Each changes what its own functions do and nothing else. A library must outlive the run it is
-//! for, and a descriptor of ours must not reach a program, so it is a file in the user's cache.
+//! for, and a descriptor of ours must not reach a program, so it is a file in the user's cache. The
+//! loader finds it by its path: one that no other user can make lead elsewhere (`systoll-trust`).
 
 use crate::CureError;
-use std::ffi::{CString, OsStr, OsString};
-use std::fs::{self, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::ffi::{OsStr, OsString};
+use std::fs::Permissions;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use systoll_trust::{Folder, Untrusted};
 
 /// A library that can be loaded before the others.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,6 +19,9 @@ pub struct Shim {
     name: &'static str,
     bytes: &'static [u8],
 }
+
+/// Its folder below ours.
+const SHIMS_FOLDER: &str = "shims";
 
 /// What the build script built.
 const SHIMS: &[Shim] = include!(concat!(env!("OUT_DIR"), "/shims.rs"));
@@ -53,35 +58,44 @@ impl Shim {
     }
 
     /// The path of a file that holds it, written where there is none: in the user's cache, else in
-    /// a folder of the user's own among the temporary files. Nobody else can have written it.
+    /// a folder of the user's own among the temporary files. Nobody else can have written it, or can
+    /// put another there.
     ///
     /// # Errors
     /// Where no folder would do, the last one's reason.
     pub fn at_hand(&self) -> Result<PathBuf, CureError> {
+        let cached = || systoll_trust::cache().map(|base| Folder::below(&base, &["systoll", SHIMS_FOLDER]));
+        let temporary = || Some(systoll_trust::own_temporary(&[SHIMS_FOLDER]));
+        let folders: [&dyn Fn() -> Option<Result<Folder, Untrusted>>; 2] = [&cached, &temporary];
+        let tried = folders.iter().filter_map(|folder| folder()).map(|folder| match folder {
+            Ok(folder) => self.in_folder(&folder).map_err(|source| (folder.path().join(self.file_name()), source)),
+            Err(why) => Err((self.file_name().into(), io::Error::other(why))),
+        });
         let mut last = None;
-        for dir in folders() {
-            let path = dir.join(format!("libsystoll-{}-{:016x}.so", self.name, hash(self.bytes)));
-            match self.in_folder(&dir, &path) {
-                Ok(()) => return Ok(path),
-                Err(source) => last = Some(CureError::Write { path, source }),
+        for tried in tried {
+            match tried {
+                Ok(path) => return Ok(path),
+                Err((path, source)) => last = Some(CureError::Write { path, source }),
             }
         }
-        Err(last.unwrap_or_else(|| CureError::Write {
-            path: self.file_name().into(),
-            source: io::Error::new(io::ErrorKind::NotFound, "no folder to write to: neither HOME nor a temporary one"),
-        }))
+        let nowhere = || io::Error::new(io::ErrorKind::NotFound, "no folder to write to");
+        Err(last.unwrap_or_else(|| CureError::Write { path: self.file_name().into(), source: nowhere() }))
     }
 
-    fn in_folder(&self, dir: &Path, path: &Path) -> io::Result<()> {
+    fn in_folder(&self, folder: &Folder) -> io::Result<PathBuf> {
+        let name = format!("libsystoll-{}-{:016x}.so", self.name, hash(self.bytes));
+        let path = folder.path().join(&name);
         if path.as_os_str().as_bytes().iter().any(|b| b" :".contains(b) || b.is_ascii_whitespace()) {
-            return Err(other("LD_PRELOAD can't hold a path with a blank or a colon"));
+            return Err(io::Error::other("LD_PRELOAD can't hold a path with a blank or a colon"));
         }
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        ours(&fs::symlink_metadata(dir)?, true)?;
-        if !may_run_from(dir)? {
-            return Err(other("programs may not be run from there (noexec)"));
+        if folder.forbids_code() {
+            return Err(io::Error::other("programs may not be run from there (noexec)"));
         }
-        if holds(path, self.bytes).unwrap_or(false) { Ok(()) } else { place(self.bytes, dir, path) }
+        // One byte more tells a longer file.
+        if folder.read(&name, self.bytes.len() as u64 + 1).is_none_or(|found| found != self.bytes) {
+            folder.write(&name, &[self.bytes])?;
+        }
+        Ok(path)
     }
 }
 
@@ -89,37 +103,6 @@ impl Shim {
 pub fn preload<'a>(libraries: impl IntoIterator<Item = &'a OsStr>, others: Option<&'a OsStr>) -> OsString {
     let all: Vec<&OsStr> = libraries.into_iter().chain(others.filter(|o| !o.is_empty())).collect();
     all.join(OsStr::new(":"))
-}
-
-/// Where to look for it, in turn.
-fn folders() -> Vec<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p: &PathBuf| p.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-    let user = own_id();
-    let temporary = [absolute("TMPDIR"), Some("/tmp".into())].into_iter().flatten();
-    let temporary = temporary.map(|dir| dir.join(format!("systoll-{user}")));
-    cache.map(|dir| dir.join("systoll")).into_iter().chain(temporary).map(|dir| dir.join("shims")).collect()
-}
-
-/// A file or folder that nobody but us (or root) can have changed.
-fn ours(meta: &fs::Metadata, folder: bool) -> io::Result<()> {
-    if meta.is_dir() != folder || !folder && !meta.is_file() {
-        return Err(other("something else is in its place"));
-    }
-    if meta.uid() != own_id() || meta.mode() & 0o022 != 0 {
-        return Err(other("others could write to it"));
-    }
-    Ok(())
-}
-
-/// Whether the file is ours and holds just this.
-fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
-    ours(&file.metadata()?, false)?;
-    let mut found = Vec::with_capacity(bytes.len() + 1);
-    // One byte more tells a longer file.
-    file.take(bytes.len() as u64 + 1).read_to_end(&mut found)?;
-    Ok(found == bytes)
 }
 
 /// Writes it beside its place and moves it there: a program that starts meanwhile loads all of it
@@ -133,26 +116,6 @@ fn place(bytes: &[u8], dir: &Path, path: &Path) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
-fn may_run_from(dir: &Path) -> io::Result<bool> {
-    let path = CString::new(dir.as_os_str().as_bytes())?;
-    // SAFETY: `statvfs` is plain data for which all zeroes are valid.
-    let mut told: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers live through the call; the path ends with a zero.
-    if unsafe { libc::statvfs(path.as_ptr(), &mut told) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(told.f_flag & libc::ST_NOEXEC == 0)
-}
-
-fn own_id() -> u32 {
-    // SAFETY: geteuid takes nothing and can't fail.
-    unsafe { libc::geteuid() }
-}
-
-fn other(text: &str) -> io::Error {
-    io::Error::other(text.to_owned())
-}
-
 /// FNV-1a: tells versions apart; what is read is compared whole.
 fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
@@ -161,7 +124,9 @@ fn hash(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::mem::offset_of;
+    use std::os::unix::fs::MetadataExt;
 
     /// context.S says where things are in numbers.
     #[test]
@@ -203,42 +168,34 @@ mod tests {
     #[test]
     fn a_library_is_written_once_and_again_where_it_was_changed() {
         let home = tempfile::tempdir().unwrap();
-        let dir = home.path().join("shims");
-        let path = dir.join("lib.so");
         let shim = Shim { name: "x", bytes: b"a library" };
-        shim.in_folder(&dir, &path).unwrap();
+        let folder = Folder::below(home.path(), &["shims"]).unwrap();
+        let written = || shim.in_folder(&folder).unwrap();
+        let path = written();
         let first = fs::metadata(&path).unwrap();
-        assert_eq!(first.mode() & 0o777, 0o755);
-        shim.in_folder(&dir, &path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().ino(), first.ino(), "written twice");
-        fs::write(&path, "another library").unwrap();
-        shim.in_folder(&dir, &path).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"a library");
+        assert_eq!(first.mode() & 0o777, 0o600);
+        assert_eq!((written(), fs::metadata(&path).unwrap().ino()), (path.clone(), first.ino()), "written twice");
+        for other in ["another library", "a library, longer", "a", ""] {
+            fs::write(&path, other).unwrap();
+            assert_eq!(fs::read(written()).unwrap(), b"a library");
+        }
         // A link that somebody put there leads nowhere.
         let elsewhere = home.path().join("elsewhere");
         fs::write(&elsewhere, "a library").unwrap();
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
-        shim.in_folder(&dir, &path).unwrap();
-        assert!(fs::symlink_metadata(&path).unwrap().is_file());
+        assert!(fs::symlink_metadata(written()).unwrap().is_file());
         assert_eq!(fs::read(&elsewhere).unwrap(), b"a library");
-        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "leftovers");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "leftovers");
     }
 
     #[test]
-    fn a_folder_that_others_write_to_is_not_used() {
+    fn a_path_that_ld_preload_cant_hold_is_not_used() {
         let home = tempfile::tempdir().unwrap();
         let shim = Shim { name: "x", bytes: b"a library" };
-        let dir = home.path().join("shims");
-        fs::create_dir(&dir).unwrap();
-        fs::set_permissions(&dir, Permissions::from_mode(0o777)).unwrap();
-        assert!(shim.in_folder(&dir, &dir.join("lib.so")).is_err());
-        let link = home.path().join("link");
-        fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
-        std::os::unix::fs::symlink(&dir, &link).unwrap();
-        assert!(shim.in_folder(&link, &link.join("lib.so")).is_err());
-        let blank = home.path().join("a b");
-        assert!(shim.in_folder(&blank, &blank.join("lib.so")).is_err());
+        for name in ["a b", "a:b"] {
+            assert!(shim.in_folder(&Folder::below(home.path(), &[name]).unwrap()).is_err());
+        }
     }
 
     #[test]

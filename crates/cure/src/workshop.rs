@@ -12,10 +12,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use systoll_trust::{Folder, Untrusted};
 use tempfile::TempDir;
 
-/// A private temporary folder (mode 700, in `TMPDIR` or `/tmp`), removed on drop and when SIGINT,
-/// SIGTERM or SIGHUP ends the process.
+/// A private temporary folder (mode 700), removed on drop and when SIGINT, SIGTERM or SIGHUP ends the
+/// process. It lies in `TMPDIR` or `/tmp`, or where other users could put something else in its
+/// place there, in the user's cache.
 #[derive(Debug)]
 pub struct Workshop {
     dir: TempDir,
@@ -28,9 +30,10 @@ impl Workshop {
     /// # Errors
     /// Where no folder can be made.
     pub fn new() -> Result<Self, CureError> {
-        let io = |e| CureError::Write { path: std::env::temp_dir(), source: e };
+        let place = place().map_err(|why| CureError::NoFolder(Box::new(why)))?;
+        let io = |e| CureError::Write { path: place.clone(), source: e };
         let private = Permissions::from_mode(0o700);
-        let dir = tempfile::Builder::new().prefix("systoll-").permissions(private).tempdir().map_err(io)?;
+        let dir = tempfile::Builder::new().prefix("systoll-").permissions(private).tempdir_in(&place).map_err(io)?;
         install_once().map_err(io)?;
         folders().push(dir.path().to_owned());
         Ok(Self { dir })
@@ -40,6 +43,14 @@ impl Workshop {
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
+}
+
+/// A folder whose path no other user can make lead elsewhere: programs are run from what is made there.
+fn place() -> Result<PathBuf, Untrusted> {
+    systoll_trust::temporary().or_else(|why| match systoll_trust::cache() {
+        Some(base) => Folder::below(&base, &["systoll"]).map(|folder| folder.path().to_owned()).map_err(|_| why),
+        None => Err(why),
+    })
 }
 
 impl Drop for Workshop {

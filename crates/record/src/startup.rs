@@ -41,6 +41,22 @@ pub fn keep_memory() {
     }
 }
 
+/// From now on a file that has become as large as it may (`ulimit -f`) is an error of its write, not this
+/// process's end. By a handler, which an exec takes away again: programs get what systoll was started with.
+pub fn outlive_large_files() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: `sigaction` is plain data for which all zeroes are valid; both pointers live through the
+    // calls; a handler that does nothing is async-signal-safe.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_DFL {
+            action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(libc::SIGXFSZ, &action, std::ptr::null_mut());
+        }
+    }
+}
+
 /// Whether whoever started systoll had SIGPIPE ignored.
 pub(crate) fn sigpipe_was_ignored() -> bool {
     SIGPIPE_IGNORED.load(Ordering::Relaxed) != 0

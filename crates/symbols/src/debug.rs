@@ -85,7 +85,7 @@ pub(crate) fn fetch(image: &Image) -> Option<DebugFile> {
 fn fetched(id: &str, limit: Duration) -> Option<PathBuf> {
     const PAUSE: Duration = Duration::from_millis(2);
     const LONGEST_PATH: u64 = 4096;
-    let mut command = Command::new("debuginfod-find");
+    let mut command = Command::new(systoll_trust::helper("debuginfod-find")?);
     command.args(["debuginfo", id]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
     let start = Instant::now();

@@ -37,7 +37,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let mut found = true;
     for story in told {
         let page = tell(story, &shop, args.prove, &style, &mut found)?;
-        output.write(|w| w.write_all(&page))?;
+        output.write("story", |w| w.write_all(&page))?;
     }
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

@@ -30,7 +30,7 @@ pub(crate) fn doctor(args: &PlainArgs) -> Result<ExitCode, Failure> {
     checked.push(compiler());
     let host = systoll_price::host();
     let can_watch = checked.iter().any(|c| c.works && c.what.starts_with("watch"));
-    output.write(|w| {
+    output.write("list", |w| {
         if args.json {
             serde_json::to_writer_pretty(&mut *w, &doctor_json(&host, &checked))?;
             writeln!(w)

@@ -37,7 +37,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     };
     let mut output = Output::open(None, Output::Stdout)?;
     let style = output.style(args.color);
-    output.write(|w| write_explain(w, cause, &style))?;
+    output.write("text", |w| write_explain(w, cause, &style))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -45,6 +45,6 @@ pub(crate) fn causes(args: &CausesArgs) -> Result<ExitCode, Failure> {
     let catalogue = catalogue(args.causes.as_deref())?;
     let mut output = Output::open(None, Output::Stdout)?;
     let style = output.style(args.color);
-    output.write(|w| write_causes(w, &catalogue, &style))?;
+    output.write("text", |w| write_causes(w, &catalogue, &style))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -18,6 +18,8 @@ pub(crate) enum Failure {
     Recording(PathBuf, systoll_model::FileError),
     /// A file could not be read, created or written.
     File { what: &'static str, path: PathBuf, source: std::io::Error },
+    /// What came out of a run could not be put into its file.
+    NotKept { what: &'static str, path: PathBuf, source: std::io::Error, bytes: u64 },
     /// Standard output or error failed while the report was written.
     Stream(&'static str, std::io::Error),
     /// Standard output or error was closed: the report would have nowhere to go.
@@ -64,6 +66,9 @@ impl Failure {
             Self::Record(e) => vec![with_sources(e)],
             Self::Recording(path, e) => vec![format!("can't read the recording {}: {e}", path.display())],
             Self::File { what, path, source } => vec![format!("can't {what} {}: {}", path.display(), plain(source))],
+            Self::NotKept { what, path, source, bytes } => {
+                vec![format!("the {what} was not kept: {}: {}", path.display(), no_room(source, *bytes))]
+            }
             Self::Stream(name, e) => vec![format!("can't write to {name}: {}", plain(e))],
             Self::Closed(name) => vec![format!("{name} is closed: the report would have nowhere to go")],
             Self::Unknown { what, name, known, .. } => {
@@ -188,6 +193,19 @@ fn with_sources(error: &dyn std::error::Error) -> String {
 /// The system's words for an error, without Rust's "(os error N)".
 fn plain(error: &std::io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |e| nix::errno::Errno::from_raw(e).desc().to_owned())
+}
+
+/// [`plain`] within a sentence; and how much room would have been needed, where that is the matter.
+fn no_room(error: &std::io::Error, bytes: u64) -> String {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let mut text = plain(error);
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_lowercase();
+    }
+    if matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge) {
+        text.push_str(&format!(" (needs {} KiB)", bytes.div_ceil(1024)));
+    }
+    text
 }
 
 /// `--help` and `--version` are no failure; wrong arguments are ours, not CMD's.

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     systoll_record::keep_memory();
+    systoll_record::outlive_large_files();
     let words: Vec<_> = std::env::args_os().collect();
     let cli = match Cli::read(&words) {
         Ok(cli) => cli,

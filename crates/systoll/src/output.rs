@@ -1,17 +1,20 @@
 //! Where reports go.
 
+mod place;
+
 use crate::cli::When;
 use crate::failure::Failure;
-use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use systoll_present::Style;
+
+pub(crate) use place::Place;
 
 /// A place for a report, checked before anything is started.
 pub(crate) enum Output {
     Stdout,
     Stderr,
-    File { path: PathBuf, file: File, made: bool },
+    File(Place),
 }
 
 impl Output {
@@ -24,10 +27,7 @@ impl Output {
             };
             return if systoll_record::was_closed(fd) { Err(Failure::Closed(name)) } else { Ok(stream) };
         };
-        let made = !path.exists();
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|e| Failure::file("write", path, e))?;
-        Ok(Self::File { path: path.to_owned(), file, made })
+        Place::open(path).map(Self::File).map_err(|e| Failure::file("write", path, e))
     }
 
     /// How to write there.
@@ -35,7 +35,7 @@ impl Output {
         let terminal = match self {
             Self::Stdout => io::stdout().is_terminal(),
             Self::Stderr => io::stderr().is_terminal(),
-            Self::File { .. } => false,
+            Self::File(_) => false,
         };
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
             && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
@@ -58,16 +58,22 @@ impl Output {
     }
 
     /// Writes what `write` gives, in place of what was there. A reader that has gone away ends
-    /// the writing quietly.
-    pub(crate) fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    /// the writing quietly. What a file can't take goes to standard error, so that it is not lost;
+    /// that it did is a failure all the same. `what` it is, for words.
+    pub(crate) fn write(
+        &mut self,
+        what: &'static str,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
         let (result, name) = match self {
             Self::Stdout => (buffered(io::stdout().lock(), write), "standard output"),
             Self::Stderr => (buffered(io::stderr().lock(), write), "standard error"),
-            Self::File { path, file, .. } => {
-                // Devices and pipes can't be cut short and need not be.
-                let _ = file.set_len(0);
-                let result = io::Seek::rewind(file).or(Ok(())).and_then(|()| buffered(&mut *file, write));
-                return result.map_err(|e| Failure::file("write", path, e));
+            Self::File(place) => {
+                let bytes = whole(write).map_err(|e| Failure::file("write", &place.path, e))?;
+                return keep(what, place, &bytes).inspect_err(|_| {
+                    // Where that fails too there is nobody to tell.
+                    let _ = io::stderr().lock().write_all(&bytes);
+                });
             }
         };
         match result {
@@ -75,13 +81,26 @@ impl Output {
             result => result.map_err(|e| Failure::Stream(name, e)),
         }
     }
+}
 
-    /// Nothing will be written: a file that was made for it goes again.
-    pub(crate) fn abandon(self) {
-        if let Self::File { path, made: true, .. } = self {
-            let _ = std::fs::remove_file(path);
-        }
+/// Puts `bytes` there: `what` they are, for words.
+pub(crate) fn keep(what: &'static str, place: &mut Place, bytes: &[u8]) -> Result<(), Failure> {
+    match place.put(bytes) {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(|source| Failure::NotKept {
+            what,
+            path: place.path.clone(),
+            source,
+            bytes: bytes.len() as u64,
+        }),
     }
+}
+
+/// All that `write` gives: a file is made of it at once, or not at all.
+pub(crate) fn whole(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    write(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn buffered(to: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

@@ -7,7 +7,7 @@ mod serve;
 use crate::cli::{CureArgs, ProveArgs};
 use crate::explain::catalogue;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, Place, keep};
 use chosen::{Chosen, check_change, check_reach, chosen};
 use counted::counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_cure::Spec;
 use systoll_model::EnvChange;
@@ -37,23 +38,15 @@ pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) ->
         return serve::serve(args, &Sides::of(args, both)?);
     }
     let mut places = Places::open(args, stream)?;
-    let told = Sides::of(args, both).and_then(|sides| {
-        if let Some(setup) = &args.setup {
-            shell(setup, Vec::new())?;
-        }
-        let told = sides.compare(args);
-        if let Some(cleanup) = &args.cleanup {
-            shell(cleanup, Vec::new())?;
-        }
-        Ok((told?, sides))
-    });
-    let ((comparison, counts), sides) = match told {
-        Ok(told) => told,
-        Err(failure) => {
-            places.abandon();
-            return Err(failure);
-        }
-    };
+    let sides = Sides::of(args, both)?;
+    if let Some(setup) = &args.setup {
+        shell(setup, Vec::new())?;
+    }
+    let told = sides.compare(args);
+    if let Some(cleanup) = &args.cleanup {
+        shell(cleanup, Vec::new())?;
+    }
+    let (comparison, counts) = told?;
     places.write(args, &comparison, counts.as_ref(), &sides)?;
     let same = matches!(comparison.outcome, Outcome::Same { .. });
     Ok(ExitCode::from(u8::from(!same)))
@@ -198,26 +191,21 @@ fn progress_line(quiet: bool) -> ProgressBar {
 /// Where results go, opened before anything is started.
 struct Places {
     report: Output,
-    export_json: Option<Output>,
-    export_markdown: Option<Output>,
+    export_json: Option<Place>,
+    export_markdown: Option<Place>,
 }
 
 impl Places {
     fn open(args: &ProveArgs, stream: Output) -> Result<Self, Failure> {
-        let file = |path: &Option<std::path::PathBuf>| {
-            path.as_deref().map(|path| Output::open(Some(path), Output::Stdout)).transpose()
+        let file = |path: &Option<PathBuf>| {
+            let place = |path: &Path| Place::open(path).map_err(|e| Failure::file("write", path, e));
+            path.as_deref().map(place).transpose()
         };
         Ok(Self {
             report: Output::open(args.output.as_deref(), stream)?,
             export_json: file(&args.export_json)?,
             export_markdown: file(&args.export_markdown)?,
         })
-    }
-
-    fn abandon(self) {
-        for output in [Some(self.report), self.export_json, self.export_markdown].into_iter().flatten() {
-            output.abandon();
-        }
     }
 
     fn write(
@@ -230,7 +218,7 @@ impl Places {
         let counts = counts.map(|(a, b)| (a, b));
         let names = [&sides.a, &sides.b].map(|s| strings(&s.argv()));
         let style = self.report.style(args.color);
-        self.report.write(|w| {
+        let report = self.report.write("report", |w| {
             if args.json {
                 let [a, b] = [&sides.a, &sides.b].map(SideWords::of);
                 let proof = prove_json(comparison, counts, (a.command(), b.command()), env!("CARGO_PKG_VERSION"));
@@ -242,16 +230,34 @@ impl Places {
                 sides.write_keep(w, &style)?;
             }
             Ok(())
-        })?;
-        let Some(measured) = &comparison.measured else { return Ok(()) };
-        let labels =
-            [shell_words(&names[0]), if args.vs.is_some() { shell_words(&names[1]) } else { sides.head(args) }];
-        if let Some(output) = &mut self.export_json {
-            let json = hyperfine_json(measured, (&labels[0], &labels[1]));
-            output.write(|w| Ok(serde_json::to_writer_pretty(w, &json)?))?;
+        });
+        let exported = self.export(args, comparison, [&names[0], &names[1]], sides);
+        match (report, exported) {
+            (Err(report), Err(exported)) => {
+                report.tell();
+                Err(exported)
+            }
+            (report, exported) => report.and(exported),
         }
-        if let Some(output) = &mut self.export_markdown {
-            output.write(|w| w.write_all(hyperfine_markdown(measured, (&labels[0], &labels[1])).as_bytes()))?;
+    }
+
+    /// For hyperfine's readers.
+    fn export(
+        &mut self,
+        args: &ProveArgs,
+        comparison: &Comparison,
+        names: [&[String]; 2],
+        sides: &Sides,
+    ) -> Result<(), Failure> {
+        let Some(measured) = &comparison.measured else { return Ok(()) };
+        let labels = [shell_words(names[0]), if args.vs.is_some() { shell_words(names[1]) } else { sides.head(args) }];
+        if let Some(place) = &mut self.export_json {
+            let json = hyperfine_json(measured, (&labels[0], &labels[1]));
+            let bytes = serde_json::to_vec_pretty(&json).map_err(|e| Failure::file("write", &place.path, e.into()))?;
+            keep("export", place, &bytes)?;
+        }
+        if let Some(place) = &mut self.export_markdown {
+            keep("export", place, hyperfine_markdown(measured, (&labels[0], &labels[1])).as_bytes())?;
         }
         Ok(())
     }
@@ -273,7 +279,7 @@ pub(crate) fn cure(args: &CureArgs) -> Result<ExitCode, Failure> {
         // A relative place would be another one for whoever is started elsewhere.
         let dir = args.export.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone()));
         let text = chosen::keep(&cures, args.keep_for, dir.as_deref());
-        output.write(|w| w.write_all(text.as_bytes()))?;
+        output.write("report", |w| w.write_all(text.as_bytes()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut spec = spec(&args.command);

@@ -3,7 +3,7 @@
 use crate::cli::{PlainArgs, ReportArgs, ShowArgs};
 use crate::explain::catalogue;
 use crate::failure::Failure;
-use crate::output::{Output, to_stderr};
+use crate::output::{Output, Place, keep, to_stderr, whole};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
@@ -76,7 +76,7 @@ impl Shown {
     /// A report so far goes where the report will go; a file holds the latest.
     pub(crate) fn so_far(&self, recording: &Recording) {
         let place = Output::open(self.args.output.as_deref(), Output::Stderr);
-        if let Err(failure) = place.and_then(|mut o| o.write(|w| self.write(w, recording, true))) {
+        if let Err(failure) = place.and_then(|mut o| o.write("report", |w| self.write(w, recording, true))) {
             failure.tell();
         }
     }
@@ -130,7 +130,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let recording = read(&args.recording)?;
     let mut output = Output::open(args.show.output.as_deref(), Output::Stdout)?;
     let shown = Shown::new(&args.show, &output)?;
-    output.write(|w| shown.write(w, &recording, false))?;
+    output.write("report", |w| shown.write(w, &recording, false))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -148,8 +148,9 @@ fn read(path: &Path) -> Result<Recording, Failure> {
 }
 
 /// Keeps a recording.
-pub(crate) fn save(output: &mut Output, recording: &Recording) -> Result<(), Failure> {
-    output.write(|w| recording.write(w).map_err(io::Error::other))
+pub(crate) fn save(place: &mut Place, recording: &Recording) -> Result<(), Failure> {
+    let bytes = whole(|w| recording.write(w).map_err(io::Error::other));
+    keep("recording", place, &bytes.map_err(|e| Failure::file("write", &place.path, e))?)
 }
 
 /// `systoll box`.
@@ -163,7 +164,7 @@ pub(crate) fn survey(args: &PlainArgs) -> Result<ExitCode, Failure> {
             Err(e) => to_stderr(&format!("systoll: watching with {} could not be timed: {e}\n", backend.kind().name())),
         }
     }
-    output.write(|w| {
+    output.write("report", |w| {
         if args.json {
             serde_json::to_writer_pretty(&mut *w, &box_json(&survey))?;
             writeln!(w)

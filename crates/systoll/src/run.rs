@@ -5,9 +5,10 @@ mod straight;
 use crate::cli::{BackendChoice, RunArgs};
 use crate::control::Live;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, Place};
 use crate::report::{Shown, save};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use systoll_model::{BackendKind, EnvChange, Exit, Recording};
@@ -19,21 +20,16 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Runs a command, shows what was asked for, and ends as the command did.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut places = Places::open(args)?;
-    let recording = match record(args, &places) {
-        Ok(recording) => recording,
-        Err(failure) => {
-            places.abandon();
-            return Err(failure);
-        }
-    };
-    if let Some(save_to) = &mut places.save {
-        save(save_to, &recording)?;
-    }
-    if let Some((output, shown)) = &mut places.report {
-        output.write(|w| shown.write(w, &recording, false))?;
-    }
-    if args.prove {
-        straight::prove(args, &recording)?;
+    let recording = record(args, &places)?;
+    // The command has run: whatever becomes of what is told of it, its exit code is its own.
+    let kept = places.save.as_mut().map_or(Ok(()), |place| save(place, &recording));
+    let told = places
+        .report
+        .as_mut()
+        .map_or(Ok(()), |(output, shown)| output.write("report", |w| shown.write(w, &recording, false)));
+    let proved = if args.prove { straight::prove(args, &recording) } else { Ok(()) };
+    for failure in [told, kept, proved].into_iter().filter_map(Result::err) {
+        failure.tell();
     }
     Ok(end_as(recording.header.exit))
 }
@@ -62,46 +58,21 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
     Ok(recording?)
 }
 
-/// Where report and recording go, opened before anything is started.
+/// Where report and recording go, looked at before anything is started.
 struct Places {
     report: Option<(Output, Shown)>,
-    save: Option<Output>,
+    save: Option<Place>,
 }
 
 impl Places {
     fn open(args: &RunArgs) -> Result<Self, Failure> {
-        let mut places = Self { report: None, save: None };
-        let opened = places.fill(args);
-        if opened.is_err() {
-            places.abandon();
-        }
-        opened.map(|()| places)
-    }
-
-    fn fill(&mut self, args: &RunArgs) -> Result<(), Failure> {
-        if let Some(path) = &args.save {
-            self.save = Some(Output::open(Some(path), Output::Stderr)?);
-        }
-        if args.show.output.is_some() || args.quiet == 0 {
+        let place = |path: &PathBuf| Place::open(path).map_err(|e| Failure::file("write", path, e));
+        let save = args.save.as_ref().map(place).transpose()?;
+        let report = (args.show.output.is_some() || args.quiet == 0).then(|| {
             let output = Output::open(args.show.output.as_deref(), Output::Stderr)?;
-            match Shown::new(&args.show, &output) {
-                Ok(shown) => self.report = Some((output, shown)),
-                Err(failure) => {
-                    output.abandon();
-                    return Err(failure);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn abandon(&mut self) {
-        if let Some((output, _)) = self.report.take() {
-            output.abandon();
-        }
-        if let Some(output) = self.save.take() {
-            output.abandon();
-        }
+            Shown::new(&args.show, &output).map(|shown| (output, shown))
+        });
+        Ok(Self { report: report.transpose()?, save })
     }
 }
 

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -97,7 +98,9 @@ fn addresses(host: &str) -> io::Result<Vec<SocketAddr>> {
     if name == "localhost" {
         return Ok(vec![of(Ipv4Addr::LOCALHOST.into()), of(Ipv6Addr::LOCALHOST.into())]);
     }
-    let told = Command::new("getent").args(["ahosts", name]).stdin(Stdio::null()).output()?.stdout;
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "no getent to ask for a host's address");
+    let getent = systoll_trust::helper("getent").ok_or_else(missing)?;
+    let told = Command::new(getent).args(["ahosts", name]).stdin(Stdio::null()).output()?.stdout;
     let ips = String::from_utf8_lossy(&told);
     let ips = ips.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok());
     let mut all: Vec<SocketAddr> = ips.map(of).collect();
@@ -207,10 +210,12 @@ impl Turns for Servers<'_> {
         if let Some(host) = self.drive.ready.is_taken() {
             return Err(ServeError::Taken(host.to_owned()));
         }
-        let kept = tempfile::NamedTempFile::new().map_err(ServeError::Keep)?;
+        // Without a name: nobody can put something else in its place.
+        let mut kept = tempfile::tempfile().map_err(ServeError::Keep)?;
+        let by_descriptor = format!("/proc/{}/fd/{}", std::process::id(), kept.as_raw_fd());
         let started = match watching {
             Watching::No => spec.clone(),
-            closely => (self.watcher)(spec, closely, kept.path()),
+            closely => (self.watcher)(spec, closely, Path::new(&by_descriptor)),
         };
         let wrote = tempfile::tempfile().map_err(ServeError::Keep)?;
         let mut server = Running::start(&started, streams(&wrote)?)?;
@@ -220,8 +225,9 @@ impl Turns for Servers<'_> {
         let mut turn = turn_of(&told, seconds);
         (turn.cpu_ns, turn.ended) = (usage.user_ns.saturating_add(usage.sys_ns), ended);
         if watching != Watching::No {
-            let read = kept.reopen().map_err(ServeError::Keep).map(Recording::read)?;
-            let recording = read.map_err(|e| ServeError::Watch(format!("{e}{}", last_lines(&wrote))))?;
+            kept.rewind().map_err(ServeError::Keep)?;
+            let recording =
+                Recording::read(kept).map_err(|e| ServeError::Watch(format!("{e}{}", last_lines(&wrote))))?;
             turn.cpu_ns = recording.header.user_ns.saturating_add(recording.header.sys_ns);
             turn.recording = Some(recording);
         }

@@ -8,14 +8,13 @@
 //! Whatever is the matter with the folder, work goes on without it.
 
 use super::checksum::checksum;
-use super::folder::Folder;
 use super::plan::{self, Plan, PlanError};
-use std::ffi::OsString;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_symbols::FileState;
+use systoll_trust::Folder;
 
 /// Bytes kept, names and trailers not counted.
 pub const DEFAULT_LIMIT: u64 = 64 << 20;
@@ -23,6 +22,8 @@ pub const DEFAULT_LIMIT: u64 = 64 << 20;
 const MAGIC: &[u8; 8] = b"systoll\x02";
 /// Magic and checksum, behind the payload: whoever has read an entry has the payload without a copy.
 const TRAILER: usize = 16;
+/// Its folder below that of the user's caches.
+const NAME: &str = "systoll";
 const SECRET: &str = "secret";
 const SECRET_SIZE: usize = 32;
 /// Bytes of a build-id that go into a name; SHA-1, what linkers write, has as many.
@@ -71,14 +72,14 @@ impl Cache {
     /// Specification 0.8). Without either, or where it can't be trusted, nothing is kept.
     #[must_use]
     pub fn open() -> Self {
-        let base = base(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"));
-        base.map_or_else(Self::none, |base| Self::at(&base, DEFAULT_LIMIT))
+        systoll_trust::cache().map_or_else(Self::none, |base| Self::at(&base, DEFAULT_LIMIT))
     }
 
     /// That of the folder `systoll` below `base`, both made if need be, of at most `limit` bytes.
     #[must_use]
     pub fn at(base: &Path, limit: u64) -> Self {
-        Self(Folder::open(base).and_then(|folder| Some(Open { secret: secret(&folder)?, folder, limit })))
+        let folder = Folder::below(base, &[NAME]).ok();
+        Self(folder.and_then(|folder| Some(Open { secret: secret(&folder)?, folder, limit })))
     }
 
     /// One that keeps nothing.
@@ -164,7 +165,7 @@ impl Cache {
         let Some(open) = &self.0 else { return false };
         let name = name(kind, key);
         let fits = payload.len() as u64 <= open.limit;
-        let kept = fits && open.folder.write(&name, &[payload, &open.trailer(&name, payload)]);
+        let kept = fits && open.folder.write(&name, &[payload, &open.trailer(&name, payload)]).is_ok();
         if kept {
             open.folder.shrink(open.limit, SECRET);
         }
@@ -240,13 +241,6 @@ impl Open {
     }
 }
 
-/// Where caches are, by the environment.
-fn base(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
-    // The specification: a relative path is to be ignored.
-    let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|p| p.is_absolute());
-    absolute(xdg).or_else(|| absolute(home).map(|home| home.join(".cache")))
-}
-
 fn name(kind: Kind, key: &Key) -> String {
     format!("{}-{}-{}", kind.name, kind.version, key.0)
 }
@@ -258,24 +252,8 @@ fn secret(folder: &Folder) -> Option<[u8; SECRET_SIZE]> {
         let mut fresh = [0; SECRET_SIZE];
         let mut random = std::fs::File::open("/dev/urandom").ok()?;
         std::io::Read::read_exact(&mut random, &mut fresh).ok()?;
-        folder.write(SECRET, &[&fresh]);
+        let _ = folder.write(SECRET, &[&fresh]);
         // Another systoll may have been as quick: the last one's holds.
         read()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::base;
-    use std::path::Path;
-
-    #[test]
-    fn the_environment_says_where() {
-        let at = |xdg: Option<&str>, home: Option<&str>| base(xdg.map(Into::into), home.map(Into::into));
-        assert_eq!(at(Some("/x"), Some("/h")).as_deref(), Some(Path::new("/x")));
-        assert_eq!(at(None, Some("/h")).as_deref(), Some(Path::new("/h/.cache")));
-        assert_eq!(at(Some(""), Some("/h")).as_deref(), Some(Path::new("/h/.cache")));
-        assert_eq!(at(Some("x"), None), None);
-        assert_eq!(at(None, Some("h")), None);
-    }
 }

@@ -7,7 +7,6 @@
 pub mod assemble;
 pub mod cache;
 mod checksum;
-mod folder;
 mod launch;
 pub mod layout;
 mod nr;

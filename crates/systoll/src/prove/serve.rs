@@ -24,17 +24,10 @@ const STOP: Duration = Duration::from_secs(10);
 /// Compares the two servers, tells, and ends with 0 where both serve.
 pub(super) fn serve(args: &ProveArgs, sides: &Sides) -> Result<ExitCode, Failure> {
     let mut report = Output::open(args.output.as_deref(), Output::Stdout)?;
-    let told = compare(args, sides);
-    let served = match told {
-        Ok(served) => served,
-        Err(failure) => {
-            report.abandon();
-            return Err(failure);
-        }
-    };
+    let served = compare(args, sides)?;
     let style = report.style(args.color);
     let load = args.load.as_ref().map_or(&[][..], |w| &w.0);
-    report.write(|w| {
+    report.write("report", |w| {
         if args.json {
             let [a, b] = [&sides.a, &sides.b].map(SideWords::of);
             let load = super::strings(load);

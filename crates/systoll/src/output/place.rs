@@ -1,0 +1,203 @@
+//! A file that a result goes to: there is all of it in the end, or what was there before.
+
+use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
+use std::path::{Path, PathBuf};
+
+/// As many links as the kernel follows in one path (`path_resolution(7)`).
+const MAX_LINKS: usize = 40;
+
+/// Where a result goes, looked at before anything is started.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// As it was named.
+    pub(crate) path: PathBuf,
+    /// What is moved into place, links followed; `None` where the result is written in place.
+    whole: Option<PathBuf>,
+    /// What is there already.
+    there: Option<File>,
+}
+
+impl Place {
+    /// Looks whether a result can go there. A file that is not there is not made yet.
+    ///
+    /// What can't be replaced, or would not be the same file afterwards, is written in place: devices,
+    /// pipes, descriptors (`/dev/stdout`), files with more than one name.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let in_place = |file| Self { path: path.to_owned(), whole: None, there: Some(file) };
+        let open = |path: &Path| OpenOptions::new().write(true).open(path);
+        let Some(target) = target(path) else { return open(path).map(in_place) };
+        let there = match std::fs::symlink_metadata(&target) {
+            Ok(meta) if !meta.is_file() || meta.nlink() > 1 => return open(&target).map(in_place),
+            Ok(_) => Some(open(&target)?),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        match (Beside::new(&target), there) {
+            (Ok(_), there) => Ok(Self { path: path.to_owned(), whole: Some(target), there }),
+            // Nothing may be made in its folder, but the file may be written.
+            (Err(_), Some(file)) => Ok(in_place(file)),
+            (Err(e), None) => Err(e),
+        }
+    }
+
+    /// Puts `bytes` there, in place of what was there.
+    ///
+    /// # Errors
+    /// Where that can't be. A file is then as it was before; one that is written in place is empty.
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(target) = &self.whole else { return self.put_in_place(bytes) };
+        let mut new = Beside::new(target)?;
+        new.file.write_all(bytes)?;
+        let alike = self.there.as_ref().map_or(Ok(()), |there| become_like(&new.file, there));
+        match alike.and_then(|()| std::fs::rename(&new.path, target)) {
+            // A mount point, another user's file in a sticky folder: nothing can take their place.
+            Err(_) if self.there.is_some() => self.put_in_place(bytes),
+            moved => moved,
+        }
+    }
+
+    fn put_in_place(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(file) = &mut self.there else { return Err(io::ErrorKind::NotFound.into()) };
+        // Devices and pipes can't be cut short and need not be.
+        let _ = file.set_len(0);
+        let _ = file.rewind();
+        let written = file.write_all(bytes);
+        if written.is_err() {
+            let _ = file.set_len(0);
+        }
+        written
+    }
+}
+
+/// The file that `path` leads to, by links. `None` where it is, or is behind, what is no ordinary name.
+fn target(path: &Path) -> Option<PathBuf> {
+    // A folder is asked for: the system says what is wrong with that.
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        return None;
+    }
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let folder = folder_of(&path);
+        // What looks like a link there stands for an open file.
+        let descriptors = nix::sys::statfs::statfs(&folder);
+        if descriptors.is_ok_and(|fs| fs.filesystem_type() == nix::sys::statfs::PROC_SUPER_MAGIC) {
+            return None;
+        }
+        match std::fs::symlink_metadata(&path) {
+            Ok(meta) if meta.is_symlink() => path = folder.join(std::fs::read_link(&path).ok()?),
+            Ok(meta) if meta.file_type().is_socket() => return None,
+            _ => return path.file_name().is_some().then_some(path),
+        }
+    }
+    None
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => ".".into(),
+    }
+}
+
+/// A new file in the target's folder. Its name is gone when this is, moved away or removed.
+struct Beside {
+    path: PathBuf,
+    file: File,
+}
+
+impl Beside {
+    fn new(target: &Path) -> io::Result<Self> {
+        let name = format!(".systoll-{:016x}", RandomState::new().hash_one(target));
+        let path = folder_of(target).join(name);
+        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        Ok(Self { path, file })
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Owner and mode of what is replaced.
+fn become_like(new: &File, old: &File) -> io::Result<()> {
+    let (meta, now) = (old.metadata()?, new.metadata()?);
+    if (meta.uid(), meta.gid()) != (now.uid(), now.gid()) {
+        fchown(new, Some(meta.uid()), Some(meta.gid()))?;
+    }
+    new.set_permissions(meta.permissions())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::symlink;
+
+    fn put(path: &Path, text: &str) {
+        Place::open(path).unwrap().put(text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_keeps_what_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let mut place = Place::open(&path).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "made before there is something to put there");
+        place.put(b"one").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        let reader = File::open(&path).unwrap();
+        put(&path, "two");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(io::read_to_string(reader).unwrap(), "one", "a reader sees one or the other");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "leftovers");
+    }
+
+    #[test]
+    fn links_lead_to_what_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link, far) = (dir.path().join("file"), dir.path().join("link"), dir.path().join("far"));
+        symlink("file", &link).unwrap();
+        symlink(&link, &far).unwrap();
+        put(&far, "new");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink() && fs::symlink_metadata(&far).unwrap().is_symlink());
+        // A file of two names stays one file.
+        let other = dir.path().join("other");
+        fs::hard_link(&file, &other).unwrap();
+        put(&file, "both");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "both");
+    }
+
+    #[test]
+    fn what_is_no_file_is_written_to() {
+        put(Path::new("/dev/null"), "gone");
+        let error = Place::open(Path::new("/dev/full")).unwrap().put(b"x").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        // A descriptor's file, which has no name.
+        let file = tempfile::tempfile().unwrap();
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+        put(Path::new(&path), "by its descriptor");
+        let mut file = file;
+        file.rewind().unwrap();
+        assert_eq!(io::read_to_string(file).unwrap(), "by its descriptor");
+    }
+
+    #[test]
+    fn what_can_be_no_file_is_told_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = [dir.path().join("no/file"), dir.path().join("file/")];
+        for path in missing.iter().map(PathBuf::as_path).chain([dir.path(), Path::new("/proc/nothing"), Path::new("")])
+        {
+            assert!(Place::open(path).is_err(), "{path:?}");
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,25 @@
+//! Folders and files that no other user can have changed, or can change before they are used.
+//!
+//! systoll writes code into processes from what it kept on disk, and has programs load libraries from
+//! there. Whoever can put a file of theirs in such a place runs code as the user who runs systoll. A
+//! path is as good as its worst component: the owner of any folder on the way, or who may write to
+//! it, can put another in the place of what comes below.
+//!
+//! Invariant: what this crate gives out was reached from `/` component by component, each opened and
+//! its owner and mode read from the descriptor. Each belongs to root or to this user, and nobody else
+//! may write to it; where others may (`/tmp`), it is sticky, so that they can't rename what is ours.
+//! Such a path leads to the same files whoever walks it later: the loader, a shell, a child.
+//!
+//! Only what belongs to other users is held back. Root, and this user's own programs, can do as they
+//! like anyway.
+#![forbid(unsafe_code)]
+
+mod folder;
+mod helper;
+mod places;
+mod walk;
+
+pub use folder::Folder;
+pub use helper::helper;
+pub use places::{cache, own_temporary, temporary};
+pub use walk::{Untrusted, check};

@@ -1,0 +1,274 @@
+//! Looks at every component of a path, each by its descriptor.
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat, readlinkat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, mkdirat};
+use nix::unistd::geteuid;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+/// As many links as the kernel follows in one path (`path_resolution(7)`).
+const MAX_LINKS: u32 = 40;
+const ROOT: u32 = 0;
+
+/// Why a path is not to be relied on.
+#[derive(Debug, thiserror::Error)]
+pub enum Untrusted {
+    /// Another user owns a component.
+    #[error("{} belongs to user {owner}, who could put something else there", path.display())]
+    Owner {
+        /// The component, with what leads to it.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+    /// Others may write to a component.
+    #[error("others may write to {}, and so put something else there", path.display())]
+    Writable {
+        /// The component, with what leads to it.
+        path: PathBuf,
+    },
+    /// A folder of this user's that others may look into, where one is wanted that they may not.
+    #[error("others may look into {}", path.display())]
+    Open {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Not a path from the root.
+    #[error("{} is no absolute path", path.display())]
+    Relative {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It can't be opened or made.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The component, with what leads to it.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl From<Untrusted> for io::Error {
+    fn from(why: Untrusted) -> Self {
+        match why {
+            Untrusted::Io { source, .. } => source,
+            why => Self::other(why.to_string()),
+        }
+    }
+}
+
+/// Whether no other user can make this path lead to something else. What it leads to may itself be
+/// a folder that others write to, where it is sticky.
+///
+/// # Errors
+/// The first component that they can change; also where there is nothing.
+pub fn check(path: &Path) -> Result<(), Untrusted> {
+    walk(path, 0).map(drop)
+}
+
+/// What a path leads to, opened with O_PATH, and its state. Of folders at its end that are not there, the last
+/// `make` are made, this user's alone.
+pub(crate) fn walk(path: &Path, make: usize) -> Result<(OwnedFd, FileStat), Untrusted> {
+    if !path.is_absolute() {
+        return Err(Untrusted::Relative { path: path.to_owned() });
+    }
+    let mut walk = Walk::from_root()?;
+    let mut ahead: VecDeque<OsString> = components(path).collect();
+    let mut links = 0;
+    while let Some(name) = ahead.pop_front() {
+        let Some(target) = walk.enter(&name, ahead.len() < make)? else { continue };
+        links += 1;
+        if links > MAX_LINKS {
+            return Err(walk.failed(&name, Errno::ELOOP));
+        }
+        let target = PathBuf::from(target);
+        if target.is_absolute() {
+            walk = Walk::from_root()?;
+        }
+        for name in components(&target).collect::<Vec<_>>().into_iter().rev() {
+            ahead.push_front(name);
+        }
+    }
+    Ok((walk.here, walk.stat))
+}
+
+fn components(path: &Path) -> impl Iterator<Item = OsString> + '_ {
+    path.components().filter_map(|c| match c {
+        Component::Normal(name) => Some(name.to_owned()),
+        // Where a folder's parent is, the kernel knows: a link may have led here.
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    })
+}
+
+struct Walk {
+    here: OwnedFd,
+    stat: FileStat,
+    /// For words only: nothing is opened by it.
+    at: PathBuf,
+}
+
+impl Walk {
+    fn from_root() -> Result<Self, Untrusted> {
+        let at = PathBuf::from("/");
+        let io = |errno: Errno| Untrusted::Io { path: at.clone(), source: errno.into() };
+        let here = open("/", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty()).map_err(io)?;
+        let stat = fstat(&here).map_err(io)?;
+        // Whoever owns it (in a user namespace the number may stand for anybody) owns the loader and
+        // libc of all we run. Its mode counts like that of the rest.
+        if is_changed_by_others(&stat) {
+            return Err(Untrusted::Writable { path: at });
+        }
+        Ok(Self { here, stat, at })
+    }
+
+    /// Goes one component further, or gives where a link leads that stands there.
+    fn enter(&mut self, name: &OsStr, may_make: bool) -> Result<Option<OsString>, Untrusted> {
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let look = || openat(&self.here, name, flags, Mode::empty());
+        let found = match look() {
+            Err(Errno::ENOENT) if may_make && name != ".." => match mkdirat(&self.here, name, Mode::S_IRWXU) {
+                // Another systoll may have been as quick.
+                Ok(()) | Err(Errno::EEXIST) => look(),
+                Err(errno) => Err(errno),
+            },
+            found => found,
+        };
+        let found = found.map_err(|errno| self.failed(name, errno))?;
+        let stat = fstat(&found).map_err(|errno| self.failed(name, errno))?;
+        if stat.st_uid != ROOT && stat.st_uid != geteuid().as_raw() {
+            return Err(Untrusted::Owner { path: self.at.join(name), owner: stat.st_uid });
+        }
+        // A link has no mode of its own; only who owns it, or its folder, can make it another.
+        if is(&stat, SFlag::S_IFLNK) {
+            return readlinkat(&found, "").map(Some).map_err(|errno| self.failed(name, errno));
+        }
+        if is_changed_by_others(&stat) {
+            return Err(Untrusted::Writable { path: self.at.join(name) });
+        }
+        self.at.push(name);
+        (self.here, self.stat) = (found, stat);
+        Ok(None)
+    }
+
+    fn failed(&self, name: &OsStr, errno: Errno) -> Untrusted {
+        Untrusted::Io { path: self.at.join(name), source: errno.into() }
+    }
+}
+
+/// Whether others can change it, or rename what is in it. An access list's rights for single users
+/// show as the group's (`acl(5)`).
+fn is_changed_by_others(stat: &FileStat) -> bool {
+    let sticky = is(stat, SFlag::S_IFDIR) && stat.st_mode & Mode::S_ISVTX.bits() != 0;
+    stat.st_mode & 0o022 != 0 && !sticky
+}
+
+pub(crate) fn is(stat: &FileStat, kind: SFlag) -> bool {
+    SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) == kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    const NOBODY: Option<u32> = Some(65534);
+
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_is_roots_or_ours_is_relied_on() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [Path::new("/"), Path::new("/etc/passwd"), Path::new("/tmp"), dir.path()] {
+            check(path).unwrap();
+        }
+        // Links of ours, through folders up and down.
+        let (deep, link) = (dir.path().join("a/b"), dir.path().join("link"));
+        fs::create_dir_all(&deep).unwrap();
+        symlink("a/./b/../b", &link).unwrap();
+        check(&link).unwrap();
+        symlink(&link, deep.join("back")).unwrap();
+        check(&deep.join("back/../../link")).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_there_or_goes_in_circles_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let ring = dir.path().join("ring");
+        symlink("ring", &ring).unwrap();
+        for (path, errno) in [(ring, Errno::ELOOP), (dir.path().join("no"), Errno::ENOENT)] {
+            match check(&path) {
+                Err(Untrusted::Io { source, .. }) => assert_eq!(source.raw_os_error(), Some(errno as i32), "{path:?}"),
+                other => panic!("{path:?}: {other:?}"),
+            }
+        }
+        assert!(matches!(check(Path::new("etc/passwd")), Err(Untrusted::Relative { .. })));
+        fs::write(dir.path().join("file"), "").unwrap();
+        assert!(check(&dir.path().join("file/below")).is_err());
+    }
+
+    #[test]
+    fn a_folder_on_the_way_that_others_write_to_spoils_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (above, below) = (dir.path().join("above"), dir.path().join("above/below"));
+        fs::create_dir_all(&below).unwrap();
+        for bits in [0o770, 0o707, 0o777, 0o2775] {
+            mode(&above, bits);
+            match check(&below) {
+                Err(Untrusted::Writable { path }) => assert_eq!(path, above, "{bits:o}"),
+                other => panic!("{bits:o}: {other:?}"),
+            }
+        }
+        // Sticky, what is ours stays ours.
+        for bits in [0o1777, 0o755, 0o750, 0o700] {
+            mode(&above, bits);
+            check(&below).unwrap_or_else(|why| panic!("{bits:o}: {why}"));
+        }
+        let file = below.join("file");
+        fs::write(&file, "").unwrap();
+        mode(&file, 0o664);
+        assert!(matches!(check(&file), Err(Untrusted::Writable { .. })), "sticky means nothing on a file");
+    }
+
+    #[test]
+    fn what_others_own_spoils_it_wherever_it_stands() {
+        let dir = tempfile::tempdir().unwrap();
+        let (theirs, ours) = (dir.path().join("theirs"), dir.path().join("theirs/ours"));
+        fs::create_dir_all(&ours).unwrap();
+        if chown(&theirs, NOBODY, NOBODY).is_err() {
+            return; // Only root can give folders away.
+        }
+        let refused = |path: &Path| match check(path) {
+            Err(Untrusted::Owner { path, owner }) => {
+                assert_eq!(owner, 65534);
+                path
+            }
+            other => panic!("{path:?}: {other:?}"),
+        };
+        assert_eq!(refused(&ours), theirs);
+        // A link of theirs may lead elsewhere tomorrow; one of ours leads through theirs.
+        let (their_link, our_link) = (dir.path().join("their-link"), dir.path().join("our-link"));
+        symlink("/etc", &their_link).unwrap();
+        std::os::unix::fs::lchown(&their_link, NOBODY, NOBODY).unwrap();
+        symlink("theirs/ours", &our_link).unwrap();
+        assert_eq!(refused(&their_link.join("passwd")), their_link);
+        assert_eq!(refused(&our_link), theirs);
+    }
+
+    #[test]
+    fn only_the_last_components_are_made() {
+        let dir = tempfile::tempdir().unwrap();
+        walk(&dir.path().join("a/b"), 2).unwrap();
+        assert_eq!(fs::metadata(dir.path().join("a")).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(walk(&dir.path().join("x/y"), 1).is_err());
+        assert!(!dir.path().join("x").exists());
+    }
+}
