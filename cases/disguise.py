@@ -100,4 +100,5 @@ int main(void) {
 }
 """, ["sh", "-c", "./yak; true"]),
 }
-BUILDS = {".go": "GO111MODULE=off GOFLAGS= go build -o yak yak.go", ".c": "gcc -O2 -o yak yak.c"}
+# What a source's build needs, and how it is built.
+BUILDS = {".go": (["go"], "GO111MODULE=off GOFLAGS= go build -o yak yak.go"), ".c": (["gcc"], "gcc -O2 -o yak yak.c")}

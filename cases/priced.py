@@ -6,7 +6,7 @@
 One line a case: the calls' price in percent of processor time, by the findings about the focus
 calls; what goes when elisions answer them (where they can); what the cured twin is measured to
 win; and the verdict beside the `gain` of the case's [long] block. --verdicts leaves prices and
-elisions out. Exit status 0 only where all verdicts agree with `gain`. Needs Python 3.11+.
+elisions out. Exit status 0 only where all verdicts agree with `gain`.
 """
 import argparse
 import json
@@ -15,10 +15,10 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import tomllib
 
 import verify as v
 from score import about
+from tally import Skip
 
 # What `--elide` can answer in place.
 ELIDABLE = {"getpid", "gettid", "getuid", "geteuid", "rt_sigprocmask"}
@@ -69,16 +69,14 @@ def agrees(case, proof):
     """Whether what was claimed fits what the long runs are known to win."""
     gain, wall, cpu = case["long"]["gain"], proof["verdict"]["wall"], proof["verdict"]["cpu"]
     won = percent(proof, "wall")
-    match gain:
-        case "none":
-            # Nothing worth having: under a tenth either way.
-            return all(abs(percent(proof, m)) < 10 for m in ("wall", "cpu"))
-        case "cpu":
-            return cpu == "faster" and wall != "slower" and won > -10
-        case "small":
-            return wall == "faster" and 1 / (1 + won / 100) < 1.6
-        case _:
-            return wall == "faster" and 1 / (1 + won / 100) > 1.25
+    if gain == "none":
+        # Nothing worth having: under a tenth either way.
+        return all(abs(percent(proof, m)) < 10 for m in ("wall", "cpu"))
+    if gain == "cpu":
+        return cpu == "faster" and wall != "slower" and won > -10
+    if gain == "small":
+        return wall == "faster" and 1 / (1 + won / 100) < 1.6
+    return wall == "faster" and 1 / (1 + won / 100) > 1.25
 
 
 def look(opts, case, d):
@@ -124,12 +122,15 @@ def main():
     table, bad = [], []
     for name in opts.names or sorted(os.listdir(v.CASES)):
         d = os.path.join(v.CASES, name)
-        with open(os.path.join(d, "case.toml"), "rb") as f:
-            case = tomllib.load(f)
+        case = v.read(d)
         if "long" not in case:
             continue
-        built = v.sh(case["build"], d)
-        row = {"error": "build failed: " + built.stderr.strip()[-120:]} if built.returncode else look(opts, case, d)
+        try:
+            failed = v.build(case, d)
+        except Skip as e:
+            print(f"{name:24} skipped: {e}", flush=True)
+            continue
+        row = {"error": failed[0]} if failed else look(opts, case, d)
         if "error" in row:
             bad.append(name)
             print(f"{name:24} ERROR {row['error']}", flush=True)

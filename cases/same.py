@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 """The same findings by every backend, on the cases whose counts do not depend on time.
 
-  same.py --systoll PATH [--long] [NAME...]
+  same.py --systoll PATH [--long] [--strict] [NAME...]
 
 Each case's (of a few; with --long, of every one's) sick run is watched in-process and by ptrace. A
 finding of one must be one of the other, as sure, with the same cause (else kind), APIs, calls, and
 needless calls whose intervals meet; healthy ones have none by either. What the two backends can't
 but tell otherwise of a case stands in its [differs], with the reason: `apis`, `calls`, `sure`, `found`.
-Ends with one line; status 0 only where all agree. Which calls are looked at is drawn by lot, and a
-price near a threshold falls on either side of it: so a case that differs is named, and tried once
-more with four times the count, where its command ends with one.
-Needs Python 3.11+.
+Which calls are looked at is drawn by lot, and a price near a threshold falls on either side of it: so
+a case that differs is tried once more with four times the count, where its command ends with one, and
+told as FAILED where it differs again, else as FLAKY. Ends with which and why, and 'N passed, N failed,
+N skipped'; status 0 only where nothing failed.
 """
 import argparse
 import os
 import shlex
 import sys
-import tomllib
 
 import score
 import verify as v
+from tally import Tally
 
 BACKENDS = ("inproc", "ptrace")
 LONGER = 4
@@ -82,28 +82,29 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--systoll", required=True)
     p.add_argument("--long", action="store_true", help="every case, not a few")
+    p.add_argument("--strict", action="store_true", help="a case that is skipped, or needs a second attempt, fails")
     p.add_argument("names", nargs="*")
     opts = p.parse_args()
     opts.systoll = os.path.abspath(opts.systoll)
-    same = different = timed = 0
+    timed, tally = 0, Tally(opts.strict)
     for name in opts.names or (sorted(os.listdir(v.CASES)) if opts.long else FEW):
         d = os.path.join(v.CASES, name)
-        with open(os.path.join(d, "case.toml"), "rb") as f:
-            case = tomllib.load(f)
+        case = v.read(d)
         if case.get("basis", "count") != "count":
             timed += 1
             continue
-        built = v.sh(case["build"], d)
-        failed = ["build failed: " + built.stderr.strip()[-200:]]
-        wrong, known = (failed, []) if built.returncode else differences(opts, case, d)
-        if wrong and not built.returncode:
-            print(f"FLAKY? {name}: {'; '.join(wrong)}", flush=True)
-            wrong, known = differences(opts, longer(case), d)
-        same, different = same + (not wrong), different + bool(wrong)
-        but = f"the same but for {'; '.join(known)}" if known else "the same"
-        print(f"{name:28} {'; '.join(wrong) or but}", flush=True)
-    print(f"{same} the same by both backends, {different} not, {timed} left out that depend on time")
-    return 1 if different or not same else 0
+
+        def once(again, case=case, d=d):
+            failed = [] if again else v.build(case, d)
+            if failed:
+                return "", failed
+            wrong, known = differences(opts, longer(case) if again else case, d)
+            return f"the same but for {'; '.join(known)}" if known else "the same" * (not wrong), wrong
+
+        tally.attempt(name, once)
+    if timed:
+        print(f"{timed} left out that depend on time")
+    return tally.end()
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ mount --rbind "$2" /tmp
 shift 2
 exec "$@"
 """
+# Whether a namespace can be made, and something mounted in it.
+MOUNTING = ("unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /mnt")
 PATH = "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -74,7 +76,7 @@ class Shared:
         shutil.copy(systoll, self.systoll)
         os.chmod(self.systoll, 0o755)
         self.long = long
-        self.built = {}
+        self.built, self.refusals = {}, {}
 
     def build(self, source, *flags, compiler="gcc", name=None):
         """Builds programs/SOURCE once and returns the path of the program."""
@@ -99,6 +101,13 @@ class Shared:
             if user == "nobody" and os.getuid() == 0:
                 os.chown(cache, NOBODY, NOBODY)
         return cache
+
+    def why_not(self, argv):
+        """Why a command that only asks whether something may be done here fails; nothing where it does not."""
+        if argv not in self.refusals:
+            r = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT)
+            self.refusals[argv] = r.returncode and (text(r.stdout).strip()[-200:] or f"status {r.returncode}")
+        return self.refusals[argv]
 
     def close(self):
         shutil.rmtree(self.root, ignore_errors=True)
@@ -133,6 +142,12 @@ class Box:
             os.chown(path, NOBODY, NOBODY)
         return path
 
+    def may(self, what, *argv):
+        """Skip where a command fails that only asks whether the machine lets `what` be done."""
+        why = self.shared.why_not(tuple(self.command([tool(argv[0]), *argv[1:]])))
+        if why:
+            raise Skip(f"{what} not possible here: {why}")
+
     def watch(self, argv, *flags):
         """The command that watches argv by the test's backend."""
         chosen = ["--backend", self.backend] if self.backend else []
@@ -150,7 +165,7 @@ class Box:
         for stream in ("stdout", "stderr"):
             kwargs.setdefault(stream, subprocess.PIPE)
         command = self.command(argv)
-        if private_tmp and os.getuid() == 0:
+        if private_tmp and os.getuid() == 0 and not self.shared.why_not(MOUNTING):
             place = os.path.join(self.dir, "private-tmp")
             os.makedirs(place, exist_ok=True)
             command = ["unshare", "--mount", "sh", "-c", PRIVATE_TMP, "sh", self.shared.root, place, *command]
@@ -224,9 +239,9 @@ def attempt(shared, user, backend, function, strict):
 def run_tests(shared, users, wanted, strict):
     """Runs the registered tests; returns (passed, failed, skipped).
 
-    A test that fails is tried once more, alone a moment later: other guests of the machine can
-    take its processors away for seconds. One that passes then counts as passed and is named at
-    the end with why it failed at first, as are those that failed twice.
+    A test that fails is tried once more, a moment later, to tell what always fails (FAILED) from what
+    does so now and then (FLAKY). Either is named at the end with why, and where `strict` both are
+    failures: a test that needs luck tests nothing.
     """
     passed = failed = skipped = 0
     remarks = []
@@ -242,16 +257,16 @@ def run_tests(shared, users, wanted, strict):
                 time.sleep(1)
                 verdict, why = attempt(shared, user, backend, function, strict)
                 if verdict == "ok":
-                    why = f"at the first attempt: {first}"
+                    verdict, why = "FLAKY", f"not at the first attempt: {first}"
                 elif why != first:
                     why += f"\nat the first attempt: {first}"
-            passed, failed, skipped = passed + (verdict == "ok"), failed + (verdict == "FAILED"), skipped + (verdict == "skipped")
+            bad = verdict == "FAILED" or verdict == "FLAKY" and strict
+            passed, failed, skipped = passed + (verdict != "skipped" and not bad), failed + bad, skipped + (verdict == "skipped")
             print(f"{label:64} {verdict:8} {time.monotonic() - start:6.2f} s", flush=True)
             for line in why.splitlines():
                 print(f"      {line[:1000]}", flush=True)
-            if why and verdict != "skipped":
-                what = "FAILED" if verdict == "FAILED" else "FLAKY"
-                remarks.append(f"{what} {label}: {' | '.join(why.splitlines())[:600]}")
+            if verdict in ("FAILED", "FLAKY"):
+                remarks.append(f"{verdict} {label}: {' | '.join(why.splitlines())[:600]}")
     for remark in remarks:
         print(remark)
     sys.stdout.flush()

@@ -4,7 +4,7 @@
   run.py --systoll PATH [--user root|nobody|both] [--long] [--strict] [--list] [WORD...]
 
 WORDs select tests whose name contains one of them. Ends with 'N passed, N failed, N skipped'
-and status 0 only where nothing failed. Needs Python 3.11+.
+and status 0 only where nothing failed.
 """
 import argparse
 import importlib
@@ -21,7 +21,7 @@ def main():
     p.add_argument("--systoll", required=True)
     p.add_argument("--user", default="both", choices=["root", "nobody", "both"])
     p.add_argument("--long", action="store_true", help="also the long tests")
-    p.add_argument("--strict", action="store_true", help="a skipped test is a failed one")
+    p.add_argument("--strict", action="store_true", help="a test that is skipped, or needs a second attempt, fails")
     p.add_argument("--list", action="store_true")
     p.add_argument("words", nargs="*")
     opts = p.parse_args()

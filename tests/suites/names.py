@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from harness import BOTH, PROGRAMS, Skip, test
+from harness import BOTH, MOUNTING, PROGRAMS, Skip, test
 
 MARK = re.compile(r"//([=+?]) ([a-z0-9_|]+) (\S+) (.+)$")
 SOURCES = os.path.join(PROGRAMS, "names")
@@ -268,6 +268,7 @@ def names_survive_the_file(box):
 
 @test(users=("root",), backends=BOTH)
 def names_survive_a_mount_namespace(box):
+    box.may("a mount of its own is", *MOUNTING)
     exe = box.build("names/replaced.c", name="replaced")
     # Inside, the path is another file than outside.
     path = box.file("program", "#!/bin/sh\nexit 9\n", 0o755)

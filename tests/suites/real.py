@@ -77,18 +77,22 @@ LEFT_OUT = ["-i", "*VSOCK*"]
 
 def of_cpython(box, names, limit):
     """CPython's own tests: those that pass unwatched pass watched."""
-    if not os.path.exists("/usr/lib/python3.11/test/test_signal.py"):
-        raise Skip("libpython3.11-testsuite is not installed")
+    python = os.path.realpath("/usr/bin/python3")
+    version = os.path.basename(python)
+    if not os.path.exists(f"/usr/lib/{version}/test/test_signal.py"):
+        raise Skip(f"lib{version}-testsuite is not installed")
     passed = []
     for watched in (False, True):
         # What tests print, also from threads, may cut through the lines that tell how they went.
         told = os.path.join(box.dir, "told.xml")
-        code, _, _ = ends(box, ["/usr/bin/python3.11", "-m", "test", "--junit-xml", told, *LEFT_OUT, *names], watched, limit)
+        code, _, _ = ends(box, [python, "-m", "test", "--junit-xml", told, *LEFT_OUT, *names], watched, limit)
         cases = ElementTree.parse(told).iter("testcase")
         passed.append((code, {case.get("name") for case in cases if case.get("result") == "completed" and not len(case)}))
         os.unlink(told)
     (plain_code, plain), (code, ours) = passed
-    assert plain and plain_code == 0, f"unwatched they end with {plain_code}"
+    if plain_code:
+        raise Skip(f"unwatched they end with {plain_code} here")
+    assert plain, "no test was run"
     missing = plain - ours
     assert code == plain_code and not missing, f"{code}; not passed: {sorted(missing)[:10]}"
 

@@ -348,6 +348,7 @@ mod tests {
 
     /// Installing libc6-dbg must not rename anything that programs can call.
     #[test]
+    #[expect(clippy::print_stdout, reason = "a skipped test says so")]
     fn debug_files_do_not_rename_what_is_exported() {
         let pid = std::process::id() as i32;
         let mapped = crate::maps::executable(pid).unwrap();
@@ -356,6 +357,7 @@ mod tests {
         let Some(debug) = crate::debug::find(&image, &libc.path) else {
             let strict = std::env::var_os("SYSTOLL_TEST_STRICT").is_some_and(|v| v == "1");
             assert!(!strict, "libc6-dbg is not installed");
+            println!("skipped: libc6-dbg is not installed");
             return;
         };
         let (plain, full) = (Names::read(&image, None, None), Names::read(&image, Some(&debug.image), None));

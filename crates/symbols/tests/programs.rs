@@ -185,9 +185,14 @@ fn stacks_go_through_signal_handlers_threads_and_realigned_frames() {
         let at =
             |name: &str| functions.iter().position(|f| f == name).unwrap_or_else(|| panic!("{name} in {functions:?}"));
         assert!(at("handler") < at("wide") && at("wide") < at("main"), "{flags:?} {functions:?}");
-        assert!(functions.iter().any(|f| f == "__restore_rt"), "{functions:?}");
+        assert!(functions[at("handler")..at("wide")].iter().any(|f| restores(f)), "{functions:?}");
         assert!(run.reaches_main(SYS_GETPPID));
     }
+}
+
+/// Whether a function is what the C library has handlers return to: only its debug file, which few have, names it.
+fn restores(function: &str) -> bool {
+    function == "__restore_rt" || function.starts_with("libc.so.6+0x")
 }
 
 #[test]
@@ -197,7 +202,8 @@ fn a_handler_that_jumps_away_does_not_make_its_call_that_of_the_interrupted() {
     let bench = Bench::new();
     let Some(exe) = bench.compile("gcc", &["-O2"], source, "prog") else { return };
     let mut run = run(&exe);
-    assert_eq!(run.functions(SYS_GETPPID)[..2], ["getppid", "__restore_rt"], "or the test tests nothing");
+    let functions = run.functions(SYS_GETPPID);
+    assert!(functions[0] == "getppid" && restores(&functions[1]), "or the test tests nothing: {functions:?}");
     assert_eq!(run.api(SYS_GETPPID).as_deref(), Some("getppid"));
     // Returning from the handler is nobody's call.
     assert_eq!(run.api(15), None);

@@ -121,6 +121,10 @@ fn build(bench: &Bench, compiler: &str, flags: &[&str], out: &str) -> Option<Pat
 #[test]
 fn stacks_are_gdbs_frame_by_frame() {
     let bench = Bench::new();
+    // Where addresses can't be fixed (some containers), ours are not gdb's.
+    if !Command::new("setarch").args(["-R", "true"]).status().is_ok_and(|s| s.success()) {
+        return skip("setarch -R is not possible");
+    }
     let flavours: &[(&str, &[&str])] = &[
         ("gcc", &["-O0"]),
         ("gcc", &["-O2", "-fomit-frame-pointer", "-fno-plt"]),
@@ -136,6 +140,11 @@ fn stacks_are_gdbs_frame_by_frame() {
     for (n, (compiler, flags)) in flavours.iter().enumerate() {
         let Some(exe) = build(&bench, compiler, flags, &format!("prog{n}")) else { continue };
         let Some(expected) = by_gdb(&bench, &exe) else { return };
+        // A gdb older than the compiler may not follow what it makes; C it must.
+        if *compiler == "rustc" && expected.len() <= 20 {
+            skip(&format!("{compiler} {flags:?}: this gdb can't follow it ({} calls seen)", expected.len()));
+            continue;
+        }
         assert!(expected.len() > 20, "{compiler} {flags:?}: gdb has seen {} calls", expected.len());
         // Ours begin where the program has been let go, gdb's at its very start.
         let mut expected: VecDeque<_> = expected.into();

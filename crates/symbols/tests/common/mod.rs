@@ -18,6 +18,13 @@ use systoll_symbols::{AddressSpace, RawFrame, Registers, Symbols, Until};
 pub const WAIT: &str =
     "#include <unistd.h>\nstatic inline void wait_for_us(void) { char c; while (read(0, &c, 1) > 0); }\n";
 
+/// Says what can't be tested here, and fails where nothing may be left out.
+pub fn skip(why: &str) {
+    let strict = std::env::var_os("SYSTOLL_TEST_STRICT").is_some_and(|v| v == "1");
+    assert!(!strict, "not to be skipped: {why}");
+    eprintln!("skipped: {why}");
+}
+
 /// A folder of its own for one test.
 pub struct Bench {
     pub dir: tempfile::TempDir,
@@ -48,9 +55,7 @@ impl Bench {
     pub fn run(&self, tool: &str, mut command: Command) -> Option<()> {
         match command.status() {
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
-                let strict = std::env::var_os("SYSTOLL_TEST_STRICT").is_some_and(|v| v == "1");
-                assert!(!strict, "{tool} is not installed");
-                eprintln!("skipped: {tool} is not installed");
+                skip(&format!("{tool} is not installed"));
                 None
             }
             status => {

@@ -1,0 +1,46 @@
+"""What all who try cases share: what can't be tried here, second attempts, and how it is told."""
+
+
+class Skip(Exception):
+    """The case can't be tried here; the reason is its text."""
+
+
+class Tally:
+    """Tries things by name and counts them.
+
+    What fails is tried once more, so that the last lines can tell what always fails (FAILED) from
+    what does so now and then (FLAKY). Where `strict`, either is a failure, and so is what was skipped.
+    """
+
+    def __init__(self, strict):
+        self.strict = strict
+        self.passed = self.failed = self.skipped = 0
+        self.remarks = []
+
+    def attempt(self, name, once, width=28):
+        """Tries `once(again)`: it returns (what to print, [what is wrong]) or raises Skip."""
+        verdict = "ok"
+        try:
+            line, wrong = once(False)
+            if wrong:
+                first = "; ".join(wrong)
+                line, wrong = once(True)
+                verdict = "FAILED" if wrong else "FLAKY"
+                why = "; ".join(wrong) if wrong else f"not at the first attempt: {first}"
+                why += f"; at the first attempt: {first}" if wrong and wrong != [first] and first != why else ""
+        except Skip as e:
+            verdict, line, why = ("FAILED" if self.strict else "skipped"), "", f"skipped: {e}"
+        print(f"{name:{width}} {verdict:8} {line}".rstrip(), flush=True)
+        if verdict != "ok":
+            print(f"      {why[:1000]}", flush=True)
+        self.skipped += verdict == "skipped"
+        bad = verdict == "FAILED" or verdict == "FLAKY" and self.strict
+        self.failed += bad
+        self.passed += verdict in ("ok", "FLAKY") and not bad
+        if verdict in ("FAILED", "FLAKY"):
+            self.remarks.append(f"{verdict} {name}: {why[:600]}")
+
+    def end(self):
+        """Says which failed and why, then how many of each; -> the exit status."""
+        print("\n".join([*self.remarks, f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"]), flush=True)
+        return 1 if self.failed or not self.passed + self.skipped else 0

@@ -1,0 +1,94 @@
+"""The tests' own machinery: what is skipped, what is told of failures, what counts are compared with."""
+import importlib
+import os
+import re
+import shutil
+import sys
+
+from harness import HERE, Skip, test, text, tool
+
+CASES = os.path.join(os.path.dirname(HERE), "cases")
+
+
+def module(name):
+    """A module of the cases' own."""
+    if CASES not in sys.path:
+        sys.path.append(CASES)
+    return importlib.import_module(name)
+
+
+def corpus(box, case, **changed):
+    """A corpus of one case with some of its keys changed; the path of its score.py."""
+    tool("gcc")
+    for name in os.listdir(CASES):
+        if name.endswith(".py"):
+            shutil.copy(os.path.join(CASES, name), box.dir)
+    place = os.path.join(box.dir, "cases", case)
+    shutil.copytree(os.path.join(CASES, "cases", case), place)
+    file = os.path.join(place, "case.toml")
+    with open(file) as f:
+        contents = f.read()
+    for key, value in changed.items():
+        contents, n = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", contents)
+        assert n == 1, (key, n)
+    with open(file, "w") as f:
+        f.write(contents)
+    return os.path.join(box.dir, "score.py")
+
+
+def score(box, case, *flags, **changed):
+    r = box.run(["/usr/bin/python3", corpus(box, case, **changed), "--systoll", box.systoll, *flags], env=dict(box.env, PYTHONDONTWRITEBYTECODE="1"))
+    return r.returncode, text(r.stdout).splitlines(), text(r.stderr)
+
+
+@test(users=("root",))
+def another_machines_counts_decide_nothing(box):
+    why = module("verify").why_no_strace()
+    if why:
+        raise Skip(why)
+    status, lines, err = score(box, "c-fcntl-toggle", sick_focus=1, cured_focus=1)
+    assert (status, lines[-1]) == (0, "2 passed, 0 failed, 0 skipped"), (lines, err)
+
+
+@test(users=("root",))
+def a_case_without_its_tools_is_skipped_and_says_why(box):
+    status, lines, err = score(box, "c-fcntl-toggle", needs='["no-such-tool"]')
+    assert (status, lines[-1]) == (0, "0 passed, 0 failed, 1 skipped"), (lines, err)
+    assert any("no-such-tool: not installed" in line for line in lines), lines
+    shutil.rmtree(os.path.join(box.dir, "cases"))
+    status, lines, err = score(box, "c-fcntl-toggle", "--strict", needs='["no-such-tool"]')
+    assert (status, lines[-1]) == (1, "0 passed, 1 failed, 0 skipped"), (lines, err)
+    assert any(line.startswith("FAILED c-fcntl-toggle: ") and "no-such-tool" in line for line in lines), lines
+
+
+@test(users=("root",))
+def what_always_fails_is_not_told_as_flaky(box):
+    status, lines, err = score(box, "c-fcntl-toggle", cause='"tz-unset"')
+    failed = [line for line in lines if line.startswith("FAILED ")]
+    assert status == 1 and len(failed) == 1 and "c-fcntl-toggle: the cause was not named" in failed[0], (lines, err)
+    assert not any("FLAKY" in line for line in lines), lines
+
+
+@test(users=("root",))
+def a_second_attempt_is_a_failure_where_nothing_may_be_left_out(box):
+    del box
+    tally = module("tally")
+    for strict, expected in ((False, (1, 0)), (True, (0, 1))):
+        counted = tally.Tally(strict)
+        counted.attempt("sometimes", lambda again: ("", [] if again else ["bad luck"]))
+        assert (counted.passed, counted.failed) == expected
+        assert counted.remarks == ["FLAKY sometimes: not at the first attempt: bad luck"], counted.remarks
+
+
+@test(users=("root",))
+def cases_are_read_alike_by_every_python(box):
+    del box
+    casefile = module("casefile")
+    if not casefile.loads:
+        raise Skip("this Python has no tomllib to compare with")
+    names = os.listdir(os.path.join(CASES, "cases"))
+    for name in names:
+        with open(os.path.join(CASES, "cases", name, "case.toml")) as f:
+            contents = f.read()
+        assert casefile.simple(contents) == casefile.loads(contents), name
+    assert len(names) > 100
