@@ -11,6 +11,7 @@
 //! Every word is 8 bytes, aligned, and has one writer at a time, so either side may read at any
 //! moment. Invariant: nothing else in the crate knows a number that stands here.
 
+pub mod areas;
 mod begin;
 
 pub use begin::{every_image, new_image, own_words, root_words, transfers};
@@ -122,6 +123,8 @@ pub mod image {
     pub const ASTRAY: u64 = 0x68;
     /// u64: how many slots there were tickets for so far, the first slot and the last apart.
     pub const GIVEN: u64 = 0x70;
+    /// u32, not zero: threads that have no rseq area are given one of ours, see [`super::areas`].
+    pub const GIVES_AREAS: u64 = 0x78;
     /// The restartable sequence no call is ever in: struct rseq_cs, 32 bytes, aligned to 32.
     pub const RSEQ_CS: u64 = 0x80;
     /// Start and abort address of that sequence: in the header, which nobody runs. The kernel
@@ -505,6 +508,7 @@ const _: () = {
     assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);
     assert!(slot::INHERITED.is_multiple_of(8) && slot::UNASKED < slot::CPU);
     assert!(slot::CPU + 16 <= slot::ASIDE && slot::ASIDE + 24 <= slot::LOOKS);
+    assert!(slot::ASKED < slot::AREA_BUSY && slot::AREA_ASIDE + 40 <= slot::FRAME_COUNT);
     assert!(slot::SIGRETURNS_BEFORE < slot::GOOD_SET && slot::USER_CHANGES < slot::FRAME_COUNT);
     assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
     assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));

@@ -5,7 +5,7 @@
 use super::super::layout::{IMAGE, Question, image, node, record, slot};
 use super::super::nr::RT_SIGRETURN;
 use super::Options;
-use super::emit::{Emitted, Emitter, asm, at, gs, gs_at};
+use super::emit::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use iced_x86::code_asm::*;
 
 /// Whether positive results are bytes.
@@ -240,17 +240,25 @@ fn unmatched(
 }
 
 /// Learns the thread's rseq area from its own registration (`rseq(area, length, flags,
-/// signature)`) once that has succeeded, and forgets it when it is given back.
+/// signature)`) once that has succeeded, and forgets it when it is given back. A thread that has none
+/// now is given ours.
 pub(super) fn rseq_learnt(e: &mut Emitter) -> Emitted {
-    let (done, store) = (e.label(), e.label());
+    let (done, taken, unknown) = (e.label(), e.label(), e.label());
     asm!(e; test(rax, rax); jne(done););
     unless_shared(e, done)?;
-    asm!(e; xor(ecx, ecx); test(edx, edx); jne(store););
-    asm!(e; mov(r11, IMAGE + image::RSEQ_SIGNATURE); cmp(r10d, dword_ptr(r11)); jne(store); mov(rcx, rdi););
-    e.here(store)?;
-    asm!(e; mov(gs(slot::RSEQ), rcx););
+    asm!(e; test(edx, edx); jne(taken););
+    asm!(e; mov(r11, IMAGE + image::RSEQ_SIGNATURE); cmp(r10d, dword_ptr(r11)); jne(unknown););
+    asm!(e; cmp(gs32(slot::AREA_BUSY), 0); jne(unknown); mov(gs(slot::RSEQ), rdi););
     e.here(done)?;
-    Ok(())
+    e.cold(move |e| {
+        e.here(taken)?;
+        asm!(e; mov(gs(slot::RSEQ), 0); mov(rcx, IMAGE + image::GIVES_AREAS); cmp(dword_ptr(rcx), 0); jne(done););
+        // From here on nobody knows when it waits, so that nothing is known of all its calls.
+        e.here(unknown)?;
+        asm!(e; mov(gs32(slot::AREA_BUSY), 1); mov(gs(slot::RSEQ), 0); jmp(done););
+        Ok(())
+    });
+    super::areas::begin(e, super::areas::Begins::Again)
 }
 
 /// Goes to `shared` in a slot that several threads share: nothing can be known of one there.

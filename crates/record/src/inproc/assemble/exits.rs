@@ -1,7 +1,7 @@
 //! A signal's return that is counted where handlers end: its own bytes stay as they are.
 
 use super::super::layout::{IMAGE, image};
-use super::super::plan::{SIGNAL_NUMBER_LEN, Site, Span};
+use super::super::plan::{SIGNAL_NUMBER_LEN, SIGNAL_RETURN, Site, Span};
 use super::Options;
 use super::before::Entry;
 use super::blob::{Base, Counted, Refused, Unhooked, Written};
@@ -61,7 +61,22 @@ fn ends(e: &mut Emitter, options: &Options, (start, back): (u64, &Instruction), 
     let back = *back;
     e.stands_for(Origin::Address(back.ip()));
     e.here(elsewhere)?;
+    astray(e)?;
+    e.a.add_instruction(back)
+}
+
+/// The handler returns to another place. With cgo that is the C library's, or whoever has called the handler
+/// as a function: counted where it is made, if it is a signal's return at all. One whose bytes stay as well is
+/// another run-time's, which does not count ends that are not its own.
+fn astray(e: &mut Emitter) -> Emitted {
+    let counted = e.label();
+    asm!(e; mov(rcx, qword_ptr(rsp)););
+    // One byte after the other: each belongs to what is run next if those before are as expected.
+    for (nth, byte) in (0..).zip(SIGNAL_RETURN) {
+        asm!(e; cmp(byte_ptr(rcx + nth), i32::from(byte as i8)); jne(counted););
+    }
     asm!(e; mov(rcx, IMAGE + image::ASTRAY););
     e.a.lock().inc(qword_ptr(rcx))?;
-    e.a.add_instruction(back)
+    e.here(counted)?;
+    Ok(())
 }

@@ -4,9 +4,10 @@
 use super::super::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use super::super::nr::{
     ARCH_PRCTL, CAPSET, CHROOT, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK,
-    LANDLOCK_RESTRICT_SELF, MLOCKALL, MMAP, MPROTECT, PIVOT_ROOT, PKEY_MPROTECT, PRCTL, SECCOMP, SETFSGID, SETFSUID,
-    SETGID, SETGROUPS, SETNS, SETREGID, SETRESGID, SETRESUID, SETREUID, SETUID, UNSHARE, VFORK,
+    LANDLOCK_RESTRICT_SELF, MLOCKALL, MMAP, MPROTECT, PIVOT_ROOT, PKEY_MPROTECT, PRCTL, RSEQ, SECCOMP, SETFSGID,
+    SETFSUID, SETGID, SETGROUPS, SETNS, SETREGID, SETRESGID, SETRESUID, SETREUID, SETUID, UNSHARE, VFORK,
 };
+use super::areas;
 use super::emit::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::stub::identify;
 use iced_x86::code_asm::*;
@@ -52,7 +53,7 @@ pub(in crate::inproc) fn is_heeded(number: u32) -> bool {
         || execs(number)
         || may_end_watching(number)
         || changes_identity(number)
-        || matches!(number, EXIT | EXIT_GROUP)
+        || matches!(number, EXIT | EXIT_GROUP | RSEQ)
 }
 
 /// Where a call of clone's family goes on.
@@ -100,6 +101,7 @@ fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
     asm!(e; wrgsbase(r9); mov(r9, gs(slot::MAKER_R9)););
     asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(made););
     identify(e)?;
+    areas::begin(e, areas::Begins::of(number, copies))?;
     e.here(made)?;
     asm!(e; xor(eax, eax); jmp(ways.child););
     e.cold(move |e| {
@@ -139,7 +141,7 @@ fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
     for offset in (slot::PARENT..slot::CLEARED).step_by(8) {
         asm!(e; mov(at(rcx, offset), 0););
     }
-    for offset in [slot::CPU, slot::CPU + 8, slot::GOOD_MAPS, slot::USER_CHANGES] {
+    for offset in [slot::CPU, slot::CPU + 8, slot::GOOD_MAPS, slot::USER_CHANGES, slot::AREA_BUSY] {
         asm!(e; mov(at(rcx, offset), 0););
     }
     asm!(e; mov(at(rcx, slot::TAG), r11); mov(at(rcx, slot::SELF), rcx););
@@ -279,7 +281,7 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
     e.cold(move |e| {
         let (family, exit, exec, clone3, confined, prctl, map) =
             (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
-        let (arch, lock, protect) = (e.label(), e.label(), e.label());
+        let (arch, lock, protect, rseq) = (e.label(), e.label(), e.label(), e.label());
         e.here(heeded)?;
         asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXIT - CLONE) as i32); jbe(family););
         asm!(e; cmp(eax, EXIT_GROUP as i32); je(exit); cmp(eax, CLONE3 as i32); je(clone3););
@@ -287,7 +289,7 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         asm!(e; cmp(eax, SECCOMP as i32); je(confined); cmp(eax, PRCTL as i32); je(prctl););
         asm!(e; cmp(eax, MMAP as i32); je(map); cmp(eax, ARCH_PRCTL as i32); je(arch););
         asm!(e; cmp(eax, MPROTECT as i32); je(protect); cmp(eax, PKEY_MPROTECT as i32); je(protect););
-        asm!(e; cmp(eax, MLOCKALL as i32); je(lock););
+        asm!(e; cmp(eax, MLOCKALL as i32); je(lock); cmp(eax, RSEQ as i32); je(rseq););
         // All others change what the process may do.
         asm!(e; mov(r11, root););
         e.ask(Question::Identity, go)?;
@@ -297,6 +299,11 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         e.here(lock)?;
         asm!(e; test(edi, MCL_CURRENT); je(go););
         last_watched(e, root, ways.child)?;
+        e.here(rseq)?;
+        areas::give_way(e)?;
+        asm!(e; syscall(););
+        super::after::rseq_learnt(e)?;
+        asm!(e; jmp(ways.parent););
         e.here(prctl)?;
         asm!(e; cmp(edi, PR_SET_SECCOMP); je(confined); cmp(edi, PR_SET_TSC); jne(go););
         e.here(confined)?;

@@ -17,7 +17,7 @@ use super::blob::{Base, Counted, Refused, Unhooked, Written};
 use super::displaced::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
 use super::emit::{Emitted, Emitter, Origin, asm};
 use super::walk::{Start, walk};
-use super::{Options, cut, elide, family};
+use super::{Options, areas, cut, elide, family};
 use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction};
 
@@ -274,6 +274,9 @@ impl Writer<'_> {
                 RT_SIGPROCMASK => elide::forget_mask(e)?,
                 n => elide::before_others(e, n)?,
             }
+        }
+        if number == RSEQ {
+            areas::give_way(e)?;
         }
         let sleeps = self.entry.results && cut::sleeps(number);
         if sleeps {

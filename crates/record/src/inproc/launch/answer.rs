@@ -335,6 +335,7 @@ impl Engine {
     /// A thread is about to make a call after which its process can't be watched any more.
     fn on_last(&mut self, id: u32, index: u64, waiter: &Waiter) {
         self.leave_alone(id, waiter.tid, gives_up(waiter));
+        self.take_area_back(id, index);
         if waiter.registers.ax as u32 == MLOCKALL {
             self.take_back(id, index, waiter.tid);
         }
@@ -354,7 +355,8 @@ impl Engine {
         let contexts = record_offset(room.records).unwrap_or(slot::SIZE);
         let roots = root_record_offset(room.roots).unwrap_or(contexts);
         let unused = self.memory.unused(id, contexts..roots).into_iter().map(|r| IMAGE + r.start..IMAGE + r.end);
-        for range in unused.chain(std::iter::once(BLOBS_AT..BLOBS_AT + BLOBS_SIZE)).collect::<Vec<_>>() {
+        let all = unused.chain(std::iter::once(BLOBS_AT..BLOBS_AT + BLOBS_SIZE)).chain(self.unused_areas(id));
+        for range in all.collect::<Vec<_>>() {
             let call = [MUNMAP.into(), range.start, range.end - range.start, 0, 0, 0, 0];
             if self.request(id, index, call) != Some(0) {
                 return;

@@ -248,6 +248,7 @@ impl Engine {
             self.write_jumps(id, index, Arrival::Born, (slot, Layout::Known(&maps)));
         }
         self.allow_elision(id, unhooked);
+        self.give_areas(id, slot);
     }
 
     /// Lets calls be answered in place if every call of the program is seen: no place was found

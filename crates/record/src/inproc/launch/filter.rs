@@ -42,6 +42,22 @@ pub(super) fn may_write_code() -> bool {
     })
 }
 
+/// Whether the filters of this process let threads ask for an rseq area: those made before kernels had them
+/// may end who does.
+pub(super) fn may_register() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| match inherited() {
+        Inherited::Nothing => true,
+        Inherited::Harmless(_) => matches!(sys::in_child(asks_for_no_area), sys::Ended::Code(0)),
+        Inherited::Hostile(..) | Inherited::Unknown => false,
+    })
+}
+
+/// Takes back an area that there is not: whether the kernel says so, by nothing but a call.
+fn asks_for_no_area() -> bool {
+    sys::raw(libc::SYS_rseq, [0, 32, 1, 0, 0, 0]) == i64::from(-libc::EINVAL)
+}
+
 /// Has code be writable for a moment, by nothing but calls. Whether it could be.
 fn makes_writable() -> bool {
     let (code, open) = ((libc::PROT_READ | libc::PROT_EXEC) as u64, libc::PROT_WRITE as u64);
@@ -138,5 +154,6 @@ mod tests {
     #[test]
     fn what_our_code_does_can_be_done() {
         assert_eq!(trial(), None);
+        assert!(may_register());
     }
 }

@@ -6,6 +6,7 @@
 
 mod ahead;
 mod answer;
+mod areas;
 mod birth;
 mod clock;
 mod code;

@@ -112,6 +112,11 @@ pub const USER_CHANGES: u64 = 0x4d8;
 /// u64: which of [`ANSWERS`] the call under way asks for that is made by number, plus one; zero:
 /// none of them.
 pub const ASKED: u64 = 0x4e0;
+/// u32, not zero: the thread's rseq area is being changed, and [`AREA_ASIDE`] is in use; or it had one that
+/// could not be used, and is given none any more.
+pub const AREA_BUSY: u64 = 0x4e8;
+/// Five u64: registers meanwhile.
+pub const AREA_ASIDE: u64 = 0x4f0;
 
 /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
 /// (record << 12 | errno, zero: free) and count.

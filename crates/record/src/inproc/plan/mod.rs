@@ -21,7 +21,7 @@ mod types;
 mod vdso;
 mod window;
 
-pub use signals::{SIGNAL_NUMBER_LEN, SIGNAL_RETURN_LEN};
+pub use signals::{SIGNAL_NUMBER_LEN, SIGNAL_RETURN, SIGNAL_RETURN_LEN};
 pub use stored::FORMAT;
 pub use types::{CfaOffset, Entry, Plan, PlanError, Segment, Site, Span, Unplanned, VdsoFunction, Why};
 

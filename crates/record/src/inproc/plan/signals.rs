@@ -13,11 +13,11 @@ use super::types::{Site, Span, Unplanned, Why};
 use super::window::Block;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
-/// What a signal's return is known by.
-const RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+/// `mov $15,%rax; syscall`, by which unwinders know a signal's return.
+pub const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
-/// Bytes of `mov $15,%rax; syscall`, by which unwinders know a signal's return.
-pub const SIGNAL_RETURN_LEN: u64 = RETURN.len() as u64;
+/// Bytes of [`SIGNAL_RETURN`].
+pub const SIGNAL_RETURN_LEN: u64 = SIGNAL_RETURN.len() as u64;
 
 /// Bytes of these before the call.
 pub const SIGNAL_NUMBER_LEN: u64 = SIGNAL_RETURN_LEN - SYSCALL_LEN as u64;
@@ -61,7 +61,7 @@ impl Planner<'_> {
         let start = call.saturating_sub(SIGNAL_NUMBER_LEN);
         let is_told_of = |f: &super::cfi::Function| f.is_signal_trampoline && f.start <= call && call < f.end;
         let region = self.image.region(start);
-        region.is_some_and(|r| r.slice(start, start + SIGNAL_RETURN_LEN) == RETURN)
+        region.is_some_and(|r| r.slice(start, start + SIGNAL_RETURN_LEN) == SIGNAL_RETURN)
             && !self.cfi.functions.iter().any(is_told_of)
             && !self.image.shadow_stack
     }
