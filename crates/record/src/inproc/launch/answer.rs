@@ -233,13 +233,19 @@ impl Engine {
 
     /// Has a waiting thread make a system call; its result, `None` if it does not come back.
     pub(super) fn request(&mut self, id: u32, index: u64, call: [u64; 7]) -> Option<u64> {
-        self.request_and_come_back(id, id, index, call)
+        // On a busy box it may be long before the thread is let run.
+        self.request_and_come_back((id, id), index, call, LONG_LIMIT / 4)
     }
 
     /// [`Engine::request`] of a call after which the thread waits in another image.
-    pub(super) fn request_and_come_back(&mut self, id: u32, back: u32, index: u64, call: [u64; 7]) -> Option<u64> {
-        // On a busy box it may be long before the thread is let run.
-        const PATIENCE_NS: u64 = LONG_LIMIT.as_nanos() as u64 / 4;
+    pub(super) fn request_and_come_back(
+        &mut self,
+        (id, back): (u32, u32),
+        index: u64,
+        call: [u64; 7],
+        patience: Duration,
+    ) -> Option<u64> {
+        let patience = patience.as_nanos() as u64;
         let base = image::SLOTS + index * slot::SIZE;
         let area = self.memory.image(id)?;
         for (i, word) in (0..).zip(call) {
@@ -252,7 +258,7 @@ impl Engine {
         let area = self.memory.image(back)?;
         let word = area.half(base + slot::STATE)?;
         while word.load(Ordering::SeqCst) != state::WAITING {
-            if sys::now() - asked > PATIENCE_NS {
+            if sys::now() - asked > patience {
                 return None;
             }
             std::hint::spin_loop();

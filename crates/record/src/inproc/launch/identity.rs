@@ -22,7 +22,7 @@
 use super::super::assemble::Words;
 use super::super::layout::{GLOBAL, IMAGE, image, slot, state};
 use super::super::nr::{CLOSE, MADVISE, MEMFD_CREATE, MMAP};
-use super::engine::Engine;
+use super::engine::{Engine, LONG_LIMIT};
 use super::memory::{Memory, Runs, Snapshot};
 use super::peer::{self, Stopped};
 use super::program::{Program, Waiter};
@@ -30,6 +30,7 @@ use super::sys;
 use super::target::Mem;
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::time::Duration;
 use systoll_model::ProblemKind;
 use systoll_symbols::AddressSpace;
 
@@ -50,12 +51,30 @@ enum Others {
     Unknown,
 }
 
+/// Whether a process counts in a copy of its image now.
+enum Moved {
+    Yes,
+    /// Why not.
+    No(&'static str),
+    /// The thread was asked to map it, and has not come back.
+    Perhaps,
+}
+
+/// How long a process may be making a thread that has not said yet whose it is.
+const SAYS_WHO: Duration = Duration::from_millis(20);
+
 impl Engine {
     /// A thread is about to make a call that changes what its process may do. The program that it
     /// belongs to from now on.
     pub(super) fn part_ways(&mut self, id: u32, index: u64, waiter: &Waiter) -> u32 {
         let Some(pid) = self.process_of(id, index, waiter.tid) else { return id };
-        let others = self.others(id, pid);
+        let deadline = sys::now() + SAYS_WHO.as_nanos() as u64;
+        let others = loop {
+            match self.others(id, pid) {
+                Others::Unknown if sys::now() < deadline => std::thread::yield_now(),
+                others => break others,
+            }
+        };
         if let Some(program) = self.programs.get_mut(&id) {
             match others {
                 Others::None => program.native = false,
@@ -114,13 +133,20 @@ impl Engine {
         let (file, fd) = self.own_file(id, index, pid).ok_or("it could not be given memory of its own")?;
         let copy = self.memory.adopt_image(file).ok_or("no memory for another program")?;
         let moved = self.fill_and_move(id, copy, pid, (index, tid), fd);
-        if moved.is_err() {
-            self.memory.free_image(copy);
-        }
         let close = [CLOSE.into(), fd as u64, 0, 0, 0, 0, 0];
-        let now = if moved.is_ok() { copy } else { id };
-        let _ = self.request(now, index, close);
-        moved.map(|()| copy)
+        match moved {
+            Moved::Yes => {
+                let _ = self.request(copy, index, close);
+                Ok(copy)
+            }
+            Moved::No(why) => {
+                self.memory.free_image(copy);
+                let _ = self.request(id, index, close);
+                Err(why.into())
+            }
+            // It finds all as it left it, whenever it comes.
+            Moved::Perhaps => Err("it took too long to map memory of its own".into()),
+        }
     }
 
     /// A file in memory that the waiting thread makes, taken over by the launcher: with the thread's own
@@ -136,10 +162,14 @@ impl Engine {
         file.map(|file| (file, fd))
     }
 
-    fn fill_and_move(&mut self, id: u32, copy: u32, pid: i32, asks: (u64, i32), fd: i32) -> Result<(), String> {
+    fn fill_and_move(&mut self, id: u32, copy: u32, pid: i32, asks: (u64, i32), fd: i32) -> Moved {
         let (index, tid) = asks;
-        let _others = Stopped::all_but(pid, tid, &mut |tid| self.seized.contains_key(&tid))
-            .ok_or("its other threads could not be stopped")?;
+        let Some(_others) = Stopped::all_but(pid, tid, &mut |tid| self.seized.contains_key(&tid)) else {
+            return Moved::No("its other threads could not be stopped");
+        };
+        if let (Some(area), Some(program)) = (self.memory.image(id), self.programs.get_mut(&id)) {
+            program.tickets.look(area);
+        }
         // Only now do they stay as they are.
         let drawn = self.slots_drawn(id);
         let own: Vec<u64> = (0..drawn).filter(|n| self.memory.head(id, *n).pid as i32 == pid).collect();
@@ -151,14 +181,16 @@ impl Engine {
         let flags = (libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE) as u64;
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
         let map = [MMAP.into(), IMAGE, image::SIZE, protection, flags, fd as u64, 0];
-        if self.request_and_come_back(id, copy, index, map) != Some(IMAGE) {
-            return Err("it could not map memory of its own".into());
+        match self.request_and_come_back((id, copy), index, map, LONG_LIMIT) {
+            Some(IMAGE) => {}
+            // It came back by the old image: the launcher looked for it in the copy.
+            _ => return Moved::Perhaps,
         }
         self.split(id, copy, pid, (copied, tid));
         // Mapped anew, it would be in core dumps again.
         let dont = [MADVISE.into(), GLOBAL, IMAGE + image::SIZE - GLOBAL, libc::MADV_DONTDUMP as u64, 0, 0, 0];
         let _ = self.request(copy, index, dont);
-        Ok(())
+        Moved::Yes
     }
 
     /// What is known of a program, divided: process `pid` with the slots `copied` is a program of its own now.

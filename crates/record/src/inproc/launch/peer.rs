@@ -31,11 +31,13 @@ pub(super) fn take_descriptor(pid: i32, fd: i32) -> Option<File> {
     }
 }
 
-/// Whether a file is one in memory that can be sealed, with nothing in it and no seals yet.
+/// Whether a file is one in memory that can be sealed, with nothing in it and no seals yet. Not one of
+/// huge pages: where there are none left, who touches it dies.
 pub(super) fn is_new_memory_file(file: &File) -> bool {
+    let plain = nix::sys::statfs::fstatfs(file).is_ok_and(|fs| fs.filesystem_type() == nix::sys::statfs::TMPFS_MAGIC);
     // SAFETY: F_GET_SEALS takes nothing; other files than those in memory refuse it.
     let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-    seals == 0 && file.metadata().is_ok_and(|m| m.is_file() && m.len() == 0)
+    plain && seals == 0 && file.metadata().is_ok_and(|m| m.is_file() && m.len() == 0)
 }
 
 /// Whether two processes have all memory in common; `None` where the kernel does not tell.

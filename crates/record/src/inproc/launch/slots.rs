@@ -161,6 +161,7 @@ impl Engine {
             for index in slots {
                 self.memory.clean_slot(id, index);
                 program.gone_by_exec.remove(&index);
+                program.changed.remove(&index);
                 if let Some(area) = self.memory.image(id) {
                     program.tickets.put_back(area, index);
                 }
