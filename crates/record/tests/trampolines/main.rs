@@ -1,5 +1,6 @@
 //! The code that counts, run for real.
 
+mod areas;
 mod counts;
 mod handshake;
 mod hostile;

@@ -63,7 +63,7 @@ fn makers() -> File {
 }
 
 /// Waits for a child and says how it ended.
-fn wait(child: i64) -> i32 {
+pub(crate) fn wait(child: i64) -> i32 {
     let mut status = 0;
     // SAFETY: waits for a child of ours.
     assert_eq!(i64::from(unsafe { libc::waitpid(child as i32, &raw mut status, 0) }), child);
@@ -130,7 +130,7 @@ fn a_fork_that_fails_is_an_error_like_others() {
 }
 
 /// `spawn`: makes a thread by the call of number `number` that calls getppid *rbx times and ends.
-fn spawner(file: &mut File, name: &'static str, number: u32, getppid: CodeLabel, exit: CodeLabel) {
+pub(crate) fn spawner(file: &mut File, name: &'static str, number: u32, getppid: CodeLabel, exit: CodeLabel) {
     file.function(name);
     file.a.push(rbx).unwrap();
     file.a.mov(rbx, r9).unwrap();

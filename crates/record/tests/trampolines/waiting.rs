@@ -25,7 +25,7 @@ fn file() -> File {
 }
 
 /// (returned, cycles, waited) of a number.
-fn times(lab: &Lab, number: u32) -> (u64, u64, u64) {
+pub(crate) fn times(lab: &Lab, number: u32) -> (u64, u64, u64) {
     let rows = lab.read().rows;
     let counts = rows.iter().filter(|r| r.number == Some(number)).flat_map(|r| &r.threads);
     counts.fold((0, 0, 0), |sum, (_, c)| (sum.0 + c.returned, sum.1 + c.cycles, sum.2 + c.waited))
