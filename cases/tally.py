@@ -17,8 +17,11 @@ class Tally:
         self.passed = self.failed = self.skipped = 0
         self.remarks = []
 
-    def attempt(self, name, once, width=28):
-        """Tries `once(again)`: it returns (what to print, [what is wrong]) or raises Skip."""
+    def attempt(self, name, once, width=28, loose=False):
+        """Tries `once(again)`: it returns (what to print, [what is wrong]) or raises Skip.
+
+        `loose`: what it does is up to the scheduler. Spinners that share their processors with others
+        give them time, herds that come late are none: there the disease itself comes and goes."""
         verdict = "ok"
         try:
             line, wrong = once(False)
@@ -34,7 +37,7 @@ class Tally:
         if verdict != "ok":
             print(f"      {why[:1000]}", flush=True)
         self.skipped += verdict == "skipped"
-        bad = verdict == "FAILED" or verdict == "FLAKY" and self.strict
+        bad = verdict == "FAILED" or verdict == "FLAKY" and self.strict and not loose
         self.failed += bad
         self.passed += verdict in ("ok", "FLAKY") and not bad
         if verdict in ("FAILED", "FLAKY"):

@@ -39,7 +39,7 @@ CONFIGURATION = [
     "~/.cargo/config",
     "~/.gitconfig",
 ]
-VARIABLES = re.compile(r"(https?|ftp|all|no)_proxy|CARGO_(HTTP|NET|REGISTRIES|REGISTRY|SOURCE)_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE|GIT_SSL_CAINFO", re.IGNORECASE)
+VARIABLES = re.compile(r"(https?|ftp|all|no)_proxy|CARGO_(HTTP|NET|PROFILE|REGISTRIES|REGISTRY|SOURCE)_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE|GIT_SSL_CAINFO", re.IGNORECASE)
 TOOLS = ("cargo", "rustc", "rustdoc", "rustfmt", "cargo-fmt", "cargo-clippy", "clippy-driver")
 STORIES = ("localtime", "ucontext", "setjmp", "getpid", "membarrier")
 
