@@ -18,6 +18,7 @@ mod filter;
 mod finish;
 mod furnish;
 mod harvest;
+mod in_place;
 mod maps;
 mod memory;
 mod own;
