@@ -54,6 +54,7 @@ static void masks(void) {
     sigset_t set, old;
     sigemptyset(&set);
     sigaddset(&set, any(2) ? SIGHUP : SIGUSR1);
+    if (any(8) == 0) sigfillset(&set);
     int how = (int[]){SIG_BLOCK, SIG_UNBLOCK, SIG_SETMASK}[any(3)];
     for (int i = 0; i < OPS; i++) pthread_sigmask(how, &set, any(2) ? &old : NULL);
 }
@@ -167,9 +168,60 @@ static void pointers(void) {
     }
 }
 
+/* Memory that was good and is no more: taken away, forbidden, or with other memory in its place. */
+static void pages_that_go(void) {
+    enum { PAGES = 100 };
+    sigset_t none;
+    sigemptyset(&none);
+    char *pages = mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) wrong("mmap", 0, 1);
+    for (int i = 0; i < PAGES; i++) {
+        char *page = pages + 4096 * i;
+        for (int round = 0; round < 3; round++)
+            for (int other = 0; other < 3; other++) {
+                char *good = pages + 4096 * ((i + other) % PAGES);
+                if (other && i + other >= PAGES) continue;
+                if (raw_mask(SIG_BLOCK, good, good + 64) != 0) wrong("a good page", i, 0);
+            }
+        int readable = 0;
+        switch (i % 5) {
+        case 0: munmap(page, 4096); break;
+        case 1: mprotect(page, 4096, PROT_NONE); break;
+        case 2: mprotect(page, 4096, PROT_READ), readable = 1; break;
+        case 3: mmap(page, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0); break;
+        default: mremap(page, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, pages); break;
+        }
+        for (int round = 0; round < 2; round++) {
+            long with_set = raw_mask(SIG_BLOCK, page, NULL), with_old = raw_mask(SIG_BLOCK, NULL, page);
+            if (with_set != (readable ? 0 : -EFAULT)) wrong("a set on a page that went", i, with_set);
+            if (with_old != -EFAULT) wrong("an old set on a page that went", i, with_old);
+            if (raw_mask(SIG_BLOCK, &none, &none + 0) != 0) wrong("a good set", i, 0);
+        }
+    }
+    munmap(pages, PAGES * 4096);
+}
+
+/* The register in which nothing is asked for is the program's own again. */
+static void registers_stay(void) {
+    sigset_t some;
+    sigemptyset(&some);
+    sigaddset(&some, SIGUSR2);
+    for (int i = 0; i < 64; i++) {
+        register long size __asm__("r10") = 8;
+        long result, old = 0;
+        __asm__ volatile("movl $14, %%eax\n\tsyscall\n\tcmpq $-4095, %%rax"
+                         : "=&a"(result), "+d"(old)
+                         : "D"((long)(i % 2)), "S"(&some), "r"(size)
+                         : "rcx", "r11", "memory", "cc");
+        if (result || old) wrong("a register", old, 0);
+    }
+}
+
 int main(int argc, char **argv) {
     rounds = argc > 1 ? atol(argv[1]) : 1000;
     pointers();
+    pages_that_go();
+    registers_stay();
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
     action.sa_flags |= SA_NODEFER;

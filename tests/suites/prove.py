@@ -132,6 +132,29 @@ def calls_answered_in_place(box):
 
 
 @test()
+def contexts_saved_on_many_pages_are_answered(box):
+    """Wherever the stack happens to lie: what is won is won by all of the calls, and it says so."""
+    program = box.build("saved.c")
+    for shift in range(0, 4096, 1024):
+        p = proves(box, "--pairs", "8", "--watched", "0", "--elide", "rt_sigprocmask", "--", program, "4000", str(shift))
+        (calls,) = p["answered"]["calls"]
+        assert p["answered"]["enough"] and p["problem"] is None, p["answered"]
+        assert calls["answered"] + calls["missed"] == p["answered"]["runs"] * (4000 * 11 + 2), p["answered"]
+
+
+@test()
+def of_a_part_of_the_calls_nothing_is_predicted(box):
+    program = box.build("partly.c")
+    p = proves(box, "--pairs", "8", "--watched", "1", "--elide", "rt_sigprocmask", "--", program, "20000")
+    assert p["same_outcome"] and p["problem"] == "answered-in-part" and p["verdict"] is None and p["change"] is None, p
+    (calls,) = p["answered"]["calls"]
+    assert not p["answered"]["enough"] and calls["why"]["unseen"] == 20000 and calls["answered"] >= 19000, p["answered"]
+    r = box.run([box.systoll, "prove", "--pairs", "8", "--watched", "0", "--elide", "rt_sigprocmask", "--", program, "20000"])
+    assert r.returncode == 0 and "not predicted" in text(r.stdout) and "of 40,000 rt_sigprocmask" in text(r.stdout), text(r.stdout)
+    assert "20,000 were made where nothing is answered" in text(r.stdout), text(r.stdout)
+
+
+@test()
 def straight_on_from_the_report(box):
     """run --prove proves the best finding, about the command as it was typed, and ends as it did."""
     program = box.build("localtime.c")

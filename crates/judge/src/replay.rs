@@ -4,9 +4,9 @@
 
 use crate::hash::{Map, Set};
 use crate::semantics::{
-    Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Effects, Entry, FILE_STATUS, FOLDER, Generations,
-    How, IDENTITY, Key, Known, Lines, Look, NAME, Nothing, PATH, POSITION, PROTECTION, Pair, SIZE, SYNCED, Semantics,
-    Source, Subject, Topic, TopicId, Transfer, Value, answer, value,
+    ADVICE, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Effects, Entry, FILE_STATUS,
+    FOLDER, Generations, How, IDENTITY, Key, Known, Lines, Look, MADE_UP, NAME, Nothing, PATH, POSITION, PROTECTION,
+    Pair, SCHEDULING, SIZE, SYNCED, Semantics, Shared, Source, Subject, Topic, TopicId, Transfer, Value, answer, value,
 };
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -19,6 +19,9 @@ const O_EXCL: u64 = 0o200;
 const O_TRUNC: u64 = 0o1000;
 /// O_APPEND: a write moves the position to the end, wherever that is.
 const O_APPEND: u64 = 0o2000;
+
+/// Keys kept of what descriptors share: a trace is one long window, and each is looked at.
+const MOST_SHARED: usize = 64;
 
 /// What a call asked or set.
 pub(crate) struct Meaning<'a> {
@@ -142,7 +145,11 @@ pub(crate) struct Replay<'a> {
     generations: Generations,
     known: Known<'a>,
     positions: Map<(u32, i32), u64>,
-    ranges: Map<u32, Vec<(u64, u64)>>,
+    ranges: Map<(u32, TopicId), Vec<(u64, u64)>>,
+    /// What the window's descriptors lead to, as far as calls say.
+    names: Map<(u32, i32), Option<&'a str>>,
+    /// Keys of topics that descriptors share, which the window has met, with the file's name.
+    shared: Vec<(u32, TopicId, Key, Option<&'a str>)>,
     /// Generations of what was opened, by process and whether it was for writing, by path.
     opened: Map<(u32, bool), Map<Cow<'a, str>, u32>>,
     /// Processes that change their working directory.
@@ -166,6 +173,8 @@ impl<'a> Replay<'a> {
             known: Known::default(),
             positions: Map::default(),
             ranges: Map::default(),
+            names: Map::default(),
+            shared: Vec::new(),
             opened: Map::default(),
             wanders: recording.rows.iter().filter(|r| wander.contains(&r.syscall)).map(|r| r.process.0).collect(),
             kept: RefCell::default(),
@@ -179,6 +188,8 @@ impl<'a> Replay<'a> {
         self.window += 1;
         self.positions.clear();
         self.ranges.clear();
+        self.names.clear();
+        self.shared.clear();
         let process = window.process.0;
         if self.wanders.contains(&process) {
             self.generations.void_folder(process);
@@ -197,6 +208,9 @@ impl<'a> Replay<'a> {
         }
         let failed = subject.call.errno().is_some();
         let lines = self.semantics.of(subject.syscall);
+        if let Some(fd) = lines.fd.and_then(|arg| u8::try_from(arg).ok()) {
+            self.names.insert((subject.window.process.0, subject.descriptor(fd)), subject.call.fd.as_deref());
+        }
         let entry = lines.entry(&subject);
         let meaning = entry.and_then(|entry| self.meaning(entry, &subject));
         let effects = if failed { Effects::default() } else { lines.effects(&subject) };
@@ -315,12 +329,15 @@ impl<'a> Replay<'a> {
         let entry = meaning.entry;
         if entry.about.name == POSITION.name {
             if let Some(at) = subject.call.result.and_then(|r| u64::try_from(r).ok()) {
+                if !meaning.known_already() {
+                    self.moved_beside(process, subject.descriptor(0));
+                }
                 self.positions.insert((process, subject.descriptor(0)), at);
             }
             return;
         }
         if entry.about.ranges {
-            self.void_overlaps(subject);
+            self.void_overlaps(entry.about, subject);
         }
         let mut key = meaning.key;
         if meaning.version != self.generations.version {
@@ -328,6 +345,7 @@ impl<'a> Replay<'a> {
             let Some((renewed, _)) = self.known.key(&self.generations, entry, subject, gap) else { return };
             key = renewed;
         }
+        self.doubt_shared(meaning, key, subject);
         match (&meaning.now, entry.act) {
             (Some(now), _) => self.known.put(key, Some(now.clone())),
             (None, Act::Try) => self.known.put(key, None),
@@ -336,14 +354,60 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn void_overlaps(&mut self, subject: &Subject<'_>) {
+    /// Notes a key of a topic that descriptors share. After a set that may have changed something, what is
+    /// known by other keys of the same piece of state may be wrong.
+    fn doubt_shared(&mut self, meaning: &Meaning<'a>, key: Key, subject: &Subject<'a>) {
+        let about = meaning.entry.about;
+        if about.shared == Shared::No {
+            return;
+        }
+        let (process, name) = (subject.window.process.0, subject.call.fd.as_deref());
+        let sets = matches!(meaning.entry.act, Act::Set { .. }) && !meaning.known_already();
+        let mut noted = false;
+        for (of, topic, other, file) in &self.shared {
+            let same = (*of, *topic) == (process, about.id());
+            noted |= same && *other == key;
+            if same && sets && *other != key && (about.shared == Shared::All || maybe_same(*file, name)) {
+                self.known.put(*other, None);
+            }
+        }
+        if noted {
+            return;
+        }
+        if self.shared.len() == MOST_SHARED {
+            let (.., oldest, _) = self.shared.remove(0);
+            self.known.put(oldest, None);
+        }
+        self.shared.push((process, about.id(), key, name));
+    }
+
+    /// The file's size may be another, whatever descriptor it is known by.
+    fn doubt_size(&mut self, process: u32, name: Option<&str>) {
+        for (of, topic, key, file) in &self.shared {
+            if (*of, *topic) == (process, SIZE.id()) && maybe_same(*file, name) {
+                self.known.put(*key, None);
+            }
+        }
+    }
+
+    /// The position moved: others that lead to the same file may share it.
+    fn moved_beside(&mut self, process: u32, fd: i32) {
+        let Some(name) = self.names.get(&(process, fd)).copied().filter(|_| self.positions.len() > 1) else { return };
+        let names = &self.names;
+        self.positions.retain(|(of, other), _| {
+            let file = names.get(&(*of, *other));
+            *of != process || *other == fd || !file.is_some_and(|file| file.is_some() && *file == name)
+        });
+    }
+
+    fn void_overlaps(&mut self, topic: &'static Topic, subject: &Subject<'_>) {
         let process = subject.window.process.0;
         let [start, length, ..] = subject.call.args;
         let range = (start, start.saturating_add(length));
-        let ranges = self.ranges.entry(process).or_default();
+        let ranges = self.ranges.entry((process, topic.id())).or_default();
         if ranges.iter().any(|r| *r != range && r.0 < range.1 && range.0 < r.1) {
             ranges.clear();
-            self.generations.void_topic(process, None, &PROTECTION);
+            self.generations.void_topic(process, None, topic);
         }
         if !ranges.contains(&range) {
             ranges.push(range);
@@ -380,8 +444,10 @@ impl<'a> Replay<'a> {
                         self.opened.get_mut(&(process, true)).and_then(|o| o.remove(&path));
                     }
                     self.generations.void_path(&path);
+                    self.doubt_size(process, Some(&path).filter(|p| p.starts_with('/')).map(|p| &**p));
                 }
                 None => {
+                    self.doubt_size(process, None);
                     self.generations.void_topic(process, None, &PATH);
                     self.generations.void_topic(process, None, &NAME);
                 }
@@ -391,11 +457,13 @@ impl<'a> Replay<'a> {
                 self.generations.void_file(process, subject.descriptor(arg), &FILE_STATUS);
             }
             Effect::Advances(arg) => {
+                self.moved_beside(process, subject.descriptor(arg));
                 if let Some(at) = self.positions.get_mut(&(process, subject.descriptor(arg))) {
                     *at = at.saturating_add_signed(result);
                 }
             }
             Effect::Moves(arg) => {
+                self.moved_beside(process, subject.descriptor(arg));
                 self.positions.remove(&(process, subject.descriptor(arg)));
             }
             Effect::WorkingDirectory => {
@@ -406,11 +474,16 @@ impl<'a> Replay<'a> {
                 }
             }
             Effect::Identity => {
-                for topic in [&IDENTITY, &CAPABILITIES, &CREDENTIALS] {
+                for topic in [&IDENTITY, &CAPABILITIES, &CREDENTIALS, &ATTRIBUTES] {
                     self.generations.void_topic(process, None, topic);
                 }
             }
-            Effect::Memory => self.generations.void_topic(process, None, &PROTECTION),
+            Effect::Memory => {
+                self.generations.void_topic(process, None, &PROTECTION);
+                self.generations.void_topic(process, None, &ADVICE);
+            }
+            Effect::Changes(topic) => self.generations.void_topic(process, None, topic),
+            Effect::ChangesOf(arg, topic) => self.generations.void_file(process, subject.descriptor(arg), topic),
             Effect::Signals => self.shake(subject),
         }
     }
@@ -424,12 +497,23 @@ impl<'a> Replay<'a> {
         let fd = subject.descriptor(arg);
         self.generations.void_file(process, fd, &FILE_STATUS);
         self.generations.void_file(process, fd, &SIZE);
+        self.doubt_size(process, self.names.get(&(process, fd)).copied().flatten());
         // Another descriptor may lead to the same file, so a write anywhere leaves all unsynced.
         self.generations.void_topic(process, None, &SYNCED);
         if let Some(path) = subject.call.fd.as_deref().filter(|f| arg == 0 && f.starts_with('/')) {
             self.generations.void_path(path);
+            // A thread's name, its slack, a group's processors.
+            if MADE_UP.iter().any(|folder| path.starts_with(folder)) {
+                self.generations.void_topic(process, None, &ATTRIBUTES);
+                self.generations.void_topic(process, None, &SCHEDULING);
+            }
         }
     }
+}
+
+/// Whether two descriptors may lead to one file: by its name, where both have one.
+fn maybe_same(one: Option<&str>, other: Option<&str>) -> bool {
+    one.zip(other).is_none_or(|(one, other)| one == other)
 }
 
 /// The first eight bytes as a number.

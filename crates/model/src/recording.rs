@@ -1,8 +1,8 @@
 //! The recording: rows, windows and everything needed to read them elsewhere.
 
 use crate::{
-    Counts, Exit, Frame, FrameId, Module, ModuleId, Prices, Problem, Process, ProcessId, Stack, StackId, Sysno, Thread,
-    Window,
+    Counts, Exit, Frame, FrameId, InPlace, Module, ModuleId, Prices, Problem, Process, ProcessId, Stack, StackId,
+    Sysno, Thread, Window,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -250,6 +250,8 @@ pub struct Recording {
     pub prices: Prices,
     /// What can't be vouched for.
     pub problems: Vec<Problem>,
+    /// What became of calls that were to be answered in place, one entry for each that was.
+    pub in_place: Vec<InPlace>,
 }
 
 /// All rows of one system call added up.

@@ -1,5 +1,6 @@
 //! The `prove` screen: two forms of a program side by side.
 
+use crate::answered;
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, shorten};
 use crate::units::{grouped, time};
@@ -33,7 +34,7 @@ pub fn write_comparison(
     let outcome = Line::of(Role::Plain, "  ").with(outcome_role(comparison.outcome), text);
     writeln!(w, "{}", outcome.render(&style))?;
     if comparison.measured.is_none() && counts.is_none() {
-        return Ok(());
+        return write_answered(w, comparison, &style);
     }
     writeln!(w, "\n{}", head(heads, &style).render(&style))?;
     if let Some((a, b)) = counts {
@@ -41,7 +42,7 @@ pub fn write_comparison(
             writeln!(w, "{}", line.render(&style))?;
         }
     }
-    let Some(m) = &comparison.measured else { return Ok(()) };
+    let Some(m) = &comparison.measured else { return write_answered(w, comparison, &style) };
     for (label, a, b, change) in [("wall", m.a.wall_ns, m.b.wall_ns, &m.wall), ("CPU", m.a.cpu_ns, m.b.cpu_ns, &m.cpu)]
     {
         writeln!(w, "{}", measure_line(label, a, b, change, m.confidence).render(&style))?;
@@ -51,6 +52,7 @@ pub fn write_comparison(
     if let Some(beyond) = beyond {
         writeln!(w, "{}", Line::of(Role::Plain, "  of which ").with(Role::Plain, beyond_text(&beyond)).render(&style))?;
     }
+    write_answered(w, comparison, &style)?;
     if comparison.watched {
         for (i, text) in EXPERIMENT.iter().enumerate() {
             let label = if i == 0 { "  experiment " } else { "             " };
@@ -58,6 +60,13 @@ pub fn write_comparison(
         }
     }
     Ok(())
+}
+
+/// Of calls that were to be answered in place, how many were; nothing where the two do not do the same.
+fn write_answered(w: &mut dyn Write, comparison: &Comparison, style: &Style) -> io::Result<()> {
+    let same = matches!(comparison.outcome, Outcome::Same { .. });
+    let Some(answered) = comparison.answered.as_ref().filter(|_| same) else { return Ok(()) };
+    answered::lines(answered).iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))
 }
 
 /// What calls answered in place stand for.
@@ -88,7 +97,7 @@ pub fn write_ways(w: &mut dyn Write, ways: &[(&str, &Comparison)], style: Style)
         line.push(Role::Plain, clean(name));
         line.pad_to(WAYS[0]);
         match &comparison.measured {
-            None => line.push(Role::Bad, outcome_text(comparison, None)),
+            None => line.push(Role::Bad, unmeasured_text(comparison)),
             Some(m) => {
                 for (end, label, change) in [(WAYS[1], "wall", &m.wall), (WAYS[2], "CPU", &m.cpu)] {
                     let percent = format!("{label} {} %", signed(change.percent));
@@ -145,6 +154,14 @@ fn outcome_text(comparison: &Comparison, counts: Option<(&CallCounts, &CallCount
         }
         (Outcome::Same { exit, output }, None) => same_text(exit, output),
         (Outcome::Differs(difference), _) => difference_text(difference),
+    }
+}
+
+/// Why nothing was measured.
+fn unmeasured_text(comparison: &Comparison) -> String {
+    match comparison.answered.as_ref().filter(|_| matches!(comparison.outcome, Outcome::Same { .. })) {
+        Some(answered) => answered::too_few(answered),
+        None => outcome_text(comparison, None),
     }
 }
 
@@ -355,6 +372,7 @@ mod tests {
             outcome: Outcome::Same { exit: Exit::Code(0), output: Sameness::Exact },
             measured: Some(m),
             watched: false,
+            answered: None,
         }
     }
 
@@ -423,7 +441,13 @@ mod tests {
 
     #[test]
     fn a_cure_that_hangs_or_changes_what_is_done_is_told() {
-        let text = |d| written(&Comparison { outcome: Outcome::Differs(d), measured: None, watched: false }, None, "b");
+        let text = |d| {
+            written(
+                &Comparison { outcome: Outcome::Differs(d), measured: None, watched: false, answered: None },
+                None,
+                "b",
+            )
+        };
         let hangs = text(Difference::Hangs(std::time::Duration::from_secs(30)));
         assert!(hangs.contains("the other was still running after 30 s: they do not do the same"), "{hangs}");
         assert!(text(Difference::By).contains("what the comparing command says differs"));
@@ -442,7 +466,7 @@ mod tests {
     #[test]
     fn programs_that_differ_claim_nothing() {
         let difference = Difference::Exit { a: Exit::Code(0), b: Exit::Signal(11) };
-        let c = Comparison { outcome: Outcome::Differs(difference), measured: None, watched: false };
+        let c = Comparison { outcome: Outcome::Differs(difference), measured: None, watched: false, answered: None };
         assert_eq!(
             written(&c, None, "b"),
             "  one ends with exit code 0, the other with signal 11: they do not do the same, so nothing is claimed\n"

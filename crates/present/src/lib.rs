@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod answered;
 mod boxscreen;
 mod comparison;
 mod doctor;

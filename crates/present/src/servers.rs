@@ -1,5 +1,6 @@
 //! The `prove --serve` screen and its JSON (docs/json.md, docs/serve.schema.json).
 
+use crate::answered;
 use crate::json::{SCHEMA_VERSION, SideCommand};
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, shorten};
@@ -21,6 +22,9 @@ pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), st
         Served::Fails(why) => {
             let text = format!("changed, it does not serve as it did: {}; nothing is claimed", clean(why));
             return writeln!(w, "  {}", style.paint(Role::Bad, &text));
+        }
+        Served::Part(answered) => {
+            return answered::lines(answered).iter().try_for_each(|line| writeln!(w, "{}", line.render(&style)));
         }
     };
     let how = if c.watched { "both sides watched alike from inside" } else { "unwatched" };
@@ -126,11 +130,12 @@ fn verdict(c: &ServeComparison, unit: &str) -> Line {
 pub fn serve_json(served: &Served, sides: (SideCommand<'_>, SideCommand<'_>), load: &[String], version: &str) -> Value {
     let both = match served {
         Served::Both(c) => Some(c),
-        Served::Fails(_) => None,
+        Served::Fails(_) | Served::Part(_) => None,
     };
-    let why = match served {
-        Served::Fails(why) => Some(why),
-        Served::Both(_) => None,
+    let (problem, why) = match served {
+        Served::Fails(why) => (Some("failed"), Some(why.clone())),
+        Served::Part(answered) => (Some("answered-in-part"), Some(answered::too_few(answered))),
+        Served::Both(_) => (None, None),
     };
     json!({
         "systoll": { "version": version, "schema": SCHEMA_VERSION },
@@ -151,7 +156,7 @@ pub fn serve_json(served: &Served, sides: (SideCommand<'_>, SideCommand<'_>), lo
             "latency": c.latency.as_ref().map(|c| c.verdict.name()),
             "cpu": c.cpu.as_ref().map(|c| c.verdict.name()),
         })),
-        "problem": why.map(|_| "failed"),
+        "problem": problem,
         "why": why,
     })
 }

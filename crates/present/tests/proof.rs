@@ -5,11 +5,11 @@ mod common;
 use common::schema::violations;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use systoll_model::{Exit, Sysno};
+use systoll_model::{Exit, InPlace, Missed, Sysno};
 use systoll_present::{SideCommand, hyperfine_json, hyperfine_markdown, prove_json};
 use systoll_prove::{
-    CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Side, Stopped, Usage,
-    Verdict,
+    Answered, CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Side, Stopped,
+    Usage, Verdict,
 };
 
 fn side(wall_ns: u64) -> Side {
@@ -56,7 +56,7 @@ fn proved() -> Comparison {
         max_rss: change(0.0, Verdict::NoDifference),
     };
     let outcome = Outcome::Same { exit: Exit::Code(0), output: Sameness::ButDigits };
-    Comparison { outcome, measured: Some(measured), watched: false }
+    Comparison { outcome, measured: Some(measured), watched: false, answered: None }
 }
 
 fn counts(stats: u64) -> CallCounts {
@@ -100,11 +100,33 @@ fn what_is_written_conforms_to_the_schema() {
     let differences =
         [Difference::Stdout, Difference::Exit { a: Exit::Code(0), b: Exit::Signal(11) }, Difference::Hangs(limit)];
     for difference in differences {
-        let nothing =
-            written(&Comparison { outcome: Outcome::Differs(difference), measured: None, watched: false }, None);
+        let nothing = written(
+            &Comparison { outcome: Outcome::Differs(difference), measured: None, watched: false, answered: None },
+            None,
+        );
         assert_eq!(violations(&schema(), &nothing), Vec::<String>::new(), "{difference:?}");
         assert_eq!((&nothing["same_outcome"], &nothing["verdict"]), (&json!(false), &json!(null)));
     }
+}
+
+#[test]
+fn of_a_part_nothing_is_predicted() {
+    let of = |answered, missed| {
+        let missed = vec![(Missed::Elsewhere, missed)];
+        let calls = vec![InPlace { syscall: Sysno::from_name("rt_sigprocmask").unwrap(), answered, needed: 1, missed }];
+        Some(Answered { calls, runs: 1, told: Vec::new() })
+    };
+    let part = written(&Comparison { measured: None, answered: of(94, 6), ..proved() }, None);
+    assert_eq!(violations(&schema(), &part), Vec::<String>::new());
+    assert_eq!(
+        (&part["problem"], &part["change"], &part["verdict"]),
+        (&json!("answered-in-part"), &json!(null), &json!(null))
+    );
+    assert_eq!((&part["answered"]["share"], &part["answered"]["enough"]), (&json!(0.94), &json!(false)));
+    assert_eq!(part["answered"]["calls"][0]["why"], json!({"elsewhere": 6}));
+    let enough = written(&Comparison { answered: of(96, 4), ..proved() }, None);
+    assert_eq!(violations(&schema(), &enough), Vec::<String>::new());
+    assert_eq!((&enough["problem"], &enough["answered"]["enough"]), (&json!(null), &json!(true)));
 }
 
 #[test]

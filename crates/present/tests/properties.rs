@@ -167,6 +167,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                     calls: BTreeMap::new(),
                 },
                 problems,
+                in_place: vec![],
             }
         },
     )

@@ -32,8 +32,9 @@ pub fn compare(
     let began = Instant::now();
     let watched = exec.watches();
     let (outcome, patience) = compare_outcomes(exec, a, b, options)?;
-    if !matches!(outcome, Outcome::Same { .. }) {
-        return Ok(Comparison { outcome, measured: None, watched });
+    let unmeasured = Comparison { outcome, measured: None, watched, answered: exec.answered() };
+    if !matches!(outcome, Outcome::Same { .. }) || unmeasured.is_part() {
+        return Ok(unmeasured);
     }
     let sizes = (a.stack_bytes(), b.stack_bytes());
     let padding = (sizes.1.saturating_sub(sizes.0), sizes.0.saturating_sub(sizes.1));
@@ -47,11 +48,11 @@ pub fn compare(
         runs: [Vec::new(), Vec::new()],
     };
     let timed = timing.warm_up(options.warmup).and_then(|()| timing.until_told(options, began, progress));
+    let unmeasured = Comparison { answered: exec.answered(), ..unmeasured };
     match timed {
-        Ok(measured) => Ok(Comparison { outcome, measured: Some(measured), watched }),
-        Err(Halt::Differs(difference)) => {
-            Ok(Comparison { outcome: Outcome::Differs(difference), measured: None, watched })
-        }
+        Ok(_) if unmeasured.is_part() => Ok(unmeasured),
+        Ok(measured) => Ok(Comparison { measured: Some(measured), ..unmeasured }),
+        Err(Halt::Differs(difference)) => Ok(Comparison { outcome: Outcome::Differs(difference), ..unmeasured }),
         Err(Halt::Error(error)) => Err(error),
     }
 }

@@ -1,6 +1,6 @@
 //! How programs are run: the seam that lets tests do without.
 
-use crate::{Digest, ProveError};
+use crate::{Answered, Digest, ProveError};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
@@ -39,6 +39,11 @@ pub trait Executor {
     /// # Errors
     /// Where it can't be started or takes too long. A program that fails is no error.
     fn run(&mut self, spec: &Spec, output: &Output, limit: Option<Duration>) -> Result<Run, ProveError>;
+
+    /// What became of calls that were to be answered in place, over all runs so far that had any to be.
+    fn answered(&self) -> Option<Answered> {
+        None
+    }
 
     /// Whether runs are watched, both sides' alike: their times hold what watching costs.
     fn watches(&self) -> bool {

@@ -5,7 +5,7 @@
 //! nothing else.
 
 use crate::executor::Files;
-use crate::{Executor, Output, Processes, ProveError, Run};
+use crate::{Answered, Executor, Output, Processes, ProveError, Run};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,8 @@ const LINGER: Duration = Duration::from_secs(1);
 pub struct Inside {
     /// What is done around each run.
     pub around: Processes,
+    /// What became of calls that were to be answered in place.
+    pub answered: Answered,
 }
 
 impl Inside {
@@ -63,13 +65,22 @@ impl Executor for Inside {
     fn run(&mut self, spec: &Spec, output: &Output, limit: Option<Duration>) -> Result<Run, ProveError> {
         let limit = self.around.shortest(limit);
         let looked_at = matches!(output, Output::Digested(_));
+        let answered = &mut self.answered;
         self.around.around(output, |files| {
             let (usage, recording) = Self::watched(spec, files, limit)?;
-            if looked_at && !spec.elisions.is_empty() && recording.total().elided == 0 {
+            if spec.elisions.is_empty() {
+                return Ok(usage);
+            }
+            if looked_at && recording.total().elided == 0 {
                 return Err(nothing_answered(spec, &recording));
             }
+            answered.add(&recording);
             Ok(usage)
         })
+    }
+
+    fn answered(&self) -> Option<Answered> {
+        (self.answered.runs > 0).then(|| self.answered.clone())
     }
 
     fn watches(&self) -> bool {

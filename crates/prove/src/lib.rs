@@ -4,6 +4,7 @@
 //! includes no change; programs are run through [`Executor`] alone; no unsafe code.
 #![forbid(unsafe_code)]
 
+mod answered;
 mod beyond;
 mod calls;
 mod compare;
@@ -17,6 +18,7 @@ mod result;
 mod serve;
 mod stats;
 
+pub use answered::Answered;
 pub use beyond::{Beyond, Why, beyond};
 pub use calls::{CallCounts, Range};
 pub use compare::compare;

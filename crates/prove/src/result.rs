@@ -1,6 +1,6 @@
 //! What a comparison says, as plain data.
 
-use crate::Sameness;
+use crate::{Answered, Sameness};
 use std::time::Duration;
 use systoll_cure::Usage;
 use systoll_model::Exit;
@@ -10,10 +10,21 @@ use systoll_model::Exit;
 pub struct Comparison {
     /// Whether both do the same.
     pub outcome: Outcome,
-    /// What was measured; `None` where they do not do the same, so that nothing can be claimed.
+    /// What was measured; `None` where they do not do the same, or where only a part of what was to be
+    /// answered in place was, so that nothing can be claimed.
     pub measured: Option<Measured>,
     /// Whether runs were watched, both sides' alike: their times hold what watching costs.
     pub watched: bool,
+    /// What became of calls that were to be answered in place of the kernel, where any were. Where too
+    /// few were answered nothing is claimed: [`Comparison::measured`] is `None`.
+    pub answered: Option<Answered>,
+}
+
+impl Comparison {
+    /// Whether too few calls were answered in place to claim anything.
+    pub fn is_part(&self) -> bool {
+        self.answered.as_ref().is_some_and(|a| !a.is_enough())
+    }
 }
 
 /// Whether two programs do the same.

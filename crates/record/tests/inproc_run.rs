@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
-use systoll_model::{BackendKind, Elision, Errno, Exit, Recording, Row};
+use systoll_model::{BackendKind, Elision, Errno, Exit, InPlace, Missed, Recording, Row};
 use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Closely, Launch, PtraceBackend, Quiet};
 
@@ -484,6 +484,77 @@ fn what_is_asked_by_number_is_answered_too_and_only_what_is_to_be() {
         assert_eq!((made + elided, elided > 900), (1000, answered), "{name}: {made} made");
         assert!(answered || elided == 0, "{name}");
     }
+}
+
+/// How many calls of a name that change nothing were answered in place, and how many were not.
+fn answered_of(recording: &Recording, name: &str) -> (u64, u64) {
+    let of = |p: &&InPlace| p.syscall.name() == Some(name);
+    let all: Vec<&InPlace> = recording.in_place.iter().filter(of).collect();
+    assert_eq!(all.len(), 1, "{:?}", recording.in_place);
+    assert_eq!(
+        (all[0].answered, all[0].needed + all[0].missed()),
+        (elided_calls(recording, name), sum(recording, name))
+    );
+    (all[0].answered, all[0].missed())
+}
+
+/// A program of this body, all of whose signal masks are answered but a few.
+fn nearly_all_answered(body: &str, calls: u64) {
+    let source = format!(
+        "#define _GNU_SOURCE\n#include <signal.h>\n#include <sys/mman.h>\n#include <sys/syscall.h>\n#include <ucontext.h>\n\
+         #include <unistd.h>\nstatic char pages[96 * 4096] __attribute__((aligned(4096)));\nstatic void handler(int s) {{ (void)s; }}\n\
+         static sigset_t none, some;\nint main(void) {{ sigemptyset(&none); sigemptyset(&some); sigaddset(&some, SIGHUP); signal(SIGUSR1, handler);\n\
+         for (int i = 0; i < 3000; i++) {{ {body} }} }}"
+    );
+    let program = Program::written(&source, &[]);
+    let recording = elided_by(vec![program.path()], vec![Elision::RtSigprocmask], Closely::CountsOnly);
+    let (answered, missed) = answered_of(&recording, "rt_sigprocmask");
+    assert!(answered + missed >= calls && answered > calls * 19 / 20, "{answered} answered, {missed} not: {body}");
+}
+
+#[test]
+fn masks_are_answered_wherever_they_lie() {
+    // Each on a page of its own, none that of the stack's end: an interpreter's frames.
+    nearly_all_answered("getcontext((ucontext_t *)(pages + 4096 * (i % 90)));", 3000);
+    nearly_all_answered(
+        "sigprocmask(SIG_SETMASK, (sigset_t *)(pages + 4096 * (i % 7)), (sigset_t *)(pages + 4096 * (7 + i % 5)));",
+        3000,
+    );
+}
+
+#[test]
+fn masks_are_learnt_anew_after_a_signal_also_where_nobody_asks_for_the_old_one() {
+    nearly_all_answered("if (i % 500 == 7) raise(SIGUSR1); sigprocmask(SIG_BLOCK, &some, 0);", 2990);
+    nearly_all_answered("if (i % 500 == 7) raise(SIGUSR1); sigprocmask(SIG_UNBLOCK, &some, 0);", 2990);
+}
+
+#[test]
+fn calls_that_change_no_mask_and_take_no_memory_make_nobody_forget_it() {
+    let held = "sigset_t *mask = (sigset_t *)(pages + 4096);";
+    let more = "mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);";
+    for between in [
+        "syscall(SYS_getppid);",
+        more,
+        "mprotect(pages, 4096, PROT_READ | PROT_WRITE);",
+        "madvise(pages, 4096, MADV_WILLNEED);",
+    ] {
+        nearly_all_answered(&format!("{held} {between} sigprocmask(SIG_BLOCK, mask, mask + 1);"), 3000);
+    }
+}
+
+#[test]
+fn what_is_not_answered_is_told_by_why() {
+    let source = "#define _GNU_SOURCE\n#include <signal.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n\
+        int main(void) { sigset_t none, some, old; sigemptyset(&none); sigemptyset(&some); sigaddset(&some, SIGHUP);\n\
+        for (int i = 0; i < 1000; i++) { sigprocmask(SIG_BLOCK, &some, &old); sigprocmask(SIG_SETMASK, &old, 0);\n\
+        syscall(SYS_rt_sigprocmask, SIG_BLOCK, &none, 0, 8); } }";
+    let program = Program::written(source, &[]);
+    let recording = elided(vec![program.path()]);
+    let (answered, missed) = answered_of(&recording, "rt_sigprocmask");
+    let all = &recording.in_place.iter().find(|p| p.syscall.name() == Some("rt_sigprocmask")).unwrap();
+    assert!(all.needed >= 2000 && answered < 50 && missed >= 1000, "{all:?}");
+    let unseen = all.missed.iter().find(|(why, _)| *why == Missed::Unseen).map_or(0, |(_, n)| *n);
+    assert!((1000..1010).contains(&unseen), "{all:?}");
 }
 
 #[test]

@@ -78,8 +78,11 @@ impl Sides {
         let options = options(args);
         let around = Processes { limit: args.timeout, prepare: args.prepare.clone(), input: args.input.clone() };
         // What is answered in place is so by code that watching puts there: on both sides, then.
-        let mut exec: Box<dyn Executor> =
-            if self.b.elisions.is_empty() { Box::new(around) } else { Box::new(Inside { around }) };
+        let mut exec: Box<dyn Executor> = if self.b.elisions.is_empty() {
+            Box::new(around)
+        } else {
+            Box::new(Inside { around, ..Inside::default() })
+        };
         let line = progress_line(args.quiet);
         let mut progress = |done: u32, of: u32| {
             line.set_message(format!("{done} of {of} pairs"));

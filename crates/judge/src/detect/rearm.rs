@@ -5,7 +5,7 @@ use crate::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Arm, Way};
-use systoll_model::{Moment, Sysno};
+use systoll_model::Moment;
 
 /// Claims settings of a timer that is set to no earlier a time and did not fire in between.
 pub(super) struct Rearm;
@@ -16,7 +16,8 @@ const MOMENTS: usize = 3;
 /// Later settings that must be claimed before the window's first of a timer is left out.
 const CLAIMED: usize = 2;
 
-type Timer = (Sysno, u64);
+/// Whose timer, and which.
+type Timer = (&'static str, u64);
 
 /// A timer's first setting in a window, the calls before it, and later ones that are claimed.
 struct First<'s> {
@@ -55,7 +56,7 @@ impl Detector for Rearm {
             }
             fired(step, &mut armed);
             let Some(arm) = step.lines.arm.filter(|_| step.subject.call.errno().is_none()) else { continue };
-            let timer = (step.subject.syscall, arm.timer.map_or(0, |a| step.subject.arg(a)));
+            let timer = (arm.of, arm.timer.map_or(0, |a| step.subject.arg(a)));
             let first = firsts.entry(timer).or_insert_with(|| First { step, before: steps.get(..at), claimed: 0 });
             match time(arm, step) {
                 Some(time) if time > 0 => {
@@ -108,7 +109,7 @@ fn leave_out(
 
 fn time(arm: &Arm, step: &Step<'_>) -> Option<u128> {
     if arm.plain {
-        return Some(step.subject.arg(arm.time).into());
+        return Some(u128::from(step.subject.arg(arm.time) as u32) << 64);
     }
     let bytes = step.subject.data(arm.time, Moment::Entry)?;
     let word = |at: usize| bytes.get(at..at + 8)?.first_chunk().map(|b| u64::from_le_bytes(*b));

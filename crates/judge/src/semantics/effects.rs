@@ -1,7 +1,8 @@
 //! What calls change on the way, beside the one thing they set.
 
-use super::When;
-use super::When::{AnyBits, OneOf};
+use super::When::{AnyBits, Is, NoneOf, NotNull, OneOf};
+use super::topics::{ADVICE, LIMITS, SCHEDULING, SOCKET_OPTION};
+use super::{Topic, When};
 
 /// A change.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,10 @@ pub(crate) enum Effect {
     Memory,
     /// The signal mask and stack may be others.
     Signals,
+    /// State of the process of this kind may be another, whatever it is known by.
+    Changes(&'static Topic),
+    /// State of this kind of the descriptor in the argument may be another.
+    ChangesOf(u8, &'static Topic),
     /// A child was made: what was guarded around it is not undone for nothing.
     Forks,
 }
@@ -96,6 +101,18 @@ const fn path(call: &'static str, path: u8) -> EffectEntry {
 
 const fn path_at(call: &'static str, at: u8, path: u8) -> EffectEntry {
     does(call, Effect::Path { at: Some(at), path })
+}
+
+/// What also sets what another option tells: SO_TIMESTAMP, SO_TIMESTAMPNS and SO_TIMESTAMPING, old and new;
+/// SO_SNDBUFFORCE, SO_RCVBUFFORCE; SO_BINDTOIFINDEX; the new timeouts.
+pub(super) const OTHER_OPTIONS: &[u32] = &[29, 32, 33, 35, 37, 62, 63, 64, 65, 66, 67];
+
+const fn changes(call: &'static str, topic: &'static Topic, when: &'static [When]) -> EffectEntry {
+    EffectEntry { call, when, effect: Effect::Changes(topic) }
+}
+
+const fn option(when: &'static [When]) -> EffectEntry {
+    EffectEntry { call: "setsockopt", when, effect: Effect::ChangesOf(0, &SOCKET_OPTION) }
 }
 
 /// O_CREAT or O_TRUNC: the path's file may be new or emptied.
@@ -193,8 +210,8 @@ pub(crate) static EFFECTS: &[EffectEntry] = &[
     does("preadv2", Effect::Reads(0)), does("preadv2", Effect::Moves(0)),
     does("getdents64", Effect::Reads(0)), does("getdents64", Effect::Moves(0)),
     does("getdents", Effect::Reads(0)), does("getdents", Effect::Moves(0)),
-    EffectEntry { call: "lseek", when: &[super::When::NoneOf(2, &[0, 1])], effect: Effect::Moves(0) },
-    EffectEntry { call: "lseek", when: &[super::When::Is(2, 1), super::When::NotNull(1)], effect: Effect::Moves(0) },
+    EffectEntry { call: "lseek", when: &[NoneOf(2, &[0, 1])], effect: Effect::Moves(0) },
+    EffectEntry { call: "lseek", when: &[Is(2, 1), NotNull(1)], effect: Effect::Moves(0) },
 
     does("chdir", Effect::WorkingDirectory),
     does("fchdir", Effect::WorkingDirectory),
@@ -206,6 +223,26 @@ pub(crate) static EFFECTS: &[EffectEntry] = &[
     does("setgroups", Effect::Identity), does("setpgid", Effect::Identity), does("setsid", Effect::Identity),
     does("capset", Effect::Identity), does("unshare", Effect::Identity), does("setns", Effect::Identity),
 
+    // PR_SET_SECUREBITS.
+    EffectEntry { call: "prctl", when: &[Is(0, 28)], effect: Effect::Identity },
+    // Of others by number, one of whom may be oneself; of all of a group or a user.
+    changes("prlimit64", &LIMITS, &[NoneOf(0, &[0]), NotNull(2)]),
+    changes("setpriority", &SCHEDULING, &[NoneOf(0, &[0])]), changes("setpriority", &SCHEDULING, &[NoneOf(1, &[0])]),
+    changes("ioprio_set", &SCHEDULING, &[NoneOf(0, &[1])]), changes("ioprio_set", &SCHEDULING, &[NoneOf(1, &[0])]),
+    changes("sched_setaffinity", &SCHEDULING, &[NoneOf(0, &[0])]),
+    changes("sched_setattr", &SCHEDULING, &[]),
+    changes("sched_setscheduler", &SCHEDULING, &[]),
+    changes("sched_setparam", &SCHEDULING, &[]),
+    changes("process_madvise", &ADVICE, &[]),
+    option(&[Is(1, 1), OneOf(2, OTHER_OPTIONS)]),
+    // SO_PRIORITY and IP_TOS, which sets it.
+    option(&[Is(1, 1), Is(2, 12)]), option(&[Is(1, 0), Is(2, 1)]),
+
+    does("setns", Effect::WorkingDirectory), does("pivot_root", Effect::WorkingDirectory),
+    // What the heap gets back is as new.
+    EffectEntry { call: "brk", when: &[NotNull(0)], effect: Effect::Memory },
+    // SHM_REMAP.
+    EffectEntry { call: "shmat", when: &[AnyBits(2, 0o40000)], effect: Effect::Memory },
     does("munmap", Effect::Memory),
     does("mremap", Effect::Memory),
     does("shmdt", Effect::Memory),

@@ -157,6 +157,8 @@ pub(crate) struct Arm {
     /// The argument that points to a `struct itimerspec` or `itimerval` of four words, or, with
     /// [`Arm::plain`], is the time itself.
     pub time: u8,
+    /// The call whose timer it is: two may set one.
+    pub of: &'static str,
     /// Whether `time` is a number of seconds.
     pub plain: bool,
     /// Whether its firing is a signal; else its descriptor is read.
@@ -166,10 +168,11 @@ pub(crate) struct Arm {
 /// The table.
 #[rustfmt::skip]
 pub(crate) static ARMS: &[Arm] = &[
-    Arm { call: "timerfd_settime", timer: Some(0), time: 2, plain: false, signals: false },
-    Arm { call: "timer_settime", timer: Some(0), time: 2, plain: false, signals: true },
-    Arm { call: "setitimer", timer: Some(0), time: 1, plain: false, signals: true },
-    Arm { call: "alarm", timer: None, time: 0, plain: true, signals: true },
+    Arm { call: "timerfd_settime", of: "timerfd_settime", timer: Some(0), time: 2, plain: false, signals: false },
+    Arm { call: "timer_settime", of: "timer_settime", timer: Some(0), time: 2, plain: false, signals: true },
+    Arm { call: "setitimer", of: "setitimer", timer: Some(0), time: 1, plain: false, signals: true },
+    // ITIMER_REAL is 0.
+    Arm { call: "alarm", of: "setitimer", timer: None, time: 0, plain: true, signals: true },
 ];
 
 /// The call that maps memory, and when it is a file's code: PROT_EXEC without MAP_ANONYMOUS.

@@ -24,8 +24,8 @@ pub(crate) use read::{Generations, Key, Known, Subject, Value, answer, value};
 pub(crate) use roads::{CHEAPER, Cheaper, PAIRS, Pair, Place, WAITS, Wait};
 pub(crate) use table::ENTRIES;
 pub(crate) use topics::{
-    CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY, NAME, PATH, POSITION, PROTECTION, SIZE,
-    STATUS_FLAGS, SYNCED,
+    ADVICE, ATTRIBUTES, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY, NAME, PATH, POSITION,
+    PROTECTION, SCHEDULING, SIZE, STATUS_FLAGS, SYNCED,
 };
 
 use systoll_model::{ArgKind, Sysno};
@@ -69,6 +69,10 @@ pub(crate) enum Source {
     },
     /// Nothing: the value is always the same.
     Nothing,
+    /// This number.
+    Const(u64),
+    /// A value that nothing here tells.
+    Unread,
 }
 
 /// What must hold for an entry to apply.
@@ -143,8 +147,22 @@ pub(crate) struct Topic {
     pub ranges: bool,
     /// Whether others may change it unseen, so that its claims are remarks.
     pub unsure: bool,
+    /// Whether descriptors share it, or calls that say it in other words.
+    pub shared: Shared,
     /// Whether only a strict alternation of two values counts as a toggle.
     pub strict: bool,
+}
+
+/// Which keys of a topic may be one piece of state, so that a set by one leaves what is known by the others
+/// in doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shared {
+    /// None: each piece has one key, or what a call changes beside its own stands among the effects.
+    No,
+    /// Those of one file: descriptors that were duplicated, and calls that set the same bits.
+    ByFile,
+    /// All of the process: one device may have several names.
+    All,
 }
 
 /// A topic in tables: each stands in one static place, whose address is quicker to hash than a name.
@@ -419,7 +437,7 @@ mod tests {
             .chain(WAKES.iter().map(|w| w.call))
             .chain(GIVES_BACK.iter().map(|g| g.call))
             .chain(FREES.iter().map(|f| f.call))
-            .chain(ARMS.iter().map(|a| a.call))
+            .chain(ARMS.iter().flat_map(|a| [a.call, a.of]))
             .chain([LOADS.0])
             .chain(SEQUELS.iter().flat_map(|s| s.then.iter().copied().chain([s.first])));
         for name in names {
@@ -432,6 +450,52 @@ mod tests {
         for entry in ENTRIES {
             if let Across::Unless(calls) = entry.about.across {
                 assert!(calls.iter().all(|c| Sysno::from_name(c).is_some()), "{}", entry.about.name);
+            }
+        }
+    }
+
+    /// What tells pieces of a topic's state apart, but for which argument holds it.
+    fn shape(entry: &Entry) -> Vec<(&'static str, u64)> {
+        let part = |source: &Source| match *source {
+            Source::Arg(_) => ("argument", u64::MAX),
+            Source::ArgMask(_, mask) => ("argument", mask),
+            Source::Args(n) => ("arguments", n.into()),
+            Source::In(_) | Source::InAbsolute(_) => ("memory", 0),
+            Source::Fd(_) => ("descriptor", 0),
+            Source::Path { .. } => ("path", 0),
+            Source::Const(n) => ("number", n),
+            Source::Call => ("call", Sysno::from_name(entry.call).map_or(0, |s| s.0.into())),
+            _ => ("other", 0),
+        };
+        entry.detail.iter().map(part).collect()
+    }
+
+    #[test]
+    fn what_sets_one_state_has_one_key_or_leaves_the_others_in_doubt() {
+        let sets: Vec<&Entry> = ENTRIES.iter().filter(|e| matches!(e.act, Act::Set { .. })).collect();
+        let voids = |entry: &Entry| {
+            let of = EFFECTS.iter().filter(|e| e.call == entry.call);
+            of.map(|e| e.effect).any(|effect| match effect {
+                Effect::Changes(topic) | Effect::ChangesOf(_, topic) => topic.id() == entry.about.id(),
+                Effect::Identity => [CREDENTIALS.id(), ATTRIBUTES.id()].contains(&entry.about.id()),
+                _ => false,
+            })
+        };
+        // Options of prctl, and pieces that one call tells apart by what it is asked for, are different state.
+        let apart = |one: &Entry, other: &Entry| {
+            one.call == other.call
+                && one.when.iter().chain(other.when).any(|w| matches!(w, When::OneOf(0, _) | When::Is(0, 15)))
+        };
+        for (n, one) in sets.iter().enumerate() {
+            for other in &sets[n + 1..] {
+                if one.about.id() != other.about.id() || apart(one, other) {
+                    continue;
+                }
+                let well = shape(one) == shape(other)
+                    || one.about.shared != Shared::No
+                    || (voids(one) && voids(other))
+                    || one.about.name == SCHEDULING.name;
+                assert!(well, "{} and {} set {} by different keys", one.call, other.call, one.about.name);
             }
         }
     }

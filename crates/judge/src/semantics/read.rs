@@ -333,7 +333,8 @@ pub(crate) fn value<'a>(source: Source, call: &Subject<'a>) -> Option<Value<'a>>
         Source::ResultMask(mask) => number(call.call.result? as u64 & mask),
         Source::Call => number(call.syscall.0.into()),
         Source::Nothing => Some(Value::Seen(&[])),
-        Source::Fd(_) | Source::Path { .. } => None,
+        Source::Const(n) => number(n),
+        Source::Unread | Source::Fd(_) | Source::Path { .. } => None,
     }
 }
 

@@ -4,9 +4,11 @@
 //! are those of the kernel's uapi headers for x86-64. The first line that applies counts.
 
 use super::Source::{
-    Arg, ArgMask, Args, Call, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStart, OutStr, Path, Result, ResultMask,
+    Arg, ArgMask, Args, Call, Const, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStart, OutStr, Path, Result,
+    ResultMask, Unread,
 };
 use super::When::{EmptyPath, InNoBits, Is, NoneOf, NotNull, Null, OneOf};
+use super::effects::OTHER_OPTIONS;
 use super::topics::*;
 use super::{Act, Entry, How, Source, Topic, When};
 
@@ -24,6 +26,12 @@ const STAT: &[Source] = &[OutBut(1, 72, 88)];
 const STAT_AT: &[Source] = &[OutBut(2, 72, 88)];
 /// `struct statx`: the access time is at bytes 64..80.
 const STATX: &[Source] = &[OutBut(4, 64, 80)];
+/// Arguments that the kernel reads as an int: what is above is left over.
+const INT_0: Source = ArgMask(0, 0xffff_ffff);
+const INT_1: Source = ArgMask(1, 0xffff_ffff);
+/// TCSETSW and TCSETSF, TCSETA to TCSETAF, TCSETS2 to TCSETSF2: settings in other words, or with what
+/// is written and read meanwhile.
+const OTHER_SETTINGS: &[u32] = &[0x5403, 0x5404, 0x5406, 0x5407, 0x5408, 0x402c_542b, 0x402c_542c, 0x402c_542d];
 const AT: Source = Path { at: Some(0), path: 1 };
 const PLAIN: Source = Path { at: None, path: 0 };
 
@@ -84,10 +92,13 @@ pub(crate) static ENTRIES: &[Entry] = &[
     ask("getcwd", &CWD, &[], &[OutStr(0)], &[]),
     set("chdir", &FOLDER, &[], InAbsolute(0), None, &[]),
 
-    ask("getrlimit", &LIMITS, &[Call, Arg(0)], &[Out(1)], &[]),
-    ask("prlimit64", &LIMITS, &[Arg(0), Arg(1)], &[Out(3)], &[Null(2)]),
-    set("prlimit64", &LIMITS, &[Arg(0), Arg(1)], In(2), Some(Out(3)), &[]),
-    set("setrlimit", &LIMITS, &[Call, Arg(0)], In(1), None, &[]),
+    // One's own, by either call; then another process's, which may be one's own by its number.
+    ask("getrlimit", &LIMITS, &[INT_0], &[Out(1)], &[]),
+    set("setrlimit", &LIMITS, &[INT_0], In(1), None, &[]),
+    ask("prlimit64", &LIMITS, &[INT_1], &[Out(3)], &[Is(0, 0), Null(2)]),
+    set("prlimit64", &LIMITS, &[INT_1], In(2), Some(Out(3)), &[Is(0, 0)]),
+    ask("prlimit64", &LIMITS, &[INT_0, INT_1], &[Out(3)], &[Null(2)]),
+    set("prlimit64", &LIMITS, &[INT_0, INT_1], In(2), Some(Out(3)), &[]),
 
     ask("sched_getaffinity", &SCHEDULING, &[Call, Arg(0), Arg(1)], &[Result, Out(2)], &[]),
     ask("sched_getscheduler", &SCHEDULING, &[Call, Arg(0)], &[Result], &[]),
@@ -153,10 +164,13 @@ pub(crate) static ENTRIES: &[Entry] = &[
     set("fcntl", &FD_FLAGS, &[Fd(0)], ArgMask(2, 1), None, &[Is(1, 2)]),
     ask("fcntl", &STATUS_FLAGS, &[Fd(0)], &[ResultMask(SETTABLE)], &[Is(1, 3)]),
     set("fcntl", &STATUS_FLAGS, &[Fd(0)], ArgMask(2, SETTABLE), None, &[Is(1, 4)]),
-    // FIONBIO; TCGETS, TCSETS; TIOCGWINSZ.
-    set("ioctl", &STATUS_FLAGS, &[Fd(0), Call], In(2), None, &[Is(1, 0x5421)]),
+    // FIOCLEX, FIONCLEX; FIONBIO, FIOASYNC; TCGETS, TCSETS; TIOCGWINSZ.
+    set("ioctl", &FD_FLAGS, &[Fd(0)], Const(1), None, &[Is(1, 0x5451)]),
+    set("ioctl", &FD_FLAGS, &[Fd(0)], Const(0), None, &[Is(1, 0x5450)]),
+    set("ioctl", &STATUS_FLAGS, &[Fd(0), INT_1], In(2), None, &[OneOf(1, &[0x5421, 0x5452])]),
     ask("ioctl", &TERMINAL, &[Fd(0)], &[Out(2)], &[Is(1, 0x5401)]),
     set("ioctl", &TERMINAL, &[Fd(0)], In(2), None, &[Is(1, 0x5402)]),
+    set("ioctl", &TERMINAL, &[Fd(0)], Unread, None, &[OneOf(1, OTHER_SETTINGS)]),
     ask("ioctl", &TERMINAL_SIZE, &[Fd(0)], &[Out(2)], &[Is(1, 0x5413)]),
 
     ask("getsockname", &SOCKET_NAME, &[Call, Fd(0)], &[Out(1)], &[]),
@@ -164,9 +178,9 @@ pub(crate) static ENTRIES: &[Entry] = &[
     // Not SO_ERROR, which reading clears; not TCP_INFO, which is a measurement.
     ask("getsockopt", &SOCKET_OPTION, &[Fd(0), Arg(1), Arg(2)], &[Out(3)],
         &[OneOf(1, VALUE_LEVELS), NoneOf(2, &[4, 11])]),
-    // Not attaching and detaching filters (SOL_SOCKET 26, 27, 50 to 52).
+    // Not attaching and detaching filters (SOL_SOCKET 26, 27, 50 to 52), not what sets another option's state.
     set("setsockopt", &SOCKET_OPTION, &[Fd(0), Arg(1), Arg(2)], In(3), None,
-        &[Is(1, 1), NoneOf(2, &[26, 27, 50, 51, 52])]),
+        &[Is(1, 1), NoneOf(2, &[26, 27, 50, 51, 52]), NoneOf(2, OTHER_OPTIONS)]),
     // Not TCP_QUICKACK, which wears off. Not joining and leaving groups (IP 35 to 40, IPv6 20 and 21).
     set("setsockopt", &SOCKET_OPTION, &[Fd(0), Arg(1), Arg(2)], In(3), None,
         &[OneOf(1, &[0, 6, 41]), NoneOf(2, &[12, 20, 21, 35, 36, 37, 38, 39, 40])]),
@@ -182,6 +196,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
     set("epoll_ctl", &INTEREST, &[Fd(0), Fd(2)], In(3), None, &[Is(1, 1)]),
     set("epoll_ctl", &INTEREST, &[Fd(0), Fd(2)], Nothing, None, &[Is(1, 2)]),
     set("epoll_ctl", &INTEREST, &[Fd(0), Fd(2)], In(3), None, &[Is(1, 3), InNoBits(3, REARMING)]),
+    set("epoll_ctl", &INTEREST, &[Fd(0), Fd(2)], Unread, None, &[Is(1, 3)]),
 
     set("mprotect", &PROTECTION, &[Arg(0), Arg(1)], Arg(2), None, &[]),
     // MADV_NORMAL, RANDOM, SEQUENTIAL; DONTFORK, DOFORK; MERGEABLE to DODUMP: they stay until changed.

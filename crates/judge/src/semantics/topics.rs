@@ -1,6 +1,6 @@
 //! The pieces of state that calls ask for and set.
 
-use super::{Across, Scope, Topic};
+use super::{Across, Scope, Shared, Topic};
 
 /// What most topics are: the process's own, unknown again after a gap.
 const PLAIN: Topic = Topic {
@@ -12,6 +12,7 @@ const PLAIN: Topic = Topic {
     signals: false,
     ranges: false,
     unsure: false,
+    shared: Shared::No,
     strict: false,
 };
 
@@ -187,6 +188,7 @@ pub(crate) static STATUS_FLAGS: Topic = Topic {
     name: "status-flags",
     thing: "a descriptor's flags",
     gives_up: "flags changed by a process that shares the descriptor are no longer noticed",
+    shared: Shared::ByFile,
     ..PLAIN
 };
 
@@ -205,6 +207,7 @@ pub(crate) static TERMINAL: Topic = Topic {
     thing: "the terminal's settings",
     gives_up: "settings changed by another process are no longer noticed",
     signals: true,
+    shared: Shared::All,
     ..PLAIN
 };
 
@@ -226,7 +229,7 @@ pub(crate) static POSITION: Topic = Topic {
 };
 
 /// A file's size as set by ftruncate.
-pub(crate) static SIZE: Topic = Topic { name: "size", thing: "a file's size", ..PLAIN };
+pub(crate) static SIZE: Topic = Topic { name: "size", thing: "a file's size", shared: Shared::ByFile, ..PLAIN };
 
 /// Whether all written has been brought to the disk. Stores through a shared mapping are not seen.
 pub(crate) static SYNCED: Topic = Topic { name: "synced", thing: "a file on the disk", unsure: true, ..PLAIN };
@@ -235,7 +238,7 @@ pub(crate) static SYNCED: Topic = Topic { name: "synced", thing: "a file on the 
 pub(crate) static INTEREST: Topic = Topic { name: "interest", thing: "an epoll interest", strict: true, ..PLAIN };
 
 /// How a range of memory is to be treated.
-pub(crate) static ADVICE: Topic = Topic { name: "advice", thing: "what is advised of a range", ..PLAIN };
+pub(crate) static ADVICE: Topic = Topic { name: "advice", thing: "what is advised of a range", ranges: true, ..PLAIN };
 
 /// Protection of a range of memory.
 pub(crate) static PROTECTION: Topic =

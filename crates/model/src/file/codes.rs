@@ -1,6 +1,6 @@
 //! What enumerations are called in the file.
 
-use crate::{FrameClass, Language, PriceSource, ProblemKind};
+use crate::{FrameClass, Language, Missed, PriceSource, ProblemKind};
 
 const CLASSES: [FrameClass; 6] = [
     FrameClass::User,
@@ -59,4 +59,13 @@ pub(super) fn kind_name(kind: ProblemKind) -> &'static str {
 /// A kind that a later version added is kept as a note.
 pub(super) fn kind(name: &str) -> ProblemKind {
     KINDS.iter().find(|(_, n)| *n == name).map_or(ProblemKind::Note, |(kind, _)| *kind)
+}
+
+pub(super) fn missed_code(why: Missed) -> u64 {
+    Missed::ALL.iter().position(|known| *known == why).unwrap_or_default() as u64
+}
+
+/// A reason that a later version added is none we know.
+pub(super) fn missed(code: u64) -> Missed {
+    usize::try_from(code).ok().and_then(|at| Missed::ALL.get(at)).copied().unwrap_or(Missed::Unseen)
 }

@@ -4,9 +4,9 @@
 use super::wire;
 use super::{FileError, blobs, codes, window};
 use crate::{
-    BackendKind, Counts, Errno, Exit, Frame, FrameId, Header, Histogram, Host, Location, LongCall, Module, ModuleId,
-    Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, RowLine, Sites, Spread, Stack, StackId, Sysno,
-    Thread, ThreadCalls, VdsoRow,
+    BackendKind, Counts, Errno, Exit, Frame, FrameId, Header, Histogram, Host, InPlace, Location, LongCall, Module,
+    ModuleId, Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, RowLine, Sites, Spread, Stack,
+    StackId, Sysno, Thread, ThreadCalls, VdsoRow,
 };
 use std::sync::Arc;
 
@@ -31,6 +31,7 @@ pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
         longest: w.longest.into_iter().map(|l| long_call(l, &strings)).collect::<Result<_, _>>()?,
         prices: prices(w.prices.unwrap_or_default())?,
         problems: w.problems.into_iter().map(|p| Problem::new(codes::kind(&p.kind), p.text)).collect(),
+        in_place: w.in_place.into_iter().map(in_place).collect(),
     };
     rec.check().map_err(FileError::Damaged)?;
     Ok(rec)
@@ -105,6 +106,11 @@ fn process(p: wire::Process, strings: &Strings) -> Result<Process, FileError> {
         startup_cpu_ns: p.startup_cpu_ns,
         exit: exit(p.exit_code, p.exit_signal),
     })
+}
+
+fn in_place(p: wire::InPlace) -> InPlace {
+    let missed = p.missed.as_chunks().0.iter().map(|[why, n]| (codes::missed(*why), *n)).collect();
+    InPlace { syscall: Sysno(p.syscall), answered: p.answered, needed: p.needed, missed }
 }
 
 fn module(m: wire::Module, strings: &Strings) -> Result<Module, FileError> {

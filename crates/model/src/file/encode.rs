@@ -32,6 +32,7 @@ impl Encoder {
             problems: rec.problems.iter().map(problem).collect(),
             vdso: rec.vdso.iter().map(|v| self.vdso(v)).collect(),
             threads: rec.threads.iter().map(|t| self.thread(t)).collect(),
+            in_place: rec.in_place.iter().map(in_place).collect(),
             strings: self.strings.into_values(),
             blobs: Some(blobs::encode(&self.blobs.into_values())),
         }
@@ -265,6 +266,15 @@ fn header(rec: &Recording) -> wire::Header {
 fn sites(s: crate::Sites) -> wire::Sites {
     let crate::Sites { timed, counted, on_arrival, not_covered } = s;
     wire::Sites { timed, counted, on_arrival, not_covered }
+}
+
+fn in_place(p: &crate::InPlace) -> wire::InPlace {
+    wire::InPlace {
+        syscall: p.syscall.0,
+        answered: p.answered,
+        needed: p.needed,
+        missed: p.missed.iter().flat_map(|(why, n)| [codes::missed_code(*why), *n]).collect(),
+    }
 }
 
 fn stack(s: &crate::Stack) -> wire::Stack {

@@ -49,6 +49,22 @@ pub(super) struct Recording {
     pub(super) vdso: Vec<VdsoRow>,
     #[prost(message, repeated, tag = "15")]
     pub(super) threads: Vec<Thread>,
+    #[prost(message, repeated, tag = "16")]
+    pub(super) in_place: Vec<InPlace>,
+}
+
+/// Calls of one kind that were to be answered in place.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct InPlace {
+    #[prost(uint32, tag = "1")]
+    pub(super) syscall: u32,
+    #[prost(uint64, tag = "2")]
+    pub(super) answered: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) needed: u64,
+    /// Why (see codes) and how many, in turns.
+    #[prost(uint64, repeated, tag = "4")]
+    pub(super) missed: Vec<u64>,
 }
 
 /// Pieces of memory, in columns. A piece is `prefix` bytes of the piece `back` places before it,

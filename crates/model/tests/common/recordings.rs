@@ -232,6 +232,16 @@ fn prices() -> impl Strategy<Value = Prices> {
     )
 }
 
+fn in_place() -> impl Strategy<Value = InPlace> {
+    let missed = vec((select(&Missed::ALL), any::<u64>()), 0..4);
+    (any::<u32>(), any::<u64>(), any::<u64>(), missed).prop_map(|(syscall, answered, needed, missed)| InPlace {
+        syscall: Sysno(syscall),
+        answered,
+        needed,
+        missed,
+    })
+}
+
 fn problem() -> impl Strategy<Value = Problem> {
     let kind = prop_oneof![
         Just(ProblemKind::Unwatched),
@@ -281,12 +291,12 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
             vec(vdso(s), 0..4),
             vec(thread(s), 0..4),
         );
-        let rest = (vec(window(s), 0..5), vec(long, 0..3), prices(), vec(problem(), 0..3));
+        let rest = (vec(window(s), 0..5), vec(long, 0..3), prices(), vec(problem(), 0..3), vec(in_place(), 0..3));
         (header(), tables, rest).prop_map(
             |(
                 header,
                 (processes, modules, frames, stacks, rows, vdso, threads),
-                (windows, longest, prices, problems),
+                (windows, longest, prices, problems, in_place),
             )| {
                 Recording {
                     header,
@@ -301,6 +311,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                     longest,
                     prices,
                     problems,
+                    in_place,
                 }
             },
         )

@@ -1,6 +1,7 @@
 //! `systoll prove --json` (docs/json.md, docs/prove.schema.json).
 
 use super::{SCHEMA_VERSION, exit};
+use crate::answered::{self, AnsweredJson};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ struct Proof<'a> {
     difference: Option<&'static str>,
     watched: bool,
     beyond: Option<ProofBeyond>,
+    answered: Option<AnsweredJson>,
 }
 
 #[derive(Serialize)]
@@ -131,7 +133,7 @@ pub fn prove_json(
         b: side(sides.1, counts.map(|c| c.1), m.map(|m| &m.b)),
         change: m.map(|m| change(m, counts)),
         verdict: m.map(|m| [("wall", m.wall.verdict.name()), ("cpu", m.cpu.verdict.name())].into()),
-        problem: problem(comparison.outcome),
+        problem: problem(comparison),
         difference: difference(comparison.outcome),
         watched: comparison.watched,
         beyond: m
@@ -139,6 +141,7 @@ pub fn prove_json(
             .zip(counts)
             .and_then(|(m, (a, b))| beyond(m, a, b))
             .map(|b| ProofBeyond { calls_ns: b.calls_ns, cpu_ns: b.cpu_ns, why: b.why.name() }),
+        answered: comparison.answered.as_ref().map(answered::json),
     };
     // Plain structs with string keys: there is nothing in them that JSON can't hold.
     serde_json::to_value(proof).unwrap_or_default()
@@ -161,9 +164,9 @@ fn stopped(stopped: Stopped) -> &'static str {
     }
 }
 
-fn problem(outcome: Outcome) -> Option<&'static str> {
-    match outcome {
-        Outcome::Same { .. } => None,
+fn problem(comparison: &Comparison) -> Option<&'static str> {
+    match comparison.outcome {
+        Outcome::Same { .. } => comparison.is_part().then_some("answered-in-part"),
         Outcome::Differs(Difference::Hangs(_)) => Some("timeout"),
         Outcome::Differs(_) => Some("different-outcome"),
     }

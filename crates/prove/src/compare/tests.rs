@@ -93,7 +93,10 @@ fn a_box_that_grows_slower_favours_neither() {
 #[test]
 fn other_output_or_exit_claims_nothing() {
     let c = compare_fakes(|side, _| run(1, 1, if side == 'a' { "x" } else { "y" }));
-    assert_eq!(c, Comparison { outcome: Outcome::Differs(Difference::Stdout), measured: None, watched: false });
+    assert_eq!(
+        c,
+        Comparison { outcome: Outcome::Differs(Difference::Stdout), measured: None, watched: false, answered: None }
+    );
     let failing = |at: usize| {
         move |side: char, nth: usize| {
             let mut run = run(1, 1, "x");
@@ -104,7 +107,11 @@ fn other_output_or_exit_claims_nothing() {
     for at in [0, 9] {
         let c = compare_fakes(failing(at));
         let difference = Difference::Exit { a: Exit::Code(0), b: Exit::Code(1) };
-        assert_eq!(c, Comparison { outcome: Outcome::Differs(difference), measured: None, watched: false }, "run {at}");
+        assert_eq!(
+            c,
+            Comparison { outcome: Outcome::Differs(difference), measured: None, watched: false, answered: None },
+            "run {at}"
+        );
     }
 }
 

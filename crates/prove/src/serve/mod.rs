@@ -9,7 +9,7 @@ pub use server::{Drive, Ready, ServeError, Servers, Watching};
 use crate::compare::Random;
 use crate::measure::{change_of, estimate_of};
 use crate::stats::Cuts;
-use crate::{CallCounts, Change, Estimate, ProveError, Verdict};
+use crate::{Answered, CallCounts, Change, Estimate, ProveError, Verdict};
 use systoll_cure::Spec;
 use systoll_model::Recording;
 
@@ -115,6 +115,8 @@ pub enum Served {
     Both(Box<ServeComparison>),
     /// The changed side did not serve as the other does: nothing is claimed. Why, for a person.
     Fails(String),
+    /// Both serve, but too few of the calls that were to be answered in place were.
+    Part(Answered),
 }
 
 /// Runs a turn of `a` to see that it serves, then turns of both, A B B A or B A A B, and compares. `progress` hears of each turn: how many
@@ -176,6 +178,11 @@ pub fn compare_servers(
     if failed(of_b) > failed(of_a) {
         let text = format!("{} requests failed, {} of the program as it is", failed(of_b), failed(of_a));
         return Ok(Served::Fails(text));
+    }
+    let mut answered = Answered::default();
+    of_b.iter().filter_map(|turn| turn.recording.as_ref()).for_each(|recording| answered.add(recording));
+    if !answered.is_enough() {
+        return Ok(Served::Part(answered));
     }
     let told = turns.iter().flatten().all(|t| t.told);
     let compared = Compared { turns: [of_a, of_b], cuts, negligible: options.negligible_percent };

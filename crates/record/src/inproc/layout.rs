@@ -113,7 +113,7 @@ pub mod image {
     pub const ELIDE: u64 = 0x40;
     /// u32, not zero: code may run that nobody has looked at, so that [`ELIDE`] stays down.
     pub const UNSEEN: u64 = 0x48;
-    /// u64: changes of the program's memory map, from one on.
+    /// u64: how often the program may have taken memory away, from one on.
     pub const MAPS: u64 = 0x50;
     /// u32, not zero: nobody is asked about memory that `mprotect` makes executable any more.
     pub const LOOKED: u64 = 0x58;
@@ -508,8 +508,14 @@ const _: () = {
     assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);
     assert!(slot::INHERITED.is_multiple_of(8) && slot::UNASKED < slot::CPU);
     assert!(slot::CPU + 16 <= slot::ASIDE && slot::ASIDE + 24 <= slot::LOOKS);
-    assert!(slot::ASKED < slot::AREA_BUSY && slot::AREA_ASIDE + 40 <= slot::FRAME_COUNT);
-    assert!(slot::SIGRETURNS_BEFORE < slot::GOOD_SET && slot::USER_CHANGES < slot::FRAME_COUNT);
+    assert!(slot::MAPS_BEFORE < slot::AREA_BUSY && slot::AREA_ASIDE + 40 <= slot::FRAME_COUNT);
+    assert!(slot::NEEDED + 8 * (slot::ANSWER_COUNT + 1) <= slot::MISSED && slot::WHYS.is_power_of_two());
+    assert!(slot::MISSED + 8 * slot::WHYS <= slot::OLD_MASK && slot::MAPS_BEFORE < slot::FRAME_COUNT);
+    assert!(
+        slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::GOOD_READ && slot::GOOD_LEN.is_power_of_two()
+    );
+    assert!(slot::GOOD_READ + (slot::GOOD_LEN << slot::GOOD_SHIFT) * 2 <= slot::GOOD_WRITTEN);
+    assert!(slot::GOOD_WRITTEN + (slot::GOOD_LEN << slot::GOOD_SHIFT) * 2 <= slot::RECORDS);
     assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
     assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));
     assert!(record::HISTOGRAM + 8 * record::BUCKETS == record::SIZE && record::SIZE.is_multiple_of(64));

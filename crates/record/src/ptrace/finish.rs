@@ -76,6 +76,7 @@ impl Engine {
             longest,
             prices,
             problems,
+            in_place: Vec::new(),
         }
     }
 

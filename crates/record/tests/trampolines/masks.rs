@@ -20,6 +20,32 @@ static CHECKED: AtomicU64 = AtomicU64::new(0);
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 static SEED: AtomicU64 = AtomicU64::new(1);
 
+/// Pages that masks are read from and written to, as many as share places in the tables of pages.
+static PAGES: AtomicU64 = AtomicU64::new(0);
+const PAGE: u64 = 4096;
+const PAGES_LEN: u64 = 200;
+
+/// The call with its masks somewhere on the pages, each on its own.
+fn elsewhere(how: i32, set: Option<u64>, old: Option<&mut u64>) {
+    type Call = extern "C" fn(u64, *const u64, *mut u64, u64) -> i64;
+    // SAFETY: the generated rt_sigprocmask.
+    let call = unsafe { std::mem::transmute::<u64, Call>(MASK_AT.load(SeqCst)) };
+    let place = || (PAGES.load(SeqCst) + random(PAGES_LEN) * PAGE + 8 * random(PAGE / 8)) as *mut u64;
+    let (from, to) = (place(), place());
+    if let Some(set) = set {
+        // SAFETY: eight bytes of memory that only this thread and its handlers use.
+        unsafe { from.write_volatile(set) };
+    }
+    let arguments =
+        (set.map_or(std::ptr::null(), |_| from.cast_const()), old.as_ref().map_or(std::ptr::null_mut(), |_| to));
+    let handled = HANDLED.load(SeqCst);
+    assert_eq!(call(how as u64, arguments.0, arguments.1, 8), 0);
+    if let (Some(old), true) = (old, handled == HANDLED.load(SeqCst)) {
+        // SAFETY: as above.
+        *old = unsafe { to.read_volatile() };
+    }
+}
+
 fn hooked(how: i32, set: Option<u64>, old: Option<&mut u64>) {
     type Call = extern "C" fn(u64, *const u64, *mut u64, u64) -> i64;
     // SAFETY: the generated rt_sigprocmask.
@@ -100,6 +126,7 @@ fn oracle() {
     let server = Server::start(&[]);
     MASK_AT.store(lab.address("mask"), SeqCst);
     RESTORER.store(lab.address("restorer"), SeqCst);
+    PAGES.store(Box::leak(vec![0u64; (PAGES_LEN * PAGE / 8) as usize].into_boxed_slice()).as_ptr() as u64, SeqCst);
     crate::waiting::give_back_glibcs();
     #[repr(align(32))]
     struct Area([u64; 8]);
@@ -119,6 +146,17 @@ fn oracle() {
     let mut old = 0;
     for i in 0..150_000u64 {
         check();
+        if i % 2 == 0 {
+            let (mut ours, handled) = (0, HANDLED.load(SeqCst));
+            elsewhere(libc::SIG_BLOCK, Some(0), Some(&mut ours));
+            let mut kernels = 0u64;
+            // SAFETY: writes 8 bytes.
+            unsafe { libc::syscall(i64::from(SIGPROCMASK), 0, 0, &raw mut kernels, 8) };
+            if handled == HANDLED.load(SeqCst) {
+                WRONG.fetch_add(u64::from(ours != kernels), SeqCst);
+            }
+            elsewhere(libc::SIG_UNBLOCK, Some(bit(libc::SIGUSR2)), None);
+        }
         hooked(libc::SIG_BLOCK, Some(bit(libc::SIGUSR2)), Some(&mut old));
         check();
         hooked(if i % 2 == 0 { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK }, Some(bit(libc::SIGHUP)), None);
@@ -127,10 +165,16 @@ fn oracle() {
     }
     drop(timer);
     server.stop();
-    let rows = lab.read().rows;
+    let (rows, in_place) = (lab.read().rows, lab.read().in_place);
     let elided: u64 = rows.iter().flat_map(|r| &r.threads).map(|(_, c)| c.elided).sum();
     let (wrong, checked) = (WRONG.load(SeqCst), CHECKED.load(SeqCst));
     assert_eq!(wrong, 0, "of {checked}, {elided} answered in place");
     assert!(elided > checked / 4, "{elided} of {checked} answered in place");
+    // Each call is answered, was needed, or is told by why it was made: but for those of the slot's maker.
+    let made: u64 =
+        rows.iter().filter(|r| r.number == Some(SIGPROCMASK)).flat_map(|r| &r.threads).map(|(_, c)| c.entered).sum();
+    let told = in_place.needed[4] + in_place.missed.iter().sum::<u64>();
+    assert!(told <= made && made - told < made / 10, "{told} of {made} are told: {in_place:?}");
+    assert!(in_place.needed[4] > 0 && in_place.missed[1] > 0, "{in_place:?}");
     assert_eq!(Losses { unasked: 0, ..lab.read().losses }, Losses::default());
 }

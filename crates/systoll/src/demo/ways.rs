@@ -30,7 +30,7 @@ pub(super) fn measure(cause: Option<&str>, finding: Option<&Finding>, pair: &Pai
         let names: Vec<&str> = elisions.iter().map(|e| e.name()).collect();
         let name = format!("{} answered in place", names.join(", "));
         let changed = Spec { elisions, ..pair.sick.clone() };
-        let measured = one(&mut Inside { around }, &pair.sick, &changed)?;
+        let measured = one(&mut Inside { around, ..Inside::default() }, &pair.sick, &changed)?;
         ways.push(Way { name, measured });
     }
     Ok(ways)

@@ -17,6 +17,7 @@ mod exits;
 mod family;
 mod find;
 mod grow;
+mod masks;
 mod read;
 mod site;
 mod stored;
@@ -25,11 +26,14 @@ mod unwind;
 mod walk;
 
 pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked, assemble};
+pub use elide::elided_calls;
 pub use emit::Origin;
 pub(in crate::inproc) use family::is_heeded;
 pub use find::{frames, origins_table};
 pub use grow::{Room, Step, TreeError, grow, grow_asking, number_site};
-pub use read::{Failure, Losses, Node, Nodes, Reading, Row, SlotCounts, SlotReading, Thread, Words, read, slots_drawn};
+pub use read::{
+    Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, SlotCounts, SlotReading, Thread, Words, read, slots_drawn,
+};
 
 use thiserror::Error;
 

@@ -50,6 +50,8 @@ pub struct Reading {
     pub threads: Vec<Thread>,
     /// What the counts lack.
     pub losses: Losses,
+    /// Calls made that were to be answered in place.
+    pub in_place: MadeInPlace,
 }
 
 /// Calls from one site in one context.
@@ -149,6 +151,23 @@ impl Losses {
     }
 }
 
+/// Calls made that were to be answered in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MadeInPlace {
+    /// Those that had to be, for each of [`slot::ANSWERS`], then `rt_sigprocmask`.
+    pub needed: [u64; slot::ANSWER_COUNT as usize + 1],
+    /// `rt_sigprocmask` calls that changed nothing, by [`slot::WHY`].
+    pub missed: [u64; slot::WHYS as usize],
+}
+
+impl MadeInPlace {
+    /// Adds others.
+    pub fn add(&mut self, more: &Self) {
+        let sums = self.needed.iter_mut().chain(&mut self.missed);
+        sums.zip(more.needed.iter().chain(&more.missed)).for_each(|(sum, n)| add(sum, *n));
+    }
+}
+
 /// A failed call's key in a slot's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Failure {
@@ -168,6 +187,7 @@ pub fn read<W: Words + ?Sized>(words: &W, files: &[(u64, &Blob)]) -> Reading {
     for index in 0..image::SLOT_COUNT {
         let Some(slot) = nodes.slot(words, index) else { continue };
         out.losses.add(&slot.losses);
+        out.in_place.add(&slot.in_place);
         out.threads.extend(slot.thread);
         for (node, of_slot) in slot.counts {
             if let Some(of_node) = counts.get_mut(node) {
@@ -226,6 +246,8 @@ pub struct SlotReading {
     pub counts: Vec<(usize, SlotCounts)>,
     /// What its counts lack.
     pub losses: Losses,
+    /// Calls made that were to be answered in place.
+    pub in_place: MadeInPlace,
 }
 
 impl Nodes {
@@ -282,7 +304,8 @@ impl Nodes {
         let own = field(slot::SELF);
         if own != slot_address(index) {
             let losses = Losses { damaged: u64::from(own != 0), ..Losses::default() };
-            return (own != 0).then_some(SlotReading { thread: None, counts: Vec::new(), losses });
+            let in_place = MadeInPlace::default();
+            return (own != 0).then_some(SlotReading { thread: None, counts: Vec::new(), losses, in_place });
         }
         let parent = field(slot::PARENT).checked_sub(slot_address(0));
         let thread = Thread {
@@ -303,7 +326,11 @@ impl Nodes {
             let nodes = (first..next).zip(self.all.get(first..next).unwrap_or_default());
             counts.extend(nodes.filter_map(|(i, n)| Some((i, slot_counts(words, &held, n.record)?))));
         }
-        Some(SlotReading { thread: Some(thread), counts, losses })
+        let in_place = MadeInPlace {
+            needed: std::array::from_fn(|i| field(slot::NEEDED + 8 * i as u64)),
+            missed: std::array::from_fn(|i| field(slot::MISSED + 8 * i as u64)),
+        };
+        Some(SlotReading { thread: Some(thread), counts, losses, in_place })
     }
 
     /// Record of the call that the thread of the slot at offset `start` has not come back from. Who

@@ -17,7 +17,7 @@ use super::blob::{Base, Counted, Refused, Unhooked, Written};
 use super::displaced::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
 use super::emit::{Emitted, Emitter, Origin, asm};
 use super::walk::{Start, walk};
-use super::{Options, areas, cut, elide, family};
+use super::{Options, areas, cut, elide, family, masks};
 use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction};
 
@@ -271,7 +271,7 @@ impl Writer<'_> {
                 n if elide::elidable(n) && self.shape.adjacent && self.learns() => {
                     elide::try_answer(e, n, self.entry, plain)?;
                 }
-                RT_SIGPROCMASK => elide::forget_mask(e)?,
+                RT_SIGPROCMASK => masks::forget_mask(e)?,
                 n => elide::before_others(e, n)?,
             }
         }
@@ -291,7 +291,16 @@ impl Writer<'_> {
         if sleeps {
             cut::end(e, number, plain)?;
         }
+        if self.learns_mask() {
+            masks::lend_old(e)?;
+        }
         Ok(())
+    }
+
+    /// Whether signal masks are answered here, and learnt.
+    fn learns_mask(&self) -> bool {
+        let shape = &self.shape;
+        self.options.elide && shape.site.number == Some(RT_SIGPROCMASK) && shape.adjacent && self.learns()
     }
 
     /// The call, made here.
@@ -310,6 +319,9 @@ impl Writer<'_> {
     /// What is done behind the call.
     fn behind(&self, e: &mut Emitter) -> Emitted {
         let site = self.shape.site;
+        if self.learns_mask() {
+            masks::take_old_back(e)?;
+        }
         if self.entry.results {
             let bytes = match site.number {
                 Some(number) if layout::transfers(number) => Bytes::Yes,
@@ -337,7 +349,7 @@ impl Writer<'_> {
                 family::exec_failed(e, self.place.root, done)?;
                 e.here(done)?;
             }
-            RT_SIGPROCMASK if self.options.elide && self.learns() => elide::mask_changed(e)?,
+            RT_SIGPROCMASK if self.learns_mask() => masks::mask_changed(e)?,
             n if self.options.elide && self.learns() => {
                 if let Some(answer) = elide::answer(n) {
                     elide::remember(e, answer)?;
@@ -351,7 +363,7 @@ impl Writer<'_> {
 
 /// Counts an `rt_sigreturn`, right before which all registers but rsp are free; eax holds its number behind.
 pub(super) fn signal_ends(e: &mut Emitter, options: &Options, entry: Entry) -> Emitted {
-    elide::forget_mask(e)?;
+    masks::forget_mask(e)?;
     if options.elide {
         elide::before_others(e, RT_SIGRETURN)?;
     }

@@ -1,5 +1,6 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
+use super::super::assemble::MadeInPlace;
 use super::super::layout::{global, image, slots_used};
 use super::files::Files;
 use super::finish::Around;
@@ -103,6 +104,8 @@ pub(super) struct Engine {
     pub(super) asking: super::cpu::Asking,
     /// Bits of what is to be answered in place.
     pub(super) elided: u32,
+    /// Calls made that were to be answered so.
+    pub(super) in_place: MadeInPlace,
     /// Whether programs may write over their own code.
     pub(super) writes_code: bool,
     /// Files and places found whose calls nobody counts, again and again.
@@ -184,6 +187,7 @@ impl Engine {
             asking_ns: 0,
             asking: super::cpu::Asking::new(super::clock::look_ns()),
             elided: super::elided(&launch.elisions),
+            in_place: MadeInPlace::default(),
             writes_code: super::filter::may_write_code(),
             unhooked: 0,
             sites: AllSites::default(),

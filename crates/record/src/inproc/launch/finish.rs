@@ -3,6 +3,7 @@
 use super::super::layout::image;
 use super::engine::Engine;
 use super::harvest::Beside;
+use super::in_place::in_place;
 use super::program::Program;
 use super::share::Again;
 use super::sys;
@@ -45,7 +46,7 @@ impl Engine {
         // Counts are read into the table once only: a copy of it takes those of the living.
         let kept = self.table.clone();
         let (vdso_calls, asking_ns, problems) = (self.vdso_calls, self.asking_ns, self.problems.clone());
-        let refused = self.windows.refused;
+        let (refused, in_place) = (self.windows.refused, self.in_place);
         let ids: Vec<u32> = self.programs.keys().copied().collect();
         for id in ids {
             let Some(mut program) = self.programs.remove(&id) else { continue };
@@ -60,7 +61,7 @@ impl Engine {
         let wall_ns = self.at(sys::now());
         let recording = self.recording(wall_ns, self.around.crossing_before);
         (self.table, self.vdso_calls, self.asking_ns, self.problems) = (kept, vdso_calls, asking_ns, problems);
-        self.windows.refused = refused;
+        (self.windows.refused, self.in_place) = (refused, in_place);
         recording
     }
 
@@ -154,6 +155,7 @@ impl Engine {
         let vdso = vdso_rows(&self.table, &names, &mut self.symbols);
         let header = self.header(wall_ns);
         let processes = self.processes(&rows, &header);
+        let in_place = in_place(self.elided, &self.in_place, &rows);
         Recording {
             header,
             processes,
@@ -167,6 +169,7 @@ impl Engine {
             longest: Vec::new(),
             prices,
             problems,
+            in_place,
         }
     }
 

@@ -1,6 +1,6 @@
 //! From an image's memory to rows of the table.
 
-use super::super::assemble::{Losses, Node, Nodes, SlotCounts, Words, slots_drawn};
+use super::super::assemble::{Losses, MadeInPlace, Node, Nodes, SlotCounts, Words, slots_drawn};
 use super::super::layout::{image, record, slot};
 use super::super::nr::{CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, VFORK};
 use super::cpu::Used;
@@ -42,6 +42,8 @@ pub(super) struct Beside {
     /// What each process has used of a processor, by its own word.
     pub(super) used: BTreeMap<i32, Used>,
     pub(super) losses: Losses,
+    /// Calls made that were to be answered in place.
+    pub(super) in_place: MadeInPlace,
     /// Nodes that were met for the first time when no window could be afforded.
     pub(super) unopened: u64,
     /// Calls whose return nobody saw to, so that their errors are not known, by system call.
@@ -62,6 +64,7 @@ impl Beside {
             self.used.entry(*pid).or_default().add(used);
         }
         self.losses.add(&more.losses);
+        self.in_place.add(&more.in_place);
         self.unopened += more.unopened;
         self.untold += more.untold;
         self.foreign += more.foreign;
@@ -154,6 +157,7 @@ impl Engine {
         self.vdso_calls += beside.vdso_calls;
         self.windows.refused += beside.unopened;
         self.asking_ns += beside.asking_ns;
+        self.in_place.add(&beside.in_place);
         self.note_losses(program, beside);
     }
 
@@ -319,6 +323,7 @@ impl<'a> Fill<'a> {
     fn slot(&mut self, words: &Snapshot, index: u64) {
         let Some(slot) = self.nodes.slot(words, index) else { return };
         self.beside.losses.add(&slot.losses);
+        self.beside.in_place.add(&slot.in_place);
         let Some(thread) = slot.thread else { return };
         let pid = thread.pid as i32;
         if index == 0

@@ -20,6 +20,7 @@ mod finish;
 mod furnish;
 mod harvest;
 mod identity;
+mod in_place;
 mod maps;
 mod memory;
 mod own;

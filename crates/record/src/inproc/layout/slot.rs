@@ -100,13 +100,6 @@ pub const FRAMES: u64 = 0x1000;
 /// A power of two.
 pub const FRAMES_LEN: u64 = 16;
 
-/// Three u64, for signal masks: where one was last read and written by the kernel, and
-/// [`super::image::MAPS`] at that time.
-pub const GOOD_SET: u64 = 0x4c0;
-/// See [`GOOD_SET`].
-pub const GOOD_OLD: u64 = 0x4c8;
-/// See [`GOOD_SET`].
-pub const GOOD_MAPS: u64 = 0x4d0;
 /// u64, not zero: the thread has changed its user, and may again.
 pub const USER_CHANGES: u64 = 0x4d8;
 /// u64: which of [`ANSWERS`] the call under way asks for that is made by number, plus one; zero:
@@ -114,9 +107,31 @@ pub const USER_CHANGES: u64 = 0x4d8;
 pub const ASKED: u64 = 0x4e0;
 /// u32, not zero: the thread's rseq area is being changed, and [`AREA_ASIDE`] is in use; or it had one that
 /// could not be used, and is given none any more.
-pub const AREA_BUSY: u64 = 0x4e8;
+pub const AREA_BUSY: u64 = 0x560;
 /// Five u64: registers meanwhile.
-pub const AREA_ASIDE: u64 = 0x4f0;
+pub const AREA_ASIDE: u64 = 0x568;
+
+/// u64: why the `rt_sigprocmask` under way was not answered in place: [`CHANGES`] or one of [`MISSED`].
+pub const WHY: u64 = 0x4e8;
+/// Five u64: calls that had to be made, one for each of [`ANSWERS`] and `rt_sigprocmask`: it changed the
+/// mask or failed, or was the thread's first question.
+pub const NEEDED: u64 = 0x4f0;
+/// [`WHYS`] u64: `rt_sigprocmask` calls that changed nothing and were made, by why.
+pub const MISSED: u64 = 0x518;
+/// How many there are, a power of two.
+pub const WHYS: u64 = 4;
+/// Of [`WHY`]: it seemed to change something.
+pub const CHANGES: u64 = 0;
+/// Of [`WHY`]: what the mask was had not been learnt since a signal, or since another had the processor.
+pub const UNKNOWN: u64 = 1;
+/// Of [`WHY`]: a mask lies in memory that the kernel has not touched since some was taken away.
+pub const ELSEWHERE: u64 = 2;
+/// Of [`WHY`]: nothing was answered at that time, see [`super::image::ELIDE`].
+pub const DOWN: u64 = 3;
+/// u64: the mask before a call that did not ask for it.
+pub const OLD_MASK: u64 = 0x538;
+/// u64: [`super::image::MAPS`] right before the `rt_sigprocmask` under way.
+pub const MAPS_BEFORE: u64 = 0x540;
 
 /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
 /// (record << 12 | errno, zero: free) and count.
@@ -129,6 +144,16 @@ pub const ERROR_GROUP_SHIFT: u32 = 8;
 pub const ERROR_GROUPS: u64 = 1 << ERROR_GROUP_BITS;
 /// See [`ERROR_GROUPS`].
 pub const ERROR_GROUP_BITS: u32 = 6;
+
+/// Pages where the kernel has read a mask: twice [`GOOD_LEN`] entries of two u64, an address on the page
+/// and [`super::image::MAPS`] before that. A page has a place in either half.
+pub const GOOD_READ: u64 = 0x6000;
+/// Pages where it has written one.
+pub const GOOD_WRITTEN: u64 = 0x6800;
+/// Entries of half a table, a power of two.
+pub const GOOD_LEN: u64 = 64;
+/// Bytes of an entry, 1 << this.
+pub const GOOD_SHIFT: u32 = 4;
 
 /// The first record.
 pub const RECORDS: u64 = 0x8000;

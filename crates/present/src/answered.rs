@@ -1,0 +1,133 @@
+//! How many of the calls that were to be answered in place were, and why not the rest.
+
+use crate::style::{Line, Role};
+use crate::text::clean;
+use crate::units::grouped;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use systoll_model::Missed;
+use systoll_prove::Answered;
+
+/// Where the text behind a label begins.
+const INDENT: &str = "             ";
+
+/// `12 of 600,000 rt_sigprocmask calls that need not be made`, of a run in the middle.
+fn counted(a: &Answered) -> String {
+    let a_run = |n: u64| grouped(n / u64::from(a.runs.max(1)));
+    let of =
+        |p: &systoll_model::InPlace| format!("{} of {} {} calls", a_run(p.answered), a_run(p.eligible()), p.syscall);
+    a.calls.iter().map(of).collect::<Vec<_>>().join(", ")
+}
+
+/// `33.1 %`: rounded down, so that what is not all never reads as all.
+fn percent(share: f64) -> String {
+    format!("{:.1} %", (share * 1000.0).floor() / 10.0)
+}
+
+/// In one line: what was answered, of what need not have been made.
+fn told(a: &Answered) -> String {
+    let share = a.share().map_or_else(String::new, |share| format!(" ({})", percent(share)));
+    format!("{} that change nothing, in a run{share}", counted(a))
+}
+
+/// Why nothing is predicted, in one line.
+pub(crate) fn too_few(a: &Answered) -> String {
+    format!("{TOO_FEW}: {}", told(a))
+}
+
+const TOO_FEW: &str = "too few calls were answered in place to tell what all of them would win";
+
+/// The lines that say so on the screen.
+pub(crate) fn lines(a: &Answered) -> Vec<Line> {
+    let strong = |label: &str, text: String| Line::of(Role::Strong, label.to_owned()).with(Role::Plain, text);
+    if a.is_enough() {
+        return vec![strong("  answered   ", told(a))];
+    }
+    let plain = |text: String| Line::of(Role::Plain, format!("{INDENT}{text}"));
+    let mut lines = vec![strong("  not predicted   ", TOO_FEW.into()), plain(format!("answered: {}", told(a)))];
+    let mut why: BTreeMap<Missed, u64> = BTreeMap::new();
+    for (reason, n) in a.calls.iter().flat_map(|p| &p.missed) {
+        let sum = why.entry(*reason).or_default();
+        *sum = sum.saturating_add(*n);
+    }
+    let mut why: Vec<(Missed, u64)> = why.into_iter().collect();
+    why.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let a_run = |n: u64| grouped(n.div_ceil(u64::from(a.runs.max(1))));
+    lines.extend(why.into_iter().map(|(reason, n)| plain(format!("{} {}", a_run(n), words(reason)))));
+    lines.extend(a.told.iter().map(|text| plain(clean(text))));
+    lines
+}
+
+fn words(why: Missed) -> &'static str {
+    match why {
+        Missed::Changes => "looked as if they changed something",
+        Missed::Unknown => "came after a signal or a wait, or first in their thread: the mask was not known",
+        Missed::Elsewhere => "point to memory that the kernel has not touched since some was taken away",
+        Missed::Down => "were made while new code was being looked at",
+        Missed::Unseen => "were made where nothing is answered: by number, or where not every call is seen",
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct AnsweredJson {
+    runs: u32,
+    share: Option<f64>,
+    enough: bool,
+    calls: Vec<AnsweredCalls>,
+}
+
+#[derive(Serialize)]
+struct AnsweredCalls {
+    syscall: String,
+    answered: u64,
+    needed: u64,
+    missed: u64,
+    why: BTreeMap<&'static str, u64>,
+}
+
+pub(crate) fn json(a: &Answered) -> AnsweredJson {
+    let calls = a.calls.iter().map(|p| AnsweredCalls {
+        syscall: p.syscall.to_string(),
+        answered: p.answered,
+        needed: p.needed,
+        missed: p.missed(),
+        why: p.missed.iter().map(|(why, n)| (why.name(), *n)).collect(),
+    });
+    AnsweredJson { runs: a.runs, share: a.share(), enough: a.is_enough(), calls: calls.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Style;
+    use systoll_model::{InPlace, Sysno};
+
+    fn answered(answered: u64, missed: Vec<(Missed, u64)>) -> Answered {
+        let calls = vec![InPlace { syscall: Sysno(14), answered, needed: 7, missed }];
+        Answered { calls, runs: 2, told: vec!["./x: its calls are not answered in place: why".into()] }
+    }
+
+    fn written(a: &Answered) -> String {
+        lines(a).iter().map(|l| l.render(&Style::default()) + "\n").collect()
+    }
+
+    #[test]
+    fn a_part_is_said_with_its_reasons() {
+        assert_eq!(
+            written(&answered(1_000, vec![(Missed::Elsewhere, 2_990), (Missed::Unknown, 10)])),
+            "  not predicted   too few calls were answered in place to tell what all of them would win
+             answered: 500 of 2,000 rt_sigprocmask calls that change nothing, in a run (25.0 %)
+             1,495 point to memory that the kernel has not touched since some was taken away
+             5 came after a signal or a wait, or first in their thread: the mask was not known
+             ./x: its calls are not answered in place: why
+"
+        );
+    }
+
+    #[test]
+    fn what_is_not_all_never_reads_as_all() {
+        let text = written(&answered(1_999_999, vec![(Missed::Unknown, 1)]));
+        assert!(text.starts_with("  answered   999,999 of 1,000,000 rt_sigprocmask calls"), "{text}");
+        assert!(text.ends_with("(99.9 %)\n"), "{text}");
+    }
+}

@@ -1,0 +1,74 @@
+//! Whether enough calls were answered in place to tell what all of them would win.
+
+use systoll_model::{InPlace, Recording};
+
+/// What a part of the calls wins tells nothing of all: of those that did not have to be made, this share is
+/// answered, or nothing is predicted.
+const ENOUGH: f64 = 0.95;
+
+/// What became, in runs of the second side, of calls that were to be answered in place.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answered {
+    /// By system call, all runs together.
+    pub calls: Vec<InPlace>,
+    /// How many runs.
+    pub runs: u32,
+    /// What recordings say of why not, each once.
+    pub told: Vec<String>,
+}
+
+impl Answered {
+    /// Adds what a run's recording tells.
+    pub fn add(&mut self, recording: &Recording) {
+        self.runs += 1;
+        for more in &recording.in_place {
+            match self.calls.iter_mut().find(|known| known.syscall == more.syscall) {
+                Some(known) => known.add(more),
+                None => self.calls.push(more.clone()),
+            }
+        }
+        let told = recording.problems.iter().map(|p| &p.text).filter(|text| text.contains("not answered in place"));
+        for text in told {
+            if !self.told.contains(text) {
+                self.told.push(text.clone());
+            }
+        }
+    }
+
+    /// The share of the calls that did not have to be made that was answered, 0 to 1; `None` where there were none.
+    pub fn share(&self) -> Option<f64> {
+        let sum = |of: fn(&InPlace) -> u64| self.calls.iter().map(of).fold(0u64, u64::saturating_add);
+        let eligible = sum(InPlace::eligible);
+        (eligible > 0).then(|| sum(|p| p.answered) as f64 / eligible as f64)
+    }
+
+    /// Whether what was won tells what all would win.
+    pub fn is_enough(&self) -> bool {
+        self.share().is_none_or(|share| share >= ENOUGH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systoll_model::{Missed, Problem, ProblemKind, Sysno};
+
+    fn recording(answered: u64, missed: u64) -> Recording {
+        let in_place = InPlace { syscall: Sysno(14), answered, needed: 9, missed: vec![(Missed::Elsewhere, missed)] };
+        let problem = Problem::new(ProblemKind::Note, "x: its calls are not answered in place: why");
+        Recording { in_place: vec![in_place], problems: vec![problem], ..Recording::default() }
+    }
+
+    #[test]
+    fn a_part_is_not_enough() {
+        let mut answered = Answered::default();
+        assert_eq!((answered.share(), answered.is_enough()), (None, true));
+        answered.add(&recording(97, 3));
+        assert_eq!((answered.share(), answered.is_enough()), (Some(0.97), true));
+        answered.add(&recording(50, 50));
+        assert_eq!((answered.share(), answered.is_enough(), answered.runs), (Some(0.735), false, 2));
+        assert_eq!((answered.calls.len(), answered.told.len()), (1, 1));
+        answered.add(&recording(0, 0));
+        assert_eq!(answered.share(), Some(0.735));
+    }
+}
