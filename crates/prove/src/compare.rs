@@ -52,6 +52,11 @@ pub fn compare(
         Err(Halt::Differs(difference)) => {
             Ok(Comparison { outcome: Outcome::Differs(difference), measured: None, watched })
         }
+        // What is known by then is known: nobody has seen figures, so that none can have been waited for.
+        Err(Halt::Error(error @ ProveError::Interrupted { .. })) => match timing.so_far(options) {
+            Some(measured) => Ok(Comparison { outcome, measured: Some(measured), watched }),
+            None => Err(error),
+        },
         Err(Halt::Error(error)) => Err(error),
     }
 }
@@ -116,6 +121,12 @@ impl Timing<'_> {
             told = Some(measured);
         }
         told.ok_or_else(|| ProveError::Options("no number of pairs can show anything at this confidence".into()).into())
+    }
+
+    /// What the whole pairs that were run come to, where they are enough for intervals.
+    fn so_far(&self, options: &Options) -> Option<Measured> {
+        let pairs = self.runs[0].len().min(self.runs[1].len());
+        measure(&self.runs[0][..pairs], &self.runs[1][..pairs], Stopped::Interrupted, options).ok()
     }
 
     /// Runs pairs until there are `wanted`.

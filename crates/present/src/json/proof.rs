@@ -158,6 +158,7 @@ fn stopped(stopped: Stopped) -> &'static str {
         Stopped::Decided => "decided",
         Stopped::LastLook => "last-look",
         Stopped::Time => "time",
+        Stopped::Interrupted => "interrupted",
     }
 }
 
