@@ -87,8 +87,7 @@ def calls_answered_in_place(box):
     """Both sides are run watched there, and watching has its own way with signals."""
     run = FIRST
     program, runs = waits_at(box, run)
-    code, out, err = interrupts(box, ["prove", "--pairs", "8", "--elide", "getppid", "--", program], lambda: lines(runs) >= run)
-    # A shell asks for its parent once: that may be answered or not before the program waits.
+    code, out, err = interrupts(box, ["prove", "--pairs", "8", "--elide", "getpid", "--", program], lambda: lines(runs) >= run)
     assert code == 130 and out == "", (code, out, err)
 
 

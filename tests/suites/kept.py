@@ -56,7 +56,7 @@ def a_report_that_its_file_cant_take_is_told_on_standard_error(box):
     assert files == {"old": "as it was"}, files
     # What has no command's exit code to keep has failed.
     few = ["prove", "--pairs", "8", "--watched", "0", "--json", "-o", "old", "--vs", "true", "--", "true"]
-    r, _, files = on_full_disk(box, ["sh", "-c", 'head -c 8192 /dev/zero | tr "\\0" x > new; exec "$0" "$@"', box.systoll, *few])
+    r, _, files = on_full_disk(box, ["sh", "-c", 'head -c 8192 /dev/zero 2>/dev/null | tr "\\0" x > new 2>/dev/null; exec "$0" "$@"', box.systoll, *few])
     document, end = json.JSONDecoder().raw_decode(text(r.stderr))
     assert r.returncode == FAILED and document["pairs"] == 8, (r.returncode, text(r.stderr)[end:])
     assert "the report was not kept" in text(r.stderr)[end:] and files["old"] == "as it was", files.keys()

@@ -298,6 +298,16 @@ fn figures_that_cannot_be_are_said_to_be() {
 }
 
 #[test]
+fn starts_that_are_needless_are_no_calls() {
+    let (rec, mut judgement) = stories::ruby();
+    let f = &mut judgement.findings[0];
+    (f.starts, f.needless) = (true, systoll_judge::Estimate { estimate: 60, low: 60, high: 60 });
+    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    assert!(text.contains("claim  the 60 starts are needless; the calls are what starting takes"), "{text}");
+    assert!(!text.contains("60 of the"), "{text}");
+}
+
+#[test]
 fn a_part_that_is_needless_is_told_with_its_bounds() {
     let (rec, mut judgement) = stories::ruby();
     judgement.findings[0].needless = systoll_judge::Estimate { estimate: 9_000_000, low: 8_000_000, high: 9_500_000 };

@@ -186,6 +186,14 @@ impl Report<'_> {
     /// How many of the calls are needless, where that isn't all of them.
     fn needless_part(&self, f: &Finding) -> Vec<Line> {
         let n = f.needless;
+        if f.starts {
+            let starts = counted(n.estimate, "start is", "starts are");
+            return self.detail(
+                "claim",
+                Role::Plain,
+                &format!("the {starts} needless; the calls are what starting takes"),
+            );
+        }
         // Less than a tenth short of all is what first calls and rounding come to.
         if n.estimate >= f.calls - f.calls / 10 {
             return vec![];
