@@ -26,7 +26,7 @@ def localtime_in_c(box):
     doc, _ = box.report([program, "100000"])
     f = check_localtime(doc, 100_000, "localtime")
     assert f["user"]["function"] == "main" and f["user"]["file"].endswith("localtime.c") and f["user"]["line"] == 10, f["user"]
-    assert f["share_of_calls"] > 0.99 and f["share_of_cpu"] > 0.5, f
+    assert f["share_of_calls"] > 0.99 and (f["share_of_cpu"] is None or f["share_of_cpu"] > 0.5), f
     cured, _ = box.report([program, "100000"], env=dict(box.env, TZ=":/etc/localtime"))
     assert not cured["findings"], cured["findings"]
 

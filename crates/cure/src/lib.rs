@@ -6,6 +6,7 @@
 //! lead elsewhere; so are the demo's programs run.
 
 mod cc;
+mod interrupt;
 mod reach;
 mod server;
 mod shim;
@@ -15,6 +16,7 @@ mod unwatched;
 mod workshop;
 
 pub use cc::compiler;
+pub use interrupt::{catch_interrupts, interrupted, interrupted_after, settle};
 pub use reach::{Unreached, reached};
 pub use server::Running;
 pub use shim::{Shim, preload};

@@ -1,6 +1,6 @@
 //! One run of a program with nobody watching: how it ended and what it used.
 
-use crate::Spec;
+use crate::{Spec, interrupt};
 use std::io;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
@@ -58,6 +58,14 @@ pub enum RunError {
         /// Why.
         source: io::Error,
     },
+    /// We were told to end meanwhile, and it was killed.
+    #[error("interrupted while {program} ran")]
+    Interrupted {
+        /// The program.
+        program: String,
+        /// By which signal.
+        signal: i32,
+    },
     /// It took longer than allowed and was killed.
     #[error("{program} was still running after {} s and was killed", limit.as_secs_f64())]
     Timeout {
@@ -74,6 +82,10 @@ pub enum RunError {
 /// Where it can't be started, or was killed for taking too long.
 pub fn run_unwatched(spec: &Spec, streams: Streams, limit: Option<Duration>) -> Result<Usage, RunError> {
     let program = || spec.program.display().to_string();
+    let interrupted = |signal| RunError::Interrupted { program: program(), signal };
+    if let Some(signal) = interrupt::interrupted().filter(|_| !interrupt::is_settled()) {
+        return Err(interrupted(signal));
+    }
     let start_error = |source| RunError::Start { program: program(), source };
     let mut command = spec.to_command();
     command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
@@ -88,7 +100,11 @@ pub fn run_unwatched(spec: &Spec, streams: Streams, limit: Option<Duration>) -> 
         }
     }
     let (status, usage) = wait(&child).map_err(start_error)?;
-    Ok(usage_of(status, &usage, start))
+    let usage = usage_of(status, &usage, start);
+    match interrupt::interrupted_after(usage.exit).filter(|_| !interrupt::is_settled()) {
+        Some(signal) => Err(interrupted(signal)),
+        None => Ok(usage),
+    }
 }
 
 /// What a child that has ended used.
@@ -203,7 +219,7 @@ pub(crate) fn signal(pid: u32, number: libc::c_int) {
 }
 
 /// The children that any thread of a process has started, as /proc tells (CONFIG_PROC_CHILDREN).
-fn children(pid: u32) -> Vec<u32> {
+pub(crate) fn children(pid: u32) -> Vec<u32> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists = threads.flatten().filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<u32>>()).collect()

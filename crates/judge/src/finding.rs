@@ -176,6 +176,8 @@ pub struct Finding {
     pub calls: u64,
     /// The calls it claims needless.
     pub needless: Estimate,
+    /// Starts of programs, where it is they that are needless: `needless` counts them, not their calls.
+    pub starts: bool,
     /// Toll of all calls of its rows, ns.
     pub toll_ns: u64,
     /// Toll of the needless ones, ns.

@@ -14,6 +14,7 @@ mod group;
 mod grouping;
 mod hash;
 mod later;
+mod made;
 mod options;
 mod pattern;
 mod replay;

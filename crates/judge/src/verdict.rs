@@ -247,7 +247,9 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let wanted = Wanted { rows: &group.rows, weak: low, needless };
     let rhythm = sampled.then(|| rhythm(wanted, shown)).flatten();
     // Judged by its phase, told of the whole run: the header's shares are of that too.
-    let all_cpu = phases.startup_cpu + phases.steady_cpu;
+    let own_cpu = recording.own_cpu_ns().map(|own| own as f64);
+    // More than all of it can't be; it is then not known.
+    let part = |ns: f64, of: f64| Some(ns / of).filter(|part| *part <= 1.0);
     let rows = costliest_first(&group.rows, recording, group.by_wait);
     let lead = rows.first().map(|id| recording.row(*id));
     let evidence = Evidence { windows: f.interval.windows, agree: f.interval.agree, calls: f.seen, claimed: f.claimed };
@@ -262,15 +264,16 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         what: group.children.as_ref().map(|c| c.program.to_string()).or_else(|| what(&rows, recording, views)),
         calls: f.calls,
         needless,
+        starts: group.children.is_some(),
         toll_ns: f.toll.round() as u64,
         needless_toll_ns: needless_toll.round() as u64,
         rhythm,
         later: f.later.map(|l| {
-            let share_of_cpu = (all_cpu > 0.0).then_some(share(l.ns.estimate as f64, all_cpu));
+            let share_of_cpu = own_cpu.and_then(|own| part(l.ns.estimate as f64, own));
             Later { share_of_cpu, ..l }
         }),
         waited_ns: waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
-        share_of_cpu: (all_cpu > 0.0).then_some(share(needless_toll, all_cpu)),
+        share_of_cpu: own_cpu.and_then(|own| part(needless_toll, own)),
         share_of_wall: (group.by_wait && f.single_thread).then_some(of_wall),
         share_of_calls: of_calls,
         phase,
@@ -384,6 +387,7 @@ pub(crate) fn blank() -> Finding {
         what: None,
         calls: 0,
         needless: Estimate::default(),
+        starts: false,
         toll_ns: 0,
         needless_toll_ns: 0,
         rhythm: None,

@@ -291,6 +291,16 @@ impl Recording {
         total
     }
 
+    /// The program's own processor time, where it is known: what shares of CPU are shares of. Its calls are
+    /// a part of it, so one that is surely less than they come to is none; both are estimates, which may
+    /// be off by a tenth. Just as much is what some recordings say that had found less.
+    pub fn own_cpu_ns(&self) -> Option<u64> {
+        let own = self.header.own_cpu_ns;
+        let toll = self.total().toll_ns.unwrap_or(0);
+        let known = own > 0 && own != toll && toll <= own.saturating_add(own / 10);
+        known.then_some(own.max(toll))
+    }
+
     /// One entry per system call, most calls first.
     pub fn by_syscall(&self) -> Vec<SyscallTotal> {
         let mut totals: BTreeMap<Sysno, Counts> = BTreeMap::new();

@@ -78,6 +78,7 @@ const EXPERIMENT: [&str; 2] = [
 fn beyond_text(beyond: &Beyond) -> String {
     let calls = format!("the calls that are gone cost {}", time(beyond.calls_ns.max(0.0) as u64));
     match beyond.why {
+        Why::Waiting if beyond.calls_ns <= 0.0 => "most was waiting".into(),
         Why::Faults(a, b) => format!("{calls}; the rest are page faults, {} -> {}", grouped(a), grouped(b)),
         Why::Around => format!("{calls}; the rest is the program's own work around them"),
         Why::Kernel => format!("{calls}; the rest is the kernel's work outside them"),
@@ -116,6 +117,16 @@ pub fn write_ways(w: &mut dyn Write, ways: &[(&str, &Comparison)], style: Style)
 
 /// Where the columns of [`write_ways`] begin: wall, CPU, and where they end.
 const WAYS: [usize; 3] = [46, 78, 78];
+
+/// Writes that a cure has nothing to do: `command` makes none of the calls that `causes` are known by.
+///
+/// # Errors
+/// Where `w` fails.
+pub fn write_idle(w: &mut dyn Write, command: &[String], causes: &[&str], style: &Style) -> io::Result<()> {
+    let program = command.first().map_or_else(String::new, |program| clean(program));
+    let text = format!("{program} makes none of the calls of {}", clean(&causes.join(", ")));
+    writeln!(w, "{}", Line::of(Role::Strong, "  nothing to prove   ").with(Role::Plain, text).render(style))
+}
 
 /// Writes how to keep a cure that won, and what it gives up.
 ///
@@ -171,6 +182,7 @@ fn pairs_text(m: &Measured) -> String {
         Stopped::Asked | Stopped::Decided => pairs,
         Stopped::LastLook => format!("{pairs}, as many as it tries"),
         Stopped::Time => format!("{pairs} in the time allowed"),
+        Stopped::Interrupted => format!("interrupted after {pairs}"),
     }
 }
 
@@ -384,8 +396,7 @@ mod tests {
             total: same(pairs.iter().map(|(_, c)| c).sum()),
             runs: 3,
             exact: true,
-            toll_ns: None,
-            waited_ns: None,
+            ..CallCounts::default()
         }
     }
 

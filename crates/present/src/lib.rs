@@ -20,7 +20,7 @@ mod text;
 mod units;
 
 pub use boxscreen::{box_json, write_box};
-pub use comparison::{write_comparison, write_keep, write_ways};
+pub use comparison::{write_comparison, write_idle, write_keep, write_ways};
 pub use doctor::{Checked, doctor_json, write_doctor};
 pub use explain::{write_causes, write_explain};
 pub use export::{hyperfine_json, hyperfine_markdown};

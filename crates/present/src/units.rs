@@ -63,8 +63,8 @@ pub(crate) fn ns(ns: f64) -> String {
     if ns.is_finite() && ns >= 0.0 { format!("{} ns", grouped(ns.round() as u64)) } else { "? ns".into() }
 }
 
-/// A share as a percentage: `32 %`, `1.4 %`, `below 0.1 %`, `over 100 %`; `None` where it is no
-/// number.
+/// A share as a percentage: `32 %`, `1.4 %`, `below 0.1 %`; `None` where it is none: no number, or more
+/// than all.
 pub(crate) fn percent(share: f64) -> Option<String> {
     let percent = share * 100.0;
     Some(match percent {
@@ -73,13 +73,18 @@ pub(crate) fn percent(share: f64) -> Option<String> {
         p if p < 0.05 => "below 0.1 %".into(),
         p if p < 9.95 => format!("{p:.1} %"),
         p if p < 100.5 => format!("{p:.0} %"),
-        _ => "over 100 %".into(),
+        _ => return None,
     })
 }
 
-/// `part` as a percentage of `whole`; `None` where there is no whole.
-pub(crate) fn percent_of(part: u64, whole: u64) -> Option<String> {
-    (whole > 0).then(|| percent(part as f64 / whole as f64))?
+/// `part` as a percentage of `whole`; `None` where the whole is not known.
+pub(crate) fn percent_of(part: u64, whole: Option<u64>) -> Option<String> {
+    percent(part as f64 / whole.filter(|whole| *whole > 0)? as f64)
+}
+
+/// A share of processor time, which is an estimate: close to all of it, it says no more than that.
+pub(crate) fn percent_of_cpu(share: f64) -> Option<String> {
+    if (0.995..1.005).contains(&share) { Some("nearly all".into()) } else { percent(share) }
 }
 
 /// A rate a second: `3.3 M/s`, `14,925/s`, `0.4/s`; `None` where no time passed.
@@ -118,10 +123,12 @@ mod tests {
 
     #[test]
     fn shares_never_lie() {
-        let all = [0.0, 0.0001, 0.014, 0.32, 1.0, 1.3].map(|s| percent(s).unwrap());
-        assert_eq!(all, ["0 %", "below 0.1 %", "1.4 %", "32 %", "100 %", "over 100 %"]);
-        assert_eq!(percent(f64::NAN), None);
-        assert_eq!(percent_of(1, 0), None);
+        let all = [0.0, 0.0001, 0.014, 0.32, 1.0].map(|s| percent(s).unwrap());
+        assert_eq!(all, ["0 %", "below 0.1 %", "1.4 %", "32 %", "100 %"]);
+        assert_eq!([f64::NAN, 1.3, -0.1].map(percent), [None, None, None]);
+        assert_eq!([percent_of(1, Some(0)), percent_of(1, None), percent_of(3, Some(2))], [None, None, None]);
+        let cpu = [0.99, 0.996, 1.0, 1.01].map(percent_of_cpu);
+        assert_eq!(cpu, [Some("99 %".into()), Some("nearly all".into()), Some("nearly all".into()), None]);
     }
 
     #[test]
@@ -134,7 +141,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_figure_is_unreadable(n in any::<u64>(), m in any::<u64>(), f in any::<f64>()) {
-            let all = [Some(time(n)), Some(ns(f)), percent(f), percent_of(n, m), rate(n, m)];
+            let all = [Some(time(n)), Some(ns(f)), percent(f), percent_of(n, Some(m)), rate(n, m)];
             for text in all.into_iter().flatten() {
                 prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
             }

@@ -292,8 +292,19 @@ fn figures_that_cannot_be_are_said_to_be() {
     rec.header.own_cpu_ns = 1_000_000_000;
     judgement.findings[0].share_of_cpu = Some(1.95);
     let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
-    assert!(text.contains("toll       1.95 s   over 100 % of CPU"), "{text}");
+    assert!(text.contains("CPU time unknown") && text.contains("toll       1.95 s\n"), "{text}");
+    assert!(!text.contains("of CPU"), "{text}");
     assert!(text.contains("the calls come to more than the program's processor time"), "{text}");
+}
+
+#[test]
+fn starts_that_are_needless_are_no_calls() {
+    let (rec, mut judgement) = stories::ruby();
+    let f = &mut judgement.findings[0];
+    (f.starts, f.needless) = (true, systoll_judge::Estimate { estimate: 60, low: 60, high: 60 });
+    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    assert!(text.contains("claim  the 60 starts are needless; the calls are what starting takes"), "{text}");
+    assert!(!text.contains("60 of the"), "{text}");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Why processor time changed by more or less than the calls that are gone cost.
 
 use crate::{CallCounts, Measured, Verdict};
+use systoll_model::Sysno;
 
 /// What is won beside the calls' own price, or eats it up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Beyond {
-    /// What the calls that are gone cost in watched runs, ns.
+    /// What the calls that are gone cost in watched runs, ns: 0 where none is.
     pub calls_ns: f64,
     /// Processor time won, ns.
     pub cpu_ns: f64,
@@ -49,7 +50,13 @@ const NS_A_FAULT: f64 = 5_000.0;
 
 /// The reason, where there is a gain in either time and it is far from what the calls cost.
 pub fn beyond(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<Beyond> {
-    let calls_ns = a.toll_ns? as f64 - b.toll_ns? as f64;
+    let (all_a, all_b) = (a.toll_ns?, b.toll_ns?);
+    // Calls that are made as often cost now more, now less: that is nothing that is gone.
+    let gone: Vec<Sysno> = a.more_than(b).collect();
+    let toll = |of: &CallCounts, s: &Sysno| of.toll_by_syscall.get(s).copied().unwrap_or(0) as f64;
+    let calls_ns = gone.iter().map(|s| toll(a, s) - toll(b, s)).sum::<f64>().max(0.0);
+    // A cheaper call of the same name may have taken their place.
+    let cheaper_ns = (all_a as f64 - all_b as f64).max(calls_ns);
     let won = |of: fn(&crate::Side) -> f64| of(&m.a) - of(&m.b);
     let (cpu_ns, wall_ns) = (won(|s| s.cpu_ns.median), won(|s| s.wall_ns.median));
     let told = |why| Some(Beyond { calls_ns, cpu_ns, why });
@@ -58,14 +65,14 @@ pub fn beyond(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<Beyond> {
     let waited_ns = a.waited_ns.zip(b.waited_ns).map_or(0.0, |(a, b)| a as f64 - b as f64);
     let idle = |s: &crate::Side| s.wall_ns.median / s.cpu_ns.median.max(1_000.0);
     let waits = idle(&m.a) >= FACTOR * idle(&m.b) && waited_ns > wall_ns / FACTOR;
-    if waits && faster(m.wall.verdict) && wall_ns > FACTOR * cpu_ns.max(calls_ns).max(0.0) {
+    if waits && faster(m.wall.verdict) && wall_ns > FACTOR * cpu_ns.max(cheaper_ns).max(0.0) {
         return told(Why::Waiting);
     }
-    if a.total.median > b.total.median && calls_ns > FACTOR * cpu_ns.max(0.0) && calls_ns > 0.01 * m.a.cpu_ns.median {
+    if calls_ns > FACTOR * cpu_ns.max(0.0) && calls_ns > 0.01 * m.a.cpu_ns.median {
         return told(Why::Replaced);
     }
     let unexplained = cpu_ns - calls_ns;
-    if !faster(m.cpu.verdict) || cpu_ns <= FACTOR * calls_ns.max(0.0) {
+    if gone.is_empty() || !faster(m.cpu.verdict) || cpu_ns <= FACTOR * calls_ns {
         return None;
     }
     let (before, after) = (m.a.faults.median, m.b.faults.median);
@@ -92,7 +99,9 @@ mod tests {
 
     fn counts(calls: u64, toll: u64, waited: u64) -> CallCounts {
         let total = Range { low: calls, median: calls, high: calls };
-        CallCounts { total, toll_ns: Some(toll * MS), waited_ns: Some(waited * MS), ..CallCounts::default() }
+        let (toll_ns, waited_ns) = (Some(toll * MS), Some(waited * MS));
+        let (by_syscall, toll_by_syscall) = ([(Sysno(39), total)].into(), [(Sysno(39), toll * MS)].into());
+        CallCounts { total, by_syscall, toll_by_syscall, toll_ns, waited_ns, ..CallCounts::default() }
     }
 
     /// Why, where `a` takes 1,000 calls of `toll` ms in all that `b` does not make.
@@ -107,6 +116,20 @@ mod tests {
     fn what_the_calls_cost_needs_no_reason() {
         check(usage(100, 50, 50, 9), usage(50, 50, 0, 9), (40, 0), None);
         check(usage(100, 50, 50, 9), usage(100, 50, 50, 9), (0, 0), None);
+    }
+
+    /// A program that is busy and waits makes now more calls, now fewer, and they cost now more, now less.
+    #[test]
+    fn where_nothing_is_gone_nothing_of_it_cost_anything() {
+        let same = usage(100, 50, 50, 9);
+        let m = measure(&[same; 10], &[same; 10], Stopped::Asked, &Options::default()).unwrap();
+        let varies = |low, high| {
+            let total = Range { low, median: u64::midpoint(low, high), high };
+            CallCounts { by_syscall: [(Sysno(202), total)].into(), total, ..counts(high, 40, 0) }
+        };
+        assert_eq!(beyond(&m, &varies(900, 1_100), &CallCounts { toll_ns: Some(0), ..varies(850, 1_000) }), None);
+        let told = beyond(&m, &varies(900, 1_100), &CallCounts { toll_ns: Some(0), ..counts(0, 0, 0) }).unwrap();
+        assert_eq!((told.why, told.calls_ns), (Why::Replaced, 40.0 * MS as f64));
     }
 
     #[test]

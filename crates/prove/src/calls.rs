@@ -1,7 +1,7 @@
 //! System calls of one side, counted in watched runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{Recording, Sysno};
+use systoll_model::{Recording, SyscallTotal, Sysno};
 
 /// What the same count came to in several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct CallCounts {
     /// What all calls cost their threads in the middle run, waiting left out, ns; `None` where
     /// nobody knows.
     pub toll_ns: Option<u64>,
+    /// What the calls of each system call cost their threads in the middle run likewise, ns, where it is known.
+    pub toll_by_syscall: BTreeMap<Sysno, u64>,
     /// What threads waited in calls in the middle run, ns; `None` where nobody knows.
     pub waited_ns: Option<u64>,
 }
@@ -48,21 +50,31 @@ pub struct CallCounts {
 impl CallCounts {
     /// The counts of a side's recordings.
     pub fn of(recordings: &[Recording]) -> Self {
-        let runs: Vec<BTreeMap<Sysno, u64>> = recordings
-            .iter()
-            .map(|r| r.by_syscall().into_iter().map(|t| (t.syscall, t.counts.calls)).collect())
-            .collect();
+        let totals: Vec<_> = recordings.iter().map(Recording::by_syscall).collect();
+        let runs: Vec<BTreeMap<Sysno, u64>> =
+            totals.iter().map(|r| r.iter().map(|t| (t.syscall, t.counts.calls)).collect()).collect();
         let made: BTreeSet<Sysno> = runs.iter().flat_map(|r| r.keys().copied()).collect();
         let of = |s: Sysno| Range::of(runs.iter().map(|r| r.get(&s).copied().unwrap_or(0)).collect());
+        let toll = |s: Sysno| {
+            let of_run =
+                |r: &Vec<SyscallTotal>| r.iter().find(|t| t.syscall == s).map_or(Some(0), |t| t.counts.toll_ns);
+            Some((s, Range::of(totals.iter().map(of_run).collect::<Option<Vec<u64>>>()?).median))
+        };
         let total = |r: &BTreeMap<Sysno, u64>| r.values().fold(0u64, |sum, n| sum.saturating_add(*n));
         Self {
             total: Range::of(runs.iter().map(total).collect()),
+            toll_by_syscall: made.iter().filter_map(|s| toll(*s)).collect(),
             by_syscall: made.into_iter().map(|s| (s, of(s))).collect(),
             runs: recordings.len(),
             exact: recordings.iter().all(Recording::exact),
             toll_ns: middle(recordings, |r| r.total().toll_ns),
             waited_ns: middle(recordings, |r| r.total().waited_ns),
         }
+    }
+
+    /// The system calls that `self` makes more of than `other`, beyond what either varies by itself.
+    pub fn more_than<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = Sysno> + 'a {
+        self.by_syscall.iter().filter(|(s, own)| own.low > other.of_syscall(**s).high).map(|(s, _)| *s)
     }
 
     /// Calls of `syscall`.

@@ -48,12 +48,20 @@ pub fn compare(
         runs: [Vec::new(), Vec::new()],
     };
     let timed = timing.warm_up(options.warmup).and_then(|()| timing.until_told(options, began, progress));
+    let so_far = match &timed {
+        Err(Halt::Error(ProveError::Interrupted { .. })) => timing.so_far(options),
+        _ => None,
+    };
     let unmeasured = Comparison { answered: exec.answered(), ..unmeasured };
     match timed {
         Ok(_) if unmeasured.is_part() => Ok(unmeasured),
         Ok(measured) => Ok(Comparison { measured: Some(measured), ..unmeasured }),
         Err(Halt::Differs(difference)) => Ok(Comparison { outcome: Outcome::Differs(difference), ..unmeasured }),
-        Err(Halt::Error(error)) => Err(error),
+        // What is known by then is known: nobody has seen figures, so that none can have been waited for.
+        Err(Halt::Error(error)) => match so_far.filter(|_| !unmeasured.is_part()) {
+            Some(measured) => Ok(Comparison { measured: Some(measured), ..unmeasured }),
+            None => Err(error),
+        },
     }
 }
 
@@ -117,6 +125,12 @@ impl Timing<'_> {
             told = Some(measured);
         }
         told.ok_or_else(|| ProveError::Options("no number of pairs can show anything at this confidence".into()).into())
+    }
+
+    /// What the whole pairs that were run come to, where they are enough for intervals.
+    fn so_far(&self, options: &Options) -> Option<Measured> {
+        let pairs = self.runs[0].len().min(self.runs[1].len());
+        measure(&self.runs[0][..pairs], &self.runs[1][..pairs], Stopped::Interrupted, options).ok()
     }
 
     /// Runs pairs until there are `wanted`.

@@ -9,7 +9,7 @@ use crate::{Answered, Executor, Output, Processes, ProveError, Run};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_cure::{Deadline, RunError, Spec, Usage, children_so_far};
+use systoll_cure::{Deadline, RunError, Spec, Usage, children_so_far, interrupted, interrupted_after};
 use systoll_model::{BackendKind, Exit, ProblemKind, Recording};
 use systoll_record::{Closely, Launch, Quiet, backend};
 
@@ -40,8 +40,15 @@ impl Inside {
         let mut inproc = backend(BackendKind::Inproc).ok_or(ProveError::NoInside)?;
         let before = children_so_far();
         let deadline = Deadline::after(limit);
+        if let Some(signal) = interrupted() {
+            return Err(ProveError::Interrupted { signal });
+        }
         let recording = inproc.run(&launch, &mut Quiet);
         let late = deadline.has_come();
+        let exit = recording.as_ref().ok().and_then(|r| r.header.exit);
+        if let Some(signal) = exit.map_or_else(interrupted, interrupted_after) {
+            return Err(ProveError::Interrupted { signal });
+        }
         let recording = recording?;
         if let (true, Some(limit)) = (late, limit) {
             return Err(RunError::Timeout { program: spec.program.display().to_string(), limit }.into());

@@ -38,12 +38,21 @@ use std::path::PathBuf;
 use systoll_cure::RunError;
 use systoll_model::Exit;
 
+impl From<RunError> for ProveError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Interrupted { signal, .. } => Self::Interrupted { signal },
+            error => Self::Run(error),
+        }
+    }
+}
+
 /// Why nothing could be proved.
 #[derive(Debug, thiserror::Error)]
 pub enum ProveError {
     /// A run failed to start or took too long.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(RunError),
     /// A program's output could not be kept for comparison.
     #[error("can't keep the output for comparison: {0}")]
     Output(#[source] io::Error),
@@ -79,6 +88,12 @@ pub enum ProveError {
         calls: String,
         /// Why not.
         why: String,
+    },
+    /// We were told to end before there was anything to say.
+    #[error("interrupted before there was anything to say")]
+    Interrupted {
+        /// By which signal.
+        signal: i32,
     },
     /// The options contradict themselves.
     #[error("{0}")]

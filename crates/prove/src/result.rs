@@ -74,6 +74,8 @@ pub enum Stopped {
     LastLook,
     /// The time limit.
     Time,
+    /// We were told to end.
+    Interrupted,
 }
 
 /// Both sides measured.
@@ -102,6 +104,11 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// Whether neither wall nor processor time is shown to differ.
+    pub fn shows_nothing(&self) -> bool {
+        [self.wall.verdict, self.cpu.verdict].iter().all(|v| *v == Verdict::NoDifference)
+    }
+
     /// Whether the change made something better and nothing worse, of wall and processor time.
     pub fn is_won(&self) -> bool {
         let verdicts = [self.wall.verdict, self.cpu.verdict];

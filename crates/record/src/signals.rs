@@ -197,6 +197,7 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
             shared.looked.store(false, Ordering::Release);
         } else if signal > 0 {
             forward(shared, signal, code);
+            tell_handler(signal);
             // What we were started to ignore (nohup) tells nobody to end.
             if !ignored.contains(&signal) {
                 shared.told_to_end.store(signal, Ordering::Release);
@@ -212,6 +213,22 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
             since_snapshot = std::time::Instant::now();
             shared.snapshot.store(true, Ordering::Release);
             shared.looked.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Who handles it in this process hears of it too: a wait for a signal takes it away from its handler.
+fn tell_handler(signal: i32) {
+    // SAFETY: a zeroed sigaction is valid to be written to; with no new action this only reads. What
+    // is neither of the two words is a handler, which without SA_SIGINFO takes the signal alone, and
+    // may be called on any thread at any time.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let known = libc::sigaction(signal, std::ptr::null(), &mut action) == 0;
+        let plain = action.sa_flags & libc::SA_SIGINFO == 0;
+        if known && plain && ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction) {
+            let handler: extern "C" fn(i32) = std::mem::transmute(action.sa_sigaction);
+            handler(signal);
         }
     }
 }

@@ -3,12 +3,12 @@
 mod ways;
 
 use crate::cli::DemoArgs;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::failure::{Failure, ended_by};
+use crate::output::{Output, to_stderr};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
-use systoll_cure::{Spec, Story, Workshop, stories, story};
+use systoll_cure::{Spec, Story, Workshop, interrupted, interrupted_after, stories, story};
 use systoll_judge::{Catalogue, Finding, judge};
 use systoll_model::Recording;
 use systoll_present::{Role, Style, write_comparison, write_finding, write_ways};
@@ -35,8 +35,15 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let style = output.style(args.color);
     let shop = Workshop::new().map_err(|e| Failure::Demo(e.to_string()))?;
     let mut found = true;
-    for story in told {
-        let page = tell(story, &shop, args.prove, &style, &mut found)?;
+    let of = told.len();
+    for (told, story) in told.into_iter().enumerate() {
+        let page = tell(story, &shop, args.prove, &style, &mut found);
+        // What was killed for it has not failed by itself, and proves nothing.
+        if let Some(signal) = interrupted() {
+            to_stderr(&format!("systoll: interrupted; {told} of {of} stories told\n"));
+            return Ok(ExitCode::from(ended_by(signal)));
+        }
+        let page = page?;
         output.write("story", |w| w.write_all(&page))?;
     }
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -109,5 +116,10 @@ fn watch(spec: &Spec) -> Result<Recording, Failure> {
         linger: Duration::from_secs(1),
         ..Launch::default()
     };
-    Ok(run_with_first(&mut automatic(), &launch, &mut Quiet)?)
+    let watched = run_with_first(&mut automatic(), &launch, &mut Quiet);
+    let exit = watched.as_ref().ok().and_then(|r| r.header.exit);
+    match exit.map_or_else(interrupted, interrupted_after) {
+        Some(signal) => Err(Failure::Interrupted(signal)),
+        None => Ok(watched?),
+    }
 }

@@ -40,6 +40,8 @@ pub(crate) enum Failure {
     Usage(&'static str),
     /// The comparison could not be made.
     Prove(systoll_prove::ProveError),
+    /// We were told to end, by this signal, before there was anything to tell.
+    Interrupted(i32),
     /// The command could not be executed.
     Exec(PathBuf, std::io::Error),
     /// A demo program can't be built or compared.
@@ -55,6 +57,7 @@ impl Failure {
         match self {
             Self::Record(e) => e.exit_code() as u8,
             Self::Exec(_, e) => not_run(e),
+            Self::Interrupted(signal) => ended_by(*signal),
             Self::Prove(ProveError::Run(RunError::Start { source, .. })) => not_run(source),
             _ => OWN,
         }
@@ -88,6 +91,7 @@ impl Failure {
                 vec![format!("can't run {program}: {}", plain(source))]
             }
             Self::Prove(e) => vec![with_sources(e)],
+            Self::Interrupted(_) => vec!["interrupted before there was anything to tell".into()],
             Self::Exec(program, e) => vec![format!("can't run {}: {}", program.display(), plain(e))],
             Self::Demo(text) => vec![text.clone()],
         };
@@ -154,6 +158,11 @@ fn ceiling(elided: Option<&str>) -> String {
     })
 }
 
+/// The exit code that shells give a command that a signal ended.
+pub(crate) fn ended_by(signal: i32) -> u8 {
+    128u8.wrapping_add(signal as u8)
+}
+
 /// As shells have it: 127 where there is no such program, 126 where it can't be executed.
 fn not_run(error: &std::io::Error) -> u8 {
     if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
@@ -169,6 +178,7 @@ impl From<ProveError> for Failure {
     fn from(e: ProveError) -> Self {
         match e {
             ProveError::Watch(e) => Self::Record(e),
+            ProveError::Interrupted { signal } => Self::Interrupted(signal),
             e => Self::Prove(e),
         }
     }

@@ -6,10 +6,10 @@ mod serve;
 
 use crate::cli::{CureArgs, ProveArgs};
 use crate::explain::catalogue;
-use crate::failure::Failure;
-use crate::output::{Output, Place, keep};
+use crate::failure::{Failure, ended_by};
+use crate::output::{Output, Place, keep, to_stderr};
 use chosen::{Chosen, check_change, check_reach, chosen};
-use counted::counted;
+use counted::{Counted, counted};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,14 +17,13 @@ use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use systoll_cure::Spec;
+use systoll_cure::{Spec, catch_interrupts, interrupted, settle};
 use systoll_model::EnvChange;
 use systoll_present::{
-    SideCommand, Style, hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_keep,
+    SideCommand, Style, hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_idle,
+    write_keep,
 };
-use systoll_prove::{
-    CallCounts, Comparison, Executor, Inside, Options, Outcome, Pairs, Processes, Same, compare, shell,
-};
+use systoll_prove::{Comparison, Executor, Inside, Options, Outcome, Pairs, Processes, Same, compare, shell};
 
 /// Compares the two sides, tells, and ends with 0 where both do the same.
 pub(crate) fn prove(args: &ProveArgs) -> Result<ExitCode, Failure> {
@@ -39,15 +38,22 @@ pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) ->
     }
     let mut places = Places::open(args, stream)?;
     let sides = Sides::of(args, both)?;
+    // Without a thread for it, a signal ends us as it does others.
+    let _ = catch_interrupts();
     if let Some(setup) = &args.setup {
         shell(setup, Vec::new())?;
     }
     let told = sides.compare(args);
     if let Some(cleanup) = &args.cleanup {
+        settle();
         shell(cleanup, Vec::new())?;
     }
     let (comparison, counts) = told?;
     places.write(args, &comparison, counts.as_ref(), &sides)?;
+    if let Some(signal) = interrupted() {
+        to_stderr("systoll: interrupted: this is what is known so far\n");
+        return Ok(ExitCode::from(ended_by(signal)));
+    }
     let same = matches!(comparison.outcome, Outcome::Same { .. });
     Ok(ExitCode::from(u8::from(!same)))
 }
@@ -74,7 +80,7 @@ impl Sides {
         Ok(Self { a, b, cures })
     }
 
-    fn compare(&self, args: &ProveArgs) -> Result<(Comparison, Option<(CallCounts, CallCounts)>), Failure> {
+    fn compare(&self, args: &ProveArgs) -> Result<(Comparison, Option<(Counted, Counted)>), Failure> {
         let options = options(args);
         let around = Processes { limit: args.timeout, prepare: args.prepare.clone(), input: args.input.clone() };
         // What is answered in place is so by code that watching puts there: on both sides, then.
@@ -89,13 +95,18 @@ impl Sides {
             line.tick();
         };
         let comparison = compare(exec.as_mut(), &self.a, &self.b, &options, &mut progress)?;
-        let counts = (args.watched > 0 && matches!(comparison.outcome, Outcome::Same { .. })).then(|| {
+        let to_count = args.watched > 0 && matches!(comparison.outcome, Outcome::Same { .. });
+        let counts = (to_count && interrupted().is_none()).then(|| {
             line.set_message("counting");
             line.tick();
-            Ok::<_, Failure>((counted(&self.a, args)?, counted(&self.b, args)?))
+            Ok((counted(&self.a, &self.cures, args)?, counted(&self.b, &self.cures, args)?))
         });
         line.finish_and_clear();
-        Ok((comparison, counts.transpose()?))
+        match counts.transpose() {
+            // The times stand.
+            Err(Failure::Interrupted(_)) => Ok((comparison, None)),
+            counts => Ok((comparison, counts?)),
+        }
     }
 
     /// What the second side is called: what differs, in few words.
@@ -112,6 +123,11 @@ impl Sides {
         }
         let label = if self.cures.is_empty() { "with" } else { "cured" };
         format!("{label}: {}", changes.join(" "))
+    }
+
+    /// What the cures are for.
+    fn ids(&self) -> Vec<&str> {
+        self.cures.iter().map(Chosen::id).collect()
     }
 
     /// Tells how each cure is kept, and what it gives up.
@@ -215,10 +231,11 @@ impl Places {
         &mut self,
         args: &ProveArgs,
         comparison: &Comparison,
-        counts: Option<&(CallCounts, CallCounts)>,
+        counted: Option<&(Counted, Counted)>,
         sides: &Sides,
     ) -> Result<(), Failure> {
-        let counts = counts.map(|(a, b)| (a, b));
+        let counts = counted.map(|(a, b)| (&a.calls, &b.calls));
+        let idle = counted.is_some_and(|(a, _)| !a.made);
         let names = [&sides.a, &sides.b].map(|s| strings(&s.argv()));
         let style = self.report.style(args.color);
         let report = self.report.write("report", |w| {
@@ -227,6 +244,10 @@ impl Places {
                 let proof = prove_json(comparison, counts, (a.command(), b.command()), env!("CARGO_PKG_VERSION"));
                 serde_json::to_writer_pretty(&mut *w, &proof)?;
                 return writeln!(w);
+            }
+            if idle && comparison.measured.as_ref().is_some_and(|m| m.shows_nothing()) {
+                write_idle(w, &names[0], &sides.ids(), &style)?;
+                return Ok(());
             }
             write_comparison(w, comparison, counts, ("as it is", &sides.head(args)), style)?;
             if comparison.measured.as_ref().is_some_and(|m| m.is_won()) {

@@ -7,15 +7,16 @@ use systoll_judge::{Common, Group, Grouping};
 use systoll_model::{FrameId, Recording};
 
 pub(super) fn grouped<'a>(rec: &'a Recording, grouping: &Grouping) -> WireGrouping<'a> {
+    let own = rec.own_cpu_ns();
     WireGrouping {
         by: grouping.by.name(),
         sampled: grouping.sampled,
         calls: grouping.total.calls,
-        groups: grouping.groups.iter().map(|g| group(rec, g)).collect(),
+        groups: grouping.groups.iter().map(|g| group(rec, own, g)).collect(),
     }
 }
 
-fn group<'a>(rec: &'a Recording, g: &Group) -> WireGroup<'a> {
+fn group<'a>(rec: &'a Recording, own: Option<u64>, g: &Group) -> WireGroup<'a> {
     let function = |id: FrameId| Some(frame(rec, id)?.location()?.function.to_string());
     let (mut place, mut process, mut tid) = (None, None, None);
     let name = match &g.common {
@@ -43,7 +44,6 @@ fn group<'a>(rec: &'a Recording, g: &Group) -> WireGroup<'a> {
         Common::None => Some(String::new()),
         Common::Unknown => None,
     };
-    let own = rec.header.own_cpu_ns;
     WireGroup {
         name,
         calls: g.calls,
@@ -52,7 +52,7 @@ fn group<'a>(rec: &'a Recording, g: &Group) -> WireGroup<'a> {
         failed: g.failed,
         toll_ns: g.toll_ns,
         waited_ns: g.waited_ns,
-        share_of_cpu: g.toll_ns.filter(|_| own > 0).map(|ns| ns as f64 / own as f64),
+        share_of_cpu: g.toll_ns.zip(own).map(|(ns, own)| ns as f64 / own as f64),
         looked_at: g.looked_at,
         user: place,
         process,

@@ -161,6 +161,7 @@ fn stopped(stopped: Stopped) -> &'static str {
         Stopped::Decided => "decided",
         Stopped::LastLook => "last-look",
         Stopped::Time => "time",
+        Stopped::Interrupted => "interrupted",
     }
 }
 

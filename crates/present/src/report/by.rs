@@ -67,8 +67,9 @@ impl Report<'_> {
         }
         let most = limit.unwrap_or(if self.options.all { usize::MAX } else { GROUPS });
         let shown = &grouping.groups[..grouping.groups.len().min(most)];
-        let cells: Vec<Cells> = shown.iter().map(|g| self.cells(grouping, g)).collect();
-        let total = self.total_cells(grouping);
+        let own = self.rec.own_cpu_ns();
+        let cells: Vec<Cells> = shown.iter().map(|g| self.cells(grouping, own, g)).collect();
+        let total = self.total_cells(grouping, own);
         let mut used: Vec<bool> = (0..COLUMNS)
             .map(|i| cells.iter().chain([&total]).any(|c| c.get(i).is_some_and(|c| !c.is_empty())))
             .collect();
@@ -122,7 +123,7 @@ impl Report<'_> {
         lines
     }
 
-    fn cells(&self, grouping: &Grouping, g: &Group) -> Cells {
+    fn cells(&self, grouping: &Grouping, own: Option<u64>, g: &Group) -> Cells {
         let estimate = grouping.sampled && g.low != g.high;
         [
             grouped(g.calls),
@@ -130,12 +131,12 @@ impl Report<'_> {
             g.looked_at.map_or_else(String::new, grouped),
             g.failed.filter(|n| *n > 0).map_or_else(String::new, grouped),
             g.toll_ns.map_or("?".into(), |ns| format!("{}{}", self.about(), time(ns))),
-            g.toll_ns.and_then(|ns| percent_of(ns, self.rec.header.own_cpu_ns)).unwrap_or_default(),
+            g.toll_ns.and_then(|ns| percent_of(ns, own)).unwrap_or_default(),
             g.waited_ns.filter(|ns| *ns > 0).map_or_else(String::new, time),
         ]
     }
 
-    fn total_cells(&self, grouping: &Grouping) -> Cells {
+    fn total_cells(&self, grouping: &Grouping, own: Option<u64>) -> Cells {
         let t = &grouping.total;
         [
             grouped(t.calls),
@@ -143,7 +144,7 @@ impl Report<'_> {
             String::new(),
             if t.failed() > 0 { grouped(t.failed()) } else { String::new() },
             t.toll_ns.map_or("?".into(), |ns| format!("{}{}", self.about(), time(ns))),
-            t.toll_ns.and_then(|ns| percent_of(ns, self.rec.header.own_cpu_ns)).unwrap_or_default(),
+            t.toll_ns.and_then(|ns| percent_of(ns, own)).unwrap_or_default(),
             t.waited_ns.filter(|ns| *ns > 0).map_or_else(String::new, time),
         ]
     }

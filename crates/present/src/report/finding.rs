@@ -5,7 +5,7 @@ use super::{DETAIL, DETAIL_TEXT, Report, SHOWN};
 use crate::access::row;
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
-use crate::units::{calls, counted, grouped, percent, rate, time};
+use crate::units::{calls, counted, grouped, percent, percent_of_cpu, rate, time};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use systoll_judge::{Finding, Kind, Per};
@@ -89,7 +89,8 @@ impl Report<'_> {
             Phase::Steady => "",
             Phase::Exit => ", at exit",
         };
-        let share = |share: Option<f64>, of: &str| match share.and_then(percent) {
+        let words = |of: &str| if of == "CPU" { percent_of_cpu } else { percent };
+        let share = |share: Option<f64>, of: &str| match share.and_then(words(of)) {
             Some(p) => Line::of(Role::Bad, format!("{p} of {of}{phase}")),
             None => Line::of(Role::Plain, phase.trim_start_matches(", ")),
         };
@@ -185,6 +186,14 @@ impl Report<'_> {
     /// How many of the calls are needless, where that isn't all of them.
     fn needless_part(&self, f: &Finding) -> Vec<Line> {
         let n = f.needless;
+        if f.starts {
+            let starts = counted(n.estimate, "start is", "starts are");
+            return self.detail(
+                "claim",
+                Role::Plain,
+                &format!("the {starts} needless; the calls are what starting takes"),
+            );
+        }
         // Less than a tenth short of all is what first calls and rounding come to.
         if n.estimate >= f.calls - f.calls / 10 {
             return vec![];
@@ -211,7 +220,7 @@ impl Report<'_> {
     /// What the needless calls cost after they have returned.
     fn later(&self, f: &Finding) -> Vec<Line> {
         let Some(later) = f.later else { return vec![] };
-        let share = later.share_of_cpu.and_then(percent).map_or_else(String::new, |p| format!(", {p} of CPU"));
+        let share = later.share_of_cpu.and_then(percent_of_cpu).map_or_else(String::new, |p| format!(", {p} of CPU"));
         let bounds = format!("{} to {}", time(later.ns.low), time(later.ns.high));
         let kinds =
             [(later.faults, "page fault", "page faults"), (later.switches, "context switch", "context switches")];

@@ -5,7 +5,7 @@ use super::finding::waits;
 use crate::access::processes;
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, shell_words, shorten};
-use crate::units::{calls, counted, grouped, ns, percent, percent_of, rate, time};
+use crate::units::{calls, counted, grouped, ns, percent, percent_of_cpu, rate, time};
 use systoll_model::{BackendKind, Exit, signal_name};
 
 /// Column of the header's text, beside the name.
@@ -62,12 +62,12 @@ impl Report<'_> {
     fn cpu(&self) -> Line {
         let h = &self.rec.header;
         let measured = h.user_ns.saturating_add(h.sys_ns);
-        match (h.own_cpu_ns, measured) {
-            (0, 0) => Line::of(Role::Warn, "CPU time unknown"),
-            (own, measured) if own < measured - measured / 50 => {
+        match self.rec.own_cpu_ns() {
+            None => Line::of(Role::Warn, "CPU time unknown"),
+            Some(own) if own < measured - measured / 50 => {
                 Line::of(Role::Plain, format!("about {} CPU of its own", time(own)))
             }
-            _ => Line::of(Role::Plain, format!("{} CPU", time(measured))),
+            Some(_) => Line::of(Role::Plain, format!("{} CPU", time(measured))),
         }
     }
 
@@ -167,7 +167,7 @@ impl Report<'_> {
             None => toll.push(Role::Warn, "unknown"),
         }
         let mut lines = self.segments(Line::of(Role::Plain, "  "), vec![toll, self.needless()], 2);
-        lines.extend(self.doubts(total.toll_ns));
+        lines.extend(self.doubts());
         lines
     }
 
@@ -179,7 +179,7 @@ impl Report<'_> {
         let waited = waiting.iter().fold(0u64, |sum, f| sum.saturating_add(self.waited(f).1));
         let mut line = label("needless");
         if paid > 0 {
-            let share = percent_of(paid, self.rec.header.own_cpu_ns).map_or_else(String::new, |p| format!("   {p}"));
+            let share = self.part_of_cpu(paid).map_or_else(String::new, |p| format!("   {p}"));
             line.push(Role::Bad, format!("about {}{share}", time(paid)));
         }
         if waited > 0 {
@@ -200,26 +200,29 @@ impl Report<'_> {
 
     fn of_cpu(&self, toll_ns: u64) -> String {
         let h = &self.rec.header;
+        let Some(own) = self.rec.own_cpu_ns() else { return String::new() };
         // Cores mean something only where watching left the wall time alone.
         if h.wall_ns >= LONG_RUN_NS && !self.slowed() {
             let cores = |ns: u64| ns as f64 / h.wall_ns as f64;
-            return format!("   {:.2} of {:.2} cores", cores(toll_ns), cores(h.own_cpu_ns.max(1)));
+            return format!("   {:.2} of {:.2} cores", cores(toll_ns), cores(own));
         }
-        percent_of(toll_ns, h.own_cpu_ns).map_or_else(String::new, |p| format!("   {p} of CPU"))
+        self.part_of_cpu(toll_ns).map_or_else(String::new, |p| format!("   {p} of CPU"))
+    }
+
+    /// A part of the program's own processor time, where that is known.
+    pub(super) fn part_of_cpu(&self, ns: u64) -> Option<String> {
+        percent_of_cpu(ns as f64 / self.rec.own_cpu_ns()? as f64)
     }
 
     /// What makes the line of tolls hard to believe, said at once.
-    fn doubts(&self, toll_ns: Option<u64>) -> Vec<Line> {
-        let own = self.rec.header.own_cpu_ns;
-        if own == 0 {
-            return self.doubt("the program's processor time was too short to measure: no shares of it");
-        }
-        match toll_ns.filter(|t| *t > own) {
-            Some(t) if percent(t as f64 / own as f64).is_some_and(|p| p == "over 100 %") => self.doubt(
+    fn doubts(&self) -> Vec<Line> {
+        match (self.rec.own_cpu_ns(), self.rec.header.own_cpu_ns) {
+            (Some(_), _) => vec![],
+            (None, 0) => self.doubt("the program's processor time could not be measured: no shares of it"),
+            (None, _) => self.doubt(
                 "the calls come to more than the program's processor time: prices are too high for this run, \
-                 or that time is too low",
+                 or that time is too low, so there are no shares of it",
             ),
-            _ => vec![],
         }
     }
 

@@ -5,7 +5,7 @@ use super::{CLOSING_TEXT, Report};
 use crate::access::{frame, module, row, rows_of};
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, sentence, shorten};
-use crate::units::{calls, grouped, percent, percent_of, time};
+use crate::units::{calls, grouped, percent, percent_of_cpu, time};
 use std::collections::BTreeMap;
 use systoll_judge::Finding;
 use systoll_model::{Counts, LongCall, Problem, ProblemKind, Recording, Row, RowId, Sysno, VdsoRow};
@@ -52,7 +52,7 @@ impl Report<'_> {
     }
 
     fn share_of_cpu(&self, ns: u64) -> String {
-        percent_of(ns, self.rec.header.own_cpu_ns).map_or_else(String::new, |p| format!(", {p} of CPU"))
+        self.part_of_cpu(ns).map_or_else(String::new, |p| format!(", {p} of CPU"))
     }
 
     /// The system call a healthy program spent most in, and where.
@@ -152,7 +152,8 @@ impl Report<'_> {
             true => (self.waited(f).1, f.share_of_wall, "wall"),
             false => (f.needless_toll_ns, f.share_of_cpu, "CPU"),
         };
-        let share = share.and_then(percent).map_or_else(String::new, |p| format!(", {p} of {of}"));
+        let words = if of == "CPU" { percent_of_cpu } else { percent };
+        let share = share.and_then(words).map_or_else(String::new, |p| format!(", {p} of {of}"));
         let mut segments = vec![
             subject(f),
             Line::of(Role::Plain, calls(f.calls)),

@@ -168,6 +168,7 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         needless: Estimate { estimate: calls, low: calls - calls / 20, high: calls },
         toll_ns,
         needless_toll_ns: toll_ns,
+        starts: false,
         rhythm: None,
         later: None,
         waited_ns: None,

@@ -237,6 +237,32 @@ fn a_cure_that_hangs_is_told_as_that() {
     assert_eq!(c.measured, None);
 }
 
+/// Told to end in the run of this number, from 0.
+struct Interrupted(u32);
+
+impl Executor for Interrupted {
+    fn run(&mut self, _: &Spec, _: &Output, _: Option<Duration>) -> Result<Run, ProveError> {
+        self.0 = self.0.checked_sub(1).ok_or(RunError::Interrupted { program: "a".into(), signal: 2 })?;
+        Ok(run(1_000_000, 1_000_000, "x"))
+    }
+}
+
+#[test]
+fn what_is_interrupted_tells_what_the_whole_pairs_show() {
+    let after = |runs| {
+        let options = Options { pairs: Pairs::Fixed(30), ..Options::default() };
+        compare(&mut Interrupted(runs), &Spec::new("a"), &Spec::new("b"), &options, &mut |_, _| {})
+    };
+    // Three runs to see whether they do the same; fewer than eight pairs have no interval at 99 %.
+    for few in [0, 1, 3, 3 + 2 * 7, 3 + 2 * 7 + 1] {
+        assert!(matches!(after(few), Err(ProveError::Interrupted { signal: 2 })), "{few}");
+    }
+    for runs in [3 + 2 * 8, 3 + 2 * 8 + 1] {
+        let measured = after(runs).unwrap().measured.unwrap();
+        assert_eq!((measured.pairs, measured.stopped), (8, Stopped::Interrupted));
+    }
+}
+
 #[test]
 fn real_processes_that_sleep_and_work() {
     let sh = |script| Spec::new("/bin/sh").arg("-c").arg(script);

@@ -58,9 +58,7 @@ impl Engine {
         for (row, toll) in rows.iter_mut().zip(tolls) {
             row.counts.toll_ns = Some(toll);
         }
-        let toll: u64 = rows.iter().filter_map(|r| r.counts.toll_ns).sum();
-        let processes = self.processes(&rows, &observer, wall_ns);
-        let own_cpu = processes.iter().map(|p| p.cpu_ns).sum::<u64>().max(toll);
+        let (processes, own_cpu) = self.processes(&rows, &observer, wall_ns);
         let header = self.header(wall_ns, own_cpu, &observer);
         let (windows, longest) = (windows(&self.windows), self.longest());
         Recording {
@@ -111,7 +109,8 @@ impl Engine {
         }
     }
 
-    fn processes(&self, rows: &[Row], observer: &Observer, wall_ns: u64) -> Vec<Process> {
+    /// The processes, and the processor time of their own all together, be it less than calls are priced at.
+    fn processes(&self, rows: &[Row], observer: &Observer, wall_ns: u64) -> (Vec<Process>, u64) {
         let mut calls = vec![0u64; self.table.images.len()];
         let mut tolls = vec![0u64; self.table.images.len()];
         for row in rows {
@@ -119,13 +118,17 @@ impl Engine {
             tolls[row.process.0 as usize] += row.counts.toll_ns.unwrap_or(0);
         }
         let images = self.table.images.iter().zip(calls.into_iter().zip(tolls));
-        images
-            .map(|(i, (calls, toll))| Process {
-                cpu_ns: observer.taken_off(i.cpu_ns, calls).max(toll),
+        let mut all = 0u64;
+        let processes = images.map(|(i, (calls, toll))| {
+            let own = observer.taken_off(i.cpu_ns, calls);
+            all = all.saturating_add(own);
+            Process {
+                cpu_ns: own.max(toll),
                 startup_cpu_ns: observer.taken_off(i.startup_cpu_ns, i.startup_calls),
                 ..i.process(wall_ns)
-            })
-            .collect()
+            }
+        });
+        (processes.collect(), all)
     }
 
     fn longest(&self) -> Vec<LongCall> {

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Seek, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ pub(crate) struct Place {
     whole: Option<PathBuf>,
     /// What is there already.
     there: Option<File>,
+    /// It is one of our own streams: what others have written there before stays.
+    goes_on: bool,
 }
 
 impl Place {
@@ -27,7 +30,10 @@ impl Place {
     /// What can't be replaced, or would not be the same file afterwards, is written in place: devices,
     /// pipes, descriptors (`/dev/stdout`), files with more than one name.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let in_place = |file| Self { path: path.to_owned(), whole: None, there: Some(file) };
+        let in_place = |file| Self { path: path.to_owned(), whole: None, there: Some(file), goes_on: false };
+        if let Some(stream) = own_stream(path) {
+            return stream.map(|file| Self { goes_on: true, ..in_place(file) });
+        }
         let open = |path: &Path| OpenOptions::new().write(true).open(path);
         let Some(target) = target(path) else { return open(path).map(in_place) };
         let there = match std::fs::symlink_metadata(&target) {
@@ -37,7 +43,7 @@ impl Place {
             Err(e) => return Err(e),
         };
         match (Beside::new(&target), there) {
-            (Ok(_), there) => Ok(Self { path: path.to_owned(), whole: Some(target), there }),
+            (Ok(_), there) => Ok(Self { path: path.to_owned(), whole: Some(target), there, goes_on: false }),
             // Nothing may be made in its folder, but the file may be written.
             (Err(_), Some(file)) => Ok(in_place(file)),
             (Err(e), None) => Err(e),
@@ -62,6 +68,9 @@ impl Place {
 
     fn put_in_place(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(file) = &mut self.there else { return Err(io::ErrorKind::NotFound.into()) };
+        if self.goes_on {
+            return file.write_all(bytes);
+        }
         // Devices and pipes can't be cut short and need not be.
         let _ = file.set_len(0);
         let _ = file.rewind();
@@ -71,6 +80,20 @@ impl Place {
         }
         written
     }
+}
+
+/// The stream that a path names, as it is: opened anew, a file would be written from its start, over
+/// what the command itself has written there.
+fn own_stream(path: &Path) -> Option<io::Result<File>> {
+    let (fd, stream) = match path.to_str()? {
+        "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1" => (1, io::stdout().as_fd().try_clone_to_owned()),
+        "/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2" => (2, io::stderr().as_fd().try_clone_to_owned()),
+        _ => return None,
+    };
+    if systoll_record::was_closed(fd) {
+        return Some(Err(io::Error::from_raw_os_error(nix::libc::EBADF)));
+    }
+    Some(stream.map(File::from))
 }
 
 /// The file that `path` leads to, by links. `None` where it is, or is behind, what is no ordinary name.

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use systoll_cure::{Shim, preload, reached};
 use systoll_judge::{Catalogue, Cause, Cure};
-use systoll_model::{Elision, EnvChange};
+use systoll_model::{Elision, EnvChange, Recording};
 use systoll_present::shell_words;
 
 /// Where a library that is kept would lie, unless told otherwise.
@@ -19,6 +19,7 @@ pub(super) struct Chosen {
     asked: String,
     env: BTreeMap<String, String>,
     shim: Option<&'static Shim>,
+    cause: Cause,
     /// Its cause's calls that can be answered in place, between commas.
     elided: Option<String>,
     pub(super) gives_up: String,
@@ -44,7 +45,7 @@ pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failu
     })?;
     let shim = cure.shim.as_deref().map(|name| Shim::named(name).ok_or_else(|| unknown_shim(name))).transpose()?;
     let (env, gives_up) = (cure.env.clone(), cure.gives_up.clone());
-    Ok(Chosen { asked: asked.to_owned(), env, shim, elided: elided(cause), gives_up })
+    Ok(Chosen { asked: asked.to_owned(), env, shim, cause: cause.clone(), elided: elided(cause), gives_up })
 }
 
 /// What `prove --elide` can try where no cure reaches a program.
@@ -118,6 +119,16 @@ impl Chosen {
     pub(super) fn label(&self) -> String {
         let env = self.env.iter().map(|(name, value)| format!("{name}={value}"));
         env.chain(self.shim.map(|shim| format!("shim {}", shim.name()))).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What it is a cure of.
+    pub(super) fn id(&self) -> &str {
+        &self.cause.id
+    }
+
+    /// How many calls of the run its cause could be the reason of.
+    pub(super) fn could_explain(&self, recording: &Recording) -> Option<u64> {
+        self.cause.could_explain(recording)
     }
 
     /// The lines that keep it, for a shell.

@@ -1,17 +1,31 @@
 //! Exact counts of a side, from watched runs.
 
+use super::chosen::Chosen;
 use crate::cli::ProveArgs;
 use crate::failure::Failure;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_cure::Spec;
+use systoll_cure::{Spec, interrupted, interrupted_after};
+use systoll_model::Recording;
 use systoll_prove::{CallCounts, shell};
 use systoll_record::{Launch, Quiet, automatic, run_with_first};
 
+/// What was counted of a side.
+pub(super) struct Counted {
+    pub(super) calls: CallCounts,
+    /// Whether it made any call that a cure is for; also where that can't be told.
+    pub(super) made: bool,
+}
+
+fn made(recordings: &[Recording], cures: &[Chosen]) -> bool {
+    let none = |r: &Recording| r.exact() && cures.iter().all(|cure| cure.could_explain(r) == Some(0));
+    cures.is_empty() || recordings.is_empty() || !recordings.iter().all(none)
+}
+
 /// Watches as many runs as asked for. They read what the timed ones read, and are prepared alike.
-pub(super) fn counted(spec: &Spec, args: &ProveArgs) -> Result<CallCounts, Failure> {
+pub(super) fn counted(spec: &Spec, cures: &[Chosen], args: &ProveArgs) -> Result<Counted, Failure> {
     let mut recordings = Vec::new();
     for seed in 0..args.watched {
         if let Some(prepare) = &args.prepare {
@@ -30,7 +44,12 @@ pub(super) fn counted(spec: &Spec, args: &ProveArgs) -> Result<CallCounts, Failu
             seed: seed.into(),
             ..Launch::default()
         };
-        recordings.push(run_with_first(&mut automatic(), &launch, &mut Quiet)?);
+        let watched = run_with_first(&mut automatic(), &launch, &mut Quiet);
+        let exit = watched.as_ref().ok().and_then(|r| r.header.exit);
+        if let Some(signal) = exit.map_or_else(interrupted, interrupted_after) {
+            return Err(Failure::Interrupted(signal));
+        }
+        recordings.push(watched?);
     }
-    Ok(CallCounts::of(&recordings))
+    Ok(Counted { made: made(&recordings, cures), calls: CallCounts::of(&recordings) })
 }

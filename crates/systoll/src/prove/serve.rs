@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use systoll_cure::Spec;
+use systoll_cure::{Spec, catch_interrupts, interrupted, settle};
 use systoll_model::EnvChange;
 use systoll_present::{serve_json, write_servers};
 use systoll_prove::{Drive, ServeOptions, Served, Servers, Watching, compare_servers, shell};
@@ -45,6 +45,8 @@ pub(super) fn serve(args: &ProveArgs, sides: &Sides) -> Result<ExitCode, Failure
 }
 
 fn compare(args: &ProveArgs, sides: &Sides) -> Result<Served, Failure> {
+    // Without a thread for it, a signal ends us as it does others.
+    let _ = catch_interrupts();
     if let Some(setup) = &args.setup {
         shell(setup, Vec::new())?;
     }
@@ -71,8 +73,11 @@ fn compare(args: &ProveArgs, sides: &Sides) -> Result<Served, Failure> {
     let served = compare_servers(&mut servers, &sides.a, &sides.b, &options, &mut progress);
     line.finish_and_clear();
     if let Some(cleanup) = &args.cleanup {
+        settle();
         shell(cleanup, Vec::new())?;
     }
+    // What was killed for it has not failed by itself.
+    interrupted().map_or(Ok(()), |signal| Err(Failure::Interrupted(signal)))?;
     Ok(served?)
 }
 

@@ -178,7 +178,6 @@ impl Engine {
         let before = self.around.children_before;
         let (user_ns, sys_ns) = (user.saturating_sub(before.0), sys.saturating_sub(before.1));
         let added = (self.around.added_ns * self.table.calls as f64) as u64;
-        let toll: u64 = self.table.rows.iter().filter_map(|r| r.counts.toll_ns).sum();
         Header {
             version: env!("CARGO_PKG_VERSION").into(),
             command: self.around.command.clone(),
@@ -189,7 +188,7 @@ impl Engine {
             wall_ns,
             user_ns,
             sys_ns,
-            own_cpu_ns: (user_ns + sys_ns).saturating_sub(added + self.births_ns + self.asking_ns).max(toll),
+            own_cpu_ns: (user_ns + sys_ns).saturating_sub(added + self.births_ns + self.asking_ns),
             observer_ns_per_call: self.around.added_ns,
             observer_wall_ns_per_call: self.around.added_ns,
             toll_estimated: false,
