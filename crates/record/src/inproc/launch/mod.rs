@@ -6,6 +6,7 @@
 
 mod ahead;
 mod answer;
+mod around;
 mod birth;
 mod clock;
 mod code;
@@ -17,6 +18,7 @@ mod files;
 mod filter;
 mod finish;
 mod furnish;
+mod guests;
 mod harvest;
 mod maps;
 mod memory;
