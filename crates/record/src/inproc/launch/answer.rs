@@ -58,7 +58,7 @@ impl Engine {
                     self.on_born(id, index);
                 }
                 Some(Question::Mapped) => {
-                    self.on_mapped(id, index, &waiter);
+                    self.on_mapped(id, index, &waiter, asked);
                 }
                 Some(Question::Exec) => self.on_exec_asked(id, index, &waiter),
                 Some(Question::ExecFailed) => self.on_exec_failed(id, &waiter),

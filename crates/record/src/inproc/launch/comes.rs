@@ -47,19 +47,26 @@ pub(super) struct Generated {
     pub(super) too_much: bool,
 }
 
+impl Generated {
+    /// Whether there is any.
+    pub(super) fn any(&self) -> bool {
+        self.looks > 0
+    }
+}
+
 impl Engine {
-    /// A thread has mapped a file executable, or made memory so: it is patched, or looked at, before
-    /// anybody knows of it.
-    pub(super) fn on_mapped(&mut self, id: u32, index: u64, waiter: &Waiter) {
+    /// A thread has mapped a file executable, or made memory so, by a call counted at `root`: it is
+    /// patched, or looked at, before anybody knows of it.
+    pub(super) fn on_mapped(&mut self, id: u32, index: u64, waiter: &Waiter, root: u64) {
         let unhooked = self.unhooked;
-        if self.hook_mapped(id, index, waiter).is_none() {
+        if self.hook_mapped(id, index, waiter, root).is_none() {
             self.unhooked += 1;
         }
         self.allow_elision(id, unhooked);
     }
 
     /// `None` where nobody knows what came.
-    fn hook_mapped(&mut self, id: u32, index: u64, waiter: &Waiter) -> Option<()> {
+    fn hook_mapped(&mut self, id: u32, index: u64, waiter: &Waiter, root: u64) -> Option<()> {
         let r = &waiter.registers;
         let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
         let range = at..at.saturating_add(r.si);
@@ -70,6 +77,9 @@ impl Engine {
         let alone = mapped && program.generated.looks == 0;
         let line = if alone { maps::line_at(&now, &range) } else { None };
         if let Some(file) = line.and_then(|line| program.space.add_by(&mut self.symbols, waiter.tid, &line)) {
+            if self.is_guest(id, root, &file) {
+                return None;
+            }
             if matches!(self.files.known(&mut self.symbols, file.module), Ok(None)) {
                 self.unsown.push(id);
                 return Some(());
@@ -87,13 +97,22 @@ impl Engine {
         if files.is_empty() && memory.is_empty() {
             return None;
         }
+        if !memory.is_empty() {
+            self.on_code_made(id, waiter.tid, root);
+        }
         for m in &memory {
             let part = m.range.start.max(range.start)..m.range.end.min(range.end);
             // What is shared may be written where else it is mapped.
             self.look_through(id, waiter.tid, part, (mapped && (r.r8 as i32) < 0, m.writable || m.shared));
         }
         let layout = Layout::Known(&maps);
-        files.into_iter().try_for_each(|file| self.hook_file(id, index, waiter, (&file, mapped), layout))
+        files.into_iter().try_for_each(|file| {
+            let known = !mapped && self.hooked(id, index, &file).is_some();
+            match known || !self.is_guest(id, root, &file) {
+                true => self.hook_file(id, index, waiter, (&file, mapped), layout),
+                false => None,
+            }
+        })
     }
 
     /// The `maps` file of a thread's process, open since it was asked for the last time if that was the last
@@ -116,10 +135,10 @@ impl Engine {
         (file, mapped): (&MappedFile, bool),
         layout: Layout<'_>,
     ) -> Option<()> {
-        let program = self.programs.get(&id)?;
-        let mem = self.memory_of(id, index).ok()?;
-        let hooked = |f: &Patched| f.key == file.module && f.bias == file.bias && f.is_in(&mem);
-        if !mapped && program.files.iter().any(hooked) {
+        let arrival = if mapped { Arrival::Mapped } else { Arrival::MadeExecutable };
+        if let Some(known) = self.hooked(id, index, file) {
+            // A further piece of it, or the same again after its loader has worked on it.
+            self.write_around(id, known, arrival, (index, layout));
             return Some(());
         }
         let ready = match self.ready(file, &mut Taken::by(layout)) {
@@ -147,13 +166,20 @@ impl Engine {
         if let Some(why) = obstacle {
             let path = self.symbols.path(file.module).unwrap_or_default();
             self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
-            self.sites.note(&ready.patched, false, Arrival::Mapped);
+            self.sites.note(&ready.patched, None, Arrival::Mapped);
             return None;
         }
-        let arrival = if mapped { Arrival::Mapped } else { Arrival::MadeExecutable };
         self.patch(id, ready.patched, arrival, (index, layout));
         self.unsown.push(id);
         Some(())
+    }
+
+    /// Which of a program's files this one is, if that is hooked in the process whose thread has `slot`.
+    fn hooked(&self, id: u32, slot: u64, file: &MappedFile) -> Option<usize> {
+        let program = self.programs.get(&id)?;
+        let mem = self.memory_of(id, slot).ok()?;
+        let is_it = |f: &Patched| f.key == file.module && f.bias == file.bias && f.is_in(&mem);
+        program.files.iter().position(is_it)
     }
 
     /// Looks for calls in memory that has become executable and is no file.

@@ -2,6 +2,7 @@
 
 use super::super::assemble::MadeInPlace;
 use super::super::layout::{global, image, slots_used};
+use super::super::plan::Kind;
 use super::files::Files;
 use super::finish::Around;
 use super::memory::Memory;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use systoll_model::{Exit, Problem, ProblemKind};
-use systoll_symbols::Symbols;
+use systoll_symbols::{ModuleKey, Symbols};
 
 /// How long a thread waits for an answer before it goes on by itself.
 pub(super) const LIMIT: Duration = Duration::from_millis(250);
@@ -110,6 +111,8 @@ pub(super) struct Engine {
     pub(super) writes_code: bool,
     /// Files and places found whose calls nobody counts, again and again.
     pub(super) unhooked: u64,
+    /// Of files that map others, and of the first that they map.
+    pub(super) kinds: HashMap<ModuleKey, Option<Kind>>,
     /// How places that make calls were hooked.
     pub(super) sites: AllSites,
     /// Processors that launcher, targets and who reads ahead have between them.
@@ -190,6 +193,7 @@ impl Engine {
             in_place: MadeInPlace::default(),
             writes_code: super::filter::may_write_code(),
             unhooked: 0,
+            kinds: HashMap::new(),
             sites: AllSites::default(),
             processors: sys::processors(),
             reader: None,

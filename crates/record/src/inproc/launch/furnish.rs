@@ -82,6 +82,7 @@ impl Engine {
             self.take_in(id, file);
         }
         if let Some(program) = self.programs.get_mut(&id) {
+            program.born = program.files.len();
             self.files.expect_roots(program.room.roots);
             program.seen_whole &= self.unhooked == unhooked;
             program.newborn = Some(Vec::new());
@@ -147,10 +148,35 @@ impl Engine {
             Arrival::MadeExecutable => mem.patch_one(&file.code.jumps, file.bias),
             Arrival::Born | Arrival::Mapped => mem.patch(&file.code.jumps, file.bias),
         });
-        self.sites.note(file, patched.is_ok(), arrival);
-        let key = file.key;
-        if let Err(why) = patched {
-            self.lost(key, &why);
+        match patched {
+            Ok(()) => self.sites.note(file, Some(0), arrival),
+            Err(_) => self.write_around(id, index, arrival, by),
+        }
+    }
+
+    /// Writes those jumps of the program's file at `index` that are missing where it has its code mapped, but
+    /// for sites where other bytes lie.
+    pub(super) fn write_around(&mut self, id: u32, index: usize, arrival: Arrival, (slot, maps): (u64, Layout<'_>)) {
+        let Some(program) = self.programs.get(&id) else { return };
+        let Some(file) = program.files.get(index) else { return };
+        let is_code = |at| maps.at(at).is_some_and(|m| m.executable && !m.shared);
+        let left = self.memory_of(id, slot).and_then(|mem| mem.patch_around(&file.code.jumps, file.bias, &is_code));
+        self.sites.note(file, left.as_ref().ok().map(|left| left.sites.len() as u64), arrival);
+        let (key, all) = (file.key, file.known.plan.sites.len());
+        match left {
+            Ok(left) if left.sites.is_empty() => {}
+            Ok(left) => {
+                let path = self.symbols.path(key).unwrap_or_default();
+                let (places, shown) = (left.sites.len(), left.shown());
+                self.problem(
+                    ProblemKind::Lost,
+                    format!(
+                        "{path}: {places} of {all} places that make system calls are not counted, where something \
+                         has changed the code: {shown}"
+                    ),
+                );
+            }
+            Err(why) => self.lost(key, &why),
         }
     }
 

@@ -326,6 +326,7 @@ impl Program {
         new.seeds = self.seeds.clone();
         new.seen_whole = self.seen_whole;
         new.generated = self.generated.clone();
+        (new.born, new.hands) = (self.born, self.hands.clone());
         new.main_seen = self.main_seen;
         new.cpu_seen.extend(self.cpu_seen.remove_entry(&pid));
         new.sleeps.extend(self.sleeps.remove_entry(&pid));

@@ -7,6 +7,7 @@
 mod ahead;
 mod answer;
 mod areas;
+mod around;
 mod birth;
 mod clock;
 mod code;
@@ -18,6 +19,7 @@ mod files;
 mod filter;
 mod finish;
 mod furnish;
+mod guests;
 mod harvest;
 mod identity;
 mod in_place;

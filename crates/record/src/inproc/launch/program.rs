@@ -5,6 +5,7 @@ use super::super::layout::{Saved, image, may_hold_node, node, slot};
 use super::code::Code;
 use super::comes::Generated;
 use super::files::Known;
+use super::guests::Hands;
 use super::harvest::Beside;
 use super::maps::Mapped;
 use super::memory::Area;
@@ -34,9 +35,9 @@ pub(super) struct Patched {
 }
 
 impl Patched {
-    /// Whether the jumps are there.
+    /// Whether its jumps are there, or some of them.
     pub(super) fn is_in(&self, mem: &Mem) -> bool {
-        mem.is_patched(&self.code.jumps, self.bias)
+        mem.has_any(&self.code.jumps, self.bias)
     }
 }
 
@@ -106,6 +107,10 @@ pub(super) struct Program {
     pub(super) sleeps: HashMap<i32, u64>,
     /// Its code that is in no file.
     pub(super) generated: Generated,
+    /// How many of its files the kernel has mapped, the first ones.
+    pub(super) born: usize,
+    /// What those of its files that map others do it for.
+    pub(super) hands: Hands,
     pub(super) main_seen: bool,
     /// The first slot's memory when `main` was first seen.
     pub(super) at_main: Option<Vec<(u64, Vec<u8>)>>,
@@ -150,6 +155,8 @@ impl Program {
             execed: HashSet::new(),
             sleeps: HashMap::new(),
             generated: Generated::default(),
+            born: 0,
+            hands: Hands::default(),
             main_seen: false,
             at_main: None,
         }

@@ -24,20 +24,21 @@ pub(super) struct AllSites {
 }
 
 impl AllSites {
-    /// A file was hooked, or could not be.
-    pub(super) fn note(&mut self, file: &Patched, hooked: bool, arrival: Arrival) {
-        let sites = self.files.entry(file.key).or_insert_with(|| {
-            let calls = file.code.blob.sites.iter().filter(|s| !s.vdso);
-            let (timed, counted): (Vec<_>, Vec<_>) = calls.partition(|s| s.results);
-            let not_covered = file.code.uncounted as u64;
-            Sites { timed: timed.len() as u64, counted: counted.len() as u64, not_covered, on_arrival: 0 }
-        });
-        if !hooked {
-            let all = sites.timed + sites.counted + sites.not_covered;
-            *sites = Sites { not_covered: all, ..Sites::default() };
-        } else if arrival != Arrival::Born {
-            sites.on_arrival = sites.timed + sites.counted;
-        }
+    /// A file was hooked, but for so many of its sites, or could not be.
+    pub(super) fn note(&mut self, file: &Patched, left: Option<u64>, arrival: Arrival) {
+        let calls = file.code.blob.sites.iter().filter(|s| !s.vdso);
+        let (timed, counted): (Vec<_>, Vec<_>) = calls.partition(|s| s.results);
+        let (timed, counted) = (timed.len() as u64, counted.len() as u64);
+        let not_covered = file.code.uncounted as u64;
+        let sites = self.files.entry(file.key).or_default();
+        let Some(left) = left else {
+            *sites = Sites { not_covered: timed + counted + not_covered, ..Sites::default() };
+            return;
+        };
+        // Which they are is told elsewhere; here they are taken to be timed ones, as nearly all are.
+        let left = left.min(timed);
+        let on_arrival = if arrival == Arrival::Born { sites.on_arrival } else { timed - left + counted };
+        *sites = Sites { timed: timed - left, counted, not_covered: not_covered + left, on_arrival };
     }
 
     /// Places in memory that is no file look like calls.

@@ -1,7 +1,7 @@
 //! Looking at, and writing into, a process from outside.
 
 use super::super::assemble::{Blob, Patch};
-use super::super::plan::{Plan, Site, Span};
+use super::super::plan::Plan;
 use super::filter;
 use super::maps::Mapped;
 use super::sys::read_pieces;
@@ -77,15 +77,6 @@ impl Mem {
         Ok(())
     }
 
-    /// Whether a file's jumps are there.
-    pub(super) fn is_patched(&self, jumps: &Jumps, bias: u64) -> bool {
-        jumps.changes.first().is_some_and(|change| {
-            let new = jumps.bytes_of(change).1;
-            let mut there = vec![0; new.len()];
-            self.read(bias.wrapping_add(change.vaddr), &mut there).is_ok() && there == *new
-        })
-    }
-
     /// Takes a file's jumps back, as far as they are there.
     pub(super) fn restore(&self, jumps: &Jumps, bias: u64) {
         for change in &jumps.changes {
@@ -112,9 +103,9 @@ impl Mem {
 /// A file's jumps by page, as they are to be written.
 #[derive(Debug, Default)]
 pub(super) struct Jumps {
-    pieces: Vec<Piece>,
+    pub(super) pieces: Vec<Piece>,
     /// By rising address; none reaches over a page's end.
-    changes: Vec<Change>,
+    pub(super) changes: Vec<Change>,
     /// What must be there, of all changes one behind the other, and what comes there.
     was: Vec<u8>,
     new: Vec<u8>,
@@ -124,19 +115,24 @@ pub(super) struct Jumps {
     ready: OnceCell<Vec<Vec<u8>>>,
 }
 
+/// Changes that are no site's: without them the others do harm.
+pub(super) const ESSENTIAL: u64 = u64::MAX;
+
 /// What is to be written of a page, from the first byte that changes to the last.
 #[derive(Debug)]
-struct Piece {
-    vaddr: u64,
-    len: usize,
+pub(super) struct Piece {
+    pub(super) vaddr: u64,
+    pub(super) len: usize,
     /// Which changes.
-    changes: Range<usize>,
+    pub(super) changes: Range<usize>,
 }
 
 /// Bytes that become others.
 #[derive(Debug)]
-struct Change {
-    vaddr: u64,
+pub(super) struct Change {
+    pub(super) vaddr: u64,
+    /// The site it is needed for, or [`ESSENTIAL`].
+    pub(super) site: u64,
     /// Where they are among all of them.
     bytes: Range<usize>,
 }
@@ -150,14 +146,15 @@ impl Jumps {
         patches.sort_by_key(|p| p.vaddr);
         let mut all = Self::default();
         for patch in patches {
-            let known = original.binary_search_by_key(&patch.vaddr, |(start, _)| *start);
-            let expected = known.ok().and_then(|i| original.get(i)?.1.get(..patch.bytes.len()));
+            let known = original.binary_search_by_key(&patch.vaddr, |(start, ..)| *start);
+            let known = known.ok().and_then(|i| original.get(i)).ok_or("a jump nobody planned")?;
+            let (site, expected) = (known.2, known.1.get(..patch.bytes.len()));
             let mut expected = expected.ok_or("a jump nobody planned")?;
             let (mut at, mut rest) = (patch.vaddr, patch.bytes.as_slice());
             while !rest.is_empty() {
                 let here = rest.len().min((PAGE - at % PAGE) as usize);
                 let ((new, later), (was, behind)) = (rest.split_at(here), expected.split_at(here));
-                all.include(at, was, new);
+                all.include(at, was, new, site);
                 (at, rest, expected) = (at + here as u64, later, behind);
             }
         }
@@ -165,11 +162,11 @@ impl Jumps {
     }
 
     /// Takes in a change within a page, at a higher address than those before.
-    fn include(&mut self, vaddr: u64, was: &[u8], new: &[u8]) {
+    pub(super) fn include(&mut self, vaddr: u64, was: &[u8], new: &[u8], site: u64) {
         let first = self.new.len();
         self.was.extend(was);
         self.new.extend(new);
-        self.changes.push(Change { vaddr, bytes: first..self.new.len() });
+        self.changes.push(Change { vaddr, site, bytes: first..self.new.len() });
         let here = self.changes.len();
         let end = vaddr + new.len() as u64;
         match self.pieces.last_mut().filter(|p| p.vaddr / PAGE == vaddr / PAGE) {
@@ -215,7 +212,7 @@ impl Jumps {
     }
 
     /// What a change replaces, and by what.
-    fn bytes_of(&self, change: &Change) -> (&[u8], &[u8]) {
+    pub(super) fn bytes_of(&self, change: &Change) -> (&[u8], &[u8]) {
         let (was, new) = (self.was.get(change.bytes.clone()), self.new.get(change.bytes.clone()));
         (was.unwrap_or_default(), new.unwrap_or_default())
     }
@@ -232,13 +229,15 @@ impl Jumps {
     }
 }
 
-/// The file's bytes wherever a jump may stand, by rising address: the most that are known.
-fn originals(plan: &Plan) -> Vec<(u64, &[u8])> {
-    let spans = plan.sites.iter().flat_map(Site::spans);
-    let spans = spans.chain(plan.entries.iter().map(|e| &e.span)).chain(&plan.unwinder);
-    let mut all: Vec<(u64, &[u8])> = spans.map(|Span { start, bytes, .. }| (*start, bytes.as_slice())).collect();
-    all.sort_unstable_by_key(|(start, bytes)| (*start, std::cmp::Reverse(bytes.len())));
-    all.dedup_by_key(|(start, _)| *start);
+/// The file's bytes wherever a jump may stand, by rising address: the most that are known; and which
+/// site's they are.
+fn originals(plan: &Plan) -> Vec<(u64, &[u8], u64)> {
+    let spans = plan.sites.iter().flat_map(|site| site.spans().map(|span| (span, site.address)));
+    let spans = spans.chain(plan.entries.iter().map(|e| (&e.span, e.address)));
+    let spans = spans.chain(plan.unwinder.iter().map(|span| (span, ESSENTIAL)));
+    let mut all: Vec<(u64, &[u8], u64)> = spans.map(|(span, site)| (span.start, &*span.bytes, site)).collect();
+    all.sort_unstable_by_key(|(start, bytes, _)| (*start, std::cmp::Reverse(bytes.len())));
+    all.dedup_by_key(|(start, ..)| *start);
     all
 }
 

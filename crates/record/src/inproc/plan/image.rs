@@ -261,7 +261,7 @@ pub(super) fn mapped_segments(data: &[u8]) -> Result<Vec<Segment>, PlanError> {
     segments(headers(data)?.1, data)
 }
 
-fn headers(data: &[u8]) -> Result<(&Header, &[elf::ProgramHeader64<Le>]), PlanError> {
+pub(super) fn headers(data: &[u8]) -> Result<(&Header, &[elf::ProgramHeader64<Le>]), PlanError> {
     let header = Header::parse(data).map_err(|_| not_elf64(data))?;
     if header.e_ident.data != elf::ELFDATA2LSB || header.e_machine.get(Le) != elf::EM_X86_64 {
         return Err(PlanError::Foreign);

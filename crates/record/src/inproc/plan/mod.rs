@@ -11,6 +11,7 @@ mod effects;
 mod extents;
 mod go;
 mod image;
+mod kind;
 mod returns;
 mod room;
 mod signals;
@@ -21,6 +22,7 @@ mod types;
 mod vdso;
 mod window;
 
+pub use kind::Kind;
 pub use signals::{SIGNAL_NUMBER_LEN, SIGNAL_RETURN, SIGNAL_RETURN_LEN};
 pub use stored::FORMAT;
 pub use types::{CfaOffset, Entry, Plan, PlanError, Segment, Site, Span, Unplanned, VdsoFunction, Why};
