@@ -12,6 +12,10 @@ const MAX_IMAGES: usize = 96;
 const MAX_ROWS: usize = 20_000;
 /// Distinct contexts of calls into the vDSO; beyond, they are counted without.
 const MAX_VDSO: usize = 2_000;
+/// Distinct stacks remembered; whole ones beyond are not kept.
+const MAX_STACKS: usize = 60_000;
+/// The same of their frames: they may be as deep as a program likes.
+const MAX_FRAMES: usize = 1 << 21;
 /// Lines of scripts remembered of a row.
 const MAX_LINES: usize = 64;
 /// Threads told apart; beyond, an image's threads are one entry.
@@ -152,6 +156,8 @@ pub(crate) struct Table {
     folded: HashMap<Arc<str>, u32>,
     pub(crate) stacks: Vec<RawStack>,
     stack_index: HashMap<RawStack, u32>,
+    /// Frames of all of them.
+    frames: usize,
     pub(crate) rows: Vec<RawRow>,
     row_index: HashMap<(u32, Sysno, u32), u32>,
     pub(crate) longest: BinaryHeap<Reverse<RawLong>>,
@@ -200,6 +206,11 @@ impl Table {
         self.images.iter().map(|i| i.threads.saturating_sub(went_on(i))).sum()
     }
 
+    /// Whether whole stacks may still be kept.
+    pub(crate) fn has_room_for_stacks(&self) -> bool {
+        self.stacks.len() < MAX_STACKS && self.frames < MAX_FRAMES
+    }
+
     /// Whether images were folded.
     pub(crate) fn images_folded(&self) -> bool {
         !self.folded.is_empty()
@@ -212,6 +223,7 @@ impl Table {
             return *id;
         }
         let id = self.stacks.len() as u32;
+        self.frames += frames.len();
         self.stacks.push(stack.clone());
         self.stack_index.insert(stack, id);
         id
@@ -219,13 +231,17 @@ impl Table {
 
     /// The row of a call, and whether it was never seen before.
     pub(crate) fn row(&mut self, image: u32, syscall: Sysno, frames: &[RawFrame]) -> (u32, bool) {
+        if self.rows.len() >= MAX_ROWS && !frames.is_empty() {
+            let context = self.stack_index.get(&RawStack { frames: frames.into(), complete: false });
+            if let Some(id) = context.and_then(|context| self.row_index.get(&(image, syscall, *context))) {
+                return (*id, false);
+            }
+            self.rows_folded = true;
+            return self.row(image, syscall, &[]);
+        }
         let context = self.stack(frames, false);
         if let Some(id) = self.row_index.get(&(image, syscall, context)) {
             return (*id, false);
-        }
-        if self.rows.len() >= MAX_ROWS && !frames.is_empty() {
-            self.rows_folded = true;
-            return self.row(image, syscall, &[]);
         }
         let id = self.rows.len() as u32;
         self.rows.push(RawRow {
@@ -248,11 +264,13 @@ impl Table {
         let context = self.stack(frames, false);
         if self.vdso.len() >= MAX_VDSO && !self.vdso.contains_key(&(image, function, context)) {
             let nowhere = self.stack(&[], false);
-            *self.vdso.entry((image, function, nowhere)).or_default() += calls;
+            let all = self.vdso.entry((image, function, nowhere)).or_default();
+            *all = all.saturating_add(calls);
             self.rows_folded = true;
             return;
         }
-        *self.vdso.entry((image, function, context)).or_default() += calls;
+        let all = self.vdso.entry((image, function, context)).or_default();
+        *all = all.saturating_add(calls);
     }
 
     /// Counts calls of a thread beside their row.

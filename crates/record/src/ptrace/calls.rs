@@ -20,8 +20,6 @@ const WORTH_ASKING_NS: u64 = 60_000;
 const NO_WAIT_NS: u64 = 40_000;
 /// Stack read at once: callers are rarely further away than the first piece.
 const PIECE: usize = 1024;
-/// Distinct stacks remembered; whole ones beyond are not kept.
-const MAX_STACKS: usize = 60_000;
 
 impl Engine {
     /// A thread stopped at a system call's entry or exit.
@@ -205,7 +203,7 @@ impl Engine {
 
     /// Notes the whole stack of a row's `nth` call, scripts' lines included.
     fn whole_stack(&mut self, tid: i32, pid: i32, row: u32, nth: u64) -> Option<u32> {
-        if !self.names || !self.counting || self.table.stacks.len() >= MAX_STACKS {
+        if !self.names || !self.counting || !self.table.has_room_for_stacks() {
             return None;
         }
         let regs = sys::registers(tid).ok()?;

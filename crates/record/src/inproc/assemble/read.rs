@@ -413,6 +413,10 @@ impl<W: Words + ?Sized> Reader<'_, W> {
             if at == root || at <= node::OTHERS {
                 continue;
             }
+            if depth >= DEEPEST {
+                self.out.losses.damaged += 1;
+                continue;
+            }
             path.truncate(depth);
             path.push(self.words.word(at.wrapping_sub(IMAGE).wrapping_add(node::WORD)));
             let Some(offset) = self.between(at).or_else(|| self.keep(site, number, &path, at)) else { continue };
@@ -450,6 +454,9 @@ impl<W: Words + ?Sized> Reader<'_, W> {
         offset
     }
 }
+
+/// No context has more return addresses: no stack is unwound further.
+const DEEPEST: usize = systoll_symbols::MAX_FRAMES;
 
 /// More nodes that count nothing are not ours: as many as fit, each met once.
 const MOST_BETWEEN: u64 = (image::NODES_END - image::NODES) / NODE_SIZE;

@@ -26,6 +26,8 @@ use systoll_model::{Moment, ProblemKind, Sysno};
 /// The call at which a window may open where none could be afforded at the first: the beginning of
 /// an octave, and not so soon that most asking would be for nothing.
 const LATER_OCTAVE: u64 = 16;
+/// Requests that a program's threads may leave undone: others wait meanwhile.
+const MOST_UNHEEDED: u32 = 8;
 /// Most memory kept of a first slot for telling start-up.
 const MOST_AT_MAIN: u64 = 8 << 20;
 /// Threads that were in our code when its jumps were taken out have left it by then, but for those the
@@ -48,7 +50,7 @@ impl Engine {
         let waiter = Waiter::read(area, index);
         let mut answer = asked;
         let unwound = self.unwound.take();
-        if self.is_itself(id, index, waiter.tid) {
+        if self.is_itself(id, index, (waiter.tid, Question::from_resume(resume))) {
             match Question::from_resume(resume) {
                 Some(Question::Context) => answer = self.on_context(id, index, &waiter, asked),
                 Some(Question::Number) => answer = self.on_number(id, index, &waiter, asked),
@@ -99,13 +101,15 @@ impl Engine {
 
     /// Whether the thread that calls itself `tid` is the one with that slot: not one of another
     /// PID namespace, where numbers mean others.
-    fn is_itself(&mut self, id: u32, index: u64, tid: i32) -> bool {
+    fn is_itself(&mut self, id: u32, index: u64, (tid, question): (i32, Option<Question>)) -> bool {
         let tag = u64::from(id) << 16 | (index + 1);
         if tid <= 0 {
             return false;
         }
-        // A slot's thread stays the same until it is given back; the last one is anybody's.
-        if self.programs.get(&id).and_then(|p| p.told.get(&index)) == Some(&tid) {
+        // A slot's thread stays the same until it is given back; the last one is anybody's. Where more is
+        // done than to look, its word is not enough: it may be gone, and its number another's.
+        let looks_only = matches!(question, Some(Question::WindowEntry | Question::WindowReturn));
+        if looks_only && self.programs.get(&id).and_then(|p| p.told.get(&index)) == Some(&tid) {
             return true;
         }
         let mut word = [0; 8];
@@ -247,6 +251,9 @@ impl Engine {
     ) -> Option<u64> {
         let patience = patience.as_nanos() as u64;
         let base = image::SLOTS + index * slot::SIZE;
+        if self.programs.get(&id).is_some_and(|p| p.unheeded >= MOST_UNHEEDED) {
+            return None;
+        }
         let area = self.memory.image(id)?;
         for (i, word) in (0..).zip(call) {
             area.set(base + slot::REQUEST + 8 * i, word);
@@ -259,6 +266,9 @@ impl Engine {
         let word = area.half(base + slot::STATE)?;
         while word.load(Ordering::SeqCst) != state::WAITING {
             if sys::now() - asked > patience {
+                if let Some(program) = self.programs.get_mut(&id) {
+                    program.unheeded += 1;
+                }
                 return None;
             }
             std::hint::spin_loop();

@@ -89,6 +89,8 @@ pub(super) struct Engine {
     pub(super) exec_done: bool,
     pub(super) privileged: bool,
     pub(super) start_ns: u64,
+    /// By the time stamp counter.
+    pub(super) start_cycles: u64,
     pub(super) ratio: super::clock::Ratio,
     pub(super) around: Around,
     pub(super) seed: u64,
@@ -179,6 +181,7 @@ impl Engine {
             exec_done: false,
             privileged: crate::setid::can_trace_privileged(),
             start_ns: sys::now(),
+            start_cycles: sys::tsc(),
             ratio,
             around,
             seed: launch.seed,
@@ -293,7 +296,9 @@ impl Engine {
             self.look_for_reader();
             sys::aim(self.wake_word());
             let seen = self.wake_word().map_or(0, |w| w.load(Ordering::SeqCst));
-            loop {
+            let began = sys::now();
+            // Programs may ask without end: the rest has its turn all the same.
+            while sys::now().saturating_sub(began) < HOUSEKEEPING_NS {
                 self.begin_item();
                 if self.serve() | self.reap(Some(signals)) {
                     self.answered = sys::now();
@@ -504,11 +509,12 @@ impl Engine {
         }
         self.last_desertion = now;
         let ids: Vec<u32> = self.programs.keys().copied().collect();
-        ids.into_iter().all(|id| {
-            self.memory.is_deserted(id).unwrap_or_else(|e| {
+        ids.into_iter().all(|id| match self.memory.is_deserted(id) {
+            Ok(deserted) => deserted.unwrap_or_else(|| !self.is_mapped(id)),
+            Err(e) => {
                 self.problem(ProblemKind::CutShort, format!("can't share memory any more: {e}"));
                 true
-            })
+            }
         })
     }
 }

@@ -11,7 +11,7 @@ use super::sys;
 use crate::table::{Image, Table};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
-use systoll_model::{Counts, Errno, Sysno};
+use systoll_model::{Counts, Errno, ProblemKind, Sysno};
 use systoll_symbols::RawFrame;
 
 /// Of the kernel's include/linux/errno.h.
@@ -25,6 +25,8 @@ pub(super) struct Clock {
     pub(super) per_ns: f64,
     /// Cycles of every timed call that are our own.
     pub(super) own_cycles: f64,
+    /// Cycles there have been since the run began.
+    pub(super) cycles: u64,
 }
 
 impl Clock {
@@ -58,18 +60,19 @@ pub(super) struct Beside {
 
 impl Beside {
     fn add(&mut self, more: &Self) {
-        self.vdso_calls += more.vdso_calls;
-        self.asking_ns += more.asking_ns;
+        self.vdso_calls = self.vdso_calls.saturating_add(more.vdso_calls);
+        self.asking_ns = self.asking_ns.saturating_add(more.asking_ns);
         for (pid, used) in &more.used {
             self.used.entry(*pid).or_default().add(used);
         }
         self.losses.add(&more.losses);
         self.in_place.add(&more.in_place);
         self.unopened += more.unopened;
-        self.untold += more.untold;
-        self.foreign += more.foreign;
+        self.untold = self.untold.saturating_add(more.untold);
+        self.foreign = self.foreign.saturating_add(more.foreign);
         for (syscall, n) in &more.blind {
-            *self.blind.entry(*syscall).or_default() += n;
+            let blind = self.blind.entry(*syscall).or_default();
+            *blind = blind.saturating_add(*n);
         }
         for (image, more) in &more.threads {
             let threads = self.threads.entry(*image).or_default();
@@ -154,10 +157,15 @@ impl Engine {
     }
 
     pub(super) fn take(&mut self, program: &Program, beside: &Beside) {
-        self.vdso_calls += beside.vdso_calls;
+        if self.memory.is_sealed_off(program.id) {
+            let exe = self.table.images.get(program.image as usize).map(|i| i.exe.clone()).unwrap_or_default();
+            let what = "has sealed the memory it shares with systoll: what it did is not all known";
+            self.problem(ProblemKind::Lost, format!("{exe} {what}"));
+        }
+        self.vdso_calls = self.vdso_calls.saturating_add(beside.vdso_calls);
         self.windows.refused += beside.unopened;
-        self.asking_ns += beside.asking_ns;
         self.in_place.add(&beside.in_place);
+        self.asking_ns = self.asking_ns.saturating_add(beside.asking_ns);
         self.note_losses(program, beside);
     }
 
@@ -176,13 +184,20 @@ impl Engine {
         })
     }
 
+    /// Whether any process that a program's slots name has its image mapped.
+    pub(super) fn is_mapped(&self, id: u32) -> bool {
+        let pids: HashSet<i32> = (0..self.slots_drawn(id)).map(|n| self.memory.head(id, n).pid as i32).collect();
+        pids.into_iter().any(|pid| pid > 0 && super::peer::maps_image(pid, id))
+    }
+
     /// Programs of which a process may be alive.
     pub(super) fn living(&self) -> usize {
         self.programs.keys().filter(|id| self.is_alive(**id)).count()
     }
 
     pub(super) fn clock(&self) -> Clock {
-        Clock { per_ns: self.ratio.so_far(), own_cycles: self.around.own_cycles }
+        let cycles = sys::tsc().saturating_sub(self.start_cycles);
+        Clock { per_ns: self.ratio.so_far(), own_cycles: self.around.own_cycles, cycles }
     }
 
     /// Adds what a program has counted, but for slots given back before, to the table. What it
@@ -243,6 +258,8 @@ impl Engine {
 
 /// Generations of processes that are new at once, at most.
 const GENERATIONS: usize = 64;
+/// Processes of a program that are told apart at once, at most.
+const MOST_PROCESSES: usize = 4 * image::SLOT_COUNT as usize;
 
 /// Notes which process of the program made that of slot `index`, where it is new: a shell's child
 /// may have children of its own before it is another program.
@@ -250,7 +267,9 @@ fn note_maker(memory: &Memory, program: &mut Program, table: &mut Table, (index,
     // From the youngest up to one that is known.
     let mut line: Vec<i32> = Vec::new();
     let mut next = Some(index);
-    while let Some(index) = next.filter(|_| line.len() < GENERATIONS) {
+    // Slots may name each other in a circle: the program writes there.
+    for _ in 0..image::SLOT_COUNT {
+        let Some(index) = next.filter(|_| line.len() < GENERATIONS) else { break };
         let head = memory.head(program.id, index);
         let pid = head.pid as i32;
         if pid <= 0 || head.own == 0 && index != 0 {
@@ -273,7 +292,9 @@ fn note_maker(memory: &Memory, program: &mut Program, table: &mut Table, (index,
 
 /// The image of process `pid` of a program, taken in if it is new.
 fn image_of(program: &mut Program, table: &mut Table, pid: i32, now: u64) -> u32 {
-    if pid == 0 || pid == program.pid {
+    // Each has had a slot, of which a program may claim anything.
+    let too_many = program.forks.len() >= MOST_PROCESSES && !program.forks.contains_key(&pid);
+    if pid == 0 || pid == program.pid || too_many {
         return program.image;
     }
     let parent = program.makers.remove(&pid).unwrap_or(program.image);
@@ -338,7 +359,9 @@ impl<'a> Fill<'a> {
             let used = Used::read(field, self.program.execed.contains(&pid));
             self.beside.used.entry(pid).or_default().add(&used);
         }
-        for (node, counts) in &slot.counts {
+        let told = self.clock.possible(&slot.counts);
+        self.beside.losses.damaged += slot.counts.len().saturating_sub(told.len()) as u64;
+        for (node, counts) in told {
             self.row(*node, counts, (index, pid, thread.tid), has_rseq);
         }
         if index + 1 < image::SLOT_COUNT && (index == 0 || pid != 0) {
@@ -355,7 +378,7 @@ impl<'a> Fill<'a> {
         let place = node.site.and_then(|(file, site)| Some((*self.used.get(file)?, site)));
         let site = place.and_then(|(file, site)| self.program.files.get(file)?.code.blob.sites.get(site));
         if site.is_some_and(|s| s.vdso) {
-            self.beside.vdso_calls += counts.entered;
+            self.beside.vdso_calls = self.beside.vdso_calls.saturating_add(counts.entered);
             return self.vdso(index, place, (counts.entered, pid));
         }
         let Some(number) = node.number else { return };
@@ -366,13 +389,15 @@ impl<'a> Fill<'a> {
         let execed = (number == EXECVE || number == EXECVEAT) && self.program.gone_by_exec.contains(&slot);
         let seen = Seen { results, matched: self.nodes.losses.unmatched == 0, execed, has_rseq };
         let mut add = counts_of(number, counts, seen, self.clock);
-        self.beside.untold += if add.toll_ns.is_none() && add.elapsed_ns > 0 { add.calls } else { 0 };
+        let untold = if add.toll_ns.is_none() && add.elapsed_ns > 0 { add.calls } else { 0 };
+        self.beside.untold = self.beside.untold.saturating_add(untold);
         if Sysno(number).is_x32() {
             let refused = add.errors.get(&Errno(libc::ENOSYS as u16)).copied().unwrap_or(0);
-            self.beside.foreign += add.calls.saturating_sub(refused);
+            self.beside.foreign = self.beside.foreign.saturating_add(add.calls.saturating_sub(refused));
         }
         if !results && number != RT_SIGRETURN && add.calls > 0 {
-            *self.beside.blind.entry(Sysno(number)).or_default() += add.calls;
+            let blind = self.beside.blind.entry(Sysno(number)).or_default();
+            *blind = blind.saturating_add(add.calls);
         }
         if slot == 0 && pid == self.program.pid {
             self.note_startup(index, number, &mut add, seen);
@@ -384,10 +409,10 @@ impl<'a> Fill<'a> {
             self.program.unopened.swap_remove(met);
             self.beside.unopened += 1;
         }
-        self.table.calls += add.calls;
+        self.table.calls = self.table.calls.saturating_add(add.calls);
         self.table.by_thread(image, tid, Sysno(number), &add);
         if let Some(raw) = self.table.rows.get_mut(id as usize) {
-            raw.entered += counts.entered;
+            raw.entered = raw.entered.saturating_add(counts.entered);
             raw.counts.merge(&add);
         }
     }
@@ -487,10 +512,11 @@ fn counts_of(number: u32, slot: &SlotCounts, seen: Seen, clock: Clock) -> Counts
         // Made again, a call that makes a process has another word for it.
         let errno = if *errno == ERESTARTSYS && MAKES_PROCESSES.contains(&number) { ERESTARTNOINTR } else { *errno };
         if let Some(errno) = Errno::from_result(-i64::from(errno)) {
-            *counts.errors.entry(errno).or_default() += n;
+            let errors = counts.errors.entry(errno).or_default();
+            *errors = errors.saturating_add(*n);
         }
     }
-    let timed: u64 = slot.histogram.iter().sum();
+    let timed: u64 = slot.histogram.iter().fold(0, |sum, n| sum.saturating_add(*n));
     if timed == 0 {
         return counts;
     }

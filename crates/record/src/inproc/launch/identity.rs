@@ -38,6 +38,10 @@ use systoll_symbols::AddressSpace;
 const NOT_COPIED: [u64; 7] =
     [image::HOMELESS, image::UNANSWERED, image::UNHEARD, image::UNMATCHED, image::ASTRAY, image::DEAD, image::TICKET];
 
+/// Bytes of slots that are copied, at most: those of some thousand threads, unless the program has filled
+/// them itself.
+const MOST_COPIED: u64 = 128 << 20;
+
 /// Who else is in an image.
 enum Others {
     /// No other process.
@@ -60,21 +64,12 @@ enum Moved {
     Perhaps,
 }
 
-/// How long a process may be making a thread that has not said yet whose it is.
-const SAYS_WHO: Duration = Duration::from_millis(20);
-
 impl Engine {
     /// A thread is about to make a call that changes what its process may do. The program that it
     /// belongs to from now on.
     pub(super) fn part_ways(&mut self, id: u32, index: u64, waiter: &Waiter) -> u32 {
         let Some(pid) = self.process_of(id, index, waiter.tid) else { return id };
-        let deadline = sys::now() + SAYS_WHO.as_nanos() as u64;
-        let others = loop {
-            match self.others(id, pid) {
-                Others::Unknown if sys::now() < deadline => std::thread::yield_now(),
-                others => break others,
-            }
-        };
+        let others = self.settled_others(id, pid);
         if let Some(program) = self.programs.get_mut(&id) {
             match others {
                 Others::None => program.native = false,
@@ -96,6 +91,20 @@ impl Engine {
     fn process_of(&self, id: u32, index: u64, tid: i32) -> Option<i32> {
         let pid = self.memory.head(id, index).pid as i32;
         (pid > 0 && sys::thread_exists(pid, tid)).then_some(pid)
+    }
+
+    /// Who else is in the image, once those have said who they are that have just been made: they need a
+    /// moment of a processor for that.
+    fn settled_others(&self, id: u32, pid: i32) -> Others {
+        const LOOKS: usize = 20;
+        const PAUSE: Duration = Duration::from_millis(1);
+        for _ in 0..LOOKS {
+            match self.others(id, pid) {
+                Others::Unknown => std::thread::sleep(PAUSE),
+                told => return told,
+            }
+        }
+        Others::Unknown
     }
 
     fn others(&self, id: u32, pid: i32) -> Others {
@@ -155,7 +164,7 @@ impl Engine {
         let flags = u64::from(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
         let reply = self.request(id, index, [MEMFD_CREATE.into(), IMAGE + image::NAME, flags, 0, 0, 0, 0])?;
         let fd = i32::try_from(reply as i64).ok().filter(|fd| *fd >= 0)?;
-        let file = peer::take_descriptor(pid, fd).filter(peer::is_new_memory_file);
+        let file = peer::take_memory_file(pid, fd);
         if file.is_none() {
             self.request(id, index, [CLOSE.into(), reply, 0, 0, 0, 0, 0]);
         }
@@ -173,7 +182,7 @@ impl Engine {
         // Only now do they stay as they are.
         let drawn = self.slots_drawn(id);
         let own: Vec<u64> = (0..drawn).filter(|n| self.memory.head(id, *n).pid as i32 == pid).collect();
-        let copied = self.memory.copy(id, copy, &own);
+        let copied = self.memory.copy(id, copy, &own).ok_or("there is too much in it to be copied")?;
         let base = image::SLOTS + index * slot::SIZE;
         if let Some(state) = self.memory.image(copy).and_then(|area| area.half(base + slot::STATE)) {
             state.store(state::REQUEST, std::sync::atomic::Ordering::SeqCst);
@@ -252,7 +261,8 @@ impl Engine {
     /// Takes all jumps out of every process of an image that one of them shares with others it should not.
     fn give_up_image(&mut self, id: u32, why: &str) {
         let pids: BTreeSet<i32> = (0..self.slots_drawn(id)).map(|n| self.memory.head(id, n).pid as i32).collect();
-        for pid in pids.into_iter().filter(|pid| *pid > 0 && sys::exists(*pid)) {
+        // The program writes there: it may name processes that are none of its own.
+        for pid in pids.into_iter().filter(|pid| *pid > 0 && peer::maps_image(*pid, id)) {
             self.leave_alone(id, pid, &format!("shares its maker's memory and changes what it may do, and {why}"));
         }
     }
@@ -266,17 +276,21 @@ struct CopiedSlot {
 }
 
 impl Memory {
-    /// Copies the trees of an image and the slots `own` to a new one.
-    fn copy(&self, from: u32, to: u32, own: &[u64]) -> Vec<CopiedSlot> {
+    /// Copies the trees of an image and the slots `own` to a new one; `None` where they hold too much.
+    fn copy(&self, from: u32, to: u32, own: &[u64]) -> Option<Vec<CopiedSlot>> {
         for (at, bytes) in self.trees(from) {
             self.write(to, &Runs::of(at, bytes));
         }
-        let slot = |index: &u64| CopiedSlot { index: *index, data: self.slot_data(from, *index, u64::MAX) };
-        let slots: Vec<CopiedSlot> = own.iter().map(slot).collect();
+        let (mut left, mut slots) = (MOST_COPIED, Vec::new());
+        for index in own {
+            let data = self.slot_data(from, *index, left);
+            left = left.checked_sub(data.iter().map(|(_, bytes)| bytes.len() as u64).sum()).filter(|left| *left > 0)?;
+            slots.push(CopiedSlot { index: *index, data });
+        }
         for (at, bytes) in slots.iter().flat_map(|slot| &slot.data) {
             self.write(to, &Runs::of(*at, bytes.clone()));
         }
-        let Some(area) = self.image(to) else { return slots };
+        let Some(area) = self.image(to) else { return Some(slots) };
         area.set(image::ID, u64::from(to));
         NOT_COPIED.into_iter().for_each(|word| area.set(word, 0));
         (0..image::RING_LEN).for_each(|n| area.set(image::RING + 8 * n, 0));
@@ -285,7 +299,7 @@ impl Memory {
         for index in own.iter().chain([&last]) {
             area.set(image::SLOTS + index * slot::SIZE + slot::TAG, u64::from(to) << 16 | (index + 1));
         }
-        slots
+        Some(slots)
     }
 
     /// Empties a slot whose thread goes on in a copy. What a signal's handler has counted there since the

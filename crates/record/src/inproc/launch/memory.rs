@@ -34,6 +34,9 @@ pub(super) const BLOBS_AT: u64 = super::super::layout::IMAGE + (1 << 35);
 const GAP: u64 = 256;
 /// Bytes of a slot whose memory is kept when its thread is gone: a few dozen contexts.
 const KEPT: u64 = 1 << 16;
+/// Bytes of an image beside its slots that are looked at, at most: what a program has filled it with
+/// beyond is none of ours.
+const MOST_OF_TREES: u64 = 64 << 20;
 /// What may be used next lies within so many bytes of what is used.
 const NEAR: u64 = 1 << 18;
 
@@ -135,6 +138,8 @@ struct Image {
     file: File,
     /// `None` once no process maps it any more.
     area: Option<Area>,
+    /// Whether the kernel has said so.
+    deserted: bool,
 }
 
 /// The code file: where code is stored, by whichever thread has some.
@@ -228,7 +233,7 @@ impl Memory {
         let area = Some(Area::map(&file, 0, image::SIZE).ok()?);
         let id = self.next_image;
         self.next_image = id.checked_add(1)?;
-        self.images.insert(id, Image { file, area });
+        self.images.insert(id, Image { file, area, deserted: false });
         Some(id)
     }
 
@@ -258,10 +263,11 @@ impl Memory {
         }
     }
 
-    /// Whether a program has forbidden us to write to its image, by a seal of its own: what it counts
-    /// can't be trusted then.
+    /// Whether a program has put seals on its image, so that we may not write there or not ask about it: what
+    /// it counts can't be trusted then.
     pub(super) fn is_sealed_off(&self, id: u32) -> bool {
-        self.image(id).is_some() && self.file(id).is_some_and(sys::forbids_writing)
+        // Once an image is deserted it is the launcher that has sealed it.
+        self.images.get(&id).is_some_and(|image| !image.deserted && sys::forbids_writing(&image.file))
     }
 
     /// An image without its slots as it is now; none of its holes is touched.
@@ -271,7 +277,7 @@ impl Memory {
 
     /// What an image holds beside its slots, by offset in it.
     pub(super) fn trees(&self, id: u32) -> Vec<(u64, Vec<u8>)> {
-        self.data(id, 0..image::SLOTS, u64::MAX)
+        self.data(id, 0..image::SLOTS, MOST_OF_TREES)
     }
 
     /// Slot `index` of an image as it is now.
@@ -361,19 +367,28 @@ impl Memory {
     }
 
     /// Whether no other process maps an image any more. If so none ever will again, and from here
-    /// on only [`Memory::snapshot`] tells what was in it.
+    /// on only [`Memory::snapshot`] tells what was in it. `None` where the program has put seals on it by itself,
+    /// so that the kernel can't be asked.
     ///
     /// # Errors
     /// When the file can't be mapped again after a look.
-    pub(super) fn is_deserted(&mut self, id: u32) -> std::io::Result<bool> {
-        let Some(image) = self.images.get_mut(&id) else { return Ok(true) };
+    pub(super) fn is_deserted(&mut self, id: u32) -> std::io::Result<Option<bool>> {
+        let Some(image) = self.images.get_mut(&id) else { return Ok(Some(true)) };
         // The kernel refuses to seal a file against writing as long as somebody could: our own
         // mapping has to go for the question to make sense.
-        if image.area.take().is_none() || sys::seal(&image.file, libc::F_SEAL_WRITE).is_ok() {
-            return Ok(true);
+        if image.area.is_none() {
+            return Ok(Some(true));
+        }
+        if sys::forbids_writing(&image.file) {
+            return Ok(None);
+        }
+        image.area = None;
+        if sys::seal(&image.file, libc::F_SEAL_WRITE).is_ok() {
+            image.deserted = true;
+            return Ok(Some(true));
         }
         image.area = Some(Area::map(&image.file, 0, image::SIZE)?);
-        Ok(false)
+        Ok(Some(false))
     }
 }
 

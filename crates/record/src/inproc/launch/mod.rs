@@ -27,6 +27,7 @@ mod maps;
 mod memory;
 mod own;
 mod peer;
+mod possible;
 mod program;
 mod queue;
 mod seeds;

@@ -31,13 +31,41 @@ pub(super) fn take_descriptor(pid: i32, fd: i32) -> Option<File> {
     }
 }
 
-/// Whether a file is one in memory that can be sealed, with nothing in it and no seals yet. Not one of
-/// huge pages: where there are none left, who touches it dies.
-pub(super) fn is_new_memory_file(file: &File) -> bool {
-    let plain = nix::sys::statfs::fstatfs(file).is_ok_and(|fs| fs.filesystem_type() == nix::sys::statfs::TMPFS_MAGIC);
+/// Descriptor `fd` of process `pid` if it is a new file in memory. Another thread of the process may put
+/// any file there meanwhile.
+pub(super) fn take_memory_file(pid: i32, fd: i32) -> Option<File> {
+    let file = take_descriptor(pid, fd)?;
+    if is_new_memory_file(&file) {
+        return Some(file);
+    }
+    // To close a file of the process's choice may take as long as it likes (SO_LINGER, FUSE).
+    let _ = std::thread::Builder::new().spawn(move || drop(file));
+    None
+}
+
+/// Whether a file is one in memory that can be sealed, with nothing in it and no seals yet, in pages
+/// that are there when they are wanted (huge ones may not be, and who touches them then is killed).
+fn is_new_memory_file(file: &File) -> bool {
     // SAFETY: F_GET_SEALS takes nothing; other files than those in memory refuse it.
     let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-    plain && seals == 0 && file.metadata().is_ok_and(|m| m.is_file() && m.len() == 0)
+    // Asked of files in memory alone: what others answer is their makers'.
+    seals == 0 && is_shmem(file) && file.metadata().is_ok_and(|m| m.is_file() && m.len() == 0)
+}
+
+fn is_shmem(file: &File) -> bool {
+    // SAFETY: fstatfs fills the struct, for which zeroes are valid.
+    unsafe {
+        let mut about: libc::statfs = std::mem::zeroed();
+        libc::fstatfs(file.as_raw_fd(), &mut about) == 0 && about.f_type == libc::TMPFS_MAGIC
+    }
+}
+
+/// Whether a process has the image of this number mapped where all have theirs: by its own word, which
+/// none but its own program's processes could write.
+pub(super) fn maps_image(pid: i32, id: u32) -> bool {
+    let mut word = [0; 8];
+    let read = crate::sys::read_memory(pid, super::super::layout::IMAGE + super::super::layout::image::ID, &mut word);
+    read == word.len() && u64::from_ne_bytes(word) == u64::from(id)
 }
 
 /// Whether two processes have all memory in common; `None` where the kernel does not tell.
@@ -111,7 +139,7 @@ fn stop(tid: i32) -> Result<Option<Held>, ()> {
     let _ = sys::interrupt(tid);
     let deadline = sys::now() + STOPS.as_nanos() as u64;
     while sys::now() < deadline {
-        let signal = match sys::wait(Some(tid), false) {
+        let signal = match sys::wait_for_stop(tid, false) {
             Ok(None) | Err(Errno::EINTR) => {
                 std::thread::yield_now();
                 continue;
@@ -177,8 +205,10 @@ impl<'a> AtExec<'a> {
             // Each time: an `execve` that ends writes its result into rax.
             sys::set_registers(self.pid, &regs).map_err(words)?;
             sys::step(self.pid).map_err(words)?;
-            match sys::wait(Some(self.pid), true) {
-                Ok(Some(Stop::Exited { .. } | Stop::Killed { .. })) => return Err("it has ended".into()),
+            match sys::wait_for_stop(self.pid, true) {
+                Ok(Some(Stop::Exited { .. } | Stop::Killed { .. })) | Err(Errno::ECHILD) => {
+                    return Err("it has ended".into());
+                }
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(e) => return Err(words(e)),
             }

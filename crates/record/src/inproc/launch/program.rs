@@ -114,6 +114,8 @@ pub(super) struct Program {
     pub(super) main_seen: bool,
     /// The first slot's memory when `main` was first seen.
     pub(super) at_main: Option<Vec<(u64, Vec<u8>)>>,
+    /// Requests that its threads have not come back from in time.
+    pub(super) unheeded: u32,
 }
 
 impl Program {
@@ -159,6 +161,7 @@ impl Program {
             hands: Hands::default(),
             main_seen: false,
             at_main: None,
+            unheeded: 0,
         }
     }
 
@@ -376,7 +379,7 @@ impl Stack {
             let have = self.bytes.len();
             let want = end.next_multiple_of(Self::PIECE).max(have * 2).min(Self::MOST);
             self.bytes.resize(want, 0);
-            let got = read_memory(self.tid, self.start + have as u64, self.bytes.get_mut(have..)?);
+            let got = read_memory(self.tid, self.start.wrapping_add(have as u64), self.bytes.get_mut(have..)?);
             self.bytes.truncate(have + got);
         }
         match self.bytes.get(offset..end) {

@@ -16,6 +16,8 @@ use systoll_symbols::{ModuleKey, RawFrame};
 
 /// Contexts kept for one file's sites and one caller's file.
 const MOST_OF_PAIR: usize = 2048;
+/// Contexts kept at all.
+const MOST: usize = 100_000;
 /// Pairs of files.
 const MOST_PAIRS: usize = 4096;
 
@@ -128,7 +130,7 @@ impl Seeds {
             return Some(Rc::clone(known));
         }
         let of_pair = self.pairs.entry(pair).or_default();
-        if of_pair.len() >= MOST_OF_PAIR {
+        if of_pair.len() >= MOST_OF_PAIR || self.known.len() >= MOST {
             return None;
         }
         let seed = Rc::new(Seed { what: Rc::clone(&what), asked: Cell::default() });

@@ -13,6 +13,8 @@ use std::sync::atomic::Ordering;
 
 /// This part of the slots drawn since some were last given back makes it worth while again.
 const WORTH_WHILE: u64 = 4;
+/// Entries in a row that may be taken: a slot for which there is no place is not used any more.
+const MOST_TAKEN: u64 = 256;
 /// Makers of makers looked at.
 const GENERATIONS: usize = 64;
 
@@ -67,8 +69,7 @@ impl Tickets {
     /// Takes note of all tickets drawn so far.
     pub(super) fn look(&mut self, area: &Area) {
         let drawn = area.get(image::NEXT_SLOT);
-        // A program that wrote there may claim anything; nobody draws so many between two looks.
-        if drawn < self.seen || drawn - self.seen > 1 << 32 {
+        if !self.is_sensible(drawn) {
             return;
         }
         self.busy.extend((self.seen..drawn.min(FIRST)).map(|ticket| ticket + 1));
@@ -78,6 +79,11 @@ impl Tickets {
         self.seen = drawn;
     }
 
+    /// A program that wrote there may claim anything; no threads draw so many between two looks.
+    fn is_sensible(&self, drawn: u64) -> bool {
+        drawn.checked_sub(self.seen).is_some_and(|more| more <= 1 << 32)
+    }
+
     /// Slots there are tickets for, or were.
     fn given(&self) -> u64 {
         FIRST + self.more
@@ -85,7 +91,7 @@ impl Tickets {
 
     /// Whether so many have been drawn since some were last given back that it is worth while again.
     fn is_brisk(&self, drawn: u64) -> bool {
-        drawn.saturating_sub(self.recycled) >= self.given() / WORTH_WHILE
+        self.is_sensible(drawn) && drawn.saturating_sub(self.recycled) >= self.given() / WORTH_WHILE
     }
 
     /// Gives as many slots again as there are, where fewer than half of them wait to be drawn.
@@ -106,9 +112,10 @@ impl Tickets {
 
     /// Puts a slot back, to be drawn after all others.
     fn put_back(&mut self, area: &Area, slot: u64) {
-        for _ in 0..image::TICKETS_LEN {
+        // An entry is taken where a thread has drawn it and not come for it yet, or the program wrote there.
+        for _ in 0..MOST_TAKEN {
             let ticket = self.next.max(area.get(image::NEXT_SLOT)).max(FIRST);
-            self.next = ticket + 1;
+            self.next = ticket.saturating_add(1);
             let Some(entry) = area.half(image::TICKETS + 4 * (ticket % image::TICKETS_LEN)) else { return };
             let put = entry.compare_exchange(0, slot as u32 + 1, Ordering::SeqCst, Ordering::SeqCst).is_ok();
             if !put {

@@ -32,6 +32,25 @@ pub(super) fn wait(tid: Option<i32>, block: bool) -> Result<Option<Stop>, Errno>
     }
 }
 
+/// [`wait`] for a stop of thread `tid`. One that has ended is left to be waited for by the loop that
+/// follows all of them: [`Errno::ECHILD`].
+pub(super) fn wait_for_stop(tid: i32, block: bool) -> Result<Option<Stop>, Errno> {
+    let flags = libc::__WALL | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | if block { 0 } else { libc::WNOHANG };
+    // SAFETY: a zeroed siginfo_t is valid to be written to; si_pid is read as waitid filled it.
+    let (pid, code) = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        if libc::waitid(libc::P_PID, tid as libc::id_t, &mut info, flags) != 0 {
+            return Err(Errno::last());
+        }
+        (info.si_pid(), info.si_code)
+    };
+    match code {
+        _ if pid == 0 => Ok(None),
+        libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED => Err(Errno::ECHILD),
+        _ => wait(Some(tid), false),
+    }
+}
+
 fn decode(tid: i32, status: i32) -> Stop {
     if libc::WIFEXITED(status) {
         return Stop::Exited { tid, code: libc::WEXITSTATUS(status) };
@@ -237,11 +256,11 @@ pub(super) fn seal(file: &File, seals: libc::c_int) -> std::io::Result<()> {
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Whether seals forbid a file to be written by those who do not map it yet.
+/// Whether seals forbid a file to be written by those who do not map it yet, or to be sealed further.
 pub(super) fn forbids_writing(file: &File) -> bool {
     // SAFETY: F_GET_SEALS takes nothing.
     let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-    seals > 0 && seals & (libc::F_SEAL_WRITE | libc::F_SEAL_FUTURE_WRITE) != 0
+    seals > 0 && seals & (libc::F_SEAL_WRITE | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL) != 0
 }
 
 /// Gets memory for a range of ours that is about to be written, at once instead of page by page

@@ -13,9 +13,6 @@ use std::time::Duration;
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::{PlacedFrame, RawFrame};
 
-/// Distinct stacks remembered; whole ones beyond are not kept.
-const MAX_STACKS: usize = 60_000;
-
 /// A window that is open in a thread.
 pub(super) struct Open {
     window: RawWindow,
@@ -229,7 +226,7 @@ impl Engine {
     }
 
     fn whole_stack(&mut self, id: u32, waiter: &Waiter, entered: &Entered) -> Option<u32> {
-        let program = self.programs.get_mut(&id).filter(|_| self.table.stacks.len() < MAX_STACKS)?;
+        let program = self.programs.get_mut(&id).filter(|_| self.table.has_room_for_stacks())?;
         let site = program.site_of(entered.root)?;
         let (placed, complete) = match self.unwound.take() {
             Some(last) => (last.frames, last.complete),
@@ -264,7 +261,7 @@ impl Engine {
         let (placed, complete) = stack;
         let Some(program) = self.programs.get_mut(&id) else { return };
         let frames = program.with_scripts(&mut self.symbols, waiter, placed);
-        let Some(line) = self.symbols.script_line(&frames).filter(|_| self.table.stacks.len() < MAX_STACKS) else {
+        let Some(line) = self.symbols.script_line(&frames).filter(|_| self.table.has_room_for_stacks()) else {
             return;
         };
         let Some(entered) = self.entered(id, index, waiter, node) else { return };

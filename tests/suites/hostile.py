@@ -1,0 +1,208 @@
+"""Programs that attack us: none writes code of ours, none reaches another program, and systoll ends,
+whole, soon after them.
+
+What a hostile program can write is its own counters; what it says of itself may be wrong, and is said
+to be where that can be told. Its neighbours of the same run are counted exactly.
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+from harness import NOBODY, Skip, test
+
+# A hostile program has so long, then it is killed; systoll has so long from then on.
+LIFE, AFTER = 5, 10
+# Resident memory of systoll's, whatever programs do, kB.
+MOST_MEMORY = 600_000
+WAYS = ["parents", "queue", "handshake", "trees", "header", "counts", "random"]
+MAPPINGS = ["unmapped", "moved", "twice", "private", "anonymous", "readonly", "punched", "sealed", "closed", "truncated", "held", "filled"]
+CALLS = 2000
+
+
+def processes(mark):
+    """The box's processes, as {pid: name}."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                if f"SYSTOLL_TEST_BOX={mark}".encode() not in f.read():
+                    continue
+            with open(f"/proc/{pid}/comm") as f:
+                found[int(pid)] = f.read().strip()
+        except OSError:
+            pass
+    return found
+
+
+def status(pid, key):
+    try:
+        with open(f"/proc/{pid}/status") as f:
+            return int(re.search(rf"^{key}:\s+(\d+)", f.read(), re.M)[1])
+    except (OSError, TypeError):
+        return 0
+
+
+class Outcome:
+    """What a hostile run came to."""
+
+    def __init__(self, code, out, err, doc, memory, after):
+        self.code, self.out, self.err, self.doc, self.memory, self.after = code, out, err, doc, memory, after
+
+
+def hostile_run(box, script, env=None):
+    """systoll on a script in which programs called hostile have LIFE seconds."""
+    report = os.path.join(box.dir, "report.json")
+    if os.path.exists(report):
+        os.unlink(report)
+    out, err = (os.path.join(box.dir, name) for name in ("stdout", "stderr"))
+    with open(out, "wb") as o, open(err, "wb") as e:
+        p = box.start(box.watch(["/bin/sh", "-c", script], "-q", "--json", "-o", report), stdout=o, stderr=e, env=env or box.env)
+        began, ended, memory = time.monotonic(), None, 0
+        while p.poll() is None:
+            memory = max(memory, status(p.pid, "VmHWM"))
+            now = time.monotonic()
+            left = [pid for pid, name in processes(box.mark).items() if name.startswith("hostile")]
+            if not left:
+                ended = ended or now
+            elif now - began > LIFE:
+                for pid in left:
+                    try:
+                        os.kill(pid, signal.SIGKILL)
+                    except OSError:
+                        pass
+                ended = ended or now
+            if ended and now - ended > AFTER:
+                p.kill()
+                p.wait()
+                raise AssertionError(f"systoll did not end within {AFTER} s of its target")
+            time.sleep(0.03)
+        after = time.monotonic() - (ended or time.monotonic())
+    with open(out, errors="replace") as o, open(err, errors="replace") as e:
+        stdout, stderr = o.read(), e.read()
+    assert "panicked" not in stderr and p.returncode >= 0, (p.returncode, stderr[-600:])
+    assert memory < MOST_MEMORY, f"systoll took {memory} kB"
+    assert os.path.exists(report), (p.returncode, stderr[-600:])
+    with open(report) as f:
+        doc = json.load(f)
+    return Outcome(p.returncode, stdout, stderr, doc, memory, after)
+
+
+def calls_of(doc, exe, syscall):
+    own = {p["process"] for p in doc["processes"] if p["exe"].endswith(exe)}
+    return sum(row["calls"] for row in doc["rows"] if row["process"] in own and row["syscall"] == syscall)
+
+
+def possible(doc):
+    """No figure is beyond what a run of that length can hold."""
+    most = doc["wall_ns"] * 64
+    for row in doc["rows"]:
+        assert row["calls"] < most and (row.get("toll_ns") or 0) < most and row.get("bytes", 0) < most << 31, row
+
+
+def beside_an_innocent(box, command, env=None):
+    """An attack in the background of a healthy program, which is counted to the call."""
+    innocent = box.build("innocent.c", name="innocent")
+    script = f"{command} & {innocent} {CALLS} 300; code=$?; wait; exit $code"
+    seen = hostile_run(box, script, env)
+    assert seen.code == 0 and seen.out.endswith(f"{CALLS - CALLS // 100} right, {CALLS // 100} came back\n"), (seen.code, seen.out, seen.err[-300:])
+    counted = calls_of(seen.doc, "/innocent", "getppid")
+    assert counted == CALLS + CALLS // 100 + 1, f"{counted} calls of the innocent; {seen.doc['problems']}"
+    possible(seen.doc)
+    return seen
+
+
+class Canary:
+    """A file and a process of root's, which nothing of all this touches."""
+
+    def __init__(self):
+        self.path = None
+
+    def __enter__(self):
+        self.sleeper = subprocess.Popen(["sleep", "600"])
+        self.path = f"/tmp/systoll-canary-{os.getpid()}"
+        with open(self.path, "w") as f:
+            f.write("untouched")
+        os.chmod(self.path, 0o600)
+        self.before = os.stat(self.path)
+        return self
+
+    def __exit__(self, *why):
+        now, alive = os.stat(self.path), self.sleeper.poll() is None
+        with open(self.path) as f:
+            same = f.read() == "untouched"
+        self.sleeper.kill()
+        self.sleeper.wait()
+        os.unlink(self.path)
+        if not any(why):
+            assert same and alive and now.st_mtime_ns == self.before.st_mtime_ns, "the canary was touched"
+
+
+def way(name):
+    @test(f"writes_over_{name}", backends=("inproc",))
+    def check(box):
+        hostile = box.build("hostile.c", name="hostile")
+        with Canary():
+            for seed in range(2 if not box.shared.long else 10):
+                beside_an_innocent(box, f"{hostile} {name} {seed} 1")
+
+
+def mapping(name):
+    @test(f"image_{name}", backends=("inproc",))
+    def check(box):
+        beside_an_innocent(box, f"{box.build('hostile.c', name='hostile')} {name} 1 1")
+
+
+for name in WAYS:
+    way(name)
+for name in MAPPINGS:
+    mapping(name)
+
+
+def roads(box, how):
+    program = box.build("hostile_roads.c", name="hostile_roads")
+    seen = hostile_run(box, f"{program} {how} {CALLS}")
+    said = seen.out.splitlines()
+    assert "code is as it was" in said and said[-1] == "5 forks came back" and seen.code == 0, (seen.code, seen.out, seen.err[-300:])
+    first = next(p["process"] for p in seen.doc["processes"] if p["exe"].endswith("/hostile_roads"))
+    own = sum(row["calls"] for row in seen.doc["rows"] if row["process"] == first and row["syscall"] == "getppid")
+    assert own == CALLS, f"{own}: {seen.doc['problems']}"
+    return said
+
+
+@test(users=("root",), backends=("inproc",))
+def who_gave_root_up_reaches_nothing_of_roots(box):
+    said = roads(box, "dropped")
+    assert "child 0 won" not in said and "child 1 won" not in said, said
+
+
+@test(backends=("inproc",))
+def no_road_leads_to_the_code(box):
+    roads(box, "same")
+
+
+@test(backends=("inproc",))
+def counts_written_over_are_not_told(box):
+    """2^64-1 calls are no figure, and a run with them is not exact."""
+    seen = beside_an_innocent(box, f"{box.build('hostile.c', name='hostile')} counts 1 1")
+    assert seen.doc["exact"] is False and any("make no sense" in p for p in seen.doc["problems"]), seen.doc["problems"]
+
+
+@test(backends=("inproc",), long=True)
+def thousand_hostile_runs(box):
+    """A thousand runs by chance; the figures are printed."""
+    hostile = box.build("hostile.c", name="hostile")
+    most, slowest, failed = 0, 0.0, []
+    runs = int(os.environ.get("SYSTOLL_HOSTILE_RUNS", "500"))
+    with Canary():
+        for seed in range(runs):
+            name = WAYS[seed % len(WAYS)] if seed % 2 else "random"
+            try:
+                seen = beside_an_innocent(box, f"{hostile} {name} {1000 + seed} 0.3")
+                most, slowest = max(most, seen.memory), max(slowest, seen.after)
+            except AssertionError as e:
+                failed.append(f"{name} {1000 + seed}: {e}")
+    print(f"{runs} runs: {len(failed)} failed; most memory {most} kB; slowest end {slowest:.2f} s", flush=True)
+    assert not failed, failed[:5]
