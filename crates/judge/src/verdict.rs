@@ -13,6 +13,8 @@ use systoll_model::{Phase, ProcessId, Recording, Row, RowId};
 
 /// Processor time and wall time of the run's phases, in ns, the observer's share taken off.
 pub(crate) struct Phases {
+    /// Whether the run's processor time is known. Where it is not, it is no longer than these times come to.
+    known: bool,
     startup_cpu: f64,
     steady_cpu: f64,
     observer_wall: f64,
@@ -41,10 +43,16 @@ impl Phases {
         let startup: u64 = recording.processes.iter().fold(0, |sum, p| sum.saturating_add(p.startup_cpu_ns));
         // A crossing is processor time too, so there was at least as much as calls cost.
         let toll: f64 = recording.rows.iter().map(|r| toll(recording, r)).sum();
-        let all = (recording.header.own_cpu_ns as f64).max(toll);
+        let header = &recording.header;
+        let observer = sound(header.observer_ns_per_call) * recording.calls() as f64;
+        // What was measured, less what surely was the observer's, is the most that it can have been.
+        let measured = || header.user_ns.saturating_add(header.sys_ns) as f64 - (1.0 - DOUBT) * observer;
+        let most = || header.own_cpu_most_ns.map_or_else(measured, |most| most as f64);
+        let all = header.own_cpu_ns.map_or_else(most, |own| own as f64).max(toll);
         Self {
+            known: header.own_cpu_ns.is_some(),
             startup_cpu: (startup as f64).min(all),
-            doubt: DOUBT * sound(recording.header.observer_ns_per_call) * recording.calls() as f64,
+            doubt: DOUBT * observer,
             steady_cpu: (all - startup as f64).max(0.0),
             observer_wall: sound(recording.header.observer_wall_ns_per_call),
             calls: recording.calls(),
@@ -248,6 +256,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let rhythm = sampled.then(|| rhythm(wanted, shown)).flatten();
     // Judged by its phase, told of the whole run: the header's shares are of that too.
     let all_cpu = phases.startup_cpu + phases.steady_cpu;
+    let told = phases.known && all_cpu > 0.0;
     let rows = costliest_first(&group.rows, recording, group.by_wait);
     let lead = rows.first().map(|id| recording.row(*id));
     let evidence = Evidence { windows: f.interval.windows, agree: f.interval.agree, calls: f.seen, claimed: f.claimed };
@@ -266,11 +275,11 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         needless_toll_ns: needless_toll.round() as u64,
         rhythm,
         later: f.later.map(|l| {
-            let share_of_cpu = (all_cpu > 0.0).then_some(share(l.ns.estimate as f64, all_cpu));
+            let share_of_cpu = told.then_some(share(l.ns.estimate as f64, all_cpu));
             Later { share_of_cpu, ..l }
         }),
         waited_ns: waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
-        share_of_cpu: (all_cpu > 0.0).then_some(share(needless_toll, all_cpu)),
+        share_of_cpu: told.then_some(share(needless_toll, all_cpu)),
         share_of_wall: (group.by_wait && f.single_thread).then_some(of_wall),
         share_of_calls: of_calls,
         phase,

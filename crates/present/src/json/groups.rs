@@ -52,7 +52,7 @@ fn group<'a>(rec: &'a Recording, g: &Group) -> WireGroup<'a> {
         failed: g.failed,
         toll_ns: g.toll_ns,
         waited_ns: g.waited_ns,
-        share_of_cpu: g.toll_ns.filter(|_| own > 0).map(|ns| ns as f64 / own as f64),
+        share_of_cpu: g.toll_ns.zip(own.filter(|own| *own > 0)).map(|(ns, own)| ns as f64 / own as f64),
         looked_at: g.looked_at,
         user: place,
         process,

@@ -122,6 +122,12 @@ impl Report<'_> {
         lines
     }
 
+    /// A toll as a share of the program's own processor time, where both are known.
+    fn of_own(&self, toll_ns: Option<u64>) -> String {
+        let both = toll_ns.zip(self.rec.header.own_cpu_ns);
+        both.and_then(|(ns, own)| percent_of(ns, own)).unwrap_or_default()
+    }
+
     fn cells(&self, grouping: &Grouping, g: &Group) -> Cells {
         let estimate = grouping.sampled && g.low != g.high;
         [
@@ -130,7 +136,7 @@ impl Report<'_> {
             g.looked_at.map_or_else(String::new, grouped),
             g.failed.filter(|n| *n > 0).map_or_else(String::new, grouped),
             g.toll_ns.map_or("?".into(), |ns| format!("{}{}", self.about(), time(ns))),
-            g.toll_ns.and_then(|ns| percent_of(ns, self.rec.header.own_cpu_ns)).unwrap_or_default(),
+            self.of_own(g.toll_ns),
             g.waited_ns.filter(|ns| *ns > 0).map_or_else(String::new, time),
         ]
     }
@@ -143,7 +149,7 @@ impl Report<'_> {
             String::new(),
             if t.failed() > 0 { grouped(t.failed()) } else { String::new() },
             t.toll_ns.map_or("?".into(), |ns| format!("{}{}", self.about(), time(ns))),
-            t.toll_ns.and_then(|ns| percent_of(ns, self.rec.header.own_cpu_ns)).unwrap_or_default(),
+            self.of_own(t.toll_ns),
             t.waited_ns.filter(|ns| *ns > 0).map_or_else(String::new, time),
         ]
     }

@@ -62,12 +62,12 @@ impl Report<'_> {
     fn cpu(&self) -> Line {
         let h = &self.rec.header;
         let measured = h.user_ns.saturating_add(h.sys_ns);
-        match (h.own_cpu_ns, measured) {
-            (0, 0) => Line::of(Role::Warn, "CPU time unknown"),
-            (own, measured) if own < measured - measured / 50 => {
+        match h.own_cpu_ns {
+            None | Some(0) => Line::of(Role::Warn, "CPU time unknown"),
+            Some(own) if own < measured - measured / 50 => {
                 Line::of(Role::Plain, format!("about {} CPU of its own", time(own)))
             }
-            _ => Line::of(Role::Plain, format!("{} CPU", time(measured))),
+            Some(_) => Line::of(Role::Plain, format!("{} CPU", time(measured))),
         }
     }
 
@@ -179,7 +179,7 @@ impl Report<'_> {
         let waited = waiting.iter().fold(0u64, |sum, f| sum.saturating_add(self.waited(f).1));
         let mut line = label("needless");
         if paid > 0 {
-            let share = percent_of(paid, self.rec.header.own_cpu_ns).map_or_else(String::new, |p| format!("   {p}"));
+            let share = self.rec.header.own_cpu_ns.and_then(|own| percent_of(paid, own)).map_or_else(String::new, |p| format!("   {p}"));
             line.push(Role::Bad, format!("about {}{share}", time(paid)));
         }
         if waited > 0 {
@@ -200,20 +200,20 @@ impl Report<'_> {
 
     fn of_cpu(&self, toll_ns: u64) -> String {
         let h = &self.rec.header;
+        let Some(own) = h.own_cpu_ns.filter(|own| *own > 0) else { return String::new() };
         // Cores mean something only where watching left the wall time alone.
         if h.wall_ns >= LONG_RUN_NS && !self.slowed() {
             let cores = |ns: u64| ns as f64 / h.wall_ns as f64;
-            return format!("   {:.2} of {:.2} cores", cores(toll_ns), cores(h.own_cpu_ns.max(1)));
+            return format!("   {:.2} of {:.2} cores", cores(toll_ns), cores(own));
         }
-        percent_of(toll_ns, h.own_cpu_ns).map_or_else(String::new, |p| format!("   {p} of CPU"))
+        percent_of(toll_ns, own).map_or_else(String::new, |p| format!("   {p} of CPU"))
     }
 
     /// What makes the line of tolls hard to believe, said at once.
     fn doubts(&self, toll_ns: Option<u64>) -> Vec<Line> {
-        let own = self.rec.header.own_cpu_ns;
-        if own == 0 {
-            return self.doubt("the program's processor time was too short to measure: no shares of it");
-        }
+        let Some(own) = self.rec.header.own_cpu_ns.filter(|own| *own > 0) else {
+            return self.doubt("the program's own processor time is not known: no shares of it");
+        };
         match toll_ns.filter(|t| *t > own) {
             Some(t) if percent(t as f64 / own as f64).is_some_and(|p| p == "over 100 %") => self.doubt(
                 "the calls come to more than the program's processor time: prices are too high for this run, \

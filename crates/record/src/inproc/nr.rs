@@ -45,6 +45,7 @@ numbers! {
     RSEQ = SYS_rseq,
     RT_SIGACTION = SYS_rt_sigaction,
     RT_SIGPROCMASK = SYS_rt_sigprocmask,
+    SCHED_YIELD = SYS_sched_yield,
     RT_SIGRETURN = SYS_rt_sigreturn,
     RT_SIGSUSPEND = SYS_rt_sigsuspend,
     RT_SIGTIMEDWAIT = SYS_rt_sigtimedwait,

@@ -4,10 +4,11 @@ use super::calibrate::Cost;
 use super::engine::Engine;
 use super::sys;
 use super::toll::{Observer, tolls};
+use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::named::{Names, note_bounds, rows, threads, windows};
 use crate::windows::{fault_price, switch_price};
 use std::collections::BTreeMap;
-use systoll_model::{BackendKind, Header, LongCall, Prices, Process, Recording, Row, RowId, Spread};
+use systoll_model::{BackendKind, Header, LongCall, Prices, Problem, ProblemKind, Process, Recording, Row, RowId, Spread};
 
 /// What was measured around the run.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +61,11 @@ impl Engine {
         }
         let toll: u64 = rows.iter().filter_map(|r| r.counts.toll_ns).sum();
         let processes = self.processes(&rows, &observer, wall_ns);
-        let own_cpu = processes.iter().map(|p| p.cpu_ns).sum::<u64>().max(toll);
+        let own_cpu = not_below(self.own_cpu(&rows, &observer), toll).filter(|own| *own > 0);
+        if own_cpu.is_none() {
+            let text = format!("the command's own processor time is not known: {IMPOSSIBLE}");
+            problems.push(Problem::new(ProblemKind::Price, text));
+        }
         let header = self.header(wall_ns, own_cpu, &observer);
         let (windows, longest) = (windows(&self.windows), self.longest());
         Recording {
@@ -79,7 +84,13 @@ impl Engine {
         }
     }
 
-    fn header(&self, wall_ns: u64, own_cpu_ns: u64, observer: &Observer) -> Header {
+    /// What all threads ran, less what stops cost.
+    fn own_cpu(&self, rows: &[Row], observer: &Observer) -> u64 {
+        let calls = rows.iter().fold(0u64, |sum, r| sum.saturating_add(r.counts.calls));
+        observer.taken_off(self.table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns)), calls)
+    }
+
+    fn header(&self, wall_ns: u64, own_cpu_ns: Option<u64>, observer: &Observer) -> Header {
         let (user, sys) = sys::children_times();
         let before = self.around.children_before;
         let handling = 2.0 * self.handling.0 as f64 / self.handling.1.max(1) as f64;
@@ -97,6 +108,7 @@ impl Engine {
             user_ns: user.saturating_sub(before.0),
             sys_ns: sys.saturating_sub(before.1),
             own_cpu_ns,
+            own_cpu_most_ns: None,
             observer_ns_per_call: observer.cpu_ns_per_call(),
             observer_wall_ns_per_call: (self.around.cost.wall_ns + handling).min(room),
             toll_estimated: true,
@@ -120,7 +132,7 @@ impl Engine {
         let images = self.table.images.iter().zip(calls.into_iter().zip(tolls));
         images
             .map(|(i, (calls, toll))| Process {
-                cpu_ns: observer.taken_off(i.cpu_ns, calls).max(toll),
+                cpu_ns: not_below(observer.taken_off(i.cpu_ns, calls), toll).filter(|ns| *ns > 0),
                 startup_cpu_ns: observer.taken_off(i.startup_cpu_ns, i.startup_calls),
                 ..i.process(wall_ns)
             })

@@ -6,6 +6,7 @@
 //! a signal handler may make hooked calls of its own, or never return.
 
 mod after;
+mod asking;
 mod before;
 mod blob;
 mod cut;

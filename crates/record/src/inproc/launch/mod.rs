@@ -21,6 +21,7 @@ mod harvest;
 mod maps;
 mod memory;
 mod own;
+mod own_cpu;
 mod program;
 mod queue;
 mod seeds;
