@@ -13,6 +13,7 @@ use systoll_model::{Phase, ProcessId, Recording, Row, RowId};
 
 /// Processor time and wall time of the run's phases, in ns, the observer's share taken off.
 pub(crate) struct Phases {
+    /// Where the run's processor time is not known, it is no longer than this and the next come to.
     startup_cpu: f64,
     steady_cpu: f64,
     observer_wall: f64,
@@ -41,10 +42,15 @@ impl Phases {
         let startup: u64 = recording.processes.iter().fold(0, |sum, p| sum.saturating_add(p.startup_cpu_ns));
         // A crossing is processor time too, so there was at least as much as calls cost.
         let toll: f64 = recording.rows.iter().map(|r| toll(recording, r)).sum();
-        let all = (recording.header.own_cpu_ns as f64).max(toll);
+        let header = &recording.header;
+        let observer = sound(header.observer_ns_per_call) * recording.calls() as f64;
+        // What was measured, less what surely was the observer's, is the most that it can have been.
+        let measured = || header.user_ns.saturating_add(header.sys_ns) as f64 - (1.0 - DOUBT) * observer;
+        let most = || header.own_cpu_most_ns.map_or_else(measured, |most| most as f64);
+        let all = header.own_cpu_ns.map_or_else(most, |own| own as f64).max(toll);
         Self {
             startup_cpu: (startup as f64).min(all),
-            doubt: DOUBT * sound(recording.header.observer_ns_per_call) * recording.calls() as f64,
+            doubt: DOUBT * observer,
             steady_cpu: (all - startup as f64).max(0.0),
             observer_wall: sound(recording.header.observer_wall_ns_per_call),
             calls: recording.calls(),

@@ -33,7 +33,7 @@ fn many(processes: u32, looked_at: u32, sick: impl Fn(u32) -> bool) -> Recording
             all.windows.extend(one.windows.iter().map(moved));
         }
     }
-    all.header.own_cpu_ns *= u64::from(processes);
+    all.header.own_cpu_ns = all.header.own_cpu_ns.map(|ns| ns * u64::from(processes));
     assert_eq!(all.check(), Ok(()));
     all
 }

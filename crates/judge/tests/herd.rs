@@ -87,7 +87,7 @@ fn one_woken_for_one_item_is_no_herd() {
 #[test]
 fn workers_that_have_time_for_work_may_have_done_some() {
     let mut rec = workers(4);
-    rec.processes[0].cpu_ns = 4_800 * 200_000;
+    rec.processes[0].cpu_ns = Some(4_800 * 200_000);
     let said = judgement(&rec);
     assert!(said.findings.is_empty() && said.also.is_empty(), "{said:#?}");
 }

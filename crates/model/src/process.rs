@@ -48,8 +48,8 @@ pub struct Process {
     pub end_ns: u64,
     /// Life times of all instances added up, in ns.
     pub life_ns: u64,
-    /// Processor time of its threads, the observer's share taken off, in ns.
-    pub cpu_ns: u64,
+    /// Processor time of its threads, the observer's share taken off, in ns; `None` where it is not known.
+    pub cpu_ns: Option<u64>,
     /// When `main` was first seen on a stack, ns since the run's start.
     pub main_at_ns: Option<u64>,
     /// Of `cpu_ns`, what was spent before `main`.

@@ -88,8 +88,11 @@ pub struct Header {
     pub user_ns: u64,
     /// System time of the whole tree, as watched.
     pub sys_ns: u64,
-    /// Estimate of the tree's processor time had nobody watched: what shares are shares of.
-    pub own_cpu_ns: u64,
+    /// Estimate of the tree's processor time had nobody watched: what shares are shares of. `None` where it
+    /// is not known to a tenth or so, as a problem says: then there are no shares.
+    pub own_cpu_ns: Option<u64>,
+    /// What that was at most, as far as anybody could tell.
+    pub own_cpu_most_ns: Option<u64>,
     /// The observer's share in the processor time of the target, ns a call.
     pub observer_ns_per_call: f64,
     /// What a call takes longer in wall time while watched, ns.
@@ -138,7 +141,8 @@ impl Default for Header {
             wall_ns: 0,
             user_ns: 0,
             sys_ns: 0,
-            own_cpu_ns: 0,
+            own_cpu_ns: None,
+            own_cpu_most_ns: None,
             observer_ns_per_call: 0.0,
             observer_wall_ns_per_call: 0.0,
             toll_estimated: false,
@@ -293,11 +297,11 @@ impl Recording {
 
     /// The program's own processor time, where it is known: what shares of CPU are shares of. Its calls are
     /// a part of it, so one that is surely less than they come to is none; both are estimates, which may
-    /// be off by a tenth. Just as much is what some recordings say that had found less.
+    /// be off by a tenth.
     pub fn own_cpu_ns(&self) -> Option<u64> {
-        let own = self.header.own_cpu_ns;
+        let own = self.header.own_cpu_ns?;
         let toll = self.total().toll_ns.unwrap_or(0);
-        let known = own > 0 && own != toll && toll <= own.saturating_add(own / 10);
+        let known = own > 0 && toll <= own.saturating_add(own / 10);
         known.then_some(own.max(toll))
     }
 

@@ -104,7 +104,7 @@ fn header() -> impl Strategy<Value = Header> {
             wall_ns: n[0],
             user_ns: n[1],
             sys_ns: n[2],
-            own_cpu_ns: n[3],
+            own_cpu_ns: Some(n[3]).filter(|ns| ns % 5 > 0),
             lost: n[4],
             vdso_calls: Some(n[5]),
             threads: n[6],

@@ -172,7 +172,7 @@ fn what_strangers_wrote_is_escaped_and_problems_are_told() {
              watched by bpf, +14 ns a call, taken off below    counts are not exact: 1,200 calls lost
 
       toll       unknown    needless   unknown
-                the program's processor time was too short to measure: no shares of it
+                the program's own processor time is not known: no shares of it
 
       1  getpid \x1b[5mblink   1,000 calls   at a price unknown                                   repeat
          get\x9bpid  <  evil\u{202e}\x1b[2J x\r.c:1
@@ -277,7 +277,7 @@ fn a_report_so_far_says_so() {
 fn a_server_is_told_in_rates_and_cores() {
     let (mut rec, judgement) = stories::ruby();
     let h = &mut rec.header;
-    (h.wall_ns, h.own_cpu_ns, h.threads) = (61_500_000_000, 196_800_000_000, 8);
+    (h.wall_ns, h.own_cpu_ns, h.threads) = (61_500_000_000, Some(196_800_000_000), 8);
     (h.user_ns, h.sys_ns) = (150_000_000_000, 46_800_000_000);
     let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
     assert!(text.contains("8 threads"), "{text}");
@@ -289,7 +289,7 @@ fn a_server_is_told_in_rates_and_cores() {
 #[test]
 fn figures_that_cannot_be_are_said_to_be() {
     let (mut rec, mut judgement) = stories::ruby();
-    rec.header.own_cpu_ns = 1_000_000_000;
+    rec.header.own_cpu_ns = Some(1_000_000_000);
     judgement.findings[0].share_of_cpu = Some(1.95);
     let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
     assert!(text.contains("CPU time unknown") && text.contains("toll       1.95 s\n"), "{text}");

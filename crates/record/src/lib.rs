@@ -5,6 +5,7 @@
 
 mod backend;
 mod choose;
+mod cpu;
 mod error;
 pub mod inproc;
 mod launch;

@@ -58,7 +58,7 @@ impl Image {
             start_ns: self.start_ns,
             end_ns: self.end_ns,
             life_ns: if self.end_ns == 0 { wall_ns.saturating_sub(self.start_ns) } else { self.life_ns },
-            cpu_ns: self.cpu_ns,
+            cpu_ns: Some(self.cpu_ns).filter(|ns| *ns > 0),
             main_at_ns: self.main_at_ns,
             startup_cpu_ns: self.startup_cpu_ns,
             exit: self.exit,

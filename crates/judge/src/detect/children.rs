@@ -60,10 +60,12 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         }
         // Several folded into one may have become other programs too, or none.
         let became = image.instances.min(stub.instances) as f64 / stub.instances.max(1) as f64;
-        family.start_ns = family.start_ns.saturating_add((stub.cpu_ns as f64 * became) as u64);
+        family.start_ns = family.start_ns.saturating_add((stub.cpu_ns.unwrap_or(0) as f64 * became) as u64);
         family.count = family.count.saturating_add(image.instances);
-        family.cpu_ns = family.cpu_ns.saturating_add(image.cpu_ns);
-        let each = image.startup_cpu_ns.min(image.cpu_ns / image.instances.max(1));
+        // Where that is not known, it is no more than all the time that its threads lived.
+        let cpu_ns = image.cpu_ns.unwrap_or(image.life_ns.saturating_mul(image.threads.max(1)));
+        family.cpu_ns = family.cpu_ns.saturating_add(cpu_ns);
+        let each = image.startup_cpu_ns.min(cpu_ns / image.instances.max(1));
         family.startup_ns = family.startup_ns.saturating_add(each);
     }
     let many = |f: &Family| f.count >= options.min_children && f.cpu_ns / f.count.max(1) <= options.short_life_ns;
@@ -117,7 +119,7 @@ mod tests {
             exe: exe.into(),
             parent: parent.map(ProcessId),
             instances: 1,
-            cpu_ns: 1_000_000,
+            cpu_ns: Some(1_000_000),
             ..Process::default()
         };
         let mut recording = Recording::default();
@@ -150,12 +152,12 @@ mod tests {
         };
         let before = start(&recording);
         let folded = recording.processes.last_mut().unwrap();
-        (folded.instances, folded.cpu_ns) = (11, 11_000_000);
+        (folded.instances, folded.cpu_ns) = (11, Some(11_000_000));
         assert_eq!(start(&recording) - before, 1_000_000.0);
         // Of 44 shells that share a line, 11 became dates: a quarter of their time is what these took.
         let before = start(&recording);
         let stub = recording.processes.iter_mut().rev().nth(1).unwrap();
-        (stub.instances, stub.cpu_ns) = (44, 4_000_000);
+        (stub.instances, stub.cpu_ns) = (44, Some(4_000_000));
         assert_eq!(start(&recording) - before, 0.0);
     }
 }

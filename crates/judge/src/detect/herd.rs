@@ -43,7 +43,7 @@ impl Herd {
         let switch = recording.prices.switch.map_or(0.0, |s| s.min);
         // Each wake-up takes two of these calls, the wake and the wait, if not more.
         let idle = |((process, _), n): (&(u32, Sysno), &u64)| {
-            let cpu = recording.processes.get(*process as usize).map_or(u64::MAX, |p| p.cpu_ns);
+            let cpu = recording.processes.get(*process as usize).and_then(|p| p.cpu_ns).unwrap_or(u64::MAX);
             (cpu as f64) < WORK * switch * (*n / 2) as f64
         };
         let idle = calls.iter().filter(|c| idle(*c)).map(|(key, _)| *key).collect();

@@ -159,7 +159,7 @@ impl Large {
 
     fn finish(mut self) -> Recording {
         let toll: u64 = self.rec.rows.iter().filter_map(|r| r.counts.toll_ns).sum();
-        self.rec.header.own_cpu_ns = toll;
+        self.rec.header.own_cpu_ns = Some(toll);
         self.rec.header.wall_ns = 2 * toll;
         self.rec.header.command = vec!["./app".into()];
         self.rec.check().unwrap();

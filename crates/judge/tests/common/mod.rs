@@ -211,7 +211,7 @@ impl Maker {
         }
         self.rec.windows = windows;
         let toll: u64 = self.rec.rows.iter().filter_map(|r| r.counts.toll_ns).sum();
-        self.rec.header.own_cpu_ns = toll + other_cpu_ns;
+        self.rec.header.own_cpu_ns = Some(toll + other_cpu_ns);
         self.rec.header.wall_ns += other_cpu_ns;
         self.rec.header.threads = 1;
         self.rec.header.observer_wall_ns_per_call = 12_000.0;

@@ -71,7 +71,8 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
         wall_ns: h.wall_ns,
         user_ns: h.user_ns,
         sys_ns: h.sys_ns,
-        own_cpu_ns: h.own_cpu_ns,
+        own_cpu_ns: known(h.own_cpu_ns),
+        own_cpu_most_ns: h.own_cpu_most_ns,
         observer_ns_per_call: h.observer_ns_per_call,
         observer_wall_ns_per_call: h.observer_wall_ns_per_call,
         toll_estimated: h.toll_estimated,
@@ -83,6 +84,11 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
         windows_refused: h.windows_refused,
         sites: h.sites.map(sites),
     })
+}
+
+/// A processor time. Nothing that ran took none at all: zero says that it is not known.
+fn known(cpu_ns: u64) -> Option<u64> {
+    Some(cpu_ns).filter(|ns| *ns > 0)
 }
 
 fn sites(s: wire::Sites) -> Sites {
@@ -101,7 +107,7 @@ fn process(p: wire::Process, strings: &Strings) -> Result<Process, FileError> {
         start_ns: p.start_ns,
         end_ns: p.end_ns,
         life_ns: p.life_ns,
-        cpu_ns: p.cpu_ns,
+        cpu_ns: known(p.cpu_ns),
         main_at_ns: p.main_at_ns,
         startup_cpu_ns: p.startup_cpu_ns,
         exit: exit(p.exit_code, p.exit_signal),

@@ -133,6 +133,8 @@ pub(super) struct Header {
     pub(super) windows_refused: u64,
     #[prost(message, optional, tag = "25")]
     pub(super) sites: Option<Sites>,
+    #[prost(uint64, optional, tag = "26")]
+    pub(super) own_cpu_most_ns: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]

@@ -40,7 +40,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         wall_ns: h.wall_ns,
         user_ns: h.user_ns,
         sys_ns: h.sys_ns,
-        own_cpu_ns: rec.own_cpu_ns().unwrap_or(0),
+        own_cpu_ns: rec.own_cpu_ns(),
         crossing_ns: Crossing {
             before: positive(rec.prices.crossing_before.min),
             after: positive(rec.prices.crossing_after.min),

@@ -14,7 +14,7 @@ pub(super) struct Report<'a> {
     pub(super) wall_ns: u64,
     pub(super) user_ns: u64,
     pub(super) sys_ns: u64,
-    pub(super) own_cpu_ns: u64,
+    pub(super) own_cpu_ns: Option<u64>,
     pub(super) crossing_ns: Crossing,
     pub(super) observer_ns_per_call: Option<f64>,
     pub(super) observer_wall_ns_per_call: Option<f64>,
@@ -90,7 +90,7 @@ pub(super) struct Process<'a> {
     pub(super) threads: u64,
     pub(super) start_ns: u64,
     pub(super) end_ns: Option<u64>,
-    pub(super) cpu_ns: u64,
+    pub(super) cpu_ns: Option<u64>,
     pub(super) main_at_ns: Option<u64>,
     pub(super) exit: Option<BTreeMap<&'static str, i32>>,
 }

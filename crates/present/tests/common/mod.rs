@@ -49,7 +49,7 @@ impl Builder {
     pub fn times(mut self, wall: f64, cpu: f64) -> Self {
         let ns = |ms: f64| (ms * 1e6) as u64;
         let h = &mut self.rec.header;
-        (h.wall_ns, h.user_ns, h.sys_ns, h.own_cpu_ns) = (ns(wall), ns(cpu / 2.0), ns(cpu / 2.0), ns(cpu));
+        (h.wall_ns, h.user_ns, h.sys_ns, h.own_cpu_ns) = (ns(wall), ns(cpu / 2.0), ns(cpu / 2.0), Some(ns(cpu)));
         self
     }
 
@@ -172,7 +172,7 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         rhythm: None,
         later: None,
         waited_ns: None,
-        share_of_cpu: Some(toll_ns as f64 / rec.header.own_cpu_ns as f64),
+        share_of_cpu: rec.header.own_cpu_ns.map(|own| toll_ns as f64 / own as f64),
         share_of_wall: None,
         share_of_calls: calls as f64 / rec.calls() as f64,
         phase: Phase::Steady,

@@ -507,7 +507,7 @@ const _: () = {
     assert!(slot::REGISTERS + 8 * Saved::COUNT <= slot::REQUEST && slot::REQUEST + 56 <= slot::REPLY);
     assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);
     assert!(slot::INHERITED.is_multiple_of(8) && slot::UNASKED < slot::CPU);
-    assert!(slot::CPU + 16 <= slot::ASIDE && slot::ASIDE + 24 <= slot::LOOKS);
+    assert!(slot::CPU + 16 <= slot::ASIDE && slot::ASIDE + 24 <= slot::ASKED_NS);
     assert!(slot::MAPS_BEFORE < slot::AREA_BUSY && slot::AREA_ASIDE + 40 <= slot::FRAME_COUNT);
     assert!(slot::NEEDED + 8 * (slot::ANSWER_COUNT + 1) <= slot::MISSED && slot::WHYS.is_power_of_two());
     assert!(slot::MISSED + 8 * slot::WHYS <= slot::OLD_MASK && slot::MAPS_BEFORE < slot::FRAME_COUNT);
@@ -516,6 +516,7 @@ const _: () = {
     );
     assert!(slot::GOOD_READ + (slot::GOOD_LEN << slot::GOOD_SHIFT) * 2 <= slot::GOOD_WRITTEN);
     assert!(slot::GOOD_WRITTEN + (slot::GOOD_LEN << slot::GOOD_SHIFT) * 2 <= slot::RECORDS);
+    assert!(slot::AREA_ASIDE + 40 <= slot::ASKED_FROM && slot::QUIET_CYCLES < slot::FRAME_COUNT);
     assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
     assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));
     assert!(record::HISTOGRAM + 8 * record::BUCKETS == record::SIZE && record::SIZE.is_multiple_of(64));

@@ -4,10 +4,11 @@ use super::calibrate::Cost;
 use super::engine::Engine;
 use super::sys;
 use super::toll::{Observer, tolls};
+use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::named::{Names, note_bounds, rows, threads, windows};
 use crate::windows::{fault_price, switch_price};
 use std::collections::BTreeMap;
-use systoll_model::{BackendKind, Header, LongCall, Prices, Process, Recording, Row, RowId, Spread};
+use systoll_model::{BackendKind, Header, LongCall, Prices, Problem, ProblemKind, Process, Recording, Row, RowId, Spread};
 
 /// What was measured around the run.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +59,13 @@ impl Engine {
         for (row, toll) in rows.iter_mut().zip(tolls) {
             row.counts.toll_ns = Some(toll);
         }
-        let (processes, own_cpu) = self.processes(&rows, &observer, wall_ns);
+        let toll: u64 = rows.iter().filter_map(|r| r.counts.toll_ns).sum();
+        let processes = self.processes(&rows, &observer, wall_ns);
+        let own_cpu = not_below(self.own_cpu(&rows, &observer), toll).filter(|own| *own > 0);
+        if own_cpu.is_none() {
+            let text = format!("the command's own processor time is not known: {IMPOSSIBLE}");
+            problems.push(Problem::new(ProblemKind::Price, text));
+        }
         let header = self.header(wall_ns, own_cpu, &observer);
         let (windows, longest) = (windows(&self.windows), self.longest());
         Recording {
@@ -78,7 +85,13 @@ impl Engine {
         }
     }
 
-    fn header(&self, wall_ns: u64, own_cpu_ns: u64, observer: &Observer) -> Header {
+    /// What all threads ran, less what stops cost.
+    fn own_cpu(&self, rows: &[Row], observer: &Observer) -> u64 {
+        let calls = rows.iter().fold(0u64, |sum, r| sum.saturating_add(r.counts.calls));
+        observer.taken_off(self.table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns)), calls)
+    }
+
+    fn header(&self, wall_ns: u64, own_cpu_ns: Option<u64>, observer: &Observer) -> Header {
         let (user, sys) = sys::children_times();
         let before = self.around.children_before;
         let handling = 2.0 * self.handling.0 as f64 / self.handling.1.max(1) as f64;
@@ -96,6 +109,7 @@ impl Engine {
             user_ns: user.saturating_sub(before.0),
             sys_ns: sys.saturating_sub(before.1),
             own_cpu_ns,
+            own_cpu_most_ns: None,
             observer_ns_per_call: observer.cpu_ns_per_call(),
             observer_wall_ns_per_call: (self.around.cost.wall_ns + handling).min(room),
             toll_estimated: true,
@@ -109,8 +123,7 @@ impl Engine {
         }
     }
 
-    /// The processes, and the processor time of their own all together, be it less than calls are priced at.
-    fn processes(&self, rows: &[Row], observer: &Observer, wall_ns: u64) -> (Vec<Process>, u64) {
+    fn processes(&self, rows: &[Row], observer: &Observer, wall_ns: u64) -> Vec<Process> {
         let mut calls = vec![0u64; self.table.images.len()];
         let mut tolls = vec![0u64; self.table.images.len()];
         for row in rows {
@@ -118,17 +131,13 @@ impl Engine {
             tolls[row.process.0 as usize] += row.counts.toll_ns.unwrap_or(0);
         }
         let images = self.table.images.iter().zip(calls.into_iter().zip(tolls));
-        let mut all = 0u64;
-        let processes = images.map(|(i, (calls, toll))| {
-            let own = observer.taken_off(i.cpu_ns, calls);
-            all = all.saturating_add(own);
-            Process {
-                cpu_ns: own.max(toll),
+        images
+            .map(|(i, (calls, toll))| Process {
+                cpu_ns: not_below(observer.taken_off(i.cpu_ns, calls), toll).filter(|ns| *ns > 0),
                 startup_cpu_ns: observer.taken_off(i.startup_cpu_ns, i.startup_calls),
                 ..i.process(wall_ns)
-            }
-        });
-        (processes.collect(), all)
+            })
+            .collect()
     }
 
     fn longest(&self) -> Vec<LongCall> {

@@ -47,8 +47,7 @@ impl Observer {
     }
 
     pub(super) fn taken_off(&self, cpu_ns: u64, calls: u64) -> u64 {
-        let own = cpu_ns as f64 - self.cpu_ns_per_call * calls as f64;
-        own.max(self.crossing * calls as f64) as u64
+        (cpu_ns as f64 - self.cpu_ns_per_call * calls as f64).max(0.0) as u64
     }
 }
 
@@ -141,10 +140,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn watching_is_taken_off_down_to_the_crossing() {
+    fn watching_is_taken_off() {
         let observer = Observer::calibrated(Cost { cpu_ns: 5_100.0, wall_ns: 12_000.0, inside_ns: 2_600.0 }, 100.0);
         assert_eq!(observer.taken_off(10_000_000, 1_000), 5_000_000);
-        assert_eq!(observer.taken_off(1_000, 1_000), 100_000);
+        assert_eq!(observer.taken_off(1_000, 1_000), 0);
         assert!(ran_inside((100_000, 10), &observer).is_some_and(|p| p.ns == 7_500.0));
         assert!(ran_inside((10_000, 10), &observer).is_none());
     }

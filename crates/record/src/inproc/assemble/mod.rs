@@ -7,6 +7,7 @@
 
 mod after;
 mod areas;
+mod asking;
 mod before;
 mod blob;
 mod cut;

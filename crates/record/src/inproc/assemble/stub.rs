@@ -6,6 +6,7 @@
 
 use super::super::layout::{GLOBAL, IMAGE, Question, Saved, WRITE_CODE, global, image, piece, slot, state};
 use super::super::nr::{CLOSE, FUTEX, GETPID, GETTID, MMAP, MPROTECT, OPEN, SCHED_YIELD};
+use super::asking;
 use super::emit::{Emitted, Emitter, Origin, asm, at, gs, gs32};
 use iced_x86::code_asm::*;
 
@@ -56,14 +57,13 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     asm!(e; mov(r11, IMAGE + image::DEAD); cmp(dword_ptr(r11), 0); jne(given_up););
     who(e)?;
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax););
+    asking::begin(e)?;
     e.here(queue)?;
     patience(e)?;
     enqueue(e)?;
     spin(e, answered)?;
     sleep(e, answered, out)?;
     e.here(answered)?;
-    // r8 is what is left of the looks.
-    asm!(e; mov(rax, gs(slot::PATIENCE)); sub(rax, r8); add(gs(slot::LOOKS), rax););
     request(e, queue)?;
     let fin = e.label();
     asm!(e; jmp(fin););
@@ -72,6 +72,7 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     e.here(given_up)?;
     unheard(e)?;
     e.here(fin)?;
+    asking::end(e)?;
     asm!(e; mov(rcx, gs(slot::RESUME)); shl(rcx, 16u32); shr(rcx, 16u32););
     for (register, saved) in &SAVED[..CHANGED] {
         asm!(e; mov(*register, gs(saved.offset())););

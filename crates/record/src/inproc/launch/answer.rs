@@ -84,7 +84,6 @@ impl Engine {
         if Question::from_resume(resume).is_some_and(Question::is_long) {
             self.expect_births();
         }
-        self.note_sleep(id, index);
         let Some(area) = self.memory.image(id) else { return true };
         area.set(base + slot::ANSWER, answer);
         let Some(word) = area.half(base + slot::STATE) else { return true };
@@ -204,16 +203,17 @@ impl Engine {
     /// `main` is on the stack of the program's first thread: start-up is over.
     fn on_main(&mut self, id: u32) {
         let now = self.at(sys::now());
+        // The first thread's own, and it asks right now.
+        let (from, asked) = (self.asked_from(id, 0), self.asked_before(id, 0));
         let Some(program) = self.programs.get_mut(&id) else { return };
         program.main_seen = true;
         program.at_main = Some(self.memory.slot_data(id, 0, MOST_AT_MAIN));
-        let before = program.cpu_before;
-        let cpu = sys::process_cpu(program.pid);
+        let before = program.thread_before;
         if let Some(image) = self.table.images.get_mut(program.image as usize)
             && image.main_at_ns.is_none()
         {
             image.main_at_ns = Some(now);
-            image.startup_cpu_ns = cpu.map_or(0, |cpu| cpu.saturating_sub(before));
+            image.startup_cpu_ns = from.map_or(0, |from| from.saturating_sub(before).saturating_sub(asked));
         }
     }
 

@@ -128,6 +128,7 @@ impl Engine {
         (program.alike, alike.begun) = (alike.begun, alike.begun + 1);
         program.native = native;
         program.cpu_before = sys::process_cpu(pid).unwrap_or(0);
+        program.thread_before = procfs::Schedstat::open(pid, pid).and_then(|s| s.read()).map_or(0, |r| r.cpu_ns);
         program.seen_whole = self.unhooked == unhooked;
         program.maps = maps.all;
         program.newborn = Some(files.into_iter().map(|f| f.patched).collect());
@@ -235,11 +236,14 @@ impl Engine {
 
     /// A new program has its memory mapped, and its thread waits in `slot`: its files' jumps are written.
     pub(super) fn on_born(&mut self, id: u32, slot: u64) {
+        let from = self.asked_from(id, slot);
         let Some(program) = self.programs.get_mut(&id) else { return };
-        // Mapping our memory was not the program's work.
-        let now = sys::process_cpu(program.pid).unwrap_or(program.cpu_before);
-        self.births_ns += now.saturating_sub(program.cpu_before);
-        program.cpu_before = now;
+        // Mapping our memory was not the program's work; what follows, until it goes on, is asking.
+        let took = from.map_or(0, |from| from.saturating_sub(program.thread_before));
+        self.births_ns += took;
+        self.births += 1;
+        program.cpu_before += took;
+        program.thread_before += took;
         if program.newborn.take().is_none() {
             return;
         }

@@ -75,12 +75,12 @@ pub(super) fn reading_cycles() -> u64 {
         .unwrap_or(0)
 }
 
-/// What looking for an answer once takes, ns: a `pause`, mostly.
-pub(super) fn look_ns() -> f64 {
-    const FEW: u64 = 64;
+/// What reading a thread's processor time takes, ns.
+pub(super) fn cpu_reading_ns() -> f64 {
+    const FEW: u64 = 32;
     let few = || {
         let start = sys::now();
-        (0..FEW).for_each(|_| std::hint::spin_loop());
+        (0..FEW).for_each(|_| { std::hint::black_box(crate::sys::own_cpu()); });
         sys::now().saturating_sub(start)
     };
     let least = (0..4).map(|_| few()).min().unwrap_or(0);

@@ -6,81 +6,46 @@
 
 use super::super::layout::{image, slot};
 use super::engine::Engine;
-use super::memory::Area;
 use super::program::Program;
 use super::sys;
 use crate::table::Table;
 use std::collections::HashSet;
 
-/// What going to sleep and waking takes, ns.
-const SLEEP_NS: f64 = 4_000.0;
-/// Fewer hand-shakes that were seen say too little.
-const MIN_SEEN: u64 = 30;
-/// What hand-shakes take, by what was calculated, where more may be another thread's.
-const AT_MOST: f64 = 2.0;
-/// Of a window's calls, one in so many is seen to.
-const ONE_IN: usize = 4;
+/// What follows a hand-shake, as a part of it: the thread has lost what it had in the processor's caches.
+/// Measured on a hundred commands against their unwatched twins: 0.1 on an idle box, 0.3 on one that is
+/// busy through and through.
+const AFTERWARDS: f64 = 0.16;
 
-/// What a hand-shake takes of its thread's processor time.
-///
-/// Looking once was measured by itself; beside a busy launcher, in a busy box, it takes more, and so
-/// does falling asleep. By how much is seen in windows: between the answers before and after a call
-/// the thread does nothing but that call and the second hand-shake.
+/// What a hand-shake takes beside what its thread's clock saw of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asking {
-    /// What looking for an answer once takes, by itself, ns.
-    pub(super) look_ns: f64,
-    seen_ns: f64,
-    calculated_ns: f64,
-    count: u64,
+    /// Reading the clock twice: half of each reading is not seen.
+    each_ns: f64,
+    cycles_per_ns: f64,
 }
 
 impl Asking {
-    pub(super) fn new(look_ns: f64) -> Self {
-        Self { look_ns, seen_ns: 0.0, calculated_ns: 0.0, count: 0 }
-    }
-
-    /// What a thread spends on looking at most, before it sleeps.
-    fn looking_ns(&self, wait: Wait) -> f64 {
-        self.look_ns * wait.looks as f64
-    }
-
-    fn sleeps(&self, wait: Wait) -> bool {
-        wait.ns > self.looking_ns(wait)
-    }
-
-    /// A thread that waited used so much, the call apart; what threads beside it used
-    /// is in that too, if it is not `alone`.
-    fn add(&mut self, wait: Wait, used_ns: f64, alone: bool) {
-        let looked = wait.ns.min(self.looking_ns(wait));
-        let calculated_ns = looked + if self.sleeps(wait) { SLEEP_NS } else { 0.0 };
-        if !alone && used_ns > AT_MOST * calculated_ns {
-            return;
-        }
-        self.calculated_ns += calculated_ns;
-        self.seen_ns += used_ns;
-        self.count += 1;
-    }
-
-    fn ns(&self, looks: u64, sleeps: u64) -> u64 {
-        let factor = if self.count >= MIN_SEEN { self.seen_ns / self.calculated_ns.max(1.0) } else { 1.0 };
-        // Others' threads are none of it, and looking takes no less than when nothing else is done.
-        ((looks as f64 * self.look_ns + sleeps as f64 * SLEEP_NS) * factor.clamp(1.0, 8.0)) as u64
+    pub(super) fn new(each_ns: f64, cycles_per_ns: f64) -> Self {
+        Self { each_ns, cycles_per_ns }
     }
 }
 
-/// A thread's wait for an answer.
-#[derive(Clone, Copy, Debug)]
-struct Wait {
-    /// How long it has lasted.
-    ns: f64,
-    /// How often the thread looks before it sleeps.
-    looks: u64,
+/// Processor time that was ours, not the program's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ours {
+    pub(super) ns: u64,
+    /// By how much that may be wrong.
+    pub(super) doubt_ns: u64,
+    /// Processes whose last word on what they have used is missing.
+    pub(super) unsaid: u64,
 }
 
-/// Whether to see what the hand-shakes around a window's `n`th call take.
-pub(super) fn is_seen_to(n: usize) -> bool {
-    n.is_multiple_of(ONE_IN)
+impl Ours {
+    pub(super) fn add(&mut self, more: Self) {
+        self.ns = self.ns.saturating_add(more.ns);
+        self.doubt_ns = self.doubt_ns.saturating_add(more.doubt_ns);
+        self.unsaid += more.unsaid;
+    }
 }
 
 impl Engine {
@@ -113,41 +78,24 @@ impl Engine {
         }
     }
 
-    /// A thread's wait is over, which was so long that it slept.
-    pub(super) fn note_sleep(&mut self, id: u32, index: u64) {
-        let Some((wait, pid)) = self.waited_so_far(id, index) else { return };
-        if self.asking.sleeps(wait)
-            && let Some(program) = self.programs.get_mut(&id)
-        {
-            *program.sleeps.entry(pid).or_default() += 1;
-        }
-    }
-
-    /// How long a thread has waited for its answer, and its process.
-    fn waited_so_far(&self, id: u32, index: u64) -> Option<(Wait, i32)> {
-        let base = image::SLOTS + index * slot::SIZE;
+    /// Processor time of a new program's thread when it began to ask, by its own clock; `None` where it could
+    /// not read that.
+    pub(super) fn asked_from(&self, id: u32, index: u64) -> Option<u64> {
         let area = self.memory.image(id)?;
-        let (start, pid) = (area.get(base + slot::WAIT_START), area.get(base + slot::PID) as i32);
-        let ns = sys::tsc().saturating_sub(start) as f64 / self.ratio.cycles_per_ns();
-        Some((Wait { ns, looks: area.get(base + slot::PATIENCE) }, pid))
+        let base = image::SLOTS + index * slot::SIZE + slot::ASKED_FROM;
+        let ns = in_ns(area.get(base), area.get(base + 8));
+        (ns > 1).then_some(ns)
     }
 
-    /// What the process of a thread that waits has used.
-    pub(super) fn used(&self, id: u32, index: u64) -> Option<u64> {
-        let pid = self.memory.image(id)?.get(image::SLOTS + index * slot::SIZE + slot::PID) as i32;
-        (pid > 0).then(|| sys::process_cpu(pid))?
+    /// What a thread has spent on asking before.
+    pub(super) fn asked_before(&self, id: u32, index: u64) -> u64 {
+        self.memory.image(id).map_or(0, |area| area.get(image::SLOTS + index * slot::SIZE + slot::ASKED_NS))
     }
+}
 
-    /// The thread waits again, after a call that worked for `worked_ns`; it had used `before` at the
-    /// last answer.
-    pub(super) fn note_asking(&mut self, (id, index): (u32, u64), worked_ns: u64, before: Option<u64>) {
-        let Some((before, now)) = before.zip(self.used(id, index)) else { return };
-        // No other thread ever drew a slot.
-        let alone = index == 0 && self.memory.image(id).is_some_and(Area::no_slot_drawn);
-        if let Some((wait, _)) = self.waited_so_far(id, index) {
-            self.asking.add(wait, now.saturating_sub(before).saturating_sub(worked_ns) as f64, alone);
-        }
-    }
+/// A struct timespec, ns.
+fn in_ns(seconds: u64, ns: u64) -> u64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(ns)
 }
 
 /// What a process has used of a processor, by what its threads have noted.
@@ -155,32 +103,52 @@ impl Engine {
 pub(super) struct Used {
     /// Processor time when one of its threads was about to end, ns; zero where none has said.
     said: u64,
-    /// How often they have looked for an answer.
-    looks: u64,
+    /// What they have spent on asking by their own clocks, ns, and how often they have.
+    asked_ns: u64,
+    asked_times: u64,
+    /// Cycles that they have waited where they may not read their clocks.
+    quiet_cycles: u64,
 }
 
 impl Used {
     /// As the slot with these fields has it. Of one that is another program now, what its other
     /// threads said is no longer news.
     pub(super) fn read(field: impl Fn(u64) -> u64, execed: bool) -> Self {
-        let said = field(slot::CPU).saturating_mul(1_000_000_000).saturating_add(field(slot::CPU + 8));
-        Self { said: if execed { 0 } else { said }, looks: field(slot::LOOKS) }
+        let said = in_ns(field(slot::CPU), field(slot::CPU + 8));
+        Self {
+            said: if execed { 0 } else { said },
+            asked_ns: field(slot::ASKED_NS),
+            asked_times: field(slot::ASKED_TIMES),
+            quiet_cycles: field(slot::QUIET_CYCLES),
+        }
     }
 
     pub(super) fn add(&mut self, more: &Self) {
         self.said = self.said.max(more.said);
-        self.looks = self.looks.saturating_add(more.looks);
+        self.asked_ns = self.asked_ns.saturating_add(more.asked_ns);
+        self.asked_times = self.asked_times.saturating_add(more.asked_times);
+        self.quiet_cycles = self.quiet_cycles.saturating_add(more.quiet_cycles);
     }
 
-    /// Adds what process `pid` has used to its image, less what it spent on waiting for answers:
-    /// that, in ns.
-    pub(super) fn settle(self, table: &mut Table, program: &Program, (pid, image): (i32, u32), asking: Asking) -> u64 {
+    /// What they spent on asking.
+    fn asking(&self, asking: Asking) -> Ours {
+        let unseen = (self.asked_times as f64 * asking.each_ns) as u64;
+        // That was spent looking, but for when others had the processor.
+        let quiet = (self.quiet_cycles as f64 / asking.cycles_per_ns.max(1e-3)) as u64;
+        let after = (self.asked_ns as f64 * AFTERWARDS) as u64;
+        let ns = self.asked_ns.saturating_add(after).saturating_add(unseen).saturating_add(quiet);
+        let doubt_ns = quiet.saturating_add(unseen / 4).saturating_add(after / 2);
+        Ours { ns, doubt_ns, unsaid: 0 }
+    }
+
+    /// Adds what process `pid` has used to its image, less what it spent on asking: that.
+    pub(super) fn settle(self, table: &mut Table, program: &Program, (pid, image): (i32, u32), asking: Asking) -> Ours {
         let total = self.said.max(program.cpu_seen.get(&pid).copied().unwrap_or(0));
         let before = if pid == program.pid { program.cpu_before } else { 0 };
-        let sleeps = program.sleeps.get(&pid).copied().unwrap_or(0);
-        let ours = asking.ns(self.looks, sleeps);
+        let mut ours = self.asking(asking);
+        ours.unsaid = u64::from(self.said == 0 && !program.execed.contains(&pid));
         if let Some(image) = table.images.get_mut(image as usize) {
-            image.cpu_ns += total.saturating_sub(before).saturating_sub(ours);
+            image.cpu_ns = image.cpu_ns.saturating_add(total.saturating_sub(before).saturating_sub(ours.ns));
         }
         ours
     }
@@ -191,17 +159,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hand_shakes_cost_what_they_were_seen_to() {
-        let mut asking = Asking::new(10.0);
-        assert_eq!(asking.ns(100, 1), 1_000 + SLEEP_NS as u64);
-        // One that slept, at half as much again as was calculated.
-        let slept = 2_000.0 * 10.0;
-        let wait = Wait { ns: slept + 9_000.0, looks: 2_000 };
-        for _ in 0..MIN_SEEN {
-            asking.add(wait, 1.5 * (slept + SLEEP_NS), true);
-            asking.add(wait, 2.5 * (slept + SLEEP_NS), false);
-        }
-        assert_eq!(asking.ns(2_000, 1), (1.5 * (slept + SLEEP_NS)) as u64);
-        assert_eq!(asking.ns(0, 0), 0);
+    fn asking_takes_what_threads_clocks_say_and_what_they_can_not_see() {
+        let asking = Asking::new(200.0, 2.0);
+        let clocked = Used { asked_ns: 50_000, asked_times: 10, ..Used::default() }.asking(asking);
+        assert_eq!((clocked.ns, clocked.doubt_ns), (60_000, 4_500));
+        // All that passed may have been looking, or none of it.
+        let quiet = Used { quiet_cycles: 8_000, ..Used::default() }.asking(asking);
+        assert_eq!((quiet.ns, quiet.doubt_ns), (4_000, 4_000));
+        // Words of a target may hold anything.
+        let any = Used { asked_ns: u64::MAX, asked_times: u64::MAX, quiet_cycles: u64::MAX, said: 0 }.asking(asking);
+        assert_eq!(any.ns, u64::MAX);
     }
 }

@@ -101,9 +101,13 @@ pub(super) struct Engine {
     pub(super) vdso_calls: u64,
     /// Processor time new programs spent on mapping our memory, ns.
     pub(super) births_ns: u64,
-    /// Processor time threads spent waiting for answers, ns.
-    pub(super) asking_ns: u64,
-    /// What a hand-shake takes of its thread's processor time.
+    /// How many did.
+    pub(super) births: u64,
+    /// Processor time threads spent on asking.
+    pub(super) asked: super::cpu::Ours,
+    /// What the command's own process had used before its exec, ns.
+    pub(super) before_exec_ns: u64,
+    /// What a hand-shake takes beside what is seen of it.
     pub(super) asking: super::cpu::Asking,
     /// Bits of what is to be answered in place.
     pub(super) elided: u32,
@@ -190,8 +194,10 @@ impl Engine {
             quiet: false,
             vdso_calls: 0,
             births_ns: 0,
-            asking_ns: 0,
-            asking: super::cpu::Asking::new(super::clock::look_ns()),
+            births: 0,
+            asked: super::cpu::Ours::default(),
+            before_exec_ns: 0,
+            asking: super::cpu::Asking::new(super::clock::cpu_reading_ns(), ratio.cycles_per_ns()),
             elided: super::elided(&launch.elisions),
             in_place: MadeInPlace::default(),
             writes_code: super::filter::may_write_code(),
@@ -265,6 +271,8 @@ impl Engine {
             return Err(super::refused(format!("PTRACE_SEIZE of a child of our own: {}", errno.desc())));
         }
         self.seized.insert(pid, Seized { from: None });
+        self.before_exec_ns = sys::process_cpu(pid).unwrap_or(0);
+        self.around.children_before = sys::children_times();
         self.start_ns = sys::now();
         held.release().map_err(|e| Error::own("can't let the child go", e))?;
         while !self.exec_done && self.root_exit.is_none() {

@@ -4,9 +4,11 @@ use super::super::layout::image;
 use super::engine::Engine;
 use super::harvest::Beside;
 use super::in_place::in_place;
+use super::own_cpu::OwnCpu;
 use super::program::Program;
 use super::share::Again;
 use super::sys;
+use crate::cpu::not_below;
 use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use crate::windows::{fault_price, switch_price};
 use std::collections::{BTreeMap, HashMap};
@@ -29,6 +31,14 @@ pub(super) struct Around {
     pub(super) share_measured: bool,
 }
 
+impl Around {
+    /// Leaves out what children of ours have used between two readings.
+    fn leave_out(&mut self, from: (u64, u64), to: (u64, u64)) {
+        self.children_before.0 += to.0.saturating_sub(from.0);
+        self.children_before.1 += to.1.saturating_sub(from.1);
+    }
+}
+
 impl Engine {
     /// The recording of a run that has ended.
     pub(super) fn finish(mut self) -> Recording {
@@ -37,7 +47,9 @@ impl Engine {
         self.count_first_exec();
         self.audit();
         self.files.keep_fixed(&self.symbols);
+        let children = sys::children_times();
         let crossing = super::crossing(self.around.again.as_ref(), &self.ratio);
+        self.around.leave_out(children, sys::children_times());
         self.recording(wall_ns, crossing)
     }
 
@@ -45,7 +57,7 @@ impl Engine {
     pub(super) fn recording_so_far(&mut self) -> Recording {
         // Counts are read into the table once only: a copy of it takes those of the living.
         let kept = self.table.clone();
-        let (vdso_calls, asking_ns, problems) = (self.vdso_calls, self.asking_ns, self.problems.clone());
+        let (vdso_calls, asked, problems) = (self.vdso_calls, self.asked, self.problems.clone());
         let (refused, in_place) = (self.windows.refused, self.in_place);
         let ids: Vec<u32> = self.programs.keys().copied().collect();
         for id in ids {
@@ -60,7 +72,7 @@ impl Engine {
         self.count_first_exec();
         let wall_ns = self.at(sys::now());
         let recording = self.recording(wall_ns, self.around.crossing_before);
-        (self.table, self.vdso_calls, self.asking_ns, self.problems) = (kept, vdso_calls, asking_ns, problems);
+        (self.table, self.vdso_calls, self.asked, self.problems) = (kept, vdso_calls, asked, problems);
         (self.windows.refused, self.in_place) = (refused, in_place);
         recording
     }
@@ -148,12 +160,17 @@ impl Engine {
         let names = Names::resolve(&self.table, &mut self.symbols);
         // Our own memory is mapped there too.
         problems.extend(names.problems.iter().filter(|p| !p.text.starts_with("/memfd:systoll:")).cloned());
+        // That takes children, which are none of the command's.
+        let children = sys::children_times();
         let (fault, switch) = (fault_price(&self.table), switch_price(&self.table));
         let crossing_before = self.around.crossing_before;
         let prices = Prices { crossing_before, crossing_after, fault, switch, calls: BTreeMap::new() };
         let rows = rows(&self.table, &names, &mut self.symbols);
         let vdso = vdso_rows(&self.table, &names, &mut self.symbols);
-        let header = self.header(wall_ns);
+        let own = self.own_cpu(children);
+        problems.extend(own.problem());
+        let header = self.header(wall_ns, children, &own);
+        self.around.leave_out(children, sys::children_times());
         let processes = self.processes(&rows, &header);
         let in_place = in_place(self.elided, &self.in_place, &rows);
         Recording {
@@ -173,11 +190,9 @@ impl Engine {
         }
     }
 
-    fn header(&self, wall_ns: u64) -> Header {
-        let (user, sys) = sys::children_times();
+    fn header(&self, wall_ns: u64, (user, sys): (u64, u64), own: &OwnCpu) -> Header {
         let before = self.around.children_before;
         let (user_ns, sys_ns) = (user.saturating_sub(before.0), sys.saturating_sub(before.1));
-        let added = (self.around.added_ns * self.table.calls as f64) as u64;
         Header {
             version: env!("CARGO_PKG_VERSION").into(),
             command: self.around.command.clone(),
@@ -188,7 +203,8 @@ impl Engine {
             wall_ns,
             user_ns,
             sys_ns,
-            own_cpu_ns: (user_ns + sys_ns).saturating_sub(added + self.births_ns + self.asking_ns),
+            own_cpu_ns: own.known(),
+            own_cpu_most_ns: Some(own.most()),
             observer_ns_per_call: self.around.added_ns,
             observer_wall_ns_per_call: self.around.added_ns,
             toll_estimated: false,
@@ -211,7 +227,7 @@ impl Engine {
         }
         let own_cpu = |id: u32, cpu_ns: u64| {
             let (toll, added) = totals.get(&id).copied().unwrap_or_default();
-            cpu_ns.saturating_sub(added as u64).max(toll)
+            not_below(cpu_ns.saturating_sub(added as u64), toll).filter(|ns| *ns > 0)
         };
         let alone = self.table.images.len() == 1;
         let images = (0..).zip(&self.table.images);

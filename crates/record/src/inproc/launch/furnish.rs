@@ -8,7 +8,6 @@ use super::maps::{Layout, Mapped};
 use super::memory::{BLOBS, BLOBS_AT, Memory, Runs};
 use super::program::{Patched, Program};
 use super::sites::Arrival;
-use super::sys;
 use super::target::Mem;
 use crate::procfs;
 use std::rc::Rc;
@@ -213,16 +212,11 @@ impl Engine {
         if program.mem.ready(&file.code.jumps, bias).is_err() {
             return false;
         }
-        let (pid, from) = (program.pid, BLOBS_AT + (file.code.writing - BLOBS));
+        let from = BLOBS_AT + (file.code.writing - BLOBS);
         let (code, open) = (libc::PROT_READ | libc::PROT_EXEC, libc::PROT_WRITE);
-        let before = sys::process_cpu(pid);
         let call = [WRITE_CODE, text.start, text.end - text.start, (code | open) as u64, code as u64, from, bias];
         let reply = self.request(id, slot, call);
-        let took = sys::process_cpu(pid).zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
         if let Some(program) = self.programs.get_mut(&id) {
-            // That was not the program's work.
-            self.births_ns += took;
-            program.cpu_before += took;
             program.faults += pages;
         }
         // Who forbids it once will again, and may put it down each time.

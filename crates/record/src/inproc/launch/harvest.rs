@@ -2,8 +2,8 @@
 
 use super::super::assemble::{Losses, MadeInPlace, Node, Nodes, SlotCounts, Words, slots_drawn};
 use super::super::layout::{image, record, slot};
-use super::super::nr::{CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, VFORK};
-use super::cpu::Used;
+use super::super::nr::{CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, SCHED_YIELD, VFORK};
+use super::cpu::{Ours, Used};
 use super::engine::Engine;
 use super::memory::{Memory, Snapshot};
 use super::program::Program;
@@ -39,8 +39,8 @@ impl Clock {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Beside {
     pub(super) vdso_calls: u64,
-    /// Processor time its threads have spent waiting for answers.
-    pub(super) asking_ns: u64,
+    /// Processor time its threads have spent on asking.
+    pub(super) asking: Ours,
     /// What each process has used of a processor, by its own word.
     pub(super) used: BTreeMap<i32, Used>,
     pub(super) losses: Losses,
@@ -61,7 +61,7 @@ pub(super) struct Beside {
 impl Beside {
     fn add(&mut self, more: &Self) {
         self.vdso_calls = self.vdso_calls.saturating_add(more.vdso_calls);
-        self.asking_ns = self.asking_ns.saturating_add(more.asking_ns);
+        self.asking.add(more.asking);
         for (pid, used) in &more.used {
             self.used.entry(*pid).or_default().add(used);
         }
@@ -165,7 +165,7 @@ impl Engine {
         self.vdso_calls = self.vdso_calls.saturating_add(beside.vdso_calls);
         self.windows.refused += beside.unopened;
         self.in_place.add(&beside.in_place);
-        self.asking_ns = self.asking_ns.saturating_add(beside.asking_ns);
+        self.asked.add(beside.asking);
         self.note_losses(program, beside);
     }
 
@@ -211,7 +211,7 @@ impl Engine {
         let now = self.at(sys::now());
         for (pid, used) in std::mem::take(&mut beside.used) {
             let image = image_of(program, &mut self.table, pid, now);
-            beside.asking_ns += used.settle(&mut self.table, program, (pid, image), self.asking);
+            beside.asking.add(used.settle(&mut self.table, program, (pid, image), self.asking));
         }
         for (image, seen) in &beside.threads {
             if let Some(image) = self.table.images.get_mut(*image as usize) {
@@ -524,8 +524,8 @@ fn counts_of(number: u32, slot: &SlotCounts, seen: Seen, clock: Clock) -> Counts
     counts.max_ns = clock.ns(slot.longest as f64);
     let own = clock.own_cycles * timed as f64;
     let worked = slot.cycles.saturating_sub(slot.waited) as f64 - own;
-    // Where waiting can't be told, all of a sleep would pass for work.
-    let may_wait = Sysno(number).signature().is_none_or(|s| s.may_block);
+    // Where waiting can't be told, all of a sleep would pass for work, and the turns of others too.
+    let may_wait = number == SCHED_YIELD || Sysno(number).signature().is_none_or(|s| s.may_block);
     counts.toll_ns = (seen.has_rseq || !may_wait).then(|| clock.ns(worked));
     counts.waited_ns = seen.has_rseq.then(|| clock.ns(slot.waited as f64));
     for (power, n) in (0i32..record::BUCKETS as i32).zip(&slot.histogram) {

@@ -182,7 +182,9 @@ impl Engine {
         // Only now do they stay as they are.
         let drawn = self.slots_drawn(id);
         let own: Vec<u64> = (0..drawn).filter(|n| self.memory.head(id, *n).pid as i32 == pid).collect();
-        let copied = self.memory.copy(id, copy, &own).ok_or("there is too much in it to be copied")?;
+        let Some(copied) = self.memory.copy(id, copy, &own) else {
+            return Moved::No("there is too much in it to be copied");
+        };
         let base = image::SLOTS + index * slot::SIZE;
         if let Some(state) = self.memory.image(copy).and_then(|area| area.half(base + slot::STATE)) {
             state.store(state::REQUEST, std::sync::atomic::Ordering::SeqCst);
@@ -343,7 +345,6 @@ impl Program {
         (new.born, new.hands) = (self.born, self.hands.clone());
         new.main_seen = self.main_seen;
         new.cpu_seen.extend(self.cpu_seen.remove_entry(&pid));
-        new.sleeps.extend(self.sleeps.remove_entry(&pid));
         new.makers.extend(self.makers.remove_entry(&pid));
         if first {
             (new.cpu_before, new.faults) = (self.cpu_before, self.faults);

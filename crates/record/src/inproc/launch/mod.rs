@@ -26,6 +26,7 @@ mod in_place;
 mod maps;
 mod memory;
 mod own;
+mod own_cpu;
 mod peer;
 mod possible;
 mod program;

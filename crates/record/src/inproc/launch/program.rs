@@ -97,14 +97,14 @@ pub(super) struct Program {
     pub(super) makers: HashMap<i32, u32>,
     /// Processor time its process had used before the program's own first instruction, ns.
     pub(super) cpu_before: u64,
+    /// The same of its first thread alone, by that thread's clock.
+    pub(super) thread_before: u64,
     /// Processor time of its processes as last seen, ns since each one's start.
     pub(super) cpu_seen: HashMap<i32, u64>,
     /// Whether every call its files make is seen, so that some can be answered in place.
     pub(super) seen_whole: bool,
     /// Processes of it that have become other programs.
     pub(super) execed: HashSet<i32>,
-    /// How often its threads have slept for an answer, by process.
-    pub(super) sleeps: HashMap<i32, u64>,
     /// Its code that is in no file.
     pub(super) generated: Generated,
     /// How many of its files the kernel has mapped, the first ones.
@@ -152,10 +152,10 @@ impl Program {
             forks: HashMap::new(),
             makers: HashMap::new(),
             cpu_before: 0,
+            thread_before: 0,
             cpu_seen: HashMap::new(),
             seen_whole: true,
             execed: HashSet::new(),
-            sleeps: HashMap::new(),
             generated: Generated::default(),
             born: 0,
             hands: Hands::default(),

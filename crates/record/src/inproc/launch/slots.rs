@@ -227,11 +227,10 @@ impl Engine {
         for pid in pids.iter().map(|pid| *pid as i32) {
             let Some(image) = program.forks.remove(&pid) else { continue };
             if let Some(used) = program.recycled.used.remove(&pid) {
-                program.recycled.asking_ns += used.settle(&mut self.table, program, (pid, image), self.asking);
+                program.recycled.asking.add(used.settle(&mut self.table, program, (pid, image), self.asking));
             }
             program.cpu_seen.remove(&pid);
             program.execed.remove(&pid);
-            program.sleeps.remove(&pid);
             self.end_image(image, now);
         }
     }

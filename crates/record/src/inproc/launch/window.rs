@@ -1,7 +1,6 @@
 //! Windows: a few consecutive calls of a thread looked at whole, before and after each.
 
 use super::super::layout::{IMAGE, image, may_hold_node, node, record, slot};
-use super::cpu::is_seen_to;
 use super::engine::Engine;
 use super::program::Waiter;
 use super::sys;
@@ -18,8 +17,6 @@ pub(super) struct Open {
     window: RawWindow,
     /// The record of the call under way, and its cycles and waited cycles when the call began.
     under_way: Option<(u64, u64, u64)>,
-    /// What its process had used when that began, where the hand-shake after it is seen to.
-    used: Option<u64>,
 }
 
 /// A waiting thread's stack, as it was unwound for the question before: a context that is seen for
@@ -85,7 +82,7 @@ impl Engine {
                 calls: Vec::new(),
             };
             self.table.thread_named(window.image, waiter.tid as u32, &procfs::comm(waiter.tid));
-            self.open.insert((id, index), Open { window, under_way: None, used: None });
+            self.open.insert((id, index), Open { window, under_way: None });
         }
         self.note_entry(id, index, waiter, (&entered, octave), run_ns);
         self.want(id, index, true);
@@ -104,15 +101,12 @@ impl Engine {
         let base = image::SLOTS + index * slot::SIZE + entered.record;
         let Some(area) = self.memory.image(id) else { return };
         let (cycles, waited) = (area.get(base + record::CYCLES), area.get(base + record::WAITED));
-        let seen_to = self.open.get(&(id, index)).is_some_and(|open| is_seen_to(open.window.calls.len()));
-        let used = if seen_to { self.used(id, index) } else { None };
         // What a loader maps it does not give back, and to ask takes longer than the rest.
         let begins = octave == 0 && self.programs.get(&id).is_some_and(|p| !p.main_seen);
         let counts_faults = signature.filter(|_| !begins);
         let taken_for_us = self.programs.get(&id).filter(|p| p.pid == tid).map_or(0, |p| p.faults);
         let Some(open) = self.open.get_mut(&(id, index)) else { return };
         open.under_way = Some((entered.record, cycles, waited));
-        open.used = used;
         open.window.calls.push(RawCall {
             row: entered.row,
             nth: entered.nth,
@@ -150,14 +144,10 @@ impl Engine {
             let read = |address: u64, buffer: &mut [u8]| read_memory(waiter.tid, address, buffer);
             call.data.extend(argument_data(signature, Moment::Exit, &call.args, call.result, bound, &read));
         }
-        let (octave, used) = (open.window.octave, open.used.take());
-        let worked = call.waited_ns.map(|waited| call.elapsed_ns.saturating_sub(waited));
+        let octave = open.window.octave;
         if self.windows.full(open.window.calls.len()) {
             self.close_window(id, index);
             self.want(id, index, false);
-        }
-        if let Some(worked) = worked {
-            self.note_asking((id, index), worked, used);
         }
         self.spend(octave, began);
     }

@@ -84,8 +84,8 @@ pub const CPU: u64 = 0x470;
 /// Three u64: registers while the kernel is asked for that time.
 pub const ASIDE: u64 = 0x480;
 
-/// u64: how many times the thread has looked for an answer.
-pub const LOOKS: u64 = 0x498;
+/// u64: processor time the thread has spent on asking, ns.
+pub const ASKED_NS: u64 = 0x498;
 /// u64: [`SIGRETURNS`] when the last call began that a handler cuts short.
 pub const SIGRETURNS_BEFORE: u64 = 0x4a0;
 /// u64: how many times the thread is going to look at most, this time: none where the launcher is on the
@@ -132,6 +132,16 @@ pub const DOWN: u64 = 3;
 pub const OLD_MASK: u64 = 0x538;
 /// u64: [`super::image::MAPS`] right before the `rt_sigprocmask` under way.
 pub const MAPS_BEFORE: u64 = 0x540;
+
+/// struct timespec: the thread's processor time when it began to ask; its second half is zero where it
+/// asks nothing.
+pub const ASKED_FROM: u64 = 0x5a0;
+/// struct timespec: the same when it went on.
+pub const ASKED_TO: u64 = 0x5b0;
+/// u64: how often it has asked, of what [`ASKED_NS`] counts.
+pub const ASKED_TIMES: u64 = 0x5c0;
+/// u64: cycles that passed in waits of a thread that may make no system call, to ask for that time.
+pub const QUIET_CYCLES: u64 = 0x5c8;
 
 /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
 /// (record << 12 | errno, zero: free) and count.
