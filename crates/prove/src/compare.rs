@@ -2,7 +2,7 @@
 
 use crate::executor::timed_out;
 use crate::measure::measure;
-use crate::outcome::compare_outcomes;
+use crate::outcome::{Compared, compare_outcomes};
 use crate::{Comparison, Difference, Executor, Measured, Options, Outcome, Output, Pairs, ProveError, Stopped};
 use std::time::{Duration, Instant};
 use systoll_cure::{Spec, Usage};
@@ -31,9 +31,9 @@ pub fn compare(
     options.check()?;
     let began = Instant::now();
     let watched = exec.watches();
-    let (outcome, patience) = compare_outcomes(exec, a, b, options)?;
+    let Compared { outcome, differs_at, patience } = compare_outcomes(exec, a, b, options)?;
     if !matches!(outcome, Outcome::Same { .. }) {
-        return Ok(Comparison { outcome, measured: None, watched });
+        return Ok(Comparison { outcome, differs_at, measured: None, watched });
     }
     let sizes = (a.stack_bytes(), b.stack_bytes());
     let padding = (sizes.1.saturating_sub(sizes.0), sizes.0.saturating_sub(sizes.1));
@@ -48,13 +48,13 @@ pub fn compare(
     };
     let timed = timing.warm_up(options.warmup).and_then(|()| timing.until_told(options, began, progress));
     match timed {
-        Ok(measured) => Ok(Comparison { outcome, measured: Some(measured), watched }),
+        Ok(measured) => Ok(Comparison { outcome, differs_at, measured: Some(measured), watched }),
         Err(Halt::Differs(difference)) => {
-            Ok(Comparison { outcome: Outcome::Differs(difference), measured: None, watched })
+            Ok(Comparison { outcome: Outcome::Differs(difference), differs_at, measured: None, watched })
         }
         // What is known by then is known: nobody has seen figures, so that none can have been waited for.
         Err(Halt::Error(error @ ProveError::Interrupted { .. })) => match timing.so_far(options) {
-            Some(measured) => Ok(Comparison { outcome, measured: Some(measured), watched }),
+            Some(measured) => Ok(Comparison { outcome, differs_at, measured: Some(measured), watched }),
             None => Err(error),
         },
         Err(Halt::Error(error)) => Err(error),

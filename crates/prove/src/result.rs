@@ -10,10 +10,23 @@ use systoll_model::Exit;
 pub struct Comparison {
     /// Whether both do the same.
     pub outcome: Outcome,
+    /// Where their outputs differ first, if that is the difference and it was seen.
+    pub differs_at: Option<DiffersAt>,
     /// What was measured; `None` where they do not do the same, so that nothing can be claimed.
     pub measured: Option<Measured>,
     /// Whether runs were watched, both sides' alike: their times hold what watching costs.
     pub watched: bool,
+}
+
+/// A line of one output that the other has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiffersAt {
+    /// Which, from 1.
+    pub line: u64,
+    /// What `a` wrote there; `None` where it had ended.
+    pub a: Option<String>,
+    /// What `b` wrote there.
+    pub b: Option<String>,
 }
 
 /// Whether two programs do the same.

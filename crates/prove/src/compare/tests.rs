@@ -35,7 +35,13 @@ fn run(wall_ns: u64, cpu_ns: u64, text: &str) -> Run {
     let half = cpu_ns / 2;
     let exit = Exit::Code(0);
     let usage = Usage { exit, wall_ns, user_ns: half, sys_ns: half, max_rss: 1 << 20, switches: 2, faults: 100 };
-    Run { usage, stdout: Some(Digest::of(text.as_bytes())), stderr: Some(Digest::of(b"")), by: None }
+    Run {
+        usage,
+        stdout: Some(Digest::of(text.as_bytes())),
+        stderr: Some(Digest::of(b"")),
+        by: None,
+        wrote: Default::default(),
+    }
 }
 
 fn compare_fakes(answer: impl FnMut(char, usize) -> Run) -> Comparison {
@@ -93,7 +99,10 @@ fn a_box_that_grows_slower_favours_neither() {
 #[test]
 fn other_output_or_exit_claims_nothing() {
     let c = compare_fakes(|side, _| run(1, 1, if side == 'a' { "x" } else { "y" }));
-    assert_eq!(c, Comparison { outcome: Outcome::Differs(Difference::Stdout), measured: None, watched: false });
+    assert_eq!(
+        c,
+        Comparison { outcome: Outcome::Differs(Difference::Stdout), differs_at: None, measured: None, watched: false }
+    );
     let failing = |at: usize| {
         move |side: char, nth: usize| {
             let mut run = run(1, 1, "x");
@@ -104,7 +113,11 @@ fn other_output_or_exit_claims_nothing() {
     for at in [0, 9] {
         let c = compare_fakes(failing(at));
         let difference = Difference::Exit { a: Exit::Code(0), b: Exit::Code(1) };
-        assert_eq!(c, Comparison { outcome: Outcome::Differs(difference), measured: None, watched: false }, "run {at}");
+        assert_eq!(
+            c,
+            Comparison { outcome: Outcome::Differs(difference), differs_at: None, measured: None, watched: false },
+            "run {at}"
+        );
     }
 }
 
