@@ -55,6 +55,8 @@ def other_outcomes_claim_nothing(box):
     ]:
         p = proves(box, "--pairs", "8", "--vs", f"{sh} -c '{other}'", "--", sh, "-c", "echo a", code=1)
         assert (p["difference"], p["problem"], p["verdict"], p["pairs"]) == (difference, problem, None, 0), p
+    r = box.run([box.systoll, "prove", "--vs", f"{sh} -c 'echo same; echo b'", "--", sh, "-c", "echo same; echo a"])
+    assert r.returncode == 1 and "line 2   - a\n             + b\n" in text(r.stdout) and "--same exit" in text(r.stdout), text(r.stdout)
     p = proves(box, "--pairs", "8", "-E", "A=1", "--", sh, "-c", "cat /proc/sys/kernel/random/uuid", code=1)
     assert p["difference"] == "varies-by-itself", p
     # What need not be the same is not looked at.

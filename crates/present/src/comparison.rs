@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use systoll_model::{Exit, Sysno};
 use systoll_prove::{
-    Beyond, CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Stopped, Verdict,
-    Why, beyond,
+    Beyond, CallCounts, Change, Comparison, Difference, DiffersAt, Estimate, Measured, Outcome, Range, Sameness,
+    Stopped, Verdict, Why, beyond,
 };
 
 /// Where the columns end: label, `a`, `b`, change.
@@ -33,6 +33,11 @@ pub fn write_comparison(
     let text = outcome_text(comparison, counts);
     let outcome = Line::of(Role::Plain, "  ").with(outcome_role(comparison.outcome), text);
     writeln!(w, "{}", outcome.render(&style))?;
+    if let Some(at) = &comparison.differs_at {
+        for line in differing_lines(at, &style) {
+            writeln!(w, "{}", line.render(&style))?;
+        }
+    }
     if comparison.measured.is_none() && counts.is_none() {
         return write_answered(w, comparison, &style);
     }
@@ -67,6 +72,22 @@ fn write_answered(w: &mut dyn Write, comparison: &Comparison, style: &Style) -> 
     let same = matches!(comparison.outcome, Outcome::Same { .. });
     let Some(answered) = comparison.answered.as_ref().filter(|_| same) else { return Ok(()) };
     answered::lines(answered).iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))
+}
+
+/// The first line that differs, of both, and what to do where that may be.
+fn differing_lines(at: &DiffersAt, style: &Style) -> [Line; 3] {
+    let label = format!("    line {}   ", grouped(at.line));
+    let indent = " ".repeat(columns(&label));
+    let room = style.columns().saturating_sub(columns(&label) + 2).max(16);
+    let side = |label: String, sign: &str, text: &Option<String>| {
+        let line = Line::of(Role::Faint, label);
+        match text {
+            Some(text) => line.with(Role::Plain, format!("{sign} {}", shorten(&clean(text), room))),
+            None => line.with(Role::Faint, format!("{sign} (ended)")),
+        }
+    };
+    let help = "    if that may differ: --same exit, or --same 'CMD' with a command that looks at what must not";
+    [side(label, "-", &at.a), side(indent, "+", &at.b), Line::of(Role::Faint, help)]
 }
 
 /// What calls answered in place stand for.
@@ -382,6 +403,7 @@ mod tests {
             Measured { pairs: 20, stopped, confidence: 0.99, a, b, wall, cpu, user: same, sys: same, max_rss: same };
         Comparison {
             outcome: Outcome::Same { exit: Exit::Code(0), output: Sameness::Exact },
+            differs_at: None,
             measured: Some(m),
             watched: false,
             answered: None,
@@ -398,6 +420,19 @@ mod tests {
             exact: true,
             ..CallCounts::default()
         }
+    }
+
+    #[test]
+    fn where_outputs_differ_is_shown() {
+        let at = DiffersAt { line: 1_200, a: Some("a\u{1b}[31m".into()), b: None };
+        let outcome = Outcome::Differs(Difference::Stdout);
+        let c = Comparison { outcome, differs_at: Some(at), measured: None, watched: false };
+        let text = written(&c, None, "b");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(lines[1].starts_with("    line 1,200   - a") && !lines[1].contains('\u{1b}'), "{text}");
+        assert_eq!(lines[2], "                 + (ended)");
+        assert!(lines[3].contains("--same exit"), "{text}");
     }
 
     fn written(c: &Comparison, counts: Option<(&CallCounts, &CallCounts)>, b: &str) -> String {
@@ -454,7 +489,7 @@ mod tests {
     fn a_cure_that_hangs_or_changes_what_is_done_is_told() {
         let text = |d| {
             written(
-                &Comparison { outcome: Outcome::Differs(d), measured: None, watched: false, answered: None },
+                &Comparison { outcome: Outcome::Differs(d), differs_at: None, measured: None, watched: false, answered: None },
                 None,
                 "b",
             )
@@ -477,7 +512,7 @@ mod tests {
     #[test]
     fn programs_that_differ_claim_nothing() {
         let difference = Difference::Exit { a: Exit::Code(0), b: Exit::Signal(11) };
-        let c = Comparison { outcome: Outcome::Differs(difference), measured: None, watched: false, answered: None };
+        let c = Comparison { outcome: Outcome::Differs(difference), differs_at: None, measured: None, watched: false, answered: None };
         assert_eq!(
             written(&c, None, "b"),
             "  one ends with exit code 0, the other with signal 11: they do not do the same, so nothing is claimed\n"

@@ -56,7 +56,7 @@ fn proved() -> Comparison {
         max_rss: change(0.0, Verdict::NoDifference),
     };
     let outcome = Outcome::Same { exit: Exit::Code(0), output: Sameness::ButDigits };
-    Comparison { outcome, measured: Some(measured), watched: false, answered: None }
+    Comparison { outcome, differs_at: None, measured: Some(measured), watched: false, answered: None }
 }
 
 fn counts(stats: u64) -> CallCounts {
@@ -102,7 +102,7 @@ fn what_is_written_conforms_to_the_schema() {
         [Difference::Stdout, Difference::Exit { a: Exit::Code(0), b: Exit::Signal(11) }, Difference::Hangs(limit)];
     for difference in differences {
         let nothing = written(
-            &Comparison { outcome: Outcome::Differs(difference), measured: None, watched: false, answered: None },
+            &Comparison { outcome: Outcome::Differs(difference), differs_at: None, measured: None, watched: false, answered: None },
             None,
         );
         assert_eq!(violations(&schema(), &nothing), Vec::<String>::new(), "{difference:?}");

@@ -2,7 +2,7 @@
 
 use crate::executor::timed_out;
 use crate::measure::measure;
-use crate::outcome::compare_outcomes;
+use crate::outcome::{Compared, compare_outcomes};
 use crate::{Comparison, Difference, Executor, Measured, Options, Outcome, Output, Pairs, ProveError, Stopped};
 use std::time::{Duration, Instant};
 use systoll_cure::{Spec, Usage};
@@ -31,8 +31,8 @@ pub fn compare(
     options.check()?;
     let began = Instant::now();
     let watched = exec.watches();
-    let (outcome, patience) = compare_outcomes(exec, a, b, options)?;
-    let unmeasured = Comparison { outcome, measured: None, watched, answered: exec.answered() };
+    let Compared { outcome, differs_at, patience } = compare_outcomes(exec, a, b, options)?;
+    let unmeasured = Comparison { outcome, differs_at, measured: None, watched, answered: exec.answered() };
     if !matches!(outcome, Outcome::Same { .. }) || unmeasured.is_part() {
         return Ok(unmeasured);
     }

@@ -19,8 +19,11 @@ pub enum Output {
     Digested(Option<OsString>),
 }
 
+/// What is kept of an output, to show where two differ, bytes.
+pub(crate) const KEPT: usize = 256 << 10;
+
 /// One run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// How it ended and what it used.
     pub usage: Usage,
@@ -30,6 +33,8 @@ pub struct Run {
     pub stderr: Option<Digest>,
     /// Fingerprint of what the comparing command said, and how it ended, where there is one.
     pub by: Option<(Digest, Exit)>,
+    /// The beginnings of standard output and error, where they were digested.
+    pub wrote: [Vec<u8>; 2],
 }
 
 /// Whoever runs programs.
@@ -93,7 +98,7 @@ impl Processes {
         let Output::Digested(by) = output else {
             let null = || OpenOptions::new().write(true).open("/dev/null").map_err(ProveError::Output);
             let usage = start(Files { stdin: self.stdin()?, stdout: null()?, stderr: null()? })?;
-            return Ok(Run { usage, stdout: None, stderr: None, by: None });
+            return Ok(Run { usage, stdout: None, stderr: None, by: None, wrote: Default::default() });
         };
         // Files, not pipes: a process left behind that holds the stream open must not hold us up.
         let keep = || tempfile::NamedTempFile::new().map_err(ProveError::Output);
@@ -114,8 +119,9 @@ impl Processes {
             ];
             said_by(by, env)
         });
-        let digest = |mut file: File| digest(&mut file).map(Some).map_err(ProveError::Output);
-        Ok(Run { usage, stdout: digest(out.into_file())?, stderr: digest(err.into_file())?, by: by.transpose()? })
+        let looked_at = |mut file: File| digest(&mut file).map_err(ProveError::Output);
+        let ((stdout, out), (stderr, err)) = (looked_at(out.into_file())?, looked_at(err.into_file())?);
+        Ok(Run { usage, stdout: Some(stdout), stderr: Some(stderr), by: by.transpose()?, wrote: [out, err] })
     }
 }
 
@@ -142,7 +148,7 @@ fn said_by(command: &OsString, env: Vec<EnvChange>) -> Result<(Digest, Exit), Pr
     let stdout = out.try_clone().map(Stdio::from).map_err(ProveError::Output)?;
     let streams = Streams { stdin: Stdio::null(), stdout, stderr: Stdio::null() };
     let usage = run_unwatched(&shell_spec(command, env), streams, Some(HOOK_LIMIT))?;
-    Ok((digest(&mut out).map_err(ProveError::Output)?, usage.exit))
+    Ok((digest(&mut out).map_err(ProveError::Output)?.0, usage.exit))
 }
 
 /// Runs a shell command of the user's, e.g. to prepare a run; what it prints goes nowhere.
@@ -165,14 +171,19 @@ pub(crate) fn timed_out(error: &ProveError) -> Option<Duration> {
     }
 }
 
-fn digest(file: &mut File) -> io::Result<Digest> {
+/// A file's fingerprint, and its beginning.
+fn digest(file: &mut File) -> io::Result<(Digest, Vec<u8>)> {
     file.rewind()?;
-    let mut digest = Digest::default();
+    let (mut digest, mut kept) = (Digest::default(), Vec::new());
     let mut buffer = vec![0; 64 << 10];
     loop {
         match file.read(&mut buffer) {
-            Ok(0) => return Ok(digest),
-            Ok(n) => digest.update(buffer.get(..n).unwrap_or_default()),
+            Ok(0) => return Ok((digest, kept)),
+            Ok(n) => {
+                let piece = buffer.get(..n).unwrap_or_default();
+                digest.update(piece);
+                kept.extend(piece.iter().take(KEPT - kept.len()));
+            }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }

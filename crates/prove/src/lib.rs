@@ -26,7 +26,7 @@ pub use digest::{Digest, Sameness};
 pub use executor::{Executor, Output, Processes, Run, shell};
 pub use inside::Inside;
 pub use options::{LOOKS, Options, Pairs, Same};
-pub use result::{Change, Comparison, Difference, Estimate, Measured, Outcome, Side, Stopped, Verdict};
+pub use result::{Change, Comparison, Difference, DiffersAt, Estimate, Measured, Outcome, Side, Stopped, Verdict};
 pub use serve::{
     Drive, Ready, ServeComparison, ServeError, ServeOptions, Served, ServerSide, Servers, Told, Turn, Turns, Watching,
     compare_servers,

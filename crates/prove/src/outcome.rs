@@ -1,7 +1,7 @@
 //! Whether two programs do the same.
 
-use crate::executor::timed_out;
-use crate::{Difference, Digest, Executor, Options, Outcome, Output, ProveError, Run, Same, Sameness};
+use crate::executor::{KEPT, timed_out};
+use crate::{Difference, DiffersAt, Digest, Executor, Options, Outcome, Output, ProveError, Run, Same, Sameness};
 use std::time::Duration;
 use systoll_cure::Spec;
 use systoll_model::Exit;
@@ -9,14 +9,13 @@ use systoll_model::Exit;
 /// `b` may take this many times what `a` takes, and this much beside, before it is said to hang.
 const PATIENCE: (u32, Duration) = (20, Duration::from_secs(10));
 
-/// Runs `a` twice and `b` once, their output kept, and says whether they do the same; with it how
-/// long a run of `b` may take.
+/// Runs `a` twice and `b` once, their output kept, and says whether they do the same.
 pub(crate) fn compare_outcomes(
     exec: &mut dyn Executor,
     a: &Spec,
     b: &Spec,
     options: &Options,
-) -> Result<(Outcome, Duration), ProveError> {
+) -> Result<Compared, ProveError> {
     let kept = Output::Digested(options.same.by.clone());
     let first = exec.run(a, &kept, None)?;
     let second = exec.run(a, &kept, None)?;
@@ -25,11 +24,62 @@ pub(crate) fn compare_outcomes(
     let other = match exec.run(b, &kept, Some(patience)) {
         Ok(other) => other,
         Err(error) => match timed_out(&error) {
-            Some(limit) if limit == patience => return Ok((differs(Difference::Hangs(limit)), patience)),
+            Some(limit) if limit == patience => {
+                return Ok(Compared { outcome: differs(Difference::Hangs(limit)), differs_at: None, patience });
+            }
             _ => return Err(error),
         },
     };
-    Ok((judge(&options.same, &first, &second, &other), patience))
+    let outcome = judge(&options.same, &first, &second, &other);
+    let differs_at = differs_at(outcome, &first, &second, &other);
+    Ok(Compared { outcome, differs_at, patience })
+}
+
+/// Whether both do the same, and how long a run of `b` may take.
+pub(crate) struct Compared {
+    pub(crate) outcome: Outcome,
+    pub(crate) differs_at: Option<DiffersAt>,
+    pub(crate) patience: Duration,
+}
+
+/// Where the outputs that differ do so first, by the standard they were compared by.
+fn differs_at(outcome: Outcome, first: &Run, second: &Run, other: &Run) -> Option<DiffersAt> {
+    let (stream, of): (usize, fn(&Run) -> Option<Digest>) = match outcome {
+        Outcome::Differs(Difference::Stdout) => (0, |r| r.stdout),
+        Outcome::Differs(Difference::Stderr) => (1, |r| r.stderr),
+        _ => return None,
+    };
+    let itself = of(first)?.same(&of(second)?);
+    // Of lines in any order none is the first.
+    let in_order = itself > Sameness::ButDigitsAndOrder;
+    in_order.then(|| first_difference(&first.wrote[stream], &other.wrote[stream], itself))?
+}
+
+fn first_difference(a: &[u8], b: &[u8], degree: Sameness) -> Option<DiffersAt> {
+    let (mut of_a, mut of_b) = (lines(a), lines(b));
+    for line in 1.. {
+        let (a_line, b_line) = (of_a.next(), of_b.next());
+        let alike = |(a, b): (&[u8], &[u8])| Digest::of(a).same(&Digest::of(b)) >= degree;
+        match (a_line, b_line) {
+            (None, None) => return None,
+            // What comes there was not kept.
+            (None, _) if a.len() >= KEPT => return None,
+            (_, None) if b.len() >= KEPT => return None,
+            _ if a_line.zip(b_line).is_some_and(alike) => {}
+            _ => {
+                let text = |line: &[u8]| String::from_utf8_lossy(line).trim_end_matches('\n').to_owned();
+                return Some(DiffersAt { line, a: a_line.map(text), b: b_line.map(text) });
+            }
+        }
+    }
+    None
+}
+
+/// Whole lines; of what was not kept to its end the last is none.
+fn lines(kept: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let end =
+        if kept.len() < KEPT { kept.len() } else { kept.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1) };
+    kept.get(..end).unwrap_or_default().split_inclusive(|b| *b == b'\n')
 }
 
 fn differs(difference: Difference) -> Outcome {
@@ -94,5 +144,35 @@ fn said(first: &Run, second: &Run, other: &Run) -> Stream {
         Stream::Same(Sameness::Exact)
     } else {
         Stream::Differs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(a: &str, b: &str, degree: Sameness, expect: Option<(u64, Option<&str>, Option<&str>)>) {
+        let told = first_difference(a.as_bytes(), b.as_bytes(), degree);
+        let told = told.as_ref().map(|d| (d.line, d.a.as_deref(), d.b.as_deref()));
+        assert_eq!(told, expect);
+    }
+
+    #[test]
+    fn the_first_line_that_differs_is_told() {
+        check("x\na\nc\n", "x\nb\nd\n", Sameness::Exact, Some((2, Some("a"), Some("b"))));
+        check("x\n", "x\ny\n", Sameness::Exact, Some((2, None, Some("y"))));
+        check("", "", Sameness::Exact, None);
+        // What varies by itself is no difference.
+        check("took 12 ms\na\n", "took 7 ms\nb\n", Sameness::ButDigits, Some((2, Some("a"), Some("b"))));
+        check("took 12 ms\n", "took 7 ms\n", Sameness::Exact, Some((1, Some("took 12 ms"), Some("took 7 ms"))));
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_was_not_kept() {
+        let long = "line\n".repeat(KEPT / 5 + 1);
+        check(&long[..KEPT], &long[..KEPT], Sameness::Exact, None);
+        check(&long[..KEPT], &long[..KEPT - 2], Sameness::Exact, None);
+        check(&long[..5 * 52_427], &long[..5 * 52_428], Sameness::Exact, Some((52_428, None, Some("line"))));
     }
 }

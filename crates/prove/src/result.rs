@@ -10,6 +10,8 @@ use systoll_model::Exit;
 pub struct Comparison {
     /// Whether both do the same.
     pub outcome: Outcome,
+    /// Where their outputs differ first, if that is the difference and it was seen.
+    pub differs_at: Option<DiffersAt>,
     /// What was measured; `None` where they do not do the same, or where only a part of what was to be
     /// answered in place was, so that nothing can be claimed.
     pub measured: Option<Measured>,
@@ -25,6 +27,17 @@ impl Comparison {
     pub fn is_part(&self) -> bool {
         self.answered.as_ref().is_some_and(|a| !a.is_enough())
     }
+}
+
+/// A line of one output that the other has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiffersAt {
+    /// Which, from 1.
+    pub line: u64,
+    /// What `a` wrote there; `None` where it had ended.
+    pub a: Option<String>,
+    /// What `b` wrote there.
+    pub b: Option<String>,
 }
 
 /// Whether two programs do the same.

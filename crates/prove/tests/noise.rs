@@ -28,7 +28,7 @@ impl Executor for Recorded {
             switches: 0,
             faults: 0,
         };
-        Ok(Run { usage, stdout: None, stderr: None, by: None })
+        Ok(Run { usage, stdout: None, stderr: None, by: None, wrote: Default::default() })
     }
 }
 

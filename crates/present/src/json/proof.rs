@@ -35,9 +35,17 @@ struct Proof<'a> {
     verdict: Option<BTreeMap<&'static str, &'static str>>,
     problem: Option<&'static str>,
     difference: Option<&'static str>,
+    differs_at: Option<ProofDiffersAt<'a>>,
     watched: bool,
     beyond: Option<ProofBeyond>,
     answered: Option<AnsweredJson>,
+}
+
+#[derive(Serialize)]
+struct ProofDiffersAt<'a> {
+    line: u64,
+    a: Option<&'a str>,
+    b: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -135,6 +143,11 @@ pub fn prove_json(
         verdict: m.map(|m| [("wall", m.wall.verdict.name()), ("cpu", m.cpu.verdict.name())].into()),
         problem: problem(comparison),
         difference: difference(comparison.outcome),
+        differs_at: comparison.differs_at.as_ref().map(|at| ProofDiffersAt {
+            line: at.line,
+            a: at.a.as_deref(),
+            b: at.b.as_deref(),
+        }),
         watched: comparison.watched,
         beyond: m
             .filter(|_| !comparison.watched)

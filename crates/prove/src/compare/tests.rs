@@ -35,7 +35,13 @@ fn run(wall_ns: u64, cpu_ns: u64, text: &str) -> Run {
     let half = cpu_ns / 2;
     let exit = Exit::Code(0);
     let usage = Usage { exit, wall_ns, user_ns: half, sys_ns: half, max_rss: 1 << 20, switches: 2, faults: 100 };
-    Run { usage, stdout: Some(Digest::of(text.as_bytes())), stderr: Some(Digest::of(b"")), by: None }
+    Run {
+        usage,
+        stdout: Some(Digest::of(text.as_bytes())),
+        stderr: Some(Digest::of(b"")),
+        by: None,
+        wrote: Default::default(),
+    }
 }
 
 fn compare_fakes(answer: impl FnMut(char, usize) -> Run) -> Comparison {
@@ -95,7 +101,7 @@ fn other_output_or_exit_claims_nothing() {
     let c = compare_fakes(|side, _| run(1, 1, if side == 'a' { "x" } else { "y" }));
     assert_eq!(
         c,
-        Comparison { outcome: Outcome::Differs(Difference::Stdout), measured: None, watched: false, answered: None }
+        Comparison { outcome: Outcome::Differs(Difference::Stdout), differs_at: None, measured: None, watched: false, answered: None }
     );
     let failing = |at: usize| {
         move |side: char, nth: usize| {
@@ -109,7 +115,7 @@ fn other_output_or_exit_claims_nothing() {
         let difference = Difference::Exit { a: Exit::Code(0), b: Exit::Code(1) };
         assert_eq!(
             c,
-            Comparison { outcome: Outcome::Differs(difference), measured: None, watched: false, answered: None },
+            Comparison { outcome: Outcome::Differs(difference), differs_at: None, measured: None, watched: false, answered: None },
             "run {at}"
         );
     }
