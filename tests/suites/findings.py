@@ -70,10 +70,11 @@ def what_another_road_has_set_in_between(box):
     """One state that several calls set has one key: a set that undoes another call's is no no-op."""
     program = box.build("roads.c")
     doc, r = box.report([program, "sick", "5000"])
-    calls = {tuple(f["syscalls"]) for f in about(doc, kind="no-op")}
-    assert r.returncode == 0 and {("ioctl",), ("setrlimit",), ("madvise",)} <= calls, doc["findings"]
+    # How sure of which depends on what the box's prices are when they are measured.
+    calls = {tuple(f["syscalls"]) for f in doc["findings"] + doc["also"] if f["kind"] == "no-op"}
+    assert r.returncode == 0 and {("ioctl",), ("setrlimit",), ("madvise",)} <= calls, (doc["findings"], doc["also"])
     doc, r = box.report([program, "healthy", "5000"])
-    assert r.returncode == 0 and not doc["findings"], doc["findings"]
+    assert r.returncode == 0 and not [f for f in doc["findings"] + doc["also"] if f["kind"] == "no-op"], doc
 
 
 @test()
