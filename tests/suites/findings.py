@@ -65,6 +65,18 @@ def a_mask_set_to_what_it_is(box):
     assert found[0]["calls"] >= 200_000 and "nothing had changed" in found[0]["why"], found[0]
 
 
+@test(backends=("inproc", "ptrace"))
+def what_another_road_has_set_in_between(box):
+    """One state that several calls set has one key: a set that undoes another call's is no no-op."""
+    program = box.build("roads.c")
+    doc, r = box.report([program, "sick", "5000"])
+    # How sure of which depends on what the box's prices are when they are measured.
+    calls = {tuple(f["syscalls"]) for f in doc["findings"] + doc["also"] if f["kind"] == "no-op"}
+    assert r.returncode == 0 and {("ioctl",), ("setrlimit",), ("madvise",)} <= calls, (doc["findings"], doc["also"])
+    doc, r = box.report([program, "healthy", "5000"])
+    assert r.returncode == 0 and not [f for f in doc["findings"] + doc["also"] if f["kind"] == "no-op"], doc
+
+
 @test()
 def the_report_names_everything(box):
     """The report itself names API, line and cure."""

@@ -141,7 +141,7 @@ def contexts_saved_on_many_pages_are_answered(box):
         p = proves(box, "--pairs", "8", "--watched", "0", "--elide", "rt_sigprocmask", "--", program, "4000", str(shift))
         (calls,) = p["answered"]["calls"]
         assert p["answered"]["enough"] and p["problem"] is None, p["answered"]
-        assert calls["answered"] + calls["missed"] == p["answered"]["runs"] * (4000 * 11 + 2), p["answered"]
+        assert calls["answered"] + calls["missed"] == p["answered"]["runs"] * (4000 * 10 + 1), p["answered"]
 
 
 @test()

@@ -392,7 +392,7 @@ impl<'a> Replay<'a> {
 
     /// The position moved: others that lead to the same file may share it.
     fn moved_beside(&mut self, process: u32, fd: i32) {
-        let Some(name) = self.names.get(&(process, fd)).copied().filter(|_| self.positions.len() > 1) else { return };
+        let Some(name) = self.names.get(&(process, fd)).copied().filter(|_| !self.positions.is_empty()) else { return };
         let names = &self.names;
         self.positions.retain(|(of, other), _| {
             let file = names.get(&(*of, *other));

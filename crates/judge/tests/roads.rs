@@ -134,7 +134,6 @@ fn what_nobody_has_set_in_between_is_set_again_for_nothing() {
         "FIOCLEX, F_SETFD",
         "setrlimit, prlimit64",
         "prlimit64, setrlimit",
-        "prlimit64 by one's number, first",
         "setpriority of a group",
         "sched_setaffinity by number",
         "a thread's name",

@@ -1,7 +1,7 @@
 //! What calls change on the way, beside the one thing they set.
 
 use super::When::{AnyBits, Is, NoneOf, NotNull, OneOf};
-use super::topics::{ADVICE, LIMITS, SCHEDULING, SOCKET_OPTION};
+use super::topics::{ADVICE, SCHEDULING, SOCKET_OPTION};
 use super::{Topic, When};
 
 /// A change.
@@ -107,8 +107,8 @@ const fn path_at(call: &'static str, at: u8, path: u8) -> EffectEntry {
 /// SO_SNDBUFFORCE, SO_RCVBUFFORCE; SO_BINDTOIFINDEX; the new timeouts.
 pub(super) const OTHER_OPTIONS: &[u32] = &[29, 32, 33, 35, 37, 62, 63, 64, 65, 66, 67];
 
-const fn changes(call: &'static str, topic: &'static Topic, when: &'static [When]) -> EffectEntry {
-    EffectEntry { call, when, effect: Effect::Changes(topic) }
+const fn changes(call: &'static str, topic: &'static Topic) -> EffectEntry {
+    does(call, Effect::Changes(topic))
 }
 
 const fn option(when: &'static [When]) -> EffectEntry {
@@ -225,15 +225,10 @@ pub(crate) static EFFECTS: &[EffectEntry] = &[
 
     // PR_SET_SECUREBITS.
     EffectEntry { call: "prctl", when: &[Is(0, 28)], effect: Effect::Identity },
-    // Of others by number, one of whom may be oneself; of all of a group or a user.
-    changes("prlimit64", &LIMITS, &[NoneOf(0, &[0]), NotNull(2)]),
-    changes("setpriority", &SCHEDULING, &[NoneOf(0, &[0])]), changes("setpriority", &SCHEDULING, &[NoneOf(1, &[0])]),
-    changes("ioprio_set", &SCHEDULING, &[NoneOf(0, &[1])]), changes("ioprio_set", &SCHEDULING, &[NoneOf(1, &[0])]),
-    changes("sched_setaffinity", &SCHEDULING, &[NoneOf(0, &[0])]),
-    changes("sched_setattr", &SCHEDULING, &[]),
-    changes("sched_setscheduler", &SCHEDULING, &[]),
-    changes("sched_setparam", &SCHEDULING, &[]),
-    changes("process_madvise", &ADVICE, &[]),
+    changes("sched_setattr", &SCHEDULING),
+    changes("sched_setscheduler", &SCHEDULING),
+    changes("sched_setparam", &SCHEDULING),
+    changes("process_madvise", &ADVICE),
     option(&[Is(1, 1), OneOf(2, OTHER_OPTIONS)]),
     // SO_PRIORITY and IP_TOS, which sets it.
     option(&[Is(1, 1), Is(2, 12)]), option(&[Is(1, 0), Is(2, 1)]),

@@ -24,7 +24,6 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
             "quotactl",
             "quotactl_fd",
             "syslog",
-            "process_madvise",
             "process_mrelease",
         ],
     ),

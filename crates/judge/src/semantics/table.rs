@@ -92,13 +92,13 @@ pub(crate) static ENTRIES: &[Entry] = &[
     ask("getcwd", &CWD, &[], &[OutStr(0)], &[]),
     set("chdir", &FOLDER, &[], InAbsolute(0), None, &[]),
 
-    // One's own, by either call; then another process's, which may be one's own by its number.
+    // One's own, by either call. By a number it may be one's own as well, or another's.
     ask("getrlimit", &LIMITS, &[INT_0], &[Out(1)], &[]),
     set("setrlimit", &LIMITS, &[INT_0], In(1), None, &[]),
     ask("prlimit64", &LIMITS, &[INT_1], &[Out(3)], &[Is(0, 0), Null(2)]),
     set("prlimit64", &LIMITS, &[INT_1], In(2), Some(Out(3)), &[Is(0, 0)]),
     ask("prlimit64", &LIMITS, &[INT_0, INT_1], &[Out(3)], &[Null(2)]),
-    set("prlimit64", &LIMITS, &[INT_0, INT_1], In(2), Some(Out(3)), &[]),
+    set("prlimit64", &LIMITS, &[INT_1], Unread, None, &[]),
 
     ask("sched_getaffinity", &SCHEDULING, &[Call, Arg(0), Arg(1)], &[Result, Out(2)], &[]),
     ask("sched_getscheduler", &SCHEDULING, &[Call, Arg(0)], &[Result], &[]),
@@ -110,9 +110,13 @@ pub(crate) static ENTRIES: &[Entry] = &[
     ask("sched_rr_get_interval", &SCHEDULING, &[Call, Arg(0)], &[Out(1)], &[]),
     ask("sched_getattr", &SCHEDULING, &[Call, Arg(0), Arg(2)], &[Out(1)], &[]),
     ask("clock_getres", &KERNEL, &[Call, Arg(0)], &[Out(1)], &[NotNull(1)]),
-    set("ioprio_set", &SCHEDULING, &[Call, Arg(0), Arg(1)], Arg(2), None, &[]),
-    set("setpriority", &SCHEDULING, &[Call, Arg(0), Arg(1)], Arg(2), None, &[]),
-    set("sched_setaffinity", &SCHEDULING, &[Call, Arg(0)], In(2), None, &[]),
+    // One's own; by a number, or of a group or a user, it may be one's own as well.
+    set("ioprio_set", &SCHEDULING, &[Call], Arg(2), None, &[Is(0, 1), Is(1, 0)]),
+    set("ioprio_set", &SCHEDULING, &[Call], Unread, None, &[]),
+    set("setpriority", &SCHEDULING, &[Call], Arg(2), None, &[Is(0, 0), Is(1, 0)]),
+    set("setpriority", &SCHEDULING, &[Call], Unread, None, &[]),
+    set("sched_setaffinity", &SCHEDULING, &[Call], In(2), None, &[Is(0, 0)]),
+    set("sched_setaffinity", &SCHEDULING, &[Call], Unread, None, &[]),
     ask("capget", &CAPABILITIES, &[Call], &[Out(1)], &[NotNull(1)]),
 
     // PR_GET_NAME; PR_SET_NAME.
