@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The README's two commands on a fresh machine: a new Debian in a folder, with gcc, git, python3 and cargo.
 
-  fresh.py [--suite bookworm] [--slice] [--at DIR] [ARGUMENT OF ./test ...]
+  fresh.py [--suite bookworm] [--slice] [--at DIR] [--systoll PATH] [ARGUMENT OF ./test ...]
 
 Makes the machine by debootstrap, copies this checkout in, and runs `cargo run --release -- demo` and
 `./test --no-install` there. The machine lives in namespaces of its own: its mounts and processes are
 gone when this ends, however it ends; its folder is removed. --slice tests what continuous integration
-has time for. --at DIR uses a machine that is already there, and keeps it or the new one.
+has time for. --at DIR uses a machine that is already there, and keeps it or the new one. --systoll PATH
+builds nothing there: this systoll tells the stories and is tested.
 Root and the network are needed. Status 0: both work; 77: it can't be tried here, the last line says why.
 """
 import argparse
@@ -14,6 +15,7 @@ import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -155,10 +157,15 @@ def machine(opts):
     configure(place)
     copy_checkout(place)
     wrong = []
-    status, lines = inside(place, ["cargo", "run", "--release", "--", "demo"])
+    first = ["cargo", "run", "--release", "--", "demo"]
+    if opts.systoll:
+        os.makedirs(place + "/root/systoll/target/release", exist_ok=True)
+        shutil.copy(opts.systoll, place + "/root/systoll/target/release/systoll")
+        first = ["target/release/systoll", "demo"]
+    status, lines = inside(place, first)
     untold = [s for s in STORIES if not any(re.search(rf"\b{s}\b", line) for line in lines)]
     if status or untold:
-        wrong.append(f"`cargo run --release -- demo`: status {status}" + f", not told: {' '.join(untold)}" * bool(untold))
+        wrong.append(f"`{' '.join(first)}`: status {status}" + f", not told: {' '.join(untold)}" * bool(untold))
     status, lines = inside(place, ["./test", "--no-install", *(SLICE if opts.slice else opts.arguments)])
     if status:
         wrong += [f"./test: {line}" for line in lines if line.startswith(("FAILED ", "failed: "))] or [f"./test: status {status}"]
@@ -174,6 +181,7 @@ def main():
     p.add_argument("--suite", default="bookworm", help="Debian 11, 12, 13: bullseye, bookworm, trixie")
     p.add_argument("--slice", action="store_true")
     p.add_argument("--at", metavar="DIR")
+    p.add_argument("--systoll", metavar="PATH")
     p.add_argument("--inside", help=argparse.SUPPRESS)
     opts, opts.arguments = p.parse_known_args()
     try:
@@ -184,7 +192,10 @@ def main():
         os.makedirs(place, exist_ok=True)
         os.chmod(place, 0o755)
         try:
+            # Told to end, we end what we started: unshare itself leaves that to its program.
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
             command = [sys.executable, os.path.abspath(__file__), "--inside", place, *sys.argv[1:]]
+            # Whatever ends the wait, the child is killed, and with it all in its namespaces.
             return subprocess.run(NAMESPACES + command, timeout=WHOLE).returncode
         except subprocess.TimeoutExpired:
             log(f"no end in {WHOLE} s")
