@@ -179,7 +179,12 @@ impl Report<'_> {
         let waited = waiting.iter().fold(0u64, |sum, f| sum.saturating_add(self.waited(f).1));
         let mut line = label("needless");
         if paid > 0 {
-            let share = self.rec.header.own_cpu_ns.and_then(|own| percent_of(paid, own)).map_or_else(String::new, |p| format!("   {p}"));
+            let share = self
+                .rec
+                .header
+                .own_cpu_ns
+                .and_then(|own| percent_of(paid, own))
+                .map_or_else(String::new, |p| format!("   {p}"));
             line.push(Role::Bad, format!("about {}{share}", time(paid)));
         }
         if waited > 0 {

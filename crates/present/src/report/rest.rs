@@ -52,7 +52,11 @@ impl Report<'_> {
     }
 
     fn share_of_cpu(&self, ns: u64) -> String {
-        self.rec.header.own_cpu_ns.and_then(|own| percent_of(ns, own)).map_or_else(String::new, |p| format!(", {p} of CPU"))
+        self.rec
+            .header
+            .own_cpu_ns
+            .and_then(|own| percent_of(ns, own))
+            .map_or_else(String::new, |p| format!(", {p} of CPU"))
     }
 
     /// The system call a healthy program spent most in, and where.

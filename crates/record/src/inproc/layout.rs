@@ -478,7 +478,11 @@ const _: () = {
     assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);
     assert!(slot::INHERITED.is_multiple_of(8) && slot::UNASKED < slot::CPU);
     assert!(slot::CPU + 16 <= slot::ASIDE && slot::ASIDE + 24 <= slot::ASKED_NS);
-    assert!(slot::SIGRETURNS_BEFORE < slot::GOOD_SET && slot::USER_CHANGES < slot::ASKED && slot::QUIET_CYCLES < slot::FRAME_COUNT);
+    assert!(
+        slot::SIGRETURNS_BEFORE < slot::GOOD_SET
+            && slot::USER_CHANGES < slot::ASKED
+            && slot::QUIET_CYCLES < slot::FRAME_COUNT
+    );
     assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
     assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));
     assert!(record::HISTOGRAM + 8 * record::BUCKETS == record::SIZE && record::SIZE.is_multiple_of(64));
