@@ -8,7 +8,9 @@ use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::named::{Names, note_bounds, rows, threads, windows};
 use crate::windows::{fault_price, switch_price};
 use std::collections::BTreeMap;
-use systoll_model::{BackendKind, Header, LongCall, Prices, Problem, ProblemKind, Process, Recording, Row, RowId, Spread};
+use systoll_model::{
+    BackendKind, Header, LongCall, Prices, Problem, ProblemKind, Process, Recording, Row, RowId, Spread,
+};
 
 /// What was measured around the run.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +45,8 @@ impl Engine {
         note_bounds(&self.table, &mut problems);
         let names = Names::resolve(&self.table, &mut self.symbols);
         problems.extend(names.problems.iter().cloned());
+        // Prices take children of our own, which are none of the command's.
+        let children = sys::children_times();
         let crossing_after = if ended { systoll_price::crossing(super::CROSSING) } else { self.around.crossing_before };
         let (fault, switch) = (fault_price(&self.table), switch_price(&self.table));
         let mut prices = Prices {
@@ -66,7 +70,10 @@ impl Engine {
             let text = format!("the command's own processor time is not known: {IMPOSSIBLE}");
             problems.push(Problem::new(ProblemKind::Price, text));
         }
-        let header = self.header(wall_ns, own_cpu, &observer);
+        let header = self.header((wall_ns, children), own_cpu, &observer);
+        let now = sys::children_times();
+        let before = &mut self.around.children_before;
+        *before = (before.0 + (now.0 - children.0), before.1 + (now.1 - children.1));
         let (windows, longest) = (windows(&self.windows), self.longest());
         Recording {
             header,
@@ -91,8 +98,12 @@ impl Engine {
         observer.taken_off(self.table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns)), calls)
     }
 
-    fn header(&self, wall_ns: u64, own_cpu_ns: Option<u64>, observer: &Observer) -> Header {
-        let (user, sys) = sys::children_times();
+    fn header(
+        &self,
+        (wall_ns, (user, sys)): (u64, (u64, u64)),
+        own_cpu_ns: Option<u64>,
+        observer: &Observer,
+    ) -> Header {
         let before = self.around.children_before;
         let handling = 2.0 * self.handling.0 as f64 / self.handling.1.max(1) as f64;
         let calls = self.table.rows.iter().fold(0, |sum: u64, r| sum.saturating_add(r.counts.calls));

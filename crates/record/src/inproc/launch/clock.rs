@@ -80,7 +80,9 @@ pub(super) fn cpu_reading_ns() -> f64 {
     const FEW: u64 = 32;
     let few = || {
         let start = sys::now();
-        (0..FEW).for_each(|_| { std::hint::black_box(crate::sys::own_cpu()); });
+        (0..FEW).for_each(|_| {
+            std::hint::black_box(crate::sys::own_cpu());
+        });
         sys::now().saturating_sub(start)
     };
     let least = (0..4).map(|_| few()).min().unwrap_or(0);

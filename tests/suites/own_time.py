@@ -1,0 +1,133 @@
+"""The command's own processor time: that of its unwatched twin by the kernel's account, or unknown. The
+box is kept busy meanwhile, and bounds are factors: this is about figures that can't be true."""
+import contextlib
+import os
+import subprocess
+import sys
+
+from harness import Skip, test, tool
+
+SMALL_MS = 1.5
+THREADS = """
+#include <pthread.h>
+#include <unistd.h>
+static void *work(void *p) {
+    volatile long sum = 0;
+    for (int i = 0; i < 300; i++) { for (int j = 0; j < 5000; j++) sum += j; getppid(); }
+    return p;
+}
+int main(void) {
+    pthread_t all[8];
+    for (int i = 0; i < 8; i++) pthread_create(&all[i], 0, work, 0);
+    for (int i = 0; i < 8; i++) pthread_join(all[i], 0);
+    return 0;
+}
+"""
+STORM = """
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    for (int i = 0; i < 100; i++) {
+        if (!fork()) { volatile long sum = 0; for (int j = 0; j < 50000; j++) sum += j; _exit(0); }
+        wait(0);
+    }
+    return 0;
+}
+"""
+
+
+@contextlib.contextmanager
+def busy():
+    """One processor is wanted by somebody else."""
+    spinner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        spinner.kill()
+        spinner.wait()
+
+
+def compiled(box, name, source):
+    program = os.path.join(box.dir, name)
+    built = box.run([tool("gcc"), "-O1", "-pthread", "-o", program, box.file(f"{name}.c", source)])
+    assert built.returncode == 0, built.stderr
+    return [program]
+
+
+def commands(box):
+    lines = box.file("lines.txt", "".join(f"{i * 7919 % 10007} the quick brown fox {i}\n" for i in range(20000)))
+    words = box.file("words.py", f"import json, re\nd = {{}}\nfor l in open('{lines}'):\n    d[l[:3]] = d.get(l[:3], 0) + 1\n")
+    makefile = box.file("Makefile", f"all: a b c d e\na b c d e:\n\t@wc -l {lines} > /dev/null\n")
+    page = box.file("page.1", ".TH X 1\n" + ".SH NAME\nx \\- y\n.PP\nSome words, and more of them, and so on.\n" * 300)
+    hello = box.file("hello.c", "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n")
+    hello_o = os.path.join(box.dir, "hello.o")
+    wanted = [
+        ("sh", ["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]),
+        ("sh", ["-c", "for i in 1 2 3 4 5 6 7 8 9 10; do true; /bin/true; done"]),
+        ("sh", ["-c", f"for i in 1 2 3 4 5; do cat {lines} | wc -l; done"]),
+        ("find", ["/usr/include", "-name", "*.h"]), ("grep", ["-r", "include", "/usr/include/linux"]),
+        ("gcc", ["-c", hello, "-o", hello_o]), ("python3", ["-c", "sum(range(500000))"]), ("python3", [words]),
+        ("perl", ["-e", "my $s = 0; $s += $_ for 1..300000"]), ("sort", ["-n", lines]), ("ls", ["-l", "/usr/bin"]),
+        ("dd", ["if=/dev/zero", "of=/dev/null", "bs=512", "count=20000"]), ("groff", ["-man", "-Tascii", page]),
+        ("make", ["-s", "-f", makefile]), ("awk", ["{ c[$1 % 97]++ } END { for (k in c) print k, c[k] }", lines]),
+    ]
+    for name, args in wanted:
+        with contextlib.suppress(Skip):
+            yield [tool(name), *args]
+    yield compiled(box, "threads", THREADS)
+    yield compiled(box, "storm", STORM)
+
+
+def spent_ms(box, argv):
+    """Processor time of an unwatched run and all it waited for."""
+    p = box.start(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(p.pid, 0)
+    p.returncode = os.waitstatus_to_exitcode(status)
+    return (usage.ru_utime + usage.ru_stime) * 1e3
+
+
+def check(doc, argv, twins, before_ms):
+    own, toll = doc["own_cpu_ns"], doc["toll_ns"]
+    shares = [f["share_of_cpu"] for f in doc["findings"] + doc["also"]]
+    if own is None:
+        assert any("processor time is not known" in p for p in doc["problems"]), (argv, doc["problems"])
+        assert all(share is None for share in shares), (argv, shares)
+        return
+    least, most = (min(twins) - before_ms) / 2 - SMALL_MS, max(twins) * 3 + SMALL_MS
+    assert least <= own / 1e6 <= most, f"{own / 1e6:.2f} ms told of its own, {sorted(twins)} unwatched: {argv}"
+    assert toll is None or toll <= own, (argv, toll, own)
+
+
+@test()
+def that_of_unwatched_twins_or_unknown(box):
+    with busy():
+        # What it takes to become the user that the box is of.
+        before_ms = min(spent_ms(box, [tool("true")]) for _ in range(3)) if box.user == "nobody" else 0.0
+        for argv in commands(box):
+            spent_ms(box, argv)
+            twins = []
+            for _ in range(20 if box.shared.long else 3):
+                twins.append(spent_ms(box, argv))
+                doc, _ = box.report(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                twins.append(spent_ms(box, argv))
+                check(doc, argv, twins, before_ms)
+
+
+@test(users=("root",), backends=("ptrace",))
+def under_ptrace_never_all_of_it_where_it_is_not(box):
+    """What stops cost is an estimate: where it leaves less than the calls came to, nothing is told."""
+    argv = [tool("dd"), "if=/dev/zero", "of=/dev/null", "bs=512", "count=20000"]
+    with busy():
+        for _ in range(20 if box.shared.long else 3):
+            doc, _ = box.report(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            own, toll = doc["own_cpu_ns"], doc["toll_ns"]
+            assert own is None or toll <= own, (toll, own)
+            assert own is not None or all(f["share_of_cpu"] is None for f in doc["findings"]), doc["findings"]
+
+
+@test()
+def what_a_blocked_shell_leaves_is_told(box):
+    """A short program that sleeps is no busy one: its time is small, and its sleep is no part of it."""
+    doc, _ = box.report([tool("sh"), "-c", "sleep 0.3"])
+    assert doc["own_cpu_ns"] is None or doc["own_cpu_ns"] < 100e6, doc["own_cpu_ns"]
+    assert doc["own_cpu_ns"] is None or doc["toll_ns"] <= doc["own_cpu_ns"], doc
