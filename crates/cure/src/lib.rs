@@ -1,10 +1,12 @@
 //! What can be changed about a run, a run unwatched, and the small sick programs of `systoll demo`.
 //!
 //! Invariant: what is built here lives in a private folder that is gone when its [`Workshop`] is,
-//! also after a fatal signal; a program that was started has ended when the call returns. A shim
+//! also after a fatal signal; a program that was started has ended when the call returns, and ends
+//! with this process where [`end_with_children`] was called. A shim
 //! is loaded only from a file that nobody else can have written.
 
 mod cc;
+mod ending;
 mod reach;
 mod server;
 mod shim;
@@ -14,6 +16,7 @@ mod unwatched;
 mod workshop;
 
 pub use cc::compiler;
+pub use ending::{end_with_children, wait_if_ending};
 pub use reach::{Unreached, reached};
 pub use server::Running;
 pub use shim::{Shim, preload};

@@ -1,5 +1,6 @@
 //! A program that runs until it is told to end: a server.
 
+use crate::ending::wait_if_ending;
 use crate::unwatched::{ends_within, kill_tree, signal, usage_of, wait};
 use crate::{RunError, Spec, Streams, Usage};
 use std::process::Child;
@@ -24,6 +25,7 @@ impl Running {
         let program = spec.program.display().to_string();
         let mut command = spec.to_command();
         command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
+        wait_if_ending();
         let started = Instant::now();
         match command.spawn() {
             Ok(child) => Ok(Self { child: Some(child), program, started }),

@@ -1,6 +1,7 @@
 //! One run of a program with nobody watching: how it ended and what it used.
 
 use crate::Spec;
+use crate::ending::wait_if_ending;
 use std::io;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
@@ -77,6 +78,7 @@ pub fn run_unwatched(spec: &Spec, streams: Streams, limit: Option<Duration>) -> 
     let start_error = |source| RunError::Start { program: program(), source };
     let mut command = spec.to_command();
     command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
+    wait_if_ending();
     let start = Instant::now();
     let child = command.spawn().map_err(start_error)?;
     if let Some(limit) = limit {
@@ -161,6 +163,7 @@ impl Deadline {
     /// Calls it off; whether it has come.
     pub fn has_come(mut self) -> bool {
         self.cancel.take();
+        wait_if_ending();
         self.thread.take().is_some_and(|thread| thread.join().unwrap_or(false))
     }
 }
@@ -203,7 +206,7 @@ pub(crate) fn signal(pid: u32, number: libc::c_int) {
 }
 
 /// The children that any thread of a process has started, as /proc tells (CONFIG_PROC_CHILDREN).
-fn children(pid: u32) -> Vec<u32> {
+pub(crate) fn children(pid: u32) -> Vec<u32> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists = threads.flatten().filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<u32>>()).collect()
@@ -217,6 +220,7 @@ pub(crate) fn wait(child: &Child) -> io::Result<(libc::c_int, libc::rusage)> {
     loop {
         // SAFETY: both pointers live through the call; nobody else waits for this child.
         if unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) } >= 0 {
+            wait_if_ending();
             return Ok((status, usage));
         }
         let error = io::Error::last_os_error();

@@ -1,17 +1,12 @@
 //! A private folder for what is built, removed whatever ends us.
 //!
-//! Dropping is not enough: Ctrl-C ends a process without dropping anything. A signal handler
-//! therefore wakes a thread that removes the folders and then lets the signal do its work.
+//! Dropping is not enough: Ctrl-C ends a process without dropping anything (see [`crate::ending`]).
 
 use crate::CureError;
+use crate::ending::{end_with_children, folders};
 use std::fs::Permissions;
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::path::Path;
 use tempfile::TempDir;
 
 /// A private temporary folder (mode 700, in `TMPDIR` or `/tmp`), removed on drop and when SIGINT,
@@ -31,7 +26,7 @@ impl Workshop {
         let io = |e| CureError::Write { path: std::env::temp_dir(), source: e };
         let private = Permissions::from_mode(0o700);
         let dir = tempfile::Builder::new().prefix("systoll-").permissions(private).tempdir().map_err(io)?;
-        install_once().map_err(io)?;
+        end_with_children().map_err(io)?;
         folders().push(dir.path().to_owned());
         Ok(Self { dir })
     }
@@ -45,69 +40,6 @@ impl Workshop {
 impl Drop for Workshop {
     fn drop(&mut self) {
         folders().retain(|f| f != self.dir.path());
-    }
-}
-
-static WAKE: AtomicI32 = AtomicI32::new(-1);
-
-fn folders() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
-    static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-    FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn install_once() -> io::Result<()> {
-    static INSTALLED: OnceLock<Result<(), io::ErrorKind>> = OnceLock::new();
-    (*INSTALLED.get_or_init(|| install().map_err(|e| e.kind()))).map_err(io::Error::from)
-}
-
-fn install() -> io::Result<()> {
-    let (wake, woken) = UnixStream::pair()?;
-    wake.set_nonblocking(true)?;
-    std::thread::Builder::new().name("systoll-clean".into()).spawn(move || clean_up_on_signal(woken))?;
-    WAKE.store(wake.as_raw_fd(), Ordering::Relaxed);
-    // The handler may run until the process ends, so the socket stays open until then.
-    let _ = wake.into_raw_fd();
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: `sigaction` is plain data for which all zeroes are valid; both pointers live
-        // through the calls; the handler only does what is allowed in one.
-        unsafe {
-            let mut old: libc::sigaction = std::mem::zeroed();
-            if libc::sigaction(signal, std::ptr::null(), &mut old) == 0 && old.sa_sigaction == libc::SIG_DFL {
-                let mut new: libc::sigaction = std::mem::zeroed();
-                new.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
-                new.sa_flags = libc::SA_RESTART;
-                libc::sigaction(signal, &new, std::ptr::null_mut());
-            }
-        }
-    }
-    Ok(())
-}
-
-extern "C" fn on_signal(signal: libc::c_int) {
-    let byte = signal as u8;
-    // SAFETY: write(2) is async-signal-safe, the byte lives through it, and errno is put back
-    // for the code interrupted.
-    unsafe {
-        let errno = *libc::__errno_location();
-        libc::write(WAKE.load(Ordering::Relaxed), (&raw const byte).cast(), 1);
-        *libc::__errno_location() = errno;
-    }
-}
-
-fn clean_up_on_signal(mut woken: UnixStream) {
-    let mut byte = [0];
-    if woken.read_exact(&mut byte).is_err() {
-        return;
-    }
-    for folder in folders().iter() {
-        let _ = std::fs::remove_dir_all(folder);
-    }
-    let signal = libc::c_int::from(byte[0]);
-    // SAFETY: the default action of the three signals ends the process, which is what its sender
-    // asked for; kill(2) of our own pid has no other effect.
-    unsafe {
-        libc::signal(signal, libc::SIG_DFL);
-        libc::kill(libc::getpid(), signal);
     }
 }
 

@@ -67,6 +67,9 @@ pub struct Launch {
     /// How long processes the command leaves behind are watched after its own end once it has
     /// been told to end (SIGTERM, SIGINT).
     pub linger: Duration,
+    /// Whether this process stands for the command: signals sent to it are the command's. Else they
+    /// end this process, as they do without a run.
+    pub forward_signals: bool,
 }
 
 /// What a backend tells while it watches, and asks of whoever started it.

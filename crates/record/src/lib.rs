@@ -23,4 +23,5 @@ pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, WindowPolicy,
 pub use choose::{AUTO_INPROC, automatic, backend, run_with_first};
 pub use error::Error;
 pub use ptrace::PtraceBackend;
+pub use signals::let_signals_through;
 pub use startup::{end_by_signal, keep_memory, was_closed};

@@ -109,5 +109,7 @@ fn watch(spec: &Spec) -> Result<Recording, Failure> {
         linger: Duration::from_secs(1),
         ..Launch::default()
     };
-    Ok(run_with_first(&mut automatic(), &launch, &mut Quiet)?)
+    let recording = run_with_first(&mut automatic(), &launch, &mut Quiet)?;
+    systoll_cure::wait_if_ending();
+    Ok(recording)
 }

@@ -122,6 +122,9 @@ impl Failure {
             text.push('\n');
         }
         crate::output::to_stderr(&text);
+        if let Self::Record(systoll_record::Error::Ended { signal, .. }) = self {
+            systoll_record::end_by_signal(*signal);
+        }
         ExitCode::from(self.exit_code())
     }
 }

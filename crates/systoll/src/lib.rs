@@ -31,6 +31,10 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(command: Command) -> Result<ExitCode, Failure> {
+    if matches!(command, Command::Prove(_) | Command::Demo(_) | Command::Box(_) | Command::Doctor(_)) {
+        // Where that can't be had a signal ends this process alone, as it would have.
+        let _ = systoll_cure::end_with_children();
+    }
     match command {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::report(&args),

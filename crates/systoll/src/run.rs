@@ -33,6 +33,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         output.write(|w| shown.write(w, &recording, false))?;
     }
     if args.prove {
+        systoll_record::let_signals_through();
+        let _ = systoll_cure::end_with_children();
         straight::prove(args, &recording)?;
     }
     Ok(end_as(recording.header.exit))
@@ -46,6 +48,7 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
         windows: WindowPolicy::default(),
         seed: args.seed.unwrap_or_else(seed),
         linger: LINGER,
+        forward_signals: true,
         elisions: args.elide.clone(),
         closely: if args.counts_only { Closely::CountsOnly } else { Closely::All },
         ..Launch::default()
@@ -124,7 +127,10 @@ pub(crate) fn seed() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
 }
 
-/// Ends as the command did: with its code, or by its signal.
+/// What a shell says of a process that SIGTERM ended.
+const TOLD_TO_END: u8 = 143;
+
+/// Ends as the command did: with its code, or by its signal. Where it has not ended, systoll was told to.
 fn end_as(exit: Option<Exit>) -> ExitCode {
     match exit {
         Some(Exit::Code(code)) => ExitCode::from(code as u8),
@@ -132,6 +138,6 @@ fn end_as(exit: Option<Exit>) -> ExitCode {
             systoll_record::end_by_signal(number);
             ExitCode::from(128u8.wrapping_add(number as u8))
         }
-        None => ExitCode::SUCCESS,
+        None => ExitCode::from(TOLD_TO_END),
     }
 }

@@ -31,6 +31,7 @@ pub(super) fn counted(spec: &Spec, args: &ProveArgs) -> Result<CallCounts, Failu
             ..Launch::default()
         };
         recordings.push(run_with_first(&mut automatic(), &launch, &mut Quiet)?);
+        systoll_cure::wait_if_ending();
     }
     Ok(CallCounts::of(&recordings))
 }
