@@ -267,6 +267,9 @@ impl Engine {
                 if let Ok(new) = sys::event_message(tid) {
                     self.adopt(new as i32, Some(tid));
                 }
+                if let Some(thread) = self.threads.get_mut(&tid) {
+                    thread.told_of_child = true;
+                }
                 self.resume(tid, 0);
             }
             libc::PTRACE_EVENT_EXEC => {
