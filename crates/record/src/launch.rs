@@ -3,7 +3,7 @@
 use crate::backend::Launch;
 use crate::setid::{self, Nature, World};
 use crate::signals::OriginalMask;
-use crate::{Error, startup};
+use crate::{Error, limits, startup};
 use nix::unistd::{AccessFlags, access};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -282,7 +282,7 @@ impl Child<'_> {
             if libc::read(self.line, (&raw mut byte).cast(), 1) != 1 {
                 libc::_exit(125);
             }
-            startup::restore_descriptors();
+            limits::restore();
             self.mask.restore();
             libc::execve(self.prepared.program.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
             self.fail()

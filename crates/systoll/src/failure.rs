@@ -7,7 +7,7 @@ use systoll_cure::RunError;
 use systoll_prove::ProveError;
 
 /// systoll itself failed.
-const OWN: u8 = 125;
+pub(crate) const OWN: u8 = 125;
 
 /// Why systoll ended without doing its job.
 #[derive(Debug)]

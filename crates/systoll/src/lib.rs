@@ -19,12 +19,19 @@ use std::process::ExitCode;
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     systoll_record::keep_memory();
+    if let Err(why) = systoll_record::prepare_limits() {
+        output::to_stderr(&format!("systoll: {why}\n"));
+        return ExitCode::from(failure::OWN);
+    }
     let words: Vec<_> = std::env::args_os().collect();
     let cli = match Cli::read(&words) {
         Ok(cli) => cli,
         Err(e) => return failure::usage(&e),
     };
-    match dispatch(cli.command) {
+    let done = dispatch(cli.command);
+    // What failed because it was killed with us is no failure to tell of.
+    systoll_cure::wait_if_ending();
+    match done {
         Ok(code) => code,
         Err(failure) => failure.tell(),
     }

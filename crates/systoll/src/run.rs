@@ -18,6 +18,7 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// Runs a command, shows what was asked for, and ends as the command did.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    let limits = systoll_record::Raised::new();
     let mut places = Places::open(args)?;
     let recording = match record(args, &places) {
         Ok(recording) => recording,
@@ -32,6 +33,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if let Some((output, shown)) = &mut places.report {
         output.write(|w| shown.write(w, &recording, false))?;
     }
+    drop(limits);
     if args.prove {
         systoll_record::let_signals_through();
         let _ = systoll_cure::end_with_children();
@@ -49,6 +51,7 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
         seed: args.seed.unwrap_or_else(seed),
         linger: LINGER,
         forward_signals: true,
+        grace: args.grace,
         elisions: args.elide.clone(),
         closely: if args.counts_only { Closely::CountsOnly } else { Closely::All },
         ..Launch::default()

@@ -80,7 +80,12 @@ impl Engine {
     }
 
     fn header(&self, wall_ns: u64, own_cpu_ns: u64, observer: &Observer) -> Header {
-        let (user, sys) = sys::children_times();
+        let (mut user, mut sys) = sys::children_times();
+        if self.root_exit.is_none() {
+            // Nobody has waited for it yet.
+            let running = crate::procfs::running_times(self.table.images.iter().map(|i| i.pid));
+            (user, sys) = (user.saturating_add(running.0), sys.saturating_add(running.1));
+        }
         let before = self.around.children_before;
         let handling = 2.0 * self.handling.0 as f64 / self.handling.1.max(1) as f64;
         let calls = self.table.rows.iter().fold(0, |sum: u64, r| sum.saturating_add(r.counts.calls));

@@ -76,6 +76,7 @@ impl Backend for PtraceBackend {
             return Err(Error::NoElision(BackendKind::Ptrace));
         }
         let prepared = launch::prepare(launch)?;
+        let _limits = crate::limits::Raised::new();
         let cost = calibrate::calibrate()?;
         let signals = Signals::of(launch)?;
         let crossing_before = systoll_price::crossing(CROSSING);

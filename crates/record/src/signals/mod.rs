@@ -150,14 +150,16 @@ impl Signals {
     /// # Errors
     /// When no thread can be had.
     pub(crate) fn of(launch: &Launch) -> Result<Self, Error> {
-        if launch.forward_signals { Self::hold() } else { Ok(Self::leave()) }
+        // Without futex(2) there are no threads to be had that could be waited for.
+        let can = crate::sys::forbids_futex().is_none();
+        if launch.forward_signals && can { Self::hold(launch.grace) } else { Ok(Self::leave()) }
     }
 
     /// Holds signals back; they are acted upon once [`Signals::watch`] names a target.
     ///
     /// # Errors
     /// When no thread can be had.
-    fn hold() -> Result<Self, Error> {
+    fn hold(grace: Option<Duration>) -> Result<Self, Error> {
         let_signals_through();
         let watched = set_of(&WATCHED);
         let mut mask = set_of(&[]);
@@ -172,7 +174,7 @@ impl Signals {
             before.sa_sigaction
         };
         let original = OriginalMask { mask, nudge: Some(nudge) };
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared { term: Term::new(grace), ..Shared::default() });
         shared.looked.store(true, Ordering::Release);
         // SAFETY: always succeeds; names the thread that will sleep in waitpid.
         let tracer = unsafe { libc::pthread_self() };
@@ -265,6 +267,7 @@ impl Signals {
             while let Some(signal) = take(&WATCHED, Duration::ZERO) {
                 act_on(&self.shared, signal, &self.ignored);
             }
+            self.shared.term.run_is_over();
             self.shared.phase.store(phase::AFTER, Ordering::Release);
             self.original.restore_but(&[libc::SIGTERM, libc::SIGUSR1]);
         }
@@ -323,7 +326,14 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
                 }
             }
         }
-        shared.term.end_if_over(shared.phase.load(Ordering::Acquire) == phase::AFTER);
+        let (grace_is_over, line): (bool, &[u8]) = match shared.phase.load(Ordering::Acquire) {
+            phase::HELD => (false, b"systoll: ended by SIGTERM before anything was started\n"),
+            phase::AFTER => (true, b"systoll: ended by SIGTERM before the report was made\n"),
+            _ => {
+                (false, b"systoll: ended by SIGTERM, without a report: watching hangs; the command runs on unwatched\n")
+            }
+        };
+        shared.term.end_if_over(grace_is_over, line);
     }
 }
 

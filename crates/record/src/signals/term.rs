@@ -1,18 +1,20 @@
 //! SIGTERM ends systoll within two seconds, whatever it is at.
 //!
-//! The target gets the signal and [`GRACE`] to end. Then the tracer lets it run on unwatched, and what
-//! was seen is reported. Where that is not done by [`LIMIT`] (the tracer sleeps in the kernel, on memory
-//! of a target that answers its page faults itself; or names and findings take long), the thread that
-//! waits for signals ends the process: the kernel detaches it from every target.
+//! The target gets the signal and [`GRACE`] to end, unless the user gives it another time. Then the
+//! tracer lets it run on unwatched, and what was seen is reported. Where that is not done in [`REST`] (the
+//! tracer sleeps in the kernel, on memory of a target that answers its page faults itself; or names and
+//! findings take long), the thread that waits for signals ends the process: the kernel detaches it from
+//! every target.
 
 use super::set::is_pending;
+use crate::limits::last_words;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long a target that was told to end is waited for: what is left is for naming and printing.
-const GRACE: Duration = Duration::from_millis(1_400);
-/// When systoll ends, with or without a report.
-const LIMIT: Duration = Duration::from_millis(1_950);
+const GRACE: Duration = Duration::from_millis(1_250);
+/// How long after that systoll ends, with or without a report.
+const REST: Duration = Duration::from_millis(700);
 /// What a shell says of a process that SIGTERM ended.
 const CODE: i32 = 128 + libc::SIGTERM;
 
@@ -21,9 +23,15 @@ const CODE: i32 = 128 + libc::SIGTERM;
 pub(super) struct Term {
     /// Nanoseconds of the monotonic clock, or 0.
     since: AtomicU64,
+    grace: Option<Duration>,
 }
 
 impl Term {
+    /// With so much time for the target.
+    pub(super) fn new(grace: Option<Duration>) -> Self {
+        Self { grace, ..Self::default() }
+    }
+
     /// It has come.
     pub(super) fn note(&self) {
         // The first one counts: who repeats it wants systoll to end no later.
@@ -39,7 +47,18 @@ impl Term {
 
     /// Whether the target has had its time.
     pub(super) fn is_too_long(&self) -> bool {
-        self.elapsed().is_some_and(|elapsed| elapsed >= GRACE)
+        self.elapsed().is_some_and(|elapsed| elapsed >= self.grace())
+    }
+
+    /// The run is over. Where the target was given a time of its own, what is left to do gets its time now.
+    pub(super) fn run_is_over(&self) {
+        if self.grace.is_some() && self.since.load(Ordering::Acquire) != 0 {
+            self.since.store(crate::sys::now().max(1), Ordering::Release);
+        }
+    }
+
+    fn grace(&self) -> Duration {
+        self.grace.unwrap_or(GRACE)
     }
 
     fn elapsed(&self) -> Option<Duration> {
@@ -47,21 +66,13 @@ impl Term {
         (since != 0).then(|| Duration::from_nanos(crate::sys::now().saturating_sub(since)))
     }
 
-    /// Ends this process at once if all the time is over.
-    pub(super) fn end_if_over(&self, run_is_over: bool) {
-        if self.elapsed().is_none_or(|elapsed| elapsed < LIMIT) {
-            return;
-        }
-        let line: &[u8] = if run_is_over {
-            b"systoll: ended by SIGTERM before the report was made\n"
-        } else {
-            b"systoll: ended by SIGTERM; what it watched does not let go of it, so there is no report: it runs on unwatched\n"
-        };
-        // SAFETY: writes bytes that live on, and leaves: nothing here takes a lock that the thread that hangs
-        // may hold.
-        unsafe {
-            libc::write(2, line.as_ptr().cast(), line.len());
-            libc::_exit(CODE)
+    /// Says `line` and ends this process at once, if all the time is over; the target has had its part of it
+    /// where the run is over.
+    pub(super) fn end_if_over(&self, run_is_over: bool, line: &[u8]) {
+        let limit = if run_is_over { GRACE } else { self.grace() } + REST;
+        if self.elapsed().is_some_and(|elapsed| elapsed >= limit) {
+            // Nothing there takes a lock that the thread that hangs may hold.
+            last_words(line, CODE)
         }
     }
 }
@@ -74,7 +85,7 @@ mod tests {
     fn the_first_sigterm_counts() {
         let term = Term::default();
         assert!(!term.is_too_long() && term.elapsed().is_none());
-        term.end_if_over(true);
+        term.end_if_over(true, b"");
         term.since.store(crate::sys::now() - GRACE.as_nanos() as u64, Ordering::Release);
         term.note();
         assert!(term.is_too_long());

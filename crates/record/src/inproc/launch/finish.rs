@@ -173,7 +173,12 @@ impl Engine {
     fn header(&self, wall_ns: u64) -> Header {
         let (user, sys) = sys::children_times();
         let before = self.around.children_before;
-        let (user_ns, sys_ns) = (user.saturating_sub(before.0), sys.saturating_sub(before.1));
+        let (mut user_ns, mut sys_ns) = (user.saturating_sub(before.0), sys.saturating_sub(before.1));
+        if self.root_exit.is_none() {
+            // Nobody has waited for it yet.
+            let (user, sys) = crate::procfs::running_times(self.table.images.iter().map(|i| i.pid));
+            (user_ns, sys_ns) = (user_ns.saturating_add(user), sys_ns.saturating_add(sys));
+        }
         let added = (self.around.added_ns * self.table.calls as f64) as u64;
         let toll: u64 = self.table.rows.iter().filter_map(|r| r.counts.toll_ns).sum();
         Header {

@@ -192,7 +192,10 @@ impl InprocBackend {
         }
         // What it costs is nobody's: before anything is measured.
         filter::inherited();
-        let _many = crate::startup::ManyDescriptors::new();
+        let _limits = crate::limits::Raised::new();
+        if let Some(why) = crate::limits::forbid_sharing().or_else(crate::sys::forbids_futex) {
+            return Err(refused(why));
+        }
         let mut signals = Signals::of(launch)?;
         let cache = Arc::new(Cache::open());
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
@@ -218,7 +221,7 @@ impl InprocBackend {
         let engine = Engine::new(launch, (files, Symbols::expecting(ahead.modules.clone())), around, ratio);
         // Nothing has been started: whoever asked may choose another way.
         let mut engine = engine.map_err(|e| refused(with_source(&e)))?;
-        let held = prepared.start(&signals.original_mask())?;
+        let held = prepared.start(&signals.original_mask()).map_err(|e| refused(with_source(&e)))?;
         // Not before the fork, which is for one thread, nor beside a measurement.
         let room = engine.memory.codes().clone();
         engine.read_ahead(&ahead, Reading { program: prepared.program(), cache, maker, room }, held.pid);
