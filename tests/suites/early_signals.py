@@ -12,10 +12,10 @@ def rounds(box):
     return 1000 if box.shared.long else 15
 
 
-def ends_by(box, number, send, seed):
+def ends_by(box, number, send, seed, command=("/bin/sleep", "30")):
     """Sends a signal at any moment of a start; the program, which would run on, dies of it."""
     chance = random.Random(seed)
-    program = box.watch(["/bin/sleep", "30"], "-q")
+    program = box.watch(list(command), "-q")
     for n in range(rounds(box)):
         p = box.start(program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
         # A start takes some 20 ms here; on a busy box the later ones come at its beginning.
@@ -45,6 +45,14 @@ def group_sigint_while_it_starts(box):
 @test(backends=BOTH)
 def sighup_of_the_group_while_it_starts(box):
     ends_by(box, signal.SIGHUP, os.killpg, 3)
+
+
+@test()
+def any_signal_while_one_way_of_watching_gives_way_to_another(box):
+    """A program that can't be watched from inside is killed before it begins and started anew."""
+    program = box.build("gs.c", "-DWRITES", "-mfsgsbase")
+    for number, send in ((signal.SIGTERM, os.kill), (signal.SIGINT, os.killpg)):
+        ends_by(box, number, send, 5, (program, "30"))
 
 
 HANDLES = """

@@ -7,20 +7,52 @@ use crate::unwatched::{children, kill_tree};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use tempfile::NamedTempFile;
 
 /// Where the handler writes the signal's number.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 /// Whether the process is about to end.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Folders to be removed.
+/// Folders and files to be removed.
 pub(crate) fn folders() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A temporary file with a name, removed when it is dropped and when a signal ends this process.
+#[derive(Debug)]
+pub struct Temporary(NamedTempFile);
+
+impl Temporary {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// Where none can be made.
+    pub fn new() -> io::Result<Self> {
+        let mut all = folders();
+        let file = NamedTempFile::new()?;
+        all.push(file.path().to_owned());
+        Ok(Self(file))
+    }
+}
+
+impl std::ops::Deref for Temporary {
+    type Target = NamedTempFile;
+
+    fn deref(&self) -> &NamedTempFile {
+        &self.0
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        folders().retain(|place| place != self.0.path());
+    }
 }
 
 /// From now on SIGINT, SIGTERM and SIGHUP kill every child of this process, with all those have started,
@@ -81,15 +113,28 @@ fn clean_up_on_signal(mut woken: UnixStream) {
     }
     ENDING.store(true, Ordering::Release);
     kill_children();
-    for folder in folders().iter() {
-        let _ = std::fs::remove_dir_all(folder);
-    }
+    // Held until the end: none is made any more.
+    let all = folders();
+    all.iter().for_each(|place| remove(place));
     let signal = libc::c_int::from(byte[0]);
     // SAFETY: the default action of the three signals ends the process, which is what its sender
     // asked for; kill(2) of our own pid has no other effect.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::kill(libc::getpid(), signal);
+    }
+}
+
+/// Removes a folder or file. More than once: what was killed may write to it until it is gone.
+fn remove(place: &Path) {
+    const TRIES: u32 = 50;
+    const PAUSE: Duration = Duration::from_millis(5);
+    for _ in 0..TRIES {
+        let _ = if place.is_dir() { std::fs::remove_dir_all(place) } else { std::fs::remove_file(place) };
+        if place.symlink_metadata().is_err() {
+            return;
+        }
+        std::thread::sleep(PAUSE);
     }
 }
 

@@ -16,7 +16,7 @@ mod unwatched;
 mod workshop;
 
 pub use cc::compiler;
-pub use ending::{end_with_children, wait_if_ending};
+pub use ending::{Temporary, end_with_children, wait_if_ending};
 pub use reach::{Unreached, reached};
 pub use server::Running;
 pub use shim::{Shim, preload};

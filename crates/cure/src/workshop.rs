@@ -25,9 +25,11 @@ impl Workshop {
     pub fn new() -> Result<Self, CureError> {
         let io = |e| CureError::Write { path: std::env::temp_dir(), source: e };
         let private = Permissions::from_mode(0o700);
-        let dir = tempfile::Builder::new().prefix("systoll-").permissions(private).tempdir().map_err(io)?;
         end_with_children().map_err(io)?;
-        folders().push(dir.path().to_owned());
+        // Held, so that no signal finds the folder made and not known of.
+        let mut all = folders();
+        let dir = tempfile::Builder::new().prefix("systoll-").permissions(private).tempdir().map_err(io)?;
+        all.push(dir.path().to_owned());
         Ok(Self { dir })
     }
 

@@ -91,7 +91,7 @@ impl Processes {
             return Ok(Run { usage, stdout: None, stderr: None, by: None });
         };
         // Files, not pipes: a process left behind that holds the stream open must not hold us up.
-        let keep = || tempfile::NamedTempFile::new().map_err(ProveError::Output);
+        let keep = || systoll_cure::Temporary::new().map_err(ProveError::Output);
         let (out, err) = (keep()?, keep()?);
         let stream = |file: &File| file.try_clone().map_err(ProveError::Output);
         let usage =
@@ -110,7 +110,12 @@ impl Processes {
             said_by(by, env)
         });
         let digest = |mut file: File| digest(&mut file).map(Some).map_err(ProveError::Output);
-        Ok(Run { usage, stdout: digest(out.into_file())?, stderr: digest(err.into_file())?, by: by.transpose()? })
+        Ok(Run {
+            usage,
+            stdout: digest(stream(out.as_file())?)?,
+            stderr: digest(stream(err.as_file())?)?,
+            by: by.transpose()?,
+        })
     }
 }
 

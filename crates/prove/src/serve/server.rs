@@ -207,7 +207,7 @@ impl Turns for Servers<'_> {
         if let Some(host) = self.drive.ready.is_taken() {
             return Err(ServeError::Taken(host.to_owned()));
         }
-        let kept = tempfile::NamedTempFile::new().map_err(ServeError::Keep)?;
+        let kept = systoll_cure::Temporary::new().map_err(ServeError::Keep)?;
         let started = match watching {
             Watching::No => spec.clone(),
             closely => (self.watcher)(spec, closely, kept.path()),
