@@ -1,5 +1,5 @@
 /* A program with a gs base of its own, set by arch_prctl or (WRITES) by the instruction: what it sets
- * is what it finds. */
+ * is what it finds. With an argument it sleeps first. */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
 #include <stdio.h>
@@ -8,9 +8,11 @@
 
 static unsigned long area[512];
 
-int main(void)
+int main(int argc, char **argv)
 {
     int right = 1;
+    if (argc > 1)
+        sleep(30);
     for (int i = 0; i < 512; i++)
         area[i] = 0x1111111111111111ul * (i % 16);
 #ifdef WRITES

@@ -14,10 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use systoll_model::Exit;
+use tempfile::NamedTempFile;
 
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 /// How long telling what is known may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_millis(1500);
 /// How often it is looked for what is still being run.
 const LOOK: Duration = Duration::from_millis(20);
 /// A program that a terminal's Ctrl-C has ended may be seen to have ended before we have our own signal.
@@ -89,6 +90,39 @@ impl Drop for Removed {
     }
 }
 
+/// A temporary file with a name, removed when it is dropped and where we are ended.
+#[derive(Debug)]
+pub struct Temporary(NamedTempFile);
+
+impl Temporary {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// Where none can be made.
+    pub fn new() -> io::Result<Self> {
+        // Held, so that no signal finds the file made and not known of.
+        let mut all = folders();
+        let file = NamedTempFile::new()?;
+        all.push(file.path().to_owned());
+        Ok(Self(file))
+    }
+}
+
+impl std::ops::Deref for Temporary {
+    type Target = NamedTempFile;
+
+    fn deref(&self) -> &NamedTempFile {
+        &self.0
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        folders().retain(|place| place != self.0.path());
+    }
+}
+
+/// Folders and files to be removed.
 fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
     static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -115,6 +149,19 @@ fn install() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes a folder or file. More than once: what was killed may write to it until it is gone.
+fn remove(place: &Path) {
+    const TRIES: u32 = 50;
+    const PAUSE: Duration = Duration::from_millis(5);
+    for _ in 0..TRIES {
+        let _ = if place.is_dir() { std::fs::remove_dir_all(place) } else { std::fs::remove_file(place) };
+        if place.symlink_metadata().is_err() {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
 extern "C" fn on_signal(signal: libc::c_int) {
@@ -146,9 +193,9 @@ fn end_on_signal(mut woken: UnixStream) {
             break;
         }
     }
-    for folder in folders().iter() {
-        let _ = std::fs::remove_dir_all(folder);
-    }
+    // Held until the end: none is made any more.
+    let all = folders();
+    all.iter().for_each(|place| remove(place));
     // SAFETY: the default action of the three signals ends the process, which is what its sender
     // asked for; sent to this thread alone, nobody else's wait for it takes it away.
     unsafe {

@@ -16,7 +16,7 @@ mod unwatched;
 mod workshop;
 
 pub use cc::compiler;
-pub use interrupt::{catch_interrupts, interrupted, interrupted_after, settle};
+pub use interrupt::{Temporary, catch_interrupts, interrupted, interrupted_after, settle};
 pub use reach::{Unreached, reached};
 pub use server::Running;
 pub use shim::{Shim, preload};

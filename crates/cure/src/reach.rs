@@ -6,6 +6,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use systoll_files::Links;
 
 /// Why a program would not load a shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +37,7 @@ const MAX_HEADERS: u16 = 1024;
 pub fn reached(command: &OsStr) -> Result<(), Unreached> {
     let Some(mut path) = found(command) else { return Ok(()) };
     for _ in 0..MAX_INTERPRETERS {
-        let Ok(file) = File::open(&path) else { return Ok(()) };
+        let Ok((file, _)) = systoll_files::open(&path, Links::Follow) else { return Ok(()) };
         let mut start = Vec::with_capacity(FIRST_LINE);
         if (&file).take(FIRST_LINE as u64).read_to_end(&mut start).is_err() {
             return Ok(());

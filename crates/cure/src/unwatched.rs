@@ -221,8 +221,12 @@ pub(crate) fn signal(pid: u32, number: libc::c_int) {
 /// The children that any thread of a process has started, as /proc tells (CONFIG_PROC_CHILDREN).
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let lists = threads.flatten().filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<u32>>()).collect()
+    let lists = threads.flatten().filter_map(|t| systoll_files::read_kernel(t.path().join("children"), 64).ok());
+    lists
+        .flat_map(|list| {
+            String::from_utf8_lossy(&list).split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<u32>>()
+        })
+        .collect()
 }
 
 /// The standard library's wait does not give the rusage.

@@ -489,7 +489,13 @@ mod tests {
     fn a_cure_that_hangs_or_changes_what_is_done_is_told() {
         let text = |d| {
             written(
-                &Comparison { outcome: Outcome::Differs(d), differs_at: None, measured: None, watched: false, answered: None },
+                &Comparison {
+                    outcome: Outcome::Differs(d),
+                    differs_at: None,
+                    measured: None,
+                    watched: false,
+                    answered: None,
+                },
                 None,
                 "b",
             )
@@ -512,7 +518,13 @@ mod tests {
     #[test]
     fn programs_that_differ_claim_nothing() {
         let difference = Difference::Exit { a: Exit::Code(0), b: Exit::Signal(11) };
-        let c = Comparison { outcome: Outcome::Differs(difference), differs_at: None, measured: None, watched: false, answered: None };
+        let c = Comparison {
+            outcome: Outcome::Differs(difference),
+            differs_at: None,
+            measured: None,
+            watched: false,
+            answered: None,
+        };
         assert_eq!(
             written(&c, None, "b"),
             "  one ends with exit code 0, the other with signal 11: they do not do the same, so nothing is claimed\n"

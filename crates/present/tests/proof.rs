@@ -102,7 +102,13 @@ fn what_is_written_conforms_to_the_schema() {
         [Difference::Stdout, Difference::Exit { a: Exit::Code(0), b: Exit::Signal(11) }, Difference::Hangs(limit)];
     for difference in differences {
         let nothing = written(
-            &Comparison { outcome: Outcome::Differs(difference), differs_at: None, measured: None, watched: false, answered: None },
+            &Comparison {
+                outcome: Outcome::Differs(difference),
+                differs_at: None,
+                measured: None,
+                watched: false,
+                answered: None,
+            },
             None,
         );
         assert_eq!(violations(&schema(), &nothing), Vec::<String>::new(), "{difference:?}");

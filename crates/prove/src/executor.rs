@@ -101,7 +101,7 @@ impl Processes {
             return Ok(Run { usage, stdout: None, stderr: None, by: None, wrote: Default::default() });
         };
         // Files, not pipes: a process left behind that holds the stream open must not hold us up.
-        let keep = || tempfile::NamedTempFile::new().map_err(ProveError::Output);
+        let keep = || systoll_cure::Temporary::new().map_err(ProveError::Output);
         let (out, err) = (keep()?, keep()?);
         let stream = |file: &File| file.try_clone().map_err(ProveError::Output);
         let usage =
@@ -120,7 +120,8 @@ impl Processes {
             said_by(by, env)
         });
         let looked_at = |mut file: File| digest(&mut file).map_err(ProveError::Output);
-        let ((stdout, out), (stderr, err)) = (looked_at(out.into_file())?, looked_at(err.into_file())?);
+        let (out, err) = (stream(out.as_file())?, stream(err.as_file())?);
+        let ((stdout, out), (stderr, err)) = (looked_at(out)?, looked_at(err)?);
         Ok(Run { usage, stdout: Some(stdout), stderr: Some(stderr), by: by.transpose()?, wrote: [out, err] })
     }
 }

@@ -67,6 +67,12 @@ pub struct Launch {
     /// How long processes the command leaves behind are watched after its own end once it has
     /// been told to end (SIGTERM, SIGINT).
     pub linger: Duration,
+    /// Whether this process stands for the command: signals sent to it are the command's. Else they
+    /// end this process, as they do without a run.
+    pub forward_signals: bool,
+    /// How long the command may take to end once SIGTERM was forwarded to it; then it runs on unwatched.
+    /// `None`: as long as leaves this process two seconds in all.
+    pub grace: Option<Duration>,
 }
 
 /// What a backend tells while it watches, and asks of whoever started it.

@@ -53,6 +53,14 @@ pub enum Error {
     /// No command given.
     #[error("no command to run")]
     NoCommand,
+    /// A signal ended the command before it had begun: it was not let go of in time to see it coming.
+    #[error("{}: ended by signal {signal} before it had begun", .program.display())]
+    Ended {
+        /// The program.
+        program: PathBuf,
+        /// The signal.
+        signal: i32,
+    },
     /// Anything of our own that failed.
     #[error("{what}")]
     Own {
@@ -70,6 +78,7 @@ impl Error {
         match self {
             Self::NotFound(_) => 127,
             Self::Directory(_) | Self::NotExecutable { .. } => 126,
+            Self::Ended { signal, .. } => 128 + signal,
             _ => 125,
         }
     }

@@ -3,7 +3,7 @@
 use crate::backend::Launch;
 use crate::setid::{self, Nature, World};
 use crate::signals::OriginalMask;
-use crate::{Error, startup};
+use crate::{Error, limits, startup};
 use nix::unistd::{AccessFlags, access};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use systoll_model::EnvChange;
+use systoll_model::{EnvChange, Exit};
 
 /// A program found and looked at, ready to be started.
 #[derive(Debug)]
@@ -143,14 +143,19 @@ impl Prepared {
         let (argv, envp) = (pointers(&self.argv), pointers(&self.envp));
         let child =
             Child { prepared: self, argv: &argv, envp: &envp, line: its.as_raw_fd(), watchers: ours.as_raw_fd(), mask };
+        // What is sent to it before its exec stays pending until it is about to become the program: then it
+        // dies of it as the program would have, and not half-way.
+        let blocked = AllBlocked::new();
         // SAFETY: the child only makes async-signal-safe calls on memory prepared above until it
         // execs or exits, as fork in a process with threads demands.
-        match unsafe { libc::fork() } {
+        let forked = match unsafe { libc::fork() } {
             -1 => Err(Error::own("can't start a process", std::io::Error::last_os_error())),
             // SAFETY: this is the forked child, see above.
             0 => unsafe { child.become_program() },
             pid => Ok(Held { pid, line: ours.into() }),
-        }
+        };
+        drop(blocked);
+        forked
     }
 }
 
@@ -190,10 +195,40 @@ impl Held {
         self.line.write_all(b"g")
     }
 
-    /// The errno of the failed exec, or `None` once it has succeeded. Blocks until one is known.
-    pub(crate) fn exec_error(mut self) -> Option<i32> {
+    /// Why the child has ended, as `exit` says, without having become `program`.
+    pub(crate) fn not_begun(mut self, program: PathBuf, exit: Option<Exit>) -> Error {
+        if let Some(Exit::Signal(signal)) = exit {
+            return Error::Ended { program, signal };
+        }
         let mut errno = [0; 4];
-        self.line.read_exact(&mut errno).ok().map(|()| i32::from_ne_bytes(errno))
+        let errno = self.line.read_exact(&mut errno).map_or(libc::ECHILD, |()| i32::from_ne_bytes(errno));
+        let reason = match errno {
+            libc::ENOENT => "its interpreter does not exist".into(),
+            _ => reason(&std::io::Error::from_raw_os_error(errno)),
+        };
+        Error::NotExecutable { program, reason }
+    }
+}
+
+/// All signals are blocked in this thread while it lives.
+struct AllBlocked(libc::sigset_t);
+
+impl AllBlocked {
+    fn new() -> Self {
+        // SAFETY: both sets are valid, the first filled before it is used.
+        unsafe {
+            let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &all, &mut before);
+            Self(before)
+        }
+    }
+}
+
+impl Drop for AllBlocked {
+    fn drop(&mut self) {
+        // SAFETY: sets a mask that was in force before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
     }
 }
 
@@ -242,13 +277,13 @@ impl Child<'_> {
             {
                 self.fail();
             }
-            self.mask.restore();
-            startup::restore_descriptors();
             let mut byte = 0u8;
             // A short read means the watcher is gone: never run unwatched unasked.
             if libc::read(self.line, (&raw mut byte).cast(), 1) != 1 {
                 libc::_exit(125);
             }
+            limits::restore();
+            self.mask.restore();
             libc::execve(self.prepared.program.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
             self.fail()
         }

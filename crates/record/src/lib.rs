@@ -3,12 +3,14 @@
 //! Invariant: nothing outside a backend's folder knows which backend ran; what a backend
 //! saw leaves it as a [`systoll_model::Recording`] with every name resolved.
 
+mod allocator;
 mod backend;
 mod choose;
 mod cpu;
 mod error;
 pub mod inproc;
 mod launch;
+mod limits;
 mod named;
 mod procfs;
 mod ptrace;
@@ -20,8 +22,11 @@ mod sys;
 mod table;
 mod windows;
 
+pub use allocator::OrEnd;
 pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, WindowPolicy, backends};
 pub use choose::{AUTO_INPROC, automatic, backend, run_with_first};
 pub use error::Error;
+pub use limits::{Raised, prepare as prepare_limits};
 pub use ptrace::PtraceBackend;
-pub use startup::{end_by_signal, keep_memory, outlive_large_files, was_closed};
+pub use signals::let_signals_through;
+pub use startup::{end_by_signal, keep_memory, was_closed};

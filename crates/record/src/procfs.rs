@@ -2,19 +2,14 @@
 
 use nix::sys::resource::{Resource, getrlimit};
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A file of /proc as the kernel writes it: those here are shorter than a page.
-///
-/// `std::fs::read` asks for such a file's size, which it does not have, and reads it in eight pieces.
 pub(crate) fn read(path: impl AsRef<Path>) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(4096);
-    File::open(path).ok()?.take(u64::MAX).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    systoll_files::read_kernel(path, 4096).ok()
 }
 
 fn text(path: String) -> Option<String> {
@@ -112,6 +107,23 @@ pub(crate) fn minor_faults(tid: i32) -> Option<u64> {
     after_name.split_whitespace().nth(7)?.parse().ok()
 }
 
+/// User and system time, ns, of processes that still run and of the children they have waited for: what
+/// the kernel gives whoever waits for them when they end. It counts in ticks.
+pub(crate) fn running_times(pids: impl IntoIterator<Item = i32>) -> (u64, u64) {
+    const TICK_NS: u64 = 10_000_000;
+    let ticks = |pid: i32| {
+        let text = text(format!("/proc/{pid}/stat"))?;
+        // Fields 14 to 17 of proc(5); its name may hold any byte.
+        let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).map(|f| f.parse::<u64>().ok());
+        let (user, sys, of_children) = (fields.next()??, fields.next()??, (fields.next()??, fields.next()??));
+        Some((user.saturating_add(of_children.0), sys.saturating_add(of_children.1)))
+    };
+    let all: std::collections::BTreeSet<i32> = pids.into_iter().filter(|pid| *pid > 0).collect();
+    let sum =
+        all.into_iter().filter_map(ticks).fold((0u64, 0u64), |a, b| (a.0.saturating_add(b.0), a.1.saturating_add(b.1)));
+    (sum.0.saturating_mul(TICK_NS), sum.1.saturating_mul(TICK_NS))
+}
+
 /// Read and write calls of a process as the kernel counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IoCalls {
@@ -157,7 +169,7 @@ impl Drop for Schedstat {
 
 impl Schedstat {
     pub(crate) fn open(pid: i32, tid: i32) -> Option<Self> {
-        let file = File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+        let file = systoll_files::kernel(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
         Some(Self { file, kept: false })
     }
 
@@ -196,6 +208,9 @@ mod tests {
         let before = io_calls(me).unwrap();
         std::fs::read("/proc/self/stat").unwrap();
         assert!(io_calls(me).unwrap().reads > before.reads);
+        assert_eq!(running_times([0, -1]), (0, 0));
+        let end = std::time::Instant::now() + std::time::Duration::from_millis(60);
+        while std::time::Instant::now() < end || running_times([me, me]) == (0, 0) {}
         let ran = Schedstat::open(me, me).unwrap().read().unwrap();
         assert!(ran.cpu_ns > 0);
     }

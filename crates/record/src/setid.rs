@@ -5,8 +5,6 @@
 //! looked at before the kernel executes them.
 
 use std::ffi::CString;
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -37,11 +35,8 @@ pub(crate) struct World {
 pub(crate) fn nature(path: &Path, world: &World) -> Nature {
     let mut outside = path.to_owned();
     for _ in 0..=MAX_INTERPRETERS {
-        let mut head = Vec::new();
-        if let Ok(file) = File::open(&outside) {
-            // An unreadable head leaves the file's mode to judge by.
-            let _ = file.take(256).read_to_end(&mut head);
-        }
+        // An unreadable head leaves the file's mode to judge by.
+        let head = systoll_files::head(&outside, 256).unwrap_or_default();
         match interpreter(&head) {
             Some(next) if world.root.as_os_str().is_empty() => outside = next,
             Some(next) => outside = world.root.join(next.strip_prefix("/").unwrap_or(&next)),

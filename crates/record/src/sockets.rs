@@ -6,7 +6,6 @@
 //! duplicated or asked of the target.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,6 +79,9 @@ fn inode(target: &str) -> Option<u64> {
 fn start(found: Found, waiting: Arc<AtomicUsize>) -> SyncSender<Question> {
     let (ask, questions) = sync_channel(QUEUE);
     // Without the thread nobody receives: sockets stay numbers.
+    if crate::sys::forbids_futex().is_some() {
+        return ask;
+    }
     let _ = std::thread::Builder::new().name("sockets".into()).spawn(move || answer(&questions, &found, &waiting));
     ask
 }
@@ -128,7 +130,7 @@ fn look_up(asked: &[Question], found: &Found) {
 fn read(path: &str) -> String {
     let mut bytes = Vec::new();
     // A table that can't be read has nothing to tell.
-    let _ = File::open(path).and_then(|file| file.take(MOST).read_to_end(&mut bytes));
+    let _ = systoll_files::kernel(path).and_then(|file| file.take(MOST).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

@@ -3,7 +3,7 @@
 //! Rust ignores SIGPIPE and opens /dev/null on closed standard descriptors before `main`;
 //! a watched program must see neither.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 static SIGPIPE_IGNORED: AtomicU8 = AtomicU8::new(0);
 static CLOSED_FDS: AtomicU8 = AtomicU8::new(0);
@@ -41,22 +41,6 @@ pub fn keep_memory() {
     }
 }
 
-/// From now on a file that has become as large as it may (`ulimit -f`) is an error of its write, not this
-/// process's end. By a handler, which an exec takes away again: programs get what systoll was started with.
-pub fn outlive_large_files() {
-    extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: `sigaction` is plain data for which all zeroes are valid; both pointers live through the
-    // calls; a handler that does nothing is async-signal-safe.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        if libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_DFL {
-            action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
-            action.sa_flags = libc::SA_RESTART;
-            libc::sigaction(libc::SIGXFSZ, &action, std::ptr::null_mut());
-        }
-    }
-}
-
 /// Whether whoever started systoll had SIGPIPE ignored.
 pub(crate) fn sigpipe_was_ignored() -> bool {
     SIGPIPE_IGNORED.load(Ordering::Relaxed) != 0
@@ -80,56 +64,5 @@ pub fn end_by_signal(signal: i32) {
         libc::sigaddset(&mut set, signal);
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
         libc::raise(signal);
-    }
-}
-
-/// The limit of descriptors systoll was started with, while it is raised: soft and hard.
-static LIMIT: [AtomicU64; 2] = [AtomicU64::new(u64::MAX), AtomicU64::new(0)];
-
-/// While it lives this process may have as many descriptors as it is allowed to: every program
-/// watched from inside takes one.
-pub(crate) struct ManyDescriptors(());
-
-impl ManyDescriptors {
-    pub(crate) fn new() -> Self {
-        if let Some(mut limit) = descriptor_limit().filter(|limit| limit.rlim_cur < limit.rlim_max) {
-            LIMIT[1].store(limit.rlim_max, Ordering::Relaxed);
-            LIMIT[0].store(limit.rlim_cur, Ordering::Relaxed);
-            limit.rlim_cur = limit.rlim_max;
-            // SAFETY: the new limit is only read.
-            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
-        }
-        Self(())
-    }
-}
-
-/// How many descriptors this process may have now.
-pub(crate) fn allowed_descriptors() -> u64 {
-    descriptor_limit().map_or(0, |limit| limit.rlim_cur)
-}
-
-/// The limit in force, soft and hard.
-fn descriptor_limit() -> Option<libc::rlimit> {
-    // SAFETY: a zeroed rlimit is valid to be written to, and read once it has been.
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        (libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0).then_some(limit)
-    }
-}
-
-impl Drop for ManyDescriptors {
-    fn drop(&mut self) {
-        restore_descriptors();
-        LIMIT[0].store(u64::MAX, Ordering::Relaxed);
-    }
-}
-
-/// Gives a process, or a forked child, the limit systoll was started with. Async-signal-safe.
-pub(crate) fn restore_descriptors() {
-    let [soft, hard] = &LIMIT;
-    let limit = libc::rlimit { rlim_cur: soft.load(Ordering::Relaxed), rlim_max: hard.load(Ordering::Relaxed) };
-    if limit.rlim_cur < limit.rlim_max {
-        // SAFETY: the limit, which was in force before, is only read.
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
     }
 }

@@ -1,6 +1,8 @@
 //! The kernel's side that every backend needs, made typed.
 
 use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
 
 /// Reads memory of another process; returns how many bytes from the start could be read.
 pub(crate) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> usize {
@@ -10,6 +12,20 @@ pub(crate) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> usize {
     // process, where a bad address is an error.
     let n = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
     usize::try_from(n).unwrap_or(0)
+}
+
+/// Why nothing can be done here that threads wait for each other by, if that is so: some sandboxes refuse
+/// futex(2), and the C library ends a process that is told so by surprise.
+pub(crate) fn forbids_futex() -> Option<String> {
+    static WHY: OnceLock<Option<String>> = OnceLock::new();
+    let ask = || {
+        let word = AtomicU32::new(0);
+        // SAFETY: a wake of nobody only takes the address, which lives through the call.
+        let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
+        let why = std::io::Error::last_os_error();
+        (result < 0).then(|| format!("futex(2) is refused here: {}", crate::launch::reason(&why)))
+    };
+    WHY.get_or_init(ask).clone()
 }
 
 /// User and system time in ns of all reaped children of this process.

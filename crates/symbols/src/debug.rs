@@ -2,8 +2,8 @@
 //! file itself (`.gnu_debugdata`), and what `debuginfod-find` fetches.
 
 use crate::elf::{Image, c_str, half};
+use crate::maps;
 use crate::source::Source;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -44,8 +44,7 @@ fn roots() -> &'static [PathBuf] {
 }
 
 fn open(path: PathBuf) -> Option<DebugFile> {
-    let file = File::open(path).ok().filter(|f| f.metadata().is_ok_and(|m| m.is_file()))?;
-    let image = Image::parse(Source::from_file(file).ok()?)?;
+    let image = Image::parse(maps::open_file(&path).ok()?)?;
     Some(DebugFile { image })
 }
 

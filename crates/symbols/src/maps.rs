@@ -2,8 +2,7 @@
 
 use crate::source::{Identity, Source};
 use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use systoll_files::Links;
 
 /// A line of `/proc/PID/maps` that can be executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,10 +28,7 @@ impl Mapped {
 
 /// The executable mappings of `pid`; `None` if it is gone.
 pub(crate) fn executable(pid: i32) -> Option<Vec<Mapped>> {
-    // `std::fs::read` would ask for the file's size, which it does not have, and begin with tiny pieces.
-    let mut text = Vec::with_capacity(1 << 14);
-    File::open(format!("/proc/{pid}/maps")).ok()?.take(u64::MAX).read_to_end(&mut text).ok()?;
-    executable_in(&text)
+    executable_in(&systoll_files::read_kernel(format!("/proc/{pid}/maps"), 1 << 14).ok()?)
 }
 
 /// The executable mappings in the text of a `maps` file; `None` if it has none.
@@ -102,14 +98,10 @@ pub(crate) fn open_file(path: &std::path::Path) -> std::io::Result<Source> {
     Source::from_file(open_plain(path)?.0)
 }
 
-/// O_NONBLOCK and the check of the type: a target could map a file and put a FIFO in its place.
+/// A target could map a file and put a FIFO in its place.
 fn open_plain(path: impl AsRef<std::path::Path>) -> std::io::Result<(File, Identity)> {
-    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
-    }
-    let identity = Identity::of(&file)?;
-    Ok((file, identity))
+    let (file, metadata) = systoll_files::open(path, Links::Follow)?;
+    Ok((file, Identity::of_metadata(&metadata)))
 }
 
 /// Device and inode must agree. btrfs and overlayfs show another device in maps than in stat:
@@ -126,7 +118,7 @@ fn vdso(pid: i32, mapped: &Mapped) -> Option<Source> {
     const MAX_VDSO: u64 = 1 << 20;
     let len = mapped.end.checked_sub(mapped.start).filter(|len| *len <= MAX_VDSO)?;
     let mut bytes = vec![0; len as usize];
-    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+    let memory = systoll_files::kernel(format!("/proc/{pid}/mem")).ok()?;
     memory.read_exact_at(&mut bytes, mapped.start).ok()?;
     Some(Source::Memory(bytes.into()))
 }

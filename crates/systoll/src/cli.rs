@@ -17,7 +17,8 @@ use systoll_present::{TableColumn, TableSort};
 const EXIT_CODES: &str = "Exit codes:
   CMD's own, or 128+n where signal n ended it (systoll then ends by that signal)
   125  systoll itself failed: wrong arguments, nothing to watch, a file it can't read or write
-  126  CMD can't be executed      127  CMD was not found";
+  126  CMD can't be executed      127  CMD was not found
+  143  SIGTERM told systoll to end, and CMD did not: it runs on unwatched";
 
 const RUN_EXAMPLES: &str = "Examples:
   systoll run -- ./app --its --flags       the report comes on stderr when it ends
@@ -224,6 +225,9 @@ pub struct RunArgs {
     /// Answer these calls in place of the kernel: what `prove --serve --elide` starts
     #[arg(long, hide = true, value_name = "CALLS", value_parser = prove::elision, value_delimiter = ',')]
     pub elide: Vec<Elision>,
+    /// How long CMD may take to end once told to by SIGTERM; then it runs on unwatched. For `prove --serve`
+    #[arg(long, hide = true, value_name = "TIME", value_parser = duration)]
+    pub grace: Option<Duration>,
     /// Count calls, nothing else; likewise
     #[arg(long, hide = true)]
     pub counts_only: bool,

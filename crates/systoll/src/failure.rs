@@ -7,7 +7,7 @@ use systoll_cure::RunError;
 use systoll_prove::ProveError;
 
 /// systoll itself failed.
-const OWN: u8 = 125;
+pub(crate) const OWN: u8 = 125;
 
 /// Why systoll ended without doing its job.
 #[derive(Debug)]
@@ -131,6 +131,9 @@ impl Failure {
             text.push('\n');
         }
         crate::output::to_stderr(&text);
+        if let Self::Record(systoll_record::Error::Ended { signal, .. }) = self {
+            systoll_record::end_by_signal(*signal);
+        }
         ExitCode::from(self.exit_code())
     }
 }

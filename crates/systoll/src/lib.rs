@@ -19,19 +19,27 @@ use std::process::ExitCode;
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     systoll_record::keep_memory();
-    systoll_record::outlive_large_files();
+    if let Err(why) = systoll_record::prepare_limits() {
+        output::to_stderr(&format!("systoll: {why}\n"));
+        return ExitCode::from(failure::OWN);
+    }
     let words: Vec<_> = std::env::args_os().collect();
     let cli = match Cli::read(&words) {
         Ok(cli) => cli,
         Err(e) => return failure::usage(&e),
     };
-    match dispatch(cli.command) {
+    let done = dispatch(cli.command);
+    match done {
         Ok(code) => code,
         Err(failure) => failure.tell(),
     }
 }
 
 fn dispatch(command: Command) -> Result<ExitCode, Failure> {
+    if matches!(command, Command::Prove(_) | Command::Demo(_) | Command::Box(_) | Command::Doctor(_)) {
+        // Where that can't be had a signal ends this process alone, as it would have.
+        let _ = systoll_cure::catch_interrupts();
+    }
     match command {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::report(&args),

@@ -3,6 +3,9 @@
 
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: systoll_record::OrEnd = systoll_record::OrEnd;
+
 fn main() -> ExitCode {
     systoll::main()
 }

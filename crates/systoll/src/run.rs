@@ -19,6 +19,7 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// Runs a command, shows what was asked for, and ends as the command did.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    let limits = systoll_record::Raised::new();
     let mut places = Places::open(args)?;
     let recording = record(args, &places)?;
     // The command has run: whatever becomes of what is told of it, its exit code is its own.
@@ -27,11 +28,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         .report
         .as_mut()
         .map_or(Ok(()), |(output, shown)| output.write("report", |w| shown.write(w, &recording, false)));
-    let proved = if args.prove { straight::prove(args, &recording) } else { Ok(()) };
+    drop(limits);
+    let proved = if args.prove { prove_straight(args, &recording) } else { Ok(()) };
     for failure in [told, kept, proved].into_iter().filter_map(Result::err) {
         failure.tell();
     }
     Ok(end_as(recording.header.exit))
+}
+
+fn prove_straight(args: &RunArgs, recording: &Recording) -> Result<(), Failure> {
+    systoll_record::let_signals_through();
+    // Where that can't be had a signal ends this process alone, as it would have.
+    let _ = systoll_cure::catch_interrupts();
+    straight::prove(args, recording)
 }
 
 fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
@@ -42,6 +51,8 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
         windows: WindowPolicy::default(),
         seed: args.seed.unwrap_or_else(seed),
         linger: LINGER,
+        forward_signals: true,
+        grace: args.grace,
         elisions: args.elide.clone(),
         closely: if args.counts_only { Closely::CountsOnly } else { Closely::All },
         ..Launch::default()
@@ -95,7 +106,10 @@ pub(crate) fn seed() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
 }
 
-/// Ends as the command did: with its code, or by its signal.
+/// What a shell says of a process that SIGTERM ended.
+const TOLD_TO_END: u8 = 143;
+
+/// Ends as the command did: with its code, or by its signal. Where it has not ended, systoll was told to.
 fn end_as(exit: Option<Exit>) -> ExitCode {
     match exit {
         Some(Exit::Code(code)) => ExitCode::from(code as u8),
@@ -103,6 +117,6 @@ fn end_as(exit: Option<Exit>) -> ExitCode {
             systoll_record::end_by_signal(number);
             ExitCode::from(128u8.wrapping_add(number as u8))
         }
-        None => ExitCode::SUCCESS,
+        None => ExitCode::from(TOLD_TO_END),
     }
 }

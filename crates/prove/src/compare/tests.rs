@@ -101,7 +101,13 @@ fn other_output_or_exit_claims_nothing() {
     let c = compare_fakes(|side, _| run(1, 1, if side == 'a' { "x" } else { "y" }));
     assert_eq!(
         c,
-        Comparison { outcome: Outcome::Differs(Difference::Stdout), differs_at: None, measured: None, watched: false, answered: None }
+        Comparison {
+            outcome: Outcome::Differs(Difference::Stdout),
+            differs_at: None,
+            measured: None,
+            watched: false,
+            answered: None
+        }
     );
     let failing = |at: usize| {
         move |side: char, nth: usize| {
@@ -115,7 +121,13 @@ fn other_output_or_exit_claims_nothing() {
         let difference = Difference::Exit { a: Exit::Code(0), b: Exit::Code(1) };
         assert_eq!(
             c,
-            Comparison { outcome: Outcome::Differs(difference), differs_at: None, measured: None, watched: false, answered: None },
+            Comparison {
+                outcome: Outcome::Differs(difference),
+                differs_at: None,
+                measured: None,
+                watched: false,
+                answered: None
+            },
             "run {at}"
         );
     }

@@ -250,7 +250,7 @@ fn secret(folder: &Folder) -> Option<[u8; SECRET_SIZE]> {
     let read = || folder.read(SECRET, SECRET_SIZE as u64)?.try_into().ok();
     read().or_else(|| {
         let mut fresh = [0; SECRET_SIZE];
-        let mut random = std::fs::File::open("/dev/urandom").ok()?;
+        let mut random = systoll_files::kernel("/dev/urandom").ok()?;
         std::io::Read::read_exact(&mut random, &mut fresh).ok()?;
         let _ = folder.write(SECRET, &[&fresh]);
         // Another systoll may have been as quick: the last one's holds.

@@ -7,7 +7,7 @@ use crate::procfs;
 use crate::sys::own_cpu;
 use crate::table::{Look, RawLong, Returned};
 use crate::windows::{RawCall, RawWindow, Windows, argument_data};
-use systoll_model::{Counts, Errno, FrameClass, Moment, Signature, Sysno};
+use systoll_model::{Counts, Errno, FrameClass, Moment, ProblemKind, Signature, Sysno};
 use systoll_symbols::{Registers, Thread, Until};
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
@@ -20,6 +20,19 @@ const WORTH_ASKING_NS: u64 = 60_000;
 const NO_WAIT_NS: u64 = 40_000;
 /// Stack read at once: callers are rarely further away than the first piece.
 const PIECE: usize = 1024;
+
+/// Whether a call makes a process or a thread. The kernel tells a tracer of every one before the call
+/// returns, but where CLONE_UNTRACED keeps it from being traced; so the flags, which `clone3` has in memory
+/// that others can write, need not be read.
+fn makes_a_child(syscall: Sysno) -> bool {
+    /// clone, fork, vfork and clone3, for 64-bit programs and for i386 (arch/x86/entry/syscalls).
+    const NATIVE: [u32; 4] = [56, 57, 58, 435];
+    const I386: [u32; 4] = [120, 2, 190, 435];
+    match syscall.0 & Sysno::I386 {
+        0 => NATIVE.contains(&(syscall.0 & !Sysno::X32)),
+        _ => I386.contains(&(syscall.0 & !Sysno::I386)),
+    }
+}
 
 impl Engine {
     /// A thread stopped at a system call's entry or exit.
@@ -71,6 +84,7 @@ impl Engine {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let ran = thread.ran(tid);
         thread.signals = 0;
+        thread.told_of_child = false;
         thread.pending =
             Some(Pending { syscall, signature, args, row, resumed_ns: 0, ran, startup, in_window, sampled });
     }
@@ -228,6 +242,7 @@ impl Engine {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Some(pending) = thread.pending.take() else { return };
         let pid = thread.pid;
+        let untraced = result > 0 && !thread.told_of_child && makes_a_child(pending.syscall);
         // It has no result: what the thread has in the register then is what a handler interrupted.
         let result = if pending.syscall == RT_SIGRETURN { 0 } else { result };
         let elapsed_ns = self.told_ns.saturating_sub(pending.resumed_ns);
@@ -248,6 +263,9 @@ impl Engine {
             row.in_call.1 += 1;
         }
         let bytes = bytes_moved(pending.signature, result);
+        if untraced {
+            self.problem(ProblemKind::Unwatched, "a process or thread made with CLONE_UNTRACED ran unwatched");
+        }
         let call = Returned { result, bytes, elapsed_ns, waited_ns, startup: pending.startup };
         let image = self.table.rows[pending.row as usize].image;
         self.table.returned(pending.row, call);

@@ -5,9 +5,8 @@ use super::sampler::Sampler;
 use super::state::{Process, Thread};
 use super::sys::{self, Stop, Waited};
 use crate::backend::{Control, Launch};
-use crate::launch::Held;
 use crate::procfs::IoCalls;
-use crate::signals::Signals;
+use crate::signals::{LETTING_GO_NS, STAYS, Signals};
 use crate::table::Table;
 use crate::windows::Windows;
 use std::collections::{HashMap, VecDeque};
@@ -58,7 +57,8 @@ pub(super) struct Engine {
     pub(super) memory: Vec<u8>,
     pub(super) around: Around,
     pub(super) seed: u64,
-    exec_done: bool,
+    pub(super) exec_done: bool,
+    cut_short: bool,
     told_to_end: Option<u64>,
     last_progress: u64,
 }
@@ -92,6 +92,7 @@ impl Engine {
             around: Around::default(),
             seed: launch.seed,
             exec_done: false,
+            cut_short: false,
             told_to_end: None,
             last_progress: 0,
         }
@@ -121,7 +122,7 @@ impl Engine {
             if let Some(signals) = signals {
                 self.look(signals, control, linger);
             }
-            if self.threads.is_empty() && self.root_exit.is_some() {
+            if self.cut_short || self.threads.is_empty() && self.root_exit.is_some() {
                 break;
             }
             if self.told_ns.saturating_sub(self.last_progress) >= PROGRESS_NS {
@@ -188,11 +189,6 @@ impl Engine {
         }
     }
 
-    /// The errno of the command's exec, where it failed.
-    pub(super) fn exec_failed(&self, held: Held) -> Option<i32> {
-        if self.exec_done { None } else { Some(held.exec_error().unwrap_or(libc::ECHILD)) }
-    }
-
     fn look(&mut self, signals: &Signals, control: &mut dyn Control, linger: Duration) {
         let wanted = signals.look();
         if wanted.snapshot {
@@ -203,8 +199,19 @@ impl Engine {
         if wanted.ending.is_some() {
             self.told_to_end.get_or_insert(now);
         }
+        if wanted.give_up && self.root_exit.is_none() {
+            self.problem(ProblemKind::CutShort, STAYS);
+            self.let_everything_go();
+            self.cut_short = true;
+            return;
+        }
         let Some(told) = self.told_to_end else { return };
         if self.root_exit.is_some() && now.saturating_sub(told) >= linger.as_nanos() as u64 {
+            let left = self.processes.len();
+            self.problem(
+                ProblemKind::CutShort,
+                format!("{left} processes the command left behind were still running and are no longer watched"),
+            );
             self.let_everything_go();
         }
     }
@@ -260,6 +267,9 @@ impl Engine {
                 if let Ok(new) = sys::event_message(tid) {
                     self.adopt(new as i32, Some(tid));
                 }
+                if let Some(thread) = self.threads.get_mut(&tid) {
+                    thread.told_of_child = true;
+                }
                 self.resume(tid, 0);
             }
             libc::PTRACE_EVENT_EXEC => {
@@ -287,14 +297,9 @@ impl Engine {
 
     /// Detaches from every thread, which then runs on as without us.
     fn let_everything_go(&mut self) {
-        let left = self.processes.len();
-        self.problem(
-            ProblemKind::CutShort,
-            format!("{left} processes the command left behind were still running and are no longer watched"),
-        );
         let mut waiting: Vec<i32> = self.threads.keys().copied().collect();
         waiting.retain(|tid| sys::interrupt(*tid).is_ok());
-        let deadline = sys::now() + 500_000_000;
+        let deadline = sys::now() + LETTING_GO_NS;
         while !waiting.is_empty() && sys::now() < deadline {
             let told = self.told.pop_front();
             let stop = match told.map_or_else(|| sys::next(false), |(stop, _)| Waited::Stop(stop)) {

@@ -7,7 +7,6 @@ use crate::procfs;
 use crate::setid;
 use crate::signals::Signals;
 use crate::table::Image;
-use std::io::Read;
 use systoll_model::{Exit, ProblemKind};
 use systoll_symbols::AddressSpace;
 
@@ -289,7 +288,5 @@ impl Engine {
 }
 
 fn foreign_program(pid: i32) -> Option<String> {
-    let mut head = Vec::new();
-    std::fs::File::open(format!("/proc/{pid}/exe")).ok()?.take(64).read_to_end(&mut head).ok()?;
-    setid::foreign(&head)
+    setid::foreign(&systoll_files::head(format!("/proc/{pid}/exe"), 64).ok()?)
 }

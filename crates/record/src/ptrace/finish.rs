@@ -70,7 +70,14 @@ impl Engine {
             let text = format!("the command's own processor time is not known: {IMPOSSIBLE}");
             problems.push(Problem::new(ProblemKind::Price, text));
         }
-        let header = self.header((wall_ns, children), own_cpu, &observer);
+        let used = match self.root_exit {
+            Some(_) => children,
+            None => {
+                let running = crate::procfs::running_times(self.table.images.iter().map(|i| i.pid));
+                (children.0.saturating_add(running.0), children.1.saturating_add(running.1))
+            }
+        };
+        let header = self.header((wall_ns, used), own_cpu, &observer);
         let now = sys::children_times();
         let before = &mut self.around.children_before;
         *before = (before.0 + (now.0 - children.0), before.1 + (now.1 - children.1));

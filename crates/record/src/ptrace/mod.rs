@@ -76,8 +76,9 @@ impl Backend for PtraceBackend {
             return Err(Error::NoElision(BackendKind::Ptrace));
         }
         let prepared = launch::prepare(launch)?;
+        let _limits = crate::limits::Raised::new();
         let cost = calibrate::calibrate()?;
-        let signals = Signals::hold()?;
+        let signals = Signals::of(launch)?;
         let crossing_before = systoll_price::crossing(CROSSING);
         let children_before = sys::children_times();
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
@@ -87,7 +88,7 @@ impl Backend for PtraceBackend {
         engine.around = Around { command: command_words(launch), cost, crossing_before, children_before, started_unix };
         seize_and_release(&mut engine, held, &prepared, &signals, control.every())?;
         engine.watch(Some(&signals), control, launch.linger);
-        drop(signals);
+        signals.release();
         Ok(engine.finish())
     }
 }
@@ -121,21 +122,16 @@ fn seize_and_release(
             Waited::NoChildren => return Err(refused("the child is gone".into())),
         }
     };
-    if !matches!(stopped, Stop::Event { .. } | Stop::Signal { .. }) {
-        return Err(refused("the child ended before it began".into()));
-    }
+    let signal = match stopped {
+        Stop::Event { .. } => 0,
+        Stop::Signal { signal, .. } => signal,
+        Stop::Killed { signal, .. } => return Err(Error::Ended { program: prepared.program(), signal }),
+        _ => return Err(refused("the child ended before it began".into())),
+    };
     engine.start_ns = sys::now();
     held.release().map_err(|e| Error::own("can't let the child go", e))?;
-    engine.resume(pid, 0);
+    engine.resume(pid, signal);
     // Up to the exec's outcome the child must be driven from here: it stops at every call.
     engine.watch_until_exec();
-    if let Some(errno) = engine.exec_failed(held) {
-        let program = prepared.program();
-        let error = std::io::Error::from_raw_os_error(errno);
-        return Err(match errno {
-            libc::ENOENT => Error::NotExecutable { program, reason: "its interpreter does not exist".into() },
-            _ => Error::NotExecutable { program, reason: launch::reason(&error) },
-        });
-    }
-    Ok(())
+    if engine.exec_done { Ok(()) } else { Err(held.not_begun(prepared.program(), engine.root_exit)) }
 }

@@ -29,6 +29,8 @@ pub(super) struct Thread {
     pub(super) pending: Option<Pending>,
     pub(super) window: Option<RawWindow>,
     pub(super) signals: u32,
+    /// Whether we were told of a child it has made in the call it is in.
+    pub(super) told_of_child: bool,
     schedstat: Option<Schedstat>,
     tried_schedstat: bool,
     /// Processor time already accounted for.
@@ -58,6 +60,7 @@ impl Thread {
             pending: None,
             window: None,
             signals: 0,
+            told_of_child: false,
             schedstat: None,
             tried_schedstat: false,
             cpu_base_ns: 0,

@@ -128,7 +128,7 @@ fn line(compiler: Compiler, name: &str) -> Option<(ScriptLine, FrameClass)> {
 }
 
 fn process(tid: i32) -> Option<Process> {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let status = String::from_utf8(systoll_files::read_kernel(format!("/proc/{tid}/status"), 4096).ok()?).ok()?;
     let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'));
     let pid = field("Tgid")?.trim().parse().ok()?;
     // Its number in its own PID namespace is the last.

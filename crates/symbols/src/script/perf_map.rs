@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
+use systoll_files::Links;
 
 /// As much of a map is read.
 const MAX_BYTES: u64 = 64 << 20;
@@ -37,15 +38,8 @@ impl PerfMap {
     /// Opens a map; `None` where there is none, or one that is not `uid`'s own: anybody can put a
     /// file there.
     pub(crate) fn open(path: &Path, uid: u32) -> Option<Self> {
-        use nix::libc::{O_NOCTTY, O_NOFOLLOW, O_NONBLOCK};
-        let file = File::options().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).open(path).ok()?;
-        let metadata = file.metadata().ok()?;
-        (metadata.is_file() && metadata.uid() == uid).then(|| Self {
-            file,
-            read_to: 0,
-            rest: Vec::new(),
-            functions: Functions::default(),
-        })
+        let (file, metadata) = systoll_files::open(path, Links::Refuse).ok()?;
+        (metadata.uid() == uid).then(|| Self { file, read_to: 0, rest: Vec::new(), functions: Functions::default() })
     }
 
     /// The name of the function around `address`.

@@ -85,6 +85,8 @@ fn compare(args: &ProveArgs, sides: &Sides) -> Result<Served, Failure> {
 fn watcher(spec: &Spec, watching: Watching, keep: &Path) -> Spec {
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let mut command = Spec::new(own).arg("run").arg("-q").arg("--save").arg(keep);
+    // It is this systoll that loses patience.
+    command = command.arg("--grace").arg(format!("{}s", 2 * STOP.as_secs()));
     if watching == Watching::Alike {
         command = command.arg("--backend").arg("inproc").arg("--counts-only");
     }

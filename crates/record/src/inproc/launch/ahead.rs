@@ -12,7 +12,7 @@ use super::code::Code;
 use super::files::{Maker, Regions, first_room, kept_fixed, place};
 use super::memory::{CodeRoom, Runs};
 use super::sys;
-use crate::startup::allowed_descriptors;
+use crate::limits::allowed_descriptors;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

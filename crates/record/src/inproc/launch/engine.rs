@@ -14,7 +14,7 @@ use super::will::Will;
 use crate::Error;
 use crate::backend::{Control, Launch};
 use crate::launch::Held;
-use crate::signals::Signals;
+use crate::signals::{LETTING_GO_NS, STAYS, Signals};
 use crate::table::Table;
 use crate::windows::Windows;
 use std::collections::HashMap;
@@ -314,6 +314,10 @@ impl Engine {
                 } else if self.just_ended || !self.looks_on() {
                     break;
                 }
+                // However much there is to answer.
+                if signals.is_asking() {
+                    break;
+                }
             }
             self.begin_item();
             for tid in std::mem::take(&mut self.lingering) {
@@ -435,6 +439,12 @@ impl Engine {
         if wanted.ending.is_some() {
             self.told_to_end.get_or_insert(now);
         }
+        if wanted.give_up && self.root_exit.is_none() {
+            self.problem(ProblemKind::CutShort, STAYS);
+            self.let_everything_go();
+            self.cut_short = true;
+            return;
+        }
         let Some(told) = self.told_to_end else { return };
         if self.root_exit.is_some() && now.saturating_sub(told) >= linger.as_nanos() as u64 {
             let left = self.living();
@@ -449,8 +459,9 @@ impl Engine {
 
     fn let_everything_go(&mut self) {
         self.memory.global().set(global::DEAD, 1);
+        let deadline = sys::now() + LETTING_GO_NS;
         for tid in self.seized.keys().copied().collect::<Vec<_>>() {
-            self.let_go(tid);
+            self.let_go_by(tid, deadline);
         }
     }
 
@@ -461,11 +472,15 @@ impl Engine {
 
     /// Detaches from a thread that was seized and may be running: it has to stop first.
     pub(super) fn let_go(&mut self, tid: i32) {
+        self.let_go_by(tid, sys::now() + 500_000_000);
+    }
+
+    /// The same, while it is not later than `deadline`.
+    fn let_go_by(&mut self, tid: i32, deadline: u64) {
         self.no_longer_seized(tid);
         if sys::interrupt(tid).is_err() {
             return;
         }
-        let deadline = sys::now() + 500_000_000;
         while sys::now() < deadline {
             let signal = match sys::wait(Some(tid), false) {
                 Ok(None) | Err(nix::errno::Errno::EINTR) => {

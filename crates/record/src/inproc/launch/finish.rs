@@ -167,9 +167,10 @@ impl Engine {
         let prices = Prices { crossing_before, crossing_after, fault, switch, calls: BTreeMap::new() };
         let rows = rows(&self.table, &names, &mut self.symbols);
         let vdso = vdso_rows(&self.table, &names, &mut self.symbols);
-        let own = self.own_cpu(children);
+        let used = self.with_running(children);
+        let own = self.own_cpu(used);
         problems.extend(own.problem());
-        let header = self.header(wall_ns, children, &own);
+        let header = self.header(wall_ns, used, &own);
         self.around.leave_out(children, sys::children_times());
         let processes = self.processes(&rows, &header);
         let in_place = in_place(self.elided, &self.in_place, &rows);
@@ -188,6 +189,15 @@ impl Engine {
             problems,
             in_place,
         }
+    }
+
+    /// With what processes have used that are not waited for yet, where the command has not ended.
+    fn with_running(&self, (user, sys): (u64, u64)) -> (u64, u64) {
+        if self.root_exit.is_some() {
+            return (user, sys);
+        }
+        let running = crate::procfs::running_times(self.table.images.iter().map(|i| i.pid));
+        (user.saturating_add(running.0), sys.saturating_add(running.1))
     }
 
     fn header(&self, wall_ns: u64, (user, sys): (u64, u64), own: &OwnCpu) -> Header {

@@ -82,7 +82,7 @@ impl Layout<'_> {
 
 /// A process's `maps` file.
 pub(super) fn open(pid: i32) -> Option<File> {
-    File::open(format!("/proc/{pid}/maps")).ok()
+    systoll_files::kernel(format!("/proc/{pid}/maps")).ok()
 }
 
 /// What the kernel tells of one mapping (include/uapi/linux/fs.h, struct procmap_query; Linux 6.11).

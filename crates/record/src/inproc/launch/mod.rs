@@ -200,8 +200,11 @@ impl InprocBackend {
         }
         // What it costs is nobody's: before anything is measured.
         filter::inherited();
-        let _many = crate::startup::ManyDescriptors::new();
-        let signals = Signals::hold()?;
+        let _limits = crate::limits::Raised::new();
+        if let Some(why) = crate::limits::forbid_sharing().or_else(crate::sys::forbids_futex) {
+            return Err(refused(why));
+        }
+        let mut signals = Signals::of(launch)?;
         let cache = Arc::new(Cache::open());
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let options = options(launch.closely, !launch.elisions.is_empty());
@@ -226,26 +229,21 @@ impl InprocBackend {
         let engine = Engine::new(launch, (files, Symbols::expecting(ahead.modules.clone())), around, ratio);
         // Nothing has been started: whoever asked may choose another way.
         let mut engine = engine.map_err(|e| refused(with_source(&e)))?;
-        let held = prepared.start(&signals.original_mask())?;
+        let held = prepared.start(&signals.original_mask()).map_err(|e| refused(with_source(&e)))?;
         // Not before the fork, which is for one thread, nor beside a measurement.
         let room = engine.memory.codes().clone();
         engine.read_ahead(&ahead, Reading { program: prepared.program(), cache, maker, room }, held.pid);
         signals.watch(held.pid, control.every());
         if let Some(held) = engine.begin(held)? {
-            let program = prepared.program();
-            let errno = held.exec_error().unwrap_or(libc::ECHILD);
-            let error = std::io::Error::from_raw_os_error(errno);
-            return Err(match errno {
-                libc::ENOENT => Error::NotExecutable { program, reason: "its interpreter does not exist".into() },
-                _ => Error::NotExecutable { program, reason: launch::reason(&error) },
-            });
+            return Err(held.not_begun(prepared.program(), engine.root_exit));
         }
         if let Some(why) = engine.root_refused.take() {
             engine.wait_for_root();
+            signals.give_back();
             return Err(refused(why));
         }
         engine.watch(&signals, control, launch.linger);
-        let _ending = signals.release();
+        signals.release();
         Ok(engine.finish())
     }
 }

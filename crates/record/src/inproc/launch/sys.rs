@@ -457,7 +457,8 @@ impl Away {
 fn few_online() -> Option<usize> {
     static ONLINE: OnceLock<Option<usize>> = OnceLock::new();
     let list = |name: &str| {
-        let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/{name}")).ok()?;
+        let text =
+            String::from_utf8(systoll_files::read_kernel(format!("/sys/devices/system/cpu/{name}"), 64).ok()?).ok()?;
         text.trim().split(',').map(range_of).collect::<Option<Vec<_>>>()
     };
     *ONLINE.get_or_init(|| {

@@ -1,0 +1,106 @@
+//! Opens files that strangers name: a target's libraries, the debug file that a library names, the
+//! interpreter that a script names, the map that somebody puts under /tmp.
+//!
+//! Invariant: nobody is waited for. A FIFO without a writer, a terminal, a tape, a leased file: what is
+//! no regular file is not opened at all, and if it becomes one in between, opening it returns at once.
+//! Outside of this crate, `record`, `symbols` and `cure` open no file by path (a tidy rule).
+#![forbid(unsafe_code)]
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// The longest file of the kernel's that is read: a `maps` file has some 100 bytes a mapping.
+const MAX_KERNEL: u64 = 64 << 20;
+
+/// Whether the last component of a path may be a symbolic link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// It may.
+    Follow,
+    /// It may not: anybody may put something there.
+    Refuse,
+}
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+/// Where it can't be opened, or is something else.
+pub fn open(path: impl AsRef<Path>, links: Links) -> io::Result<(File, Metadata)> {
+    let path = path.as_ref();
+    // Looked at first: to open a FIFO would wake whoever waits to write to it, to open a device may move it.
+    let seen = if links == Links::Follow { path.metadata()? } else { path.symlink_metadata()? };
+    if !seen.is_file() {
+        return Err(not_regular());
+    }
+    let no_link = if links == Links::Refuse { libc::O_NOFOLLOW } else { 0 };
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC | no_link;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() { Ok((file, metadata)) } else { Err(not_regular()) }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::other("not a regular file")
+}
+
+/// The first `most` bytes of a regular file, or all there are.
+///
+/// # Errors
+/// As [`open`]; where it can't be read.
+pub fn head(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path, Links::Follow)?.0.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a file of the kernel's, below /proc, /sys or /dev: it waits for nobody, and no stranger names it.
+///
+/// # Errors
+/// Where it can't be opened.
+pub fn kernel(path: impl AsRef<Path>) -> io::Result<File> {
+    let path = path.as_ref();
+    debug_assert!(["/proc", "/sys", "/dev"].iter().any(|folder| path.starts_with(folder)), "{}", path.display());
+    File::options().read(true).custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC).open(path)
+}
+
+/// All of a file of the kernel's, begun with room for `usual` bytes: such a file does not say how long it is,
+/// and each piece read of it is another call.
+///
+/// # Errors
+/// As [`kernel`]; where it can't be read.
+pub fn read_kernel(path: impl AsRef<Path>, usual: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usual);
+    kernel(path)?.take(MAX_KERNEL).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifo_is_not_waited_for_and_a_plain_file_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let (fifo, plain, link) = (dir.path().join("fifo"), dir.path().join("plain"), dir.path().join("link"));
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        std::fs::write(&plain, "0123456789").unwrap();
+        std::os::unix::fs::symlink(&plain, &link).unwrap();
+        for path in [fifo.as_path(), dir.path(), Path::new("/dev/null"), Path::new("/dev/tty")] {
+            assert!(open(path, Links::Follow).is_err(), "{}", path.display());
+            assert!(head(path, 8).is_err());
+        }
+        assert_eq!(head(&link, 4).unwrap(), b"0123");
+        assert!(open(&link, Links::Refuse).is_err());
+        assert_eq!(open(&plain, Links::Refuse).unwrap().1.len(), 10);
+        assert!(open(dir.path().join("none"), Links::Follow).is_err());
+    }
+
+    #[test]
+    fn files_of_the_kernel_are_read_whole() {
+        let maps = read_kernel("/proc/self/maps", 16).unwrap();
+        assert!(maps.ends_with(b"\n") && maps.len() > 200);
+        assert!(kernel("/dev/urandom").is_ok());
+    }
+}

@@ -1,0 +1,211 @@
+//! The limits systoll was started with: raised for itself while it watches, given back to what it starts.
+//!
+//! Watching from inside takes a descriptor for every program and a file in memory larger than any disk;
+//! names take memory. None of that is the command's, which gets the limits it would have had.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// systoll itself failed.
+pub(crate) const OWN: c_int = 125;
+
+/// A limit's number, as the C library has it.
+type Resource = libc::__rlimit_resource_t;
+
+/// What is raised.
+const RAISED: [Resource; 5] =
+    [libc::RLIMIT_NOFILE, libc::RLIMIT_FSIZE, libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_CPU];
+
+/// The least stack that systoll works with.
+const LEAST_STACK: u64 = 1 << 20;
+
+/// A limit as it was, soft and hard; meaningless unless [`IS_RAISED`].
+struct Was([AtomicU64; 2]);
+
+/// Whether [`WAS`] holds what limits were.
+static IS_RAISED: AtomicBool = AtomicBool::new(false);
+/// In the order of [`RAISED`].
+static WAS: [Was; RAISED.len()] = [const { Was([const { AtomicU64::new(0) }; 2]) }; RAISED.len()];
+
+/// While it lives this process may have as much of everything as it is allowed to.
+#[derive(Debug)]
+pub struct Raised {
+    /// Whether it was this one that raised them.
+    own: bool,
+}
+
+impl Raised {
+    /// Raises them, unless they are raised already.
+    #[must_use]
+    pub fn new() -> Self {
+        let own = !IS_RAISED.load(Ordering::Acquire);
+        if own {
+            for (resource, was) in RAISED.into_iter().zip(&WAS) {
+                let limit = limit(resource).unwrap_or(libc::rlimit { rlim_cur: 0, rlim_max: 0 });
+                was.0[0].store(limit.rlim_cur, Ordering::Relaxed);
+                was.0[1].store(limit.rlim_max, Ordering::Relaxed);
+            }
+            IS_RAISED.store(true, Ordering::Release);
+            for resource in RAISED {
+                if let Some(limit) = limit(resource) {
+                    raise(resource, limit);
+                }
+            }
+        }
+        Self { own }
+    }
+}
+
+impl Default for Raised {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        if self.own {
+            restore();
+            IS_RAISED.store(false, Ordering::Release);
+        }
+    }
+}
+
+fn raise(resource: Resource, limit: libc::rlimit) {
+    let endless = libc::RLIM_INFINITY;
+    if limit.rlim_cur == endless {
+        return;
+    }
+    let highest = match resource {
+        // The kernel ends a process that has used it up without a word; a little earlier it can still say so.
+        libc::RLIMIT_CPU if limit.rlim_max != endless => limit.rlim_max.saturating_sub(1).max(1),
+        _ => limit.rlim_max,
+    };
+    // Root may go beyond the hard limit; descriptors have another bound there, which stays.
+    let beyond = resource != libc::RLIMIT_NOFILE && set(resource, endless, endless);
+    if !beyond {
+        set(resource, highest, limit.rlim_max);
+    }
+}
+
+/// The limit in force.
+fn limit(resource: Resource) -> Option<libc::rlimit> {
+    // SAFETY: a zeroed rlimit is valid to be written to, and read once it has been.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        (libc::getrlimit(resource, &mut limit) == 0).then_some(limit)
+    }
+}
+
+fn set(resource: Resource, soft: u64, hard: u64) -> bool {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    // SAFETY: the new limit is only read.
+    unsafe { libc::setrlimit(resource, &limit) == 0 }
+}
+
+/// Gives a process, or a forked child, the limits systoll was started with. Async-signal-safe.
+pub(crate) fn restore() {
+    if !IS_RAISED.load(Ordering::Acquire) {
+        return;
+    }
+    for (resource, was) in RAISED.into_iter().zip(&WAS) {
+        let [soft, hard] = [&was.0[0], &was.0[1]].map(|n| n.load(Ordering::Relaxed));
+        let now = limit(resource).map(|l| (l.rlim_cur, l.rlim_max));
+        if (soft, hard) != (0, 0) && now != Some((soft, hard)) {
+            set(resource, soft, hard);
+        }
+    }
+}
+
+/// How many descriptors this process may have now.
+pub(crate) fn allowed_descriptors() -> u64 {
+    limit(libc::RLIMIT_NOFILE).map_or(0, |limit| limit.rlim_cur)
+}
+
+/// What a command will have of `resource`, bytes; `None` for no limit.
+fn of_the_command(resource: Resource) -> Option<u64> {
+    let at = RAISED.iter().position(|r| *r == resource).filter(|_| IS_RAISED.load(Ordering::Acquire));
+    let soft = match at.and_then(|at| WAS.get(at)) {
+        Some(was) => was.0[0].load(Ordering::Relaxed),
+        None => limit(resource)?.rlim_cur,
+    };
+    (soft != libc::RLIM_INFINITY).then_some(soft)
+}
+
+/// Why no memory can be shared with a command under the limits it will have, if that is so.
+pub(crate) fn forbid_sharing() -> Option<String> {
+    let bytes = of_the_command(libc::RLIMIT_AS)?;
+    Some(format!("the command may have {bytes} bytes of addresses (ulimit -v), and shared memory takes more"))
+}
+
+/// What of the limits keeps systoll from doing anything at all. Also has signals that tell of a limit reached
+/// cause no more than an error, or a word: they would end this process in silence.
+///
+/// # Errors
+/// In words, with what would help.
+pub fn prepare() -> Result<(), String> {
+    on_limit(libc::SIGXFSZ, file_too_large);
+    on_limit(libc::SIGXCPU, time_used_up);
+    match limit(libc::RLIMIT_STACK) {
+        Some(stack) if stack.rlim_cur < LEAST_STACK => Err(format!(
+            "a stack of {} KiB (ulimit -s) is too small for systoll: it takes {} KiB",
+            stack.rlim_cur >> 10,
+            LEAST_STACK >> 10
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A handler and not SIG_IGN: an exec puts it back to the default by itself.
+fn on_limit(signal: c_int, handler: extern "C" fn(c_int)) {
+    // SAFETY: zeroed structs are valid to be filled; the handlers are async-signal-safe.
+    unsafe {
+        let mut before: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(signal, std::ptr::null(), &mut before) != 0 || before.sa_sigaction != libc::SIG_DFL {
+            return;
+        }
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signal, &action, std::ptr::null_mut());
+    }
+}
+
+/// The call that was too much fails by EFBIG, which its caller tells.
+extern "C" fn file_too_large(_: c_int) {}
+
+extern "C" fn time_used_up(_: c_int) {
+    last_words(b"systoll: its own processor time is used up (ulimit -t); what it watched runs on unwatched\n", OWN)
+}
+
+/// Says `line` on standard error and ends this process: nothing else can be done any more. Async-signal-safe.
+pub(crate) fn last_words(line: &[u8], code: c_int) -> ! {
+    // SAFETY: writes bytes that live through the call, and leaves.
+    unsafe {
+        libc::write(2, line.as_ptr().cast(), line.len());
+        libc::_exit(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_raised_is_put_back() {
+        let before = RAISED.map(|r| limit(r).map(|l| (l.rlim_cur, l.rlim_max)));
+        {
+            let _raised = Raised::new();
+            let within = Raised::new();
+            drop(within);
+            let now = limit(libc::RLIMIT_NOFILE).unwrap();
+            assert_eq!(now.rlim_cur, now.rlim_max);
+        }
+        assert_eq!(RAISED.map(|r| limit(r).map(|l| (l.rlim_cur, l.rlim_max))), before);
+    }
+
+    #[test]
+    fn without_a_limit_of_addresses_memory_can_be_shared() {
+        assert_eq!(forbid_sharing().is_some(), limit(libc::RLIMIT_AS).unwrap().rlim_cur != libc::RLIM_INFINITY);
+    }
+}

@@ -1,0 +1,364 @@
+//! Signals sent to systoll while it watches: forwarded, or asking for a report so far.
+//!
+//! A thread of its own waits for them, so that forwarding never hangs on the tracer. The tracer
+//! sleeps in waitpid; it is nudged by a signal that is repeated until it has looked, which closes
+//! the race between its look at the flags and its going to sleep.
+//!
+//! Until there is a process to forward them to, signals stay pending: [`Signals::watch`] takes them
+//! all, while the child still has every signal blocked, and sends it each. A signal that reached the
+//! child by itself as well (one sent to the process group) is pending there already and does not
+//! become two. Those of the terminal that come later reach the child without us.
+//!
+//! SIGTERM ends systoll in any phase: see [`term`].
+
+mod set;
+mod term;
+
+use crate::Error;
+use crate::backend::Launch;
+use set::{WATCHED, is_blocked, is_ignored, set_of, take};
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use term::Term;
+
+/// Nudges the tracer out of waitpid. Its default action is to be ignored, as a stray one must be.
+const NUDGE: i32 = libc::SIGURG;
+/// `si_code` of what the terminal sends.
+const SI_KERNEL: i32 = 0x80;
+/// How often the thread looks whether anything has changed where no signal comes.
+const PAUSE: Duration = Duration::from_millis(20);
+/// The same while the tracer has not looked at what it was told.
+const IMPATIENT: Duration = Duration::from_millis(2);
+
+/// What a recording says of a command that SIGTERM has not ended.
+pub(crate) const STAYS: &str = "told to end by SIGTERM, the command did not: it runs on unwatched";
+/// How long a target may take to stop so that it can be let go, ns.
+pub(crate) const LETTING_GO_NS: u64 = 150_000_000;
+
+/// What the thread does with signals.
+mod phase {
+    /// There is nobody to forward them to yet: they stay pending.
+    pub(super) const HELD: u8 = 0;
+    /// They are forwarded.
+    pub(super) const WATCHED: u8 = 1;
+    /// The run is over: SIGTERM bounds the time that is left, the rest is as if nobody had been here.
+    pub(super) const AFTER: u8 = 2;
+    /// The thread ends.
+    pub(super) const STOP: u8 = 3;
+}
+
+/// The signals systoll was started with.
+#[derive(Clone, Copy)]
+pub(crate) struct OriginalMask {
+    mask: libc::sigset_t,
+    nudge: Option<libc::sighandler_t>,
+}
+
+impl OriginalMask {
+    /// Sets this thread's mask and what is done on a nudge back to it. Async-signal-safe.
+    pub(crate) fn restore(&self) {
+        self.restore_but(&[]);
+    }
+
+    fn restore_but(&self, blocked: &[i32]) {
+        let mut mask = self.mask;
+        // SAFETY: a disposition that was in force before and a valid set are installed; the old
+        // ones are not asked for.
+        unsafe {
+            for signal in blocked {
+                libc::sigaddset(&mut mask, *signal);
+            }
+            if let Some(nudge) = self.nudge {
+                libc::signal(NUDGE, nudge);
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    phase: AtomicU8,
+    target: AtomicI32,
+    told_to_end: AtomicI32,
+    snapshot: AtomicBool,
+    every_ms: AtomicU64,
+    looked: AtomicBool,
+    /// Bits of the signals that were taken and would have ended something.
+    taken: AtomicU32,
+    /// Whether one of them told the target to end.
+    told: AtomicBool,
+    term: Term,
+}
+
+/// Signals are held back from the process while this lives.
+pub(crate) struct Signals {
+    shared: Arc<Shared>,
+    original: OriginalMask,
+    ignored: Vec<i32>,
+    /// Whether anything is held back at all.
+    holds: bool,
+    give_back: bool,
+    released: bool,
+}
+
+/// What signals ask of the tracer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) snapshot: bool,
+    /// The last signal that told the target to end, e.g. SIGTERM.
+    pub(crate) ending: Option<i32>,
+    /// SIGTERM came so long ago that the target is not waited for any more.
+    pub(crate) give_up: bool,
+}
+
+extern "C" fn nudged(_: i32) {}
+
+/// The thread that waits for signals, and what it shares.
+struct Thread {
+    shared: Arc<Shared>,
+    handle: std::thread::JoinHandle<()>,
+    original: OriginalMask,
+}
+
+/// The one thread of this process: it outlives the run it was started for.
+static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
+
+fn thread() -> std::sync::MutexGuard<'static, Option<Thread>> {
+    THREAD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets every signal through to this process again, SIGTERM too: what comes after a run is on its own.
+pub fn let_signals_through() {
+    let Some(Thread { shared, handle, original }) = thread().take() else { return };
+    shared.phase.store(phase::STOP, Ordering::Release);
+    handle.thread().unpark();
+    // It waits for these and so does not have to be waited for; sent to it alone, this one is
+    // nobody else's.
+    // SAFETY: the thread has not been joined.
+    unsafe { libc::pthread_kill(handle.as_pthread_t(), libc::SIGUSR1) };
+    // Joining can only fail if the thread panicked, which leaves nothing to undo.
+    let _ = handle.join();
+    original.restore();
+}
+
+impl Signals {
+    /// As the launch wants it.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub(crate) fn of(launch: &Launch) -> Result<Self, Error> {
+        // Without futex(2) there are no threads to be had that could be waited for.
+        let can = crate::sys::forbids_futex().is_none();
+        if launch.forward_signals && can { Self::hold(launch.grace) } else { Ok(Self::leave()) }
+    }
+
+    /// Holds signals back; they are acted upon once [`Signals::watch`] names a target.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    fn hold(grace: Option<Duration>) -> Result<Self, Error> {
+        let_signals_through();
+        let watched = set_of(&WATCHED);
+        let mut mask = set_of(&[]);
+        // SAFETY: all sets are valid; the handler does nothing, so it is async-signal-safe.
+        let nudge = unsafe {
+            libc::pthread_sigmask(libc::SIG_BLOCK, &watched, &mut mask);
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nudged as *const () as usize;
+            let mut before: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(NUDGE, &action, &mut before);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &set_of(&[NUDGE]), std::ptr::null_mut());
+            before.sa_sigaction
+        };
+        let original = OriginalMask { mask, nudge: Some(nudge) };
+        let shared = Arc::new(Shared { term: Term::new(grace), ..Shared::default() });
+        shared.looked.store(true, Ordering::Release);
+        // SAFETY: always succeeds; names the thread that will sleep in waitpid.
+        let tracer = unsafe { libc::pthread_self() };
+        // What the target's whole family would not see tells nobody to end.
+        let deaf = |signal: &i32| is_ignored(*signal) || is_blocked(&mask, *signal);
+        let ignored: Vec<i32> = WATCHED.into_iter().filter(deaf).collect();
+        let (of_thread, not_heard) = (Arc::clone(&shared), ignored.clone());
+        let spawned = std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || wait_for_signals(&of_thread, tracer, &not_heard));
+        match spawned {
+            Ok(handle) => *thread() = Some(Thread { shared: Arc::clone(&shared), handle, original }),
+            Err(e) => {
+                original.restore();
+                return Err(Error::own("can't start a thread", e));
+            }
+        }
+        Ok(Self { shared, original, ignored, holds: true, give_back: false, released: false })
+    }
+
+    /// Leaves signals to whoever starts programs for itself: it is ended by them, and what it started with it.
+    fn leave() -> Self {
+        let mut mask = set_of(&[]);
+        // SAFETY: reads this thread's mask into a valid set.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut mask) };
+        let original = OriginalMask { mask, nudge: None };
+        let shared = Arc::new(Shared::default());
+        shared.looked.store(true, Ordering::Release);
+        Self { shared, original, ignored: Vec::new(), holds: false, give_back: false, released: true }
+    }
+
+    pub(crate) fn original_mask(&self) -> OriginalMask {
+        self.original
+    }
+
+    /// From now on signals go to `pid`, a child that has every signal blocked as yet, those that came
+    /// since [`Signals::hold`] first; and a snapshot is asked for `every` so often.
+    pub(crate) fn watch(&self, pid: i32, every: Option<Duration>) {
+        if !self.holds {
+            return;
+        }
+        let shared = &self.shared;
+        shared.every_ms.store(every.map_or(0, |d| d.as_millis() as u64), Ordering::Relaxed);
+        shared.target.store(pid, Ordering::Release);
+        while let Some((signal, _)) = take(&WATCHED, Duration::ZERO) {
+            // Those of the terminal too: they came before there was anybody else to get them.
+            act_on(shared, (signal, 0), &self.ignored);
+        }
+        shared.phase.store(phase::WATCHED, Ordering::Release);
+        if let Some(thread) = &*thread() {
+            thread.handle.thread().unpark();
+        }
+    }
+
+    /// The target has been reaped: its number may soon be somebody else's.
+    pub(crate) fn target_gone(&self) {
+        self.shared.target.store(0, Ordering::Release);
+    }
+
+    /// Whether there is something to be looked at.
+    pub(crate) fn is_asking(&self) -> bool {
+        !self.shared.looked.load(Ordering::Acquire)
+    }
+
+    /// What has been asked for since the last look.
+    pub(crate) fn look(&self) -> Wanted {
+        if self.shared.looked.swap(true, Ordering::AcqRel) {
+            return Wanted::default();
+        }
+        let ending = self.shared.told_to_end.swap(0, Ordering::AcqRel);
+        Wanted {
+            snapshot: self.shared.snapshot.swap(false, Ordering::AcqRel),
+            ending: (ending != 0).then_some(ending),
+            give_up: self.shared.term.is_too_long(),
+        }
+    }
+
+    /// What was sent to the target was sent in vain, for it is to be started once more: this process
+    /// gets it when this is dropped.
+    pub(crate) fn give_back(&mut self) {
+        self.give_back = true;
+    }
+
+    /// The run is over: signals come through to this process again, but SIGTERM, after which what is
+    /// still to be done has a moment to be done in, and SIGUSR1, which asks for the report that comes anyway.
+    pub(crate) fn release(mut self) {
+        self.released = true;
+        if self.holds {
+            // What came while the command ran, and the thread has not come to yet, was the command's.
+            while let Some(signal) = take(&WATCHED, Duration::ZERO) {
+                act_on(&self.shared, signal, &self.ignored);
+            }
+            self.shared.term.run_is_over();
+            self.shared.phase.store(phase::AFTER, Ordering::Release);
+            self.original.restore_but(&[libc::SIGTERM, libc::SIGUSR1]);
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        if self.released {
+            return;
+        }
+        let_signals_through();
+        let taken = self.shared.taken.load(Ordering::Acquire);
+        for signal in WATCHED.into_iter().filter(|s| self.give_back && taken & 1 << s != 0) {
+            // SAFETY: a plain signal to this process, which it was meant for.
+            unsafe { libc::kill(libc::getpid(), signal) };
+        }
+    }
+}
+
+fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
+    let mut since_snapshot = std::time::Instant::now();
+    loop {
+        match shared.phase.load(Ordering::Acquire) {
+            phase::STOP => return,
+            phase::HELD => {
+                shared.term.note_pending(ignored);
+                std::thread::park_timeout(PAUSE);
+            }
+            phase::AFTER => {
+                match take(&WATCHED, PAUSE) {
+                    Some((libc::SIGTERM, _)) if !ignored.contains(&libc::SIGTERM) => shared.term.note(),
+                    None | Some((libc::SIGTERM | libc::SIGUSR1, _)) => {}
+                    // Taken as the run ended: nothing but this thread blocks it any more.
+                    // SAFETY: a plain signal to this process, which it was meant for.
+                    Some((signal, _)) => drop(unsafe { libc::kill(libc::getpid(), signal) }),
+                }
+            }
+            _ => {
+                let pending = !shared.looked.load(Ordering::Acquire);
+                if pending {
+                    // SAFETY: the tracer's thread outlives this one, which it joins.
+                    unsafe { libc::pthread_kill(tracer, NUDGE) };
+                }
+                match take(&WATCHED, if pending { IMPATIENT } else { PAUSE }) {
+                    Some(signal) => act_on(shared, signal, ignored),
+                    // How long it lingers is for the tracer to see, even where nothing stops any more.
+                    None if shared.told.load(Ordering::Acquire) => shared.looked.store(false, Ordering::Release),
+                    None => {}
+                }
+                let every = Duration::from_millis(shared.every_ms.load(Ordering::Relaxed));
+                if !every.is_zero() && since_snapshot.elapsed() >= every {
+                    since_snapshot = std::time::Instant::now();
+                    shared.snapshot.store(true, Ordering::Release);
+                    shared.looked.store(false, Ordering::Release);
+                }
+            }
+        }
+        let (grace_is_over, line): (bool, &[u8]) = match shared.phase.load(Ordering::Acquire) {
+            phase::HELD => (false, b"systoll: ended by SIGTERM before anything was started\n"),
+            phase::AFTER => (true, b"systoll: ended by SIGTERM before the report was made\n"),
+            _ => {
+                (false, b"systoll: ended by SIGTERM, without a report: watching hangs; the command runs on unwatched\n")
+            }
+        };
+        shared.term.end_if_over(grace_is_over, line);
+    }
+}
+
+/// Passes a signal on, or notes what it asks for.
+fn act_on(shared: &Shared, (signal, code): (i32, i32), ignored: &[i32]) {
+    if signal == libc::SIGUSR1 {
+        shared.snapshot.store(true, Ordering::Release);
+        shared.looked.store(false, Ordering::Release);
+        return;
+    }
+    shared.taken.fetch_or(1 << signal, Ordering::AcqRel);
+    let target = shared.target.load(Ordering::Acquire);
+    // What the terminal sends reached the target by itself.
+    if code != SI_KERNEL && target > 0 {
+        // SAFETY: a plain signal to a process that has not been reaped (see target_gone).
+        unsafe { libc::kill(target, signal) };
+    }
+    // What we were started to ignore (nohup) tells nobody to end.
+    if ignored.contains(&signal) {
+        return;
+    }
+    if signal == libc::SIGTERM {
+        shared.term.note();
+    }
+    shared.told_to_end.store(signal, Ordering::Release);
+    shared.told.store(true, Ordering::Release);
+    shared.looked.store(false, Ordering::Release);
+}

@@ -1,0 +1,112 @@
+"""Limits that systoll is started under: a clear word, another way of watching, never an abort."""
+import os
+import resource
+import signal
+import subprocess
+
+from harness import BOTH, Skip, test, text
+
+SAYS = ["/bin/sh", "-c", "echo hello; exit 3"]
+KIB, MIB = 1 << 10, 1 << 20
+
+# Which limit, how much, and what must be said where it keeps systoll from watching so.
+HARD = {
+    "RLIMIT_FSIZE": (0, 100 * KIB, 64 * MIB),
+    "RLIMIT_AS": (12 * MIB, 40 * MIB, 400 * MIB, 20_000 * MIB),
+    "RLIMIT_DATA": (5 * MIB, 40 * MIB),
+    "RLIMIT_STACK": (64 * KIB, 200 * KIB, 2 * MIB),
+    "RLIMIT_NOFILE": (4, 6, 9),
+    "RLIMIT_CPU": (1, 2),
+    "RLIMIT_MEMLOCK": (0,),
+    "RLIMIT_RSS": (0,),
+    "RLIMIT_SIGPENDING": (0,),
+    "RLIMIT_MSGQUEUE": (0,),
+    "RLIMIT_CORE": (0,),
+}
+
+
+def under(name, soft, hard=None):
+    number = getattr(resource, name)
+
+    def limit():
+        most = resource.getrlimit(number)[1]
+        resource.setrlimit(number, (soft, most if hard is None else hard))
+
+    return limit
+
+
+def told_or_watched(r, what):
+    """The command's own end and a report, or a line that says why not."""
+    err = text(r.stderr)
+    assert r.returncode >= 0, f"{what}: killed by {signal.Signals(-r.returncode).name}: {err[-300:]}"
+    if r.returncode == 3:
+        assert r.stdout == b"hello\n" and "system calls" in err, f"{what}: {r.stdout} {err[-300:]}"
+    else:
+        assert r.returncode in (125, 126, 127) and err.strip(), f"{what}: {r.returncode} {err!r}"
+        assert "panicked" not in err and "fatal" not in err, f"{what}: {err[-300:]}"
+        assert "ulimit" in err or "Too many open files" in err or "--backend" in err or "libraries" in err, f"{what}: {err}"
+    return err
+
+
+@test(backends=(None, *BOTH))
+def each_says_what_it_keeps_from(box):
+    for name, values in HARD.items():
+        for value in values:
+            what = f"{name} {value}"
+            r = box.run(box.watch(SAYS), preexec_fn=under(name, value, value))
+            told_or_watched(r, what)
+
+
+@test()
+def a_limit_of_files_or_addresses_has_another_way_take_over(box):
+    """What can't be watched from inside is watched by ptrace, and it is said why."""
+    for name, value, why in (("RLIMIT_FSIZE", 100 * KIB, "can't share memory"), ("RLIMIT_AS", 400 * MIB, "ulimit -v")):
+        r = box.run(box.watch(SAYS), preexec_fn=under(name, value, value))
+        err = told_or_watched(r, name)
+        able = "in-process" in err
+        assert r.returncode == 3 and (able or "because inproc can't" in err and why in err), err
+        assert name != "RLIMIT_AS" or not able, err
+
+
+@test(backends=BOTH)
+def limits_that_may_be_raised_are_the_commands_all_the_same(box):
+    """Raised for systoll, they are given back: the command sees, and meets, those it would have."""
+    script = ["/bin/sh", "-c", "ulimit -a; head -c 300000 /dev/zero > big; echo $?"]
+    for name, value in (("RLIMIT_FSIZE", 200 * KIB), ("RLIMIT_CPU", 30), ("RLIMIT_NOFILE", 50), ("RLIMIT_DATA", 600 * MIB)):
+        seen = []
+        for argv in (script, box.watch(script, "-q", "-o", "report")):
+            r = box.run(argv, preexec_fn=under(name, value))
+            seen.append((r.returncode, r.stdout))
+        assert seen[0] == seen[1], f"{name}: unwatched {seen[0]}, watched {seen[1]}"
+
+
+@test(backends=(None, *BOTH))
+def without_futex(box):
+    """A sandbox that refuses futex(2): no threads, so ptrace alone, and no abort."""
+    filtered, program = box.build("nofutex.c"), box.build("untraced.c", "-static")
+    for errno in ("1", "38"):
+        if box.run([filtered, errno, program, "0", "plain"]).returncode != 7:
+            raise Skip("no seccomp filter here, or the program needs futex itself")
+        r = box.run([filtered, errno, *box.watch([program, "0", "plain"])])
+        err = text(r.stderr)
+        if box.backend == "inproc":
+            assert r.returncode == 125 and "futex(2) is refused" in err, (r.returncode, err)
+        else:
+            assert r.returncode == 7 and "system calls" in err, (r.returncode, err)
+
+
+@test(users=("nobody",))
+def without_another_process(box):
+    """No thread and no process to be had: said, not died of."""
+    if os.getuid() != 0:
+        raise Skip("needs root to choose a user with few processes")
+    for most in (1, 2, 3):
+        # setpriv itself must become that user: the limit comes after it, by a shell that only execs.
+        script = f"ulimit -u {most}; exec \"$@\""
+        argv = ["/bin/bash", "-c", script, "bash", *box.watch(SAYS)]
+        # A user nobody else is.
+        user = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+        r = subprocess.run([*user, *argv], cwd="/", env=box.env, capture_output=True, timeout=60)
+        err = text(r.stderr)
+        assert r.returncode in (3, 125) and "systoll" in err, (most, r.returncode, err)
+        assert "panicked" not in err, err

@@ -1,0 +1,142 @@
+"""SIGTERM ends systoll in whatever it is at, and what it was asked to watch runs on."""
+import fcntl
+import os
+import signal
+import subprocess
+import threading
+import time
+
+from harness import BOTH, Skip, test, text, tool
+
+# Two seconds are promised; a box that is busy with seven other things is given more.
+SOON = 15
+
+
+def ended(p, within=SOON):
+    out, err = p.communicate(timeout=within)
+    return p.returncode, out, err
+
+
+def wait_for(condition, what, limit=60):
+    end = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < end, f"{what}: waited {limit} s in vain"
+        time.sleep(0.01)
+
+
+DEAF = "trap '' TERM; : > begun; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i+1)); done; echo $i > note"
+
+
+@test(backends=BOTH)
+def a_command_that_does_not_end_runs_on_unwatched(box):
+    p = box.start(box.watch(["/bin/sh", "-c", DEAF]), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert p.stdout.readline() == b"ready\n", text(p.stderr.read())
+    p.terminate()
+    # The command has its standard output open still.
+    assert p.wait(timeout=SOON) == 143, p.returncode
+    note = os.path.join(box.dir, "note")
+    assert not os.path.exists(note), "systoll waited for the command"
+    wait_for(lambda: os.path.exists(note) and open(note).read() == "30\n", "the command did not go on")
+    _, err = p.communicate(timeout=60)
+    assert b"system calls" in err and b"runs on unwatched" in " ".join(text(err).split()).encode(), text(err)
+    box.no_leftovers(5)
+
+
+def full_pipe(box):
+    """A FIFO that somebody has open and does not read: one that takes hardly anything."""
+    path = os.path.join(box.dir, "fifo")
+    os.mkfifo(path)
+    os.chmod(path, 0o666)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(reader, 1031, 4096)
+    return path, reader
+
+
+@test(backends=BOTH)
+def a_report_that_nobody_takes_does_not_hold_it(box):
+    """After the command's end, and while it runs."""
+    for script, flags in (("exit 3", ()), (DEAF, ("--every", "0.2s"))):
+        path, reader = full_pipe(box)
+        argv = box.watch(["/bin/sh", "-c", script], "--json", "-o", path, *flags)
+        p = box.start(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        # Full, it is in the middle of its writing.
+        wait_for(lambda: len(os.read(reader, 1)) == 1 if readable(reader) else False, "nothing was written")
+        if flags:
+            wait_for(lambda: os.path.exists(os.path.join(box.dir, "begun")), "the command did not begin")
+        time.sleep(0.3)
+        p.terminate()
+        assert p.wait(timeout=SOON) == 143, p.returncode
+        os.close(reader)
+        os.unlink(path)
+        if flags:
+            note = os.path.join(box.dir, "note")
+            wait_for(lambda: os.path.exists(note), "the command did not go on")
+        err = p.communicate(timeout=60)[1]
+        assert b"ended by SIGTERM" in err, text(err)
+        box.no_leftovers(5)
+
+
+def readable(fd):
+    import select
+
+    return bool(select.select([fd], [], [], 0)[0])
+
+
+@test(users=("root",), backends=("ptrace",))
+def memory_that_its_program_answers_for_does_not_hold_it(box):
+    """A tracer that sleeps in the kernel on a target's memory: the target goes on as without us."""
+    program = box.build("holdsreader.c")
+    plain = box.run([program, "0"])
+    if plain.returncode == 3:
+        raise Skip("userfaultfd is refused here")
+    assert (plain.returncode, plain.stdout) == (0, b"named\nwent on\n"), plain
+    p = box.start(box.watch([program, "1"]), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert p.stdout.readline() == b"named\n"
+    time.sleep(0.5)
+    p.terminate()
+    assert p.wait(timeout=SOON) == 143, p.returncode
+    out, err = p.communicate(timeout=60)
+    assert out == b"went on\n", out
+    box.no_leftovers(5)
+
+
+@test()
+def what_it_starts_for_itself_ends_with_it(box):
+    """prove, demo, box and doctor: nothing of theirs is left, in no phase."""
+    server = ["/bin/sh", "-c", "sleep 60 & sleep 60"]
+    commands = {
+        "prove": [box.systoll, "prove", "--pairs", "8", "--env", "A=1", "--", *server],
+        "box": [box.systoll, "box"],
+        "doctor": [box.systoll, "doctor"],
+        "elide": [box.systoll, "prove", "--pairs", "8", "--elide", "getpid", "--", *server],
+    }
+    try:
+        tool("gcc")
+        commands["demo"] = [box.systoll, "demo"]
+    except Skip:
+        pass
+    for name, argv in commands.items():
+        for delay in (0.02, 0.1, 0.2, 0.4, 1.0, 2.0) if box.shared.long else (0.1, 0.6):
+            for number in (signal.SIGTERM, signal.SIGINT):
+                p = box.start(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                time.sleep(delay)
+                p.send_signal(number)
+                code, _, err = ended(p)
+                # What is over sooner has ended by itself.
+                over = name in ("box", "doctor") and code in (0, 1)
+                assert code == -number or over, f"{name} after {delay} s: {code} {text(err)[-300:]}"
+                box.no_leftovers(5)
+
+
+@test(backends=BOTH)
+def sigterm_as_it_ends_is_no_failure(box):
+    """Sent while the command ends, named and reported: its own code, or death by it, and no hang."""
+    for n in range(100 if box.shared.long else 10):
+        p = box.start(box.watch(["/bin/sh", "-c", "exit 7"]), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        timer = threading.Timer(0.005 * (n % 20), p.terminate)
+        timer.start()
+        code, _, err = ended(p)
+        timer.join()
+        assert code in (7, -signal.SIGTERM), f"{code} {text(err)[-300:]}"
+        assert code != 7 or b"system calls" in err, text(err)
+    box.no_leftovers()

@@ -1,0 +1,20 @@
+"""Children that the kernel tells no tracer of."""
+from harness import BOTH, test
+
+
+def calls_of(doc):
+    return sum(row["calls"] for row in doc["by_syscall"] if row["syscall"] == "getppid")
+
+
+@test(backends=BOTH)
+def children_that_no_tracer_is_told_of(box):
+    """CLONE_UNTRACED: under ptrace they run unwatched, so counts are not exact and it is said."""
+    program = box.build("untraced.c")
+    for way in ("0", "3"):
+        doc, r = box.report([program, way, "plain"])
+        assert r.returncode == 7 and doc["exact"] and calls_of(doc) == 100, (way, doc["problems"])
+        doc, r = box.report([program, way])
+        assert r.returncode == 7, r
+        seen = calls_of(doc) == 100
+        told = any("CLONE_UNTRACED" in p for p in doc["problems"])
+        assert doc["exact"] == seen and told != seen, (way, seen, doc["problems"])
