@@ -426,7 +426,7 @@ mod tests {
     fn where_outputs_differ_is_shown() {
         let at = DiffersAt { line: 1_200, a: Some("a\u{1b}[31m".into()), b: None };
         let outcome = Outcome::Differs(Difference::Stdout);
-        let c = Comparison { outcome, differs_at: Some(at), measured: None, watched: false };
+        let c = Comparison { outcome, differs_at: Some(at), measured: None, watched: false, answered: None };
         let text = written(&c, None, "b");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4, "{text}");
