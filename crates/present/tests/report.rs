@@ -292,7 +292,10 @@ fn figures_that_cannot_be_are_said_to_be() {
     rec.header.own_cpu_ns = Some(1_000_000_000);
     judgement.findings[0].share_of_cpu = Some(1.95);
     let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
-    assert!(text.contains("CPU time unknown") && text.contains("toll       1.95 s\n"), "{text}");
+    assert!(
+        text.contains("CPU time unknown") && text.contains("toll       1.95 s    needless   about 1.95 s\n"),
+        "{text}"
+    );
     assert!(!text.contains("of CPU"), "{text}");
     assert!(text.contains("the calls come to more than the program's processor time"), "{text}");
 }

@@ -125,7 +125,8 @@ mod tests {
         let m = measure(&[same; 10], &[same; 10], Stopped::Asked, &Options::default()).unwrap();
         let varies = |low, high| {
             let total = Range { low, median: u64::midpoint(low, high), high };
-            CallCounts { by_syscall: [(Sysno(202), total)].into(), total, ..counts(high, 40, 0) }
+            let toll_by_syscall = [(Sysno(202), 40 * MS)].into();
+            CallCounts { by_syscall: [(Sysno(202), total)].into(), toll_by_syscall, total, ..counts(high, 40, 0) }
         };
         assert_eq!(beyond(&m, &varies(900, 1_100), &CallCounts { toll_ns: Some(0), ..varies(850, 1_000) }), None);
         let told = beyond(&m, &varies(900, 1_100), &CallCounts { toll_ns: Some(0), ..counts(0, 0, 0) }).unwrap();
