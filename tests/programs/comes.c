@@ -1,4 +1,5 @@
-/* Code that comes while the program runs: its own text mapped again, writable first ("file"); a page
+/* Code that comes while the program runs: its own text mapped again, writable first ("file"), and one of
+ * its calls made another before it is run ("changed"); a page
  * it writes and then makes executable, with a call in it ("made") or none ("harmless"); pages to be
  * written and run at once, likewise ("in-place", "harmless-in-place"); a page that has no call at first, but is made writable, written
  * and made executable again ("again"); a page mapped in two places, one to be written and one to be run,
@@ -26,7 +27,29 @@ __attribute__((noinline, aligned(64))) static long calls(long n)
     return good;
 }
 
-static int from_file(int by_number)
+__attribute__((noinline, aligned(64))) static long others(long n)
+{
+    long good = 0;
+    while (n--) {
+        long r = 104 /* getgid */;
+        __asm__ volatile("mov $104, %%eax\n\tsyscall\n\tmov %%rax, %0\n\tnop\n\tnop" : "=r"(r) : : "rax", "rcx", "r11", "memory");
+        good += r >= 0;
+    }
+    return good;
+}
+
+/* Makes the copy's getppid a getuid. */
+static int change(unsigned char *at, size_t size)
+{
+    static const unsigned char was[] = {0xb8, 110, 0, 0, 0, 0x0f, 0x05};
+    unsigned char *found = memmem(at, size, was, sizeof was);
+    if (!found)
+        return 0;
+    found[1] = 102;
+    return 1;
+}
+
+static int from_file(int by_number, int changed)
 {
     uintptr_t page = (uintptr_t)calls & ~4095ul;
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -36,10 +59,13 @@ static int from_file(int by_number)
     if (at == MAP_FAILED)
         return 2;
     at[size - 1] ^= 1;
+    if (changed && !change((unsigned char *)at + ((uintptr_t)calls - page), 128))
+        return 4;
     if (by_number ? syscall(SYS_mprotect, at, size, PROT_READ | PROT_EXEC) : mprotect(at, size, PROT_READ | PROT_EXEC))
         return 3;
     long (*copy)(long) = (long (*)(long))(at + ((uintptr_t)calls - page));
-    printf("%ld\n", copy(50));
+    long (*other)(long) = (long (*)(long))(at + ((uintptr_t)others - page));
+    printf("%ld\n", changed ? copy(50) * 0 + other(20) : copy(50));
     return 0;
 }
 
@@ -103,7 +129,9 @@ int main(int argc, char **argv)
     static const unsigned char none[] = {0xb8, 42, 0, 0, 0, 0xc3};
     const char *how = argc > 1 ? argv[1] : "";
     if (!strcmp(how, "file"))
-        return from_file(0) || from_file(1);
+        return from_file(0, 0) || from_file(1, 0);
+    if (!strcmp(how, "changed"))
+        return from_file(0, 1) || from_file(1, 1);
     if (!strcmp(how, "made"))
         return in_memory(call, sizeof call, 0);
     if (!strcmp(how, "again"))

@@ -29,7 +29,7 @@ fn main() -> std::io::Result<()> {
             plan.sites.len(),
             plan.entries.len(),
             plan.unplanned.len(),
-            plan.uses_gs
+            plan.uses_gs.as_ref().map(ToString::to_string).unwrap_or_else(|| "no".into())
         );
         if !flags.is_empty() {
             for u in &plan.unplanned {

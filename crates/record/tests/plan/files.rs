@@ -94,7 +94,7 @@ fn at_least(path: &Path, sites: usize, before: usize, both: usize) -> Plan {
     assert!(got.sites >= sites / 2, "{}: {} sites", path.display(), got.sites);
     assert!(part(got.before, before), "{}: before {} of {}", path.display(), got.before, got.sites);
     assert!(part(got.both, both), "{}: both {} of {}", path.display(), got.both, got.sites);
-    assert!(!plan.uses_gs, "{}", path.display());
+    assert_eq!(plan.uses_gs, None, "{}", path.display());
     plan
 }
 

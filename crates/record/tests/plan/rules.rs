@@ -1,6 +1,6 @@
 //! One rule a test, on programs of a few instructions.
 
-use crate::elf::{DATA, TEXT, program};
+use crate::elf::{DATA, TEXT, program, with_functions};
 use systoll_record::inproc::plan::{Plan, PlanError, Site, Why, plan};
 
 const MOV_39: &[u8] = &[0xb8, 39, 0, 0, 0];
@@ -264,9 +264,66 @@ fn use_of_gs_is_told() {
     let wrgsbase: &[u8] = &[0xf3, 0x48, 0x0f, 0xae, 0xd8];
     let mov_sreg: &[u8] = &[0x8e, 0xe8];
     let prctl = |what: u8| [&[0xbf, what, 0x10, 0, 0], &[0xb8, 158, 0, 0, 0][..]].concat();
-    let uses_gs = |code: &[u8]| planned(&[code, SYSCALL, RET, NOP4], &[]).uses_gs;
+    let uses_gs = |code: &[u8]| planned(&[code, SYSCALL, RET, NOP4], &[]).uses_gs.is_some();
     assert!(uses_gs(mov_gs) && uses_gs(wrgsbase) && uses_gs(mov_sreg) && uses_gs(&prctl(1)));
     assert!(!uses_gs(mov_fs) && !uses_gs(MOV_39) && !uses_gs(&prctl(2)));
+}
+
+/// `mov %gs:0,%rax`
+const MOV_GS: &[u8] = &[0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
+/// `jmp` over the nine bytes that follow.
+const OVER_9: &[u8] = &[0xeb, 9];
+
+fn with_function(parts: &[&[u8]]) -> Plan {
+    let code = parts.concat();
+    let elf = with_functions(&code, &[(0, code.len() as u64)]);
+    let plan = plan(&elf).unwrap();
+    crate::check(&plan, &elf);
+    plan
+}
+
+#[test]
+fn use_of_gs_has_its_instruction_told() {
+    let plan = with_function(&[MOV_39, SYSCALL, MOV_GS, RET, NOP4]);
+    let evidence = plan.uses_gs.unwrap();
+    assert_eq!((evidence.address, evidence.bytes.as_slice()), (TEXT + 7, MOV_GS));
+    assert_eq!(evidence.to_string(), "mov (65 48 8b 04 25 00 00 00 00) at 0x401007");
+}
+
+#[test]
+fn data_in_a_function_does_not_use_gs() {
+    let plan = with_function(&[OVER_9, MOV_GS, MOV_39, SYSCALL, RET, NOP4]);
+    assert_eq!(plan.uses_gs, None);
+    assert_eq!(plan.sites.len(), 1);
+    assert!(plan.sites[0].before.is_some());
+    // The same where the jump leads there.
+    let plan = with_function(&[&[0xeb, 0], MOV_GS, MOV_39, SYSCALL, RET, NOP4]);
+    assert!(plan.uses_gs.is_some());
+    // What sets the base is believed wherever a function has it.
+    let wrgsbase = &[0xf3, 0x48, 0x0f, 0xae, 0xd8, 0x90, 0x90, 0x90, 0x90];
+    assert!(with_function(&[OVER_9, wrgsbase, MOV_39, SYSCALL, RET, NOP4]).uses_gs.is_some());
+}
+
+#[test]
+fn data_in_a_function_is_no_call() {
+    // Zeroes, and a word that ends like a call where code goes on.
+    let table = &[0, 0, 0, 0, 0, 0x18, 0xc5, 0x0f, 0x05];
+    let plan = with_function(&[OVER_9, table, MOV_39, SYSCALL, RET, NOP4]);
+    let calls: Vec<u64> = plan.sites.iter().map(|s| s.address - TEXT).collect();
+    assert_eq!((calls, plan.unplanned.len()), (vec![16], 0));
+    // What may be a call is told of, but not hooked.
+    let call = &[0, 0, 0xb8, 39, 0, 0, 0, 0x0f, 0x05];
+    let plan = with_function(&[OVER_9, call, MOV_39, SYSCALL, RET, NOP4]);
+    assert_eq!(plan.sites.len(), 2);
+    assert_eq!(plan.unplanned.iter().map(|u| u.why).collect::<Vec<_>>(), [Why::Unsure]);
+}
+
+#[test]
+fn a_call_that_data_hides_is_told_of() {
+    // The table's last bytes, taken for an instruction, swallow the first of the code behind it.
+    let table = &[0, 0, 0, 0, 0, 0, 0, 0x48, 0xb8];
+    let plan = with_function(&[OVER_9, table, MOV_39, SYSCALL, RET, NOP4]);
+    assert_eq!(plan.sites.iter().map(|s| s.address - TEXT).collect::<Vec<_>>(), [16]);
 }
 
 #[test]

@@ -180,7 +180,7 @@ impl Engine {
             Err(Unwatchable::GuardsMemory) => {
                 return Err(format!("{path} is built with a sanitizer that knows where all its memory lies"));
             }
-            Err(Unwatchable::UsesGs) => return Err(format!("{path} uses the gs segment for itself")),
+            Err(Unwatchable::UsesGs(by)) => return Err(format!("{path} uses the gs segment for itself: {by}")),
             Err(Unwatchable::Other(why)) => {
                 self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
                 return Ok(None);

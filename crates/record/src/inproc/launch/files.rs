@@ -3,7 +3,7 @@
 use super::super::assemble::{Blob, Options, assemble};
 use super::super::cache::{Cache, Key, Kind};
 use super::super::layout::{IMAGE, NODE_SIZE, image};
-use super::super::plan::Plan;
+use super::super::plan::{Evidence, Plan};
 use super::ahead::{Ahead, Placed};
 use super::code::Code;
 use super::memory::{CodeRoom, Runs};
@@ -43,8 +43,8 @@ pub(super) struct Known {
 /// Why a file is not watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unwatchable {
-    /// It uses the gs segment itself.
-    UsesGs,
+    /// It uses the gs segment itself, by this instruction.
+    UsesGs(Evidence),
     /// It has an order of its own for all its memory.
     GuardsMemory,
     /// Anything else, in words.
@@ -126,8 +126,8 @@ impl Files {
         if plan.guards_memory {
             return Err(Unwatchable::GuardsMemory);
         }
-        if plan.uses_gs {
-            return Err(Unwatchable::UsesGs);
+        if let Some(evidence) = plan.uses_gs {
+            return Err(Unwatchable::UsesGs(evidence));
         }
         if plan.sites.is_empty() && !plan.unplanned.is_empty() {
             return Err(Unwatchable::Other("they are made by int $0x80, as 32-bit programs make them".into()));

@@ -61,8 +61,12 @@ impl Engine {
     pub(super) fn is_guest(&mut self, id: u32, root: u64, file: &MappedFile) -> bool {
         let Some((index, by)) = self.programs.get(&id).and_then(|p| mapper(p, root)) else { return false };
         let born = self.programs.get(&id).and_then(|p| p.files.get(..p.born)).unwrap_or_default();
-        // What the kernel has mapped is run; some map it anew in its place, onto larger pages.
-        if born.iter().any(|f| f.key == file.module && f.bias == file.bias) {
+        // Some programs map their own code anew, onto larger pages or to change a copy, and run that.
+        let in_place = born.iter().any(|f| f.key == file.module && f.bias == file.bias);
+        let exe = self.programs.get(&id).and_then(|p| self.table.images.get(p.image as usize)).map(|i| &i.exe);
+        let own = self.symbols.path(file.module).as_ref() == exe;
+        let translates = self.programs.get(&id).is_some_and(|p| p.hands.0.get(&by) == Some(&Hand::Translates));
+        if in_place || own && !translates {
             return false;
         }
         if self.programs.get(&id).is_some_and(|p| !p.hands.0.contains_key(&by)) {
@@ -124,9 +128,13 @@ impl Engine {
     fn note_guest(&mut self, image: u32, file: ModuleKey) {
         let exe = self.table.images.get(image as usize).map(|i| i.exe.to_string()).unwrap_or_default();
         let path = self.symbols.path(file).unwrap_or_default();
+        let said = format!("{exe} translates ");
+        if self.problems.iter().any(|p| p.text.starts_with(&said)) {
+            return;
+        }
         let text = format!(
-            "{exe} translates {path} and what that loads, which are left as they are: what calls their own code makes \
-             is not known; those that {exe} makes for them are counted"
+            "{said}other programs' code ({path} first), which is left as it is: calls are counted where the translator \
+             makes them, and not where that code would"
         );
         self.problem(ProblemKind::Lost, text);
     }

@@ -118,11 +118,12 @@ impl<'a> Image<'a> {
         self.code.get(next.checked_sub(1)?).filter(|r| address < r.end())
     }
 
-    /// Whether code here sets the gs base by an instruction (`wrgsbase` of 64 bits), by its bytes
+    /// Where code sets the gs base by an instruction (`wrgsbase` of 64 bits), by its bytes
     /// alone: nobody decodes files without calls.
-    pub(super) fn sets_gs(&self) -> bool {
+    pub(super) fn sets_gs(&self) -> Option<u64> {
         let found = |b: &[u8]| matches!(b, [0xf3, 0x48 | 0x49, 0x0f, 0xae, 0xd8..=0xdf]);
-        self.code.iter().any(|region| region.bytes.windows(5).any(found))
+        let place = |region: &Region<'_>| Some(region.start + region.bytes.windows(5).position(found)? as u64);
+        self.code.iter().find_map(place)
     }
 
     /// Every mapped segment's address and bytes, and whether it may be run.

@@ -10,8 +10,10 @@ mod depth;
 mod effects;
 mod extents;
 mod go;
+mod gs;
 mod image;
 mod kind;
+mod reach;
 mod returns;
 mod room;
 mod signals;
@@ -25,7 +27,7 @@ mod window;
 pub use kind::Kind;
 pub use signals::{SIGNAL_NUMBER_LEN, SIGNAL_RETURN, SIGNAL_RETURN_LEN};
 pub use stored::FORMAT;
-pub use types::{CfaOffset, Entry, Plan, PlanError, Segment, Site, Span, Unplanned, VdsoFunction, Why};
+pub use types::{CfaOffset, Entry, Evidence, Plan, PlanError, Segment, Site, Span, Unplanned, VdsoFunction, Why};
 
 /// Bytes of code that are decoded in some tens of milliseconds.
 const SMALL: usize = 4 << 20;
@@ -50,20 +52,22 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     // In a large file this function alone is not worth decoding everything for.
     let unwinder = image.unwinder.filter(|_| image.code.iter().map(|c| c.bytes.len()).sum::<usize>() <= SMALL);
     if unwinder.is_none() && !image.code.iter().any(|region| sites::has_bytes(region.bytes)) {
-        return Ok(Plan { uses_gs: image.sets_gs(), ..nothing });
+        return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
     }
     let cfi = cfi::Cfi::read(&image);
     let mut extents = extents::extents(&image, &cfi);
     sites::join(&image, &mut extents);
     let with_calls: Vec<_> = extents.iter().filter(|e| sites::has_call(&image, e)).copied().collect();
     if unwinder.is_none() && with_calls.is_empty() {
-        return Ok(Plan { uses_gs: image.sets_gs(), ..nothing });
+        return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
     }
-    let survey = targets::survey(&image, &cfi, &extents)?;
+    let survey = targets::survey(&image, &cfi, (&extents, &with_calls))?;
     let mut planner = sites::Planner {
         image: &image,
         cfi,
         targets: &survey.targets,
+        doubtful: &survey.doubtful,
+        reached: survey.reached.as_ref(),
         effects: effects::Effects::new(),
         taken: window::Taken::default(),
         returning: Vec::new(),
@@ -72,6 +76,7 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     for extent in &with_calls {
         planner.extent(extent);
     }
+    planner.note_out_of_step();
     planner.look_where_returned(&extents);
     planner.spare_signals_returns();
     let mut plan = planner.plan;
@@ -80,4 +85,9 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     plan.sites.sort_unstable_by_key(|s| s.address);
     plan.unplanned.sort_unstable_by_key(|u| u.address);
     Ok(plan)
+}
+
+/// The instruction by which a file that makes no calls sets the gs base.
+fn sets_gs(image: &image::Image<'_>) -> Option<Evidence> {
+    gs::evidence(image, image.sets_gs()?)
 }

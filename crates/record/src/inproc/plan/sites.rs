@@ -10,11 +10,13 @@ use super::depth::Depths;
 use super::effects::{Effects, ends, goes_on, is_plausible};
 use super::extents::Extent;
 use super::image::{Image, Region};
+use super::reach::{gets_number, is_inside};
 use super::returns::{Returning, function_of};
-use super::targets::Targets;
+use super::targets::{Set, Targets};
 use super::types::{Plan, Site, Span, Unplanned, Why};
 use super::window::{Block, Taken};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// Instructions held at a time (40 bytes each); a longer function's sites at a seam get less.
@@ -112,6 +114,8 @@ enum Ground {
     Between,
     /// A function that may jump to places nobody can tell.
     Labels,
+    /// A function that may have data in it.
+    Mixed,
 }
 
 /// Whether a function may jump to distances from a label of its own (`&&here - &&base` of GNU C):
@@ -134,6 +138,10 @@ pub(super) struct Planner<'a> {
     pub(super) image: &'a Image<'a>,
     pub(super) cfi: Cfi<'a>,
     pub(super) targets: &'a Targets,
+    /// Starts of functions that may have data in them.
+    pub(super) doubtful: &'a HashSet<u64>,
+    /// Starts of instructions that code is followed to, where there are such functions.
+    pub(super) reached: Option<&'a Set>,
     pub(super) effects: Effects,
     pub(super) taken: Taken,
     /// Sites whose results can only be seen where their function returns to.
@@ -150,6 +158,7 @@ impl Planner<'_> {
         let ground = match extent.known {
             false => Ground::Between,
             true if jumps_by_labels(bytes, extent) => Ground::Labels,
+            true if self.reached.is_some() && self.doubtful.contains(&extent.start) => Ground::Mixed,
             true => Ground::Function,
         };
         let mut decoder = Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE);
@@ -158,7 +167,7 @@ impl Planner<'_> {
             self.block(&code, ground, region);
         }
         match ground {
-            Ground::Function => self.depths(extent.start..extent.end, extent.start..extent.end, region),
+            Ground::Function | Ground::Mixed => self.depths(extent.start..extent.end, extent.start..extent.end, region),
             Ground::Between => self.depths_between(extent, region),
             Ground::Labels => {}
         }
@@ -203,12 +212,19 @@ impl Planner<'_> {
         let is_bare = |n: &usize| code.get(*n).is_some_and(|i| i.len() == SYSCALL_LEN);
         let (sure, unsure): (Vec<usize>, Vec<usize>) = calls.into_iter().partition(|n| match ground {
             Ground::Function => is_bare(n),
-            Ground::Between => is_bare(n) && self.is_code(code, *n),
+            // In a file that has data among its code, what that leads to is not sure.
+            Ground::Between => is_bare(n) && self.is_code(code, *n) && self.is_reached(code, *n),
+            Ground::Mixed => is_bare(n) && self.is_reached(code, *n),
             Ground::Labels => false,
         });
         for n in unsure {
             let Some(call) = code.get(n) else { continue };
-            if ground == Ground::Between && self.is_data(code, n) {
+            let is_data = match ground {
+                Ground::Between => self.is_data(code, n) || self.is_aside(code, n, region),
+                Ground::Mixed => self.is_aside(code, n, region),
+                Ground::Labels | Ground::Function => false,
+            };
+            if is_data {
                 continue;
             }
             let address = call.next_ip() - SYSCALL_LEN as u64;
@@ -216,7 +232,11 @@ impl Planner<'_> {
             self.plan.unplanned.push(Unplanned { address, why: Why::Unsure });
         }
         let interrupts = code.iter().enumerate().filter(|(_, i)| is_interrupt(i));
-        let made = interrupts.filter(|(n, _)| ground != Ground::Between || self.is_code(code, *n));
+        let made = interrupts.filter(|(n, _)| match ground {
+            Ground::Between => self.is_code(code, *n) && self.is_reached(code, *n),
+            Ground::Mixed => self.is_reached(code, *n),
+            Ground::Function | Ground::Labels => true,
+        });
         let made = made.map(|(_, i)| Unplanned { address: i.ip(), why: Why::Interrupt });
         let made: Vec<Unplanned> = made.collect();
         self.plan.unplanned.extend(made);
@@ -287,7 +307,9 @@ impl Planner<'_> {
         let number = self.effects.constant(code, n, Register::RAX, self.targets);
         if number == Some(ARCH_PRCTL) {
             let what = self.effects.constant(code, n, Register::RDI, self.targets);
-            self.plan.uses_gs |= what == Some(ARCH_SET_GS);
+            let call = code.get(n).filter(|_| what == Some(ARCH_SET_GS));
+            let evidence = call.and_then(|call| super::gs::evidence(self.image, call.ip()));
+            self.plan.uses_gs = self.plan.uses_gs.take().or(evidence);
         }
         number
     }
@@ -303,6 +325,36 @@ impl Planner<'_> {
         let on = from.iter().take(OUT_OF_STEP).position(ends).map_or(OUT_OF_STEP, |end| end + 1);
         let near = back.take(OUT_OF_STEP).chain(from.iter().take(on));
         led_to && { near }.all(|i| is_plausible(i) && self.targets.inside(i.ip(), i.next_ip()).is_none())
+    }
+
+    /// Whether code is followed to `code[n]`.
+    fn is_reached(&self, code: &[Instruction], n: usize) -> bool {
+        self.reached.zip(code.get(n)).is_none_or(|(reached, i)| reached.contains(i.ip()))
+    }
+
+    /// Whether the bytes of a `syscall` at `code[n]` are a constant's, in a file that is known to have
+    /// data among its code: nothing leads there, and nothing before it could be its number.
+    fn is_aside(&self, code: &[Instruction], n: usize, region: &Region<'_>) -> bool {
+        let Some((reached, call)) = self.reached.zip(code.get(n)) else { return false };
+        // One with prefixes does not begin where its two bytes do.
+        let at = call.next_ip().saturating_sub(SYSCALL_LEN as u64);
+        let is_reached = reached.contains(call.ip());
+        !is_reached && (is_inside(self.image, reached, at) || !gets_number(region.slice(region.start, at)))
+    }
+
+    /// Calls that code is followed to, but that decoding from the function's start did not come by:
+    /// data before them put it out of step.
+    pub(super) fn note_out_of_step(&mut self) {
+        let Some(reached) = self.reached else { return };
+        let known: HashSet<u64> = self.plan.sites.iter().map(|s| s.address).collect();
+        for region in &self.image.code {
+            let pairs = (region.start..).zip(region.bytes.windows(SYSCALL_LEN));
+            let calls = pairs.filter(|(_, pair)| **pair == [0x0f, 0x05]).map(|(at, _)| at);
+            for address in calls.filter(|at| reached.contains(*at) && !known.contains(at)) {
+                self.plan.sites.push(Site::new(address, None));
+                self.plan.unplanned.push(Unplanned { address, why: Why::Unsure });
+            }
+        }
     }
 
     /// Whether the bytes of a `syscall` at `code[n]`, found where nothing says that a function is,

@@ -4,11 +4,11 @@
 //! not read it again, and who writes jumps finds other bytes than these and leaves them alone.
 
 use super::image;
-use super::types::{CfaOffset, Entry, Plan, Segment, Site, Span, Unplanned, VdsoFunction, Why};
+use super::types::{CfaOffset, Entry, Evidence, Plan, Segment, Site, Span, Unplanned, VdsoFunction, Why};
 use prost::Message;
 
 /// Changes whenever the same file may lead to another plan, or to other bytes.
-pub const FORMAT: u32 = 15;
+pub const FORMAT: u32 = 16;
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 
@@ -20,8 +20,8 @@ struct WirePlan {
     entries: Vec<WireEntry>,
     #[prost(message, repeated, tag = "3")]
     unplanned: Vec<WireUnplanned>,
-    #[prost(bool, tag = "4")]
-    uses_gs: bool,
+    #[prost(message, optional, tag = "9")]
+    uses_gs: Option<WireEvidence>,
     #[prost(message, repeated, tag = "5")]
     segments: Vec<WireSegment>,
     #[prost(message, optional, tag = "6")]
@@ -30,6 +30,14 @@ struct WirePlan {
     signal_return: Option<u64>,
     #[prost(bool, tag = "8")]
     guards_memory: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WireEvidence {
+    #[prost(uint64, tag = "1")]
+    address: u64,
+    #[prost(bytes = "vec", tag = "2")]
+    bytes: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -155,7 +163,7 @@ impl Plan {
             sites: self.sites.iter().map(site).collect(),
             entries: self.entries.iter().map(entry).collect(),
             unplanned: self.unplanned.iter().map(unplanned).collect(),
-            uses_gs: self.uses_gs,
+            uses_gs: self.uses_gs.clone().map(|Evidence { address, bytes }| WireEvidence { address, bytes }),
             guards_memory: self.guards_memory,
             unwinder: self.unwinder.as_ref().map(span),
             signal_return: self.signal_return,
@@ -184,7 +192,7 @@ impl Plan {
             unplanned: unplanned?,
             unwinder: optional(wire.unwinder)?,
             signal_return: wire.signal_return,
-            uses_gs: wire.uses_gs,
+            uses_gs: wire.uses_gs.map(|WireEvidence { address, bytes }| Evidence { address, bytes }),
             guards_memory: wire.guards_memory,
             segments: wire.segments.iter().map(segment).collect(),
         })

@@ -6,9 +6,11 @@
 use super::cfi::Cfi;
 use super::effects::{ends, is_plausible};
 use super::extents::Extent;
+use super::gs::{self, is_certain, uses_gs};
 use super::image::{Image, Region};
-use super::types::PlanError;
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use super::reach::{self, is_doubtful};
+use super::types::{Evidence, PlanError};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::HashSet;
 
 /// Times that code between functions is followed to what its own tables lead to.
@@ -18,13 +20,13 @@ const MAX_TABLE: usize = 1 << 16;
 
 /// A set of addresses in code.
 #[derive(Clone)]
-struct Set {
+pub(super) struct Set {
     /// Start of a region, its length in bytes, one bit a byte.
     regions: Vec<(u64, u64, Vec<u64>)>,
 }
 
 impl Set {
-    fn new(code: &[Region<'_>]) -> Self {
+    pub(super) fn new(code: &[Region<'_>]) -> Self {
         let region = |r: &Region<'_>| (r.start, r.bytes.len() as u64, vec![0; r.bytes.len().div_ceil(64)]);
         Self { regions: code.iter().map(region).collect() }
     }
@@ -38,7 +40,7 @@ impl Set {
     }
 
     /// Adds `address` and returns whether it lies in code at all.
-    fn mark(&mut self, address: u64) -> bool {
+    pub(super) fn mark(&mut self, address: u64) -> bool {
         let Some((n, word, bit)) = self.find(address) else { return false };
         if let Some(word) = self.regions.get_mut(n).and_then(|r| r.2.get_mut(word)) {
             *word |= bit;
@@ -46,7 +48,7 @@ impl Set {
         true
     }
 
-    fn contains(&self, address: u64) -> bool {
+    pub(super) fn contains(&self, address: u64) -> bool {
         let word = |(n, word, bit): (usize, usize, u64)| Some(self.regions.get(n)?.2.get(word)? & bit != 0);
         self.find(address).and_then(word).unwrap_or(false)
     }
@@ -97,11 +99,19 @@ impl Targets {
 /// What one look at all code tells.
 pub(super) struct Survey {
     pub(super) targets: Targets,
-    pub(super) uses_gs: bool,
+    pub(super) uses_gs: Option<Evidence>,
+    /// Starts of functions that may have data in them.
+    pub(super) doubtful: HashSet<u64>,
+    /// Starts of instructions that code is followed to, where that matters.
+    pub(super) reached: Option<Set>,
 }
 
 /// Decodes everything once, keeping only where it may jump and whether it uses gs.
-pub(super) fn survey(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Result<Survey, PlanError> {
+pub(super) fn survey(
+    image: &Image<'_>,
+    cfi: &Cfi<'_>,
+    (extents, with_calls): (&[Extent], &[Extent]),
+) -> Result<Survey, PlanError> {
     let mut targets = Targets::new(&image.code);
     targets.mark(image.entry, true);
     for (address, _) in image.symbols.iter().chain(&image.objects) {
@@ -117,8 +127,10 @@ pub(super) fn survey(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Re
     let mut walk = Walk {
         targets,
         taken: Vec::new(),
-        visited: HashSet::new(),
-        uses_gs: false,
+        visited: Set::new(&image.code),
+        uses_gs: Vec::new(),
+        certain: None,
+        doubtful: HashSet::new(),
         is_fixed: image.is_fixed,
         sure: true,
     };
@@ -132,7 +144,14 @@ pub(super) fn survey(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Re
         walk.sure = extent.known || !any_known;
         walk.code(image, extent);
     }
-    addresses_in_data(image, &mut walk.targets);
+    let doubtful = |e: &Extent| walk.doubtful.contains(&e.start);
+    let looked_for = any_known && (!walk.uses_gs.is_empty() || with_calls.iter().any(doubtful));
+    let reached = looked_for.then(|| reach::followed(image, extents, starts(image, cfi, extents)));
+    // Where nothing is known of functions, all of it is taken for code.
+    let is_code = |address: &&u64| reached.as_ref().is_none_or(|r| r.contains(**address));
+    let by = walk.certain.as_ref().or_else(|| walk.uses_gs.iter().find(is_code));
+    let uses_gs = by.and_then(|address| gs::evidence(image, *address));
+    addresses_in_data(image, |address, sure| walk.targets.mark(address, sure));
     walk.jump_tables(image);
     for _ in 0..ROUNDS {
         if !any_known || !walk.descend(image, extents) {
@@ -140,7 +159,7 @@ pub(super) fn survey(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Re
         }
         walk.jump_tables(image);
     }
-    Ok(Survey { targets: walk.targets, uses_gs: walk.uses_gs })
+    Ok(Survey { targets: walk.targets, uses_gs, doubtful: walk.doubtful, reached })
 }
 
 /// A walk over all instructions.
@@ -150,8 +169,13 @@ struct Walk {
     /// And whether that is code beyond doubt.
     taken: Vec<(u64, bool)>,
     /// What has been followed already.
-    visited: HashSet<u64>,
-    uses_gs: bool,
+    visited: Set,
+    /// Instructions that use gs, if they are any, by rising address.
+    uses_gs: Vec<u64>,
+    /// One that surely is.
+    certain: Option<u64>,
+    /// Starts of functions that may have data in them.
+    doubtful: HashSet<u64>,
     is_fixed: bool,
     /// Whether what is looked at is code beyond doubt.
     sure: bool,
@@ -163,11 +187,16 @@ impl Walk {
         let bytes = region.slice(extent.start, extent.end);
         let mut decoder = Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
+        let mut doubtful = false;
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
             self.instruction(&instruction);
-            if self.sure && !self.uses_gs {
-                self.uses_gs = uses_gs(&instruction);
+            if extent.known && !doubtful && is_doubtful(&instruction) {
+                doubtful = self.doubtful.insert(extent.start);
+            }
+            if self.sure && self.certain.is_none() && uses_gs(&instruction) {
+                self.uses_gs.push(instruction.ip());
+                self.certain = is_certain(&instruction).then(|| instruction.ip());
             }
         }
     }
@@ -184,14 +213,7 @@ impl Walk {
 
     /// Notes an address that `i` computes.
     fn address(&mut self, i: &Instruction) {
-        let address = match i.mnemonic() {
-            Mnemonic::Lea if i.is_ip_rel_memory_operand() => i.ip_rel_memory_address(),
-            // Code that can't be moved has addresses as plain numbers.
-            Mnemonic::Lea if self.is_fixed && i.memory_base() == Register::None => i.memory_displacement64(),
-            Mnemonic::Mov if self.is_fixed && immediate(i, 1) => i.immediate(1) & 0xffff_ffff,
-            Mnemonic::Push if self.is_fixed && immediate(i, 0) => i.immediate(0),
-            _ => return,
-        };
+        let Some(address) = computed_address(i, self.is_fixed) else { return };
         self.targets.mark(address, self.sure);
         self.taken.push((address, self.sure));
     }
@@ -228,7 +250,7 @@ impl Walk {
             let Some(region) = image.region(gap.start) else { continue };
             let mut decoder = Decoder::with_ip(64, region.slice(address, gap.end), address, DecoderOptions::NONE);
             for i in decoder.iter() {
-                if !self.visited.insert(i.ip()) || !is_plausible(&i) {
+                if self.visited.contains(i.ip()) || !self.visited.mark(i.ip()) || !is_plausible(&i) {
                     break;
                 }
                 any = true;
@@ -245,8 +267,34 @@ impl Walk {
     }
 }
 
+/// The address that `i` computes, if it does.
+pub(super) fn computed_address(i: &Instruction, is_fixed: bool) -> Option<u64> {
+    match i.mnemonic() {
+        Mnemonic::Lea if i.is_ip_rel_memory_operand() => Some(i.ip_rel_memory_address()),
+        // Code that can't be moved has addresses as plain numbers.
+        Mnemonic::Lea if is_fixed && i.memory_base() == Register::None => Some(i.memory_displacement64()),
+        Mnemonic::Mov if is_fixed && immediate(i, 1) => Some(i.immediate(1) & 0xffff_ffff),
+        Mnemonic::Push if is_fixed && immediate(i, 0) => Some(i.immediate(0)),
+        _ => None,
+    }
+}
+
+/// Where something beyond the code itself says that code begins.
+fn starts(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Vec<u64> {
+    let mut all = vec![image.entry];
+    all.extend(extents.iter().filter(|e| e.known).map(|e| e.start));
+    // Damaged tables have been refused by now.
+    let _ = cfi.landing_pads(image, |pad| all.push(pad));
+    addresses_in_data(image, |address, sure| {
+        all.extend(sure.then_some(address));
+        sure
+    });
+    all.extend(image.relocated().into_iter().map(|(_, to)| to));
+    all
+}
+
 /// Where `i` jumps to or calls, where that is written in it.
-fn direct_target(i: &Instruction) -> Option<u64> {
+pub(super) fn direct_target(i: &Instruction) -> Option<u64> {
     let leaves = matches!(
         i.flow_control(),
         FlowControl::ConditionalBranch
@@ -261,18 +309,9 @@ fn immediate(i: &Instruction, operand: u32) -> bool {
     matches!(i.try_op_kind(operand), Ok(OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64))
 }
 
-fn uses_gs(i: &Instruction) -> bool {
-    match i.code() {
-        Code::Wrgsbase_r32 | Code::Wrgsbase_r64 | Code::Rdgsbase_r32 | Code::Rdgsbase_r64 => true,
-        _ if i.mnemonic() == Mnemonic::Mov && i.op0_register() == Register::GS => true,
-        _ if i.segment_prefix() != Register::GS || matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::INVALID) => false,
-        _ => i.op_kinds().any(|kind| kind == OpKind::Memory),
-    }
-}
-
 /// Words of data that are addresses of code: tables of absolute addresses, pointers to
 /// functions, and what relocations put there (their addends are words of a mapped table too).
-fn addresses_in_data(image: &Image<'_>, targets: &mut Targets) {
+fn addresses_in_data(image: &Image<'_>, mut found: impl FnMut(u64, bool) -> bool) {
     let lowest = image.code.first().map_or(u64::MAX, |r| r.start);
     let highest = image.code.last().map_or(0, Region::end);
     for (start, bytes, executable) in image.mapped() {
@@ -281,7 +320,7 @@ fn addresses_in_data(image: &Image<'_>, targets: &mut Targets) {
         for word in words.as_chunks::<8>().0 {
             let address = u64::from_le_bytes(*word);
             if (lowest..highest).contains(&address) {
-                targets.mark(address, !executable);
+                found(address, !executable);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What a plan consists of. Addresses are the file's own (ELF vaddr), never a process's.
 
+use iced_x86::{Decoder, DecoderOptions};
 use thiserror::Error;
 
 /// Everything found in one file.
@@ -21,13 +22,34 @@ pub struct Plan {
     /// Sites that nothing in this plan lets anybody count (neither [`Site::before`] nor
     /// [`Site::whole`]), and why, by rising address; calls made the 32-bit way are no sites.
     pub unplanned: Vec<Unplanned>,
-    /// Whether code of the file uses the gs segment for itself: counters reached by gs would
-    /// land in its memory, so the process must be watched in another way. Only files that need a
-    /// plan are looked at.
-    pub uses_gs: bool,
+    /// An instruction by which code of the file uses the gs segment for itself, if there is one:
+    /// counters reached by gs would land in its memory, so the process must be watched in another
+    /// way. Only files that need a plan are looked at.
+    pub uses_gs: Option<Evidence>,
     /// Whether the file was built to keep notes on every byte of memory at addresses it works out
     /// (ThreadSanitizer, MemorySanitizer): it takes ours for them, or ends where anything else is there.
     pub guards_memory: bool,
+}
+
+/// The instruction that something is concluded from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// Where it lies.
+    pub address: u64,
+    /// The whole of it.
+    pub bytes: Vec<u8>,
+}
+
+impl std::fmt::Display for Evidence {
+    /// What it is called, its bytes and its place in the file.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let instruction = Decoder::with_ip(64, &self.bytes, self.address, DecoderOptions::NONE).decode();
+        write!(f, "{}", format!("{:?}", instruction.mnemonic()).to_lowercase())?;
+        for (n, byte) in self.bytes.iter().enumerate() {
+            write!(f, "{}{byte:02x}", if n == 0 { " (" } else { " " })?;
+        }
+        write!(f, ") at {:#x}", self.address)
+    }
 }
 
 /// A `syscall` instruction.

@@ -1,0 +1,38 @@
+//! Whether code uses the gs segment itself, and the instruction that says so.
+//!
+//! Some compilers keep data among the code (GHC a table before each function): decoded from a function's
+//! start to its end it may look like anything. An instruction is evidence where code is followed to
+//! it; one that changes the base and can hardly be met by chance is evidence in any function.
+
+use super::image::Image;
+use super::types::Evidence;
+use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+
+/// Whether `i` uses gs: for data, or its base or selector.
+pub(super) fn uses_gs(i: &Instruction) -> bool {
+    let selects = || {
+        matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Pop) && i.op0_register() == Register::GS
+            || i.mnemonic() == Mnemonic::Lgs
+    };
+    match i.code() {
+        Code::Wrgsbase_r32 | Code::Wrgsbase_r64 | Code::Rdgsbase_r32 | Code::Rdgsbase_r64 => true,
+        _ if i.mnemonic() == Mnemonic::INVALID => false,
+        _ if selects() => true,
+        _ if i.segment_prefix() != Register::GS || i.mnemonic() == Mnemonic::Nop => false,
+        _ => i.op_kinds().any(|kind| kind == OpKind::Memory),
+    }
+}
+
+/// Whether `i` is too long and seldom to be met in data.
+pub(super) fn is_certain(i: &Instruction) -> bool {
+    matches!(i.code(), Code::Wrgsbase_r32 | Code::Wrgsbase_r64)
+}
+
+/// The instruction at `address`.
+pub(super) fn evidence(image: &Image<'_>, address: u64) -> Option<Evidence> {
+    let region = image.region(address)?;
+    let bytes = region.slice(address, region.end());
+    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let len = decoder.can_decode().then(|| decoder.decode().len())?;
+    Some(Evidence { address, bytes: bytes.get(..len)?.to_vec() })
+}
