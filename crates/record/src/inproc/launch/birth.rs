@@ -240,10 +240,10 @@ impl Engine {
         let Some(program) = self.programs.get_mut(&id) else { return };
         // Mapping our memory was not the program's work; what follows, until it goes on, is asking.
         let took = from.map_or(0, |from| from.saturating_sub(program.thread_before));
-        self.births_ns += took;
+        self.births_ns = self.births_ns.saturating_add(took);
         self.births += 1;
-        program.cpu_before += took;
-        program.thread_before += took;
+        program.cpu_before = program.cpu_before.saturating_add(took);
+        program.thread_before = program.thread_before.saturating_add(took);
         if program.newborn.take().is_none() {
             return;
         }

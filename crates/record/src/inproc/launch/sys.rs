@@ -362,7 +362,8 @@ pub(super) fn read_pieces(pid: i32, from: &[(u64, usize)], into: &mut [Vec<u8>])
 }
 
 /// Processor time in ns that process `pid` has used so far, all threads and ended ones included;
-/// `None` once it has been waited for.
+/// `None` once it has been waited for. Of another process whose threads run, the kernel says what that was at
+/// the last tick of their timers, some milliseconds ago.
 pub(super) fn process_cpu(pid: i32) -> Option<u64> {
     let mut clock: libc::clockid_t = 0;
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
