@@ -12,7 +12,7 @@ pub use begin::{every_image, new_image, own_words, root_words, transfers};
 use systoll_model::Sysno;
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 5;
+pub const VERSION: u64 = 6;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;

@@ -29,7 +29,7 @@ const FIXED: Kind = Kind { name: "fixed", version: 1 };
 /// The most kept of one file.
 const MOST_FIXED: usize = 4096;
 /// Assembled code in the cache.
-const CODE: Kind = Kind { name: "code", version: 6 };
+const CODE: Kind = Kind { name: "code", version: 7 };
 
 /// What is known of a file.
 pub(super) struct Known {
