@@ -235,7 +235,7 @@ fn prices() -> impl Strategy<Value = Prices> {
 }
 
 fn in_place() -> impl Strategy<Value = InPlace> {
-    let missed = vec((select(&Missed::ALL), any::<u64>()), 0..4);
+    let missed = vec((proptest::sample::select(Missed::ALL.to_vec()), any::<u64>()), 0..4);
     (any::<u32>(), any::<u64>(), any::<u64>(), missed).prop_map(|(syscall, answered, needed, missed)| InPlace {
         syscall: Sysno(syscall),
         answered,
