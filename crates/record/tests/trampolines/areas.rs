@@ -113,10 +113,11 @@ fn the_programs_own_come_out_as_without_us() {
     apart("areas::the_programs_own_come_out_as_without_us", || {
         with_areas(|lab| {
             let (one, other) = (area(), area());
-            let at_place = |a: &[u64; 4]| lab.call("rseq", a);
-            let by_number = |a: &[u64; 4]| lab.call("any", &[u64::from(RSEQ), a[0], a[1], a[2], a[3]]);
-            let ways: [&dyn Fn(&[u64; 4]) -> i64; 2] = [&at_place, &by_number];
-            for rseq in ways {
+            for by_number in [false, true] {
+                let rseq = |a: &[u64; 4]| match by_number {
+                    true => lab.call("any", &[u64::from(RSEQ), a[0], a[1], a[2], a[3]]),
+                    false => lab.call("rseq", a),
+                };
                 let fails = |call: [u64; 4], why: i32| assert_eq!(rseq(&call), -i64::from(why), "{call:x?}");
                 let works = |call: [u64; 4]| assert_eq!(rseq(&call), 0, "{call:x?}");
                 fails([one, 32, UNREGISTER, SIGNATURE], libc::EINVAL);
