@@ -4,10 +4,11 @@ libc's own functions are the oracle: the same program says the same lines with t
 """
 import os
 
-from harness import HERE, test, text, tool
+from harness import HERE, Skip, test, text, tool
 from suites.prove import proves
 
 ROOT = os.path.dirname(HERE)
+GLIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
 SHIM = os.path.join(ROOT, "crates", "cure", "shim")
 
 
@@ -71,6 +72,9 @@ def each_takes_its_calls_away(box):
     ]:
         p = proves(box, "--pairs", "8", "--watched", "1", "--cure", cause, "--", program, str(rounds))
         sick, cured = counts(p, syscall)
+        # Since 2.41 glibc draws numbers without a call, where the kernel's vDSO does.
+        if syscall == "getrandom" and sick < 10 and GLIBC >= (2, 41):
+            continue
         assert p["same_outcome"] and sick >= rounds and cured <= left, f"{cause} {program}: {sick} -> {cured}"
         assert p["a"]["exact"] and p["b"]["exact"] and p["verdict"]["cpu"] != "slower", p
 
@@ -164,6 +168,10 @@ def direct_calls_do_what_they_did(box):
 def answers_are_as_good(box):
     """No random number comes twice or is nothing, in threads and children forked at any moment; all
     of sysconf is what it was."""
+    plain = box.run([box.build("answers.c")])
+    if plain.returncode < 0:
+        # glibc 2.41: a fork by a handler in the middle of its getrandom.
+        raise Skip(f"this C library's own answers don't come to an end (signal {-plain.returncode})")
     for cause in ("random-per-number", "cpu-count-per-op"):
         lines = same(box, cause, [box.build("answers.c")])
         assert "forked 300 times\n26000 drawn, 0 twice, nothing drawn: 0\n" in lines, lines[-300:]

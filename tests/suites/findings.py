@@ -97,7 +97,7 @@ def healthy_programs_are_left_in_peace(box):
 
 @test()
 def the_five_stories(box):
-    r = box.run([box.systoll, "demo"], limit=240)
+    r = box.run([box.systoll, "demo"], limit=1200)
     out = r.stdout.decode() + r.stderr.decode()
     assert r.returncode == 0, out[-600:]
     for word in ("tz-unset", "sigmask-context", "sigmask-setjmp", "membarrier-global", "getpid"):
