@@ -3,6 +3,8 @@
 //! Invariant: nothing outside a backend's folder knows which backend ran; what a backend
 //! saw leaves it as a [`systoll_model::Recording`] with every name resolved.
 
+#[cfg(any(test, feature = "any-target"))]
+pub mod any_target;
 mod backend;
 mod choose;
 mod error;
