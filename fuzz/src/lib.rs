@@ -6,13 +6,18 @@
 
 pub mod mutate;
 pub mod seeds;
+mod watched;
+
+pub use watched::{IMAGE_BYTES, image, plan, stack, stored, target};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 use systoll_judge::{By, Catalogue, Options, grouped, judge};
 use systoll_model::Recording;
-use systoll_present::{ReportOptions, Style, TableOptions, report_json, write_grouping, write_report, write_strace_table};
+use systoll_present::{
+    ReportOptions, Style, TableOptions, report_json, write_grouping, write_report, write_strace_table,
+};
 
 /// A recording's file, as `systoll report` reads it. Bytes that are no gzip are packed first:
 /// its checksum would keep nearly every change from getting further.

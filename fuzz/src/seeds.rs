@@ -122,3 +122,57 @@ fn stat(nth: u64) -> WindowCall {
         stack: Some(StackId(1)),
     }
 }
+
+/// Images: a new one, and words that lead from one to the other.
+pub fn images() -> Vec<Vec<u8>> {
+    use systoll_record::inproc::layout::{IMAGE, image, new_image};
+    let mut fresh = vec![0; crate::IMAGE_BYTES as usize];
+    for (at, word) in new_image(1, 0x5305_3053) {
+        let at = if at < 0x8000 { Some(at) } else { at.checked_sub(image::SLOTS).map(|at| at + 0xe000) };
+        if let Some(place) = at.and_then(|at| fresh.get_mut(at as usize..at as usize + 8)) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+    let words = |word: fn(u64) -> u64| (0..crate::IMAGE_BYTES / 8).flat_map(|i| word(i).to_le_bytes()).collect();
+    let nodes = words(|i| match i % 8 {
+        1 => {
+            if i % 24 < 8 {
+                0x8000 + i % 4096 / 8 * 0x240
+            } else {
+                0
+            }
+        }
+        3 | 4 => IMAGE + image::NODES + i.wrapping_mul(2654435761) % 256 * 64,
+        _ => i,
+    });
+    vec![fresh, nodes, words(|_| u64::MAX), words(|i| IMAGE + 8 * i)]
+}
+
+/// Texts, and memories whose words point to each other.
+pub fn memories() -> Vec<Vec<u8>> {
+    let heap = |factor: u64| {
+        (0..1024u64).flat_map(move |i| (0x1_0000 + i.wrapping_mul(factor) % 1024 * 8).to_le_bytes()).collect()
+    };
+    let mut debug: Vec<u8> = heap(7);
+    let head = [*b"xdebugpy", (3u64 << 24 | 13 << 16).to_le_bytes(), 0u64.to_le_bytes()].concat();
+    debug.splice(0..head.len(), head);
+    let texts = [
+        &b"55d0c0a00000-55d0c0a26000 r-xp 00002000 fe:01 1234 /usr/bin/a b (deleted)\n7ffc0000-7ffd0000 rw-s 0 0:0 0 [stack]\n"[..],
+        b"7f0000001000 40 JS:*render file:///srv/app.js:5:16\n7f0000001080 10 int A.leaf(int)\n0x7f0000002000 20 LA;::leaf\n",
+        b"Name:\tx\nNSpid:\t7\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n",
+    ];
+    texts.iter().map(|t| t.to_vec()).chain([heap(1), heap(2654435761), debug]).collect()
+}
+
+/// Small programs that are everywhere.
+pub fn programs() -> Vec<Vec<u8>> {
+    ["/bin/true", "/lib64/ld-linux-x86-64.so.2"].iter().filter_map(|p| std::fs::read(p).ok()).collect()
+}
+
+/// What is kept of them: plans and code.
+pub fn kept() -> Vec<Vec<u8>> {
+    use systoll_record::inproc::{assemble, plan};
+    let plans: Vec<_> = programs().iter().filter_map(|elf| plan::plan(elf).ok()).collect();
+    let code = |plan| assemble::assemble(plan, &assemble::Options::default(), 1 << 26).ok();
+    plans.iter().map(plan::Plan::to_bytes).chain(plans.iter().filter_map(code).map(|blob| blob.to_bytes())).collect()
+}

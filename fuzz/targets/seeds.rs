@@ -7,7 +7,17 @@ use systoll_fuzz::seeds;
 fn main() -> std::io::Result<()> {
     let files = ["/bin/true", "/lib64/ld-linux-x86-64.so.2"];
     let files = files.iter().map(std::fs::read).collect::<Result<Vec<_>, _>>()?;
-    for (target, seeds) in [("recording", seeds::recordings()), ("cause", seeds::causes()), ("file", files)] {
+    let all = [
+        ("recording", seeds::recordings()),
+        ("cause", seeds::causes()),
+        ("file", files),
+        ("image", seeds::images()),
+        ("plan", seeds::programs()),
+        ("stored", seeds::kept()),
+        ("target", seeds::memories()),
+        ("stack", seeds::programs()),
+    ];
+    for (target, seeds) in all {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
         std::fs::create_dir_all(&dir)?;
         for (n, seed) in seeds.iter().enumerate() {

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use systoll_fuzz::mutate::{Random, mutated};
-use systoll_fuzz::{cause, file, recording, seeds};
+use systoll_fuzz::{cause, file, image, plan, recording, seeds, stack, stored, target};
 use systoll_judge::{Catalogue, Options, judge};
 
 /// Whoever hands in a file must not be able to hold systoll up: debug builds on busy boxes included.
@@ -60,6 +60,31 @@ fn files_do_no_harm() {
     let small = ["/bin/true", "/bin/cat", "/lib64/ld-linux-x86-64.so.2"];
     let seeds: Vec<_> = small.iter().filter_map(|p| std::fs::read(p).ok()).collect();
     survives("file", file, &seeds);
+}
+
+#[test]
+fn images_do_no_harm() {
+    survives("image", image, &seeds::images());
+}
+
+#[test]
+fn files_to_be_hooked_do_no_harm() {
+    survives("plan", plan, &seeds::programs());
+}
+
+#[test]
+fn what_was_kept_does_no_harm() {
+    survives("stored", stored, &seeds::kept());
+}
+
+#[test]
+fn memories_do_no_harm() {
+    survives("target", target, &seeds::memories());
+}
+
+#[test]
+fn stacks_do_no_harm() {
+    survives("stack", stack, &seeds::programs());
 }
 
 /// Seeds that are refused at once would test nothing.

@@ -3,6 +3,8 @@
  *   hostile_roads dropped N   root; a child gives root up and tries all roads; N calls of getppid by root
  *   hostile_roads same N      a child that is what its maker is tries all roads to the code
  *
+ *   hostile_roads maker N     root; a maker gives root up right after it has made a child that stays root
+ *
  * The maker says what it saw: whether code has changed, how many forks came back. */
 #include "hostile.h"
 
@@ -135,7 +137,31 @@ static uint64_t checksum(void) {
   return sum;
 }
 
+/* A maker gives root up, right after it has made a child that stays root and has not run yet. */
+static int maker_drops(int calls) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  int maker = fork();
+  if (!maker) {
+    int child = fork();
+    if (!child) {
+      for (double end = now() + 0.3; now() < end;)
+        ;
+      for (int i = 0; i < calls; i++) syscall(SYS_getppid);
+      _exit(7);
+    }
+    if (setresuid(65534, 65534, 65534)) _exit(2);
+    for (int i = 0; i < 300000000; i++)
+      if (i % 1000000 == 0) by_words();
+    _exit(0);
+  }
+  int right = 0, status;
+  while (waitpid(-1, &status, 0) > 0) right += WIFEXITED(status) && WEXITSTATUS(status) == 7;
+  printf("code is as it was\n%d of root's children came back\n", right);
+  return 0;
+}
+
 int main(int argc, char **argv) {
+  if (argc > 2 && !strcmp(argv[1], "maker")) return maker_drops(atoi(argv[2]));
   int dropped = argc > 1 && !strcmp(argv[1], "dropped"), calls = argc > 2 ? atoi(argv[2]) : 100, maker = getpid();
   setvbuf(stdout, 0, _IOLBF, 0);
   for (int i = 0; i < calls / 2; i++) syscall(SYS_getppid);

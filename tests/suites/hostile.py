@@ -84,7 +84,7 @@ def hostile_run(box, script, env=None):
         stdout, stderr = o.read(), e.read()
     assert "panicked" not in stderr and p.returncode >= 0, (p.returncode, stderr[-600:])
     assert memory < MOST_MEMORY, f"systoll took {memory} kB"
-    assert os.path.exists(report), (p.returncode, stderr[-600:])
+    assert os.path.exists(report), (p.returncode, stdout, stderr[-600:])
     with open(report) as f:
         doc = json.load(f)
     return Outcome(p.returncode, stdout, stderr, doc, memory, after)
@@ -176,6 +176,38 @@ def roads(box, how):
 def who_gave_root_up_reaches_nothing_of_roots(box):
     said = roads(box, "dropped")
     assert "child 0 won" not in said and "child 1 won" not in said, said
+
+
+@test(users=("root",), backends=("inproc",))
+def a_maker_that_gave_root_up_reaches_nothing_of_its_child(box):
+    """The child has not run yet when its maker changes: nobody but the maker has said who it is."""
+    program = box.build("hostile_roads.c", name="hostile_roads")
+    for _ in range(5):
+        seen = hostile_run(box, f"{program} maker {CALLS}")
+        assert "1 of root's children came back" in seen.out, (seen.code, seen.out, seen.err[-300:])
+
+
+def identity(how, is_exact=False):
+    @test(f"identity_{how}", backends=("inproc",))
+    def check(box):
+        """Credentials change at the worst moments: nothing hangs, no call is counted twice."""
+        program = box.build("hostile_identity.c", name="hostile_identity")
+        with Canary():
+            for seed in range(3):
+                seen = hostile_run(box, f"{program} {how} {seed}")
+                said = re.search(r"(\d+) of (\d+) came back, (\d+) calls", seen.out)
+                assert seen.code == 0 and said and said[1] == said[2], (seen.code, seen.out, seen.err[-300:])
+                counted, made = calls_of(seen.doc, "/hostile_identity", "getppid"), int(said[3])
+                if how != "killed":
+                    assert counted <= made and (counted == made or not seen.doc["exact"]), f"{counted} of {made} calls; {seen.doc['problems']}"
+                if is_exact:
+                    assert counted == made, f"{counted} of {made} calls; {seen.doc['problems']}"
+
+
+for how in ("threads", "vfork"):
+    identity(how, True)
+for how in ("burst", "nofile", "killed", "swapped", "undumpable"):
+    identity(how)
 
 
 @test(backends=("inproc",))

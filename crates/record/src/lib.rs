@@ -4,6 +4,8 @@
 //! saw leaves it as a [`systoll_model::Recording`] with every name resolved.
 
 mod allocator;
+#[cfg(any(test, feature = "any-target"))]
+pub mod any_target;
 mod backend;
 mod choose;
 mod cpu;

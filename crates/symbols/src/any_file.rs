@@ -17,6 +17,52 @@ pub fn use_file(bytes: Vec<u8>, seed: u64) -> bool {
     asked(bytes, seed).is_some()
 }
 
+/// Reads the heap of an interpreter with these bytes.
+pub fn use_heap(bytes: &[u8], seed: u64) {
+    crate::script::any::use_heap(bytes, seed);
+}
+
+/// Reads a map of compiled code with these bytes.
+///
+/// # Panics
+/// If a name told is not the map's.
+pub fn use_perf_map(bytes: &[u8], seed: u64) {
+    crate::script::any::use_perf_map(bytes, seed);
+}
+
+/// Reads the text of a `maps` file.
+pub fn use_maps(text: &[u8]) {
+    let _ = crate::maps::executable_in(text);
+}
+
+/// Unwinds through these bytes as code, with call frame information if there is any, over a stack that
+/// is made of them too.
+pub fn use_stack(bytes: &[u8], seed: u64) {
+    let mut space = AddressSpace::new();
+    let mut symbols = Symbols::new();
+    let image = Image::parse(Source::Memory(bytes.to_vec().into()));
+    let entry = image.as_ref().map_or(0, |image| image.entry);
+    let mapped = Mapped { start: 0x10_0000, end: 0x10_0000 + bytes.len() as u64, ..Mapped::default() };
+    if let Some(key) = image.and_then(|image| symbols.push(Module::new("/tmp/p", image).into())) {
+        space.map_for_test(key, &mapped, symbols.bias(key, &mapped).unwrap_or(0x10_0000));
+    }
+    for (n, sp) in [0, 8, 0x7f00_0000, u64::MAX - 7, 1 << 63, 0x10_0000].into_iter().enumerate() {
+        let ip = 0x10_0000 + entry.wrapping_add(seed.rotate_left(n as u32 * 7) % 0x800) % (bytes.len() as u64).max(1);
+        let regs = Registers { ip, sp, bp: sp.wrapping_add(seed % 64 * 8), ..Registers::default() };
+        let mut reads = 0u64;
+        let mut word = |at: u64| {
+            reads += 1;
+            let from = at as usize % bytes.len().max(1);
+            let word = bytes.get(from..).and_then(|b| b.first_chunk::<8>()).map(|b| u64::from_le_bytes(*b));
+            // Half of them lead on.
+            word.map(|w| if at & 8 == 0 { w } else { 0x10_0000 + w % (bytes.len() as u64).max(1) })
+        };
+        let mut frames = Vec::new();
+        space.unwind(&mut symbols, &regs, &mut word, Until::Root, &mut frames);
+        assert!(frames.len() <= crate::MAX_FRAMES && reads < 1 << 20, "an unwinding without end");
+    }
+}
+
 fn asked(bytes: Vec<u8>, seed: u64) -> Option<()> {
     let whole = bytes.len() as u64;
     let image = Image::parse(Source::Memory(bytes.into()))?;

@@ -4,6 +4,8 @@
 //! waits, by where the interpreter's version keeps them, and put behind the native frame that
 //! evaluates them. Everything read is checked: what can't be told has no lines, never wrong ones.
 
+#[cfg(any(test, feature = "any-file"))]
+pub(crate) mod any;
 mod find;
 #[cfg(test)]
 mod hostile;

@@ -23,9 +23,10 @@ use super::super::assemble::Words;
 use super::super::layout::{GLOBAL, IMAGE, image, slot, state};
 use super::super::nr::{CLOSE, MADVISE, MEMFD_CREATE, MMAP};
 use super::engine::{Engine, LONG_LIMIT};
-use super::memory::{Memory, Runs, Snapshot};
+use super::memory::{Head, Memory, Runs, Snapshot};
 use super::peer::{self, Stopped};
 use super::program::{Program, Waiter};
+use super::queue::Queue;
 use super::sys;
 use super::target::Mem;
 use std::collections::BTreeSet;
@@ -59,7 +60,7 @@ enum Others {
 enum Moved {
     Yes,
     /// Why not.
-    No(&'static str),
+    No(String),
     /// The thread was asked to map it, and has not come back.
     Perhaps,
 }
@@ -96,7 +97,7 @@ impl Engine {
     /// Who else is in the image, once those have said who they are that have just been made: they need a
     /// moment of a processor for that.
     fn settled_others(&self, id: u32, pid: i32) -> Others {
-        const LOOKS: usize = 20;
+        const LOOKS: usize = 500;
         const PAUSE: Duration = Duration::from_millis(1);
         for _ in 0..LOOKS {
             match self.others(id, pid) {
@@ -116,9 +117,13 @@ impl Engine {
             if head.own == 0 || program.gone_by_exec.contains(&index) || head.pid as i32 == pid {
                 continue;
             }
-            // One that has not said who it is has just been made.
-            unknown |= head.pid == 0 && !head.leaving && head.made_as == 0;
-            pids.insert(head.pid as i32);
+            // One that has not said who it is has just been made, by whom who it is may be known.
+            let (said, made_as) = (head.pid as i32, head.made_as as i32);
+            unknown |= said == 0 && !head.leaving && made_as == 0;
+            if said == 0 && made_as > 0 && sys::thread_exists(pid, made_as) {
+                continue;
+            }
+            pids.insert(if said == 0 { made_as } else { said });
         }
         pids.retain(|other| *other > 0 && sys::exists(*other));
         let same: Vec<Option<bool>> = pids.iter().map(|other| peer::same_memory(pid, *other)).collect();
@@ -151,7 +156,7 @@ impl Engine {
             Moved::No(why) => {
                 self.memory.free_image(copy);
                 let _ = self.request(id, index, close);
-                Err(why.into())
+                Err(why)
             }
             // It finds all as it left it, whenever it comes.
             Moved::Perhaps => Err("it took too long to map memory of its own".into()),
@@ -173,17 +178,15 @@ impl Engine {
 
     fn fill_and_move(&mut self, id: u32, copy: u32, pid: i32, asks: (u64, i32), fd: i32) -> Moved {
         let (index, tid) = asks;
-        let Some(_others) = Stopped::all_but(pid, tid, &mut |tid| self.seized.contains_key(&tid)) else {
-            return Moved::No("its other threads could not be stopped");
+        let (_others, own) = match self.stopped(id, (pid, tid), index) {
+            Ok(stopped) => stopped,
+            Err(why) => return Moved::No(why),
         };
         if let (Some(area), Some(program)) = (self.memory.image(id), self.programs.get_mut(&id)) {
             program.tickets.look(area);
         }
-        // Only now do they stay as they are.
-        let drawn = self.slots_drawn(id);
-        let own: Vec<u64> = (0..drawn).filter(|n| self.memory.head(id, *n).pid as i32 == pid).collect();
         let Some(copied) = self.memory.copy(id, copy, &own) else {
-            return Moved::No("there is too much in it to be copied");
+            return Moved::No("there is too much in it to be copied".into());
         };
         let base = image::SLOTS + index * slot::SIZE;
         if let Some(state) = self.memory.image(copy).and_then(|area| area.half(base + slot::STATE)) {
@@ -204,6 +207,46 @@ impl Engine {
         Moved::Yes
     }
 
+    /// Stops all threads of a process but the one that asks, of slot `index`; and the slots of all of them.
+    ///
+    /// # Errors
+    /// Where they can't be stopped, or not at a moment at which each has its slot.
+    fn stopped(&self, id: u32, (pid, tid): (i32, i32), index: u64) -> Result<(Stopped, BTreeSet<u64>), String> {
+        const ATTEMPTS: usize = 50;
+        const PAUSE: Duration = Duration::from_millis(1);
+        for _ in 0..ATTEMPTS {
+            let others = Stopped::all_but(pid, tid, &mut |tid| self.seized.contains_key(&tid))
+                .ok_or("its other threads could not be stopped")?;
+            // Only now do they stay as they are.
+            if let Some(own) = others.slots().and_then(|of_others| self.slots_of(id, pid, (index, of_others))) {
+                return Ok((others, own));
+            }
+            drop(others);
+            std::thread::sleep(PAUSE);
+        }
+        Err("its threads come and go too quickly".into())
+    }
+
+    /// Slots of process `pid`: those that say so, and those its threads are in, who may not have said yet.
+    /// `None` while there is one whose thread or process is being made, so that it is not known whose it
+    /// will be.
+    fn slots_of(&self, id: u32, pid: i32, (index, of_others): (u64, Vec<u64>)) -> Option<BTreeSet<u64>> {
+        let heads: Vec<(u64, Head)> = (0..self.slots_drawn(id)).map(|n| (n, self.memory.head(id, n))).collect();
+        let said = heads.iter().filter(|(_, head)| head.own != 0 && head.pid as i32 == pid).map(|(n, _)| *n);
+        let threads = of_others.len() + 1;
+        let mut own: BTreeSet<u64> = of_others.into_iter().chain([index]).collect();
+        // A thread that has just begun is still in its maker's slot.
+        if own.len() < threads {
+            return None;
+        }
+        own.extend(said);
+        let is_made = |(n, head): &(u64, Head)| {
+            let unsaid = head.own != 0 && head.pid == 0 && head.made_as == 0 && !head.leaving;
+            unsaid && !own.contains(n) && head.parent.is_some_and(|maker| own.contains(&maker))
+        };
+        (!heads.iter().any(is_made)).then_some(own)
+    }
+
     /// What is known of a program, divided: process `pid` with the slots `copied` is a program of its own now.
     fn split(&mut self, id: u32, copy: u32, pid: i32, (copied, tid): (Vec<CopiedSlot>, i32)) {
         let own: Vec<u64> = copied.iter().map(|slot| slot.index).collect();
@@ -216,6 +259,8 @@ impl Engine {
         space.update_by(&mut self.symbols, pid, &maps.text);
         if let Ok(mem) = mem {
             let mut new = old.parted((copy, pid, image), space, mem);
+            // Who waits in the copy has asked in the old one's queue.
+            new.queue = Queue::overrun();
             if let Some(area) = self.memory.image(copy) {
                 new.tickets = old.tickets.of_copy(area, own);
             }
@@ -279,7 +324,7 @@ struct CopiedSlot {
 
 impl Memory {
     /// Copies the trees of an image and the slots `own` to a new one; `None` where they hold too much.
-    fn copy(&self, from: u32, to: u32, own: &[u64]) -> Option<Vec<CopiedSlot>> {
+    fn copy(&self, from: u32, to: u32, own: &BTreeSet<u64>) -> Option<Vec<CopiedSlot>> {
         for (at, bytes) in self.trees(from) {
             self.write(to, &Runs::of(at, bytes));
         }

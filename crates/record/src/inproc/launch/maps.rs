@@ -161,6 +161,15 @@ impl Vma {
 }
 
 /// Everything in the text of a `maps` file, by address.
+/// Reads a text: for fuzzing.
+#[cfg(any(test, feature = "any-target"))]
+pub(super) fn use_text(text: &[u8]) {
+    let all = mapped(text);
+    let layout = Layout::Known(&all);
+    layout.at(1);
+    layout.is_free(&(0..1));
+}
+
 fn mapped(text: &[u8]) -> Vec<Mapped> {
     text.split(|b| *b == b'\n')
         .filter_map(|line| mapped_line(std::str::from_utf8(line.get(..line.len().min(48))?).ok()?))

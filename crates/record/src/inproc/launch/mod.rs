@@ -247,3 +247,10 @@ impl InprocBackend {
         Ok(engine.finish())
     }
 }
+
+/// Reads the texts of a process under /proc: for fuzzing.
+#[cfg(any(test, feature = "any-target"))]
+pub(crate) fn use_proc(text: &[u8]) {
+    maps::use_text(text);
+    target::use_status(&String::from_utf8_lossy(text));
+}

@@ -2,6 +2,7 @@
 //! over, hands it some, stops its threads, has it make a call. All by the kernel's own checks of who
 //! may do that to whom.
 
+use super::super::layout::{IMAGE, image, slot_index};
 use super::sys::{self, Stop};
 use super::target::Mem;
 use nix::errno::Errno;
@@ -64,7 +65,7 @@ fn is_shmem(file: &File) -> bool {
 /// none but its own program's processes could write.
 pub(super) fn maps_image(pid: i32, id: u32) -> bool {
     let mut word = [0; 8];
-    let read = crate::sys::read_memory(pid, super::super::layout::IMAGE + super::super::layout::image::ID, &mut word);
+    let read = crate::sys::read_memory(pid, IMAGE + image::ID, &mut word);
     read == word.len() && u64::from_ne_bytes(word) == u64::from(id)
 }
 
@@ -89,7 +90,7 @@ struct Held {
 }
 
 /// How long a thread may take to stop: one that the kernel keeps waiting does not.
-const STOPS: Duration = Duration::from_millis(200);
+const STOPS: Duration = Duration::from_secs(1);
 /// How often a process is looked through for threads made meanwhile.
 const ROUNDS: usize = 16;
 
@@ -115,6 +116,14 @@ impl Stopped {
             }
         }
         None
+    }
+}
+
+impl Stopped {
+    /// The slots they are in, by the gs base of each; `None` where that can't be had.
+    pub(super) fn slots(&self) -> Option<Vec<u64>> {
+        let slot = |held: &Held| Some(slot_index(sys::registers(held.tid).ok()?.gs_base));
+        Some(self.0.iter().map(slot).collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
     }
 }
 

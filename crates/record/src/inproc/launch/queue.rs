@@ -25,6 +25,11 @@ struct Empty {
 }
 
 impl Queue {
+    /// One of which nothing is known, so that all slots are looked at.
+    pub(super) fn overrun() -> Self {
+        Self { tail: u64::MAX, empty: None }
+    }
+
     /// Whether an entry that its thread has not filled never will be: the thread was killed meanwhile.
     fn is_given_up(&mut self) -> bool {
         const PATIENCE_NS: u64 = 50_000_000;

@@ -48,7 +48,9 @@ impl Tickets {
 
     /// Of a copy of the image in which only the threads of slots `own` go on: theirs are busy, the other
     /// threads' are put back.
-    pub(super) fn of_copy(&self, area: &Area, own: &[u64]) -> Self {
+    pub(super) fn of_copy(&mut self, area: &Area, own: &[u64]) -> Self {
+        // As many are drawn in the copy as were when it was made, and each is taken note of once.
+        self.look(area);
         let busy = own.iter().copied().filter(|slot| *slot != 0).collect();
         let waiting = self.waiting.clone();
         let mut copy = Self { seen: self.seen, recycled: self.seen, next: self.next, waiting, busy, more: self.more };

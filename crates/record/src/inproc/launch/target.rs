@@ -301,6 +301,13 @@ fn filters_in(status: &str) -> Filters {
     }
 }
 
+/// Reads a text: for fuzzing.
+#[cfg(any(test, feature = "any-target"))]
+pub(super) fn use_status(text: &str) {
+    filters_in(text);
+    levels(text);
+}
+
 fn status(of: &str) -> String {
     // A program's name is bytes.
     let bytes = crate::procfs::read(format!("/proc/{of}/status")).unwrap_or_default();

@@ -1,0 +1,48 @@
+//! What this crate reads of a target, from bytes of the caller's: for fuzzing.
+//!
+//! Invariant: whatever the bytes are, it comes to an end without a panic, and what it says is bounded.
+
+use crate::windows::argument_data;
+use systoll_model::{Moment, Sysno};
+
+/// Where the bytes lie in the target.
+const BASE: u64 = 0x10_000;
+/// Bytes of a window's data that are kept of one argument.
+const BOUND: usize = 4096;
+
+/// Reads what the arguments of every call point to, in a memory of these bytes.
+///
+/// # Panics
+/// If more is kept than is bounded.
+pub fn use_arguments(bytes: &[u8], seed: u64) {
+    let read = |address: u64, buffer: &mut [u8]| {
+        let start = address.checked_sub(BASE).and_then(|o| usize::try_from(o).ok()).unwrap_or(usize::MAX);
+        let rest = bytes.get(start..).unwrap_or_default();
+        let n = rest.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..n), rest.get(..n)) {
+            to.copy_from_slice(from);
+        }
+        n
+    };
+    let word = |n: usize| bytes.get(8 * n..).and_then(|b| b.first_chunk::<8>()).map_or(0, |b| u64::from_le_bytes(*b));
+    for number in 0..Sysno::NATIVE as u32 {
+        let Some(signature) = Sysno(number).signature() else { continue };
+        for shift in [0, 1, 7] {
+            let args = std::array::from_fn(|n| match (seed >> (3 * n + shift)) & 3 {
+                0 => BASE + (seed >> n) % (bytes.len() as u64 + 64),
+                1 => word(n),
+                2 => seed.rotate_left(n as u32 * 11) & 0xffff,
+                _ => u64::MAX - (seed & 15),
+            });
+            for (at, result) in [(Moment::Entry, None), (Moment::Exit, Some(seed as i64)), (Moment::Exit, Some(64))] {
+                let data = argument_data(signature, at, &args, result, BOUND, &read);
+                assert!(data.len() <= 16 && data.iter().all(|d| d.bytes.len() <= 1 << 16), "{number}: {args:x?}");
+            }
+        }
+    }
+}
+
+/// Reads the texts of a process under /proc.
+pub fn use_proc(text: &[u8]) {
+    crate::inproc::use_proc(text);
+}

@@ -1,0 +1,128 @@
+//! Targets for what is read of a watched program: its memory, and the files it names.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+use std::sync::atomic::AtomicU64;
+use systoll_record::any_target::{use_arguments, use_proc};
+use systoll_record::inproc::assemble::{
+    Blob, Nodes, Options, Room, Step, Words, assemble, grow, number_site, read, slots_drawn,
+};
+use systoll_record::inproc::layout::{IMAGE, NODE_SIZE, image, slot};
+use systoll_record::inproc::plan::{Plan, build_id, plan as plan_of};
+use systoll_symbols::any_file::{use_heap, use_maps, use_perf_map, use_stack};
+
+/// Where code of ours lies, from a file's load address.
+const DELTA: i64 = 1 << 26;
+/// What of an image an input fills, one part behind the other.
+const PARTS: [Range<u64>; 5] = [
+    0..0x8000,
+    image::NUMBER_ROOTS..image::NUMBER_ROOTS + 0x2000,
+    image::ROOTS..image::ROOTS + 0x4000,
+    image::SLOTS..image::SLOTS + 0xc000,
+    image::SLOTS + slot::SIZE..image::SLOTS + slot::SIZE + 0xc000,
+];
+/// Bytes that an image's parts are.
+pub const IMAGE_BYTES: u64 = 0x8000 + 0x2000 + 0x4000 + 2 * 0xc000;
+
+/// An image whose parts are an input's bytes, repeated.
+struct Sparse<'a>(&'a [u8]);
+
+impl Words for Sparse<'_> {
+    fn word(&self, offset: u64) -> u64 {
+        let mut before = 0;
+        for part in PARTS {
+            if part.contains(&offset) {
+                let at = (before + offset - part.start) as usize % self.0.len().max(8);
+                return self.0.get(at..).and_then(|b| b.first_chunk::<8>()).map_or(0, |b| u64::from_le_bytes(*b));
+            }
+            before += part.end - part.start;
+        }
+        0
+    }
+
+    fn data(&self, within: Range<u64>) -> Vec<Range<u64>> {
+        let cut = PARTS.map(|part| part.start.max(within.start)..part.end.min(within.end));
+        cut.into_iter().filter(|part| part.start < part.end).collect()
+    }
+}
+
+/// Code for a program that has sites of all kinds.
+static CODE: LazyLock<Option<Blob>> = LazyLock::new(|| {
+    let elf = std::fs::read("/lib64/ld-linux-x86-64.so.2").ok()?;
+    assemble(&plan_of(&elf).ok()?, &all(), DELTA).ok()
+});
+
+fn all() -> Options {
+    Options { results: true, time: true, waited: true, windows: true, elide: true }
+}
+
+/// An image that its program has written over.
+pub fn image(data: &[u8]) {
+    let words = Sparse(data);
+    let files: Vec<(u64, &Blob)> = CODE.iter().map(|blob| (IMAGE + image::ROOTS, blob)).collect();
+    let reading = read(&words, &files);
+    assert!(reading.rows.len() < slot::RECORD_COUNT as usize && reading.threads.len() <= image::SLOT_COUNT as usize);
+    assert!(slots_drawn(&words).count() as u64 <= image::SLOT_COUNT);
+    let nodes = Nodes::read(&words, &files);
+    assert!(nodes.all.iter().map(|n| n.path.len()).max().unwrap_or(0) <= systoll_symbols::MAX_FRAMES);
+    let cells: Vec<AtomicU64> =
+        (0..image::NODES / 8 + 0x2000).map(|i| AtomicU64::new(words.word(8 * i % 0x8000))).collect();
+    let mut room = Room::default();
+    let root = IMAGE + image::NODES + words.word(0) % 64 * NODE_SIZE;
+    for n in 0..32 {
+        let steps: Vec<Step> =
+            (0..1 + n % 5).map(|i| Step { word: words.word(8 * (n + i)), next: words.word(8 * i) }).collect();
+        let _ = grow(&cells, &mut room, root, &steps);
+        let _ = number_site(&cells, &mut room, words.word(8 * n), words.word(16 * n) as u32, n);
+    }
+}
+
+/// A file that is to be hooked.
+pub fn plan(data: &[u8]) {
+    let _ = build_id(data);
+    let Ok(plan) = plan_of(data) else { return };
+    let kept = Plan::from_bytes(&plan.to_bytes()).expect("what was stored can be read");
+    assert_eq!(kept.sites.len(), plan.sites.len(), "a plan survives");
+    assert!(kept.is_for(data), "a plan is for its file");
+    coded(&plan);
+}
+
+/// What an earlier run has kept.
+pub fn stored(data: &[u8]) {
+    if let Some(plan) = Plan::from_bytes(data) {
+        coded(&plan);
+        let _ = plan.is_for(data);
+    }
+    if let Some(blob) = Blob::from_bytes(data.to_vec()) {
+        let _ = blob.code_for(IMAGE + image::ROOTS);
+        let _ = blob.roots(IMAGE + image::ROOTS, 0);
+        let _ = blob.region_size();
+    }
+}
+
+fn coded(plan: &Plan) {
+    if let Ok(blob) = assemble(plan, &all(), DELTA) {
+        let _ = blob.code_for(IMAGE + image::ROOTS);
+        let kept = Blob::from_bytes(blob.to_bytes()).expect("what was stored can be read");
+        assert_eq!(kept.sites, blob.sites, "code survives");
+    }
+}
+
+/// What stands in a target's memory and under /proc.
+pub fn target(data: &[u8]) {
+    let seed = seed(data);
+    use_heap(data, seed);
+    use_perf_map(data, seed);
+    use_maps(data);
+    use_proc(data);
+    use_arguments(data, seed);
+}
+
+/// A file's unwinding, over a stack of anything.
+pub fn stack(data: &[u8]) {
+    use_stack(data, seed(data));
+}
+
+fn seed(data: &[u8]) -> u64 {
+    data.iter().take(64).fold(1, |sum: u64, b| sum.wrapping_mul(257).wrapping_add(u64::from(*b)))
+}
