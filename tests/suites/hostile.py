@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from harness import NOBODY, Skip, test
+from harness import test
 
 # A hostile program has so long, then it is killed; systoll has so long from then on.
 LIFE, AFTER = 5, 10
@@ -52,8 +52,8 @@ class Outcome:
         self.code, self.out, self.err, self.doc, self.memory, self.after = code, out, err, doc, memory, after
 
 
-def hostile_run(box, script, env=None):
-    """systoll on a script in which programs called hostile have LIFE seconds."""
+def hostile_run(box, script, env=None, life=LIFE):
+    """systoll on a script in which programs called hostile have `life` seconds."""
     report = os.path.join(box.dir, "report.json")
     if os.path.exists(report):
         os.unlink(report)
@@ -67,7 +67,7 @@ def hostile_run(box, script, env=None):
             left = [pid for pid, name in processes(box.mark).items() if name.startswith("hostile")]
             if not left:
                 ended = ended or now
-            elif now - began > LIFE:
+            elif now - began > life:
                 for pid in left:
                     try:
                         os.kill(pid, signal.SIGKILL)
@@ -163,7 +163,7 @@ for name in MAPPINGS:
 
 def roads(box, how):
     program = box.build("hostile_roads.c", name="hostile_roads")
-    seen = hostile_run(box, f"{program} {how} {CALLS}")
+    seen = hostile_run(box, f"{program} {how} {CALLS}", life=60)
     said = seen.out.splitlines()
     assert "code is as it was" in said and said[-1] == "5 forks came back" and seen.code == 0, (seen.code, seen.out, seen.err[-300:])
     first = next(p["process"] for p in seen.doc["processes"] if p["exe"].endswith("/hostile_roads"))
@@ -183,7 +183,7 @@ def a_maker_that_gave_root_up_reaches_nothing_of_its_child(box):
     """The child has not run yet when its maker changes: nobody but the maker has said who it is."""
     program = box.build("hostile_roads.c", name="hostile_roads")
     for _ in range(5):
-        seen = hostile_run(box, f"{program} maker {CALLS}")
+        seen = hostile_run(box, f"{program} maker {CALLS}", life=60)
         assert "1 of root's children came back" in seen.out, (seen.code, seen.out, seen.err[-300:])
 
 
@@ -194,7 +194,7 @@ def identity(how, is_exact=False):
         program = box.build("hostile_identity.c", name="hostile_identity")
         with Canary():
             for seed in range(3):
-                seen = hostile_run(box, f"{program} {how} {seed}")
+                seen = hostile_run(box, f"{program} {how} {seed}", life=60)
                 said = re.search(r"(\d+) of (\d+) came back, (\d+) calls", seen.out)
                 assert seen.code == 0 and said and said[1] == said[2], (seen.code, seen.out, seen.err[-300:])
                 counted, made = calls_of(seen.doc, "/hostile_identity", "getppid"), int(said[3])
