@@ -3,7 +3,6 @@
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
-use proptest::sample::select;
 use std::sync::Arc;
 use systoll_model::*;
 

@@ -43,7 +43,7 @@ impl Kind {
         let dynamic = headers.iter().find_map(|p| p.dynamic(Le, elf).ok().flatten()).unwrap_or_default();
         let find = |tag| dynamic.iter().find(|d| d.tag(Le) == tag).map(|d| d.val(Le));
         // The C library can be started as a program, too, but is made to be loaded by name.
-        let is_pie = find(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 as u64 != 0);
+        let is_pie = find(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 != 0);
         let has_name = find(elf::DT_SONAME).is_some();
         let program = header.e_type(Le) == elf::ET_EXEC || is_pie || (interpreted && !has_name);
         Some(if program { Self::Program { interpreted } } else { Self::Library })
