@@ -17,7 +17,7 @@ from harness import BOTH, Skip, test, tool
 # leave it out. Mapping memory at an exec, asking and waiting, saying who asks, writing over code, going
 # where it may run.
 OF_OUR_OWN = {"open", "close", "mmap", "mremap", "munmap", "madvise", "futex", "getpid", "gettid", "clock_gettime",
-              "mprotect", "rseq", "sched_setaffinity"}
+              "mprotect", "rseq", "sched_setaffinity", "sched_yield", "memfd_create", "socketpair", "recvmsg"}
 
 # What lists the kernel's tracepoints need not be mounted; for others it stays as it is.
 WITH_TRACEPOINTS = ["unshare", "--mount", "sh", "-c", """

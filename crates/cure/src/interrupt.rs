@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use systoll_model::Exit;
@@ -28,8 +28,13 @@ const TOGETHER: Duration = Duration::from_millis(100);
 static CAUGHT: AtomicI32 = AtomicI32::new(0);
 /// Where the handler wakes the thread.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
-/// Whether what is started now is to end by itself.
-static SETTLED: AtomicBool = AtomicBool::new(false);
+/// Whether what is started now is to end by itself. Held while what is being run is killed, so that it
+/// is never what was started after that.
+static SETTLED: Mutex<bool> = Mutex::new(false);
+
+fn settled() -> MutexGuard<'static, bool> {
+    SETTLED.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// From now on a signal that tells this process to end is answered by [`interrupted`]. One that has a
 /// handler already, or is ignored (`nohup`), is left alone.
@@ -62,11 +67,11 @@ pub fn interrupted_after(exit: Exit) -> Option<i32> {
 
 /// What is started from here on runs to its end: the user's own command that cleans up.
 pub fn settle() {
-    SETTLED.store(true, Ordering::Release);
+    *settled() = true;
 }
 
 pub(crate) fn is_settled() -> bool {
-    SETTLED.load(Ordering::Acquire)
+    *settled()
 }
 
 fn is_watching() -> bool {
@@ -185,10 +190,12 @@ fn end_on_signal(mut woken: UnixStream) {
     let began = Instant::now();
     // A second signal ends the waiting.
     let _ = woken.set_read_timeout(Some(LOOK));
-    while SETTLED.load(Ordering::Acquire) || began.elapsed() < PATIENCE {
-        if !SETTLED.load(Ordering::Acquire) {
+    while is_settled() || began.elapsed() < PATIENCE {
+        let settled = settled();
+        if !*settled {
             children(std::process::id()).into_iter().for_each(kill_tree);
         }
+        drop(settled);
         if woken.read_exact(&mut byte).is_ok() {
             break;
         }

@@ -57,6 +57,8 @@ fn workers(together: i64) -> Recording {
     let of_main = |call: &systoll_model::WindowCall| main[call.row.0 as usize];
     rec.windows.retain(|w| w.calls.iter().all(of_main) || !w.calls.iter().any(of_main));
     rec.prices.switch = Some(Spread { min: SWITCH, median: 600.0, high: 900.0 });
+    // Next to none of its own.
+    rec.processes[0].cpu_ns = Some(0);
     rec
 }
 

@@ -38,7 +38,8 @@ fn memory_that_comes_back_is_paid_for_by_faults() {
     assert!(faults.low <= faults.estimate && faults.estimate <= faults.high, "{later:?}");
     assert!(faults.low >= needless.low * 39 && faults.high <= 5_000 * 41, "{later:?}");
     assert!(later.ns.estimate.abs_diff(faults.estimate * FAULT.0 as u64) <= FAULT.0 as u64, "{later:?}");
-    assert!(later.ns.high <= faults.high * 601 && later.share_of_cpu.unwrap() > 0.5, "{later:?}");
+    // More than all of the processor time there was: such a share is none.
+    assert!(later.ns.high <= faults.high * 601 && later.share_of_cpu.is_none(), "{later:?}");
     assert!(f.time_to_win_ns() > f.needless_toll_ns * 10);
 }
 

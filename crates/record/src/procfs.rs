@@ -67,6 +67,15 @@ pub(crate) fn processor(pid: i32) -> Option<usize> {
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(36)?.parse().ok()
 }
 
+/// Whether a thread is gone, or on its way out of the kernel (PF_EXITING among the flags of proc(5)).
+pub(crate) fn is_ending(tid: i32) -> bool {
+    const PF_EXITING: u64 = 0x4;
+    let Some(stat) = text(format!("/proc/{tid}/stat")) else { return true };
+    // Behind its name, which may hold any byte, the 7th field is the one that proc(5) numbers 9.
+    let flags = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(6)?.parse::<u64>().ok());
+    flags.is_none_or(|flags| flags & PF_EXITING != 0)
+}
+
 /// Path of the running program.
 pub(crate) fn exe(pid: i32) -> Option<Arc<str>> {
     let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;

@@ -218,7 +218,7 @@ impl Report<'_> {
     fn doubts(&self) -> Vec<Line> {
         match (self.rec.own_cpu_ns(), self.rec.header.own_cpu_ns) {
             (Some(_), _) => vec![],
-            (None, None | Some(0)) => self.doubt("the program's processor time could not be measured: no shares of it"),
+            (None, None | Some(0)) => self.doubt("the program's own processor time is not known: no shares of it"),
             (None, _) => self.doubt(
                 "the calls come to more than the program's processor time: prices are too high for this run, \
                  or that time is too low, so there are no shares of it",

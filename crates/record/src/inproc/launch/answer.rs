@@ -117,10 +117,18 @@ impl Engine {
         if let Some(program) = self.programs.get_mut(&id).filter(|_| sure && index + 1 < image::SLOT_COUNT) {
             program.told.insert(index, tid);
         }
-        if !sure {
+        if !sure && !self.is_ending(id, index, tid) {
             self.problem(ProblemKind::Lost, "some threads could not be looked at: contexts and new code are missing");
         }
         sure
+    }
+
+    /// Whether the thread of a slot is about to end: another has ended its process while it waited, and
+    /// nothing that it asked for comes to pass. Its maker knows it by the same number, so that it is no
+    /// thread of another PID namespace.
+    fn is_ending(&self, id: u32, index: u64, tid: i32) -> bool {
+        let same_number = index == 0 || self.memory.head(id, index).made_as as i32 == tid;
+        same_number && crate::procfs::is_ending(tid)
     }
 
     fn on_context(&mut self, id: u32, index: u64, waiter: &Waiter, root: u64) -> u64 {
