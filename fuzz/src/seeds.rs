@@ -59,7 +59,7 @@ pub fn run() -> Recording {
     recording.rows[1].counts.errors.insert(Errno(2), 3);
     recording.header.command = vec!["app".into(), "-v".into()];
     recording.header.exit = Some(Exit::Code(0));
-    recording.header.own_cpu_ns = 9_000_000;
+    recording.header.own_cpu_ns = Some(9_000_000);
     recording.header.wall_ns = 90_000_000;
     recording.header.observer_wall_ns_per_call = 12_000.0;
     recording.header.toll_estimated = true;
