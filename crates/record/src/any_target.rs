@@ -25,7 +25,7 @@ pub fn use_arguments(bytes: &[u8], seed: u64) {
         n
     };
     let word = |n: usize| bytes.get(8 * n..).and_then(|b| b.first_chunk::<8>()).map_or(0, |b| u64::from_le_bytes(*b));
-    for number in 0..Sysno::NATIVE as u32 {
+    for number in 0..Sysno::NATIVE {
         let Some(signature) = Sysno(number).signature() else { continue };
         for shift in [0, 1, 7] {
             let args = std::array::from_fn(|n| match (seed >> (3 * n + shift)) & 3 {

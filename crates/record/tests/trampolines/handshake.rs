@@ -6,7 +6,7 @@ use crate::server::Server;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 use systoll_record::inproc::assemble::{Losses, Options};
-use systoll_record::inproc::layout::{GLOBAL, IMAGE, Question, global, image, slot};
+use systoll_record::inproc::layout::{IMAGE, Question, global, image, slot};
 
 const GETPPID: u32 = 110;
 
