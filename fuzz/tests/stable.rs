@@ -98,6 +98,10 @@ fn seeds_get_all_the_way() {
     for text in seeds::causes() {
         Catalogue::parse("seed.toml", std::str::from_utf8(&text).expect("text")).expect("a cause");
     }
+    for elf in seeds::programs() {
+        systoll_record::inproc::plan::plan(&elf).expect("a program that can be planned");
+    }
+    assert_eq!(seeds::kept().len(), 2 * seeds::programs().len());
     let file = std::fs::read("/proc/self/exe").expect("this very program");
     assert!(systoll_symbols::any_file::use_file(file, 1));
 }

@@ -236,5 +236,8 @@ def thousand_hostile_runs(box):
                 most, slowest = max(most, seen.memory), max(slowest, seen.after)
             except AssertionError as e:
                 failed.append(f"{name} {1000 + seed}: {e}")
+                print(failed[-1], flush=True)
+            if seed % 50 == 49:
+                print(f"{seed + 1} runs: {len(failed)} failed; most memory {most} kB; slowest end {slowest:.2f} s", flush=True)
     print(f"{runs} runs: {len(failed)} failed; most memory {most} kB; slowest end {slowest:.2f} s", flush=True)
     assert not failed, failed[:5]

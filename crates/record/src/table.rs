@@ -444,6 +444,7 @@ mod tests {
             table.returned(row, one);
         }
         assert!(table.rows_folded && table.rows.len() == MAX_ROWS + 1);
+        assert!(table.stacks.len() <= table.rows.len(), "stacks that no row is of");
         assert_eq!(table.rows.iter().map(|r| r.counts.calls).sum::<u64>(), table.calls);
     }
 }

@@ -458,8 +458,8 @@ impl<W: Words + ?Sized> Reader<'_, W> {
 /// No context has more return addresses: no stack is unwound further.
 const DEEPEST: usize = systoll_symbols::MAX_FRAMES;
 
-/// More nodes that count nothing are not ours: as many as fit, each met once.
-const MOST_BETWEEN: u64 = (image::NODES_END - image::NODES) / NODE_SIZE;
+/// More nodes that count nothing are not ours: each way to a context has some of its own at most.
+const MOST_BETWEEN: u64 = 32 * slot::RECORD_COUNT;
 
 fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);

@@ -41,3 +41,49 @@ impl Clock {
         counts.iter().filter(told).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(entered: u64, cycles: u64) -> SlotCounts {
+        SlotCounts {
+            entered,
+            returned: entered,
+            under_way: false,
+            failed: 0,
+            cycles,
+            waited: 0,
+            longest: cycles.min(1000),
+            bytes: 0,
+            elided: 0,
+            histogram: [0; 64],
+            errors: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_no_thread_can_have_counted_is_left_out() {
+        // A second at 3 GHz.
+        let clock = Clock { per_ns: 3.0, own_cycles: 0.0, cycles: 3_000_000_000 };
+        let told = |all: &[SlotCounts]| {
+            let all: Vec<(usize, SlotCounts)> = all.iter().cloned().enumerate().collect();
+            clock.possible(&all).into_iter().map(|(node, _)| *node).collect::<Vec<_>>()
+        };
+        let sound = counts(10_000_000, 2_000_000_000);
+        assert_eq!(told(&[sound.clone(), counts(u64::MAX, 0), sound.clone()]), [0, 2]);
+        // Each alone would do, all of them together would take longer than there was.
+        assert_eq!(told(&vec![counts(100_000_000, 0); 3]), [0]);
+        let odd = [
+            SlotCounts { bytes: u64::MAX, ..sound.clone() },
+            SlotCounts { failed: u64::MAX, ..sound.clone() },
+            SlotCounts { elided: u64::MAX, ..sound.clone() },
+            SlotCounts { longest: u64::MAX, ..sound.clone() },
+            SlotCounts { cycles: u64::MAX, ..sound.clone() },
+            SlotCounts { errors: vec![(2, u64::MAX)], ..sound.clone() },
+            SlotCounts { histogram: [u64::MAX; 64], ..sound.clone() },
+        ];
+        assert_eq!(told(&odd), [0; 0]);
+        assert_eq!(told(&[SlotCounts { bytes: 1 << 50, ..sound }]), [0]);
+    }
+}
