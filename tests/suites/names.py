@@ -218,7 +218,7 @@ def debug_files_are_found_wherever_they_are(box):
     os.unlink(at("full.debug"))
     # Symbols alone, packed into the file.
     objcopy("--strip-debug", at("full"), at("symbols"))
-    subprocess.run(["xz", "-k", at("symbols")], check=True, timeout=60)
+    subprocess.run([tool("xz"), "-k", at("symbols")], check=True, timeout=60)
     objcopy(f"--add-section=.gnu_debugdata={at('symbols.xz')}", at("bare"), at("packed"))
     assert seen_as("packed") == ("getsid", function, None)
     # Fetched, where servers are named; one that does not know it says so.

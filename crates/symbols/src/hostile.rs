@@ -35,7 +35,8 @@ fn program(kind: Kind) -> &'static [u8] {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("p.c"), PROGRAM).unwrap();
         let gcc = Command::new("gcc").args(["-g", debug, "-O2", "-o", "p", "p.c"]).current_dir(dir.path()).status();
-        match gcc {
+        let xz = Command::new("xz").arg("--version").stdout(std::process::Stdio::null()).status();
+        match gcc.and_then(|status| if matches!(kind, Kind::Packed) { xz.map(|_| status) } else { Ok(status) }) {
             Ok(status) => {
                 assert!(status.success());
                 if matches!(kind, Kind::Packed) {
@@ -46,7 +47,7 @@ fn program(kind: Kind) -> &'static [u8] {
                 std::fs::read(dir.path().join("p")).unwrap()
             }
             Err(_) => {
-                assert!(std::env::var_os("SYSTOLL_TEST_STRICT").is_none_or(|v| v != "1"), "gcc is not installed");
+                assert!(std::env::var_os("SYSTOLL_TEST_STRICT").is_none_or(|v| v != "1"), "gcc or xz is not installed");
                 Vec::new()
             }
         }
