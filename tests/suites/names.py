@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from harness import BOTH, MOUNTING, PROGRAMS, Skip, test
+from harness import BOTH, MOUNTING, PROGRAMS, Skip, test, tool
 
 MARK = re.compile(r"//([=+?]) ([a-z0-9_|]+) (\S+) (.+)$")
 SOURCES = os.path.join(PROGRAMS, "names")
