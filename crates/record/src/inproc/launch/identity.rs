@@ -158,8 +158,12 @@ impl Engine {
                 let _ = self.request(id, index, close);
                 Err(why)
             }
-            // It finds all as it left it, whenever it comes.
-            Moved::Perhaps => Err("it took too long to map memory of its own".into()),
+            // A thread that comes late finds the copy as it is. One that was refused the mapping waits in the
+            // old image, and closes the descriptor; of one that does not, nothing comes back at once.
+            Moved::Perhaps => {
+                let _ = self.request(id, index, close);
+                Err("it could not map memory of its own, or took too long".into())
+            }
         }
     }
 
