@@ -1,6 +1,5 @@
 //! Causes: what is known of a disease, as data.
 
-use crate::Kind;
 use crate::pattern::{Pattern, PatternFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -292,9 +291,4 @@ fn check_placeholders(text: &str) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// The kind with this name.
-pub(crate) fn kind_named(name: &str) -> Option<Kind> {
-    Kind::ALL.into_iter().find(|k| k.name() == name)
 }

@@ -16,12 +16,8 @@ pub struct RowId(pub u32);
 pub enum BackendKind {
     /// Trampolines in the target.
     Inproc,
-    /// Programs in the kernel.
-    Bpf,
     /// PTRACE_SYSCALL stops.
     Ptrace,
-    /// Another tool's trace.
-    Import,
 }
 
 impl BackendKind {
@@ -29,15 +25,13 @@ impl BackendKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Inproc => "inproc",
-            Self::Bpf => "bpf",
             Self::Ptrace => "ptrace",
-            Self::Import => "import",
         }
     }
 
     /// The backend with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Inproc, Self::Bpf, Self::Ptrace, Self::Import].into_iter().find(|b| b.name() == name)
+        [Self::Inproc, Self::Ptrace].into_iter().find(|b| b.name() == name)
     }
 }
 

@@ -78,9 +78,6 @@ pub enum ProveError {
     /// A run could not be watched.
     #[error(transparent)]
     Watch(#[from] systoll_record::Error),
-    /// This build can't watch from inside.
-    #[error("this build can't answer calls in place: it has no in-process backend")]
-    NoInside,
     /// Calls were to be answered in place, and none was.
     #[error("no call of {calls} was answered in place: {why}")]
     NothingAnswered {

@@ -169,7 +169,7 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         toll_ns,
         needless_toll_ns: toll_ns,
         starts: false,
-        rhythm: None,
+        per_unit: None,
         later: None,
         waited_ns: None,
         share_of_cpu: rec.header.own_cpu_ns.map(|own| toll_ns as f64 / own as f64),
