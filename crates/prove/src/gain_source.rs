@@ -1,22 +1,22 @@
-//! Why processor time changed by more or less than the calls that are gone cost.
+//! GainReason processor time changed by more or less than the calls that are gone cost.
 
 use crate::{CallCounts, Measured, Verdict};
 use systoll_model::Sysno;
 
 /// What is won beside the calls' own price, or eats it up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beyond {
+pub struct GainSource {
     /// What the calls that are gone cost in watched runs, ns: 0 where none is.
     pub calls_ns: f64,
     /// Processor time won, ns.
     pub cpu_ns: f64,
     /// The reason.
-    pub why: Why,
+    pub why: GainReason,
 }
 
 /// A reason why what is won is not what the calls cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum GainReason {
     /// Page faults went with the calls, from so many to so many.
     Faults(u64, u64),
     /// The program's own work around the calls went with them: user time.
@@ -29,7 +29,7 @@ pub enum Why {
     Waiting,
 }
 
-impl Why {
+impl GainReason {
     /// As JSON says it.
     pub fn name(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ const FACTOR: f64 = 2.0;
 const NS_A_FAULT: f64 = 5_000.0;
 
 /// The reason, where there is a gain in either time and it is far from what the calls cost.
-pub fn beyond(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<Beyond> {
+pub(crate) fn gain_source(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<GainSource> {
     let (all_a, all_b) = (a.toll_ns?, b.toll_ns?);
     // Calls that are made as often cost now more, now less: that is nothing that is gone.
     let gone: Vec<Sysno> = a.more_than(b).collect();
@@ -59,17 +59,17 @@ pub fn beyond(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<Beyond> {
     let cheaper_ns = (all_a as f64 - all_b as f64).max(calls_ns);
     let won = |of: fn(&crate::Side) -> f64| of(&m.a) - of(&m.b);
     let (cpu_ns, wall_ns) = (won(|s| s.cpu_ns.median), won(|s| s.wall_ns.median));
-    let told = |why| Some(Beyond { calls_ns, cpu_ns, why });
+    let told = |why| Some(GainSource { calls_ns, cpu_ns, why });
     let faster = |v: Verdict| v == Verdict::Faster;
     // A busy box has its programs wait as well, in calls and out of them, but both sides alike.
     let waited_ns = a.waited_ns.zip(b.waited_ns).map_or(0.0, |(a, b)| a as f64 - b as f64);
     let idle = |s: &crate::Side| s.wall_ns.median / s.cpu_ns.median.max(1_000.0);
     let waits = idle(&m.a) >= FACTOR * idle(&m.b) && waited_ns > wall_ns / FACTOR;
     if waits && faster(m.wall.verdict) && wall_ns > FACTOR * cpu_ns.max(cheaper_ns).max(0.0) {
-        return told(Why::Waiting);
+        return told(GainReason::Waiting);
     }
     if calls_ns > FACTOR * cpu_ns.max(0.0) && calls_ns > 0.01 * m.a.cpu_ns.median {
-        return told(Why::Replaced);
+        return told(GainReason::Replaced);
     }
     let unexplained = cpu_ns - calls_ns;
     if gone.is_empty() || !faster(m.cpu.verdict) || cpu_ns <= FACTOR * calls_ns {
@@ -77,10 +77,10 @@ pub fn beyond(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<Beyond> {
     }
     let (before, after) = (m.a.faults.median, m.b.faults.median);
     if after < before / 2.0 && (before - after) * NS_A_FAULT > unexplained {
-        return told(Why::Faults(before as u64, after as u64));
+        return told(GainReason::Faults(before as u64, after as u64));
     }
     let user = won(|s| s.user_ns.median);
-    told(if user > unexplained / 2.0 { Why::Around } else { Why::Kernel })
+    told(if user > unexplained / 2.0 { GainReason::Around } else { GainReason::Kernel })
 }
 
 #[cfg(test)]
@@ -104,11 +104,11 @@ mod tests {
         CallCounts { total, by_syscall, toll_by_syscall, toll_ns, waited_ns, ..CallCounts::default() }
     }
 
-    /// Why, where `a` takes 1,000 calls of `toll` ms in all that `b` does not make.
+    /// GainReason, where `a` takes 1,000 calls of `toll` ms in all that `b` does not make.
     #[track_caller]
-    fn check(a: Usage, b: Usage, (toll, waited): (u64, u64), expect: Option<Why>) {
+    fn check(a: Usage, b: Usage, (toll, waited): (u64, u64), expect: Option<GainReason>) {
         let m = measure(&[a; 10], &[b; 10], Stopped::Asked, &Options::default()).unwrap();
-        let told = beyond(&m, &counts(1_000, toll, waited), &counts(0, 0, 0));
+        let told = gain_source(&m, &counts(1_000, toll, waited), &counts(0, 0, 0));
         assert_eq!(told.map(|b| b.why), expect);
     }
 
@@ -128,18 +128,18 @@ mod tests {
             let toll_by_syscall = [(Sysno(202), 40 * MS)].into();
             CallCounts { by_syscall: [(Sysno(202), total)].into(), toll_by_syscall, total, ..counts(high, 40, 0) }
         };
-        assert_eq!(beyond(&m, &varies(900, 1_100), &CallCounts { toll_ns: Some(0), ..varies(850, 1_000) }), None);
-        let told = beyond(&m, &varies(900, 1_100), &CallCounts { toll_ns: Some(0), ..counts(0, 0, 0) }).unwrap();
-        assert_eq!((told.why, told.calls_ns), (Why::Replaced, 40.0 * MS as f64));
+        assert_eq!(gain_source(&m, &varies(900, 1_100), &CallCounts { toll_ns: Some(0), ..varies(850, 1_000) }), None);
+        let told = gain_source(&m, &varies(900, 1_100), &CallCounts { toll_ns: Some(0), ..counts(0, 0, 0) }).unwrap();
+        assert_eq!((told.why, told.calls_ns), (GainReason::Replaced, 40.0 * MS as f64));
     }
 
     #[test]
     fn what_is_far_from_it_has_one() {
-        check(usage(100, 10, 90, 50_000), usage(5, 3, 2, 500), (20, 0), Some(Why::Faults(50_000, 500)));
-        check(usage(100, 80, 20, 9), usage(10, 10, 0, 9), (20, 0), Some(Why::Around));
-        check(usage(100, 10, 90, 9), usage(10, 10, 0, 9), (20, 0), Some(Why::Kernel));
-        check(usage(100, 50, 50, 9), usage(98, 49, 49, 9), (40, 0), Some(Why::Replaced));
-        check(usage(100, 1, 2, 9), usage(5, 1, 1, 9), (2, 94), Some(Why::Waiting));
+        check(usage(100, 10, 90, 50_000), usage(5, 3, 2, 500), (20, 0), Some(GainReason::Faults(50_000, 500)));
+        check(usage(100, 80, 20, 9), usage(10, 10, 0, 9), (20, 0), Some(GainReason::Around));
+        check(usage(100, 10, 90, 9), usage(10, 10, 0, 9), (20, 0), Some(GainReason::Kernel));
+        check(usage(100, 50, 50, 9), usage(98, 49, 49, 9), (40, 0), Some(GainReason::Replaced));
+        check(usage(100, 1, 2, 9), usage(5, 1, 1, 9), (2, 94), Some(GainReason::Waiting));
         // Both sides waited for the processor.
         check(usage(500, 50, 50, 9), usage(200, 50, 0, 9), (40, 350), None);
     }
