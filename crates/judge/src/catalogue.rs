@@ -115,7 +115,7 @@ pub struct Catalogue {
     /// Whether those that come with systoll are among them.
     builtin: bool,
     added: Vec<Cause>,
-    /// All together, once anybody asks for one: most runs have nothing to explain, and reading
+    /// All together, once one is asked for: most runs have nothing to explain, and reading
     /// causes takes longer than starting many a program.
     all: OnceLock<BTreeMap<Arc<str>, Cause>>,
     /// The built-in one first asked for by its id: `cure` needs no other.

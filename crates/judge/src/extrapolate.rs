@@ -1,9 +1,9 @@
-//! Rows nobody looked at, of processes whose like was looked at: in the hundredth short process of a
-//! program windows show nothing new, and none is opened there.
+//! Rows that no window shows, of programs whose other processes have windows: in the hundredth short process of
+//! a program windows show nothing new, and none is opened there.
 //!
-//! The same call of the same program in the same context is taken to be as needless in a process
-//! that was not looked at as it was in those that were, the ones that showed no waste included: where
-//! several were, or where it was made about as often.
+//! The same call of the same program in the same context is taken to be as needless in a process without
+//! windows as in those with windows, the ones that showed no waste included. That needs several such
+//! processes, or one in which the call was made about as often.
 
 use crate::hash::Map;
 use crate::survey::RowView;
@@ -15,7 +15,7 @@ const SEVERAL: u64 = 3;
 /// How far counts may be apart.
 const ABOUT: f64 = 2.0;
 
-/// What stands for a row nobody looked at.
+/// What stands for a row that no window shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alike {
     /// A row with claims, of another process.

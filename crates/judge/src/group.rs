@@ -77,7 +77,7 @@ pub(crate) fn groups<'a>(
     groups
 }
 
-/// Rows nobody looked at go where those are that stand for them.
+/// Rows that no window shows join the groups of the rows that stand for them.
 fn add_unseen(groups: &mut [Group<'_>], views: &[RowView<'_>]) {
     let mut places: Map<RowId, Vec<usize>> = Map::default();
     for (at, group) in groups.iter().enumerate() {

@@ -123,7 +123,7 @@ impl Answers {
     }
 }
 
-/// The end of the call's descriptor; `None` where nobody looked, or where it only counts.
+/// The end of the call's descriptor; `None` where its name was not read, or where it only counts.
 fn end(observed: &ObservedCall<'_>) -> Option<End> {
     let target = observed.call.fd.as_deref()?;
     let is_terminal = TERMINALS.iter().any(|t| target.starts_with(t));

@@ -169,7 +169,7 @@ fn next_command(cause: Option<&Cause>, applies: bool, finding: &Finding, recordi
 }
 
 /// The finding's system calls between commas, where each of its needless calls can be answered
-/// without the kernel: nobody need have mended the program to see what that would win.
+/// without the kernel: what that would win can be seen before the program is mended.
 fn answered_in_place(finding: &Finding) -> Option<String> {
     let names: Vec<&str> = finding
         .syscalls

@@ -44,7 +44,7 @@ pub(crate) struct RowView<'a> {
     pub claimed: Vec<Claimed<'a>>,
     /// Any call, for its arguments.
     pub sample: Option<&'a WindowCall>,
-    /// What stands for it where nobody looked.
+    /// What stands for it where no window shows it.
     pub like: Option<Alike>,
 }
 
@@ -228,7 +228,7 @@ pub(crate) struct Interval {
     pub agree: u64,
     /// Two standard errors of the share, from how windows differ.
     pub scatter: f64,
-    /// What windows nobody opened might hide: of `n` alike, 19 times in 20 less than this.
+    /// What windows that were not opened might hide: of `n` alike, 19 times in 20 less than this.
     pub unseen: f64,
 }
 

@@ -101,7 +101,7 @@ fn toll(recording: &Recording, row: &Row) -> f64 {
     }
 }
 
-/// What a row's calls waited, ns; from elapsed time where nobody could tell.
+/// What a row's calls waited, ns; from elapsed time where waiting was not measured.
 fn waited(phases: &Phases, recording: &Recording, row: &Row) -> f64 {
     let counts = &row.counts;
     match counts.waited_ns {

@@ -1,4 +1,4 @@
-//! What was observed, whoever observed it: rows, windows, mappings, prices, problems.
+//! What was observed, by any backend: rows, windows, mappings, prices, problems.
 //!
 //! Plain data. Invariant: nothing here does I/O beyond the readers and writers it is given,
 //! nothing here knows which backend filled a [`Recording`], and no unsafe code.

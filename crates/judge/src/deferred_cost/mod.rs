@@ -8,8 +8,8 @@ use crate::survey::Shown;
 use systoll_model::{RowId, Spread};
 
 /// What the needless calls of `rows` cost later. `needless` is how many there are, and `share` which
-/// share of the rows' calls that is, each with its bounds. `None` where nothing was seen to be, or
-/// nobody looked.
+/// share of the rows' calls that is, each with its bounds. `None` where nothing was seen, or
+/// faults and switches were not recorded.
 pub(crate) fn deferred_cost(rows: &[RowId], needless: [f64; 3], share: [f64; 3], shown: Shown<'_>) -> Option<Later> {
     let prices = &shown.recording.prices;
     let faults = priced(prices.fault, || faults::faults(rows, share, shown));

@@ -2,7 +2,7 @@
 //! given it back.
 //!
 //! What was measured is, in windows, whether the thread was scheduled out inside the call. What that
-//! costs is in no toll: of a call that waits nobody can tell the waiting from the switching.
+//! costs is in no toll: the waiting of a call can't be told from the switching.
 
 use crate::survey::{Shown, windows};
 use systoll_model::RowId;

@@ -15,7 +15,7 @@ const WORK: usize = 5;
 
 /// Claims looks that found nothing right after another that did.
 pub(super) struct BusyPoll {
-    /// Rows whose calls gave the processor up, and somebody else took it most times.
+    /// Rows whose calls gave the processor up, and another thread took it most times.
     handed_over: Set<RowId>,
 }
 

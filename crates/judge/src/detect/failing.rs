@@ -97,7 +97,7 @@ impl Failing {
         None
     }
 
-    /// A wake of nobody, where hardly any ever woke somebody.
+    /// A wake that found no waiter, where hardly any ever found one.
     fn wake(&mut self, step: &Step<'_>) -> Option<Claim> {
         let call = step.observed.call;
         if !step.wakes || call.errno().is_some() {
@@ -109,8 +109,8 @@ impl Failing {
             _ => tally.no += 1,
         }
         let all = tally.yes + tally.no;
-        let nobody = call.result == Some(0) && all > SEEN && tally.yes as f64 >= EMPTY * all as f64;
-        nobody.then(|| {
+        let in_vain = call.result == Some(0) && all > SEEN && tally.yes as f64 >= EMPTY * all as f64;
+        in_vain.then(|| {
             claim(
                 "wakes waiters of which there are none",
                 "count the waiters and wake only where there are some",

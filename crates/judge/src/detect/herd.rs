@@ -16,7 +16,7 @@ const TOGETHER: f64 = 2.0;
 /// well have found something to do.
 const WORK: f64 = 16.0;
 
-/// Where somebody waits: process and address.
+/// Where a thread waits: process and address.
 type Address = (u32, u64);
 
 fn address(step: &Step<'_>) -> Address {
@@ -120,8 +120,8 @@ impl Woken {
         self.of.insert(thread);
     }
 
-    /// How many are woken together, where that is a herd's way: not at a barrier, at which whoever
-    /// comes last wakes the others.
+    /// How many are woken together, where that is a herd's way: not at a barrier, at which the
+    /// last to come wakes the others.
     fn together(&self) -> Option<f64> {
         let each = self.waiters as f64 / self.wakes.max(1) as f64;
         (self.wakes >= SEEN && each >= TOGETHER && self.by.is_disjoint(&self.of)).then_some(each)

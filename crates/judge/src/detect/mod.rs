@@ -85,7 +85,7 @@ impl Claim {
     }
 }
 
-/// The place of a call of which nobody can tell whether it is one of those claimed.
+/// The place of a call of which the window does not tell whether it is one of those claimed.
 const LEFT_OUT: u32 = u32::MAX;
 
 /// What detectors have to say of a call.
@@ -183,7 +183,7 @@ impl Claims {
     }
 }
 
-/// Reads windows and claims calls that nobody has claimed yet.
+/// Reads windows and claims calls that no other detector has claimed.
 trait Detector {
     /// Looks at one window, whose steps and claims go together.
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims);

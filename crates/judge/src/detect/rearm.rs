@@ -121,7 +121,7 @@ fn time(arm: &Arm, step: &Step<'_>) -> Option<u128> {
     Some(u128::from(value.0) << 64 | u128::from(value.1))
 }
 
-/// Whoever reads a timer's descriptor knows that it fired.
+/// A program that reads a timer's descriptor knows that it fired.
 fn fired(step: &Step<'_>, armed: &mut Map<Timer, (&'static Arm, u128)>) {
     let Some(fd) = step.moved.as_ref().filter(|m| m.line.way == Way::In).and_then(|m| m.fd) else { return };
     armed.retain(|(_, timer), (arm, _)| arm.signals || *timer as i32 != fd);

@@ -19,8 +19,8 @@ const REMEMBERED: usize = 1 << 12;
 pub(super) struct Reload {
     /// Where, in which process, which library lay that was loaded again.
     lay: Map<(u32, u64), Arc<str>>,
-    /// Libraries seen being loaded, as hashes: whoever opens one and looks at it before loading it
-    /// has not loaded it twice.
+    /// Libraries seen being loaded, as hashes: a program that opens one and looks at it before it
+    /// loads it has not loaded it twice.
     loaded: Set<(u32, u64)>,
     hash: Seeded,
 }

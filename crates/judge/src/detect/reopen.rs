@@ -11,8 +11,8 @@ use std::sync::Arc;
 const CYCLE: usize = 24;
 /// Bytes of files that are remembered, all in all.
 const REMEMBERED: usize = 1 << 20;
-/// Bytes of an ordinary file that are worth keeping. Whoever opens a small one anew each time may
-/// want to see its newest version, and nothing here tells.
+/// Bytes of an ordinary file that are worth keeping. A program that opens a small one anew each time
+/// may want to see its newest version, and nothing here tells.
 const LARGE: u64 = 64 << 10;
 
 /// Claims openings of what was open before, and the plumbing that goes with them.

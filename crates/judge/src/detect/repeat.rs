@@ -49,7 +49,7 @@ impl Detector for Repeat {
     }
 }
 
-/// Directories that a window asks about. Whoever keeps a listing asks whether it is still good,
+/// Directories that a window asks about. A program that keeps a listing asks whether it is still good,
 /// which is as it should be; a habit is asking many in a row, or one all the time.
 struct Looks<'s> {
     /// Different directories of the run of such questions that each step belongs to, and how many
@@ -92,8 +92,8 @@ impl<'s> Looks<'s> {
     }
 }
 
-/// Different directories asked about, those apart that only lead to the next: whoever resolves a
-/// path asks about each of its parents.
+/// Different directories asked about, those apart that only lead to the next: a program that
+/// resolves a path asks about each of its parents.
 fn places(run: &[Step<'_>]) -> usize {
     let path = |s: &'_ Step<'_>| s.object.as_deref().unwrap_or_default().to_owned();
     let leads = |from: &str, to: &str| to.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));

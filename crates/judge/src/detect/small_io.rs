@@ -24,7 +24,7 @@ const LONG_CUT: usize = 4;
 const SHORT_RUNS: usize = 3;
 const SHORT: usize = 7;
 
-/// Standard output and error: opened by whoever started the program.
+/// Standard output and error: opened by the program's parent.
 const GIVEN: std::ops::RangeInclusive<i32> = 1..=2;
 
 /// Claims transfers that could have gone with the one before.
@@ -198,8 +198,8 @@ impl Run {
         self.next = position.map(|p| p.saturating_add(got));
     }
 
-    /// Whether the transfers are results of one input each, told as soon as they are known: whoever
-    /// gave the program its output may be waiting for them, or write there too and rely on whole lines.
+    /// Whether the transfers are results of one input each, told as soon as they are known: the
+    /// process that gave the program its output may be waiting for them, or write there too and rely on whole lines.
     fn weak(&self, (fd, way): Place) -> bool {
         let given = fd.is_some_and(|fd| GIVEN.contains(&fd));
         way == Way::Out && given && 2 * self.results >= self.steps.len()

@@ -1,4 +1,4 @@
-//! Files brought to the disk again and again, though nobody was told anything in between.
+//! Files brought to the disk again and again, though the program told no other of it in between.
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
@@ -11,7 +11,7 @@ use systoll_model::Recording;
 /// A process that shows something once for so many syncs answers for what it has stored.
 const ANSWERS: u64 = 4;
 
-/// Claims syncs of a file that was synced before, in processes that hardly tell anybody.
+/// Claims syncs of a file that was synced before, in processes that hardly tell others anything.
 pub(super) struct Sync {
     silent: Set<u32>,
     synced: Set<(u32, Arc<str>)>,

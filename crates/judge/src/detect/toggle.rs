@@ -23,7 +23,7 @@ impl Detector for Toggle {
         let mut forked = steps.len();
         for (at, step) in steps.iter().enumerate() {
             if step.forks {
-                // Whoever guards a fork does not undo it for nothing.
+                // A program that guards a fork does not undo it for nothing.
                 done.extend(histories.drain().map(|(_, h)| h));
                 forked = forked.min(at);
             }

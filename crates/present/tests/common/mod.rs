@@ -116,7 +116,7 @@ impl Builder {
         RowId(self.rec.rows.len() as u32 - 1)
     }
 
-    /// A row nobody will look at closely.
+    /// A row whose figures don't matter.
     pub fn plain(&mut self, syscall: &str, calls: u64, toll_ns: u64) -> RowId {
         self.row(syscall, None, &[], counts(calls, toll_ns))
     }
