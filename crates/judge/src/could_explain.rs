@@ -1,7 +1,8 @@
 //! Whether a run made any call that a cause could be the reason of.
 
+use crate::catalogue::Cause;
+use crate::finding::Kind;
 use crate::group::symptoms;
-use crate::{Cause, Kind};
 use systoll_model::Recording;
 
 impl Cause {

@@ -4,10 +4,11 @@
 use crate::catalogue::{Catalogue, Cause};
 use crate::detect::{Children, Claim, StartupWait};
 use crate::fact::{Fact, Facts};
+use crate::finding::Kind;
 use crate::hash::Map;
+use crate::options::Options;
 use crate::pattern::{Pattern, Symptoms};
 use crate::survey::{Claimed, RowView};
-use crate::{Kind, Options};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! What `systoll box` tells: this box's gate and roads.
 
-use crate::{Host, Spread};
+use crate::prices::Spread;
+use crate::recording::Host;
 
 /// What a figure is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -99,7 +99,7 @@ pub(crate) fn json(a: &Answered) -> AnsweredJson {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Style;
+    use crate::style::Style;
     use systoll_model::{InPlace, Sysno};
 
     fn answered(answered: u64, missed: Vec<(Missed, u64)>) -> Answered {

@@ -4,8 +4,8 @@
 //! judged. Only beside claims on the same thing in the same window: what is claimed nowhere is no
 //! more of a habit for being hidden.
 
-use super::{Claims, Detector, leave_out_later};
-use crate::Kind;
+use super::claim::{Claims, Detector, leave_out_later};
+use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::Key;
@@ -26,7 +26,7 @@ impl Detector for Edge {
         for (at, step) in steps.iter().enumerate() {
             let Some(meaning) = step.meaning.as_ref().filter(|m| m.from_before) else { continue };
             let row = step.observed.call.row;
-            let known = |c: &super::Claim| matches!(c.kind, Kind::Repeat | Kind::NoOp | Kind::Failing);
+            let known = |c: &super::claim::Claim| matches!(c.kind, Kind::Repeat | Kind::NoOp | Kind::Failing);
             let claimed = claims.get(step.index).is_some_and(known);
             let (_, of, later) = firsts.entry(meaning.key).or_insert((at, row, 0));
             *later += usize::from(claimed && *of == row);

@@ -1,8 +1,8 @@
 //! Woken for nothing: several wait for one thing, all are woken for it, and one gets it.
 
-use super::{Claim, Claims, Detector, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
+use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::Semantics;

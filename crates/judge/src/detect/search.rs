@@ -1,8 +1,8 @@
 //! Looks for one thing after another in directories that never hold any.
 
-use super::{Claim, Claims, Detector, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
+use crate::finding::Kind;
 use crate::hash::{Map, Seeded, Set};
 use crate::replay::Step;
 use std::hash::BuildHasher;

@@ -1,7 +1,7 @@
 //! What is no finding: remarks, the rest, the longest calls, problems; and healthy programs.
 
-use super::finding::{subject, tag, waits};
-use super::{CLOSING_TEXT, Report};
+use super::finding::{subject, tag};
+use super::screen::{CLOSING_TEXT, Report};
 use crate::access::{frame, module, row, rows_of};
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, sentence, shorten};
@@ -148,7 +148,7 @@ impl Report<'_> {
     }
 
     fn remark(&self, f: &Finding) -> Vec<Line> {
-        let (ns, share, of) = match waits(f) {
+        let (ns, share, of) = match f.is_about_waiting() {
             true => (self.waited(f).1, f.share_of_wall, "wall"),
             false => (f.needless_toll_ns, f.share_of_cpu, "CPU"),
         };

@@ -1,6 +1,6 @@
 //! `-k` and `-y`: whole stacks, and what descriptors are behind, as windows saw them.
 
-use super::{DETAIL, DETAIL_TEXT, Report};
+use super::screen::{DETAIL, DETAIL_TEXT, Report};
 use crate::access::{frame, module, row, stack};
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, shorten};
