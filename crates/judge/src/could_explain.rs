@@ -1,4 +1,4 @@
-//! Whether a run made any call that a cause could be the reason of.
+//! Whether a cause could explain any call of a run.
 
 use crate::catalogue::Cause;
 use crate::finding::Kind;

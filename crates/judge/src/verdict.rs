@@ -14,11 +14,11 @@ use systoll_model::{Phase, ProcessId, Recording, Row, RowId};
 
 /// Processor time and wall time of the run's phases, in ns, the observer's share taken off.
 pub(crate) struct Phases {
-    /// Where the run's processor time is not known, it is no longer than this and the next come to.
+    /// This and the next are upper bounds where the run's processor time is not known.
     startup_cpu: f64,
     steady_cpu: f64,
     observer_wall: f64,
-    /// Of what was taken off as the observer's, what may have been the program's.
+    /// Processor time that was taken off as the observer's and may have been the program's.
     doubt: f64,
     calls: u64,
 }

@@ -1,4 +1,4 @@
-//! What `systoll box` tells: this box's gate and roads.
+//! What `systoll box` measures: the price of a crossing, of common calls and of what follows them.
 
 use crate::prices::Spread;
 use crate::recording::Host;

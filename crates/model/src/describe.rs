@@ -1,4 +1,4 @@
-//! What a call asks for beside its descriptor or path, in the words strace has for it.
+//! Describes what a call asks for beside its descriptor or path, in strace's words.
 //!
 //! A number without a name stays a number; nothing is guessed.
 

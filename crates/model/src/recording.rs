@@ -246,9 +246,9 @@ impl Recording {
         total
     }
 
-    /// The program's own processor time, where it is known: what shares of CPU are shares of. Its calls are
-    /// a part of it, so one that is surely less than they come to is none; both are estimates, which may
-    /// be off by a tenth.
+    /// The program's own processor time, where it is known: what shares of CPU are shares of. Its calls are a part
+    /// of it. Where it is less than the calls' toll by more than a tenth (both are estimates), it is not
+    /// known.
     pub fn own_cpu_ns(&self) -> Option<u64> {
         let own = self.header.own_cpu_ns?;
         let toll = self.total().toll_ns.unwrap_or(0);

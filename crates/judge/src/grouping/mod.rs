@@ -1,8 +1,8 @@
 //! The recording's calls regrouped: by caller, API, library, line, process, thread or descriptor.
 //!
-//! Sums of rows are exact wherever rows are told apart by what is asked for. What a descriptor is
-//! behind, and which line of a script an interpreter made a call for, only looks at some calls
-//! know: those figures are estimates with bounds, and say so.
+//! Where each row belongs to one group, sums are exact. What a descriptor leads to, and which line of a script
+//! an interpreter made a call for, is known of some calls only: those figures are estimates with bounds, and
+//! say so.
 
 mod group;
 mod sampled;

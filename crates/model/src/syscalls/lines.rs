@@ -1,4 +1,4 @@
-//! The words [`super::table`] is written in.
+//! The constants and functions that [`super::table`] is written with.
 
 use super::args::{Arg, ArgKind, Size};
 use super::audit::Audit;

@@ -146,8 +146,8 @@ impl Report<'_> {
     fn script_lines(&self, f: &Finding) -> Vec<Line> {
         let Some(row) = f.rows.first().and_then(|id| row(self.rec, *id)) else { return vec![] };
         let tells = |l: &&RowLine| self.options.all || row.share(l) >= FAINT_LINE;
-        let told: Vec<&RowLine> = row.lines.iter().filter(tells).collect();
-        if told.len() < 2 {
+        let reported: Vec<&RowLine> = row.lines.iter().filter(tells).collect();
+        if reported.len() < 2 {
             return vec![];
         }
         let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));
@@ -156,8 +156,8 @@ impl Report<'_> {
             let share = percent(row.share(l)).unwrap_or_default();
             self.place_of(l.frame).unwrap_or_default().with(Role::Faint, format!(" {share}"))
         };
-        let mut segments: Vec<Line> = told.iter().take(limit).map(segment).collect();
-        if let Some(more) = told.len().checked_sub(limit).filter(|more| *more > 0) {
+        let mut segments: Vec<Line> = reported.iter().take(limit).map(segment).collect();
+        if let Some(more) = reported.len().checked_sub(limit).filter(|more| *more > 0) {
             segments.push(Line::of(Role::Faint, format!("{more} more")));
         }
         segments.push(Line::of(Role::Faint, format!("sampled, {looks} looks")));
@@ -193,7 +193,7 @@ impl Report<'_> {
                 &format!("the {starts} needless; the calls are what starting takes"),
             );
         }
-        // Less than a tenth short of all is what first calls and rounding come to.
+        // First calls and rounding take up to a tenth: that is all of them.
         if n.estimate >= f.calls - f.calls / 10 {
             return vec![];
         }

@@ -111,7 +111,7 @@ impl Report<'_> {
         if self.rec.calls() > 0 {
             lines.extend(self.also());
             if !self.judgement.findings.is_empty() {
-                lines.extend(self.rest());
+                lines.extend(self.remaining());
             }
             lines.extend(self.vdso());
         }
@@ -167,7 +167,7 @@ impl Report<'_> {
     }
 
     /// Calls of no finding: how many, what they cost, the largest parts.
-    fn rest(&self) -> Vec<Line> {
+    fn remaining(&self) -> Vec<Line> {
         let found = rows_of(&self.judgement.findings);
         let rest = |i: usize| u32::try_from(i).is_ok_and(|i| !found.contains(&RowId(i)));
         let rows = self.rec.rows.iter().enumerate().filter(|(i, _)| rest(*i)).map(|(_, r)| r);
