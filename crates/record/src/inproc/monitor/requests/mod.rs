@@ -1,0 +1,9 @@
+//! What threads of watched programs ask while they run, and the answers.
+
+pub(crate) mod answer;
+pub(crate) mod identity;
+pub(crate) mod late_code;
+pub(crate) mod queue;
+pub(crate) mod slots;
+pub(crate) mod translators;
+pub(crate) mod windows;
