@@ -19,19 +19,20 @@ use crate::Error;
 use crate::backend::{Backend, Closely, Control, Launch, Probe};
 use crate::launch;
 use crate::signals::Signals;
-use exec::files::{Files, Maker};
+use exec::files::Files;
+use exec::place::Maker;
 use exec::read_ahead::{Ahead, Reading};
 use exec::seccomp;
 use results::recording::Around;
 use results::{clock, overhead};
-#[cfg(any(test, feature = "any-target"))]
-use shared::{maps, remote};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_hooks::assemble::Options;
 use systoll_model::{BackendKind, Recording, Spread};
 use systoll_symbols::Symbols;
 use watch::Engine;
+#[cfg(any(test, feature = "any-target"))]
+use {exec::confinement, shared::maps};
 
 /// Watches from inside: counting code in the target, which is let go.
 #[derive(Debug, Default)]
@@ -192,5 +193,5 @@ impl InprocBackend {
 #[cfg(any(test, feature = "any-target"))]
 pub(crate) fn use_proc(text: &[u8]) {
     maps::use_text(text);
-    remote::use_status(&String::from_utf8_lossy(text));
+    confinement::use_status(&String::from_utf8_lossy(text));
 }

@@ -2,11 +2,11 @@
 
 use crate::inproc::monitor::exec::context_reuse::{Seed, Seeds};
 use crate::inproc::monitor::exec::files::Known;
-use crate::inproc::monitor::requests::late_code::Generated;
+use crate::inproc::monitor::requests::generated::Generated;
+use crate::inproc::monitor::requests::mapper_roles::MapperRoles;
 use crate::inproc::monitor::requests::queue::Queue;
-use crate::inproc::monitor::requests::slots::Tickets;
-use crate::inproc::monitor::requests::translators::Hands;
-use crate::inproc::monitor::results::rows::Beside;
+use crate::inproc::monitor::requests::tickets::Tickets;
+use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::maps::Mapped;
 use crate::inproc::monitor::shared::memory::Area;
@@ -90,7 +90,7 @@ pub(crate) struct Program {
     /// Threads that are known to be who they say, by slot.
     pub(crate) told: HashMap<u64, i32>,
     /// What slots that were given back came to beside rows.
-    pub(crate) recycled: Beside,
+    pub(crate) recycled: Tally,
     /// Images of the processes forked from it, by process id.
     pub(crate) forks: HashMap<i32, u32>,
     /// Images of the processes that made those that have none yet, by process id of the made one.
@@ -110,7 +110,7 @@ pub(crate) struct Program {
     /// How many of its files the kernel has mapped, the first ones.
     pub(crate) born: usize,
     /// What those of its files that map others do it for.
-    pub(crate) hands: Hands,
+    pub(crate) roles: MapperRoles,
     pub(crate) main_seen: bool,
     /// The first slot's memory when `main` was first seen.
     pub(crate) at_main: Option<Vec<(u64, Vec<u8>)>>,
@@ -148,7 +148,7 @@ impl Program {
             tickets: Tickets::default(),
             trees: None,
             told: HashMap::new(),
-            recycled: Beside::default(),
+            recycled: Tally::default(),
             forks: HashMap::new(),
             makers: HashMap::new(),
             cpu_before: 0,
@@ -158,7 +158,7 @@ impl Program {
             execed: HashSet::new(),
             generated: Generated::default(),
             born: 0,
-            hands: Hands::default(),
+            roles: MapperRoles::default(),
             main_seen: false,
             at_main: None,
             unheeded: 0,

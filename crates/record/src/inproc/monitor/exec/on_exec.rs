@@ -2,6 +2,7 @@
 
 use crate::inproc::monitor::exec::bootstrap::{self, Mapping, Source};
 use crate::inproc::monitor::exec::files::{Known, Unwatchable};
+use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::program::{Patched, Program};
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::shared::maps::{Layout, Mapped, Maps};
@@ -75,7 +76,7 @@ impl Engine {
         from: Option<(u32, u64)>,
         exe: &Arc<str>,
     ) -> Result<u32, String> {
-        if !as_before && let Some(obstacle) = remote::obstacle(pid) {
+        if !as_before && let Some(obstacle) = seccomp::obstacle(pid) {
             return Err(obstacle);
         }
         let regs = sys::registers(pid).map_err(|e| e.desc().to_owned())?;

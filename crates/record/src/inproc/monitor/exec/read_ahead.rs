@@ -5,7 +5,7 @@
 //! comes second waits for that.
 
 use crate::inproc::cache::{Cache, Key};
-use crate::inproc::monitor::exec::files::{Maker, Regions, first_room, kept_fixed, place};
+use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, kept_fixed, place};
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::{CodeRoom, Runs};
 use crate::inproc::monitor::sys;

@@ -3,7 +3,7 @@
 //! Programs it starts inherit that filter, so what one child of ours may do they may do too: the
 //! calls that our code makes in a program are tried once, before anything is watched.
 
-use crate::inproc::monitor::shared::remote;
+use crate::inproc::monitor::exec::confinement::{Filters, filters_in, levels, own, status};
 use crate::inproc::monitor::sys;
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, RawFd};
@@ -26,10 +26,10 @@ pub(crate) enum Inherited {
 /// What this process has inherited, tried the first time it is asked for.
 pub(crate) fn inherited() -> &'static Inherited {
     static INHERITED: OnceLock<Inherited> = OnceLock::new();
-    INHERITED.get_or_init(|| match remote::own().filters {
-        remote::Filters::None => Inherited::Nothing,
-        remote::Filters::Strict | remote::Filters::Uncounted => Inherited::Unknown,
-        remote::Filters::Some(n) => trial().map_or(Inherited::Harmless(n), |why| Inherited::Hostile(n, why)),
+    INHERITED.get_or_init(|| match own().filters {
+        Filters::None => Inherited::Nothing,
+        Filters::Strict | Filters::Uncounted => Inherited::Unknown,
+        Filters::Some(n) => trial().map_or(Inherited::Harmless(n), |why| Inherited::Hostile(n, why)),
     })
 }
 
@@ -68,8 +68,7 @@ fn makes_writable() -> bool {
 }
 
 /// Why a process with these filters can't be watched from inside, if so.
-pub(crate) fn obstacle(filters: remote::Filters, inherited: &Inherited) -> Option<String> {
-    use remote::Filters;
+fn obstacle_of(filters: Filters, inherited: &Inherited) -> Option<String> {
     match (filters, inherited) {
         (Filters::None, _) => None,
         // Filters are only ever added: as many as we have are those that we have.
@@ -79,6 +78,18 @@ pub(crate) fn obstacle(filters: remote::Filters, inherited: &Inherited) -> Optio
         }
         _ => Some("a seccomp filter of its maker's watches over it".into()),
     }
+}
+
+/// Why a process can't be watched from inside, by what /proc tells.
+pub(crate) fn obstacle(pid: i32) -> Option<String> {
+    let status = status(&pid.to_string());
+    if let Some(why) = obstacle_of(filters_in(&status), inherited()) {
+        return Some(why);
+    }
+    if levels(&status) > own().levels {
+        return Some("it lives in another PID namespace".into());
+    }
+    None
 }
 
 /// Makes, in a child, every call that our code makes in a program, but for what it is there to do.
@@ -138,11 +149,10 @@ fn calls(path: &CString, known: RawFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inproc::monitor::shared::remote::Filters;
 
     #[test]
     fn only_the_filters_we_have_tried_are_trusted() {
-        let passes = |filters, inherited| obstacle(filters, &inherited).is_none();
+        let passes = |filters, inherited| obstacle_of(filters, &inherited).is_none();
         assert!(passes(Filters::None, Inherited::Nothing) && passes(Filters::None, Inherited::Harmless(1)));
         assert!(passes(Filters::Some(2), Inherited::Harmless(2)));
         assert!(!passes(Filters::Some(3), Inherited::Harmless(2)) && !passes(Filters::Some(1), Inherited::Nothing));

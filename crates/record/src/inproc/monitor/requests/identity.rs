@@ -391,7 +391,7 @@ impl Program {
         new.seeds = self.seeds.clone();
         new.seen_whole = self.seen_whole;
         new.generated = self.generated.clone();
-        (new.born, new.hands) = (self.born, self.hands.clone());
+        (new.born, new.roles) = (self.born, self.roles.clone());
         new.main_seen = self.main_seen;
         new.cpu_seen.extend(self.cpu_seen.remove_entry(&pid));
         new.makers.extend(self.makers.remove_entry(&pid));

@@ -10,3 +10,4 @@ pub(crate) mod plausible;
 pub(crate) mod recording;
 pub(crate) mod rows;
 pub(crate) mod sites;
+pub(crate) mod tally;

@@ -5,7 +5,7 @@
 //! What is found is taken off what targets pay.
 
 use crate::inproc::cache::{Cache, Kind};
-use crate::inproc::monitor::exec::files;
+use crate::inproc::monitor::exec::place;
 use crate::inproc::monitor::results::clock;
 use crate::inproc::monitor::results::local_memory::{Code, Mapping, gs_base, set_gs_base};
 use crate::inproc::monitor::sys;
@@ -257,7 +257,7 @@ const OWN: Kind = Kind { name: "own", version: 1 };
 impl Parts {
     /// Those of an earlier run, or new ones: an assembler takes longer than the measurement.
     fn get(options: &Options, cache: &Cache) -> Option<Self> {
-        let key = files::assembler().map(|assembler| Cache::key_named(&format!("{:x}-{assembler}", options.bits())));
+        let key = place::assembler().map(|assembler| Cache::key_named(&format!("{:x}-{assembler}", options.bits())));
         if let Some(kept) = key.as_ref().and_then(|key| Self::from_bytes(cache.get(OWN, key)?)) {
             return Some(kept);
         }

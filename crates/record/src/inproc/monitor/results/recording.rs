@@ -5,7 +5,7 @@ use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::in_place::in_place;
 use crate::inproc::monitor::results::overhead::{self, Again};
 use crate::inproc::monitor::results::own_cpu::OwnCpu;
-use crate::inproc::monitor::results::rows::Beside;
+use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::sys;
 use crate::inproc::monitor::watch::Engine;
 use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
@@ -63,8 +63,8 @@ impl Engine {
         for id in ids {
             let Some(mut program) = self.programs.remove(&id) else { continue };
             let (at_main, unopened) = (program.at_main.clone(), program.unopened.clone());
-            let beside = self.harvest(&mut program);
-            self.take(&program, &beside);
+            let tally = self.harvest(&mut program);
+            self.take(&program, &tally);
             (program.at_main, program.unopened) = (at_main, unopened);
             program.forks.retain(|_, image| (*image as usize) < kept.images.len());
             self.programs.insert(id, program);
@@ -92,9 +92,9 @@ impl Engine {
     }
 
     /// Says what a program's counts lack.
-    pub(crate) fn note_losses(&mut self, program: &Program, beside: &Beside) {
+    pub(crate) fn note_losses(&mut self, program: &Program, tally: &Tally) {
         let exe = self.table.images.get(program.image as usize).map(|i| i.exe.clone()).unwrap_or_default();
-        let l = beside.losses;
+        let l = tally.losses;
         let all = [
             (l.homeless, ProblemKind::Lost, "threads shared a slot for want of room: calls may be missing"),
             (
@@ -114,18 +114,18 @@ impl Engine {
                 self.problem(kind, format!("{exe}: {what} ({n})"));
             }
         }
-        if beside.foreign > 0 {
-            let n = beside.foreign;
+        if tally.foreign > 0 {
+            let n = tally.foreign;
             self.problem(ProblemKind::Lost, format!("{exe}: x32 calls are counted, not what they start ({n})"));
         }
-        for (syscall, n) in &beside.blind {
+        for (syscall, n) in &tally.blind {
             self.problem(
                 ProblemKind::Lost,
                 format!("{exe}: calls of {syscall} are counted whose errors could not be seen ({n})"),
             );
         }
-        if beside.untold > 0 {
-            let n = beside.untold;
+        if tally.untold > 0 {
+            let n = tally.untold;
             self.problem(
                 ProblemKind::Price,
                 format!(

@@ -1,14 +1,15 @@
 //! From an image's memory to rows of the table.
 
 use crate::inproc::monitor::program::Program;
-use crate::inproc::monitor::results::cpu_time::{Ours, Used};
+use crate::inproc::monitor::results::cpu_time::Used;
+use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::shared::memory::{Memory, Snapshot};
 use crate::inproc::monitor::sys;
 use crate::inproc::monitor::watch::Engine;
 use crate::table::{Image, Table};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use systoll_hooks::assemble::{Losses, MadeInPlace, Node, Nodes, SlotCounts, Words, slots_drawn};
+use systoll_hooks::assemble::{Losses, Node, Nodes, SlotCounts, Words, slots_drawn};
 use systoll_hooks::layout::{image, record, slot};
 use systoll_hooks::numbers::{
     CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, SCHED_YIELD, VFORK,
@@ -35,60 +36,6 @@ impl Clock {
     pub(crate) fn ns(&self, cycles: f64) -> u64 {
         (cycles.max(0.0) / self.per_ns) as u64
     }
-}
-
-/// What an image's reading comes to beside rows.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Beside {
-    pub(crate) vdso_calls: u64,
-    /// Processor time its threads have spent on asking.
-    pub(crate) asking: Ours,
-    /// What each process has used of a processor, by its own word.
-    pub(crate) used: BTreeMap<i32, Used>,
-    pub(crate) losses: Losses,
-    /// Calls made that were to be answered in place.
-    pub(crate) in_place: MadeInPlace,
-    /// Nodes that were met for the first time when no window could be afforded.
-    pub(crate) unopened: u64,
-    /// Calls whose return nobody saw to, so that their errors are not known, by system call.
-    pub(crate) blind: BTreeMap<Sysno, u64>,
-    /// Calls of the x32 ABI that were not refused.
-    pub(crate) foreign: u64,
-    /// Calls that can block and have no toll, because nothing tells waiting from working.
-    pub(crate) untold: u64,
-    /// Threads that had a slot, by image.
-    threads: BTreeMap<u32, Threads>,
-}
-
-impl Beside {
-    fn add(&mut self, more: &Self) {
-        self.vdso_calls = self.vdso_calls.saturating_add(more.vdso_calls);
-        self.asking.add(more.asking);
-        for (pid, used) in &more.used {
-            self.used.entry(*pid).or_default().add(used);
-        }
-        self.losses.add(&more.losses);
-        self.in_place.add(&more.in_place);
-        self.unopened += more.unopened;
-        self.untold = self.untold.saturating_add(more.untold);
-        self.foreign = self.foreign.saturating_add(more.foreign);
-        for (syscall, n) in &more.blind {
-            let blind = self.blind.entry(*syscall).or_default();
-            *blind = blind.saturating_add(*n);
-        }
-        for (image, more) in &more.threads {
-            let threads = self.threads.entry(*image).or_default();
-            threads.threads += more.threads;
-            threads.processes.extend(&more.processes);
-        }
-    }
-}
-
-/// Threads of an image, and the processes they were of: several where images are folded.
-#[derive(Clone, Debug, Default)]
-struct Threads {
-    threads: u64,
-    processes: BTreeSet<i32>,
 }
 
 impl Engine {
@@ -120,8 +67,8 @@ impl Engine {
     pub(crate) fn harvest_ended(&mut self) -> bool {
         let Some(id) = self.ended.pop() else { return false };
         if let Some(mut program) = self.programs.remove(&id) {
-            let beside = self.harvest(&mut program);
-            self.take(&program, &beside);
+            let tally = self.harvest(&mut program);
+            self.take(&program, &tally);
             self.end_images(&program);
             self.close_windows(id);
             self.memory.free_image(id);
@@ -135,8 +82,8 @@ impl Engine {
         ids.sort_unstable();
         for id in ids {
             if let Some(mut program) = self.programs.remove(&id) {
-                let beside = self.harvest(&mut program);
-                self.take(&program, &beside);
+                let tally = self.harvest(&mut program);
+                self.take(&program, &tally);
                 self.end_images(&program);
                 self.close_windows(id);
             }
@@ -158,17 +105,17 @@ impl Engine {
         image.life_ns += now.saturating_sub(image.start_ns);
     }
 
-    pub(crate) fn take(&mut self, program: &Program, beside: &Beside) {
+    pub(crate) fn take(&mut self, program: &Program, tally: &Tally) {
         if self.memory.is_sealed_off(program.id) {
             let exe = self.table.images.get(program.image as usize).map(|i| i.exe.clone()).unwrap_or_default();
             let what = "has sealed the memory it shares with systoll: what it did is not all known";
             self.problem(ProblemKind::Lost, format!("{exe} {what}"));
         }
-        self.vdso_calls = self.vdso_calls.saturating_add(beside.vdso_calls);
-        self.windows.refused += beside.unopened;
-        self.in_place.add(&beside.in_place);
-        self.asked.add(beside.asking);
-        self.note_losses(program, beside);
+        self.vdso_calls = self.vdso_calls.saturating_add(tally.vdso_calls);
+        self.windows.refused += tally.unopened;
+        self.in_place.add(&tally.in_place);
+        self.asked.add(tally.asking);
+        self.note_losses(program, tally);
     }
 
     /// Whether any process of a program may still run its code.
@@ -203,25 +150,25 @@ impl Engine {
     }
 
     /// Adds what a program has counted, but for slots given back before, to the table. What it
-    /// comes to beside includes them.
-    pub(crate) fn harvest(&mut self, program: &mut Program) -> Beside {
+    /// comes to tally includes them.
+    pub(crate) fn harvest(&mut self, program: &mut Program) -> Tally {
         let snapshot = self.memory.snapshot(program.id);
         let slots: Vec<u64> = slots_drawn(&snapshot).collect();
         let (nodes, used) = nodes_of(program, &snapshot);
-        let (mut beside, _) = self.fill(program, (nodes, used), &slots);
-        beside.add(&program.recycled);
+        let (mut tally, _) = self.fill(program, (nodes, used), &slots);
+        tally.add(&program.recycled);
         let now = self.at(sys::now());
-        for (pid, used) in std::mem::take(&mut beside.used) {
+        for (pid, used) in std::mem::take(&mut tally.used) {
             let image = image_of(program, &mut self.table, pid, now);
-            beside.asking.add(used.settle(&mut self.table, program, (pid, image), self.asking));
+            tally.asking.add(used.settle(&mut self.table, program, (pid, image), self.asking));
         }
-        for (image, seen) in &beside.threads {
+        for (image, seen) in &tally.threads {
             if let Some(image) = self.table.images.get_mut(*image as usize) {
                 // The first thread of each process is counted with its image.
                 image.threads += (seen.threads).saturating_sub(seen.processes.len() as u64);
             }
         }
-        beside
+        tally
     }
 
     /// Adds what some slots of a program hold to the table, before they are wiped.
@@ -233,11 +180,11 @@ impl Engine {
             Some((_, _, nodes)) => (nodes, files_used(program)),
             None => nodes_of(program, &self.memory.snapshot(program.id)),
         };
-        let (mut beside, nodes) = self.fill(program, (nodes, used), slots);
+        let (mut tally, nodes) = self.fill(program, (nodes, used), slots);
         program.trees = Some((now.0, now.1, nodes));
         // What the whole image lacks is read at its end.
-        beside.losses = Losses { unasked: beside.losses.unasked, errors: beside.losses.errors, ..Losses::default() };
-        program.recycled.add(&beside);
+        tally.losses = Losses { unasked: tally.losses.unasked, errors: tally.losses.errors, ..Losses::default() };
+        program.recycled.add(&tally);
         for index in slots {
             self.close_window(program.id, *index);
             self.ordinals.remove(&(program.id, *index));
@@ -245,7 +192,7 @@ impl Engine {
         }
     }
 
-    fn fill(&mut self, program: &mut Program, trees: (Nodes, Vec<usize>), slots: &[u64]) -> (Beside, Nodes) {
+    fn fill(&mut self, program: &mut Program, trees: (Nodes, Vec<usize>), slots: &[u64]) -> (Tally, Nodes) {
         let (clock, now) = (self.clock(), self.at(sys::now()));
         for index in slots {
             note_maker(&self.memory, program, &mut self.table, (*index, now));
@@ -327,7 +274,7 @@ struct Fill<'a> {
     startup: Option<HashMap<usize, SlotCounts>>,
     clock: Clock,
     now: u64,
-    beside: Beside,
+    tally: Tally,
 }
 
 impl<'a> Fill<'a> {
@@ -337,16 +284,16 @@ impl<'a> Fill<'a> {
         (nodes, used): (Nodes, Vec<usize>),
         (clock, now): (Clock, u64),
     ) -> Self {
-        let beside = Beside { losses: nodes.losses, ..Beside::default() };
+        let tally = Tally { losses: nodes.losses, ..Tally::default() };
         let (frames, startup) = (HashMap::new(), None);
-        Self { table, program, nodes, used, frames, startup, clock, now, beside }
+        Self { table, program, nodes, used, frames, startup, clock, now, tally }
     }
 
     /// Adds what slot `index` holds.
     fn slot(&mut self, words: &Snapshot, index: u64) {
         let Some(slot) = self.nodes.slot(words, index) else { return };
-        self.beside.losses.add(&slot.losses);
-        self.beside.in_place.add(&slot.in_place);
+        self.tally.losses.add(&slot.losses);
+        self.tally.in_place.add(&slot.in_place);
         let Some(thread) = slot.thread else { return };
         let pid = thread.pid as i32;
         if index == 0
@@ -359,16 +306,16 @@ impl<'a> Fill<'a> {
         let has_rseq = field(slot::RSEQ) != 0;
         if pid > 0 {
             let used = Used::read(field, self.program.execed.contains(&pid));
-            self.beside.used.entry(pid).or_default().add(&used);
+            self.tally.used.entry(pid).or_default().add(&used);
         }
         let told = self.clock.possible(&slot.counts);
-        self.beside.losses.damaged += slot.counts.len().saturating_sub(told.len()) as u64;
+        self.tally.losses.damaged += slot.counts.len().saturating_sub(told.len()) as u64;
         for (node, counts) in told {
             self.row(*node, counts, (index, pid, thread.tid), has_rseq);
         }
         if index + 1 < image::SLOT_COUNT && (index == 0 || pid != 0) {
             let image = image_of(self.program, self.table, pid, self.now);
-            let threads = self.beside.threads.entry(image).or_default();
+            let threads = self.tally.threads.entry(image).or_default();
             threads.threads += 1;
             threads.processes.insert(pid);
         }
@@ -380,7 +327,7 @@ impl<'a> Fill<'a> {
         let place = node.site.and_then(|(file, site)| Some((*self.used.get(file)?, site)));
         let site = place.and_then(|(file, site)| self.program.files.get(file)?.code.blob.sites.get(site));
         if site.is_some_and(|s| s.vdso) {
-            self.beside.vdso_calls = self.beside.vdso_calls.saturating_add(counts.entered);
+            self.tally.vdso_calls = self.tally.vdso_calls.saturating_add(counts.entered);
             return self.vdso(index, place, (counts.entered, pid));
         }
         let Some(number) = node.number else { return };
@@ -392,13 +339,13 @@ impl<'a> Fill<'a> {
         let seen = Seen { results, matched: self.nodes.losses.unmatched == 0, execed, has_rseq };
         let mut add = counts_of(number, counts, seen, self.clock);
         let untold = if add.toll_ns.is_none() && add.elapsed_ns > 0 { add.calls } else { 0 };
-        self.beside.untold = self.beside.untold.saturating_add(untold);
+        self.tally.untold = self.tally.untold.saturating_add(untold);
         if Sysno(number).is_x32() {
             let refused = add.errors.get(&Errno(libc::ENOSYS as u16)).copied().unwrap_or(0);
-            self.beside.foreign = self.beside.foreign.saturating_add(add.calls.saturating_sub(refused));
+            self.tally.foreign = self.tally.foreign.saturating_add(add.calls.saturating_sub(refused));
         }
         if !results && number != RT_SIGRETURN && add.calls > 0 {
-            let blind = self.beside.blind.entry(Sysno(number)).or_default();
+            let blind = self.tally.blind.entry(Sysno(number)).or_default();
             *blind = blind.saturating_add(add.calls);
         }
         if slot == 0 && pid == self.program.pid {
@@ -409,7 +356,7 @@ impl<'a> Fill<'a> {
             && let Some(met) = self.program.unopened.iter().position(|unopened| *unopened == address)
         {
             self.program.unopened.swap_remove(met);
-            self.beside.unopened += 1;
+            self.tally.unopened += 1;
         }
         self.table.calls = self.table.calls.saturating_add(add.calls);
         self.table.by_thread(image, tid, Sysno(number), &add);
@@ -448,8 +395,8 @@ impl<'a> Fill<'a> {
         add.startup_waited_ns = waited.min(add.waited_ns.unwrap_or(0));
     }
 
-    fn end(self) -> (Beside, Nodes) {
-        (self.beside, self.nodes)
+    fn end(self) -> (Tally, Nodes) {
+        (self.tally, self.nodes)
     }
 }
 
@@ -477,7 +424,7 @@ fn frames_of(program: &Program, site: Option<(usize, usize)>, node: &Node) -> Rc
     leaf.into_iter().chain(node.path.iter().map(|a| program.space.frame(*a, true))).collect()
 }
 
-/// What is known of a row's calls beside their counts.
+/// What is known of a row's calls tally their counts.
 #[derive(Clone, Copy)]
 struct Seen {
     /// Returns are seen to.

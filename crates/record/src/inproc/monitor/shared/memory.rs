@@ -452,6 +452,24 @@ pub(crate) struct Head {
     pub(crate) pid: u32,
 }
 
+impl Head {
+    /// From the words of a slot from [`slot::SELF`] on.
+    pub(crate) fn new(words: &[u64]) -> Self {
+        let word = |offset: u64| words.get(((offset - slot::SELF) / 8) as usize).copied().unwrap_or(0);
+        Self {
+            own: word(slot::SELF),
+            parent: systoll_hooks::layout::slot_index(word(slot::PARENT)),
+            leaving: word(slot::LEAVING) != 0,
+            made_as: word(slot::MADE_AS) as u32,
+            tid: word(slot::TID) as u32,
+            pid: word(slot::PID) as u32,
+        }
+    }
+
+    /// Words it is made of.
+    pub(crate) const WORDS: usize = ((slot::CLEARED - slot::SELF) / 8) as usize;
+}
+
 /// An image's words at one moment.
 #[derive(Default)]
 pub(crate) struct Snapshot {
