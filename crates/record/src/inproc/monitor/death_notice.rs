@@ -23,11 +23,11 @@ struct Entry {
     next: *mut Entry,
 }
 
-/// The calling thread's will, as long as it is kept: to be dropped before the area is unmapped.
+/// The calling thread's notice, as long as it is kept: to be dropped before the area is unmapped.
 #[derive(Debug)]
-pub(crate) struct Will(Option<NonNull<List>>);
+pub(crate) struct DeathNotice(Option<NonNull<List>>);
 
-impl Will {
+impl DeathNotice {
     /// Writes the calling thread's id into the area's word, to be marked when the thread ends.
     /// Where the kernel does not offer that, threads find out by waiting in vain.
     pub(crate) fn new(area: &Area) -> Self {
@@ -49,7 +49,7 @@ impl Will {
     }
 }
 
-impl Drop for Will {
+impl Drop for DeathNotice {
     fn drop(&mut self) {
         let Some(head) = self.0 else { return };
         // SAFETY: the list was leaked, so it is there, and nobody else has a reference to it. An

@@ -6,12 +6,17 @@
 
 mod death_notice;
 mod exec;
+mod handles;
 mod polling;
+mod problems;
 mod program;
 mod requests;
 mod results;
+mod root_process;
+mod session;
 mod shared;
 mod sys;
+mod tracees;
 mod watch;
 
 use super::cache::Cache;
@@ -23,14 +28,13 @@ use exec::files::Files;
 use exec::place::Maker;
 use exec::read_ahead::{Ahead, Reading};
 use exec::seccomp;
-use results::recording::Around;
-use results::{clock, overhead};
+use results::run_stats::Around;
+use results::{clock, overhead, recording};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_hooks::assemble::Options;
 use systoll_model::{BackendKind, Recording, Spread};
 use systoll_symbols::Symbols;
-use watch::Engine;
 #[cfg(any(test, feature = "any-target"))]
 use {exec::confinement, shared::maps};
 
@@ -165,27 +169,28 @@ impl InprocBackend {
         };
         let (ahead, maker) = (Ahead::default(), Maker::new(options));
         let files = Files::new(maker.clone(), Arc::clone(&cache), ahead.clone());
-        let engine = Engine::new(launch, (files, Symbols::expecting(ahead.modules.clone())), around, ratio);
+        let session = watch::new_session(launch, (files, Symbols::expecting(ahead.modules.clone())), around, ratio);
         // Nothing has been started: whoever asked may choose another way.
-        let mut engine = engine.map_err(|e| Error::refused(BackendKind::Inproc, with_source(&e)))?;
+        let mut session = session.map_err(|e| Error::refused(BackendKind::Inproc, with_source(&e)))?;
         let held = prepared
             .start(&signals.original_mask())
             .map_err(|e| Error::refused(BackendKind::Inproc, with_source(&e)))?;
         // Not before the fork, which is for one thread, nor beside a measurement.
-        let room = engine.memory.codes().clone();
-        engine.read_ahead(&ahead, Reading { program: prepared.program(), cache, maker, room }, held.pid);
+        let room = session.memory.codes().clone();
+        let reading = Reading { program: prepared.program(), cache, maker, room };
+        session.polling.read_ahead(session.memory.global(), &ahead, reading, held.pid);
         signals.watch(held.pid, control.every());
-        if let Some(held) = engine.begin(held)? {
-            return Err(held.not_begun(prepared.program(), engine.root_exit));
+        if let Some(held) = watch::begin(&mut session, held)? {
+            return Err(held.not_begun(prepared.program(), session.root.exit));
         }
-        if let Some(why) = engine.root_refused.take() {
-            engine.wait_for_root();
+        if let Some(why) = session.root.refused.take() {
+            watch::wait_for_root(&mut session);
             signals.give_back();
             return Err(Error::refused(BackendKind::Inproc, why));
         }
-        engine.watch(&signals, control, launch.linger);
+        watch::watch(&mut session, &signals, control, launch.linger);
         signals.release();
-        Ok(engine.finish())
+        Ok(recording::finish(session))
     }
 }
 

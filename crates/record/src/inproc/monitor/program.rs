@@ -1,26 +1,25 @@
 //! A program that is being watched: what an `execve` started, with its threads and forks.
 
-use crate::inproc::monitor::exec::context_reuse::{Seed, Seeds};
+use crate::inproc::monitor::exec::context_reuse::KnownContext;
 use crate::inproc::monitor::exec::files::Known;
+use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::requests::generated::Generated;
 use crate::inproc::monitor::requests::mapper_roles::MapperRoles;
 use crate::inproc::monitor::requests::queue::Queue;
 use crate::inproc::monitor::requests::tickets::Tickets;
+use crate::inproc::monitor::results::cpu_time::KnownCpu;
 use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::maps::Mapped;
 use crate::inproc::monitor::shared::memory::Area;
+use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::shared::remote::Mem;
-use crate::sys::read_memory;
+use crate::inproc::monitor::sys;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use systoll_hooks::assemble::{Base, Nodes, Room, TreeError, grow};
-use systoll_hooks::layout::{Saved, image, may_hold_node, node, slot};
-use systoll_model::FrameClass;
-use systoll_symbols::{AddressSpace, ModuleKey, PlacedFrame, RawFrame, Registers, Symbols, Thread, Until};
-
-/// Contexts that could not be told apart at one site before it is asked for no more.
-const MAX_FAILURES: u32 = 16;
+use systoll_hooks::assemble::{Nodes, Room};
+use systoll_hooks::layout::image;
+use systoll_symbols::{AddressSpace, ModuleKey, RawFrame};
 
 /// Programs of one file whose known contexts are looked at from the first call on.
 const MAX_ALIKE: u32 = 8;
@@ -43,7 +42,7 @@ impl Patched {
 
 /// A program.
 pub(crate) struct Program {
-    pub(crate) id: u32,
+    pub(crate) id: ProgramId,
     /// The process that executed it.
     pub(crate) pid: i32,
     /// How many programs of the same file there were before.
@@ -67,11 +66,11 @@ pub(crate) struct Program {
     pub(crate) nodes: HashMap<u64, Rc<[RawFrame]>>,
     /// Roots made for numbers, and their file and site.
     pub(crate) number_roots: HashMap<u64, (usize, usize)>,
-    failures: HashMap<u64, u32>,
+    pub(crate) failures: HashMap<u64, u32>,
     /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
     pub(crate) sown: HashSet<(usize, ModuleKey)>,
     /// What earlier programs know of nodes, and later ones will.
-    pub(crate) seeds: HashMap<u64, Rc<Seed>>,
+    pub(crate) seeds: HashMap<u64, Rc<KnownContext>>,
     /// Nodes taken from earlier programs at whose first call `main` has begun.
     pub(crate) main_nodes: Vec<u64>,
     /// Nodes at whose first call no window could be afforded.
@@ -119,7 +118,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(id: u32, pid: i32, image: u32, space: AddressSpace, mem: Mem) -> Self {
+    pub(crate) fn new(id: ProgramId, pid: i32, image: u32, space: AddressSpace, mem: Mem) -> Self {
         Self {
             id,
             pid,
@@ -165,6 +164,44 @@ impl Program {
         }
     }
 
+    /// Whether its processes are confined as we are: it was looked at when it began, or came of one that
+    /// was, and every call that could have added a filter since would be known of.
+    pub(crate) fn has_no_filter_of_its_own(&self, area: &Area) -> bool {
+        let told = [image::QUIET, image::UNHEARD, image::UNSEEN, image::WRITES_CODE].map(|word| area.get(word) as u32);
+        told == [0; 4] && self.seen_whole && self.generated.calls == 0 && !self.generated.too_much
+    }
+
+    /// Asks what processor time its processes have used.
+    pub(crate) fn note_cpu(&mut self, memory: &Memory) {
+        let Some(area) = memory.image(self.id).filter(|_| self.newborn.is_none()) else { return };
+        self.tickets.look(area);
+        let slots = self.tickets.busy().iter().chain([&0]);
+        let pids = slots.map(|index| memory.head(self.id.slot(*index)).pid as i32).filter(|pid| *pid > 0);
+        let pids: HashSet<i32> = pids.collect();
+        for pid in pids.difference(&self.execed) {
+            if let Some(ns) = sys::process_cpu(*pid) {
+                self.cpu_seen.insert(*pid, ns);
+            }
+        }
+    }
+
+    /// Process `pid` is about to be another program: what it has used was this one's.
+    pub(crate) fn note_exec_cpu(&mut self, pid: i32) {
+        self.execed.insert(pid);
+        if let Some(ns) = sys::process_cpu(pid) {
+            self.cpu_seen.insert(pid, ns);
+        }
+    }
+
+    /// What is known of the processor time of its process `pid`.
+    pub(crate) fn cpu_of(&self, pid: i32) -> KnownCpu {
+        KnownCpu {
+            seen: self.cpu_seen.get(&pid).copied().unwrap_or(0),
+            before: if pid == self.pid { self.cpu_before } else { 0 },
+            execed: self.execed.contains(&pid),
+        }
+    }
+
     /// Whether its contexts that earlier programs had too are looked at from their first call on: in
     /// the thousandth short program of a kind they are nothing new.
     pub(crate) fn is_looked_at(&self) -> bool {
@@ -196,200 +233,5 @@ impl Program {
         let file = self.files.get(file)?;
         let address = file.code.blob.sites.get(site)?.address;
         Some(RawFrame { module: Some(file.key), address, is_return: false })
-    }
-
-    /// Unwinds a thread that waits at a site's hook. Frames from the site on, with their places.
-    pub(crate) fn unwind(
-        &mut self,
-        symbols: &mut Symbols,
-        thread: &Waiter,
-        at: (usize, usize),
-    ) -> (Vec<PlacedFrame>, bool) {
-        let mut frames = Vec::new();
-        let Some(file) = self.files.get(at.0) else { return (frames, false) };
-        let Some(site) = file.code.blob.sites.get(at.1) else { return (frames, false) };
-        let planned = file.known.plan.sites.iter().find(|s| s.address == site.address);
-        let cfa = if site.vdso { Some(8) } else { planned.and_then(|s| s.cfa).map(|c| u64::from(c.0)) };
-        let sp = match (cfa, site.offset) {
-            // What the hook's rsp is at the call itself.
-            (Some(cfa), Some(offset)) if site.base == Base::Rsp => {
-                thread.sp.wrapping_add(u64::from(offset) + 8).wrapping_sub(cfa)
-            }
-            _ => thread.sp,
-        };
-        let ip = file.bias.wrapping_add(site.address).wrapping_add(if site.vdso { 0 } else { 2 });
-        let regs = Registers { ip, sp, ..thread.registers };
-        if !self.space.maps_executable(ip) {
-            self.space.update(symbols, thread.tid);
-        }
-        let mut stack = Stack { tid: thread.tid, start: sp, bytes: Vec::new() };
-        let mut complete = self.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
-        let known = |f: &PlacedFrame| f.frame.module.is_some();
-        if !frames.iter().all(known) {
-            // Code that came meanwhile; once more with what is mapped now.
-            frames.clear();
-            self.space.update(symbols, thread.tid);
-            complete = self.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
-        }
-        (frames, complete)
-    }
-
-    /// Frames of a waiting thread with the lines of scripts between them.
-    pub(crate) fn with_scripts(
-        &mut self,
-        symbols: &mut Symbols,
-        thread: &Waiter,
-        placed: &[PlacedFrame],
-    ) -> Vec<RawFrame> {
-        let tid = thread.tid;
-        let mut read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
-        self.space.with_scripts(symbols, placed, Thread { tid, fs_base: None }, &mut read)
-    }
-
-    /// The node for a context at a site, made if it is new and kept in `seeds`; the root where
-    /// contexts can't be told apart. And whether `main` is on the stack.
-    pub(crate) fn context(
-        &mut self,
-        (symbols, seeds): (&mut Symbols, &mut Seeds),
-        area: &Area,
-        thread: &Waiter,
-        root: u64,
-        at: (usize, usize),
-        frames: &[PlacedFrame],
-    ) -> (u64, bool) {
-        let user = frames.iter().position(|f| matches!(symbols.class(f.frame), FrameClass::User | FrameClass::Unknown));
-        let context = frames.get(..user.map_or(frames.len(), |u| u + 1)).unwrap_or_default();
-        let site = self.files.get(at.0).and_then(|f| f.code.blob.sites.get(at.1));
-        let offset = site.and_then(|s| s.offset);
-        let base = match site.map(|s| s.base) {
-            Some(Base::Rbp) => thread.registers.bp,
-            _ => thread.sp,
-        };
-        let place = |f: &PlacedFrame| f.sp.wrapping_sub(8).wrapping_sub(base);
-        let agrees = context.get(1).is_some_and(|f| Some(place(f)) == offset.map(u64::from));
-        let mut steps: Vec<systoll_hooks::assemble::Step> = Vec::new();
-        for (i, frame) in context.iter().enumerate().skip(1) {
-            if !agrees || !frame.frame.is_return || (i > 1 && !frame.constant) {
-                break;
-            }
-            if let Some(last) = steps.last_mut() {
-                last.next = place(frame);
-            }
-            steps.push(systoll_hooks::assemble::Step { word: frame.ip, next: 0 });
-        }
-        let stack: Vec<RawFrame> = frames.iter().map(|f| f.frame).collect();
-        let main = symbols.reaches_main(&stack);
-        let grown =
-            if steps.is_empty() { Err(TreeError::Depth) } else { grow(area.words(), &mut self.room, root, &steps) };
-        match grown {
-            Ok(node) => {
-                let raw: Rc<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
-                let number = self.number_roots.contains_key(&root).then_some(thread.registers.ax as u32);
-                if let Some(seed) = seeds.keep(self, (at, number), &steps, &raw, main) {
-                    self.seeds.insert(node, seed);
-                }
-                self.nodes.insert(node, raw);
-                (node, main)
-            }
-            Err(why) => {
-                let failures = self.failures.entry(root).or_default();
-                *failures += 1;
-                if *failures >= MAX_FAILURES || steps.is_empty() || why == TreeError::Full {
-                    close(area, root);
-                }
-                (root, main)
-            }
-        }
-    }
-}
-
-/// Lets no more contexts be asked for at a root.
-fn close(area: &Area, root: u64) {
-    let base = systoll_hooks::layout::IMAGE;
-    let offset = |at: u64| at.wrapping_sub(base);
-    let mut at = area.get(offset(root) + node::CHILD);
-    for _ in 0..1 << 16 {
-        if !may_hold_node(offset(at)) {
-            return;
-        }
-        match area.get(offset(at) + node::SIBLING) {
-            0 => return area.set(offset(at) + node::SIBLING, node::OTHERS),
-            node::OTHERS => return,
-            next => at = next,
-        }
-    }
-}
-
-/// A thread that waits for an answer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiter {
-    pub(crate) tid: i32,
-    /// Stack pointer at the hook.
-    pub(crate) sp: u64,
-    pub(crate) registers: Registers,
-}
-
-impl Waiter {
-    /// As slot `index` of `area` says.
-    pub(crate) fn read(area: &Area, index: u64) -> Self {
-        let base = image::SLOTS + index * slot::SIZE;
-        let saved = |r: Saved| area.get(base + r.offset());
-        let registers = Registers {
-            ax: saved(Saved::Rax),
-            di: saved(Saved::Rdi),
-            si: saved(Saved::Rsi),
-            dx: saved(Saved::Rdx),
-            r10: saved(Saved::R10),
-            r8: saved(Saved::R8),
-            r9: saved(Saved::R9),
-            bx: saved(Saved::Rbx),
-            bp: saved(Saved::Rbp),
-            r12: saved(Saved::R12),
-            r13: saved(Saved::R13),
-            r14: saved(Saved::R14),
-            r15: saved(Saved::R15),
-            ..Registers::default()
-        };
-        Self { tid: area.get(base + slot::TID) as i32, sp: saved(Saved::Rsp), registers }
-    }
-
-    /// The call's arguments.
-    pub(crate) fn args(&self) -> [u64; 6] {
-        let r = &self.registers;
-        [r.di, r.si, r.dx, r.r10, r.r8, r.r9]
-    }
-}
-
-/// A target's stack, read in growing pieces from its top on.
-struct Stack {
-    tid: i32,
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-impl Stack {
-    const PIECE: usize = 2048;
-    const MOST: usize = 1 << 20;
-
-    fn word(&mut self, address: u64) -> Option<u64> {
-        let offset = address.checked_sub(self.start).and_then(|o| usize::try_from(o).ok());
-        let Some(offset) = offset.filter(|o| *o < Self::MOST) else { return self.elsewhere(address) };
-        let end = offset.checked_add(8)?;
-        if end > self.bytes.len() {
-            let have = self.bytes.len();
-            let want = end.next_multiple_of(Self::PIECE).max(have * 2).min(Self::MOST);
-            self.bytes.resize(want, 0);
-            let got = read_memory(self.tid, self.start.wrapping_add(have as u64), self.bytes.get_mut(have..)?);
-            self.bytes.truncate(have + got);
-        }
-        match self.bytes.get(offset..end) {
-            Some(word) => Some(u64::from_ne_bytes(word.try_into().ok()?)),
-            None => self.elsewhere(address),
-        }
-    }
-
-    fn elsewhere(&self, address: u64) -> Option<u64> {
-        let mut word = [0; 8];
-        (read_memory(self.tid, address, &mut word) == 8).then(|| u64::from_ne_bytes(word))
     }
 }

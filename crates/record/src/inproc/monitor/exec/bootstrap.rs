@@ -7,7 +7,7 @@ use crate::inproc::monitor::shared::memory::{BLOBS, BLOBS_AT, BLOBS_SIZE};
 use systoll_hooks::layout::{GLOBAL, IMAGE, Question, global, image};
 
 /// The saved rax of a new program's question, which is no address of a mapping.
-pub(crate) const NEWBORN: u64 = 1;
+pub(crate) const STARTING: u64 = 1;
 
 const READ: u64 = 1;
 const READ_WRITE: u64 = 3;
@@ -239,7 +239,7 @@ mod tests {
         a.syscall()?;
         a.mov(rcx, slot_address(0))?;
         a.wrgsbase(rcx)?;
-        a.mov(eax, NEWBORN as u32)?;
+        a.mov(eax, STARTING as u32)?;
         a.mov(rcx, word(Word::Asked))?;
         a.xor(r11d, r11d)?;
         a.jmp(word(Word::Stub))?;

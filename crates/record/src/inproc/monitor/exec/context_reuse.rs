@@ -4,14 +4,11 @@
 //! files: in another process they lie elsewhere, but nothing else about them changes. So a
 //! program that runs for the tenth time need not ask anew for every way to a call.
 
-use crate::inproc::monitor::program::Program;
-use crate::inproc::monitor::shared::memory::Area;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
-use systoll_hooks::assemble::{Step, grow_asking, number_site};
-use systoll_hooks::layout::NODE_SIZE;
+use systoll_hooks::assemble::Step;
 use systoll_symbols::{ModuleKey, RawFrame};
 
 /// Contexts kept for one file's sites and one caller's file.
@@ -32,19 +29,19 @@ const END_OF_OFTEN: u32 = 12;
 
 /// A context of a site.
 #[derive(Debug, PartialEq, Eq)]
-struct What {
+pub(crate) struct Context {
     /// Index of the site, and its address in the file, by which it is known again.
-    site: (usize, u64),
+    pub(crate) site: (usize, u64),
     /// The system call, where the site does not say which.
-    number: Option<u32>,
+    pub(crate) number: Option<u32>,
     /// File and address in it of each return address, and where the next one lies.
-    steps: Vec<(ModuleKey, u64, u64)>,
-    frames: Rc<[RawFrame]>,
+    pub(crate) steps: Vec<(ModuleKey, u64, u64)>,
+    pub(crate) frames: Rc<[RawFrame]>,
     /// Whether `main` was on the stack when it was first met.
-    main: bool,
+    pub(crate) main: bool,
 }
 
-impl Hash for What {
+impl Hash for Context {
     /// By what tells nearly all apart: the frames say once more what the steps do.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.site.hash(state);
@@ -57,12 +54,12 @@ impl Hash for What {
 
 /// A context, and how often calls there were asked about.
 #[derive(Debug)]
-pub(crate) struct Seed {
-    what: Rc<What>,
+pub(crate) struct KnownContext {
+    pub(crate) context: Rc<Context>,
     asked: Cell<[u32; END_OF_OFTEN as usize]>,
 }
 
-impl Seed {
+impl KnownContext {
     /// A call of a process there was asked about, in this octave of its count.
     pub(crate) fn note_asked(&self, octave: u32) {
         let mut asked = self.asked.get();
@@ -86,110 +83,59 @@ impl Seed {
     }
 }
 
-/// A node made of what is known.
-#[derive(Clone, Debug)]
-pub(crate) struct Sown {
-    /// Its address.
-    pub(crate) node: u64,
-    /// Whether a call there may be the first after `main` has begun.
-    pub(crate) main: bool,
-    pub(crate) seed: Rc<Seed>,
+/// A site, by which its contexts are known again in other programs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SiteOfFile {
+    pub(crate) file: ModuleKey,
+    /// Its index among the file's sites, and its address in the file.
+    pub(crate) site: usize,
+    pub(crate) address: u64,
+    /// The system call, where the site does not say which.
+    pub(crate) number: Option<u32>,
 }
 
 /// All contexts seen, by the file of the site and that of the outermost frame.
 #[derive(Debug, Default)]
-pub(crate) struct Seeds {
-    pairs: HashMap<(ModuleKey, ModuleKey), Vec<Rc<Seed>>>,
-    known: HashMap<Rc<What>, Rc<Seed>>,
+pub(crate) struct KnownContexts {
+    pairs: HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>>,
+    known: HashMap<Rc<Context>, Rc<KnownContext>>,
 }
 
-impl Seeds {
-    /// Keeps a context of the site `at` (file and site) of `program`, of system call `number` where
-    /// the site does not say. `steps` lead to it, `frames` are the site's own and one for each step.
+impl KnownContexts {
+    /// Contexts by the file of the site and that of the outermost frame.
+    pub(crate) fn pairs(&self) -> &HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>> {
+        &self.pairs
+    }
+
+    /// Keeps a context of `site`. `steps` lead to it, `frames` are the site's own and one for each step.
     /// `main`: whether `main` is on the stack.
     pub(crate) fn keep(
         &mut self,
-        program: &Program,
-        (at, number): ((usize, usize), Option<u32>),
+        site: SiteOfFile,
         steps: &[Step],
         frames: &Rc<[RawFrame]>,
         main: bool,
-    ) -> Option<Rc<Seed>> {
-        let file = program.files.get(at.0)?;
-        let site = file.code.blob.sites.get(at.1)?;
+    ) -> Option<Rc<KnownContext>> {
+        let SiteOfFile { file, site, address, number } = site;
         let placed = frames.iter().skip(1).zip(steps).map(|(f, s)| Some((f.module?, f.address, s.next)));
         // Code without a file is nobody else's.
         let steps = placed.collect::<Option<Vec<_>>>()?;
         let (outermost, _, _) = steps.last().copied()?;
-        let pair = (file.key, outermost);
+        let pair = (file, outermost);
         if self.pairs.len() >= MOST_PAIRS && !self.pairs.contains_key(&pair) {
             return None;
         }
-        let what = Rc::new(What { site: (at.1, site.address), number, steps, frames: Rc::clone(frames), main });
-        if let Some(known) = self.known.get(&what) {
+        let context = Rc::new(Context { site: (site, address), number, steps, frames: Rc::clone(frames), main });
+        if let Some(known) = self.known.get(&context) {
             return Some(Rc::clone(known));
         }
         let of_pair = self.pairs.entry(pair).or_default();
         if of_pair.len() >= MOST_OF_PAIR || self.known.len() >= MOST {
             return None;
         }
-        let seed = Rc::new(Seed { what: Rc::clone(&what), asked: Cell::default() });
-        self.known.insert(what, Rc::clone(&seed));
+        let seed = Rc::new(KnownContext { context: Rc::clone(&context), asked: Cell::default() });
+        self.known.insert(context, Rc::clone(&seed));
         of_pair.push(Rc::clone(&seed));
         Some(seed)
-    }
-
-    /// Adds what is known of the files of `program` to its trees, for pairs of files that were not
-    /// both there before. `window_at` tells for a context, and whether `main` is on its stack, at which
-    /// call it is to be asked about first. The new nodes.
-    pub(crate) fn sow(&self, program: &mut Program, area: &Area, window_at: impl Fn(&Seed, bool) -> u64) -> Vec<Sown> {
-        let mut nodes = Vec::new();
-        let biases: HashMap<ModuleKey, u64> = program.space.files().map(|f| (f.module, f.bias)).collect();
-        for file in 0..program.files.len() {
-            for outermost in biases.keys() {
-                let Some(key) = program.files.get(file).map(|f| f.key) else { continue };
-                let Some(seeds) = self.pairs.get(&(key, *outermost)) else { continue };
-                if program.sown.insert((file, *outermost)) {
-                    let sow = |seed: &Rc<Seed>| {
-                        let window_at = window_at(seed, seed.what.main);
-                        let node = seed.what.sow(program, area, (file, &biases), window_at)?;
-                        Some(Sown { node, main: seed.what.main, seed: Rc::clone(seed) })
-                    };
-                    nodes.extend(seeds.iter().filter_map(sow));
-                }
-            }
-        }
-        nodes
-    }
-}
-
-impl What {
-    fn sow(
-        &self,
-        program: &mut Program,
-        area: &Area,
-        (file, biases): (usize, &HashMap<ModuleKey, u64>),
-        window_at: u64,
-    ) -> Option<u64> {
-        let patched = program.files.get(file)?;
-        let (site, address) = self.site;
-        let region = patched.known.region;
-        let counted = patched.code.blob.sites.get(site).filter(|s| s.address == address)?;
-        let root = match self.number {
-            None => region + site as u64 * NODE_SIZE,
-            Some(number) => {
-                let (table, offset) = (region + u64::from(counted.table?), u64::from(counted.offset?));
-                let root = number_site(area.words(), &mut program.room, table, number, offset).ok()?;
-                program.number_roots.insert(root, (file, site));
-                root
-            }
-        };
-        let step = |(key, address, next): &(ModuleKey, u64, u64)| {
-            Some(Step { word: biases.get(key)?.wrapping_add(*address), next: *next })
-        };
-        let steps: Vec<Step> = self.steps.iter().map(step).collect::<Option<_>>()?;
-        let node = grow_asking(area.words(), &mut program.room, root, &steps, window_at).ok()?;
-        let new = program.nodes.insert(node, Rc::clone(&self.frames)).is_none();
-        new.then_some(node)
     }
 }

@@ -1,12 +1,15 @@
 //! A program's image: made before its exec, filled while it maps our memory and when it maps files.
 
+use crate::inproc::monitor::exec::preload;
+use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::{Patched, Program};
+use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::results::sites::Arrival;
+use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::maps::{Layout, Mapped};
 use crate::inproc::monitor::shared::memory::{BLOBS, BLOBS_AT, Memory, Runs};
 use crate::inproc::monitor::shared::remote::Mem;
-use crate::inproc::monitor::watch::Engine;
 use crate::procfs;
 use std::rc::Rc;
 use systoll_hooks::assemble::AssembleError;
@@ -17,15 +20,6 @@ use systoll_symbols::ModuleKey;
 
 /// Files remembered that programs of one file map.
 const MOST_USUAL: usize = 16;
-
-/// What is known of programs of one file.
-#[derive(Default)]
-pub(crate) struct Alike {
-    /// How many have begun.
-    pub(crate) begun: u32,
-    /// Code of files that they have mapped, one for each region.
-    mapped: Vec<Rc<Code>>,
-}
 
 /// A process's memory.
 pub(crate) enum MemOf<'a> {
@@ -46,191 +40,6 @@ impl std::ops::Deref for MemOf<'_> {
     }
 }
 
-impl Engine {
-    /// A new image, as every program begins with.
-    pub(crate) fn blank_image(&mut self) -> Option<u32> {
-        let id = self.memory.new_image()?;
-        self.memory.write(id, self.files.blank());
-        self.memory.write(id, &Runs::new(own_words(id)));
-        Some(id)
-    }
-
-    /// Makes the image of the next program while an exec is under way: that takes long enough.
-    pub(crate) fn make_ahead(&mut self) {
-        if self.spare.is_none() && self.seized.len() > self.lingering.len() {
-            self.spare = self.blank_image();
-        }
-    }
-
-    /// Takes process `pid` into its first slot.
-    pub(crate) fn enter(&self, id: u32, pid: i32) {
-        let pid = pid as u64;
-        let first = [(image::SLOTS + slot::TID, pid), (image::SLOTS + slot::PID, pid)];
-        self.memory.write(id, &Runs::new(first));
-    }
-
-    /// What of a new program can be done while it maps our memory.
-    pub(crate) fn furnish(&mut self, id: u32) {
-        let Some(program) = self.programs.get(&id) else { return };
-        let argv = procfs::argv(program.pid);
-        if let Some(image) = self.table.images.get_mut(program.image as usize) {
-            image.argv = argv;
-        }
-        let newborn = self.programs.get_mut(&id).and_then(|p| p.newborn.take()).unwrap_or_default();
-        let unhooked = self.unhooked;
-        for file in newborn {
-            self.take_in(id, file);
-        }
-        if let Some(program) = self.programs.get_mut(&id) {
-            program.born = program.files.len();
-            self.files.expect_roots(program.room.roots);
-            program.seen_whole &= self.unhooked == unhooked;
-            program.newborn = Some(Vec::new());
-        }
-        // First, so that their records are the same in all: roots are kept by that.
-        self.lay_usual(id);
-        self.sow(id);
-    }
-
-    /// Lays the roots of files that programs of the same file have mapped so far.
-    fn lay_usual(&mut self, id: u32) {
-        let Some(program) = self.programs.get_mut(&id) else { return };
-        let exe = self.table.images.get(program.image as usize).map(|i| &i.exe);
-        let Some(alike) = exe.and_then(|exe| self.alike.get(exe)) else { return };
-        for code in &alike.mapped {
-            // Of what there is no room for is told where the program maps it.
-            let _ = lay(program, &self.memory, code);
-        }
-    }
-
-    /// Remembers that a program has mapped a file.
-    fn note_usual(&mut self, id: u32, code: Rc<Code>) {
-        let image = self.programs.get(&id).and_then(|p| self.table.images.get(p.image as usize));
-        if let Some(alike) = image.and_then(|i| self.alike.get_mut(&i.exe))
-            && alike.mapped.len() < MOST_USUAL
-            && alike.mapped.iter().all(|known| known.region != code.region)
-        {
-            alike.mapped.push(code);
-        }
-    }
-
-    /// Writes the roots and jumps of a file that a program has mapped, as the thread of `slot` says, which has
-    /// `maps` mapped; its code is mapped already.
-    pub(crate) fn patch(&mut self, id: u32, file: Patched, arrival: Arrival, (slot, maps): (u64, Layout<'_>)) {
-        let usual = Rc::clone(&file.code);
-        if let Some(index) = self.take_in(id, file) {
-            self.write_jumps(id, index, arrival, (slot, maps));
-            self.note_usual(id, usual);
-        }
-    }
-
-    /// Takes a file in among a program's, with its roots; its place there, unless there is no room.
-    fn take_in(&mut self, id: u32, file: Patched) -> Option<usize> {
-        let program = self.programs.get_mut(&id)?;
-        let area = self.memory.image(id)?;
-        if let Err(e) = lay(program, &self.memory, &file.code) {
-            self.lost(file.key, &e.to_string());
-            return None;
-        }
-        file.code.announce(area, file.bias.wrapping_add_signed(file.code.blob.delta));
-        program.files.push(file);
-        Some(program.files.len() - 1)
-    }
-
-    /// Writes the jumps of the program's file at `index`; its roots are there and its code is mapped.
-    pub(crate) fn write_jumps(&mut self, id: u32, index: usize, arrival: Arrival, by: (u64, Layout<'_>)) {
-        let slot = by.0;
-        let written = arrival != Arrival::MadeExecutable && self.has_jumps_written(id, index, by);
-        let Some(program) = self.programs.get(&id) else { return };
-        let Some(file) = program.files.get(index) else { return };
-        let patched = self.memory_of(id, slot).and_then(|mem| match arrival {
-            _ if written => Ok(()),
-            Arrival::MadeExecutable => mem.patch_one(&file.code.jumps, file.bias),
-            Arrival::Born | Arrival::Mapped => mem.patch(&file.code.jumps, file.bias),
-        });
-        match patched {
-            Ok(()) => self.sites.note(file, Some(0), arrival),
-            Err(_) => self.write_around(id, index, arrival, by),
-        }
-    }
-
-    /// Writes those jumps of the program's file at `index` that are missing where it has its code mapped, but
-    /// for sites where other bytes lie.
-    pub(crate) fn write_around(&mut self, id: u32, index: usize, arrival: Arrival, (slot, maps): (u64, Layout<'_>)) {
-        let Some(program) = self.programs.get(&id) else { return };
-        let Some(file) = program.files.get(index) else { return };
-        let is_code = |at| maps.at(at).is_some_and(|m| m.executable && !m.shared);
-        let left = self.memory_of(id, slot).and_then(|mem| mem.patch_around(&file.code.jumps, file.bias, &is_code));
-        self.sites.note(file, left.as_ref().ok().map(|left| left.sites.len() as u64), arrival);
-        let (key, all) = (file.key, file.known.plan.sites.len());
-        match left {
-            Ok(left) if left.sites.is_empty() => {}
-            Ok(left) => {
-                let path = self.symbols.path(key).unwrap_or_default();
-                let (places, shown) = (left.sites.len(), left.shown());
-                self.problem(
-                    ProblemKind::Lost,
-                    format!(
-                        "{path}: {places} of {all} places that make system calls are not counted, where something \
-                         has changed the code: {shown}"
-                    ),
-                );
-            }
-            Err(why) => self.lost(key, &why),
-        }
-    }
-
-    /// The memory of the process whose thread has `slot`: that of a fork child is not its maker's.
-    ///
-    /// # Errors
-    /// In words, where it can't be opened.
-    pub(crate) fn memory_of(&self, id: u32, slot: u64) -> Result<MemOf<'_>, String> {
-        let program = self.programs.get(&id).ok_or("it is gone")?;
-        let pid = self.memory.head(id, slot).pid as i32;
-        if pid == program.pid {
-            return Ok(MemOf::First(&program.mem));
-        }
-        Mem::open(pid).map(MemOf::Fork).map_err(|e| e.to_string())
-    }
-
-    /// Has the waiting thread of `slot` write the jumps of a file that nobody runs yet, which it does in a third
-    /// of the time that it takes from outside: the kernel finds each page for us, and copies it twice. Whether
-    /// it did; where it did not, some of them may be there.
-    fn has_jumps_written(&mut self, id: u32, index: usize, (slot, maps): (u64, Layout<'_>)) -> bool {
-        // Another thread might make a process meanwhile, whose code would stay writable.
-        let alone = self.memory.image(id).is_some_and(|a| a.no_slot_drawn() && a.get(image::QUIET) as u32 == 0);
-        if !alone || !self.writes_code {
-            return false;
-        }
-        let Some(program) = self.programs.get(&id) else { return false };
-        let Some(file) = program.files.get(index) else { return false };
-        let Some((extent, pages)) = file.code.jumps.extent() else { return false };
-        let bias = file.bias;
-        let (start, end) = (bias.wrapping_add(extent.start), bias.wrapping_add(extent.end));
-        // All of a mapping: a part of it would stay one of its own.
-        let plain = |m: &Mapped| end <= m.range.end && m.executable && !m.writable && !m.shared;
-        let Some(text) = maps.at(start).filter(plain).map(|m| m.range) else { return false };
-        if program.mem.ready(&file.code.jumps, bias).is_err() {
-            return false;
-        }
-        let from = BLOBS_AT + (file.code.writing - BLOBS);
-        let (code, open) = (libc::PROT_READ | libc::PROT_EXEC, libc::PROT_WRITE);
-        let call = [WRITE_CODE, text.start, text.end - text.start, (code | open) as u64, code as u64, from, bias];
-        let reply = self.request(id, slot, call);
-        if let Some(program) = self.programs.get_mut(&id) {
-            program.faults += pages;
-        }
-        // Who forbids it once will again, and may put it down each time.
-        self.writes_code = reply == Some(0);
-        self.writes_code
-    }
-
-    fn lost(&mut self, key: ModuleKey, why: &str) {
-        let path = self.symbols.path(key).unwrap_or_default();
-        self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
-    }
-}
-
 /// Writes a file's roots into a program's image, unless they are there.
 ///
 /// # Errors
@@ -243,4 +52,198 @@ fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), Assemb
     program.room.roots += code.blob.sites.len() as u64;
     program.regions.insert(code.region);
     Ok(())
+}
+
+/// A new image, as every program begins with.
+pub(crate) fn blank_image(session: &mut Session) -> Option<ProgramId> {
+    let id = session.memory.new_image()?;
+    session.memory.write(id, session.provisioning.files.blank());
+    session.memory.write(id, &Runs::new(own_words(id.0)));
+    Some(id)
+}
+
+/// Makes the image of the next program while an exec is under way: that takes long enough.
+pub(crate) fn make_ahead(session: &mut Session) {
+    if session.provisioning.spare.is_none() && session.tracees.seized.len() > session.tracees.lingering.len() {
+        session.provisioning.spare = blank_image(session);
+    }
+}
+
+/// Takes process `pid` into its first slot.
+pub(crate) fn enter(session: &Session, id: ProgramId, pid: i32) {
+    let pid = pid as u64;
+    let first = [(image::SLOTS + slot::TID, pid), (image::SLOTS + slot::PID, pid)];
+    session.memory.write(id, &Runs::new(first));
+}
+
+/// What of a new program can be done while it maps our memory.
+pub(crate) fn provision(session: &mut Session, id: ProgramId) {
+    let Some(program) = session.programs.get(&id) else { return };
+    let argv = procfs::argv(program.pid);
+    if let Some(image) = session.table.images.get_mut(program.image as usize) {
+        image.argv = argv;
+    }
+    let newborn = session.programs.get_mut(&id).and_then(|p| p.newborn.take()).unwrap_or_default();
+    let losses_before = session.problems.losses;
+    for file in newborn {
+        take_in(session, id, file);
+    }
+    if let Some(program) = session.programs.get_mut(&id) {
+        program.born = program.files.len();
+        session.provisioning.files.expect_roots(program.room.roots);
+        program.seen_whole &= session.problems.losses == losses_before;
+        program.newborn = Some(Vec::new());
+    }
+    // First, so that their records are the same in all: roots are kept by that.
+    lay_usual(session, id);
+    preload::preload(session, id);
+}
+
+/// Lays the roots of files that programs of the same file have mapped so far.
+fn lay_usual(session: &mut Session, id: ProgramId) {
+    let Some(program) = session.programs.get_mut(&id) else { return };
+    let exe = session.table.images.get(program.image as usize).map(|i| &i.exe);
+    let Some(alike) = exe.and_then(|exe| session.reuse.by_file.get(exe)) else { return };
+    for code in &alike.mapped {
+        // Of what there is no room for is told where the program maps it.
+        let _ = lay(program, &session.memory, code);
+    }
+}
+
+/// Remembers that a program has mapped a file.
+fn note_usual(session: &mut Session, id: ProgramId, code: Rc<Code>) {
+    let image = session.programs.get(&id).and_then(|p| session.table.images.get(p.image as usize));
+    if let Some(alike) = image.and_then(|i| session.reuse.by_file.get_mut(&i.exe))
+        && alike.mapped.len() < MOST_USUAL
+        && alike.mapped.iter().all(|known| known.region != code.region)
+    {
+        alike.mapped.push(code);
+    }
+}
+
+/// A file of a program whose jumps are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileOf {
+    /// The waiting thread for whose process it is done.
+    pub(crate) by: SlotRef,
+    /// Its place among the program's files.
+    pub(crate) index: usize,
+    pub(crate) arrival: Arrival,
+}
+
+/// Writes the roots and jumps of a file that a program has mapped, as the thread `by` says, which has
+/// `maps` mapped; its code is mapped already.
+pub(crate) fn patch(session: &mut Session, by: SlotRef, file: Patched, arrival: Arrival, maps: Layout<'_>) {
+    let usual = Rc::clone(&file.code);
+    if let Some(index) = take_in(session, by.program, file) {
+        write_jumps(session, FileOf { by, index, arrival }, maps);
+        note_usual(session, by.program, usual);
+    }
+}
+
+/// Takes a file in among a program's, with its roots; its place there, unless there is no room.
+fn take_in(session: &mut Session, id: ProgramId, file: Patched) -> Option<usize> {
+    let program = session.programs.get_mut(&id)?;
+    let area = session.memory.image(id)?;
+    if let Err(e) = lay(program, &session.memory, &file.code) {
+        lost(session, file.key, &e.to_string());
+        return None;
+    }
+    file.code.announce(area, file.bias.wrapping_add_signed(file.code.blob.delta));
+    program.files.push(file);
+    Some(program.files.len() - 1)
+}
+
+/// Writes the jumps of a program's file; its roots are there and its code is mapped.
+pub(crate) fn write_jumps(session: &mut Session, of: FileOf, maps: Layout<'_>) {
+    let arrival = of.arrival;
+    let written = arrival != Arrival::MadeExecutable && has_jumps_written(session, of, maps);
+    let Some(program) = session.programs.get(&of.by.program) else { return };
+    let Some(file) = program.files.get(of.index) else { return };
+    let patched = memory_of(session, of.by).and_then(|mem| match arrival {
+        _ if written => Ok(()),
+        Arrival::MadeExecutable => mem.patch_one(&file.code.jumps, file.bias),
+        Arrival::Born | Arrival::Mapped => mem.patch(&file.code.jumps, file.bias),
+    });
+    match patched {
+        Ok(()) => session.provisioning.sites.note(file, Some(0), arrival),
+        Err(_) => write_around(session, of, maps),
+    }
+}
+
+/// Writes those jumps of a program's file that are missing where it has its code mapped, but
+/// for sites where other bytes lie.
+pub(crate) fn write_around(session: &mut Session, of: FileOf, maps: Layout<'_>) {
+    let Some(program) = session.programs.get(&of.by.program) else { return };
+    let Some(file) = program.files.get(of.index) else { return };
+    let is_code = |at| maps.at(at).is_some_and(|m| m.executable && !m.shared);
+    let left = memory_of(session, of.by).and_then(|mem| mem.patch_around(&file.code.jumps, file.bias, &is_code));
+    session.provisioning.sites.note(file, left.as_ref().ok().map(|left| left.sites.len() as u64), of.arrival);
+    let (key, all) = (file.key, file.known.plan.sites.len());
+    match left {
+        Ok(left) if left.sites.is_empty() => {}
+        Ok(left) => {
+            let path = session.symbols.path(key).unwrap_or_default();
+            let (places, shown) = (left.sites.len(), left.shown());
+            session.problems.note(
+                ProblemKind::Lost,
+                format!(
+                    "{path}: {places} of {all} places that make system calls are not counted, where something \
+                     has changed the code: {shown}"
+                ),
+            );
+        }
+        Err(why) => lost(session, key, &why),
+    }
+}
+
+/// The memory of the process whose thread waits in the slot: that of a fork child is not its maker's.
+///
+/// # Errors
+/// In words, where it can't be opened.
+pub(crate) fn memory_of(session: &Session, thread: SlotRef) -> Result<MemOf<'_>, String> {
+    let program = session.programs.get(&thread.program).ok_or("it is gone")?;
+    let pid = session.memory.head(thread).pid as i32;
+    if pid == program.pid {
+        return Ok(MemOf::First(&program.mem));
+    }
+    Mem::open(pid).map(MemOf::Fork).map_err(|e| e.to_string())
+}
+
+/// Has the waiting thread write the jumps of a file that nobody runs yet, which it does in a third
+/// of the time that it takes from outside: the kernel finds each page for us, and copies it twice. Whether
+/// it did; where it did not, some of them may be there.
+fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> bool {
+    let id = of.by.program;
+    // Another thread might make a process meanwhile, whose code would stay writable.
+    let alone = session.memory.image(id).is_some_and(|a| a.no_slot_drawn() && a.get(image::QUIET) as u32 == 0);
+    if !alone || !session.provisioning.writes_code {
+        return false;
+    }
+    let Some(program) = session.programs.get(&id) else { return false };
+    let Some(file) = program.files.get(of.index) else { return false };
+    let Some((extent, pages)) = file.code.jumps.extent() else { return false };
+    let bias = file.bias;
+    let (start, end) = (bias.wrapping_add(extent.start), bias.wrapping_add(extent.end));
+    // All of a mapping: a part of it would stay one of its own.
+    let plain = |m: &Mapped| end <= m.range.end && m.executable && !m.writable && !m.shared;
+    let Some(text) = maps.at(start).filter(plain).map(|m| m.range) else { return false };
+    if program.mem.ready(&file.code.jumps, bias).is_err() {
+        return false;
+    }
+    let from = BLOBS_AT + (file.code.writing - BLOBS);
+    let (code, open) = (libc::PROT_READ | libc::PROT_EXEC, libc::PROT_WRITE);
+    let call = [WRITE_CODE, text.start, text.end - text.start, (code | open) as u64, code as u64, from, bias];
+    let reply = request::request(session, of.by, call);
+    if let Some(program) = session.programs.get_mut(&id) {
+        program.faults += pages;
+    }
+    // Who forbids it once will again, and may put it down each time.
+    session.provisioning.writes_code = reply == Some(0);
+    session.provisioning.writes_code
+}
+
+fn lost(session: &mut Session, key: ModuleKey, why: &str) {
+    let path = session.symbols.path(key).unwrap_or_default();
+    session.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
 }

@@ -1,9 +1,11 @@
 //! Programs that register no rseq areas are given ours, so that waiting is told from working there too.
 
 use crate::inproc::monitor::exec::seccomp;
+use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::requests::request;
+use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
-use crate::inproc::monitor::watch::Engine;
 use std::ops::Range;
 use systoll_hooks::assemble::{Refused, Unhooked};
 use systoll_hooks::layout::{areas, image, slot};
@@ -19,82 +21,84 @@ impl Patched {
     /// The C library of GNU makes one in each thread from 2.35 on, and ends the program where it fails.
     fn registers_no_area(&self) -> bool {
         let (plan, blob) = (&self.known.plan, &self.code.blob);
-        let unhooked = |address: u64| {
+        let losses_before = |address: u64| {
             let refused = |r: &Refused| r.address == address && r.what != Unhooked::Return;
             plan.unplanned.iter().any(|u| u.address == address) || blob.refused.iter().any(refused)
         };
         plan.sites.iter().all(|site| match site.number {
             Some(number) => number != RSEQ,
-            None => !unhooked(site.address),
+            None => !losses_before(site.address),
         })
     }
 }
 
-impl Engine {
-    /// Gives the threads of a new program areas, if it registers none as far as can be seen; its first
-    /// one waits in slot `index`.
-    pub(crate) fn give_areas(&mut self, id: u32, index: u64) {
-        let Some(program) = self.programs.get(&id) else { return };
-        if program.files.is_empty() || !program.files.iter().all(Patched::registers_no_area) || !seccomp::may_register()
-        {
-            return;
-        }
-        let pid = program.pid;
-        let before = sys::process_cpu(pid);
-        let taken = self.give_area(id, index).map_or(0, |()| 1);
-        let took = sys::process_cpu(pid).zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
-        if let Some(program) = self.programs.get_mut(&id) {
-            // That was not the program's work.
-            self.births_ns += took;
-            program.cpu_before += took;
-            program.faults += taken;
-        }
+/// Gives the threads of a new program areas, if it registers none as far as can be seen; its first
+/// one waits in slot `thread.index`.
+pub(crate) fn give_areas(session: &mut Session, thread: SlotRef) {
+    let Some(program) = session.programs.get(&thread.program) else { return };
+    if program.files.is_empty() || !program.files.iter().all(Patched::registers_no_area) || !seccomp::may_register() {
+        return;
     }
+    let pid = program.pid;
+    let before = sys::process_cpu(pid);
+    let taken = give_area(session, thread).map_or(0, |()| 1);
+    let took = sys::process_cpu(pid).zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
+    if let Some(program) = session.programs.get_mut(&thread.program) {
+        // That was not the program's work.
+        session.stats.births_ns += took;
+        program.cpu_before += took;
+        program.faults += taken;
+    }
+}
 
-    fn give_area(&mut self, id: u32, index: u64) -> Option<()> {
-        let mapped = self.request(id, index, [MMAP.into(), areas::AT, areas::SIZE, READ_WRITE, OWN, u64::MAX, 0])?;
-        if mapped != areas::AT {
-            return None;
-        }
-        // A core dump is as without us.
-        let _ = self.request(id, index, [MADVISE.into(), areas::AT, areas::SIZE, libc::MADV_DONTDUMP as u64, 0, 0, 0]);
-        // First, so that the area is given back before the program's own even if we never hear of it.
-        self.memory.image(id)?.set(image::GIVES_AREAS, 1);
-        let reply = self.request(id, index, self.registering(id, index, 0)?)?;
-        let area = self.memory.image(id)?;
-        match reply {
-            0 => area.set(image::SLOTS + index * slot::SIZE + slot::RSEQ, areas::area_address(index)),
-            _ => area.set(image::GIVES_AREAS, 0),
-        }
-        (reply == 0).then_some(())
+fn give_area(session: &mut Session, thread: SlotRef) -> Option<()> {
+    let mapped =
+        request::request(session, thread, [MMAP.into(), areas::AT, areas::SIZE, READ_WRITE, OWN, u64::MAX, 0])?;
+    if mapped != areas::AT {
+        return None;
     }
+    // A core dump is as without us.
+    let _ = request::request(
+        session,
+        thread,
+        [MADVISE.into(), areas::AT, areas::SIZE, libc::MADV_DONTDUMP as u64, 0, 0, 0],
+    );
+    // First, so that the area is given back before the program's own even if we never hear of it.
+    session.memory.image(thread.program)?.set(image::GIVES_AREAS, 1);
+    let reply = request::request(session, thread, registering(session, thread, 0)?)?;
+    let area = session.memory.image(thread.program)?;
+    match reply {
+        0 => area.set(thread.offset() + slot::RSEQ, areas::area_address(thread.index)),
+        _ => area.set(image::GIVES_AREAS, 0),
+    }
+    (reply == 0).then_some(())
+}
 
-    /// The call by which the thread of slot `index` registers its area, or takes it back.
-    fn registering(&self, id: u32, index: u64, flags: u64) -> Option<[u64; 7]> {
-        let signature = self.memory.image(id)?.get(image::RSEQ_SIGNATURE & !7) >> 32;
-        Some([RSEQ.into(), areas::area_address(index), areas::AREA, flags, signature, 0, 0])
-    }
+/// The call by which the thread of slot `thread.index` registers its area, or takes it back.
+fn registering(session: &Session, thread: SlotRef, flags: u64) -> Option<[u64; 7]> {
+    let signature = session.memory.image(thread.program)?.get(image::RSEQ_SIGNATURE & !7) >> 32;
+    Some([RSEQ.into(), areas::area_address(thread.index), areas::AREA, flags, signature, 0, 0])
+}
 
-    /// Has a waiting thread whose calls are hooked no more take back an area of ours: its program could
-    /// register none of its own.
-    pub(crate) fn take_area_back(&mut self, id: u32, index: u64) {
-        let Some(area) = self.memory.image(id) else { return };
-        let given = area.get(image::GIVES_AREAS) as u32 != 0 && area.get(image::QUIET) as u32 == 0;
-        if !given || index + 1 >= image::SLOT_COUNT {
-            return;
-        }
-        if let Some(call) = self.registering(id, index, UNREGISTER) {
-            let _ = self.request(id, index, call);
-        }
+/// Has a waiting thread whose calls are hooked no more take back an area of ours: its program could
+/// register none of its own.
+pub(crate) fn take_area_back(session: &mut Session, thread: SlotRef) {
+    let Some(area) = session.memory.image(thread.program) else { return };
+    let given = area.get(image::GIVES_AREAS) as u32 != 0 && area.get(image::QUIET) as u32 == 0;
+    if !given || thread.index + 1 >= image::SLOT_COUNT {
+        return;
     }
+    if let Some(call) = registering(session, thread, UNREGISTER) {
+        let _ = request::request(session, thread, call);
+    }
+}
 
-    /// Where areas lie that no thread of a program can have, in whole pages; nothing where it has none.
-    pub(crate) fn unused_areas(&self, id: u32) -> Option<Range<u64>> {
-        let given = self.memory.image(id).is_some_and(|area| area.get(image::GIVES_AREAS) as u32 != 0);
-        let start = areas::area_address(self.slots_drawn(id)).next_multiple_of(4096);
-        let unused = start..areas::AT + areas::SIZE;
-        (given && !unused.is_empty()).then_some(unused)
-    }
+/// Where areas lie that no thread of a program can have, in whole pages; nothing where it has none.
+pub(crate) fn unused_areas(session: &Session, id: ProgramId) -> Option<Range<u64>> {
+    let given = session.memory.image(id).is_some_and(|area| area.get(image::GIVES_AREAS) as u32 != 0);
+    let start = areas::area_address(session.memory.slots_drawn(id)).next_multiple_of(4096);
+    let unused = start..areas::AT + areas::SIZE;
+    (given && !unused.is_empty()).then_some(unused)
 }
 
 #[cfg(test)]

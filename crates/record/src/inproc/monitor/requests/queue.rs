@@ -3,17 +3,15 @@
 //! A target may write anything into its queue. What that costs is bounded: at each turn no more is
 //! looked at than there are entries and slots, and the other programs have their turn.
 
-use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
-use crate::inproc::monitor::watch::Engine;
-use systoll_hooks::layout::{image, slot, state};
+use systoll_hooks::layout::image;
 
 /// How much of a program's queue has been looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     /// Entries looked at so far.
-    tail: u64,
+    pub(crate) tail: u64,
     /// An entry whose thread has not filled it yet, and since when.
     empty: Option<Empty>,
 }
@@ -30,6 +28,27 @@ impl Queue {
         Self { tail: u64::MAX, empty: None }
     }
 
+    /// Takes the next entry out of the queue in the image `area`.
+    pub(crate) fn next(&mut self, area: &Area) -> Found {
+        let head = area.get(image::TICKET);
+        if head == self.tail {
+            return Found::Nothing;
+        }
+        // Tickets only ever rise: a program that wrote there has put them back.
+        if head < self.tail || head - self.tail > image::RING_LEN {
+            // Threads that write an entry from here on are found by their slots, as are those whose entry goes now.
+            (0..image::RING_LEN).for_each(|n| area.set(image::RING + 8 * n, 0));
+            self.tail = head;
+            return Found::Overrun;
+        }
+        let tag = taken(area, self.tail);
+        if tag == 0 && !self.is_given_up() {
+            return Found::Unfilled;
+        }
+        self.tail += 1;
+        (tag & 0xffff).checked_sub(1).map_or(Found::Unfilled, Found::Slot)
+    }
+
     /// Whether an entry that its thread has not filled never will be: the thread was killed meanwhile.
     fn is_given_up(&mut self) -> bool {
         const PATIENCE_NS: u64 = 50_000_000;
@@ -41,7 +60,7 @@ impl Queue {
 }
 
 /// What is in a queue.
-enum Found {
+pub(crate) enum Found {
     /// Nothing new.
     Nothing,
     /// The thread of this slot asks.
@@ -50,102 +69,6 @@ enum Found {
     Unfilled,
     /// More than there are entries, or less than there were: only the slots tell who waits.
     Overrun,
-}
-
-impl Engine {
-    /// Says that something is begun now, which may take long.
-    pub(crate) fn begin_item(&mut self) {
-        self.item = sys::tsc();
-        let global = self.memory.global();
-        global.set(systoll_hooks::layout::global::BUSY, self.item);
-        global.set(systoll_hooks::layout::global::PROCESSOR, sys::processor().into());
-    }
-
-    /// Whether any queue has something new.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.programs.values().any(|p| self.has_new(p))
-    }
-
-    fn has_new(&self, program: &Program) -> bool {
-        self.memory.image(program.id).is_some_and(|a| a.get(image::TICKET) != program.queue.tail)
-    }
-
-    /// Answers what is in the queues; whether there was anything.
-    pub(crate) fn serve(&mut self) -> bool {
-        let asked = |p: &&Program| self.quiet || self.has_new(p);
-        let ids: Vec<u32> = self.programs.values().filter(asked).map(|p| p.id).collect();
-        let mut did = false;
-        for id in ids {
-            let answered = self.serve_program(id);
-            let area = self.memory.image(id).filter(|_| answered);
-            if let Some(area) = area.filter(|a| a.get(image::DEAD) as u32 != 0) {
-                // A thread lost patience while we were at something long; we are back.
-                area.set(image::DEAD, 0);
-            }
-            did |= answered;
-        }
-        did
-    }
-
-    /// Answers what is in a program's queue, one round of it at most.
-    fn serve_program(&mut self, id: u32) -> bool {
-        let (mut did, mut all) = (false, self.quiet);
-        for _ in 0..image::RING_LEN {
-            match self.next_in_queue(id) {
-                Found::Nothing => break,
-                Found::Slot(index) => {
-                    self.begin_item();
-                    // An entry of a thread that does not wait was left by one that lost patience, or
-                    // stands where another's was overwritten.
-                    all |= !self.answer(id, index);
-                    did = true;
-                }
-                Found::Unfilled | Found::Overrun => {
-                    all = true;
-                    break;
-                }
-            }
-        }
-        did | (all && self.serve_slots(id))
-    }
-
-    /// Takes the next entry out of a program's queue.
-    fn next_in_queue(&mut self, id: u32) -> Found {
-        let (Some(area), Some(program)) = (self.memory.image(id), self.programs.get_mut(&id)) else {
-            return Found::Nothing;
-        };
-        let (head, queue) = (area.get(image::TICKET), &mut program.queue);
-        if head == queue.tail {
-            return Found::Nothing;
-        }
-        // Tickets only ever rise: a program that wrote there has put them back.
-        if head < queue.tail || head - queue.tail > image::RING_LEN {
-            // Who writes an entry from here on is found by its slot, as are those whose entry goes now.
-            (0..image::RING_LEN).for_each(|n| area.set(image::RING + 8 * n, 0));
-            queue.tail = head;
-            return Found::Overrun;
-        }
-        let tag = taken(area, queue.tail);
-        if tag == 0 && !queue.is_given_up() {
-            return Found::Unfilled;
-        }
-        queue.tail += 1;
-        (tag & 0xffff).checked_sub(1).map_or(Found::Unfilled, Found::Slot)
-    }
-
-    /// Looks at every slot of a program; whether any of its threads waited.
-    fn serve_slots(&mut self, id: u32) -> bool {
-        let mut did = false;
-        for index in 0..self.slots_drawn(id) {
-            let state = image::SLOTS + index * slot::SIZE + slot::STATE;
-            let waits = self.memory.image(id).is_some_and(|a| a.get(state) as u32 == state::WAITING);
-            if waits {
-                self.begin_item();
-                did |= self.answer(id, index);
-            }
-        }
-        did
-    }
 }
 
 /// The entry of a ticket, which is emptied if it was filled.

@@ -41,6 +41,50 @@ impl Ratio {
     }
 }
 
+/// What cycles are worth.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    pub(crate) per_ns: f64,
+    /// Cycles of every timed call that are our own.
+    pub(crate) own_cycles: f64,
+    /// Cycles there have been since the run began.
+    pub(crate) cycles: u64,
+}
+
+impl Clock {
+    pub(crate) fn ns(&self, cycles: f64) -> u64 {
+        (cycles.max(0.0) / self.per_ns) as u64
+    }
+}
+
+/// When a run began, and what its cycles are worth.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunClock {
+    /// By CLOCK_MONOTONIC.
+    pub(crate) start_ns: u64,
+    /// By the time stamp counter.
+    pub(crate) start_cycles: u64,
+    pub(crate) ratio: Ratio,
+}
+
+impl RunClock {
+    /// Of a run that begins now.
+    pub(crate) fn begin(ratio: Ratio) -> Self {
+        Self { start_ns: sys::now(), start_cycles: sys::tsc(), ratio }
+    }
+
+    /// Nanoseconds since the run's start.
+    pub(crate) fn at(&self, now: u64) -> u64 {
+        now.saturating_sub(self.start_ns)
+    }
+
+    /// What cycles are worth by now; `own_cycles` of every timed call are our own.
+    pub(crate) fn reading(&self, own_cycles: f64) -> Clock {
+        let cycles = sys::tsc().saturating_sub(self.start_cycles);
+        Clock { per_ns: self.ratio.so_far(), own_cycles, cycles }
+    }
+}
+
 fn per_ns(from: (u64, u64), to: (u64, u64)) -> f64 {
     let cycles = to.0.saturating_sub(from.0) as f64;
     (cycles / (to.1.saturating_sub(from.1)).max(1) as f64).max(1e-3)

@@ -4,12 +4,8 @@
 //! at its exec; of one that is killed only the last answer is known, at most
 //! a tenth of a second old.
 
-use crate::inproc::monitor::program::Program;
-use crate::inproc::monitor::sys;
-use crate::inproc::monitor::watch::Engine;
-use crate::table::Table;
-use std::collections::HashSet;
-use systoll_hooks::layout::{image, slot};
+use crate::table::Image;
+use systoll_hooks::layout::slot;
 
 /// What follows a hand-shake, as a part of it: the thread has lost what it had in the processor's caches.
 /// Measured on a hundred commands against their unwatched twins: 0.1 on an idle box, 0.3 on one that is
@@ -48,53 +44,8 @@ impl Ours {
     }
 }
 
-impl Engine {
-    /// Asks what the living have used.
-    pub(crate) fn note_cpu(&mut self) {
-        let ids: Vec<u32> = self.programs.keys().copied().collect();
-        for id in ids {
-            let (Some(area), Some(program)) = (self.memory.image(id), self.programs.get_mut(&id)) else { continue };
-            if program.newborn.is_some() {
-                continue;
-            }
-            program.tickets.look(area);
-            let slots = program.tickets.busy().iter().chain([&0]);
-            let pids = slots.map(|index| self.memory.head(id, *index).pid as i32).filter(|pid| *pid > 0);
-            let pids: HashSet<i32> = pids.collect();
-            for pid in pids.difference(&program.execed) {
-                if let Some(ns) = sys::process_cpu(*pid) {
-                    program.cpu_seen.insert(*pid, ns);
-                }
-            }
-        }
-    }
-
-    /// Process `pid` is about to be another program: what it has used was this one's.
-    pub(crate) fn note_exec_cpu(&mut self, id: u32, pid: i32) {
-        let Some(program) = self.programs.get_mut(&id) else { return };
-        program.execed.insert(pid);
-        if let Some(ns) = sys::process_cpu(pid) {
-            program.cpu_seen.insert(pid, ns);
-        }
-    }
-
-    /// Processor time of a new program's thread when it began to ask, by its own clock; `None` where it could
-    /// not read that.
-    pub(crate) fn asked_from(&self, id: u32, index: u64) -> Option<u64> {
-        let area = self.memory.image(id)?;
-        let base = image::SLOTS + index * slot::SIZE + slot::ASKED_FROM;
-        let ns = in_ns(area.get(base), area.get(base + 8));
-        (ns > 1).then_some(ns)
-    }
-
-    /// What a thread has spent on asking before.
-    pub(crate) fn asked_before(&self, id: u32, index: u64) -> u64 {
-        self.memory.image(id).map_or(0, |area| area.get(image::SLOTS + index * slot::SIZE + slot::ASKED_NS))
-    }
-}
-
 /// A struct timespec, ns.
-fn in_ns(seconds: u64, ns: u64) -> u64 {
+pub(crate) fn in_ns(seconds: u64, ns: u64) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(ns)
 }
 
@@ -141,17 +92,27 @@ impl Used {
         Ours { ns, doubt_ns, unsaid: 0 }
     }
 
-    /// Adds what process `pid` has used to its image, less what it spent on asking: that.
-    pub(crate) fn settle(self, table: &mut Table, program: &Program, (pid, image): (i32, u32), asking: Asking) -> Ours {
-        let total = self.said.max(program.cpu_seen.get(&pid).copied().unwrap_or(0));
-        let before = if pid == program.pid { program.cpu_before } else { 0 };
+    /// Adds what a process has used to its image, less what it spent on asking: that.
+    pub(crate) fn settle(self, image: Option<&mut Image>, known: KnownCpu, asking: Asking) -> Ours {
+        let total = self.said.max(known.seen);
         let mut ours = self.asking(asking);
-        ours.unsaid = u64::from(self.said == 0 && !program.execed.contains(&pid));
-        if let Some(image) = table.images.get_mut(image as usize) {
-            image.cpu_ns = image.cpu_ns.saturating_add(total.saturating_sub(before).saturating_sub(ours.ns));
+        ours.unsaid = u64::from(self.said == 0 && !known.execed);
+        if let Some(image) = image {
+            image.cpu_ns = image.cpu_ns.saturating_add(total.saturating_sub(known.before).saturating_sub(ours.ns));
         }
         ours
     }
+}
+
+/// What is known of a process's processor time beside its threads' words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownCpu {
+    /// As last seen, ns since its start.
+    pub(crate) seen: u64,
+    /// What it had used before its program's first instruction, ns.
+    pub(crate) before: u64,
+    /// Whether it is another program now.
+    pub(crate) execed: bool,
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The processor time that the command and its descendants would have taken unwatched.
 
 use crate::cpu::{IMPOSSIBLE, not_below};
-use crate::inproc::monitor::watch::Engine;
+use crate::inproc::monitor::session::Session;
 use systoll_model::{Problem, ProblemKind};
 
 /// How exactly it has to be known for shares of it to mean anything; and what is small enough for
@@ -55,32 +55,31 @@ impl OwnCpu {
     }
 }
 
-impl Engine {
-    /// By what the kernel says of all that were waited for, `children` (user and system time).
-    pub(crate) fn own_cpu(&self, children: (u64, u64)) -> OwnCpu {
-        let before = self.around.children_before;
-        let waited_for = children.0.saturating_sub(before.0) + children.1.saturating_sub(before.1);
-        let waited_for = waited_for.saturating_sub(self.before_exec_ns);
-        let added = (self.around.added_ns * self.table.calls as f64) as u64;
-        let images = self.table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.instances.max(1)));
-        // A forked process maps our memory again, page by page, and gives it back.
-        let birth = self.births_ns / self.births.max(1);
-        let forks = images.saturating_sub(self.births).saturating_mul(birth);
-        let ours = [self.births_ns, forks, self.asked.ns].into_iter().fold(added, u64::saturating_add);
-        let mut doubt_ns = [self.births_ns / 2, forks / 2, self.asked.doubt_ns]
-            .into_iter()
-            .fold((added as f64 * ADDED_DOUBT) as u64, u64::saturating_add);
-        let (mut total_ns, mut own_ns) = (waited_for, waited_for.saturating_sub(ours));
-        // Nobody waits for daemons, and none for what goes on; they have said themselves what they used.
-        let said = self.table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns)).saturating_sub(added);
-        if said > own_ns {
-            total_ns = total_ns.max(said.saturating_add(ours));
-            own_ns = said;
-            doubt_ns = doubt_ns.saturating_add(self.asked.unsaid.saturating_mul(ASKED_AGO_NS));
-        }
-        let toll = self.table.rows.iter().filter_map(|r| r.counts.toll_ns).fold(0u64, u64::saturating_add);
-        OwnCpu { total_ns, own_ns: not_below(own_ns, toll), doubt_ns }
+/// By what the kernel says of all that were waited for, `children` (user and system time).
+pub(crate) fn own_cpu(session: &Session, children: (u64, u64)) -> OwnCpu {
+    let before = session.stats.around.children_before;
+    let waited_for = children.0.saturating_sub(before.0) + children.1.saturating_sub(before.1);
+    let waited_for = waited_for.saturating_sub(session.root.before_exec_ns);
+    let added = (session.stats.around.added_ns * session.table.calls as f64) as u64;
+    let images = session.table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.instances.max(1)));
+    // A forked process maps our memory again, page by page, and gives it back.
+    let birth = session.stats.births_ns / session.stats.births.max(1);
+    let forks = images.saturating_sub(session.stats.births).saturating_mul(birth);
+    let ours =
+        [session.stats.births_ns, forks, session.stats.counted.asked.ns].into_iter().fold(added, u64::saturating_add);
+    let mut doubt_ns = [session.stats.births_ns / 2, forks / 2, session.stats.counted.asked.doubt_ns]
+        .into_iter()
+        .fold((added as f64 * ADDED_DOUBT) as u64, u64::saturating_add);
+    let (mut total_ns, mut own_ns) = (waited_for, waited_for.saturating_sub(ours));
+    // Nobody waits for daemons, and none for what goes on; they have said themselves what they used.
+    let said = session.table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns)).saturating_sub(added);
+    if said > own_ns {
+        total_ns = total_ns.max(said.saturating_add(ours));
+        own_ns = said;
+        doubt_ns = doubt_ns.saturating_add(session.stats.counted.asked.unsaid.saturating_mul(ASKED_AGO_NS));
     }
+    let toll = session.table.rows.iter().filter_map(|r| r.counts.toll_ns).fold(0u64, u64::saturating_add);
+    OwnCpu { total_ns, own_ns: not_below(own_ns, toll), doubt_ns }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A program may write over its counters. Where it has done so moderately nobody can tell; what is
 //! beyond any program's reach is left out, and said to be lost.
 
-use crate::inproc::monitor::results::rows::Clock;
+use crate::inproc::monitor::results::clock::Clock;
 use systoll_hooks::assemble::SlotCounts;
 use systoll_hooks::layout::slot;
 

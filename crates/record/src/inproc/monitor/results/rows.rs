@@ -1,20 +1,21 @@
 //! From an image's memory to rows of the table.
 
+use crate::inproc::monitor::handles::SlotRef;
 use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::results::clock::Clock;
 use crate::inproc::monitor::results::cpu_time::Used;
+use crate::inproc::monitor::results::images::image_of;
 use crate::inproc::monitor::results::tally::Tally;
-use crate::inproc::monitor::shared::memory::{Memory, Snapshot};
-use crate::inproc::monitor::sys;
-use crate::inproc::monitor::watch::Engine;
-use crate::table::{Image, Table};
+use crate::inproc::monitor::shared::memory::Snapshot;
+use crate::table::Table;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use systoll_hooks::assemble::{Losses, Node, Nodes, SlotCounts, Words, slots_drawn};
+use systoll_hooks::assemble::{Node, Nodes, SlotCounts, Words};
 use systoll_hooks::layout::{image, record, slot};
 use systoll_hooks::numbers::{
     CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, SCHED_YIELD, VFORK,
 };
-use systoll_model::{Counts, Errno, ProblemKind, Sysno};
+use systoll_model::{Counts, Errno, Sysno};
 use systoll_symbols::RawFrame;
 
 /// Of the kernel's include/linux/errno.h.
@@ -22,249 +23,10 @@ const ERESTARTSYS: u16 = 512;
 const ERESTARTNOINTR: u16 = 513;
 const MAKES_PROCESSES: [u32; 4] = [CLONE, FORK, VFORK, CLONE3];
 
-/// What cycles are worth.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    pub(crate) per_ns: f64,
-    /// Cycles of every timed call that are our own.
-    pub(crate) own_cycles: f64,
-    /// Cycles there have been since the run began.
-    pub(crate) cycles: u64,
-}
-
-impl Clock {
-    pub(crate) fn ns(&self, cycles: f64) -> u64 {
-        (cycles.max(0.0) / self.per_ns) as u64
-    }
-}
-
-impl Engine {
-    /// The image of the process that slot `index` of program `id` belongs to, taken in if it is new.
-    pub(crate) fn image_of_slot(&mut self, id: u32, index: u64) -> Option<u32> {
-        let area = self.memory.image(id)?;
-        let base = image::SLOTS + index * slot::SIZE;
-        let pid = area.get(base + slot::PID) as i32;
-        let now = self.at(sys::now());
-        let program = self.programs.get_mut(&id)?;
-        note_maker(&self.memory, program, &mut self.table, (index, now));
-        Some(image_of(program, &mut self.table, pid, now))
-    }
-
-    /// The image in the table of process `pid` of a program, to which it no longer belongs.
-    pub(crate) fn image_for(&mut self, program: &mut Program, pid: i32, now: u64) -> u32 {
-        let image = image_of(program, &mut self.table, pid, now);
-        program.forks.remove(&pid);
-        image
-    }
-
-    /// Looks for programs that have ended.
-    pub(crate) fn find_ended(&mut self) {
-        self.ended = self.programs.keys().copied().filter(|id| !self.is_alive(*id)).collect();
-    }
-
-    /// Takes the counts of one program that has ended and gives its memory back; whether there was
-    /// one. Never of all at once: meanwhile somebody may be waiting for an answer.
-    pub(crate) fn harvest_ended(&mut self) -> bool {
-        let Some(id) = self.ended.pop() else { return false };
-        if let Some(mut program) = self.programs.remove(&id) {
-            let tally = self.harvest(&mut program);
-            self.take(&program, &tally);
-            self.end_images(&program);
-            self.close_windows(id);
-            self.memory.free_image(id);
-        }
-        true
-    }
-
-    /// Takes the counts of all programs, which have ended or are no longer watched.
-    pub(crate) fn harvest_all(&mut self) {
-        let mut ids: Vec<u32> = self.programs.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids {
-            if let Some(mut program) = self.programs.remove(&id) {
-                let tally = self.harvest(&mut program);
-                self.take(&program, &tally);
-                self.end_images(&program);
-                self.close_windows(id);
-            }
-        }
-    }
-
-    fn end_images(&mut self, program: &Program) {
-        let now = self.at(sys::now());
-        let first = (!program.first_has_parted).then_some(&program.image);
-        for id in program.forks.values().chain(first) {
-            self.end_image(*id, now);
-        }
-    }
-
-    /// Notes an image's end, unless it has ended before.
-    pub(crate) fn end_image(&mut self, id: u32, now: u64) {
-        let Some(image) = self.table.images.get_mut(id as usize).filter(|i| i.end_ns == 0) else { return };
-        image.end_ns = now;
-        image.life_ns += now.saturating_sub(image.start_ns);
-    }
-
-    pub(crate) fn take(&mut self, program: &Program, tally: &Tally) {
-        if self.memory.is_sealed_off(program.id) {
-            let exe = self.table.images.get(program.image as usize).map(|i| i.exe.clone()).unwrap_or_default();
-            let what = "has sealed the memory it shares with systoll: what it did is not all known";
-            self.problem(ProblemKind::Lost, format!("{exe} {what}"));
-        }
-        self.vdso_calls = self.vdso_calls.saturating_add(tally.vdso_calls);
-        self.windows.refused += tally.unopened;
-        self.in_place.add(&tally.in_place);
-        self.asked.add(tally.asking);
-        self.note_losses(program, tally);
-    }
-
-    /// Whether any process of a program may still run its code.
-    fn is_alive(&self, id: u32) -> bool {
-        let Some(program) = self.programs.get(&id) else { return false };
-        if program.newborn.is_some() {
-            return sys::exists(program.pid);
-        }
-        let mut asked = HashSet::new();
-        (0..self.slots_drawn(id)).any(|index| {
-            let head = self.memory.head(id, index);
-            let pid = head.pid as i32;
-            let gone = program.gone_by_exec.contains(&index) || head.own == 0;
-            !gone && (pid == 0 || (asked.insert(pid) && sys::exists(pid)))
-        })
-    }
-
-    /// Whether any process that a program's slots name has its image mapped.
-    pub(crate) fn is_mapped(&self, id: u32) -> bool {
-        let pids: HashSet<i32> = (0..self.slots_drawn(id)).map(|n| self.memory.head(id, n).pid as i32).collect();
-        pids.into_iter().any(|pid| pid > 0 && crate::inproc::monitor::shared::peer::maps_image(pid, id))
-    }
-
-    /// Programs of which a process may be alive.
-    pub(crate) fn living(&self) -> usize {
-        self.programs.keys().filter(|id| self.is_alive(**id)).count()
-    }
-
-    pub(crate) fn clock(&self) -> Clock {
-        let cycles = sys::tsc().saturating_sub(self.start_cycles);
-        Clock { per_ns: self.ratio.so_far(), own_cycles: self.around.own_cycles, cycles }
-    }
-
-    /// Adds what a program has counted, but for slots given back before, to the table. What it
-    /// comes to tally includes them.
-    pub(crate) fn harvest(&mut self, program: &mut Program) -> Tally {
-        let snapshot = self.memory.snapshot(program.id);
-        let slots: Vec<u64> = slots_drawn(&snapshot).collect();
-        let (nodes, used) = nodes_of(program, &snapshot);
-        let (mut tally, _) = self.fill(program, (nodes, used), &slots);
-        tally.add(&program.recycled);
-        let now = self.at(sys::now());
-        for (pid, used) in std::mem::take(&mut tally.used) {
-            let image = image_of(program, &mut self.table, pid, now);
-            tally.asking.add(used.settle(&mut self.table, program, (pid, image), self.asking));
-        }
-        for (image, seen) in &tally.threads {
-            if let Some(image) = self.table.images.get_mut(*image as usize) {
-                // The first thread of each process is counted with its image.
-                image.threads += (seen.threads).saturating_sub(seen.processes.len() as u64);
-            }
-        }
-        tally
-    }
-
-    /// Adds what some slots of a program hold to the table, before they are wiped.
-    pub(crate) fn harvest_slots(&mut self, program: &mut Program, slots: &[u64]) {
-        // Threads come and go, the trees stay the same.
-        let now = (program.room.clone(), program.files.len());
-        let known = program.trees.take().filter(|(room, files, _)| (room, *files) == (&now.0, now.1));
-        let (nodes, used) = match known {
-            Some((_, _, nodes)) => (nodes, files_used(program)),
-            None => nodes_of(program, &self.memory.snapshot(program.id)),
-        };
-        let (mut tally, nodes) = self.fill(program, (nodes, used), slots);
-        program.trees = Some((now.0, now.1, nodes));
-        // What the whole image lacks is read at its end.
-        tally.losses = Losses { unasked: tally.losses.unasked, errors: tally.losses.errors, ..Losses::default() };
-        program.recycled.add(&tally);
-        for index in slots {
-            self.close_window(program.id, *index);
-            self.ordinals.remove(&(program.id, *index));
-            program.told.remove(index);
-        }
-    }
-
-    fn fill(&mut self, program: &mut Program, trees: (Nodes, Vec<usize>), slots: &[u64]) -> (Tally, Nodes) {
-        let (clock, now) = (self.clock(), self.at(sys::now()));
-        for index in slots {
-            note_maker(&self.memory, program, &mut self.table, (*index, now));
-        }
-        let mut fill = Fill::new(&mut self.table, program, trees, (clock, now));
-        for index in slots {
-            fill.slot(&self.memory.slot(fill.program.id, *index), *index);
-        }
-        fill.end()
-    }
-}
-
-/// Generations of processes that are new at once, at most.
-const GENERATIONS: usize = 64;
-/// Processes of a program that are told apart at once, at most.
-const MOST_PROCESSES: usize = 4 * image::SLOT_COUNT as usize;
-
-/// Notes which process of the program made that of slot `index`, where it is new: a shell's child
-/// may have children of its own before it is another program.
-fn note_maker(memory: &Memory, program: &mut Program, table: &mut Table, (index, now): (u64, u64)) {
-    // From the youngest up to one that is known.
-    let mut line: Vec<i32> = Vec::new();
-    let mut next = Some(index);
-    // Slots may name each other in a circle: the program writes there.
-    for _ in 0..image::SLOT_COUNT {
-        let Some(index) = next.filter(|_| line.len() < GENERATIONS) else { break };
-        let head = memory.head(program.id, index);
-        let pid = head.pid as i32;
-        if pid <= 0 || head.own == 0 && index != 0 {
-            return;
-        }
-        // Threads have slots as well.
-        if line.last() != Some(&pid) {
-            line.push(pid);
-        }
-        if pid == program.pid || program.forks.contains_key(&pid) {
-            break;
-        }
-        next = head.parent;
-    }
-    while let (Some(maker), Some(child)) = (line.pop(), line.last()) {
-        let image = image_of(program, table, maker, now);
-        program.makers.insert(*child, image);
-    }
-}
-
-/// The image of process `pid` of a program, taken in if it is new.
-fn image_of(program: &mut Program, table: &mut Table, pid: i32, now: u64) -> u32 {
-    // Each has had a slot, of which a program may claim anything.
-    let too_many = program.forks.len() >= MOST_PROCESSES && !program.forks.contains_key(&pid);
-    if pid == 0 || pid == program.pid || too_many {
-        return program.image;
-    }
-    let parent = program.makers.remove(&pid).unwrap_or(program.image);
-    *program.forks.entry(pid).or_insert_with(|| {
-        let like = table.images.get(parent as usize).cloned().unwrap_or_default();
-        table.image(Image {
-            pid,
-            parent: Some(parent),
-            exe: like.exe,
-            argv: like.argv,
-            start_ns: now,
-            main_at_ns: like.main_at_ns.map(|_| now),
-            ..Image::default()
-        })
-    })
-}
-
 /// An image's counts on their way to the table.
-struct Fill<'a> {
+pub(crate) struct RowBuilder<'a> {
     table: &'a mut Table,
-    program: &'a mut Program,
+    pub(crate) program: &'a mut Program,
     nodes: Nodes,
     /// Files with a region of their own, by their place among the nodes' files.
     used: Vec<usize>,
@@ -277,8 +39,8 @@ struct Fill<'a> {
     tally: Tally,
 }
 
-impl<'a> Fill<'a> {
-    fn new(
+impl<'a> RowBuilder<'a> {
+    pub(crate) fn new(
         table: &'a mut Table,
         program: &'a mut Program,
         (nodes, used): (Nodes, Vec<usize>),
@@ -290,7 +52,7 @@ impl<'a> Fill<'a> {
     }
 
     /// Adds what slot `index` holds.
-    fn slot(&mut self, words: &Snapshot, index: u64) {
+    pub(crate) fn slot(&mut self, words: &Snapshot, index: u64) {
         let Some(slot) = self.nodes.slot(words, index) else { return };
         self.tally.losses.add(&slot.losses);
         self.tally.in_place.add(&slot.in_place);
@@ -302,7 +64,7 @@ impl<'a> Fill<'a> {
             let then = self.nodes.slot(&Snapshot::of(at_main), 0);
             self.startup = then.map(|s| s.counts.into_iter().collect());
         }
-        let field = |offset| words.word(image::SLOTS + index * slot::SIZE + offset);
+        let field = |offset| words.word(SlotRef::offset_of(index) + offset);
         let has_rseq = field(slot::RSEQ) != 0;
         if pid > 0 {
             let used = Used::read(field, self.program.execed.contains(&pid));
@@ -395,19 +157,19 @@ impl<'a> Fill<'a> {
         add.startup_waited_ns = waited.min(add.waited_ns.unwrap_or(0));
     }
 
-    fn end(self) -> (Tally, Nodes) {
+    pub(crate) fn end(self) -> (Tally, Nodes) {
         (self.tally, self.nodes)
     }
 }
 
 /// The program's files that have a region of their own, by index.
-fn files_used(program: &Program) -> Vec<usize> {
+pub(crate) fn files_used(program: &Program) -> Vec<usize> {
     let mut regions = HashSet::new();
     (0..program.files.len()).filter(|i| regions.insert(program.files[*i].known.region)).collect()
 }
 
 /// A program's trees as they are in `image`, and the files they are of.
-fn nodes_of(program: &Program, image: &Snapshot) -> (Nodes, Vec<usize>) {
+pub(crate) fn nodes_of(program: &Program, image: &Snapshot) -> (Nodes, Vec<usize>) {
     let used = files_used(program);
     let files: Vec<_> =
         used.iter().filter_map(|i| program.files.get(*i)).map(|f| (f.known.region, &f.code.blob)).collect();

@@ -11,6 +11,7 @@
 //! are checked; what targets write is only ever read as plain numbers.
 
 use crate::Error;
+use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::sys;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -22,7 +23,7 @@ use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use systoll_hooks::layout::{global, image, slot};
+use systoll_hooks::layout::{global, image, slot, slots_used};
 
 /// Where the code begins, in the code file: behind the global area.
 pub(crate) const BLOBS: u64 = 1 << 16;
@@ -129,7 +130,7 @@ pub(crate) struct Memory {
     code: CodeRoom,
     /// The code file, open for reading only: what other processes are handed.
     code_to_read: File,
-    images: HashMap<u32, Image>,
+    images: HashMap<ProgramId, Image>,
     next_image: u32,
 }
 
@@ -201,53 +202,53 @@ impl Memory {
     }
 
     /// Paths by which processes like this one open the code file, to read it, and an image's file.
-    pub(crate) fn paths(&self, id: u32) -> Option<[String; 2]> {
+    pub(crate) fn paths(&self, id: ProgramId) -> Option<[String; 2]> {
         let path = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         Some([path(&self.code_to_read), path(&self.images.get(&id)?.file)])
     }
 
     /// The code file, to read it, and an image's file, to be handed over: opened anew, so that what is
     /// done with them there moves nothing here.
-    pub(crate) fn to_hand_over(&self, id: u32) -> Option<[File; 2]> {
+    pub(crate) fn to_hand_over(&self, id: ProgramId) -> Option<[File; 2]> {
         let image = &self.images.get(&id)?.file;
         let again = File::options().read(true).write(true).open(own_path(image)).ok()?;
         Some([File::open(own_path(&self.code_to_read)).ok()?, again])
     }
 
     /// A new image, all zeroes; its number.
-    pub(crate) fn new_image(&mut self) -> Option<u32> {
+    pub(crate) fn new_image(&mut self) -> Option<ProgramId> {
         let file = sys::memory_file(image::SIZE).ok()?;
         self.adopt(file)
     }
 
     /// A new image in `file`, which is empty and of another's making; its number.
-    pub(crate) fn adopt_image(&mut self, file: File) -> Option<u32> {
+    pub(crate) fn adopt_image(&mut self, file: File) -> Option<ProgramId> {
         file.set_len(image::SIZE).ok()?;
         self.adopt(file)
     }
 
-    fn adopt(&mut self, file: File) -> Option<u32> {
+    fn adopt(&mut self, file: File) -> Option<ProgramId> {
         sys::seal(&file, sys::FIXED_SIZE).ok()?;
         // Its maker may have been quicker.
         (file.metadata().ok()?.len() == image::SIZE).then_some(())?;
         let area = Some(Area::map(&file, 0, image::SIZE).ok()?);
-        let id = self.next_image;
-        self.next_image = id.checked_add(1)?;
+        let id = ProgramId(self.next_image);
+        self.next_image = id.0.checked_add(1)?;
         self.images.insert(id, Image { file, area, deserted: false });
         Some(id)
     }
 
-    pub(crate) fn image(&self, id: u32) -> Option<&Area> {
+    pub(crate) fn image(&self, id: ProgramId) -> Option<&Area> {
         self.images.get(&id)?.area.as_ref()
     }
 
-    fn file(&self, id: u32) -> Option<&File> {
+    fn file(&self, id: ProgramId) -> Option<&File> {
         self.images.get(&id).map(|image| &image.file)
     }
 
     /// Writes words of an image: without mapping in every page that is touched, which costs more
     /// than the writing.
-    pub(crate) fn write(&self, id: u32, words: &Runs) {
+    pub(crate) fn write(&self, id: ProgramId, words: &Runs) {
         let Some(file) = self.file(id) else { return };
         for (at, bytes) in &words.0 {
             // Without memory the words stay zero, and who finds no root there counts nothing.
@@ -256,7 +257,7 @@ impl Memory {
     }
 
     /// Gives an image's memory back.
-    pub(crate) fn free_image(&mut self, id: u32) {
+    pub(crate) fn free_image(&mut self, id: ProgramId) {
         if let Some(image) = self.images.remove(&id) {
             // A process that was left alone may still map it.
             sys::punch_hole(&image.file, 0, image::SIZE);
@@ -265,31 +266,31 @@ impl Memory {
 
     /// Whether a program has put seals on its image, so that we may not write there or not ask about it: what
     /// it counts can't be trusted then.
-    pub(crate) fn is_sealed_off(&self, id: u32) -> bool {
+    pub(crate) fn is_sealed_off(&self, id: ProgramId) -> bool {
         // Once an image is deserted it is the launcher that has sealed it.
         self.images.get(&id).is_some_and(|image| !image.deserted && sys::forbids_writing(&image.file))
     }
 
     /// An image without its slots as it is now; none of its holes is touched.
-    pub(crate) fn snapshot(&self, id: u32) -> Snapshot {
+    pub(crate) fn snapshot(&self, id: ProgramId) -> Snapshot {
         Snapshot::of(self.trees(id))
     }
 
     /// What an image holds beside its slots, by offset in it.
-    pub(crate) fn trees(&self, id: u32) -> Vec<(u64, Vec<u8>)> {
+    pub(crate) fn trees(&self, id: ProgramId) -> Vec<(u64, Vec<u8>)> {
         self.data(id, 0..image::SLOTS, MOST_OF_TREES)
     }
 
-    /// Slot `index` of an image as it is now.
-    pub(crate) fn slot(&self, id: u32, index: u64) -> Snapshot {
-        Snapshot::of(self.slot_data(id, index, u64::MAX))
+    /// A slot as it is now.
+    pub(crate) fn slot(&self, thread: SlotRef) -> Snapshot {
+        Snapshot::of(self.slot_data(thread, u64::MAX))
     }
 
     /// Whose slot `index` of an image is; all zero if nobody's. Touches no hole.
-    pub(crate) fn head(&self, id: u32, index: u64) -> Head {
-        let at = image::SLOTS + index * slot::SIZE + slot::SELF;
+    pub(crate) fn head(&self, thread: SlotRef) -> Head {
+        let at = thread.offset() + slot::SELF;
         let mut bytes = [0; 8 * Head::WORDS];
-        if self.file(id).is_none_or(|file| file.read_exact_at(&mut bytes, at).is_err()) {
+        if self.file(thread.program).is_none_or(|file| file.read_exact_at(&mut bytes, at).is_err()) {
             return Head::default();
         }
         let words: Vec<u64> =
@@ -297,13 +298,32 @@ impl Memory {
         Head::new(&words)
     }
 
+    /// Slots of a program that may be in use: the first ones.
+    pub(crate) fn slots_drawn(&self, id: ProgramId) -> u64 {
+        let (drawn, given) = self.image(id).map_or((0, 0), |a| (a.get(image::NEXT_SLOT), a.get(image::GIVEN)));
+        slots_used(drawn, given)
+    }
+
+    /// Processor time of a thread when it began to ask, by its own clock; `None` where it could not read that.
+    pub(crate) fn asked_from(&self, thread: SlotRef) -> Option<u64> {
+        let area = self.image(thread.program)?;
+        let at = thread.offset() + slot::ASKED_FROM;
+        let ns = area.get(at).saturating_mul(1_000_000_000).saturating_add(area.get(at + 8));
+        (ns > 1).then_some(ns)
+    }
+
+    /// What a thread has spent on asking before, ns.
+    pub(crate) fn asked_before(&self, thread: SlotRef) -> u64 {
+        self.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::ASKED_NS))
+    }
+
     /// Zeroes slot `index` of an image. Of its memory what threads touch first is kept: to get a page
     /// costs a thread more than all that is counted of its making, and this one may be mapped yet.
-    pub(crate) fn clean_slot(&self, id: u32, index: u64) {
+    pub(crate) fn clean_slot(&self, thread: SlotRef) {
         static ZEROES: [u8; KEPT as usize] = [0; KEPT as usize];
-        let Some(file) = self.file(id) else { return };
-        let start = image::SLOTS + index * slot::SIZE;
-        let data: Vec<_> = self.data_ranges(id, start..start + slot::SIZE).collect();
+        let Some(file) = self.file(thread.program) else { return };
+        let start = thread.offset();
+        let data: Vec<_> = self.data_ranges(thread.program, start..start + slot::SIZE).collect();
         for range in &data {
             let kept = range.start..range.end.min(start + KEPT);
             let zeroes = ZEROES.get(..kept.end.saturating_sub(kept.start) as usize).unwrap_or_default();
@@ -317,12 +337,12 @@ impl Memory {
     }
 
     /// What slot `index` of an image holds now, by offset in the image; at most `most` bytes.
-    pub(crate) fn slot_data(&self, id: u32, index: u64, most: u64) -> Vec<(u64, Vec<u8>)> {
-        let start = image::SLOTS + index * slot::SIZE;
-        self.data(id, start..start + slot::SIZE, most)
+    pub(crate) fn slot_data(&self, thread: SlotRef, most: u64) -> Vec<(u64, Vec<u8>)> {
+        let start = thread.offset();
+        self.data(thread.program, start..start + slot::SIZE, most)
     }
 
-    fn data(&self, id: u32, within: Range<u64>, most: u64) -> Vec<(u64, Vec<u8>)> {
+    fn data(&self, id: ProgramId, within: Range<u64>, most: u64) -> Vec<(u64, Vec<u8>)> {
         let (mut left, mut ranges) = (most, Vec::new());
         let Some(file) = self.file(id) else { return ranges };
         for range in self.data_ranges(id, within) {
@@ -337,7 +357,7 @@ impl Memory {
     }
 
     /// Where an image has memory, of a range of offsets in it.
-    fn data_ranges(&self, id: u32, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    fn data_ranges(&self, id: ProgramId, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let (file, mut at, end) = (self.file(id), within.start, within.end);
         std::iter::from_fn(move || {
             let (from, to) = sys::data_range(file?, at).filter(|(from, _)| *from < end)?;
@@ -349,7 +369,7 @@ impl Memory {
     /// Where an image has nothing that its threads read or write now, or soon; page by page. `idle`: of
     /// each slot, what lies between its records of contexts and those of roots. The last slot is nobody's
     /// as long as nothing was counted there.
-    pub(crate) fn unused(&self, id: u32, idle: Range<u64>) -> Vec<Range<u64>> {
+    pub(crate) fn unused(&self, id: ProgramId, idle: Range<u64>) -> Vec<Range<u64>> {
         let trees = self.data_ranges(id, 0..image::SLOTS).map(|r| r.start..r.end.saturating_add(NEAR));
         let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
         let owned = self.data_ranges(id, image::SLOTS..image::SIZE).flat_map(|r| {
@@ -372,7 +392,7 @@ impl Memory {
     ///
     /// # Errors
     /// When the file can't be mapped again after a look.
-    pub(crate) fn is_deserted(&mut self, id: u32) -> std::io::Result<Option<bool>> {
+    pub(crate) fn is_deserted(&mut self, id: ProgramId) -> std::io::Result<Option<bool>> {
         let Some(image) = self.images.get_mut(&id) else { return Ok(Some(true)) };
         // The kernel refuses to seal a file against writing as long as somebody could: our own
         // mapping has to go for the question to make sense.

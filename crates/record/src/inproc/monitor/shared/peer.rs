@@ -2,6 +2,7 @@
 //! over, hands it some, stops its threads, has it make a call. All by the kernel's own checks of who
 //! may do that to whom.
 
+use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys::{self, Stop};
 use nix::errno::Errno;
@@ -63,10 +64,10 @@ fn is_shmem(file: &File) -> bool {
 
 /// Whether a process has the image of this number mapped where all have theirs: by its own word, which
 /// none but its own program's processes could write.
-pub(crate) fn maps_image(pid: i32, id: u32) -> bool {
+pub(crate) fn maps_image(pid: i32, id: ProgramId) -> bool {
     let mut word = [0; 8];
     let read = crate::sys::read_memory(pid, IMAGE + image::ID, &mut word);
-    read == word.len() && u64::from_ne_bytes(word) == u64::from(id)
+    read == word.len() && u64::from_ne_bytes(word) == u64::from(id.0)
 }
 
 /// Whether two processes have all memory in common; `None` where the kernel does not tell.
