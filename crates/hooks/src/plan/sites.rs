@@ -1,15 +1,14 @@
 //! Finds a file's calls and gives each what hooks there is room for.
 
-use super::branch_targets::{Set, Targets};
-use super::cfi::Cfi;
-use super::effects::{Effects, ends, goes_on, is_plausible};
+use super::effects::{ends, goes_on, is_plausible};
 use super::extents::Extent;
 use super::frame_depth::Depths;
 use super::image::{Image, Region};
-use super::patch_span::{Block, Reserved};
+use super::patch_span::Block;
+use super::planner::Planner;
 use super::reachable::{gets_number, is_inside};
-use super::tail_calls::{Returning, function_of};
-use super::types::{Plan, Site, Span, UnpatchableReason, Unplanned};
+use super::tail_calls::function_of;
+use super::types::{Site, Span, UnpatchableReason, Unplanned};
 use crate::numbers::{
     ARCH_PRCTL, BRK, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, GETEGID, GETEUID, GETGID, GETPID,
     GETPPID, GETTID, GETUID, MADVISE, MLOCKALL, MMAP, MPROTECT, MUNMAP, PRCTL, RSEQ, RT_SIGACTION, RT_SIGPROCMASK,
@@ -131,22 +130,6 @@ fn jumps_by_labels(bytes: &[u8], extent: &Extent) -> bool {
             && address() < extent.end;
     }
     jumps && takes
-}
-
-/// Plans the sites of one file, extent after extent.
-pub(super) struct Planner<'a> {
-    pub(super) image: &'a Image<'a>,
-    pub(super) cfi: Cfi<'a>,
-    pub(super) targets: &'a Targets,
-    /// Starts of functions that may have data in them.
-    pub(super) doubtful: &'a HashSet<u64>,
-    /// Starts of instructions that code is followed to, where there are such functions.
-    pub(super) reached: Option<&'a Set>,
-    pub(super) effects: Effects,
-    pub(super) reserved: Reserved,
-    /// Sites whose results can only be seen where their function returns to.
-    pub(super) returning: Vec<Returning>,
-    pub(super) plan: Plan,
 }
 
 impl Planner<'_> {
