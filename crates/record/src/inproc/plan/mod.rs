@@ -13,6 +13,7 @@ mod go;
 mod gs;
 mod image;
 mod kind;
+mod labels;
 mod reach;
 mod returns;
 mod room;

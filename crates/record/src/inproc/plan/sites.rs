@@ -10,12 +10,13 @@ use super::depth::Depths;
 use super::effects::{Effects, ends, goes_on, is_plausible};
 use super::extents::Extent;
 use super::image::{Image, Region};
+use super::labels::Labels;
 use super::reach::{gets_number, is_inside};
 use super::returns::{Returning, function_of};
 use super::targets::{Set, Targets};
 use super::types::{Plan, Site, Span, Unplanned, Why};
 use super::window::{Block, Taken};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -112,25 +113,10 @@ enum Ground {
     Function,
     /// Code, or data, between functions.
     Between,
-    /// A function that may jump to places nobody can tell.
+    /// A function that may jump to places that are not known ([`Labels`]).
     Labels,
     /// A function that may have data in it.
     Mixed,
-}
-
-/// Whether a function may jump to distances from a label of its own (`&&here - &&base` of GNU C):
-/// such tables look like any numbers.
-fn jumps_by_labels(bytes: &[u8], extent: &Extent) -> bool {
-    let (mut jumps, mut takes) = (false, false);
-    for i in Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE).iter() {
-        jumps |= i.flow_control() == FlowControl::IndirectBranch && i.op0_kind() == OpKind::Register;
-        let address = || i.ip_rel_memory_address();
-        takes |= i.mnemonic() == Mnemonic::Lea
-            && i.is_ip_rel_memory_operand()
-            && extent.start < address()
-            && address() < extent.end;
-    }
-    jumps && takes
 }
 
 /// Plans the sites of one file, extent after extent.
@@ -155,16 +141,17 @@ impl Planner<'_> {
         let image = self.image;
         let Some(region) = image.region(extent.start) else { return };
         let bytes = region.slice(extent.start, extent.end);
+        let labels = if extent.known { Labels::of(region, extent) } else { None };
         let ground = match extent.known {
             false => Ground::Between,
-            true if jumps_by_labels(bytes, extent) => Ground::Labels,
+            true if labels.is_some() => Ground::Labels,
             true if self.reached.is_some() && self.doubtful.contains(&extent.start) => Ground::Mixed,
             true => Ground::Function,
         };
         let mut decoder = Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE);
         while decoder.can_decode() {
             let code: Vec<_> = decoder.iter().take(BLOCK).collect();
-            self.block(&code, ground, region);
+            self.block(&code, (ground, labels.as_ref()), region);
         }
         match ground {
             Ground::Function | Ground::Mixed => self.depths(extent.start..extent.end, extent.start..extent.end, region),
@@ -205,7 +192,7 @@ impl Planner<'_> {
         }
     }
 
-    fn block(&mut self, code: &[Instruction], ground: Ground, region: &Region<'_>) {
+    fn block(&mut self, code: &[Instruction], (ground, labels): (Ground, Option<&Labels>), region: &Region<'_>) {
         let calls = code.iter().enumerate().filter(|(_, i)| i.mnemonic() == Mnemonic::Syscall);
         let calls: Vec<usize> = calls.map(|(n, _)| n).collect();
         // One with prefixes does not begin where its two bytes do.
@@ -215,7 +202,7 @@ impl Planner<'_> {
             // In a file that has data among its code, what that leads to is not sure.
             Ground::Between => is_bare(n) && self.is_code(code, *n) && self.is_reached(code, *n),
             Ground::Mixed => is_bare(n) && self.is_reached(code, *n),
-            Ground::Labels => false,
+            Ground::Labels => is_bare(n) && labels.is_some_and(|labels| labels.leave_alone(code, *n, self.image)),
         });
         for n in unsure {
             let Some(call) = code.get(n) else { continue };
@@ -243,6 +230,8 @@ impl Planner<'_> {
         let block = Block { code, targets: self.targets, region, can_call: !self.image.shadow_stack };
         let first = self.plan.sites.len();
         let mut obstacles = Vec::new();
+        // One that has no inside.
+        let is_one = |span: &Span| labels.is_none() || span.instructions == 1 && span.padding == 0;
         // Counting comes first: no site's hook behind may take the room of another's before.
         for n in &sure {
             let number = self.number(code, *n);
@@ -251,6 +240,7 @@ impl Planner<'_> {
                 true => Err(Why::Flags),
                 false => block.before(*n, (number, keeps_flags), &mut self.effects, &self.taken),
             };
+            let before = before.and_then(|span| if is_one(&span) { Ok(span) } else { Err(Why::Unsure) });
             let mut site = Site::new(code.get(*n).map_or(0, Instruction::ip), number);
             obstacles.push(before.as_ref().err().copied());
             site.before = before.ok();
@@ -260,7 +250,8 @@ impl Planner<'_> {
         }
         for (at, (n, obstacle)) in (first..).zip(sure.iter().zip(obstacles)) {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
-            if obstacle.is_some() || site.number.is_some_and(|number| WRAPPED.contains(&number)) {
+            let wants_whole = obstacle.is_some() || site.number.is_some_and(|number| WRAPPED.contains(&number));
+            if wants_whole && labels.is_none() {
                 site.whole = block.whole(*n, &self.taken);
             }
             if let (Some(why), None) = (obstacle, &site.whole) {
@@ -271,12 +262,15 @@ impl Planner<'_> {
         }
         for (at, n) in (first..).zip(&sure) {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
-            site.after = block.after(*n, &self.taken);
-            site.after_is_target = self.targets.contains(site.address.saturating_add(2));
+            site.after = block.after(*n, &self.taken).filter(is_one);
+            site.after_is_target = labels.is_some() || self.targets.contains(site.address.saturating_add(2));
             site.cfa = self.cfi.cfa_offset(site.address);
             site.hook_cfa = site.before.as_ref().and_then(|span| self.cfi.cfa_offset(span.end()));
             let (after, address) = (site.after.clone(), site.address);
             self.take(after.as_ref(), address);
+        }
+        if labels.is_some() {
+            return;
         }
         self.make_room(&block, first, &sure);
         for (at, n) in (first..).zip(&sure) {
