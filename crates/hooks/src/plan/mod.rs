@@ -15,6 +15,7 @@ mod frame_depth;
 mod go;
 mod gs;
 mod image;
+mod labels;
 mod make_room;
 mod patch_span;
 mod planner;
