@@ -4,42 +4,29 @@
 //! [`systoll_model::Problem`]; what a file or a target says is checked, never trusted.
 #![forbid(unsafe_code)]
 
-mod ahead;
-#[cfg(any(test, feature = "any-file"))]
-pub mod any_file;
-mod api;
-mod calls;
-mod cfi;
-mod class;
-mod debug;
+mod code;
 mod elf;
-mod exports;
-mod extent;
-mod forward;
-mod go;
+mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 #[cfg(test)]
 mod hostile;
-mod known;
 mod lines;
-mod maps;
+mod mapped;
 mod module;
 mod names;
-mod raw;
-mod resolve;
-mod rule;
-mod scope;
+mod naming;
 mod script;
-mod source;
-mod space;
-mod strings;
+mod stack;
 mod symbols;
+mod unwind;
 
-pub use ahead::{Ahead, AheadFile, libraries_of, make_decoder_ready};
-pub use raw::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
-pub use resolve::{Lines, Resolved};
+pub use frame::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
+pub use mapped::FileState;
+pub use module::{Preloaded, PreloadedFile, libraries_of, make_decoder_ready};
+pub use naming::{Lines, Resolved};
 pub use script::{ReadMemory, Thread};
-pub use source::FileState;
-pub use space::{AddressSpace, MappedFile};
+pub use stack::{AddressSpace, MappedFile};
 pub use symbols::Symbols;
 
 /// The longest stack ever unwound.
