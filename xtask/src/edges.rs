@@ -9,9 +9,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-files", &[]),
     ("systoll-model", &[]),
     ("systoll-trust", &[]),
+    ("systoll-hooks", &["systoll-model"]),
     ("systoll-symbols", &["systoll-files", "systoll-model", "systoll-trust"]),
     ("systoll-price", &["systoll-model"]),
-    ("systoll-record", &["systoll-files", "systoll-model", "systoll-symbols", "systoll-price", "systoll-trust"]),
+    (
+        "systoll-record",
+        &["systoll-files", "systoll-hooks", "systoll-model", "systoll-symbols", "systoll-price", "systoll-trust"],
+    ),
     ("systoll-judge", &["systoll-model"]),
     ("systoll-cure", &["systoll-files", "systoll-model", "systoll-trust"]),
     ("systoll-prove", &["systoll-model", "systoll-cure", "systoll-record", "systoll-trust"]),
@@ -30,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("xtask", &["systoll"]),
-    ("systoll-bench", &["systoll-model", "systoll-price", "systoll-record", "systoll-symbols"]),
+    ("systoll-bench", &["systoll-hooks", "systoll-model", "systoll-price", "systoll-record", "systoll-symbols"]),
 ];
 
 /// Crates of others that only some of ours may use.

@@ -4,10 +4,7 @@
 //! the program waits for them when it maps the library. Whoever needs a piece first reads it; who
 //! comes second waits for that.
 
-use super::super::assemble::Room;
 use super::super::cache::{Cache, Key};
-use super::super::layout::every_image;
-use super::super::plan::Plan;
 use super::code::Code;
 use super::files::{Maker, Regions, first_room, kept_fixed, place};
 use super::memory::{CodeRoom, Runs};
@@ -17,6 +14,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
+use systoll_hooks::assemble::Room;
+use systoll_hooks::assemble::every_image;
+use systoll_hooks::plan::Plan;
 use systoll_symbols::{PreloadedFile, libraries_of};
 
 /// Signature of rseq areas as C libraries register them on x86 (kernel:

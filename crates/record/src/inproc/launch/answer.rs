@@ -1,10 +1,5 @@
 //! What threads ask, and the answers.
 
-use super::super::assemble::number_site;
-use super::super::layout::{
-    IMAGE, Question, image, may_hold_node, node, record, record_offset, root_record_offset, slot, state,
-};
-use super::super::nr::{ARCH_PRCTL, EXECVEAT, MLOCKALL, MUNMAP};
 use super::engine::{BUSY_LIMIT, Engine, LONG_LIMIT, Seized};
 use super::memory::{BLOBS_AT, BLOBS_SIZE};
 use super::program::{Program, Waiter};
@@ -21,6 +16,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use systoll_hooks::assemble::number_site;
+use systoll_hooks::layout::{
+    IMAGE, Question, image, may_hold_node, node, record, record_offset, root_record_offset, slot, state,
+};
+use systoll_hooks::numbers::{ARCH_PRCTL, EXECVEAT, MLOCKALL, MUNMAP};
 use systoll_model::{Moment, ProblemKind, Sysno};
 
 /// The call at which a window may open where none could be afforded at the first: the beginning of

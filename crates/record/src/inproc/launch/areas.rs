@@ -1,13 +1,13 @@
 //! Programs that register no rseq areas are given ours, so that waiting is told from working there too.
 
-use super::super::assemble::{Refused, Unhooked};
-use super::super::layout::{areas, image, slot};
-use super::super::nr::{MADVISE, MMAP, RSEQ};
 use super::engine::Engine;
 use super::filter;
 use super::program::Patched;
 use super::sys;
 use std::ops::Range;
+use systoll_hooks::assemble::{Refused, Unhooked};
+use systoll_hooks::layout::{areas, image, slot};
+use systoll_hooks::numbers::{MADVISE, MMAP, RSEQ};
 
 /// RSEQ_FLAG_UNREGISTER of include/uapi/linux/rseq.h.
 const UNREGISTER: u64 = 1;

@@ -1,7 +1,5 @@
 //! A new program: what is done at its exec, before it has run an instruction.
 
-use super::super::layout::image;
-use super::super::plan::Why;
 use super::engine::Engine;
 use super::files::{Known, Unwatchable};
 use super::maps::{Layout, Mapped, Maps};
@@ -16,6 +14,8 @@ use crate::table::Image;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
+use systoll_hooks::layout::image;
+use systoll_hooks::plan::Why;
 use systoll_model::ProblemKind;
 use systoll_symbols::{AddressSpace, MappedFile};
 

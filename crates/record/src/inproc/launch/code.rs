@@ -1,14 +1,14 @@
 //! A file's trampolines as they lie in the shared memory, ready to be mapped and jumped to.
 
-use super::super::assemble::{AssembleError, Blob, Room, Unhooked, origins_table};
-use super::super::layout::{IMAGE, NODE_SIZE, code, image, node};
-use super::super::plan::{Plan, SIGNAL_RETURN_LEN};
 use super::memory::{Area, CodeRoom, Runs};
 use super::target::Jumps;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
+use systoll_hooks::assemble::{AssembleError, Blob, Room, Unhooked, origins_table};
+use systoll_hooks::layout::{IMAGE, NODE_SIZE, code, image, node};
+use systoll_hooks::plan::{Plan, SIGNAL_RETURN_LEN};
 
 /// Ways to begin a file's records that are kept: there are as many as programs with other files.
 const MOST_ROOTS: usize = 16;

@@ -3,8 +3,6 @@
 //! Files are hooked before anybody runs them. What is no file is looked through for calls, which
 //! nobody can hook there: where a jump may lead is not known of code that was just made.
 
-use super::super::layout::image;
-use super::super::nr::{MMAP, MREMAP};
 use super::birth::Taken;
 use super::engine::Engine;
 use super::maps::{self, Layout, Mapped, Maps};
@@ -16,6 +14,8 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 use std::fs::File;
 use std::ops::Range;
 use std::rc::Rc;
+use systoll_hooks::layout::image;
+use systoll_hooks::numbers::{MMAP, MREMAP};
 use systoll_model::ProblemKind;
 use systoll_symbols::MappedFile;
 

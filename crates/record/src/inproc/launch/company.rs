@@ -1,6 +1,5 @@
 //! Who else is there: another for the processors, another process with our memory.
 
-use super::super::layout::{global, image, slot};
 use super::ahead::{Ahead, Reading};
 use super::engine::Engine;
 use super::filter;
@@ -8,6 +7,7 @@ use super::memory::Area;
 use super::sys;
 use crate::procfs;
 use std::time::Duration;
+use systoll_hooks::layout::{global, image, slot};
 
 /// How long the launcher looks for questions, where others want its processor, before it sleeps; and how
 /// often it offers it.

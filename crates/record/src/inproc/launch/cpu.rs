@@ -4,12 +4,12 @@
 //! at its exec; of one that is killed only the last answer is known, at most
 //! a tenth of a second old.
 
-use super::super::layout::{image, slot};
 use super::engine::Engine;
 use super::program::Program;
 use super::sys;
 use crate::table::Table;
 use std::collections::HashSet;
+use systoll_hooks::layout::{image, slot};
 
 /// What follows a hand-shake, as a part of it: the thread has lost what it had in the processor's caches.
 /// Measured on a hundred commands against their unwatched twins: 0.1 on an idle box, 0.3 on one that is

@@ -1,8 +1,5 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
-use super::super::assemble::MadeInPlace;
-use super::super::layout::{global, image, slots_used};
-use super::super::plan::Kind;
 use super::files::Files;
 use super::finish::Around;
 use super::memory::Memory;
@@ -21,6 +18,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use systoll_hooks::assemble::MadeInPlace;
+use systoll_hooks::layout::{global, image, slots_used};
+use systoll_hooks::plan::Kind;
 use systoll_model::{Exit, Problem, ProblemKind};
 use systoll_symbols::{ModuleKey, Symbols};
 

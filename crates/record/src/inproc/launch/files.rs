@@ -1,9 +1,6 @@
 //! Files of watched programs: planned once, assembled once for each distance.
 
-use super::super::assemble::{Blob, Options, assemble};
 use super::super::cache::{Cache, Key, Kind};
-use super::super::layout::{IMAGE, NODE_SIZE, image};
-use super::super::plan::{Evidence, Plan};
 use super::ahead::{Ahead, Placed};
 use super::code::Code;
 use super::memory::{CodeRoom, Runs};
@@ -13,6 +10,9 @@ use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use systoll_hooks::assemble::{Blob, Options, assemble};
+use systoll_hooks::layout::{IMAGE, NODE_SIZE, image};
+use systoll_hooks::plan::{Evidence, Plan};
 use systoll_symbols::{ModuleKey, Symbols};
 
 /// Room left free between a file and its code, so that neither a heap nor a neighbour is in the way.
@@ -285,4 +285,4 @@ pub(super) fn assembler() -> Option<String> {
 const ROOM_PER_SITE: u64 = 1400;
 
 /// Bytes of a table of roots by number.
-const TABLE: u64 = super::super::layout::TABLE_LEN * 8;
+const TABLE: u64 = systoll_hooks::layout::TABLE_LEN * 8;

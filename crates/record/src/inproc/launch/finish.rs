@@ -1,6 +1,5 @@
 //! From what the launcher gathered to a recording.
 
-use super::super::layout::image;
 use super::engine::Engine;
 use super::harvest::Beside;
 use super::in_place::in_place;
@@ -12,6 +11,7 @@ use crate::cpu::not_below;
 use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use crate::windows::{fault_price, switch_price};
 use std::collections::{BTreeMap, HashMap};
+use systoll_hooks::layout::image;
 use systoll_model::{BackendKind, Counts, Header, Prices, Problem, ProblemKind, Process, Recording, Row, Spread};
 
 /// What was measured around the run.

@@ -1,7 +1,5 @@
 //! A program's image: made before its exec, filled while it maps our memory and when it maps files.
 
-use super::super::assemble::AssembleError;
-use super::super::layout::{WRITE_CODE, image, own_words, slot};
 use super::code::Code;
 use super::engine::Engine;
 use super::maps::{Layout, Mapped};
@@ -11,6 +9,9 @@ use super::sites::Arrival;
 use super::target::Mem;
 use crate::procfs;
 use std::rc::Rc;
+use systoll_hooks::assemble::AssembleError;
+use systoll_hooks::assemble::own_words;
+use systoll_hooks::layout::{WRITE_CODE, image, slot};
 use systoll_model::ProblemKind;
 use systoll_symbols::ModuleKey;
 

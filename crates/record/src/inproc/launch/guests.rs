@@ -7,11 +7,11 @@
 //! it has no loader itself, a program and that one's loader, and jumps there. Whoever has a
 //! loader and maps a program past it, or maps one and makes code while it runs, translates it.
 
-use super::super::plan::Kind;
 use super::engine::Engine;
 use super::program::Program;
 use super::target::Mem;
 use std::collections::HashMap;
+use systoll_hooks::plan::Kind;
 use systoll_model::ProblemKind;
 use systoll_symbols::{MappedFile, ModuleKey};
 

@@ -1,8 +1,5 @@
 //! From an image's memory to rows of the table.
 
-use super::super::assemble::{Losses, MadeInPlace, Node, Nodes, SlotCounts, Words, slots_drawn};
-use super::super::layout::{image, record, slot};
-use super::super::nr::{CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, SCHED_YIELD, VFORK};
 use super::cpu::{Ours, Used};
 use super::engine::Engine;
 use super::memory::{Memory, Snapshot};
@@ -11,6 +8,11 @@ use super::sys;
 use crate::table::{Image, Table};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
+use systoll_hooks::assemble::{Losses, MadeInPlace, Node, Nodes, SlotCounts, Words, slots_drawn};
+use systoll_hooks::layout::{image, record, slot};
+use systoll_hooks::numbers::{
+    CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, SCHED_YIELD, VFORK,
+};
 use systoll_model::{Counts, Errno, ProblemKind, Sysno};
 use systoll_symbols::RawFrame;
 

@@ -19,9 +19,6 @@
 //! Where that fails no process of the image is watched any longer: their jumps are taken out, so that
 //! none of them enters code that reads what another may write.
 
-use super::super::assemble::Words;
-use super::super::layout::{GLOBAL, IMAGE, image, slot, state};
-use super::super::nr::{CLOSE, MADVISE, MEMFD_CREATE, MMAP};
 use super::engine::{Engine, LONG_LIMIT};
 use super::memory::{Head, Memory, Runs, Snapshot};
 use super::peer::{self, Stopped};
@@ -32,6 +29,9 @@ use super::target::Mem;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::time::Duration;
+use systoll_hooks::assemble::Words;
+use systoll_hooks::layout::{GLOBAL, IMAGE, image, slot, state};
+use systoll_hooks::numbers::{CLOSE, MADVISE, MEMFD_CREATE, MMAP};
 use systoll_model::ProblemKind;
 use systoll_symbols::AddressSpace;
 

@@ -1,7 +1,7 @@
 //! How many of the calls that were to be answered in place were.
 
-use super::super::assemble::{MadeInPlace, elided_calls};
-use super::super::layout::slot;
+use systoll_hooks::assemble::{MadeInPlace, elided_calls};
+use systoll_hooks::layout::slot;
 use systoll_model::{InPlace, Missed, Row, Sysno};
 
 /// Why calls were made that change nothing, by [`slot::WHY`].

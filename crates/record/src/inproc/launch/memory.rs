@@ -10,7 +10,6 @@
 //! processes of one program alone, and by the launcher. Everything here is reached by offsets that
 //! are checked; what targets write is only ever read as plain numbers.
 
-use super::super::layout::{global, image, slot};
 use super::sys;
 use crate::Error;
 use std::cell::Cell;
@@ -23,13 +22,14 @@ use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use systoll_hooks::layout::{global, image, slot};
 
 /// Where the code begins, in the code file: behind the global area.
 pub(super) const BLOBS: u64 = 1 << 16;
 /// Bytes of code there can be in a run.
 pub(super) const BLOBS_SIZE: u64 = 1 << 30;
 /// Where the code is mapped in every process, to be mapped again near what it is for.
-pub(super) const BLOBS_AT: u64 = super::super::layout::IMAGE + (1 << 35);
+pub(super) const BLOBS_AT: u64 = systoll_hooks::layout::IMAGE + (1 << 35);
 /// Words of a new image that lie no further apart are written in one go.
 const GAP: u64 = 256;
 /// Bytes of a slot whose memory is kept when its thread is gone: a few dozen contexts.
@@ -468,7 +468,7 @@ impl Snapshot {
     }
 }
 
-impl super::super::assemble::Words for Snapshot {
+impl systoll_hooks::assemble::Words for Snapshot {
     fn data(&self, within: Range<u64>) -> Vec<Range<u64>> {
         let first = self.ranges.partition_point(|(start, bytes)| start + bytes.len() as u64 <= within.start);
         let ranges = self.ranges.get(first..).unwrap_or_default().iter();

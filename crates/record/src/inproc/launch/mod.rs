@@ -41,9 +41,7 @@ mod target;
 mod will;
 mod window;
 
-use super::assemble::Options;
 use super::cache::Cache;
-use super::layout::elide;
 use crate::Error;
 use crate::backend::{Backend, Closely, Control, Launch, Probe};
 use crate::launch;
@@ -55,6 +53,8 @@ use finish::Around;
 use share::Share;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use systoll_hooks::assemble::Options;
+use systoll_hooks::layout::elide;
 use systoll_model::{BackendKind, Elision, Recording, Spread};
 use systoll_symbols::Symbols;
 

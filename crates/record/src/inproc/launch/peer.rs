@@ -2,13 +2,13 @@
 //! over, hands it some, stops its threads, has it make a call. All by the kernel's own checks of who
 //! may do that to whom.
 
-use super::super::layout::{IMAGE, image, slot_index};
 use super::sys::{self, Stop};
 use super::target::Mem;
 use nix::errno::Errno;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
+use systoll_hooks::layout::{IMAGE, image, slot_index};
 
 /// Of linux/kcmp.h.
 const KCMP_VM: libc::c_int = 1;

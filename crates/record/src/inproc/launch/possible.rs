@@ -3,9 +3,9 @@
 //! A program may write over its counters. Where it has done so moderately nobody can tell; what is
 //! beyond any program's reach is left out, and said to be lost.
 
-use super::super::assemble::SlotCounts;
-use super::super::layout::slot;
 use super::harvest::Clock;
+use systoll_hooks::assemble::SlotCounts;
+use systoll_hooks::layout::slot;
 
 /// A call takes more cycles than this, the way into the kernel and back alone; one into the vDSO
 /// reads the time stamp counter, which takes as long.

@@ -1,7 +1,5 @@
 //! A program that is being watched: what an `execve` started, with its threads and forks.
 
-use super::super::assemble::{Base, Nodes, Room, TreeError, grow};
-use super::super::layout::{Saved, image, may_hold_node, node, slot};
 use super::code::Code;
 use super::comes::Generated;
 use super::files::Known;
@@ -16,6 +14,8 @@ use super::target::Mem;
 use crate::sys::read_memory;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use systoll_hooks::assemble::{Base, Nodes, Room, TreeError, grow};
+use systoll_hooks::layout::{Saved, image, may_hold_node, node, slot};
 use systoll_model::FrameClass;
 use systoll_symbols::{AddressSpace, ModuleKey, PlacedFrame, RawFrame, Registers, Symbols, Thread, Until};
 
@@ -177,7 +177,7 @@ impl Program {
             return Some(*site);
         }
         self.files.iter().enumerate().find_map(|(file, f)| {
-            let index = usize::try_from(root.checked_sub(f.known.region)? / super::super::layout::NODE_SIZE).ok()?;
+            let index = usize::try_from(root.checked_sub(f.known.region)? / systoll_hooks::layout::NODE_SIZE).ok()?;
             (index < f.code.blob.sites.len()).then_some((file, index))
         })
     }
@@ -267,7 +267,7 @@ impl Program {
         };
         let place = |f: &PlacedFrame| f.sp.wrapping_sub(8).wrapping_sub(base);
         let agrees = context.get(1).is_some_and(|f| Some(place(f)) == offset.map(u64::from));
-        let mut steps: Vec<super::super::assemble::Step> = Vec::new();
+        let mut steps: Vec<systoll_hooks::assemble::Step> = Vec::new();
         for (i, frame) in context.iter().enumerate().skip(1) {
             if !agrees || !frame.frame.is_return || (i > 1 && !frame.constant) {
                 break;
@@ -275,7 +275,7 @@ impl Program {
             if let Some(last) = steps.last_mut() {
                 last.next = place(frame);
             }
-            steps.push(super::super::assemble::Step { word: frame.ip, next: 0 });
+            steps.push(systoll_hooks::assemble::Step { word: frame.ip, next: 0 });
         }
         let stack: Vec<RawFrame> = frames.iter().map(|f| f.frame).collect();
         let main = symbols.reaches_main(&stack);
@@ -305,7 +305,7 @@ impl Program {
 
 /// Lets no more contexts be asked for at a root.
 fn close(area: &Area, root: u64) {
-    let base = super::super::layout::IMAGE;
+    let base = systoll_hooks::layout::IMAGE;
     let offset = |at: u64| at.wrapping_sub(base);
     let mut at = area.get(offset(root) + node::CHILD);
     for _ in 0..1 << 16 {

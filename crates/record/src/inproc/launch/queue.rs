@@ -3,11 +3,11 @@
 //! A target may write anything into its queue. What that costs is bounded: at each turn no more is
 //! looked at than there are entries and slots, and the other programs have their turn.
 
-use super::super::layout::{image, slot, state};
 use super::engine::Engine;
 use super::memory::Area;
 use super::program::Program;
 use super::sys;
+use systoll_hooks::layout::{image, slot, state};
 
 /// How much of a program's queue has been looked at.
 #[derive(Debug, Default)]
@@ -57,8 +57,8 @@ impl Engine {
     pub(super) fn begin_item(&mut self) {
         self.item = sys::tsc();
         let global = self.memory.global();
-        global.set(super::super::layout::global::BUSY, self.item);
-        global.set(super::super::layout::global::PROCESSOR, sys::processor().into());
+        global.set(systoll_hooks::layout::global::BUSY, self.item);
+        global.set(systoll_hooks::layout::global::PROCESSOR, sys::processor().into());
     }
 
     /// Whether any queue has something new.

@@ -4,14 +4,14 @@
 //! files: in another process they lie elsewhere, but nothing else about them changes. So a
 //! program that runs for the tenth time need not ask anew for every way to a call.
 
-use super::super::assemble::{Step, grow_asking, number_site};
-use super::super::layout::NODE_SIZE;
 use super::memory::Area;
 use super::program::Program;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
+use systoll_hooks::assemble::{Step, grow_asking, number_site};
+use systoll_hooks::layout::NODE_SIZE;
 use systoll_symbols::{ModuleKey, RawFrame};
 
 /// Contexts kept for one file's sites and one caller's file.

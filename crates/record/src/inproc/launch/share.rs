@@ -4,16 +4,16 @@
 //! The code measured is what targets run, with one context and a window that never comes due.
 //! What is found is taken off what targets pay.
 
-use super::super::assemble::{Blob, Options, Room, Step, assemble, grow};
 use super::super::cache::{Cache, Kind};
-use super::super::layout::{GLOBAL, IMAGE, NUMBERS, global, image, node, record, slot, slot_address};
-use super::super::plan::{CfaOffset, Plan, Site, Span};
 use super::own::{Code, Mapping, gs_base, set_gs_base};
 use super::{files, sys};
 use iced_x86::BlockEncoderOptions;
 use iced_x86::code_asm::*;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
+use systoll_hooks::assemble::{Blob, Options, Room, Step, assemble, grow};
+use systoll_hooks::layout::{GLOBAL, IMAGE, NUMBERS, global, image, node, record, slot, slot_address};
+use systoll_hooks::plan::{CfaOffset, Plan, Site, Span};
 use systoll_model::Spread;
 
 /// A call that does next to nothing: getppid.

@@ -3,8 +3,8 @@
 //!
 //! It needs no answer: without one, or without the memory, it starts the program as it is.
 
-use super::super::layout::{GLOBAL, IMAGE, Question, global, image};
 use super::memory::{BLOBS, BLOBS_AT, BLOBS_SIZE};
+use systoll_hooks::layout::{GLOBAL, IMAGE, Question, global, image};
 
 /// The saved rax of a new program's question, which is no address of a mapping.
 pub(super) const NEWBORN: u64 = 1;
@@ -166,10 +166,10 @@ fn registers(regs: &libc::user_regs_struct) -> [u64; REGISTERS] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::layout::slot_address;
     use super::*;
     use iced_x86::code_asm::*;
     use iced_x86::{BlockEncoderOptions, IcedError};
+    use systoll_hooks::layout::slot_address;
 
     const OPEN: u32 = 2;
     const CLOSE: u32 = 3;

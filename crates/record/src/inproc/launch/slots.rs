@@ -3,13 +3,13 @@
 //! Invariant: no slot is given away while anybody may still touch it: its thread by running, or
 //! the thread's maker, who writes there when the call that made it comes back.
 
-use super::super::layout::{image, slot};
 use super::engine::Engine;
 use super::memory::{Area, Head};
 use super::program::Program;
 use super::sys;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
+use systoll_hooks::layout::{image, slot};
 
 /// This part of the slots drawn since some were last given back makes it worth while again.
 const WORTH_WHILE: u64 = 4;
@@ -252,7 +252,7 @@ impl Head {
         let word = |offset: u64| words.get(((offset - slot::SELF) / 8) as usize).copied().unwrap_or(0);
         Self {
             own: word(slot::SELF),
-            parent: super::super::layout::slot_index(word(slot::PARENT)),
+            parent: systoll_hooks::layout::slot_index(word(slot::PARENT)),
             leaving: word(slot::LEAVING) != 0,
             made_as: word(slot::MADE_AS) as u32,
             tid: word(slot::TID) as u32,

@@ -1,7 +1,5 @@
 //! Looking at, and writing into, a process from outside.
 
-use super::super::assemble::{Blob, Patch};
-use super::super::plan::Plan;
 use super::filter;
 use super::maps::Mapped;
 use super::sys::read_pieces;
@@ -10,6 +8,8 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
+use systoll_hooks::assemble::{Blob, Patch};
+use systoll_hooks::plan::Plan;
 
 const PAGE: u64 = 4096;
 

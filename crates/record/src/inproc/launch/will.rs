@@ -3,10 +3,10 @@
 //! A robust futex: when the thread that says it holds the lock ends, also by SIGKILL, the kernel
 //! writes FUTEX_OWNER_DIED into the lock's word (Documentation/locking/robust-futex-ABI.rst).
 
-use super::super::layout::global;
 use super::memory::Area;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
+use systoll_hooks::layout::global;
 
 /// `struct robust_list_head` of the kernel, with the one entry of its list.
 #[repr(C)]

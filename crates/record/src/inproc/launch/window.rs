@@ -1,6 +1,5 @@
 //! Windows: a few consecutive calls of a thread looked at whole, before and after each.
 
-use super::super::layout::{IMAGE, image, may_hold_node, node, record, slot};
 use super::engine::Engine;
 use super::program::Waiter;
 use super::sys;
@@ -9,6 +8,7 @@ use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
 use crate::windows::{RawCall, RawWindow, Windows, argument_data};
 use std::time::Duration;
+use systoll_hooks::layout::{IMAGE, image, may_hold_node, node, record, slot};
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::{PlacedFrame, RawFrame};
 
