@@ -1,7 +1,33 @@
-//! Addresses → what a programmer would call them; and stacks of stopped threads → addresses.
+//! Names for the addresses of a running program, and the stacks of its stopped threads.
+//!
+//! An observer hands in what it sees of a process (`/proc/PID/maps`, registers, memory) and gets back
+//! who called: stacks as addresses that outlive the process ([`RawFrame`]), and, once the run is over,
+//! their functions, source lines and the public API behind each system call.
+//!
+//! 1. [`AddressSpace`] knows what one process has mapped, and unwinds its threads.
+//! 2. [`Symbols`] knows all files of a run, opened while they are mapped: one for all processes.
+//! 3. [`Symbols::resolve`] names frames, and [`Symbols::api`] tells by which public function the user's
+//!    code entered the C library.
 //!
 //! Invariant: nothing here fails. What can't be named is `Unknown` or a
 //! [`systoll_model::Problem`]; what a file or a target says is checked, never trusted.
+//!
+//! The name of a function of this very process, with its source line where the compiler has left one:
+//!
+//! ```
+//! use systoll_symbols::{AddressSpace, Symbols};
+//!
+//! #[unsafe(no_mangle)]
+//! pub extern "C" fn named_by_its_address() {}
+//!
+//! let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
+//! space.update(&mut symbols, std::process::id() as i32);
+//! let frame = space.frame(named_by_its_address as *const () as u64, false);
+//! let resolved = symbols.resolve(&[frame]);
+//! assert_eq!(resolved.frames[0].function(), "named_by_its_address");
+//! assert_eq!(symbols.path(frame.module.unwrap()).as_deref(), std::env::current_exe()?.to_str());
+//! # Ok::<(), std::io::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod code;
