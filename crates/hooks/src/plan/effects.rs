@@ -1,6 +1,6 @@
 //! What single instructions read, write and lead to.
 
-use super::targets::Targets;
+use super::branch_targets::Targets;
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits, UsedRegister,
 };

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use systoll_hooks::layout::image;
-use systoll_hooks::plan::Why;
+use systoll_hooks::plan::UnpatchableReason;
 use systoll_model::ProblemKind;
 use systoll_symbols::{AddressSpace, MappedFile};
 
@@ -203,7 +203,7 @@ impl Engine {
 
     fn note_uncounted(&mut self, path: &str, known: &Rc<Known>, places: usize) {
         if places > 0 {
-            let interrupts = known.plan.unplanned.iter().filter(|u| u.why == Why::Interrupt).count();
+            let interrupts = known.plan.unplanned.iter().filter(|u| u.why == UnpatchableReason::Int80).count();
             let all = known.plan.sites.len() + interrupts;
             self.problem(
                 ProblemKind::Lost,

@@ -6,10 +6,10 @@
 //! slot: a table for all of it beforehand would be larger than the code.
 
 use super::Blob;
-use super::displaced::{BASE, decode, displace, movable};
-use super::emit::{Emitted, Emitter, Origin, asm, at, gs, gs32};
+use super::emitter::{Emitted, Emitter, Origin, asm, at, gs, gs32};
+use super::frame_info::{piece, signal_piece};
+use super::relocate::{BASE, decode, displace, movable};
 use super::site::Hook;
-use super::unwind::{piece, signal_piece};
 use crate::layout::{IMAGE, code, image, slot};
 use crate::plan::Span;
 use iced_x86::code_asm::*;

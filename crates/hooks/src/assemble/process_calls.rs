@@ -1,9 +1,9 @@
 //! Calls that change who is running: clone and its relations, `execve`, and what must be asked
 //! before a call is made.
 
-use super::areas;
-use super::emit::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
-use super::stub::identify;
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::handshake::identify;
+use super::rseq_areas;
 use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use crate::numbers::{
     ARCH_PRCTL, CAPSET, CHROOT, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK,
@@ -101,7 +101,7 @@ fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
     asm!(e; wrgsbase(r9); mov(r9, gs(slot::MAKER_R9)););
     asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(made););
     identify(e)?;
-    areas::begin(e, areas::Begins::of(number, copies))?;
+    rseq_areas::begin(e, rseq_areas::Begins::of(number, copies))?;
     e.here(made)?;
     asm!(e; xor(eax, eax); jmp(ways.child););
     e.cold(move |e| {
@@ -208,7 +208,7 @@ fn last_watched(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
 /// let be before.
 fn confine(e: &mut Emitter, root: u64, (go, plain): (CodeLabel, CodeLabel)) -> Emitted {
     let (prctl, tsc, clockless, keeps) = (e.label(), e.label(), e.label(), e.label());
-    super::elide::seal(e)?;
+    super::elide_ids::seal(e)?;
     asm!(e; cmp(eax, PRCTL as i32); je(prctl););
     asm!(e; cmp(edi, SECCOMP_SET_MODE_STRICT); jne(keeps););
     // The kernel refuses it with flags or an argument: so libseccomp asks what the kernel can do.
@@ -300,9 +300,9 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         asm!(e; test(edi, MCL_CURRENT); je(go););
         last_watched(e, root, ways.child)?;
         e.here(rseq)?;
-        areas::give_way(e)?;
+        rseq_areas::give_way(e)?;
         asm!(e; syscall(););
-        super::after::rseq_learnt(e)?;
+        super::on_return::rseq_learnt(e)?;
         asm!(e; jmp(ways.parent););
         e.here(prctl)?;
         asm!(e; cmp(edi, PR_SET_SECCOMP); je(confined); cmp(edi, PR_SET_TSC); jne(go););
@@ -310,11 +310,11 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         confine(e, root, (go, ways.child))?;
         e.here(map)?;
         asm!(e; syscall(););
-        super::after::mapped(e, root)?;
+        super::on_return::mapped(e, root)?;
         asm!(e; jmp(ways.parent););
         e.here(protect)?;
         asm!(e; syscall(););
-        super::after::made_executable(e, root)?;
+        super::on_return::made_executable(e, root)?;
         asm!(e; jmp(ways.parent););
         let (plain, fork, vfork) = (e.label(), e.label(), e.label());
         e.here(family)?;

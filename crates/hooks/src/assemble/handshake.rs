@@ -4,8 +4,8 @@
 //! was; rcx and flags lost. A signal handler's calls made meanwhile find the slot taken and go on
 //! at once.
 
-use super::asking;
-use super::emit::{Emitted, Emitter, Origin, asm, at, gs, gs32};
+use super::emitter::{Emitted, Emitter, Origin, asm, at, gs, gs32};
+use super::handshake_time;
 use crate::layout::{GLOBAL, IMAGE, Question, Saved, WRITE_CODE, global, image, piece, slot, state};
 use crate::numbers::{CLOSE, FUTEX, GETPID, GETTID, MMAP, MPROTECT, OPEN, SCHED_YIELD};
 use iced_x86::code_asm::*;
@@ -57,7 +57,7 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     asm!(e; mov(r11, IMAGE + image::DEAD); cmp(dword_ptr(r11), 0); jne(given_up););
     who(e)?;
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax););
-    asking::begin(e)?;
+    handshake_time::begin(e)?;
     e.here(queue)?;
     patience(e)?;
     enqueue(e)?;
@@ -72,7 +72,7 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     e.here(given_up)?;
     unheard(e)?;
     e.here(fin)?;
-    asking::end(e)?;
+    handshake_time::end(e)?;
     asm!(e; mov(rcx, gs(slot::RESUME)); shl(rcx, 16u32); shr(rcx, 16u32););
     for (register, saved) in &SAVED[..CHANGED] {
         asm!(e; mov(*register, gs(saved.offset())););

@@ -7,9 +7,9 @@
 //! counted where they return.
 
 use super::go;
+use super::patch_span::Block;
 use super::sites::{Planner, SYSCALL_LEN};
-use super::types::{Site, Span, Unplanned, Why};
-use super::window::Block;
+use super::types::{Site, Span, UnpatchableReason, Unplanned};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
@@ -45,11 +45,11 @@ impl Planner<'_> {
         }
         self.plan.unplanned.retain(|u| u.address != call);
         if exits.is_empty() {
-            self.plan.unplanned.push(Unplanned { address: call, why: Why::Bytes });
+            self.plan.unplanned.push(Unplanned { address: call, why: UnpatchableReason::KnownByBytes });
         }
         let Some(site) = self.plan.sites.iter_mut().find(|s| s.address == call) else { return };
-        for span in [site.before.take(), site.after.take(), site.whole.take()].into_iter().flatten() {
-            self.taken.release(&span);
+        for span in [site.entry_span.take(), site.return_span.take(), site.wrap_span.take()].into_iter().flatten() {
+            self.reserved.release(&span);
         }
         site.exits.clone_from(&exits);
         for span in &exits {
@@ -91,6 +91,6 @@ impl Planner<'_> {
         { starts }
             .filter_map(|first| block.span(first..n + 1, 0))
             .find(Span::holds_a_jump)
-            .filter(|s| block.is_free(s, &self.taken))
+            .filter(|s| block.is_free(s, &self.reserved))
     }
 }

@@ -1,11 +1,11 @@
 //! Calls that a function ends with (`syscall; ret`): nothing fits behind them, so their results are
 //! seen where the function returns to. musl makes all calls at which threads can be cancelled so.
 
+use super::branch_targets::Targets;
 use super::effects::{ends, is_direct_call};
 use super::extents::Extent;
+use super::patch_span::Block;
 use super::sites::Planner;
-use super::targets::Targets;
-use super::window::Block;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 /// Most instructions from a function's start to its call.
@@ -85,9 +85,9 @@ impl Planner<'_> {
         let code: Vec<_> = decoder.iter().take(ENOUGH).collect();
         let block = Block { code: &code, targets: self.targets, region, can_call: false };
         let span = block.extend(0, 0).and_then(|(end, padding)| block.span(0..end, padding));
-        let Some(span) = span.filter(|span| block.is_free(span, &self.taken)) else { return };
+        let Some(span) = span.filter(|span| block.is_free(span, &self.reserved)) else { return };
         if let Some(site) = self.plan.sites.iter_mut().find(|s| s.address == site) {
-            self.taken.add(&span, site.address);
+            self.reserved.add(&span, site.address);
             site.returned = Some(span);
         }
     }

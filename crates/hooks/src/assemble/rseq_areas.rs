@@ -4,8 +4,8 @@
 //! gives way before them. Threads are given one as they begin, the first by the launcher. A signal handler
 //! that comes between keeps out, by [`slot::AREA_BUSY`]; at worst a thread goes without.
 
-use super::after::unless_shared;
-use super::emit::{Emitted, Emitter, asm, at, gs, gs32};
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs32};
+use super::on_return::unless_shared;
 use crate::layout::{IMAGE, areas, image, slot};
 use crate::numbers::{CLONE3, RSEQ};
 use iced_x86::code_asm::*;

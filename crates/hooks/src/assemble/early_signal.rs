@@ -7,8 +7,8 @@
 //! handler, whatever SA_RESTART says (man 7 signal); what others do depends on how the handler was
 //! installed.
 
-use super::after::outer;
-use super::emit::{Emitted, Emitter, asm, at, gs, gs_at};
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at};
+use super::on_return::outer;
 use crate::layout::{node, record, slot};
 use crate::numbers::{
     CLOCK_NANOSLEEP, CLOSE, EPOLL_PWAIT, EPOLL_PWAIT2, EPOLL_WAIT, NANOSLEEP, PAUSE, POLL, PPOLL, PSELECT6,

@@ -1,7 +1,7 @@
 //! Room behind a call that the next one has taken for its hook before.
 
+use super::patch_span::Block;
 use super::sites::{Planner, may_move};
-use super::window::Block;
 
 impl Planner<'_> {
     /// Lets calls that are closely followed by another be seen to return, where the other may be
@@ -10,23 +10,23 @@ impl Planner<'_> {
     pub(super) fn make_room(&mut self, block: &Block<'_>, first: usize, calls: &[usize]) {
         for (at, pair) in (first..).zip(calls.windows(2)) {
             let (&[n, next], Some([site, other])) = (pair, self.plan.sites.get_mut(at..at + 2)) else { return };
-            let Some(before) = other.before.clone() else { continue };
-            if site.after.is_some() || other.whole.is_some() || !may_move(self.image, other) {
+            let Some(before) = other.entry_span.clone() else { continue };
+            if site.return_span.is_some() || other.wrap_span.is_some() || !may_move(self.image, other) {
                 continue;
             }
-            self.taken.release(&before);
-            let behind = block.after(n, &self.taken).filter(|behind| behind.overlaps(&before));
+            self.reserved.release(&before);
+            let behind = block.return_span(n, &self.reserved).filter(|behind| behind.overlaps(&before));
             if let Some(behind) = behind {
-                self.taken.add(&behind, site.address);
-                if let Some(whole) = block.whole(next, &self.taken) {
-                    self.taken.add(&whole, other.address);
-                    (other.before, other.hook_cfa, other.whole) = (None, None, Some(whole));
-                    site.after = Some(behind);
+                self.reserved.add(&behind, site.address);
+                if let Some(whole) = block.wrap_span(next, &self.reserved) {
+                    self.reserved.add(&whole, other.address);
+                    (other.entry_span, other.hook_cfa, other.wrap_span) = (None, None, Some(whole));
+                    site.return_span = Some(behind);
                     continue;
                 }
-                self.taken.release(&behind);
+                self.reserved.release(&behind);
             }
-            self.taken.add(&before, other.address);
+            self.reserved.add(&before, other.address);
         }
     }
 }

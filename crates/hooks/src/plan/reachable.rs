@@ -4,11 +4,11 @@
 //! what one symbol names): decoded from a function's start to its end it looks like anything. Where a
 //! function looks so, only what code is followed to is taken for code.
 
+use super::branch_targets::{Set, computed_address, direct_target};
 use super::effects::{ends, goes_on, is_plausible};
 use super::extents::Extent;
 use super::gs::uses_gs;
 use super::image::Image;
-use super::targets::{Set, computed_address, direct_target};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 /// Times that tables are looked for where code has been followed.

@@ -8,7 +8,7 @@ use super::effects::{ends, is_plausible};
 use super::extents::Extent;
 use super::gs::{self, is_certain, uses_gs};
 use super::image::{Image, Region};
-use super::reach::{self, is_doubtful};
+use super::reachable::{self, is_doubtful};
 use super::types::{Evidence, PlanError};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::HashSet;
@@ -146,7 +146,7 @@ pub(super) fn survey(
     }
     let doubtful = |e: &Extent| walk.doubtful.contains(&e.start);
     let looked_for = any_known && (!walk.uses_gs.is_empty() || with_calls.iter().any(doubtful));
-    let reached = looked_for.then(|| reach::followed(image, extents, starts(image, cfi, extents)));
+    let reached = looked_for.then(|| reachable::followed(image, extents, starts(image, cfi, extents)));
     // Where nothing is known of functions, all of it is taken for code.
     let is_code = |address: &&u64| reached.as_ref().is_none_or(|r| r.contains(**address));
     let by = walk.certain.as_ref().or_else(|| walk.uses_gs.iter().find(is_code));

@@ -5,10 +5,10 @@
 //! know only addresses of the file. Hooks use rcx and r11, which the kernel destroys anyway,
 //! and flags. Nobody may jump into the inside of a window, nor between hook and call, past it.
 
+use super::branch_targets::Targets;
 use super::effects::{Effects, can_move, ends, flags_cross, is_branch, is_direct_call, reads_flags};
 use super::image::Region;
-use super::targets::Targets;
-use super::types::{Span, Why};
+use super::types::{Span, UnpatchableReason};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -30,9 +30,9 @@ pub(super) struct Block<'a> {
 
 /// Bytes that hooks have: their start, end and whose they are (a site's address).
 #[derive(Default)]
-pub(super) struct Taken(BTreeMap<u64, (u64, u64)>);
+pub(super) struct Reserved(BTreeMap<u64, (u64, u64)>);
 
-impl Taken {
+impl Reserved {
     pub(super) fn add(&mut self, span: &Span, site: u64) {
         self.0.insert(span.start, (span.end(), site));
     }
@@ -61,25 +61,25 @@ impl Block<'_> {
 
     /// Looks for instructions before the call at `site`, nearest first. `adjacent`: only right
     /// before it, where nothing but the call needs what is in eax.
-    pub(super) fn before(
+    pub(super) fn entry_span(
         &self,
         site: usize,
         (number, adjacent): (Option<u32>, bool),
         effects: &mut Effects,
-        taken: &Taken,
-    ) -> Result<Span, Why> {
-        let call = self.address(site).ok_or(Why::Short)?;
+        reserved: &Reserved,
+    ) -> Result<Span, UnpatchableReason> {
+        let call = self.address(site).ok_or(UnpatchableReason::TooShort)?;
         if self.targets.contains(call) {
-            return Err(Why::Target);
+            return Err(UnpatchableReason::BranchTarget);
         }
-        let mut why = Why::Short;
+        let mut why = UnpatchableReason::TooShort;
         for first in (site.saturating_sub(REACH)..site).rev() {
             let Some(i) = self.code.get(first) else { break };
             if !can_move(i) || ends(i) {
-                return Err(if why == Why::Short { Why::Fixed } else { why });
+                return Err(if why == UnpatchableReason::TooShort { UnpatchableReason::Fixed } else { why });
             }
             if self.targets.inside(i.ip(), call).is_some() {
-                return Err(if why == Why::Short { Why::Target } else { why });
+                return Err(if why == UnpatchableReason::TooShort { UnpatchableReason::BranchTarget } else { why });
             }
             for behind in first + 1..=site {
                 let Some(end) = self.address(behind).filter(|end| end - i.ip() >= JUMP) else { continue };
@@ -87,9 +87,9 @@ impl Block<'_> {
                     continue;
                 }
                 if !self.undisturbed(behind..site, number, effects) {
-                    why = Why::Registers;
-                } else if taken.by_other(i.ip(), end, call) {
-                    why = Why::Taken;
+                    why = UnpatchableReason::RegistersInUse;
+                } else if reserved.by_other(i.ip(), end, call) {
+                    why = UnpatchableReason::ReservedByOther;
                 } else {
                     return self.span(first..behind, 0).ok_or(why);
                 }
@@ -109,21 +109,21 @@ impl Block<'_> {
     }
 
     /// The instructions behind the call at `site`.
-    pub(super) fn after(&self, site: usize, taken: &Taken) -> Option<Span> {
+    pub(super) fn return_span(&self, site: usize, reserved: &Reserved) -> Option<Span> {
         let call = self.address(site)?;
         let (end, padding) = self.extend(site + 1, 0)?;
         let span = self.span(site + 1..end, padding)?;
-        let free = !taken.by_other(span.start, span.end(), call) && !flags_cross(self.code, site);
+        let free = !reserved.by_other(span.start, span.end(), call) && !flags_cross(self.code, site);
         (free && self.targets.inside(span.start, span.end()).is_none()).then_some(span)
     }
 
     /// Whether nobody jumps into `span`, and no site has any of it.
-    pub(super) fn is_free(&self, span: &Span, taken: &Taken) -> bool {
-        !taken.by_other(span.start, span.end(), u64::MAX) && self.targets.inside(span.start, span.end()).is_none()
+    pub(super) fn is_free(&self, span: &Span, reserved: &Reserved) -> bool {
+        !reserved.by_other(span.start, span.end(), u64::MAX) && self.targets.inside(span.start, span.end()).is_none()
     }
 
     /// A window around the call at `site`: with the fewest branches, then instructions.
-    pub(super) fn whole(&self, site: usize, taken: &Taken) -> Option<Span> {
+    pub(super) fn wrap_span(&self, site: usize, reserved: &Reserved) -> Option<Span> {
         let call = self.address(site)?;
         if flags_cross(self.code, site) {
             return None;
@@ -139,8 +139,8 @@ impl Block<'_> {
             let branches = self.code.get(first..end).unwrap_or_default().iter().filter(|i| is_branch(i)).count();
             let cost = (branches, end - first);
             let Some(span) = self.span(first..end, padding) else { continue };
-            let free =
-                !taken.by_other(span.start, span.end(), call) && self.targets.inside(span.start, span.end()).is_none();
+            let free = !reserved.by_other(span.start, span.end(), call)
+                && self.targets.inside(span.start, span.end()).is_none();
             if free && best.as_ref().is_none_or(|b| cost < b.0) {
                 best = Some((cost, span));
             }

@@ -1,6 +1,6 @@
 //! From a stack to a node: the walk down a calling-context tree.
 
-use super::emit::{Emitted, Emitter, asm, at};
+use super::emitter::{Emitted, Emitter, asm, at};
 use crate::layout::{IMAGE, NODE_SIZE, NUMBERS, Question, TABLE_LEN, image, node};
 use iced_x86::code_asm::{AsmRegister64, CodeLabel, eax, ecx, qword_ptr, r11, r11d, rax, rcx};
 use systoll_model::Sysno;

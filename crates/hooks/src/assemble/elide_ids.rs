@@ -1,4 +1,4 @@
-//! Calls answered in place: who a thread is. Signal masks that do not change: [`super::masks`].
+//! Calls answered in place: who a thread is. Signal masks that do not change: [`super::elide_masks`].
 //!
 //! **Answers** hold for a thread's life: its ids do, its user until it first changes that. A user
 //! without a name in its namespace (65534) may be given one from outside, and is asked for again.
@@ -8,12 +8,12 @@
 //! nothing is answered; memory made executable takes [`image::ELIDE`] down, for good where it is
 //! no file that can be looked at.
 
-use super::after::unless_shared;
-use super::before::Entry;
-use super::emit::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
-use super::family::brings_code;
-use super::masks::{self, before_maps, forget_by_number};
-use super::walk::walk;
+use super::elide_masks::{self, before_maps, forget_by_number};
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::entry::Entry;
+use super::on_return::unless_shared;
+use super::process_calls::brings_code;
+use super::tree_walk::walk;
 use crate::layout::{IMAGE, elide, image, node, record, slot};
 use crate::numbers::{
     GETEUID, GETPID, GETTID, GETUID, MMAP, MPROTECT, PKEY_MPROTECT, RT_SIGPROCMASK, SETNS, SETRESUID, SETREUID, SETUID,
@@ -53,7 +53,7 @@ pub(super) fn elidable(number: u32) -> bool {
 
 /// Answers the call if the answer is known and goes to `answered`, else falls through.
 pub(super) fn try_answer(e: &mut Emitter, number: u32, entry: Entry, answered: CodeLabel) -> Emitted {
-    let Some(index) = answer(number) else { return masks::try_answer(e, entry, answered) };
+    let Some(index) = answer(number) else { return elide_masks::try_answer(e, entry, answered) };
     let real = e.label();
     known(e, index, entry, (answered, real))?;
     e.here(real)?;

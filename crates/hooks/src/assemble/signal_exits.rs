@@ -1,12 +1,12 @@
 //! A signal's return that is counted where handlers end: its own bytes stay as they are.
 
 use super::Options;
-use super::before::Entry;
 use super::blob::{Base, Counted, Refused, Unhooked, Written};
-use super::displaced::{BASE, decode, displace, movable};
-use super::emit::{Emitted, Emitter, Origin, asm, at};
+use super::emitter::{Emitted, Emitter, Origin, asm, at};
+use super::entry::Entry;
+use super::relocate::{BASE, decode, displace, movable};
 use super::site::{Hook, signal_ends};
-use super::walk::Start;
+use super::tree_walk::Start;
 use crate::layout::{IMAGE, image};
 use crate::plan::{SIGNAL_NUMBER_LEN, SIGNAL_RETURN, Site, Span};
 use iced_x86::code_asm::*;

@@ -3,7 +3,7 @@
 //! While figures are kept, r11 holds the result and rcx what was in rdx.
 
 use super::Options;
-use super::emit::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use crate::layout::{IMAGE, Question, image, node, record, slot};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::code_asm::*;
@@ -258,7 +258,7 @@ pub(super) fn rseq_learnt(e: &mut Emitter) -> Emitted {
         asm!(e; mov(gs32(slot::AREA_BUSY), 1); mov(gs(slot::RSEQ), 0); jmp(done););
         Ok(())
     });
-    super::areas::begin(e, super::areas::Begins::Again)
+    super::rseq_areas::begin(e, super::rseq_areas::Begins::Again)
 }
 
 /// Goes to `shared` in a slot that several threads share: nothing can be known of one there.

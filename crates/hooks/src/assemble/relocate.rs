@@ -1,6 +1,6 @@
 //! Instructions that give way to a jump and run elsewhere.
 
-use super::emit::{Emitted, Emitter, Origin};
+use super::emitter::{Emitted, Emitter, Origin};
 use crate::plan::Span;
 use iced_x86::code_asm::r11;
 use iced_x86::{

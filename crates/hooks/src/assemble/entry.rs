@@ -1,8 +1,8 @@
 //! What runs before a call: count it in its context, and note what its return will need.
 
 use super::Options;
-use super::emit::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
-use super::walk::{Start, walk};
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::tree_walk::{Start, walk};
 use crate::layout::{IMAGE, Question, image, node, record, slot};
 use iced_x86::code_asm::*;
 

@@ -5,7 +5,7 @@
 //! calculate that from outside was wrong by a factor on a busy box. Where no system call may be made, the
 //! time that has passed is kept instead, which is more.
 
-use super::emit::{Emitted, Emitter, asm, gs};
+use super::emitter::{Emitted, Emitter, asm, gs};
 use crate::layout::{IMAGE, image, slot};
 use crate::numbers::CLOCK_GETTIME;
 use iced_x86::code_asm::*;
