@@ -89,8 +89,8 @@ impl Places {
 fn choose(choice: BackendChoice) -> Vec<Box<dyn Backend>> {
     match choice {
         BackendChoice::Auto => automatic(),
-        BackendChoice::Inproc => backend(BackendKind::Inproc).into_iter().collect(),
-        BackendChoice::Ptrace => backend(BackendKind::Ptrace).into_iter().collect(),
+        BackendChoice::Inproc => vec![backend(BackendKind::Inproc)],
+        BackendChoice::Ptrace => vec![backend(BackendKind::Ptrace)],
     }
 }
 
