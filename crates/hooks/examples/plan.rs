@@ -19,8 +19,8 @@ fn main() -> std::io::Result<()> {
                 continue;
             }
         };
-        let before = plan.sites.iter().filter(|s| s.before.is_some()).count();
-        let both = plan.sites.iter().filter(|s| s.before.is_some() && s.after.is_some()).count();
+        let before = plan.sites.iter().filter(|s| s.entry_span.is_some()).count();
+        let both = plan.sites.iter().filter(|s| s.entry_span.is_some() && s.return_span.is_some()).count();
         let numbers = plan.sites.iter().filter(|s| s.number.is_some()).count();
         let cfa = plan.sites.iter().filter(|s| s.cfa.is_some()).count();
         println!(
@@ -35,11 +35,11 @@ fn main() -> std::io::Result<()> {
             for u in &plan.unplanned {
                 println!("  {:#x}: {:?}", u.address, u.why);
             }
-            for s in plan.sites.iter().filter(|s| s.after.is_none()) {
-                println!("  {:#x}: no after (number {:?}, before {})", s.address, s.number, s.before.is_some());
+            for s in plan.sites.iter().filter(|s| s.return_span.is_none()) {
+                println!("  {:#x}: no after (number {:?}, before {})", s.address, s.number, s.entry_span.is_some());
             }
-            for s in plan.sites.iter().filter(|s| s.before.is_none()) {
-                println!("  {:#x}: no before (number {:?}, whole {})", s.address, s.number, s.whole.is_some());
+            for s in plan.sites.iter().filter(|s| s.entry_span.is_none()) {
+                println!("  {:#x}: no before (number {:?}, whole {})", s.address, s.number, s.wrap_span.is_some());
             }
         }
     }

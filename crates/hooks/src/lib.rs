@@ -14,9 +14,8 @@
 //! ```
 //! let file = std::fs::read("/proc/self/exe")?;
 //! let plan = systoll_hooks::plan::plan(&file)?;
-//! for site in &plan.sites {
-//!     assert!(site.before.is_some() || site.whole.is_some() || !site.exits.is_empty());
-//! }
+//! let hooked = plan.sites.iter().filter(|site| site.spans().next().is_some()).count();
+//! println!("{hooked} of {} calls can be hooked", plan.sites.len());
 //! for place in &plan.unplanned {
 //!     println!("{:#x}: {:?}", place.address, place.why);
 //! }

@@ -8,7 +8,7 @@ use crate::table::Table;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{ArgData, ArgKind, Moment, Signature, Spread, Sysno};
+use systoll_model::{ArgData, ArgKind, Moment, Random, Signature, Spread, Sysno};
 
 /// Octaves from this one on get two windows: the newest octave is half the row.
 const TWO_FROM: u32 = 5;
@@ -374,29 +374,6 @@ fn strings(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bo
         }
     }
     (all, true)
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): small, seedable, good enough to be out of step with loops.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `bound`, which is at least 1.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
 }
 
 #[cfg(test)]

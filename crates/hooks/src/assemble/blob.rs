@@ -1,9 +1,9 @@
 //! A file's trampolines: the code, the jumps into it, and the roots it counts at.
 
-use super::displaced::BASE;
-use super::emit::{Emitter, Origin};
+use super::emitter::{Emitter, Origin};
+use super::handshake::stub;
+use super::relocate::BASE;
 use super::site::{Hook, Place, write_entry, write_site};
-use super::stub::stub;
 use super::{AssembleError, Options};
 use crate::layout::{self, IMAGE, NODE_SIZE, TABLE_LEN, image};
 use crate::plan::Plan;
@@ -204,7 +204,7 @@ pub fn assemble(plan: &Plan, options: &Options, delta: i64) -> Result<Blob, Asse
     }
     if let Some(span) = &plan.unwinder {
         let mut e = Emitter::new(start)?;
-        let hooks = super::find::write(&mut e, span)?;
+        let hooks = super::find_fde::write(&mut e, span)?;
         blob.append(e, &hooks)?;
     }
     Ok(blob)

@@ -5,39 +5,39 @@
 //! gs: no stack, no thread-local storage, no lock. Invariant: between any two instructions of it
 //! a signal handler may make hooked calls of its own, or never return.
 
-mod after;
-mod areas;
-mod asking;
-mod before;
 mod blob;
-mod cut;
-mod displaced;
-mod elide;
-mod emit;
-mod exits;
-mod family;
-mod find;
-mod grow;
-mod masks;
+mod early_signal;
+mod elide_ids;
+mod elide_masks;
+mod emitter;
+mod entry;
+mod find_fde;
+mod frame_info;
+mod handshake;
+mod handshake_time;
 mod new_image;
-mod read;
+mod on_return;
+mod process_calls;
+mod relocate;
+mod rseq_areas;
+mod signal_exits;
 mod site;
 mod stored;
-mod stub;
-mod unwind;
-mod walk;
+mod tree_reader;
+mod tree_walk;
+mod tree_writer;
 
 pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked, assemble};
-pub use elide::elided_calls;
-pub use emit::Origin;
-pub use family::is_heeded;
-pub use find::origins_table;
-pub use grow::{Room, Step, TreeError, grow, grow_asking, number_site};
+pub use elide_ids::elided_calls;
+pub use emitter::Origin;
+pub use find_fde::origins_table;
 pub use new_image::{every_image, new_image, own_words};
-pub use read::{
+pub use process_calls::is_heeded;
+pub use tree_reader::{
     DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, SlotCounts, SlotReading, Thread, Words, read,
     slots_drawn,
 };
+pub use tree_writer::{Room, Step, TreeError, grow, grow_asking, number_site};
 
 use thiserror::Error;
 

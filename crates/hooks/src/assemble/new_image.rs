@@ -1,6 +1,6 @@
 //! What a new image begins with.
 
-use super::{family, find};
+use super::{find_fde, process_calls};
 use crate::layout::{
     IMAGE, NODE_SIZE, NUMBERS, VERSION, image, root_record_offset, root_words, slot, slot_address, transfers,
 };
@@ -51,13 +51,13 @@ pub fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
     let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
     words.push((last + slot::SELF, IMAGE + last));
     words.extend((0..NUMBERS).flat_map(number_root));
-    words.extend(find::frames());
+    words.extend(find_fde::frames());
     words
 }
 
 /// The words of [`image::HEEDED`].
 fn heeded() -> impl Iterator<Item = (u64, u64)> {
-    let byte = |n: u64| u8::from(u32::try_from(n).is_ok_and(family::is_heeded));
+    let byte = |n: u64| u8::from(u32::try_from(n).is_ok_and(process_calls::is_heeded));
     let word = move |i: u64| u64::from_le_bytes(std::array::from_fn(|byte_of| byte(8 * i + byte_of as u64)));
     (0..NUMBERS.div_ceil(8)).map(move |i| (image::HEEDED + 8 * i, word(i)))
 }

@@ -8,13 +8,13 @@
 //!
 //! A site that is wrapped whole makes its call between the first two, and jumps back once.
 
-use super::after::{Bytes, Return, after, made_executable, mapped, rseq_learnt};
-use super::before::{Entry, before};
 use super::blob::{Base, Counted, Refused, Unhooked, Written};
-use super::displaced::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
-use super::emit::{Emitted, Emitter, Origin, asm};
-use super::walk::{Start, walk};
-use super::{Options, areas, cut, elide, family, masks};
+use super::emitter::{Emitted, Emitter, Origin, asm};
+use super::entry::{Entry, before};
+use super::on_return::{Bytes, Return, after, made_executable, mapped, rseq_learnt};
+use super::relocate::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
+use super::tree_walk::{Start, walk};
+use super::{Options, early_signal, elide_ids, elide_masks, process_calls, rseq_areas};
 use crate::layout;
 use crate::numbers::{EXIT, EXIT_GROUP, MMAP, RSEQ, RT_SIGPROCMASK, RT_SIGRETURN};
 use crate::plan::{CfaOffset, Entry as VdsoEntry, Site, Span};
@@ -69,18 +69,18 @@ fn leaves(number: u32) -> bool {
 /// Whether calls must be made here, because they return in another thread too, or may be the last
 /// that is hooked.
 fn must_be_here(site: &Site) -> bool {
-    site.number.is_none_or(|n| family::clones(n) || family::may_end_watching(n))
+    site.number.is_none_or(|n| process_calls::clones(n) || process_calls::may_end_watching(n))
 }
 
 /// Whether something must be asked behind the call, whatever else is wanted.
 fn asks_behind(number: u32) -> bool {
-    family::brings_code(number) || family::execs(number)
+    process_calls::brings_code(number) || process_calls::execs(number)
 }
 
 impl<'a> Shape<'a> {
     fn of(site: &'a Site, options: &Options) -> Result<Self, Unhooked> {
         let placed = Self::placed(site);
-        let elided = options.elide && site.number.is_some_and(elide::elidable);
+        let elided = options.elide && site.number.is_some_and(elide_ids::elidable);
         let here = must_be_here(site);
         let behind = site.number.is_some_and(|n| asks_behind(n) || (options.results && !leaves(n)));
         match placed {
@@ -95,14 +95,14 @@ impl<'a> Shape<'a> {
 
     /// The call stays at its place.
     fn placed(site: &'a Site) -> Option<Self> {
-        let window = site.before.as_ref()?;
+        let window = site.entry_span.as_ref()?;
         let head = decode(window).filter(|i| i.iter().all(movable))?;
         let adjacent = window.resume() == site.address;
         let tail = |span: &Span| {
             let tail = decode(span).filter(|i| tail_movable(i) && !sees_the_hook(i))?;
             Some((tail, span.resume()))
         };
-        let here = site.after.as_ref().filter(|span| span.start == site.address + 2);
+        let here = site.return_span.as_ref().filter(|span| span.start == site.address + 2);
         let (behind, lifted) = match (here, &site.returned) {
             (None, Some(there)) => (Some(there), 8),
             (here, _) => (here, 0),
@@ -114,7 +114,7 @@ impl<'a> Shape<'a> {
 
     /// The call is made here.
     fn wrapped(site: &'a Site) -> Option<Self> {
-        let window = site.whole.as_ref()?;
+        let window = site.wrap_span.as_ref()?;
         let mut head = decode(window)?;
         let call = head.iter().position(|i| i.code() == Code::Syscall && i.ip() == site.address)?;
         let tail = head.split_off(call + 1);
@@ -135,7 +135,7 @@ impl<'a> Shape<'a> {
 /// Writes the code of a site.
 pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place: Place) -> Emitted<Written> {
     if !site.exits.is_empty() {
-        return super::exits::write(e, options, site, place.root);
+        return super::signal_exits::write(e, options, site, place.root);
     }
     let refused = |what| Some(Refused { address: site.address, what });
     let shape = match Shape::of(site, options) {
@@ -158,7 +158,7 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
         vdso: false,
     };
     let start = table.map_or(Start::Root(place.root), |_| Start::Numbers(place.region + place.table));
-    let stays = results && site.number.is_none_or(|n| !family::clones(n) && !family::execs(n));
+    let stays = results && site.number.is_none_or(|n| !process_calls::clones(n) && !process_calls::execs(n));
     let time = options.time && stays;
     let arms = stays && (options.waited || options.elide);
     let entry = Entry { start, base: offset.map(|o| o.1.register()), results, time, arms };
@@ -186,7 +186,7 @@ impl Writer<'_> {
         // What is done behind the call waits where its function returns to.
         let (made, new) = if lifted { (back, back) } else { (behind, plain) };
         self.before(e, made, new)?;
-        if self.shape.wrapped || site.number.is_some_and(family::clones) {
+        if self.shape.wrapped || site.number.is_some_and(process_calls::clones) {
             self.call(e, made, new)?;
         } else {
             asm!(e; jmp(BASE.wrapping_add(counts_at)););
@@ -220,7 +220,7 @@ impl Writer<'_> {
 
     /// Whether what is done behind the call is done of no other code, and right behind it.
     fn learns(&self) -> bool {
-        let target = self.shape.site.after_is_target && !self.shape.wrapped;
+        let target = self.shape.site.return_is_target && !self.shape.wrapped;
         self.entry.results && self.shape.lifted == 0 && !target
     }
 
@@ -234,20 +234,20 @@ impl Writer<'_> {
         let Some(number) = self.shape.site.number else {
             if self.options.elide {
                 if self.answers_by_number() {
-                    elide::try_by_number(e, self.entry, plain)?;
+                    elide_ids::try_by_number(e, self.entry, plain)?;
                 }
-                elide::forget(e)?;
+                elide_ids::forget(e)?;
             }
-            let cancels = self.entry.results && cut::is_cancellation_point(&self.shape.head);
+            let cancels = self.entry.results && early_signal::is_cancellation_point(&self.shape.head);
             if cancels {
-                cut::begin(e)?;
+                early_signal::begin(e)?;
             }
             before(e, self.options, self.entry)?;
             if cancels {
-                cut::end_at_cancellation_point(e, plain)?;
+                early_signal::end_at_cancellation_point(e, plain)?;
             }
-            let ways = family::Ways { parent: behind, child: plain, noted: self.entry.results };
-            return family::by_number(e, self.place.root, ways);
+            let ways = process_calls::Ways { parent: behind, child: plain, noted: self.entry.results };
+            return process_calls::by_number(e, self.place.root, ways);
         };
         if !self.shape.site.keeps_flags {
             return self.before_number(e, number, plain);
@@ -268,31 +268,31 @@ impl Writer<'_> {
         }
         if self.options.elide {
             match number {
-                n if elide::elidable(n) && self.shape.adjacent && self.learns() => {
-                    elide::try_answer(e, n, self.entry, plain)?;
+                n if elide_ids::elidable(n) && self.shape.adjacent && self.learns() => {
+                    elide_ids::try_answer(e, n, self.entry, plain)?;
                 }
-                RT_SIGPROCMASK => masks::forget_mask(e)?,
-                n => elide::before_others(e, n)?,
+                RT_SIGPROCMASK => elide_masks::forget_mask(e)?,
+                n => elide_ids::before_others(e, n)?,
             }
         }
         if number == RSEQ {
-            areas::give_way(e)?;
+            rseq_areas::give_way(e)?;
         }
-        let sleeps = self.entry.results && cut::sleeps(number);
+        let sleeps = self.entry.results && early_signal::sleeps(number);
         if sleeps {
-            cut::begin(e)?;
+            early_signal::begin(e)?;
         }
         before(e, self.options, self.entry)?;
         match number {
-            EXIT | EXIT_GROUP => family::leaving(e, Some(number))?,
+            EXIT | EXIT_GROUP => process_calls::leaving(e, Some(number))?,
             _ => {}
         }
-        family::ask_before(e, number, self.place.root, plain)?;
+        process_calls::ask_before(e, number, self.place.root, plain)?;
         if sleeps {
-            cut::end(e, number, plain)?;
+            early_signal::end(e, number, plain)?;
         }
         if self.learns_mask() {
-            masks::lend_old(e)?;
+            elide_masks::lend_old(e)?;
         }
         Ok(())
     }
@@ -306,9 +306,11 @@ impl Writer<'_> {
     /// The call, made here.
     fn call(&self, e: &mut Emitter, behind: CodeLabel, plain: CodeLabel) -> Emitted {
         match self.shape.site.number {
-            Some(number) if family::clones(number) => {
-                family::clone(e, number, family::Ways { parent: behind, child: plain, noted: self.entry.results })
-            }
+            Some(number) if process_calls::clones(number) => process_calls::clone(
+                e,
+                number,
+                process_calls::Ways { parent: behind, child: plain, noted: self.entry.results },
+            ),
             _ => {
                 asm!(e; syscall(););
                 Ok(())
@@ -320,7 +322,7 @@ impl Writer<'_> {
     fn behind(&self, e: &mut Emitter) -> Emitted {
         let site = self.shape.site;
         if self.learns_mask() {
-            masks::take_old_back(e)?;
+            elide_masks::take_old_back(e)?;
         }
         if self.entry.results {
             let bytes = match site.number {
@@ -329,30 +331,30 @@ impl Writer<'_> {
                 None => Bytes::ByNode,
             };
             let lifted = self.shape.lifted;
-            let is_target = site.after_is_target && !self.shape.wrapped || lifted != 0;
+            let is_target = site.return_is_target && !self.shape.wrapped || lifted != 0;
             let site = Return { root: self.place.root, time: self.entry.time, bytes, is_target, lifted };
             after(e, self.options, site)?;
         }
         if self.answers_by_number() {
-            elide::remember_by_number(e)?;
+            elide_ids::remember_by_number(e)?;
         }
         let Some(number) = site.number else { return Ok(()) };
         if self.options.elide {
-            elide::code_comes(e, number)?;
+            elide_ids::code_comes(e, number)?;
         }
         match number {
             MMAP => mapped(e, self.place.root)?,
-            n if family::brings_code(n) => made_executable(e, self.place.root)?,
+            n if process_calls::brings_code(n) => made_executable(e, self.place.root)?,
             RSEQ if self.options.waited || self.options.elide => rseq_learnt(e)?,
-            n if family::execs(n) => {
+            n if process_calls::execs(n) => {
                 let done = e.label();
-                family::exec_failed(e, self.place.root, done)?;
+                process_calls::exec_failed(e, self.place.root, done)?;
                 e.here(done)?;
             }
-            RT_SIGPROCMASK if self.learns_mask() => masks::mask_changed(e)?,
+            RT_SIGPROCMASK if self.learns_mask() => elide_masks::mask_changed(e)?,
             n if self.options.elide && self.learns() => {
-                if let Some(answer) = elide::answer(n) {
-                    elide::remember(e, answer)?;
+                if let Some(answer) = elide_ids::answer(n) {
+                    elide_ids::remember(e, answer)?;
                 }
             }
             _ => {}
@@ -363,13 +365,13 @@ impl Writer<'_> {
 
 /// Counts an `rt_sigreturn`, right before which all registers but rsp are free; eax holds its number behind.
 pub(super) fn signal_ends(e: &mut Emitter, options: &Options, entry: Entry) -> Emitted {
-    masks::forget_mask(e)?;
+    elide_masks::forget_mask(e)?;
     if options.elide {
-        elide::before_others(e, RT_SIGRETURN)?;
+        elide_ids::before_others(e, RT_SIGRETURN)?;
     }
     before(e, options, entry)?;
     if options.results {
-        super::after::made_again(e)?;
+        super::on_return::made_again(e)?;
     }
     Ok(())
 }
@@ -384,7 +386,7 @@ pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64) -> Emit
     e.stands_for(Origin::Address(entry.span.start));
     let label = e.here(label)?;
     walk(e, Start::Root(root), Some(rsp), rax)?;
-    super::before::count(e, rax)?;
+    super::entry::count(e, rax)?;
     displace(e, &head)?;
     let resume = entry.span.resume();
     e.stands_for(Origin::Address(resume));

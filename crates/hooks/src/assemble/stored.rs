@@ -5,7 +5,7 @@
 
 use super::Options;
 use super::blob::{Base, Blob, Counted, Patch, Refused, Unhooked};
-use super::emit::Origin;
+use super::emitter::Origin;
 use prost::Message;
 
 #[derive(Clone, PartialEq, Message)]

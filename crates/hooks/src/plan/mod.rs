@@ -5,29 +5,34 @@
 //! displaced instructions elsewhere. Invariant: a [`Span`] has no known branch target strictly
 //! inside, and no two sites' spans share a byte.
 
+mod addresses;
+mod branch_targets;
 mod cfi;
-mod depth;
 mod effects;
 mod extents;
+mod file_kind;
+mod frame_depth;
 mod go;
 mod gs;
 mod image;
-mod kind;
-mod reach;
-mod returns;
-mod room;
-mod signals;
+mod labels;
+mod make_room;
+mod patch_span;
+mod planner;
+mod reachable;
+mod signal_return;
 mod sites;
 mod stored;
-mod targets;
+mod tail_calls;
 mod types;
 mod vdso;
-mod window;
 
-pub use kind::Kind;
-pub use signals::{SIGNAL_NUMBER_LEN, SIGNAL_RETURN, SIGNAL_RETURN_LEN};
+pub use file_kind::Kind;
+pub use signal_return::{SIGNAL_NUMBER_LEN, SIGNAL_RETURN, SIGNAL_RETURN_LEN};
 pub use stored::FORMAT;
-pub use types::{CfaOffset, Entry, Evidence, Plan, PlanError, Segment, Site, Span, Unplanned, VdsoFunction, Why};
+pub use types::{
+    CfaOffset, Entry, Evidence, Plan, PlanError, Segment, Site, Span, UnpatchableReason, Unplanned, VdsoFunction,
+};
 
 /// Bytes of code that are decoded in some tens of milliseconds.
 const SMALL: usize = 4 << 20;
@@ -61,15 +66,15 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     if unwinder.is_none() && with_calls.is_empty() {
         return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
     }
-    let survey = targets::survey(&image, &cfi, (&extents, &with_calls))?;
-    let mut planner = sites::Planner {
+    let survey = branch_targets::survey(&image, &cfi, (&extents, &with_calls))?;
+    let mut planner = planner::Planner {
         image: &image,
         cfi,
         targets: &survey.targets,
         doubtful: &survey.doubtful,
         reached: survey.reached.as_ref(),
         effects: effects::Effects::new(),
-        taken: window::Taken::default(),
+        reserved: patch_span::Reserved::default(),
         returning: Vec::new(),
         plan: Plan { uses_gs: survey.uses_gs, ..nothing },
     };

@@ -1,21 +1,21 @@
 //! Finds a file's calls and gives each what hooks there is room for.
 
-use super::cfi::Cfi;
-use super::depth::Depths;
-use super::effects::{Effects, ends, goes_on, is_plausible};
+use super::effects::{ends, goes_on, is_plausible};
 use super::extents::Extent;
+use super::frame_depth::Depths;
 use super::image::{Image, Region};
-use super::reach::{gets_number, is_inside};
-use super::returns::{Returning, function_of};
-use super::targets::{Set, Targets};
-use super::types::{Plan, Site, Span, Unplanned, Why};
-use super::window::{Block, Taken};
+use super::labels::Labels;
+use super::patch_span::Block;
+use super::planner::Planner;
+use super::reachable::{gets_number, is_inside};
+use super::tail_calls::function_of;
+use super::types::{Site, Span, UnpatchableReason, Unplanned};
 use crate::numbers::{
     ARCH_PRCTL, BRK, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, GETEGID, GETEUID, GETGID, GETPID,
     GETPPID, GETTID, GETUID, MADVISE, MLOCKALL, MMAP, MPROTECT, MUNMAP, PRCTL, RSEQ, RT_SIGACTION, RT_SIGPROCMASK,
     RT_SIGRETURN, SECCOMP, SET_ROBUST_LIST, SET_TID_ADDRESS, VFORK,
 };
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -107,46 +107,15 @@ fn runs_on(image: &Image<'_>, extent: &Extent) -> bool {
 
 /// What calls stand on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ground {
+enum CodeConfidence {
     /// A function whose jumps are all known.
     Function,
     /// Code, or data, between functions.
     Between,
-    /// A function that may jump to places nobody can tell.
+    /// A function that may jump to places that are not known ([`Labels`]).
     Labels,
     /// A function that may have data in it.
     Mixed,
-}
-
-/// Whether a function may jump to distances from a label of its own (`&&here - &&base` of GNU C):
-/// such tables look like any numbers.
-fn jumps_by_labels(bytes: &[u8], extent: &Extent) -> bool {
-    let (mut jumps, mut takes) = (false, false);
-    for i in Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE).iter() {
-        jumps |= i.flow_control() == FlowControl::IndirectBranch && i.op0_kind() == OpKind::Register;
-        let address = || i.ip_rel_memory_address();
-        takes |= i.mnemonic() == Mnemonic::Lea
-            && i.is_ip_rel_memory_operand()
-            && extent.start < address()
-            && address() < extent.end;
-    }
-    jumps && takes
-}
-
-/// Plans the sites of one file, extent after extent.
-pub(super) struct Planner<'a> {
-    pub(super) image: &'a Image<'a>,
-    pub(super) cfi: Cfi<'a>,
-    pub(super) targets: &'a Targets,
-    /// Starts of functions that may have data in them.
-    pub(super) doubtful: &'a HashSet<u64>,
-    /// Starts of instructions that code is followed to, where there are such functions.
-    pub(super) reached: Option<&'a Set>,
-    pub(super) effects: Effects,
-    pub(super) taken: Taken,
-    /// Sites whose results can only be seen where their function returns to.
-    pub(super) returning: Vec<Returning>,
-    pub(super) plan: Plan,
 }
 
 impl Planner<'_> {
@@ -155,21 +124,24 @@ impl Planner<'_> {
         let image = self.image;
         let Some(region) = image.region(extent.start) else { return };
         let bytes = region.slice(extent.start, extent.end);
+        let labels = if extent.known { Labels::of(region, extent) } else { None };
         let ground = match extent.known {
-            false => Ground::Between,
-            true if jumps_by_labels(bytes, extent) => Ground::Labels,
-            true if self.reached.is_some() && self.doubtful.contains(&extent.start) => Ground::Mixed,
-            true => Ground::Function,
+            false => CodeConfidence::Between,
+            true if labels.is_some() => CodeConfidence::Labels,
+            true if self.reached.is_some() && self.doubtful.contains(&extent.start) => CodeConfidence::Mixed,
+            true => CodeConfidence::Function,
         };
         let mut decoder = Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE);
         while decoder.can_decode() {
             let code: Vec<_> = decoder.iter().take(BLOCK).collect();
-            self.block(&code, ground, region);
+            self.block(&code, (ground, labels.as_ref()), region);
         }
         match ground {
-            Ground::Function | Ground::Mixed => self.depths(extent.start..extent.end, extent.start..extent.end, region),
-            Ground::Between => self.depths_between(extent, region),
-            Ground::Labels => {}
+            CodeConfidence::Function | CodeConfidence::Mixed => {
+                self.depths(extent.start..extent.end, extent.start..extent.end, region)
+            }
+            CodeConfidence::Between => self.depths_between(extent, region),
+            CodeConfidence::Labels => {}
         }
     }
 
@@ -193,102 +165,118 @@ impl Planner<'_> {
     fn depths(&mut self, function: Range<u64>, sites: Range<u64>, region: &Region<'_>) {
         let entry = self.cfi.cfa_offset(function.start).map_or(8, |cfa| i64::from(cfa.0));
         let here = |s: &&mut Site| sites.contains(&s.address);
-        let unknown = |s: &&mut Site| s.cfa.is_none() || s.before.is_some() && s.hook_cfa.is_none();
+        let unknown = |s: &&mut Site| s.cfa.is_none() || s.entry_span.is_some() && s.hook_cfa.is_none();
         let mut depths = None;
         for site in self.plan.sites.iter_mut().filter(here).filter(unknown) {
             let depths = depths.get_or_insert_with(|| Depths::of(region, function.clone(), entry, &mut self.effects));
             site.cfa = site.cfa.or_else(|| depths.at(site.address));
-            let hook = site.before.as_ref().map_or(site.address, Span::end);
-            site.hook_cfa = site.hook_cfa.or_else(|| site.before.as_ref().and_then(|_| depths.at(hook)));
+            let hook = site.entry_span.as_ref().map_or(site.address, Span::end);
+            site.hook_cfa = site.hook_cfa.or_else(|| site.entry_span.as_ref().and_then(|_| depths.at(hook)));
             let at_both = depths.above_rbp(site.address).filter(|there| depths.above_rbp(hook) == Some(*there));
-            site.from_rbp = at_both.filter(|_| site.cfa.is_none() || site.before.is_some() && site.hook_cfa.is_none());
+            site.from_rbp =
+                at_both.filter(|_| site.cfa.is_none() || site.entry_span.is_some() && site.hook_cfa.is_none());
         }
     }
 
-    fn block(&mut self, code: &[Instruction], ground: Ground, region: &Region<'_>) {
+    fn block(
+        &mut self,
+        code: &[Instruction],
+        (ground, labels): (CodeConfidence, Option<&Labels>),
+        region: &Region<'_>,
+    ) {
         let calls = code.iter().enumerate().filter(|(_, i)| i.mnemonic() == Mnemonic::Syscall);
         let calls: Vec<usize> = calls.map(|(n, _)| n).collect();
         // One with prefixes does not begin where its two bytes do.
         let is_bare = |n: &usize| code.get(*n).is_some_and(|i| i.len() == SYSCALL_LEN);
         let (sure, unsure): (Vec<usize>, Vec<usize>) = calls.into_iter().partition(|n| match ground {
-            Ground::Function => is_bare(n),
+            CodeConfidence::Function => is_bare(n),
             // In a file that has data among its code, what that leads to is not sure.
-            Ground::Between => is_bare(n) && self.is_code(code, *n) && self.is_reached(code, *n),
-            Ground::Mixed => is_bare(n) && self.is_reached(code, *n),
-            Ground::Labels => false,
+            CodeConfidence::Between => is_bare(n) && self.is_code(code, *n) && self.is_reached(code, *n),
+            CodeConfidence::Mixed => is_bare(n) && self.is_reached(code, *n),
+            CodeConfidence::Labels => {
+                is_bare(n) && labels.is_some_and(|labels| labels.leave_alone(code, *n, self.image))
+            }
         });
         for n in unsure {
             let Some(call) = code.get(n) else { continue };
             let is_data = match ground {
-                Ground::Between => self.is_data(code, n) || self.is_aside(code, n, region),
-                Ground::Mixed => self.is_aside(code, n, region),
-                Ground::Labels | Ground::Function => false,
+                CodeConfidence::Between => self.is_data(code, n) || self.is_aside(code, n, region),
+                CodeConfidence::Mixed => self.is_aside(code, n, region),
+                CodeConfidence::Labels | CodeConfidence::Function => false,
             };
             if is_data {
                 continue;
             }
             let address = call.next_ip() - SYSCALL_LEN as u64;
             self.plan.sites.push(Site::new(address, None));
-            self.plan.unplanned.push(Unplanned { address, why: Why::Unsure });
+            self.plan.unplanned.push(Unplanned { address, why: UnpatchableReason::NotSurelyCode });
         }
         let interrupts = code.iter().enumerate().filter(|(_, i)| is_interrupt(i));
         let made = interrupts.filter(|(n, _)| match ground {
-            Ground::Between => self.is_code(code, *n) && self.is_reached(code, *n),
-            Ground::Mixed => self.is_reached(code, *n),
-            Ground::Function | Ground::Labels => true,
+            CodeConfidence::Between => self.is_code(code, *n) && self.is_reached(code, *n),
+            CodeConfidence::Mixed => self.is_reached(code, *n),
+            CodeConfidence::Function | CodeConfidence::Labels => true,
         });
-        let made = made.map(|(_, i)| Unplanned { address: i.ip(), why: Why::Interrupt });
+        let made = made.map(|(_, i)| Unplanned { address: i.ip(), why: UnpatchableReason::Int80 });
         let made: Vec<Unplanned> = made.collect();
         self.plan.unplanned.extend(made);
         let block = Block { code, targets: self.targets, region, can_call: !self.image.shadow_stack };
         let first = self.plan.sites.len();
         let mut obstacles = Vec::new();
+        // One that has no inside.
+        let is_one = |span: &Span| labels.is_none() || span.instructions == 1 && span.padding == 0;
         // Counting comes first: no site's hook behind may take the room of another's before.
         for n in &sure {
             let number = self.number(code, *n);
             let keeps_flags = block.flags_cross(*n) && number.is_none_or(|number| !LEAVES.contains(&number));
             let before = match keeps_flags && number.is_none_or(|number| WRAPPED.contains(&number)) {
-                true => Err(Why::Flags),
-                false => block.before(*n, (number, keeps_flags), &mut self.effects, &self.taken),
+                true => Err(UnpatchableReason::FlagsInUse),
+                false => block.entry_span(*n, (number, keeps_flags), &mut self.effects, &self.reserved),
             };
+            let before =
+                before.and_then(|span| if is_one(&span) { Ok(span) } else { Err(UnpatchableReason::NotSurelyCode) });
             let mut site = Site::new(code.get(*n).map_or(0, Instruction::ip), number);
             obstacles.push(before.as_ref().err().copied());
-            site.before = before.ok();
-            site.keeps_flags = keeps_flags && site.before.is_some();
-            self.take(site.before.as_ref(), site.address);
+            site.entry_span = before.ok();
+            site.keeps_flags = keeps_flags && site.entry_span.is_some();
+            self.take(site.entry_span.as_ref(), site.address);
             self.plan.sites.push(site);
         }
         for (at, (n, obstacle)) in (first..).zip(sure.iter().zip(obstacles)) {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
-            if obstacle.is_some() || site.number.is_some_and(|number| WRAPPED.contains(&number)) {
-                site.whole = block.whole(*n, &self.taken);
+            let wants_whole = obstacle.is_some() || site.number.is_some_and(|number| WRAPPED.contains(&number));
+            if wants_whole && labels.is_none() {
+                site.wrap_span = block.wrap_span(*n, &self.reserved);
             }
-            if let (Some(why), None) = (obstacle, &site.whole) {
+            if let (Some(why), None) = (obstacle, &site.wrap_span) {
                 self.plan.unplanned.push(Unplanned { address: site.address, why });
             }
-            let (whole, address) = (site.whole.clone(), site.address);
+            let (whole, address) = (site.wrap_span.clone(), site.address);
             self.take(whole.as_ref(), address);
         }
         for (at, n) in (first..).zip(&sure) {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
-            site.after = block.after(*n, &self.taken);
-            site.after_is_target = self.targets.contains(site.address.saturating_add(2));
+            site.return_span = block.return_span(*n, &self.reserved).filter(is_one);
+            site.return_is_target = labels.is_some() || self.targets.contains(site.address.saturating_add(2));
             site.cfa = self.cfi.cfa_offset(site.address);
-            site.hook_cfa = site.before.as_ref().and_then(|span| self.cfi.cfa_offset(span.end()));
-            let (after, address) = (site.after.clone(), site.address);
+            site.hook_cfa = site.entry_span.as_ref().and_then(|span| self.cfi.cfa_offset(span.end()));
+            let (after, address) = (site.return_span.clone(), site.address);
             self.take(after.as_ref(), address);
+        }
+        if labels.is_some() {
+            return;
         }
         self.make_room(&block, first, &sure);
         for (at, n) in (first..).zip(&sure) {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
-            let unseen = site.after.is_none();
-            if unseen && site.number.is_none() && site.before.is_some() && !is_told_of(self.image, site) {
+            let unseen = site.return_span.is_none();
+            if unseen && site.number.is_none() && site.entry_span.is_some() && !is_told_of(self.image, site) {
                 self.returning.extend(function_of(code, *n, self.targets));
             }
-            if site.whole.is_none() && may_move(self.image, site) && (unseen || site.number.is_none()) {
-                site.whole = block.whole(*n, &self.taken);
+            if site.wrap_span.is_none() && may_move(self.image, site) && (unseen || site.number.is_none()) {
+                site.wrap_span = block.wrap_span(*n, &self.reserved);
             }
-            let (whole, address) = (site.whole.clone(), site.address);
+            let (whole, address) = (site.wrap_span.clone(), site.address);
             if whole.is_some() {
                 // Room that was taken may have been given back meanwhile.
                 self.plan.unplanned.retain(|u| u.address != address);
@@ -299,7 +287,7 @@ impl Planner<'_> {
 
     pub(super) fn take(&mut self, span: Option<&Span>, site: u64) {
         if let Some(span) = span {
-            self.taken.add(span, site);
+            self.reserved.add(span, site);
         }
     }
 
@@ -352,7 +340,7 @@ impl Planner<'_> {
             let calls = pairs.filter(|(_, pair)| **pair == [0x0f, 0x05]).map(|(at, _)| at);
             for address in calls.filter(|at| reached.contains(*at) && !known.contains(at)) {
                 self.plan.sites.push(Site::new(address, None));
-                self.plan.unplanned.push(Unplanned { address, why: Why::Unsure });
+                self.plan.unplanned.push(Unplanned { address, why: UnpatchableReason::NotSurelyCode });
             }
         }
     }

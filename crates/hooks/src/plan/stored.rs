@@ -4,11 +4,11 @@
 //! not read it again, and who writes jumps finds other bytes than these and leaves them alone.
 
 use super::image;
-use super::types::{CfaOffset, Entry, Evidence, Plan, Segment, Site, Span, Unplanned, VdsoFunction, Why};
+use super::types::{CfaOffset, Entry, Evidence, Plan, Segment, Site, Span, UnpatchableReason, Unplanned, VdsoFunction};
 use prost::Message;
 
 /// Changes whenever the same file may lead to another plan, or to other bytes.
-pub const FORMAT: u32 = 16;
+pub const FORMAT: u32 = 17;
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 
@@ -61,13 +61,13 @@ struct WireSite {
     #[prost(uint32, optional, tag = "2")]
     number: Option<u32>,
     #[prost(message, optional, tag = "3")]
-    before: Option<WireSpan>,
+    entry_span: Option<WireSpan>,
     #[prost(message, optional, tag = "4")]
-    after: Option<WireSpan>,
+    return_span: Option<WireSpan>,
     #[prost(bool, tag = "5")]
-    after_is_target: bool,
+    return_is_target: bool,
     #[prost(message, optional, tag = "6")]
-    whole: Option<WireSpan>,
+    wrap_span: Option<WireSpan>,
     #[prost(uint32, optional, tag = "7")]
     cfa: Option<u32>,
     #[prost(uint32, optional, tag = "8")]
@@ -112,17 +112,17 @@ struct WireUnplanned {
     why: u32,
 }
 
-/// Codes of [`Why`] by position; new ones go to the end.
-const WHYS: &[Why] = &[
-    Why::Target,
-    Why::Fixed,
-    Why::Short,
-    Why::Registers,
-    Why::Flags,
-    Why::Taken,
-    Why::Unsure,
-    Why::Interrupt,
-    Why::Bytes,
+/// Codes of [`UnpatchableReason`] by position; new ones go to the end.
+const REASONS: &[UnpatchableReason] = &[
+    UnpatchableReason::BranchTarget,
+    UnpatchableReason::Fixed,
+    UnpatchableReason::TooShort,
+    UnpatchableReason::RegistersInUse,
+    UnpatchableReason::FlagsInUse,
+    UnpatchableReason::ReservedByOther,
+    UnpatchableReason::NotSurelyCode,
+    UnpatchableReason::Int80,
+    UnpatchableReason::KnownByBytes,
 ];
 /// The same of [`VdsoFunction`].
 const FUNCTIONS: &[VdsoFunction] =
@@ -145,10 +145,10 @@ impl Plan {
         let site = |s: &Site| WireSite {
             address: s.address,
             number: s.number,
-            before: s.before.as_ref().map(span),
-            after: s.after.as_ref().map(span),
-            after_is_target: s.after_is_target,
-            whole: s.whole.as_ref().map(span),
+            entry_span: s.entry_span.as_ref().map(span),
+            return_span: s.return_span.as_ref().map(span),
+            return_is_target: s.return_is_target,
+            wrap_span: s.wrap_span.as_ref().map(span),
             cfa: s.cfa.map(|c| c.0),
             hook_cfa: s.hook_cfa.map(|c| c.0),
             returned: s.returned.as_ref().map(span),
@@ -158,7 +158,7 @@ impl Plan {
         };
         let entry =
             |e: &Entry| WireEntry { function: code(FUNCTIONS, &e.function), address: e.address, span: span(&e.span) };
-        let unplanned = |u: &Unplanned| WireUnplanned { address: u.address, why: code(WHYS, &u.why) };
+        let unplanned = |u: &Unplanned| WireUnplanned { address: u.address, why: code(REASONS, &u.why) };
         let wire = WirePlan {
             sites: self.sites.iter().map(site).collect(),
             entries: self.entries.iter().map(entry).collect(),
@@ -183,8 +183,9 @@ impl Plan {
             Some(Entry { function, address: e.address, span: span(e.span)? })
         };
         let entries: Option<Vec<Entry>> = wire.entries.into_iter().map(entry).collect();
-        let unplanned =
-            |u: &WireUnplanned| Some(Unplanned { address: u.address, why: *WHYS.get(usize::try_from(u.why).ok()?)? });
+        let unplanned = |u: &WireUnplanned| {
+            Some(Unplanned { address: u.address, why: *REASONS.get(usize::try_from(u.why).ok()?)? })
+        };
         let unplanned: Option<Vec<Unplanned>> = wire.unplanned.iter().map(unplanned).collect();
         Some(Self {
             sites: sites?,
@@ -242,10 +243,10 @@ fn site(wire: WireSite) -> Option<Site> {
     Some(Site {
         address: wire.address,
         number: wire.number,
-        before: optional(wire.before)?,
-        after: optional(wire.after)?,
-        after_is_target: wire.after_is_target,
-        whole: optional(wire.whole)?,
+        entry_span: optional(wire.entry_span)?,
+        return_span: optional(wire.return_span)?,
+        return_is_target: wire.return_is_target,
+        wrap_span: optional(wire.wrap_span)?,
         cfa: wire.cfa.map(CfaOffset),
         hook_cfa: wire.hook_cfa.map(CfaOffset),
         returned: optional(wire.returned)?,

@@ -19,8 +19,8 @@ pub struct Plan {
     pub signal_return: Option<u64>,
     /// What the file has mapped, by rising address.
     pub segments: Vec<Segment>,
-    /// Sites that nothing in this plan lets anybody count (neither [`Site::before`] nor
-    /// [`Site::whole`]), and why, by rising address; calls made the 32-bit way are no sites.
+    /// Sites that nothing in this plan lets anybody count (neither [`Site::entry_span`] nor
+    /// [`Site::wrap_span`]), and why, by rising address; calls made the 32-bit way are no sites.
     pub unplanned: Vec<Unplanned>,
     /// An instruction by which code of the file uses the gs segment for itself, if there is one:
     /// counters reached by gs would land in its memory, so the process must be watched in another
@@ -62,30 +62,30 @@ pub struct Site {
     /// Instructions before the call that a jump may replace. Run first and count behind them,
     /// then continue at [`Span::end`]: from there on no instruction up to the call reads rcx, r11
     /// or flags, or writes rax where `number` is unknown, so these may be used freely.
-    pub before: Option<Span>,
+    pub entry_span: Option<Span>,
     /// Instructions behind the call that a jump may replace; starts at `address + 2`. The kernel
     /// has just destroyed rcx and r11, and nothing reads flags across the call.
-    pub after: Option<Span>,
+    pub return_span: Option<Span>,
     /// Whether other code jumps to `address + 2`, so that a hook there may run without the call.
-    pub after_is_target: bool,
+    pub return_is_target: bool,
     /// Where the call is all that its function ends with (`syscall; ret`), so that nothing can be
     /// hooked behind it: instructions a jump may replace at the only place the function is called
     /// from, where it returns to. Other code may come there too; rcx, r11 and flags are free.
     pub returned: Option<Span>,
     /// A window that holds the call itself, for calls that must be wrapped: clone's family,
     /// execve's, mmap, and sites whose number is unknown; also for calls that may be wrapped
-    /// because they never wait, or because nobody can unwind them anyway, where there is no `after`. May share bytes with this site's own
-    /// `before` and `after` (it is used instead of them), never with another site's.
-    pub whole: Option<Span>,
+    /// because they never wait, or because nobody can unwind them anyway, where there is no `return_span`. May share bytes with this site's own
+    /// `entry_span` and `return_span` (it is used instead of them), never with another site's.
+    pub wrap_span: Option<Span>,
     /// CFA − rsp at the call.
     pub cfa: Option<CfaOffset>,
-    /// CFA − rsp at the end of `before`, where its hook counts.
+    /// CFA − rsp at the end of `entry_span`, where its hook counts.
     pub hook_cfa: Option<CfaOffset>,
     /// CFA − rbp at the call and where its hook counts, where the frame does not lie at a constant
     /// distance from rsp (the stack was aligned, or memory taken from it).
     pub from_rbp: Option<CfaOffset>,
     /// Whether flags set before the call are read behind it, so that whoever counts must keep them:
-    /// `before` then ends at the call, `number` is known and in eax, and nothing is hooked behind.
+    /// `entry_span` then ends at the call, `number` is known and in eax, and nothing is hooked behind.
     pub keeps_flags: bool,
     /// Ends of the functions that return to this call, where debuggers and unwinders know it by its
     /// bytes and nothing may be written over them: each ends with a `ret`, and is replaced by a jump. It
@@ -100,11 +100,11 @@ impl Site {
         Self {
             address,
             number,
-            before: None,
-            after: None,
-            after_is_target: false,
+            entry_span: None,
+            return_span: None,
+            return_is_target: false,
             returned: None,
-            whole: None,
+            wrap_span: None,
             cfa: None,
             hook_cfa: None,
             from_rbp: None,
@@ -115,7 +115,7 @@ impl Site {
 
     /// Everything a jump may replace.
     pub fn spans(&self) -> impl Iterator<Item = &Span> {
-        [&self.before, &self.after, &self.whole, &self.returned].into_iter().flatten().chain(&self.exits)
+        [&self.entry_span, &self.return_span, &self.wrap_span, &self.returned].into_iter().flatten().chain(&self.exits)
     }
 }
 
@@ -229,31 +229,31 @@ pub struct Unplanned {
     /// Of the `syscall`.
     pub address: u64,
     /// What stands in the way.
-    pub why: Why,
+    pub why: UnpatchableReason,
 }
 
 /// Why a site can't be hooked before its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum UnpatchableReason {
     /// Code jumps to where a window would have its inside, or to the call itself.
-    Target,
+    BranchTarget,
     /// An instruction there can't be run elsewhere (a call, a landing place, another `syscall`).
     Fixed,
     /// Too few bytes before the call belong to it.
-    Short,
+    TooShort,
     /// Something between the hook and the call needs rcx, r11, flags or rax.
-    Registers,
+    RegistersInUse,
     /// Flags set before the call are read behind it, and the call must be wrapped or its number is unknown.
-    Flags,
+    FlagsInUse,
     /// Every window that would do is taken by a neighbouring site.
-    Taken,
+    ReservedByOther,
     /// Nothing says that this is code at all, code around it contradicts how it was decoded, or
     /// its function may jump to places nobody can tell.
-    Unsure,
+    NotSurelyCode,
     /// It is an `int $0x80`: another table of numbers, and too short for a jump.
-    Interrupt,
+    Int80,
     /// Unwinders know it by its bytes, and in no other way.
-    Bytes,
+    KnownByBytes,
 }
 
 /// Why a file has no plan at all.

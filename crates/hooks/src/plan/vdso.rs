@@ -1,10 +1,10 @@
 //! Entries of functions that are hooked themselves: the vDSO's, which seldom make a call, and the
 //! one by which unwinders look code up.
 
+use super::addresses::Targets;
 use super::image::Image;
-use super::targets::Targets;
+use super::patch_span::Block;
 use super::types::{Entry, Span};
-use super::window::Block;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
 /// More instructions than any window has.

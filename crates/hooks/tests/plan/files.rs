@@ -79,9 +79,10 @@ struct Figures {
 fn figures(elf: &[u8]) -> (Plan, Figures) {
     let plan = plan(elf).unwrap();
     crate::check(&plan, elf);
-    let counted = |s: &&Site| s.before.is_some() || s.whole.is_some() || !s.exits.is_empty();
+    let counted = |s: &&Site| s.entry_span.is_some() || s.wrap_span.is_some() || !s.exits.is_empty();
     let before = plan.sites.iter().filter(counted).count();
-    let whole = |s: &Site| s.whole.is_some() || s.before.is_some() && (s.after.is_some() || s.returned.is_some());
+    let whole =
+        |s: &Site| s.wrap_span.is_some() || s.entry_span.is_some() && (s.return_span.is_some() || s.returned.is_some());
     let both = plan.sites.iter().filter(|s| whole(s)).count();
     let figures = Figures { sites: plan.sites.len(), before, both };
     (plan, figures)
@@ -109,7 +110,7 @@ fn glibc() {
     assert!(by_rsp * 526 >= 511 * plan.sites.len(), "{by_rsp} frames");
     for wrapped in [56, 58, 59, 9] {
         let sites: Vec<_> = plan.sites.iter().filter(|s| s.number == Some(wrapped)).collect();
-        assert!(!sites.is_empty() && sites.iter().all(|s| s.whole.is_some()), "{wrapped}");
+        assert!(!sites.is_empty() && sites.iter().all(|s| s.wrap_span.is_some()), "{wrapped}");
     }
 }
 

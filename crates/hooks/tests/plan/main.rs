@@ -14,18 +14,18 @@ use systoll_hooks::plan::{Plan, Span};
 fn check(plan: &Plan, elf: &[u8]) {
     let mut spans: Vec<(u64, &Span)> = Vec::new();
     for site in &plan.sites {
-        let own = [site.before.as_ref(), site.after.as_ref()].into_iter().flatten();
+        let own = [site.entry_span.as_ref(), site.return_span.as_ref()].into_iter().flatten();
         let mut hooks: Vec<&Span> = own.collect();
         if let [before, after] = hooks[..] {
             assert!(!before.overlaps(after), "{:#x}", site.address);
         }
-        if let Some(before) = &site.before {
+        if let Some(before) = &site.entry_span {
             assert!(before.end() <= site.address && before.padding == 0, "{:#x}", site.address);
         }
-        if let Some(after) = &site.after {
+        if let Some(after) = &site.return_span {
             assert_eq!(after.start, site.address + 2);
         }
-        if let Some(whole) = &site.whole {
+        if let Some(whole) = &site.wrap_span {
             assert!(whole.start <= site.address && site.address + 2 <= whole.resume(), "{:#x}", site.address);
             hooks.push(whole);
         }
@@ -33,7 +33,7 @@ fn check(plan: &Plan, elf: &[u8]) {
             assert!(hooks.is_empty() && site.returned.is_none(), "{:#x}", site.address);
             hooks.extend(&site.exits);
         }
-        let planned = site.before.is_some() || site.whole.is_some() || !site.exits.is_empty();
+        let planned = site.entry_span.is_some() || site.wrap_span.is_some() || !site.exits.is_empty();
         assert_eq!(planned, !plan.unplanned.iter().any(|u| u.address == site.address), "{:#x}", site.address);
         spans.extend(hooks.into_iter().map(|span| (site.address, span)));
     }

@@ -64,15 +64,15 @@ fn compare(path: &Path) {
     let sites: BTreeSet<u64> = plan.sites.iter().map(|s| s.address).collect();
     assert_eq!(sites, listing.syscalls, "{name}");
     for site in &plan.sites {
-        for span in [&site.before, &site.after, &site.whole].into_iter().flatten() {
+        for span in [&site.entry_span, &site.return_span, &site.wrap_span].into_iter().flatten() {
             listing.agrees(span, &name);
         }
-        if let Some(before) = &site.before {
+        if let Some(before) = &site.entry_span {
             let past = listing.targets.range(before.end()..=site.address).next();
             assert_eq!(past, None, "{name}: a jump past the hook of {:#x}", site.address);
         }
         let entered = listing.targets.contains(&(site.address + 2));
-        assert!(!entered || site.after_is_target, "{name}: {:#x}", site.address);
+        assert!(!entered || site.return_is_target, "{name}: {:#x}", site.address);
     }
 }
 

@@ -61,23 +61,23 @@ struct Module {
 fn roles(plan: &Plan) -> HashMap<u64, Role> {
     let mut roles: HashMap<u64, Role> = HashMap::new();
     for (n, site) in plan.sites.iter().enumerate() {
-        for span in [&site.before, &site.after].into_iter().flatten() {
+        for span in [&site.entry_span, &site.return_span].into_iter().flatten() {
             for address in span.start + 1..span.end() {
                 roles.entry(address).or_insert(NONE).inside_of = Some(span.start);
             }
         }
         roles.entry(site.address).or_insert(NONE).site = Some(n);
-        if let Some(before) = &site.before {
+        if let Some(before) = &site.entry_span {
             for address in before.end()..=site.address {
                 roles.entry(address).or_insert(NONE).behind_hook = Some(before.start);
             }
             let end = roles.entry(before.end()).or_insert(NONE);
             (end.hook_end, end.is_hook) = (Some(n), true);
         }
-        if let Some(after) = &site.after {
+        if let Some(after) = &site.return_span {
             roles.entry(after.start).or_insert(NONE).is_hook = true;
         }
-        if site.whole.is_some() {
+        if site.wrap_span.is_some() {
             roles.entry(site.address).or_insert(NONE).is_hook = true;
         }
     }

@@ -12,8 +12,8 @@ const REGION: u64 = IMAGE + image::ROOTS;
 fn blob() -> Blob {
     let span = |start, bytes: &[u8]| Some(Span { start, bytes: bytes.to_vec(), instructions: 1, padding: 0 });
     let site = |address, number, before| Site {
-        before,
-        after: span(address + 2, &[0x48, 0x3d, 1, 0xf0, 0xff, 0xff]),
+        entry_span: before,
+        return_span: span(address + 2, &[0x48, 0x3d, 1, 0xf0, 0xff, 0xff]),
         ..Site::new(address, number)
     };
     let known = site(0x1005, Some(110), span(0x1000, &[0xb8, 110, 0, 0, 0]));

@@ -217,10 +217,10 @@ impl File {
         let site = |draft: &Draft| {
             let [head, call, behind, end] = &draft.labels;
             Site {
-                before: span(head, call).filter(|_| !draft.wrapped),
-                after: span(behind, end).filter(|_| !draft.wrapped && !draft.keeps_flags),
-                after_is_target: self.returns_are_targets,
-                whole: span(head, end).filter(|_| !draft.keeps_flags),
+                entry_span: span(head, call).filter(|_| !draft.wrapped),
+                return_span: span(behind, end).filter(|_| !draft.wrapped && !draft.keeps_flags),
+                return_is_target: self.returns_are_targets,
+                wrap_span: span(head, end).filter(|_| !draft.keeps_flags),
                 cfa: Some(CfaOffset(draft.cfa)),
                 hook_cfa: Some(CfaOffset(draft.cfa)),
                 keeps_flags: draft.keeps_flags,

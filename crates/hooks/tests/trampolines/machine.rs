@@ -148,8 +148,8 @@ fn a_return_that_needs_flags_is_left_alone() {
     let span =
         |start, bytes: &[u8], instructions| Some(Span { start, bytes: bytes.to_vec(), instructions, padding: 0 });
     let site = |tail: &[u8], instructions| Site {
-        before: span(0x1000, &[0xb8, 110, 0, 0, 0], 1),
-        after: span(0x1007, tail, instructions),
+        entry_span: span(0x1000, &[0xb8, 110, 0, 0, 0], 1),
+        return_span: span(0x1007, tail, instructions),
         ..Site::new(0x1005, Some(GETPPID))
     };
     let refused = |tail: &[u8], instructions| {

@@ -89,3 +89,13 @@ impl<'r, 'f> Memory<'r, 'f> {
         self.bytes(address, bytes.len() as u64, bytes.len() as u64).is_some_and(|b| b == bytes)
     }
 }
+
+/// Text of a target's. Bytes that are no UTF-8 stand as `\xNN`.
+pub(crate) fn readable(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|b| text.push_str(&format!("\\x{b:02x}")));
+    }
+    text
+}

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use systoll_hooks::assemble::Room;
 use systoll_hooks::assemble::every_image;
 use systoll_hooks::plan::Plan;
-use systoll_symbols::{AheadFile, libraries_of};
+use systoll_symbols::{PreloadedFile, libraries_of};
 
 /// Signature of rseq areas as C libraries register them on x86 (kernel:
 /// tools/testing/selftests/rseq/rseq-x86.h; glibc: sysdeps/unix/sysv/linux/x86/bits/rseq.h).
@@ -90,7 +90,7 @@ pub(crate) struct Ahead {
     pub(crate) first_roots: Arc<OnceLock<u64>>,
     /// What every image begins with.
     blank: Arc<OnceLock<Runs>>,
-    pub(crate) modules: systoll_symbols::Ahead,
+    pub(crate) modules: systoll_symbols::Preloaded,
 }
 
 /// What it reads them for and with.
@@ -136,14 +136,14 @@ impl Ahead {
         let mut libraries = libraries_of(program.as_ref());
         // In the order in which they are needed: the loader comes first, and is the smaller one.
         libraries.sort_by_key(|path| std::fs::metadata(path).map_or(0, |m| m.len()));
-        let files: Vec<AheadFile> = libraries.iter().filter_map(|path| self.modules.open(path)).collect();
+        let files: Vec<PreloadedFile> = libraries.iter().filter_map(|path| self.modules.open(path)).collect();
         let mut roots = Room::default();
         for file in &files {
             self.read_code(file, what, &mut roots);
             file.read_frames();
         }
         systoll_symbols::make_decoder_ready();
-        files.iter().rev().for_each(AheadFile::read_names);
+        files.iter().rev().for_each(PreloadedFile::read_names);
         // Kept as well; some of it is slow to be told in virtual machines.
         let _ = systoll_price::host();
         // A large program's take as long as it needs to begin. Its code is read when it is born, which is sooner.
@@ -155,7 +155,7 @@ impl Ahead {
 
     /// Plan and code, where they are in the cache, and `roots` behind those of the files before. Whoever needs
     /// the plan needs the code next, so both are waited for as one.
-    fn read_code(&self, file: &AheadFile, what: &Reading, roots: &mut Room) -> Option<()> {
+    fn read_code(&self, file: &PreloadedFile, what: &Reading, roots: &mut Room) -> Option<()> {
         let key = what.cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
         self.plans.put(&key, || {
             let plan = what.cache.kept_plan(&key)?;
@@ -170,7 +170,7 @@ impl Ahead {
 
     fn store_code(
         &self,
-        file: &AheadFile,
+        file: &PreloadedFile,
         what: &Reading,
         key: &Key,
         (plan, region): (&Plan, u64),

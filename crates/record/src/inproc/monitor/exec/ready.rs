@@ -8,7 +8,7 @@ use crate::inproc::monitor::shared::maps::Layout;
 use std::ops::Range;
 use std::rc::Rc;
 use systoll_hooks::layout::image;
-use systoll_hooks::plan::Why;
+use systoll_hooks::plan::UnpatchableReason;
 use systoll_model::ProblemKind;
 use systoll_symbols::MappedFile;
 
@@ -69,7 +69,7 @@ pub(crate) fn ready(session: &mut Session, file: &MappedFile, taken: &mut Taken<
 
 fn note_uncounted(session: &mut Session, path: &str, known: &Rc<Known>, places: usize) {
     if places > 0 {
-        let interrupts = known.plan.unplanned.iter().filter(|u| u.why == Why::Interrupt).count();
+        let interrupts = known.plan.unplanned.iter().filter(|u| u.why == UnpatchableReason::Int80).count();
         let all = known.plan.sites.len() + interrupts;
         session.problems.note(
             ProblemKind::Lost,

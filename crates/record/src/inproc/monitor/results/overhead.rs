@@ -305,8 +305,8 @@ fn text() -> Option<(Vec<u8>, Functions, Plan)> {
         Some(Span { start, bytes, instructions: 1, padding: 0 })
     };
     let site = Site {
-        before: span(&head, &call),
-        after: span(&behind, &end),
+        entry_span: span(&head, &call),
+        return_span: span(&behind, &end),
         cfa: Some(CfaOffset(8)),
         hook_cfa: Some(CfaOffset(8)),
         ..Site::new(at(&call)?, Some(NUMBER))
