@@ -100,7 +100,7 @@ impl Module {
 
     fn ownership(&self) -> &Ownership {
         self.ownership.get_or_init(|| {
-            Ownership::of(&self.elf, self.names(), self.slots(), self.cfi(), self.range(self.elf.entry))
+            Ownership::of(&self.elf, self.names(), self.slots(), self.cfi(), self.range(self.elf.entry()))
         })
     }
 
@@ -148,11 +148,11 @@ impl Module {
         }
         // The kernel or the loader jumps to the entry point; without a symbol, it is still short.
         const START: u64 = 64;
-        let is_start = match self.range(self.elf.entry) {
+        let is_start = match self.range(self.elf.entry()) {
             Some(range) => range.contains(&addr),
-            None => addr.wrapping_sub(self.elf.entry) < START,
+            None => addr.wrapping_sub(self.elf.entry()) < START,
         };
-        if is_start && self.elf.entry != 0 {
+        if is_start && self.elf.entry() != 0 {
             return Step::End;
         }
         // Its caller is start-up code, which often jumps here: no report needs it.
@@ -173,7 +173,7 @@ impl Module {
 
     fn find_main(&self) -> Option<Range<u64>> {
         // The C library and the loader have an entry point too.
-        if self.class.is_some() || self.elf.entry == 0 {
+        if self.class.is_some() || self.elf.entry() == 0 {
             return None;
         }
         let names = self.names();
