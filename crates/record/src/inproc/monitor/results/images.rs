@@ -28,7 +28,7 @@ pub(crate) fn image_of_slot(session: &mut Session, thread: SlotRef) -> Option<u3
 /// The image in the table of process `pid` of a program, to which it no longer belongs.
 pub(crate) fn image_for(session: &mut Session, program: &mut Program, pid: i32, now: u64) -> u32 {
     let image = image_of(program, &mut session.table, pid, now);
-    program.forks.remove(&pid);
+    program.processes.forks.remove(&pid);
     image
 }
 
@@ -57,26 +57,26 @@ pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Tab
         if line.last() != Some(&pid) {
             line.push(pid);
         }
-        if pid == program.pid || program.forks.contains_key(&pid) {
+        if pid == program.pid || program.processes.forks.contains_key(&pid) {
             break;
         }
         next = head.parent;
     }
     while let (Some(maker), Some(child)) = (line.pop(), line.last()) {
         let image = image_of(program, table, maker, now);
-        program.makers.insert(*child, image);
+        program.processes.makers.insert(*child, image);
     }
 }
 
 /// The image of process `pid` of a program, taken in if it is new.
 pub(crate) fn image_of(program: &mut Program, table: &mut Table, pid: i32, now: u64) -> u32 {
     // Each has had a slot, of which a program may claim anything.
-    let too_many = program.forks.len() >= MOST_PROCESSES && !program.forks.contains_key(&pid);
+    let too_many = program.processes.forks.len() >= MOST_PROCESSES && !program.processes.forks.contains_key(&pid);
     if pid == 0 || pid == program.pid || too_many {
         return program.image;
     }
-    let parent = program.makers.remove(&pid).unwrap_or(program.image);
-    *program.forks.entry(pid).or_insert_with(|| {
+    let parent = program.processes.makers.remove(&pid).unwrap_or(program.image);
+    *program.processes.forks.entry(pid).or_insert_with(|| {
         let like = table.images.get(parent as usize).cloned().unwrap_or_default();
         table.image(Image {
             pid,

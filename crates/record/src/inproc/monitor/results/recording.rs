@@ -36,11 +36,11 @@ pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
     let ids: Vec<ProgramId> = session.programs.keys().copied().collect();
     for id in ids {
         let Some(mut program) = session.programs.remove(&id) else { continue };
-        let (at_main, unopened) = (program.at_main.clone(), program.unopened.clone());
+        let (at_main, unopened) = (program.contexts.at_main.clone(), program.contexts.unopened.clone());
         let tally = collect::collect(session, &mut program);
         collect::take(session, &program, &tally);
-        (program.at_main, program.unopened) = (at_main, unopened);
-        program.forks.retain(|_, image| (*image as usize) < kept.images.len());
+        (program.contexts.at_main, program.contexts.unopened) = (at_main, unopened);
+        program.processes.forks.retain(|_, image| (*image as usize) < kept.images.len());
         session.programs.insert(id, program);
     }
     count_first_exec(session);
