@@ -13,7 +13,7 @@ use crate::inproc::monitor::sys;
 use std::rc::Rc;
 use systoll_hooks::assemble::{Base, Step, TreeError, grow, number_site};
 use systoll_hooks::layout::slot;
-use systoll_hooks::layout::{IMAGE, may_hold_node, node, record};
+use systoll_hooks::layout::{may_hold_node, node, record};
 use systoll_model::FrameClass;
 use systoll_symbols::{PlacedFrame, RawFrame, Symbols};
 

@@ -12,7 +12,7 @@ use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
 use crate::windows::{RawCall, RawWindow, Windows, argument_data};
 use std::time::Duration;
-use systoll_hooks::layout::{IMAGE, may_hold_node, node, record, slot};
+use systoll_hooks::layout::{may_hold_node, node, record, slot};
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::{PlacedFrame, RawFrame};
 
