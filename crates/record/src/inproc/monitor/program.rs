@@ -15,6 +15,7 @@ use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys;
+use crate::table::ImageId;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use systoll_hooks::assemble::{Nodes, Room};
@@ -46,7 +47,7 @@ pub(crate) struct Program {
     /// The process that executed it.
     pub(crate) pid: i32,
     /// Its image in the table.
-    pub(crate) image: u32,
+    pub(crate) image: ImageId,
     /// How many programs of the same file there were before.
     pub(crate) earlier: u32,
     /// Whether its processes have the launcher's own credentials and namespaces, as far as is known.
@@ -126,9 +127,9 @@ pub(crate) struct Threads {
 #[derive(Default)]
 pub(crate) struct Processes {
     /// Images of the processes forked from it, by process id.
-    pub(crate) forks: HashMap<i32, u32>,
+    pub(crate) forks: HashMap<i32, ImageId>,
     /// Images of the processes that made those that have none yet, by process id of the made one.
-    pub(crate) makers: HashMap<i32, u32>,
+    pub(crate) makers: HashMap<i32, ImageId>,
     /// Processor time its process had used before the program's own first instruction, ns.
     pub(crate) cpu_before: u64,
     /// The same of its first thread alone, by that thread's clock.
@@ -143,7 +144,7 @@ pub(crate) struct Processes {
 
 impl Program {
     /// One that has just been started, of which nothing is hooked yet.
-    pub(crate) fn new(id: ProgramId, pid: i32, image: u32, space: AddressSpace, mem: Mem) -> Self {
+    pub(crate) fn new(id: ProgramId, pid: i32, image: ImageId, space: AddressSpace, mem: Mem) -> Self {
         Self {
             id,
             pid,

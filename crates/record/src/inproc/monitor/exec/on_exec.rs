@@ -17,7 +17,7 @@ use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::shared::remote::{self, Mem};
 use crate::inproc::monitor::sys;
 use crate::procfs;
-use crate::table::Image;
+use crate::table::{Image, ImageId};
 use std::sync::Arc;
 use systoll_hooks::layout::slot;
 use systoll_model::ProblemKind;
@@ -51,7 +51,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
 }
 
 /// The program a thread has left by its exec: its slot is done. The image it ran in.
-fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Option<u32> {
+fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Option<ImageId> {
     let from = from?;
     let image = images::image_of_slot(session, from);
     session.windows.close(&mut session.table, from);
@@ -65,7 +65,7 @@ fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Opti
 fn prepare(
     session: &mut Session,
     pid: i32,
-    (parent, first, as_before): (Option<u32>, bool, bool),
+    (parent, first, as_before): (Option<ImageId>, bool, bool),
     from: Option<SlotRef>,
     exe: &Arc<str>,
 ) -> Result<ProgramId, String> {

@@ -80,7 +80,7 @@ pub(crate) fn enter(session: &Session, id: ProgramId, pid: i32) {
 pub(crate) fn provision(session: &mut Session, id: ProgramId) {
     let Some(program) = session.programs.get(&id) else { return };
     let argv = procfs::argv(program.pid);
-    if let Some(image) = session.table.images.get_mut(program.image as usize) {
+    if let Some(image) = session.table.images.get_mut(program.image.index()) {
         image.argv = argv;
     }
     let starting = session.programs.get_mut(&id).and_then(|p| p.hooks.starting.take()).unwrap_or_default();
@@ -102,7 +102,7 @@ pub(crate) fn provision(session: &mut Session, id: ProgramId) {
 /// Lays the roots of files that programs of the same file have mapped so far.
 fn lay_usual(session: &mut Session, id: ProgramId) {
     let Some(program) = session.programs.get_mut(&id) else { return };
-    let exe = session.table.images.get(program.image as usize).map(|i| &i.exe);
+    let exe = session.table.images.get(program.image.index()).map(|i| &i.exe);
     let Some(earlier) = exe.and_then(|exe| session.reuse.by_file.get(exe)) else { return };
     for code in &earlier.mapped {
         // Of what there is no room for is told where the program maps it.
@@ -112,7 +112,7 @@ fn lay_usual(session: &mut Session, id: ProgramId) {
 
 /// Remembers that a program has mapped a file.
 fn note_usual(session: &mut Session, id: ProgramId, code: Rc<Code>) {
-    let image = session.programs.get(&id).and_then(|p| session.table.images.get(p.image as usize));
+    let image = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index()));
     if let Some(earlier) = image.and_then(|i| session.reuse.by_file.get_mut(&i.exe))
         && earlier.mapped.len() < MOST_USUAL
         && earlier.mapped.iter().all(|known| known.region != code.region)

@@ -102,7 +102,7 @@ fn on_main(session: &mut Session, id: ProgramId) {
     program.contexts.main_seen = true;
     program.contexts.at_main = Some(session.memory.slot_data(id.slot(0), MOST_AT_MAIN));
     let before = program.processes.thread_before;
-    if let Some(image) = session.table.images.get_mut(program.image as usize)
+    if let Some(image) = session.table.images.get_mut(program.image.index())
         && image.main_at_ns.is_none()
     {
         image.main_at_ns = Some(now);

@@ -33,6 +33,7 @@ use crate::inproc::monitor::shared::memory::{Head, Memory, Runs, Snapshot};
 use crate::inproc::monitor::shared::peer::{self, Stopped};
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys;
+use crate::table::ImageId;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::time::Duration;
@@ -129,7 +130,7 @@ impl Memory {
 impl Program {
     /// A program with what is known of this one's files and contexts, for process `pid` of it, which has
     /// a copy of its image.
-    fn parted(&mut self, (id, pid, image): (ProgramId, i32, u32), space: AddressSpace, mem: Mem) -> Self {
+    fn parted(&mut self, (id, pid, image): (ProgramId, i32, ImageId), space: AddressSpace, mem: Mem) -> Self {
         let first = pid == self.pid;
         let mut new = Self::new(id, pid, image, space, mem);
         new.native = false;

@@ -116,7 +116,7 @@ fn end_forks(session: &mut Session, program: &mut Program, pids: &[u32]) {
         let Some(image) = program.processes.forks.remove(&pid) else { continue };
         if let Some(used) = program.threads.recycled.used.remove(&pid) {
             program.threads.recycled.asking.add(used.settle(
-                session.table.images.get_mut(image as usize),
+                session.table.images.get_mut(image.index()),
                 program.cpu_of(pid),
                 session.stats.asking,
             ));

@@ -12,6 +12,7 @@ use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::mapper_roles::{FirstMapped, MOST_STARTED, MapperRole};
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::remote::Mem;
+use crate::table::ImageId;
 use systoll_hooks::plan::Kind;
 use systoll_model::ProblemKind;
 use systoll_symbols::{MappedFile, ModuleKey};
@@ -30,7 +31,7 @@ pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, fil
     let born = session.programs.get(&id).and_then(|p| p.hooks.files.get(..p.hooks.mapped_at_start)).unwrap_or_default();
     // Some programs map their own code anew, onto larger pages or to change a copy, and run that.
     let in_place = born.iter().any(|f| f.key == file.module && f.bias == file.bias);
-    let exe = session.programs.get(&id).and_then(|p| session.table.images.get(p.image as usize)).map(|i| &i.exe);
+    let exe = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index())).map(|i| &i.exe);
     let own = session.symbols.path(file.module).as_ref() == exe;
     let translates =
         session.programs.get(&id).is_some_and(|p| p.hooks.roles.0.get(&by) == Some(&MapperRole::Translates));
@@ -60,7 +61,7 @@ pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, fil
 
 fn new_role(session: &mut Session, id: ProgramId, (index, by): (usize, ModuleKey), file: ModuleKey) -> MapperRole {
     let Some(program) = session.programs.get(&id) else { return MapperRole::Loads };
-    let exe = session.table.images.get(program.image as usize).map(|i| &i.exe);
+    let exe = session.table.images.get(program.image.index()).map(|i| &i.exe);
     // What the kernel has mapped beside the program itself is its loader.
     if index < program.hooks.mapped_at_start && session.symbols.path(by).as_ref() != exe {
         return MapperRole::Loads;
@@ -93,8 +94,8 @@ pub(crate) fn on_code_made(session: &mut Session, id: ProgramId, tid: i32, root:
     }
 }
 
-fn note_guest(session: &mut Session, image: u32, file: ModuleKey) {
-    let exe = session.table.images.get(image as usize).map(|i| i.exe.to_string()).unwrap_or_default();
+fn note_guest(session: &mut Session, image: ImageId, file: ModuleKey) {
+    let exe = session.table.images.get(image.index()).map(|i| i.exe.to_string()).unwrap_or_default();
     let path = session.symbols.path(file).unwrap_or_default();
     let said = format!("{exe} translates ");
     if session.problems.list.iter().any(|p| p.text.starts_with(&said)) {

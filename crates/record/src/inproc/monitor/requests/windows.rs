@@ -9,7 +9,7 @@ use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::procfs;
 use crate::sys::{own_cpu, read_memory};
-use crate::table::Look;
+use crate::table::{ImageId, Look};
 use crate::windows::{RawCall, RawWindow, Windows, argument_data};
 use std::time::Duration;
 use systoll_hooks::layout::{may_hold_node, node, record, slot};
@@ -50,7 +50,7 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     }
     if opens {
         let window = RawWindow {
-            image: session.table.rows.get(entered.row as usize).map_or(0, |r| r.image),
+            image: session.table.rows.get(entered.row as usize).map_or(ImageId::FIRST, |r| r.image),
             thread: session.windows.ordinal(waiter.slot),
             row: entered.row,
             octave,

@@ -57,7 +57,7 @@ fn end_images(session: &mut Session, program: &Program) {
 
 pub(crate) fn take(session: &mut Session, program: &Program, tally: &Tally) {
     if session.memory.is_sealed_off(program.id) {
-        let exe = session.table.images.get(program.image as usize).map(|i| i.exe.clone()).unwrap_or_default();
+        let exe = session.table.images.get(program.image.index()).map(|i| i.exe.clone()).unwrap_or_default();
         let what = "has sealed the memory it shares with systoll: what it did is not all known";
         session.problems.note(ProblemKind::Lost, format!("{exe} {what}"));
     }
@@ -107,13 +107,13 @@ pub(crate) fn collect(session: &mut Session, program: &mut Program) -> Tally {
     for (pid, used) in std::mem::take(&mut tally.used) {
         let image = image_of(program, &mut session.table, pid, now);
         tally.asking.add(used.settle(
-            session.table.images.get_mut(image as usize),
+            session.table.images.get_mut(image.index()),
             program.cpu_of(pid),
             session.stats.asking,
         ));
     }
     for (image, seen) in &tally.threads {
-        if let Some(image) = session.table.images.get_mut(*image as usize) {
+        if let Some(image) = session.table.images.get_mut(image.index()) {
             // The first thread of each process is counted with its image.
             image.threads += (seen.threads).saturating_sub(seen.processes.len() as u64);
         }

@@ -8,7 +8,7 @@ use systoll_model::ProblemKind;
 
 /// Says what a program's counts lack.
 pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tally) {
-    let exe = session.table.images.get(program.image as usize).map(|i| i.exe.clone()).unwrap_or_default();
+    let exe = session.table.images.get(program.image.index()).map(|i| i.exe.clone()).unwrap_or_default();
     let l = tally.losses;
     let all = [
         (l.homeless, ProblemKind::Lost, "threads shared a slot for want of room: calls may be missing"),
