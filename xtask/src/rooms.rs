@@ -39,7 +39,6 @@ const OWED_STRUCTS: &[&str] = &[
     "model::file::wire::Header",
     "present::json::wire::Report",
     "present::json::wire::WireFinding",
-    "record::inproc::monitor::program::Program",
     "record::ptrace::engine::Engine",
     "systoll::cli::prove::ProveArgs",
 ];

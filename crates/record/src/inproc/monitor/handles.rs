@@ -1,6 +1,6 @@
 //! Handles of what is watched: numbers that must not be taken for each other.
 
-use systoll_hooks::layout::{image, slot};
+use systoll_hooks::layout::{IMAGE, image, slot};
 
 /// A program that is watched: the number of its image file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,5 +39,23 @@ impl SlotRef {
     /// Whether this is the slot that all threads share which found no other.
     pub(crate) fn is_last(self) -> bool {
         self.index + 1 >= image::SLOT_COUNT
+    }
+}
+
+/// A site of a program: which of its files, and which of that file's sites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SiteRef {
+    pub(crate) file: usize,
+    pub(crate) site: usize,
+}
+
+/// Address of a node that counts, the same in all processes of its program: a site's root, or a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeAddr(pub(crate) u64);
+
+impl NodeAddr {
+    /// Its offset in the image; beyond any image for what is no address of a node.
+    pub(crate) fn offset(self) -> u64 {
+        self.0.wrapping_sub(IMAGE)
     }
 }

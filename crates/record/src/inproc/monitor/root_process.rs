@@ -1,6 +1,7 @@
 //! The command's own process.
 
 use crate::procfs::IoCalls;
+use crate::table::ImageId;
 use systoll_model::Exit;
 
 /// The process that was started, and what has become of it.
@@ -8,7 +9,7 @@ use systoll_model::Exit;
 pub(crate) struct RootProcess {
     pub(crate) pid: i32,
     /// Its image in the table.
-    pub(crate) image: Option<u32>,
+    pub(crate) image: Option<ImageId>,
     pub(crate) exit: Option<Exit>,
     /// Why its program can't be watched: nothing of it has run.
     pub(crate) refused: Option<String>,

@@ -333,7 +333,7 @@ fn over(session: &mut Session) -> bool {
     if session.root.exit.is_none() || !session.tracees.seized.is_empty() {
         return false;
     }
-    let about_to = |p: &Program| p.newborn.is_some() && sys::exists(p.pid);
+    let about_to = |p: &Program| p.hooks.starting.is_some() && sys::exists(p.pid);
     if session.programs.values().any(about_to) {
         return false;
     }

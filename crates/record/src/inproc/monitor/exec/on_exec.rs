@@ -17,7 +17,7 @@ use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::shared::remote::{self, Mem};
 use crate::inproc::monitor::sys;
 use crate::procfs;
-use crate::table::Image;
+use crate::table::{Image, ImageId};
 use std::sync::Arc;
 use systoll_hooks::layout::slot;
 use systoll_model::ProblemKind;
@@ -51,13 +51,13 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
 }
 
 /// The program a thread has left by its exec: its slot is done. The image it ran in.
-fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Option<u32> {
+fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Option<ImageId> {
     let from = from?;
     let image = images::image_of_slot(session, from);
     session.windows.close(&mut session.table, from);
     let program = session.programs.get_mut(&from.program)?;
     program.note_exec_cpu(pid);
-    program.gone_by_exec.insert(from.index);
+    program.threads.gone_by_exec.insert(from.index);
     image
 }
 
@@ -65,7 +65,7 @@ fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Opti
 fn prepare(
     session: &mut Session,
     pid: i32,
-    (parent, first, as_before): (Option<u32>, bool, bool),
+    (parent, first, as_before): (Option<ImageId>, bool, bool),
     from: Option<SlotRef>,
     exe: &Arc<str>,
 ) -> Result<ProgramId, String> {
@@ -122,14 +122,14 @@ fn prepare(
     let image = Image { pid, parent, exe: Arc::clone(exe), start_ns: if first { 0 } else { now }, ..Image::default() };
     let image = session.table.image(image);
     let mut program = Program::new(id, pid, image, space, mem);
-    let alike = session.reuse.by_file.entry(Arc::clone(exe)).or_default();
-    (program.alike, alike.begun) = (alike.begun, alike.begun + 1);
+    let earlier = session.reuse.by_file.entry(Arc::clone(exe)).or_default();
+    (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.native = native;
-    program.cpu_before = sys::process_cpu(pid).unwrap_or(0);
-    program.thread_before = procfs::Schedstat::open(pid, pid).and_then(|s| s.read()).map_or(0, |r| r.cpu_ns);
-    program.seen_whole = session.problems.losses == losses_before;
-    program.maps = maps.all;
-    program.newborn = Some(files.into_iter().map(|f| f.patched).collect());
+    program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
+    program.processes.thread_before = procfs::Schedstat::open(pid, pid).and_then(|s| s.read()).map_or(0, |r| r.cpu_ns);
+    program.hooks.seen_whole = session.problems.losses == losses_before;
+    program.hooks.maps = maps.all;
+    program.hooks.starting = Some(files.into_iter().map(|f| f.patched).collect());
     session.programs.insert(id, program);
     if first {
         session.root.image = Some(image);
@@ -154,7 +154,7 @@ fn asked_elsewhere(session: &Session, from: SlotRef) -> bool {
 /// that it came of has changed what it may do.
 fn is_native(session: &Session, pid: i32, from: Option<SlotRef>) -> bool {
     let as_before = |from: SlotRef| {
-        session.programs.get(&from.program).is_some_and(|p| p.native && !p.changed.contains(&from.index))
+        session.programs.get(&from.program).is_some_and(|p| p.native && !p.threads.changed.contains(&from.index))
     };
     from.is_none_or(as_before) && procfs::has_our_credentials(pid)
 }
@@ -207,16 +207,16 @@ pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) {
     let from = session.memory.asked_from(thread);
     let Some(program) = session.programs.get_mut(&thread.program) else { return };
     // Mapping our memory was not the program's work; what follows, until it goes on, is asking.
-    let took = from.map_or(0, |from| from.saturating_sub(program.thread_before));
+    let took = from.map_or(0, |from| from.saturating_sub(program.processes.thread_before));
     session.stats.births_ns = session.stats.births_ns.saturating_add(took);
     session.stats.births += 1;
-    program.cpu_before = program.cpu_before.saturating_add(took);
-    program.thread_before = program.thread_before.saturating_add(took);
-    if program.newborn.take().is_none() {
+    program.processes.cpu_before = program.processes.cpu_before.saturating_add(took);
+    program.processes.thread_before = program.processes.thread_before.saturating_add(took);
+    if program.hooks.starting.take().is_none() {
         return;
     }
-    let (losses_before, maps) = (session.problems.losses, std::mem::take(&mut program.maps));
-    for index in 0..program.files.len() {
+    let (losses_before, maps) = (session.problems.losses, std::mem::take(&mut program.hooks.maps));
+    for index in 0..program.hooks.files.len() {
         provision::write_jumps(session, FileOf { by: thread, index, arrival: Arrival::Born }, Layout::Known(&maps));
     }
     ready::allow_elision(session, thread.program, losses_before);

@@ -1,7 +1,7 @@
 //! Gives a program the contexts that earlier programs of the same files had.
 
 use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext};
-use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Area;
@@ -14,8 +14,7 @@ use systoll_symbols::ModuleKey;
 
 /// A node made of what is known.
 struct Preloaded {
-    /// Its address.
-    node: u64,
+    node: NodeAddr,
     known: Rc<KnownContext>,
 }
 
@@ -25,17 +24,17 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
     let Some(program) = session.programs.get_mut(&id) else { return };
     let Some(area) = session.memory.image(id) else { return };
     let looked_at = affordable && program.is_looked_at();
-    let main_seen = program.main_seen;
+    let main_seen = program.contexts.main_seen;
     // The first call in `main` is asked about in any case.
     let window_at =
         |known: &KnownContext| if looked_at || known.context.main && !main_seen { 1 } else { known.later() };
     for Preloaded { node, known } in nodes_of_known(session.reuse.contexts.pairs(), program, area, window_at) {
         let main = known.context.main;
-        program.seeds.insert(node, known);
+        program.contexts.known.insert(node, known);
         if main {
-            program.main_nodes.push(node);
+            program.contexts.main_nodes.push(node);
         } else if !looked_at {
-            program.unopened.push(node);
+            program.contexts.unopened.push(node);
         }
     }
 }
@@ -50,11 +49,11 @@ fn nodes_of_known(
 ) -> Vec<Preloaded> {
     let mut nodes = Vec::new();
     let biases: HashMap<ModuleKey, u64> = program.space.files().map(|f| (f.module, f.bias)).collect();
-    for file in 0..program.files.len() {
+    for file in 0..program.hooks.files.len() {
         for outermost in biases.keys() {
-            let Some(key) = program.files.get(file).map(|f| f.key) else { continue };
+            let Some(key) = program.hooks.files.get(file).map(|f| f.key) else { continue };
             let Some(all) = pairs.get(&(key, *outermost)) else { continue };
-            if program.sown.insert((file, *outermost)) {
+            if program.contexts.preloaded.insert((file, *outermost)) {
                 let node = |known: &Rc<KnownContext>| {
                     let node = grow_known(&known.context, program, area, (file, &biases), window_at(known))?;
                     Some(Preloaded { node, known: Rc::clone(known) })
@@ -73,8 +72,8 @@ fn grow_known(
     area: &Area,
     (file, biases): (usize, &HashMap<ModuleKey, u64>),
     window_at: u64,
-) -> Option<u64> {
-    let patched = program.files.get(file)?;
+) -> Option<NodeAddr> {
+    let patched = program.hooks.files.get(file)?;
     let (site, address) = context.site;
     let region = patched.known.region;
     let counted = patched.code.blob.sites.get(site).filter(|s| s.address == address)?;
@@ -82,8 +81,8 @@ fn grow_known(
         None => region + site as u64 * NODE_SIZE,
         Some(number) => {
             let (table, offset) = (region + u64::from(counted.table?), u64::from(counted.offset?));
-            let root = number_site(area.words(), &mut program.room, table, number, offset).ok()?;
-            program.number_roots.insert(root, (file, site));
+            let root = number_site(area.words(), &mut program.hooks.room, table, number, offset).ok()?;
+            program.contexts.number_roots.insert(NodeAddr(root), SiteRef { file, site });
             root
         }
     };
@@ -91,7 +90,7 @@ fn grow_known(
         Some(Step { word: biases.get(key)?.wrapping_add(*address), next: *next })
     };
     let steps: Vec<Step> = context.steps.iter().map(step).collect::<Option<_>>()?;
-    let node = grow_asking(area.words(), &mut program.room, root, &steps, window_at).ok()?;
-    let new = program.nodes.insert(node, Rc::clone(&context.frames)).is_none();
+    let node = grow_asking(area.words(), &mut program.hooks.room, root, &steps, window_at).map(NodeAddr).ok()?;
+    let new = program.contexts.nodes.insert(node, Rc::clone(&context.frames)).is_none();
     new.then_some(node)
 }

@@ -45,12 +45,12 @@ impl std::ops::Deref for MemOf<'_> {
 /// # Errors
 /// Those of [`Code::roots`]; nothing is written then.
 fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), AssembleError> {
-    if program.regions.contains(&code.region) {
+    if program.hooks.regions.contains(&code.region) {
         return Ok(());
     }
-    memory.write(program.id, &*code.roots(&program.room)?);
-    program.room.roots += code.blob.sites.len() as u64;
-    program.regions.insert(code.region);
+    memory.write(program.id, &*code.roots(&program.hooks.room)?);
+    program.hooks.room.roots += code.blob.sites.len() as u64;
+    program.hooks.regions.insert(code.region);
     Ok(())
 }
 
@@ -80,19 +80,19 @@ pub(crate) fn enter(session: &Session, id: ProgramId, pid: i32) {
 pub(crate) fn provision(session: &mut Session, id: ProgramId) {
     let Some(program) = session.programs.get(&id) else { return };
     let argv = procfs::argv(program.pid);
-    if let Some(image) = session.table.images.get_mut(program.image as usize) {
+    if let Some(image) = session.table.images.get_mut(program.image.index()) {
         image.argv = argv;
     }
-    let newborn = session.programs.get_mut(&id).and_then(|p| p.newborn.take()).unwrap_or_default();
+    let starting = session.programs.get_mut(&id).and_then(|p| p.hooks.starting.take()).unwrap_or_default();
     let losses_before = session.problems.losses;
-    for file in newborn {
+    for file in starting {
         take_in(session, id, file);
     }
     if let Some(program) = session.programs.get_mut(&id) {
-        program.born = program.files.len();
-        session.provisioning.files.expect_roots(program.room.roots);
-        program.seen_whole &= session.problems.losses == losses_before;
-        program.newborn = Some(Vec::new());
+        program.hooks.mapped_at_start = program.hooks.files.len();
+        session.provisioning.files.expect_roots(program.hooks.room.roots);
+        program.hooks.seen_whole &= session.problems.losses == losses_before;
+        program.hooks.starting = Some(Vec::new());
     }
     // First, so that their records are the same in all: roots are kept by that.
     lay_usual(session, id);
@@ -102,9 +102,9 @@ pub(crate) fn provision(session: &mut Session, id: ProgramId) {
 /// Lays the roots of files that programs of the same file have mapped so far.
 fn lay_usual(session: &mut Session, id: ProgramId) {
     let Some(program) = session.programs.get_mut(&id) else { return };
-    let exe = session.table.images.get(program.image as usize).map(|i| &i.exe);
-    let Some(alike) = exe.and_then(|exe| session.reuse.by_file.get(exe)) else { return };
-    for code in &alike.mapped {
+    let exe = session.table.images.get(program.image.index()).map(|i| &i.exe);
+    let Some(earlier) = exe.and_then(|exe| session.reuse.by_file.get(exe)) else { return };
+    for code in &earlier.mapped {
         // Of what there is no room for is told where the program maps it.
         let _ = lay(program, &session.memory, code);
     }
@@ -112,12 +112,12 @@ fn lay_usual(session: &mut Session, id: ProgramId) {
 
 /// Remembers that a program has mapped a file.
 fn note_usual(session: &mut Session, id: ProgramId, code: Rc<Code>) {
-    let image = session.programs.get(&id).and_then(|p| session.table.images.get(p.image as usize));
-    if let Some(alike) = image.and_then(|i| session.reuse.by_file.get_mut(&i.exe))
-        && alike.mapped.len() < MOST_USUAL
-        && alike.mapped.iter().all(|known| known.region != code.region)
+    let image = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index()));
+    if let Some(earlier) = image.and_then(|i| session.reuse.by_file.get_mut(&i.exe))
+        && earlier.mapped.len() < MOST_USUAL
+        && earlier.mapped.iter().all(|known| known.region != code.region)
     {
-        alike.mapped.push(code);
+        earlier.mapped.push(code);
     }
 }
 
@@ -150,8 +150,8 @@ fn take_in(session: &mut Session, id: ProgramId, file: Patched) -> Option<usize>
         return None;
     }
     file.code.announce(area, file.bias.wrapping_add_signed(file.code.blob.delta));
-    program.files.push(file);
-    Some(program.files.len() - 1)
+    program.hooks.files.push(file);
+    Some(program.hooks.files.len() - 1)
 }
 
 /// Writes the jumps of a program's file; its roots are there and its code is mapped.
@@ -159,7 +159,7 @@ pub(crate) fn write_jumps(session: &mut Session, of: FileOf, maps: Layout<'_>) {
     let arrival = of.arrival;
     let written = arrival != Arrival::MadeExecutable && has_jumps_written(session, of, maps);
     let Some(program) = session.programs.get(&of.by.program) else { return };
-    let Some(file) = program.files.get(of.index) else { return };
+    let Some(file) = program.hooks.files.get(of.index) else { return };
     let patched = memory_of(session, of.by).and_then(|mem| match arrival {
         _ if written => Ok(()),
         Arrival::MadeExecutable => mem.patch_one(&file.code.jumps, file.bias),
@@ -175,7 +175,7 @@ pub(crate) fn write_jumps(session: &mut Session, of: FileOf, maps: Layout<'_>) {
 /// for sites where other bytes lie.
 pub(crate) fn write_around(session: &mut Session, of: FileOf, maps: Layout<'_>) {
     let Some(program) = session.programs.get(&of.by.program) else { return };
-    let Some(file) = program.files.get(of.index) else { return };
+    let Some(file) = program.hooks.files.get(of.index) else { return };
     let is_code = |at| maps.at(at).is_some_and(|m| m.executable && !m.shared);
     let left = memory_of(session, of.by).and_then(|mem| mem.patch_around(&file.code.jumps, file.bias, &is_code));
     session.provisioning.sites.note(file, left.as_ref().ok().map(|left| left.sites.len() as u64), of.arrival);
@@ -221,7 +221,7 @@ fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> boo
         return false;
     }
     let Some(program) = session.programs.get(&id) else { return false };
-    let Some(file) = program.files.get(of.index) else { return false };
+    let Some(file) = program.hooks.files.get(of.index) else { return false };
     let Some((extent, pages)) = file.code.jumps.extent() else { return false };
     let bias = file.bias;
     let (start, end) = (bias.wrapping_add(extent.start), bias.wrapping_add(extent.end));
@@ -236,7 +236,7 @@ fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> boo
     let call = [WRITE_CODE, text.start, text.end - text.start, (code | open) as u64, code as u64, from, bias];
     let reply = request::request(session, of.by, call);
     if let Some(program) = session.programs.get_mut(&id) {
-        program.faults += pages;
+        program.hooks.faults += pages;
     }
     // Who forbids it once will again, and may put it down each time.
     session.provisioning.writes_code = reply == Some(0);

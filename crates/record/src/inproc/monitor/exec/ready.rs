@@ -82,8 +82,9 @@ fn note_uncounted(session: &mut Session, path: &str, known: &Rc<Known>, places: 
 /// since `losses_before` that nobody counts, and nothing runs that could not be looked at.
 pub(crate) fn allow_elision(session: &mut Session, id: ProgramId, losses_before: u64) {
     let Some(program) = session.programs.get_mut(&id) else { return };
-    program.seen_whole &= session.problems.losses == losses_before;
-    let Some(area) = session.memory.image(id).filter(|_| program.seen_whole && session.provisioning.elided != 0) else {
+    program.hooks.seen_whole &= session.problems.losses == losses_before;
+    let Some(area) = session.memory.image(id).filter(|_| program.hooks.seen_whole && session.provisioning.elided != 0)
+    else {
         return;
     };
     area.set(image::ELIDE, u64::from(session.provisioning.elided));

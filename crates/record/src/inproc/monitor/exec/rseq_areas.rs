@@ -36,7 +36,10 @@ impl Patched {
 /// one waits in slot `thread.index`.
 pub(crate) fn give_areas(session: &mut Session, thread: SlotRef) {
     let Some(program) = session.programs.get(&thread.program) else { return };
-    if program.files.is_empty() || !program.files.iter().all(Patched::registers_no_area) || !seccomp::may_register() {
+    if program.hooks.files.is_empty()
+        || !program.hooks.files.iter().all(Patched::registers_no_area)
+        || !seccomp::may_register()
+    {
         return;
     }
     let pid = program.pid;
@@ -46,8 +49,8 @@ pub(crate) fn give_areas(session: &mut Session, thread: SlotRef) {
     if let Some(program) = session.programs.get_mut(&thread.program) {
         // That was not the program's work.
         session.stats.births_ns += took;
-        program.cpu_before += took;
-        program.faults += taken;
+        program.processes.cpu_before += took;
+        program.hooks.faults += taken;
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::inproc::monitor::exec::bootstrap::STARTING;
 use crate::inproc::monitor::exec::on_exec;
 use crate::inproc::monitor::exec::preload;
-use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::requests::context;
 use crate::inproc::monitor::requests::exec_asked;
 use crate::inproc::monitor::requests::identity;
@@ -32,19 +32,20 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     let (resume, asked) = (area.get(base + slot::RESUME), area.get(base + slot::ANSWER));
     session.polling.asked_here = area.get(base + slot::PATIENCE) == 0;
     let mut waiter = Waiter::read(area, thread);
-    let mut answer = asked;
+    // Most questions are about a call that is counted there.
+    let (mut answer, node) = (asked, NodeAddr(asked));
     let unwound = session.windows.unwound.take();
     if is_itself(session, thread, (waiter.tid, Question::from_resume(resume))) {
         match Question::from_resume(resume) {
-            Some(Question::Context) => answer = context::on_context(session, &waiter, asked),
-            Some(Question::Number) => answer = context::on_number(session, &waiter, asked),
+            Some(Question::Context) => answer = context::on_context(session, &waiter, node).0,
+            Some(Question::Number) => answer = context::on_number(session, &waiter, asked).0,
             Some(Question::Slots) => slots::recycle(session, thread.program, true),
             Some(Question::Ending) => late_code::on_ending(session, thread.program, waiter.tid),
             Some(Question::Mapped) if waiter.registers.ax == STARTING => {
                 on_exec::on_starting(session, thread);
             }
             Some(Question::Mapped) => {
-                late_code::on_mapped(session, &waiter, asked);
+                late_code::on_mapped(session, &waiter, node);
             }
             Some(Question::Exec) => exec_asked::on_asked(session, &waiter),
             Some(Question::ExecFailed) => exec_asked::on_failed(session, &waiter),
@@ -59,9 +60,9 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
             }
             Some(Question::WindowEntry) => {
                 let began = sys::now();
-                context::look_for_main(session, thread, asked);
-                session.windows.unwound = unwound.filter(|last| last.is_of(&waiter, asked));
-                windows::on_entry(session, &waiter, asked, began);
+                context::look_for_main(session, thread, node);
+                session.windows.unwound = unwound.filter(|last| last.is_of(&waiter, node));
+                windows::on_entry(session, &waiter, node, began);
             }
             Some(Question::WindowReturn) => windows::on_return(session, &waiter),
             None => {}
@@ -94,14 +95,15 @@ fn is_itself(session: &mut Session, thread: SlotRef, (tid, question): (i32, Opti
     // Where more is done than to look, the slot's word is not enough: the thread may be gone, and its number
     // that of another.
     let looks_only = matches!(question, Some(Question::WindowEntry | Question::WindowReturn));
-    if looks_only && session.programs.get(&thread.program).and_then(|p| p.told.get(&thread.index)) == Some(&tid) {
+    if looks_only && session.programs.get(&thread.program).and_then(|p| p.threads.told.get(&thread.index)) == Some(&tid)
+    {
         return true;
     }
     let mut word = [0; 8];
     let at = IMAGE + thread.offset() + slot::TAG;
     let sure = read_memory(tid, at, &mut word) == 8 && u64::from_ne_bytes(word) == thread.tag();
     if let Some(program) = session.programs.get_mut(&thread.program).filter(|_| sure && !thread.is_last()) {
-        program.told.insert(thread.index, tid);
+        program.threads.told.insert(thread.index, tid);
     }
     if !sure && !is_ending(session, thread, tid) {
         session

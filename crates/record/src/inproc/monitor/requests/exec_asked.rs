@@ -54,7 +54,7 @@ pub(crate) fn on_failed(session: &mut Session, waiter: &Waiter) {
     if !session.tracees.seized.contains_key(&waiter.tid) {
         return;
     }
-    if session.programs.get(&waiter.slot.program).is_some_and(|p| p.seen_whole) {
+    if session.programs.get(&waiter.slot.program).is_some_and(|p| p.hooks.seen_whole) {
         session.tracees.lingering.push(waiter.tid);
     } else {
         session.tracees.let_go(&mut session.root, waiter.tid);

@@ -33,6 +33,7 @@ use crate::inproc::monitor::shared::memory::{Head, Memory, Runs, Snapshot};
 use crate::inproc::monitor::shared::peer::{self, Stopped};
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys;
+use crate::table::ImageId;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::time::Duration;
@@ -129,31 +130,32 @@ impl Memory {
 impl Program {
     /// A program with what is known of this one's files and contexts, for process `pid` of it, which has
     /// a copy of its image.
-    fn parted(&mut self, (id, pid, image): (ProgramId, i32, u32), space: AddressSpace, mem: Mem) -> Self {
+    fn parted(&mut self, (id, pid, image): (ProgramId, i32, ImageId), space: AddressSpace, mem: Mem) -> Self {
         let first = pid == self.pid;
         let mut new = Self::new(id, pid, image, space, mem);
         new.native = false;
-        new.newborn = None;
-        new.alike = self.alike;
-        new.files = self.files.clone();
-        new.regions = self.regions.clone();
-        new.room = self.room.clone();
-        new.nodes = self.nodes.clone();
-        new.number_roots = self.number_roots.clone();
-        new.sown = self.sown.clone();
-        new.seeds = self.seeds.clone();
-        new.seen_whole = self.seen_whole;
-        new.generated = self.generated.clone();
-        (new.born, new.roles) = (self.born, self.roles.clone());
-        new.main_seen = self.main_seen;
-        new.cpu_seen.extend(self.cpu_seen.remove_entry(&pid));
-        new.makers.extend(self.makers.remove_entry(&pid));
+        new.hooks.starting = None;
+        new.earlier = self.earlier;
+        new.hooks.files = self.hooks.files.clone();
+        new.hooks.regions = self.hooks.regions.clone();
+        new.hooks.room = self.hooks.room.clone();
+        new.contexts.nodes = self.contexts.nodes.clone();
+        new.contexts.number_roots = self.contexts.number_roots.clone();
+        new.contexts.preloaded = self.contexts.preloaded.clone();
+        new.contexts.known = self.contexts.known.clone();
+        new.hooks.seen_whole = self.hooks.seen_whole;
+        new.hooks.generated = self.hooks.generated.clone();
+        (new.hooks.mapped_at_start, new.hooks.roles) = (self.hooks.mapped_at_start, self.hooks.roles.clone());
+        new.contexts.main_seen = self.contexts.main_seen;
+        new.processes.cpu_seen.extend(self.processes.cpu_seen.remove_entry(&pid));
+        new.processes.makers.extend(self.processes.makers.remove_entry(&pid));
         if first {
-            (new.cpu_before, new.faults) = (self.cpu_before, self.faults);
-            (new.at_main, new.main_nodes) = (self.at_main.take(), std::mem::take(&mut self.main_nodes));
-            self.first_has_parted = true;
+            (new.processes.cpu_before, new.hooks.faults) = (self.processes.cpu_before, self.hooks.faults);
+            (new.contexts.at_main, new.contexts.main_nodes) =
+                (self.contexts.at_main.take(), std::mem::take(&mut self.contexts.main_nodes));
+            self.processes.first_has_parted = true;
         }
-        self.trees = None;
+        self.threads.trees = None;
         new
     }
 }
@@ -166,7 +168,7 @@ pub(crate) fn part_ways(session: &mut Session, waiter: &Waiter) -> ProgramId {
     if let Some(program) = session.programs.get_mut(&waiter.slot.program) {
         match others {
             Others::None => program.native = false,
-            _ => drop(program.changed.insert(waiter.slot.index)),
+            _ => drop(program.threads.changed.insert(waiter.slot.index)),
         }
     }
     let parted = match others {
@@ -206,7 +208,7 @@ fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
     let (mut pids, mut unknown) = (BTreeSet::new(), homeless > 0);
     for index in 0..session.memory.slots_drawn(id) {
         let head = session.memory.head(id.slot(index));
-        if head.own == 0 || program.gone_by_exec.contains(&index) || head.pid as i32 == pid {
+        if head.own == 0 || program.threads.gone_by_exec.contains(&index) || head.pid as i32 == pid {
             continue;
         }
         // One that has not said who it is has just been made, by whom who it is may be known.
@@ -287,7 +289,7 @@ fn fill_and_move(session: &mut Session, waiter: &Waiter, pid: i32, OwnImage { co
         Err(why) => return Moved::No(why),
     };
     if let (Some(area), Some(program)) = (session.memory.image(id), session.programs.get_mut(&id)) {
-        program.tickets.look(area);
+        program.threads.tickets.look(area);
     }
     let Some(copied) = session.memory.copy(id, copy, &own) else {
         return Moved::No("there is too much in it to be copied".into());
@@ -368,12 +370,12 @@ fn split(session: &mut Session, id: ProgramId, copy: ProgramId, pid: i32, copied
         // Who waits in the copy has asked in the old one's queue.
         new.queue = Queue::overrun();
         if let Some(area) = session.memory.image(copy) {
-            new.tickets = old.tickets.of_copy(area, own);
+            new.threads.tickets = old.threads.tickets.of_copy(area, own);
         }
         for index in own {
             rename_slot(session, id.slot(*index), copy.slot(*index));
         }
-        new.told.extend(own.iter().filter_map(|n| Some((*n, old.told.remove(n)?))));
+        new.threads.told.extend(own.iter().filter_map(|n| Some((*n, old.threads.told.remove(n)?))));
         session.programs.insert(copy, new);
     } else {
         session
@@ -384,7 +386,7 @@ fn split(session: &mut Session, id: ProgramId, copy: ProgramId, pid: i32, copied
         session.memory.settle_moved(id, copy, slot);
     }
     if let Some(area) = session.memory.image(id) {
-        old.tickets.give_back(area, own);
+        old.threads.tickets.give_back(area, own);
     }
     session.programs.insert(id, old);
 }

@@ -7,7 +7,7 @@ use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
 use crate::inproc::monitor::exec::ready;
 use crate::inproc::monitor::exec::ready::{Ready, Taken};
-use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::requests::generated::{MOST_BYTES, MOST_LOOKS, calls_in};
 use crate::inproc::monitor::requests::leave_alone;
@@ -35,7 +35,7 @@ fn is_file(files: &[MappedFile], mapped: &Mapped) -> bool {
 
 /// A thread has mapped a file executable, or made memory so, by a call counted at `root`: it is
 /// patched, or looked at, before anybody knows of it.
-pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: u64) {
+pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) {
     let losses_before = session.problems.losses;
     if hook_mapped(session, waiter, root).is_none() {
         session.problems.losses += 1;
@@ -44,7 +44,7 @@ pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: u64) {
 }
 
 /// `None` where nobody knows what came.
-fn hook_mapped(session: &mut Session, waiter: &Waiter, root: u64) -> Option<()> {
+fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option<()> {
     let r = &waiter.registers;
     let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
     let range = at..at.saturating_add(r.si);
@@ -52,7 +52,7 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: u64) -> Option<()> 
     let program = session.programs.get_mut(&waiter.slot.program)?;
     // Most often a file has come, and one line says it all: unless the program makes code as it runs,
     // of which nobody tells any more once there is much, and stacks lead through it.
-    let alone = mapped && program.generated.looks == 0;
+    let alone = mapped && program.hooks.generated.looks == 0;
     let line = if alone { maps::line_at(&now, &range) } else { None };
     if let Some(file) = line.and_then(|line| program.space.add_by(&mut session.symbols, waiter.tid, &line)) {
         if translators::is_guest(session, waiter.slot.program, root, &file) {
@@ -163,7 +163,7 @@ fn hooked(session: &Session, thread: SlotRef, file: &MappedFile) -> Option<usize
     let program = session.programs.get(&thread.program)?;
     let mem = provision::memory_of(session, thread).ok()?;
     let is_it = |f: &Patched| f.key == file.module && f.bias == file.bias && f.is_in(&mem);
-    program.files.iter().position(is_it)
+    program.hooks.files.iter().position(is_it)
 }
 
 /// Memory that has become executable and is no file.
@@ -180,7 +180,7 @@ fn look_through(session: &mut Session, waiter: &Waiter, new: NewMemory) {
     let (id, tid, NewMemory { range, fresh, in_place }) = (waiter.slot.program, waiter.tid, new);
     let Some(program) = session.programs.get_mut(&id) else { return };
     let Some(area) = session.memory.image(id) else { return };
-    let generated = &mut program.generated;
+    let generated = &mut program.hooks.generated;
     if in_place {
         generated.written_in_place = true;
         area.set(image::WRITES_CODE, 1);
@@ -212,7 +212,7 @@ pub(crate) fn on_ending(session: &mut Session, id: ProgramId, tid: i32) {
     let ours = |m: &Mapped| {
         let code = |f: &Patched| f.bias.wrapping_add_signed(f.code.blob.delta);
         m.range.start >= BLOBS_AT && m.range.start < BLOBS_AT + BLOBS_SIZE
-            || program.files.iter().any(|f| (code(f)..code(f) + f.code.size()).contains(&m.range.start))
+            || program.hooks.files.iter().any(|f| (code(f)..code(f) + f.code.size()).contains(&m.range.start))
     };
     let in_place = |m: &&Mapped| m.executable && (m.writable || m.shared) && !is_file(&files, m) && !ours(m);
     let (mut calls, mut budget) = (0, MOST_BYTES);
@@ -221,7 +221,7 @@ pub(crate) fn on_ending(session: &mut Session, id: ProgramId, tid: i32) {
         budget -= end - m.range.start;
         calls += calls_in(m.range.start..end, |at, buffer| read_memory(tid, at, buffer));
     }
-    let generated = &mut program.generated;
+    let generated = &mut program.hooks.generated;
     // Of its forks each ends by itself.
     let is_first = std::fs::exists(format!("/proc/{}/task/{tid}", program.pid)).unwrap_or(false);
     generated.seen_at_end |= is_first && budget > 0 && !maps.all.is_empty();

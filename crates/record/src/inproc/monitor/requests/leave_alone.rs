@@ -21,7 +21,7 @@ pub(crate) fn leave_alone(session: &mut Session, id: ProgramId, tid: i32, why: &
     let Some(program) = session.programs.get(&id) else { return };
     // Not the program's own: a forked process has memory of its own.
     if let Ok(mem) = Mem::open(tid) {
-        for file in &program.files {
+        for file in &program.hooks.files {
             mem.restore(&file.code.jumps, file.bias);
         }
     }
@@ -45,7 +45,7 @@ fn take_back(session: &mut Session, thread: SlotRef, tid: i32) {
     if session.memory.image(thread.program).is_none_or(|area| area.get(image::QUIET) as u32 != 0) {
         return;
     }
-    let Some(room) = session.programs.get(&thread.program).map(|p| p.room.clone()) else { return };
+    let Some(room) = session.programs.get(&thread.program).map(|p| p.hooks.room.clone()) else { return };
     if std::fs::read_dir(format!("/proc/{tid}/task")).is_ok_and(|all| all.count() > 1) {
         std::thread::sleep(LEAVES_OUR_CODE);
     }

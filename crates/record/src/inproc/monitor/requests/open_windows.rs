@@ -1,6 +1,6 @@
 //! Windows that are open in threads, and the stack that was unwound last.
 
-use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::table::Table;
 use crate::windows::{RawWindow, Windows};
@@ -21,14 +21,14 @@ pub(crate) struct LastUnwound {
     /// Stack pointer at the hook.
     pub(crate) sp: u64,
     /// The answer.
-    pub(crate) node: u64,
+    pub(crate) node: NodeAddr,
     pub(crate) frames: Vec<PlacedFrame>,
     pub(crate) complete: bool,
 }
 
 impl LastUnwound {
     /// Whether it is that of a thread that asks about a call counted at `node`.
-    pub(crate) fn is_of(&self, waiter: &Waiter, node: u64) -> bool {
+    pub(crate) fn is_of(&self, waiter: &Waiter, node: NodeAddr) -> bool {
         (self.tid, self.sp, self.node) == (waiter.tid, waiter.sp, node)
     }
 }

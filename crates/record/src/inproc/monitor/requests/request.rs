@@ -27,7 +27,7 @@ pub(crate) fn request_and_come_back(
 ) -> Option<u64> {
     let patience = patience.as_nanos() as u64;
     let base = thread.offset();
-    if session.programs.get(&thread.program).is_some_and(|p| p.unheeded >= MOST_UNHEEDED) {
+    if session.programs.get(&thread.program).is_some_and(|p| p.threads.unheeded >= MOST_UNHEEDED) {
         return None;
     }
     let area = session.memory.image(thread.program)?;
@@ -43,7 +43,7 @@ pub(crate) fn request_and_come_back(
     while word.load(Ordering::SeqCst) != state::WAITING {
         if sys::now() - asked > patience {
             if let Some(program) = session.programs.get_mut(&thread.program) {
-                program.unheeded += 1;
+                program.threads.unheeded += 1;
             }
             return None;
         }

@@ -29,7 +29,7 @@ fn is_zombie(head: &Head) -> bool {
 pub(crate) fn recycle_some(session: &mut Session) -> bool {
     let drawn = |p: &Program| session.memory.image(p.id).map_or(0, |a| a.get(image::NEXT_SLOT));
     let brisk: Vec<ProgramId> =
-        session.programs.values().filter(|p| p.tickets.is_brisk(drawn(p))).map(|p| p.id).collect();
+        session.programs.values().filter(|p| p.threads.tickets.is_brisk(drawn(p))).map(|p| p.id).collect();
     for id in &brisk {
         recycle(session, *id, false);
     }
@@ -40,25 +40,25 @@ pub(crate) fn recycle_some(session: &mut Session) -> bool {
 /// `pressed`: somebody waits for one.
 pub(crate) fn recycle(session: &mut Session, id: ProgramId, pressed: bool) {
     let Some(mut program) = session.programs.remove(&id) else { return };
-    let pressed = pressed && program.tickets.given() >= MOST;
+    let pressed = pressed && program.threads.tickets.given() >= MOST;
     if let Some(area) = session.memory.image(id) {
-        program.tickets.look(area);
-        program.tickets.recycled = program.tickets.seen;
+        program.threads.tickets.look(area);
+        program.threads.tickets.recycled = program.threads.tickets.seen;
     }
-    let busy = std::mem::take(&mut program.tickets.busy);
+    let busy = std::mem::take(&mut program.threads.tickets.busy);
     let heads: Vec<(u64, Head)> = busy.iter().map(|index| (*index, session.memory.head(id.slot(*index)))).collect();
     let (over, rest): (Vec<_>, Vec<_>) =
         heads.into_iter().partition(|(index, head)| is_over(session, &program, *index, head, pressed));
-    program.tickets.busy = rest.iter().map(|(index, _)| *index).collect();
+    program.threads.tickets.busy = rest.iter().map(|(index, _)| *index).collect();
     if !over.is_empty() {
         let slots: Vec<u64> = over.iter().map(|(index, _)| *index).collect();
         collect::collect_slots(session, &mut program, &slots);
         for index in slots {
             session.memory.clean_slot(id.slot(index));
-            program.gone_by_exec.remove(&index);
-            program.changed.remove(&index);
+            program.threads.gone_by_exec.remove(&index);
+            program.threads.changed.remove(&index);
             if let Some(area) = session.memory.image(id) {
-                program.tickets.put_back(area, index);
+                program.threads.tickets.put_back(area, index);
             }
         }
         let lives = |pid: u32| pid as i32 == program.pid || rest.iter().any(|(_, head)| head.pid == pid);
@@ -67,14 +67,14 @@ pub(crate) fn recycle(session: &mut Session, id: ProgramId, pressed: bool) {
         end_forks(session, &mut program, &ended);
     }
     if let Some(area) = session.memory.image(id) {
-        program.tickets.grow_if_short(area);
+        program.threads.tickets.grow_if_short(area);
     }
     session.programs.insert(id, program);
 }
 
 /// Whether a slot's thread is gone for good, and its maker done with it.
 fn is_over(session: &Session, program: &Program, index: u64, head: &Head, pressed: bool) -> bool {
-    if head.own == 0 || program.newborn.is_some() {
+    if head.own == 0 || program.hooks.starting.is_some() {
         return false;
     }
     let quiet = session.memory.image(program.id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
@@ -87,7 +87,7 @@ fn is_over(session: &Session, program: &Program, index: u64, head: &Head, presse
     if head.tid != head.made_as || !is_of_our_namespace(session, program.id, head) {
         return false;
     }
-    let gone = program.gone_by_exec.contains(&index);
+    let gone = program.threads.gone_by_exec.contains(&index);
     gone || !sys::thread_exists(head.pid as i32, head.tid as i32) || pressed && is_zombie(head)
 }
 
@@ -113,16 +113,16 @@ fn is_of_our_namespace(session: &Session, id: ProgramId, head: &Head) -> bool {
 fn end_forks(session: &mut Session, program: &mut Program, pids: &[u32]) {
     let now = session.clock.at(sys::now());
     for pid in pids.iter().map(|pid| *pid as i32) {
-        let Some(image) = program.forks.remove(&pid) else { continue };
-        if let Some(used) = program.recycled.used.remove(&pid) {
-            program.recycled.asking.add(used.settle(
-                session.table.images.get_mut(image as usize),
+        let Some(image) = program.processes.forks.remove(&pid) else { continue };
+        if let Some(used) = program.threads.recycled.used.remove(&pid) {
+            program.threads.recycled.asking.add(used.settle(
+                session.table.images.get_mut(image.index()),
                 program.cpu_of(pid),
                 session.stats.asking,
             ));
         }
-        program.cpu_seen.remove(&pid);
-        program.execed.remove(&pid);
+        program.processes.cpu_seen.remove(&pid);
+        program.processes.execed.remove(&pid);
         images::end_image(session, image, now);
     }
 }

@@ -1,5 +1,6 @@
 //! The stack of a waiting thread.
 
+use crate::inproc::monitor::handles::SiteRef;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::sys::read_memory;
@@ -11,11 +12,11 @@ pub(crate) fn unwind(
     program: &mut Program,
     symbols: &mut Symbols,
     thread: &Waiter,
-    at: (usize, usize),
+    at: SiteRef,
 ) -> (Vec<PlacedFrame>, bool) {
     let mut frames = Vec::new();
-    let Some(file) = program.files.get(at.0) else { return (frames, false) };
-    let Some(site) = file.code.blob.sites.get(at.1) else { return (frames, false) };
+    let Some(file) = program.hooks.files.get(at.file) else { return (frames, false) };
+    let Some(site) = file.code.blob.sites.get(at.site) else { return (frames, false) };
     let planned = file.known.plan.sites.iter().find(|s| s.address == site.address);
     let cfa = if site.vdso { Some(8) } else { planned.and_then(|s| s.cfa).map(|c| u64::from(c.0)) };
     let sp = match (cfa, site.offset) {

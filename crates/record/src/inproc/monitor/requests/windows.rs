@@ -1,6 +1,6 @@
 //! Windows: a few consecutive calls of a thread looked at whole, before and after each.
 
-use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::requests::open_windows::Open;
 use crate::inproc::monitor::requests::unwind::{unwind, with_scripts};
 use crate::inproc::monitor::requests::waiter::Waiter;
@@ -9,10 +9,10 @@ use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::procfs;
 use crate::sys::{own_cpu, read_memory};
-use crate::table::Look;
+use crate::table::{ImageId, Look};
 use crate::windows::{RawCall, RawWindow, Windows, argument_data};
 use std::time::Duration;
-use systoll_hooks::layout::{IMAGE, may_hold_node, node, record, slot};
+use systoll_hooks::layout::{may_hold_node, node, record, slot};
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::{PlacedFrame, RawFrame};
 
@@ -27,11 +27,11 @@ struct Entered {
     record: u64,
     syscall: Sysno,
     /// The root of its tree.
-    root: u64,
+    root: NodeAddr,
 }
 
 /// A call at which a window may open, or that belongs to an open one; it has been dealt with since `began`.
-pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: u64, began: u64) {
+pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     let Some(entered) = entered(session, waiter, at) else { return want(session, waiter.slot, false) };
     let run_ns = session.clock.at(began);
     let is_open = session.windows.open.contains_key(&waiter.slot);
@@ -50,7 +50,7 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: u64, began: u
     }
     if opens {
         let window = RawWindow {
-            image: session.table.rows.get(entered.row as usize).map_or(0, |r| r.image),
+            image: session.table.rows.get(entered.row as usize).map_or(ImageId::FIRST, |r| r.image),
             thread: session.windows.ordinal(waiter.slot),
             row: entered.row,
             octave,
@@ -78,9 +78,10 @@ fn note_entry(session: &mut Session, waiter: &Waiter, (entered, octave): (&Enter
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
     let (cycles, waited) = (area.get(base + record::CYCLES), area.get(base + record::WAITED));
     // What a loader maps it does not give back, and to ask takes longer than the rest.
-    let begins = octave == 0 && session.programs.get(&waiter.slot.program).is_some_and(|p| !p.main_seen);
+    let begins = octave == 0 && session.programs.get(&waiter.slot.program).is_some_and(|p| !p.contexts.main_seen);
     let counts_faults = signature.filter(|_| !begins);
-    let taken_for_us = session.programs.get(&waiter.slot.program).filter(|p| p.pid == tid).map_or(0, |p| p.faults);
+    let taken_for_us =
+        session.programs.get(&waiter.slot.program).filter(|p| p.pid == tid).map_or(0, |p| p.hooks.faults);
     let Some(open) = session.windows.open.get_mut(&waiter.slot) else { return };
     open.under_way = Some((entered.record, cycles, waited));
     open.window.calls.push(RawCall {
@@ -141,10 +142,10 @@ fn want(session: &Session, thread: SlotRef, wanted: bool) {
 }
 
 /// Lets the next place picked for a row be asked for, by each thread's own count.
-fn plan_next(session: &Session, id: ProgramId, at: u64, entered: &Entered) {
+fn plan_next(session: &Session, id: ProgramId, at: NodeAddr, entered: &Entered) {
     let picks = session.table.rows.get(entered.row as usize).and_then(|r| r.picks.first().copied());
     let program = session.programs.get(&id);
-    let seed = program.and_then(|p| p.seeds.get(&at));
+    let seed = program.and_then(|p| p.contexts.known.get(&at));
     let octave = entered.nth.max(1).ilog2();
     if let Some(seed) = seed {
         seed.note_asked(octave);
@@ -154,25 +155,25 @@ fn plan_next(session: &Session, id: ProgramId, at: u64, entered: &Entered) {
     let later = || seed.map_or_else(|| 1 << (octave + 1).min(63), |seed| seed.octave_to_ask(octave + 1));
     let next = picks.unwrap_or_else(later);
     if let Some(area) = session.memory.image(id) {
-        area.set(at.wrapping_sub(IMAGE) + node::WINDOW_AT, next);
+        area.set(at.offset() + node::WINDOW_AT, next);
     }
 }
 
 /// What a thread is about to call, by the node at address `at` it is counted at.
-fn entered(session: &mut Session, waiter: &Waiter, at: u64) -> Option<Entered> {
+fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Entered> {
     let image_id = images::image_of_slot(session, waiter.slot)?;
     let area = session.memory.image(waiter.slot.program)?;
-    let offset = at.wrapping_sub(IMAGE);
+    let offset = at.offset();
     may_hold_node(offset).then_some(())?;
-    let (record, root) = (area.get(offset + node::RECORD), area.get(offset + node::ROOT));
+    let (record, root) = (area.get(offset + node::RECORD), NodeAddr(area.get(offset + node::ROOT)));
     (slot::RECORDS..=slot::SIZE - record::SIZE).contains(&record).then_some(())?;
     let nth = area.get(waiter.slot.offset() + record + record::ENTERED);
     let program = session.programs.get(&waiter.slot.program)?;
     let site = program.site_of(root);
-    let number = site.and_then(|(f, s)| program.files.get(f)?.code.blob.sites.get(s)?.number);
+    let number = site.and_then(|at| program.hooks.files.get(at.file)?.code.blob.sites.get(at.site)?.number);
     let syscall = Sysno::made(number.unwrap_or(waiter.registers.ax as u32));
-    let leaf = || site.and_then(|(f, s)| program.leaf(f, s)).into_iter().collect::<Vec<RawFrame>>();
-    let frames = program.nodes.get(&at).map_or_else(leaf, |frames| frames.to_vec());
+    let leaf = || site.and_then(|at| program.leaf(at)).into_iter().collect::<Vec<RawFrame>>();
+    let frames = program.contexts.nodes.get(&at).map_or_else(leaf, |frames| frames.to_vec());
     let (row, _) = session.table.row(image_id, syscall, &frames);
     Some(Entered { row, nth, record, syscall, root })
 }
@@ -209,7 +210,7 @@ fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_n
 }
 
 /// Notes the script's line at a context's first call, by the stack just unwound.
-pub(crate) fn look_at_script(session: &mut Session, waiter: &Waiter, node: u64, stack: Unwound<'_>) {
+pub(crate) fn look_at_script(session: &mut Session, waiter: &Waiter, node: NodeAddr, stack: Unwound<'_>) {
     let (placed, complete) = stack;
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return };
     let frames = with_scripts(program, &mut session.symbols, waiter, placed);

@@ -49,15 +49,15 @@ pub(crate) fn collect_all(session: &mut Session) {
 
 fn end_images(session: &mut Session, program: &Program) {
     let now = session.clock.at(sys::now());
-    let first = (!program.first_has_parted).then_some(&program.image);
-    for id in program.forks.values().chain(first) {
+    let first = (!program.processes.first_has_parted).then_some(&program.image);
+    for id in program.processes.forks.values().chain(first) {
         images::end_image(session, *id, now);
     }
 }
 
 pub(crate) fn take(session: &mut Session, program: &Program, tally: &Tally) {
     if session.memory.is_sealed_off(program.id) {
-        let exe = session.table.images.get(program.image as usize).map(|i| i.exe.clone()).unwrap_or_default();
+        let exe = session.table.images.get(program.image.index()).map(|i| i.exe.clone()).unwrap_or_default();
         let what = "has sealed the memory it shares with systoll: what it did is not all known";
         session.problems.note(ProblemKind::Lost, format!("{exe} {what}"));
     }
@@ -71,14 +71,14 @@ pub(crate) fn take(session: &mut Session, program: &Program, tally: &Tally) {
 /// Whether any process of a program may still run its code.
 fn is_alive(session: &Session, id: ProgramId) -> bool {
     let Some(program) = session.programs.get(&id) else { return false };
-    if program.newborn.is_some() {
+    if program.hooks.starting.is_some() {
         return sys::exists(program.pid);
     }
     let mut asked = HashSet::new();
     (0..session.memory.slots_drawn(id)).any(|index| {
         let head = session.memory.head(id.slot(index));
         let pid = head.pid as i32;
-        let gone = program.gone_by_exec.contains(&index) || head.own == 0;
+        let gone = program.threads.gone_by_exec.contains(&index) || head.own == 0;
         !gone && (pid == 0 || (asked.insert(pid) && sys::exists(pid)))
     })
 }
@@ -102,18 +102,18 @@ pub(crate) fn collect(session: &mut Session, program: &mut Program) -> Tally {
     let slots: Vec<u64> = slots_drawn(&snapshot).collect();
     let (nodes, used) = nodes_of(program, &snapshot);
     let (mut tally, _) = fill(session, program, (nodes, used), &slots);
-    tally.add(&program.recycled);
+    tally.add(&program.threads.recycled);
     let now = session.clock.at(sys::now());
     for (pid, used) in std::mem::take(&mut tally.used) {
         let image = image_of(program, &mut session.table, pid, now);
         tally.asking.add(used.settle(
-            session.table.images.get_mut(image as usize),
+            session.table.images.get_mut(image.index()),
             program.cpu_of(pid),
             session.stats.asking,
         ));
     }
     for (image, seen) in &tally.threads {
-        if let Some(image) = session.table.images.get_mut(*image as usize) {
+        if let Some(image) = session.table.images.get_mut(image.index()) {
             // The first thread of each process is counted with its image.
             image.threads += (seen.threads).saturating_sub(seen.processes.len() as u64);
         }
@@ -124,22 +124,22 @@ pub(crate) fn collect(session: &mut Session, program: &mut Program) -> Tally {
 /// Adds what some slots of a program hold to the table, before they are wiped.
 pub(crate) fn collect_slots(session: &mut Session, program: &mut Program, slots: &[u64]) {
     // Threads come and go, the trees stay the same.
-    let now = (program.room.clone(), program.files.len());
-    let known = program.trees.take().filter(|(room, files, _)| (room, *files) == (&now.0, now.1));
+    let now = (program.hooks.room.clone(), program.hooks.files.len());
+    let known = program.threads.trees.take().filter(|(room, files, _)| (room, *files) == (&now.0, now.1));
     let (nodes, used) = match known {
         Some((_, _, nodes)) => (nodes, files_used(program)),
         None => nodes_of(program, &session.memory.snapshot(program.id)),
     };
     let (mut tally, nodes) = fill(session, program, (nodes, used), slots);
-    program.trees = Some((now.0, now.1, nodes));
+    program.threads.trees = Some((now.0, now.1, nodes));
     // Image-wide losses are read once, when the image is freed.
     tally.losses = Losses { unasked: tally.losses.unasked, errors: tally.losses.errors, ..Losses::default() };
-    program.recycled.add(&tally);
+    program.threads.recycled.add(&tally);
     for index in slots {
         let thread = program.id.slot(*index);
         session.windows.close(&mut session.table, thread);
         session.windows.ordinals.remove(&thread);
-        program.told.remove(index);
+        program.threads.told.remove(index);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
-use crate::table::{Image, Table};
+use crate::table::{Image, ImageId, Table};
 use systoll_hooks::layout::{image, slot};
 
 /// Generations of processes that are new at once, at most.
@@ -15,7 +15,7 @@ const GENERATIONS: usize = 64;
 const MOST_PROCESSES: usize = 4 * image::SLOT_COUNT as usize;
 
 /// The image of the process that a slot belongs to, taken in if it is new.
-pub(crate) fn image_of_slot(session: &mut Session, thread: SlotRef) -> Option<u32> {
+pub(crate) fn image_of_slot(session: &mut Session, thread: SlotRef) -> Option<ImageId> {
     let area = session.memory.image(thread.program)?;
     let base = thread.offset();
     let pid = area.get(base + slot::PID) as i32;
@@ -26,15 +26,15 @@ pub(crate) fn image_of_slot(session: &mut Session, thread: SlotRef) -> Option<u3
 }
 
 /// The image in the table of process `pid` of a program, to which it no longer belongs.
-pub(crate) fn image_for(session: &mut Session, program: &mut Program, pid: i32, now: u64) -> u32 {
+pub(crate) fn image_for(session: &mut Session, program: &mut Program, pid: i32, now: u64) -> ImageId {
     let image = image_of(program, &mut session.table, pid, now);
-    program.forks.remove(&pid);
+    program.processes.forks.remove(&pid);
     image
 }
 
 /// Notes an image's end, unless it has ended before.
-pub(crate) fn end_image(session: &mut Session, id: u32, now: u64) {
-    let Some(image) = session.table.images.get_mut(id as usize).filter(|i| i.end_ns == 0) else { return };
+pub(crate) fn end_image(session: &mut Session, id: ImageId, now: u64) {
+    let Some(image) = session.table.images.get_mut(id.index()).filter(|i| i.end_ns == 0) else { return };
     image.end_ns = now;
     image.life_ns += now.saturating_sub(image.start_ns);
 }
@@ -57,27 +57,27 @@ pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Tab
         if line.last() != Some(&pid) {
             line.push(pid);
         }
-        if pid == program.pid || program.forks.contains_key(&pid) {
+        if pid == program.pid || program.processes.forks.contains_key(&pid) {
             break;
         }
         next = head.parent;
     }
     while let (Some(maker), Some(child)) = (line.pop(), line.last()) {
         let image = image_of(program, table, maker, now);
-        program.makers.insert(*child, image);
+        program.processes.makers.insert(*child, image);
     }
 }
 
 /// The image of process `pid` of a program, taken in if it is new.
-pub(crate) fn image_of(program: &mut Program, table: &mut Table, pid: i32, now: u64) -> u32 {
+pub(crate) fn image_of(program: &mut Program, table: &mut Table, pid: i32, now: u64) -> ImageId {
     // Each has had a slot, of which a program may claim anything.
-    let too_many = program.forks.len() >= MOST_PROCESSES && !program.forks.contains_key(&pid);
+    let too_many = program.processes.forks.len() >= MOST_PROCESSES && !program.processes.forks.contains_key(&pid);
     if pid == 0 || pid == program.pid || too_many {
         return program.image;
     }
-    let parent = program.makers.remove(&pid).unwrap_or(program.image);
-    *program.forks.entry(pid).or_insert_with(|| {
-        let like = table.images.get(parent as usize).cloned().unwrap_or_default();
+    let parent = program.processes.makers.remove(&pid).unwrap_or(program.image);
+    *program.processes.forks.entry(pid).or_insert_with(|| {
+        let like = table.images.get(parent.index()).cloned().unwrap_or_default();
         table.image(Image {
             pid,
             parent: Some(parent),

@@ -8,7 +8,7 @@ use systoll_model::ProblemKind;
 
 /// Says what a program's counts lack.
 pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tally) {
-    let exe = session.table.images.get(program.image as usize).map(|i| i.exe.clone()).unwrap_or_default();
+    let exe = session.table.images.get(program.image.index()).map(|i| i.exe.clone()).unwrap_or_default();
     let l = tally.losses;
     let all = [
         (l.homeless, ProblemKind::Lost, "threads shared a slot for want of room: calls may be missing"),
@@ -47,7 +47,7 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
     note_generated(session, program, &exe);
     if session.provisioning.elided != 0 {
         let unseen = session.memory.image(program.id).is_some_and(|a| a.get(image::UNSEEN) as u32 != 0);
-        let why = match (program.seen_whole, unseen) {
+        let why = match (program.hooks.seen_whole, unseen) {
             (false, _) => Some("not every place in its files that makes calls is seen"),
             (true, true) => Some("it has made memory executable that is no file"),
             (true, false) => None,
@@ -56,7 +56,7 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
             session.problems.note(ProblemKind::Note, format!("{exe}: its calls are not answered in place: {why}"));
         }
     }
-    if program.newborn.is_some() {
+    if program.hooks.starting.is_some() {
         session
             .problems
             .note(ProblemKind::Unwatched, format!("{exe} ran unwatched: it could not map the shared memory"));
@@ -65,7 +65,7 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
 
 /// Says what of a program's generated code was not counted, or not looked at.
 pub(crate) fn note_generated(session: &mut Session, program: &Program, exe: &str) {
-    let generated = &program.generated;
+    let generated = &program.hooks.generated;
     let all = [
         (
             generated.calls > 0,

@@ -10,9 +10,12 @@ use crate::inproc::monitor::results::own_cpu::OwnCpu;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
+use crate::table::ImageId;
 use crate::windows::{fault_price, switch_price};
 use std::collections::{BTreeMap, HashMap};
-use systoll_model::{BackendKind, Counts, Header, Prices, Problem, ProblemKind, Process, Recording, Row, Spread};
+use systoll_model::{
+    BackendKind, Counts, Header, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread,
+};
 
 /// The recording of a run that has ended.
 pub(crate) fn finish(mut session: Session) -> Recording {
@@ -36,11 +39,11 @@ pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
     let ids: Vec<ProgramId> = session.programs.keys().copied().collect();
     for id in ids {
         let Some(mut program) = session.programs.remove(&id) else { continue };
-        let (at_main, unopened) = (program.at_main.clone(), program.unopened.clone());
+        let (at_main, unopened) = (program.contexts.at_main.clone(), program.contexts.unopened.clone());
         let tally = collect::collect(session, &mut program);
         collect::take(session, &program, &tally);
-        (program.at_main, program.unopened) = (at_main, unopened);
-        program.forks.retain(|_, image| (*image as usize) < kept.images.len());
+        (program.contexts.at_main, program.contexts.unopened) = (at_main, unopened);
+        program.processes.forks.retain(|_, image| image.index() < kept.images.len());
         session.programs.insert(id, program);
     }
     count_first_exec(session);
@@ -60,7 +63,7 @@ fn count_first_exec(session: &mut Session) {
         row.counts.calls += 1;
         row.counts.startup_calls += 1;
         session.table.calls += 1;
-        let pid = session.table.images.get(image as usize).map_or(0, |i| i.pid as u32);
+        let pid = session.table.images.get(image.index()).map_or(0, |i| i.pid as u32);
         session.table.by_thread(image, pid, execve, &Counts { calls: 1, ..Counts::default() });
     }
 }
@@ -144,21 +147,21 @@ fn header(session: &Session, wall_ns: u64, (user, sys): (u64, u64), own: &OwnCpu
 }
 
 fn processes(session: &Session, rows: &[Row], header: &Header) -> Vec<Process> {
-    let mut totals: HashMap<u32, (u64, f64)> = HashMap::new();
+    let mut totals: HashMap<ProcessId, (u64, f64)> = HashMap::new();
     for row in rows {
-        let (toll, added) = totals.entry(row.process.0).or_default();
+        let (toll, added) = totals.entry(row.process).or_default();
         *toll += row.counts.toll_ns.unwrap_or(0);
         *added += session.stats.around.added_ns * row.counts.calls as f64;
     }
-    let own_cpu = |id: u32, cpu_ns: u64| {
+    let own_cpu = |id: ProcessId, cpu_ns: u64| {
         let (toll, added) = totals.get(&id).copied().unwrap_or_default();
         not_below(cpu_ns.saturating_sub(added as u64), toll).filter(|ns| *ns > 0)
     };
     let alone = session.table.images.len() == 1;
-    let images = (0..).zip(&session.table.images);
+    let images = (0..).map(ImageId::at).zip(&session.table.images);
     images
         .map(|(id, i)| Process {
-            cpu_ns: if alone { header.own_cpu_ns } else { own_cpu(id, i.cpu_ns) },
+            cpu_ns: if alone { header.own_cpu_ns } else { own_cpu(id.process(), i.cpu_ns) },
             exit: if Some(id) == session.root.image { session.root.exit } else { i.exit },
             ..i.process(header.wall_ns)
         })

@@ -1,6 +1,6 @@
 //! From an image's memory to rows of the table.
 
-use crate::inproc::monitor::handles::SlotRef;
+use crate::inproc::monitor::handles::{NodeAddr, SiteRef, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::clock::Clock;
 use crate::inproc::monitor::results::cpu_time::Used;
@@ -59,7 +59,7 @@ impl<'a> RowBuilder<'a> {
         let Some(thread) = slot.thread else { return };
         let pid = thread.pid as i32;
         if index == 0
-            && let Some(at_main) = self.program.at_main.take()
+            && let Some(at_main) = self.program.contexts.at_main.take()
         {
             let then = self.nodes.slot(&Snapshot::of(at_main), 0);
             self.startup = then.map(|s| s.counts.into_iter().collect());
@@ -67,7 +67,7 @@ impl<'a> RowBuilder<'a> {
         let field = |offset| words.word(SlotRef::offset_of(index) + offset);
         let has_rseq = field(slot::RSEQ) != 0;
         if pid > 0 {
-            let used = Used::read(field, self.program.execed.contains(&pid));
+            let used = Used::read(field, self.program.processes.execed.contains(&pid));
             self.tally.used.entry(pid).or_default().add(&used);
         }
         let told = self.clock.possible(&slot.counts);
@@ -86,8 +86,8 @@ impl<'a> RowBuilder<'a> {
     /// Adds one thread's counts at a node.
     fn row(&mut self, index: usize, counts: &SlotCounts, (slot, pid, tid): (u64, i32, u32), has_rseq: bool) {
         let Some(node) = self.nodes.all.get(index) else { return };
-        let place = node.site.and_then(|(file, site)| Some((*self.used.get(file)?, site)));
-        let site = place.and_then(|(file, site)| self.program.files.get(file)?.code.blob.sites.get(site));
+        let place = node.site.and_then(|(file, site)| Some(SiteRef { file: *self.used.get(file)?, site }));
+        let site = place.and_then(|at| self.program.hooks.files.get(at.file)?.code.blob.sites.get(at.site));
         if site.is_some_and(|s| s.vdso) {
             self.tally.vdso_calls = self.tally.vdso_calls.saturating_add(counts.entered);
             return self.vdso(index, place, (counts.entered, pid));
@@ -97,7 +97,7 @@ impl<'a> RowBuilder<'a> {
         let frames = self.frames.entry(index).or_insert_with(|| frames_of(self.program, place, node));
         let image = image_of(self.program, self.table, pid, self.now);
         let (id, _) = self.table.row(image, Sysno(number), frames);
-        let execed = (number == EXECVE || number == EXECVEAT) && self.program.gone_by_exec.contains(&slot);
+        let execed = (number == EXECVE || number == EXECVEAT) && self.program.threads.gone_by_exec.contains(&slot);
         let seen = Seen { results, matched: self.nodes.losses.unmatched == 0, execed, has_rseq };
         let mut add = counts_of(number, counts, seen, self.clock);
         let untold = if add.toll_ns.is_none() && add.elapsed_ns > 0 { add.calls } else { 0 };
@@ -113,11 +113,11 @@ impl<'a> RowBuilder<'a> {
         if slot == 0 && pid == self.program.pid {
             self.note_startup(index, number, &mut add, seen);
         }
-        let address = self.nodes.all.get(index).map_or(0, |n| n.address);
+        let address = self.nodes.all.get(index).map_or(NodeAddr(0), |n| NodeAddr(n.address));
         if counts.entered > 0
-            && let Some(met) = self.program.unopened.iter().position(|unopened| *unopened == address)
+            && let Some(met) = self.program.contexts.unopened.iter().position(|unopened| *unopened == address)
         {
-            self.program.unopened.swap_remove(met);
+            self.program.contexts.unopened.swap_remove(met);
             self.tally.unopened += 1;
         }
         self.table.calls = self.table.calls.saturating_add(add.calls);
@@ -129,10 +129,10 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// Adds calls at a node of the vDSO.
-    fn vdso(&mut self, index: usize, place: Option<(usize, usize)>, (calls, pid): (u64, i32)) {
-        let function = place.and_then(|(file, site)| {
-            let file = self.program.files.get(file)?;
-            let address = file.code.blob.sites.get(site)?.address;
+    fn vdso(&mut self, index: usize, place: Option<SiteRef>, (calls, pid): (u64, i32)) {
+        let function = place.and_then(|at| {
+            let file = self.program.hooks.files.get(at.file)?;
+            let address = file.code.blob.sites.get(at.site)?.address;
             Some(file.known.plan.entries.iter().find(|e| e.address == address)?.function.name())
         });
         let (Some(function), Some(node)) = (function, self.nodes.all.get(index)) else { return };
@@ -165,24 +165,24 @@ impl<'a> RowBuilder<'a> {
 /// The program's files that have a region of their own, by index.
 pub(crate) fn files_used(program: &Program) -> Vec<usize> {
     let mut regions = HashSet::new();
-    (0..program.files.len()).filter(|i| regions.insert(program.files[*i].known.region)).collect()
+    (0..program.hooks.files.len()).filter(|i| regions.insert(program.hooks.files[*i].known.region)).collect()
 }
 
 /// A program's trees as they are in `image`, and the files they are of.
 pub(crate) fn nodes_of(program: &Program, image: &Snapshot) -> (Nodes, Vec<usize>) {
     let used = files_used(program);
     let files: Vec<_> =
-        used.iter().filter_map(|i| program.files.get(*i)).map(|f| (f.known.region, &f.code.blob)).collect();
+        used.iter().filter_map(|i| program.hooks.files.get(*i)).map(|f| (f.known.region, &f.code.blob)).collect();
     (Nodes::read(image, &files), used)
 }
 
 /// The frames of a row: as they were when the context was first seen.
-fn frames_of(program: &Program, site: Option<(usize, usize)>, node: &Node) -> Rc<[RawFrame]> {
-    let Some((file, index)) = site else { return Rc::default() };
-    if let Some(frames) = program.nodes.get(&node.address) {
+fn frames_of(program: &Program, site: Option<SiteRef>, node: &Node) -> Rc<[RawFrame]> {
+    let Some(site) = site else { return Rc::default() };
+    if let Some(frames) = program.contexts.nodes.get(&NodeAddr(node.address)) {
         return Rc::clone(frames);
     }
-    let leaf = program.leaf(file, index);
+    let leaf = program.leaf(site);
     leaf.into_iter().chain(node.path.iter().map(|a| program.space.frame(*a, true))).collect()
 }
 

@@ -1,6 +1,7 @@
 //! What an image's reading comes to beside rows.
 
 use crate::inproc::monitor::results::cpu_time::{Ours, Used};
+use crate::table::ImageId;
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_hooks::assemble::{Losses, MadeInPlace};
 use systoll_model::Sysno;
@@ -25,7 +26,7 @@ pub(crate) struct Tally {
     /// Calls that can block and have no toll, because nothing tells waiting from working.
     pub(crate) untold: u64,
     /// Threads that had a slot, by image.
-    pub(crate) threads: BTreeMap<u32, Threads>,
+    pub(crate) threads: BTreeMap<ImageId, Threads>,
 }
 
 impl Tally {
