@@ -1,7 +1,8 @@
 //! What the in-process backend's code adds to a call, part by part.
 
 use anyhow::Result;
-use systoll_record::inproc::{assemble::Options, own_share};
+use systoll_hooks::assemble::Options;
+use systoll_record::inproc::own_share;
 
 /// A loop of calls in this process, with counting code of each kind and without, in turns.
 pub(crate) fn share() -> Result<()> {

@@ -125,7 +125,7 @@ fn stat(nth: u64) -> WindowCall {
 
 /// Images: a new one, and words that lead from one to the other.
 pub fn images() -> Vec<Vec<u8>> {
-    use systoll_record::inproc::layout::{IMAGE, image, new_image};
+    use systoll_hooks::layout::{IMAGE, image, new_image};
     let mut fresh = vec![0; crate::IMAGE_BYTES as usize];
     for (at, word) in new_image(1, 0x5305_3053) {
         let at = if at < 0x8000 { Some(at) } else { at.checked_sub(image::SLOTS).map(|at| at + 0xe000) };
@@ -171,7 +171,7 @@ pub fn programs() -> Vec<Vec<u8>> {
 
 /// What is kept of them: plans and code.
 pub fn kept() -> Vec<Vec<u8>> {
-    use systoll_record::inproc::{assemble, plan};
+    use systoll_hooks::{assemble, plan};
     let plans: Vec<_> = programs().iter().filter_map(|elf| plan::plan(elf).ok()).collect();
     let code = |plan| assemble::assemble(plan, &assemble::Options::default(), 1 << 26).ok();
     plans.iter().map(plan::Plan::to_bytes).chain(plans.iter().filter_map(code).map(|blob| blob.to_bytes())).collect()

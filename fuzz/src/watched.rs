@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
 use systoll_record::any_target::{use_arguments, use_proc};
-use systoll_record::inproc::assemble::{
+use systoll_hooks::assemble::{
     Blob, Nodes, Options, Room, Step, Words, assemble, grow, number_site, read, slots_drawn,
 };
-use systoll_record::inproc::layout::{IMAGE, NODE_SIZE, image, slot};
-use systoll_record::inproc::plan::{Plan, build_id, plan as plan_of};
-use systoll_symbols::any_file::{use_heap, use_maps, use_perf_map, use_stack};
+use systoll_hooks::layout::{IMAGE, NODE_SIZE, image, slot};
+use systoll_hooks::plan::{Plan, build_id, plan as plan_of};
+use systoll_symbols::fuzzing::{use_heap, use_maps, use_perf_map, use_stack};
 
 /// Where code of ours lies, from a file's load address.
 const DELTA: i64 = 1 << 26;

@@ -99,11 +99,11 @@ fn seeds_get_all_the_way() {
         Catalogue::parse("seed.toml", std::str::from_utf8(&text).expect("text")).expect("a cause");
     }
     for elf in seeds::programs() {
-        systoll_record::inproc::plan::plan(&elf).expect("a program that can be planned");
+        systoll_hooks::plan::plan(&elf).expect("a program that can be planned");
     }
     assert_eq!(seeds::kept().len(), 2 * seeds::programs().len());
     let file = std::fs::read("/proc/self/exe").expect("this very program");
-    assert!(systoll_symbols::any_file::use_file(file, 1));
+    assert!(systoll_symbols::fuzzing::use_file(file, 1));
 }
 
 /// The driver itself: what breaks is found and said.

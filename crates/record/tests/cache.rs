@@ -5,8 +5,8 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use systoll_hooks::plan::plan;
 use systoll_record::inproc::cache::{Cache, DEFAULT_LIMIT, Key, Kind};
-use systoll_record::inproc::plan::plan;
 use systoll_symbols::FileState;
 use tempfile::{TempDir, tempdir};
 

@@ -8,11 +8,11 @@
 //! Whatever is the matter with the folder, work goes on without it.
 
 use super::checksum::checksum;
-use super::plan::{self, Plan, PlanError};
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
+use systoll_hooks::plan::{self, Plan, PlanError};
 use systoll_symbols::FileState;
 use systoll_trust::Folder;
 

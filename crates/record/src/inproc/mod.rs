@@ -1,17 +1,13 @@
-//! Groundwork of watching from inside: what can be patched in a file, and keeping what was found.
-//!
-//! Nothing here touches a process. A [`plan::Plan`] says, in addresses of the file, which
-//! instructions around each `syscall` may give way to a jump; who writes jumps and what they
-//! lead to is the business of others. Invariant: what can't be shown to be safe is not planned.
+//! Watching from inside: code and jumps of `systoll-hooks` are brought into a program, which then counts its
+//! calls itself; the launcher answers what its threads ask and reads the counts at the end.
 
-pub mod assemble;
 pub mod cache;
 mod checksum;
-mod launch;
-pub mod layout;
-mod nr;
-pub mod plan;
+mod monitor;
 
 #[cfg(any(test, feature = "any-target"))]
-pub(crate) use launch::use_proc;
-pub use launch::{InprocBackend, OwnShare, own_share};
+pub(crate) use monitor::use_proc;
+pub use monitor::{InprocBackend, OwnShare, own_share};
+
+// A context that is unwound can be read again: both bounds are the same.
+const _: () = assert!(systoll_hooks::assemble::DEEPEST == systoll_symbols::MAX_FRAMES);

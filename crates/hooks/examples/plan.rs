@@ -1,0 +1,47 @@
+//! Says what can be hooked in files: `cargo run -r --example plan -- [-v] FILE...`
+
+#![allow(clippy::print_stdout, reason = "an example prints")]
+
+use std::time::Instant;
+use systoll_hooks::plan::plan;
+
+fn main() -> std::io::Result<()> {
+    let (flags, files): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|arg| arg == "-v");
+    for file in files {
+        let elf = std::fs::read(&file)?;
+        let start = Instant::now();
+        let plan = plan(&elf);
+        let took = start.elapsed().as_secs_f64() * 1e3;
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(error) => {
+                println!("{file}: {error}");
+                continue;
+            }
+        };
+        let before = plan.sites.iter().filter(|s| s.entry_span.is_some()).count();
+        let both = plan.sites.iter().filter(|s| s.entry_span.is_some() && s.return_span.is_some()).count();
+        let numbers = plan.sites.iter().filter(|s| s.number.is_some()).count();
+        let cfa = plan.sites.iter().filter(|s| s.cfa.is_some()).count();
+        println!(
+            "{file}: {} sites, before {before}, before and after {both}, number {numbers}, cfa {cfa}, entries {}, \
+             unplanned {}, gs {}, {took:.1} ms",
+            plan.sites.len(),
+            plan.entries.len(),
+            plan.unplanned.len(),
+            plan.uses_gs.as_ref().map(ToString::to_string).unwrap_or_else(|| "no".into())
+        );
+        if !flags.is_empty() {
+            for u in &plan.unplanned {
+                println!("  {:#x}: {:?}", u.address, u.why);
+            }
+            for s in plan.sites.iter().filter(|s| s.return_span.is_none()) {
+                println!("  {:#x}: no after (number {:?}, before {})", s.address, s.number, s.entry_span.is_some());
+            }
+            for s in plan.sites.iter().filter(|s| s.entry_span.is_none()) {
+                println!("  {:#x}: no before (number {:?}, whole {})", s.address, s.number, s.wrap_span.is_some());
+            }
+        }
+    }
+    Ok(())
+}

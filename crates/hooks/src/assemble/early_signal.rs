@@ -1,0 +1,107 @@
+//! Sleeps that a signal came too early for.
+//!
+//! A handler that runs while its thread is in our code, or waits there, on the way to a call that would
+//! have been cut short by the signal, must not find the thread asleep for its full time afterwards:
+//! unwatched, the few instructions in question would hardly ever have met it. Such a call is not
+//! made: it ends with EINTR, as it would have. This holds for calls that never go on after a
+//! handler, whatever SA_RESTART says (man 7 signal); what others do depends on how the handler was
+//! installed.
+
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at};
+use super::on_return::outer;
+use crate::layout::{node, record, slot};
+use crate::numbers::{
+    CLOCK_NANOSLEEP, CLOSE, EPOLL_PWAIT, EPOLL_PWAIT2, EPOLL_WAIT, NANOSLEEP, PAUSE, POLL, PPOLL, PSELECT6,
+    RT_SIGSUSPEND, RT_SIGTIMEDWAIT, SELECT,
+};
+use iced_x86::code_asm::*;
+use iced_x86::{Code, Instruction, Register};
+
+const TIMER_ABSTIME: u32 = 1;
+
+/// Whether a call may be cut short so.
+pub(super) fn sleeps(number: u32) -> bool {
+    matches!(
+        number,
+        POLL | SELECT
+            | PAUSE
+            | NANOSLEEP
+            | RT_SIGTIMEDWAIT
+            | RT_SIGSUSPEND
+            | CLOCK_NANOSLEEP
+            | EPOLL_WAIT
+            | PSELECT6
+            | PPOLL
+            | EPOLL_PWAIT
+            | EPOLL_PWAIT2
+    )
+}
+
+/// Before such a call is counted: no handler has come yet.
+pub(super) fn begin(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(rcx, gs(slot::SIGRETURNS)); mov(gs(slot::SIGRETURNS_BEFORE), rcx););
+    Ok(())
+}
+
+/// Right before it would be made, and counted already: if handlers ended meanwhile, takes it out of
+/// the count and goes to `plain` with EINTR. What does not wait at all is made.
+pub(super) fn end(e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
+    let (handled, go) = (e.label(), e.label());
+    asm!(e; mov(rcx, gs(slot::SIGRETURNS)); cmp(rcx, gs(slot::SIGRETURNS_BEFORE)); jne(handled););
+    e.here(go)?;
+    e.cold(move |e| {
+        let (cut, done) = (e.label(), e.label());
+        e.here(handled)?;
+        match number {
+            POLL => asm!(e; test(edx, edx); je(go);),
+            EPOLL_WAIT | EPOLL_PWAIT => asm!(e; test(r10d, r10d); je(go);),
+            // What is left of the time must be told, unless nobody asks or it is there already.
+            NANOSLEEP => asm!(e; test(rsi, rsi); je(cut); cmp(rsi, rdi); jne(go);),
+            CLOCK_NANOSLEEP => {
+                asm!(e; test(esi, TIMER_ABSTIME); jne(cut); test(r10, r10); je(cut); cmp(r10, rdx); jne(go););
+            }
+            _ => {}
+        }
+        e.here(cut)?;
+        not_made(e, done, plain)
+    });
+    Ok(())
+}
+
+/// Takes the call under way out of the count and goes to `plain` with EINTR.
+fn not_made(e: &mut Emitter, done: CodeLabel, plain: CodeLabel) -> Emitted {
+    asm!(e; mov(r11, gs(slot::NODE)); mov(rcx, at(r11, node::RECORD)); dec(gs_at(rcx, record::ENTERED)););
+    asm!(e; mov(rcx, rdx););
+    outer(e, done)?;
+    e.here(done)?;
+    asm!(e; mov(rdx, rcx); mov(rax, i64::from(-libc::EINTR)); jmp(plain););
+    Ok(())
+}
+
+/// Whether a call is made by musl's `__syscall_cp_asm` (src/thread/x86_64/syscall_cp.s), by what its
+/// hook displaces: the address of the thread's word for cancellation goes to 8(%rsp) last.
+pub(super) fn is_cancellation_point(head: &[Instruction]) -> bool {
+    head.last().is_some_and(|i| {
+        i.code() == Code::Mov_rm64_r64
+            && i.op1_register() == Register::R11
+            && i.memory_base() == Register::RSP
+            && i.memory_index() == Register::None
+            && i.memory_displacement64() == 8
+    })
+}
+
+/// [`end`] for such a call: the signal that cancels a thread does so only where it finds the thread
+/// at an address of that function, and finds it in our code. EINTR has the caller look again; but
+/// for `close`, which would be left out.
+pub(super) fn end_at_cancellation_point(e: &mut Emitter, plain: CodeLabel) -> Emitted {
+    let (handled, go) = (e.label(), e.label());
+    asm!(e; mov(rcx, gs(slot::SIGRETURNS)); cmp(rcx, gs(slot::SIGRETURNS_BEFORE)); jne(handled););
+    e.here(go)?;
+    e.cold(move |e| {
+        let done = e.label();
+        e.here(handled)?;
+        asm!(e; cmp(eax, CLOSE); je(go); mov(r11, qword_ptr(rsp + 8)); cmp(dword_ptr(r11), 0); je(go););
+        not_made(e, done, plain)
+    });
+    Ok(())
+}

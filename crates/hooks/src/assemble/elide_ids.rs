@@ -1,0 +1,215 @@
+//! Calls answered in place: who a thread is. Signal masks that do not change: [`super::elide_masks`].
+//!
+//! **Answers** hold for a thread's life: its ids do, its user until it first changes that. A user
+//! without a name in its namespace (65534) may be given one from outside, and is asked for again.
+//! The parent is not among them: it changes when it dies.
+//!
+//! All of it rests on seeing every call of the process. Where a file has places nobody counts,
+//! nothing is answered; memory made executable takes [`image::ELIDE`] down, for good where it is
+//! no file that can be looked at.
+
+use super::elide_masks::{self, before_maps, forget_by_number};
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::entry::Entry;
+use super::on_return::unless_shared;
+use super::process_calls::brings_code;
+use super::tree_walk::walk;
+use crate::layout::{IMAGE, elide, image, node, record, slot};
+use crate::numbers::{
+    GETEUID, GETPID, GETTID, GETUID, MMAP, MPROTECT, PKEY_MPROTECT, RT_SIGPROCMASK, SETNS, SETRESUID, SETREUID, SETUID,
+    UNSHARE,
+};
+use iced_x86::code_asm::*;
+
+const PROT_EXEC: i32 = 4;
+const MAP_SHARED: i32 = 1;
+/// What the kernel calls a user that has no name in its namespace (its default, which is also that
+/// of the user "nobody").
+const OVERFLOW_USER: i32 = 65534;
+/// Who may be somebody else afterwards.
+const CHANGE_USER: [u32; 5] = [SETUID, SETREUID, SETRESUID, UNSHARE, SETNS];
+
+/// The calls that [`slot::ANSWERS`] answer.
+const ANSWERED: [u32; slot::ANSWER_COUNT as usize] = [GETPID, GETTID, GETUID, GETEUID];
+
+/// Bits of [`crate::layout::image::ELIDE`], and the number of the calls each is for; by [`slot::NEEDED`].
+pub fn elided_calls() -> impl Iterator<Item = (u32, u32)> {
+    let answers = (0..).zip(ANSWERED).map(|(index, number)| (1u32 << index, number));
+    answers.chain([(elide::MASK, RT_SIGPROCMASK)])
+}
+
+/// Which of [`slot::ANSWERS`] a call asks for.
+pub(super) fn answer(number: u32) -> Option<u64> {
+    ANSWERED.iter().position(|n| *n == number).map(|i| i as u64)
+}
+
+/// Answers that a change of the thread's user changes.
+const USER_ANSWERS: [u64; 2] = [2, 3];
+
+/// Whether calls of this number may be answered in place.
+pub(super) fn elidable(number: u32) -> bool {
+    number == RT_SIGPROCMASK || answer(number).is_some()
+}
+
+/// Answers the call if the answer is known and goes to `answered`, else falls through.
+pub(super) fn try_answer(e: &mut Emitter, number: u32, entry: Entry, answered: CodeLabel) -> Emitted {
+    let Some(index) = answer(number) else { return elide_masks::try_answer(e, entry, answered) };
+    let real = e.label();
+    known(e, index, entry, (answered, real))?;
+    e.here(real)?;
+    Ok(())
+}
+
+/// Goes to `answered` with an answer that is known and may be given, else to `real`.
+fn known(e: &mut Emitter, index: u64, entry: Entry, (answered, real): (CodeLabel, CodeLabel)) -> Emitted {
+    asm!(e; mov(rcx, IMAGE + image::ELIDE); test(dword_ptr(rcx), 1i32 << index); je(real););
+    asm!(e; cmp(gs(slot::ANSWERS + 8 * index), 0); je(real););
+    count(e, entry)?;
+    // Looked at again: a handler may have come since.
+    asm!(e; mov(rcx, gs(slot::ANSWERS + 8 * index)); btr(rcx, 32u32); jnc(real); mov(eax, ecx); jmp(answered););
+    Ok(())
+}
+
+/// [`try_answer`] of a call whose number is in eax. Else notes what is asked: behind the call the
+/// number is gone. Every call made by number notes it anew, so that what a handler's call left, or
+/// one that never returned, is nobody's.
+pub(super) fn try_by_number(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> Emitted {
+    let go = e.label();
+    asm!(e; mov(gs(slot::ASKED), 0););
+    for (index, number) in (0..).zip(ANSWERED) {
+        let (asks, real) = (e.label(), e.label());
+        asm!(e; cmp(eax, number as i32); je(asks););
+        e.cold(move |e| {
+            e.here(asks)?;
+            known(e, index, entry, (answered, real))?;
+            e.here(real)?;
+            asm!(e; mov(gs(slot::ASKED), index as i32 + 1); jmp(go););
+            Ok(())
+        });
+    }
+    e.here(go)?;
+    Ok(())
+}
+
+/// Behind a call made by number: remembers the answer if [`try_by_number`] noted that it is one.
+pub(super) fn remember_by_number(e: &mut Emitter) -> Emitted {
+    let (noted, done) = (e.label(), e.label());
+    asm!(e; cmp(gs(slot::ASKED), 0); jne(noted););
+    e.here(done)?;
+    e.cold(move |e| {
+        e.here(noted)?;
+        asm!(e; mov(rcx, gs(slot::ASKED)); mov(gs(slot::ASKED), 0););
+        for (index, _) in (0..).zip(ANSWERED) {
+            let next = e.label();
+            asm!(e; cmp(ecx, index as i32 + 1); jne(next););
+            remember(e, index)?;
+            asm!(e; jmp(done););
+            e.here(next)?;
+        }
+        asm!(e; jmp(done););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// Counts a call that is answered.
+pub(super) fn count(e: &mut Emitter, entry: Entry) -> Emitted {
+    walk(e, entry.start, entry.base, rcx)?;
+    asm!(e; mov(rcx, at(r11, node::RECORD)); inc(gs_at(rcx, record::ELIDED)););
+    Ok(())
+}
+
+/// Before a call that must not be followed by old answers.
+pub(super) fn before_others(e: &mut Emitter, number: u32) -> Emitted {
+    if CHANGE_USER.contains(&number) {
+        user_changes(e)?;
+    }
+    before_maps(e, number)
+}
+
+fn user_changes(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(gs(slot::USER_CHANGES), 1););
+    for answer in USER_ANSWERS {
+        asm!(e; mov(gs(slot::ANSWERS + 8 * answer), 0););
+    }
+    Ok(())
+}
+
+/// Before a call whose number is in eax: forgets what it might change.
+pub(super) fn forget(e: &mut Emitter) -> Emitted {
+    let (user, code, done) = (e.label(), e.label(), e.label());
+    forget_by_number(e)?;
+    for number in CHANGE_USER {
+        asm!(e; cmp(eax, number as i32); je(user););
+    }
+    for number in [MMAP, MPROTECT, PKEY_MPROTECT] {
+        asm!(e; cmp(eax, number as i32); je(code););
+    }
+    e.here(done)?;
+    e.cold(move |e| {
+        e.here(user)?;
+        user_changes(e)?;
+        asm!(e; jmp(done););
+        e.here(code)?;
+        asm!(e; test(edx, PROT_EXEC); je(done););
+        seal(e)?;
+        asm!(e; jmp(done););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// Behind a call that has made memory executable, perhaps: nothing is answered before the launcher
+/// has looked at it, and never where that can't be done once and for all.
+pub(super) fn code_comes(e: &mut Emitter, number: u32) -> Emitted {
+    let (comes, sealed, done) = (e.label(), e.label(), e.label());
+    if !brings_code(number) {
+        return Ok(());
+    }
+    asm!(e; test(edx, PROT_EXEC); jne(comes););
+    e.here(done)?;
+    e.cold(move |e| {
+        e.here(comes)?;
+        if number == MMAP {
+            asm!(e; test(r8d, r8d); js(sealed); test(r10d, MAP_SHARED); jne(sealed););
+            asm!(e; mov(r11, IMAGE + image::ELIDE); mov(dword_ptr(r11), 0); jmp(done););
+        }
+        e.here(sealed)?;
+        seal(e)?;
+        asm!(e; jmp(done););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// Nothing is answered any more. Lost: r11.
+pub(super) fn seal(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(r11, IMAGE + image::UNSEEN); mov(dword_ptr(r11), 1););
+    asm!(e; mov(r11, IMAGE + image::ELIDE); mov(dword_ptr(r11), 0););
+    Ok(())
+}
+
+/// Behind a call that was made: remembers its answer, which holds for the thread's life. The first one
+/// had to be made.
+pub(super) fn remember(e: &mut Emitter, answer: u64) -> Emitted {
+    let (known, done) = (e.label(), e.label());
+    unless_shared(e, done)?;
+    let user = USER_ANSWERS.contains(&answer);
+    if user {
+        asm!(e; cmp(eax, OVERFLOW_USER); je(done););
+    }
+    asm!(e; cmp(gs(slot::ANSWERS + 8 * answer), 0); jne(known););
+    if user {
+        // It will not be kept, so the question comes again.
+        asm!(e; cmp(gs32(slot::USER_CHANGES), 0); jne(known););
+    }
+    asm!(e; inc(gs(slot::NEEDED + 8 * answer)););
+    e.here(known)?;
+    asm!(e; mov(ecx, eax); bts(rcx, 32u32); mov(gs(slot::ANSWERS + 8 * answer), rcx););
+    if user {
+        // Stored first, looked at then: a handler may have changed it since the call.
+        asm!(e; cmp(gs32(slot::USER_CHANGES), 0); je(done); mov(gs(slot::ANSWERS + 8 * answer), 0););
+    }
+    e.here(done)?;
+    Ok(())
+}

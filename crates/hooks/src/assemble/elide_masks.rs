@@ -1,0 +1,285 @@
+//! Signal masks that do not change, answered in place.
+//!
+//! A mask is known from the thread's own changes. Handlers change it behind their back: that one was
+//! entered shows in the rseq area (the kernel zeroes the pointer when it delivers a signal), that one
+//! has ended in the count of `rt_sigreturn`. Memory is touched in place of the kernel only where the
+//! kernel has done so itself since the program last took memory away, or on the page the stack pointer
+//! is on: a bad pointer fails with EFAULT, as it should.
+//!
+//! Each call that is made after all is told by why it was: it did something ([`slot::NEEDED`]), or it
+//! could not be answered ([`slot::MISSED`]). What is neither was made where nothing is answered.
+
+use super::elide_ids::count;
+use super::emitter::{Emitted, Emitter, asm, gs, gs_at};
+use super::entry::Entry;
+use super::on_return::unless_shared;
+use crate::layout::{IMAGE, elide, image, slot};
+use crate::numbers::{
+    BRK, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP, PKEY_MPROTECT, PROCESS_MADVISE, RT_SIGPROCMASK, RT_SIGRETURN, SHMAT,
+    SHMDT,
+};
+use iced_x86::code_asm::*;
+
+const SIG_BLOCK: i32 = 0;
+const SIG_UNBLOCK: i32 = 1;
+const SIG_SETMASK: i32 = 2;
+/// Bits of SIGKILL and SIGSTOP, which can't be blocked; the first says that the mask is known.
+const KNOWN: u32 = 8;
+const STOP: u32 = 18;
+/// Bytes of a page, and the last place in one where a mask has room.
+const PAGE: i32 = 4096;
+const LAST: i32 = PAGE - 8;
+/// PROT_READ and PROT_WRITE.
+const READ_WRITE: i32 = 3;
+/// MAP_FIXED: it may take the place of other memory.
+const MAP_FIXED: i32 = 0x10;
+/// Advice from MADV_HWPOISON on may take memory away: what is below leaves something to be touched.
+const TAKES_AWAY: i32 = 100;
+/// 2^32 divided by the golden ratio: the top bits of the product spread pages over places.
+const SPREADS: i32 = 0x9e37_79b9_u32 as i32;
+/// Numbers from here on are none of the table's: x32, whose calls nothing here knows.
+const UNKNOWN_NUMBER: i32 = 512;
+/// Bits of an address above those of the image's area: `IMAGE >> AREA_SHIFT` for all of its slots.
+const AREA_SHIFT: u32 = 40;
+
+/// Answers the call if it changes nothing, and goes to `answered`; else falls through.
+pub(super) fn try_answer(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> Emitted {
+    let (real, changes) = (e.label(), e.label());
+    unchanged(e, real, changes)?;
+    count(e, entry)?;
+    asm!(e; xor(eax, eax); jmp(answered););
+    e.here(changes)?;
+    asm!(e; mov(gs(slot::WHY), slot::CHANGES as i32););
+    e.here(real)?;
+    asm!(e; mov(rcx, gs(slot::SIGRETURNS)); mov(gs(slot::MASK_SEQUENCE), rcx););
+    asm!(e; mov(rcx, IMAGE + image::MAPS); mov(rcx, qword_ptr(rcx)); mov(gs(slot::MAPS_BEFORE), rcx););
+    Ok(())
+}
+
+/// Right before the call is made: where it does not want to know what the mask was, we do, since
+/// from "add these" and "take these off" alone nobody can tell what it is then.
+pub(super) fn lend_old(e: &mut Emitter) -> Emitted {
+    let own = e.label();
+    asm!(e; test(rdx, rdx); jne(own); mov(rdx, gs(slot::SELF)); add(rdx, slot::OLD_MASK as i32););
+    e.here(own)?;
+    Ok(())
+}
+
+/// Behind the call: rdx is the program's again. A child that was forked by a handler at this place has
+/// the address of another slot there. Lost: rcx.
+pub(super) fn take_old_back(e: &mut Emitter) -> Emitted {
+    let own = e.label();
+    asm!(e; mov(rcx, rdx); shr(rcx, AREA_SHIFT); cmp(ecx, (IMAGE >> AREA_SHIFT) as i32); jne(own););
+    asm!(e; mov(ecx, edx); and(ecx, (slot::SIZE - 1) as i32); cmp(ecx, slot::OLD_MASK as i32); jne(own););
+    asm!(e; xor(edx, edx););
+    e.here(own)?;
+    Ok(())
+}
+
+/// Goes to `real` unless the thread's rseq area tells that no signal has come since the mask was
+/// last learnt. A pointer of the program's own tells nothing.
+fn undisturbed(e: &mut Emitter, real: CodeLabel) -> Emitted {
+    asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(real););
+    asm!(e; mov(r11, IMAGE + image::RSEQ_CS); cmp(qword_ptr(rcx + 8), r11); jne(real););
+    Ok(())
+}
+
+/// ecx: offset in the slot, from a table's start, of the entry for the page of `pointer`, its first or its
+/// second place: pages of two stacks that share the one hardly share the other.
+fn entry_of(e: &mut Emitter, pointer: AsmRegister64, second: bool) -> Emitted {
+    const PLACES: i32 = (slot::GOOD_LEN - 1) as i32;
+    asm!(e; mov(rcx, pointer); shr(rcx, 12u32););
+    if second {
+        asm!(e; imul_3(ecx, ecx, SPREADS); shr(ecx, 32 - slot::GOOD_LEN.ilog2()););
+        asm!(e; shl(ecx, slot::GOOD_SHIFT); add(ecx, (slot::GOOD_LEN << slot::GOOD_SHIFT) as i32););
+    } else {
+        asm!(e; and(ecx, PLACES); shl(ecx, slot::GOOD_SHIFT););
+    }
+    Ok(())
+}
+
+/// Goes to `not` unless a mask at `pointer` can be touched as the kernel would. Lost: rcx, r11.
+fn touchable(e: &mut Emitter, pointer: AsmRegister64, good: u64, not: CodeLabel) -> Emitted {
+    let (other, fine) = (e.label(), e.label());
+    asm!(e; mov(rcx, pointer); and(ecx, PAGE - 1); cmp(ecx, LAST); ja(not););
+    asm!(e; mov(rcx, pointer); xor(rcx, rsp); test(rcx, -PAGE); je(fine););
+    for (second, miss) in [(false, other), (true, not)] {
+        entry_of(e, pointer, second)?;
+        asm!(e; mov(r11, gs_at(rcx, good)); xor(r11, pointer); test(r11, -PAGE); jne(miss););
+        asm!(e; mov(r11, IMAGE + image::MAPS); mov(r11, qword_ptr(r11)); cmp(r11, gs_at(rcx, good + 8)););
+        if second {
+            asm!(e; jne(not););
+        } else {
+            asm!(e; je(fine););
+            e.here(other)?;
+        }
+    }
+    e.here(fine)?;
+    Ok(())
+}
+
+/// Falls through where `rt_sigprocmask(how, set, old, 8)` would change nothing, and has written `old`.
+/// Goes to `changes` where it would, or would fail, and to `real` with why in the slot where that can't
+/// be told.
+fn unchanged(e: &mut Emitter, real: CodeLabel, changes: CodeLabel) -> Emitted {
+    let (set, block, old, done, no_old, with_set) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
+    let (unknown, elsewhere, down) = (e.label(), e.label(), e.label());
+    undisturbed(e, unknown)?;
+    asm!(e; mov(r11, IMAGE); test(dword_ptr(r11 + image::ELIDE as i32), elide::MASK as i32); je(down););
+    asm!(e; cmp(r10, 8); jne(changes); test(rdx, rdx); je(no_old););
+    touchable(e, rdx, slot::GOOD_WRITTEN, elsewhere)?;
+    e.here(no_old)?;
+    asm!(e; test(rsi, rsi); jne(with_set); jmp(old););
+    e.here(with_set)?;
+    touchable(e, rsi, slot::GOOD_READ, elsewhere)?;
+    asm!(e; mov(r11, qword_ptr(rsi)); btr(r11, KNOWN); btr(r11, STOP););
+    asm!(e; mov(rcx, gs(slot::MASK)); bt(rcx, KNOWN); jnc(unknown););
+    asm!(e; cmp(edi, SIG_SETMASK); je(set); cmp(edi, SIG_BLOCK); je(block); cmp(edi, SIG_UNBLOCK); jne(changes););
+    asm!(e; test(rcx, r11); jne(changes); jmp(old););
+    e.here(block)?;
+    asm!(e; not(rcx); test(rcx, r11); jne(changes); jmp(old););
+    e.here(set)?;
+    asm!(e; bts(r11, KNOWN); cmp(rcx, r11); jne(changes););
+    e.here(old)?;
+    // Read again: a handler that came since has made it unknown.
+    asm!(e; mov(rcx, gs(slot::MASK)); btr(rcx, KNOWN); jnc(unknown););
+    asm!(e; test(rdx, rdx); je(done); mov(qword_ptr(rdx), rcx););
+    e.here(done)?;
+    e.cold(move |e| {
+        for (label, why) in [(unknown, slot::UNKNOWN), (elsewhere, slot::ELSEWHERE), (down, slot::DOWN)] {
+            e.here(label)?;
+            asm!(e; mov(gs(slot::WHY), why as i32); jmp(real););
+        }
+        Ok(())
+    });
+    Ok(())
+}
+
+/// Behind a `rt_sigprocmask` that was made: what the mask is now, and whether it was that before.
+/// The slot holds what was there where the program did not ask. Lost: rcx, r11, flags.
+pub(super) fn mask_changed(e: &mut Emitter) -> Emitted {
+    let (asked, before, add, have, unknown, done) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
+    let (failed, needed, told, out) = (e.label(), e.label(), e.label(), e.label());
+    asm!(e; test(rax, rax); jne(failed););
+    unless_shared(e, out)?;
+    // What we know ourselves first: other threads may write to the program's memory.
+    asm!(e; mov(rax, gs(slot::MASK)); btr(rax, KNOWN); jc(before););
+    asm!(e; test(rdx, rdx); jne(asked); mov(rax, gs(slot::OLD_MASK)); jmp(before););
+    e.here(asked)?;
+    asm!(e; mov(rax, qword_ptr(rdx)););
+    e.here(before)?;
+    asm!(e; mov(rcx, rax); test(rsi, rsi); je(have););
+    // Where the two overlap, what was set has been overwritten.
+    asm!(e; mov(rcx, rsi); sub(rcx, rdx); add(rcx, 7); cmp(rcx, 14); jbe(unknown););
+    asm!(e; mov(r11, qword_ptr(rsi)); btr(r11, KNOWN); btr(r11, STOP);
+        mov(rcx, r11); cmp(edi, SIG_SETMASK); je(have);
+        mov(rcx, rax); cmp(edi, SIG_BLOCK); je(add); not(r11); and(rcx, r11); jmp(have););
+    e.here(add)?;
+    asm!(e; or(rcx, r11););
+    e.here(have)?;
+    // rax: before; rcx: now. Whether it did anything, for the report.
+    asm!(e; cmp(rax, rcx); jne(needed););
+    asm!(e; mov(r11, gs(slot::WHY)); and(r11d, (slot::WHYS - 1) as i32);
+        inc(qword_ptr(r11 * 8 + slot::MISSED as i32).gs()););
+    e.here(told)?;
+    asm!(e; mov(rax, rcx););
+    undisturbed(e, unknown)?;
+    asm!(e; bts(rax, KNOWN); mov(gs(slot::MASK), rax););
+    // Stored first, looked at then: a handler that ends in between is seen either way.
+    asm!(e; mov(rcx, gs(slot::SIGRETURNS)); cmp(rcx, gs(slot::MASK_SEQUENCE)); jne(unknown););
+    touched(e)?;
+    asm!(e; jmp(done););
+    e.here(unknown)?;
+    asm!(e; mov(gs(slot::MASK), 0););
+    e.here(done)?;
+    asm!(e; xor(eax, eax););
+    e.here(out)?;
+    e.cold(move |e| {
+        const NEEDED: u64 = slot::NEEDED + 8 * slot::ANSWER_COUNT;
+        e.here(needed)?;
+        asm!(e; inc(gs(NEEDED)); jmp(told););
+        e.here(failed)?;
+        asm!(e; inc(gs(NEEDED)); jmp(out););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// The kernel has just touched both masks, those that there are.
+fn touched(e: &mut Emitter) -> Emitted {
+    for (pointer, good) in [(rsi, slot::GOOD_READ), (rdx, slot::GOOD_WRITTEN)] {
+        let (put, none) = (e.label(), e.label());
+        asm!(e; test(pointer, pointer); je(none););
+        // The first place, unless another page of now has it.
+        entry_of(e, pointer, false)?;
+        asm!(e; mov(r11, gs_at(rcx, good)); xor(r11, pointer); test(r11, -PAGE); je(put););
+        asm!(e; mov(r11, gs(slot::MAPS_BEFORE)); cmp(r11, gs_at(rcx, good + 8)); jne(put););
+        entry_of(e, pointer, true)?;
+        e.here(put)?;
+        // No number stands with a page that it is not of, also where a handler's call comes in between.
+        asm!(e; mov(gs_at(rcx, good + 8), 0); mov(gs_at(rcx, good), pointer););
+        asm!(e; mov(r11, gs(slot::MAPS_BEFORE)); mov(gs_at(rcx, good + 8), r11););
+        e.here(none)?;
+    }
+    Ok(())
+}
+
+/// Before `rt_sigreturn`: the mask becomes what the kernel saved, or the handler made of that.
+/// Also before a call that may change the mask and whose return nobody sees to.
+pub(super) fn forget_mask(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(gs(slot::MASK), 0); inc(gs(slot::SIGRETURNS)););
+    Ok(())
+}
+
+/// Before a call with this number: counts it where it may take memory away, or make it another's.
+pub(super) fn before_maps(e: &mut Emitter, number: u32) -> Emitted {
+    let (changes, done) = (e.label(), e.label());
+    match number {
+        MUNMAP | BRK | MREMAP | SHMDT | SHMAT | PROCESS_MADVISE => return maps_change(e),
+        // New memory, where there was none.
+        MMAP => asm!(e; test(r10d, MAP_FIXED); jne(changes);),
+        MADVISE => asm!(e; cmp(edx, TAKES_AWAY); jae(changes);),
+        MPROTECT | PKEY_MPROTECT => {
+            asm!(e; mov(r11d, edx); and(r11d, READ_WRITE); cmp(r11d, READ_WRITE); jne(changes);)
+        }
+        _ => return Ok(()),
+    }
+    e.here(done)?;
+    e.cold(move |e| {
+        e.here(changes)?;
+        maps_change(e)?;
+        asm!(e; jmp(done););
+        Ok(())
+    });
+    Ok(())
+}
+
+fn maps_change(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(r11, IMAGE + image::MAPS););
+    e.a.lock().inc(qword_ptr(r11))
+}
+
+/// Before a call whose number is in eax: forgets what it might change. Lost: r11.
+pub(super) fn forget_by_number(e: &mut Emitter) -> Emitted {
+    let (all, mask, maps, done) = (e.label(), e.label(), e.label(), e.label());
+    asm!(e; cmp(eax, UNKNOWN_NUMBER); jae(all););
+    for number in [RT_SIGPROCMASK, RT_SIGRETURN] {
+        asm!(e; cmp(eax, number as i32); je(mask););
+    }
+    for number in [MMAP, MPROTECT, MUNMAP, BRK, MREMAP, MADVISE, SHMDT, SHMAT, PKEY_MPROTECT, PROCESS_MADVISE] {
+        asm!(e; cmp(eax, number as i32); je(maps););
+    }
+    e.here(done)?;
+    e.cold(move |e| {
+        e.here(all)?;
+        maps_change(e)?;
+        e.here(mask)?;
+        forget_mask(e)?;
+        asm!(e; jmp(done););
+        e.here(maps)?;
+        maps_change(e)?;
+        asm!(e; jmp(done););
+        Ok(())
+    });
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! What runs before a call: count it in its context, and note what its return will need.
+
+use super::Options;
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::tree_walk::{Start, walk};
+use crate::layout::{IMAGE, Question, image, node, record, slot};
+use iced_x86::code_asm::*;
+
+/// What `before` writes of a site.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    /// Where its tree starts.
+    pub(super) start: Start,
+    /// What return addresses are to be looked for from, if any are.
+    pub(super) base: Option<AsmRegister64>,
+    /// Whether something will see to the call's return.
+    pub(super) results: bool,
+    /// Whether it is timed.
+    pub(super) time: bool,
+    /// Whether the kernel is asked to tell that the thread was scheduled out, or met a signal.
+    pub(super) arms: bool,
+}
+
+/// Counts a call. Lost: rcx, r11, flags.
+pub(super) fn before(e: &mut Emitter, options: &Options, entry: Entry) -> Emitted {
+    if entry.results {
+        interrupted(e)?;
+    }
+    walk(e, entry.start, entry.base, rcx)?;
+    if entry.results {
+        // rsp first: from here on a signal handler's call keeps what is in the slot.
+        asm!(e; mov(gs(slot::RSP), rsp); mov(gs(slot::NODE), r11););
+    }
+    count(e, rcx)?;
+    if options.windows {
+        window(e)?;
+    }
+    if entry.arms {
+        arm(e, options.elide)?;
+    }
+    if entry.time {
+        start_time(e)?;
+    }
+    Ok(())
+}
+
+/// Counts at the node in r11 and leaves its record's offset in `scratch`.
+pub(super) fn count(e: &mut Emitter, scratch: AsmRegister64) -> Emitted {
+    asm!(e; mov(scratch, at(r11, node::RECORD)); inc(gs_at(scratch, record::ENTERED)););
+    Ok(())
+}
+
+/// If a call is under way in this thread, this one is made by a signal handler that interrupted
+/// it (or the other never ended, because a handler jumped away): puts the other aside.
+fn interrupted(e: &mut Emitter) -> Emitted {
+    let (aside, clear, room) = (e.label(), e.label(), e.label());
+    asm!(e; cmp(gs(slot::RSP), 0); jne(aside););
+    e.here(clear)?;
+    e.cold(move |e| {
+        e.here(aside)?;
+        // A call from the very same place on the stack: that one can't be under way any more.
+        asm!(e; mov(r11, gs(slot::RSP)); cmp(r11, rsp); je(clear););
+        // Full of calls that never ended: forget them all.
+        asm!(e; mov(rcx, gs(slot::DEPTH)); cmp(rcx, slot::STACK_SIZE as i32); jb(room); xor(ecx, ecx););
+        e.here(room)?;
+        // A handler in the middle of this puts aside the same values at the same place.
+        asm!(e; mov(gs_at(rcx, slot::STACK), r11););
+        asm!(e; mov(r11, gs(slot::START)); mov(gs_at(rcx, slot::STACK + 8), r11););
+        asm!(e; mov(r11, gs(slot::NODE)); mov(gs_at(rcx, slot::STACK + 16), r11););
+        asm!(e; add(rcx, slot::STACK_ENTRY as i32); mov(gs(slot::DEPTH), rcx); jmp(clear););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// Hands the call to the launcher if a window is open, or due by this thread's count.
+/// In: r11 the node, rcx its record.
+fn window(e: &mut Emitter) -> Emitted {
+    let (ask, done) = (e.label(), e.label());
+    asm!(e; cmp(gs(slot::WANT), 0); jne(ask););
+    asm!(e; mov(rcx, gs_at(rcx, record::ENTERED)); cmp(rcx, at(r11, node::WINDOW_AT)); je(ask););
+    e.here(done)?;
+    e.ask_cold(Question::WindowEntry, ask, done);
+    Ok(())
+}
+
+/// Lets the kernel tell whether the thread is scheduled out: it zeroes the pointer to a
+/// restartable sequence the thread is not in, on its way back to a thread it has taken the
+/// processor from or given a signal (include/uapi/linux/rseq.h). A pointer of the program's own
+/// that is still there serves as well.
+fn arm(e: &mut Emitter, elide: bool) -> Emitted {
+    let done = e.label();
+    asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(done); cmp(qword_ptr(rcx + 8), 0); jne(done););
+    asm!(e; mov(r11, IMAGE + image::RSEQ_CS); mov(qword_ptr(rcx + 8), r11););
+    if elide {
+        // A handler may have run since, and changed the mask.
+        asm!(e; mov(gs(slot::MASK), 0););
+    }
+    e.here(done)?;
+    Ok(())
+}
+
+fn start_time(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(rcx, rax); mov(r11, rdx); rdtsc(););
+    asm!(e; mov(gs32(slot::START), eax); mov(gs32(slot::START + 4), edx); mov(rax, rcx); mov(rdx, r11););
+    Ok(())
+}

@@ -1,0 +1,289 @@
+//! The hand-shake: one piece of code in each blob that asks the launcher and waits, with a limit.
+//!
+//! In: rcx where to go on and the question, r11 a node (or table). Out: r11 the answer, or what it
+//! was; rcx and flags lost. A signal handler's calls made meanwhile find the slot taken and go on
+//! at once.
+
+use super::emitter::{Emitted, Emitter, Origin, asm, at, gs, gs32};
+use super::handshake_time;
+use crate::layout::{GLOBAL, IMAGE, Question, Saved, WRITE_CODE, global, image, piece, slot, state};
+use crate::numbers::{CLOSE, FUTEX, GETPID, GETTID, MMAP, MPROTECT, OPEN, SCHED_YIELD};
+use iced_x86::code_asm::*;
+
+/// Not FUTEX_PRIVATE_FLAG: the launcher is another process.
+const FUTEX_WAIT: i32 = 0;
+const FUTEX_WAKE: u32 = 1;
+/// How often a thread tries to wake a launcher that is about to sleep.
+const WAKES: u32 = 64;
+/// Where an rseq area has the processor the thread is on (include/uapi/linux/rseq.h: `cpu_id`).
+const RSEQ_CPU_ID: i32 = 4;
+
+/// In the order they come back: rbp, by which unwinders find the others' place, as the last of
+/// those that the stub changes.
+const SAVED: [(AsmRegister64, Saved); 14] = [
+    (rax, Saved::Rax),
+    (rdi, Saved::Rdi),
+    (rsi, Saved::Rsi),
+    (rdx, Saved::Rdx),
+    (r10, Saved::R10),
+    (r8, Saved::R8),
+    (r9, Saved::R9),
+    (rbp, Saved::Rbp),
+    (rsp, Saved::Rsp),
+    (rbx, Saved::Rbx),
+    (r12, Saved::R12),
+    (r13, Saved::R13),
+    (r14, Saved::R14),
+    (r15, Saved::R15),
+];
+
+/// What the stub itself changes.
+const CHANGED: usize = 8;
+
+/// Writes the stub, its entry first.
+pub(super) fn stub(e: &mut Emitter) -> Emitted {
+    let (busy, out, queue, answered) = (e.label(), e.label(), e.label(), e.label());
+    e.stands_for(Origin::InRcx);
+    e.a.lock().bts(gs32(slot::STATE), 0u32)?;
+    asm!(e; jc(busy); mov(gs(slot::RESUME), rcx); mov(gs(slot::ANSWER), r11););
+    for (register, saved) in SAVED {
+        asm!(e; mov(gs(saved.offset()), register););
+    }
+    asm!(e; mov(rbp, gs(slot::SELF)););
+    e.stands_for(Origin::InSlot);
+    let given_up = e.label();
+    asm!(e; mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::DEAD as i32), 0); jne(given_up););
+    asm!(e; test(dword_ptr(r11 + global::OWNER as i32), global::OWNER_DIED as i32); jne(given_up););
+    asm!(e; mov(r11, IMAGE + image::DEAD); cmp(dword_ptr(r11), 0); jne(given_up););
+    who(e)?;
+    asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax););
+    handshake_time::begin(e)?;
+    e.here(queue)?;
+    patience(e)?;
+    enqueue(e)?;
+    spin(e, answered)?;
+    sleep(e, answered, out)?;
+    e.here(answered)?;
+    request(e, queue)?;
+    let fin = e.label();
+    asm!(e; jmp(fin););
+    e.here(out)?;
+    give_up(e, answered)?;
+    e.here(given_up)?;
+    unheard(e)?;
+    e.here(fin)?;
+    handshake_time::end(e)?;
+    asm!(e; mov(rcx, gs(slot::RESUME)); shl(rcx, 16u32); shr(rcx, 16u32););
+    for (register, saved) in &SAVED[..CHANGED] {
+        asm!(e; mov(*register, gs(saved.offset())););
+    }
+    e.stands_for(Origin::InRcx);
+    asm!(e; mov(r11, gs(slot::ANSWER)); mov(gs32(slot::STATE), state::IDLE); jmp(rcx););
+    taken(e, busy)
+}
+
+/// The thread is waiting already, and this is a call of a handler that interrupted the wait (or
+/// jumped out of it): no context, and other questions stay unasked. r11 is kept: it is where a
+/// context is counted then.
+fn taken(e: &mut Emitter, busy: CodeLabel) -> Emitted {
+    let (context, done) = (e.label(), e.label());
+    e.here(busy)?;
+    asm!(e; bt(rcx, bit(Question::ASIDE)); jc(done); bt(rcx, bit(Question::MATTERS)); jnc(context););
+    asm!(e; mov(r11, IMAGE + image::UNHEARD););
+    e.a.lock().inc(qword_ptr(r11))?;
+    asm!(e; jmp(done););
+    e.here(context)?;
+    asm!(e; inc(gs(slot::UNASKED)););
+    e.here(done)?;
+    // Bit by bit: so the address in the low bits can be read at every instruction.
+    for bit in 48..54u32 {
+        asm!(e; btr(rcx, bit););
+    }
+    asm!(e; jmp(rcx););
+    Ok(())
+}
+
+/// Where a bit of a question is in the word that carries it.
+const fn bit(of: u16) -> u32 {
+    48 + of.trailing_zeros()
+}
+
+/// Who is asking, once in a thread's life; unless nothing may be called.
+fn who(e: &mut Emitter) -> Emitted {
+    let known = e.label();
+    asm!(e; cmp(gs32(slot::TID), 0); jne(known););
+    asm!(e; mov(r11, IMAGE + image::QUIET); cmp(dword_ptr(r11), 0); jne(known););
+    identify(e)?;
+    e.here(known)?;
+    Ok(())
+}
+
+/// Writes thread and process id into the slot. Lost: rax, rcx, r11.
+pub(super) fn identify(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(eax, GETTID); syscall(); mov(gs32(slot::TID), eax););
+    asm!(e; mov(eax, GETPID); syscall(); mov(gs32(slot::PID), eax););
+    Ok(())
+}
+
+/// Notes how often to look for the answer before sleeping. A launcher on the thread's own processor
+/// can only answer once the thread sleeps. The rseq area, which the kernel keeps up to date, is read
+/// and no more; where there is none the launcher is taken to be elsewhere.
+fn patience(e: &mut Emitter) -> Emitted {
+    let elsewhere = e.label();
+    asm!(e; mov(r11, GLOBAL); mov(r8, at(r11, global::SPINS)););
+    asm!(e; mov(rax, gs(slot::RSEQ)); test(rax, rax); je(elsewhere););
+    asm!(e; mov(eax, dword_ptr(rax + RSEQ_CPU_ID)); cmp(eax, dword_ptr(r11 + global::PROCESSOR as i32)););
+    asm!(e; jne(elsewhere); xor(r8d, r8d););
+    e.here(elsewhere)?;
+    asm!(e; mov(gs(slot::PATIENCE), r8););
+    Ok(())
+}
+
+/// Queues the slot and wakes the launcher if it sleeps. Lost: all but r8.
+///
+/// The launcher takes AWAKE down before it looks at the queues for the last time: either it sees the
+/// entry, or the thread sees that it sleeps; the locked instruction keeps the order. Between that
+/// look and its sleep a wake-up reaches nobody, so that one is tried again.
+fn enqueue(e: &mut Emitter) -> Emitted {
+    let (awake, again) = (e.label(), e.label());
+    asm!(e; mov(gs32(slot::STATE), state::WAITING); mov(r11, IMAGE); mov(eax, 1););
+    e.a.lock().xadd(at(r11, image::TICKET), rax)?;
+    asm!(e; and(eax, (image::RING_LEN - 1) as i32); mov(rdx, gs(slot::TAG)););
+    asm!(e; xchg(qword_ptr(r11 + rax * 8 + image::RING as i32), rdx););
+    asm!(e; mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(awake););
+    quiet(e, awake)?;
+    asm!(e; mov(r9d, WAKES););
+    e.here(again)?;
+    asm!(e; mov(rdi, GLOBAL + global::WAKE); mov(esi, FUTEX_WAKE); mov(edx, 1); mov(eax, FUTEX); syscall(););
+    asm!(e; test(eax, eax); jne(awake); mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(awake););
+    // It may be on this processor, and needs it to fall asleep.
+    asm!(e; sub(r9d, 1); je(awake); mov(eax, SCHED_YIELD); syscall(); jmp(again););
+    e.here(awake)?;
+    Ok(())
+}
+
+/// Goes to `label` if no system call may be made. Lost: rcx.
+fn quiet(e: &mut Emitter, label: CodeLabel) -> Emitted {
+    asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(label););
+    Ok(())
+}
+
+/// Looks for an answer a while without sleeping.
+fn spin(e: &mut Emitter, answered: CodeLabel) -> Emitted {
+    let (again, tired) = (e.label(), e.label());
+    asm!(e; mov(r8, gs(slot::PATIENCE)););
+    e.here(again)?;
+    asm!(e; cmp(gs32(slot::STATE), state::WAITING); jne(answered); sub(r8, 1); jle(tired); pause(); jmp(again););
+    e.here(tired)?;
+    Ok(())
+}
+
+/// Sleeps until answered or out of time. Signals cut sleep short, so the clock decides.
+fn sleep(e: &mut Emitter, answered: CodeLabel, out: CodeLabel) -> Emitted {
+    let (again, clock, short, awake) = (e.label(), e.label(), e.label(), e.label());
+    e.here(again)?;
+    asm!(e; mov(r11, GLOBAL); lea(r9, at(r11, global::LIMIT_CYCLES)); lea(r10, at(r11, global::LIMIT)););
+    asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32););
+    asm!(e; sub(eax, Question::Mapped as i32); cmp(eax, (Question::Confine as i32) - (Question::Mapped as i32)); ja(short););
+    // Still asleep no longer than the short one at a time: then it is seen soon if the launcher ends.
+    asm!(e; add(r9, (global::LONG_LIMIT_CYCLES - global::LIMIT_CYCLES) as i32););
+    e.here(short)?;
+    quiet(e, awake)?;
+    asm!(e; mov(rdi, gs(slot::SELF)); add(rdi, slot::STATE as i32); mov(esi, FUTEX_WAIT););
+    asm!(e; mov(edx, state::WAITING); mov(eax, FUTEX); syscall(); jmp(clock););
+    e.here(awake)?;
+    asm!(e; pause(););
+    e.here(clock)?;
+    asm!(e; cmp(gs32(slot::STATE), state::WAITING); jne(answered); mov(r11, GLOBAL););
+    asm!(e; test(dword_ptr(r11 + global::OWNER as i32), global::OWNER_DIED as i32); jne(out););
+    asm!(e; rdtsc(); shl(rdx, 32u32); or(rdx, rax); mov(rax, rdx); sub(rax, gs(slot::WAIT_START)););
+    asm!(e; cmp(rax, qword_ptr(r9)); jb(again););
+    // Out of patience; but the launcher may be at something long. Its clock may be a little ahead.
+    asm!(e; mov(r11, GLOBAL); mov(rax, at(r11, global::BUSY)); test(rax, rax); je(out););
+    asm!(e; sub(rdx, rax); cmp(rdx, at(r11, global::BUSY_CYCLES)); jl(again); jmp(out););
+    Ok(())
+}
+
+/// Makes the system call the launcher wants made, if it does, and queues again.
+fn request(e: &mut Emitter, queue: CodeLabel) -> Emitted {
+    let (done, call, reply) = (e.label(), e.label(), e.label());
+    asm!(e; cmp(gs32(slot::STATE), state::REQUEST); jne(done););
+    for (register, nth) in [rax, rdi, rsi, rdx, r10, r8, r9].into_iter().zip(0..) {
+        asm!(e; mov(register, requested(nth)););
+    }
+    asm!(e; cmp(rax, WRITE_CODE as i32); jne(call););
+    write_code(e, reply)?;
+    e.here(call)?;
+    asm!(e; syscall(););
+    e.here(reply)?;
+    asm!(e; mov(gs(slot::REPLY), rax););
+    // The launcher is there: the wait begins anew.
+    asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax); jmp(queue););
+    e.here(done)?;
+    Ok(())
+}
+
+/// A word of what the launcher wants.
+fn requested(nth: u64) -> AsmMemoryOperand {
+    gs(slot::REQUEST + 8 * nth)
+}
+
+/// Writes over code as [`WRITE_CODE`] says, whose words are in the registers of a system call's arguments.
+/// Its pages are writable no longer than that, and executable all the while, so that nobody forbids them to
+/// become so again. rax is negative where the kernel would not have it: nothing is written where that is at
+/// once.
+fn write_code(e: &mut Emitter, reply: CodeLabel) -> Emitted {
+    let (next, byte, end) = (e.label(), e.label(), e.label());
+    asm!(e; mov(eax, MPROTECT); syscall(); test(rax, rax); jne(reply););
+    e.here(next)?;
+    asm!(e; mov(rcx, at(r8, piece::LEN)); test(rcx, rcx); je(end); mov(rdi, at(r8, piece::AT)); add(rdi, r9););
+    asm!(e; lea(rsi, at(r8, piece::BYTES)); lea(r8, qword_ptr(rsi + rcx + 7)); and(r8, -8););
+    // Not by a string instruction: which way those go is for the program to say.
+    e.here(byte)?;
+    asm!(e; mov(al, byte_ptr(rsi)); mov(byte_ptr(rdi), al); add(rsi, 1); add(rdi, 1); sub(rcx, 1); jne(byte););
+    asm!(e; jmp(next););
+    e.here(end)?;
+    asm!(e; mov(rdi, requested(1)); mov(rsi, requested(2)); mov(rdx, requested(4)); mov(eax, MPROTECT););
+    asm!(e; syscall(); jmp(reply););
+    Ok(())
+}
+
+/// Takes the question back, unless the answer has just come, and says that nobody is there.
+fn give_up(e: &mut Emitter, answered: CodeLabel) -> Emitted {
+    asm!(e; mov(eax, state::WAITING); mov(ecx, state::FILLING););
+    e.a.lock().cmpxchg(gs32(slot::STATE), ecx)?;
+    asm!(e; jne(answered); mov(r11, IMAGE + image::DEAD); mov(dword_ptr(r11), 1););
+    asm!(e; mov(r11, IMAGE + image::UNANSWERED););
+    e.a.lock().inc(qword_ptr(r11))?;
+    Ok(())
+}
+
+/// Notes a question that no launcher heard, if the counts suffer from it.
+fn unheard(e: &mut Emitter) -> Emitted {
+    let context = e.label();
+    part_alone(e)?;
+    asm!(e; mov(rax, gs(slot::RESUME)); bt(rax, bit(Question::MATTERS)); jnc(context););
+    asm!(e; mov(r11, IMAGE + image::UNHEARD););
+    e.a.lock().inc(qword_ptr(r11))?;
+    e.here(context)?;
+    Ok(())
+}
+
+/// No launcher gives the process an image of its own before it changes what it may do, so the thread
+/// takes a private copy of the image itself, in place and with all that stands there: from then on the
+/// process writes nothing that others read. Only who may open the file of a mapping can do that: root.
+fn part_alone(e: &mut Emitter) -> Emitted {
+    const PRIVATE: i32 = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    let (parts, done) = (e.label(), e.label());
+    asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); cmp(eax, Question::Identity as i32); je(parts););
+    asm!(e; cmp(eax, Question::Confine as i32); jne(done););
+    e.here(parts)?;
+    quiet(e, done)?;
+    asm!(e; mov(rdi, IMAGE + image::MAPPED_FILE); mov(esi, libc::O_RDWR | libc::O_CLOEXEC); xor(edx, edx););
+    asm!(e; mov(eax, OPEN); syscall(); test(rax, rax); js(done););
+    asm!(e; mov(r8, rax); mov(rdi, IMAGE); mov(rsi, image::SIZE); mov(edx, libc::PROT_READ | libc::PROT_WRITE););
+    asm!(e; mov(r10d, PRIVATE); xor(r9d, r9d); mov(eax, MMAP); syscall(););
+    asm!(e; mov(rdi, r8); mov(eax, CLOSE); syscall(););
+    e.here(done)?;
+    Ok(())
+}

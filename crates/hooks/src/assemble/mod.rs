@@ -1,0 +1,91 @@
+//! Writes the code that counts: from a [`Plan`] to bytes that are mapped into a process, and the
+//! jumps that lead there.
+//!
+//! The code uses rcx and r11, which the `syscall` destroys anyway, and the thread's slot behind
+//! gs: no stack, no thread-local storage, no lock. Invariant: between any two instructions of it
+//! a signal handler may make hooked calls of its own, or never return.
+
+mod blob;
+mod early_signal;
+mod elide_ids;
+mod elide_masks;
+mod emitter;
+mod entry;
+mod find_fde;
+mod frame_info;
+mod handshake;
+mod handshake_time;
+mod new_image;
+mod on_return;
+mod process_calls;
+mod relocate;
+mod rseq_areas;
+mod signal_exits;
+mod site;
+mod stored;
+mod tree_reader;
+mod tree_walk;
+mod tree_writer;
+
+pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked, assemble};
+pub use elide_ids::elided_calls;
+pub use emitter::Origin;
+pub use find_fde::origins_table;
+pub use new_image::{every_image, new_image, own_words};
+pub use process_calls::is_heeded;
+pub use tree_reader::{
+    DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, SlotCounts, SlotReading, Thread, Words, read,
+    slots_drawn,
+};
+pub use tree_writer::{Room, Step, TreeError, grow, grow_asking, number_site};
+
+use thiserror::Error;
+
+/// What the code is to do besides counting calls by context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// See to calls' returns: errors and bytes.
+    pub results: bool,
+    /// Time them by the time stamp counter, which must run at a constant rate (constant_tsc and
+    /// nonstop_tsc). Wants `results`, and has them.
+    pub time: bool,
+    /// Tell waiting from working by the thread's rseq area. Wants `time`, and has it.
+    pub waited: bool,
+    /// Hand calls of windows to the launcher.
+    pub windows: bool,
+    /// Answer getpid, gettid, getuid, geteuid and `rt_sigprocmask` in place where the answer is known
+    /// and `image::ELIDE` allows it. Wants `results`, and has them; uses the thread's rseq area.
+    pub elide: bool,
+}
+
+impl Options {
+    /// With everything that is wanted for what is asked.
+    fn completed(self) -> Self {
+        let time = self.time || self.waited;
+        Self { time, results: self.results || time || self.elide, ..self }
+    }
+}
+
+/// Why no code came of a plan.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum AssembleError {
+    /// The code would lie too far from the file for a jump of 32 bits.
+    #[error("the code would lie {0:#x} bytes from the file: too far for a jump")]
+    TooFar(i64),
+    /// The region's address is not one of an image's regions.
+    #[error("no region for roots at {0:#x}")]
+    Region(u64),
+    /// Records beyond what a slot has room for.
+    #[error("no room for {0} more records")]
+    Records(u64),
+    /// An instruction could not be written, by the assembler's words: a mistake of ours, or an
+    /// instruction in the file that can't be moved so far.
+    #[error("can't assemble: {0}")]
+    Instruction(String),
+}
+
+impl From<iced_x86::IcedError> for AssembleError {
+    fn from(error: iced_x86::IcedError) -> Self {
+        Self::Instruction(error.to_string())
+    }
+}

@@ -1,0 +1,71 @@
+//! What a new image begins with.
+
+use super::{find_fde, process_calls};
+use crate::layout::{
+    IMAGE, NODE_SIZE, NUMBERS, VERSION, image, root_record_offset, root_words, slot, slot_address, transfers,
+};
+
+/// Words of a new image, as (offset in the image, value): all others are zero. `id` is the
+/// launcher's number for it, `rseq_signature` what C libraries register rseq areas with
+/// (0x53053053 on x86, by glibc's and the kernel's headers).
+///
+/// The program's first thread has slot 0; the launcher points its gs base there.
+#[must_use]
+pub fn new_image(id: u32, rseq_signature: u32) -> Vec<(u64, u64)> {
+    let mut words = every_image(rseq_signature);
+    words.extend(own_words(id));
+    words
+}
+
+/// Of [`new_image`] what tells one image from another.
+#[must_use]
+pub fn own_words(id: u32) -> [(u64, u64); 3] {
+    let tag = |slot: u64| (image::SLOTS + slot * slot::SIZE + slot::TAG, u64::from(id) << 16 | (slot + 1));
+    [(image::ID, u64::from(id)), tag(0), tag(image::SLOT_COUNT - 1)]
+}
+
+/// Of [`new_image`] what is the same in all of them.
+#[must_use]
+pub fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
+    let mut words = vec![
+        (image::VERSION, VERSION),
+        (image::NEXT_SLOT, 0),
+        (image::QUIET, u64::from(rseq_signature) << 32),
+        (image::MAPS, 1),
+        (image::GIVEN, image::FIRST_SLOTS),
+        (image::RSEQ_CS, 0),
+        (image::RSEQ_CS + 8, IMAGE + image::RSEQ_START),
+        (image::RSEQ_CS + 16, 1),
+        (image::RSEQ_CS + 24, IMAGE + image::RSEQ_ABORT),
+        (image::RSEQ_ABORT - 8, u64::from(rseq_signature) << 32),
+        (image::NAME, image::NAME_WORD),
+        (image::SLOTS + slot::SELF, slot_address(0)),
+    ];
+    let name = image::MAPPED_FILE_NAME.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    words.extend((image::MAPPED_FILE..).step_by(8).zip(name));
+    words.extend(heeded());
+    // Slots from 1 on, two entries of four bytes a word.
+    let ticket = |entry: u64| entry + 2;
+    words
+        .extend((0..image::FIRST_SLOTS / 2).map(|i| (image::TICKETS + 8 * i, ticket(2 * i) | ticket(2 * i + 1) << 32)));
+    let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
+    words.push((last + slot::SELF, IMAGE + last));
+    words.extend((0..NUMBERS).flat_map(number_root));
+    words.extend(find_fde::frames());
+    words
+}
+
+/// The words of [`image::HEEDED`].
+fn heeded() -> impl Iterator<Item = (u64, u64)> {
+    let byte = |n: u64| u8::from(u32::try_from(n).is_ok_and(process_calls::is_heeded));
+    let word = move |i: u64| u64::from_le_bytes(std::array::from_fn(|byte_of| byte(8 * i + byte_of as u64)));
+    (0..NUMBERS.div_ceil(8)).map(move |i| (image::HEEDED + 8 * i, word(i)))
+}
+
+/// The root of number `n` in an image: its record is the one of the same index among roots'.
+fn number_root(n: u64) -> impl Iterator<Item = (u64, u64)> {
+    let at = image::NUMBER_ROOTS + n * NODE_SIZE;
+    let moves = u32::try_from(n).is_ok_and(transfers);
+    let record = root_record_offset(n).unwrap_or(0);
+    root_words(IMAGE + at, record, 0, moves).into_iter().map(move |(o, v)| (at + o, v))
+}

@@ -1,0 +1,300 @@
+//! What runs behind a call: time, result, errors, bytes, and putting the slot in order.
+//!
+//! While figures are kept, r11 holds the result and rcx what was in rdx.
+
+use super::Options;
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use crate::layout::{IMAGE, Question, image, node, record, slot};
+use crate::numbers::RT_SIGRETURN;
+use iced_x86::code_asm::*;
+
+/// Whether positive results are bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bytes {
+    No,
+    Yes,
+    /// The node knows.
+    ByNode,
+}
+
+/// What `after` writes of a site.
+#[derive(Clone, Copy)]
+pub(super) struct Return {
+    /// Address of the site's root.
+    pub(super) root: u64,
+    /// Whether the call is timed.
+    pub(super) time: bool,
+    /// Whether positive results are bytes.
+    pub(super) bytes: Bytes,
+    /// Whether other code comes here without a call.
+    pub(super) is_target: bool,
+    /// How much higher rsp is here than at the call.
+    pub(super) lifted: u8,
+}
+
+/// Sees to a call's return. Lost: rcx, r11, flags.
+pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted {
+    let (matched, figures, end, displaced) = (e.label(), e.label(), e.label(), e.label());
+    if site.lifted == 0 {
+        asm!(e; cmp(gs(slot::RSP), rsp););
+    } else {
+        asm!(e; lea(r11, qword_ptr(rsp - i32::from(site.lifted))); cmp(gs(slot::RSP), r11););
+    }
+    asm!(e; jne(displaced););
+    e.here(matched)?;
+    if site.time && options.waited {
+        waited(e)?;
+    }
+    asm!(e; mov(r11, rax); mov(rcx, rdx););
+    if site.time {
+        elapsed(e)?;
+    }
+    asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)););
+    if site.time {
+        time(e)?;
+    }
+    e.here(figures)?;
+    asm!(e; inc(gs_at(rdx, record::RETURNED)););
+    result(e, site.bytes)?;
+    outer(e, end)?;
+    e.here(end)?;
+    asm!(e; mov(rax, r11); mov(rdx, rcx););
+    let done = e.label();
+    if options.windows {
+        let ask = e.label();
+        asm!(e; cmp(gs(slot::WANT), 0); jne(ask););
+        e.ask_cold(Question::WindowReturn, ask, done);
+    }
+    e.here(done)?;
+    e.cold(move |e| unmatched(e, site, displaced, matched, figures, done));
+    Ok(())
+}
+
+/// rax: cycles since the call's start; rdx is lost.
+fn elapsed(e: &mut Emitter) -> Emitted {
+    asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); sub(rax, gs(slot::START)););
+    Ok(())
+}
+
+/// If the thread was scheduled out, the time so far is waiting. A path of its own with a clock
+/// reading of its own: no register is left to remember it by, and it is rare.
+fn waited(e: &mut Emitter) -> Emitted {
+    let (was, done) = (e.label(), e.label());
+    asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(done); cmp(qword_ptr(rcx + 8), 0); je(was););
+    e.here(done)?;
+    e.cold(move |e| {
+        e.here(was)?;
+        asm!(e; mov(r11, rax); mov(rcx, rdx););
+        elapsed(e)?;
+        asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)); add(gs_at(rdx, record::WAITED), rax););
+        asm!(e; mov(rax, r11); mov(rdx, rcx); jmp(done););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// In: rax cycles, rdx the record. Lost: rax.
+fn time(e: &mut Emitter) -> Emitted {
+    let (longer, done) = (e.label(), e.label());
+    asm!(e; add(gs_at(rdx, record::CYCLES), rax); cmp(rax, gs_at(rdx, record::LONGEST)); ja(longer););
+    e.here(done)?;
+    // Of zero there is no highest bit.
+    asm!(e; or(rax, 1); bsr(rax, rax););
+    asm!(e; inc(qword_ptr(rdx + rax * 8 + record::HISTOGRAM as i32).gs()););
+    e.cold(move |e| {
+        e.here(longer)?;
+        asm!(e; mov(gs_at(rdx, record::LONGEST), rax); jmp(done););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// In: r11 the result, rdx the record. Lost: rax, rdx.
+fn result(e: &mut Emitter, bytes: Bytes) -> Emitted {
+    let (bad, done) = (e.label(), e.label());
+    asm!(e; cmp(r11, -4096); ja(bad););
+    match bytes {
+        Bytes::No => {}
+        Bytes::Yes => asm!(e; test(r11, r11); jle(done); add(gs_at(rdx, record::BYTES), r11);),
+        Bytes::ByNode => {
+            asm!(e; test(r11, r11); jle(done););
+            asm!(e; mov(rax, gs(slot::NODE)); mov(rax, at(rax, node::TRANSFERS)); and(rax, r11););
+            asm!(e; add(gs_at(rdx, record::BYTES), rax););
+        }
+    }
+    e.here(done)?;
+    e.cold(move |e| failed(e, bad, done));
+    Ok(())
+}
+
+/// Counts an error in the slot's table. A handler may come between any two instructions and
+/// count its own: a free entry is claimed by one.
+fn failed(e: &mut Emitter, bad: CodeLabel, done: CodeLabel) -> Emitted {
+    let (probe, claimed, out) = (e.label(), e.label(), e.label());
+    e.here(bad)?;
+    asm!(e; inc(gs_at(rdx, record::FAILED)); neg(r11); shl(rdx, 12u32); or(rdx, r11););
+    // Fibonacci hashing: the top bits of the product choose a group.
+    asm!(e; mov(r11, ERROR_HASH); imul_2(r11, rdx););
+    asm!(e; shr(r11, 64 - slot::ERROR_GROUP_BITS); shl(r11, slot::ERROR_GROUP_SHIFT););
+    e.here(probe)?;
+    asm!(e; xor(eax, eax); cmpxchg(gs_at(r11, slot::ERRORS), rdx); je(claimed); cmp(rax, rdx); je(claimed););
+    asm!(e; add(r11, 16); test(r11b, (slot::ERROR_GROUP - 1) as i32); jne(probe););
+    asm!(e; inc(gs(slot::ERRORS_LOST)); jmp(out););
+    e.here(claimed)?;
+    asm!(e; inc(gs_at(r11, slot::ERRORS + 8)););
+    e.here(out)?;
+    // All of the result is in the key.
+    asm!(e; and(edx, 0xfff); neg(rdx); mov(r11, rdx); jmp(done););
+    Ok(())
+}
+
+/// Multiplier of the error table's hash, 2^64 divided by the golden ratio.
+pub(super) const ERROR_HASH: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Where the kernel keeps rcx, rsp and rip of what a handler interrupted, from rsp at
+/// `rt_sigreturn`: struct ucontext of asm-generic/ucontext.h, struct sigcontext_64 of
+/// arch/x86/include/uapi/asm/sigcontext.h.
+const CONTEXT_RCX: u64 = 152;
+const CONTEXT_RSP: u64 = 160;
+const CONTEXT_RIP: u64 = 168;
+/// What the kernel calls a call that it has the thread make again (include/linux/errno.h).
+const ERESTARTSYS: i32 = 512;
+
+/// Before `rt_sigreturn`, where all registers but rax and rsp are free: if the handler interrupted
+/// a call that will now be made again, this one counts as failed, and the next one is the same
+/// anew. Nobody but the handler's end tells: the instruction is run once more at its own place.
+pub(super) fn made_again(e: &mut Emitter) -> Emitted {
+    let (look, done) = (e.label(), e.label());
+    asm!(e; mov(rcx, gs(slot::RSP)); test(rcx, rcx); jne(look););
+    e.here(done)?;
+    e.cold(move |e| {
+        let (bad, counted) = (e.label(), e.label());
+        e.here(look)?;
+        asm!(e; cmp(rcx, at(rsp, CONTEXT_RSP)); jne(done););
+        // The processor left the address behind the call in rcx, and the kernel went back to it. A
+        // call that has not been made yet has something else there.
+        asm!(e; mov(rcx, at(rsp, CONTEXT_RIP)); add(rcx, 2); cmp(rcx, at(rsp, CONTEXT_RCX)); jne(done););
+        asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)););
+        asm!(e; inc(gs_at(rdx, record::ENTERED)); inc(gs_at(rdx, record::RETURNED)); mov(r11, i64::from(-ERESTARTSYS)););
+        failed(e, bad, counted)?;
+        e.here(counted)?;
+        asm!(e; mov(eax, RT_SIGRETURN); jmp(done););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// No call is under way any more, or the one that was interrupted is again. Lost: rax, rdx.
+pub(super) fn outer(e: &mut Emitter, end: CodeLabel) -> Emitted {
+    let (back, none) = (e.label(), e.label());
+    asm!(e; cmp(gs(slot::DEPTH), 0); jne(back););
+    e.here(none)?;
+    asm!(e; mov(gs(slot::RSP), 0););
+    e.cold(move |e| {
+        e.here(back)?;
+        asm!(e; mov(rdx, gs(slot::DEPTH)); sub(rdx, slot::STACK_ENTRY as i32); jb(none););
+        asm!(e; mov(rax, gs_at(rdx, slot::STACK + 8)); mov(gs(slot::START), rax););
+        asm!(e; mov(rax, gs_at(rdx, slot::STACK + 16)); mov(gs(slot::NODE), rax););
+        // Read before the entry is given up: a handler may put something there at once.
+        asm!(e; mov(rax, gs_at(rdx, slot::STACK)); mov(gs(slot::DEPTH), rdx); mov(gs(slot::RSP), rax););
+        // It met a signal, which our own call has made the kernel's note of invisible.
+        asm!(e; mov(rdx, gs(slot::RSEQ)); test(rdx, rdx); je(end););
+        asm!(e; mov(rax, IMAGE + image::RSEQ_CS); cmp(qword_ptr(rdx + 8), rax); jne(end););
+        asm!(e; mov(qword_ptr(rdx + 8), 0); jmp(end););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// The slot speaks of another call: of one whose end nobody saw, made by a handler that came
+/// between. Ours was put aside then; if it is lost all the same, its result counts at the root.
+fn unmatched(
+    e: &mut Emitter,
+    site: Return,
+    here: CodeLabel,
+    matched: CodeLabel,
+    figures: CodeLabel,
+    done: CodeLabel,
+) -> Emitted {
+    let (next, none) = (e.label(), e.label());
+    e.here(here)?;
+    asm!(e; mov(rcx, gs(slot::DEPTH)););
+    e.here(next)?;
+    asm!(e; lea(r11, qword_ptr(rsp - i32::from(site.lifted))););
+    asm!(e; sub(rcx, slot::STACK_ENTRY as i32); jb(none); cmp(gs_at(rcx, slot::STACK), r11); jne(next););
+    asm!(e; mov(r11, gs_at(rcx, slot::STACK + 8)); mov(gs(slot::START), r11););
+    asm!(e; mov(r11, gs_at(rcx, slot::STACK + 16)); mov(gs(slot::NODE), r11););
+    asm!(e; lea(r11, qword_ptr(rsp - i32::from(site.lifted))); mov(gs(slot::RSP), r11););
+    asm!(e; mov(gs(slot::DEPTH), rcx); jmp(matched););
+    e.here(none)?;
+    if site.is_target {
+        // Perhaps no call was made at all.
+        asm!(e; jmp(done););
+        return Ok(());
+    }
+    asm!(e; mov(rcx, IMAGE + image::UNMATCHED););
+    e.a.lock().inc(qword_ptr(rcx))?;
+    asm!(e; mov(r11, rax); mov(rcx, rdx); mov(rdx, site.root); mov(gs(slot::NODE), rdx););
+    asm!(e; mov(rdx, at(rdx, node::RECORD)); jmp(figures););
+    Ok(())
+}
+
+/// Learns the thread's rseq area from its own registration (`rseq(area, length, flags,
+/// signature)`) once that has succeeded, and forgets it when it is given back. A thread that has none
+/// now is given ours.
+pub(super) fn rseq_learnt(e: &mut Emitter) -> Emitted {
+    let (done, taken, unknown) = (e.label(), e.label(), e.label());
+    asm!(e; test(rax, rax); jne(done););
+    unless_shared(e, done)?;
+    asm!(e; test(edx, edx); jne(taken););
+    asm!(e; mov(r11, IMAGE + image::RSEQ_SIGNATURE); cmp(r10d, dword_ptr(r11)); jne(unknown););
+    asm!(e; cmp(gs32(slot::AREA_BUSY), 0); jne(unknown); mov(gs(slot::RSEQ), rdi););
+    e.here(done)?;
+    e.cold(move |e| {
+        e.here(taken)?;
+        asm!(e; mov(gs(slot::RSEQ), 0); mov(rcx, IMAGE + image::GIVES_AREAS); cmp(dword_ptr(rcx), 0); jne(done););
+        // From here on nobody knows when it waits, so that nothing is known of all its calls.
+        e.here(unknown)?;
+        asm!(e; mov(gs32(slot::AREA_BUSY), 1); mov(gs(slot::RSEQ), 0); jmp(done););
+        Ok(())
+    });
+    super::rseq_areas::begin(e, super::rseq_areas::Begins::Again)
+}
+
+/// Goes to `shared` in a slot that several threads share: nothing can be known of one there.
+pub(super) fn unless_shared(e: &mut Emitter, shared: CodeLabel) -> Emitted {
+    asm!(e; cmp(word_ptr(slot::TAG).gs(), image::SLOT_COUNT as i32); je(shared););
+    Ok(())
+}
+
+/// Asks for new code to be patched: `mmap` of a file with PROT_EXEC that succeeded. Memory that is
+/// no file is all zeroes; once it is told of that it may be written and run at once.
+pub(super) fn mapped(e: &mut Emitter, root: u64) -> Emitted {
+    let (ask, file, done) = (e.label(), e.label(), e.label());
+    asm!(e; test(edx, libc::PROT_EXEC); jne(ask););
+    e.here(done)?;
+    e.cold(move |e| {
+        e.here(ask)?;
+        asm!(e; cmp(rax, -4096); ja(done); test(r8d, r8d); jns(file););
+        asm!(e; test(edx, libc::PROT_WRITE); je(done); mov(r11, IMAGE + image::WRITES_CODE););
+        asm!(e; cmp(dword_ptr(r11), 0); jne(done););
+        e.here(file)?;
+        asm!(e; mov(r11, root););
+        e.ask(Question::Mapped, done)
+    });
+    Ok(())
+}
+
+/// Asks for memory to be looked at that `mprotect` has made executable.
+pub(super) fn made_executable(e: &mut Emitter, root: u64) -> Emitted {
+    let (ask, done) = (e.label(), e.label());
+    asm!(e; test(edx, libc::PROT_EXEC); jne(ask););
+    e.here(done)?;
+    e.cold(move |e| {
+        e.here(ask)?;
+        asm!(e; test(rax, rax); jne(done); mov(r11, IMAGE + image::LOOKED); cmp(dword_ptr(r11), 0); jne(done););
+        asm!(e; mov(r11, root););
+        e.ask(Question::Mapped, done)
+    });
+    Ok(())
+}

@@ -1,0 +1,380 @@
+//! Calls that change who is running: clone and its relations, `execve`, and what must be asked
+//! before a call is made.
+
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::handshake::identify;
+use super::rseq_areas;
+use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
+use crate::numbers::{
+    ARCH_PRCTL, CAPSET, CHROOT, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK,
+    LANDLOCK_RESTRICT_SELF, MLOCKALL, MMAP, MPROTECT, PIVOT_ROOT, PKEY_MPROTECT, PRCTL, RSEQ, SECCOMP, SETFSGID,
+    SETFSUID, SETGID, SETGROUPS, SETNS, SETREGID, SETRESGID, SETRESUID, SETREUID, SETUID, UNSHARE, VFORK,
+};
+use iced_x86::code_asm::*;
+
+const CLONE_VM: i32 = 0x100;
+const ARCH_SET_GS: i32 = 0x1001;
+const MCL_CURRENT: i32 = 1;
+const PR_SET_SECCOMP: i32 = 22;
+const PR_SET_TSC: i32 = 26;
+const PR_TSC_SIGSEGV: i32 = 2;
+const SECCOMP_MODE_STRICT: i32 = 1;
+const SECCOMP_SET_MODE_STRICT: i32 = 0;
+/// Of linux/time.h.
+const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
+
+/// Whether the call comes back twice.
+pub(super) fn clones(number: u32) -> bool {
+    matches!(number, CLONE | FORK | VFORK | CLONE3)
+}
+
+/// Whether the call may make code of what was none.
+pub(super) fn brings_code(number: u32) -> bool {
+    matches!(number, MMAP | MPROTECT | PKEY_MPROTECT)
+}
+
+/// Whether the call, if all goes well, comes back in another program.
+pub(super) fn execs(number: u32) -> bool {
+    matches!(number, EXECVE | EXECVEAT)
+}
+
+/// Whether the call may change what its process may do: its user, groups, capabilities, namespaces,
+/// root, or what confines it. Not those that change only what a later `execve` gives.
+pub(super) fn changes_identity(number: u32) -> bool {
+    matches!(number, SETUID | SETREUID | SETRESUID | SETFSUID | CAPSET | UNSHARE | SETNS | CHROOT | PIVOT_ROOT)
+        || matches!(number, SETGID | SETREGID | SETRESGID | SETFSGID | SETGROUPS | LANDLOCK_RESTRICT_SELF)
+}
+
+/// Whether more is done at a call of this number than counting it, where a site makes calls of any
+/// number: the bytes of [`image::HEEDED`].
+pub fn is_heeded(number: u32) -> bool {
+    clones(number)
+        || brings_code(number)
+        || execs(number)
+        || may_end_watching(number)
+        || changes_identity(number)
+        || matches!(number, EXIT | EXIT_GROUP | RSEQ)
+}
+
+/// Where a call of clone's family goes on.
+#[derive(Clone, Copy)]
+pub(super) struct Ways {
+    /// The maker.
+    pub(super) parent: CodeLabel,
+    /// The new thread or process, with a slot of its own.
+    pub(super) child: CodeLabel,
+    /// Whether the call is noted as under way in the maker's slot.
+    pub(super) noted: bool,
+}
+
+/// Makes a call of clone's family here. The new thread's slot is chosen and made ready before
+/// the call and handed over in r9, which none of these calls looks at: afterwards the maker may
+/// already be doing something else with its own.
+pub(super) fn clone(e: &mut Emitter, number: u32, ways: Ways) -> Emitted {
+    let threads = e.label();
+    if number == CLONE {
+        asm!(e; test(edi, CLONE_VM); jne(threads););
+    }
+    if matches!(number, CLONE | FORK) {
+        make(e, number, ways, true)?;
+    }
+    if number != FORK {
+        e.here(threads)?;
+        make(e, number, ways, false)?;
+    }
+    Ok(())
+}
+
+/// `copies`: the new process has a copy of the memory, so that it goes on with what its maker
+/// was doing, and the kernel lets it keep the rseq area.
+fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
+    let (none, taken, homeless, maker, made) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    take_slot(e, none)?;
+    let taken = e.here(taken)?;
+    asm!(e; mov(at(rcx, slot::MAKER_R9), r9); mov(r9, rcx););
+    if copies {
+        inherit(e, ways.noted)?;
+    } else {
+        fill(e, 0, slot::INHERITED)?;
+    }
+    asm!(e; mov(eax, number); syscall(); test(rax, rax); jne(maker););
+    asm!(e; wrgsbase(r9); mov(r9, gs(slot::MAKER_R9)););
+    asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(made););
+    identify(e)?;
+    rseq_areas::begin(e, rseq_areas::Begins::of(number, copies))?;
+    e.here(made)?;
+    asm!(e; xor(eax, eax); jmp(ways.child););
+    e.cold(move |e| {
+        let failed = e.label();
+        e.here(maker)?;
+        // Once that is written, or the thread never was, the slot may become another's.
+        asm!(e; mov(rcx, r9); mov(r9, at(rcx, slot::MAKER_R9)););
+        asm!(e; js(failed); mov(at(rcx, slot::MADE_AS), rax); jmp(ways.parent););
+        e.here(failed)?;
+        asm!(e; mov(dword_ptr(rcx + slot::LEAVING as i32), 1); jmp(ways.parent););
+        e.here(none)?;
+        let asked = e.label();
+        asm!(e; mov(r11, IMAGE););
+        e.ask(Question::Slots, asked)?;
+        e.here(asked)?;
+        take_slot(e, homeless)?;
+        asm!(e; jmp(taken););
+        e.here(homeless)?;
+        asm!(e; mov(r11, IMAGE + image::HOMELESS););
+        e.a.lock().inc(qword_ptr(r11))?;
+        asm!(e; mov(eax, number); syscall(); test(rax, rax); jne(ways.parent););
+        let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
+        asm!(e; mov(rcx, IMAGE + last); wrgsbase(rcx); jmp(ways.child););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// rcx: a slot nobody has, with who and whose it is written in. Lost: rax, r11.
+fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
+    asm!(e; mov(r11, IMAGE); mov(ecx, 1););
+    e.a.lock().xadd(at(r11, image::NEXT_SLOT), rcx)?;
+    asm!(e; and(ecx, (image::TICKETS_LEN - 1) as i32); xor(eax, eax););
+    asm!(e; xchg(dword_ptr(r11 + rcx * 4 + image::TICKETS as i32), eax); sub(eax, 1); jb(homeless););
+    asm!(e; mov(r11, at(r11, image::ID)); shl(r11, 16u32); lea(r11, qword_ptr(r11 + rax + 1)););
+    asm!(e; shl(rax, slot::SHIFT); mov(rcx, IMAGE + image::SLOTS); add(rcx, rax););
+    for offset in (slot::PARENT..slot::CLEARED).step_by(8) {
+        asm!(e; mov(at(rcx, offset), 0););
+    }
+    for offset in [slot::CPU, slot::CPU + 8, slot::USER_CHANGES, slot::AREA_BUSY] {
+        asm!(e; mov(at(rcx, offset), 0););
+    }
+    asm!(e; mov(at(rcx, slot::TAG), r11); mov(at(rcx, slot::SELF), rcx););
+    asm!(e; mov(rax, gs(slot::SELF)); mov(at(rcx, slot::PARENT), rax););
+    Ok(())
+}
+
+/// Zeroes what lies between two offsets of the slot in r9. Lost: r11, flags.
+fn fill(e: &mut Emitter, from: u64, to: u64) -> Emitted {
+    let again = e.label();
+    asm!(e; mov(r11d, (to - 8) as u32););
+    e.here(again)?;
+    asm!(e; mov(qword_ptr(r9 + r11), 0); sub(r11, 8); cmp(r11, from as i32); jge(again););
+    Ok(())
+}
+
+/// Copies what a forked process goes on with into the slot in r9: calls and a wait that a signal
+/// handler has interrupted, if that is who forks. Lost: rax, r11, flags.
+fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
+    let (again, idle) = (e.label(), e.label());
+    asm!(e; mov(r11d, (slot::INHERITED - 8) as u32););
+    e.here(again)?;
+    asm!(e; mov(rax, gs_at(r11, 0)); mov(qword_ptr(r9 + r11), rax); sub(r11, 8); jns(again););
+    asm!(e; mov(at(r9, slot::WANT), 0); mov(at(r9, slot::MASK), 0););
+    // Whoever waits there is not waited for here: it takes what it has as the answer.
+    asm!(e; cmp(dword_ptr(r9 + slot::STATE as i32), 0); je(idle););
+    asm!(e; mov(dword_ptr(r9 + slot::STATE as i32), state::ANSWERED););
+    e.here(idle)?;
+    if noted {
+        let (none, done) = (e.label(), e.label());
+        // The call that forks does not return here as one that was made here.
+        asm!(e; mov(rax, at(r9, slot::DEPTH)); sub(rax, slot::STACK_ENTRY as i32); jb(none););
+        asm!(e; mov(at(r9, slot::DEPTH), rax););
+        for (i, field) in [slot::RSP, slot::START, slot::NODE].into_iter().enumerate() {
+            asm!(e; mov(r11, qword_ptr(r9 + rax + (slot::STACK as i32 + 8 * i as i32))); mov(at(r9, field), r11););
+        }
+        asm!(e; jmp(done););
+        e.here(none)?;
+        asm!(e; mov(at(r9, slot::RSP), 0););
+        e.here(done)?;
+    }
+    Ok(())
+}
+
+/// Whether such a call is looked at before it is made: it may take from the thread what hooks need,
+/// or fill all the memory they have.
+pub(super) fn may_end_watching(number: u32) -> bool {
+    matches!(number, ARCH_PRCTL | PRCTL | SECCOMP | MLOCKALL)
+}
+
+/// The call takes the slot away, or the clock, or fills the memory we share: made here, and nothing is done
+/// behind it, where the thread goes on as a new one does.
+fn last_watched(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
+    let asked = e.label();
+    asm!(e; mov(r11, root););
+    e.ask(Question::Last, asked)?;
+    e.here(asked)?;
+    asm!(e; syscall(); jmp(plain););
+    Ok(())
+}
+
+/// Asks before a `seccomp`, or a `prctl` that confines. A thread that gives its clock up with it
+/// (the kernel's disable_TSC: strict mode, PR_TSC_SIGSEGV) would die of ours at its next call: it is
+/// let be before.
+fn confine(e: &mut Emitter, root: u64, (go, plain): (CodeLabel, CodeLabel)) -> Emitted {
+    let (prctl, tsc, clockless, keeps) = (e.label(), e.label(), e.label(), e.label());
+    super::elide_ids::seal(e)?;
+    asm!(e; cmp(eax, PRCTL as i32); je(prctl););
+    asm!(e; cmp(edi, SECCOMP_SET_MODE_STRICT); jne(keeps););
+    // The kernel refuses it with flags or an argument: so libseccomp asks what the kernel can do.
+    asm!(e; mov(r11d, esi); or(r11, rdx); je(clockless); jmp(go););
+    e.here(prctl)?;
+    asm!(e; cmp(edi, PR_SET_TSC); je(tsc); cmp(esi, SECCOMP_MODE_STRICT); je(clockless); jmp(keeps););
+    e.here(tsc)?;
+    asm!(e; cmp(esi, PR_TSC_SIGSEGV); jne(keeps););
+    e.here(clockless)?;
+    last_watched(e, root, plain)?;
+    e.here(keeps)?;
+    asm!(e; mov(r11, root););
+    e.ask(Question::Confine, go)
+}
+
+/// At a site whose number is known: asks what must be asked before the call. `plain`: where a call
+/// made here goes on that nothing is done behind.
+pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLabel) -> Emitted {
+    let (question, go) = (e.label(), e.label());
+    match number {
+        ARCH_PRCTL => {
+            asm!(e; cmp(edi, ARCH_SET_GS); je(question););
+            e.cold(move |e| {
+                e.here(question)?;
+                last_watched(e, root, plain)
+            });
+        }
+        MLOCKALL => {
+            asm!(e; test(edi, MCL_CURRENT); jne(question););
+            e.cold(move |e| {
+                e.here(question)?;
+                last_watched(e, root, plain)
+            });
+        }
+        EXECVE | EXECVEAT => {
+            asm!(e; mov(r11, root););
+            e.ask(Question::Exec, go)?;
+        }
+        n if changes_identity(n) => {
+            asm!(e; mov(r11, root););
+            e.ask(Question::Identity, go)?;
+        }
+        SECCOMP => {
+            asm!(e; jmp(question););
+            e.cold(move |e| {
+                e.here(question)?;
+                confine(e, root, (go, plain))
+            });
+        }
+        PRCTL => {
+            asm!(e; cmp(edi, PR_SET_SECCOMP); je(question); cmp(edi, PR_SET_TSC); je(question););
+            e.cold(move |e| {
+                e.here(question)?;
+                confine(e, root, (go, plain))
+            });
+        }
+        _ => {}
+    }
+    e.here(go)?;
+    Ok(())
+}
+
+/// At a site whose number is in eax: does what its number asks for. Calls that need more than
+/// being counted are made here; they go on by `ways`.
+pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
+    let (heeded, go) = (e.label(), e.label());
+    asm!(e; cmp(eax, (NUMBERS - 1) as i32); jae(go); mov(ecx, eax); mov(r11, IMAGE + image::HEEDED););
+    asm!(e; cmp(byte_ptr(r11 + rcx), 0); jne(heeded););
+    e.here(go)?;
+    e.cold(move |e| {
+        let (family, exit, exec, clone3, confined, prctl, map) =
+            (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
+        let (arch, lock, protect, rseq) = (e.label(), e.label(), e.label(), e.label());
+        e.here(heeded)?;
+        asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXIT - CLONE) as i32); jbe(family););
+        asm!(e; cmp(eax, EXIT_GROUP as i32); je(exit); cmp(eax, CLONE3 as i32); je(clone3););
+        asm!(e; cmp(eax, EXECVEAT as i32); je(exec););
+        asm!(e; cmp(eax, SECCOMP as i32); je(confined); cmp(eax, PRCTL as i32); je(prctl););
+        asm!(e; cmp(eax, MMAP as i32); je(map); cmp(eax, ARCH_PRCTL as i32); je(arch););
+        asm!(e; cmp(eax, MPROTECT as i32); je(protect); cmp(eax, PKEY_MPROTECT as i32); je(protect););
+        asm!(e; cmp(eax, MLOCKALL as i32); je(lock); cmp(eax, RSEQ as i32); je(rseq););
+        // All others change what the process may do.
+        asm!(e; mov(r11, root););
+        e.ask(Question::Identity, go)?;
+        e.here(arch)?;
+        asm!(e; cmp(edi, ARCH_SET_GS); jne(go););
+        last_watched(e, root, ways.child)?;
+        e.here(lock)?;
+        asm!(e; test(edi, MCL_CURRENT); je(go););
+        last_watched(e, root, ways.child)?;
+        e.here(rseq)?;
+        rseq_areas::give_way(e)?;
+        asm!(e; syscall(););
+        super::on_return::rseq_learnt(e)?;
+        asm!(e; jmp(ways.parent););
+        e.here(prctl)?;
+        asm!(e; cmp(edi, PR_SET_SECCOMP); je(confined); cmp(edi, PR_SET_TSC); jne(go););
+        e.here(confined)?;
+        confine(e, root, (go, ways.child))?;
+        e.here(map)?;
+        asm!(e; syscall(););
+        super::on_return::mapped(e, root)?;
+        asm!(e; jmp(ways.parent););
+        e.here(protect)?;
+        asm!(e; syscall(););
+        super::on_return::made_executable(e, root)?;
+        asm!(e; jmp(ways.parent););
+        let (plain, fork, vfork) = (e.label(), e.label(), e.label());
+        e.here(family)?;
+        asm!(e; je(exit); cmp(ecx, (FORK - CLONE) as i32); jb(plain); je(fork););
+        asm!(e; cmp(ecx, (EXECVE - CLONE) as i32); je(exec); jmp(vfork););
+        e.here(plain)?;
+        clone(e, CLONE, ways)?;
+        e.here(fork)?;
+        clone(e, FORK, ways)?;
+        e.here(vfork)?;
+        clone(e, VFORK, ways)?;
+        e.here(clone3)?;
+        clone(e, CLONE3, ways)?;
+        e.here(exit)?;
+        leaving(e, None)?;
+        asm!(e; jmp(go););
+        e.here(exec)?;
+        exec_here(e, root, ways.parent)
+    });
+    Ok(())
+}
+
+/// Makes an `execve` here, with its questions.
+pub(super) fn exec_here(e: &mut Emitter, root: u64, returned: CodeLabel) -> Emitted {
+    let go = e.label();
+    asm!(e; mov(r11, root););
+    e.ask(Question::Exec, go)?;
+    e.here(go)?;
+    asm!(e; syscall(););
+    exec_failed(e, root, returned)
+}
+
+/// Tells the launcher that there is no new program after all, and goes to `returned`.
+pub(super) fn exec_failed(e: &mut Emitter, root: u64, returned: CodeLabel) -> Emitted {
+    asm!(e; mov(r11, root););
+    e.ask(Question::ExecFailed, returned)
+}
+
+/// Notes that the thread means to end, and what its process has used of a processor so far: the
+/// last moment anybody can ask. A handler may still jump away before it does. `number`: of the call,
+/// `None` where it is in eax.
+pub(super) fn leaving(e: &mut Emitter, number: Option<u32>) -> Emitted {
+    let (quiet, ask, looked) = (e.label(), e.label(), e.label());
+    if number.is_none_or(|n| n == EXIT_GROUP) {
+        asm!(e; mov(rcx, IMAGE + image::WRITES_CODE); cmp(dword_ptr(rcx), 0); jne(ask););
+        e.cold(move |e| {
+            e.here(ask)?;
+            if number.is_none() {
+                asm!(e; cmp(eax, EXIT_GROUP as i32); jne(looked););
+            }
+            e.ask(Question::Ending, looked)
+        });
+    }
+    e.here(looked)?;
+    asm!(e; mov(gs32(slot::LEAVING), 1););
+    asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(quiet););
+    asm!(e; mov(gs(slot::ASIDE), rdi); mov(gs(slot::ASIDE + 8), rsi); mov(gs(slot::ASIDE + 16), rax););
+    asm!(e; mov(rsi, gs(slot::SELF)); add(rsi, slot::CPU as i32); mov(edi, CLOCK_PROCESS_CPUTIME_ID););
+    asm!(e; mov(eax, CLOCK_GETTIME); syscall(););
+    asm!(e; mov(rdi, gs(slot::ASIDE)); mov(rsi, gs(slot::ASIDE + 8)); mov(rax, gs(slot::ASIDE + 16)););
+    e.here(quiet)?;
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! rseq areas of ours, for threads whose program registers none: by them waiting is told from working.
+//!
+//! A thread has one area at most. The program's own calls of `rseq` must come out as without us, so ours
+//! gives way before them. Threads are given one as they begin, the first by the launcher. A signal handler
+//! that comes between keeps out, by [`slot::AREA_BUSY`]; at worst a thread goes without.
+
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs32};
+use super::on_return::unless_shared;
+use crate::layout::{IMAGE, areas, image, slot};
+use crate::numbers::{CLONE3, RSEQ};
+use iced_x86::code_asm::*;
+
+/// RSEQ_FLAG_UNREGISTER of include/uapi/linux/rseq.h.
+const UNREGISTER: i32 = 1;
+
+/// What a thread that is to have an area comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begins {
+    /// It shares memory with its maker, and the kernel has taken its area away.
+    Shares,
+    /// It has a copy of its maker's memory, with its maker's area.
+    Copies,
+    /// Either: what `clone3` is asked for lies in memory that is not ours to read.
+    Unknown,
+    /// It has been there before, and called `rseq`.
+    Again,
+}
+
+impl Begins {
+    /// Of a thread made by this call; `copies` if it is known to have a copy of its maker's memory.
+    pub(super) fn of(number: u32, copies: bool) -> Self {
+        match (copies, number) {
+            (true, _) => Self::Copies,
+            (false, CLONE3) => Self::Unknown,
+            (false, _) => Self::Shares,
+        }
+    }
+}
+
+/// Registers that asking the kernel takes, and where they are kept.
+const KEPT: [AsmRegister64; 5] = [rax, rdi, rsi, rdx, r10];
+
+/// Gives the thread an area, if its program has none for it. Lost: rcx, r11, flags.
+pub(super) fn begin(e: &mut Emitter, begins: Begins) -> Emitted {
+    let (wanted, done) = (e.label(), e.label());
+    asm!(e; mov(rcx, IMAGE + image::GIVES_AREAS); cmp(dword_ptr(rcx), 0); jne(wanted););
+    e.here(done)?;
+    e.cold(move |e| {
+        let (fresh, took, none) = (e.label(), e.label(), e.label());
+        e.here(wanted)?;
+        asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(done););
+        if begins == Begins::Again {
+            asm!(e; cmp(gs(slot::RSEQ), 0); jne(done););
+            unless_shared(e, done)?;
+        }
+        keep(e, done)?;
+        match begins {
+            Begins::Shares | Begins::Again => {}
+            Begins::Copies => {
+                asm!(e; mov(rdi, gs(slot::RSEQ)); test(rdi, rdi); je(fresh););
+                // The program's own stays with it.
+                asm!(e; mov(rcx, areas::AT); mov(rax, rdi); sub(rax, rcx); cmp(rax, areas::SIZE as i32); jae(none););
+                asm!(e; mov(gs(slot::RSEQ), 0););
+                ask(e, UNREGISTER)?;
+            }
+            Begins::Unknown => {
+                asm!(e; mov(rdi, gs(slot::PARENT)););
+                area_of_slot(e)?;
+                ask(e, UNREGISTER)?;
+            }
+        }
+        e.here(fresh)?;
+        asm!(e; mov(rdi, gs(slot::SELF)););
+        area_of_slot(e)?;
+        // Older kernels look at what stands there.
+        asm!(e; mov(at(rdi, 8), 0););
+        ask(e, 0)?;
+        asm!(e; test(eax, eax); je(took); cmp(eax, -libc::EBUSY); jne(none););
+        e.here(took)?;
+        asm!(e; mov(gs(slot::RSEQ), rdi););
+        e.here(none)?;
+        give_back(e)?;
+        asm!(e; jmp(done););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// Before the program's own `rseq`: takes ours back, which the kernel would hold against it. Lost: rcx, r11,
+/// flags.
+pub(super) fn give_way(e: &mut Emitter) -> Emitted {
+    let (ours, done) = (e.label(), e.label());
+    asm!(e; mov(rcx, IMAGE + image::GIVES_AREAS); cmp(dword_ptr(rcx), 0); jne(ours););
+    e.here(done)?;
+    e.cold(move |e| {
+        let theirs = e.label();
+        e.here(ours)?;
+        unless_shared(e, done)?;
+        keep(e, done)?;
+        asm!(e; mov(rdi, gs(slot::SELF)););
+        area_of_slot(e)?;
+        asm!(e; cmp(gs(slot::RSEQ), rdi); jne(theirs); mov(gs(slot::RSEQ), 0););
+        e.here(theirs)?;
+        // Whatever the slot says: a handler may have jumped away before that was written. Where the
+        // kernel has another this does nothing.
+        ask(e, UNREGISTER)?;
+        give_back(e)?;
+        asm!(e; jmp(done););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// Keeps the registers, or goes to `busy` if that was being done already.
+fn keep(e: &mut Emitter, busy: CodeLabel) -> Emitted {
+    asm!(e; bts(gs32(slot::AREA_BUSY), 0u32); jc(busy););
+    for (nth, register) in (0..).zip(KEPT) {
+        asm!(e; mov(gs(slot::AREA_ASIDE + 8 * nth), register););
+    }
+    Ok(())
+}
+
+fn give_back(e: &mut Emitter) -> Emitted {
+    for (nth, register) in (0..).zip(KEPT) {
+        asm!(e; mov(register, gs(slot::AREA_ASIDE + 8 * nth)););
+    }
+    asm!(e; mov(gs32(slot::AREA_BUSY), 0););
+    Ok(())
+}
+
+/// rdi: the area of the slot whose address is there. Lost: rcx.
+fn area_of_slot(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(rcx, IMAGE + image::SLOTS); sub(rdi, rcx); shr(rdi, slot::SHIFT - areas::SHIFT););
+    asm!(e; mov(rcx, areas::AT); add(rdi, rcx););
+    Ok(())
+}
+
+/// Registers the area at rdi, or takes it back. eax: what the kernel says. Lost: rsi, rdx, r10, rcx, r11.
+fn ask(e: &mut Emitter, flags: i32) -> Emitted {
+    asm!(e; mov(r10, IMAGE + image::RSEQ_SIGNATURE); mov(r10d, dword_ptr(r10)););
+    asm!(e; mov(esi, areas::AREA as i32); mov(edx, flags); mov(eax, RSEQ); syscall(););
+    Ok(())
+}

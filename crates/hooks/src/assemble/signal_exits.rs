@@ -1,0 +1,82 @@
+//! A signal's return that is counted where handlers end: its own bytes stay as they are.
+
+use super::Options;
+use super::blob::{Base, Counted, Refused, Unhooked, Written};
+use super::emitter::{Emitted, Emitter, Origin, asm, at};
+use super::entry::Entry;
+use super::relocate::{BASE, decode, displace, movable};
+use super::site::{Hook, signal_ends};
+use super::tree_walk::Start;
+use crate::layout::{IMAGE, image};
+use crate::plan::{SIGNAL_NUMBER_LEN, SIGNAL_RETURN, Site, Span};
+use iced_x86::code_asm::*;
+use iced_x86::{Code, Instruction, MemoryOperand, Register};
+
+/// Writes the code of a site that is hooked at `site.exits`, and counts at the root at `root`.
+pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) -> Emitted<Written> {
+    let decoded = site.exits.iter().map(|span| Some((span, exit(span)?)));
+    let Some(decoded) = decoded.collect::<Option<Vec<_>>>() else {
+        let refused = Some(Refused { address: site.address, what: Unhooked::Site });
+        return Ok(Written { refused, ..Written::default() });
+    };
+    let entry = Entry { start: Start::Root(root), base: None, results: false, time: false, arms: false };
+    let mut hooks = Vec::new();
+    for (span, (head, back)) in decoded {
+        let label = e.label();
+        e.stands_for(Origin::Address(span.start));
+        let label = e.here(label)?;
+        displace(e, &head)?;
+        ends(e, options, (site.address - SIGNAL_NUMBER_LEN, &back), entry)?;
+        hooks.push(Hook { start: span.start, bytes: span.bytes.len(), label });
+    }
+    let counted = Counted {
+        address: site.address,
+        number: site.number,
+        offset: None,
+        base: Base::Rsp,
+        table: None,
+        results: false,
+        vdso: false,
+    };
+    Ok(Written { hooks, counted: Some(counted), refused: None })
+}
+
+/// What comes before the return, and the return.
+fn exit(span: &Span) -> Option<(Vec<Instruction>, Instruction)> {
+    let mut head = decode(span)?;
+    let back = head.pop().filter(|i| i.code() == Code::Retnq)?;
+    head.iter().all(movable).then_some((head, back))
+}
+
+/// The handler's end: where it goes to `start`, counts and goes there; else it returns.
+fn ends(e: &mut Emitter, options: &Options, (start, back): (u64, &Instruction), entry: Entry) -> Emitted {
+    let elsewhere = e.label();
+    let there = MemoryOperand::with_base_displ(Register::RIP, BASE.wrapping_add(start) as i64);
+    e.stands_for(Origin::Address(back.ip()));
+    e.a.add_instruction(Instruction::with2(Code::Lea_r64_m, Register::RCX, there)?)?;
+    asm!(e; cmp(qword_ptr(rsp), rcx); jne(elsewhere); lea(rsp, at(rsp, 8)););
+    e.stands_for(Origin::Address(start));
+    signal_ends(e, options, entry)?;
+    asm!(e; jmp(BASE.wrapping_add(start)););
+    let back = *back;
+    e.stands_for(Origin::Address(back.ip()));
+    e.here(elsewhere)?;
+    astray(e)?;
+    e.a.add_instruction(back)
+}
+
+/// The handler returns to another place. With cgo that is the C library's, or whoever has called the handler
+/// as a function: counted where it is made, if it is a signal's return at all. One whose bytes stay as well is
+/// another run-time's, which does not count ends that are not its own.
+fn astray(e: &mut Emitter) -> Emitted {
+    let counted = e.label();
+    asm!(e; mov(rcx, qword_ptr(rsp)););
+    // One byte after the other: each belongs to what is run next if those before are as expected.
+    for (nth, byte) in (0..).zip(SIGNAL_RETURN) {
+        asm!(e; cmp(byte_ptr(rcx + nth), i32::from(byte as i8)); jne(counted););
+    }
+    asm!(e; mov(rcx, IMAGE + image::ASTRAY););
+    e.a.lock().inc(qword_ptr(rcx))?;
+    e.here(counted)?;
+    Ok(())
+}

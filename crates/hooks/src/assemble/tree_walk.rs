@@ -1,0 +1,108 @@
+//! From a stack to a node: the walk down a calling-context tree.
+
+use super::emitter::{Emitted, Emitter, asm, at};
+use crate::layout::{IMAGE, NODE_SIZE, NUMBERS, Question, TABLE_LEN, image, node};
+use iced_x86::code_asm::{AsmRegister64, CodeLabel, eax, ecx, qword_ptr, r11, r11d, rax, rcx};
+use systoll_model::Sysno;
+
+/// What a walk starts from.
+#[derive(Clone, Copy)]
+pub(super) enum Start {
+    /// The root at this address.
+    Root(u64),
+    /// The table at this address, by the number in eax.
+    Numbers(u64),
+}
+
+/// Leaves the node of this context in r11, the site's (or number's) root if it can't be known.
+/// `base`: what return addresses lie at constant distances from, if they do. `scratch` and flags
+/// are lost.
+pub(super) fn walk(e: &mut Emitter, start: Start, base: Option<AsmRegister64>, scratch: AsmRegister64) -> Emitted {
+    let hit = e.label();
+    match start {
+        Start::Root(root) => asm!(e; mov(r11, root);),
+        Start::Numbers(table) => by_number(e, table, hit)?,
+    }
+    if let Some(base) = base {
+        contexts(e, start, hit, (base, scratch))?;
+    }
+    e.here(hit)?;
+    Ok(())
+}
+
+/// r11: the root of the number in eax. A number this site never had is asked for; without an
+/// answer it is counted at the number's own root, which knows no site.
+fn by_number(e: &mut Emitter, table: u64, hit: CodeLabel) -> Emitted {
+    let (within, beyond, ask, asked) = (e.label(), e.label(), e.label(), e.label());
+    let last = (NUMBERS - 1) as u32;
+    asm!(e; mov(ecx, eax); cmp(ecx, last); ja(beyond););
+    e.here(within)?;
+    e.cold(move |e| {
+        let unknown = e.label();
+        e.here(beyond)?;
+        asm!(e; sub(ecx, (Sysno::X32 - NUMBERS as u32) as i32); cmp(ecx, last); jbe(unknown););
+        asm!(e; cmp(ecx, TABLE_LEN as i32); jb(within););
+        e.here(unknown)?;
+        asm!(e; mov(ecx, last); jmp(within););
+        Ok(())
+    });
+    asm!(e; mov(r11, table); mov(r11, qword_ptr(r11 + rcx * 8)); test(r11, r11); je(ask););
+    e.cold(move |e| {
+        let within = e.label();
+        e.here(ask)?;
+        asm!(e; mov(r11, table););
+        e.ask(Question::Number, asked)?;
+        e.here(asked)?;
+        asm!(e; mov(rcx, table); cmp(r11, rcx); jne(hit););
+        asm!(e; mov(r11d, eax); cmp(r11d, last); jbe(within); mov(r11d, last););
+        e.here(within)?;
+        let shift = NODE_SIZE.trailing_zeros();
+        asm!(e; shl(r11d, shift); mov(rcx, IMAGE + image::NUMBER_ROOTS); add(r11, rcx); jmp(hit););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// From a root in r11 down to the node whose return addresses are those on the stack.
+fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (AsmRegister64, AsmRegister64)) -> Emitted {
+    let (level, check, sibling, down) = (e.label(), e.label(), e.label(), e.label());
+    asm!(e; mov(r11, at(r11, node::CHILD)););
+    e.here(level)?;
+    asm!(e; mov(scratch, at(r11, node::OFFSET)); mov(scratch, qword_ptr(base + scratch)););
+    e.here(check)?;
+    asm!(e; cmp(scratch, at(r11, node::WORD)); jne(sibling););
+    asm!(e; mov(scratch, at(r11, node::CHILD)); test(scratch, scratch); jne(down););
+    e.cold(move |e| {
+        e.here(down)?;
+        asm!(e; mov(r11, scratch); jmp(level););
+        e.here(sibling)?;
+        let (ask, asked) = (e.label(), e.label());
+        match start {
+            Start::Root(root) => {
+                asm!(e; mov(r11, at(r11, node::SIBLING)); cmp(r11, node::OTHERS as i32); ja(check););
+                // Flags still tell the end of the list from "others".
+                asm!(e; mov(r11, root); je(hit););
+            }
+            Start::Numbers(_) => {
+                // Which root is known to the node alone, and no third register is free to keep it.
+                asm!(e; mov(scratch, at(r11, node::SIBLING)); cmp(scratch, node::OTHERS as i32); jbe(ask););
+                asm!(e; mov(r11, at(r11, node::OFFSET)); mov(r11, qword_ptr(base + r11)); xchg(r11, scratch););
+                asm!(e; jmp(check););
+                e.here(ask)?;
+                asm!(e; mov(r11, at(r11, node::ROOT)); je(hit););
+            }
+        }
+        if scratch == rax {
+            // rcx is an argument here, and asking needs it.
+            asm!(e; mov(rax, rcx););
+        }
+        e.ask(Question::Context, asked)?;
+        e.here(asked)?;
+        if scratch == rax {
+            asm!(e; mov(rcx, rax););
+        }
+        asm!(e; jmp(hit););
+        Ok(())
+    });
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! Addresses that something may jump to.
+//!
+//! Invariant: too many rather than too few. A target too many costs a hook; one too few would
+//! let a program jump into the middle of ours.
+
+use super::addresses::{Set, Targets};
+use super::cfi::Cfi;
+use super::effects::{computed_address, direct_target, ends, is_plausible};
+use super::extents::Extent;
+use super::gs::{self, is_certain, uses_gs};
+use super::image::{Image, Region};
+use super::reachable::{self, is_doubtful};
+use super::types::{Evidence, PlanError};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use std::collections::HashSet;
+
+/// Times that code between functions is followed to what its own tables lead to.
+const ROUNDS: usize = 8;
+/// Most entries believed of one jump table; gcc's largest have some thousands.
+const MAX_TABLE: usize = 1 << 16;
+
+/// What one look at all code tells.
+pub(super) struct Survey {
+    pub(super) targets: Targets,
+    pub(super) uses_gs: Option<Evidence>,
+    /// Starts of functions that may have data in them.
+    pub(super) doubtful: HashSet<u64>,
+    /// Starts of instructions that code is followed to, where that matters.
+    pub(super) reached: Option<Set>,
+}
+
+/// Decodes everything once, keeping only where it may jump and whether it uses gs.
+pub(super) fn survey(
+    image: &Image<'_>,
+    cfi: &Cfi<'_>,
+    (extents, with_calls): (&[Extent], &[Extent]),
+) -> Result<Survey, PlanError> {
+    let mut targets = Targets::new(&image.code);
+    targets.mark(image.entry, true);
+    for (address, _) in image.symbols.iter().chain(&image.objects) {
+        targets.mark(*address, true);
+    }
+    for function in cfi.functions.all() {
+        targets.mark(function.start, true);
+    }
+    cfi.landing_pads(image, |pad| {
+        targets.mark(pad, true);
+    })
+    .ok_or(PlanError::Malformed)?;
+    let mut walk = Walk {
+        targets,
+        taken: Vec::new(),
+        visited: Set::new(&image.code),
+        uses_gs: Vec::new(),
+        certain: None,
+        doubtful: HashSet::new(),
+        is_fixed: image.is_fixed,
+        sure: true,
+    };
+    // What lies between functions may be data: it must not accuse anybody of using gs, nor
+    // vouch for other data.
+    let any_known = extents.iter().any(|e| e.known);
+    for extent in extents {
+        if extent.known {
+            walk.targets.mark(extent.start, true);
+        }
+        walk.sure = extent.known || !any_known;
+        walk.code(image, extent);
+    }
+    let doubtful = |e: &Extent| walk.doubtful.contains(&e.start);
+    let looked_for = any_known && (!walk.uses_gs.is_empty() || with_calls.iter().any(doubtful));
+    let reached = looked_for.then(|| reachable::followed(image, extents, starts(image, cfi, extents)));
+    // Where nothing is known of functions, all of it is taken for code.
+    let is_code = |address: &&u64| reached.as_ref().is_none_or(|r| r.contains(**address));
+    let by = walk.certain.as_ref().or_else(|| walk.uses_gs.iter().find(is_code));
+    let uses_gs = by.and_then(|address| gs::evidence(image, *address));
+    addresses_in_data(image, |address, sure| walk.targets.mark(address, sure));
+    walk.jump_tables(image);
+    for _ in 0..ROUNDS {
+        if !any_known || !walk.descend(image, extents) {
+            break;
+        }
+        walk.jump_tables(image);
+    }
+    Ok(Survey { targets: walk.targets, uses_gs, doubtful: walk.doubtful, reached })
+}
+
+/// A walk over all instructions.
+struct Walk {
+    targets: Targets,
+    /// Addresses that code computes: of functions, labels, and jump tables.
+    /// And whether that is code beyond doubt.
+    taken: Vec<(u64, bool)>,
+    /// What has been followed already.
+    visited: Set,
+    /// Instructions that use gs, if they are any, by rising address.
+    uses_gs: Vec<u64>,
+    /// One that surely is.
+    certain: Option<u64>,
+    /// Starts of functions that may have data in them.
+    doubtful: HashSet<u64>,
+    is_fixed: bool,
+    /// Whether what is looked at is code beyond doubt.
+    sure: bool,
+}
+
+impl Walk {
+    fn code(&mut self, image: &Image<'_>, extent: &Extent) {
+        let Some(region) = image.region(extent.start) else { return };
+        let bytes = region.slice(extent.start, extent.end);
+        let mut decoder = Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        let mut doubtful = false;
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            self.instruction(&instruction);
+            if extent.known && !doubtful && is_doubtful(&instruction) {
+                doubtful = self.doubtful.insert(extent.start);
+            }
+            if self.sure && self.certain.is_none() && uses_gs(&instruction) {
+                self.uses_gs.push(instruction.ip());
+                self.certain = is_certain(&instruction).then(|| instruction.ip());
+            }
+        }
+    }
+
+    fn instruction(&mut self, i: &Instruction) {
+        match direct_target(i) {
+            Some(target) => {
+                self.targets.mark(target, self.sure);
+            }
+            None if i.flow_control() == FlowControl::Next => self.address(i),
+            None => {}
+        }
+    }
+
+    /// Notes an address that `i` computes.
+    fn address(&mut self, i: &Instruction) {
+        let Some(address) = computed_address(i, self.is_fixed) else { return };
+        self.targets.mark(address, self.sure);
+        self.taken.push((address, self.sure));
+    }
+
+    /// Tables of 32-bit offsets from their own start, as compilers make of a `switch` in code
+    /// that can be moved. Any address that code computes may be one; a table ends where the next
+    /// thing begins or where an entry leads out of the code.
+    fn jump_tables(&mut self, image: &Image<'_>) {
+        self.taken.sort_unstable_by_key(|(address, sure)| (*address, !sure));
+        self.taken.dedup_by_key(|(address, _)| *address);
+        for (n, (table, sure)) in self.taken.iter().enumerate() {
+            let Some(bytes) = image.from(*table) else { continue };
+            let room = self.taken.get(n + 1).map_or(u64::MAX, |next| next.0 - table);
+            let entries = usize::try_from(room / 4).unwrap_or(MAX_TABLE).min(MAX_TABLE);
+            for entry in bytes.as_chunks::<4>().0.iter().take(entries) {
+                let offset = i64::from(i32::from_le_bytes(*entry));
+                if !self.targets.mark(table.wrapping_add_signed(offset), *sure) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Follows code between functions from where something surely leads, so that what only such
+    /// code leads to is sure as well. Returns whether there was anything new.
+    fn descend(&mut self, image: &Image<'_>, extents: &[Extent]) -> bool {
+        let gaps = extents.iter().filter(|e| !e.known);
+        let mut open: Vec<u64> = gaps.clone().flat_map(|gap| self.targets.sure_within(gap.start, gap.end)).collect();
+        let mut any = false;
+        self.sure = true;
+        while let Some(address) = open.pop() {
+            let next = extents.partition_point(|e| e.start <= address);
+            let Some(gap) = next.checked_sub(1).and_then(|n| extents.get(n)).filter(|e| !e.known) else { continue };
+            let Some(region) = image.region(gap.start) else { continue };
+            let mut decoder = Decoder::with_ip(64, region.slice(address, gap.end), address, DecoderOptions::NONE);
+            for i in decoder.iter() {
+                if self.visited.contains(i.ip()) || !self.visited.mark(i.ip()) || !is_plausible(&i) {
+                    break;
+                }
+                any = true;
+                let from = self.taken.len();
+                self.instruction(&i);
+                open.extend(direct_target(&i));
+                open.extend(self.taken.iter().skip(from).map(|t| t.0));
+                if ends(&i) {
+                    break;
+                }
+            }
+        }
+        any
+    }
+}
+
+/// Where something beyond the code itself says that code begins.
+fn starts(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Vec<u64> {
+    let mut all = vec![image.entry];
+    all.extend(extents.iter().filter(|e| e.known).map(|e| e.start));
+    // Damaged tables have been refused by now.
+    let _ = cfi.landing_pads(image, |pad| all.push(pad));
+    addresses_in_data(image, |address, sure| {
+        all.extend(sure.then_some(address));
+        sure
+    });
+    all.extend(image.relocated().into_iter().map(|(_, to)| to));
+    all
+}
+
+/// Words of data that are addresses of code: tables of absolute addresses, pointers to
+/// functions, and what relocations put there (their addends are words of a mapped table too).
+fn addresses_in_data(image: &Image<'_>, mut found: impl FnMut(u64, bool) -> bool) {
+    let lowest = image.code.first().map_or(u64::MAX, |r| r.start);
+    let highest = image.code.last().map_or(0, Region::end);
+    for (start, bytes, executable) in image.mapped() {
+        let unaligned = (start.next_multiple_of(8) - start) as usize;
+        let Some(words) = bytes.get(unaligned..) else { continue };
+        for word in words.as_chunks::<8>().0 {
+            let address = u64::from_le_bytes(*word);
+            if (lowest..highest).contains(&address) {
+                found(address, !executable);
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What single instructions read, write and lead to.
+
+use super::addresses::Targets;
+use iced_x86::{
+    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits, UsedRegister,
+};
+
+/// The flags that arithmetic changes, and so a hook.
+const STATUS: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
+/// How far flags are followed behind a call; code that needs more is taken to read them.
+const FLAG_REACH: usize = 64;
+
+/// Looks instructions up; keeps a buffer between.
+pub(super) struct Effects(InstructionInfoFactory);
+
+impl Effects {
+    pub(super) fn new() -> Self {
+        Self(InstructionInfoFactory::new())
+    }
+
+    fn any(&mut self, i: &Instruction, test: impl Fn(&UsedRegister) -> bool) -> bool {
+        self.0.info(i).used_registers().iter().any(test)
+    }
+
+    /// Whether `i` may change any part of `register`, given as its 64-bit whole.
+    pub(super) fn writes(&mut self, i: &Instruction, register: Register) -> bool {
+        self.any(i, |u| u.register().full_register() == register && u.access() != OpAccess::Read)
+    }
+
+    /// Whether what is in `register` before `i` may matter to it.
+    pub(super) fn reads(&mut self, i: &Instruction, register: Register) -> bool {
+        self.any(i, |u| u.register().full_register() == register && u.access() != OpAccess::Write)
+    }
+
+    /// What `register` holds at `code[at]`, where one constant reaches it on every way: looked
+    /// for backwards, up to a place where ways join.
+    pub(super) fn constant(
+        &mut self,
+        code: &[Instruction],
+        at: usize,
+        register: Register,
+        targets: &Targets,
+    ) -> Option<u32> {
+        let mut after = code.get(at)?;
+        for i in code.get(..at)?.iter().rev() {
+            if targets.inside(i.ip(), after.ip().saturating_add(1)).is_some() || !goes_on(i) || is_call(i) {
+                return None;
+            }
+            if self.writes(i, register) {
+                return constant_of(i);
+            }
+            after = i;
+        }
+        None
+    }
+}
+
+/// The number that `i` puts into all of its first operand.
+fn constant_of(i: &Instruction) -> Option<u32> {
+    if i.op0_kind() != OpKind::Register || i.op0_register().size() < 4 {
+        return None;
+    }
+    match (i.mnemonic(), i.try_op_kind(1).ok()?) {
+        (Mnemonic::Mov, OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64) => {
+            Some(i.immediate(1) as u32)
+        }
+        (Mnemonic::Xor | Mnemonic::Sub, OpKind::Register) if i.op0_register() == i.op1_register() => Some(0),
+        _ => None,
+    }
+}
+
+/// Whether the next instruction may follow `i` without anything else being run between.
+pub(super) fn goes_on(i: &Instruction) -> bool {
+    matches!(i.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch) && i.mnemonic() != Mnemonic::INVALID
+}
+
+/// Whether the kernel answers `i`: it writes rax and preserves flags.
+fn is_call(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter)
+}
+
+/// Whether `i` may jump away.
+pub(super) fn is_branch(i: &Instruction) -> bool {
+    matches!(
+        i.flow_control(),
+        FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch
+    )
+}
+
+/// Whether nothing ever runs from `i` on to the next instruction.
+pub(super) fn ends(i: &Instruction) -> bool {
+    matches!(i.flow_control(), FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch)
+}
+
+/// Whether `i` does the same when it is run elsewhere (with relative addresses mended): a call
+/// would leave the wrong address on the stack, a fault would be told of the wrong place, and
+/// some branches reach no further than 127 bytes.
+pub(super) fn can_move(i: &Instruction) -> bool {
+    let fixed = matches!(
+        i.mnemonic(),
+        Mnemonic::INVALID
+            | Mnemonic::Syscall
+            | Mnemonic::Sysenter
+            | Mnemonic::Endbr64
+            | Mnemonic::Endbr32
+            | Mnemonic::Jrcxz
+            | Mnemonic::Jecxz
+            | Mnemonic::Jcxz
+            | Mnemonic::Loop
+            | Mnemonic::Loope
+            | Mnemonic::Loopne
+            | Mnemonic::Hlt
+    );
+    let elsewhere = matches!(
+        i.flow_control(),
+        FlowControl::Call
+            | FlowControl::IndirectCall
+            | FlowControl::Interrupt
+            | FlowControl::Exception
+            | FlowControl::XbeginXabortXend
+    );
+    !fixed && !elsewhere
+}
+
+/// Whether `i` calls a place that is written in it.
+pub(super) fn is_direct_call(i: &Instruction) -> bool {
+    i.flow_control() == FlowControl::Call && i.op0_kind() == OpKind::NearBranch64
+}
+
+/// Whether a program may mean to run `i`: data taken for code soon has instructions that no
+/// program may.
+pub(super) fn is_plausible(i: &Instruction) -> bool {
+    let never = matches!(
+        i.mnemonic(),
+        Mnemonic::INVALID
+            | Mnemonic::In
+            | Mnemonic::Out
+            | Mnemonic::Insb
+            | Mnemonic::Insd
+            | Mnemonic::Outsb
+            | Mnemonic::Outsd
+            | Mnemonic::Cli
+            | Mnemonic::Sti
+            | Mnemonic::Retf
+            | Mnemonic::Iret
+            | Mnemonic::Iretd
+            | Mnemonic::Iretq
+            | Mnemonic::Sysret
+            | Mnemonic::Sysenter
+            | Mnemonic::Enter
+            | Mnemonic::Xlatb
+            | Mnemonic::Int1
+    );
+    let twice = i.has_repe_prefix() && !i.is_string_instruction() && i.segment_prefix() != Register::None;
+    !never && !twice
+}
+
+/// Whether what `i` does depends on the flags a hook changes.
+pub(super) fn reads_flags(i: &Instruction) -> bool {
+    i.rflags_read() & STATUS != 0
+}
+
+/// Whether flags set before the call at `code[at]` may be read behind it: the kernel preserves
+/// them. Over a return or another call nobody keeps flags (System V ABI, 3.2.1).
+pub(super) fn flags_cross(code: &[Instruction], at: usize) -> bool {
+    let (mut n, mut set) = (at + 1, 0);
+    let mut seen = Vec::new();
+    while seen.len() < FLAG_REACH {
+        // Back where it was, around a loop that reads none.
+        if seen.contains(&n) {
+            return false;
+        }
+        seen.push(n);
+        let Some(i) = code.get(n) else { return false };
+        if is_call(i) {
+            n += 1;
+            continue;
+        }
+        if i.rflags_read() & STATUS & !set != 0 {
+            return true;
+        }
+        set |= i.rflags_modified() & STATUS;
+        if set == STATUS {
+            return false;
+        }
+        n = match i.flow_control() {
+            FlowControl::Next => n + 1,
+            // Only those that look at rcx come here without having read flags.
+            FlowControl::ConditionalBranch => return true,
+            FlowControl::UnconditionalBranch => match code.binary_search_by_key(&i.near_branch64(), Instruction::ip) {
+                Ok(there) => there,
+                Err(_) => return false,
+            },
+            _ => return false,
+        };
+    }
+    true
+}
+
+/// The address that `i` computes, if it does.
+pub(super) fn computed_address(i: &Instruction, is_fixed: bool) -> Option<u64> {
+    match i.mnemonic() {
+        Mnemonic::Lea if i.is_ip_rel_memory_operand() => Some(i.ip_rel_memory_address()),
+        // Code that can't be moved has addresses as plain numbers.
+        Mnemonic::Lea if is_fixed && i.memory_base() == Register::None => Some(i.memory_displacement64()),
+        Mnemonic::Mov if is_fixed && immediate(i, 1) => Some(i.immediate(1) & 0xffff_ffff),
+        Mnemonic::Push if is_fixed && immediate(i, 0) => Some(i.immediate(0)),
+        _ => None,
+    }
+}
+
+/// Where `i` jumps to or calls, where that is written in it.
+pub(super) fn direct_target(i: &Instruction) -> Option<u64> {
+    let leaves = matches!(
+        i.flow_control(),
+        FlowControl::ConditionalBranch
+            | FlowControl::UnconditionalBranch
+            | FlowControl::Call
+            | FlowControl::XbeginXabortXend
+    );
+    (leaves && i.op0_kind() == OpKind::NearBranch64).then(|| i.near_branch64())
+}
+
+fn immediate(i: &Instruction, operand: u32) -> bool {
+    matches!(i.try_op_kind(operand), Ok(OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64))
+}

@@ -1,0 +1,98 @@
+//! Where a file's system calls can be hooked: a static look at its machine code.
+//!
+//! The `syscall` instruction stays where it is. A hook is a jump of five bytes over whole
+//! instructions before it (to count) and behind it (to time), led to code that runs the
+//! displaced instructions elsewhere. Invariant: a [`Span`] has no known branch target strictly
+//! inside, and no two sites' spans share a byte.
+
+mod addresses;
+mod branch_targets;
+mod cfi;
+mod effects;
+mod extents;
+mod file_kind;
+mod frame_depth;
+mod go;
+mod gs;
+mod image;
+mod labels;
+mod make_room;
+mod patch_span;
+mod planner;
+mod reachable;
+mod signal_return;
+mod sites;
+mod stored;
+mod tail_calls;
+mod types;
+mod vdso;
+
+pub use file_kind::Kind;
+pub use signal_return::{SIGNAL_NUMBER_LEN, SIGNAL_RETURN, SIGNAL_RETURN_LEN};
+pub use stored::FORMAT;
+pub use types::{
+    CfaOffset, Entry, Evidence, Plan, PlanError, Segment, Site, Span, UnpatchableReason, Unplanned, VdsoFunction,
+};
+
+/// Bytes of code that are decoded in some tens of milliseconds.
+const SMALL: usize = 4 << 20;
+
+/// The build-id of the ELF file `elf` (the linker's note), where it has one.
+#[must_use]
+pub fn build_id(elf: &[u8]) -> Option<&[u8]> {
+    image::build_id(elf)
+}
+
+/// Finds what can be hooked in the ELF file `elf`: a program, a shared object, or the vDSO as it
+/// is mapped. Takes time and memory in proportion to the file, and looks closer only where a
+/// `syscall` is really among the instructions.
+///
+/// # Errors
+///
+/// When it is no ELF file for x86-64, is damaged where hooks depend on it, or is absurdly large.
+pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
+    let image = image::Image::parse(elf)?;
+    let segments = image.segments.clone();
+    let nothing = Plan { segments, guards_memory: image.guards_memory, ..Plan::default() };
+    // In a large file this function alone is not worth decoding everything for.
+    let unwinder = image.unwinder.filter(|_| image.code.iter().map(|c| c.bytes.len()).sum::<usize>() <= SMALL);
+    if unwinder.is_none() && !image.code.iter().any(|region| sites::has_bytes(region.bytes)) {
+        return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
+    }
+    let cfi = cfi::Cfi::read(&image);
+    let mut extents = extents::extents(&image, &cfi);
+    sites::join(&image, &mut extents);
+    let with_calls: Vec<_> = extents.iter().filter(|e| sites::has_call(&image, e)).copied().collect();
+    if unwinder.is_none() && with_calls.is_empty() {
+        return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
+    }
+    let survey = branch_targets::survey(&image, &cfi, (&extents, &with_calls))?;
+    let mut planner = planner::Planner {
+        image: &image,
+        cfi,
+        targets: &survey.targets,
+        doubtful: &survey.doubtful,
+        reached: survey.reached.as_ref(),
+        effects: effects::Effects::new(),
+        reserved: patch_span::Reserved::default(),
+        returning: Vec::new(),
+        plan: Plan { uses_gs: survey.uses_gs, ..nothing },
+    };
+    for extent in &with_calls {
+        planner.extent(extent);
+    }
+    planner.note_out_of_step();
+    planner.look_where_returned(&extents);
+    planner.spare_signals_returns();
+    let mut plan = planner.plan;
+    plan.entries = vdso::entries(&image, &survey.targets);
+    plan.unwinder = image.unwinder.and_then(|address| vdso::entry(&image, &survey.targets, address));
+    plan.sites.sort_unstable_by_key(|s| s.address);
+    plan.unplanned.sort_unstable_by_key(|u| u.address);
+    Ok(plan)
+}
+
+/// The instruction by which a file that makes no calls sets the gs base.
+fn sets_gs(image: &image::Image<'_>) -> Option<Evidence> {
+    gs::evidence(image, image.sets_gs()?)
+}

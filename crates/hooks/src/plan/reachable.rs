@@ -1,0 +1,145 @@
+//! What code is followed to, from where something says that code begins.
+//!
+//! Some compilers keep data among the code (GHC a table before each function, and all of a module's in
+//! what one symbol names): decoded from a function's start to its end it looks like anything. Where a
+//! function looks so, only what code is followed to is taken for code.
+
+use super::addresses::Set;
+use super::effects::{computed_address, direct_target, ends, goes_on, is_plausible};
+use super::extents::Extent;
+use super::gs::uses_gs;
+use super::image::Image;
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+
+/// Times that tables are looked for where code has been followed.
+const ROUNDS: usize = 8;
+/// Most entries believed of one jump table; gcc's largest have some thousands.
+const MAX_TABLE: usize = 1 << 16;
+/// Bytes before a call in which its number is looked for.
+const NUMBER: usize = 24;
+
+/// Whether `i`, in a function, makes it doubtful that all of that is code: no program may run it, it is
+/// what zeroes look like, or it uses gs, which hardly any does.
+pub(super) fn is_doubtful(i: &Instruction) -> bool {
+    let zeroes = i.mnemonic() == Mnemonic::Add
+        && i.len() == 2
+        && i.op0_kind() == OpKind::Memory
+        && i.memory_base() == Register::RAX
+        && i.op1_register() == Register::AL;
+    !is_plausible(i) || zeroes || uses_gs(i)
+}
+
+/// Whether the bytes of a `syscall` behind `before` may be one that nothing is known to lead to: nobody
+/// makes a call without a number, so on some way up to it that is put into rax.
+pub(super) fn gets_number(before: &[u8]) -> bool {
+    let last = before.get(before.len().saturating_sub(NUMBER)..).unwrap_or_default();
+    (0..last.len()).any(|start| {
+        let mut decoder = Decoder::with_ip(64, last.get(start..).unwrap_or_default(), 0, DecoderOptions::NONE);
+        let mut first = true;
+        for i in decoder.iter() {
+            if !goes_on(&i) || is_doubtful(&i) || first && !puts_number(&i) {
+                return false;
+            }
+            first = false;
+        }
+        !first
+    })
+}
+
+/// Whether `i` is one of those that put a value into all of rax.
+fn puts_number(i: &Instruction) -> bool {
+    let whole = matches!(i.op0_register(), Register::EAX | Register::RAX);
+    let moves =
+        matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Movsxd | Mnemonic::Movzx | Mnemonic::Lea | Mnemonic::Pop);
+    let clears = matches!(i.mnemonic(), Mnemonic::Xor | Mnemonic::Sub) && i.op0_register() == i.op1_register();
+    whole && (moves || clears)
+}
+
+/// Whether the byte at `address` lies inside an instruction that code is followed to.
+pub(super) fn is_inside(image: &Image<'_>, reached: &Set, address: u64) -> bool {
+    /// Bytes of the longest instruction.
+    const LONGEST: u64 = 15;
+    let Some(region) = image.region(address) else { return false };
+    (address.saturating_sub(LONGEST - 1)..address).filter(|start| reached.contains(*start)).any(|start| {
+        let bytes = region.slice(start, start.saturating_add(LONGEST));
+        let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+        decoder.can_decode() && decoder.decode().next_ip() > address
+    })
+}
+
+/// Starts of all instructions that code is followed to, from `starts` on.
+pub(super) fn followed(image: &Image<'_>, extents: &[Extent], starts: Vec<u64>) -> Set {
+    let mut reach = Reach { image, extents, reached: Set::new(&image.code), open: starts, computed: Vec::new() };
+    for _ in 0..ROUNDS {
+        if !reach.follow() {
+            break;
+        }
+        reach.look_for_tables();
+    }
+    reach.reached
+}
+
+struct Reach<'a> {
+    image: &'a Image<'a>,
+    extents: &'a [Extent],
+    /// Starts of instructions that may be run.
+    reached: Set,
+    /// Where code is to be followed from.
+    open: Vec<u64>,
+    /// Addresses that code computes, which may be tables.
+    computed: Vec<u64>,
+}
+
+impl Reach<'_> {
+    /// Follows code from where it is open. Returns whether any was new.
+    fn follow(&mut self) -> bool {
+        let mut any = false;
+        while let Some(address) = self.open.pop() {
+            let next = self.extents.partition_point(|e| e.start <= address);
+            let extent = next.checked_sub(1).and_then(|n| self.extents.get(n));
+            let Some(region) = self.image.region(address) else { continue };
+            // What symbols call data is in no extent. Code runs on from one extent into the next.
+            if extent.is_none_or(|e| address >= e.end) || self.reached.contains(address) {
+                continue;
+            }
+            let mut decoder = Decoder::with_ip(64, region.slice(address, region.end()), address, DecoderOptions::NONE);
+            for i in decoder.iter() {
+                if self.reached.contains(i.ip()) || !is_plausible(&i) || !self.reached.mark(i.ip()) {
+                    break;
+                }
+                any = true;
+                self.open.extend(direct_target(&i));
+                if let Some(address) = computed_address(&i, self.image.is_fixed) {
+                    self.computed.push(address);
+                    self.open.push(address);
+                }
+                if ends(&i) {
+                    break;
+                }
+            }
+        }
+        any
+    }
+
+    /// Opens what tables of distances from their own start lead to.
+    fn look_for_tables(&mut self) {
+        self.computed.sort_unstable();
+        self.computed.dedup();
+        for (n, table) in self.computed.iter().enumerate() {
+            // Compilers keep them apart from code, and what code is, taken for distances, leads anywhere.
+            if self.image.text != 0 && self.image.region(*table).is_some() {
+                continue;
+            }
+            let Some(bytes) = self.image.from(*table) else { continue };
+            let room = self.computed.get(n + 1).map_or(u64::MAX, |next| next - table);
+            let entries = usize::try_from(room / 4).unwrap_or(MAX_TABLE).min(MAX_TABLE);
+            for entry in bytes.as_chunks::<4>().0.iter().take(entries) {
+                let target = table.wrapping_add_signed(i64::from(i32::from_le_bytes(*entry)));
+                if self.image.region(target).is_none() {
+                    break;
+                }
+                self.open.push(target);
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Signals' returns that are known by their bytes.
+//!
+//! Where call frame information says nothing of it, debuggers and unwinders tell the frame of a
+//! signal by what its handler returns to: `mov $15,%rax; syscall`, and no other bytes (gdb:
+//! gdb/amd64-linux-tdep.c; libgcc: config/i386/linux-unwind.h). A jump over them would end their
+//! backtraces there. Go's run-time has its handlers written in assembler, few of them: they are
+//! counted where they return.
+
+use super::go;
+use super::patch_span::Block;
+use super::planner::Planner;
+use super::sites::SYSCALL_LEN;
+use super::types::{Site, Span, UnpatchableReason, Unplanned};
+use crate::numbers::RT_SIGRETURN;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+
+/// `mov $15,%rax; syscall`, by which unwinders know a signal's return.
+pub const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+
+/// Bytes of [`SIGNAL_RETURN`].
+pub const SIGNAL_RETURN_LEN: u64 = SIGNAL_RETURN.len() as u64;
+
+/// Bytes of these before the call.
+pub const SIGNAL_NUMBER_LEN: u64 = SIGNAL_RETURN_LEN - SYSCALL_LEN as u64;
+
+/// Go's functions that the kernel enters with a signal and that return to what they were entered
+/// with; its others jump to one of these (src/runtime/sys_linux_amd64.s).
+const HANDLERS: &[&str] = &["runtime.sigtramp", "runtime.sigprofNonGoWrapper"];
+
+/// Most instructions that a handler ends with.
+const REACH: usize = 8;
+
+impl Planner<'_> {
+    /// Moves the hooks of a signal's return whose bytes must stay to where it is known who returns there.
+    /// Elsewhere GCC's unwinder can be told, and gdb goes by the function's name; where a file names
+    /// nothing it is left alone.
+    pub(super) fn spare_signals_returns(&mut self) {
+        let known = |s: &&Site| s.number == Some(RT_SIGRETURN) && self.is_known_by_bytes(s.address);
+        let calls: Vec<u64> = self.plan.sites.iter().filter(known).map(|s| s.address).collect();
+        // Two of them could not be told apart by who returns.
+        let [call] = *calls.as_slice() else { return };
+        let exits = self.exits();
+        if exits.is_empty() && !self.image.symbols.is_empty() {
+            self.plan.signal_return = Some(call - SIGNAL_NUMBER_LEN);
+            return;
+        }
+        self.plan.unplanned.retain(|u| u.address != call);
+        if exits.is_empty() {
+            self.plan.unplanned.push(Unplanned { address: call, why: UnpatchableReason::KnownByBytes });
+        }
+        let Some(site) = self.plan.sites.iter_mut().find(|s| s.address == call) else { return };
+        for span in [site.entry_span.take(), site.return_span.take(), site.wrap_span.take()].into_iter().flatten() {
+            self.reserved.release(&span);
+        }
+        site.exits.clone_from(&exits);
+        for span in &exits {
+            self.take(Some(span), call);
+        }
+    }
+
+    fn is_known_by_bytes(&self, call: u64) -> bool {
+        let start = call.saturating_sub(SIGNAL_NUMBER_LEN);
+        let is_told_of = |f: &systoll_binfile::cfi::Function| f.is_signal_trampoline && f.start <= call && call < f.end;
+        let region = self.image.region(start);
+        region.is_some_and(|r| r.slice(start, start + SIGNAL_RETURN_LEN) == SIGNAL_RETURN)
+            && !self.cfi.functions.all().iter().any(is_told_of)
+            && !self.image.shadow_stack
+    }
+
+    /// Where Go's handlers return; nothing unless that is all known and hooks fit there.
+    fn exits(&self) -> Vec<Span> {
+        let mut exits = Vec::new();
+        for (start, end) in go::named(self.image, HANDLERS) {
+            let Some(region) = self.image.region(start) else { return Vec::new() };
+            let code: Vec<_> =
+                Decoder::with_ip(64, region.slice(start, end), start, DecoderOptions::NONE).iter().collect();
+            let block = Block { code: &code, targets: self.targets, region, can_call: false };
+            let returns = code.iter().enumerate().filter(|(_, i)| i.flow_control() == FlowControl::Return);
+            for (n, _) in returns {
+                let Some(span) = self.exit(&block, n) else { return Vec::new() };
+                exits.push(span);
+            }
+        }
+        exits
+    }
+
+    /// The fewest instructions that end with the return at `n` and give way to a jump.
+    fn exit(&self, block: &Block<'_>, n: usize) -> Option<Span> {
+        let straight = |i: &Instruction| i.flow_control() == FlowControl::Next && !i.is_invalid();
+        let starts = (n.saturating_sub(REACH)..n).rev();
+        let starts = starts.take_while(|first| block.code.get(*first).is_some_and(straight));
+        { starts }
+            .filter_map(|first| block.span(first..n + 1, 0))
+            .find(Span::holds_a_jump)
+            .filter(|s| block.is_free(s, &self.reserved))
+    }
+}

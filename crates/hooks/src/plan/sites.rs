@@ -1,0 +1,369 @@
+//! Finds a file's calls and gives each what hooks there is room for.
+
+use super::effects::{ends, goes_on, is_plausible};
+use super::extents::Extent;
+use super::frame_depth::Depths;
+use super::image::{Image, Region};
+use super::labels::Labels;
+use super::patch_span::Block;
+use super::planner::Planner;
+use super::reachable::{gets_number, is_inside};
+use super::tail_calls::function_of;
+use super::types::{Site, Span, UnpatchableReason, Unplanned};
+use crate::numbers::{
+    ARCH_PRCTL, BRK, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, GETEGID, GETEUID, GETGID, GETPID,
+    GETPPID, GETTID, GETUID, MADVISE, MLOCKALL, MMAP, MPROTECT, MUNMAP, PRCTL, RSEQ, RT_SIGACTION, RT_SIGPROCMASK,
+    RT_SIGRETURN, SECCOMP, SET_ROBUST_LIST, SET_TID_ADDRESS, VFORK,
+};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// Instructions held at a time (40 bytes each); a longer function's sites at a seam get less.
+const BLOCK: usize = 1 << 16;
+/// Instructions that decoding from a wrong start may take to fall into step.
+const OUT_OF_STEP: usize = 16;
+
+/// Calls that make processes, images or code, and so are waited for by whoever writes hooks; or
+/// that may take from a thread what hooks need.
+const WRAPPED: &[u32] = &[CLONE, FORK, VFORK, EXECVE, EXECVEAT, CLONE3, MMAP, PRCTL, ARCH_PRCTL, SECCOMP, MLOCKALL];
+
+/// Calls that never return to where they are made.
+const LEAVES: &[u32] = &[RT_SIGRETURN, EXIT, EXIT_GROUP];
+
+/// Calls that never wait and are no cancellation points, so that nobody asks where they are made.
+/// Where nothing can be hooked behind them they may be made elsewhere, lest their errors go unseen.
+const AT_ONCE: &[u32] = &[
+    MPROTECT,
+    MUNMAP,
+    BRK,
+    RT_SIGACTION,
+    RT_SIGPROCMASK,
+    MADVISE,
+    GETPID,
+    GETUID,
+    GETGID,
+    GETEUID,
+    GETEGID,
+    GETPPID,
+    ARCH_PRCTL,
+    GETTID,
+    SET_TID_ADDRESS,
+    SET_ROBUST_LIST,
+    RSEQ,
+];
+
+/// Bytes of a `syscall`.
+pub(super) const SYSCALL_LEN: usize = 2;
+
+/// `ARCH_SET_GS` of the kernel's asm/prctl.h.
+const ARCH_SET_GS: u32 = 0x1001;
+
+/// Whether the bytes of a `syscall` or `int $0x80` occur.
+pub(super) fn has_bytes(bytes: &[u8]) -> bool {
+    bytes.windows(2).any(|pair| pair == [0x0f, 0x05] || pair == [0xcd, 0x80])
+}
+
+/// Whether it is an `int $0x80`, by which 64-bit programs, too, make calls: by the numbers of 32-bit ones.
+fn is_interrupt(i: &Instruction) -> bool {
+    i.mnemonic() == Mnemonic::Int && i.immediate8() == 0x80
+}
+
+/// Whether a `syscall` or `int $0x80` is really among the instructions of `extent`.
+pub(super) fn has_call(image: &Image<'_>, extent: &Extent) -> bool {
+    let Some(bytes) = image.region(extent.start).map(|r| r.slice(extent.start, extent.end)) else { return false };
+    has_bytes(bytes)
+        && Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE)
+            .iter()
+            .any(|i| i.mnemonic() == Mnemonic::Syscall || is_interrupt(&i))
+}
+
+/// Extends functions with calls over what follows them, where they run on into it: glibc's clone
+/// has no call frame information between its call and the new thread's start.
+pub(super) fn join(image: &Image<'_>, extents: &mut Vec<Extent>) {
+    let mut gone = Vec::new();
+    for n in 1..extents.len() {
+        let (Some(previous), Some(gap)) = (extents.get(n - 1).copied(), extents.get(n).copied()) else { continue };
+        let adjoining = previous.known && !gap.known && previous.end == gap.start;
+        if adjoining && has_call(image, &gap) && runs_on(image, &previous) {
+            gone.push(n);
+        }
+    }
+    for n in gone.into_iter().rev() {
+        let gap = extents.remove(n);
+        if let Some(previous) = extents.get_mut(n - 1) {
+            previous.end = gap.end;
+        }
+    }
+}
+
+fn runs_on(image: &Image<'_>, extent: &Extent) -> bool {
+    let Some(region) = image.region(extent.start) else { return false };
+    let bytes = region.slice(extent.start, extent.end);
+    Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE).iter().last().is_some_and(|i| {
+        i.next_ip() == extent.end && goes_on(&i) && !matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Int3)
+    })
+}
+
+/// What calls stand on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CodeConfidence {
+    /// A function whose jumps are all known.
+    Function,
+    /// Code, or data, between functions.
+    Between,
+    /// A function that may jump to places that are not known ([`Labels`]).
+    Labels,
+    /// A function that may have data in it.
+    Mixed,
+}
+
+impl Planner<'_> {
+    /// Plans what `extent` has.
+    pub(super) fn extent(&mut self, extent: &Extent) {
+        let image = self.image;
+        let Some(region) = image.region(extent.start) else { return };
+        let bytes = region.slice(extent.start, extent.end);
+        let labels = if extent.known { Labels::of(region, extent) } else { None };
+        let ground = match extent.known {
+            false => CodeConfidence::Between,
+            true if labels.is_some() => CodeConfidence::Labels,
+            true if self.reached.is_some() && self.doubtful.contains(&extent.start) => CodeConfidence::Mixed,
+            true => CodeConfidence::Function,
+        };
+        let mut decoder = Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE);
+        while decoder.can_decode() {
+            let code: Vec<_> = decoder.iter().take(BLOCK).collect();
+            self.block(&code, (ground, labels.as_ref()), region);
+        }
+        match ground {
+            CodeConfidence::Function | CodeConfidence::Mixed => {
+                self.depths(extent.start..extent.end, extent.start..extent.end, region)
+            }
+            CodeConfidence::Between => self.depths_between(extent, region),
+            CodeConfidence::Labels => {}
+        }
+    }
+
+    /// [`Planner::depths`] of code between functions, each call from the last place before it that
+    /// something surely leads to, as a function's entry would be. Whoever uses what this says holds
+    /// it against a real stack first.
+    fn depths_between(&mut self, extent: &Extent, region: &Region<'_>) {
+        const FAR: u64 = 256;
+        let here = |s: &&Site| (extent.start..extent.end).contains(&s.address);
+        let calls: Vec<u64> = self.plan.sites.iter().filter(here).map(|s| s.address).collect();
+        for call in calls {
+            let back = extent.start.max(call.saturating_sub(FAR))..call;
+            if let Some(entry) = back.rev().find(|at| self.targets.is_sure(*at)) {
+                self.depths(entry..call.saturating_add(2).min(extent.end), call..call + 1, region);
+            }
+        }
+    }
+
+    /// Fills in, for the calls of `sites`, how far the return address lies above rsp, where call
+    /// frame information counts from another register or there is none.
+    fn depths(&mut self, function: Range<u64>, sites: Range<u64>, region: &Region<'_>) {
+        let entry = self.cfi.cfa_offset(function.start).map_or(8, |cfa| i64::from(cfa.0));
+        let here = |s: &&mut Site| sites.contains(&s.address);
+        let unknown = |s: &&mut Site| s.cfa.is_none() || s.entry_span.is_some() && s.hook_cfa.is_none();
+        let mut depths = None;
+        for site in self.plan.sites.iter_mut().filter(here).filter(unknown) {
+            let depths = depths.get_or_insert_with(|| Depths::of(region, function.clone(), entry, &mut self.effects));
+            site.cfa = site.cfa.or_else(|| depths.at(site.address));
+            let hook = site.entry_span.as_ref().map_or(site.address, Span::end);
+            site.hook_cfa = site.hook_cfa.or_else(|| site.entry_span.as_ref().and_then(|_| depths.at(hook)));
+            let at_both = depths.above_rbp(site.address).filter(|there| depths.above_rbp(hook) == Some(*there));
+            site.from_rbp =
+                at_both.filter(|_| site.cfa.is_none() || site.entry_span.is_some() && site.hook_cfa.is_none());
+        }
+    }
+
+    fn block(
+        &mut self,
+        code: &[Instruction],
+        (ground, labels): (CodeConfidence, Option<&Labels>),
+        region: &Region<'_>,
+    ) {
+        let calls = code.iter().enumerate().filter(|(_, i)| i.mnemonic() == Mnemonic::Syscall);
+        let calls: Vec<usize> = calls.map(|(n, _)| n).collect();
+        // One with prefixes does not begin where its two bytes do.
+        let is_bare = |n: &usize| code.get(*n).is_some_and(|i| i.len() == SYSCALL_LEN);
+        let (sure, unsure): (Vec<usize>, Vec<usize>) = calls.into_iter().partition(|n| match ground {
+            CodeConfidence::Function => is_bare(n),
+            // In a file that has data among its code, what that leads to is not sure.
+            CodeConfidence::Between => is_bare(n) && self.is_code(code, *n) && self.is_reached(code, *n),
+            CodeConfidence::Mixed => is_bare(n) && self.is_reached(code, *n),
+            CodeConfidence::Labels => {
+                is_bare(n) && labels.is_some_and(|labels| labels.leave_alone(code, *n, self.image))
+            }
+        });
+        for n in unsure {
+            let Some(call) = code.get(n) else { continue };
+            let is_data = match ground {
+                CodeConfidence::Between => self.is_data(code, n) || self.is_aside(code, n, region),
+                CodeConfidence::Mixed => self.is_aside(code, n, region),
+                CodeConfidence::Labels | CodeConfidence::Function => false,
+            };
+            if is_data {
+                continue;
+            }
+            let address = call.next_ip() - SYSCALL_LEN as u64;
+            self.plan.sites.push(Site::new(address, None));
+            self.plan.unplanned.push(Unplanned { address, why: UnpatchableReason::NotSurelyCode });
+        }
+        let interrupts = code.iter().enumerate().filter(|(_, i)| is_interrupt(i));
+        let made = interrupts.filter(|(n, _)| match ground {
+            CodeConfidence::Between => self.is_code(code, *n) && self.is_reached(code, *n),
+            CodeConfidence::Mixed => self.is_reached(code, *n),
+            CodeConfidence::Function | CodeConfidence::Labels => true,
+        });
+        let made = made.map(|(_, i)| Unplanned { address: i.ip(), why: UnpatchableReason::Int80 });
+        let made: Vec<Unplanned> = made.collect();
+        self.plan.unplanned.extend(made);
+        let block = Block { code, targets: self.targets, region, can_call: !self.image.shadow_stack };
+        let first = self.plan.sites.len();
+        let mut obstacles = Vec::new();
+        // One that has no inside.
+        let is_one = |span: &Span| labels.is_none() || span.instructions == 1 && span.padding == 0;
+        // Counting comes first: no site's hook behind may take the room of another's before.
+        for n in &sure {
+            let number = self.number(code, *n);
+            let keeps_flags = block.flags_cross(*n) && number.is_none_or(|number| !LEAVES.contains(&number));
+            let before = match keeps_flags && number.is_none_or(|number| WRAPPED.contains(&number)) {
+                true => Err(UnpatchableReason::FlagsInUse),
+                false => block.entry_span(*n, (number, keeps_flags), &mut self.effects, &self.reserved),
+            };
+            let before =
+                before.and_then(|span| if is_one(&span) { Ok(span) } else { Err(UnpatchableReason::NotSurelyCode) });
+            let mut site = Site::new(code.get(*n).map_or(0, Instruction::ip), number);
+            obstacles.push(before.as_ref().err().copied());
+            site.entry_span = before.ok();
+            site.keeps_flags = keeps_flags && site.entry_span.is_some();
+            self.take(site.entry_span.as_ref(), site.address);
+            self.plan.sites.push(site);
+        }
+        for (at, (n, obstacle)) in (first..).zip(sure.iter().zip(obstacles)) {
+            let Some(site) = self.plan.sites.get_mut(at) else { return };
+            let wants_whole = obstacle.is_some() || site.number.is_some_and(|number| WRAPPED.contains(&number));
+            if wants_whole && labels.is_none() {
+                site.wrap_span = block.wrap_span(*n, &self.reserved);
+            }
+            if let (Some(why), None) = (obstacle, &site.wrap_span) {
+                self.plan.unplanned.push(Unplanned { address: site.address, why });
+            }
+            let (whole, address) = (site.wrap_span.clone(), site.address);
+            self.take(whole.as_ref(), address);
+        }
+        for (at, n) in (first..).zip(&sure) {
+            let Some(site) = self.plan.sites.get_mut(at) else { return };
+            site.return_span = block.return_span(*n, &self.reserved).filter(is_one);
+            site.return_is_target = labels.is_some() || self.targets.contains(site.address.saturating_add(2));
+            site.cfa = self.cfi.cfa_offset(site.address);
+            site.hook_cfa = site.entry_span.as_ref().and_then(|span| self.cfi.cfa_offset(span.end()));
+            let (after, address) = (site.return_span.clone(), site.address);
+            self.take(after.as_ref(), address);
+        }
+        if labels.is_some() {
+            return;
+        }
+        self.make_room(&block, first, &sure);
+        for (at, n) in (first..).zip(&sure) {
+            let Some(site) = self.plan.sites.get_mut(at) else { return };
+            let unseen = site.return_span.is_none();
+            if unseen && site.number.is_none() && site.entry_span.is_some() && !is_told_of(self.image, site) {
+                self.returning.extend(function_of(code, *n, self.targets));
+            }
+            if site.wrap_span.is_none() && may_move(self.image, site) && (unseen || site.number.is_none()) {
+                site.wrap_span = block.wrap_span(*n, &self.reserved);
+            }
+            let (whole, address) = (site.wrap_span.clone(), site.address);
+            if whole.is_some() {
+                // Room that was taken may have been given back meanwhile.
+                self.plan.unplanned.retain(|u| u.address != address);
+            }
+            self.take(whole.as_ref(), address);
+        }
+    }
+
+    pub(super) fn take(&mut self, span: Option<&Span>, site: u64) {
+        if let Some(span) = span {
+            self.reserved.add(span, site);
+        }
+    }
+
+    fn number(&mut self, code: &[Instruction], n: usize) -> Option<u32> {
+        let number = self.effects.constant(code, n, Register::RAX, self.targets);
+        if number == Some(ARCH_PRCTL) {
+            let what = self.effects.constant(code, n, Register::RDI, self.targets);
+            let call = code.get(n).filter(|_| what == Some(ARCH_SET_GS));
+            let evidence = call.and_then(|call| super::gs::evidence(self.image, call.ip()));
+            self.plan.uses_gs = self.plan.uses_gs.take().or(evidence);
+        }
+        number
+    }
+
+    /// Whether the call at `code[n]`, found where nothing says that a function is, belongs to
+    /// code: something surely leads there, no target nearby contradicts how it was decoded, and
+    /// nothing that no program may run is on the way.
+    fn is_code(&self, code: &[Instruction], n: usize) -> bool {
+        let (before, from) = code.split_at_checked(n).unwrap_or_default();
+        let led_to = |i: &Instruction| self.targets.is_sure(i.ip());
+        let back = before.iter().rev().take_while(|i| is_plausible(i) && !ends(i));
+        let led_to = from.first().is_some_and(led_to) || back.clone().any(led_to);
+        let on = from.iter().take(OUT_OF_STEP).position(ends).map_or(OUT_OF_STEP, |end| end + 1);
+        let near = back.take(OUT_OF_STEP).chain(from.iter().take(on));
+        led_to && { near }.all(|i| is_plausible(i) && self.targets.inside(i.ip(), i.next_ip()).is_none())
+    }
+
+    /// Whether code is followed to `code[n]`.
+    fn is_reached(&self, code: &[Instruction], n: usize) -> bool {
+        self.reached.zip(code.get(n)).is_none_or(|(reached, i)| reached.contains(i.ip()))
+    }
+
+    /// Whether the bytes of a `syscall` at `code[n]` are a constant's, in a file that is known to have
+    /// data among its code: nothing leads there, and nothing before it could be its number.
+    fn is_aside(&self, code: &[Instruction], n: usize, region: &Region<'_>) -> bool {
+        let Some((reached, call)) = self.reached.zip(code.get(n)) else { return false };
+        // One with prefixes does not begin where its two bytes do.
+        let at = call.next_ip().saturating_sub(SYSCALL_LEN as u64);
+        let is_reached = reached.contains(call.ip());
+        !is_reached && (is_inside(self.image, reached, at) || !gets_number(region.slice(region.start, at)))
+    }
+
+    /// Calls that code is followed to, but that decoding from the function's start did not come by:
+    /// data before them put it out of step.
+    pub(super) fn note_out_of_step(&mut self) {
+        let Some(reached) = self.reached else { return };
+        let known: HashSet<u64> = self.plan.sites.iter().map(|s| s.address).collect();
+        for region in &self.image.code {
+            let pairs = (region.start..).zip(region.bytes.windows(SYSCALL_LEN));
+            let calls = pairs.filter(|(_, pair)| **pair == [0x0f, 0x05]).map(|(at, _)| at);
+            for address in calls.filter(|at| reached.contains(*at) && !known.contains(at)) {
+                self.plan.sites.push(Site::new(address, None));
+                self.plan.unplanned.push(Unplanned { address, why: UnpatchableReason::NotSurelyCode });
+            }
+        }
+    }
+
+    /// Whether the bytes of a `syscall` at `code[n]`, found where nothing says that a function is,
+    /// are certainly a constant's: nothing leads there, and who ran them would, without a chance
+    /// to go elsewhere, run what is no instruction (OpenSSL keeps its tables among its code).
+    fn is_data(&self, code: &[Instruction], n: usize) -> bool {
+        let (before, from) = code.split_at_checked(n).unwrap_or_default();
+        let back = before.iter().rev().take_while(|i| i.mnemonic() != Mnemonic::INVALID && !ends(i));
+        let led_to = from.iter().take(1).chain(back).any(|i| self.targets.is_sure(i.ip()));
+        let straight = from.iter().skip(1).take(OUT_OF_STEP);
+        let stop = straight.clone().find(|i| i.flow_control() != FlowControl::Next || i.is_invalid());
+        !led_to && stop.is_some_and(Instruction::is_invalid)
+    }
+}
+
+/// Whether unwinders know what frame the call has; Go's own does without such tables.
+fn is_told_of(image: &Image<'_>, site: &Site) -> bool {
+    site.cfa.is_some() || image.pclntab.is_some()
+}
+
+/// Whether the call may be made elsewhere: nobody asks where it is made.
+pub(super) fn may_move(image: &Image<'_>, site: &Site) -> bool {
+    site.number.is_none_or(|number| AT_ONCE.contains(&number) || !is_told_of(image, site))
+}

@@ -1,0 +1,85 @@
+//! Calls that a function ends with (`syscall; ret`): nothing fits behind them, so their results are
+//! seen where the function returns to. musl makes all calls at which threads can be cancelled so.
+
+use super::addresses::Targets;
+use super::effects::{ends, is_direct_call};
+use super::extents::Extent;
+use super::patch_span::Block;
+use super::planner::{Planner, Returning};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+
+/// Most instructions from a function's start to its call.
+const REACH: usize = 32;
+/// More instructions than any window has.
+const ENOUGH: usize = 8;
+
+/// Who reaches a function, as far as code says.
+#[derive(Default)]
+struct Callers {
+    /// Where calls return to.
+    returns: Vec<u64>,
+    /// Whether anything jumps there.
+    jumped_to: bool,
+}
+
+/// The function that ends with the call at `code[site]`: entered at its start alone, and leaving
+/// the stack as it was, so that its return address lies at rsp.
+pub(super) fn function_of(code: &[Instruction], site: usize, targets: &Targets) -> Option<Returning> {
+    let call = code.get(site)?;
+    if code.get(site + 1)?.flow_control() != FlowControl::Return {
+        return None;
+    }
+    let idle = |i: &Instruction| matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Int3);
+    let body = code.get(site.saturating_sub(REACH)..site)?;
+    let end = body.iter().rposition(ends)?;
+    let body = body.get(end + 1..)?;
+    let body = body.get(body.iter().position(|i| !idle(i))?..)?;
+    let still =
+        |i: &Instruction| !i.is_stack_instruction() && i.op0_register().full_register() != iced_x86::Register::RSP;
+    let function = body.first()?.ip();
+    let alone = body.iter().all(still) && targets.inside(function, call.next_ip()).is_none();
+    alone.then_some(Returning { site: call.ip(), function })
+}
+
+impl Planner<'_> {
+    /// Finds room where functions that end with a call return to.
+    pub(super) fn look_where_returned(&mut self, extents: &[Extent]) {
+        for returning in std::mem::take(&mut self.returning) {
+            let callers = self.callers(returning.function, extents);
+            let ([back], false) = (callers.returns.as_slice(), callers.jumped_to) else { continue };
+            self.hook_return(returning.site, *back);
+        }
+    }
+
+    fn callers(&self, function: u64, extents: &[Extent]) -> Callers {
+        let mut callers = Callers::default();
+        for extent in extents {
+            let Some(region) = self.image.region(extent.start) else { continue };
+            let bytes = region.slice(extent.start, extent.end);
+            for i in Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE).iter() {
+                if i.op0_kind() != OpKind::NearBranch64 || i.near_branch64() != function {
+                    continue;
+                }
+                if is_direct_call(&i) {
+                    callers.returns.push(i.next_ip());
+                } else {
+                    callers.jumped_to = true;
+                }
+            }
+        }
+        callers
+    }
+
+    fn hook_return(&mut self, site: u64, back: u64) {
+        let Some(region) = self.image.region(back) else { return };
+        let mut decoder = Decoder::with_ip(64, region.slice(back, region.end()), back, DecoderOptions::NONE);
+        let code: Vec<_> = decoder.iter().take(ENOUGH).collect();
+        let block = Block { code: &code, targets: self.targets, region, can_call: false };
+        let span = block.extend(0, 0).and_then(|(end, padding)| block.span(0..end, padding));
+        let Some(span) = span.filter(|span| block.is_free(span, &self.reserved)) else { return };
+        if let Some(site) = self.plan.sites.iter_mut().find(|s| s.address == site) {
+            self.reserved.add(&span, site.address);
+            site.returned = Some(span);
+        }
+    }
+}

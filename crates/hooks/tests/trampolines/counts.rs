@@ -1,0 +1,274 @@
+//! Counts, errors, bytes and contexts come out exact.
+
+use crate::lab::{File, Lab, SHORT, apart, image_words, set_limits};
+use crate::server::Server;
+use iced_x86::code_asm::{rax, rbx, rcx, rdi};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::SeqCst;
+use systoll_hooks::assemble::{Losses, Options};
+use systoll_hooks::layout::{Question, image, slot};
+
+const READ: u32 = 0;
+const CLOSE: u32 = 3;
+const GETPPID: u32 = 110;
+const GETPGRP: u32 = 111;
+
+pub(crate) const COUNT: Options = Options { results: false, time: false, waited: false, windows: false, elide: false };
+pub(crate) const TIMED: Options = Options { results: true, time: true, waited: true, windows: false, elide: false };
+
+/// Wrappers and callers of them.
+pub(crate) fn file() -> File {
+    let mut file = File::new();
+    let getppid = file.wrapper("getppid", GETPPID);
+    file.wrapper("getpgrp", GETPGRP);
+    let read = file.wrapper("read", READ);
+    let close = file.wrapper("close", CLOSE);
+    let any = file.any("any");
+    file.repeat("getppid 1", getppid);
+    file.repeat("getppid 2", getppid);
+    file.repeat("getppid 3", getppid);
+    file.repeat("reads", read);
+    file.repeat("closes", close);
+    file.repeat("anys", any);
+    file.wrapper("exit_group", 231);
+    file
+}
+
+#[test]
+fn contexts_are_told_apart() {
+    apart("counts::contexts_are_told_apart", || {
+        for_each_mode(|lab, options| {
+            let server = Server::start(&[]);
+            for (i, name) in (1..).zip(["getppid 1", "getppid 2", "getppid 3"]) {
+                lab.call(name, &[i * 100_000]);
+            }
+            lab.call("getppid 2", &[1]);
+            let asked = server.stop();
+            let rows = lab.read().rows;
+            let mut counts: Vec<_> =
+                rows.iter().map(|r| (r.path.len(), r.threads[0].1.entered + r.threads[0].1.elided)).collect();
+            counts.sort_unstable();
+            assert_eq!(counts, [(1, 100_000), (1, 200_001), (1, 300_000)]);
+            assert_eq!(asked.count(Question::Context), 3);
+            let returned: u64 = rows.iter().map(|r| r.threads[0].1.returned).sum();
+            // Nobody answers this one in place: a parent may die. Eliding sees to returns besides.
+            assert_eq!(returned, if options.results || options.elide { 600_001 } else { 0 });
+            assert_eq!(lab.read().losses, Losses::default());
+        });
+    });
+}
+
+/// In one process after the other: the areas can be mapped once.
+fn for_each_mode(body: impl Fn(&Lab, Options)) {
+    let modes = [COUNT, Options { results: true, ..COUNT }, Options { results: true, time: true, ..COUNT }, TIMED];
+    for options in modes.into_iter().chain([Options { windows: true, ..TIMED }, Options { elide: true, ..TIMED }]) {
+        let lab = |_: ()| Lab::new(file(), options);
+        crate::forked(|| {
+            let lab = lab(());
+            lab.enter(0);
+            body(&lab, options);
+        });
+    }
+}
+
+#[test]
+fn deep_contexts_are_told_apart() {
+    apart("counts::deep_contexts_are_told_apart", || {
+        // outer: call inner; inner: call getppid. The inner's frame lies between.
+        let mut file = file();
+        let inner = file.function("inner");
+        file.a.sub(iced_x86::code_asm::rsp, 24).unwrap();
+        file.site(Some(GETPPID), false, 32);
+        file.a.add(iced_x86::code_asm::rsp, 24).unwrap();
+        file.a.ret().unwrap();
+        let middle = file.function("middle");
+        file.a.sub(iced_x86::code_asm::rsp, 8).unwrap();
+        file.a.call(inner).unwrap();
+        file.a.add(iced_x86::code_asm::rsp, 8).unwrap();
+        file.a.ret().unwrap();
+        file.repeat("outer 1", middle);
+        file.repeat("outer 2", middle);
+        let lab = Lab::new(file, TIMED);
+        lab.enter(0);
+        // Return addresses at rsp + 24 (into middle) and behind its 8 bytes and that word.
+        let server = Server::start(&[24 + 8 + 8]);
+        lab.call("outer 1", &[70]);
+        lab.call("outer 2", &[500]);
+        server.stop();
+        let mut rows: Vec<_> =
+            lab.read().rows.iter().map(|r| (r.path.len(), r.path[0], r.threads[0].1.entered)).collect();
+        rows.sort_by_key(|r| r.2);
+        assert_eq!(rows.iter().map(|r| (r.0, r.2)).collect::<Vec<_>>(), [(2, 70), (2, 500)]);
+        assert_eq!(rows[0].1, rows[1].1);
+    });
+}
+
+#[test]
+fn errors_are_exact_by_errno() {
+    apart("counts::errors_are_exact_by_errno", || {
+        let lab = Lab::new(file(), TIMED);
+        lab.enter(0);
+        let server = Server::start(&[]);
+        assert_eq!(lab.call("closes", &[12_345, u64::MAX]), -i64::from(libc::EBADF));
+        // EFAULT and success of the same site and context.
+        let file = std::fs::File::open("/dev/zero").unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&file) as u64;
+        let mut buffer = [1u8; 100];
+        assert_eq!(lab.call("reads", &[777, fd, 8, 100]), -i64::from(libc::EFAULT));
+        assert_eq!(lab.call("reads", &[1000, fd, buffer.as_mut_ptr() as u64, 100]), 100);
+        assert_eq!(lab.call("reads", &[10, u64::MAX, buffer.as_mut_ptr() as u64, 100]), -i64::from(libc::EBADF));
+        server.stop();
+        let errors = |number| {
+            let rows = lab.read().rows;
+            let of = rows.into_iter().filter(move |r| r.number == Some(number)).flat_map(|r| r.threads);
+            of.flat_map(|(_, c)| c.errors).fold(BTreeMap::new(), |mut all, (errno, count)| {
+                *all.entry(i32::from(errno)).or_insert(0) += count;
+                all
+            })
+        };
+        assert_eq!(errors(CLOSE), BTreeMap::from([(libc::EBADF, 12_345)]));
+        assert_eq!(errors(READ), BTreeMap::from([(libc::EFAULT, 777), (libc::EBADF, 10)]));
+        assert_eq!(lab.total(READ), (1787, 1787, 787, 100_000));
+        assert_eq!(lab.total(CLOSE), (12_345, 12_345, 12_345, 0));
+        assert_eq!(lab.read().losses, Losses::default());
+        let timed: u64 = lab.read().rows.iter().flat_map(|r| &r.threads).flat_map(|(_, c)| c.histogram).sum();
+        assert_eq!(timed, 12_345 + 1787);
+    });
+}
+
+#[test]
+fn every_errno_finds_its_place_or_is_missed() {
+    apart("counts::every_errno_finds_its_place_or_is_missed", || {
+        let lab = Lab::new(file(), Options { results: true, ..COUNT });
+        lab.enter(0);
+        set_limits(SHORT);
+        // Each number of the table has its own record, so each failure its own key.
+        for number in 400..511 {
+            lab.call("any", &[number, u64::MAX, 1, 1, u64::MAX, u64::MAX]);
+        }
+        let reading = lab.read();
+        let counts: Vec<_> = reading.rows.iter().flat_map(|r| &r.threads).map(|(_, c)| c).collect();
+        let failed: u64 = counts.iter().map(|c| c.failed).sum();
+        let known: u64 = counts.iter().flat_map(|c| &c.errors).map(|(_, n)| n).sum();
+        assert!(failed > 60, "{failed}");
+        assert_eq!(known + reading.losses.errors, failed);
+        // Fill the groups: what no longer fits is said to be missing.
+        for at in (slot::ERRORS..slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP).step_by(16) {
+            let word = &image_words()[(image::SLOTS + at) as usize / 8];
+            let _ = word.compare_exchange(0, u64::MAX, SeqCst, SeqCst);
+        }
+        assert_eq!(lab.call("close", &[u64::MAX]), -i64::from(libc::EBADF));
+        assert_eq!(lab.total(CLOSE), (1, 1, 1, 0));
+        assert_eq!(lab.read().losses.errors, reading.losses.errors + 1);
+    });
+}
+
+#[test]
+fn unknown_numbers_are_told_apart() {
+    apart("counts::unknown_numbers_are_told_apart", || {
+        let lab = Lab::new(file(), TIMED);
+        lab.enter(0);
+        let server = Server::start(&[]);
+        let zero = std::fs::File::open("/dev/zero").unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&zero) as u64;
+        let mut buffer = [1u8; 100];
+        for i in 0..1000 {
+            lab.call("anys", &[3, u64::from(GETPPID)]);
+            assert_eq!(lab.call("any", &[0, fd, buffer.as_mut_ptr() as u64, 10 + i % 2]), 10 + i as i64 % 2);
+            assert_eq!(lab.call("any", &[u64::from(CLOSE), u64::MAX]), -i64::from(libc::EBADF));
+            assert_eq!(lab.call("any", &[9999]), -i64::from(libc::ENOSYS));
+        }
+        let asked = server.stop();
+        assert_eq!(lab.total(GETPPID), (3000, 3000, 0, 0));
+        assert_eq!(lab.total(READ), (1000, 1000, 0, 10_500));
+        assert_eq!(lab.total(CLOSE), (1000, 1000, 1000, 0));
+        assert_eq!(lab.total(systoll_model::Sysno::UNKNOWN.0), (1000, 1000, 1000, 0));
+        assert_eq!(asked.count(Question::Number), 4);
+        let no_site = lab.read().rows.iter().filter(|r| r.site.is_none()).count();
+        assert_eq!(no_site, 0);
+    });
+}
+
+#[test]
+fn without_a_launcher_numbers_are_still_right() {
+    apart("counts::without_a_launcher_numbers_are_still_right", || {
+        let lab = Lab::new(file(), TIMED);
+        lab.enter(0);
+        set_limits(SHORT);
+        lab.call("anys", &[4000, u64::from(GETPPID)]);
+        lab.call("getppid 1", &[500]);
+        assert_eq!(lab.total(GETPPID), (4500, 4500, 0, 0));
+        let reading = lab.read();
+        assert!(reading.rows.iter().all(|r| r.path.is_empty()));
+        // One wait in vain; the dead flag spares all others.
+        assert_eq!(reading.losses, Losses { unanswered: 1, ..Losses::default() });
+    });
+}
+
+#[test]
+fn entries_of_functions_are_counted_without_a_register_lost() {
+    apart("counts::entries_of_functions_are_counted_without_a_register_lost", || {
+        for answered in [true, false] {
+            crate::forked(|| {
+                let mut file = file();
+                let entry = file.entry("time");
+                file.function("times");
+                let a = &mut file.a;
+                let mut again = a.create_label();
+                a.push(rbx).unwrap();
+                a.mov(rbx, rdi).unwrap();
+                a.set_label(&mut again).unwrap();
+                a.mov(rcx, rbx).unwrap();
+                a.call(entry).unwrap();
+                a.cmp(rax, rbx).unwrap();
+                let mut bad = a.create_label();
+                a.jne(bad).unwrap();
+                a.dec(rbx).unwrap();
+                a.jne(again).unwrap();
+                a.set_label(&mut bad).unwrap();
+                a.mov(rax, rbx).unwrap();
+                a.pop(rbx).unwrap();
+                a.ret().unwrap();
+                let lab = Lab::new(file, TIMED);
+                lab.enter(0);
+                let server = answered.then(|| Server::start(&[]));
+                if !answered {
+                    set_limits(SHORT);
+                }
+                assert_eq!(lab.call("times", &[100_000]), 0);
+                assert_eq!(lab.call("time", &[1, 2, 3, 4, 5, 6]), 4);
+                drop(server.map(Server::stop));
+                let rows = lab.read().rows;
+                let mut counts: Vec<_> = rows.iter().map(|r| (r.path.len(), r.threads[0].1.entered)).collect();
+                counts.sort_unstable();
+                assert_eq!(counts, if answered { vec![(1, 1), (1, 100_000)] } else { vec![(0, 100_001)] });
+                assert!(rows.iter().all(|r| r.number.is_none()));
+            });
+        }
+    });
+}
+
+#[test]
+fn coming_to_a_return_without_a_call_counts_nothing() {
+    apart("counts::coming_to_a_return_without_a_call_counts_nothing", || {
+        let mut file = File::new();
+        file.returns_are_targets = true;
+        file.function("getppid");
+        let behind = file.site(Some(GETPPID), false, 8);
+        file.a.ret().unwrap();
+        file.function("skips");
+        file.a.mov(rax, rdi).unwrap();
+        file.a.jmp(behind).unwrap();
+        let lab = Lab::new(file, TIMED);
+        lab.enter(0);
+        let server = Server::start(&[]);
+        for i in 0..1000u64 {
+            assert_eq!(lab.call("skips", &[u64::MAX - i]), -1 - i as i64);
+            assert!(lab.call("getppid", &[]) > 0);
+            assert_eq!(lab.call("skips", &[i]), i as i64);
+        }
+        server.stop();
+        assert_eq!(lab.total(GETPPID), (1000, 1000, 0, 0));
+        assert_eq!(lab.read().losses, Losses::default());
+    });
+}

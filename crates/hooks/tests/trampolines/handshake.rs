@@ -1,0 +1,188 @@
+//! Asking, waiting, and giving up.
+
+use crate::counts::{COUNT, TIMED, file};
+use crate::lab::{File, Lab, SHORT, apart, global_word, half, image_words, set_limits};
+use crate::server::Server;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+use systoll_hooks::assemble::{Losses, Options};
+use systoll_hooks::layout::{IMAGE, Question, global, image, slot};
+
+const GETPPID: u32 = 110;
+
+#[test]
+fn nobody_there_costs_one_wait() {
+    apart("handshake::nobody_there_costs_one_wait", || {
+        let lab = Lab::new(file(), TIMED);
+        lab.enter(0);
+        set_limits(SHORT);
+        let begun = Instant::now();
+        lab.call("getppid 1", &[1]);
+        let waited = begun.elapsed();
+        assert!(waited > Duration::from_millis(15) && waited < Duration::from_secs(20), "{waited:?}");
+        assert_ne!(half(IMAGE + image::DEAD).load(SeqCst), 0);
+        // Nobody waits any more: that would have been counted.
+        lab.call("getppid 2", &[1000]);
+        assert_eq!(lab.total(GETPPID), (1001, 1001, 0, 0));
+        assert_eq!(lab.read().losses, Losses { unanswered: 1, ..Losses::default() });
+    });
+}
+
+#[test]
+fn signals_do_not_stretch_the_wait() {
+    apart("handshake::signals_do_not_stretch_the_wait", || {
+        extern "C" fn nothing(_: i32) {}
+        let lab = Lab::new(file(), TIMED);
+        lab.enter(0);
+        set_limits(SHORT);
+        let timer = crate::signals::Timer::start(libc::SIGALRM, nothing as *const (), 0, Duration::from_millis(1));
+        let begun = Instant::now();
+        lab.call("getppid 1", &[1]);
+        let waited = begun.elapsed();
+        drop(timer);
+        assert!(waited > Duration::from_millis(10) && waited < Duration::from_secs(20), "{waited:?}");
+    });
+}
+
+#[test]
+fn a_launcher_that_comes_to_is_asked_again() {
+    apart("handshake::a_launcher_that_comes_to_is_asked_again", || {
+        let lab = Lab::new(file(), TIMED);
+        lab.enter(0);
+        set_limits(SHORT);
+        lab.call("getppid 1", &[5]);
+        set_limits(Duration::from_secs(10));
+        half(IMAGE + image::DEAD).store(0, SeqCst);
+        let server = Server::start(&[]);
+        lab.call("getppid 1", &[7]);
+        server.stop();
+        let rows = lab.read().rows;
+        let mut counts: Vec<_> = rows.iter().map(|r| (r.path.len(), r.threads[0].1.entered)).collect();
+        counts.sort_unstable();
+        assert_eq!(counts, [(0, 5), (1, 7)]);
+    });
+}
+
+#[test]
+fn spinning_is_answered_too() {
+    apart("handshake::spinning_is_answered_too", || {
+        let lab = Lab::new(file(), TIMED);
+        lab.enter(0);
+        global_word(global::SPINS).store(2000, SeqCst);
+        let server = Server::start(&[]);
+        for name in ["getppid 1", "getppid 2", "getppid 3"] {
+            lab.call(name, &[3]);
+        }
+        assert_eq!(server.stop().count(Question::Context), 3);
+        assert_eq!(lab.total(GETPPID), (9, 9, 0, 0));
+    });
+}
+
+#[test]
+fn under_a_strict_filter_nothing_is_called() {
+    apart("handshake::under_a_strict_filter_nothing_is_called", || {
+        for answered in [true, false] {
+            crate::forked(|| {
+                let mut file = file();
+                file.wrapped("fork", 57);
+                let lab = Lab::new(file, TIMED);
+                lab.enter(0);
+                half(IMAGE + image::QUIET).store(1, SeqCst);
+                let server = answered.then(|| Server::start(&[]));
+                if !answered {
+                    set_limits(SHORT);
+                }
+                std::thread::sleep(Duration::from_millis(20));
+                // The memory that reading takes can't be asked for later.
+                lab.read();
+                only_getppid_and_exit();
+                lab.call("getppid 1", &[100]);
+                let total = lab.total(GETPPID);
+                let good = total == (100, 100, 0, 0) && lab.read().losses.unanswered == u64::from(!answered);
+                lab.call("exit_group", &[u64::from(!good)]);
+                drop(server);
+            });
+        }
+    });
+}
+
+/// Kills this process at any other call of this thread.
+fn only_getppid_and_exit() {
+    let allow = [GETPPID, 231];
+    let statement = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
+    let mut filter = vec![statement(0x20, 0, 0, 0)];
+    for (i, number) in allow.iter().enumerate() {
+        filter.push(statement(0x15, *number, (allow.len() - i) as u8, 0));
+    }
+    filter.push(statement(0x06, libc::SECCOMP_RET_KILL_PROCESS, 0, 0));
+    filter.push(statement(0x06, libc::SECCOMP_RET_ALLOW, 0, 0));
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: a valid program for the call's duration.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
+    }
+}
+
+#[test]
+fn what_the_launcher_must_know_is_asked() {
+    apart("handshake::what_the_launcher_must_know_is_asked", || {
+        for options in [COUNT, TIMED] {
+            let mut file = File::new();
+            file.wrapper("execve", 59);
+            file.wrapper("prctl", 157);
+            file.any("any");
+            file.function("mmap");
+            file.a.mov(iced_x86::code_asm::r10, iced_x86::code_asm::rcx).unwrap();
+            file.site(Some(9), false, 8);
+            file.a.ret().unwrap();
+            crate::forked(|| {
+                let lab = Lab::new(file, options);
+                lab.enter(0);
+                let server = Server::start(&[]);
+                let program = std::fs::File::open("/proc/self/exe").unwrap();
+                let fd = std::os::fd::AsRawFd::as_raw_fd(&program) as u64;
+                let private = libc::MAP_PRIVATE as u64;
+                let text = lab.call("mmap", &[0, 4096, 5, private, fd, 0]);
+                assert!(text > 0);
+                assert!(lab.call("mmap", &[0, 4096, 1, private, fd, 0]) > 0);
+                assert!(lab.call("mmap", &[0, 4096, 5, private, 9999, 0]) < 0);
+                assert!(lab.call("any", &[9, 0, 4096, 5, private, fd, 0]) > 0);
+                let nowhere = c"/nowhere".as_ptr() as u64;
+                assert_eq!(lab.call("execve", &[nowhere, 0, 0]), -i64::from(libc::ENOENT));
+                assert_eq!(lab.call("any", &[59, nowhere, 0, 0]), -i64::from(libc::ENOENT));
+                assert!(lab.call("prctl", &[22, 99, 0]) < 0);
+                assert!(lab.call("prctl", &[3, 0, 0]) >= 0);
+                assert!(lab.call("any", &[157, 22, 99, 0]) < 0);
+                let asked = server.stop();
+                let kinds = [Question::Mapped, Question::Exec, Question::ExecFailed, Question::Confine];
+                assert_eq!(kinds.map(|k| asked.count(k)), [2, 2, 2, 2]);
+                assert!(asked.questions.iter().any(|(q, rax, _)| *q == Question::Mapped && *rax == text as u64));
+                assert_eq!(lab.total(9).0, 4);
+                assert_eq!(lab.total(59).0, 2);
+                assert_eq!(lab.total(157).0, 3);
+            });
+        }
+    });
+}
+
+#[test]
+fn windows_show_calls_on_both_sides() {
+    apart("handshake::windows_show_calls_on_both_sides", || {
+        let lab = Lab::new(file(), Options { windows: true, ..TIMED });
+        lab.enter(0);
+        let server = Server::start(&[]);
+        lab.call("closes", &[10, 1_000_000]);
+        let want = &image_words()[(image::SLOTS + slot::WANT) as usize / 8];
+        want.store(1, SeqCst);
+        lab.call("closes", &[32, 1_000_000]);
+        want.store(0, SeqCst);
+        lab.call("closes", &[10, 1_000_000]);
+        let asked = server.stop();
+        assert_eq!((asked.count(Question::WindowEntry), asked.count(Question::WindowReturn)), (32, 32));
+        let of = |kind| asked.questions.iter().filter(move |q| q.0 == kind);
+        assert!(of(Question::WindowEntry).all(|q| (q.1, q.2) == (3, 1_000_000)));
+        assert!(of(Question::WindowReturn).all(|q| q.1 as i64 == -i64::from(libc::EBADF)));
+        assert_eq!(lab.total(3), (52, 52, 52, 0));
+    });
+}

@@ -1,0 +1,172 @@
+//! Registers, red zone, x87 and SSE are as without us.
+
+use crate::counts::TIMED;
+use crate::lab::{File, Lab, SHORT, apart, set_limits};
+use crate::server::Server;
+use iced_x86::code_asm::*;
+use systoll_hooks::assemble::Options;
+use systoll_hooks::layout::Question;
+
+const GETPPID: u32 = 110;
+const XMM: [AsmRegisterXmm; 16] =
+    [xmm0, xmm1, xmm2, xmm3, xmm4, xmm5, xmm6, xmm7, xmm8, xmm9, xmm10, xmm11, xmm12, xmm13, xmm14, xmm15];
+
+/// `check()`: all registers the kernel keeps, around a call; 1 if one is changed.
+fn check(file: &mut File, name: &'static str, wrapped: bool) {
+    let saved = [rbx, rbp, r12, r13, r14, r15];
+    let watched = [rbx, rbp, r12, r13, r14, r15, rdi, rsi, rdx, r8, r9, r10];
+    let red_zone = [8, 16, 64, 120, 128];
+    file.function(name);
+    let a = &mut file.a;
+    let mut bad = a.create_label();
+    for register in saved {
+        a.push(register).unwrap();
+    }
+    a.fldpi().unwrap();
+    for (i, register) in (1u64..).zip(watched) {
+        a.mov(register, i * 0x1111_2222_3333).unwrap();
+    }
+    for register in XMM {
+        a.movq(register, rbx).unwrap();
+    }
+    for offset in red_zone {
+        a.mov(qword_ptr(rsp - offset), offset).unwrap();
+    }
+    file.site(Some(GETPPID), wrapped, 56);
+    let a = &mut file.a;
+    // The stack pointer is checked by what is found there.
+    for offset in red_zone {
+        a.cmp(qword_ptr(rsp - offset), offset).unwrap();
+        a.jne(bad).unwrap();
+    }
+    for (i, register) in (1u64..).zip(watched) {
+        a.mov(rcx, i * 0x1111_2222_3333).unwrap();
+        a.cmp(register, rcx).unwrap();
+        a.jne(bad).unwrap();
+    }
+    for register in XMM {
+        a.movq(rcx, register).unwrap();
+        a.cmp(rcx, rbx).unwrap();
+        a.jne(bad).unwrap();
+    }
+    a.fldpi().unwrap();
+    a.fcomip(st0, st1).unwrap();
+    a.jne(bad).unwrap();
+    a.xor(eax, eax).unwrap();
+    let mut end = a.create_label();
+    a.jmp(end).unwrap();
+    a.set_label(&mut bad).unwrap();
+    a.mov(eax, 1).unwrap();
+    a.set_label(&mut end).unwrap();
+    a.fstp(st0).unwrap();
+    for register in saved.into_iter().rev() {
+        a.pop(register).unwrap();
+    }
+    a.ret().unwrap();
+}
+
+#[test]
+fn the_machine_is_as_it_was() {
+    apart("machine::the_machine_is_as_it_was", || {
+        for options in [TIMED, Options { windows: true, ..TIMED }, Options { elide: true, ..TIMED }] {
+            crate::forked(|| {
+                let mut file = File::new();
+                check(&mut file, "placed", false);
+                check(&mut file, "wrapped", true);
+                let lab = Lab::new(file, options);
+                lab.enter(0);
+                let server = Server::start(&[]);
+                for _ in 0..100_000 {
+                    assert_eq!(lab.call("placed", &[]) + lab.call("wrapped", &[]), 0);
+                }
+                let asked = server.stop();
+                assert_eq!(asked.count(Question::Context), 2);
+                if !options.elide {
+                    assert_eq!(lab.total(GETPPID), (200_000, 200_000, 0, 0));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn the_machine_is_as_it_was_when_nobody_answers() {
+    apart("machine::the_machine_is_as_it_was_when_nobody_answers", || {
+        let mut file = File::new();
+        check(&mut file, "placed", false);
+        let lab = Lab::new(file, TIMED);
+        lab.enter(0);
+        set_limits(SHORT);
+        for _ in 0..1000 {
+            assert_eq!(lab.call("placed", &[]), 0);
+        }
+        assert_eq!(lab.read().losses.unanswered, 1);
+    });
+}
+
+/// `flags(set)`: sets the flags, makes a call, and gives those behind it.
+fn flags(file: &mut File) {
+    file.function("flags");
+    let a = &mut file.a;
+    a.push(rdi).unwrap();
+    a.popfq().unwrap();
+    file.site_that_keeps_flags(GETPPID, 8);
+    let a = &mut file.a;
+    a.pushfq().unwrap();
+    a.pop(rax).unwrap();
+    a.ret().unwrap();
+}
+
+#[test]
+fn flags_that_outlive_a_call_are_as_they_were() {
+    apart("machine::flags_that_outlive_a_call_are_as_they_were", || {
+        for options in [TIMED, Options { windows: true, ..TIMED }, Options { elide: true, ..TIMED }] {
+            crate::forked(|| {
+                let mut file = File::new();
+                flags(&mut file);
+                let lab = Lab::new(file, options);
+                lab.enter(0);
+                let server = Server::start(&[]);
+                // CF, PF, AF, ZF, SF, OF; interrupts are on and bit 1 is always set.
+                let bits = [0, 2, 4, 6, 7, 11];
+                for n in 0..64 {
+                    let set = bits.iter().enumerate().fold(0x202, |all, (i, bit)| all | ((n >> i) & 1) << bit);
+                    assert_eq!(lab.call("flags", &[set]) as u64, set);
+                }
+                assert_eq!(server.stop().count(Question::Context), 1);
+                assert_eq!(lab.total(GETPPID), (64, 0, 0, 0));
+            });
+        }
+    });
+}
+
+#[test]
+fn a_return_that_needs_flags_is_left_alone() {
+    // The instruction behind the call reads the carry flag from before it.
+    use systoll_hooks::assemble::{Refused, Unhooked, assemble};
+    use systoll_hooks::plan::{Plan, Site, Span};
+    let span =
+        |start, bytes: &[u8], instructions| Some(Span { start, bytes: bytes.to_vec(), instructions, padding: 0 });
+    let site = |tail: &[u8], instructions| Site {
+        entry_span: span(0x1000, &[0xb8, 110, 0, 0, 0], 1),
+        return_span: span(0x1007, tail, instructions),
+        ..Site::new(0x1005, Some(GETPPID))
+    };
+    let refused = |tail: &[u8], instructions| {
+        let plan = Plan { sites: vec![site(tail, instructions)], ..Plan::default() };
+        assemble(&plan, &TIMED, -0x10_0000).unwrap().refused
+    };
+    let expected = [Refused { address: 0x1005, what: Unhooked::Return }];
+    // adc rdx, 1 (sign-extended to 7 bytes)
+    assert_eq!(refused(&[0x48, 0x81, 0xd2, 1, 0, 0, 0], 1), expected);
+    // mov [rdi], r11; ret; nop
+    assert_eq!(refused(&[0x4c, 0x89, 0x1f, 0x66, 0x90], 2), expected);
+    // mov r11, rax; call: r11 is what its return address is pushed by
+    assert_eq!(refused(&[0x49, 0x89, 0xc3, 0xe8, 0, 0, 0, 0], 2), expected);
+    // call rbx; nop: its return address would be ours
+    assert_eq!(refused(&[0xff, 0xd3, 0x0f, 0x1f, 0x00], 2), expected);
+    // mov rdi, rax; call
+    assert_eq!(refused(&[0x48, 0x89, 0xc7, 0xe8, 0, 0, 0, 0], 2), []);
+    // cmp rax, -4095
+    assert_eq!(refused(&[0x48, 0x3d, 1, 0xf0, 0xff, 0xff], 1), []);
+}
