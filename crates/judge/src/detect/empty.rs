@@ -15,7 +15,7 @@ impl Detector for Empty {
             let file = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'));
             let object = file.map(|file| claims.object(file));
             let about = "reads or writes no byte at all, which does nothing";
-            put(claims, step.index, Claim { object, ..Claim::of(Kind::SmallIo, about, "look at the length first") });
+            put(claims, step.index, Claim { object, ..Claim::of(Kind::SlowPath, about, "look at the length first") });
         }
     }
 }
