@@ -8,7 +8,8 @@
 
 use super::go;
 use super::patch_span::Block;
-use super::sites::{Planner, SYSCALL_LEN};
+use super::planner::Planner;
+use super::sites::SYSCALL_LEN;
 use super::types::{Site, Span, UnpatchableReason, Unplanned};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
