@@ -144,15 +144,13 @@ impl<'a> Image<'a> {
     /// Address and bytes of what a program may read as its own numbers: its sections of data, or all that is
     /// mapped and can't be run where sections are gone.
     pub(super) fn constants(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
-        let named = headers(self.data).ok().and_then(|(header, _)| header.sections(Le, self.data).ok());
-        let named = named.unwrap_or_default();
-        let is_data = |s: &&elf::SectionHeader64<Le>| {
-            let kept = s.sh_flags(Le) & (elf::SHF_ALLOC | elf::SHF_EXECINSTR);
-            s.sh_type(Le) == elf::SHT_PROGBITS && kept == elf::SHF_ALLOC
+        let is_data = |s: &&Section| {
+            let kept = s.flags & (elf::SHF_ALLOC.0 | elf::SHF_EXECINSTR.0);
+            s.kind == elf::SHT_PROGBITS && kept == elf::SHF_ALLOC.0
         };
-        let unnamed = named.is_empty();
-        let data = |s: &elf::SectionHeader64<Le>| Some((s.sh_addr(Le), s.data(Le, self.data).ok()?));
-        let sections: Vec<_> = named.iter().filter(is_data).filter_map(data).collect();
+        let unnamed = self.headers.sections.is_empty();
+        let data = |s: &Section| Some((s.addr, s.data(self.data)?));
+        let sections: Vec<_> = self.headers.sections.iter().filter(is_data).filter_map(data).collect();
         let whole = self.mapped().filter(move |m| unnamed && !m.2).map(|(at, bytes, _)| (at, bytes));
         sections.into_iter().chain(whole)
     }
