@@ -22,6 +22,7 @@ mod sockets;
 mod startup;
 mod sys;
 mod table;
+mod tracee;
 mod windows;
 
 pub use allocator::OrEnd;

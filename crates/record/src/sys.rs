@@ -74,3 +74,17 @@ pub(crate) fn has_our_capabilities(pid: i32) -> bool {
     let theirs = capabilities(pid);
     capabilities(0).zip(theirs).is_some_and(|((_, ours), (theirs, _))| ours & !theirs == 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_up_to_where_it_ends() {
+        let here = [7u8; 32];
+        let mut there = [0; 32];
+        assert_eq!(read_memory(std::process::id() as i32, here.as_ptr() as u64, &mut there), 32);
+        assert_eq!(here, there);
+        assert_eq!(read_memory(std::process::id() as i32, 8, &mut there), 0);
+    }
+}

@@ -2,10 +2,10 @@
 
 use super::engine::Engine;
 use super::state::{Pending, bytes_moved};
-use super::sys::{self, Call};
 use crate::procfs;
-use crate::sys::own_cpu;
+use crate::sys::{self, own_cpu};
 use crate::table::{ImageId, Look, RawLong, Returned};
+use crate::tracee::{self, Call};
 use crate::windows::{RawCall, RawWindow, Windows, argument_data};
 use systoll_model::{Counts, Errno, FrameClass, Moment, ProblemKind, Signature, Sysno};
 use systoll_symbols::{Registers, Thread, Until};
@@ -37,7 +37,7 @@ fn makes_a_child(syscall: Sysno) -> bool {
 impl Engine {
     /// A thread stopped at a system call's entry or exit.
     pub(super) fn on_call(&mut self, tid: i32) {
-        match sys::call(tid) {
+        match tracee::call(tid) {
             Ok(Call::Entry { arch, nr, args }) => {
                 let native = arch == AUDIT_ARCH_X86_64;
                 let syscall = if native { Sysno::made(nr as u32) } else { Sysno(nr as u32 | Sysno::I386) };
@@ -102,7 +102,7 @@ impl Engine {
     /// Unwinds a stopped thread into `self.frames`: to the user's frame, or whole while the
     /// program's `main` has not been seen.
     fn unwind(&mut self, tid: i32, pid: i32) {
-        let Ok(regs) = sys::registers(tid) else {
+        let Ok(regs) = tracee::registers(tid) else {
             self.frames.clear();
             return;
         };
@@ -220,7 +220,7 @@ impl Engine {
         if !self.names || !self.counting || !self.table.has_room_for_stacks() {
             return None;
         }
-        let regs = sys::registers(tid).ok()?;
+        let regs = tracee::registers(tid).ok()?;
         let process = self.processes.get_mut(&pid)?;
         let mut stack = StackReader { pid, start: regs.rsp, bytes: std::mem::take(&mut self.memory) };
         stack.bytes.clear();

@@ -3,11 +3,12 @@
 use super::finish::Around;
 use super::sampler::Sampler;
 use super::state::{Process, Thread};
-use super::sys::{self, Stop, Waited};
 use crate::backend::{Control, Launch};
 use crate::procfs::IoCalls;
 use crate::signals::{LETTING_GO_NS, STAYS, Signals};
+use crate::sys;
 use crate::table::Table;
+use crate::tracee::{self, Stop, Waited};
 use crate::windows::Windows;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -144,7 +145,7 @@ impl Engine {
             return Waited::Stop(stop);
         }
         let asked = sys::now();
-        let waited = sys::next(true);
+        let waited = tracee::next(true);
         self.told_ns = sys::now();
         self.begun_ns = self.told_ns;
         if self.told_ns.saturating_sub(asked) > SLEPT_NS {
@@ -156,7 +157,7 @@ impl Engine {
     /// Takes in all stops there are. A signal is given back at once: it must not be lost if we are
     /// killed now.
     fn take_all(&mut self) {
-        while let Waited::Stop(stop) = sys::next(false) {
+        while let Waited::Stop(stop) = tracee::next(false) {
             let taken = match stop {
                 Stop::Signal { tid, signal } => {
                     self.on_signal(tid, signal);
@@ -164,7 +165,7 @@ impl Engine {
                 }
                 Stop::Exited { .. } | Stop::Killed { .. } => Waited::Stop(stop),
                 Stop::Event { event: libc::PTRACE_EVENT_EXEC, .. } => Waited::Stop(stop),
-                Stop::Syscall { tid } | Stop::Event { tid, .. } => sys::wait_for(tid),
+                Stop::Syscall { tid } | Stop::Event { tid, .. } => tracee::wait_for(tid, false),
             };
             if let Waited::Stop(stop) = taken {
                 self.told.push_back((stop, sys::now()));
@@ -257,15 +258,15 @@ impl Engine {
     /// Lets a thread run on, whether or not we know it: nobody else would. One that has been
     /// killed meanwhile reports its end by itself, one let go is not ours to be resumed.
     pub(super) fn resume(&self, tid: i32, signal: i32) {
-        let _ = sys::resume(tid, signal);
+        let _ = tracee::resume_to_call(tid, signal);
     }
 
     fn on_event(&mut self, tid: i32, event: i32, signal: i32) {
         match event {
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
                 self.adopt_unknown(tid);
-                if let Ok(new) = sys::event_message(tid) {
-                    self.adopt(new as i32, Some(tid));
+                if let Some(new) = tracee::event_message(tid) {
+                    self.adopt(new, Some(tid));
                 }
                 if let Some(thread) = self.threads.get_mut(&tid) {
                     thread.told_of_child = true;
@@ -283,9 +284,9 @@ impl Engine {
                 self.on_exit_begun(tid);
                 self.resume(tid, 0);
             }
-            libc::PTRACE_EVENT_STOP if is_job_control(signal) => {
+            _ if (Stop::Event { tid, event, signal }).is_group_stop() => {
                 self.adopt_unknown(tid);
-                let _ = sys::listen(tid);
+                let _ = tracee::listen(tid);
             }
             libc::PTRACE_EVENT_STOP => {
                 self.adopt_unknown(tid);
@@ -298,11 +299,11 @@ impl Engine {
     /// Detaches from every thread, which then runs on as without us.
     fn let_everything_go(&mut self) {
         let mut waiting: Vec<i32> = self.threads.keys().copied().collect();
-        waiting.retain(|tid| sys::interrupt(*tid).is_ok());
+        waiting.retain(|tid| tracee::interrupt(*tid).is_ok());
         let deadline = sys::now() + LETTING_GO_NS;
         while !waiting.is_empty() && sys::now() < deadline {
             let told = self.told.pop_front();
-            let stop = match told.map_or_else(|| sys::next(false), |(stop, _)| Waited::Stop(stop)) {
+            let stop = match told.map_or_else(|| tracee::next(false), |(stop, _)| Waited::Stop(stop)) {
                 Waited::Stop(stop) => stop,
                 Waited::NoChildren => break,
                 _ => {
@@ -313,12 +314,7 @@ impl Engine {
             match stop {
                 Stop::Exited { tid, code } => self.on_gone(tid, Exit::Code(code), None),
                 Stop::Killed { tid, signal } => self.on_gone(tid, Exit::Signal(signal), None),
-                Stop::Syscall { tid } => self.release(tid, 0),
-                Stop::Signal { tid, signal } => self.release(tid, signal),
-                Stop::Event { tid, event: libc::PTRACE_EVENT_STOP, signal } if is_job_control(signal) => {
-                    self.release(tid, libc::SIGSTOP);
-                }
-                Stop::Event { tid, .. } => self.release(tid, 0),
+                stop => self.release(stop.tid(), stop.signal_to_leave_with().unwrap_or(0)),
             }
             waiting.retain(|tid| self.threads.contains_key(tid));
         }
@@ -329,11 +325,7 @@ impl Engine {
 
     /// Detaches from one thread and forgets it.
     pub(super) fn release(&mut self, tid: i32, signal: i32) {
-        let _ = sys::detach(tid, signal);
+        let _ = tracee::detach(tid, signal);
         self.end_thread(tid);
     }
-}
-
-fn is_job_control(signal: i32) -> bool {
-    matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
 }

@@ -2,11 +2,12 @@
 
 use super::engine::Engine;
 use super::state::{IoAudit, Process, Thread, calls_of};
-use super::sys;
 use crate::procfs;
 use crate::setid;
 use crate::signals::Signals;
+use crate::sys;
 use crate::table::{Image, ImageId};
+use crate::tracee;
 use systoll_model::{Exit, ProblemKind};
 use systoll_symbols::AddressSpace;
 
@@ -150,7 +151,7 @@ impl Engine {
     /// After exec the calling thread carries its leader's number; every other one is gone.
     fn rename_execing_thread(&mut self, tid: i32) {
         self.close_window(tid);
-        let former = sys::event_message(tid).map_or(tid, |m| m as i32);
+        let former = tracee::event_message(tid).unwrap_or(tid);
         let others: Vec<i32> =
             self.threads.iter().filter(|(t, v)| v.pid == tid && **t != former).map(|(t, _)| *t).collect();
         for other in others {

@@ -2,10 +2,10 @@
 
 use super::calibrate::Cost;
 use super::engine::Engine;
-use super::sys;
 use super::toll::{Observer, tolls};
 use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::named::{Names, note_bounds, rows, threads, windows};
+use crate::sys;
 use crate::windows::{fault_price, switch_price};
 use std::collections::BTreeMap;
 use systoll_model::{

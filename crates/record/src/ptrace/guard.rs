@@ -1,8 +1,9 @@
 //! Calls after which watching would do harm: looked at before the kernel acts on them.
 
 use super::engine::Engine;
-use super::sys::{self, Stop, Waited};
 use crate::setid::{self, Nature, World};
+use crate::sys;
+use crate::tracee::{self, Stop, Waited};
 use crate::windows::argument_data;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -88,11 +89,11 @@ impl Engine {
     fn hand_over(&mut self, tid: i32) {
         let mut told = self.take_told(tid);
         // A thread in a stop of ours that we have not yet been told of stops no second time.
-        if told.is_none() && sys::interrupt(tid).is_err() {
+        if told.is_none() && tracee::interrupt(tid).is_err() {
             return;
         }
         for _ in 0..5_000 {
-            let stop = match told.take().map_or_else(|| sys::wait_for(tid), Waited::Stop) {
+            let stop = match told.take().map_or_else(|| tracee::wait_for(tid, false), Waited::Stop) {
                 Waited::Stop(stop) => stop,
                 Waited::NoChildren => return,
                 _ => {
@@ -103,12 +104,7 @@ impl Engine {
             match stop {
                 Stop::Exited { tid, code } => return self.on_gone(tid, Exit::Code(code), None),
                 Stop::Killed { tid, signal } => return self.on_gone(tid, Exit::Signal(signal), None),
-                Stop::Syscall { tid } => return self.release(tid, 0),
-                Stop::Signal { tid, signal } => return self.release(tid, signal),
-                Stop::Event { tid, event: libc::PTRACE_EVENT_STOP, signal } if signal != libc::SIGTRAP => {
-                    return self.release(tid, libc::SIGSTOP);
-                }
-                Stop::Event { tid, .. } => return self.release(tid, 0),
+                stop => return self.release(stop.tid(), stop.signal_to_leave_with().unwrap_or(0)),
             }
         }
     }

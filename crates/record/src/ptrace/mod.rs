@@ -11,17 +11,17 @@ mod finish;
 mod guard;
 mod sampler;
 mod state;
-pub(crate) mod sys;
 mod toll;
 
 use crate::Error;
 use crate::backend::{Backend, Control, Launch, Probe};
 use crate::launch::{self, Held, Prepared};
 use crate::signals::Signals;
+use crate::sys;
+use crate::tracee::{self, Stop, Waited};
 use engine::Engine;
 use finish::Around;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use sys::{Stop, Waited};
 use systoll_model::{BackendKind, Recording, Spread};
 
 /// How long the crossing is measured before and after a run.
@@ -107,16 +107,16 @@ fn seize_and_release(
 ) -> Result<(), Error> {
     let pid = held.pid;
     let refused = |reason: String| Error::Refused { backend: BackendKind::Ptrace, reason };
-    if let Err(errno) = sys::seize(pid).and_then(|()| sys::interrupt(pid)) {
+    if let Err(errno) = tracee::seize(pid, tracee::ALL).and_then(|()| tracee::interrupt(pid)) {
         // Dropping the pipe makes the child leave without having become the program.
         drop(held);
-        while let Waited::Interrupted = sys::wait_child(pid) {}
+        while let Waited::Interrupted = tracee::wait_for(pid, true) {}
         return Err(refused(format!("PTRACE_SEIZE of a child of our own: {}", errno.desc())));
     }
     engine.adopt_root(pid);
     signals.watch(pid, every);
     let stopped = loop {
-        match sys::wait_child(pid) {
+        match tracee::wait_for(pid, true) {
             Waited::Interrupted | Waited::NothingYet => {}
             Waited::Stop(stop) => break stop,
             Waited::NoChildren => return Err(refused("the child is gone".into())),

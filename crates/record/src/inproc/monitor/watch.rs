@@ -25,11 +25,12 @@ use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::session::{Chores, Provisioning, Reuse};
 use crate::inproc::monitor::shared::memory::{Area, Memory};
-use crate::inproc::monitor::sys::{self, ChildSignal, Stop};
-use crate::inproc::monitor::tracees::{Seized, Tracees, is_job_control};
+use crate::inproc::monitor::sys::{self, ChildSignal};
+use crate::inproc::monitor::tracees::{Seized, Tracees};
 use crate::launch::Held;
 use crate::signals::{LETTING_GO_NS, STAYS, Signals};
 use crate::table::Table;
+use crate::tracee::{self, Stop, Waited};
 use crate::windows::Windows;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -115,10 +116,10 @@ fn set_up_global(session: &Session) {
 pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held>, Error> {
     let pid = held.pid;
     session.root.pid = pid;
-    if let Err(errno) = sys::seize(pid) {
+    if let Err(errno) = tracee::seize(pid, tracee::EXECS) {
         // Dropping the pipe makes the child leave without having become the program.
         drop(held);
-        let _ = sys::wait(Some(pid), true);
+        let _ = tracee::wait_for(pid, true);
         return Err(Error::refused(
             BackendKind::Inproc,
             format!("PTRACE_SEIZE of a child of our own: {}", errno.desc()),
@@ -130,10 +131,10 @@ pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held
     session.clock.start_ns = sys::now();
     held.release().map_err(|e| Error::own("can't let the child go", e))?;
     while !session.root.exec_done && session.root.exit.is_none() {
-        match sys::wait(None, true) {
-            Ok(Some(stop)) => on_stop(session, stop, None),
-            Ok(None) | Err(nix::errno::Errno::EINTR) => {}
-            Err(_) => break,
+        match tracee::wait_any(true) {
+            Waited::Stop(stop) => on_stop(session, stop, None),
+            Waited::NothingYet | Waited::Interrupted => {}
+            Waited::NoChildren => break,
         }
     }
     Ok((!session.root.exec_done).then_some(held))
@@ -142,10 +143,10 @@ pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held
 /// Waits for the command's own process, which has been told to end.
 pub(crate) fn wait_for_root(session: &mut Session) {
     while session.root.exit.is_none() {
-        match sys::wait(Some(session.root.pid), true) {
-            Ok(Some(stop)) => on_stop(session, stop, None),
-            Ok(None) | Err(nix::errno::Errno::EINTR) => {}
-            Err(_) => break,
+        match tracee::wait_for(session.root.pid, true) {
+            Waited::Stop(stop) => on_stop(session, stop, None),
+            Waited::NothingYet | Waited::Interrupted => {}
+            Waited::NoChildren => break,
         }
     }
 }
@@ -233,12 +234,12 @@ fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
     if !sys::children_changed() && !look_anyway(session) {
         return false;
     }
-    if session.root.exit.is_none() && sys::has_ended(session.root.pid) {
+    if session.root.exit.is_none() && tracee::has_ended(session.root.pid) {
         // What can be read of it can be read now only.
         session.root.audit_end = crate::procfs::io_calls(session.root.pid);
         note_cpu(session);
     }
-    while let Ok(Some(stop)) = sys::wait(None, false) {
+    while let Waited::Stop(stop) = tracee::wait_any(false) {
         on_stop(session, stop, signals);
         did = true;
     }
@@ -248,17 +249,15 @@ fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
 fn on_stop(session: &mut Session, stop: Stop, signals: Option<&Signals>) {
     match stop {
         Stop::Event { tid, event: libc::PTRACE_EVENT_EXEC, .. } => {
-            let former = sys::event_message(tid).unwrap_or(tid);
+            let former = tracee::event_message(tid).unwrap_or(tid);
             let seized = session.tracees.forget(former).or_else(|| session.tracees.forget(tid));
             session.root.exec_done = true;
             session.polling.expect_births();
             on_exec::on_exec(session, tid, seized.and_then(|s| s.from));
         }
-        Stop::Event { tid, event: libc::PTRACE_EVENT_STOP, signal } if is_job_control(signal) => {
-            let _ = sys::listen(tid);
-        }
-        Stop::Event { tid, .. } => drop(sys::resume(tid, 0)),
-        Stop::Signal { tid, signal } => drop(sys::resume(tid, signal)),
+        _ if stop.is_group_stop() => drop(tracee::listen(stop.tid())),
+        Stop::Event { tid, .. } | Stop::Syscall { tid } => drop(tracee::resume(tid, 0)),
+        Stop::Signal { tid, signal } => drop(tracee::resume(tid, signal)),
         Stop::Exited { tid, code } => on_gone(session, tid, Exit::Code(code), signals),
         Stop::Killed { tid, signal } => on_gone(session, tid, Exit::Signal(signal), signals),
     }

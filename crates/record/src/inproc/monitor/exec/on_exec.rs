@@ -18,6 +18,7 @@ use crate::inproc::monitor::shared::remote::{self, Mem};
 use crate::inproc::monitor::sys;
 use crate::procfs;
 use crate::table::{Image, ImageId};
+use crate::tracee;
 use std::sync::Arc;
 use systoll_hooks::layout::slot;
 use systoll_model::ProblemKind;
@@ -43,7 +44,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
             session.problems.note(ProblemKind::Unwatched, format!("{exe} ran unwatched: {why}"));
         }
     }
-    let _ = sys::detach(pid, 0);
+    let _ = tracee::detach(pid, 0);
     if let Ok(id) = prepared {
         // It maps our memory now, and needs nobody for that.
         provision::provision(session, id);
@@ -72,7 +73,7 @@ fn prepare(
     if !as_before && let Some(obstacle) = seccomp::obstacle(pid) {
         return Err(obstacle);
     }
-    let regs = sys::registers(pid).map_err(|e| e.desc().to_owned())?;
+    let regs = tracee::registers(pid).map_err(|e| e.desc().to_owned())?;
     if regs.cs != USER_CS {
         return Err("it is a 32-bit program".into());
     }
@@ -199,7 +200,7 @@ fn plant(
     start.rip = at;
     // Not a call to be restarted.
     start.orig_rax = u64::MAX;
-    sys::set_registers(pid, &start).map_err(|e| e.desc().to_owned())
+    tracee::set_registers(pid, &start).map_err(|e| e.desc().to_owned())
 }
 
 /// A new program has its memory mapped, and its thread waits: its files' jumps are written.

@@ -2,10 +2,10 @@
 
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::session::Session;
-use crate::inproc::monitor::sys;
 use crate::inproc::monitor::tracees::Seized;
 use crate::setid::{self, Nature, World};
 use crate::sys::read_memory;
+use crate::tracee;
 use crate::windows::argument_data;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -37,7 +37,7 @@ pub(crate) fn on_asked(session: &mut Session, waiter: &Waiter) {
         seized.from = Some(waiter.slot);
         return session.tracees.lingering.retain(|t| *t != tid);
     }
-    match sys::seize(tid) {
+    match tracee::seize(tid, tracee::EXECS) {
         Ok(()) => {
             session.tracees.seized.insert(tid, Seized { from: Some(waiter.slot) });
         }

@@ -4,7 +4,8 @@
 
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::shared::remote::Mem;
-use crate::inproc::monitor::sys::{self, Stop};
+use crate::inproc::monitor::sys;
+use crate::tracee::{self, Stop, Waited};
 use nix::errno::Errno;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -123,7 +124,7 @@ impl Stopped {
 impl Stopped {
     /// The slots they are in, by the gs base of each; `None` where that can't be had.
     pub(crate) fn slots(&self) -> Option<Vec<u64>> {
-        let slot = |held: &Held| Some(slot_index(sys::registers(held.tid).ok()?.gs_base));
+        let slot = |held: &Held| Some(slot_index(tracee::registers(held.tid).ok()?.gs_base));
         Some(self.0.iter().map(slot).collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
     }
 }
@@ -131,7 +132,7 @@ impl Stopped {
 impl Drop for Stopped {
     fn drop(&mut self) {
         for held in &self.0 {
-            let _ = sys::detach(held.tid, held.signal);
+            let _ = tracee::detach(held.tid, held.signal);
         }
     }
 }
@@ -143,29 +144,19 @@ fn threads(pid: i32) -> Option<Vec<i32>> {
 
 /// Stops a thread; nothing is held of one that has ended.
 fn stop(tid: i32) -> Result<Option<Held>, ()> {
-    if sys::seize(tid).is_err() {
+    if tracee::seize(tid, tracee::EXECS).is_err() {
         return if sys::exists(tid) { Err(()) } else { Ok(None) };
     }
-    let _ = sys::interrupt(tid);
-    let deadline = sys::now() + STOPS.as_nanos() as u64;
-    while sys::now() < deadline {
-        let signal = match sys::wait_for_stop(tid, false) {
-            Ok(None) | Err(Errno::EINTR) => {
-                std::thread::yield_now();
-                continue;
-            }
-            Ok(Some(Stop::Signal { signal, .. })) => signal,
-            Ok(Some(Stop::Event { event: libc::PTRACE_EVENT_STOP, signal, .. })) if signal != libc::SIGTRAP => {
-                libc::SIGSTOP
-            }
-            Ok(Some(Stop::Event { .. })) => 0,
-            Ok(Some(Stop::Exited { .. } | Stop::Killed { .. })) | Err(_) => return Ok(None),
-        };
-        return Ok(Some(Held { tid, signal }));
+    let _ = tracee::interrupt(tid);
+    match tracee::wait_for_stop_by(tid, sys::now() + STOPS.as_nanos() as u64) {
+        Waited::Stop(stop) => Ok(stop.signal_to_leave_with().map(|signal| Held { tid, signal })),
+        Waited::NoChildren => Ok(None),
+        Waited::NothingYet | Waited::Interrupted => {
+            // It has to stop before it can be let go.
+            let _ = tracee::detach(tid, 0);
+            Err(())
+        }
     }
-    // It has to stop before it can be let go.
-    let _ = sys::detach(tid, 0);
-    Err(())
 }
 
 /// A process at its exec stop, which makes calls before it has run an instruction of its program.
@@ -196,9 +187,9 @@ impl<'a> AtExec<'a> {
     /// # Errors
     /// The kernel's, in words.
     fn new(pid: i32, mem: &'a Mem, at: u64, regs: libc::user_regs_struct) -> Result<Self, String> {
-        let mask = sys::signal_mask(pid).map_err(|e| e.desc().to_owned())?;
+        let mask = tracee::signal_mask(pid).map_err(|e| e.desc().to_owned())?;
         // No handler may run in between, and none is there yet: what comes stays pending.
-        sys::set_signal_mask(pid, u64::MAX).map_err(|e| e.desc().to_owned())?;
+        tracee::set_signal_mask(pid, u64::MAX).map_err(|e| e.desc().to_owned())?;
         mem.write(at, &SYSCALL).map_err(|e| format!("its code can't be written: {e}"))?;
         Ok(Self { pid, mem, at, regs, mask })
     }
@@ -213,16 +204,15 @@ impl<'a> AtExec<'a> {
         let regs = libc::user_regs_struct { rip: self.at, rax, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..self.regs };
         for _ in 0..STEPS {
             // Each time: an `execve` that ends writes its result into rax.
-            sys::set_registers(self.pid, &regs).map_err(words)?;
-            sys::step(self.pid).map_err(words)?;
-            match sys::wait_for_stop(self.pid, true) {
-                Ok(Some(Stop::Exited { .. } | Stop::Killed { .. })) | Err(Errno::ECHILD) => {
+            tracee::set_registers(self.pid, &regs).map_err(words)?;
+            tracee::step(self.pid).map_err(words)?;
+            match tracee::wait_for_stop(self.pid, true) {
+                Waited::Stop(Stop::Exited { .. } | Stop::Killed { .. }) | Waited::NoChildren => {
                     return Err("it has ended".into());
                 }
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(e) => return Err(words(e)),
+                Waited::Stop(_) | Waited::NothingYet | Waited::Interrupted => {}
             }
-            let now = sys::registers(self.pid).map_err(words)?;
+            let now = tracee::registers(self.pid).map_err(words)?;
             if now.rip != self.at {
                 let failed = (now.rax as i64) < 0;
                 return if failed { Err(words(Errno::from_raw(-(now.rax as i64) as i32))) } else { Ok(now.rax) };
@@ -235,8 +225,8 @@ impl<'a> AtExec<'a> {
 impl Drop for AtExec<'_> {
     fn drop(&mut self) {
         let _ = self.mem.write(self.at, &[0; SYSCALL.len()]);
-        let _ = sys::set_registers(self.pid, &self.regs);
-        let _ = sys::set_signal_mask(self.pid, self.mask);
+        let _ = tracee::set_registers(self.pid, &self.regs);
+        let _ = tracee::set_signal_mask(self.pid, self.mask);
     }
 }
 
