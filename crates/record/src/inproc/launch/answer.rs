@@ -28,6 +28,8 @@ use systoll_model::{Moment, ProblemKind, Sysno};
 const LATER_OCTAVE: u64 = 16;
 /// Requests that a program's threads may leave undone: others wait meanwhile.
 const MOST_UNHEEDED: u32 = 8;
+/// How often it is looked at whether a thread that has been asked for something has ended, ns.
+const LOOKS_AFTER: u64 = 2_000_000;
 /// Most memory kept of a first slot for telling start-up.
 const MOST_AT_MAIN: u64 = 8 << 20;
 /// Threads that were in our code when its jumps were taken out have left it by then, but for those the
@@ -49,6 +51,7 @@ impl Engine {
         self.asked_here = area.get(base + slot::PATIENCE) == 0;
         let waiter = Waiter::read(area, index);
         let mut answer = asked;
+        let problems = self.problems.len();
         let unwound = self.unwound.take();
         if self.is_itself(id, index, (waiter.tid, Question::from_resume(resume))) {
             match Question::from_resume(resume) {
@@ -80,6 +83,9 @@ impl Engine {
                 Some(Question::WindowReturn) => self.on_window_return(id, index, &waiter),
                 None => {}
             }
+        }
+        if Question::from_resume(resume) == Some(Question::Mapped) {
+            self.forget_what_doomed_lack((id, index), problems);
         }
         if Question::from_resume(resume).is_some_and(Question::is_long) {
             self.expect_births();
@@ -269,11 +275,20 @@ impl Engine {
         let word = area.half(base + slot::STATE)?;
         word.compare_exchange(state::WAITING, state::REQUEST, Ordering::SeqCst, Ordering::SeqCst).ok()?;
         sys::futex_wake(word);
-        let asked = sys::now();
+        let (asked, mut looked) = (sys::now(), sys::now());
         let area = self.memory.image(back)?;
         let word = area.half(base + slot::STATE)?;
+        let tid = self.memory.head(id, index).tid as i32;
         while word.load(Ordering::SeqCst) != state::WAITING {
-            if sys::now() - asked > patience {
+            let now = sys::now();
+            // One that was killed meanwhile is not waited for: others are waiting for us.
+            if now.saturating_sub(looked) > LOOKS_AFTER && tid > 0 {
+                looked = now;
+                if crate::procfs::is_ending(tid) {
+                    return None;
+                }
+            }
+            if now.saturating_sub(asked) > patience {
                 if let Some(program) = self.programs.get_mut(&id) {
                     program.unheeded += 1;
                 }

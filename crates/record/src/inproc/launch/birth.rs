@@ -2,6 +2,7 @@
 
 use super::super::layout::image;
 use super::super::plan::Why;
+use super::doomed::is_doomed;
 use super::engine::Engine;
 use super::files::{Known, Unwatchable};
 use super::maps::{Layout, Mapped, Maps};
@@ -36,7 +37,7 @@ impl Engine {
                 // Nothing of it has run: whoever asked may choose another way.
                 self.root_refused = Some(format!("{exe}: {why}"));
                 sys::kill(pid);
-            } else {
+            } else if !is_doomed(pid) {
                 self.problem(ProblemKind::Unwatched, format!("{exe} ran unwatched: {why}"));
             }
         }

@@ -164,6 +164,9 @@ impl Engine {
             None
         };
         if let Some(why) = obstacle {
+            if self.is_waiter_doomed(id, index) {
+                return None;
+            }
             let path = self.symbols.path(file.module).unwrap_or_default();
             self.problem(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
             self.sites.note(&ready.patched, None, Arrival::Mapped);

@@ -145,7 +145,7 @@ impl Engine {
                 self.problem(ProblemKind::Note, format!("{exe}: its calls are not answered in place: {why}"));
             }
         }
-        if program.newborn.is_some() {
+        if program.newborn.is_some() && self.memory.could_not_be_mapped(program.id) {
             self.problem(ProblemKind::Unwatched, format!("{exe} ran unwatched: it could not map the shared memory"));
         }
     }

@@ -160,6 +160,10 @@ impl Engine {
         let Some(file) = program.files.get(index) else { return };
         let is_code = |at| maps.at(at).is_some_and(|m| m.executable && !m.shared);
         let left = self.memory_of(id, slot).and_then(|mem| mem.patch_around(&file.code.jumps, file.bias, &is_code));
+        let whole = left.as_ref().is_ok_and(|left| left.sites.is_empty());
+        if !whole && self.is_waiter_doomed(id, slot) {
+            return;
+        }
         self.sites.note(file, left.as_ref().ok().map(|left| left.sites.len() as u64), arrival);
         let (key, all) = (file.key, file.known.plan.sites.len());
         match left {
@@ -220,8 +224,8 @@ impl Engine {
             program.faults += pages;
         }
         // Who forbids it once will again, and may put it down each time.
-        self.writes_code = reply == Some(0);
-        self.writes_code
+        self.writes_code = reply == Some(0) || reply.is_none() && self.is_waiter_doomed(id, slot);
+        reply == Some(0)
     }
 
     fn lost(&mut self, key: ModuleKey, why: &str) {

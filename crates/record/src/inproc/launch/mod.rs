@@ -14,6 +14,7 @@ mod code;
 mod comes;
 mod company;
 mod cpu;
+mod doomed;
 mod engine;
 mod files;
 mod filter;

@@ -1,0 +1,37 @@
+//! Processes that are killed while they start or while they wait for us. What they had not begun to run
+//! made no calls, so that nothing of theirs is lost.
+
+use super::engine::Engine;
+use crate::procfs;
+use std::time::Duration;
+
+/// A thread that has been killed comes to its end within so many looks.
+const LOOKS: usize = 4;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Whether a thread that could not be reached is gone, or has been killed and runs no more of its program.
+pub(super) fn is_doomed(tid: i32) -> bool {
+    // Between taking the signal and saying that it ends, it says neither.
+    (0..LOOKS).any(|look| {
+        if look > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        procfs::is_ending(tid) || procfs::is_killed(tid)
+    })
+}
+
+impl Engine {
+    /// Whether the thread of a slot, which waits for us, is doomed.
+    pub(super) fn is_waiter_doomed(&self, id: u32, slot: u64) -> bool {
+        let tid = self.memory.head(id, slot).tid as i32;
+        tid > 0 && is_doomed(tid)
+    }
+
+    /// Code that a thread has mapped could not be hooked, as problems beyond the first `known` say: that is
+    /// nothing where the thread is doomed, for no other may run that code before it.
+    pub(super) fn forget_what_doomed_lack(&mut self, (id, slot): (u32, u64), known: usize) {
+        if self.problems.len() > known && self.is_waiter_doomed(id, slot) {
+            self.problems.truncate(known);
+        }
+    }
+}
