@@ -12,6 +12,6 @@ pub mod layout;
 mod nr;
 pub mod plan;
 
-#[cfg(any(test, feature = "any-target"))]
-pub(crate) use launch::use_proc;
 pub use launch::{InprocBackend, OwnShare, own_share};
+#[cfg(any(test, feature = "any-target"))]
+pub(crate) use launch::{use_image, use_proc};

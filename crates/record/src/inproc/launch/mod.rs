@@ -6,6 +6,8 @@
 
 mod ahead;
 mod answer;
+#[cfg(any(test, feature = "any-target"))]
+mod any_image;
 mod areas;
 mod around;
 mod birth;
@@ -248,6 +250,9 @@ impl InprocBackend {
         Ok(engine.finish())
     }
 }
+
+#[cfg(any(test, feature = "any-target"))]
+pub(crate) use any_image::use_image;
 
 /// Reads the texts of a process under /proc: for fuzzing.
 #[cfg(any(test, feature = "any-target"))]
