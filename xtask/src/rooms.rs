@@ -31,7 +31,6 @@ const OWED_CIRCLES: &[&str] = &[
     "model::syscalls::words",
     "present::json",
     "present::report::finding",
-    "record::ptrace",
     "symbols::script",
     "symbols::elf",
     "symbols::lines",

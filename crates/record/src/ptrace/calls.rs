@@ -6,7 +6,7 @@ use crate::procfs;
 use crate::sys::{self, own_cpu};
 use crate::table::{ImageId, Look, RawLong, Returned};
 use crate::tracee::{self, Call};
-use crate::windows::{RawCall, RawWindow, Windows, argument_data};
+use crate::windows::{EnteredCall, RawCall, Windows, argument_data};
 use systoll_model::{Counts, Errno, FrameClass, Moment, ProblemKind, Signature, Sysno};
 use systoll_symbols::{Registers, Thread, Until};
 
@@ -164,12 +164,11 @@ impl Engine {
         pid: i32,
         row: u32,
         nth: u64,
-        signature: Option<&Signature>,
+        signature: Option<&'static Signature>,
         args: &[u64; 6],
         new: bool,
     ) -> bool {
         let run_ns = self.at(self.told_ns);
-        let image = self.table.rows[row as usize].image;
         let scripts = self.processes.get(&pid).is_some_and(|p| p.space.runs_scripts());
         let refused = self.windows.refused;
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
@@ -177,8 +176,7 @@ impl Engine {
             self.windows.due(&mut self.table, row, nth);
         } else if self.windows.opens(&mut self.table, row, nth, run_ns) {
             let octave = nth.max(1).ilog2() as u8;
-            self.table.thread_named(image, tid as u32, &procfs::comm(tid));
-            thread.window = Some(RawWindow { image, thread: thread.ordinal, row, octave, calls: Vec::new() });
+            thread.window = Some(Windows::open(&mut self.table, row, octave, (thread.ordinal, tid)));
         } else {
             // Which line of a script it is, only a look tells.
             if new || (scripts && self.windows.refused > refused) {
@@ -190,23 +188,11 @@ impl Engine {
         let octave = self.threads[&tid].window.as_ref().map_or(0, |w| w.octave);
         let first_of_row = self.threads[&tid].window.as_ref().is_none_or(|w| w.calls.iter().all(|c| c.row != row));
         let stack = if first_of_row || new { self.whole_stack(tid, pid, row, nth) } else { None };
-        let bound = self.windows.bytes();
-        let read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
-        let data = signature.map_or_else(Vec::new, |s| argument_data(s, Moment::Entry, args, None, bound, &read));
-        let fd = signature.and_then(|s| self.windows.descriptor(pid, s, args));
+        let entered = EnteredCall { tid: pid, row, nth, signature, args: *args, run_ns };
         let call = RawCall {
-            row,
-            nth,
-            args: *args,
-            data,
-            fd,
-            result: None,
-            entry_ns: run_ns,
-            elapsed_ns: 0,
-            waited_ns: None,
             signals_before: self.threads[&tid].signals,
             faults: signature.and_then(|s| Windows::faults(tid, s)),
-            stack,
+            ..self.windows.entered(&entered, stack)
         };
         if let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) {
             window.calls.push(call);
@@ -264,7 +250,7 @@ impl Engine {
         }
         let bytes = bytes_moved(pending.signature, result);
         if untraced {
-            self.problem(ProblemKind::Unwatched, "a process or thread made with CLONE_UNTRACED ran unwatched");
+            self.problems.note(ProblemKind::Unwatched, "a process or thread made with CLONE_UNTRACED ran unwatched");
         }
         let call = Returned { result, bytes, elapsed_ns, waited_ns, startup: pending.startup };
         let image = self.table.rows[pending.row as usize].image;

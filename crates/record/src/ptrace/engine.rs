@@ -1,18 +1,21 @@
 //! The tracer's loop: one stop after the other, each answered and let go at once.
 
-use super::finish::Around;
+use super::calibrate::Cost;
 use super::sampler::Sampler;
 use super::state::{Process, Thread};
+use crate::assemble::RunFacts;
 use crate::backend::{Control, Launch};
+use crate::ending::Ending;
+use crate::problems::Problems;
 use crate::procfs::IoCalls;
-use crate::signals::{LETTING_GO_NS, STAYS, Signals};
+use crate::signals::{LETTING_GO_NS, Signals};
 use crate::sys;
 use crate::table::Table;
 use crate::tracee::{self, Stop, Waited};
 use crate::windows::Windows;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
-use systoll_model::{Exit, Problem, ProblemKind};
+use systoll_model::{Exit, ProblemKind};
 use systoll_symbols::{RawFrame, Symbols};
 
 /// A wait that took longer than this has slept.
@@ -29,7 +32,7 @@ pub(super) struct Engine {
     pub(super) table: Table,
     pub(super) symbols: Symbols,
     pub(super) windows: Windows,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Problems,
     /// What the kernel had counted of processes that ended and were not waited for yet.
     pub(super) ended: HashMap<i32, IoCalls>,
     pub(super) root: i32,
@@ -56,11 +59,12 @@ pub(super) struct Engine {
     pub(super) sampler: Sampler,
     pub(super) frames: Vec<RawFrame>,
     pub(super) memory: Vec<u8>,
-    pub(super) around: Around,
-    pub(super) seed: u64,
+    /// What being watched costs, on a child of our own.
+    pub(super) cost: Cost,
+    pub(super) facts: RunFacts,
     pub(super) exec_done: bool,
     cut_short: bool,
-    told_to_end: Option<u64>,
+    ending: Ending,
     last_progress: u64,
 }
 
@@ -72,7 +76,7 @@ impl Engine {
             table: Table::default(),
             symbols: Symbols::new(),
             windows: Windows::new(launch.windows.clone(), launch.seed),
-            problems: Vec::new(),
+            problems: Problems::default(),
             ended: HashMap::new(),
             root: 0,
             root_exit: None,
@@ -90,11 +94,11 @@ impl Engine {
             sampler: Sampler::new(launch.seed),
             frames: Vec::new(),
             memory: Vec::new(),
-            around: Around::default(),
-            seed: launch.seed,
+            cost: Cost::default(),
+            facts: RunFacts::default(),
             exec_done: false,
             cut_short: false,
-            told_to_end: None,
+            ending: Ending::default(),
             last_progress: 0,
         }
     }
@@ -102,14 +106,6 @@ impl Engine {
     /// Nanoseconds since the run's start.
     pub(super) fn at(&self, now: u64) -> u64 {
         now.saturating_sub(self.start_ns)
-    }
-
-    /// Notes a problem once.
-    pub(super) fn problem(&mut self, kind: ProblemKind, text: impl Into<String>) {
-        let problem = Problem::new(kind, text);
-        if self.problems.len() < 64 && !self.problems.contains(&problem) {
-            self.problems.push(problem);
-        }
     }
 
     /// Watches until every traced process has ended, or the command has and we were told to end.
@@ -196,25 +192,11 @@ impl Engine {
             let recording = self.recording_so_far();
             control.snapshot(&recording);
         }
-        let now = sys::now();
-        if wanted.ending.is_some() {
-            self.told_to_end.get_or_insert(now);
-        }
-        if wanted.give_up && self.root_exit.is_none() {
-            self.problem(ProblemKind::CutShort, STAYS);
-            self.let_everything_go();
-            self.cut_short = true;
-            return;
-        }
-        let Some(told) = self.told_to_end else { return };
-        if self.root_exit.is_some() && now.saturating_sub(told) >= linger.as_nanos() as u64 {
-            let left = self.processes.len();
-            self.problem(
-                ProblemKind::CutShort,
-                format!("{left} processes the command left behind were still running and are no longer watched"),
-            );
-            self.let_everything_go();
-        }
+        let ended = self.root_exit.is_some();
+        let Some(why) = self.ending.look(&wanted, sys::now(), ended, linger) else { return };
+        self.problems.note(ProblemKind::CutShort, why.text(self.processes.len()));
+        self.let_everything_go();
+        self.cut_short = true;
     }
 
     fn answer(&mut self, stop: Stop, signals: Option<&Signals>) {

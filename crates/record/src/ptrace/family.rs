@@ -102,7 +102,7 @@ impl Engine {
         self.rename_execing_thread(tid);
         if let Some(what) = foreign_program(tid) {
             let exe = procfs::exe(tid).unwrap_or_default();
-            self.problem(ProblemKind::Unwatched, format!("{exe} is {what} and ran unwatched"));
+            self.problems.note(ProblemKind::Unwatched, format!("{exe} is {what} and ran unwatched"));
             self.end_image(tid, None);
             self.release(tid, 0);
             return;
@@ -192,7 +192,7 @@ impl Engine {
         let Some(process) = self.processes.get(&pid) else { return };
         if let Some(what) = process.audit.differs(pid) {
             let exe = self.table.images[process.image.index()].exe.clone();
-            self.problem(ProblemKind::Audit, format!("{exe}: {what} (/proc/PID/io)"));
+            self.problems.note(ProblemKind::Audit, format!("{exe}: {what} (/proc/PID/io)"));
         }
     }
 
