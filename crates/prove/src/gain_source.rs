@@ -1,6 +1,6 @@
-//! GainReason processor time changed by more or less than the calls that are gone cost.
+//! Why processor time changed by more or less than the calls that are gone cost.
 
-use crate::{CallCounts, Measured, Verdict};
+use crate::{CallCounts, Comparison, Measured, Verdict};
 use systoll_model::Sysno;
 
 /// What is won beside the calls' own price, or eats it up.
@@ -48,8 +48,16 @@ const FACTOR: f64 = 2.0;
 /// more: fewer than one in this many ns do not explain what was won.
 const NS_A_FAULT: f64 = 5_000.0;
 
+impl Comparison {
+    /// Why what was won is far from what the calls that are gone cost, where it is: `a` and `b` are the calls
+    /// of each side. Watched runs hold what watching costs, so they tell nothing of it.
+    pub fn gain_source(&self, a: &CallCounts, b: &CallCounts) -> Option<GainSource> {
+        gain_source(self.measured.as_ref().filter(|_| !self.watched)?, a, b)
+    }
+}
+
 /// The reason, where there is a gain in either time and it is far from what the calls cost.
-pub(crate) fn gain_source(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<GainSource> {
+fn gain_source(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<GainSource> {
     let (all_a, all_b) = (a.toll_ns?, b.toll_ns?);
     // Calls that are made as often cost now more, now less: that is nothing that is gone.
     let gone: Vec<Sysno> = a.more_than(b).collect();
@@ -104,7 +112,7 @@ mod tests {
         CallCounts { total, by_syscall, toll_by_syscall, toll_ns, waited_ns, ..CallCounts::default() }
     }
 
-    /// GainReason, where `a` takes 1,000 calls of `toll` ms in all that `b` does not make.
+    /// Why, where `a` takes 1,000 calls of `toll` ms in all that `b` does not make.
     #[track_caller]
     fn check(a: Usage, b: Usage, (toll, waited): (u64, u64), expect: Option<GainReason>) {
         let m = measure(&[a; 10], &[b; 10], Stopped::Asked, &Options::default()).unwrap();

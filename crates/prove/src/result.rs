@@ -1,7 +1,6 @@
 //! What a comparison says, as plain data.
 
-use crate::gain_source::gain_source;
-use crate::{Answered, CallCounts, GainSource, Sameness};
+use crate::{Answered, Sameness};
 use std::time::Duration;
 use systoll_cure::Usage;
 use systoll_model::Exit;
@@ -24,12 +23,6 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Why what was won is far from what the calls that are gone cost, where it is: `a` and `b` are the calls
-    /// of each side. Watched runs hold what watching costs, so they tell nothing of it.
-    pub fn gain_source(&self, a: &CallCounts, b: &CallCounts) -> Option<GainSource> {
-        gain_source(self.measured.as_ref().filter(|_| !self.watched)?, a, b)
-    }
-
     /// What became of calls that were to be answered in place, where both do the same.
     pub fn answered_of_same(&self) -> Option<&Answered> {
         self.answered.as_ref().filter(|_| matches!(self.outcome, Outcome::Same { .. }))

@@ -40,7 +40,7 @@ pub fn use_stack(bytes: &[u8], seed: u64) {
     let mut space = AddressSpace::new();
     let mut symbols = Symbols::new();
     let elf = ElfFile::parse(FileBytes::Memory(bytes.to_vec().into()));
-    let entry = elf.as_ref().map_or(0, |elf| elf.entry);
+    let entry = elf.as_ref().map_or(0, |elf| elf.entry());
     let mapped = MapsEntry { start: 0x10_0000, end: 0x10_0000 + bytes.len() as u64, ..MapsEntry::default() };
     if let Some(key) = elf.and_then(|elf| symbols.push(Module::new("/tmp/p", elf))) {
         space.map_for_test(key, &mapped, symbols.bias(key, &mapped).unwrap_or(0x10_0000));
@@ -65,7 +65,7 @@ pub fn use_stack(bytes: &[u8], seed: u64) {
 fn asked(bytes: Vec<u8>, seed: u64) -> Option<()> {
     let whole = bytes.len() as u64;
     let elf = ElfFile::parse(FileBytes::Memory(bytes.into()))?;
-    let entry = elf.entry;
+    let entry = elf.entry();
     let mut symbols = Symbols::new();
     let key = symbols.push(Module::new("/tmp/p", elf))?;
     let mapped = MapsEntry { start: 0x10_0000, end: 0x10_0000 + whole, ..MapsEntry::default() };

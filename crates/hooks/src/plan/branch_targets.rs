@@ -40,7 +40,7 @@ pub(super) fn survey(
     for (address, _) in image.symbols.iter().chain(&image.objects) {
         targets.mark(*address, true);
     }
-    for function in &cfi.functions {
+    for function in cfi.functions.all() {
         targets.mark(function.start, true);
     }
     cfi.landing_pads(image, |pad| {

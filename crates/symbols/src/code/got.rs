@@ -1,10 +1,12 @@
 //! Slots of the global offset table: what the loader writes into them, which code calls through.
 
-use crate::elf::{ElfFile, Section, SymbolTable, word};
+use crate::elf::{ElfFile, SymbolTable};
 use object::LittleEndian as Le;
 use object::elf;
 use std::ops::Range;
 use std::sync::Arc;
+use systoll_binfile::elf::{Section, relocations};
+use systoll_binfile::word;
 
 /// Most relocations of one file looked at.
 const MAX_RELOCATIONS: usize = 4_000_000;
@@ -39,8 +41,8 @@ impl GotSlots {
     pub(crate) fn read(elf: &ElfFile) -> Self {
         let mut slots = Self::default();
         let table = |s: &Section| s.addr..s.addr.saturating_add(s.size);
-        let got: Vec<_> = elf.sections.iter().filter(|s| s.name.starts_with(".got")).map(table).collect();
-        for section in elf.sections.iter().filter(|s| s.kind == elf::SHT_RELA) {
+        let got: Vec<_> = elf.headers.sections.iter().filter(|s| s.name.starts_with(".got")).map(table).collect();
+        for section in elf.headers.sections.iter().filter(|s| s.kind == elf::SHT_RELA) {
             slots.add(elf, section, &got);
         }
         // Stable, and linkers have nearly sorted them.
@@ -49,15 +51,13 @@ impl GotSlots {
     }
 
     fn add(&mut self, elf: &ElfFile, section: &Section, got: &[Range<u64>]) -> Option<()> {
-        let linked = elf.sections.get(section.link as usize).filter(|s| s.kind == elf::SHT_DYNSYM);
+        let linked = elf.headers.sections.get(section.link as usize).filter(|s| s.kind == elf::SHT_DYNSYM);
         let symbols = linked.and_then(|_| elf.dynamic_symbols());
         if symbols.is_some() {
             self.symbols = symbols.cloned();
         }
         let data = elf.section_data(section)?;
-        let (relocations, _) =
-            object::slice_from_bytes::<elf::Rela64<Le>>(&data, data.len() / size_of::<elf::Rela64<Le>>()).ok()?;
-        for r in relocations.iter().take(MAX_RELOCATIONS) {
+        for r in relocations(&data).iter().take(MAX_RELOCATIONS) {
             let slot = r.r_offset.get(Le);
             let callee = match elf::RelocationType(r.r_type(Le, false).0) {
                 elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT | elf::R_X86_64_64 => {
@@ -95,7 +95,8 @@ impl GotSlots {
             return Some(callee);
         }
         // A static file that isn't moved has the address in place.
-        let fixed = elf.sections.iter().any(|s| s.name.starts_with(".got") && slot.wrapping_sub(s.addr) < s.size);
+        let fixed =
+            elf.headers.sections.iter().any(|s| s.name.starts_with(".got") && slot.wrapping_sub(s.addr) < s.size);
         let target = fixed.then(|| elf.read_vaddr(slot, 8)).flatten().and_then(|w| word(&w, 0))?;
         elf.is_code(target).then_some(Callee::Local(target))
     }

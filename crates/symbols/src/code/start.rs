@@ -9,9 +9,9 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind, Register}
 /// address it puts into rdi, the first argument of `__libc_start_main`, before it calls that.
 pub(crate) fn main_of(elf: &ElfFile, slots: &GotSlots) -> Option<u64> {
     let mut code = [0; 160];
-    let got = elf.read_code_into(elf.entry, &mut code);
+    let got = elf.read_code_into(elf.entry(), &mut code);
     let mut main = None;
-    for i in &mut Decoder::with_ip(64, code.get(..got)?, elf.entry, DecoderOptions::NONE) {
+    for i in &mut Decoder::with_ip(64, code.get(..got)?, elf.entry(), DecoderOptions::NONE) {
         let to_rdi =
             i.op_count() == 2 && i.op0_kind() == OpKind::Register && i.op0_register().full_register() == Register::RDI;
         match i.mnemonic() {
@@ -51,8 +51,8 @@ pub(crate) fn calls_main(elf: &ElfFile, after: u64) -> bool {
 /// The function that the start-up code at the entry point calls first: `__libc_start_main`.
 pub(crate) fn first_call(elf: &ElfFile, slots: &GotSlots) -> Option<u64> {
     let mut code = [0; 160];
-    let got = elf.read_code_into(elf.entry, &mut code);
-    let call = Decoder::with_ip(64, code.get(..got)?, elf.entry, DecoderOptions::NONE)
+    let got = elf.read_code_into(elf.entry(), &mut code);
+    let call = Decoder::with_ip(64, code.get(..got)?, elf.entry(), DecoderOptions::NONE)
         .into_iter()
         .find(|i| matches!(i.flow_control(), FlowControl::Call | FlowControl::IndirectCall))?;
     match target(elf, slots, &call)? {

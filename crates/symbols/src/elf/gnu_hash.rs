@@ -3,10 +3,10 @@
 //! Layout: `DT_GNU_HASH`, which no standard describes; as glibc reads it (elf/dl-setup_hash.c,
 //! elf/dl-lookup.c).
 
-use super::read::half;
 use super::symbol_table::SymbolTable;
 use object::elf;
 use std::sync::Arc;
+use systoll_binfile::half;
 
 /// The dynamic symbols of a file, and its index of them.
 #[derive(Clone, Debug)]

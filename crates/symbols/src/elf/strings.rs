@@ -1,10 +1,10 @@
 //! The strings of a symbol table. A large program has tens of megabytes of them, of which few are asked for:
 //! those are read one by one.
 
-use super::read::c_str;
 use crate::mapped::FileBytes;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
+use systoll_binfile::c_str;
 
 /// Longer names are none: a hostile table could make each of a million symbols a megabyte long.
 const MAX_NAME: usize = 8192;

@@ -5,6 +5,7 @@ use object::LittleEndian as Le;
 use object::elf;
 use std::borrow::Cow;
 use std::sync::Arc;
+use systoll_binfile::elf::{Symbol, symbols};
 
 /// A symbol table and its strings: names, relocations and runtimes are all told by the dynamic one, which
 /// can be megabytes.
@@ -31,8 +32,7 @@ impl SymbolTable {
         self.strings.get(self.symbols().get(index as usize)?.st_name.get(Le))
     }
 
-    pub(crate) fn symbols(&self) -> &[elf::Sym64<Le>] {
-        let count = self.entries.len() / size_of::<elf::Sym64<Le>>();
-        object::slice_from_bytes(&self.entries, count).map_or(&[], |(symbols, _)| symbols)
+    pub(crate) fn symbols(&self) -> &[Symbol] {
+        symbols(&self.entries)
     }
 }

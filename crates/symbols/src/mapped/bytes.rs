@@ -4,10 +4,12 @@
 //! truncated would kill us with SIGBUS, a read just comes back short.
 
 use super::state::{FileState, Identity};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
+use systoll_binfile::Bytes;
 
 /// The most ever read from a file in one piece.
 const MAX_READ: u64 = 256 << 20;
@@ -112,6 +114,16 @@ impl FileBytes {
             return None;
         }
         self.read(0, self.len())
+    }
+}
+
+impl Bytes for FileBytes {
+    fn size(&self) -> u64 {
+        self.len()
+    }
+
+    fn piece(&self, offset: u64, len: u64) -> Option<Cow<'_, [u8]>> {
+        self.read(offset, len).map(Cow::Owned)
     }
 }
 

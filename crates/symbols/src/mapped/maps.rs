@@ -1,5 +1,7 @@
 //! Executable mappings of a process, and the files behind them, opened while they are mapped.
 
+use systoll_binfile::maps::{Line, lines};
+
 /// A line of `/proc/PID/maps` that can be executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MapsEntry {
@@ -14,6 +16,18 @@ pub(crate) struct MapsEntry {
 }
 
 impl MapsEntry {
+    fn of(line: &Line<'_>) -> Self {
+        let path = String::from_utf8_lossy(line.path);
+        let (path, deleted) = match path.strip_suffix(" (deleted)") {
+            Some(path) => (path, true),
+            None => (&*path, false),
+        };
+        // The kernel escapes newlines only.
+        let path = path.replace("\\012", "\n");
+        let (offset, device, inode) = (line.offset, line.device, line.inode);
+        Self { start: line.range.start, end: line.range.end, offset, device, inode, path, deleted }
+    }
+
     /// Whether it is the same mapping of the same file, whatever became of the file's name.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.start, self.end, self.offset) == (other.start, other.end, other.offset)
@@ -29,32 +43,9 @@ pub(crate) fn executable(pid: i32) -> Option<Vec<MapsEntry>> {
 
 /// The executable mappings in the text of a `maps` file; `None` if it has none.
 pub(crate) fn executable_in(text: &[u8]) -> Option<Vec<MapsEntry>> {
-    let mapped: Vec<_> = text.split(|b| *b == b'\n').filter_map(|l| line(&String::from_utf8_lossy(l))).collect();
+    let mapped: Vec<_> = lines(text).filter(|line| line.executable).map(|line| MapsEntry::of(&line)).collect();
     // A process that is being killed has an empty map: keep what was known.
     (!mapped.is_empty()).then_some(mapped)
-}
-
-/// One line, e.g. `7f1c…000-7f1c…000 r-xp 00026000 fe:00 1234   /usr/lib/libc.so.6`.
-fn line(line: &str) -> Option<MapsEntry> {
-    let mut fields = line.splitn(6, ' ');
-    let (start, end) = fields.next()?.split_once('-')?;
-    let perms = fields.next()?;
-    if perms.as_bytes().get(2) != Some(&b'x') {
-        return None;
-    }
-    let hex = |s: &str| u64::from_str_radix(s, 16).ok();
-    let offset = hex(fields.next()?)?;
-    let (major, minor) = fields.next()?.split_once(':')?;
-    let device = (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
-    let inode = fields.next()?.parse().ok()?;
-    let path = fields.next().unwrap_or("").trim_start();
-    let (path, deleted) = match path.strip_suffix(" (deleted)") {
-        Some(path) => (path, true),
-        None => (path, false),
-    };
-    // The kernel escapes newlines only.
-    let path = path.replace("\\012", "\n");
-    Some(MapsEntry { start: hex(start)?, end: hex(end)?, offset, device, inode, path, deleted })
 }
 
 #[cfg(test)]
@@ -63,13 +54,11 @@ mod tests {
 
     #[test]
     fn reads_a_line_of_maps() {
-        let m = line("7f00aa000-7f00ab000 r-xp 00026000 fe:01 77      /lib/a b.so (deleted)").unwrap();
+        let line = |line: &[u8]| executable_in(line)?.pop();
+        let m = line(b"7f00aa000-7f00ab000 r-xp 00026000 fe:01 77      /lib/a b.so (deleted)").unwrap();
         assert_eq!((m.start, m.end, m.offset), (0x7f00aa000, 0x7f00ab000, 0x26000));
         assert_eq!((m.device, m.inode, m.path.as_str(), m.deleted), ((0xfe, 1), 77, "/lib/a b.so", true));
-        assert_eq!(line("7f00aa000-7f00ab000 rw-p 00026000 fe:01 77 /lib/a.so"), None);
-        assert_eq!(line("7ffe000-7fff000 r-xp 00000000 00:00 0    [vdso]").unwrap().path, "[vdso]");
-        for broken in ["", "x", "1-2", "1-2 r-xp", "1-2 r-xp 0 0:0", "1-2 r-xp zz 0:0 1"] {
-            assert_eq!(line(broken), None, "{broken}");
-        }
+        assert_eq!(line(b"7f00aa000-7f00ab000 rw-p 00026000 fe:01 77 /lib/a.so"), None);
+        assert_eq!(line(b"7ffe000-7fff000 r-xp 00000000 00:00 0    [vdso]").unwrap().path, "[vdso]");
     }
 }

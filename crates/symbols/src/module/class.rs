@@ -118,13 +118,13 @@ pub(crate) struct Ownership {
 
 impl Ownership {
     pub(crate) fn of(elf: &ElfFile, names: &Names, slots: &GotSlots, cfi: &Cfi, start: Option<Range<u64>>) -> Self {
-        let is_program = elf.entry != 0 && (elf.has_interpreter() || !elf.needs_others);
+        let is_program = elf.entry() != 0 && (elf.has_interpreter() || !elf.needs_others);
         let is_go = is_go(elf);
         let start = start.filter(|_| is_program && !is_go);
         let static_libc = if is_static(elf) && !is_go { static_libc(elf, names, slots, start.clone()) } else { None };
         let has_entry = |addr| cfi.function(addr).is_some();
         let libc_is_bare =
-            is_static(elf) && !is_go && !has_entry(elf.entry) && start::main_of(elf, slots).is_some_and(has_entry);
+            is_static(elf) && !is_go && !has_entry(elf.entry()) && start::main_of(elf, slots).is_some_and(has_entry);
         Self { is_go, start, static_libc, libc_is_bare }
     }
 
@@ -207,7 +207,7 @@ pub(crate) fn is_runtime_path(name: &str) -> bool {
 
 /// Whether it is a program that brings its C library along.
 pub(crate) fn is_static(elf: &ElfFile) -> bool {
-    elf.entry != 0 && !elf.has_interpreter() && !elf.needs_others
+    elf.entry() != 0 && !elf.has_interpreter() && !elf.needs_others
 }
 
 /// Whether Go's linker made it.
@@ -228,7 +228,8 @@ fn static_libc(elf: &ElfFile, names: &Names, slots: &GotSlots, start: Option<Ran
     } else {
         first_libc_function(names, own)
     }?;
-    let end = elf.segments.iter().filter(|s| s.executable).map(|s| s.vaddr.saturating_add(s.file_size)).max()?;
+    let end =
+        elf.headers.segments.iter().filter(|s| s.executable).map(|s| s.vaddr.saturating_add(s.file_size)).max()?;
     Some(first..end)
 }
 

@@ -1,7 +1,7 @@
 //! Separate debug files: where distributions and `objcopy --add-gnu-debuglink` put them, inside the
 //! file itself (`.gnu_debugdata`), and what `debuginfod-find` fetches.
 
-use crate::elf::{ElfFile, c_str, half};
+use crate::elf::ElfFile;
 use crate::mapped::{self, FileBytes};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use systoll_binfile::{c_str, half};
 
 /// Where distributions install them (gdb's default `debug-file-directory`).
 const ROOT: &str = "/usr/lib/debug";

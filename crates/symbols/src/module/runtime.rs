@@ -1,8 +1,9 @@
 //! Which files are language runtimes, by the data they export.
 
-use crate::elf::{ElfFile, c_str};
+use crate::elf::ElfFile;
 use object::LittleEndian as Le;
 use object::elf;
+use systoll_binfile::c_str;
 
 /// What a runtime has exported, as ELF virtual addresses.
 #[derive(Clone, Debug)]

@@ -100,7 +100,7 @@ impl Module {
 
     fn ownership(&self) -> &Ownership {
         self.ownership.get_or_init(|| {
-            Ownership::of(&self.elf, self.names(), self.slots(), self.cfi(), self.range(self.elf.entry))
+            Ownership::of(&self.elf, self.names(), self.slots(), self.cfi(), self.range(self.elf.entry()))
         })
     }
 
@@ -128,14 +128,15 @@ impl Module {
         (covered || addr == function.start).then_some(function)
     }
 
-    /// The range of the function around `addr`.
+    /// The range of the function around `addr` by a symbol that has a size, or by call frame information.
+    pub(crate) fn told_range(&self, addr: u64) -> Option<Range<u64>> {
+        let sized = self.symbol(addr).filter(|f| f.size > 0);
+        sized.map(|f| f.start..f.start.saturating_add(f.size)).or_else(|| self.cfi().function(addr))
+    }
+
+    /// The range of the function around `addr`, by its code where no table tells it.
     pub(crate) fn range(&self, addr: u64) -> Option<Range<u64>> {
-        if let Some(f) = self.symbol(addr)
-            && f.size > 0
-        {
-            return Some(f.start..f.start.saturating_add(f.size));
-        }
-        self.cfi().function(addr).or_else(|| {
+        self.told_range(addr).or_else(|| {
             let f = self.symbol(addr)?;
             Some(f.start..f.next?)
         })
@@ -148,11 +149,11 @@ impl Module {
         }
         // The kernel or the loader jumps to the entry point; without a symbol, it is still short.
         const START: u64 = 64;
-        let is_start = match self.range(self.elf.entry) {
+        let is_start = match self.range(self.elf.entry()) {
             Some(range) => range.contains(&addr),
-            None => addr.wrapping_sub(self.elf.entry) < START,
+            None => addr.wrapping_sub(self.elf.entry()) < START,
         };
-        if is_start && self.elf.entry != 0 {
+        if is_start && self.elf.entry() != 0 {
             return Step::End;
         }
         // Its caller is start-up code, which often jumps here: no report needs it.
@@ -173,7 +174,7 @@ impl Module {
 
     fn find_main(&self) -> Option<Range<u64>> {
         // The C library and the loader have an entry point too.
-        if self.class.is_some() || self.elf.entry == 0 {
+        if self.class.is_some() || self.elf.entry() == 0 {
             return None;
         }
         let names = self.names();

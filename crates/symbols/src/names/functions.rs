@@ -1,11 +1,12 @@
 //! Symbol tables: which function an address belongs to, and which of its names is the public one.
 
-use crate::elf::{ElfFile, Exports, GoTable, Strings, SymbolTable};
+use crate::elf::{ElfFile, Exports, GoFunction, GoTable, Strings, SymbolTable};
 use object::LittleEndian as Le;
-use object::elf;
+use object::elf as raw;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use systoll_binfile::elf;
 
 /// One function symbol.
 #[derive(Clone, Debug)]
@@ -89,15 +90,13 @@ impl Names {
         }
     }
 
-    fn add_table(&mut self, elf: &ElfFile, symbols: &SymbolTable, exported: bool) -> Option<()> {
+    fn add_table(&mut self, file: &ElfFile, symbols: &SymbolTable, exported: bool) -> Option<()> {
         let (strings, symbols) = (Arc::clone(&symbols.strings), symbols.symbols());
         let table = u8::try_from(self.tables.len()).ok()?;
         self.symbols.reserve(symbols.len());
         for s in symbols {
-            let kind = s.st_type();
-            let code = matches!(kind, elf::STT_FUNC | elf::STT_GNU_IFUNC)
-                || (kind == elf::STT_NOTYPE && elf.is_code(s.st_value.get(Le)));
-            if !code || s.st_shndx.get(Le) == elf::SHN_UNDEF || s.st_name.get(Le) == 0 {
+            let is_code = elf::Names::of(s, |addr| file.is_code(addr)) == elf::Names::Code;
+            if !is_code || s.st_name.get(Le) == 0 {
                 continue;
             }
             self.symbols.push(Symbol {
@@ -107,7 +106,7 @@ impl Names {
                 name: s.st_name.get(Le),
                 exported,
                 // Linking a static-pie makes hidden functions local; a programmer's `static` isn't hidden.
-                is_static: s.st_bind() == elf::STB_LOCAL && s.st_visibility() == elf::STV_DEFAULT,
+                is_static: s.st_bind() == raw::STB_LOCAL && s.st_visibility() == raw::STV_DEFAULT,
             });
         }
         self.tables.push(strings);
@@ -118,7 +117,14 @@ impl Names {
         let go = go?.functions()?;
         let table = u8::try_from(self.tables.len()).ok()?;
         self.tables.push(Arc::new(Strings::Whole(go.names)));
-        let symbol = |(addr, size, name)| Symbol { addr, size, table, name, exported: false, is_static: false };
+        let symbol = |f: GoFunction| Symbol {
+            addr: f.start,
+            size: f.size,
+            table,
+            name: f.name,
+            exported: false,
+            is_static: false,
+        };
         self.symbols.extend(go.functions.into_iter().map(symbol));
         Some(())
     }

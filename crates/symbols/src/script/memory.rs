@@ -1,7 +1,7 @@
 //! A target's memory, read in pages that are remembered while one stack is looked at.
 
-use crate::elf::{half, word};
 use std::collections::HashMap;
+use systoll_binfile::{half, word};
 
 /// Reads a target's memory into a buffer and returns how many bytes there were.
 pub type ReadMemory<'r> = dyn FnMut(u64, &mut [u8]) -> usize + 'r;

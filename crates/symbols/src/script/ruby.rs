@@ -5,11 +5,11 @@ use super::ruby_layout as at;
 use super::ruby_layout::Layout;
 use super::thread::Evaluation;
 use crate::RawFrame;
-use crate::elf::{half, word};
 use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use systoll_binfile::{half, word};
 use systoll_model::{FrameClass, Language};
 
 /// Most threads looked through.

@@ -9,21 +9,11 @@ use gimli::{
     Register, RegisterRule, UnwindContext, UnwindSection, UnwindTableRow,
 };
 use std::ops::Range;
+use systoll_binfile::cfi::Functions;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 /// What working out a row of call frame information takes; making one anew takes longer than the row.
 pub(crate) type RowContext = UnwindContext<usize>;
-
-/// Most entries of a table that has no index of its own.
-const MAX_ENTRIES: usize = 2_000_000;
-
-/// Where a table without an index of its own has the entry of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct IndexEntry {
-    start: u64,
-    end: u64,
-    offset: usize,
-}
 
 /// The call frame information of one file.
 #[derive(Debug)]
@@ -32,19 +22,20 @@ pub(crate) struct Cfi {
     search_table: Option<SearchTable>,
     eh_frame_addr: u64,
     eh_frame: Vec<u8>,
-    /// Each entry; for `.eh_frame` only where the header has no search table.
-    eh_index: Vec<IndexEntry>,
+    /// Only where the header has no search table.
+    eh_index: Functions,
     debug_frame: Vec<u8>,
-    debug_index: Vec<IndexEntry>,
+    debug_index: Functions,
 }
 
 impl Cfi {
     pub(crate) fn read(elf: &ElfFile) -> Self {
         let mut bases = BaseAddresses::default();
         let (mut eh_frame, mut eh_frame_addr) = (Vec::new(), 0);
-        let header = elf.eh_frame_hdr.and_then(|(addr, size)| elf.read_vaddr(addr, size));
-        if let Some((addr, _)) = elf.eh_frame_hdr {
-            bases = bases.set_eh_frame_hdr(addr);
+        let piece = elf.headers.eh_frame_hdr;
+        let header = piece.and_then(|piece| elf.read_vaddr(piece.vaddr, piece.size));
+        if let Some(piece) = piece {
+            bases = bases.set_eh_frame_hdr(piece.vaddr);
         }
         if let Some(section) = elf.section(".eh_frame") {
             eh_frame_addr = section.addr;
@@ -54,9 +45,10 @@ impl Cfi {
             eh_frame = elf.read_to_segment_end(start).unwrap_or_default();
         }
         bases = bases.set_eh_frame(eh_frame_addr);
-        let search_table = header.and_then(|h| SearchTable::new(h, elf.eh_frame_hdr?.0));
-        if let Some(text) = elf.section(".text") {
-            bases = bases.set_text(text.addr);
+        let search_table = header.and_then(|h| SearchTable::new(h, piece?.vaddr));
+        let text = elf.section(".text").map(|text| text.addr);
+        if let Some(text) = text {
+            bases = bases.set_text(text);
         }
         let debug_frame = elf.section(".debug_frame").and_then(|s| elf.section_data(s)).unwrap_or_default();
         let mut cfi = Self {
@@ -64,14 +56,14 @@ impl Cfi {
             search_table,
             eh_frame_addr,
             eh_frame,
-            eh_index: Vec::new(),
+            eh_index: Functions::default(),
             debug_frame,
-            debug_index: Vec::new(),
+            debug_index: Functions::default(),
         };
         if cfi.search_table.is_none() {
-            cfi.eh_index = index(&EhFrame::new(&cfi.eh_frame, LittleEndian), &cfi.bases);
+            cfi.eh_index = Functions::of_eh_frame(eh_frame_addr, &cfi.eh_frame, text);
         }
-        cfi.debug_index = index(&DebugFrame::new(&cfi.debug_frame, LittleEndian), &cfi.bases);
+        cfi.debug_index = Functions::of_debug_frame(&cfi.debug_frame);
         cfi
     }
 
@@ -79,7 +71,7 @@ impl Cfi {
         let section = EhFrame::new(&self.eh_frame, LittleEndian);
         let offset = match &self.search_table {
             Some(search_table) => usize::try_from(search_table.lookup(addr)?.checked_sub(self.eh_frame_addr)?).ok()?,
-            None => in_index(&self.eh_index, addr)?,
+            None => self.eh_index.around(addr)?.offset,
         };
         let entry = section.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset).ok()?;
         entry.contains(addr).then_some(entry)
@@ -87,7 +79,7 @@ impl Cfi {
 
     fn debug_entry(&self, addr: u64) -> Option<FrameDescriptionEntry<Slice<'_>>> {
         let section = DebugFrame::new(&self.debug_frame, LittleEndian);
-        let offset = in_index(&self.debug_index, addr)?.into();
+        let offset = self.debug_index.around(addr)?.offset.into();
         let entry = section.fde_from_offset(&self.bases, offset, DebugFrame::cie_from_offset).ok()?;
         entry.contains(addr).then_some(entry)
     }
@@ -137,34 +129,6 @@ impl Cfi {
 fn frames_of(header: &[u8], bases: &BaseAddresses) -> Option<u64> {
     let parsed = EhFrameHdr::new(header, LittleEndian).parse(bases, 8).ok()?;
     parsed.eh_frame_ptr().direct().ok()
-}
-
-fn index<'a, S>(section: &S, bases: &BaseAddresses) -> Vec<IndexEntry>
-where
-    S: UnwindSection<Slice<'a>>,
-    S::Offset: gimli::UnwindOffset<usize>,
-{
-    let mut found = Vec::new();
-    let mut entries = section.entries(bases);
-    while let Ok(Some(entry)) = entries.next() {
-        if let gimli::CieOrFde::Fde(partial) = entry
-            && let Ok(fde) = partial.parse(S::cie_from_offset)
-            && fde.len() > 0
-        {
-            found.push(IndexEntry { start: fde.initial_address(), end: fde.end_address(), offset: fde.offset() });
-        }
-        if found.len() >= MAX_ENTRIES {
-            break;
-        }
-    }
-    found.sort_unstable();
-    found
-}
-
-fn in_index(index: &[IndexEntry], addr: u64) -> Option<usize> {
-    let after = index.partition_point(|entry| entry.start <= addr);
-    let entry = index.get(after.checked_sub(1)?)?;
-    (addr < entry.end).then_some(entry.offset)
 }
 
 fn compile(row: &UnwindTableRow<usize>) -> Step {

@@ -1,6 +1,6 @@
 //! The index of call frame information that linkers write.
 
-use crate::elf::half;
+use systoll_binfile::half;
 
 /// The binary search table of `.eh_frame_hdr` (Linux Standard Base, "Exception Frames"), in the one
 /// encoding that linkers write. Not gimli's: that one overflows on a damaged count.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use systoll_binfile::maps::{Line, lines};
 
 const PAGE: u64 = 4096;
 
@@ -16,6 +17,13 @@ pub(crate) struct Mapped {
     pub(crate) executable: bool,
     /// Whether what is written to it is written to the file.
     pub(crate) shared: bool,
+}
+
+impl Mapped {
+    fn of(line: &Line<'_>) -> Self {
+        let range = line.range.clone();
+        Self { range, writable: line.writable, executable: line.executable, shared: line.shared }
+    }
 }
 
 /// All that a process has mapped at one moment.
@@ -160,7 +168,6 @@ impl Vma {
     }
 }
 
-/// Everything in the text of a `maps` file, by address.
 /// Reads a text: for fuzzing.
 #[cfg(any(test, feature = "any-target"))]
 pub(crate) fn use_text(text: &[u8]) {
@@ -170,35 +177,14 @@ pub(crate) fn use_text(text: &[u8]) {
     layout.is_free(&(0..1));
 }
 
+/// Everything in the text of a `maps` file, by address.
 fn mapped(text: &[u8]) -> Vec<Mapped> {
-    text.split(|b| *b == b'\n')
-        .filter_map(|line| mapped_line(std::str::from_utf8(line.get(..line.len().min(48))?).ok()?))
-        .collect()
-}
-
-fn mapped_line(line: &str) -> Option<Mapped> {
-    let (range, rest) = line.split_once(' ')?;
-    let (start, end) = range.split_once('-')?;
-    let hex = |s| u64::from_str_radix(s, 16).ok();
-    let has = |n: usize, letter: u8| rest.as_bytes().get(n) == Some(&letter);
-    let (writable, executable, shared) = (has(1, b'w'), has(2, b'x'), has(3, b's'));
-    Some(Mapped { range: hex(start)?..hex(end)?, writable, executable, shared })
+    lines(text).map(|line| Mapped::of(&line)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_of_maps_are_read() {
-        let line = "7ffff7fc1000-7ffff7fc3000 r-xp 00000000 00:00 0 ";
-        let (range, code) = (0x7ffff7fc1000..0x7ffff7fc3000, true);
-        let expected = Mapped { range, writable: false, executable: code, shared: false };
-        assert_eq!(mapped_line(line), Some(expected.clone()));
-        let shared = line.replace("r-xp", "-wxs");
-        assert_eq!(mapped_line(&shared), Some(Mapped { writable: true, shared: true, ..expected }));
-        assert_eq!(mapped_line("nonsense"), None);
-    }
 
     /// A process that stands still, and what its `maps` file says.
     fn still(test: impl Fn(i32, &Maps)) {
