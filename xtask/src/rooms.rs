@@ -27,7 +27,6 @@ const OWED_STRUCTS: &[&str] = &[
     "model::file::wire::Header",
     "present::json::wire::Report",
     "present::json::wire::WireFinding",
-    "record::ptrace::engine::Engine",
     "systoll::cli::prove::ProveArgs",
 ];
 

@@ -30,11 +30,12 @@ impl Engine {
         let mut named = Named::of(&self.table, &mut self.symbols, self.problems.list.clone());
         // Prices take children of our own, which are none of the command's.
         let children = sys::children_times();
-        let crossing_after = if ended { systoll_price::crossing(CROSSING) } else { self.facts.crossing_before };
-        let mut prices = self.facts.prices(crossing_after, &self.table);
-        let observer = Observer::calibrated(self.cost, prices.crossing_ns());
+        let crossing_after =
+            if ended { systoll_price::crossing(CROSSING) } else { self.measured.facts.crossing_before };
+        let mut prices = self.measured.facts.prices(crossing_after, &self.table);
+        let observer = Observer::calibrated(self.measured.cost, prices.crossing_ns());
         let tolls = tolls(&self.table, &self.windows.all(), &observer, &mut prices);
-        let observer = observer.seen(&self.sampler, &prices);
+        let observer = observer.seen(&self.measured.sampler, &prices);
         for (row, toll) in named.rows.iter_mut().zip(tolls) {
             row.counts.toll_ns = Some(toll);
         }
@@ -45,9 +46,9 @@ impl Engine {
             let text = format!("the command's own processor time is not known: {IMPOSSIBLE}");
             named.problems.push(Problem::new(ProblemKind::Price, text));
         }
-        let progress = Progress::of(&self.table, wall_ns, self.root_exit, children);
+        let progress = Progress::of(&self.table, wall_ns, self.root.exit, children);
         let header = self.header(&progress, own_cpu, &observer);
-        self.facts.leave_out(children, sys::children_times());
+        self.measured.facts.leave_out(children, sys::children_times());
         let parts = Parts { header, processes, prices, longest: self.longest(), in_place: Vec::new() };
         named.recording(&self.table, &self.windows, parts)
     }
@@ -59,16 +60,16 @@ impl Engine {
     }
 
     fn header(&self, progress: &Progress, own_cpu_ns: Option<u64>, observer: &Observer) -> Header {
-        let handling = 2.0 * self.handling.0 as f64 / self.handling.1.max(1) as f64;
+        let handling = 2.0 * self.stops.handling.0 as f64 / self.stops.handling.1.max(1) as f64;
         let calls = self.table.rows.iter().fold(0, |sum: u64, r| sum.saturating_add(r.counts.calls));
         // The idle child it was measured on may have had to wait where the run did not.
-        let room = progress.wall_ns as f64 * self.most_threads.max(1) as f64 / calls.max(1) as f64;
+        let room = progress.wall_ns as f64 * self.seen.most_threads.max(1) as f64 / calls.max(1) as f64;
         Header {
             own_cpu_ns,
             observer_ns_per_call: observer.cpu_ns_per_call(),
-            observer_wall_ns_per_call: (self.cost.wall_ns + handling).min(room),
+            observer_wall_ns_per_call: (self.measured.cost.wall_ns + handling).min(room),
             toll_estimated: true,
-            ..assemble::header(BackendKind::Ptrace, &self.facts, progress, &self.table, &self.windows)
+            ..assemble::header(BackendKind::Ptrace, &self.measured.facts, progress, &self.table, &self.windows)
         }
     }
 

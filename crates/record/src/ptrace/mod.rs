@@ -81,7 +81,7 @@ impl Backend for PtraceBackend {
 
         let mut engine = Engine::new(launch, true);
         let held = prepared.start(&signals.original_mask())?;
-        (engine.cost, engine.facts) = (cost, facts);
+        (engine.measured.cost, engine.measured.facts) = (cost, facts);
         seize_and_release(&mut engine, held, &prepared, &signals, control.every())?;
         engine.watch(Some(&signals), control, launch.linger);
         signals.release();
@@ -125,5 +125,5 @@ fn seize_and_release(
     engine.resume(pid, signal);
     // Up to the exec's outcome the child must be driven from here: it stops at every call.
     engine.watch_until_exec();
-    if engine.exec_done { Ok(()) } else { Err(held.not_begun(prepared.program(), engine.root_exit)) }
+    if engine.root.exec_done { Ok(()) } else { Err(held.not_begun(prepared.program(), engine.root.exit)) }
 }
