@@ -10,7 +10,7 @@
 //! processes of one program alone, and by the launcher. Everything here is reached by offsets that
 //! are checked; what targets write is only ever read as plain numbers.
 
-use crate::Error;
+use crate::error::Error;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::sys;
 use std::cell::Cell;
