@@ -39,8 +39,13 @@ impl Launcher {
         let files = Files::new(Maker::new(options(Closely::All, true)), Arc::new(Cache::none()), ahead.clone());
         let symbols = Symbols::expecting(ahead.modules.clone());
         let around = Around { own_cycles: 10.0, added_ns: 5.0, ..Around::default() };
-        let mut session =
-            watch::new_session(&Launch::default(), (files, symbols), around, Ratio::begin().settled()).ok()?;
+        let mut session = watch::new_session(
+            &Launch::default(),
+            (files, symbols),
+            (crate::assemble::RunFacts::default(), around),
+            Ratio::begin().settled(),
+        )
+        .ok()?;
         let (pid, mut space) = (std::process::id() as i32, AddressSpace::new());
         let maps = Maps::of(pid);
         space.update_by(&mut session.symbols, pid, &maps.text);
