@@ -8,6 +8,22 @@
 //!   of its fork children that have not changed their credentials since). Each lies in a file of its
 //!   own, so that a target that writes there reaches nothing of another program.
 //!
+//! ```text
+//!   GLOBAL   IMAGE
+//!   ├────────┼──────┬───────┬───────┬──────────────┬────────────────────┬────────┬────────┬─ ─ ─┤
+//!   │ global │ head │ queue │ nodes │ roots by      │ roots, one region  │ slot 0 │ slot 1 │ …   │
+//!   │        │      │       │   │   │ number        │ for each file      │   │    │        │     │
+//!   └────────┴──────┴───────┴───┼───┴──────────────┴─────────┬──────────┴───┼────┴────────┴─ ─ ─┘
+//!                               │   a site's root ───────────┘              │
+//!                               │      └ CHILD: first return address        │
+//!                               └────────┴ CHILD: next one … SIBLING        │
+//!                                            └ RECORD: an offset, the same in every slot
+//!                                                                           └ counters of that node
+//! ```
+//!
+//! A thread finds its slot by gs. A node says at which offset of a slot its calls are counted, so that threads
+//! share the tree of contexts and no counter.
+//!
 //! Every word is 8 bytes, aligned, and has one writer at a time, so either side may read at any
 //! moment. Invariant: nothing else in the crate knows a number that stands here.
 

@@ -1,6 +1,23 @@
 //! Writes the code that counts: from a [`Plan`] to bytes that are mapped into a process, and the
 //! jumps that lead there.
 //!
+//! A call's way through a hook, where its number is known and nothing has to be asked:
+//!
+//! ```text
+//!   the file's code                      code of ours
+//!   mov eax, 0      ┐ entry span: jmp ──► mov eax, 0           displaced instruction
+//!   (padding)       ┘                    walk the tree        tree_walk: return addresses → node
+//!                                        count at the node    entry: ENTERED of its record
+//!                                        read the clock       entry: START of the slot
+//!   syscall         ◄─────────────────── jmp back             the call is made at its own place
+//!   cmp rax, -4095  ┐ return span: jmp ─► read the clock       on_return: time, errors, bytes
+//!   ja …            ┘                    cmp rax, -4095       displaced
+//!   …               ◄─────────────────── jmp back
+//! ```
+//!
+//! A thread that meets a context for the first time leaves this way at the walk, asks by a hand-shake
+//! (`handshake`), and goes on with the node that the launcher answers.
+//!
 //! The code uses rcx and r11, which the `syscall` destroys anyway, and the thread's slot behind
 //! gs: no stack, no thread-local storage, no lock. Invariant: between any two instructions of it
 //! a signal handler may make hooked calls of its own, or never return.

@@ -1,4 +1,15 @@
 //! A new program: what is done at its exec, before it has run an instruction.
+//!
+//! ```text
+//!   the thread                 the kernel              the launcher
+//!   execve: hook asks  ───────────────────────────►   seizes the thread (requests/exec_asked)
+//!   makes the call     ──►  new program, stopped  ──►  on_exec: plans and code of its files, an image,
+//!                                                      the bootstrap code in bytes of it that are not used
+//!   runs the bootstrap ◄──  continued, detached   ◄──  lets go
+//!   maps the memory         (both at the same time)    provision: roots and known contexts into the image
+//!   asks                ───────────────────────────►   on_starting: jumps, written by the thread itself
+//!   goes on at the program's first instruction    ◄──  answers; nothing traces the thread any more
+//! ```
 
 use crate::inproc::monitor::exec::bootstrap::{self, Mapping, Source};
 use crate::inproc::monitor::exec::provision;
