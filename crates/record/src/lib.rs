@@ -6,14 +6,17 @@
 mod allocator;
 #[cfg(any(test, feature = "any-target"))]
 pub mod any_target;
+mod assemble;
 mod backend;
 mod choose;
 mod cpu;
+mod ending;
 mod error;
 pub mod inproc;
 mod launch;
 mod limits;
 mod named;
+mod problems;
 mod procfs;
 mod ptrace;
 mod setid;
@@ -26,8 +29,8 @@ mod tracee;
 mod windows;
 
 pub use allocator::OrEnd;
-pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, WindowPolicy, backends};
-pub use choose::{AUTO_INPROC, automatic, backend, run_with_first};
+pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, WindowPolicy};
+pub use choose::{AUTO_INPROC, automatic, backend, backends, run_with_first};
 pub use error::Error;
 pub use limits::{Raised, prepare as prepare_limits};
 pub use ptrace::PtraceBackend;

@@ -23,7 +23,7 @@ pub(crate) fn forbids_futex() -> Option<String> {
         // SAFETY: a wake of nobody only takes the address, which lives through the call.
         let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
         let why = std::io::Error::last_os_error();
-        (result < 0).then(|| format!("futex(2) is refused here: {}", crate::launch::reason(&why)))
+        (result < 0).then(|| format!("futex(2) is refused here: {}", crate::error::reason(&why)))
     };
     WHY.get_or_init(ask).clone()
 }

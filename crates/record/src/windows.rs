@@ -3,7 +3,7 @@
 use crate::backend::WindowPolicy;
 use crate::procfs;
 use crate::sockets::Sockets;
-use crate::sys::own_cpu;
+use crate::sys::{own_cpu, read_memory};
 use crate::table::{ImageId, Table};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -50,6 +50,18 @@ pub(crate) struct RawCall {
     pub(crate) signals_before: u32,
     pub(crate) faults: Option<u64>,
     pub(crate) stack: Option<u32>,
+}
+
+/// A call that a thread is about to make.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EnteredCall {
+    pub(crate) tid: i32,
+    pub(crate) row: u32,
+    pub(crate) nth: u64,
+    pub(crate) signature: Option<&'static Signature>,
+    pub(crate) args: [u64; 6],
+    /// Since the run's start.
+    pub(crate) run_ns: u64,
 }
 
 /// A window with raw addresses.
@@ -197,6 +209,35 @@ impl Windows {
     pub(crate) fn faults(tid: i32, signature: &Signature) -> Option<u64> {
         let maps = GIVES_BACK.contains(&signature.name) || MAPS.contains(&signature.name);
         maps.then(|| procfs::minor_faults(tid))?
+    }
+
+    /// A window that opens at a call of `row`, in the thread of this number within the recording.
+    pub(crate) fn open(table: &mut Table, row: u32, octave: u8, (thread, tid): (u32, i32)) -> RawWindow {
+        let image = table.rows.get(row as usize).map_or(ImageId::FIRST, |r| r.image);
+        table.thread_named(image, tid as u32, &procfs::comm(tid));
+        RawWindow { image, thread, row, octave, calls: Vec::new() }
+    }
+
+    /// A call that is about to be made in a window, with what its arguments point to.
+    pub(crate) fn entered(&mut self, call: &EnteredCall, stack: Option<u32>) -> RawCall {
+        let EnteredCall { tid, row, nth, signature, args, run_ns } = *call;
+        let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
+        let bound = self.bytes();
+        let data = signature.map_or_else(Vec::new, |s| argument_data(s, Moment::Entry, &args, None, bound, &read));
+        RawCall {
+            row,
+            nth,
+            args,
+            data,
+            fd: signature.and_then(|s| self.descriptor(tid, s, &args)),
+            result: None,
+            entry_ns: run_ns,
+            elapsed_ns: 0,
+            waited_ns: None,
+            signals_before: 0,
+            faults: None,
+            stack,
+        }
     }
 
     pub(crate) fn full(&self, calls: usize) -> bool {

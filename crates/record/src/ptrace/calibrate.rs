@@ -1,10 +1,14 @@
 //! What watching by ptrace adds to a call, measured on a child of our own.
 
-use crate::Error;
+use crate::error::Error;
 use crate::procfs::Schedstat;
 use crate::sys;
 use crate::tracee::{self, Call, Stop, Waited};
+use std::time::Duration;
 use systoll_model::BackendKind;
+
+/// How long the crossing is measured before and after a run.
+pub(super) const CROSSING: Duration = Duration::from_millis(2);
 
 /// Calls made before measuring begins, and by how many wall time is measured.
 const WARM: u64 = 60;

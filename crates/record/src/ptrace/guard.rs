@@ -27,7 +27,7 @@ impl Engine {
             return false;
         }
         let shown = path.strip_prefix(&world.root).map_or_else(|_| path.clone(), |p| Path::new("/").join(p));
-        self.problem(ProblemKind::Unwatched, format!("{} ran unwatched: {what}", shown.display()));
+        self.problems.note(ProblemKind::Unwatched, format!("{} ran unwatched: {what}", shown.display()));
         self.release(tid, 0);
         true
     }
@@ -66,17 +66,16 @@ impl Engine {
         const PTRACE_SEIZE: u64 = 0x4206;
         match args[0] {
             PTRACE_TRACEME => {
-                self.problem(ProblemKind::Unwatched, "a process that another of the command's traces ran unwatched");
+                self.problems
+                    .note(ProblemKind::Unwatched, "a process that another of the command's traces ran unwatched");
                 self.release(tid, 0);
                 true
             }
             PTRACE_ATTACH | PTRACE_SEIZE => {
                 let wanted = args[1] as i32;
                 if wanted != tid && self.threads.contains_key(&wanted) {
-                    self.problem(
-                        ProblemKind::Unwatched,
-                        "a process that another of the command's traces ran unwatched",
-                    );
+                    self.problems
+                        .note(ProblemKind::Unwatched, "a process that another of the command's traces ran unwatched");
                     self.hand_over(wanted);
                 }
                 false

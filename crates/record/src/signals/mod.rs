@@ -14,8 +14,8 @@
 mod set;
 mod term;
 
-use crate::Error;
 use crate::backend::Launch;
+use crate::error::Error;
 use set::{WATCHED, is_blocked, is_ignored, set_of, take};
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};

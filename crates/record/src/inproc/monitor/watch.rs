@@ -1,7 +1,8 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
-use crate::Error;
+use crate::assemble::RunFacts;
 use crate::backend::{Control, Launch};
+use crate::error::Error;
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::files::Files;
 use crate::inproc::monitor::exec::on_exec;
@@ -9,7 +10,6 @@ use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::polling::{BUSY_LIMIT, LIMIT, LONG_LIMIT, Polling};
-use crate::inproc::monitor::problems::Problems;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
 use crate::inproc::monitor::requests::serve;
@@ -28,7 +28,8 @@ use crate::inproc::monitor::shared::memory::{Area, Memory};
 use crate::inproc::monitor::sys::{self, ChildSignal};
 use crate::inproc::monitor::tracees::{Seized, Tracees};
 use crate::launch::Held;
-use crate::signals::{LETTING_GO_NS, STAYS, Signals};
+use crate::problems::Problems;
+use crate::signals::{LETTING_GO_NS, Signals};
 use crate::table::Table;
 use crate::tracee::{self, Stop, Waited};
 use crate::windows::Windows;
@@ -54,7 +55,7 @@ const HOUSEKEEPING_NS: u64 = 100_000_000;
 pub(crate) fn new_session(
     launch: &Launch,
     (files, symbols): (Files, Symbols),
-    around: Around,
+    (facts, around): (RunFacts, Around),
     ratio: Ratio,
 ) -> Result<Session, Error> {
     let memory = Memory::new()?;
@@ -80,8 +81,8 @@ pub(crate) fn new_session(
         tracees: Tracees::new(),
         root: RootProcess::default(),
         stats: RunStats {
+            facts,
             around,
-            seed: launch.seed,
             counted: Counted::default(),
             births_ns: 0,
             births: 0,
@@ -127,7 +128,7 @@ pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held
     }
     session.tracees.seized.insert(pid, Seized { from: None });
     session.root.before_exec_ns = sys::process_cpu(pid).unwrap_or(0);
-    session.stats.around.children_before = sys::children_times();
+    session.stats.facts.children_before = sys::children_times();
     session.clock.start_ns = sys::now();
     held.release().map_err(|e| Error::own("can't let the child go", e))?;
     while !session.root.exec_done && session.root.exit.is_none() {
@@ -278,26 +279,12 @@ fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, lin
         let recording = recording::recording_so_far(session);
         control.snapshot(&recording);
     }
-    let now = sys::now();
-    if wanted.ending.is_some() {
-        session.root.told_to_end.get_or_insert(now);
-    }
-    if wanted.give_up && session.root.exit.is_none() {
-        session.problems.note(ProblemKind::CutShort, STAYS);
-        let_everything_go(session);
-        session.root.cut_short = true;
-        return;
-    }
-    let Some(told) = session.root.told_to_end else { return };
-    if session.root.exit.is_some() && now.saturating_sub(told) >= linger.as_nanos() as u64 {
-        let left = collect::living(session);
-        session.problems.note(
-            ProblemKind::CutShort,
-            format!("{left} processes the command left behind were still running and are no longer watched"),
-        );
-        let_everything_go(session);
-        session.root.cut_short = true;
-    }
+    let ended = session.root.exit.is_some();
+    let Some(why) = session.root.ending.look(&wanted, sys::now(), ended, linger) else { return };
+    let left = if ended { collect::living(session) } else { 0 };
+    session.problems.note(ProblemKind::CutShort, why.text(left));
+    let_everything_go(session);
+    session.root.cut_short = true;
 }
 
 fn let_everything_go(session: &mut Session) {

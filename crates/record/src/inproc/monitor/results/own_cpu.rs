@@ -57,7 +57,7 @@ impl OwnCpu {
 
 /// By what the kernel says of all that were waited for, `children` (user and system time).
 pub(crate) fn own_cpu(session: &Session, children: (u64, u64)) -> OwnCpu {
-    let before = session.stats.around.children_before;
+    let before = session.stats.facts.children_before;
     let waited_for = children.0.saturating_sub(before.0) + children.1.saturating_sub(before.1);
     let waited_for = waited_for.saturating_sub(session.root.before_exec_ns);
     let added = (session.stats.around.added_ns * session.table.calls as f64) as u64;
