@@ -1,12 +1,12 @@
 //! A thread is about to exec: it is attached to for its exec stop, unless that would take privilege.
 
+use crate::arguments::argument_data;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::tracees::Seized;
 use crate::setid::{self, Nature, World};
 use crate::sys::read_memory;
 use crate::tracee;
-use crate::windows::argument_data;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
