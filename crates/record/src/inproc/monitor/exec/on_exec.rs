@@ -1,6 +1,7 @@
 //! A new program: what is done at its exec, before it has run an instruction.
 
 use crate::inproc::monitor::exec::bootstrap::{self, Mapping, Source};
+use crate::inproc::monitor::exec::hand_over;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
 use crate::inproc::monitor::exec::ready;
@@ -13,7 +14,6 @@ use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::maps::{Layout, Mapped, Maps};
-use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::shared::remote::{self, Mem};
 use crate::inproc::monitor::sys;
 use crate::procfs;
@@ -178,7 +178,7 @@ fn handed_over(
     const INSTRUCTION: usize = 16;
     let at = remote::unused(mem, mapped, INSTRUCTION).ok_or("there is no room in it for an instruction")?;
     let files = session.memory.to_hand_over(id).ok_or("there is no memory for it")?;
-    Ok(peer::hand_over(&files, pid, (mem, at), regs)?.map(Source::Descriptor))
+    Ok(hand_over::hand_over(&files, pid, (mem, at), regs)?.map(Source::Descriptor))
 }
 
 /// Writes the shell code into the stopped process and points it there.
