@@ -29,7 +29,7 @@ const SUSPICIOUS: Duration = Duration::from_micros(50);
 /// Calls that give memory back, and those that take it.
 const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
-/// Whoever gives memory back, or waits, so often may have a habit of it.
+/// A program that gives memory back, or waits, so often may have a habit of it.
 const HABIT: u64 = 100;
 
 /// A call of a window with raw addresses.

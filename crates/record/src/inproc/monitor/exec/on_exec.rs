@@ -37,7 +37,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
     let prepared = prepare(session, pid, (parent, first, as_before), from, &exe);
     if let Err(why) = &prepared {
         if first {
-            // Nothing of it has run: whoever asked may choose another way.
+            // Nothing of it has run: the caller may choose another way.
             session.root.refused = Some(format!("{exe}: {why}"));
             sys::kill(pid);
         } else {
@@ -46,7 +46,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
     }
     let _ = tracee::detach(pid, 0);
     if let Ok(id) = prepared {
-        // It maps our memory now, and needs nobody for that.
+        // It maps our memory now, and does not need the launcher for that.
         provision::provision(session, id);
     }
 }
@@ -62,7 +62,7 @@ fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Opti
     image
 }
 
-/// Makes all ready and lets the stopped process begin with the shell code.
+/// Makes all ready and lets the stopped process begin with the bootstrap code.
 fn prepare(
     session: &mut Session,
     pid: i32,
@@ -181,7 +181,7 @@ fn handed_over(
     Ok(hand_over::hand_over(&files, pid, (mem, at), regs)?.map(Source::Descriptor))
 }
 
-/// Writes the shell code into the stopped process and points it there.
+/// Writes the bootstrap code into the stopped process and points it there.
 fn plant(
     _session: &Session,
     pid: i32,
@@ -209,8 +209,8 @@ pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) {
     let Some(program) = session.programs.get_mut(&thread.program) else { return };
     // Mapping our memory was not the program's work; what follows, until it goes on, is asking.
     let took = from.map_or(0, |from| from.saturating_sub(program.processes.thread_before));
-    session.stats.births_ns = session.stats.births_ns.saturating_add(took);
-    session.stats.births += 1;
+    session.stats.starts_ns = session.stats.starts_ns.saturating_add(took);
+    session.stats.starts += 1;
     program.processes.cpu_before = program.processes.cpu_before.saturating_add(took);
     program.processes.thread_before = program.processes.thread_before.saturating_add(took);
     if program.hooks.starting.take().is_none() {
@@ -218,7 +218,7 @@ pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) {
     }
     let (losses_before, maps) = (session.problems.losses, std::mem::take(&mut program.hooks.maps));
     for index in 0..program.hooks.files.len() {
-        provision::write_jumps(session, FileOf { by: thread, index, arrival: Arrival::Born }, Layout::Known(&maps));
+        provision::write_jumps(session, FileOf { by: thread, index, arrival: Arrival::AtStart }, Layout::Known(&maps));
     }
     ready::allow_elision(session, thread.program, losses_before);
     rseq_areas::give_areas(session, thread);

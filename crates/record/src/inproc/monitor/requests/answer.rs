@@ -69,7 +69,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
         }
     }
     if Question::from_resume(resume).is_some_and(Question::is_long) {
-        session.polling.expect_births();
+        session.polling.expect_starts();
     }
     let Some(area) = session.memory.image(waiter.slot.program) else { return true };
     area.set(base + slot::ANSWER, answer);

@@ -48,8 +48,8 @@ pub(crate) fn on_asked(session: &mut Session, waiter: &Waiter) {
     }
 }
 
-/// Whoever looks for a program in one folder after the other tries again at once. An exec that
-/// nobody asks about must not find us attached: there it might take privilege.
+/// A thread that looks for a program in one folder after the other tries again at once. An exec that
+/// is not asked about must not find us attached: there it might take privilege.
 pub(crate) fn on_failed(session: &mut Session, waiter: &Waiter) {
     if !session.tracees.seized.contains_key(&waiter.tid) {
         return;

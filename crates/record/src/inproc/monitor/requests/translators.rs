@@ -2,9 +2,9 @@
 //!
 //! A translator reads its guest's code and runs code of its own instead. A jump written there would
 //! lead the guest to addresses that its translator has not given it, so no byte of a guest may
-//! change. Translators are known by what they do, not by name. Whoever maps code to run it is a
+//! change. Translators are known by what they do, not by name. What maps code to run it is a
 //! dynamic loader, or a program that does a loader's work from the start: it maps libraries, or, if
-//! it has no loader itself, a program and that one's loader, and jumps there. Whoever has a
+//! it has no loader itself, a program and that one's loader, and jumps there. A program that has a
 //! loader and maps a program past it, or maps one and makes code while it runs, translates it.
 
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
@@ -28,9 +28,10 @@ fn mapper(program: &Program, root: NodeAddr) -> Option<(usize, ModuleKey)> {
 /// translates.
 pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, file: &MappedFile) -> bool {
     let Some((index, by)) = session.programs.get(&id).and_then(|p| mapper(p, root)) else { return false };
-    let born = session.programs.get(&id).and_then(|p| p.hooks.files.get(..p.hooks.mapped_at_start)).unwrap_or_default();
+    let at_start =
+        session.programs.get(&id).and_then(|p| p.hooks.files.get(..p.hooks.mapped_at_start)).unwrap_or_default();
     // Some programs map their own code anew, onto larger pages or to change a copy, and run that.
-    let in_place = born.iter().any(|f| f.key == file.module && f.bias == file.bias);
+    let in_place = at_start.iter().any(|f| f.key == file.module && f.bias == file.bias);
     let exe = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index())).map(|i| &i.exe);
     let own = session.symbols.path(file.module).as_ref() == exe;
     let translates =
@@ -50,7 +51,7 @@ pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, fil
     }
     let role = session.programs.get_mut(&id).and_then(|p| p.hooks.roles.0.get_mut(&by));
     if let Some(MapperRole::Starts(files)) = role {
-        // A program and its loader; whoever maps more than that is no start.
+        // A program and its loader; a program that maps more than that starts none.
         if files.len() < MOST_STARTED {
             files.push((file.module, file.bias));
         }

@@ -20,7 +20,7 @@ pub(crate) fn find_ended(session: &mut Session) {
 }
 
 /// Takes the counts of one program that has ended and gives its memory back; whether there was
-/// one. Never of all at once: meanwhile somebody may be waiting for an answer.
+/// one. Never of all at once: meanwhile a thread may be waiting for an answer.
 pub(crate) fn collect_ended(session: &mut Session) -> bool {
     let Some(id) = session.chores.ended.pop() else { return false };
     if let Some(mut program) = session.programs.remove(&id) {

@@ -30,7 +30,7 @@ pub(crate) struct RowBuilder<'a> {
     nodes: Nodes,
     /// Files with a region of their own, by their place among the nodes' files.
     used: Vec<usize>,
-    /// Frames of nodes, once somebody has counted there.
+    /// Frames of nodes, once a thread has counted there.
     frames: HashMap<usize, Rc<[RawFrame]>>,
     /// What the first thread had counted when `main` began, if that is known.
     startup: Option<HashMap<usize, SlotCounts>>,
@@ -199,7 +199,7 @@ struct Seen {
     has_rseq: bool,
 }
 
-/// Calls that the kernel has ended. What a handler interrupted it had: whoever jumps out of the
+/// Calls that the kernel has ended. What a handler interrupted it had: a thread that jumps out of the
 /// handler never sees the result, but the call was made.
 fn ended(number: u32, slot: &SlotCounts, seen: Seen) -> u64 {
     match slot.entered.checked_sub(slot.returned) {
