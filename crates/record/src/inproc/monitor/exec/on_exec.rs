@@ -1,6 +1,6 @@
 //! A new program: what is done at its exec, before it has run an instruction.
 
-use crate::inproc::monitor::exec::bootstrap::{self, Mapping, Source};
+use crate::inproc::monitor::exec::bootstrap::{self, Mapping, Source, Start};
 use crate::inproc::monitor::exec::hand_over;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
@@ -27,6 +27,18 @@ use systoll_symbols::AddressSpace;
 /// Code segment of 64-bit programs (kernel: __USER_CS).
 const USER_CS: u64 = 0x33;
 
+/// Where a program comes from.
+struct Origin {
+    /// The slot whose thread has become it.
+    from: Option<SlotRef>,
+    /// The image that thread ran in.
+    parent: Option<ImageId>,
+    /// Whether it is the command's own.
+    first: bool,
+    /// Whether its process is confined as the launcher is, by what is known of the program before.
+    as_before: bool,
+}
+
 /// A program has taken over process `pid`, which is stopped; `from` is the program and slot
 /// it came from.
 pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
@@ -34,7 +46,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
     let first = pid == session.root.pid && session.programs.is_empty() && session.root.image.is_none();
     let as_before = from.is_some_and(|from| has_no_filter_of_its_own(session, from.program));
     let exe = procfs::exe(pid).unwrap_or_default();
-    let prepared = prepare(session, pid, (parent, first, as_before), from, &exe);
+    let prepared = prepare(session, pid, &Origin { from, parent, first, as_before }, &exe);
     if let Err(why) = &prepared {
         if first {
             // Nothing of it has run: the caller may choose another way.
@@ -63,13 +75,8 @@ fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Opti
 }
 
 /// Makes all ready and lets the stopped process begin with the bootstrap code.
-fn prepare(
-    session: &mut Session,
-    pid: i32,
-    (parent, first, as_before): (Option<ImageId>, bool, bool),
-    from: Option<SlotRef>,
-    exe: &Arc<str>,
-) -> Result<ProgramId, String> {
+fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> Result<ProgramId, String> {
+    let Origin { from, parent, first, as_before } = *origin;
     if !as_before && let Some(obstacle) = seccomp::obstacle(pid) {
         return Err(obstacle);
     }
@@ -113,7 +120,7 @@ fn prepare(
     provision::enter(session, id, pid);
     let away = from.filter(|from| asked_elsewhere(session, *from)).and_then(|_| sys::Away::from_here(pid));
     let processors = away.as_ref().map_or(0, |_| sys::Away::EVERYWHERE);
-    if let Err(why) = plant(session, pid, &mem, &maps.all, &mappings, (stub, processors), regs) {
+    if let Err(why) = plant(session, pid, &mem, &maps.all, &mappings, Start { stub, processors }, regs) {
         session.memory.free_image(id);
         return Err(why);
     }
@@ -188,19 +195,19 @@ fn plant(
     mem: &Mem,
     mapped: &[Mapped],
     files: &[bootstrap::Mapped],
-    (stub, processors): (u64, u64),
+    start: Start,
     regs: libc::user_regs_struct,
 ) -> Result<(), String> {
     // Its length does not depend on where it runs.
-    let len = bootstrap::code(0, files, (stub, processors), &regs).len();
+    let len = bootstrap::code(0, files, start, &regs).len();
     let at = remote::unused(mem, mapped, len + 16).ok_or("no room in it for a few hundred bytes of code")?;
-    let code = bootstrap::code(at, files, (stub, processors), &regs);
+    let code = bootstrap::code(at, files, start, &regs);
     mem.write(at, &code).map_err(|e| format!("its code can't be written: {e}"))?;
-    let mut start = regs;
-    start.rip = at;
+    let mut regs = regs;
+    regs.rip = at;
     // Not a call to be restarted.
-    start.orig_rax = u64::MAX;
-    tracee::set_registers(pid, &start).map_err(|e| e.desc().to_owned())
+    regs.orig_rax = u64::MAX;
+    tracee::set_registers(pid, &regs).map_err(|e| e.desc().to_owned())
 }
 
 /// A new program has its memory mapped, and its thread waits: its files' jumps are written.

@@ -146,7 +146,8 @@ pub(crate) fn collect_slots(session: &mut Session, program: &mut Program, slots:
 fn fill(session: &mut Session, program: &mut Program, trees: (Nodes, Vec<usize>), slots: &[u64]) -> (Tally, Nodes) {
     let (clock, now) = (session.clock.reading(session.stats.around.own_cycles), session.clock.at(sys::now()));
     for index in slots {
-        note_maker(&session.memory, program, &mut session.table, (*index, now));
+        let thread = program.id.slot(*index);
+        note_maker(&session.memory, program, &mut session.table, thread, now);
     }
     let mut rows = RowBuilder::new(&mut session.table, program, trees, (clock, now));
     for index in slots {
