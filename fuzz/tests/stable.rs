@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use systoll_fuzz::mutate::{Random, mutated};
-use systoll_fuzz::{cause, file, image, plan, recording, seeds, stack, stored, target};
+use systoll_fuzz::{cause, file, image, plan, recording, seeds, shared, stack, stored, target};
 use systoll_judge::{Catalogue, Options, judge};
 
 /// Whoever hands in a file must not be able to hold systoll up: debug builds on busy boxes included.
@@ -65,6 +65,11 @@ fn files_do_no_harm() {
 #[test]
 fn images_do_no_harm() {
     survives("image", image, &seeds::images());
+}
+
+#[test]
+fn what_programs_share_does_no_harm() {
+    survives("shared", shared, &[seeds::images(), seeds::asking()].concat());
 }
 
 #[test]

@@ -146,6 +146,8 @@ pub mod image {
     pub const MAPPED_FILE: u64 = 0x418;
     /// The kernel's name of the mapping at [`super::IMAGE`] (proc(5), /proc/pid/map_files).
     pub const MAPPED_FILE_NAME: &[u8; 48] = b"/proc/self/map_files/200000000000-200410000000\0\0";
+    /// u64, not zero: the program has this file, and could not map all that it shares with us.
+    pub const NOT_MAPPED: u64 = 0x450;
     /// A byte for each system call number below [`super::NUMBERS`], not zero where more is done at
     /// its calls than counting: looked at where a site's number is unknown.
     pub const HEEDED: u64 = 0x500;

@@ -4,6 +4,8 @@
 //! runs; the target's code is written only while its one thread waits, or before any thread knows
 //! the code; whatever becomes of the launcher, the target runs on.
 
+#[cfg(any(test, feature = "any-target"))]
+mod any_image;
 mod death_notice;
 mod exec;
 mod handles;
@@ -188,6 +190,9 @@ impl InprocBackend {
         Ok(recording::finish(session))
     }
 }
+
+#[cfg(any(test, feature = "any-target"))]
+pub(crate) use any_image::use_image;
 
 /// Reads the texts of a process under /proc: for fuzzing.
 #[cfg(any(test, feature = "any-target"))]

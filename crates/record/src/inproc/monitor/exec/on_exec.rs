@@ -10,6 +10,7 @@ use crate::inproc::monitor::exec::rseq_areas;
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::requests::doomed::is_doomed;
 use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::session::Session;
@@ -52,7 +53,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
             // Nothing of it has run: the caller may choose another way.
             session.root.refused = Some(format!("{exe}: {why}"));
             sys::kill(pid);
-        } else {
+        } else if !is_doomed(pid) {
             session.problems.note(ProblemKind::Unwatched, format!("{exe} ran unwatched: {why}"));
         }
     }

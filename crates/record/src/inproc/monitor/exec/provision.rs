@@ -3,6 +3,7 @@
 use crate::inproc::monitor::exec::preload;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::{Patched, Program};
+use crate::inproc::monitor::requests::doomed::is_waiter_doomed;
 use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::session::Session;
@@ -178,6 +179,10 @@ pub(crate) fn write_around(session: &mut Session, of: FileOf, maps: Layout<'_>) 
     let Some(file) = program.hooks.files.get(of.index) else { return };
     let is_code = |at| maps.at(at).is_some_and(|m| m.executable && !m.shared);
     let left = memory_of(session, of.by).and_then(|mem| mem.patch_around(&file.code.jumps, file.bias, &is_code));
+    let whole = left.as_ref().is_ok_and(|left| left.sites.is_empty());
+    if !whole && is_waiter_doomed(session, of.by) {
+        return;
+    }
     session.provisioning.sites.note(file, left.as_ref().ok().map(|left| left.sites.len() as u64), of.arrival);
     let (key, all) = (file.key, file.known.plan.sites.len());
     match left {
@@ -239,8 +244,9 @@ fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> boo
         program.hooks.faults += pages;
     }
     // Who forbids it once will again, and may put it down each time.
-    session.provisioning.writes_code = reply == Some(0);
-    session.provisioning.writes_code
+    let doomed = reply.is_none() && is_waiter_doomed(session, of.by);
+    session.provisioning.writes_code = reply == Some(0) || doomed;
+    reply == Some(0)
 }
 
 fn lost(session: &mut Session, key: ModuleKey, why: &str) {

@@ -9,6 +9,7 @@ use crate::inproc::monitor::exec::ready;
 use crate::inproc::monitor::exec::ready::{Ready, Taken};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::requests::doomed::is_waiter_doomed;
 use crate::inproc::monitor::requests::generated::{MOST_BYTES, MOST_LOOKS, calls_in};
 use crate::inproc::monitor::requests::leave_alone;
 use crate::inproc::monitor::requests::request;
@@ -148,6 +149,9 @@ fn hook_file(
         None
     };
     if let Some(why) = obstacle {
+        if is_waiter_doomed(session, waiter.slot) {
+            return None;
+        }
         let path = session.symbols.path(file.module).unwrap_or_default();
         session.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
         session.provisioning.sites.note(&ready.patched, None, Arrival::Mapped);

@@ -19,7 +19,7 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -31,6 +31,8 @@ pub(crate) const BLOBS: u64 = 1 << 16;
 pub(crate) const BLOBS_SIZE: u64 = 1 << 30;
 /// Where the code is mapped in every process, to be mapped again near what it is for.
 pub(crate) const BLOBS_AT: u64 = systoll_hooks::layout::IMAGE + (1 << 35);
+/// The mode that a program gives its image's file if it cannot open it.
+pub(crate) const NOT_MAPPED: u32 = 0o400;
 /// Words of a new image that lie no further apart are written in one go.
 const GAP: u64 = 256;
 /// Bytes of a slot whose memory is kept when its thread is gone: a few dozen contexts.
@@ -269,6 +271,14 @@ impl Memory {
     pub(crate) fn is_sealed_off(&self, id: ProgramId) -> bool {
         // Once an image is deserted it is the launcher that has sealed it.
         self.images.get(&id).is_some_and(|image| !image.deserted && sys::forbids_writing(&image.file))
+    }
+
+    /// Whether a new program has said that it could not map what it shares with us (`bootstrap`).
+    pub(crate) fn could_not_be_mapped(&self, id: ProgramId) -> bool {
+        let Some(Image { file, .. }) = self.images.get(&id) else { return false };
+        let mut word = [0; 8];
+        let says = file.read_at(&mut word, image::NOT_MAPPED).is_ok() && word != [0; 8];
+        says || file.metadata().is_ok_and(|m| m.permissions().mode() & 0o7777 == NOT_MAPPED)
     }
 
     /// An image without its slots as it is now; none of its holes is touched.
