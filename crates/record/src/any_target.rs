@@ -2,7 +2,7 @@
 //!
 //! Invariant: whatever the bytes are, it comes to an end without a panic, and what it says is bounded.
 
-use crate::windows::argument_data;
+use crate::arguments::argument_data;
 use std::ops::Range;
 use systoll_model::{Moment, Sysno};
 

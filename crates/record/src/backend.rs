@@ -75,7 +75,7 @@ pub struct Launch {
     pub grace: Option<Duration>,
 }
 
-/// What a backend tells while it watches, and asks of whoever started it.
+/// What a backend tells while it watches, and asks of its caller.
 pub trait Control {
     /// Called now and then with the number of calls counted, of processes alive, and whether
     /// the command itself has ended.

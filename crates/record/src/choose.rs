@@ -1,4 +1,4 @@
-//! Who watches when nobody says: the cheapest backend that can.
+//! Which backend watches where none is asked for: the cheapest that can.
 
 use crate::backend::{Backend, Control, Launch};
 use crate::error::Error;
@@ -20,7 +20,7 @@ pub fn backend(kind: BackendKind) -> Box<dyn Backend> {
     }
 }
 
-/// The backends tried where nobody says which, in this order: the cheapest first.
+/// The backends tried where none is asked for, in this order: the cheapest first.
 #[must_use]
 pub fn automatic() -> Vec<Box<dyn Backend>> {
     backends().into_iter().filter(|b| AUTO_INPROC || b.kind() != BackendKind::Inproc).collect()

@@ -97,7 +97,7 @@ fn find(name: &OsStr, path: Option<&OsString>, cwd: Option<&Path>) -> Result<Pat
         let program = if dir.as_os_str().is_empty() { Path::new(".").join(name) } else { dir.join(name) };
         match executable(&here(&program), &program) {
             Ok(()) => return Ok(program),
-            // Of a folder that may not be searched nobody knows what is in it.
+            // What is in a folder that may not be searched is not known.
             Err(e @ Error::NotExecutable { .. }) if here(&program).symlink_metadata().is_ok() => {
                 denied = denied.or(Some(e));
             }

@@ -6,6 +6,7 @@
 mod allocator;
 #[cfg(any(test, feature = "any-target"))]
 pub mod any_target;
+mod arguments;
 mod assemble;
 mod backend;
 mod choose;

@@ -136,7 +136,7 @@ pub(crate) fn minor_faults(tid: i32) -> Option<u64> {
 }
 
 /// User and system time, ns, of processes that still run and of the children they have waited for: what
-/// the kernel gives whoever waits for them when they end. It counts in ticks.
+/// the kernel gives a process that waits for them when they end. It counts in ticks.
 pub(crate) fn running_times(pids: impl IntoIterator<Item = i32>) -> (u64, u64) {
     const TICK_NS: u64 = 10_000_000;
     let ticks = |pid: i32| {

@@ -20,7 +20,7 @@ pub(crate) fn forbids_futex() -> Option<String> {
     static WHY: OnceLock<Option<String>> = OnceLock::new();
     let ask = || {
         let word = AtomicU32::new(0);
-        // SAFETY: a wake of nobody only takes the address, which lives through the call.
+        // SAFETY: a wake without a sleeper only takes the address, which lives through the call.
         let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
         let why = std::io::Error::last_os_error();
         (result < 0).then(|| format!("futex(2) is refused here: {}", crate::error::reason(&why)))

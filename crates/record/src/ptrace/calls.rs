@@ -2,11 +2,12 @@
 
 use super::engine::Engine;
 use super::state::{Pending, bytes_moved};
+use crate::arguments::argument_data;
 use crate::procfs;
 use crate::sys::{self, own_cpu};
 use crate::table::{ImageId, Look, RawLong, Returned};
 use crate::tracee::{self, Call};
-use crate::windows::{EnteredCall, RawCall, Windows, argument_data};
+use crate::windows::{EnteredCall, RawCall, Windows};
 use systoll_model::{Counts, Errno, FrameClass, Moment, ProblemKind, Signature, Sysno};
 use systoll_symbols::{Registers, Thread, Until};
 

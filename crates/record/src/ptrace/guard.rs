@@ -1,10 +1,10 @@
 //! Calls after which watching would do harm: looked at before the kernel acts on them.
 
 use super::engine::Engine;
+use crate::arguments::argument_data;
 use crate::setid::{self, Nature, World};
 use crate::sys;
 use crate::tracee::{self, Stop, Waited};
-use crate::windows::argument_data;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Starts a program with counting code in it, answers its questions, and reads the counts.
 //!
 //! Invariants: ptrace holds a thread only from its `execve` to the exec stop and never while it
-//! runs; the target's code is written only while its one thread waits, or before anybody knows
+//! runs; the target's code is written only while its one thread waits, or before any thread knows
 //! the code; whatever becomes of the launcher, the target runs on.
 
 #[cfg(any(test, feature = "any-target"))]
@@ -167,7 +167,7 @@ impl InprocBackend {
         let files = Files::new(maker.clone(), Arc::clone(&cache), ahead.clone());
         let session =
             watch::new_session(launch, (files, Symbols::expecting(ahead.modules.clone())), (facts, around), ratio);
-        // Nothing has been started: whoever asked may choose another way.
+        // Nothing has been started: the caller may choose another way.
         let mut session = session.map_err(|e| Error::refused(BackendKind::Inproc, with_source(&e)))?;
         let held = prepared
             .start(&signals.original_mask())

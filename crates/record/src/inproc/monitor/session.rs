@@ -1,6 +1,7 @@
 //! All that a run's watching knows, as plain data in groups by who uses them.
 //!
-//! What is done with it is in the rooms (`exec`, `requests`, `results`), whose functions take the groups they need, or all of it.
+//! What is done with it is in the rooms (`exec`, `requests`, `results`), whose functions take the groups they
+//! need, or all of it.
 
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::context_reuse::KnownContexts;

@@ -90,7 +90,7 @@ pub(crate) fn punch_hole(file: &File, offset: u64, len: u64) {
 
 /// The next range of `file` from `offset` on that is not a hole.
 pub(crate) fn data_range(file: &File, offset: u64) -> Option<(u64, u64)> {
-    // SAFETY: lseek on a descriptor of ours; nobody depends on its position.
+    // SAFETY: lseek on a descriptor of ours; nothing depends on its position.
     unsafe {
         let start = libc::lseek(file.as_raw_fd(), offset as i64, libc::SEEK_DATA);
         if start < 0 {
@@ -101,7 +101,7 @@ pub(crate) fn data_range(file: &File, offset: u64) -> Option<(u64, u64)> {
     }
 }
 
-/// Seals of a file whose size nobody changes any more.
+/// Seals of a file whose size stays the same from now on.
 pub(crate) const FIXED_SIZE: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
 
 /// Adds seals (F_ADD_SEALS of fcntl(2)). F_SEAL_WRITE is refused while the file is mapped to be written.
@@ -143,7 +143,7 @@ pub(crate) fn futex_wake(word: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
 }
 
-/// The launcher's wake word, for the handler below; null while nobody sleeps on one.
+/// The launcher's wake word, for the handler below; null while no thread sleeps on one.
 static WAKE: std::sync::atomic::AtomicPtr<AtomicU32> = std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
 
 /// Whether a child or tracee may have changed since the last look.
@@ -370,7 +370,7 @@ pub(crate) fn exists(pid: i32) -> bool {
     unsafe { libc::kill(pid, 0) == 0 || Errno::last() == Errno::EPERM }
 }
 
-/// Whether process `pid` has a thread `tid`, ended ones that nobody has noticed included.
+/// Whether process `pid` has a thread `tid`, ended ones that were not waited for included.
 pub(crate) fn thread_exists(pid: i32, tid: i32) -> bool {
     // SAFETY: signal 0 only asks.
     let result = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) };

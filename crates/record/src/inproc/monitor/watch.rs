@@ -84,8 +84,8 @@ pub(crate) fn new_session(
             facts,
             around,
             counted: Counted::default(),
-            births_ns: 0,
-            births: 0,
+            starts_ns: 0,
+            starts: 0,
             asking: Asking::new(clock::cpu_reading_ns(), ratio.cycles_per_ns()),
         },
         clock: RunClock::begin(ratio),
@@ -218,7 +218,7 @@ fn sleep(session: &mut Session, seen: u32, brisk: bool) {
 }
 
 /// Whether it is time to look for changed children though no signal told of one: it may have
-/// come before there was a handler, or to somebody who waits for it by other means.
+/// come before there was a handler, or to a caller of systoll that waits for it by other means.
 fn look_anyway(session: &mut Session) -> bool {
     const EVERY_NS: u64 = 10_000_000;
     let now = sys::now();
@@ -253,7 +253,7 @@ fn on_stop(session: &mut Session, stop: Stop, signals: Option<&Signals>) {
             let former = tracee::event_message(tid).unwrap_or(tid);
             let seized = session.tracees.forget(former).or_else(|| session.tracees.forget(tid));
             session.root.exec_done = true;
-            session.polling.expect_births();
+            session.polling.expect_starts();
             on_exec::on_exec(session, tid, seized.and_then(|s| s.from));
         }
         _ if stop.is_group_stop() => drop(tracee::listen(stop.tid())),
@@ -311,7 +311,7 @@ fn note_cpu(session: &mut Session) {
     session.programs.values_mut().for_each(|program| program.note_cpu(&session.memory));
 }
 
-/// Whether all is over: the kernel says that nobody has our memory mapped, and nobody is about to.
+/// Whether all is over: the kernel says that no process has our memory mapped, and none is about to.
 fn over(session: &mut Session) -> bool {
     if session.root.cut_short {
         return true;
@@ -342,7 +342,7 @@ fn over(session: &mut Session) -> bool {
 }
 
 /// Whether the command, which has ended, was all there ever was: one program in one process, each of
-/// whose calls was seen, and that never made another. Then nobody has our memory mapped, and the
+/// whose calls was seen, and that never made another. Then no process has our memory mapped, and the
 /// kernel need not be asked, which takes it as long as ending a process.
 fn was_alone(session: &Session) -> bool {
     let mut programs = session.programs.values();

@@ -117,14 +117,17 @@ const CODE: &[u8] = &[
 /// Where in it the hand-shake goes on.
 const ASKED: u64 = 250;
 
-/// The code and its words, to be written to `at`: maps `files`, asks by the hand-shake code at `stub`,
-/// and goes on as `regs` say, on `processors` if there are any.
-pub(crate) fn code(
-    at: u64,
-    files: &[Mapped],
-    (stub, processors): (u64, u64),
-    regs: &libc::user_regs_struct,
-) -> Vec<u8> {
+/// How a program starts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    /// Address of the hand-shake code by which it asks.
+    pub(crate) stub: u64,
+    /// Processors that it may run on from its beginning, as bits; none where that need not be said.
+    pub(crate) processors: u64,
+}
+
+/// The code and its words, to be written to `at`: maps `files`, asks, and goes on as `regs` say.
+pub(crate) fn code(at: u64, files: &[Mapped], start: Start, regs: &libc::user_regs_struct) -> Vec<u8> {
     let words = at + CODE.len() as u64;
     let files_at = words + 8 * WORDS as u64;
     let files_end = files_at + 8 * (FILE * files.len()) as u64;
@@ -135,9 +138,9 @@ pub(crate) fn code(
     let known = [
         (Word::Files, files_at),
         (Word::FilesEnd, files_end),
-        (Word::Stub, stub),
+        (Word::Stub, start.stub),
         (Word::Asked, asked),
-        (Word::Processors, processors),
+        (Word::Processors, start.processors),
         (Word::Entry, regs.rip),
     ];
     for (i, word) in (Word::Registers as usize..).zip(registers(regs)).chain(known.map(|(w, v)| (w as usize, v))) {
@@ -314,7 +317,7 @@ mod tests {
         let mapping = |at, protection| Mapping { at, size: 0x2000, offset: 0x3000, protection };
         let code_file = Mapped { source: Source::Open("/x".into(), 7), mappings: vec![mapping(0x1000, READ_EXECUTE)] };
         let image = Mapped { source: Source::Descriptor(5), mappings: vec![mapping(0x5000, READ_WRITE)] };
-        let bytes = code(0x4000, &[code_file, image], (0x55, 3), &regs);
+        let bytes = code(0x4000, &[code_file, image], Start { stub: 0x55, processors: 3 }, &regs);
         let word = |i: usize| u64::from_le_bytes(bytes[CODE.len() + 8 * i..][..8].try_into().unwrap());
         assert_eq!((word(Word::Stub as usize), word(Word::Entry as usize)), (0x55, 0x77));
         assert_eq!(word(Word::Processors as usize), 3);

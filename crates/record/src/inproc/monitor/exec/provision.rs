@@ -164,7 +164,7 @@ pub(crate) fn write_jumps(session: &mut Session, of: FileOf, maps: Layout<'_>) {
     let patched = memory_of(session, of.by).and_then(|mem| match arrival {
         _ if written => Ok(()),
         Arrival::MadeExecutable => mem.patch_one(&file.code.jumps, file.bias),
-        Arrival::Born | Arrival::Mapped => mem.patch(&file.code.jumps, file.bias),
+        Arrival::AtStart | Arrival::Mapped => mem.patch(&file.code.jumps, file.bias),
     });
     match patched {
         Ok(()) => session.provisioning.sites.note(file, Some(0), arrival),
@@ -215,7 +215,7 @@ pub(crate) fn memory_of(session: &Session, thread: SlotRef) -> Result<MemOf<'_>,
     Mem::open(pid).map(MemOf::Fork).map_err(|e| e.to_string())
 }
 
-/// Has the waiting thread write the jumps of a file that nobody runs yet, which it does in a third
+/// Has the waiting thread write the jumps of a file that no thread runs yet, which it does in a third
 /// of the time that it takes from outside: the kernel finds each page for us, and copies it twice. Whether
 /// it did; where it did not, some of them may be there.
 fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> bool {

@@ -1,4 +1,4 @@
-//! A seccomp filter that systoll itself lives under, as everybody in a container does.
+//! A seccomp filter that systoll itself lives under, as all processes in a container do.
 //!
 //! Programs it starts inherit that filter, so what one child of ours may do they may do too: the
 //! calls that our code makes in a program are tried once, before anything is watched.

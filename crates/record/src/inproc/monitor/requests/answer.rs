@@ -74,7 +74,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
         doomed::forget_what_doomed_lack(session, thread, problems);
     }
     if Question::from_resume(resume).is_some_and(Question::is_long) {
-        session.polling.expect_births();
+        session.polling.expect_starts();
     }
     let Some(area) = session.memory.image(waiter.slot.program) else { return true };
     area.set(base + slot::ANSWER, answer);

@@ -1,5 +1,6 @@
 //! Windows: a few consecutive calls of a thread looked at whole, before and after each.
 
+use crate::arguments::argument_data;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::requests::open_windows::Open;
 use crate::inproc::monitor::requests::unwind::{unwind, with_scripts};
@@ -9,7 +10,7 @@ use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
-use crate::windows::{EnteredCall, RawCall, Windows, argument_data};
+use crate::windows::{EnteredCall, RawCall, Windows};
 use std::time::Duration;
 use systoll_hooks::layout::{may_hold_node, node, record, slot};
 use systoll_model::{Moment, Sysno};

@@ -24,9 +24,9 @@ pub(crate) struct RunStats {
     pub(crate) around: Around,
     pub(crate) counted: Counted,
     /// Processor time new programs spent on mapping our memory, ns.
-    pub(crate) births_ns: u64,
+    pub(crate) starts_ns: u64,
     /// How many did.
-    pub(crate) births: u64,
+    pub(crate) starts: u64,
     /// What a hand-shake takes beside what is seen of it.
     pub(crate) asking: Asking,
 }

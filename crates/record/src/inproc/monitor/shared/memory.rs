@@ -296,7 +296,7 @@ impl Memory {
         Snapshot::of(self.slot_data(thread, u64::MAX))
     }
 
-    /// Whose slot `index` of an image is; all zero if nobody's. Touches no hole.
+    /// Whose slot `index` of an image is; all zero if no thread has it. Touches no hole.
     pub(crate) fn head(&self, thread: SlotRef) -> Head {
         let at = thread.offset() + slot::SELF;
         let mut bytes = [0; 8 * Head::WORDS];
@@ -377,7 +377,7 @@ impl Memory {
     }
 
     /// Where an image has nothing that its threads read or write now, or soon; page by page. `idle`: of
-    /// each slot, what lies between its records of contexts and those of roots. The last slot is nobody's
+    /// each slot, what lies between its records of contexts and those of roots. The last slot is unused
     /// as long as nothing was counted there.
     pub(crate) fn unused(&self, id: ProgramId, idle: Range<u64>) -> Vec<Range<u64>> {
         let trees = self.data_ranges(id, 0..image::SLOTS).map(|r| r.start..r.end.saturating_add(NEAR));
@@ -404,7 +404,7 @@ impl Memory {
     /// When the file can't be mapped again after a look.
     pub(crate) fn is_deserted(&mut self, id: ProgramId) -> std::io::Result<Option<bool>> {
         let Some(image) = self.images.get_mut(&id) else { return Ok(Some(true)) };
-        // The kernel refuses to seal a file against writing as long as somebody could: our own
+        // The kernel refuses to seal a file against writing as long as a process could: our own
         // mapping has to go for the question to make sense.
         if image.area.is_none() {
             return Ok(Some(true));
@@ -450,7 +450,7 @@ impl Runs {
         Self(vec![(at, bytes)])
     }
 
-    /// Of (offset, word), ascending but for breaks; of memory nobody has written to so far.
+    /// Of (offset, word), ascending but for breaks; of memory that has not been written to so far.
     pub(crate) fn new(words: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
         for (at, word) in words.into_iter().filter(|(at, _)| at + 8 <= image::SIZE) {
@@ -470,7 +470,7 @@ impl Runs {
 /// Whose a slot is, by what stands in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
-    /// The slot's own address, zero if nobody has it.
+    /// The slot's own address, zero if no thread has it.
     pub(crate) own: u64,
     /// Slot of the thread's maker.
     pub(crate) parent: Option<u64>,
