@@ -92,6 +92,20 @@ fn stacks_do_no_harm() {
     survives("stack", stack, &seeds::programs());
 }
 
+/// Inputs that broke a target once (fuzz/found/TARGET/) break none again.
+#[test]
+fn what_was_found_stays_mended() {
+    let targets: [(&str, fn(&[u8])); 1] = [("stored", stored)];
+    for (name, target) in targets {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("found").join(name);
+        let inputs: Vec<_> = std::fs::read_dir(&folder).expect("inputs are kept").collect();
+        assert!(!inputs.is_empty(), "{name}: nothing is kept");
+        for input in inputs {
+            target(&std::fs::read(input.expect("a file").path()).expect("it can be read"));
+        }
+    }
+}
+
 /// Seeds that are refused at once would test nothing.
 #[test]
 fn seeds_get_all_the_way() {

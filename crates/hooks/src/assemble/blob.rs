@@ -243,16 +243,24 @@ impl Blob {
         let wanted = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS | BlockEncoderOptions::RETURN_CONSTANT_OFFSETS;
         let done = e.a.assemble_options(start, wanted)?;
         let size = u32::try_from(done.inner.code_buffer.len()).map_err(too_far)?;
-        let offset_of = |index: usize| base + done.inner.new_instruction_offsets.get(index).copied().unwrap_or(size);
+        let end = base.checked_add(size).ok_or(AssembleError::TooFar(self.delta))?;
+        // A branch that had to be written as several instructions has no offset, says iced: u32::MAX. A plan
+        // holds none of that kind, but one that was damaged on disk may.
+        let offset_of = |index: usize| {
+            let offset = done.inner.new_instruction_offsets.get(index).copied().unwrap_or(size);
+            base.checked_add(offset).filter(|at| *at <= end).ok_or(AssembleError::TooFar(self.delta))
+        };
         for (index, _) in instructions.iter().enumerate().filter(|(_, i)| refers(i)) {
             let within = done.inner.constant_offsets.get(index).map_or(0, |c| c.immediate_offset());
-            self.references.push(offset_of(index) + within as u32);
+            self.references.push(offset_of(index)? + within as u32);
         }
         for hook in hooks {
             self.patches.push(patch(hook, done.label_ip(&hook.label)?, self.delta)?);
         }
-        let ends = e.origins().iter().skip(1).map(|(index, _)| offset_of(*index)).chain([base + size]);
-        let origins = e.origins().iter().zip(ends).map(|((index, origin), end)| (offset_of(*index)..end, *origin));
+        let starts = e.origins().iter().map(|(index, _)| offset_of(*index)).collect::<Result<Vec<u32>, _>>()?;
+        let ends = starts.iter().skip(1).copied().chain([end]);
+        let origins =
+            starts.iter().copied().zip(ends).zip(e.origins()).map(|((from, to), (_, origin))| (from..to, *origin));
         for (range, origin) in origins.filter(|(range, _)| !range.is_empty()) {
             match self.origins.last_mut() {
                 Some((last, same)) if *same == origin && last.end == range.start => last.end = range.end,

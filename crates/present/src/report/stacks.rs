@@ -58,7 +58,9 @@ impl Report<'_> {
             let Some(f) = frame(self.rec, *id) else { continue };
             if row.user == Some(*id) && !std::mem::replace(&mut shown, true) {
                 // No stack holds the name of an API that jumped on: it is known from the call.
-                let api = self.api_link(row).map(|api| Line::of(Role::Plain, " ".repeat(DETAIL)).joined(api));
+                let api = self
+                    .api_link(row)
+                    .map(|api| Line::of(Role::Plain, " ".repeat(DETAIL)).joined(api).fit(self.style.columns()));
                 lines.extend(api);
             }
             for l in &f.locations {
