@@ -19,7 +19,7 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -271,6 +271,13 @@ impl Memory {
     pub(crate) fn is_sealed_off(&self, id: ProgramId) -> bool {
         // Once an image is deserted it is the launcher that has sealed it.
         self.images.get(&id).is_some_and(|image| !image.deserted && sys::forbids_writing(&image.file))
+    }
+
+    /// Whether descriptor `fd` of process `pid` is the file of image `id`.
+    pub(crate) fn is_file_of(&self, id: ProgramId, pid: i32, fd: i32) -> bool {
+        let own = self.images.get(&id).and_then(|image| image.file.metadata().ok());
+        let theirs = std::fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok();
+        own.zip(theirs).is_some_and(|(own, theirs)| (own.dev(), own.ino()) == (theirs.dev(), theirs.ino()))
     }
 
     /// Whether a new program has said that it could not map what it shares with us (`bootstrap`).
