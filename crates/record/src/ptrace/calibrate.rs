@@ -62,7 +62,7 @@ pub(super) fn calibrate() -> Result<Cost, Error> {
 unsafe fn child(watcher: i32) -> ! {
     // SAFETY: system calls without memory arguments.
     unsafe {
-        // Nobody would wake it if its watcher were killed now.
+        // Nothing would wake it if its watcher were killed now.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() != watcher {
             libc::_exit(0);

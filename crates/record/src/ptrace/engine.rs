@@ -266,7 +266,7 @@ impl Engine {
         self.resume(tid, 0);
     }
 
-    /// Lets a thread run on, whether or not we know it: nobody else would. One that has been
+    /// Lets a thread run on, whether or not we know it: only its tracer can. One that has been
     /// killed meanwhile reports its end by itself, one let go is not ours to be resumed.
     pub(super) fn resume(&self, tid: i32, signal: i32) {
         let _ = tracee::resume_to_call(tid, signal);

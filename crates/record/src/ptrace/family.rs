@@ -11,7 +11,7 @@ use crate::tracee;
 use systoll_model::{Exit, ProblemKind};
 use systoll_symbols::AddressSpace;
 
-/// Ended processes that nobody has waited for yet, at most.
+/// Ended processes that have not been waited for yet, at most.
 const MAX_ENDED: usize = 65_536;
 
 impl Engine {

@@ -144,7 +144,7 @@ impl<'a> RowBuilder<'a> {
         }
     }
 
-    /// How much of what the first thread counted at a node was before `main`: all, where nobody has
+    /// How much of what the first thread counted at a node was before `main`: all, where the launcher has not
     /// seen that begin.
     fn note_startup(&self, node: usize, number: u32, add: &mut Counts, seen: Seen) {
         let (calls, waited) = match &self.startup {
