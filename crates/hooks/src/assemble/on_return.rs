@@ -162,7 +162,7 @@ const ERESTARTSYS: i32 = 512;
 
 /// Before `rt_sigreturn`, where all registers but rax and rsp are free: if the handler interrupted
 /// a call that will now be made again, this one counts as failed, and the next one is the same
-/// anew. Nobody but the handler's end tells: the instruction is run once more at its own place.
+/// anew. Only the handler's end tells: the instruction is run once more at its own place.
 pub(super) fn made_again(e: &mut Emitter) -> Emitted {
     let (look, done) = (e.label(), e.label());
     asm!(e; mov(rcx, gs(slot::RSP)); test(rcx, rcx); jne(look););
@@ -206,7 +206,7 @@ pub(super) fn outer(e: &mut Emitter, end: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// The slot speaks of another call: of one whose end nobody saw, made by a handler that came
+/// The slot speaks of another call: of one whose end was not seen, made by a handler that came
 /// between. Ours was put aside then; if it is lost all the same, its result counts at the root.
 fn unmatched(
     e: &mut Emitter,
@@ -253,7 +253,7 @@ pub(super) fn rseq_learnt(e: &mut Emitter) -> Emitted {
     e.cold(move |e| {
         e.here(taken)?;
         asm!(e; mov(gs(slot::RSEQ), 0); mov(rcx, IMAGE + image::GIVES_AREAS); cmp(dword_ptr(rcx), 0); jne(done););
-        // From here on nobody knows when it waits, so that nothing is known of all its calls.
+        // From here on it is not known when it waits, so that nothing is known of all its calls.
         e.here(unknown)?;
         asm!(e; mov(gs32(slot::AREA_BUSY), 1); mov(gs(slot::RSEQ), 0); jmp(done););
         Ok(())

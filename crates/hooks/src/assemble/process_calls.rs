@@ -130,7 +130,7 @@ fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
     Ok(())
 }
 
-/// rcx: a slot nobody has, with who and whose it is written in. Lost: rax, r11.
+/// rcx: a slot that no thread has, with who and whose it is written in. Lost: rax, r11.
 fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
     asm!(e; mov(r11, IMAGE); mov(ecx, 1););
     e.a.lock().xadd(at(r11, image::NEXT_SLOT), rcx)?;
@@ -166,7 +166,7 @@ fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
     e.here(again)?;
     asm!(e; mov(rax, gs_at(r11, 0)); mov(qword_ptr(r9 + r11), rax); sub(r11, 8); jns(again););
     asm!(e; mov(at(r9, slot::WANT), 0); mov(at(r9, slot::MASK), 0););
-    // Whoever waits there is not waited for here: it takes what it has as the answer.
+    // A thread that waits there is not waited for here: it takes what it has as the answer.
     asm!(e; cmp(dword_ptr(r9 + slot::STATE as i32), 0); je(idle););
     asm!(e; mov(dword_ptr(r9 + slot::STATE as i32), state::ANSWERED););
     e.here(idle)?;
@@ -354,7 +354,7 @@ pub(super) fn exec_failed(e: &mut Emitter, root: u64, returned: CodeLabel) -> Em
 }
 
 /// Notes that the thread means to end, and what its process has used of a processor so far: the
-/// last moment anybody can ask. A handler may still jump away before it does. `number`: of the call,
+/// last moment at which it can be asked. A handler may still jump away before it does. `number`: of the call,
 /// `None` where it is in eax.
 pub(super) fn leaving(e: &mut Emitter, number: Option<u32>) -> Emitted {
     let (quiet, ask, looked) = (e.label(), e.label(), e.label());

@@ -65,7 +65,7 @@ fn ends(e: &mut Emitter, options: &Options, (start, back): (u64, &Instruction), 
     e.a.add_instruction(back)
 }
 
-/// The handler returns to another place. With cgo that is the C library's, or whoever has called the handler
+/// The handler returns to another place. With cgo that is the C library's, or that of a caller of the handler
 /// as a function: counted where it is made, if it is a signal's return at all. One whose bytes stay as well is
 /// another run-time's, which does not count ends that are not its own.
 fn astray(e: &mut Emitter) -> Emitted {

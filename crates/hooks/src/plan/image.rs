@@ -115,7 +115,7 @@ impl<'a> Image<'a> {
     }
 
     /// Where code sets the gs base by an instruction (`wrgsbase` of 64 bits), by its bytes
-    /// alone: nobody decodes files without calls.
+    /// alone: files without calls are not decoded.
     pub(super) fn sets_gs(&self) -> Option<u64> {
         let found = |b: &[u8]| matches!(b, [0xf3, 0x48 | 0x49, 0x0f, 0xae, 0xd8..=0xdf]);
         let place = |region: &Region<'_>| Some(region.start + region.bytes.windows(5).position(found)? as u64);
