@@ -8,13 +8,13 @@
 //! nothing is answered; memory made executable takes [`image::ELIDE`] down, for good where it is
 //! no file that can be looked at.
 
+use super::call_kinds::brings_code;
 use super::elide_masks::{self, before_maps, forget_by_number};
-use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::elided::count;
+use super::emitter::{Emitted, Emitter, asm, gs, gs32};
 use super::entry::Entry;
-use super::on_return::unless_shared;
-use super::process_calls::brings_code;
-use super::tree_walk::walk;
-use crate::layout::{IMAGE, elide, image, node, record, slot};
+use super::shared_slot::unless_shared;
+use crate::layout::{IMAGE, elide, image, slot};
 use crate::numbers::{
     GETEUID, GETPID, GETTID, GETUID, MMAP, MPROTECT, PKEY_MPROTECT, RT_SIGPROCMASK, SETNS, SETRESUID, SETREUID, SETUID,
     UNSHARE,
@@ -109,13 +109,6 @@ pub(super) fn remember_by_number(e: &mut Emitter) -> Emitted {
         asm!(e; jmp(done););
         Ok(())
     });
-    Ok(())
-}
-
-/// Counts a call that is answered.
-pub(super) fn count(e: &mut Emitter, entry: Entry) -> Emitted {
-    walk(e, entry.start, entry.base, rcx)?;
-    asm!(e; mov(rcx, at(r11, node::RECORD)); inc(gs_at(rcx, record::ELIDED)););
     Ok(())
 }
 

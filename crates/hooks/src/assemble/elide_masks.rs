@@ -9,10 +9,10 @@
 //! Each call that is made after all is told by why it was: it did something ([`slot::NEEDED`]), or it
 //! could not be answered ([`slot::MISSED`]). What is neither was made where nothing is answered.
 
-use super::elide_ids::count;
+use super::elided::count;
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at};
 use super::entry::Entry;
-use super::on_return::unless_shared;
+use super::shared_slot::unless_shared;
 use crate::layout::{IMAGE, elide, image, slot};
 use crate::numbers::{
     BRK, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP, PKEY_MPROTECT, PROCESS_MADVISE, RT_SIGPROCMASK, RT_SIGRETURN, SHMAT,

@@ -23,38 +23,44 @@
 //! a signal handler may make hooked calls of its own, or never return.
 
 mod blob;
+mod call_kinds;
 mod early_signal;
 mod elide_ids;
 mod elide_masks;
+mod elided;
 mod emitter;
 mod entry;
 mod find_fde;
 mod frame_info;
 mod handshake;
 mod handshake_time;
+mod hook;
 mod new_image;
 mod on_return;
 mod process_calls;
 mod relocate;
 mod rseq_areas;
+mod shared_slot;
 mod signal_exits;
 mod site;
 mod stored;
 mod tree_reader;
 mod tree_walk;
 mod tree_writer;
+mod write_blob;
 
-pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked, assemble};
+pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked};
+pub use call_kinds::is_heeded;
 pub use elide_ids::elided_calls;
 pub use emitter::Origin;
 pub use find_fde::origins_table;
 pub use new_image::{every_image, new_image, own_words};
-pub use process_calls::is_heeded;
 pub use tree_reader::{
     DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, SlotCounts, SlotReading, Thread, Words, read,
     slots_drawn,
 };
 pub use tree_writer::{Room, Step, TreeError, grow, grow_asking, number_site};
+pub use write_blob::assemble;
 
 use thiserror::Error;
 

@@ -4,6 +4,7 @@
 
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::shared_slot::unless_shared;
 use crate::layout::{IMAGE, Question, image, node, record, slot};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::code_asm::*;
@@ -259,12 +260,6 @@ pub(super) fn rseq_learnt(e: &mut Emitter) -> Emitted {
         Ok(())
     });
     super::rseq_areas::begin(e, super::rseq_areas::Begins::Again)
-}
-
-/// Goes to `shared` in a slot that several threads share: nothing can be known of one there.
-pub(super) fn unless_shared(e: &mut Emitter, shared: CodeLabel) -> Emitted {
-    asm!(e; cmp(word_ptr(slot::TAG).gs(), image::SLOT_COUNT as i32); je(shared););
-    Ok(())
 }
 
 /// Asks for new code to be patched: `mmap` of a file with PROT_EXEC that succeeded. Memory that is

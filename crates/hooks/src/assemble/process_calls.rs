@@ -1,14 +1,14 @@
 //! Calls that change who is running: clone and its relations, `execve`, and what must be asked
 //! before a call is made.
 
+use super::call_kinds::changes_identity;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::handshake::identify;
 use super::rseq_areas;
 use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use crate::numbers::{
-    ARCH_PRCTL, CAPSET, CHROOT, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK,
-    LANDLOCK_RESTRICT_SELF, MLOCKALL, MMAP, MPROTECT, PIVOT_ROOT, PKEY_MPROTECT, PRCTL, RSEQ, SECCOMP, SETFSGID,
-    SETFSUID, SETGID, SETGROUPS, SETNS, SETREGID, SETRESGID, SETRESUID, SETREUID, SETUID, UNSHARE, VFORK,
+    ARCH_PRCTL, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, MLOCKALL, MMAP, MPROTECT,
+    PKEY_MPROTECT, PRCTL, RSEQ, SECCOMP, VFORK,
 };
 use iced_x86::code_asm::*;
 
@@ -22,39 +22,6 @@ const SECCOMP_MODE_STRICT: i32 = 1;
 const SECCOMP_SET_MODE_STRICT: i32 = 0;
 /// Of linux/time.h.
 const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
-
-/// Whether the call comes back twice.
-pub(super) fn clones(number: u32) -> bool {
-    matches!(number, CLONE | FORK | VFORK | CLONE3)
-}
-
-/// Whether the call may make code of what was none.
-pub(super) fn brings_code(number: u32) -> bool {
-    matches!(number, MMAP | MPROTECT | PKEY_MPROTECT)
-}
-
-/// Whether the call, if all goes well, comes back in another program.
-pub(super) fn execs(number: u32) -> bool {
-    matches!(number, EXECVE | EXECVEAT)
-}
-
-/// Whether the call may change what its process may do: its user, groups, capabilities, namespaces,
-/// root, or what confines it. Not those that change only what a later `execve` gives.
-pub(super) fn changes_identity(number: u32) -> bool {
-    matches!(number, SETUID | SETREUID | SETRESUID | SETFSUID | CAPSET | UNSHARE | SETNS | CHROOT | PIVOT_ROOT)
-        || matches!(number, SETGID | SETREGID | SETRESGID | SETFSGID | SETGROUPS | LANDLOCK_RESTRICT_SELF)
-}
-
-/// Whether more is done at a call of this number than counting it, where a site makes calls of any
-/// number: the bytes of [`image::HEEDED`].
-pub fn is_heeded(number: u32) -> bool {
-    clones(number)
-        || brings_code(number)
-        || execs(number)
-        || may_end_watching(number)
-        || changes_identity(number)
-        || matches!(number, EXIT | EXIT_GROUP | RSEQ)
-}
 
 /// Where a call of clone's family goes on.
 #[derive(Clone, Copy)]
@@ -184,12 +151,6 @@ fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
         e.here(done)?;
     }
     Ok(())
-}
-
-/// Whether such a call is looked at before it is made: it may take from the thread what hooks need,
-/// or fill all the memory they have.
-pub(super) fn may_end_watching(number: u32) -> bool {
-    matches!(number, ARCH_PRCTL | PRCTL | SECCOMP | MLOCKALL)
 }
 
 /// The call takes the slot away, or the clock, or fills the memory we share: made here, and nothing is done
