@@ -3,9 +3,9 @@
 use super::calibrate::Cost;
 use super::sampler::Sampler;
 use super::state::{Process, Thread};
-use crate::assemble::RunFacts;
 use crate::backend::{Control, Launch};
 use crate::ending::Ending;
+use crate::parts::RunFacts;
 use crate::problems::Problems;
 use crate::procfs::IoCalls;
 use crate::signals::{LETTING_GO_NS, Signals};
