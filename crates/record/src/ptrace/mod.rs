@@ -9,6 +9,7 @@ mod engine;
 mod family;
 mod finish;
 mod guard;
+mod patience;
 mod sampler;
 mod state;
 mod toll;
