@@ -96,18 +96,11 @@ pub(crate) fn header(
         wall_ns: progress.wall_ns,
         user_ns: user.saturating_sub(before.0),
         sys_ns: sys.saturating_sub(before.1),
-        own_cpu_ns: None,
-        own_cpu_most_ns: None,
-        observer_ns_per_call: 0.0,
-        observer_wall_ns_per_call: 0.0,
-        toll_estimated: false,
-        lost: 0,
-        vdso_calls: None,
         threads: table.threads_in_all(),
         seed: facts.seed,
         windows_opened: windows.opened,
         windows_refused: windows.refused,
-        sites: None,
+        ..Header::default()
     }
 }
 

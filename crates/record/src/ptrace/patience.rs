@@ -1,8 +1,8 @@
 //! How a tracer waits for the next stop: by looking again and again for a moment, and asleep only then.
 //!
 //! Tracer and tracee take turns, and where the box has a processor to spare the kernel gives each its own. Then
-//! whoever is woken sleeps on an idle processor, which takes microseconds to wake, on a virtual machine a hundred:
-//! many times what the stop costs otherwise. A tracer that is awake when the stop comes saves its own half of that.
+//! each wakes the other on an idle processor, and the kernel takes microseconds for that, on a virtual machine a
+//! hundred: many times what the stop costs otherwise. A tracer that is awake when the stop comes saves its own half of that.
 //! There is no way to keep the two together: affinity is the program's to ask for.
 
 use crate::sys;
@@ -18,7 +18,7 @@ const MOST_REST: u32 = 10;
 /// When it pays to look. A program that computes between its calls is not waited for awake.
 #[derive(Debug)]
 pub(super) struct Patience {
-    /// Whether there is a processor that looking takes from nobody.
+    /// Whether the tracee has a processor to run on while the tracer looks.
     spare: bool,
     /// Looks in vain since the last that was not.
     vain: u32,
