@@ -19,6 +19,9 @@ mod new_image;
 mod on_return;
 mod process_calls;
 mod relocate;
+mod ring;
+mod ring_data;
+mod ring_reader;
 mod rseq_areas;
 mod signal_exits;
 mod site;
@@ -33,6 +36,7 @@ pub use emitter::Origin;
 pub use find_fde::origins_table;
 pub use new_image::{every_image, new_image, own_words};
 pub use process_calls::is_heeded;
+pub use ring_reader::{Piece, Read, WrittenCall, written_calls};
 pub use tree_reader::{
     DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, SlotCounts, SlotReading, Thread, Words, read,
     slots_drawn,
