@@ -38,7 +38,7 @@ fn one(bench: &Bench, kind: &str) -> Result<f64> {
     let rest = [bench.work.as_path(), Path::new(kind), Path::new(RUN), &out].map(Into::into);
     let elisions = Elision::ALL.to_vec();
     let launch = Launch { command: command.chain(rest).collect(), elisions, ..Launch::default() };
-    let mut inproc = backend(BackendKind::Inproc).context("no such backend")?;
+    let mut inproc = backend(BackendKind::Inproc);
     let recording = inproc.run(&launch, &mut Quiet)?;
     ensure!(recording.header.exit == Some(Exit::Code(0)), "{kind} failed: {:?}", recording.header.exit);
     ensure!(recording.total().elided > 1000, "{kind}: nothing was answered in place: {:?}", recording.problems);

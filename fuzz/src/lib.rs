@@ -35,7 +35,7 @@ pub fn recording(data: &[u8]) {
 /// A file that a target has mapped.
 pub fn file(data: &[u8]) {
     let seed = data.iter().take(64).fold(1, |sum: u64, b| sum.wrapping_mul(257).wrapping_add(u64::from(*b)));
-    systoll_symbols::any_file::use_file(data.to_vec(), seed);
+    systoll_symbols::fuzzing::use_file(data.to_vec(), seed);
 }
 
 /// A cause of the user's own, and a run judged by it.

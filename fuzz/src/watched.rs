@@ -9,7 +9,7 @@ use systoll_hooks::assemble::{
 };
 use systoll_hooks::layout::{IMAGE, NODE_SIZE, image, slot};
 use systoll_hooks::plan::{Plan, build_id, plan as plan_of};
-use systoll_symbols::any_file::{use_heap, use_maps, use_perf_map, use_stack};
+use systoll_symbols::fuzzing::{use_heap, use_maps, use_perf_map, use_stack};
 
 /// Where code of ours lies, from a file's load address.
 const DELTA: i64 = 1 << 26;

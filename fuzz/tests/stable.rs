@@ -103,7 +103,7 @@ fn seeds_get_all_the_way() {
     }
     assert_eq!(seeds::kept().len(), 2 * seeds::programs().len());
     let file = std::fs::read("/proc/self/exe").expect("this very program");
-    assert!(systoll_symbols::any_file::use_file(file, 1));
+    assert!(systoll_symbols::fuzzing::use_file(file, 1));
 }
 
 /// The driver itself: what breaks is found and said.

@@ -6,15 +6,24 @@ use serde_json::Value;
 /// Every crate of ours with those of ours it may use. An edge not listed here is a decision to
 /// be made, not an oversight to be fixed.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("systoll-binfile", &[]),
     ("systoll-files", &[]),
     ("systoll-model", &[]),
     ("systoll-trust", &[]),
-    ("systoll-hooks", &["systoll-model"]),
-    ("systoll-symbols", &["systoll-files", "systoll-model", "systoll-trust"]),
+    ("systoll-hooks", &["systoll-binfile", "systoll-model"]),
+    ("systoll-symbols", &["systoll-binfile", "systoll-files", "systoll-model", "systoll-trust"]),
     ("systoll-price", &["systoll-model"]),
     (
         "systoll-record",
-        &["systoll-files", "systoll-hooks", "systoll-model", "systoll-symbols", "systoll-price", "systoll-trust"],
+        &[
+            "systoll-binfile",
+            "systoll-files",
+            "systoll-hooks",
+            "systoll-model",
+            "systoll-symbols",
+            "systoll-price",
+            "systoll-trust",
+        ],
     ),
     ("systoll-judge", &["systoll-model"]),
     ("systoll-cure", &["systoll-files", "systoll-model", "systoll-trust"]),

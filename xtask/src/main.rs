@@ -5,7 +5,9 @@
 
 mod edges;
 mod generate;
+mod modules;
 mod repository;
+mod rooms;
 mod tidy;
 
 use anyhow::{Context, Result, bail};
@@ -28,6 +30,7 @@ fn tidy() -> Result<()> {
     let metadata = repository::metadata(&root)?;
     let mut broken = edges::broken(&metadata)?;
     broken.extend(tidy::broken(&root, &files)?);
+    broken.extend(rooms::broken(&root)?);
     for line in &broken {
         writeln!(std::io::stderr(), "{line}").context("stderr is closed")?;
     }

@@ -57,8 +57,8 @@ const OPENS: &[&str] =
 /// Files of these crates that may, and why.
 const MAY_OPEN: &[(&str, &str)] = &[
     ("record/src/launch.rs", "/dev/null, between fork and exec"),
-    ("record/src/inproc/launch/target.rs", "/proc/PID/mem, for writing"),
-    ("record/src/inproc/launch/memory.rs", "files in memory of our own, by their descriptors"),
+    ("record/src/inproc/monitor/shared/remote.rs", "/proc/PID/mem, for writing"),
+    ("record/src/inproc/monitor/shared/memory.rs", "files in memory of our own, by their descriptors"),
     ("symbols/src/hostile.rs", "a test"),
     ("cure/src/shim.rs", "a library in a folder of the user's own, O_NOFOLLOW and O_NONBLOCK"),
 ];

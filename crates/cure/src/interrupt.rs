@@ -5,7 +5,7 @@
 //! waits for that comes back, asks [`interrupted`], tells what it has, and ends. What does not end within
 //! [`PATIENCE`], or is told a second time, the thread ends itself, by the signal.
 
-use crate::unwatched::{children, kill_tree};
+use crate::tree::{children, kill_tree};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;

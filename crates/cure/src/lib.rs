@@ -12,6 +12,7 @@ mod server;
 mod shim;
 mod spec;
 mod story;
+mod tree;
 mod unwatched;
 mod workshop;
 

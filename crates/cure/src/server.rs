@@ -1,6 +1,7 @@
 //! A program that runs until it is told to end: a server.
 
-use crate::unwatched::{ends_within, kill_tree, signal, usage_of, wait};
+use crate::tree::{kill_tree, signal};
+use crate::unwatched::{ends_within, usage_of, wait};
 use crate::{RunError, Spec, Streams, Usage};
 use std::process::Child;
 use std::time::{Duration, Instant};

@@ -277,57 +277,10 @@ pub mod node {
 pub mod capture;
 pub mod ring;
 pub mod slot;
+pub mod want;
+pub mod windows;
 
-/// Who opens windows: values of [`image::WINDOWS`].
-pub mod windows {
-    /// The launcher is asked where one is due, and at each call of it.
-    pub const ASKED: u32 = 0;
-    /// The launcher is asked where one is due; the thread may write its calls by itself, see
-    /// [`super::slot::WANT`].
-    pub const ASKED_ONCE: u32 = 1;
-    /// The thread opens it and writes its calls.
-    pub const OWN: u32 = 2;
-    /// None opens.
-    pub const NONE: u32 = 3;
-}
-
-/// Values of [`slot::WANT`].
-pub mod want {
-    /// No window is open.
-    pub const NOTHING: u64 = 0;
-    /// The launcher is handed every call, on entry and return.
-    pub const HAND_SHAKE: u64 = 1;
-    /// The thread is to open a window that it writes, at this call.
-    pub const RING: u64 = 2;
-    /// It has, and writes every call.
-    pub const WRITING: u64 = 3;
-}
-
-/// What is counted of a node by one thread, offsets from the record's start.
-pub mod record {
-    /// Bytes of a record.
-    pub const SIZE: u64 = 0x240;
-    /// u64: calls entered.
-    pub const ENTERED: u64 = 0x00;
-    /// u64: calls that returned and were seen to.
-    pub const RETURNED: u64 = 0x08;
-    /// u64: calls that failed.
-    pub const FAILED: u64 = 0x10;
-    /// u64: cycles inside calls.
-    pub const CYCLES: u64 = 0x18;
-    /// u64: cycles inside calls during which the thread was scheduled out or met a signal.
-    pub const WAITED: u64 = 0x20;
-    /// u64: cycles of the longest call.
-    pub const LONGEST: u64 = 0x28;
-    /// u64: sum of positive results of calls that move bytes.
-    pub const BYTES: u64 = 0x30;
-    /// u64: calls answered in place, not made; not among [`ENTERED`].
-    pub const ELIDED: u64 = 0x38;
-    /// 64 u64: calls by the power of two of their cycles.
-    pub const HISTOGRAM: u64 = 0x40;
-    /// Buckets of the histogram.
-    pub const BUCKETS: u64 = 64;
-}
+pub mod record;
 
 /// States of a hand-shake. Bit 0 is set from the first store to the last, so that a signal
 /// handler's calls keep out.

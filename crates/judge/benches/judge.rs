@@ -1,6 +1,7 @@
 //! What judging a large recording takes: `cargo bench -p systoll-judge`. Prints; holds nothing to a bound.
 
 #![expect(clippy::print_stdout, reason = "printing is its job")]
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the judge has no clock, its benchmark has")]
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -1,6 +1,5 @@
 //! Causes: what is known of a disease, as data.
 
-use crate::Kind;
 use crate::pattern::{Pattern, PatternFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -116,7 +115,7 @@ pub struct Catalogue {
     /// Whether those that come with systoll are among them.
     builtin: bool,
     added: Vec<Cause>,
-    /// All together, once anybody asks for one: most runs have nothing to explain, and reading
+    /// All together, once one is asked for: most runs have nothing to explain, and reading
     /// causes takes longer than starting many a program.
     all: OnceLock<BTreeMap<Arc<str>, Cause>>,
     /// The built-in one first asked for by its id: `cure` needs no other.
@@ -292,9 +291,4 @@ fn check_placeholders(text: &str) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// The kind with this name.
-pub(crate) fn kind_named(name: &str) -> Option<Kind> {
-    Kind::ALL.into_iter().find(|k| k.name() == name)
 }

@@ -20,7 +20,7 @@ pub enum Kind {
     SlowPath,
     /// Returns at once with nothing, again and again.
     BusyPoll,
-    /// Waits where nobody needs to.
+    /// Waits where there is no need to.
     Blocking,
 }
 
@@ -36,6 +36,11 @@ impl Kind {
         Self::BusyPoll,
         Self::Blocking,
     ];
+
+    /// The kind with this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
 
     /// Its name in JSON and in causes' files.
     pub fn name(self) -> &'static str {
@@ -87,7 +92,7 @@ pub struct Later {
 
 /// What a program does once a round, the nearest to what it is for first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Per {
+pub enum WorkUnit {
     /// Bytes taken from a socket, where bytes go back.
     Request,
     /// A connection accepted.
@@ -104,7 +109,7 @@ pub enum Per {
     Write,
 }
 
-impl Per {
+impl WorkUnit {
     /// All of them.
     pub const ALL: [Self; 7] =
         [Self::Request, Self::Connection, Self::Item, Self::WakeUp, Self::File, Self::Read, Self::Write];
@@ -125,9 +130,9 @@ impl Per {
 
 /// How many of a finding's calls go with each round of what the program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rhythm {
+pub struct PerUnit {
     /// What marks a round.
-    pub per: Per,
+    pub per: WorkUnit,
     /// Rounds after `main` began, by the exact counts.
     pub rounds: u64,
     /// Calls of the finding's rows in each round.
@@ -182,8 +187,8 @@ pub struct Finding {
     pub toll_ns: u64,
     /// Toll of the needless ones, ns.
     pub needless_toll_ns: u64,
-    /// How many of them fall on each request, connection, …; `None` where that shows no rhythm.
-    pub rhythm: Option<Rhythm>,
+    /// How many of them fall on each request, connection, …; `None` where they do not agree on a number.
+    pub per_unit: Option<PerUnit>,
     /// What the needless ones cost later, on top; `None` where nothing was seen.
     pub later: Option<Later>,
     /// Time waited in its rows, ns; `None` where it can't be told.

@@ -3,8 +3,9 @@
 
 use crate::catalogue::{Catalogue, Cause};
 use crate::detect::{Children, Claim, StartupWait};
+use crate::fact::{Fact, Facts};
 use crate::hash::Map;
-use crate::pattern::{Fact, Pattern};
+use crate::pattern::{Pattern, Symptoms};
 use crate::survey::{Claimed, RowView};
 use crate::{Kind, Options};
 use std::collections::BTreeMap;
@@ -76,7 +77,7 @@ pub(crate) fn groups<'a>(
     groups
 }
 
-/// Rows nobody looked at go where those are that stand for them.
+/// Rows that no window shows join the groups of the rows that stand for them.
 fn add_unseen(groups: &mut [Group<'_>], views: &[RowView<'_>]) {
     let mut places: Map<RowId, Vec<usize>> = Map::default();
     for (at, group) in groups.iter().enumerate() {
@@ -124,8 +125,13 @@ struct Possible<'a> {
     looks: bool,
 }
 
-/// A row's call, its API, and whether it was made inside the vDSO, or by the C library for itself.
-type OfRow = (Sysno, Option<Arc<str>>, bool, bool);
+/// What is the same for all calls of a row.
+#[derive(PartialEq, Eq, Hash)]
+struct OfRow {
+    syscall: Sysno,
+    api: Option<Arc<str>>,
+    facts: Facts,
+}
 
 /// The catalogue's patterns by what is the same for all calls of a row, looked up once.
 struct Patterns<'a> {
@@ -138,10 +144,10 @@ impl<'a> Patterns<'a> {
         Self { catalogue, possible: Map::default() }
     }
 
-    fn of_row(&mut self, row: &Row, fact: &Fact<'_>) -> Possible<'a> {
-        let key = (row.syscall, row.api.clone(), fact.vdso, fact.inside_libc);
+    fn of_row(&mut self, row: &Row, call: &Symptoms<'_>) -> Possible<'a> {
+        let key = OfRow { syscall: row.syscall, api: row.api.clone(), facts: call.facts };
         let of = || {
-            let known = possible(self.catalogue, fact);
+            let known = possible(self.catalogue, call);
             Possible { looks: known.iter().any(|(pattern, _)| pattern.looks_at_calls()), known: known.into() }
         };
         self.possible.entry(key).or_insert_with(of).clone()
@@ -155,7 +161,7 @@ fn row_cause<'a>(
     view: &RowView<'_>,
     patterns: &mut Patterns<'a>,
 ) -> Option<&'a Cause> {
-    let of_row = fact(recording, row, Kind::Repeat, None, None, false);
+    let of_row = symptoms(recording, row, Kind::Repeat, None, None);
     let possible = patterns.of_row(row, &of_row);
     // Few different ones: a list is quicker than a table.
     let mut votes: Vec<(Option<&'a Cause>, usize)> = Vec::new();
@@ -180,59 +186,56 @@ fn row_cause<'a>(
     votes.into_iter().max_by_key(|(cause, n)| (*n, cause.is_some(), cause.map(|c| &c.id)))?.0
 }
 
-impl<'a> Fact<'a> {
+impl<'a> Symptoms<'a> {
     /// The same row's, of one claimed call.
-    pub(crate) fn with(&self, claimed: &'a Claimed<'a>) -> Fact<'a> {
-        Fact {
+    pub(crate) fn with(&self, claimed: &'a Claimed<'a>) -> Symptoms<'a> {
+        Symptoms {
             kind: claimed.claim.kind,
             object: claimed.claim.object.as_deref(),
             args: Some(claimed.call.args),
             result: claimed.call.result,
-            search: claimed.claim.search,
-            herd: claimed.claim.herd,
+            facts: self.facts.and(claimed.claim.facts),
             ..*self
         }
     }
 }
 
-/// What a pattern is held against.
-pub(crate) fn fact<'a>(
+/// What is known of a row, and of a call of it.
+pub(crate) fn symptoms<'a>(
     recording: &Recording,
     row: &'a Row,
     kind: Kind,
     object: Option<&'a str>,
     call: Option<&WindowCall>,
-    search: bool,
-) -> Fact<'a> {
+) -> Symptoms<'a> {
     let frames = &recording.stack(row.context).frames;
     let is = |at: usize, class| frames.get(at).is_some_and(|f| recording.frame(*f).class == class);
-    Fact {
+    Symptoms {
         kind,
         syscall: row.syscall,
         api: row.api.as_deref(),
         object,
         args: call.map(|c| c.args),
         result: call.and_then(|c| c.result),
-        search,
-        vdso: is(0, FrameClass::Vdso),
-        inside_libc: is(0, FrameClass::Libc) && is(1, FrameClass::Libc),
-        herd: false,
+        facts: Facts::default()
+            .with(Fact::Vdso, is(0, FrameClass::Vdso))
+            .with(Fact::InsideLibc, is(0, FrameClass::Libc) && is(1, FrameClass::Libc)),
     }
 }
 
-fn explain<'a>(catalogue: &'a Catalogue, fact: &Fact<'_>) -> Option<&'a Cause> {
-    most_telling(&possible(catalogue, fact), fact)
+fn explain<'a>(catalogue: &'a Catalogue, call: &Symptoms<'_>) -> Option<&'a Cause> {
+    most_telling(&possible(catalogue, call), call)
 }
 
 /// The patterns that could hold for calls of a row, with their causes, ordered by id.
-fn possible<'a>(catalogue: &'a Catalogue, row: &Fact<'_>) -> Vec<Known<'a>> {
+fn possible<'a>(catalogue: &'a Catalogue, row: &Symptoms<'_>) -> Vec<Known<'a>> {
     let of = |c: &'a Cause| c.matches.iter().filter(|m| m.could_match(row)).map(move |m| (m, c));
     catalogue.iter().flat_map(of).collect()
 }
 
 /// The cause whose pattern holds and asks for most; of equals the first by its id.
-fn most_telling<'a>(possible: &[Known<'a>], fact: &Fact<'_>) -> Option<&'a Cause> {
-    let known = possible.iter().filter(|(pattern, _)| pattern.matches(fact)).map(|(p, c)| (p.weight(), *c));
+fn most_telling<'a>(possible: &[Known<'a>], call: &Symptoms<'_>) -> Option<&'a Cause> {
+    let known = possible.iter().filter(|(pattern, _)| pattern.matches(call)).map(|(p, c)| (p.weight(), *c));
     known.reduce(|best, other| if other.0 > best.0 { other } else { best }).map(|(_, cause)| cause)
 }
 
@@ -347,8 +350,8 @@ fn group<'a>(cause: Option<&'a Cause>, rows: Vec<RowId>, views: &[RowView<'_>]) 
 /// The group of a program that is started for each item.
 pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: &'a Catalogue) -> Group<'a> {
     let rows = children.rows.iter().map(|id| recording.row(*id));
-    let facts = rows.map(|row| fact(recording, row, Kind::SlowPath, Some(&children.program), None, false));
-    let cause = facts.filter_map(|fact| explain(catalogue, &fact)).next();
+    let rows = rows.map(|row| symptoms(recording, row, Kind::SlowPath, Some(&children.program), None));
+    let cause = rows.filter_map(|row| explain(catalogue, &row)).next();
     let about = "starts a program for each item; most of what it costs is the starting";
     let instead = "start it once for many items, or call what it does from the program itself";
     let claim = Claim { object: Some(children.program.clone()), ..Claim::of(Kind::SlowPath, about, instead) };
@@ -373,7 +376,7 @@ fn add_wait<'a>(
 ) {
     let row = recording.row(wait.row);
     let call = views.get(wait.row.0 as usize).and_then(|v| v.sample);
-    let cause = explain(catalogue, &fact(recording, row, Kind::Blocking, None, call, false));
+    let cause = explain(catalogue, &symptoms(recording, row, Kind::Blocking, None, call));
     let mostly_startup = |g: &Group<'a>| {
         let rows = g.rows.iter().map(|id| &recording.row(*id).counts);
         let (startup, all) =

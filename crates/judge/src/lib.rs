@@ -6,27 +6,29 @@
 
 #![forbid(unsafe_code)]
 
-mod alike;
 mod catalogue;
+mod could_explain;
+mod deferred_cost;
 mod detect;
+mod extrapolate;
+mod fact;
 mod finding;
 mod group;
 mod grouping;
 mod hash;
-mod later;
-mod made;
 mod options;
 mod pattern;
+mod per_unit;
+mod phrasing;
 mod replay;
-mod rhythm;
 mod semantics;
+mod subject;
 mod survey;
 mod verdict;
-mod what;
-mod words;
 
 pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, CureKind};
-pub use finding::{Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, Per, Rhythm};
+pub use fact::{AskedFacts, Fact};
+pub use finding::{Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, PerUnit, WorkUnit};
 pub use grouping::{By, Common, Group, Grouping, grouped};
 pub use options::Options;
 pub use pattern::Pattern;
@@ -40,7 +42,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let semantics = Semantics::new();
     let claims = detect::claims(recording, &semantics);
     let views = survey::survey(recording, &claims);
-    let waits = detect::startup_waits(recording, options);
+    let waits = detect::startup_waits(recording, &semantics, options);
     let phases = verdict::Phases::of(recording);
     let mut groups = group::groups(recording, &views, &waits, catalogue, options);
     groups.extend(

@@ -1,13 +1,13 @@
 //! What calls look like that a cause explains.
 
-use crate::Kind;
-use crate::catalogue::kind_named;
+use crate::fact::{AskedFacts, Fact, Facts, with_facts};
+use crate::finding::Kind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use systoll_model::Sysno;
 
-/// What is known of a claimed call.
-pub(crate) struct Fact<'a> {
+/// What is known of a claimed call: patterns are held against it.
+pub(crate) struct Symptoms<'a> {
     pub kind: Kind,
     pub syscall: Sysno,
     pub api: Option<&'a str>,
@@ -16,14 +16,7 @@ pub(crate) struct Fact<'a> {
     pub args: Option<[u64; 6]>,
     /// What a claimed call returned; `None` where no window shows it.
     pub result: Option<i64>,
-    /// Whether the call was one of many places looked into for one thing.
-    pub search: bool,
-    /// Whether its thread was woken together with others.
-    pub herd: bool,
-    /// Whether the call was made from inside the vDSO.
-    pub vdso: bool,
-    /// Whether the C library made the call for itself: not its wrapper of it was called.
-    pub inside_libc: bool,
+    pub facts: Facts,
 }
 
 /// A pattern: all that is given must hold. Empty lists allow anything.
@@ -43,48 +36,44 @@ pub struct Pattern {
     pub not_args: BTreeMap<u8, Vec<i32>>,
     /// Values the call may return; an errno is negative.
     pub results: Vec<i64>,
-    /// Whether the call must, or must not, be one of many places looked into for one thing.
-    pub search: Option<bool>,
-    /// Whether its thread must, or must not, have been woken together with others.
-    pub herd: Option<bool>,
-    /// Whether the call must, or must not, come from inside the vDSO.
-    pub vdso: Option<bool>,
-    /// Whether the C library must, or must not, have made the call for itself.
-    pub inside_libc: Option<bool>,
+    /// What must be so of the call, and what must not.
+    pub facts: AskedFacts,
     /// The mechanism, where it differs from the cause's own.
     pub why: Option<String>,
 }
 
 impl Pattern {
-    pub(crate) fn matches(&self, fact: &Fact<'_>) -> bool {
+    pub(crate) fn matches(&self, call: &Symptoms<'_>) -> bool {
         let allows = |list: &[String], value: Option<&str>, test: fn(&str, &str) -> bool| {
             list.is_empty() || value.is_some_and(|v| list.iter().any(|l| test(l, v)))
         };
-        let value = |n: &u8| fact.args.and_then(|a| a.get(usize::from(*n)).copied()).map(|a| a as i32);
-        (self.kinds.is_empty() || self.kinds.contains(&fact.kind))
-            && (self.syscalls.is_empty() || self.syscalls.contains(&fact.syscall))
-            && allows(&self.apis, fact.api, |a, b| a == b)
-            && allows(&self.objects, fact.object, glob)
+        let value = |n: &u8| call.args.and_then(|a| a.get(usize::from(*n)).copied()).map(|a| a as i32);
+        (self.kinds.is_empty() || self.kinds.contains(&call.kind))
+            && (self.syscalls.is_empty() || self.syscalls.contains(&call.syscall))
+            && allows(&self.apis, call.api, |a, b| a == b)
+            && allows(&self.objects, call.object, glob)
             && self.args.iter().all(|(n, values)| value(n).is_some_and(|v| values.contains(&v)))
             && self.not_args.iter().all(|(n, values)| value(n).is_some_and(|v| !values.contains(&v)))
-            && (self.results.is_empty() || fact.result.is_some_and(|r| self.results.contains(&r)))
-            && self.search.is_none_or(|s| s == fact.search)
-            && self.herd.is_none_or(|h| h == fact.herd)
-            && self.vdso.is_none_or(|v| v == fact.vdso)
-            && self.inside_libc.is_none_or(|i| i == fact.inside_libc)
+            && (self.results.is_empty() || call.result.is_some_and(|r| self.results.contains(&r)))
+            && self.facts.allow(call.facts)
     }
 
     /// Whether it could hold for any call of a row: what is the same for all of them does.
-    pub(crate) fn could_match(&self, row: &Fact<'_>) -> bool {
+    pub(crate) fn could_match(&self, row: &Symptoms<'_>) -> bool {
         (self.syscalls.is_empty() || self.syscalls.contains(&row.syscall))
             && (self.apis.is_empty() || row.api.is_some_and(|api| self.apis.iter().any(|a| a == api)))
-            && self.vdso.is_none_or(|v| v == row.vdso)
-            && self.inside_libc.is_none_or(|i| i == row.inside_libc)
+            && self.facts.may_allow(row.facts)
     }
 
     /// Whether it may hold for one call of a row and not for another with the same claim.
     pub(crate) fn looks_at_calls(&self) -> bool {
         !(self.args.is_empty() && self.not_args.is_empty() && self.results.is_empty())
+    }
+
+    /// Whether it would hold for every call.
+    fn asks_nothing(&self) -> bool {
+        let anything = Self { why: self.why.clone(), ..Self::default() };
+        *self == anything
     }
 
     /// How much it asks for: of two patterns that hold, the one that asks for more knows better.
@@ -95,14 +84,11 @@ impl Pattern {
             (!self.apis.is_empty(), 3),
             (!self.objects.is_empty(), 2),
             (!self.results.is_empty(), 1),
-            (self.search.is_some(), 2),
-            (self.herd.is_some(), 2),
-            (self.vdso.is_some(), 1),
-            (self.inside_libc.is_some(), 1),
         ];
         lists.iter().filter(|(given, _)| *given).map(|(_, weight)| weight).sum::<usize>()
             + self.args.len()
             + self.not_args.len()
+            + self.facts.weight()
     }
 }
 
@@ -126,34 +112,43 @@ fn glob(pattern: &str, text: &str) -> bool {
     true
 }
 
-/// A pattern as it stands in a file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PatternFile {
-    #[serde(default)]
-    kinds: Vec<String>,
-    #[serde(default)]
-    syscalls: Vec<String>,
-    #[serde(default)]
-    apis: Vec<String>,
-    #[serde(default)]
-    objects: Vec<String>,
-    #[serde(default)]
-    args: BTreeMap<String, Vec<i32>>,
-    #[serde(default)]
-    not_args: BTreeMap<String, Vec<i32>>,
-    #[serde(default)]
-    results: Vec<i64>,
-    search: Option<bool>,
-    herd: Option<bool>,
-    vdso: Option<bool>,
-    inside_libc: Option<bool>,
-    pub why: Option<String>,
+macro_rules! pattern_file {
+    ($($(#[$doc:meta])* $name:ident => $fact:ident { $($_:tt)* }),* $(,)?) => {
+        /// A pattern as it stands in a file.
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct PatternFile {
+            #[serde(default)]
+            kinds: Vec<String>,
+            #[serde(default)]
+            syscalls: Vec<String>,
+            #[serde(default)]
+            apis: Vec<String>,
+            #[serde(default)]
+            objects: Vec<String>,
+            #[serde(default)]
+            args: BTreeMap<String, Vec<i32>>,
+            #[serde(default)]
+            not_args: BTreeMap<String, Vec<i32>>,
+            #[serde(default)]
+            results: Vec<i64>,
+            $($name: Option<bool>,)*
+            pub why: Option<String>,
+        }
+
+        impl PatternFile {
+            fn facts(&self) -> AskedFacts {
+                AskedFacts::default()$(.ask(Fact::$fact, self.$name))*
+            }
+        }
+    };
 }
+with_facts!(pattern_file);
 
 impl PatternFile {
     pub(crate) fn into_pattern(self) -> Result<Pattern, String> {
-        let named = |n: String| kind_named(&n).ok_or_else(|| format!("there is no kind {n:?}"));
+        let facts = self.facts();
+        let named = |n: String| Kind::named(&n).ok_or_else(|| format!("there is no kind {n:?}"));
         let kinds = self.kinds.into_iter().map(named).collect::<Result<Vec<_>, _>>()?;
         let numbered = |n: String| Sysno::from_name(&n).ok_or_else(|| format!("there is no system call {n:?}"));
         let syscalls = self.syscalls.into_iter().map(numbered).collect::<Result<Vec<_>, _>>()?;
@@ -163,22 +158,12 @@ impl PatternFile {
         };
         let args: BTreeMap<u8, Vec<i32>> = self.args.into_iter().map(position).collect::<Result<_, _>>()?;
         let not_args: BTreeMap<u8, Vec<i32>> = self.not_args.into_iter().map(position).collect::<Result<_, _>>()?;
-        let Self { apis, objects, results, search, herd, vdso, inside_libc, why, .. } = self;
-        if syscalls.is_empty()
-            && apis.is_empty()
-            && objects.is_empty()
-            && args.is_empty()
-            && not_args.is_empty()
-            && kinds.is_empty()
-            && results.is_empty()
-            && search.is_none()
-            && herd.is_none()
-            && vdso.is_none()
-            && inside_libc.is_none()
-        {
+        let Self { apis, objects, results, why, .. } = self;
+        let pattern = Pattern { kinds, syscalls, apis, objects, args, not_args, results, facts, why };
+        if pattern.asks_nothing() {
             return Err("an empty pattern would match everything".into());
         }
-        Ok(Pattern { kinds, syscalls, apis, objects, args, not_args, results, search, herd, vdso, inside_libc, why })
+        Ok(pattern)
     }
 }
 

@@ -4,21 +4,15 @@
 
 use crate::hash::{Map, Set};
 use crate::semantics::{
-    ADVICE, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Effects, Entry, FILE_STATUS,
-    FOLDER, Generations, How, IDENTITY, Key, Known, Lines, Look, MADE_UP, NAME, Nothing, PATH, POSITION, PROTECTION,
-    Pair, SCHEDULING, SIZE, SYNCED, Semantics, Shared, Source, Subject, Topic, TopicId, Transfer, Value, answer, value,
+    ADVICE, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Effects, FILE_STATUS, FOLDER,
+    Generations, How, IDENTITY, Key, Known, Lines, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION,
+    PROTECTION, Pair, SCHEDULING, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value,
+    answer, value,
 };
 use std::borrow::Cow;
 use std::cell::RefCell;
+use systoll_model::constants::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY};
 use systoll_model::{Moment, Recording, Sysno};
-
-const O_WRONLY: u64 = 1;
-const O_RDWR: u64 = 2;
-const O_CREAT: u64 = 0o100;
-const O_EXCL: u64 = 0o200;
-const O_TRUNC: u64 = 0o1000;
-/// O_APPEND: a write moves the position to the end, wherever that is.
-const O_APPEND: u64 = 0o2000;
 
 /// Keys kept of what descriptors share: a trace is one long window, and each is looked at.
 const MOST_SHARED: usize = 64;
@@ -26,7 +20,7 @@ const MOST_SHARED: usize = 64;
 /// What a call asked or set.
 pub(crate) struct Meaning<'a> {
     /// The line of the table.
-    pub entry: &'static Entry,
+    pub line: &'static StateLine,
     /// What it is about.
     pub key: Key,
     /// What the key's generations were.
@@ -79,7 +73,7 @@ pub(crate) struct Moved {
 /// One call with all that is known of it.
 pub(crate) struct Step<'a> {
     /// The call.
-    pub subject: Subject<'a>,
+    pub observed: ObservedCall<'a>,
     /// Its place in the window.
     pub index: usize,
     /// What it asked or set.
@@ -124,9 +118,9 @@ const STAT_MODE: usize = 24;
 impl Step<'_> {
     /// Whether it asked for the status of what turned out to be a directory, by its path.
     pub(crate) fn asks_directory(&self) -> bool {
-        let Some(meaning) = self.meaning.as_ref().filter(|m| m.entry.about.name == PATH.name) else { return false };
-        let Act::Ask(&[Source::OutBut(arg, from, _)]) = meaning.entry.act else { return false };
-        let Some(status) = self.subject.data(arg, Moment::Exit) else { return false };
+        let Some(meaning) = self.meaning.as_ref().filter(|m| m.line.about.name == PATH.name) else { return false };
+        let Act::Ask(&[Source::OutBut(arg, from, _)]) = meaning.line.act else { return false };
+        let Some(status) = self.observed.data(arg, Moment::Exit) else { return false };
         // statx keeps a 16-bit mode at 28, stat a 32-bit one at 24.
         let mode = if from == 64 { half(status, 28) } else { half(status, STAT_MODE) };
         mode.is_some_and(|m| m & FORMAT == DIRECTORY)
@@ -145,17 +139,17 @@ pub(crate) struct Replay<'a> {
     generations: Generations,
     known: Known<'a>,
     positions: Map<(u32, i32), u64>,
-    ranges: Map<(u32, TopicId), Vec<(u64, u64)>>,
+    ranges: Map<(u32, StateId), Vec<(u64, u64)>>,
     /// What the window's descriptors lead to, as far as calls say.
     names: Map<(u32, i32), Option<&'a str>>,
-    /// Keys of topics that descriptors share, which the window has met, with the file's name.
-    shared: Vec<(u32, TopicId, Key, Option<&'a str>)>,
+    /// Keys of states that descriptors share, which the window has met, with the file's name.
+    shared: Vec<(u32, StateId, Key, Option<&'a str>)>,
     /// Generations of what was opened, by process and whether it was for writing, by path.
     opened: Map<(u32, bool), Map<Cow<'a, str>, u32>>,
     /// Processes that change their working directory.
     wanders: Set<u32>,
-    /// Whether a process's answers about a topic hold from window to window, once looked up.
-    kept: RefCell<Map<(u32, TopicId), bool>>,
+    /// Whether a process's answers about a state hold from window to window, once looked up.
+    kept: RefCell<Map<(u32, StateId), bool>>,
     window: u64,
     /// The generations' version when the window began.
     began: u32,
@@ -198,118 +192,118 @@ impl<'a> Replay<'a> {
         steps.clear();
         steps.extend(window.calls.iter().enumerate().map(|(index, call)| {
             let row = self.recording.row(call.row);
-            self.step(index, Subject { window, call, syscall: row.syscall })
+            self.step(index, ObservedCall { window, call, syscall: row.syscall })
         }));
     }
 
-    fn step(&mut self, index: usize, subject: Subject<'a>) -> Step<'a> {
-        if subject.call.signals_before > 0 {
-            self.shake(&subject);
+    fn step(&mut self, index: usize, observed: ObservedCall<'a>) -> Step<'a> {
+        if observed.call.signals_before > 0 {
+            self.shake(&observed);
         }
-        let failed = subject.call.errno().is_some();
-        let lines = self.semantics.of(subject.syscall);
+        let failed = observed.call.errno().is_some();
+        let lines = self.semantics.of(observed.syscall);
         if let Some(fd) = lines.fd.and_then(|arg| u8::try_from(arg).ok()) {
-            self.names.insert((subject.window.process.0, subject.descriptor(fd)), subject.call.fd.as_deref());
+            self.names.insert((observed.window.process.0, observed.descriptor(fd)), observed.call.fd.as_deref());
         }
-        let entry = lines.entry(&subject);
-        let meaning = entry.and_then(|entry| self.meaning(entry, &subject));
-        let effects = if failed { Effects::default() } else { lines.effects(&subject) };
-        let look = lines.look(&subject);
-        let nothing = look.is_some_and(|look| found_nothing(look, &subject));
+        let line = lines.state(&observed);
+        let meaning = line.and_then(|line| self.meaning(line, &observed));
+        let effects = if failed { Effects::default() } else { lines.effects(&observed) };
+        let look = lines.look(&observed);
+        let nothing = look.is_some_and(|look| found_nothing(look, &observed));
         let mut step = Step {
             index,
-            cheaper: lines.cheaper(&subject).filter(|_| !failed),
-            makes: lines.makes(&subject).filter(|_| !failed),
-            moves: lines.moves && !failed,
-            ends: lines.ends && !failed,
+            cheaper: lines.cheaper(&observed).filter(|_| !failed),
+            makes: lines.makes(&observed).filter(|_| !failed),
+            moves: lines.moves() && !failed,
+            ends: lines.ends() && !failed,
             forks: false,
             opened: None,
-            object: object(entry, &subject),
-            moved: lines.transfer(&subject).map(|line| moved(line, &subject)),
+            object: object(line, &observed),
+            moved: lines.transfer(&observed).map(|line| moved(line, &observed)),
             pauses: lines.waits && look.is_none(),
-            loads: lines.loads(&subject) && !failed,
-            wakes: lines.wakes(&subject),
+            loads: lines.loads(&observed) && !failed,
+            wakes: lines.wakes(&observed),
             look,
             nothing,
             effects,
             lines,
             meaning,
-            subject,
+            observed,
         };
         for effect in step.effects.iter() {
             match effect {
                 Effect::Forks => step.forks = true,
-                Effect::OpensPath { at, path, flags } => step.opened = self.open(&subject, at, path, flags),
+                Effect::OpensPath { at, path, flags } => step.opened = self.open(&observed, at, path, flags),
                 _ => {}
             }
-            self.apply(effect, &subject);
+            self.apply(effect, &observed);
         }
         if let Some(meaning) = &step.meaning {
-            self.learn(meaning, &subject, failed);
+            self.learn(meaning, &observed, failed);
         }
         step
     }
 
     /// What an opening opened, and whether it was opened before and is still the same.
-    fn open(&mut self, subject: &Subject<'a>, at: Option<u8>, path: u8, flags: Option<u8>) -> Option<Opened<'a>> {
-        let path = subject.path(at, path)?;
-        let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |f| subject.arg(f));
+    fn open(&mut self, observed: &ObservedCall<'a>, at: Option<u8>, path: u8, flags: Option<u8>) -> Option<Opened<'a>> {
+        let path = observed.path(at, path)?;
+        let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |f| observed.arg(f) as u32);
         let writes = flags & O_RDWR != 0 || flags & O_WRONLY != 0;
         let anew = flags & (O_TRUNC | O_EXCL) != 0;
         // Our own writes to a file that is open for writing are what it is opened for.
         let generation = if writes { 0 } else { self.generations.path(&path) };
-        let opened = self.opened.entry((subject.window.process.0, writes)).or_default();
+        let opened = self.opened.entry((observed.window.process.0, writes)).or_default();
         let again = opened.insert(path.clone(), generation) == Some(generation);
         Some(Opened { path, writes, anew, again })
     }
 
     /// A signal was handled, or its handler returned.
-    fn shake(&mut self, subject: &Subject<'_>) {
-        for topic in Semantics::shaken_by_signals() {
-            self.generations.void_topic(subject.window.process.0, None, topic);
+    fn shake(&mut self, observed: &ObservedCall<'_>) {
+        for state in Semantics::shaken_by_signals() {
+            self.generations.void_state(observed.window.process.0, None, state);
         }
     }
 
     /// Part of a key that changes with each window where an answer can't be kept.
-    fn gap(&self, topic: &'static Topic, process: u32) -> Option<u64> {
-        let kept = match topic.across {
+    fn gap(&self, state: &'static State, process: u32) -> Option<u64> {
+        let kept = match state.across {
             Across::Keep => true,
             Across::Drop => false,
             Across::Unless(calls) => {
                 let made = |c: &&str| Sysno::from_name(c).is_some_and(|sysno| self.made.contains(&(process, sysno)));
-                *self.kept.borrow_mut().entry((process, topic.id())).or_insert_with(|| !calls.iter().any(made))
+                *self.kept.borrow_mut().entry((process, state.id())).or_insert_with(|| !calls.iter().any(made))
             }
         };
         (!kept).then_some(self.window)
     }
 
-    fn meaning(&mut self, entry: &'static Entry, subject: &Subject<'a>) -> Option<Meaning<'a>> {
-        let process = subject.window.process.0;
-        let gap = self.gap(entry.about, process);
-        let (key, newest) = self.known.key(&self.generations, entry, subject, gap)?;
+    fn meaning(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> Option<Meaning<'a>> {
+        let process = observed.window.process.0;
+        let gap = self.gap(line.about, process);
+        let (key, newest) = self.known.key(&self.generations, line, observed, gap)?;
         let from_before = gap.is_some() && newest <= self.began;
         let version = self.generations.version;
         let mut known = self.known.get(key).cloned();
-        if entry.about.name == POSITION.name {
-            known = self.positions.get(&(process, subject.descriptor(0))).map(|p| Value::word(*p));
+        if line.about.name == POSITION.name {
+            known = self.positions.get(&(process, observed.descriptor(0))).map(|p| Value::word(*p));
         }
-        let Act::Set { value: source, old, how, never } = entry.act else {
+        let Act::Set { value: source, old, how, never } = line.act else {
             // Of what a call does, only that it can't is an answer.
-            let now = match entry.act {
-                Act::Ask(sources) => answer(sources, subject),
-                _ => answer(&[], subject).filter(|_| subject.call.errno().is_some()),
+            let now = match line.act {
+                Act::Ask(sources) => answer(sources, observed),
+                _ => answer(&[], observed).filter(|_| observed.call.errno().is_some()),
             };
             let (operand, changes_nothing) = (None, false);
-            return Some(Meaning { entry, key, version, from_before, known, now, operand, changes_nothing });
+            return Some(Meaning { line, key, version, from_before, known, now, operand, changes_nothing });
         };
-        if subject.call.errno().is_some() {
+        if observed.call.errno().is_some() {
             return None;
         }
-        known = old.and_then(|old| value(old, subject)).or(known);
+        known = old.and_then(|old| value(old, observed)).or(known);
         if never != 0 {
             known = known.as_deref().and_then(word).map(Value::word);
         }
-        let operand = value(source, subject);
+        let operand = value(source, observed);
         let bits = operand.as_deref().and_then(word);
         let before = known.as_deref().and_then(word);
         let now = match how {
@@ -320,33 +314,33 @@ impl<'a> Replay<'a> {
         };
         let changes_nothing = how != How::Replace && bits == Some(0);
         let operand = operand.filter(|_| how != How::Replace).map(|o| [&*o, &[how as u8]].concat().into());
-        Some(Meaning { entry, key, version, from_before, known, now, operand, changes_nothing })
+        Some(Meaning { line, key, version, from_before, known, now, operand, changes_nothing })
     }
 
     /// Keeps the answer or the value set, under the key that holds after the call's own effects.
-    fn learn(&mut self, meaning: &Meaning<'a>, subject: &Subject<'a>, failed: bool) {
-        let process = subject.window.process.0;
-        let entry = meaning.entry;
-        if entry.about.name == POSITION.name {
-            if let Some(at) = subject.call.result.and_then(|r| u64::try_from(r).ok()) {
+    fn learn(&mut self, meaning: &Meaning<'a>, observed: &ObservedCall<'a>, failed: bool) {
+        let process = observed.window.process.0;
+        let line = meaning.line;
+        if line.about.name == POSITION.name {
+            if let Some(at) = observed.call.result.and_then(|r| u64::try_from(r).ok()) {
                 if !meaning.known_already() {
-                    self.moved_beside(process, subject.descriptor(0));
+                    self.moved_beside(process, observed.descriptor(0));
                 }
-                self.positions.insert((process, subject.descriptor(0)), at);
+                self.positions.insert((process, observed.descriptor(0)), at);
             }
             return;
         }
-        if entry.about.ranges {
-            self.void_overlaps(entry.about, subject);
+        if line.about.ranges {
+            self.void_overlaps(line.about, observed);
         }
         let mut key = meaning.key;
         if meaning.version != self.generations.version {
-            let gap = self.gap(entry.about, process);
-            let Some((renewed, _)) = self.known.key(&self.generations, entry, subject, gap) else { return };
+            let gap = self.gap(line.about, process);
+            let Some((renewed, _)) = self.known.key(&self.generations, line, observed, gap) else { return };
             key = renewed;
         }
-        self.doubt_shared(meaning, key, subject);
-        match (&meaning.now, entry.act) {
+        self.doubt_shared(meaning, key, observed);
+        match (&meaning.now, line.act) {
             (Some(now), _) => self.known.put(key, Some(now.clone())),
             (None, Act::Try) => self.known.put(key, None),
             (None, Act::Set { .. }) if !failed && !meaning.changes_nothing => self.known.put(key, None),
@@ -354,18 +348,18 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Notes a key of a topic that descriptors share. After a set that may have changed something, what is
+    /// Notes a key of a state that descriptors share. After a set that may have changed something, what is
     /// known by other keys of the same piece of state may be wrong.
-    fn doubt_shared(&mut self, meaning: &Meaning<'a>, key: Key, subject: &Subject<'a>) {
-        let about = meaning.entry.about;
+    fn doubt_shared(&mut self, meaning: &Meaning<'a>, key: Key, observed: &ObservedCall<'a>) {
+        let about = meaning.line.about;
         if about.shared == Shared::No {
             return;
         }
-        let (process, name) = (subject.window.process.0, subject.call.fd.as_deref());
-        let sets = matches!(meaning.entry.act, Act::Set { .. }) && !meaning.known_already();
+        let (process, name) = (observed.window.process.0, observed.call.fd.as_deref());
+        let sets = matches!(meaning.line.act, Act::Set { .. }) && !meaning.known_already();
         let mut noted = false;
-        for (of, topic, other, file) in &self.shared {
-            let same = (*of, *topic) == (process, about.id());
+        for (of, state, other, file) in &self.shared {
+            let same = (*of, *state) == (process, about.id());
             noted |= same && *other == key;
             if same && sets && *other != key && (about.shared == Shared::All || maybe_same(*file, name)) {
                 self.known.put(*other, None);
@@ -383,8 +377,8 @@ impl<'a> Replay<'a> {
 
     /// The file's size may be another, whatever descriptor it is known by.
     fn doubt_size(&mut self, process: u32, name: Option<&str>) {
-        for (of, topic, key, file) in &self.shared {
-            if (*of, *topic) == (process, SIZE.id()) && maybe_same(*file, name) {
+        for (of, state, key, file) in &self.shared {
+            if (*of, *state) == (process, SIZE.id()) && maybe_same(*file, name) {
                 self.known.put(*key, None);
             }
         }
@@ -400,25 +394,25 @@ impl<'a> Replay<'a> {
         });
     }
 
-    fn void_overlaps(&mut self, topic: &'static Topic, subject: &Subject<'_>) {
-        let process = subject.window.process.0;
-        let [start, length, ..] = subject.call.args;
+    fn void_overlaps(&mut self, state: &'static State, observed: &ObservedCall<'_>) {
+        let process = observed.window.process.0;
+        let [start, length, ..] = observed.call.args;
         let range = (start, start.saturating_add(length));
-        let ranges = self.ranges.entry((process, topic.id())).or_default();
+        let ranges = self.ranges.entry((process, state.id())).or_default();
         if ranges.iter().any(|r| *r != range && r.0 < range.1 && range.0 < r.1) {
             ranges.clear();
-            self.generations.void_topic(process, None, topic);
+            self.generations.void_state(process, None, state);
         }
         if !ranges.contains(&range) {
             ranges.push(range);
         }
     }
 
-    fn apply(&mut self, effect: Effect, subject: &Subject<'a>) {
-        let process = subject.window.process.0;
-        let result = subject.call.result.unwrap_or(-1);
+    fn apply(&mut self, effect: Effect, observed: &ObservedCall<'a>) {
+        let process = observed.window.process.0;
+        let result = observed.call.result.unwrap_or(-1);
         match effect {
-            Effect::Closes(arg) | Effect::Redirects(arg) => self.replace(process, subject.descriptor(arg)),
+            Effect::Closes(arg) | Effect::Redirects(arg) => self.replace(process, observed.descriptor(arg)),
             Effect::Opens => self.replace(process, result as i32),
             Effect::Shares | Effect::Forks => {
                 self.positions.retain(|(p, _), _| *p != process);
@@ -427,9 +421,10 @@ impl<'a> Replay<'a> {
                 }
             }
             Effect::OpensPath { .. } => {
-                let flags = subject.call.args;
+                let flags = observed.call.args;
                 self.replace(process, result as i32);
-                if (flags[1] | flags[2]) & O_APPEND == 0 {
+                // Otherwise a write moves the position to the end, wherever that is.
+                if (flags[1] | flags[2]) & u64::from(O_APPEND) == 0 {
                     self.positions.insert((process, result as i32), 0);
                 }
             }
@@ -437,10 +432,10 @@ impl<'a> Replay<'a> {
                 self.generations.void_descriptors(process);
                 self.positions.retain(|(p, _), _| *p != process);
             }
-            Effect::Path { at, path } => match subject.path(at, path) {
+            Effect::Path { at, path } => match observed.path(at, path) {
                 Some(path) => {
                     // Moved or removed: what is opened there next is another file.
-                    if !self.semantics.of(subject.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {
+                    if !self.semantics.of(observed.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {
                         self.opened.get_mut(&(process, true)).and_then(|o| o.remove(&path));
                     }
                     self.generations.void_path(&path);
@@ -448,43 +443,43 @@ impl<'a> Replay<'a> {
                 }
                 None => {
                     self.doubt_size(process, None);
-                    self.generations.void_topic(process, None, &PATH);
-                    self.generations.void_topic(process, None, &NAME);
+                    self.generations.void_state(process, None, &PATH);
+                    self.generations.void_state(process, None, &NAME);
                 }
             },
-            Effect::Writes(arg) => self.written(process, subject, arg),
+            Effect::Writes(arg) => self.written(process, observed, arg),
             Effect::Reads(arg) => {
-                self.generations.void_file(process, subject.descriptor(arg), &FILE_STATUS);
+                self.generations.void_file(process, observed.descriptor(arg), &FILE_STATUS);
             }
             Effect::Advances(arg) => {
-                self.moved_beside(process, subject.descriptor(arg));
-                if let Some(at) = self.positions.get_mut(&(process, subject.descriptor(arg))) {
+                self.moved_beside(process, observed.descriptor(arg));
+                if let Some(at) = self.positions.get_mut(&(process, observed.descriptor(arg))) {
                     *at = at.saturating_add_signed(result);
                 }
             }
             Effect::Moves(arg) => {
-                self.moved_beside(process, subject.descriptor(arg));
-                self.positions.remove(&(process, subject.descriptor(arg)));
+                self.moved_beside(process, observed.descriptor(arg));
+                self.positions.remove(&(process, observed.descriptor(arg)));
             }
             Effect::WorkingDirectory => {
                 self.generations.void_folder(process);
-                self.generations.void_topic(process, None, &CWD);
-                if !self.semantics.of(subject.syscall).sets(FOLDER.name) {
-                    self.generations.void_topic(process, None, &FOLDER);
+                self.generations.void_state(process, None, &CWD);
+                if !self.semantics.of(observed.syscall).sets(&FOLDER) {
+                    self.generations.void_state(process, None, &FOLDER);
                 }
             }
             Effect::Identity => {
-                for topic in [&IDENTITY, &CAPABILITIES, &CREDENTIALS, &ATTRIBUTES] {
-                    self.generations.void_topic(process, None, topic);
+                for state in [&IDENTITY, &CAPABILITIES, &CREDENTIALS, &ATTRIBUTES] {
+                    self.generations.void_state(process, None, state);
                 }
             }
             Effect::Memory => {
-                self.generations.void_topic(process, None, &PROTECTION);
-                self.generations.void_topic(process, None, &ADVICE);
+                self.generations.void_state(process, None, &PROTECTION);
+                self.generations.void_state(process, None, &ADVICE);
             }
-            Effect::Changes(topic) => self.generations.void_topic(process, None, topic),
-            Effect::ChangesOf(arg, topic) => self.generations.void_file(process, subject.descriptor(arg), topic),
-            Effect::Signals => self.shake(subject),
+            Effect::Changes(state) => self.generations.void_state(process, None, state),
+            Effect::ChangesOf(arg, state) => self.generations.void_file(process, observed.descriptor(arg), state),
+            Effect::Signals => self.shake(observed),
         }
     }
 
@@ -493,19 +488,19 @@ impl<'a> Replay<'a> {
         self.positions.remove(&(process, fd));
     }
 
-    fn written(&mut self, process: u32, subject: &Subject<'_>, arg: u8) {
-        let fd = subject.descriptor(arg);
+    fn written(&mut self, process: u32, observed: &ObservedCall<'_>, arg: u8) {
+        let fd = observed.descriptor(arg);
         self.generations.void_file(process, fd, &FILE_STATUS);
         self.generations.void_file(process, fd, &SIZE);
         self.doubt_size(process, self.names.get(&(process, fd)).copied().flatten());
         // Another descriptor may lead to the same file, so a write anywhere leaves all unsynced.
-        self.generations.void_topic(process, None, &SYNCED);
-        if let Some(path) = subject.call.fd.as_deref().filter(|f| arg == 0 && f.starts_with('/')) {
+        self.generations.void_state(process, None, &SYNCED);
+        if let Some(path) = observed.call.fd.as_deref().filter(|f| arg == 0 && f.starts_with('/')) {
             self.generations.void_path(path);
             // A thread's name, its slack, a group's processors.
             if MADE_UP.iter().any(|folder| path.starts_with(folder)) {
-                self.generations.void_topic(process, None, &ATTRIBUTES);
-                self.generations.void_topic(process, None, &SCHEDULING);
+                self.generations.void_state(process, None, &ATTRIBUTES);
+                self.generations.void_state(process, None, &SCHEDULING);
             }
         }
     }
@@ -521,28 +516,24 @@ fn word(bytes: &[u8]) -> Option<u64> {
     bytes.first_chunk().map(|b| u64::from_le_bytes(*b))
 }
 
-fn moved(line: &'static Transfer, subject: &Subject<'_>) -> Moved {
-    let got = subject.call.result.and_then(|r| u64::try_from(r).ok());
-    Moved { line, fd: line.fd.map(|f| subject.descriptor(f)), asked: line.asked.map(|a| subject.arg(a)), got }
+fn moved(line: &'static Transfer, observed: &ObservedCall<'_>) -> Moved {
+    let got = observed.call.result.and_then(|r| u64::try_from(r).ok());
+    Moved { line, fd: line.fd.map(|f| observed.descriptor(f)), asked: line.asked.map(|a| observed.arg(a)), got }
 }
 
-/// EAGAIN.
-const AGAIN: u16 = 11;
-
-fn found_nothing(look: &Look, subject: &Subject<'_>) -> bool {
+fn found_nothing(look: &Look, observed: &ObservedCall<'_>) -> bool {
     match look.nothing {
-        Nothing::Zero => subject.call.result == Some(0),
-        Nothing::Again => subject.call.errno().is_some_and(|e| e.0 == AGAIN),
-        Nothing::Error(errno) => subject.call.errno().is_some_and(|e| e.0 == errno),
+        Nothing::Zero => observed.call.result == Some(0),
+        Nothing::Error(errno) => observed.call.errno() == Some(errno),
     }
 }
 
 /// The path, or the file behind the descriptor, that a call is about.
-fn object<'a>(entry: Option<&'static Entry>, subject: &Subject<'a>) -> Option<Cow<'a, str>> {
-    for source in entry?.detail {
+fn object<'a>(line: Option<&'static StateLine>, observed: &ObservedCall<'a>) -> Option<Cow<'a, str>> {
+    for source in line?.key {
         match *source {
-            Source::Path { at, path } => return subject.path(at, path),
-            Source::Fd(0) => return subject.call.fd.as_deref().filter(|f| f.starts_with('/')).map(Cow::Borrowed),
+            Source::Path { at, path } => return observed.path(at, path),
+            Source::Fd(0) => return observed.call.fd.as_deref().filter(|f| f.starts_with('/')).map(Cow::Borrowed),
             _ => {}
         }
     }

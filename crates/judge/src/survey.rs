@@ -1,7 +1,7 @@
 //! From claimed calls in windows to a share of a row: weighted by octave, an interval over windows.
 
-use crate::alike::{self, Like};
 use crate::detect::{Claim, Claims, Judged};
+use crate::extrapolate::{self, Alike};
 use crate::hash::Set;
 use crate::semantics::Semantics;
 use systoll_model::{Recording, RowId, WindowCall};
@@ -44,8 +44,8 @@ pub(crate) struct RowView<'a> {
     pub claimed: Vec<Claimed<'a>>,
     /// Any call, for its arguments.
     pub sample: Option<&'a WindowCall>,
-    /// What stands for it where nobody looked.
-    pub like: Option<Like>,
+    /// What stands for it where no window shows it.
+    pub like: Option<Alike>,
 }
 
 /// How many of a row's calls are needless.
@@ -170,7 +170,7 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
         view.threads.sort_unstable();
         view.threads.dedup();
     }
-    alike::lend(recording, &mut views);
+    extrapolate::extrapolate(recording, &mut views);
     views
 }
 
@@ -228,7 +228,7 @@ pub(crate) struct Interval {
     pub agree: u64,
     /// Two standard errors of the share, from how windows differ.
     pub scatter: f64,
-    /// What windows nobody opened might hide: of `n` alike, 19 times in 20 less than this.
+    /// What windows that were not opened might hide: of `n` alike, 19 times in 20 less than this.
     pub unseen: f64,
 }
 

@@ -1,11 +1,11 @@
 //! What a group costs, and whether that makes it a finding, a remark or nothing.
 
+use crate::deferred_cost::deferred_cost;
 use crate::group::Group;
-use crate::later::later;
-use crate::rhythm::{Wanted, rhythm};
+use crate::per_unit::{Wanted, per_unit};
+use crate::phrasing;
+use crate::subject::subject;
 use crate::survey::{Interval, RowView, Shown, interval};
-use crate::what::what;
-use crate::words;
 use crate::{Confidence, Estimate, Evidence, Finding, Later, Options};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ fn toll(recording: &Recording, row: &Row) -> f64 {
     }
 }
 
-/// What a row's calls waited, ns; from elapsed time where nobody could tell.
+/// What a row's calls waited, ns; from elapsed time where waiting was not measured.
 fn waited(phases: &Phases, recording: &Recording, row: &Row) -> f64 {
     let counts = &row.counts;
     match counts.waited_ns {
@@ -229,7 +229,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let mut f = figures(group, recording, views, phases);
     // Where the price is waiting, or a child, a switch is no news.
     f.later = (!group.by_wait && group.children.is_none())
-        .then(|| later(&group.rows, f.needless(), f.shares(), shown))
+        .then(|| deferred_cost(&group.rows, f.needless(), f.shares(), shown))
         .flatten();
     let f = f;
     let phase = phase(&group.rows, recording);
@@ -244,14 +244,14 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     // What the observer adds is an estimate; the phase was at least as long as its waits.
     let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
     let of_calls = share(f.calls as f64, phases.calls as f64);
-    let free_cure = || words::offers_free_cure(group, recording, views);
+    let free_cure = || phrasing::offers_free_cure(group, recording, views);
     let confidence = confidence(group, &f, &of_cpu, of_wall, of_calls, free_cure, options)?;
     let low = confidence == Confidence::Low;
     let needless = f.estimate(low);
     let needless_toll = if low { f.any_toll } else { f.needless_toll };
     let sampled = group.children.is_none() && group.startup.is_none();
     let wanted = Wanted { rows: &group.rows, weak: low, needless };
-    let rhythm = sampled.then(|| rhythm(wanted, shown)).flatten();
+    let per_unit = sampled.then(|| per_unit(wanted, shown)).flatten();
     // Judged by its phase, told of the whole run: the header's shares are of that too.
     let own_cpu = recording.own_cpu_ns().map(|own| own as f64);
     // More than all of it can't be; it is then not known.
@@ -267,13 +267,13 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         syscalls: by_calls(&rows, recording, |r| Some(r.syscall)),
         apis: by_calls(&rows, recording, |r| r.api.clone()),
         user: lead.and_then(|r| r.user),
-        what: group.children.as_ref().map(|c| c.program.to_string()).or_else(|| what(&rows, recording, views)),
+        what: group.children.as_ref().map(|c| c.program.to_string()).or_else(|| subject(&rows, recording, views)),
         calls: f.calls,
         needless,
         starts: group.children.is_some(),
         toll_ns: f.toll.round() as u64,
         needless_toll_ns: needless_toll.round() as u64,
-        rhythm,
+        per_unit,
         later: f.later.map(|l| {
             let share_of_cpu = own_cpu.and_then(|own| part(l.ns.estimate as f64, own));
             Later { share_of_cpu, ..l }
@@ -290,7 +290,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         gives_up: String::new(),
         prove: Vec::new(),
     };
-    words::put(&mut finding, group, recording, views, api.as_deref());
+    phrasing::put(&mut finding, group, recording, views, api.as_deref());
     Some(finding)
 }
 
@@ -396,7 +396,7 @@ pub(crate) fn blank() -> Finding {
         starts: false,
         toll_ns: 0,
         needless_toll_ns: 0,
-        rhythm: None,
+        per_unit: None,
         later: None,
         waited_ns: None,
         share_of_cpu: None,

@@ -1,9 +1,10 @@
 //! Each built-in cause on a trace like the one it was first seen in, and its neighbours.
+#![allow(clippy::disallowed_methods, reason = "the judge does no I/O, its tests read the cases and the docs")]
 
 mod common;
 
 use common::*;
-use systoll_judge::{Catalogue, Confidence, Kind, Options, judge};
+use systoll_judge::{Catalogue, Confidence, Fact, Kind, Options, judge};
 use systoll_model::Phase;
 
 const BUSY: u64 = 5_000_000;
@@ -314,8 +315,14 @@ fn every_built_in_file_is_a_cause_and_names_its_cases() {
         assert_eq!(path.file_stem().unwrap().to_str(), Some(&*cause.id));
         assert!(Catalogue::builtin().get(&cause.id) == Some(&cause));
         assert!(!cause.reports.is_empty() && !cause.recognise.is_empty(), "{}", cause.id);
+        assert!(!cause.cases.is_empty(), "{}: no case has it", cause.id);
         for case in &cause.cases {
-            assert!(cases.join(case).join("case.toml").is_file(), "{}: no case {case}", cause.id);
+            let text = std::fs::read_to_string(cases.join(case).join("case.toml"));
+            let text = text.unwrap_or_else(|error| panic!("{}: {case}: {error}", cause.id));
+            let says = |key: &str| {
+                text.lines().any(|line| line.starts_with(key) && line.contains(&format!("\"{}\"", cause.id)))
+            };
+            assert!(says("cause = ") || says("beside = "), "{}: {case} is of another cause", cause.id);
         }
         files += 1;
     }
@@ -351,5 +358,50 @@ fn files_that_are_no_causes_say_why() {
     ] {
         let error = Catalogue::parse("x.toml", &good.replacen(from, to, 1)).unwrap_err();
         assert!(error.to_string().starts_with("x.toml: ") && error.problem.contains(says), "{to}: {error}");
+    }
+}
+
+/// The fields that may stand where an unknown one stands in `file`: the error names them.
+fn fields(file: &str) -> Vec<String> {
+    let error = Catalogue::parse("x.toml", file).unwrap_err().problem;
+    let (_, expected) = error.split_once("expected one of").unwrap_or_else(|| panic!("{error}"));
+    expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_docs_name_every_field_that_a_cause_may_have() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let docs = std::fs::read_to_string(docs.join("causes.md")).unwrap();
+    let section = |from: &str, to: &str| {
+        let (_, rest) = docs.split_once(from).unwrap_or_else(|| panic!("no {from:?}"));
+        rest.split_once(to).unwrap_or_else(|| panic!("no {to:?}")).0.to_owned()
+    };
+    let of_file = fields("other = 1");
+    let of_match = fields("[[match]]\nother = 1");
+    let of_stop = fields("[[stop]]\nother = 1");
+    assert!(of_file.len() > 8 && of_match.len() > 10 && of_stop.len() > 5);
+    let example = section("## A file", "| in `[[match]]`");
+    for field in of_file {
+        let there = [format!("\n{field} = "), format!("\n[[{field}]]")].iter().any(|form| example.contains(form));
+        assert!(there, "{field}: the example does not show it");
+    }
+    let tables =
+        [(of_match, section("| in `[[match]]`", "| in `[[stop]]`")), (of_stop, section("| in `[[stop]]`", "## Shims"))];
+    for (fields, table) in tables {
+        for field in fields {
+            assert!(table.contains(&format!("| `{field}` |")), "{field}: docs/causes.md does not name it");
+        }
+    }
+}
+
+#[test]
+fn the_docs_name_every_kind_and_every_fact() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/causes.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    for kind in Kind::ALL {
+        assert!(docs.contains(&format!("`{}`", kind.name())), "{}", kind.name());
+    }
+    for fact in Fact::ALL {
+        assert!(docs.contains(&format!("| `{}` |", fact.name())), "{}", fact.name());
     }
 }

@@ -97,7 +97,7 @@ fn workers_that_have_time_for_work_may_have_done_some() {
 #[test]
 fn a_barrier_wakes_all_and_is_none() {
     let mut rec = workers(4);
-    // Whoever comes last wakes the others, so those who wake are those who wait.
+    // The last to come wakes the others, so those who wake are those who wait.
     rec.windows.iter_mut().for_each(|w| w.thread = 1);
     let said = judgement(&rec);
     assert!(said.findings.is_empty() && said.also.is_empty(), "{said:#?}");

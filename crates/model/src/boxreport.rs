@@ -33,7 +33,7 @@ pub enum Probe {
     WriteByte,
     /// write of 64 KiB to it.
     WriteBulk,
-    /// futex(FUTEX_WAKE) with nobody waiting.
+    /// futex(FUTEX_WAKE) without a waiter.
     FutexWake,
     /// membarrier(MEMBARRIER_CMD_GLOBAL): mostly waiting.
     MembarrierGlobal,
@@ -98,7 +98,7 @@ impl Probe {
     }
 
     /// Whether the median is to be quoted and not the fastest batch: of calls whose cost is
-    /// another processor's doing, the fastest met nobody.
+    /// another processor's doing, the fastest met none.
     pub fn quotes_median(self) -> bool {
         matches!(self, Self::MembarrierGlobal | Self::MembarrierPrivateRunning)
     }

@@ -71,7 +71,7 @@ pub struct Counts {
     /// Bytes moved by successful transfer calls (read and write families), from their results.
     pub bytes: u64,
     /// What the calling thread paid, in ns, waiting excluded and the observer's share taken off.
-    /// `None` where nobody could tell; see [`crate::Header::toll_estimated`].
+    /// `None` where it is not known; see [`crate::Header::toll_estimated`].
     pub toll_ns: Option<u64>,
     /// Time the thread was scheduled out inside the calls, in ns; `None` where it can't be told.
     pub waited_ns: Option<u64>,

@@ -12,7 +12,7 @@ pub enum Missed {
     Unknown,
     /// What it points to lies in memory that the kernel has not touched since some was taken away.
     Elsewhere,
-    /// Nothing was answered at that time: code had come that nobody had looked at yet.
+    /// Nothing was answered at that time: code had come that the launcher had not looked at yet.
     Down,
     /// It was made where nothing is answered: by number, or in a process that is not seen whole.
     Unseen,

@@ -1,4 +1,4 @@
-//! What was observed, whoever observed it: rows, windows, mappings, prices, problems.
+//! What was observed, by any backend: rows, windows, mappings, prices, problems.
 //!
 //! Plain data. Invariant: nothing here does I/O beyond the readers and writers it is given,
 //! nothing here knows which backend filled a [`Recording`], and no unsafe code.
@@ -14,6 +14,7 @@ mod names;
 mod prices;
 mod problem;
 mod process;
+mod random;
 mod recording;
 mod syscalls;
 mod sysno;
@@ -30,9 +31,11 @@ pub use names::{Frame, FrameClass, FrameId, Language, Location, Module, ModuleId
 pub use prices::{Price, PriceSource, Prices, Spread};
 pub use problem::{Problem, ProblemKind};
 pub use process::{Exit, Process, ProcessId};
+pub use random::Random;
 pub use recording::{
     BackendKind, Header, Host, LongCall, Phase, Recording, Row, RowId, RowLine, Sites, SyscallTotal, VdsoRow,
 };
+pub use syscalls::constants;
 #[doc(hidden)]
 pub use syscalls::worded_calls;
 pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Signature, Size, signal_name, signatures};

@@ -33,7 +33,7 @@ impl Module {
 /// Whose code a frame runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameClass {
-    /// The program, or a library somebody chose to link: what findings are about.
+    /// The program, or a library it was linked with by choice: what findings are about.
     #[default]
     User,
     /// The C library, wherever it is linked.

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum ProblemKind {
     /// A program was let go unwatched (set-id, file capabilities, another architecture).
     Unwatched,
-    /// Calls were made that nobody counted.
+    /// Calls were made that were not counted.
     Lost,
     /// The audit against /proc/PID/io did not agree.
     Audit,

@@ -16,12 +16,8 @@ pub struct RowId(pub u32);
 pub enum BackendKind {
     /// Trampolines in the target.
     Inproc,
-    /// Programs in the kernel.
-    Bpf,
     /// PTRACE_SYSCALL stops.
     Ptrace,
-    /// Another tool's trace.
-    Import,
 }
 
 impl BackendKind {
@@ -29,15 +25,13 @@ impl BackendKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Inproc => "inproc",
-            Self::Bpf => "bpf",
             Self::Ptrace => "ptrace",
-            Self::Import => "import",
         }
     }
 
     /// The backend with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Inproc, Self::Bpf, Self::Ptrace, Self::Import].into_iter().find(|b| b.name() == name)
+        [Self::Inproc, Self::Ptrace].into_iter().find(|b| b.name() == name)
     }
 }
 
@@ -88,10 +82,10 @@ pub struct Header {
     pub user_ns: u64,
     /// System time of the whole tree, as watched.
     pub sys_ns: u64,
-    /// Estimate of the tree's processor time had nobody watched: what shares are shares of. `None` where it
+    /// Estimate of the tree's processor time had it run unwatched: what shares are shares of. `None` where it
     /// is not known to a tenth or so, as a problem says: then there are no shares.
     pub own_cpu_ns: Option<u64>,
-    /// What that was at most, as far as anybody could tell.
+    /// What that was at most, as far as it is known.
     pub own_cpu_most_ns: Option<u64>,
     /// The observer's share in the processor time of the target, ns a call.
     pub observer_ns_per_call: f64,
@@ -103,7 +97,7 @@ pub struct Header {
     pub lost: u64,
     /// Calls into the vDSO; `None` where the backend can't see them.
     pub vdso_calls: Option<u64>,
-    /// Threads of the tree, all that it ever had; 0 where nobody knows.
+    /// Threads of the tree, all that it ever had; 0 where it is not known.
     pub threads: u64,
     /// Seed of the windows' random places.
     pub seed: u64,
@@ -242,7 +236,7 @@ pub struct Recording {
     pub stacks: Vec<Stack>,
     /// The exact table.
     pub rows: Vec<Row>,
-    /// Calls into the vDSO; with [`Header::vdso_calls`] `None`, nobody could see them.
+    /// Calls into the vDSO; with [`Header::vdso_calls`] `None`, the backend could not see them.
     pub vdso: Vec<VdsoRow>,
     /// What each thread called; empty where the backend does not tell threads apart.
     pub threads: Vec<Thread>,

@@ -11,7 +11,7 @@ pub struct Thread {
     pub process: ProcessId,
     /// Thread id; 0 for all threads of the image that are not told apart.
     pub tid: u32,
-    /// Its name as last seen; empty where nobody looked.
+    /// Its name as last seen; empty where it was not read.
     pub name: Arc<str>,
     /// What it called, by system call.
     pub calls: Vec<ThreadCalls>,
@@ -26,7 +26,7 @@ pub struct ThreadCalls {
     pub calls: u64,
     /// Of these, failed.
     pub failed: u64,
-    /// What the thread paid, ns; `None` where nobody could tell.
+    /// What the thread paid, ns; `None` where it is not known.
     pub toll_ns: Option<u64>,
     /// Time it was scheduled out inside them, ns; `None` where it can't be told.
     pub waited_ns: Option<u64>,

@@ -51,8 +51,8 @@ pub struct WindowCall {
     pub waited_ns: Option<u64>,
     /// Signals delivered to the thread between the window's previous call and this one.
     pub signals_before: u32,
-    /// Minor page faults its thread had taken before it; `None` where nobody looked: only for calls
-    /// that map memory or give it back.
+    /// Minor page faults its thread had taken before it; known only for calls that map memory
+    /// or give it back.
     pub faults: Option<u64>,
     /// The whole stack, where it was taken.
     pub stack: Option<StackId>,

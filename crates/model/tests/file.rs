@@ -200,7 +200,7 @@ fn counts_are_kept_whatever_the_size() {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the figures are for whoever runs it with --nocapture")]
+#[expect(clippy::print_stdout, reason = "the figures are shown with --nocapture")]
 fn a_real_size_is_small_and_quick() {
     let rec = program::recording(300, 500);
     let mut best = Duration::MAX;

@@ -160,7 +160,7 @@ fn a_file_that_pprof_rewrote_opens_as_counts_and_prices() {
         rows
     };
     let mut wanted = figures(&rec);
-    // Without an API nobody can tell which frame was the user's.
+    // Without an API the profile does not tell which frame was the user's.
     wanted.iter_mut().filter(|r| r.1.is_none()).for_each(|r| r.6 = None);
     assert_eq!(figures(&read), wanted);
     assert_eq!(read.prices.crossing_ns(), 97.25);

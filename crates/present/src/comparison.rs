@@ -4,12 +4,11 @@ use crate::answered;
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, shorten};
 use crate::units::{grouped, time};
-use std::collections::BTreeSet;
 use std::io::{self, Write};
-use systoll_model::{Exit, Sysno};
+use systoll_model::Exit;
 use systoll_prove::{
-    Beyond, CallCounts, Change, Comparison, Difference, DiffersAt, Estimate, Measured, Outcome, Range, Sameness,
-    Stopped, Verdict, Why, beyond,
+    CallCounts, Change, Comparison, Conclusion, CountChange, Difference, DiffersAt, Estimate, GainReason, GainSource,
+    Measured, Outcome, Range, Sameness, Stopped, Verdict,
 };
 
 /// Where the columns end: label, `a`, `b`, change.
@@ -53,9 +52,8 @@ pub fn write_comparison(
         writeln!(w, "{}", measure_line(label, a, b, change, m.confidence).render(&style))?;
     }
     writeln!(w, "\n{}", verdict_line(m, counts, comparison.watched).render(&style))?;
-    let beyond = counts.filter(|_| !comparison.watched).and_then(|(a, b)| beyond(m, a, b));
-    if let Some(beyond) = beyond {
-        writeln!(w, "{}", Line::of(Role::Plain, "  of which ").with(Role::Plain, beyond_text(&beyond)).render(&style))?;
+    if let Some(source) = counts.and_then(|(a, b)| comparison.gain_source(a, b)) {
+        writeln!(w, "{}", Line::of(Role::Plain, "  of which ").with(Role::Plain, gain_text(&source)).render(&style))?;
     }
     write_answered(w, comparison, &style)?;
     if comparison.watched {
@@ -69,8 +67,7 @@ pub fn write_comparison(
 
 /// Of calls that were to be answered in place, how many were; nothing where the two do not do the same.
 fn write_answered(w: &mut dyn Write, comparison: &Comparison, style: &Style) -> io::Result<()> {
-    let same = matches!(comparison.outcome, Outcome::Same { .. });
-    let Some(answered) = comparison.answered.as_ref().filter(|_| same) else { return Ok(()) };
+    let Some(answered) = comparison.answered_of_same() else { return Ok(()) };
     answered::lines(answered).iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))
 }
 
@@ -96,15 +93,15 @@ const EXPERIMENT: [&str; 2] = [
     "a program that does not make them would win; no cure, nothing to keep",
 ];
 
-fn beyond_text(beyond: &Beyond) -> String {
-    let calls = format!("the calls that are gone cost {}", time(beyond.calls_ns.max(0.0) as u64));
-    match beyond.why {
-        Why::Waiting if beyond.calls_ns <= 0.0 => "most was waiting".into(),
-        Why::Faults(a, b) => format!("{calls}; the rest are page faults, {} -> {}", grouped(a), grouped(b)),
-        Why::Around => format!("{calls}; the rest is the program's own work around them"),
-        Why::Kernel => format!("{calls}; the rest is the kernel's work outside them"),
-        Why::Replaced => format!("{calls}, but what is done in their place costs as well"),
-        Why::Waiting => format!("{calls}; the rest was waiting"),
+fn gain_text(source: &GainSource) -> String {
+    let calls = format!("the calls that are gone cost {}", time(source.calls_ns.max(0.0) as u64));
+    match source.why {
+        GainReason::Waiting if source.calls_ns <= 0.0 => "most was waiting".into(),
+        GainReason::Faults(a, b) => format!("{calls}; the rest are page faults, {} -> {}", grouped(a), grouped(b)),
+        GainReason::Around => format!("{calls}; the rest is the program's own work around them"),
+        GainReason::Kernel => format!("{calls}; the rest is the kernel's work outside them"),
+        GainReason::Replaced => format!("{calls}, but what is done in their place costs as well"),
+        GainReason::Waiting => format!("{calls}; the rest was waiting"),
     }
 }
 
@@ -191,7 +188,7 @@ fn outcome_text(comparison: &Comparison, counts: Option<(&CallCounts, &CallCount
 
 /// Why nothing was measured.
 fn unmeasured_text(comparison: &Comparison) -> String {
-    match comparison.answered.as_ref().filter(|_| matches!(comparison.outcome, Outcome::Same { .. })) {
+    match comparison.answered_of_same() {
         Some(answered) => answered::too_few(answered),
         None => outcome_text(comparison, None),
     }
@@ -257,13 +254,9 @@ fn count_lines(a: &CallCounts, b: &CallCounts) -> Vec<Line> {
     };
     total.push(Role::Faint, remark);
     let mut lines = vec![total];
-    let all: BTreeSet<Sysno> = a.by_syscall.keys().chain(b.by_syscall.keys()).copied().collect();
-    let mut changed: Vec<_> = all.into_iter().map(|s| (s, (a.of_syscall(s), b.of_syscall(s)))).collect();
-    // What varies by itself has not changed.
-    changed.retain(|(_, (a, b))| a.high < b.low || b.high < a.low);
-    changed.sort_by_key(|(syscall, (a, b))| (std::cmp::Reverse(a.median.abs_diff(b.median)), *syscall));
+    let changed = a.changed_in(b);
     lines.extend(
-        changed.iter().take(CALLS_SHOWN).map(|(s, (a, b))| count_line(&format!("    {s}"), *a, *b, Role::Name)),
+        changed.iter().take(CALLS_SHOWN).map(|c| count_line(&format!("    {}", c.syscall), c.a, c.b, Role::Name)),
     );
     lines
 }
@@ -272,11 +265,11 @@ fn count_line(label: &str, a: Range, b: Range, role: Role) -> Line {
     let mut line = Line::of(role, label);
     line.right(ENDS[1], Role::Plain, &range(a));
     line.right(ENDS[2], Role::Plain, &range(b));
-    let sign = if b.median < a.median { "-" } else { "+" };
-    let change = match a.median.abs_diff(b.median) {
-        _ if a.low <= b.high && b.low <= a.high && !(a.is_same() && b.is_same()) => "varies".into(),
-        0 => "the same".into(),
-        by => format!("{sign}{}", grouped(by)),
+    let change = match a.change_to(b) {
+        CountChange::Varies => "varies".into(),
+        CountChange::Same => "the same".into(),
+        CountChange::More(by) => format!("+{}", grouped(by)),
+        CountChange::Fewer(by) => format!("-{}", grouped(by)),
     };
     line.right(ENDS[3], Role::Plain, &change);
     line
@@ -331,11 +324,10 @@ fn signed(percent: f64) -> String {
 fn verdict_line(m: &Measured, counts: Option<(&CallCounts, &CallCounts)>, experiment: bool) -> Line {
     let said: Vec<String> =
         [phrase(&m.wall, "faster", "slower"), phrase(&m.cpu, "less CPU", "more CPU")].into_iter().flatten().collect();
-    let won = m.wall.verdict == Verdict::Faster || m.cpu.verdict == Verdict::Faster;
-    if said.is_empty() {
-        let fewer = counts.and_then(|(a, b)| fewer_calls(a.total.median, b.total.median));
-        let text = match fewer {
-            Some(fewer) => format!("{fewer}, nothing won in time"),
+    let conclusion = m.conclusion();
+    if conclusion == Conclusion::NothingShown {
+        let text = match counts.and_then(|(a, b)| a.percent_fewer_in(b)) {
+            Some(percent) => format!("{percent:.0} % fewer calls, nothing won in time"),
             None => "no difference shown".into(),
         };
         return Line::of(Role::Strong, "  not proved   ").with(Role::Plain, text);
@@ -344,12 +336,12 @@ fn verdict_line(m: &Measured, counts: Option<(&CallCounts, &CallCounts)>, experi
     if m.wall.verdict == Verdict::NoDifference {
         text.push_str(", same wall time");
     }
-    let label = match (won, experiment) {
-        (true, false) => "  proved   ",
-        (true, true) => "  without them   ",
-        (false, _) => "  shown    ",
+    let (label, role) = match (conclusion, experiment) {
+        (Conclusion::Less, false) => ("  proved   ", Role::Good),
+        (Conclusion::Less, true) => ("  without them   ", Role::Good),
+        _ => ("  shown    ", Role::Bad),
     };
-    Line::of(Role::Strong, label).with(if won { Role::Good } else { Role::Bad }, text)
+    Line::of(Role::Strong, label).with(role, text)
 }
 
 /// `38 times faster`, `12 % less CPU`; `None` where no difference was shown.
@@ -372,14 +364,10 @@ fn phrase(change: &Change, less: &str, more: &str) -> Option<String> {
     }
 }
 
-fn fewer_calls(a: u64, b: u64) -> Option<String> {
-    let percent = 100.0 * a.checked_sub(b)? as f64 / a.max(1) as f64;
-    (percent >= 1.0).then(|| format!("{percent:.0} % fewer calls"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systoll_model::Sysno;
     use systoll_prove::Side;
 
     fn change(percent: f64, low: f64, high: f64, verdict: Verdict) -> Change {

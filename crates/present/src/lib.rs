@@ -6,11 +6,11 @@
 
 mod access;
 mod answered;
-mod boxscreen;
 mod comparison;
 mod doctor;
 mod explain;
 mod export;
+mod host_report;
 mod json;
 mod report;
 mod servers;
@@ -19,11 +19,11 @@ mod style;
 mod text;
 mod units;
 
-pub use boxscreen::{box_json, write_box};
 pub use comparison::{write_comparison, write_idle, write_keep, write_ways};
 pub use doctor::{Checked, doctor_json, write_doctor};
 pub use explain::{write_causes, write_explain};
 pub use export::{hyperfine_json, hyperfine_markdown};
+pub use host_report::{box_json, write_box};
 pub use json::{SCHEMA_VERSION, SideCommand, prove_json, report_json};
 pub use report::{ReportOptions, write_finding, write_grouping, write_report};
 pub use servers::{serve_json, write_servers};

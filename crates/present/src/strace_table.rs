@@ -136,7 +136,7 @@ impl Default for TableOptions {
 /// Writes the table of `strace -c`: `% time`, `seconds`, `usecs/call`, `calls`, `errors`,
 /// `syscall`, then the total. `seconds` is the toll (what the calling threads paid, waiting
 /// excluded), `usecs/call` has three decimals because a call costs about 0.1 µs; both are `?`
-/// where nobody could tell. Calls that never returned (`exit_group`) aren't listed, as strace
+/// where it is not known. Calls that never returned (`exit_group`) aren't listed, as strace
 /// doesn't. What can't be vouched for comes before the table, so that its last line is the total.
 ///
 /// # Errors

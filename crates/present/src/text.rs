@@ -206,6 +206,7 @@ mod tests {
         fn a_shell_reads_back_what_was_quoted(words in proptest::collection::vec("[^\0]{0,12}", 1..4)) {
             // bash, as the $'…' form is not in every sh.
             let script = format!("printf '%s\\0' {}", shell_words(&words));
+            #[allow(clippy::disallowed_types, reason = "a shell is what the words are for")]
             let Ok(out) = std::process::Command::new("bash").args(["-c", &script]).output() else { return Ok(()) };
             let expected: Vec<u8> = words.iter().flat_map(|w| w.bytes().chain([0])).collect();
             prop_assert_eq!(out.stdout, expected);

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use systoll_judge::{By, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, Per, Rhythm, grouped};
+use systoll_judge::{By, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, PerUnit, WorkUnit, grouped};
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
     ModuleId, Phase, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, RowLine, Spread, Stack,
@@ -93,7 +93,7 @@ fn row() -> impl Strategy<Value = Row> {
 }
 
 fn header() -> impl Strategy<Value = Header> {
-    let backend = prop_oneof![Just(BackendKind::Inproc), Just(BackendKind::Bpf), Just(BackendKind::Ptrace)];
+    let backend = prop_oneof![Just(BackendKind::Inproc), Just(BackendKind::Ptrace)];
     let exit = option::of(prop_oneof![any::<i32>().prop_map(Exit::Code), any::<i32>().prop_map(Exit::Signal)]);
     let figures = vec(some_u64(), 9);
     (backend, exit, figures, some_f64(), some_f64(), any::<bool>(), vec(text(), 0..4)).prop_map(
@@ -198,8 +198,8 @@ fn finding() -> impl Strategy<Value = Finding> {
             toll_ns: n[4],
             needless_toll_ns: n[5],
             starts: n[0] % 5 == 0,
-            rhythm: (n[1] % 2 == 0).then_some(Rhythm {
-                per: Per::ALL[(n[2] % 7) as usize],
+            per_unit: (n[1] % 2 == 0).then_some(PerUnit {
+                per: WorkUnit::ALL[(n[2] % 7) as usize],
                 rounds: n[3],
                 calls: n[4],
                 needless: n[5],

@@ -1,5 +1,6 @@
 //! System calls of one side, counted in watched runs.
 
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{Recording, SyscallTotal, Sysno};
 
@@ -25,6 +26,41 @@ impl Range {
     pub fn is_same(self) -> bool {
         self.low == self.high
     }
+
+    /// How it changed to `other`. What varies by itself has not changed.
+    pub fn change_to(self, other: Self) -> CountChange {
+        let apart = self.high < other.low || other.high < self.low;
+        match (apart || (self.is_same() && other.is_same()), self.median.cmp(&other.median)) {
+            (false, _) => CountChange::Varies,
+            (true, Ordering::Equal) => CountChange::Same,
+            (true, Ordering::Less) => CountChange::More(other.median - self.median),
+            (true, Ordering::Greater) => CountChange::Fewer(self.median - other.median),
+        }
+    }
+}
+
+/// How a count changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountChange {
+    /// It varies by itself, within what both sides have.
+    Varies,
+    /// Not at all.
+    Same,
+    /// So many more, in the middle run.
+    More(u64),
+    /// So many fewer, in the middle run.
+    Fewer(u64),
+}
+
+/// A system call whose number changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangedCount {
+    /// The system call.
+    pub syscall: Sysno,
+    /// Its calls as it is.
+    pub a: Range,
+    /// Its calls changed.
+    pub b: Range,
 }
 
 /// Calls by system call, over the runs of one side.
@@ -77,6 +113,24 @@ impl CallCounts {
         self.by_syscall.iter().filter(|(s, own)| own.low > other.of_syscall(**s).high).map(|(s, _)| *s)
     }
 
+    /// The system calls of which `other` makes more or fewer, beyond what either varies by itself: those whose
+    /// number changed most first.
+    pub fn changed_in(&self, other: &Self) -> Vec<ChangedCount> {
+        let all: BTreeSet<Sysno> = self.by_syscall.keys().chain(other.by_syscall.keys()).copied().collect();
+        let of = |syscall| ChangedCount { syscall, a: self.of_syscall(syscall), b: other.of_syscall(syscall) };
+        let mut changed: Vec<ChangedCount> = all.into_iter().map(of).collect();
+        changed.retain(|c| c.a.high < c.b.low || c.b.high < c.a.low);
+        changed.sort_by_key(|c| (Reverse(c.a.median.abs_diff(c.b.median)), c.syscall));
+        changed
+    }
+
+    /// How many percent fewer calls `other` makes, where it is 1 % at least.
+    pub fn percent_fewer_in(&self, other: &Self) -> Option<f64> {
+        let (a, b) = (self.total.median, other.total.median);
+        let percent = 100.0 * a.checked_sub(b)? as f64 / a.max(1) as f64;
+        (percent >= 1.0).then_some(percent)
+    }
+
     /// Calls of `syscall`.
     pub fn of_syscall(&self, syscall: Sysno) -> Range {
         self.by_syscall.get(&syscall).copied().unwrap_or_default()
@@ -125,5 +179,25 @@ mod tests {
         assert_eq!(counts.of_syscall(Sysno(9)), Range { low: 0, median: 0, high: 1 });
         assert_eq!((counts.total.low, counts.total.high, counts.total.is_same()), (4, 5, false));
         assert_eq!(CallCounts::of(&[]), CallCounts { exact: true, ..CallCounts::default() });
+    }
+
+    #[test]
+    fn counts_that_vary_have_not_changed_where_they_overlap() {
+        let r = |low, median, high| Range { low, median, high };
+        assert_eq!(r(1, 2, 3).change_to(r(3, 3, 3)), CountChange::Varies);
+        assert_eq!(r(5, 6, 7).change_to(r(3, 3, 3)), CountChange::Fewer(3));
+        assert_eq!(r(3, 3, 3).change_to(r(3, 3, 3)), CountChange::Same);
+        assert_eq!(r(3, 3, 3).change_to(r(9, 9, 9)), CountChange::More(6));
+        let of = |pairs: &[(u32, Range)]| CallCounts {
+            by_syscall: pairs.iter().map(|(n, range)| (Sysno(*n), *range)).collect(),
+            total: r(0, pairs.iter().map(|(_, range)| range.median).sum(), 0),
+            ..CallCounts::default()
+        };
+        let a = of(&[(1, r(100, 100, 100)), (2, r(9, 9, 9)), (3, r(1, 4, 8))]);
+        let b = of(&[(1, r(90, 90, 90)), (3, r(4, 5, 9)), (4, r(30, 30, 30))]);
+        let changed: Vec<u32> = a.changed_in(&b).iter().map(|c| c.syscall.0).collect();
+        assert_eq!(changed, [4, 1, 2]);
+        assert_eq!((a.percent_fewer_in(&b), a.percent_fewer_in(&a)), (None, None));
+        assert_eq!(of(&[(1, r(0, 100, 0))]).percent_fewer_in(&of(&[(1, r(0, 3, 0))])), Some(97.0));
     }
 }

@@ -6,7 +6,7 @@ use crate::outcome::{Compared, compare_outcomes};
 use crate::{Comparison, Difference, Executor, Measured, Options, Outcome, Output, Pairs, ProveError, Stopped};
 use std::time::{Duration, Instant};
 use systoll_cure::{Spec, Usage};
-use systoll_model::EnvChange;
+use systoll_model::{EnvChange, Random};
 
 /// A variable of random length, set in timed runs only: what lies on a program's stack moves its
 /// speed by a little, and in one direction for all runs of the same size.
@@ -44,7 +44,7 @@ pub fn compare(
         outcome,
         same_exit: options.same.exit,
         patience,
-        random: Random(options.seed),
+        random: Random::new(options.seed),
         runs: [Vec::new(), Vec::new()],
     };
     let timed = timing.warm_up(options.warmup).and_then(|()| timing.until_told(options, began, progress));
@@ -137,12 +137,12 @@ impl Timing<'_> {
     fn pairs(&mut self, wanted: u32, progress: &mut dyn FnMut(u32, u32)) -> Result<(), Halt> {
         let enough = wanted as usize;
         while self.runs.iter().any(|runs| runs.len() < enough) {
-            let first = usize::from(self.random.next().is_multiple_of(2));
+            let first = usize::from(self.random.draw().is_multiple_of(2));
             for pair in [[first, 1 - first], [1 - first, first]] {
                 if self.runs[0].len() >= enough {
                     break;
                 }
-                let offset = usize::try_from(self.random.next() % 4096).unwrap_or(0);
+                let offset = usize::try_from(self.random.draw() % 4096).unwrap_or(0);
                 for side in pair {
                     let usage = self.run(side, offset)?;
                     self.runs[side].push(usage);
@@ -174,18 +174,6 @@ impl Timing<'_> {
             return Err(Halt::Differs(Difference::Exit { a, b }));
         }
         Ok(usage)
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and good enough to toss coins.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 

@@ -37,7 +37,7 @@ impl Inside {
             linger: LINGER,
             ..Launch::default()
         };
-        let mut inproc = backend(BackendKind::Inproc).ok_or(ProveError::NoInside)?;
+        let mut inproc = backend(BackendKind::Inproc);
         let before = children_so_far();
         let deadline = Deadline::after(limit);
         if let Some(signal) = interrupted() {

@@ -5,11 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod answered;
-mod beyond;
 mod calls;
 mod compare;
 mod digest;
 mod executor;
+mod gain_source;
 mod inside;
 mod measure;
 mod options;
@@ -19,14 +19,16 @@ mod serve;
 mod stats;
 
 pub use answered::Answered;
-pub use beyond::{Beyond, Why, beyond};
-pub use calls::{CallCounts, Range};
+pub use calls::{CallCounts, ChangedCount, CountChange, Range};
 pub use compare::compare;
 pub use digest::{Digest, Sameness};
 pub use executor::{Executor, Output, Processes, Run, shell};
+pub use gain_source::{GainReason, GainSource};
 pub use inside::Inside;
 pub use options::{LOOKS, Options, Pairs, Same};
-pub use result::{Change, Comparison, Difference, DiffersAt, Estimate, Measured, Outcome, Side, Stopped, Verdict};
+pub use result::{
+    Change, Comparison, Conclusion, Difference, DiffersAt, Estimate, Measured, Outcome, Side, Stopped, Verdict,
+};
 pub use serve::{
     Drive, Ready, ServeComparison, ServeError, ServeOptions, Served, ServerSide, Servers, Told, Turn, Turns, Watching,
     compare_servers,
@@ -78,9 +80,6 @@ pub enum ProveError {
     /// A run could not be watched.
     #[error(transparent)]
     Watch(#[from] systoll_record::Error),
-    /// This build can't watch from inside.
-    #[error("this build can't answer calls in place: it has no in-process backend")]
-    NoInside,
     /// Calls were to be answered in place, and none was.
     #[error("no call of {calls} was answered in place: {why}")]
     NothingAnswered {

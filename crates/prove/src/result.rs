@@ -23,6 +23,11 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// What became of calls that were to be answered in place, where both do the same.
+    pub fn answered_of_same(&self) -> Option<&Answered> {
+        self.answered.as_ref().filter(|_| matches!(self.outcome, Outcome::Same { .. }))
+    }
+
     /// Whether too few calls were answered in place to claim anything.
     pub fn is_part(&self) -> bool {
         self.answered.as_ref().is_some_and(|a| !a.is_enough())
@@ -116,10 +121,31 @@ pub struct Measured {
     pub max_rss: Change,
 }
 
+/// What a comparison comes to, of wall and processor time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conclusion {
+    /// Neither is shown to differ.
+    NothingShown,
+    /// One of them at least became less.
+    Less,
+    /// What differs became more.
+    More,
+}
+
 impl Measured {
+    /// What it comes to.
+    pub fn conclusion(&self) -> Conclusion {
+        let verdicts = [self.wall.verdict, self.cpu.verdict];
+        match (verdicts.contains(&Verdict::Faster), verdicts.contains(&Verdict::Slower)) {
+            (true, _) => Conclusion::Less,
+            (false, true) => Conclusion::More,
+            (false, false) => Conclusion::NothingShown,
+        }
+    }
+
     /// Whether neither wall nor processor time is shown to differ.
     pub fn shows_nothing(&self) -> bool {
-        [self.wall.verdict, self.cpu.verdict].iter().all(|v| *v == Verdict::NoDifference)
+        self.conclusion() == Conclusion::NothingShown
     }
 
     /// Whether the change made something better and nothing worse, of wall and processor time.
@@ -208,5 +234,38 @@ impl Verdict {
             Self::Slower => "slower",
             Self::NoDifference => "no-difference",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_became_less_of_either_time_is_what_counts() {
+        let change = |verdict| Change { percent: 0.0, low: 0.0, high: 0.0, verdict, pairs_for_one_percent: 0 };
+        let zero = Estimate { median: 0.0, low: 0.0, high: 0.0 };
+        let side = || Side {
+            wall_ns: zero,
+            cpu_ns: zero,
+            user_ns: zero,
+            sys_ns: zero,
+            max_rss: zero,
+            switches: zero,
+            faults: zero,
+            runs: Vec::new(),
+        };
+        let of = |wall, cpu| {
+            let (wall, cpu, same) = (change(wall), change(cpu), change(Verdict::NoDifference));
+            let (user, sys, max_rss) = (same, same, same);
+            let (a, b) = (side(), side());
+            Measured { pairs: 9, stopped: Stopped::Asked, confidence: 0.99, a, b, wall, cpu, user, sys, max_rss }
+        };
+        use Verdict::{Faster, NoDifference, Slower};
+        assert_eq!(of(NoDifference, NoDifference).conclusion(), Conclusion::NothingShown);
+        assert_eq!(of(NoDifference, Slower).conclusion(), Conclusion::More);
+        assert_eq!(of(NoDifference, Faster).conclusion(), Conclusion::Less);
+        assert_eq!(of(Slower, Faster).conclusion(), Conclusion::Less);
+        assert!(of(NoDifference, NoDifference).shows_nothing() && !of(Slower, Faster).is_won());
     }
 }

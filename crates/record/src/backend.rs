@@ -138,5 +138,5 @@ pub trait Backend {
 /// Every backend of this build, cheapest first.
 #[must_use]
 pub fn backends() -> Vec<Box<dyn Backend>> {
-    [BackendKind::Inproc, BackendKind::Ptrace].into_iter().filter_map(crate::backend).collect()
+    [BackendKind::Inproc, BackendKind::Ptrace].into_iter().map(crate::backend).collect()
 }

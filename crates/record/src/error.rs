@@ -73,6 +73,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// What this backend can't watch, and why.
+    pub(crate) fn refused(backend: BackendKind, reason: String) -> Self {
+        Self::Refused { backend, reason }
+    }
+
     /// 127 not found, 126 not executable, 125 systoll's own failure or refusal.
     pub fn exit_code(&self) -> i32 {
         match self {

@@ -23,6 +23,7 @@ mod startup;
 mod sys;
 mod table;
 mod windows;
+mod written;
 
 pub use allocator::OrEnd;
 pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, WindowPolicy, backends};

@@ -5,8 +5,8 @@ use crate::windows::{RawCall, RawWindow, Windows};
 use std::collections::HashMap;
 use std::sync::Arc;
 use systoll_model::{
-    Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, ProcessId, Row, RowId, RowLine, Stack, StackId,
-    Sysno, Thread, VdsoRow, Window, WindowCall,
+    Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, Row, RowId, RowLine, Stack, StackId, Sysno,
+    Thread, VdsoRow, Window, WindowCall,
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 
@@ -40,7 +40,7 @@ pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<R
         let of_runtime = || context.last().filter(|f| symbols.is_interpreter(**f)).and_then(|f| names.frame_id(f));
         let user = names.user_of(context).or(lines.first().map(|l| l.frame)).or_else(of_runtime);
         Row {
-            process: ProcessId(raw.image),
+            process: raw.image.process(),
             syscall: raw.syscall,
             context: StackId(raw.context),
             outer: names.outer_of(raw, table),
@@ -81,7 +81,7 @@ fn context<'t>(row: &RawRow, table: &'t Table, symbols: &mut Symbols) -> &'t [Ra
 pub(crate) fn threads(table: &Table) -> Vec<Thread> {
     let told = table.threads.iter().filter(|(_, t)| !t.calls.is_empty());
     told.map(|((image, tid), thread)| Thread {
-        process: ProcessId(*image),
+        process: image.process(),
         tid: *tid,
         name: thread.name.clone().filter(|_| *tid != 0).unwrap_or_default(),
         calls: thread.calls.values().copied().collect(),
@@ -95,7 +95,7 @@ pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> 
     for ((image, function, context), calls) in &table.vdso {
         let frames = table.stacks.get(*context as usize).map_or(&[][..], |s| &s.frames);
         rows.push(VdsoRow {
-            process: ProcessId(*image),
+            process: image.process(),
             function: (*function).into(),
             context: StackId(*context),
             api: symbols.api(frames).map(|(name, _)| name),
@@ -129,7 +129,7 @@ pub(crate) fn windows(kept: &Windows) -> Vec<Window> {
         stack: c.stack.map(StackId),
     };
     let window = |w: &RawWindow| Window {
-        process: ProcessId(w.image),
+        process: w.image.process(),
         thread: w.thread,
         row: RowId(w.row),
         octave: w.octave,

@@ -25,11 +25,35 @@ const MAX_LONGEST: usize = 256;
 /// Shorter calls are never among the longest worth showing under a tracer.
 const LONG_NS: u64 = 200_000;
 
+/// An image of the table, by its place there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ImageId(u32);
+
+impl ImageId {
+    /// That of the command.
+    pub(crate) const FIRST: Self = Self(0);
+
+    /// The image at a place of the table.
+    pub(crate) fn at(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    /// Its place in the table.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// What it is called in a recording.
+    pub(crate) fn process(self) -> ProcessId {
+        ProcessId(self.0)
+    }
+}
+
 /// A process image, or several folded into one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Image {
     pub(crate) pid: i32,
-    pub(crate) parent: Option<u32>,
+    pub(crate) parent: Option<ImageId>,
     pub(crate) exe: Arc<str>,
     pub(crate) argv: Vec<Arc<str>>,
     pub(crate) instances: u64,
@@ -50,7 +74,7 @@ impl Image {
     pub(crate) fn process(&self, wall_ns: u64) -> Process {
         Process {
             pid: self.pid as u32,
-            parent: self.parent.map(ProcessId),
+            parent: self.parent.map(ImageId::process),
             exe: self.exe.clone(),
             argv: self.argv.clone(),
             instances: self.instances,
@@ -76,7 +100,7 @@ pub(crate) struct RawStack {
 /// A row with raw addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct RawRow {
-    pub(crate) image: u32,
+    pub(crate) image: ImageId,
     pub(crate) syscall: Sysno,
     pub(crate) context: u32,
     pub(crate) counts: Counts,
@@ -153,18 +177,18 @@ pub(crate) struct RawLong {
 #[derive(Clone, Default)]
 pub(crate) struct Table {
     pub(crate) images: Vec<Image>,
-    folded: HashMap<Arc<str>, u32>,
+    folded: HashMap<Arc<str>, ImageId>,
     pub(crate) stacks: Vec<RawStack>,
     stack_index: HashMap<RawStack, u32>,
     /// Frames of all of them.
     frames: usize,
     pub(crate) rows: Vec<RawRow>,
-    row_index: HashMap<(u32, Sysno, u32), u32>,
+    row_index: HashMap<(ImageId, Sysno, u32), u32>,
     pub(crate) longest: BinaryHeap<Reverse<RawLong>>,
     /// Calls into the vDSO, by image, function and context.
-    pub(crate) vdso: HashMap<(u32, &'static str, u32), u64>,
+    pub(crate) vdso: HashMap<(ImageId, &'static str, u32), u64>,
     /// By image and thread id, 0 for threads not told apart.
-    pub(crate) threads: BTreeMap<(u32, u32), RawThread>,
+    pub(crate) threads: BTreeMap<(ImageId, u32), RawThread>,
     pub(crate) rows_folded: bool,
     pub(crate) calls: u64,
 }
@@ -172,36 +196,36 @@ pub(crate) struct Table {
 impl Table {
     /// An image for a new process or a new program: its own, or the one its program's images
     /// are folded into.
-    pub(crate) fn image(&mut self, mut image: Image) -> u32 {
+    pub(crate) fn image(&mut self, mut image: Image) -> ImageId {
         image.instances = 1;
         image.threads = 1;
         if self.images.len() < MAX_IMAGES {
             self.images.push(image);
-            return self.images.len() as u32 - 1;
+            return ImageId::at(self.images.len() - 1);
         }
         if let Some(id) = self.folded.get(&image.exe) {
-            let shared = &mut self.images[*id as usize];
+            let shared = &mut self.images[id.index()];
             shared.instances += 1;
             shared.threads += 1;
             return *id;
         }
         let exe = if self.folded.len() < MAX_IMAGES { image.exe.clone() } else { Arc::from("(others)") };
         if let Some(id) = self.folded.get(&exe) {
-            let shared = &mut self.images[*id as usize];
+            let shared = &mut self.images[id.index()];
             shared.instances += 1;
             shared.threads += 1;
             return *id;
         }
         image.exe = exe.clone();
         self.images.push(image);
-        let id = self.images.len() as u32 - 1;
+        let id = ImageId::at(self.images.len() - 1);
         self.folded.insert(exe, id);
         id
     }
 
     /// Threads of all images: one that went on in another program by `execve` is still one.
     pub(crate) fn threads_in_all(&self) -> u64 {
-        let pid_of = |image: &u32| self.images.get(*image as usize).map(|i| i.pid);
+        let pid_of = |image: &ImageId| self.images.get(image.index()).map(|i| i.pid);
         let went_on = |i: &Image| if i.parent.as_ref().and_then(pid_of) == Some(i.pid) { i.instances } else { 0 };
         self.images.iter().map(|i| i.threads.saturating_sub(went_on(i))).sum()
     }
@@ -230,7 +254,7 @@ impl Table {
     }
 
     /// The row of a call, and whether it was never seen before.
-    pub(crate) fn row(&mut self, image: u32, syscall: Sysno, frames: &[RawFrame]) -> (u32, bool) {
+    pub(crate) fn row(&mut self, image: ImageId, syscall: Sysno, frames: &[RawFrame]) -> (u32, bool) {
         if self.rows.len() >= MAX_ROWS && !frames.is_empty() {
             let context = self.stack_index.get(&RawStack { frames: frames.into(), complete: false });
             if let Some(id) = context.and_then(|context| self.row_index.get(&(image, syscall, *context))) {
@@ -260,7 +284,7 @@ impl Table {
     }
 
     /// Counts calls of a function of the vDSO.
-    pub(crate) fn vdso(&mut self, image: u32, function: &'static str, frames: &[RawFrame], calls: u64) {
+    pub(crate) fn vdso(&mut self, image: ImageId, function: &'static str, frames: &[RawFrame], calls: u64) {
         let context = self.stack(frames, false);
         if self.vdso.len() >= MAX_VDSO && !self.vdso.contains_key(&(image, function, context)) {
             let nowhere = self.stack(&[], false);
@@ -274,7 +298,7 @@ impl Table {
     }
 
     /// Counts calls of a thread beside their row.
-    pub(crate) fn by_thread(&mut self, image: u32, tid: u32, syscall: Sysno, counts: &Counts) {
+    pub(crate) fn by_thread(&mut self, image: ImageId, tid: u32, syscall: Sysno, counts: &Counts) {
         if counts.calls == 0 {
             return;
         }
@@ -284,14 +308,14 @@ impl Table {
     }
 
     /// Notes a thread's name, which it may change.
-    pub(crate) fn thread_named(&mut self, image: u32, tid: u32, name: &str) {
+    pub(crate) fn thread_named(&mut self, image: ImageId, tid: u32, name: &str) {
         let thread = self.thread(image, tid);
         if thread.name.as_deref() != Some(name) {
             thread.name = Some(name.into());
         }
     }
 
-    fn thread(&mut self, image: u32, tid: u32) -> &mut RawThread {
+    fn thread(&mut self, image: ImageId, tid: u32) -> &mut RawThread {
         let room = self.threads.len() < MAX_THREADS || self.threads.contains_key(&(image, tid));
         self.threads.entry((image, if room { tid } else { 0 })).or_default()
     }
@@ -382,12 +406,12 @@ mod tests {
     #[test]
     fn images_beyond_the_bound_are_folded_by_program() {
         let mut table = Table::default();
-        let mut last = 0;
+        let mut last = ImageId::FIRST;
         for pid in 0..1000 {
             last = table.image(Image { pid, exe: "/bin/true".into(), ..Image::default() });
         }
         assert_eq!(table.images.len(), MAX_IMAGES + 1);
-        assert_eq!(table.images[last as usize].instances, 1000 - MAX_IMAGES as u64);
+        assert_eq!(table.images[last.index()].instances, 1000 - MAX_IMAGES as u64);
         assert!(table.images_folded());
     }
 
@@ -396,11 +420,11 @@ mod tests {
         let mut table = Table::default();
         let one = Counts { calls: 1, toll_ns: Some(5), ..Counts::default() };
         for tid in 1..=MAX_THREADS as u32 + 100 {
-            table.thread_named(0, tid, "worker");
-            table.by_thread(0, tid, Sysno(1), &one);
-            table.by_thread(0, tid, Sysno(2), &Counts::default());
+            table.thread_named(ImageId::FIRST, tid, "worker");
+            table.by_thread(ImageId::FIRST, tid, Sysno(1), &one);
+            table.by_thread(ImageId::FIRST, tid, Sysno(2), &Counts::default());
         }
-        let of = |tid| table.threads.get(&(0, tid)).and_then(|t| t.calls.get(&Sysno(1)));
+        let of = |tid| table.threads.get(&(ImageId::FIRST, tid)).and_then(|t| t.calls.get(&Sysno(1)));
         assert_eq!(of(1).map(|c| (c.calls, c.toll_ns)), Some((1, Some(5))));
         assert_eq!(of(0).map(|c| (c.calls, c.toll_ns)), Some((100, Some(500))));
         assert!(table.threads.values().all(|t| !t.calls.contains_key(&Sysno(2))));
@@ -409,7 +433,7 @@ mod tests {
     #[test]
     fn whole_stacks_keep_what_all_share() {
         let mut table = Table::default();
-        let (row, new) = table.row(0, Sysno(1), &[frame(1)]);
+        let (row, new) = table.row(ImageId::at(0), Sysno(1), &[frame(1)]);
         assert!(new);
         let interpreter = frame(77);
         let mut look = |row, nth, line, frames: &[RawFrame]| {
@@ -440,7 +464,7 @@ mod tests {
         let mut table = Table::default();
         let one = Returned { result: 0, bytes: 0, elapsed_ns: 1, waited_ns: None, startup: false };
         for n in 0..MAX_ROWS as u64 + 500 {
-            let (row, _) = table.row(0, Sysno(1), &[frame(n)]);
+            let (row, _) = table.row(ImageId::at(0), Sysno(1), &[frame(n)]);
             table.returned(row, one);
         }
         assert!(table.rows_folded && table.rows.len() == MAX_ROWS + 1);

@@ -4,11 +4,11 @@ use crate::backend::WindowPolicy;
 use crate::procfs;
 use crate::sockets::Sockets;
 use crate::sys::own_cpu;
-use crate::table::Table;
+use crate::table::{ImageId, Table};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{ArgData, ArgKind, Moment, Signature, Spread, Sysno};
+use systoll_model::{ArgData, ArgKind, Moment, Random, Signature, Spread, Sysno};
 
 /// Octaves from this one on get two windows: the newest octave is half the row.
 const TWO_FROM: u32 = 5;
@@ -55,7 +55,7 @@ pub(crate) struct RawCall {
 /// A window with raw addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct RawWindow {
-    pub(crate) image: u32,
+    pub(crate) image: ImageId,
     pub(crate) thread: u32,
     pub(crate) row: u32,
     pub(crate) octave: u8,
@@ -108,10 +108,7 @@ impl Windows {
             self.refused += 1;
             return false;
         }
-        self.opened += 1;
-        if let Some(opened) = self.of_octave.get_mut(usize::from(octave)) {
-            *opened = opened.saturating_add(1);
-        }
+        self.note_opened(octave);
         self.used();
         true
     }
@@ -176,14 +173,37 @@ impl Windows {
         self.looked.add(octave, time);
     }
 
+    /// Whether all windows together have room for another, whatever its octave.
+    pub(crate) fn has_room(&self, run_ns: u64) -> bool {
+        self.spent.allows(u8::MAX, self.budget(run_ns))
+    }
+
+    /// Whether a window has so many calls.
+    pub(crate) fn has_calls(&self, calls: usize) -> bool {
+        self.policy.calls == calls
+    }
+
+    /// Notes a window that a thread has opened by itself.
+    pub(crate) fn note_opened(&mut self, octave: u8) {
+        self.opened += 1;
+        if let Some(opened) = self.of_octave.get_mut(usize::from(octave)) {
+            *opened = opened.saturating_add(1);
+        }
+    }
+
+    /// A call of a process works on a descriptor with this name.
+    pub(crate) fn seen(&mut self, pid: i32, signature: &Signature, name: &Arc<str>) {
+        // A socket that is only being made has no ends yet.
+        if signature.transfers || signature.name.starts_with("accept") {
+            self.sockets.seen(pid, name);
+        }
+    }
+
     /// What is behind the descriptor that a call of a window works on.
     pub(crate) fn descriptor(&mut self, pid: i32, signature: &Signature, args: &[u64; 6]) -> Option<Arc<str>> {
         let fd = *args.get(signature.fd_arg()?)? as i32;
         let target = procfs::fd_target(pid, fd)?;
-        // A socket that is only being made has no ends yet.
-        if signature.transfers || signature.name.starts_with("accept") {
-            self.sockets.seen(pid, &target);
-        }
+        self.seen(pid, signature, &target);
         Some(target)
     }
 
@@ -376,29 +396,6 @@ fn strings(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bo
     (all, true)
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, seedable, good enough to be out of step with loops.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `bound`, which is at least 1.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -423,12 +420,15 @@ mod tests {
     #[test]
     fn every_octave_gets_its_windows_and_the_first_and_newest_are_kept() {
         let mut table = Table::default();
-        let (row, _) = table.row(0, Sysno(39), &[]);
+        let (row, _) = table.row(ImageId::at(0), Sysno(39), &[]);
         let mut windows = Windows::new(WindowPolicy::default(), 1);
         for nth in 1..=100_000 {
             if windows.opens(&mut table, row, nth, 0) {
                 let octave = nth.ilog2() as u8;
-                windows.keep(&mut table, RawWindow { image: 0, thread: 0, row, octave, calls: vec![call(row, nth)] });
+                windows.keep(
+                    &mut table,
+                    RawWindow { image: ImageId::FIRST, thread: 0, row, octave, calls: vec![call(row, nth)] },
+                );
             }
         }
         // 17 octaves, two windows each from the sixth on.
@@ -445,7 +445,7 @@ mod tests {
     #[test]
     fn a_spent_budget_refuses() {
         let mut table = Table::default();
-        let (row, _) = table.row(0, Sysno(39), &[]);
+        let (row, _) = table.row(ImageId::at(0), Sysno(39), &[]);
         let mut windows = Windows::new(WindowPolicy::default(), 1);
         windows.spend(20, Duration::from_millis(21));
         assert!(!windows.opens(&mut table, row, 1, 0));
@@ -456,14 +456,14 @@ mod tests {
     #[test]
     fn a_row_of_many_calls_gets_some_windows_whatever_was_spent() {
         let mut table = Table::default();
-        let (row, _) = table.row(0, Sysno(39), &[]);
+        let (row, _) = table.row(ImageId::at(0), Sysno(39), &[]);
         let mut windows = Windows::new(WindowPolicy::default(), 1);
         windows.spend(0, Duration::from_secs(10));
         let opened: Vec<u64> = (1..=1_000_000).filter(|nth| windows.opens(&mut table, row, *nth, 0)).collect();
         // Twelve octaves, two places in each.
         assert!((18..=24).contains(&opened.len()), "{opened:?}");
         assert!(opened.iter().all(|nth| *nth >= 1 << IN_ANY_CASE.0), "{opened:?}");
-        let other_rows = (1..50).map(|image| table.row(image, Sysno(39), &[]).0).collect::<Vec<_>>();
+        let other_rows = (1..50).map(|image| table.row(ImageId::at(image), Sysno(39), &[]).0).collect::<Vec<_>>();
         let mut also = |row: &u32| (1..2_048).any(|nth| windows.opens(&mut table, *row, nth, 0));
         assert_eq!(
             other_rows.iter().copied().filter(|row| also(row)).count(),
@@ -473,7 +473,7 @@ mod tests {
         let none = WindowPolicy { allowance: Duration::ZERO, share: 0.0, ..WindowPolicy::default() };
         let mut windows = Windows::new(none, 1);
         windows.spend(0, Duration::from_nanos(1));
-        let (row, _) = table.row(1, Sysno(39), &[]);
+        let (row, _) = table.row(ImageId::at(1), Sysno(39), &[]);
         assert!((1..=10_000).all(|nth| !windows.opens(&mut table, row, nth, 0)));
     }
 
@@ -482,7 +482,7 @@ mod tests {
         let mut table = Table::default();
         let mut windows = Windows::new(WindowPolicy::default(), 1);
         for image in 0..1_000 {
-            let (row, _) = table.row(image, Sysno(39), &[]);
+            let (row, _) = table.row(ImageId::at(image), Sysno(39), &[]);
             for nth in 1..=20u64 {
                 if windows.opens(&mut table, row, nth, 0) {
                     windows.spend(nth.ilog2() as u8, Duration::from_micros(400));
@@ -491,7 +491,7 @@ mod tests {
         }
         let small = windows.opened;
         assert!((20..30).contains(&small) && windows.refused > 0, "{small}");
-        let (row, _) = table.row(1_000, Sysno(4), &[]);
+        let (row, _) = table.row(ImageId::at(1_000), Sysno(4), &[]);
         let opened = (1..=20_000u64).filter(|nth| {
             let opens = windows.opens(&mut table, row, *nth, 0);
             if opens {
@@ -519,10 +519,10 @@ mod tests {
     fn the_kept_are_bounded_over_many_rows() {
         let mut table = Table::default();
         let mut windows = Windows::new(WindowPolicy { kept: 100, ..WindowPolicy::default() }, 7);
-        for n in 0..60u32 {
-            let (row, _) = table.row(n, Sysno(39), &[]);
+        for n in 0..60 {
+            let (row, _) = table.row(ImageId::at(n), Sysno(39), &[]);
             for nth in [1, 2, 4] {
-                let w = RawWindow { image: n, thread: 0, row, octave: 0, calls: vec![call(row, nth)] };
+                let w = RawWindow { image: ImageId::at(n), thread: 0, row, octave: 0, calls: vec![call(row, nth)] };
                 windows.keep(&mut table, w);
             }
         }

@@ -1,6 +1,6 @@
-//! Files nobody should have made: cut, or with bytes changed, through everything that reads them.
+//! Damaged files, cut or with bytes changed, through everything that reads them.
 
-use crate::any_file::use_file;
+use crate::fuzzing::use_file;
 use proptest::prelude::*;
 use std::process::Command;
 use std::sync::OnceLock;

@@ -1,45 +1,58 @@
-//! Addresses → what a programmer would call them; and stacks of stopped threads → addresses.
+//! Names for the addresses of a running program, and the stacks of its stopped threads.
+//!
+//! An observer hands in what it sees of a process (`/proc/PID/maps`, registers, memory) and gets back
+//! who called: stacks as addresses that outlive the process ([`RawFrame`]), and, once the run is over,
+//! their functions, source lines and the public API behind each system call.
+//!
+//! 1. [`AddressSpace`] knows what one process has mapped, and unwinds its threads.
+//! 2. [`Symbols`] knows all files of a run, opened while they are mapped: one for all processes.
+//! 3. [`Symbols::resolve`] names frames, and [`Symbols::api`] tells by which public function the user's
+//!    code entered the C library.
 //!
 //! Invariant: nothing here fails. What can't be named is `Unknown` or a
 //! [`systoll_model::Problem`]; what a file or a target says is checked, never trusted.
+//!
+//! The name of a function of this very process, with its source line where the compiler has left one:
+//!
+//! ```
+//! use systoll_symbols::{AddressSpace, Symbols};
+//!
+//! #[unsafe(no_mangle)]
+//! pub extern "C" fn named_by_its_address() {}
+//!
+//! let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
+//! space.update(&mut symbols, std::process::id() as i32);
+//! let frame = space.frame(named_by_its_address as *const () as u64, false);
+//! let resolved = symbols.resolve(&[frame]);
+//! assert_eq!(resolved.frames[0].function(), "named_by_its_address");
+//! assert_eq!(symbols.path(frame.module.unwrap()).as_deref(), std::env::current_exe()?.to_str());
+//! # Ok::<(), std::io::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
-mod ahead;
-#[cfg(any(test, feature = "any-file"))]
-pub mod any_file;
-mod api;
-mod calls;
-mod cfi;
-mod class;
-mod debug;
+mod code;
 mod elf;
-mod exports;
-mod extent;
-mod forward;
-mod go;
+mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 #[cfg(test)]
 mod hostile;
-mod known;
 mod lines;
-mod maps;
+mod mapped;
 mod module;
 mod names;
-mod raw;
-mod resolve;
-mod rule;
-mod scope;
+mod naming;
 mod script;
-mod source;
-mod space;
-mod strings;
+mod stack;
 mod symbols;
+mod unwind;
 
-pub use ahead::{Ahead, AheadFile, libraries_of, make_decoder_ready};
-pub use raw::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
-pub use resolve::{Lines, Resolved};
+pub use frame::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
+pub use mapped::FileState;
+pub use module::{Preloaded, PreloadedFile, libraries_of, make_decoder_ready};
+pub use naming::{Lines, Resolved};
 pub use script::{ReadMemory, Thread};
-pub use source::FileState;
-pub use space::{AddressSpace, MappedFile};
+pub use stack::{AddressSpace, MappedFile};
 pub use symbols::Symbols;
 
 /// The longest stack ever unwound.

@@ -4,13 +4,14 @@ mod prove;
 
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 
+use crate::call_set::CallSet;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use systoll_judge::By;
-use systoll_model::Elision;
+use systoll_model::{Elision, EnvChange};
 use systoll_present::{TableColumn, TableSort};
 
 /// Exit codes, as `--help` and the man page tell them.
@@ -175,8 +176,8 @@ pub struct ShowArgs {
     #[arg(short = 'n', long, value_name = "N", requires = "by", allow_negative_numbers = true, value_parser = number)]
     pub limit: Option<usize>,
     /// Only these system calls: names or classes, e.g. `openat,%network`, `!futex`
-    #[arg(short = 'e', long = "trace", value_name = "SET", value_parser = trace_set)]
-    pub trace: Option<String>,
+    #[arg(short = 'e', long = "trace", value_name = "SET")]
+    pub trace: Option<CallSet>,
     /// All findings, remarks and groups, not just the first few
     #[arg(long)]
     pub all: bool,
@@ -214,7 +215,7 @@ pub struct RunArgs {
     pub backend: BackendChoice,
     /// Set (VAR=VALUE) or remove (VAR) a variable in CMD's environment
     #[arg(short = 'E', long = "env", value_name = "VAR[=VALUE]", value_parser = env_change)]
-    pub env: Vec<String>,
+    pub env: Vec<EnvChange>,
     /// Print the report so far every so often, e.g. 10s; SIGUSR1 asks for one at any time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub every: Option<Duration>,
@@ -357,10 +358,14 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|_| "too long".to_owned())
 }
 
-fn env_change(text: &str) -> Result<String, String> {
-    match text.split_once('=').map_or(text, |(name, _)| name) {
-        "" => Err("a variable needs a name".into()),
-        _ => Ok(text.to_owned()),
+fn env_change(text: &str) -> Result<EnvChange, String> {
+    let change = match text.split_once('=') {
+        Some((name, value)) => (name, EnvChange::Set(name.into(), value.into())),
+        None => (text, EnvChange::Remove(text.into())),
+    };
+    match change {
+        ("", _) => Err("a variable needs a name".into()),
+        (_, change) => Ok(change),
     }
 }
 
@@ -387,10 +392,6 @@ fn columns(text: &str) -> Result<Columns, String> {
         columns.push(column);
     }
     Ok(Columns(columns))
-}
-
-fn trace_set(text: &str) -> Result<String, String> {
-    crate::report::trace_filter(text).map(|_| text.to_owned())
 }
 
 #[cfg(test)]

@@ -14,11 +14,7 @@ use systoll_model::Recording;
 use systoll_present::{Role, Style, write_comparison, write_finding, write_ways};
 use systoll_prove::{CallCounts, Options, Pairs, Processes, compare};
 use systoll_record::{Launch, Quiet, automatic, run_with_first};
-
-/// Pairs of timed runs: enough for an interval at 99 %, few enough for five stories in a minute.
-const PAIRS: u32 = 9;
-/// A demo program that takes longer than this is stuck.
-const LIMIT: Duration = Duration::from_secs(60);
+use ways::{LIMIT, PAIRS};
 
 /// Tells one story, or all.
 pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {

@@ -1,6 +1,7 @@
 //! The command line: what was typed, what it means, who does it. No logic of its own.
 #![forbid(unsafe_code)]
 
+mod call_set;
 pub mod cli;
 mod control;
 mod demo;
@@ -11,6 +12,7 @@ mod output;
 mod prove;
 mod report;
 mod run;
+mod seed;
 
 use cli::{Cli, Command};
 use failure::Failure;

@@ -1,6 +1,7 @@
 //! Where reports go.
 
 mod place;
+mod stderr;
 
 use crate::cli::When;
 use crate::failure::Failure;
@@ -9,6 +10,7 @@ use std::path::Path;
 use systoll_present::Style;
 
 pub(crate) use place::Place;
+pub(crate) use stderr::to_stderr;
 
 /// A place for a report, checked before anything is started.
 pub(crate) enum Output {
@@ -107,9 +109,4 @@ fn buffered(to: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     let mut to = BufWriter::new(to);
     write(&mut to)?;
     to.flush()
-}
-
-/// Tells the user something on standard error; where that fails there is nobody to tell.
-pub(crate) fn to_stderr(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
 }

@@ -3,27 +3,22 @@
 mod chosen;
 mod counted;
 mod serve;
+mod sides;
 
 use crate::cli::{CureArgs, ProveArgs};
 use crate::explain::catalogue;
 use crate::failure::{Failure, ended_by};
 use crate::output::{Output, Place, keep, to_stderr};
-use chosen::{Chosen, check_change, check_reach, chosen};
-use counted::{Counted, counted};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::io::{self, IsTerminal, Write};
+use chosen::{check_reach, chosen};
+use counted::Counted;
+use sides::{SideWords, Sides, spec, strings};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use systoll_cure::{Spec, catch_interrupts, interrupted, settle};
+use systoll_cure::{catch_interrupts, interrupted, settle};
 use systoll_model::EnvChange;
-use systoll_present::{
-    SideCommand, Style, hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_idle,
-    write_keep,
-};
-use systoll_prove::{Comparison, Executor, Inside, Options, Outcome, Pairs, Processes, Same, compare, shell};
+use systoll_present::{hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_idle};
+use systoll_prove::{Comparison, Outcome, shell};
 
 /// Compares the two sides, tells, and ends with 0 where both do the same.
 pub(crate) fn prove(args: &ProveArgs) -> Result<ExitCode, Failure> {
@@ -56,155 +51,6 @@ pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) ->
     }
     let same = matches!(comparison.outcome, Outcome::Same { .. });
     Ok(ExitCode::from(u8::from(!same)))
-}
-
-/// What is compared.
-struct Sides {
-    a: Spec,
-    b: Spec,
-    cures: Vec<Chosen>,
-}
-
-impl Sides {
-    fn of(args: &ProveArgs, both: &[EnvChange]) -> Result<Self, Failure> {
-        let command = args.serve.as_ref().map_or(&args.command, |words| &words.0);
-        let [a, mut b] = [command, args.vs.as_ref().map_or(command, |words| &words.0)]
-            .map(|words| Spec { env: both.to_vec(), ..spec(words) });
-        let catalogue = catalogue(args.causes.as_deref())?;
-        let cures = args.cure.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>()?;
-        check_reach(&cures, b.program.as_os_str())?;
-        check_change(&cures)?;
-        b.env.extend(chosen::changes(&cures, args.preload.as_deref())?);
-        b.env.extend(args.env.iter().map(|text| crate::run::env_change(text)));
-        b.elisions.clone_from(&args.elide);
-        Ok(Self { a, b, cures })
-    }
-
-    fn compare(&self, args: &ProveArgs) -> Result<(Comparison, Option<(Counted, Counted)>), Failure> {
-        let options = options(args);
-        let around = Processes { limit: args.timeout, prepare: args.prepare.clone(), input: args.input.clone() };
-        // What is answered in place is so by code that watching puts there: on both sides, then.
-        let mut exec: Box<dyn Executor> = if self.b.elisions.is_empty() {
-            Box::new(around)
-        } else {
-            Box::new(Inside { around, ..Inside::default() })
-        };
-        let line = progress_line(args.quiet);
-        let mut progress = |done: u32, of: u32| {
-            line.set_message(format!("{done} of {of} pairs"));
-            line.tick();
-        };
-        let comparison = compare(exec.as_mut(), &self.a, &self.b, &options, &mut progress)?;
-        let to_count = args.watched > 0 && matches!(comparison.outcome, Outcome::Same { .. });
-        let counts = (to_count && interrupted().is_none()).then(|| {
-            line.set_message("counting");
-            line.tick();
-            Ok((counted(&self.a, &self.cures, args)?, counted(&self.b, &self.cures, args)?))
-        });
-        line.finish_and_clear();
-        match counts.transpose() {
-            // The times stand.
-            Err(Failure::Interrupted(_)) => Ok((comparison, None)),
-            counts => Ok((comparison, counts?)),
-        }
-    }
-
-    /// What the second side is called: what differs, in few words.
-    fn head(&self, args: &ProveArgs) -> String {
-        if let Some(words) = &args.vs {
-            return shell_words(&words.0.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>());
-        }
-        let own = args.env.iter().map(|text| change_text(&crate::run::env_change(text)));
-        let library = args.preload.iter().map(|path| format!("LD_PRELOAD={}", path.display()));
-        let mut changes: Vec<String> = self.cures.iter().map(Chosen::label).chain(own).chain(library).collect();
-        if !self.b.elisions.is_empty() {
-            let names: Vec<&str> = self.b.elisions.iter().map(|e| e.name()).collect();
-            changes.push(format!("{} answered in place", names.join(", ")));
-        }
-        let label = if self.cures.is_empty() { "with" } else { "cured" };
-        format!("{label}: {}", changes.join(" "))
-    }
-
-    /// What the cures are for.
-    fn ids(&self) -> Vec<&str> {
-        self.cures.iter().map(Chosen::id).collect()
-    }
-
-    /// Tells how each cure is kept, and what it gives up.
-    fn write_keep(&self, w: &mut dyn Write, style: &Style) -> io::Result<()> {
-        self.cures.iter().try_for_each(|cure| write_keep(w, &cure.shell(), &cure.gives_up, style))
-    }
-}
-
-/// What a [`SideCommand`] is made of.
-struct SideWords {
-    command: Vec<String>,
-    env: BTreeMap<String, Option<String>>,
-    elided: Vec<&'static str>,
-}
-
-impl SideWords {
-    fn of(spec: &Spec) -> Self {
-        Self {
-            command: strings(&spec.argv()),
-            env: chosen::environment(&spec.env),
-            elided: spec.elisions.iter().map(|e| e.name()).collect(),
-        }
-    }
-
-    fn command(&self) -> SideCommand<'_> {
-        SideCommand { command: &self.command, env: &self.env, elided: &self.elided }
-    }
-}
-
-fn spec(command: &[OsString]) -> Spec {
-    let (program, args) = command.split_first().map_or((OsString::new(), Vec::new()), |(p, a)| (p.clone(), a.to_vec()));
-    Spec { args, ..Spec::new(program) }
-}
-
-fn change_text(change: &EnvChange) -> String {
-    match change {
-        EnvChange::Set(name, value) => format!("{}={}", name.to_string_lossy(), value.to_string_lossy()),
-        EnvChange::Remove(name) => format!("no {}", name.to_string_lossy()),
-    }
-}
-
-fn options(args: &ProveArgs) -> Options {
-    let mut same = same(&args.same);
-    same.exit &= !args.ignore_failure;
-    Options {
-        pairs: args.pairs.map_or(Pairs::Decisive(args.limit), Pairs::Fixed),
-        warmup: args.warmup,
-        same,
-        seed: args.seed.unwrap_or_else(crate::run::seed),
-        ..Options::default()
-    }
-}
-
-/// Words that are none of ours are a command.
-fn same(text: &OsStr) -> Same {
-    let mut same = Same::NONE;
-    for word in text.to_str().unwrap_or_default().split(',') {
-        match word {
-            "stdout" => same.stdout = true,
-            "stderr" => same.stderr = true,
-            "exit" => same.exit = true,
-            "none" => {}
-            _ => return Same { exit: true, by: Some(text.to_owned()), ..Same::NONE },
-        }
-    }
-    same
-}
-
-fn progress_line(quiet: bool) -> ProgressBar {
-    if quiet || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
-    if let Ok(style) = ProgressStyle::with_template("systoll  {elapsed}  {msg}") {
-        line.set_style(style);
-    }
-    line
 }
 
 /// Where results go, opened before anything is started.
@@ -285,10 +131,6 @@ impl Places {
         }
         Ok(())
     }
-}
-
-fn strings(words: &[OsString]) -> Vec<String> {
-    words.iter().map(|w| w.to_string_lossy().into_owned()).collect()
 }
 
 /// Becomes the command, cured; or prints how the cure is kept.

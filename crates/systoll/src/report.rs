@@ -1,5 +1,6 @@
 //! From a recording to what the user asked to see of it.
 
+use crate::call_set::CallSet;
 use crate::cli::{PlainArgs, ReportArgs, ShowArgs};
 use crate::explain::catalogue;
 use crate::failure::Failure;
@@ -10,7 +11,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use systoll_judge::{Catalogue, Finding, grouped, judge};
-use systoll_model::{Class, Counts, Recording, Sysno, signatures};
+use systoll_model::{Counts, Recording, Sysno};
 use systoll_present::{
     ReportOptions, Style, TableColumn, TableOptions, box_json, report_json, write_box, write_grouping, write_report,
     write_strace_table,
@@ -30,21 +31,21 @@ impl Shown {
 
     /// Writes the recording as asked: report, table, groups or JSON.
     pub(crate) fn write(&self, w: &mut dyn Write, recording: &Recording, so_far: bool) -> io::Result<()> {
-        let only = self.args.trace.as_deref().and_then(|t| trace_filter(t).ok());
+        let only = self.args.trace.as_ref().map(CallSet::calls);
         if self.args.counts {
-            return self.write_table(w, recording, only.as_ref());
+            return self.write_table(w, recording, only);
         }
-        let grouping = self.args.by.map(|by| grouped(recording, by, only.as_ref()));
+        let grouping = self.args.by.map(|by| grouped(recording, by, only));
         let options = ReportOptions {
             all: self.args.all,
             longer_ns: self.args.longer.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
             stacks: self.args.stack_traces,
             fds: self.args.decode_fds > 0,
-            only: self.args.trace.clone(),
+            only: self.args.trace.as_ref().map(|set| set.text().to_owned()),
             so_far,
         };
         if let Some(grouping) = grouping.as_ref().filter(|_| !self.args.json) {
-            let narrowed = only.map(|only| narrowed(recording, &only));
+            let narrowed = only.map(|only| narrowed(recording, only));
             let recording = narrowed.as_ref().unwrap_or(recording);
             return write_grouping(w, recording, grouping, self.args.limit, &options, &self.style);
         }
@@ -59,7 +60,7 @@ impl Shown {
                 let about = |f: &Finding| f.syscalls.iter().any(|s| only.contains(s));
                 judgement.findings.retain(about);
                 judgement.also.retain(about);
-                write_report(w, &narrowed(recording, &only), &judgement, &options, &self.style)
+                write_report(w, &narrowed(recording, only), &judgement, &options, &self.style)
             }
         }
     }
@@ -91,38 +92,6 @@ fn narrowed(recording: &Recording, only: &BTreeSet<Sysno>) -> Recording {
     some.vdso.clear();
     some.header.vdso_calls = None;
     some
-}
-
-/// The system calls that an `-e` set names: names and `%classes` between commas, `all`, `none`;
-/// a leading `!` means all but these, a leading `trace=` is strace's and passed over.
-pub(crate) fn trace_filter(text: &str) -> Result<BTreeSet<Sysno>, String> {
-    let text = text.strip_prefix("trace=").unwrap_or(text);
-    let (negated, names) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
-    let mut set = BTreeSet::new();
-    for name in names.split(',').filter(|n| !n.is_empty()) {
-        let all = signatures().iter();
-        match (name, name.strip_prefix('%')) {
-            ("all", _) => set.extend(all.map(|s| s.sysno)),
-            ("none", _) => {}
-            (_, Some(class)) => {
-                let class = Class::from_name(class).ok_or_else(|| format!("there is no class %{class}"))?;
-                set.extend(all.filter(|s| s.classes.contains(class)).map(|s| s.sysno));
-            }
-            _ => {
-                let plain = name.strip_prefix('?').unwrap_or(name);
-                match Sysno::from_name(plain) {
-                    Some(sysno) => drop(set.insert(sysno)),
-                    None if plain.len() < name.len() => {}
-                    None => return Err(format!("there is no system call {name}")),
-                }
-            }
-        }
-    }
-    if negated {
-        let all: BTreeSet<_> = signatures().iter().map(|s| s.sysno).collect();
-        set = all.difference(&set).copied().collect();
-    }
-    Ok(set)
 }
 
 /// `systoll report REC`.
@@ -173,20 +142,4 @@ pub(crate) fn survey(args: &PlainArgs) -> Result<ExitCode, Failure> {
         }
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sets_of_calls_are_written_as_for_strace() {
-        let only = trace_filter("trace=openat,?no_such_call,read").unwrap();
-        assert_eq!(only.iter().map(|s| s.to_string()).collect::<Vec<_>>(), ["read", "openat"]);
-        let network = trace_filter("%network").unwrap();
-        assert!(network.contains(&Sysno::from_name("sendto").unwrap()));
-        let rest = trace_filter("!%network").unwrap();
-        assert!(rest.is_disjoint(&network) && rest.len() + network.len() == signatures().len());
-        assert!(trace_filter("%nonsense").is_err() && trace_filter("opnat").is_err());
-    }
 }

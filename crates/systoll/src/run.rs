@@ -7,11 +7,10 @@ use crate::control::Live;
 use crate::failure::Failure;
 use crate::output::{Output, Place};
 use crate::report::{Shown, save};
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use systoll_model::{BackendKind, EnvChange, Exit, Recording};
+use std::time::Duration;
+use systoll_model::{BackendKind, Exit, Recording};
 use systoll_record::{Backend, Closely, Launch, WindowPolicy, automatic, backend, run_with_first};
 
 /// Once told to end, how long what the command left behind is still watched.
@@ -47,9 +46,9 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
     let mut backends = choose(args.backend);
     let launch = Launch {
         command: args.command.clone(),
-        env: args.env.iter().map(|e| env_change(e)).collect(),
+        env: args.env.clone(),
         windows: WindowPolicy::default(),
-        seed: args.seed.unwrap_or_else(seed),
+        seed: args.seed.unwrap_or_else(crate::seed::fresh),
         linger: LINGER,
         forward_signals: true,
         grace: args.grace,
@@ -90,20 +89,9 @@ impl Places {
 fn choose(choice: BackendChoice) -> Vec<Box<dyn Backend>> {
     match choice {
         BackendChoice::Auto => automatic(),
-        BackendChoice::Inproc => backend(BackendKind::Inproc).into_iter().collect(),
-        BackendChoice::Ptrace => backend(BackendKind::Ptrace).into_iter().collect(),
+        BackendChoice::Inproc => vec![backend(BackendKind::Inproc)],
+        BackendChoice::Ptrace => vec![backend(BackendKind::Ptrace)],
     }
-}
-
-pub(crate) fn env_change(text: &str) -> EnvChange {
-    match text.split_once('=') {
-        Some((name, value)) => EnvChange::Set(OsString::from(name), OsString::from(value)),
-        None => EnvChange::Remove(OsString::from(text)),
-    }
-}
-
-pub(crate) fn seed() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
 }
 
 /// What a shell says of a process that SIGTERM ended.

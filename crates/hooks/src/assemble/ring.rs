@@ -10,7 +10,7 @@
 //! by gs and by offsets, so that a process forked in the middle of it goes on in a slot of its own.
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
-use super::ring_data::{CALL, Moment, fetch, names_change, page_faults, name};
+use super::ring_data::{CALL, Moment, fetch, name, names_change, page_faults};
 use crate::layout::ring::{self, call, state};
 use crate::layout::{IMAGE, NUMBERS, Question, Saved, global, image, node, record, slot, want, windows};
 use iced_x86::code_asm::*;
@@ -153,18 +153,14 @@ fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     e.here(room)?;
     asm!(e; imul_3(r9, r9, ring::CALL as i32); add(r9, gs(slot::RING_BUFFER)); mov(gs(CALL), r9););
     asm!(e; mov(r11, gs(slot::ANSWER)); mov(gs_at(r9, call::NODE), r11); mov(rcx, at(r11, node::RECORD)););
-    for (from, to) in
-        [(record::ENTERED, call::NTH), (record::CYCLES, call::CYCLES), (record::WAITED, call::WAITED)]
-    {
+    for (from, to) in [(record::ENTERED, call::NTH), (record::CYCLES, call::CYCLES), (record::WAITED, call::WAITED)] {
         asm!(e; mov(rax, gs_at(rcx, from)); mov(gs_at(r9, to), rax););
     }
     for (argument, i) in ARGUMENTS.into_iter().zip(0..) {
         asm!(e; mov(rax, gs(argument.offset())); mov(gs_at(r9, call::ARGS + 8 * i), rax););
     }
     asm!(e; mov(eax, gs32(Saved::Rax.offset())); mov(gs_at(r9, call::NUMBER), rax););
-    for (from, to) in
-        [(Saved::Rsp.offset(), call::RSP), (BEGAN, call::TIME), (slot::RING_UNDER_WAY, call::OUTER)]
-    {
+    for (from, to) in [(Saved::Rsp.offset(), call::RSP), (BEGAN, call::TIME), (slot::RING_UNDER_WAY, call::OUTER)] {
         asm!(e; mov(rax, gs(from)); mov(gs_at(r9, to), rax););
     }
     asm!(e; mov(gs_at(r9, call::PIECE_COUNT), 0); xor(eax, eax););

@@ -3,98 +3,21 @@
 //! Invariant: too many rather than too few. A target too many costs a hook; one too few would
 //! let a program jump into the middle of ours.
 
+use super::addresses::{Set, Targets};
 use super::cfi::Cfi;
-use super::effects::{ends, is_plausible};
+use super::effects::{computed_address, direct_target, ends, is_plausible};
 use super::extents::Extent;
 use super::gs::{self, is_certain, uses_gs};
 use super::image::{Image, Region};
 use super::reachable::{self, is_doubtful};
 use super::types::{Evidence, PlanError};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use std::collections::HashSet;
 
 /// Times that code between functions is followed to what its own tables lead to.
 const ROUNDS: usize = 8;
 /// Most entries believed of one jump table; gcc's largest have some thousands.
 const MAX_TABLE: usize = 1 << 16;
-
-/// A set of addresses in code.
-#[derive(Clone)]
-pub(super) struct Set {
-    /// Start of a region, its length in bytes, one bit a byte.
-    regions: Vec<(u64, u64, Vec<u64>)>,
-}
-
-impl Set {
-    pub(super) fn new(code: &[Region<'_>]) -> Self {
-        let region = |r: &Region<'_>| (r.start, r.bytes.len() as u64, vec![0; r.bytes.len().div_ceil(64)]);
-        Self { regions: code.iter().map(region).collect() }
-    }
-
-    fn find(&self, address: u64) -> Option<(usize, usize, u64)> {
-        // Nearly everything lies in one region; there are seldom more than six.
-        let n = self.regions.partition_point(|r| r.0 <= address).checked_sub(1)?;
-        let (start, len, _) = self.regions.get(n)?;
-        let bit = address - start;
-        (bit < *len).then_some((n, (bit / 64) as usize, 1 << (bit % 64)))
-    }
-
-    /// Adds `address` and returns whether it lies in code at all.
-    pub(super) fn mark(&mut self, address: u64) -> bool {
-        let Some((n, word, bit)) = self.find(address) else { return false };
-        if let Some(word) = self.regions.get_mut(n).and_then(|r| r.2.get_mut(word)) {
-            *word |= bit;
-        }
-        true
-    }
-
-    pub(super) fn contains(&self, address: u64) -> bool {
-        let word = |(n, word, bit): (usize, usize, u64)| Some(self.regions.get(n)?.2.get(word)? & bit != 0);
-        self.find(address).and_then(word).unwrap_or(false)
-    }
-}
-
-/// Where something may jump to.
-pub(super) struct Targets {
-    all: Set,
-    /// Those told of by what is surely code, or by a table or symbol.
-    sure: Set,
-}
-
-impl Targets {
-    fn new(code: &[Region<'_>]) -> Self {
-        let none = Set::new(code);
-        Self { all: none.clone(), sure: none }
-    }
-
-    /// Adds `address` and returns whether it lies in code at all.
-    fn mark(&mut self, address: u64, sure: bool) -> bool {
-        if sure {
-            self.sure.mark(address);
-        }
-        self.all.mark(address)
-    }
-
-    /// Whether something may jump to `address`.
-    pub(super) fn contains(&self, address: u64) -> bool {
-        self.all.contains(address)
-    }
-
-    /// Whether something beyond doubt leads to `address`.
-    pub(super) fn is_sure(&self, address: u64) -> bool {
-        self.sure.contains(address)
-    }
-
-    /// All addresses of `start..end` that something beyond doubt leads to.
-    fn sure_within(&self, start: u64, end: u64) -> Vec<u64> {
-        (start..end).filter(|address| self.is_sure(*address)).collect()
-    }
-
-    /// The first target strictly between `start` and `end`.
-    pub(super) fn inside(&self, start: u64, end: u64) -> Option<u64> {
-        (start.saturating_add(1)..end).find(|address| self.contains(*address))
-    }
-}
 
 /// What one look at all code tells.
 pub(super) struct Survey {
@@ -117,7 +40,7 @@ pub(super) fn survey(
     for (address, _) in image.symbols.iter().chain(&image.objects) {
         targets.mark(*address, true);
     }
-    for function in &cfi.functions {
+    for function in cfi.functions.all() {
         targets.mark(function.start, true);
     }
     cfi.landing_pads(image, |pad| {
@@ -267,18 +190,6 @@ impl Walk {
     }
 }
 
-/// The address that `i` computes, if it does.
-pub(super) fn computed_address(i: &Instruction, is_fixed: bool) -> Option<u64> {
-    match i.mnemonic() {
-        Mnemonic::Lea if i.is_ip_rel_memory_operand() => Some(i.ip_rel_memory_address()),
-        // Code that can't be moved has addresses as plain numbers.
-        Mnemonic::Lea if is_fixed && i.memory_base() == Register::None => Some(i.memory_displacement64()),
-        Mnemonic::Mov if is_fixed && immediate(i, 1) => Some(i.immediate(1) & 0xffff_ffff),
-        Mnemonic::Push if is_fixed && immediate(i, 0) => Some(i.immediate(0)),
-        _ => None,
-    }
-}
-
 /// Where something beyond the code itself says that code begins.
 fn starts(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Vec<u64> {
     let mut all = vec![image.entry];
@@ -291,22 +202,6 @@ fn starts(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Vec<u64> {
     });
     all.extend(image.relocated().into_iter().map(|(_, to)| to));
     all
-}
-
-/// Where `i` jumps to or calls, where that is written in it.
-pub(super) fn direct_target(i: &Instruction) -> Option<u64> {
-    let leaves = matches!(
-        i.flow_control(),
-        FlowControl::ConditionalBranch
-            | FlowControl::UnconditionalBranch
-            | FlowControl::Call
-            | FlowControl::XbeginXabortXend
-    );
-    (leaves && i.op0_kind() == OpKind::NearBranch64).then(|| i.near_branch64())
-}
-
-fn immediate(i: &Instruction, operand: u32) -> bool {
-    matches!(i.try_op_kind(operand), Ok(OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64))
 }
 
 /// Words of data that are addresses of code: tables of absolute addresses, pointers to

@@ -7,7 +7,7 @@
 use super::image::Image;
 use super::types::CfaOffset;
 use gimli::{EhFrame, LittleEndian, UnwindSection};
-use std::collections::HashMap;
+use systoll_binfile::cfi::Functions;
 
 /// The System V ABI's number of rsp.
 const RSP: gimli::Register = gimli::Register(7);
@@ -17,25 +17,11 @@ const BUDGET: usize = 256 << 20;
 
 type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
 
-/// A function's entry.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Function {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    /// glibc lets a signal trampoline's entry begin a byte early: unwinders look for the byte
-    /// before a return address.
-    pub(super) is_signal_trampoline: bool,
-    offset: usize,
-    entry_size: usize,
-    lsda: Option<u64>,
-}
-
 /// A file's call frame information.
 pub(super) struct Cfi<'a> {
     section: EhFrame<Slice<'a>>,
     bases: gimli::BaseAddresses,
-    /// By rising start.
-    pub(super) functions: Vec<Function>,
+    pub(super) functions: Functions,
     context: Box<gimli::UnwindContext<usize>>,
     budget: usize,
 }
@@ -44,42 +30,12 @@ impl<'a> Cfi<'a> {
     /// Reads all entries; none where the file has no such table. A damaged table ends early.
     pub(super) fn read(image: &Image<'a>) -> Self {
         let (at, data) = image.eh_frame.unwrap_or_default();
-        let mut cfi = Self {
+        Self {
             section: EhFrame::new(data, LittleEndian),
             bases: gimli::BaseAddresses::default().set_eh_frame(at).set_text(image.text),
-            functions: Vec::new(),
+            functions: Functions::of_eh_frame(at, data, Some(image.text)),
             context: Box::default(),
             budget: BUDGET,
-        };
-        cfi.read_functions();
-        cfi.functions.sort_unstable_by_key(|f| (f.start, f.end));
-        cfi
-    }
-
-    fn read_functions(&mut self) {
-        let mut cies = HashMap::new();
-        let section = self.section;
-        let mut entries = section.entries(&self.bases);
-        while let Ok(Some(entry)) = entries.next() {
-            let gimli::CieOrFde::Fde(partial) = entry else { continue };
-            let fde = partial.parse(|section, bases, offset| {
-                // Nearly all entries share a handful of CIEs.
-                cies.entry(offset).or_insert_with(|| section.cie_from_offset(bases, offset)).clone()
-            });
-            let Ok(fde) = fde else { continue };
-            let Some(end) = fde.initial_address().checked_add(fde.len()) else { continue };
-            let lsda = match fde.lsda() {
-                Some(gimli::Pointer::Direct(at)) if at != 0 => Some(at),
-                _ => None,
-            };
-            self.functions.push(Function {
-                start: fde.initial_address(),
-                end,
-                is_signal_trampoline: fde.is_signal_trampoline(),
-                offset: fde.offset(),
-                entry_size: fde.entry_len(),
-                lsda,
-            });
         }
     }
 
@@ -87,7 +43,7 @@ impl<'a> Cfi<'a> {
     /// damaged or absurd, and so nothing may be taken for granted.
     pub(super) fn landing_pads(&self, image: &Image<'_>, mut land: impl FnMut(u64)) -> Option<()> {
         let mut budget = BUDGET;
-        for function in &self.functions {
+        for function in self.functions.all() {
             let Some(lsda) = function.lsda else { continue };
             let Some(bytes) = image.from(lsda) else { continue };
             let used = call_sites(lsda, bytes, function.start, &mut land)?;
@@ -98,11 +54,7 @@ impl<'a> Cfi<'a> {
 
     /// How far the frame lies above rsp at `address`, where that is counted from rsp.
     pub(super) fn cfa_offset(&mut self, address: u64) -> Option<CfaOffset> {
-        let next = self.functions.partition_point(|f| f.start <= address);
-        let function = *self.functions.get(next.checked_sub(1)?)?;
-        if address >= function.end {
-            return None;
-        }
+        let function = *self.functions.around(address)?;
         self.budget = self.budget.checked_sub(function.entry_size)?;
         let fde = self.section.fde_from_offset(&self.bases, function.offset.into(), EhFrame::cie_from_offset).ok()?;
         let row = fde.unwind_info_for_address(&self.section, &self.bases, &mut self.context, address).ok()?;

@@ -1,6 +1,6 @@
 //! What single instructions read, write and lead to.
 
-use super::branch_targets::Targets;
+use super::addresses::Targets;
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits, UsedRegister,
 };
@@ -195,4 +195,32 @@ pub(super) fn flags_cross(code: &[Instruction], at: usize) -> bool {
         };
     }
     true
+}
+
+/// The address that `i` computes, if it does.
+pub(super) fn computed_address(i: &Instruction, is_fixed: bool) -> Option<u64> {
+    match i.mnemonic() {
+        Mnemonic::Lea if i.is_ip_rel_memory_operand() => Some(i.ip_rel_memory_address()),
+        // Code that can't be moved has addresses as plain numbers.
+        Mnemonic::Lea if is_fixed && i.memory_base() == Register::None => Some(i.memory_displacement64()),
+        Mnemonic::Mov if is_fixed && immediate(i, 1) => Some(i.immediate(1) & 0xffff_ffff),
+        Mnemonic::Push if is_fixed && immediate(i, 0) => Some(i.immediate(0)),
+        _ => None,
+    }
+}
+
+/// Where `i` jumps to or calls, where that is written in it.
+pub(super) fn direct_target(i: &Instruction) -> Option<u64> {
+    let leaves = matches!(
+        i.flow_control(),
+        FlowControl::ConditionalBranch
+            | FlowControl::UnconditionalBranch
+            | FlowControl::Call
+            | FlowControl::XbeginXabortXend
+    );
+    (leaves && i.op0_kind() == OpKind::NearBranch64).then(|| i.near_branch64())
+}
+
+fn immediate(i: &Instruction, operand: u32) -> bool {
+    matches!(i.try_op_kind(operand), Ok(OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64))
 }

@@ -18,7 +18,7 @@ pub(super) struct Extent {
 /// call data is left out: openssl has its tables among the functions.
 pub(super) fn extents(image: &Image<'_>, cfi: &Cfi<'_>) -> Vec<Extent> {
     let named = |start: u64| image.symbols.binary_search_by_key(&start, |s| s.0).is_ok();
-    let by_cfi = cfi.functions.iter().map(|f| {
+    let by_cfi = cfi.functions.all().iter().map(|f| {
         let early = f.is_signal_trampoline && !named(f.start);
         (f.start + u64::from(early), f.end)
     });

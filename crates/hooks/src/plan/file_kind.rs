@@ -3,9 +3,9 @@
 use super::types::PlanError;
 use object::LittleEndian as Le;
 use object::elf;
-use object::read::elf::{Dyn, FileHeader, ProgramHeader, Sym};
-
-type Header = elf::FileHeader64<Le>;
+use object::read::elf::Sym as _;
+use systoll_binfile::elf::{Headers, symbols};
+use systoll_binfile::{c_str, word};
 
 /// By these symbols debuggers find what a dynamic loader has loaded (glibc's and musl's). No other
 /// file defines them.
@@ -31,28 +31,31 @@ impl Kind {
     /// Of the file `elf`; `None` where it is not an ELF file, or a damaged one.
     #[must_use]
     pub fn of(elf: &[u8]) -> Option<Self> {
-        let (header, headers) = match super::image::headers(elf) {
-            Ok(both) => both,
+        let headers = match super::image::headers(elf) {
+            Ok(headers) => headers,
             Err(PlanError::Foreign) => return Some(Self::Foreign),
             Err(_) => return None,
         };
-        if is_loader(header, elf) {
+        if is_loader(&headers, elf) {
             return Some(Self::Loader);
         }
-        let interpreted = headers.iter().any(|p| p.p_type(Le) == elf::PT_INTERP);
-        let dynamic = headers.iter().find_map(|p| p.dynamic(Le, elf).ok().flatten()).unwrap_or_default();
-        let find = |tag| dynamic.iter().find(|d| d.tag(Le) == tag).map(|d| d.val(Le));
+        let interpreted = headers.interpreter.is_some();
+        let dynamic = headers.dynamic.and_then(|piece| piece.data(elf)).unwrap_or_default();
+        let find = |tag: elf::DynamicTag| {
+            let entry = dynamic.chunks_exact(16).find(|d| word(d, 0) == Some(tag.0.cast_unsigned()))?;
+            word(entry, 8)
+        };
         // The C library can be started as a program, too, but is made to be loaded by name.
         let is_pie = find(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 != 0);
         let has_name = find(elf::DT_SONAME).is_some();
-        let program = header.e_type(Le) == elf::ET_EXEC || is_pie || (interpreted && !has_name);
+        let program = headers.is_fixed || is_pie || (interpreted && !has_name);
         Some(if program { Self::Program { interpreted } } else { Self::Library })
     }
 }
 
-fn is_loader(header: &Header, data: &[u8]) -> bool {
-    let Ok(sections) = header.sections(Le, data) else { return false };
-    let Ok(table) = sections.symbols(Le, data, elf::SHT_DYNSYM) else { return false };
-    let names = table.iter().filter(|s| !s.is_undefined(Le)).filter_map(|s| table.symbol_name(Le, s).ok());
-    { names }.any(|name| LOADERS.contains(&name))
+fn is_loader(headers: &Headers, data: &[u8]) -> bool {
+    let of = |section| headers.linked(section).and_then(|strings| Some((section.data(data)?, strings.data(data)?)));
+    let Some((table, strings)) = headers.of_kind(elf::SHT_DYNSYM).and_then(of) else { return false };
+    let defined = symbols(table).iter().filter(|s| !s.is_undefined(Le));
+    { defined }.any(|s| c_str(strings, s.st_name.get(Le) as usize).is_some_and(|name| LOADERS.contains(&name)))
 }

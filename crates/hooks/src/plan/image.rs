@@ -5,13 +5,10 @@
 use super::types::{PlanError, Segment, VdsoFunction};
 use object::LittleEndian as Le;
 use object::elf;
-use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
+use object::read::elf::NoteIterator;
+use systoll_binfile::c_str;
+use systoll_binfile::elf::{Headers, Names, NotRead, Relocation, Section, relocations, symbols};
 
-type Header = elf::FileHeader64<Le>;
-type Sections<'a> = SectionTable<'a, Header>;
-
-/// Nothing of a program lies higher (x86-64 has 47 or 56 bits), so adding to addresses is safe.
-const HIGHEST: u64 = 1 << 56;
 /// The most code that is looked at, in bytes: some five seconds of decoding.
 const MAX_CODE: u64 = 512 << 20;
 /// What the kernel names the object it maps into every process.
@@ -44,6 +41,7 @@ impl<'a> Region<'a> {
 /// A file, read.
 pub(super) struct Image<'a> {
     data: &'a [u8],
+    headers: Headers,
     pub(super) segments: Vec<Segment>,
     /// Machine code: executable sections, or whole executable segments where sections are gone.
     pub(super) code: Vec<Region<'a>>,
@@ -72,31 +70,29 @@ pub(super) struct Image<'a> {
 
 impl<'a> Image<'a> {
     pub(super) fn parse(data: &'a [u8]) -> Result<Self, PlanError> {
-        let (header, phdrs) = headers(data)?;
-        let segments = segments(phdrs, data)?;
-        // A program runs without section headers, and with broken ones.
-        let sections = header.sections(Le, data).unwrap_or_default();
+        let headers = headers(data)?;
         let mut image = Self {
             data,
-            segments,
+            segments: segments(&headers, data)?,
             code: Vec::new(),
             symbols: Vec::new(),
             objects: Vec::new(),
-            entry: header.e_entry.get(Le),
-            is_fixed: header.e_type(Le) == elf::ET_EXEC,
+            entry: headers.entry,
+            is_fixed: headers.is_fixed,
             eh_frame: None,
             pclntab: None,
             text: 0,
-            shadow_stack: shadow_stack(phdrs, data),
+            shadow_stack: shadow_stack(&headers, data),
             vdso: Vec::new(),
             unwinder: None,
             guards_memory: false,
+            headers,
         };
-        image.find_code(&sections)?;
-        image.find_tables(&sections, phdrs);
-        let is_vdso = image.is_vdso(&sections);
-        image.read_symbols(&sections, elf::SHT_SYMTAB, false);
-        image.read_symbols(&sections, elf::SHT_DYNSYM, is_vdso);
+        image.find_code()?;
+        image.find_tables();
+        let is_vdso = image.is_vdso();
+        image.read_symbols(elf::SHT_SYMTAB, false);
+        image.read_symbols(elf::SHT_DYNSYM, is_vdso);
         image.symbols.sort_unstable();
         image.symbols.dedup();
         Ok(image)
@@ -145,27 +141,37 @@ impl<'a> Image<'a> {
         })
     }
 
+    /// Address and bytes of what a program may read as its own numbers: its sections of data, or all that is
+    /// mapped and can't be run where sections are gone.
+    pub(super) fn constants(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
+        let named = &self.headers.sections;
+        // SHF_ALLOC without SHF_EXECINSTR: mapped, and not to be run.
+        let alloc = elf::SHF_ALLOC.0;
+        let both = alloc | elf::SHF_EXECINSTR.0;
+        let is_data = |s: &&Section| s.kind == elf::SHT_PROGBITS && s.flags & both == alloc;
+        let unnamed = named.is_empty();
+        let data = |s: &Section| Some((s.addr, s.data(self.data)?));
+        let sections: Vec<_> = named.iter().filter(is_data).filter_map(data).collect();
+        let whole = self.mapped().filter(move |m| unnamed && !m.2).map(|(at, bytes, _)| (at, bytes));
+        sections.into_iter().chain(whole)
+    }
+
     /// Where relocations put addresses of the file's own, and which, by rising address.
     pub(super) fn relocated(&self) -> Vec<(u64, u64)> {
-        let Ok((header, _)) = headers(self.data) else { return Vec::new() };
-        let sections = header.sections(Le, self.data).unwrap_or_default();
-        let tables = sections.iter().filter_map(|s| s.rela(Le, self.data).ok().flatten());
+        let sections = self.headers.sections.iter().filter(|s| s.kind == elf::SHT_RELA);
+        let tables = sections.filter_map(|s| s.data(self.data));
         // A file may name a table over and over.
-        let most = self.data.len() / size_of::<elf::Rela64<Le>>();
-        let own = |r: &&elf::Rela64<Le>| r.r_type(Le, false) == elf::R_X86_64_RELATIVE;
-        let all = tables.flat_map(|t| t.0.iter()).take(most).filter(own);
-        let mut all: Vec<_> = all.map(|r| (r.r_offset(Le), r.r_addend(Le) as u64)).collect();
+        let most = self.data.len() / size_of::<Relocation>();
+        let own = |r: &&Relocation| elf::RelocationType(r.r_type(Le, false).0) == elf::R_X86_64_RELATIVE;
+        let all = tables.flat_map(relocations).take(most).filter(own);
+        let mut all: Vec<_> = all.map(|r| (r.r_offset.get(Le), r.r_addend.get(Le).cast_unsigned())).collect();
         all.sort_unstable();
         all
     }
 
-    fn find_code(&mut self, sections: &Sections<'a>) -> Result<(), PlanError> {
-        let executable = |s: &&elf::SectionHeader64<Le>| {
-            let flags = s.sh_flags(Le);
-            flags & elf::SHF_EXECINSTR == elf::SHF_EXECINSTR && s.sh_type(Le) != elf::SHT_NOBITS
-        };
-        let mut parts: Vec<(u64, u64)> =
-            sections.iter().filter(executable).map(|s| (s.sh_addr(Le), s.sh_size(Le))).collect();
+    fn find_code(&mut self) -> Result<(), PlanError> {
+        let code = self.headers.sections.iter().filter(|s| s.is_code());
+        let mut parts: Vec<(u64, u64)> = code.map(|s| (s.addr, s.size)).collect();
         if parts.is_empty() {
             parts = self.segments.iter().filter(|s| s.executable).map(|s| (s.vaddr, s.file_size)).collect();
         }
@@ -198,20 +204,13 @@ impl<'a> Image<'a> {
         self.segments.iter().find(holds).and_then(|_| self.from(vaddr))
     }
 
-    fn find_tables(&mut self, sections: &Sections<'a>, phdrs: &[elf::ProgramHeader64<Le>]) {
-        for section in sections.iter() {
-            let name = sections.section_name(Le, section).unwrap_or_default();
-            let data = || section.data(Le, self.data).ok();
-            match name {
-                b".eh_frame" => self.eh_frame = data().map(|d| (section.sh_addr(Le), d)),
-                b".gopclntab" | b".data.rel.ro.gopclntab" => self.pclntab = data().map(|d| (section.sh_addr(Le), d)),
-                b".text" => self.text = section.sh_addr(Le),
-                _ => {}
-            }
-        }
+    fn find_tables(&mut self) {
+        let mapped = |s: &Section| Some((s.addr, s.data(self.data)?));
+        self.eh_frame = self.headers.section(".eh_frame").and_then(mapped);
+        self.pclntab = self.headers.pclntab().and_then(mapped);
+        self.text = self.headers.section(".text").map_or(0, |s| s.addr);
         if self.eh_frame.is_none() {
-            let header = phdrs.iter().find(|p| p.p_type(Le) == elf::PT_GNU_EH_FRAME);
-            self.eh_frame = header.and_then(|p| self.eh_frame_by_header(p.p_vaddr(Le)));
+            self.eh_frame = self.headers.eh_frame_hdr.and_then(|piece| self.eh_frame_by_header(piece.vaddr));
         }
     }
 
@@ -225,32 +224,35 @@ impl<'a> Image<'a> {
         }
     }
 
-    fn is_vdso(&self, sections: &Sections<'a>) -> bool {
+    fn is_vdso(&self) -> bool {
         // Small, and read from no file: the name it gives itself is the only one there is.
-        let dynstr = sections.section_by_name(Le, b".dynstr").and_then(|(_, s)| s.data(Le, self.data).ok());
+        let dynstr = self.headers.section(".dynstr").and_then(|s| s.data(self.data));
         dynstr.is_some_and(|names| names.split(|b| *b == 0).any(|name| name == VDSO))
-            && sections.section_by_name(Le, b".interp").is_none()
-            && sections.section_by_name(Le, b".got").is_none()
+            && self.headers.section(".interp").is_none()
+            && self.headers.section(".got").is_none()
     }
 
-    fn read_symbols(&mut self, sections: &Sections<'a>, kind: elf::SectionType, is_vdso: bool) {
-        let Ok(table) = sections.symbols(Le, self.data, kind) else { return };
-        for symbol in table.iter() {
-            self.guards_memory |= table.symbol_name(Le, symbol).is_ok_and(|name| GUARDS.contains(&name));
-            let about_code = ![elf::STT_SECTION, elf::STT_FILE, elf::STT_TLS].contains(&symbol.st_type());
-            let address = symbol.st_value(Le);
-            if symbol.is_undefined(Le) || !about_code || self.region(address).is_none() {
-                continue;
-            }
-            let is_data = symbol.st_type() == elf::STT_OBJECT && symbol.st_size(Le) > 0;
-            let list = if is_data { &mut self.objects } else { &mut self.symbols };
-            list.push((address, symbol.st_size(Le)));
-            if self.unwinder.is_none() && table.symbol_name(Le, symbol) == Ok(UNWINDER) {
+    fn read_symbols(&mut self, kind: elf::SectionType, is_vdso: bool) {
+        let Some(section) = self.headers.of_kind(kind) else { return };
+        let (table, strings) = (section.data(self.data), self.headers.linked(section).and_then(|s| s.data(self.data)));
+        let (Some(table), Some(strings)) = (table, strings) else { return };
+        for symbol in symbols(table) {
+            let name = c_str(strings, symbol.st_name.get(Le) as usize);
+            self.guards_memory |= name.is_some_and(|name| GUARDS.contains(&name));
+            let (address, size) = (symbol.st_value.get(Le), symbol.st_size.get(Le));
+            let is_code = |address| self.region(address).is_some();
+            let list = match Names::of(symbol, is_code) {
+                Names::Other => continue,
+                _ if !is_code(address) => continue,
+                // Without a size, it is a place that something may lead to all the same.
+                Names::Data if symbol.st_type() == elf::STT_OBJECT && size > 0 => &mut self.objects,
+                Names::Data | Names::Code => &mut self.symbols,
+            };
+            list.push((address, size));
+            if self.unwinder.is_none() && name == Some(UNWINDER) {
                 self.unwinder = Some(address);
             }
-            if let Some(function) =
-                is_vdso.then(|| table.symbol_name(Le, symbol).ok()).flatten().and_then(vdso_function)
-            {
+            if let Some(function) = name.filter(|_| is_vdso).and_then(vdso_function) {
                 self.vdso.push((function, address));
             }
         }
@@ -259,38 +261,29 @@ impl<'a> Image<'a> {
 
 /// The segments of `data` alone.
 pub(super) fn mapped_segments(data: &[u8]) -> Result<Vec<Segment>, PlanError> {
-    segments(headers(data)?.1, data)
+    segments(&headers(data)?, data)
 }
 
-pub(super) fn headers(data: &[u8]) -> Result<(&Header, &[elf::ProgramHeader64<Le>]), PlanError> {
-    let header = Header::parse(data).map_err(|_| not_elf64(data))?;
-    if header.e_ident.data != elf::ELFDATA2LSB || header.e_machine.get(Le) != elf::EM_X86_64 {
-        return Err(PlanError::Foreign);
-    }
-    let phdrs = header.program_headers(Le, data).map_err(|_| PlanError::Malformed)?;
-    Ok((header, phdrs))
+pub(super) fn headers(data: &[u8]) -> Result<Headers, PlanError> {
+    Headers::read(data).map_err(|why| match why {
+        NotRead::Malformed => PlanError::Malformed,
+        NotRead::Foreign => PlanError::Foreign,
+    })
 }
 
 /// The GNU build-id in the notes of `data`, if it has one.
 pub(super) fn build_id(data: &[u8]) -> Option<&[u8]> {
-    let (_, phdrs) = headers(data).ok()?;
-    phdrs.iter().find_map(|p| {
-        let mut notes = p.notes(Le, data).ok()??;
-        while let Ok(Some(note)) = notes.next() {
-            if note.name() == elf::ELF_NOTE_GNU && note.n_type(Le) == elf::NT_GNU_BUILD_ID {
-                return Some(note.desc());
-            }
-        }
-        None
-    })
+    headers(data).ok()?.notes.iter().find_map(|piece| systoll_binfile::elf::build_id(piece.data(data)?))
 }
 
 /// Whether the file says that it may run with a shadow stack: GNU_PROPERTY_X86_FEATURE_1_AND with
 /// GNU_PROPERTY_X86_FEATURE_1_SHSTK among its properties (x86-64 psABI, 4.1.4). Damaged ones count
 /// as saying so.
-fn shadow_stack(phdrs: &[elf::ProgramHeader64<Le>], data: &[u8]) -> bool {
-    phdrs.iter().any(|p| {
-        let Ok(Some(mut notes)) = p.notes(Le, data) else { return p.p_type(Le) == elf::PT_NOTE };
+fn shadow_stack(headers: &Headers, data: &[u8]) -> bool {
+    type Header = elf::FileHeader64<Le>;
+    headers.notes.iter().any(|piece| {
+        let notes = piece.data(data).and_then(|notes| NoteIterator::<Header>::new(Le, piece.align, notes).ok());
+        let Some(mut notes) = notes else { return true };
         while let Ok(Some(note)) = notes.next() {
             let Some(mut properties) = note.gnu_properties(Le) else { continue };
             while let Some(property) = properties.next().transpose() {
@@ -317,24 +310,17 @@ fn vdso_function(name: &[u8]) -> Option<VdsoFunction> {
     }
 }
 
-fn not_elf64(data: &[u8]) -> PlanError {
-    let ident = |at| data.get(at).copied();
-    let foreign = data.starts_with(&elf::ELFMAG) && (ident(4) == Some(1) || ident(5) == Some(2));
-    if foreign { PlanError::Foreign } else { PlanError::Malformed }
-}
-
-fn segments(phdrs: &[elf::ProgramHeader64<Le>], data: &[u8]) -> Result<Vec<Segment>, PlanError> {
+fn segments(headers: &Headers, data: &[u8]) -> Result<Vec<Segment>, PlanError> {
+    if headers.is_damaged {
+        return Err(PlanError::Malformed);
+    }
     let mut segments = Vec::new();
     let mut total = 0u64;
-    for p in phdrs.iter().filter(|p| p.p_type(Le) == elf::PT_LOAD) {
-        let (vaddr, memory_size, file_offset) = (p.p_vaddr(Le), p.p_memsz(Le), p.p_offset(Le));
-        let end = vaddr.checked_add(memory_size).filter(|end| *end < HIGHEST);
-        let there = (data.len() as u64).checked_sub(file_offset);
-        let (Some(_), Some(there)) = (end, there) else { return Err(PlanError::Malformed) };
-        let file_size = p.p_filesz(Le).min(memory_size).min(there);
+    for s in &headers.segments {
+        let file_size = s.stored(data.len() as u64).ok_or(PlanError::Malformed)?;
         total = total.saturating_add(file_size);
-        let executable = p.p_flags(Le) & elf::PF_X == elf::PF_X;
-        segments.push(Segment { vaddr, memory_size, file_offset, file_size, executable });
+        let (vaddr, memory_size, file_offset) = (s.vaddr, s.memory_size, s.offset);
+        segments.push(Segment { vaddr, memory_size, file_offset, file_size, executable: s.executable });
     }
     // A linker may map a page twice, at a seam; a file mapped over and over means mischief.
     if total > (data.len() as u64).saturating_mul(2) {

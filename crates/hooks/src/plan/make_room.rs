@@ -1,7 +1,8 @@
 //! Room behind a call that the next one has taken for its hook before.
 
 use super::patch_span::Block;
-use super::sites::{Planner, may_move};
+use super::planner::Planner;
+use super::sites::may_move;
 
 impl Planner<'_> {
     /// Lets calls that are closely followed by another be seen to return, where the other may be

@@ -5,6 +5,7 @@
 //! displaced instructions elsewhere. Invariant: a [`Span`] has no known branch target strictly
 //! inside, and no two sites' spans share a byte.
 
+mod addresses;
 mod branch_targets;
 mod cfi;
 mod effects;
@@ -14,8 +15,10 @@ mod frame_depth;
 mod go;
 mod gs;
 mod image;
+mod labels;
 mod make_room;
 mod patch_span;
+mod planner;
 mod reachable;
 mod signal_return;
 mod sites;
@@ -64,7 +67,7 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
         return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
     }
     let survey = branch_targets::survey(&image, &cfi, (&extents, &with_calls))?;
-    let mut planner = sites::Planner {
+    let mut planner = planner::Planner {
         image: &image,
         cfi,
         targets: &survey.targets,

@@ -5,7 +5,7 @@
 //! know only addresses of the file. Hooks use rcx and r11, which the kernel destroys anyway,
 //! and flags. Nobody may jump into the inside of a window, nor between hook and call, past it.
 
-use super::branch_targets::Targets;
+use super::addresses::Targets;
 use super::effects::{Effects, can_move, ends, flags_cross, is_branch, is_direct_call, reads_flags};
 use super::image::Region;
 use super::types::{Span, UnpatchableReason};

@@ -4,8 +4,8 @@
 //! what one symbol names): decoded from a function's start to its end it looks like anything. Where a
 //! function looks so, only what code is followed to is taken for code.
 
-use super::branch_targets::{Set, computed_address, direct_target};
-use super::effects::{ends, goes_on, is_plausible};
+use super::addresses::Set;
+use super::effects::{computed_address, direct_target, ends, goes_on, is_plausible};
 use super::extents::Extent;
 use super::gs::uses_gs;
 use super::image::Image;

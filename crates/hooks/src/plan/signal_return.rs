@@ -8,7 +8,8 @@
 
 use super::go;
 use super::patch_span::Block;
-use super::sites::{Planner, SYSCALL_LEN};
+use super::planner::Planner;
+use super::sites::SYSCALL_LEN;
 use super::types::{Site, Span, UnpatchableReason, Unplanned};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
@@ -59,10 +60,10 @@ impl Planner<'_> {
 
     fn is_known_by_bytes(&self, call: u64) -> bool {
         let start = call.saturating_sub(SIGNAL_NUMBER_LEN);
-        let is_told_of = |f: &super::cfi::Function| f.is_signal_trampoline && f.start <= call && call < f.end;
+        let is_told_of = |f: &systoll_binfile::cfi::Function| f.is_signal_trampoline && f.start <= call && call < f.end;
         let region = self.image.region(start);
         region.is_some_and(|r| r.slice(start, start + SIGNAL_RETURN_LEN) == SIGNAL_RETURN)
-            && !self.cfi.functions.iter().any(is_told_of)
+            && !self.cfi.functions.all().iter().any(is_told_of)
             && !self.image.shadow_stack
     }
 

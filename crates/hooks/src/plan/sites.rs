@@ -1,21 +1,21 @@
 //! Finds a file's calls and gives each what hooks there is room for.
 
-use super::branch_targets::{Set, Targets};
-use super::cfi::Cfi;
-use super::effects::{Effects, ends, goes_on, is_plausible};
+use super::effects::{ends, goes_on, is_plausible};
 use super::extents::Extent;
 use super::frame_depth::Depths;
 use super::image::{Image, Region};
-use super::patch_span::{Block, Reserved};
+use super::labels::Labels;
+use super::patch_span::Block;
+use super::planner::Planner;
 use super::reachable::{gets_number, is_inside};
-use super::tail_calls::{Returning, function_of};
-use super::types::{Plan, Site, Span, UnpatchableReason, Unplanned};
+use super::tail_calls::function_of;
+use super::types::{Site, Span, UnpatchableReason, Unplanned};
 use crate::numbers::{
     ARCH_PRCTL, BRK, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, GETEGID, GETEUID, GETGID, GETPID,
     GETPPID, GETTID, GETUID, MADVISE, MLOCKALL, MMAP, MPROTECT, MUNMAP, PRCTL, RSEQ, RT_SIGACTION, RT_SIGPROCMASK,
     RT_SIGRETURN, SECCOMP, SET_ROBUST_LIST, SET_TID_ADDRESS, VFORK,
 };
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -112,41 +112,10 @@ enum CodeConfidence {
     Function,
     /// Code, or data, between functions.
     Between,
-    /// A function that may jump to places nobody can tell.
+    /// A function that may jump to places that are not known ([`Labels`]).
     Labels,
     /// A function that may have data in it.
     Mixed,
-}
-
-/// Whether a function may jump to distances from a label of its own (`&&here - &&base` of GNU C):
-/// such tables look like any numbers.
-fn jumps_by_labels(bytes: &[u8], extent: &Extent) -> bool {
-    let (mut jumps, mut takes) = (false, false);
-    for i in Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE).iter() {
-        jumps |= i.flow_control() == FlowControl::IndirectBranch && i.op0_kind() == OpKind::Register;
-        let address = || i.ip_rel_memory_address();
-        takes |= i.mnemonic() == Mnemonic::Lea
-            && i.is_ip_rel_memory_operand()
-            && extent.start < address()
-            && address() < extent.end;
-    }
-    jumps && takes
-}
-
-/// Plans the sites of one file, extent after extent.
-pub(super) struct Planner<'a> {
-    pub(super) image: &'a Image<'a>,
-    pub(super) cfi: Cfi<'a>,
-    pub(super) targets: &'a Targets,
-    /// Starts of functions that may have data in them.
-    pub(super) doubtful: &'a HashSet<u64>,
-    /// Starts of instructions that code is followed to, where there are such functions.
-    pub(super) reached: Option<&'a Set>,
-    pub(super) effects: Effects,
-    pub(super) reserved: Reserved,
-    /// Sites whose results can only be seen where their function returns to.
-    pub(super) returning: Vec<Returning>,
-    pub(super) plan: Plan,
 }
 
 impl Planner<'_> {
@@ -155,16 +124,17 @@ impl Planner<'_> {
         let image = self.image;
         let Some(region) = image.region(extent.start) else { return };
         let bytes = region.slice(extent.start, extent.end);
+        let labels = if extent.known { Labels::of(region, extent) } else { None };
         let ground = match extent.known {
             false => CodeConfidence::Between,
-            true if jumps_by_labels(bytes, extent) => CodeConfidence::Labels,
+            true if labels.is_some() => CodeConfidence::Labels,
             true if self.reached.is_some() && self.doubtful.contains(&extent.start) => CodeConfidence::Mixed,
             true => CodeConfidence::Function,
         };
         let mut decoder = Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE);
         while decoder.can_decode() {
             let code: Vec<_> = decoder.iter().take(BLOCK).collect();
-            self.block(&code, ground, region);
+            self.block(&code, (ground, labels.as_ref()), region);
         }
         match ground {
             CodeConfidence::Function | CodeConfidence::Mixed => {
@@ -208,7 +178,12 @@ impl Planner<'_> {
         }
     }
 
-    fn block(&mut self, code: &[Instruction], ground: CodeConfidence, region: &Region<'_>) {
+    fn block(
+        &mut self,
+        code: &[Instruction],
+        (ground, labels): (CodeConfidence, Option<&Labels>),
+        region: &Region<'_>,
+    ) {
         let calls = code.iter().enumerate().filter(|(_, i)| i.mnemonic() == Mnemonic::Syscall);
         let calls: Vec<usize> = calls.map(|(n, _)| n).collect();
         // One with prefixes does not begin where its two bytes do.
@@ -218,7 +193,9 @@ impl Planner<'_> {
             // In a file that has data among its code, what that leads to is not sure.
             CodeConfidence::Between => is_bare(n) && self.is_code(code, *n) && self.is_reached(code, *n),
             CodeConfidence::Mixed => is_bare(n) && self.is_reached(code, *n),
-            CodeConfidence::Labels => false,
+            CodeConfidence::Labels => {
+                is_bare(n) && labels.is_some_and(|labels| labels.leave_alone(code, *n, self.image))
+            }
         });
         for n in unsure {
             let Some(call) = code.get(n) else { continue };
@@ -246,6 +223,8 @@ impl Planner<'_> {
         let block = Block { code, targets: self.targets, region, can_call: !self.image.shadow_stack };
         let first = self.plan.sites.len();
         let mut obstacles = Vec::new();
+        // One that has no inside.
+        let is_one = |span: &Span| labels.is_none() || span.instructions == 1 && span.padding == 0;
         // Counting comes first: no site's hook behind may take the room of another's before.
         for n in &sure {
             let number = self.number(code, *n);
@@ -254,6 +233,8 @@ impl Planner<'_> {
                 true => Err(UnpatchableReason::FlagsInUse),
                 false => block.entry_span(*n, (number, keeps_flags), &mut self.effects, &self.reserved),
             };
+            let before =
+                before.and_then(|span| if is_one(&span) { Ok(span) } else { Err(UnpatchableReason::NotSurelyCode) });
             let mut site = Site::new(code.get(*n).map_or(0, Instruction::ip), number);
             obstacles.push(before.as_ref().err().copied());
             site.entry_span = before.ok();
@@ -263,7 +244,8 @@ impl Planner<'_> {
         }
         for (at, (n, obstacle)) in (first..).zip(sure.iter().zip(obstacles)) {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
-            if obstacle.is_some() || site.number.is_some_and(|number| WRAPPED.contains(&number)) {
+            let wants_whole = obstacle.is_some() || site.number.is_some_and(|number| WRAPPED.contains(&number));
+            if wants_whole && labels.is_none() {
                 site.wrap_span = block.wrap_span(*n, &self.reserved);
             }
             if let (Some(why), None) = (obstacle, &site.wrap_span) {
@@ -274,12 +256,15 @@ impl Planner<'_> {
         }
         for (at, n) in (first..).zip(&sure) {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
-            site.return_span = block.return_span(*n, &self.reserved);
-            site.return_is_target = self.targets.contains(site.address.saturating_add(2));
+            site.return_span = block.return_span(*n, &self.reserved).filter(is_one);
+            site.return_is_target = labels.is_some() || self.targets.contains(site.address.saturating_add(2));
             site.cfa = self.cfi.cfa_offset(site.address);
             site.hook_cfa = site.entry_span.as_ref().and_then(|span| self.cfi.cfa_offset(span.end()));
             let (after, address) = (site.return_span.clone(), site.address);
             self.take(after.as_ref(), address);
+        }
+        if labels.is_some() {
+            return;
         }
         self.make_room(&block, first, &sure);
         for (at, n) in (first..).zip(&sure) {

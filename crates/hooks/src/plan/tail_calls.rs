@@ -1,26 +1,17 @@
 //! Calls that a function ends with (`syscall; ret`): nothing fits behind them, so their results are
 //! seen where the function returns to. musl makes all calls at which threads can be cancelled so.
 
-use super::branch_targets::Targets;
+use super::addresses::Targets;
 use super::effects::{ends, is_direct_call};
 use super::extents::Extent;
 use super::patch_span::Block;
-use super::sites::Planner;
+use super::planner::{Planner, Returning};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 /// Most instructions from a function's start to its call.
 const REACH: usize = 32;
 /// More instructions than any window has.
 const ENOUGH: usize = 8;
-
-/// A call that its function ends with.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Returning {
-    /// Of the call.
-    site: u64,
-    /// Of its function.
-    function: u64,
-}
 
 /// Who reaches a function, as far as code says.
 #[derive(Default)]

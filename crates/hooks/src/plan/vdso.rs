@@ -1,7 +1,7 @@
 //! Entries of functions that are hooked themselves: the vDSO's, which seldom make a call, and the
 //! one by which unwinders look code up.
 
-use super::branch_targets::Targets;
+use super::addresses::Targets;
 use super::image::Image;
 use super::patch_span::Block;
 use super::types::{Entry, Span};

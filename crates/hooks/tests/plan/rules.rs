@@ -124,25 +124,68 @@ fn jump_tables_count() {
     assert_eq!((table_at(24).return_is_target, free.return_is_target), (true, false));
 }
 
-#[test]
-fn distances_from_labels_can_t_be_told() {
+/// A function that jumps by a table of distances from a label, with a call as glibc's `vfprintf` has one: far
+/// from the label, and closely followed by a jump. `entry`: what the table has beside distances of labels.
+fn by_labels(call: &str, entry: &str) -> Option<Plan> {
     let dir = tempfile::tempdir().unwrap();
-    let source = "int f(int i) {
-            static const int to[] = { &&a - &&a, &&b - &&a, &&c - &&a };
-            int r = i;
-            goto *(&&a + to[i]);
-        b: r += 3;
-        c: r *= 5;
-        a: __asm__ volatile(\"mov $39, %%eax; syscall\" : \"=a\"(r) : : \"rcx\", \"r11\");
-            return r;
-        }";
-    let flags = ["gcc", "-O2", "-fPIC", "-shared", "-nostdlib"];
-    let Some(file) = crate::files::built(dir.path(), "labels.c", source, &flags) else { return };
+    let source = format!(
+        ".globl f
+        .type f, @function
+        f: .cfi_startproc
+        lea 2f(%rip), %rdx
+        lea 1f(%rip), %rax
+        movslq (%rdx,%rdi,4), %rdi
+        add %rdi, %rax
+        jmp *%rax
+        1: ret
+        .fill 4000, 1, 0x90
+        {call}
+        4: syscall
+        5: jmp 1b
+        6: ret
+        .cfi_endproc
+        .size f, .-f
+        .section .rodata
+        .balign 4
+        2: .long 1b-1b, 3b-1b, 5b-1b, 6b-1b
+        {entry}"
+    );
+    let flags = ["gcc", "-shared", "-nostdlib", "-Wl,-z,noexecstack"];
+    let file = crate::files::built(dir.path(), "labels.S", &source, &flags)?;
     let elf = std::fs::read(file).unwrap();
     let plan = plan(&elf).unwrap();
     crate::check(&plan, &elf);
     assert_eq!(plan.sites.len(), 1);
-    assert_eq!(plan.unplanned.first().map(|u| u.why), Some(UnpatchableReason::NotSurelyCode));
+    Some(plan)
+}
+
+#[test]
+fn a_call_that_no_distance_from_a_label_leads_to_is_hooked() {
+    let Some(plan) = by_labels("3: mov $202, %eax", "") else { return };
+    let site = &plan.sites[0];
+    assert_eq!((plan.unplanned.len(), site.number, &site.wrap_span), (0, Some(202), &None));
+    assert_eq!(site.entry_span.as_ref().map(|s| (s.end(), s.instructions)), Some((site.address, 1)));
+    assert_eq!(site.return_span.as_ref().map(|s| s.instructions), Some(1));
+    assert!(site.return_is_target);
+}
+
+#[test]
+fn distances_from_labels_can_t_be_told() {
+    let cases = [
+        // A distance of the call itself, in four bytes or in two.
+        ("3: mov $202, %eax", ".long 4b-1b"),
+        ("3: mov $202, %eax", ".short 4b-1b, 0"),
+        // Instructions that a label may lie between.
+        ("3: mov $202, %eax; nop", ""),
+        ("3: push $202; pop %rax", ""),
+        ("3: nop; mov $202, %al", ""),
+    ];
+    for (call, entry) in cases {
+        let Some(plan) = by_labels(call, entry) else { return };
+        assert_eq!(plan.unplanned.first().map(|u| u.why), Some(UnpatchableReason::NotSurelyCode), "{call} {entry}");
+        let site = &plan.sites[0];
+        assert_eq!((&site.entry_span, &site.return_span, &site.wrap_span), (&None, &None, &None));
+    }
 }
 
 #[test]

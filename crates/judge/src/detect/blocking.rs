@@ -1,8 +1,8 @@
 //! Waits before the program has begun. Reads exact counts, since one long call is enough.
 
 use crate::Options;
-use crate::semantics::{Place, WAITS, Wait};
-use systoll_model::{FrameClass, Recording, Row, RowId, Sysno};
+use crate::semantics::{Semantics, SuspectWait, Where};
+use systoll_model::{FrameClass, Recording, Row, RowId};
 
 /// The histogram's first bucket of calls that surely took [`Options::paired_wait_ns`].
 const SURELY_LONG: usize = 23;
@@ -16,10 +16,10 @@ pub(crate) struct StartupWait {
 }
 
 /// Rows of suspect calls with one long wait, or two middling ones, before `main`.
-pub(crate) fn startup_waits(recording: &Recording, options: &Options) -> Vec<StartupWait> {
+pub(crate) fn startup_waits(recording: &Recording, semantics: &Semantics, options: &Options) -> Vec<StartupWait> {
     let rows = recording.rows.iter().enumerate();
     rows.filter_map(|(at, row)| {
-        let wait = suspect(row.syscall)?;
+        let wait = semantics.of(row.syscall).suspect_wait()?;
         let id = RowId(u32::try_from(at).ok()?);
         (placed(recording, row, wait) && long(recording, id, row, options))
             .then_some(StartupWait { row: id, waits_for: wait.waits_for })
@@ -27,17 +27,12 @@ pub(crate) fn startup_waits(recording: &Recording, options: &Options) -> Vec<Sta
     .collect()
 }
 
-fn suspect(syscall: Sysno) -> Option<&'static Wait> {
-    let name = syscall.name()?;
-    WAITS.iter().find(|w| w.call == name)
-}
-
-fn placed(recording: &Recording, row: &Row, wait: &Wait) -> bool {
+fn placed(recording: &Recording, row: &Row, wait: &SuspectWait) -> bool {
     row.counts.startup_calls > 0
         && match wait.place {
-            Place::Anywhere => true,
-            Place::BeforeMain => recording.process(row.process).main_at_ns.is_some() || in_constructor(recording, row),
-            Place::Constructor => in_constructor(recording, row),
+            Where::Anywhere => true,
+            Where::BeforeMain => recording.process(row.process).main_at_ns.is_some() || in_constructor(recording, row),
+            Where::Constructor => in_constructor(recording, row),
         }
 }
 

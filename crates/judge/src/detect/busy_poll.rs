@@ -15,7 +15,7 @@ const WORK: usize = 5;
 
 /// Claims looks that found nothing right after another that did.
 pub(super) struct BusyPoll {
-    /// Rows whose calls gave the processor up, and somebody else took it most times.
+    /// Rows whose calls gave the processor up, and another thread took it most times.
     handed_over: Set<RowId>,
 }
 
@@ -54,8 +54,8 @@ impl Detector for BusyPoll {
                 runs.drain().for_each(|(_, run)| run.claim(false, steps, claims));
                 continue;
             }
-            let empty = step.look.filter(|_| step.nothing && !self.handed_over.contains(&step.subject.call.row));
-            let key = empty.map(|look| (step.subject.syscall, look.at.map_or(0, |a| step.subject.arg(a))));
+            let empty = step.look.filter(|_| step.nothing && !self.handed_over.contains(&step.observed.call.row));
+            let key = empty.map(|look| (step.observed.syscall, look.at.map_or(0, |a| step.observed.arg(a))));
             for (other, run) in &mut runs {
                 run.others += usize::from(Some(*other) != key);
             }

@@ -25,7 +25,7 @@ impl Detector for Edge {
         let mut firsts: Map<Key, (usize, RowId, usize)> = Map::default();
         for (at, step) in steps.iter().enumerate() {
             let Some(meaning) = step.meaning.as_ref().filter(|m| m.from_before) else { continue };
-            let row = step.subject.call.row;
+            let row = step.observed.call.row;
             let known = |c: &super::Claim| matches!(c.kind, Kind::Repeat | Kind::NoOp | Kind::Failing);
             let claimed = claims.get(step.index).is_some_and(known);
             let (_, of, later) = firsts.entry(meaning.key).or_insert((at, row, 0));

@@ -1,20 +1,17 @@
-//! Fails the same way each time, or finds nobody.
+//! Fails the same way each time, or wakes no thread.
 
-use super::{Claim, Claims, Detector, put, topical};
+use super::{Claim, Claims, Detector, about_state, put};
 use crate::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, Effect, HOPELESS, Hopeless, Unit, Way};
-use systoll_model::Sysno;
+use systoll_model::constants::EPOLLET;
+use systoll_model::{Errno, Sysno};
 
 /// An error must have come so often before another of it is claimed.
 const SEEN: u64 = 4;
-/// EAGAIN.
-const AGAIN: u16 = 11;
-/// Share of wakes that find nobody: of locks that count their waiters hardly any does.
+/// Share of wakes that find no waiter: of locks that count their waiters hardly any does.
 const EMPTY: f64 = 0.9;
-/// EPOLLET, in the events of an epoll interest.
-const EDGE: u32 = 1 << 31;
 
 /// How often something went one way or the other.
 #[derive(Default)]
@@ -27,7 +24,7 @@ struct Tally {
 #[derive(Default)]
 pub(super) struct Failing {
     /// By process, call and command: what became of it, by hopeless error.
-    hopeless: Map<(u32, Sysno, u64), Vec<(u16, Tally)>>,
+    hopeless: Map<(u32, Sysno, u64), Vec<(Errno, Tally)>>,
     wakes: Map<(u32, u64), Tally>,
     /// Processes that were seen to wait for edges: they have to read until nothing is left.
     edges: Set<u32>,
@@ -39,7 +36,7 @@ impl Detector for Failing {
         for step in steps {
             self.note_edges(step);
             if refused_before(step)
-                && let Some(claim) = topical(Kind::Failing, step, claims)
+                && let Some(claim) = about_state(Kind::Failing, step, claims)
             {
                 put(claims, step.index, Claim { instead: Some("remember that it was refused"), ..claim });
             }
@@ -57,7 +54,7 @@ impl Detector for Failing {
 }
 
 fn refused_before(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_some_and(|m| matches!(m.entry.act, Act::Try) && m.known_already())
+    step.meaning.as_ref().is_some_and(|m| matches!(m.line.act, Act::Try) && m.known_already())
 }
 
 fn claim(about: &'static str, instead: &'static str, weak: bool) -> Claim {
@@ -67,21 +64,21 @@ fn claim(about: &'static str, instead: &'static str, weak: bool) -> Claim {
 impl Failing {
     fn note_edges(&mut self, step: &Step<'_>) {
         let Some(meaning) = &step.meaning else { return };
-        let Act::Set { .. } = meaning.entry.act else { return };
+        let Act::Set { .. } = meaning.line.act else { return };
         let events = meaning.now.as_deref().and_then(|now| now.first_chunk()).map(|b| u32::from_le_bytes(*b));
-        if meaning.entry.about.strict && events.is_some_and(|e| e & EDGE != 0) {
-            self.edges.insert(step.subject.window.process.0);
+        if meaning.line.about.strict && events.is_some_and(|e| e & EPOLLET != 0) {
+            self.edges.insert(step.observed.window.process.0);
         }
     }
 
     /// An error that can't but come again, of a call that never did anything else.
     fn hopeless(&mut self, step: &Step<'_>) -> Option<Claim> {
-        let subject = &step.subject;
-        let (process, syscall) = (subject.window.process.0, subject.syscall);
-        let command = step.lines.command.and_then(|at| subject.call.args.get(at)).map_or(0, |c| *c & 0xffff_ffff);
-        let errno = subject.call.errno();
+        let observed = &step.observed;
+        let (process, syscall) = (observed.window.process.0, observed.syscall);
+        let command = step.lines.command.and_then(|at| observed.call.args.get(at)).map_or(0, |c| *c & 0xffff_ffff);
+        let errno = observed.call.errno();
         let key = (process, syscall, command);
-        if let Some(line) = errno.and_then(|e| HOPELESS.iter().find(|h| h.errno == e.0)) {
+        if let Some(line) = errno.and_then(|e| HOPELESS.iter().find(|h| h.errno == e)) {
             let tallies = self.hopeless.entry(key).or_default();
             let at = tallies.iter().position(|(errno, _)| *errno == line.errno).unwrap_or(tallies.len());
             if at == tallies.len() {
@@ -100,20 +97,20 @@ impl Failing {
         None
     }
 
-    /// A wake of nobody, where hardly any ever woke somebody.
+    /// A wake that found no waiter, where hardly any ever found one.
     fn wake(&mut self, step: &Step<'_>) -> Option<Claim> {
-        let call = step.subject.call;
+        let call = step.observed.call;
         if !step.wakes || call.errno().is_some() {
             return None;
         }
-        let tally = self.wakes.entry((step.subject.window.process.0, step.subject.arg(0))).or_default();
+        let tally = self.wakes.entry((step.observed.window.process.0, step.observed.arg(0))).or_default();
         match call.result {
             Some(0) => tally.yes += 1,
             _ => tally.no += 1,
         }
         let all = tally.yes + tally.no;
-        let nobody = call.result == Some(0) && all > SEEN && tally.yes as f64 >= EMPTY * all as f64;
-        nobody.then(|| {
+        let in_vain = call.result == Some(0) && all > SEEN && tally.yes as f64 >= EMPTY * all as f64;
+        in_vain.then(|| {
             claim(
                 "wakes waiters of which there are none",
                 "count the waiters and wake only where there are some",
@@ -125,12 +122,12 @@ impl Failing {
     /// EAGAIN right after a read that got less than it asked for, or after a connection: that there
     /// is no more had been said, or waiting would say.
     fn drain(&self, step: &Step<'_>, drained: &mut Map<i32, bool>) -> Option<Claim> {
-        let call = step.subject.call;
+        let call = step.observed.call;
         let moved = step.moved.as_ref().filter(|m| m.line.way == Way::In);
         if let Some((moved, fd)) = moved.and_then(|m| Some((m, m.fd?))) {
             let before = drained.remove(&fd).unwrap_or(false);
-            if call.errno().is_some_and(|e| e.0 == AGAIN) && before {
-                let weak = self.edges.contains(&step.subject.window.process.0)
+            if call.errno().is_some_and(|e| e == Errno::EAGAIN) && before {
+                let weak = self.edges.contains(&step.observed.window.process.0)
                     || moved.line.asked.is_none() && moved.line.unit == Unit::Stream;
                 return Some(claim(
                     "reads or accepts once more although there was no more",
@@ -153,7 +150,7 @@ impl Failing {
         }
         for effect in step.effects.iter() {
             if let Effect::Closes(arg) | Effect::Redirects(arg) = effect {
-                drained.remove(&step.subject.descriptor(arg));
+                drained.remove(&step.observed.descriptor(arg));
             }
         }
         if let Some(fd) = step.moved.as_ref().and_then(|m| m.fd) {

@@ -17,10 +17,10 @@ pub(super) struct GivenBack {
 impl Detector for GivenBack {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
-            if !step.lines.gives_back(&step.subject) || step.subject.call.errno().is_some() {
+            if !step.lines.gives_back(&step.observed) || step.observed.call.errno().is_some() {
                 continue;
             }
-            let range = (step.subject.window.process.0, step.subject.arg(0), step.subject.arg(1));
+            let range = (step.observed.window.process.0, step.observed.arg(0), step.observed.arg(1));
             let times = self.ranges.entry(range).or_default();
             *times = times.saturating_add(1);
             if *times > HABIT {

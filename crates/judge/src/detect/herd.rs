@@ -2,6 +2,7 @@
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
+use crate::fact::Fact;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::Semantics;
@@ -15,11 +16,11 @@ const TOGETHER: f64 = 2.0;
 /// well have found something to do.
 const WORK: f64 = 16.0;
 
-/// Where somebody waits: process and address.
+/// Where a thread waits: process and address.
 type Address = (u32, u64);
 
 fn address(step: &Step<'_>) -> Address {
-    (step.subject.window.process.0, step.subject.arg(0))
+    (step.observed.window.process.0, step.observed.arg(0))
 }
 
 /// Claims wake-ups that got their thread nothing.
@@ -53,7 +54,7 @@ impl Herd {
     /// Of waiters for a value in memory: whatever a thread calls that does nothing but wait and wake,
     /// from one waiting in a herd to the next.
     fn waiters(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let idle = |step: &Step<'_>| self.idle.contains(&(step.subject.window.process.0, step.subject.syscall));
+        let idle = |step: &Step<'_>| self.idle.contains(&(step.observed.window.process.0, step.observed.syscall));
         let stretches: Vec<&[Step<'_>]> = steps.split(|s| !idle(s)).filter(|s| !s.is_empty()).collect();
         for stretch in stretches {
             stretch.iter().for_each(|step| self.note(step));
@@ -75,8 +76,8 @@ impl Herd {
     }
 
     fn note(&mut self, step: &Step<'_>) {
-        let thread = step.subject.window.thread;
-        let result = step.subject.call.result.and_then(|r| u64::try_from(r).ok());
+        let thread = step.observed.window.thread;
+        let result = step.observed.call.result.and_then(|r| u64::try_from(r).ok());
         match (step.wakes, result) {
             (true, Some(n)) if n > 0 => self.woken.entry(address(step)).or_default().wake(n, thread),
             (true, _) => {}
@@ -119,8 +120,8 @@ impl Woken {
         self.of.insert(thread);
     }
 
-    /// How many are woken together, where that is a herd's way: not at a barrier, at which whoever
-    /// comes last wakes the others.
+    /// How many are woken together, where that is a herd's way: not at a barrier, at which the
+    /// last to come wakes the others.
     fn together(&self) -> Option<f64> {
         let each = self.waiters as f64 / self.wakes.max(1) as f64;
         (self.wakes >= SEEN && each >= TOGETHER && self.by.is_disjoint(&self.of)).then_some(each)
@@ -132,7 +133,7 @@ const ONE: &str = "wake one for one thing (signal, not broadcast), or give each 
 const READY: &str = "is woken for what another has taken already, and waits again";
 
 fn claim(about: &'static str, instead: &'static str) -> Claim {
-    Claim { herd: true, ..Claim::of(Kind::BusyPoll, about, instead) }
+    Claim { facts: Fact::Herd.into(), ..Claim::of(Kind::BusyPoll, about, instead) }
 }
 
 /// Waits for descriptors that ended with one, of which there was nothing to take.
@@ -142,7 +143,7 @@ fn ready(steps: &[Step<'_>], claims: &mut Claims) {
     for step in steps {
         let waits_for_any = step.pauses
             && step.moved.is_none()
-            && step.subject.syscall.signature().is_some_and(|s| s.classes.contains(Class::Desc));
+            && step.observed.syscall.signature().is_some_and(|s| s.classes.contains(Class::Desc));
         if waits_for_any {
             // The wait now under way is the proof that there was nothing to do.
             if looks > 0 {
@@ -152,7 +153,7 @@ fn ready(steps: &[Step<'_>], claims: &mut Claims) {
             }
             round.clear();
             looks = 0;
-            if step.subject.call.result.is_some_and(|r| r > 0) {
+            if step.observed.call.result.is_some_and(|r| r > 0) {
                 round.push(step.index);
             }
         } else if round.is_empty() {

@@ -22,7 +22,8 @@ mod toggle;
 pub(crate) use blocking::{StartupWait, startup_waits};
 pub(crate) use children::{Children, children};
 
-use crate::Kind;
+use crate::fact::Facts;
+use crate::finding::Kind;
 use crate::replay::{Replay, Step};
 use crate::semantics::Semantics;
 use std::ptr;
@@ -38,10 +39,8 @@ pub(crate) struct Claim {
     pub weak: bool,
     /// Whether its price is waiting.
     pub by_wait: bool,
-    /// Whether it is one of many places looked into for one thing.
-    pub search: bool,
-    /// Whether it is for being woken together with others.
-    pub herd: bool,
+    /// What is so of the call, for causes to ask for.
+    pub facts: Facts,
     /// The path or file it is about.
     pub object: Option<Arc<str>>,
     /// What the call is about or does, for a sentence.
@@ -59,8 +58,7 @@ impl Claim {
             kind,
             weak: false,
             by_wait: false,
-            search: false,
-            herd: false,
+            facts: Facts::default(),
             object: None,
             about,
             instead: Some(instead),
@@ -70,7 +68,7 @@ impl Claim {
 
     /// Whether it says the same as another; one made elsewhere of equal words may be taken for another.
     fn is(&self, other: &Self) -> bool {
-        let of = |c: &Self| (c.kind, c.weak, c.by_wait, c.search, c.herd);
+        let of = |c: &Self| (c.kind, c.weak, c.by_wait, c.facts);
         let instead = match (self.instead, other.instead) {
             (Some(a), Some(b)) => ptr::eq(a, b),
             (a, b) => a.is_none() && b.is_none(),
@@ -87,7 +85,7 @@ impl Claim {
     }
 }
 
-/// The place of a call of which nobody can tell whether it is one of those claimed.
+/// The place of a call of which the window does not tell whether it is one of those claimed.
 const LEFT_OUT: u32 = u32::MAX;
 
 /// What detectors have to say of a call.
@@ -185,7 +183,7 @@ impl Claims {
     }
 }
 
-/// Reads windows and claims calls that nobody has claimed yet.
+/// Reads windows and claims calls that no other detector has claimed.
 trait Detector {
     /// Looks at one window, whose steps and claims go together.
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims);
@@ -235,15 +233,15 @@ fn put(claims: &mut Claims, index: usize, claim: Claim) {
 /// Leaves a call out whose verdict lies outside the window, unless it is the very first of its row: before
 /// that there was none like it.
 fn leave_out_later(step: &Step<'_>, claims: &mut Claims) {
-    if step.subject.call.nth > 1 {
+    if step.observed.call.nth > 1 {
         claims.leave_out(step.index);
     }
 }
 
-/// The claim that a step's own topic gives rise to.
-fn topical(kind: Kind, step: &Step<'_>, claims: &mut Claims) -> Option<Claim> {
-    let topic = step.meaning.as_ref()?.entry.about;
+/// The claim that a step's own state gives rise to.
+fn about_state(kind: Kind, step: &Step<'_>, claims: &mut Claims) -> Option<Claim> {
+    let state = step.meaning.as_ref()?.line.about;
     let object = step.object.as_deref().map(|name| claims.object(name));
-    let claim = Claim { weak: topic.unsure, object, gives_up: topic.gives_up, ..Claim::of(kind, topic.thing, "") };
+    let claim = Claim { weak: state.unsure, object, gives_up: state.gives_up, ..Claim::of(kind, state.thing, "") };
     Some(Claim { instead: None, ..claim })
 }

@@ -1,6 +1,6 @@
 //! Sets what is so.
 
-use super::{Claims, Detector, put, topical};
+use super::{Claims, Detector, about_state, put};
 use crate::Kind;
 use crate::replay::Step;
 use crate::semantics::Act;
@@ -12,9 +12,9 @@ impl Detector for NoOp {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
             let Some(meaning) = &step.meaning else { continue };
-            if matches!(meaning.entry.act, Act::Set { .. })
+            if matches!(meaning.line.act, Act::Set { .. })
                 && (meaning.changes_nothing || meaning.known_already())
-                && let Some(claim) = topical(Kind::NoOp, step, claims)
+                && let Some(claim) = about_state(Kind::NoOp, step, claims)
             {
                 put(claims, step.index, claim);
             }

@@ -29,11 +29,11 @@ struct First<'s> {
 impl First<'_> {
     /// Whether it lies before the window what the timer was set to, and whether it fired since.
     fn is_hidden(&self, (_, timer): Timer) -> bool {
-        let Some(arm) = self.step.lines.arm else { return false };
+        let Some(arm) = self.step.lines.arm() else { return false };
         let before = self.before.unwrap_or_default();
-        let signalled = |s: &Step<'_>| s.subject.call.signals_before > 0;
+        let signalled = |s: &Step<'_>| s.observed.call.signals_before > 0;
         let reads = |s: &Step<'_>| s.moved.is_some_and(|m| m.line.way == Way::In && m.fd == Some(timer as i32));
-        let makes = |s: &Step<'_>| s.subject.call.result == Some(timer as i64);
+        let makes = |s: &Step<'_>| s.observed.call.result == Some(timer as i64);
         let told = if arm.signals {
             before.iter().chain([self.step]).any(signalled)
         } else {
@@ -51,12 +51,12 @@ impl Detector for Rearm {
         let mut firsts: Map<Timer, First<'_>> = Map::default();
         let mut last = None;
         for (at, step) in steps.iter().enumerate() {
-            if step.subject.call.signals_before > 0 {
+            if step.observed.call.signals_before > 0 {
                 armed.retain(|_, (arm, _)| !arm.signals);
             }
             fired(step, &mut armed);
-            let Some(arm) = step.lines.arm.filter(|_| step.subject.call.errno().is_none()) else { continue };
-            let timer = (arm.of, arm.timer.map_or(0, |a| step.subject.arg(a)));
+            let Some(arm) = step.lines.arm().filter(|_| step.observed.call.errno().is_none()) else { continue };
+            let timer = (arm.of, arm.timer.map_or(0, |a| step.observed.arg(a)));
             let first = firsts.entry(timer).or_insert_with(|| First { step, before: steps.get(..at), claimed: 0 });
             match time(arm, step) {
                 Some(time) if time > 0 => {
@@ -93,7 +93,7 @@ fn leave_out(
 ) {
     for (timer, first) in firsts.iter().filter(|(timer, first)| first.is_hidden(**timer)) {
         let pair = moments.get(timer).map_or(&[][..], |indices| indices.get(..2).unwrap_or_default());
-        let disarms = first.step.lines.arm.and_then(|arm| time(arm, first.step)) == Some(0);
+        let disarms = first.step.lines.arm().and_then(|arm| time(arm, first.step)) == Some(0);
         let within = disarms || pair.first() == Some(&first.step.index);
         pair.iter().filter(|_| within).filter_map(|at| steps.get(*at)).for_each(|s| leave_out_later(s, claims));
         if first.claimed >= CLAIMED || !pair.is_empty() {
@@ -109,9 +109,9 @@ fn leave_out(
 
 fn time(arm: &Arm, step: &Step<'_>) -> Option<u128> {
     if arm.plain {
-        return Some(u128::from(step.subject.arg(arm.time) as u32) << 64);
+        return Some(u128::from(step.observed.arg(arm.time) as u32) << 64);
     }
-    let bytes = step.subject.data(arm.time, Moment::Entry)?;
+    let bytes = step.observed.data(arm.time, Moment::Entry)?;
     let word = |at: usize| bytes.get(at..at + 8)?.first_chunk().map(|b| u64::from_le_bytes(*b));
     // The interval stands first, the time to the first firing after it.
     let (interval, value) = ((word(0)?, word(8)?), (word(16)?, word(24)?));
@@ -121,7 +121,7 @@ fn time(arm: &Arm, step: &Step<'_>) -> Option<u128> {
     Some(u128::from(value.0) << 64 | u128::from(value.1))
 }
 
-/// Whoever reads a timer's descriptor knows that it fired.
+/// A program that reads a timer's descriptor knows that it fired.
 fn fired(step: &Step<'_>, armed: &mut Map<Timer, (&'static Arm, u128)>) {
     let Some(fd) = step.moved.as_ref().filter(|m| m.line.way == Way::In).and_then(|m| m.fd) else { return };
     armed.retain(|(_, timer), (arm, _)| arm.signals || *timer as i32 != fd);

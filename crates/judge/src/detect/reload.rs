@@ -19,8 +19,8 @@ const REMEMBERED: usize = 1 << 12;
 pub(super) struct Reload {
     /// Where, in which process, which library lay that was loaded again.
     lay: Map<(u32, u64), Arc<str>>,
-    /// Libraries seen being loaded, as hashes: whoever opens one and looks at it before loading it
-    /// has not loaded it twice.
+    /// Libraries seen being loaded, as hashes: a program that opens one and looks at it before it
+    /// loads it has not loaded it twice.
     loaded: Set<(u32, u64)>,
     hash: Seeded,
 }
@@ -31,7 +31,7 @@ impl Detector for Reload {
             if let Some(opened) = step.opened.as_ref().filter(|o| !o.writes && !o.anew && o.again) {
                 self.load(opened, steps.get(at..).unwrap_or_default(), claims);
             }
-            let Some(library) = self.lay.get(&(step.subject.window.process.0, step.subject.arg(0))) else { continue };
+            let Some(library) = self.lay.get(&(step.observed.window.process.0, step.observed.arg(0))) else { continue };
             if step.ends {
                 put(claims, step.index, claim(library));
             }
@@ -41,17 +41,17 @@ impl Detector for Reload {
 
 impl Reload {
     fn load(&mut self, opened: &Opened<'_>, steps: &[Step<'_>], claims: &mut Claims) {
-        let Some(fd) = steps.first().and_then(|s| s.subject.call.result) else { return };
-        let about = |s: &Step<'_>| s.lines.fd == Some(0) && i64::from(s.subject.descriptor(0)) == fd;
+        let Some(fd) = steps.first().and_then(|s| s.observed.call.result) else { return };
+        let about = |s: &Step<'_>| s.lines.fd == Some(0) && i64::from(s.observed.descriptor(0)) == fd;
         let closes = |s: &Step<'_>| about(s) && s.effects.iter().any(|e| matches!(e, Effect::Closes(0)));
         let cycle = steps.get(..CYCLE.min(steps.len())).unwrap_or_default();
         let Some(end) = cycle.iter().position(closes) else { return };
         let cycle = cycle.get(..=end).unwrap_or_default();
-        let maps = |s: &&Step<'_>| s.lines.maps && s.subject.call.errno().is_none();
-        if !cycle.iter().any(|s| s.loads && i64::from(s.subject.descriptor(4)) == fd) {
+        let maps = |s: &&Step<'_>| s.lines.maps() && s.observed.call.errno().is_none();
+        if !cycle.iter().any(|s| s.loads && i64::from(s.observed.descriptor(4)) == fd) {
             return;
         }
-        let process = steps.first().map_or(0, |s| s.subject.window.process.0);
+        let process = steps.first().map_or(0, |s| s.observed.window.process.0);
         let room = self.loaded.len() < REMEMBERED;
         let name = (process, self.hash.hash_one(&*opened.path));
         if !self.loaded.contains(&name) {
@@ -63,7 +63,7 @@ impl Reload {
         let library: Arc<str> = Arc::from(&*opened.path);
         let own = cycle.iter().enumerate().filter(|(n, s)| *n == 0 || about(s) || maps(s));
         own.for_each(|(_, step)| put(claims, step.index, claim(&library)));
-        let place = |s: &Step<'_>| (process, s.subject.call.result.unwrap_or(0) as u64);
+        let place = |s: &Step<'_>| (process, s.observed.call.result.unwrap_or(0) as u64);
         if let Some(place) = cycle.iter().find(maps).map(place)
             && self.lay.len() < REMEMBERED
         {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 const CYCLE: usize = 24;
 /// Bytes of files that are remembered, all in all.
 const REMEMBERED: usize = 1 << 20;
-/// Bytes of an ordinary file that are worth keeping. Whoever opens a small one anew each time may
-/// want to see its newest version, and nothing here tells.
+/// Bytes of an ordinary file that are worth keeping. A program that opens a small one anew each time
+/// may want to see its newest version, and nothing here tells.
 const LARGE: u64 = 64 << 10;
 
 /// Claims openings of what was open before, and the plumbing that goes with them.
@@ -81,7 +81,7 @@ fn writing(step: &Step<'_>, opened: &Opened<'_>, rest: &[Step<'_>], claims: &mut
 }
 
 fn plumbing(step: &Step<'_>) -> bool {
-    let about = step.meaning.as_ref().map(|m| m.entry.about.name);
+    let about = step.meaning.as_ref().map(|m| m.line.about.name);
     step.effects.iter().any(|e| matches!(e, Effect::Closes(_) | Effect::Shares | Effect::Redirects(_)))
         || about.is_some_and(|a| [FD_FLAGS.name, STATUS_FLAGS.name, FILE_STATUS.name, POSITION.name].contains(&a))
 }
@@ -91,7 +91,7 @@ impl Reopen {
         if opened.anew || RANDOM_FILES.contains(&&*opened.path) {
             return;
         }
-        let fd = step.subject.call.result.unwrap_or(-1);
+        let fd = step.observed.call.result.unwrap_or(-1);
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
         let weak = !made_up(opened);
         if weak && bytes_of(fd, rest) < LARGE {
@@ -103,18 +103,18 @@ impl Reopen {
         let mut read = Vec::new();
         let mut reads = Vec::new();
         for step in rest {
-            if i64::from(step.subject.descriptor(0)) != fd || step.lines.fd != Some(0) {
+            if i64::from(step.observed.descriptor(0)) != fd || step.lines.fd != Some(0) {
                 continue;
             }
             let reading = step.moved.as_ref().is_some_and(|m| m.line.way == Way::In);
             if reading {
-                read.extend_from_slice(step.subject.data(1, systoll_model::Moment::Exit).unwrap_or_default());
+                read.extend_from_slice(step.observed.data(1, systoll_model::Moment::Exit).unwrap_or_default());
                 reads.push(step.index);
             } else if opened.again && !sets(step) {
                 put(claims, step.index, claim(Kind::Repeat, opened, weak));
             }
             if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
-                if self.same_bytes(step.subject.window.process.0, opened, read) {
+                if self.same_bytes(step.observed.window.process.0, opened, read) {
                     reads.iter().for_each(|at| put(claims, *at, claim(Kind::Repeat, opened, weak)));
                 }
                 return;
@@ -136,11 +136,11 @@ impl Reopen {
 
 /// Bytes read through a descriptor until it is closed, as far as the window goes.
 fn bytes_of(fd: i64, rest: &[Step<'_>]) -> u64 {
-    let own = rest.iter().filter(|s| i64::from(s.subject.descriptor(0)) == fd && s.lines.fd == Some(0));
+    let own = rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0));
     let until_closed = own.take_while(|s| !s.effects.iter().any(|e| matches!(e, Effect::Closes(0))));
     until_closed.filter_map(|s| s.moved.and_then(|m| m.got)).fold(0, u64::saturating_add)
 }
 
 fn sets(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_some_and(|m| matches!(m.entry.act, Act::Set { .. }))
+    step.meaning.as_ref().is_some_and(|m| matches!(m.line.act, Act::Set { .. }))
 }

@@ -1,7 +1,8 @@
 //! Same question, same answer.
 
-use super::{Claim, Claims, Detector, put, topical};
+use super::{Claim, Claims, Detector, about_state, put};
 use crate::Kind;
+use crate::fact::{Fact, Facts};
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, NAME, PATH};
@@ -32,9 +33,13 @@ impl Detector for Repeat {
                 walk.push(at);
             } else if (asked_before(step) || looks.same_search(at))
                 && looks.enough(at, step)
-                && let Some(claim) = topical(Kind::Repeat, step, claims)
+                && let Some(claim) = about_state(Kind::Repeat, step, claims)
             {
-                put(claims, step.index, Claim { search: looks.search(at), ..claim });
+                put(
+                    claims,
+                    step.index,
+                    Claim { facts: Facts::default().with(Fact::Search, looks.search(at)), ..claim },
+                );
             }
             if let Some(opened) = &step.opened {
                 weaken(steps, at, &opened.path, claims);
@@ -44,7 +49,7 @@ impl Detector for Repeat {
     }
 }
 
-/// Directories that a window asks about. Whoever keeps a listing asks whether it is still good,
+/// Directories that a window asks about. A program that keeps a listing asks whether it is still good,
 /// which is as it should be; a habit is asking many in a row, or one all the time.
 struct Looks<'s> {
     /// Different directories of the run of such questions that each step belongs to, and how many
@@ -87,8 +92,8 @@ impl<'s> Looks<'s> {
     }
 }
 
-/// Different directories asked about, those apart that only lead to the next: whoever resolves a
-/// path asks about each of its parents.
+/// Different directories asked about, those apart that only lead to the next: a program that
+/// resolves a path asks about each of its parents.
 fn places(run: &[Step<'_>]) -> usize {
     let path = |s: &'_ Step<'_>| s.object.as_deref().unwrap_or_default().to_owned();
     let leads = |from: &str, to: &str| to.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
@@ -98,11 +103,11 @@ fn places(run: &[Step<'_>]) -> usize {
 }
 
 fn asked_before(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_some_and(|m| matches!(m.entry.act, Act::Ask(_)) && m.known_already())
+    step.meaning.as_ref().is_some_and(|m| matches!(m.line.act, Act::Ask(_)) && m.known_already())
 }
 
 fn chained(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_some_and(|m| m.entry.chain)
+    step.meaning.as_ref().is_some_and(|m| m.line.chain)
 }
 
 /// Whether the step goes on down the path that the walk is on.
@@ -118,7 +123,7 @@ fn finish(walk: &mut Vec<usize>, steps: &[Step<'_>], claims: &mut Claims) {
     let walked = || walk.iter().filter_map(|at| steps.get(*at));
     if walked().next_back().is_some_and(asked_before) {
         for step in walked().filter(|s| asked_before(s)) {
-            if let Some(claim) = topical(Kind::Repeat, step, claims) {
+            if let Some(claim) = about_state(Kind::Repeat, step, claims) {
                 put(claims, step.index, claim);
             }
         }
@@ -128,7 +133,7 @@ fn finish(walk: &mut Vec<usize>, steps: &[Step<'_>], claims: &mut Claims) {
 
 fn weaken(steps: &[Step<'_>], at: usize, opened: &str, claims: &mut Claims) {
     for step in steps.get(at.saturating_sub(NEAR)..at).unwrap_or_default() {
-        let about_path = step.meaning.as_ref().is_some_and(|m| [PATH.name, NAME.name].contains(&m.entry.about.name));
+        let about_path = step.meaning.as_ref().is_some_and(|m| [PATH.name, NAME.name].contains(&m.line.about.name));
         if about_path
             && step.object.as_deref() == Some(opened)
             && let Some(claim) = claims.get(step.index)

@@ -2,12 +2,14 @@
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
+use crate::fact::Fact;
 use crate::hash::{Map, Seeded, Set};
 use crate::replay::Step;
 use std::hash::BuildHasher;
+use systoll_model::Errno;
 
-/// ENOENT and ENOTDIR.
-const MISSING: [u16; 2] = [2, 20];
+/// Nothing of the name is there.
+const MISSING: [Errno; 2] = [Errno::ENOENT, Errno::ENOTDIR];
 /// Directories looked into in a row for one thing that make a long search.
 const LONG: usize = 6;
 /// Different things a directory did not hold before it is known to hold none.
@@ -19,7 +21,7 @@ const REMEMBERED: usize = 1 << 16;
 /// see too little to tell which hold something.
 const ENDED: usize = 2;
 /// Misses seen for each end seen, and one more, that make up for ends: searches so long that windows
-/// rarely hold one. Wherever things lie, nobody means to look into so many directories for each.
+/// rarely hold one. Wherever things lie, no program means to look into so many directories for each.
 const ENDLESS: usize = 64;
 
 /// What looking into a directory came to.
@@ -56,15 +58,15 @@ struct Miss {
 
 impl Detector for Search {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let Some(process) = steps.first().map(|s| s.subject.window.process.0) else { return };
+        let Some(process) = steps.first().map(|s| s.observed.window.process.0) else { return };
         let mut run: Vec<Miss> = Vec::new();
         for step in steps {
             let Some((directory, name)) = step.object.as_deref().and_then(|path| path.rsplit_once('/')) else {
                 continue;
             };
             let (directory, stem) = (self.hash.hash_one(directory), self.hash.hash_one(stem(name)));
-            let errno = step.subject.call.errno();
-            let missing = errno.is_some_and(|e| MISSING.contains(&e.0));
+            let errno = step.observed.call.errno();
+            let missing = errno.is_some_and(|e| MISSING.contains(&e));
             let sought = run.last().is_some_and(|last| last.stem == stem);
             if !sought || !missing {
                 self.finish(process, &mut run, claims);
@@ -132,7 +134,7 @@ fn stem(name: &str) -> &str {
 
 fn claim() -> Claim {
     Claim {
-        search: true,
+        facts: Fact::Search.into(),
         gives_up: "what lay only in the directories left out is no longer found",
         ..Claim::of(
             Kind::Failing,

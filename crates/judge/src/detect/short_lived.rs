@@ -55,7 +55,7 @@ impl Lives {
                 lives.alive.clear();
                 forked = true;
             } else if let Some(pair) = step.makes {
-                let call = step.subject.call;
+                let call = step.observed.call;
                 let sort = (pair.makes, call.args.get(usize::from(pair.sort)).copied().unwrap_or(0));
                 lives.alive.insert(result(step), Life { made: at, moved: Vec::new(), pair, sort });
             } else if step.moves || step.ends {
@@ -66,7 +66,7 @@ impl Lives {
     }
 
     fn goes_on(&mut self, at: usize, step: &Step<'_>, forked: bool) {
-        match step.subject.call.args.first().and_then(|handle| self.alive.remove(handle)) {
+        match step.observed.call.args.first().and_then(|handle| self.alive.remove(handle)) {
             Some(mut life) if step.moves => {
                 life.moved.push(at);
                 self.alive.insert(result(step), life);
@@ -81,7 +81,7 @@ impl Lives {
     /// Leaves out what the window's edges cut off: it may be more of what is `repeated`, and may be not.
     fn leave_out(&self, repeated: &[(&'static Pair, Sort)], steps: &[Step<'_>], claims: &mut Claims) {
         let is_of = |step: &Step<'_>, pair: &Pair| {
-            let name = step.subject.syscall.name();
+            let name = step.observed.syscall.name();
             name == Some(pair.ends) || (name.is_some() && name == pair.moves)
         };
         let began_before = self.older.iter().filter_map(|at| steps.get(*at));
@@ -99,7 +99,7 @@ impl ShortLived {
     /// Claims all but the first of what a process makes and unmakes again and again: what these are.
     fn claim(&mut self, lives: &Lives, steps: &[Step<'_>], claims: &mut Claims) -> Vec<(&'static Pair, Sort)> {
         let Some(first) = steps.first() else { return Vec::new() };
-        let process = first.subject.window.process.0;
+        let process = first.observed.window.process.0;
         let mut repeated = Vec::new();
         for (sort, ended) in lives.ended.iter().filter(|(_, ended)| ended.len() >= CYCLES) {
             // One of them is needed in all, not one in each window.
@@ -116,7 +116,7 @@ impl ShortLived {
 }
 
 fn result(step: &Step<'_>) -> u64 {
-    step.subject.call.result.unwrap_or(0) as u64
+    step.observed.call.result.unwrap_or(0) as u64
 }
 
 impl Detector for ShortLived {

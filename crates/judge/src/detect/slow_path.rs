@@ -3,8 +3,7 @@
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
 use crate::replay::Step;
-use crate::semantics::{FILE_STATUS, Sequel, Spare, Tie};
-use systoll_model::Sysno;
+use crate::semantics::{FILE_STATUS, Followed, Sequel, Spare, Tie};
 
 /// Claims calls that the table knows a cheaper way for.
 pub(super) struct SlowPath;
@@ -14,22 +13,24 @@ impl Detector for SlowPath {
         for (at, step) in steps.iter().enumerate() {
             // The first reading of a meter is not waste; waiting is from the first time on.
             if let Some(cheaper) = step.cheaper
-                && (cheaper.by_wait || step.subject.call.nth > 1)
+                && (cheaper.by_wait || step.observed.call.nth > 1)
             {
                 let claim = Claim::of(Kind::SlowPath, cheaper.does, cheaper.instead);
                 let claim = Claim { by_wait: cheaper.by_wait, ..claim };
                 put(claims, step.index, claim);
             }
-            for (sequel, then) in &step.lines.sequels {
-                follow(sequel, then, at, steps, claims);
+            for followed in step.lines.sequels() {
+                follow(followed, at, steps, claims);
             }
         }
     }
 }
 
 /// Claims one of two calls that belong together.
-fn follow(sequel: &Sequel, then: &[Sysno], at: usize, steps: &[Step<'_>], claims: &mut Claims) {
-    let Some(first) = steps.get(at).filter(|s| s.subject.call.errno().is_none() && s.subject.holds(sequel.when)) else {
+fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claims) {
+    let sequel = followed.sequel;
+    let Some(first) = steps.get(at).filter(|s| s.observed.call.errno().is_none() && s.observed.holds(sequel.when))
+    else {
         return;
     };
     // What kind of thing a directory is has to be known before it is read.
@@ -38,9 +39,9 @@ fn follow(sequel: &Sequel, then: &[Sysno], at: usize, steps: &[Step<'_>], claims
     }
     let next = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();
     let second = next.iter().find(|second| {
-        then.contains(&second.subject.syscall)
-            && second.subject.call.errno().is_none()
-            && second.subject.holds(sequel.then_when)
+        followed.by.contains(&second.observed.syscall)
+            && second.observed.call.errno().is_none()
+            && second.observed.holds(sequel.then_when)
             && tied(sequel.tie, first, second)
     });
     let Some(second) = second else { return };
@@ -54,10 +55,10 @@ fn follow(sequel: &Sequel, then: &[Sysno], at: usize, steps: &[Step<'_>], claims
 
 fn tied(tie: Tie, first: &Step<'_>, second: &Step<'_>) -> bool {
     match tie {
-        Tie::Descriptor => first.subject.descriptor(0) == second.subject.descriptor(0),
-        Tie::Made => first.subject.call.result == Some(second.subject.descriptor(0).into()),
+        Tie::Descriptor => first.observed.descriptor(0) == second.observed.descriptor(0),
+        Tie::Made => first.observed.call.result == Some(second.observed.descriptor(0).into()),
         Tie::Path => {
-            // Whoever is about to write may have to know what was there.
+            // A program that is about to write may have to know what was there.
             let opened = second.opened.as_ref().filter(|o| !o.writes).map(|o| &*o.path);
             opened.is_some() && first.object.as_deref() == opened
         }
@@ -68,9 +69,10 @@ fn tied(tie: Tie, first: &Step<'_>, second: &Step<'_>) -> bool {
 fn asked_otherwise(sequel: &Sequel, at: usize, steps: &[Step<'_>]) -> bool {
     let Some(object) = steps.get(at).and_then(|s| s.object.as_deref()) else { return false };
     let questions = |other: &&Step<'_>| {
-        let asks = other.lines.sequels.iter().any(|(s, _)| s.tie == Tie::Path && other.subject.holds(s.when));
+        let asks =
+            other.lines.sequels().iter().any(|f| f.sequel.tie == Tie::Path && other.observed.holds(f.sequel.when));
         // One of a descriptor is about what was opened before.
-        let by_path = other.meaning.as_ref().is_none_or(|m| m.entry.about.name != FILE_STATUS.name);
+        let by_path = other.meaning.as_ref().is_none_or(|m| m.line.about.name != FILE_STATUS.name);
         asks && by_path && other.object.as_deref() == Some(object)
     };
     let before = steps.get(at.saturating_sub(sequel.within)..at).unwrap_or_default();

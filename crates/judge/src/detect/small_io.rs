@@ -24,7 +24,7 @@ const LONG_CUT: usize = 4;
 const SHORT_RUNS: usize = 3;
 const SHORT: usize = 7;
 
-/// Standard output and error: opened by whoever started the program.
+/// Standard output and error: opened by the program's parent.
 const GIVEN: std::ops::RangeInclusive<i32> = 1..=2;
 
 /// Claims transfers that could have gone with the one before.
@@ -74,7 +74,7 @@ impl Detector for SmallIo {
                 put(claims, step.index, claim);
             } else if ordinary(step, moved) {
                 let place = (moved.fd, moved.line.way);
-                let position = moved.line.at.map(|a| step.subject.arg(a));
+                let position = moved.line.at.map(|a| step.observed.arg(a));
                 if runs.get(&place).is_some_and(|r| r.next != position) {
                     let run = runs.remove(&place);
                     run.into_iter().for_each(|run| end(place, run, false, claims));
@@ -110,7 +110,7 @@ fn ended<'p>(step: &Step<'_>, places: impl Iterator<Item = &'p Place> + Clone) -
         return every(&|_| true);
     }
     if let Some(moved) = &step.moved {
-        let outside = !step.subject.call.fd.as_deref().is_some_and(|f| f.starts_with('/'));
+        let outside = !step.observed.call.fd.as_deref().is_some_and(|f| f.starts_with('/'));
         let failed = moved.got.is_none();
         let empty = moved.got == Some(0);
         let (fd, way) = (moved.fd, moved.line.way);
@@ -122,8 +122,8 @@ fn ended<'p>(step: &Step<'_>, places: impl Iterator<Item = &'p Place> + Clone) -
                 || (moved.line.unit == Unit::Item)
         });
     }
-    let set = step.meaning.as_ref().filter(|m| matches!(m.entry.act, Act::Set { .. })).map(|m| m.entry.about.name);
-    let fd = step.subject.descriptor(0);
+    let set = step.meaning.as_ref().filter(|m| matches!(m.line.act, Act::Set { .. })).map(|m| m.line.about.name);
+    let fd = step.observed.descriptor(0);
     if set == Some(SYNCED.name) {
         return every(&|p| p.1 == Way::Out);
     }
@@ -134,7 +134,7 @@ fn ended<'p>(step: &Step<'_>, places: impl Iterator<Item = &'p Place> + Clone) -
         .iter()
         .flat_map(|effect| match effect {
             Effect::Closes(arg) | Effect::Redirects(arg) | Effect::Moves(arg) => {
-                let fd = step.subject.descriptor(arg);
+                let fd = step.observed.descriptor(arg);
                 every(&|p| p.0 == Some(fd))
             }
             Effect::Descriptors => every(&|_| true),
@@ -147,7 +147,7 @@ fn ended<'p>(step: &Step<'_>, places: impl Iterator<Item = &'p Place> + Clone) -
 fn goes_back(at: usize, place: Place, steps: &[Step<'_>]) -> bool {
     let opens = |s: &Step<'_>| {
         let makes = |e| matches!(e, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
-        s.effects.iter().any(makes) && s.subject.call.result.map(|made| made as i32) == place.0
+        s.effects.iter().any(makes) && s.observed.call.result.map(|made| made as i32) == place.0
     };
     let moves = |s: &Step<'_>| s.moved.is_some_and(|m| (m.fd, m.line.way) == place);
     let before = steps.get(..at).unwrap_or_default();
@@ -156,7 +156,7 @@ fn goes_back(at: usize, place: Place, steps: &[Step<'_>]) -> bool {
 
 /// Whether the transfer is one that could have been joined with others at all.
 fn ordinary(step: &Step<'_>, moved: &Moved) -> bool {
-    let file = step.subject.call.fd.as_deref().unwrap_or_default();
+    let file = step.observed.call.fd.as_deref().unwrap_or_default();
     moved.got.is_some_and(|got| got > 0)
         && matches!(moved.line.unit, Unit::Stream | Unit::Message)
         && !TERMINALS.iter().any(|t| file.starts_with(t))
@@ -167,10 +167,10 @@ fn ordinary(step: &Step<'_>, moved: &Moved) -> bool {
 
 /// Claims a few random bytes unless a pool would have had to be filled for them.
 fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
-    let file = step.subject.call.fd.as_deref();
+    let file = step.observed.call.fd.as_deref();
     let is_random = moved.line.unit == Unit::Random || file.is_some_and(|f| RANDOM_FILES.contains(&f));
     let asked = moved.asked.filter(|a| is_random && (1..=FEW).contains(a))?;
-    let before = step.subject.call.nth.checked_sub(1)?;
+    let before = step.observed.call.nth.checked_sub(1)?;
     let fills = |calls: u64| calls.saturating_mul(asked).div_ceil(POOL);
     (before > 0 && moved.got.is_some() && fills(before) == fills(before + 1)).then(|| Claim {
         object: file.map(Arc::from),
@@ -198,8 +198,8 @@ impl Run {
         self.next = position.map(|p| p.saturating_add(got));
     }
 
-    /// Whether the transfers are results of one input each, told as soon as they are known: whoever
-    /// gave the program its output may be waiting for them, or write there too and rely on whole lines.
+    /// Whether the transfers are results of one input each, told as soon as they are known: the
+    /// process that gave the program its output may be waiting for them, or write there too and rely on whole lines.
     fn weak(&self, (fd, way): Place) -> bool {
         let given = fd.is_some_and(|fd| GIVEN.contains(&fd));
         way == Way::Out && given && 2 * self.results >= self.steps.len()
@@ -243,7 +243,7 @@ fn put_small(at: usize, weak: bool, way: Way, steps: &[Step<'_>], claims: &mut C
     };
     let claim = Claim {
         weak,
-        object: step.subject.call.fd.as_deref().filter(|f| f.starts_with('/')).map(|file| claims.object(file)),
+        object: step.observed.call.fd.as_deref().filter(|f| f.starts_with('/')).map(|file| claims.object(file)),
         gives_up: if way == Way::Out { "what was written last is lost if the program is killed" } else { "" },
         ..Claim::of(Kind::SmallIo, about, instead)
     };

@@ -1,4 +1,4 @@
-//! Files brought to the disk again and again, though nobody was told anything in between.
+//! Files brought to the disk again and again, though the program told no other of it in between.
 
 use super::{Claim, Claims, Detector, put};
 use crate::Kind;
@@ -11,7 +11,7 @@ use systoll_model::Recording;
 /// A process that shows something once for so many syncs answers for what it has stored.
 const ANSWERS: u64 = 4;
 
-/// Claims syncs of a file that was synced before, in processes that hardly tell anybody.
+/// Claims syncs of a file that was synced before, in processes that hardly tell others anything.
 pub(super) struct Sync {
     silent: Set<u32>,
     synced: Set<(u32, Arc<str>)>,
@@ -20,7 +20,7 @@ pub(super) struct Sync {
 impl Sync {
     /// Counts, exactly, what each process synced and what it showed to others.
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        if !recording.rows.iter().any(|row| semantics.of(row.syscall).sets(SYNCED.name)) {
+        if !recording.rows.iter().any(|row| semantics.of(row.syscall).sets(&SYNCED)) {
             return Self { silent: Set::default(), synced: Set::default() };
         }
         let mut shown: Vec<bool> = vec![false; recording.rows.len()];
@@ -34,7 +34,7 @@ impl Sync {
         for (row, shown) in recording.rows.iter().zip(shown) {
             let lines = semantics.of(row.syscall);
             let (syncs, shows) = tally.entry(row.process.0).or_default();
-            if lines.sets(SYNCED.name) {
+            if lines.sets(&SYNCED) {
                 *syncs = syncs.saturating_add(row.counts.calls);
             } else if lines.waits || (shown && lines.transfers_out()) {
                 *shows = shows.saturating_add(row.counts.calls);
@@ -49,11 +49,11 @@ impl Detector for Sync {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
             let Some(meaning) = &step.meaning else { continue };
-            let process = step.subject.window.process.0;
-            if meaning.entry.about.name != SYNCED.name || !matches!(meaning.entry.act, Act::Set { .. }) {
+            let process = step.observed.window.process.0;
+            if meaning.line.about.name != SYNCED.name || !matches!(meaning.line.act, Act::Set { .. }) {
                 continue;
             }
-            let Some(file) = step.subject.call.fd.as_ref().filter(|f| f.starts_with('/')) else { continue };
+            let Some(file) = step.observed.call.fd.as_ref().filter(|f| f.starts_with('/')) else { continue };
             let before = !self.synced.insert((process, file.clone()));
             if before && self.silent.contains(&process) {
                 put(claims, step.index, claim());

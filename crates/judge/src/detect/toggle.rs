@@ -1,6 +1,6 @@
 //! Sets that cancel each other, again and again.
 
-use super::{Claims, Detector, leave_out_later, put, topical};
+use super::{Claims, Detector, about_state, leave_out_later, put};
 use crate::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -23,12 +23,12 @@ impl Detector for Toggle {
         let mut forked = steps.len();
         for (at, step) in steps.iter().enumerate() {
             if step.forks {
-                // Whoever guards a fork does not undo it for nothing.
+                // A program that guards a fork does not undo it for nothing.
                 done.extend(histories.drain().map(|(_, h)| h));
                 forked = forked.min(at);
             }
             let Some(meaning) = &step.meaning else { continue };
-            let Act::Set { .. } = meaning.entry.act else { continue };
+            let Act::Set { .. } = meaning.line.act else { continue };
             if meaning.changes_nothing || meaning.known_already() {
                 continue;
             }
@@ -48,7 +48,7 @@ impl Detector for Toggle {
             }
             for (at, _) in history.get(run).unwrap_or_default().iter().skip(1) {
                 if let Some(step) = steps.get(*at)
-                    && let Some(claim) = topical(Kind::Toggle, step, claims)
+                    && let Some(claim) = about_state(Kind::Toggle, step, claims)
                 {
                     put(claims, step.index, claim);
                 }
@@ -63,7 +63,7 @@ type History<'s> = Vec<(usize, &'s [u8])>;
 /// The longest run with a period, by its place in the history.
 fn periodic(history: &History<'_>, steps: &[Step<'_>]) -> Range<usize> {
     let strict =
-        history.first().and_then(|(at, _)| steps.get(*at)?.meaning.as_ref()).is_some_and(|m| m.entry.about.strict);
+        history.first().and_then(|(at, _)| steps.get(*at)?.meaning.as_ref()).is_some_and(|m| m.line.about.strict);
     let longest = if strict { 2 } else { LONGEST_PERIOD };
     let mut best = 0..0;
     for period in 2..=longest {

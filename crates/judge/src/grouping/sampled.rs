@@ -25,7 +25,7 @@ struct Part {
     looked_at: Option<u64>,
 }
 
-/// Calls by what their descriptor is behind. Those of rows nobody looked at are `Unknown`.
+/// Calls by what their descriptor is behind. Those of rows that no window shows are `Unknown`.
 pub(super) fn by_fd(recording: &Recording, rows: &[(RowId, &Row)]) -> Vec<Group> {
     let seen = seen(recording);
     let mut sums = Sums::default();
@@ -79,7 +79,7 @@ pub(super) fn by_place<K: Eq + Hash>(
     sums.groups
 }
 
-/// What windows nobody opened might hide: of `n` alike, 19 times in 20 less than this.
+/// What windows that were not opened might hide: of `n` alike, 19 times in 20 less than this.
 fn unseen(n: u64) -> f64 {
     1.0 - 0.05_f64.powf(1.0 / n.max(1) as f64)
 }

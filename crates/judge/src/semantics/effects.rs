@@ -1,8 +1,8 @@
 //! What calls change on the way, beside the one thing they set.
 
-use super::When::{AnyBits, Is, NoneOf, NotNull, OneOf};
-use super::topics::{ADVICE, SCHEDULING, SOCKET_OPTION};
-use super::{Topic, When};
+use super::When::{self, AnyBits, Is, NoneOf, NotNull, OneOf};
+use super::state::{ADVICE, SCHEDULING, SOCKET_OPTION, State};
+use systoll_model::constants::*;
 
 /// A change.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +24,9 @@ pub(crate) enum Effect {
     Shares,
     /// The descriptor in the argument now stands for something else.
     Redirects(u8),
-    /// Descriptors nobody can name here are new or gone.
+    /// Descriptors that the call's registers do not name are new or gone.
     Descriptors,
-    /// The file at the path, or its directory, may be another than before.
+    /// The file at the path, or its directory, may be another.
     Path {
         /// The argument that holds the directory's descriptor.
         at: Option<u8>,
@@ -50,9 +50,9 @@ pub(crate) enum Effect {
     /// The signal mask and stack may be others.
     Signals,
     /// State of the process of this kind may be another, whatever it is known by.
-    Changes(&'static Topic),
+    Changes(&'static State),
     /// State of this kind of the descriptor in the argument may be another.
-    ChangesOf(u8, &'static Topic),
+    ChangesOf(u8, &'static State),
     /// A child was made: what was guarded around it is not undone for nothing.
     Forks,
 }
@@ -82,7 +82,7 @@ impl Effects {
 
 /// A line of the table: several lines may apply to one call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EffectEntry {
+pub(crate) struct EffectLine {
     /// The system call's name.
     pub call: &'static str,
     /// All must hold.
@@ -91,36 +91,57 @@ pub(crate) struct EffectEntry {
     pub effect: Effect,
 }
 
-const fn does(call: &'static str, effect: Effect) -> EffectEntry {
-    EffectEntry { call, when: &[], effect }
+const fn does(call: &'static str, effect: Effect) -> EffectLine {
+    EffectLine { call, when: &[], effect }
 }
 
-const fn path(call: &'static str, path: u8) -> EffectEntry {
+impl EffectLine {
+    /// Only where all of these hold.
+    const fn when(self, when: &'static [When]) -> Self {
+        Self { when, ..self }
+    }
+}
+
+/// The file at a path, or its directory, may be another.
+const fn path(call: &'static str, path: u8) -> EffectLine {
     does(call, Effect::Path { at: None, path })
 }
 
-const fn path_at(call: &'static str, at: u8, path: u8) -> EffectEntry {
+/// The same of a path below a directory's descriptor, both by their arguments' positions.
+const fn path_at(call: &'static str, at: u8, path: u8) -> EffectLine {
     does(call, Effect::Path { at: Some(at), path })
 }
 
-/// What also sets what another option tells: SO_TIMESTAMP, SO_TIMESTAMPNS and SO_TIMESTAMPING, old and new;
-/// SO_SNDBUFFORCE, SO_RCVBUFFORCE; SO_BINDTOIFINDEX; the new timeouts.
-pub(super) const OTHER_OPTIONS: &[u32] = &[29, 32, 33, 35, 37, 62, 63, 64, 65, 66, 67];
+/// Options of SOL_SOCKET that also set what another option tells: stamps old and new, sizes of buffers by
+/// force, the interface by its number, the new timeouts.
+pub(super) const OTHER_OPTIONS: &[u32] = &[
+    SO_TIMESTAMP_OLD,
+    SO_SNDBUFFORCE,
+    SO_RCVBUFFORCE,
+    SO_TIMESTAMPNS_OLD,
+    SO_TIMESTAMPING_OLD,
+    SO_BINDTOIFINDEX,
+    SO_TIMESTAMP_NEW,
+    SO_TIMESTAMPNS_NEW,
+    SO_TIMESTAMPING_NEW,
+    SO_RCVTIMEO_NEW,
+    SO_SNDTIMEO_NEW,
+];
 
-const fn changes(call: &'static str, topic: &'static Topic) -> EffectEntry {
-    does(call, Effect::Changes(topic))
+const fn changes(call: &'static str, state: &'static State) -> EffectLine {
+    does(call, Effect::Changes(state))
 }
 
-const fn option(when: &'static [When]) -> EffectEntry {
-    EffectEntry { call: "setsockopt", when, effect: Effect::ChangesOf(0, &SOCKET_OPTION) }
+const fn sets_other_option(level: &'static [When]) -> EffectLine {
+    does("setsockopt", Effect::ChangesOf(0, &SOCKET_OPTION)).when(level)
 }
 
-/// O_CREAT or O_TRUNC: the path's file may be new or emptied.
-const CREATES: u64 = 0o100 | 0o1000;
+/// The path's file may be new or emptied.
+const CREATES: u32 = O_CREAT | O_TRUNC;
 
 /// The table.
 #[rustfmt::skip]
-pub(crate) static EFFECTS: &[EffectEntry] = &[
+pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     does("close", Effect::Closes(0)),
     does("close_range", Effect::Descriptors),
     does("open", Effect::OpensPath { at: None, path: 0, flags: Some(1) }),
@@ -133,7 +154,7 @@ pub(crate) static EFFECTS: &[EffectEntry] = &[
     does("dup", Effect::Shares),
     does("dup2", Effect::Redirects(1)),
     does("dup3", Effect::Redirects(1)),
-    EffectEntry { call: "fcntl", when: &[OneOf(1, &[0, 1030])], effect: Effect::Shares },
+    does("fcntl", Effect::Shares).when(&[OneOf(1, &[F_DUPFD, F_DUPFD_CLOEXEC])]),
     does("epoll_create", Effect::Opens),
     does("epoll_create1", Effect::Opens),
     does("eventfd", Effect::Opens),
@@ -165,8 +186,8 @@ pub(crate) static EFFECTS: &[EffectEntry] = &[
     // A message may carry descriptors.
     does("recvmsg", Effect::Reads(0)),
 
-    EffectEntry { call: "open", when: &[AnyBits(1, CREATES)], effect: Effect::Path { at: None, path: 0 } },
-    EffectEntry { call: "openat", when: &[AnyBits(2, CREATES)], effect: Effect::Path { at: Some(0), path: 1 } },
+    path("open", 0).when(&[AnyBits(1, CREATES)]),
+    path_at("openat", 0, 1).when(&[AnyBits(2, CREATES)]),
     path_at("openat2", 0, 1),
     path("creat", 0),
     path("truncate", 0),
@@ -210,8 +231,8 @@ pub(crate) static EFFECTS: &[EffectEntry] = &[
     does("preadv2", Effect::Reads(0)), does("preadv2", Effect::Moves(0)),
     does("getdents64", Effect::Reads(0)), does("getdents64", Effect::Moves(0)),
     does("getdents", Effect::Reads(0)), does("getdents", Effect::Moves(0)),
-    EffectEntry { call: "lseek", when: &[NoneOf(2, &[0, 1])], effect: Effect::Moves(0) },
-    EffectEntry { call: "lseek", when: &[Is(2, 1), NotNull(1)], effect: Effect::Moves(0) },
+    does("lseek", Effect::Moves(0)).when(&[NoneOf(2, &[SEEK_SET, SEEK_CUR])]),
+    does("lseek", Effect::Moves(0)).when(&[Is(2, SEEK_CUR), NotNull(1)]),
 
     does("chdir", Effect::WorkingDirectory),
     does("fchdir", Effect::WorkingDirectory),
@@ -223,27 +244,25 @@ pub(crate) static EFFECTS: &[EffectEntry] = &[
     does("setgroups", Effect::Identity), does("setpgid", Effect::Identity), does("setsid", Effect::Identity),
     does("capset", Effect::Identity), does("unshare", Effect::Identity), does("setns", Effect::Identity),
 
-    // PR_SET_SECUREBITS.
-    EffectEntry { call: "prctl", when: &[Is(0, 28)], effect: Effect::Identity },
+    does("prctl", Effect::Identity).when(&[Is(0, PR_SET_SECUREBITS)]),
     changes("sched_setattr", &SCHEDULING),
     changes("sched_setscheduler", &SCHEDULING),
     changes("sched_setparam", &SCHEDULING),
     changes("process_madvise", &ADVICE),
-    option(&[Is(1, 1), OneOf(2, OTHER_OPTIONS)]),
-    // SO_PRIORITY and IP_TOS, which sets it.
-    option(&[Is(1, 1), Is(2, 12)]), option(&[Is(1, 0), Is(2, 1)]),
+    sets_other_option(&[Is(1, SOL_SOCKET), OneOf(2, OTHER_OPTIONS)]),
+    // The type of service sets the priority.
+    sets_other_option(&[Is(1, SOL_SOCKET), Is(2, SO_PRIORITY)]),
+    sets_other_option(&[Is(1, SOL_IP), Is(2, IP_TOS)]),
 
     does("setns", Effect::WorkingDirectory), does("pivot_root", Effect::WorkingDirectory),
     // What the heap gets back is as new.
-    EffectEntry { call: "brk", when: &[NotNull(0)], effect: Effect::Memory },
-    // SHM_REMAP.
-    EffectEntry { call: "shmat", when: &[AnyBits(2, 0o40000)], effect: Effect::Memory },
+    does("brk", Effect::Memory).when(&[NotNull(0)]),
+    does("shmat", Effect::Memory).when(&[AnyBits(2, SHM_REMAP)]),
     does("munmap", Effect::Memory),
     does("mremap", Effect::Memory),
     does("shmdt", Effect::Memory),
     does("remap_file_pages", Effect::Memory),
-    // MAP_FIXED.
-    EffectEntry { call: "mmap", when: &[AnyBits(3, 0x10)], effect: Effect::Memory },
+    does("mmap", Effect::Memory).when(&[AnyBits(3, MAP_FIXED)]),
     does("pkey_mprotect", Effect::Memory),
     does("rt_sigreturn", Effect::Signals),
     does("rt_sigsuspend", Effect::Signals),

@@ -1,20 +1,19 @@
 //! Reads values out of a window's calls, which come from strangers: anything may be missing.
 
-use super::{Entry, Scope, Source, Topic, TopicId, When};
+use super::{Scope, Source, State, StateId, StateLine, When};
 use crate::hash::{Map, Spellings};
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::rc::Rc;
+use systoll_model::constants::AT_FDCWD;
 use systoll_model::{Errno, Moment, Sysno, Window, WindowCall};
 
-/// AT_FDCWD.
-const AT_FDCWD: i32 = -100;
-/// Errors that say nothing about what was asked: EINTR, EBADF, EAGAIN, ENOMEM, EFAULT.
-const NO_ANSWER: &[u16] = &[4, 9, 11, 12, 14];
+/// Errors that say nothing about what was asked.
+const NO_ANSWER: &[Errno] = &[Errno::EINTR, Errno::EBADF, Errno::EAGAIN, Errno::ENOMEM, Errno::EFAULT];
 
 /// A call of a window.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct ObservedCall<'a> {
     /// The window it lies in.
     pub window: &'a Window,
     /// The call.
@@ -23,7 +22,7 @@ pub(crate) struct Subject<'a> {
     pub syscall: Sysno,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> ObservedCall<'a> {
     fn low(&self, arg: u8) -> u32 {
         self.arg(arg) as u32
     }
@@ -40,9 +39,9 @@ impl<'a> Subject<'a> {
             When::NoneOf(arg, values) => !values.contains(&self.low(arg)),
             When::Null(arg) => self.arg(arg) == 0,
             When::NotNull(arg) => self.arg(arg) != 0,
-            When::AnyBits(arg, bits) => self.arg(arg) & bits != 0,
-            When::AllBits(arg, bits) => self.arg(arg) & bits == bits,
-            When::NoBits(arg, bits) => self.arg(arg) & bits == 0,
+            When::AnyBits(arg, bits) => self.arg(arg) & u64::from(bits) != 0,
+            When::AllBits(arg, bits) => self.arg(arg) & u64::from(bits) == u64::from(bits),
+            When::NoBits(arg, bits) => self.arg(arg) & u64::from(bits) == 0,
             When::Above(arg, least) => self.low(arg) > least,
             When::InZero(arg) => self.time(arg).is_some_and(|t| t == (0, 0)),
             When::InShort(arg) => self.time(arg).is_some_and(|(s, ns)| s == 0 && ns <= 1_000_000),
@@ -74,7 +73,7 @@ impl<'a> Subject<'a> {
 
     /// The errno, if it failed in a way that is an answer.
     pub(crate) fn refusal(&self) -> Option<Errno> {
-        self.call.errno().filter(|e| !NO_ANSWER.contains(&e.0))
+        self.call.errno().filter(|e| !NO_ANSWER.contains(e))
     }
 
     /// The absolute path an argument leads to; a relative one from the working directory stays
@@ -153,13 +152,13 @@ impl<'a> Known<'a> {
     pub(crate) fn key(
         &mut self,
         generations: &Generations,
-        entry: &'static Entry,
-        call: &Subject<'_>,
+        line: &'static StateLine,
+        call: &ObservedCall<'_>,
         gap: Option<u64>,
     ) -> Option<(Key, u32)> {
         let mut bytes = std::mem::take(&mut self.scratch);
         bytes.clear();
-        let spelled = generations.spell(entry, call, gap, &mut bytes);
+        let spelled = generations.spell(line, call, gap, &mut bytes);
         let key = spelled.and_then(|newest| Some((self.keys.number(&bytes)?, newest)));
         self.scratch = bytes;
         let (key, newest) = key?;
@@ -188,8 +187,8 @@ pub(crate) struct Generations {
     paths: Map<String, u32>,
     descriptors: Map<(u32, i32), u32>,
     tables: Map<u32, u32>,
-    topics: Map<(u32, Option<u32>, TopicId), u32>,
-    files: Map<(u32, i32, TopicId), u32>,
+    states: Map<(u32, Option<u32>, StateId), u32>,
+    files: Map<(u32, i32, StateId), u32>,
     folders: Map<u32, u32>,
     /// Changes with every voiding: as long as it stays, so do all keys.
     pub version: u32,
@@ -230,16 +229,16 @@ impl Generations {
         self.tables.insert(process, version);
     }
 
-    /// A topic of a process, or of one of its threads only.
-    pub(crate) fn void_topic(&mut self, process: u32, thread: Option<u32>, topic: &'static Topic) {
+    /// One kind of state of a process, or of one of its threads only.
+    pub(crate) fn void_state(&mut self, process: u32, thread: Option<u32>, state: &'static State) {
         let version = self.next();
-        self.topics.insert((process, thread, topic.id()), version);
+        self.states.insert((process, thread, state.id()), version);
     }
 
-    /// A topic of one open file.
-    pub(crate) fn void_file(&mut self, process: u32, fd: i32, topic: &'static Topic) {
+    /// One kind of state of an open file.
+    pub(crate) fn void_file(&mut self, process: u32, fd: i32, state: &'static State) {
         let version = self.next();
-        self.files.insert((process, fd, topic.id()), version);
+        self.files.insert((process, fd, state.id()), version);
     }
 
     /// Relative paths of the process.
@@ -250,34 +249,46 @@ impl Generations {
 
     /// Spells the key of what the call asks or sets, and tells the newest generation in it. `None` where
     /// something needed was not read.
-    fn spell(&self, entry: &'static Entry, call: &Subject<'_>, gap: Option<u64>, bytes: &mut Vec<u8>) -> Option<u32> {
-        let topic = entry.about;
+    fn spell(
+        &self,
+        line: &'static StateLine,
+        call: &ObservedCall<'_>,
+        gap: Option<u64>,
+        bytes: &mut Vec<u8>,
+    ) -> Option<u32> {
+        let state = line.about;
         let (process, thread) = (call.window.process.0, call.window.thread);
         // Always as long, so that what follows can't run into it.
-        let (thread, own) = match topic.scope {
-            Scope::Thread => (u64::from(thread), self.topic(process, Some(thread), topic)),
+        let (thread, own) = match state.scope {
+            Scope::Thread => (u64::from(thread), self.state(process, Some(thread), state)),
             Scope::Process => (u64::MAX, 0),
         };
-        let all = self.topic(process, None, topic);
+        let all = self.state(process, None, state);
         let generations = u64::from(all) << 32 | u64::from(own);
-        let head = [topic.id().0 as u64, process.into(), thread, generations, gap.unwrap_or(u64::MAX)];
+        let head = [state.id().0 as u64, process.into(), thread, generations, gap.unwrap_or(u64::MAX)];
         bytes.extend_from_slice(head.map(u64::to_le_bytes).as_flattened());
-        let mut details = entry.detail.iter();
-        details.try_fold(all.max(own), |newest, source| Some(newest.max(self.detail(*source, topic, call, bytes)?)))
+        let mut details = line.key.iter();
+        details.try_fold(all.max(own), |newest, source| Some(newest.max(self.detail(*source, state, call, bytes)?)))
     }
 
-    fn topic(&self, process: u32, thread: Option<u32>, topic: &'static Topic) -> u32 {
-        self.topics.get(&(process, thread, topic.id())).copied().unwrap_or(0)
+    fn state(&self, process: u32, thread: Option<u32>, state: &'static State) -> u32 {
+        self.states.get(&(process, thread, state.id())).copied().unwrap_or(0)
     }
 
-    fn detail(&self, source: Source, topic: &'static Topic, call: &Subject<'_>, bytes: &mut Vec<u8>) -> Option<u32> {
+    fn detail(
+        &self,
+        source: Source,
+        state: &'static State,
+        call: &ObservedCall<'_>,
+        bytes: &mut Vec<u8>,
+    ) -> Option<u32> {
         let process = call.window.process.0;
         match source {
             Source::Fd(arg) => {
                 let fd = call.descriptor(arg);
                 let generation = self.descriptors.get(&(process, fd)).copied().unwrap_or(0);
                 let table = self.tables.get(&process).copied().unwrap_or(0);
-                let file = self.files.get(&(process, fd, topic.id())).copied().unwrap_or(0);
+                let file = self.files.get(&(process, fd, state.id())).copied().unwrap_or(0);
                 let parts = [fd as u32, generation, table, file].map(u32::to_le_bytes);
                 push(bytes, parts.as_flattened());
                 Some(generation.max(table).max(file))
@@ -310,7 +321,7 @@ fn push(bytes: &mut Vec<u8>, part: &[u8]) {
 }
 
 /// What a source holds. `None` where it was not read, or not whole.
-pub(crate) fn value<'a>(source: Source, call: &Subject<'a>) -> Option<Value<'a>> {
+pub(crate) fn value<'a>(source: Source, call: &ObservedCall<'a>) -> Option<Value<'a>> {
     let number = |n: u64| Some(Value::word(n));
     match source {
         Source::Arg(arg) => number(call.arg(arg)),
@@ -339,7 +350,7 @@ pub(crate) fn value<'a>(source: Source, call: &Subject<'a>) -> Option<Value<'a>>
 }
 
 /// The answer to a question. A refusal is one; what was not read is none.
-pub(crate) fn answer<'a>(sources: &[Source], call: &Subject<'a>) -> Option<Value<'a>> {
+pub(crate) fn answer<'a>(sources: &[Source], call: &ObservedCall<'a>) -> Option<Value<'a>> {
     if call.call.errno().is_some() {
         return call.refusal().map(|e| format!("errno {}", e.0).into_bytes().into());
     }

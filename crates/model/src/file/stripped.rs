@@ -138,7 +138,7 @@ impl<'a> Rebuilder<'a> {
         if locations.is_empty() {
             locations.push(Location { function: Arc::from("?"), file: None, line: None });
         }
-        // Whose code it is was in our message; nobody can tell from a name alone.
+        // Whose code it is was in our message; a name alone does not tell.
         let class = FrameClass::Unknown;
         let module = self.modules.get(&location.mapping_id).copied();
         Frame { module, address: location.address, class, locations, callee: None, language: None }
@@ -214,7 +214,7 @@ impl<'a> Rebuilder<'a> {
         Ok(counts)
     }
 
-    /// A profile can't tell zero from unknown: where all are zero, nobody measured.
+    /// A profile can't tell zero from unknown: where all are zero, none was measured.
     fn forget_what_nobody_knew(&mut self) {
         let rows = &mut self.rec.rows;
         if rows.iter().all(|r| r.counts.toll_ns == Some(0)) {

@@ -1,6 +1,6 @@
-//! Arguments whose meaning another argument decides. Numbers from the kernel's uapi headers;
-//! what is not listed is taken for a plain number.
+//! Arguments whose meaning another argument decides; what is not listed is taken for a plain number.
 
+use super::constants::*;
 use super::{ArgKind, Size};
 
 const fn input(bytes: u32) -> ArgKind {
@@ -29,47 +29,44 @@ pub(super) fn kind(name: &str, index: usize, args: &[u64; 6]) -> ArgKind {
         "shmctl" => ipc(command(second), 112, 72),
         "msgctl" => ipc(command(second), 120, 32),
         "semctl" => semctl(command(third)),
-        // SECCOMP_SET_MODE_FILTER takes a sock_fprog, GET_ACTION_AVAIL a u32.
-        "seccomp" => match command(first) {
-            1 => input(16),
-            2 => input(4),
-            3 => out(6),
-            _ => ArgKind::Int,
-        },
+        "seccomp" => seccomp(command(first)),
+        _ => ArgKind::Int,
+    }
+}
+
+fn seccomp(operation: u32) -> ArgKind {
+    match operation {
+        SECCOMP_SET_MODE_FILTER => input(16),
+        SECCOMP_GET_ACTION_AVAIL => input(4),
+        SECCOMP_GET_NOTIF_SIZES => out(6),
         _ => ArgKind::Int,
     }
 }
 
 fn fcntl(command: u32) -> ArgKind {
     match command {
-        // F_GETLK, F_OFD_GETLK
-        5 | 36 => inout(32),
-        // F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW
-        6 | 7 | 37 | 38 => input(32),
-        // F_SETOWN_EX, F_GETOWN_EX
-        15 => input(8),
-        16 => out(8),
-        // F_GET_RW_HINT, F_SET_RW_HINT and their per-file kind
-        1035 | 1037 => out(8),
-        1036 | 1038 => input(8),
+        F_GETLK | F_OFD_GETLK => inout(32),
+        F_SETLK | F_SETLKW | F_OFD_SETLK | F_OFD_SETLKW => input(32),
+        F_SETOWN_EX => input(8),
+        F_GETOWN_EX => out(8),
+        F_GET_RW_HINT | F_GET_FILE_RW_HINT => out(8),
+        F_SET_RW_HINT | F_SET_FILE_RW_HINT => input(8),
         _ => ArgKind::Int,
     }
 }
 
 fn ioctl(command: u32) -> ArgKind {
     match command {
-        // TCGETS, TCSETS, TCSETSW, TCSETSF: the kernel's struct termios
-        0x5401 => out(36),
-        0x5402..=0x5404 => input(36),
-        // TIOCGPGRP, TIOCSPGRP, TIOCOUTQ, FIONREAD, TIOCGSID, FIONBIO, FIOASYNC
-        0x540f | 0x5411 | 0x541b | 0x5429 => out(4),
-        0x5410 | 0x5421 | 0x5452 => input(4),
-        // TIOCGWINSZ, TIOCSWINSZ
-        0x5413 => out(8),
-        0x5414 => input(8),
-        // SIOCGIFCONF is two-way in two steps; SIOCGIF*: a struct ifreq
-        0x8912 => inout(16),
-        0x8910..=0x894f => inout(40),
+        // The kernel's struct termios.
+        TCGETS => out(36),
+        TCSETS | TCSETSW | TCSETSF => input(36),
+        TIOCGPGRP | TIOCOUTQ | FIONREAD | TIOCGSID => out(4),
+        TIOCSPGRP | FIONBIO | FIOASYNC => input(4),
+        TIOCGWINSZ => out(8),
+        TIOCSWINSZ => input(8),
+        // SIOCGIFCONF is two-way in two steps; its neighbours take a struct ifreq.
+        SIOCGIFCONF => inout(16),
+        SIOCGIFNAME..=0x894f => inout(40),
         _ => encoded_ioctl(command),
     }
 }
@@ -87,25 +84,22 @@ fn encoded_ioctl(command: u32) -> ArgKind {
 
 fn prctl(option: u32, index: usize) -> ArgKind {
     match (option, index) {
-        // PR_GET_PDEATHSIG, PR_GET_TSC, PR_GET_CHILD_SUBREAPER
-        (2 | 25 | 37, 1) => out(4),
-        // PR_SET_NAME, PR_GET_NAME: TASK_COMM_LEN bytes
-        (15, 1) => ArgKind::Str,
-        (16, 1) => out(16),
-        // PR_SET_SECCOMP with a filter
-        (22, 2) => input(16),
-        // PR_GET_TID_ADDRESS
-        (40, 1) => out(8),
-        // PR_SET_VMA's name
-        (0x5356_4d41, 4) => ArgKind::Str,
+        (PR_GET_PDEATHSIG | PR_GET_TSC | PR_GET_CHILD_SUBREAPER, 1) => out(4),
+        (PR_SET_NAME, 1) => ArgKind::Str,
+        // TASK_COMM_LEN bytes.
+        (PR_GET_NAME, 1) => out(16),
+        // With a filter.
+        (PR_SET_SECCOMP, 2) => input(16),
+        (PR_GET_TID_ADDRESS, 1) => out(8),
+        // The mapping's name.
+        (PR_SET_VMA, 4) => ArgKind::Str,
         _ => ArgKind::Int,
     }
 }
 
 fn arch_prctl(op: u32) -> ArgKind {
     match op {
-        // ARCH_GET_FS, ARCH_GET_GS, ARCH_GET_XCOMP_SUPP, ARCH_GET_XCOMP_PERM
-        0x1003 | 0x1004 | 0x1021 | 0x1022 => out(8),
+        ARCH_GET_FS | ARCH_GET_GS | ARCH_GET_XCOMP_SUPP | ARCH_GET_XCOMP_PERM => out(8),
         _ => ArgKind::Int,
     }
 }
@@ -113,8 +107,8 @@ fn arch_prctl(op: u32) -> ArgKind {
 fn futex(op: u32) -> ArgKind {
     // The low seven bits: FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME lie above.
     match op & 0x7f {
-        // WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2 take a timeout; the wakers a number.
-        0 | 6 | 9 | 11 | 13 => input(16),
+        // A timeout; the wakers take a number.
+        FUTEX_WAIT | FUTEX_LOCK_PI | FUTEX_WAIT_BITSET | FUTEX_WAIT_REQUEUE_PI | FUTEX_LOCK_PI2 => input(16),
         _ => ArgKind::Int,
     }
 }
@@ -122,22 +116,19 @@ fn futex(op: u32) -> ArgKind {
 /// `whole` is the size of the set's own struct, `info` that of IPC_INFO's.
 fn ipc(command: u32, whole: u32, info: u32) -> ArgKind {
     // IPC_64, which glibc sets, is not part of the command.
-    match command & !0x100 {
-        // IPC_SET
-        1 => input(whole),
-        // IPC_STAT, SHM_STAT and MSG_STAT
-        2 | 11 | 13 => out(whole),
-        // IPC_INFO
-        3 => out(info),
+    match command & !IPC_64 {
+        IPC_SET => input(whole),
+        IPC_STAT | MSG_STAT | SHM_STAT => out(whole),
+        IPC_INFO => out(info),
         _ => ArgKind::Int,
     }
 }
 
 fn semctl(command: u32) -> ArgKind {
-    match command & !0x100 {
-        1 => input(104),
-        2 | 18 => out(104),
-        3 | 19 => out(40),
+    match command & !IPC_64 {
+        IPC_SET => input(104),
+        IPC_STAT | SEM_STAT => out(104),
+        IPC_INFO | SEM_INFO => out(40),
         _ => ArgKind::Int,
     }
 }

@@ -6,14 +6,15 @@ mod args;
 mod audit;
 mod by_command;
 mod class;
+pub mod constants;
+mod describe;
 mod lines;
 mod table;
-mod words;
 
 pub use args::{Arg, ArgKind, Size};
 pub use audit::{Audit, Counted};
 pub use class::{Class, Classes};
-pub use words::{signal_name, worded_calls};
+pub use describe::{signal_name, worded_calls};
 
 use crate::{Moment, Sysno};
 

@@ -31,12 +31,7 @@ fn header() -> impl Strategy<Value = Header> {
     let host = (text(), any::<u32>(), text(), text(), option::of(text())).prop_map(
         |(cpu, cpus, kernel, clock_source, virtualization)| Host { cpu, cpus, kernel, clock_source, virtualization },
     );
-    let backend = prop_oneof![
-        Just(BackendKind::Inproc),
-        Just(BackendKind::Bpf),
-        Just(BackendKind::Ptrace),
-        Just(BackendKind::Import)
-    ];
+    let backend = prop_oneof![Just(BackendKind::Inproc), Just(BackendKind::Ptrace)];
     let run = (text(), vec(text(), 0..4), backend, host, exit());
     let figures = (vec(number(), 10), float(), float(), any::<bool>(), option::of(number()), any::<bool>());
     (run, figures).prop_map(

@@ -252,7 +252,7 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
         needless_calls: estimate(f.needless),
         toll_ns: f.toll_ns,
         needless_toll_ns: f.needless_toll_ns,
-        rhythm: f.rhythm.map(|r| WireRhythm {
+        rhythm: f.per_unit.map(|r| WireRhythm {
             per: r.per.name(),
             rounds: r.rounds,
             calls: r.calls,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_prove::{
-    CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Side, Stopped, beyond,
+    CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Side, Stopped,
 };
 
 /// One side as it was asked for.
@@ -149,11 +149,11 @@ pub fn prove_json(
             b: at.b.as_deref(),
         }),
         watched: comparison.watched,
-        beyond: m
-            .filter(|_| !comparison.watched)
-            .zip(counts)
-            .and_then(|(m, (a, b))| beyond(m, a, b))
-            .map(|b| ProofBeyond { calls_ns: b.calls_ns, cpu_ns: b.cpu_ns, why: b.why.name() }),
+        beyond: counts.and_then(|(a, b)| comparison.gain_source(a, b)).map(|b| ProofBeyond {
+            calls_ns: b.calls_ns,
+            cpu_ns: b.cpu_ns,
+            why: b.why.name(),
+        }),
         answered: comparison.answered.as_ref().map(answered::json),
     };
     // Plain structs with string keys: there is nothing in them that JSON can't hold.

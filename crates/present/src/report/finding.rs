@@ -8,7 +8,7 @@ use crate::text::{clean, columns, sentence, shell_lines, shorten};
 use crate::units::{calls, counted, grouped, percent, percent_of_cpu, rate, time};
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use systoll_judge::{Finding, Kind, Per};
+use systoll_judge::{Finding, Kind, WorkUnit};
 use systoll_model::{Phase, Row, RowLine};
 
 /// Columns a finding's object may take in its first line.
@@ -35,7 +35,7 @@ impl Report<'_> {
         }
         lines.extend(self.other_places(f));
         lines.extend(self.needless_part(f));
-        lines.extend(self.rhythm(f));
+        lines.extend(self.per_unit(f));
         lines.extend(self.later(f));
         if !f.why.is_empty() {
             lines.extend(self.detail("why", Role::Plain, &sentence(&f.why)));
@@ -208,8 +208,8 @@ impl Report<'_> {
     }
 
     /// How many of them fall on each request, connection, …
-    fn rhythm(&self, f: &Finding) -> Vec<Line> {
-        let Some(r) = f.rhythm else { return vec![] };
+    fn per_unit(&self, f: &Finding) -> Vec<Line> {
+        let Some(r) = f.per_unit else { return vec![] };
         let name = r.per.name();
         let many = if r.calls == r.needless { String::new() } else { format!(" of {}", grouped(r.calls)) };
         let text =
@@ -303,8 +303,8 @@ pub(super) fn tag(f: &Finding) -> String {
     f.cause.as_ref().map_or_else(|| f.kind.name().to_owned(), |id| clean(id))
 }
 
-fn plural(per: Per) -> String {
-    format!("{}s", per.name())
+fn plural(unit: WorkUnit) -> String {
+    format!("{}s", unit.name())
 }
 
 fn tag_role(f: &Finding) -> Role {

@@ -138,11 +138,9 @@ impl Report<'_> {
         let off = if cpu.is_empty() { "" } else { ", taken off below" };
         match h.backend {
             BackendKind::Inproc => Line::of(Role::Plain, format!("watched in-process{cpu}{off}")),
-            BackendKind::Bpf => Line::of(Role::Plain, format!("watched by bpf{cpu}{off}")),
             BackendKind::Ptrace => {
                 Line::of(Role::Plain, format!("watched by ptrace: slow{}", added(h.observer_wall_ns_per_call)))
             }
-            BackendKind::Import => Line::of(Role::Plain, "read from another tool's trace"),
         }
     }
 

@@ -4,7 +4,7 @@ mod by;
 mod chain;
 mod finding;
 mod header;
-mod rest;
+mod remaining;
 mod stacks;
 
 pub use by::write_grouping;

@@ -116,7 +116,7 @@ impl Builder {
         RowId(self.rec.rows.len() as u32 - 1)
     }
 
-    /// A row nobody will look at closely.
+    /// A row whose figures don't matter.
     pub fn plain(&mut self, syscall: &str, calls: u64, toll_ns: u64) -> RowId {
         self.row(syscall, None, &[], counts(calls, toll_ns))
     }
@@ -169,7 +169,7 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         toll_ns,
         needless_toll_ns: toll_ns,
         starts: false,
-        rhythm: None,
+        per_unit: None,
         later: None,
         waited_ns: None,
         share_of_cpu: rec.header.own_cpu_ns.map(|own| toll_ns as f64 / own as f64),

@@ -112,7 +112,7 @@ pub fn healthy() -> (Recording, Judgement) {
 /// Everything that can be wrong with a recording.
 pub fn troubled() -> (Recording, Judgement) {
     let mut b = Builder::new(&["./x\u{1b}[31m", "a\nb"]).times(500.0, 0.0);
-    b.rec.header.backend = BackendKind::Bpf;
+    b.rec.header.backend = BackendKind::Inproc;
     b.rec.header.exit = Some(Exit::Signal(11));
     b.rec.header.lost = 1_200;
     b.rec.header.threads = 0;

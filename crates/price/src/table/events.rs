@@ -1,6 +1,6 @@
 //! Waiting for nothing, sockets, pipes, descriptors that stand for events.
 
-use super::{Bench, fails, make, same, undo};
+use super::bench::{Bench, fails, make, same, undo};
 use crate::fixture::Fixture;
 use crate::sys::{self, Args, SIGSET_BYTES};
 use libc::*;

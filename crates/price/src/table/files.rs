@@ -1,6 +1,6 @@
 //! Files: look-ups on a plain path of this box, transfers of one byte on a file in memory.
 
-use super::{Bench, after, fails, make, same, undo};
+use super::bench::{Bench, after, fails, make, same, undo};
 use crate::fixture::{BULK, Fixture};
 use crate::sys::{self, Args, CWD};
 use libc::*;

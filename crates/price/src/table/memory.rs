@@ -1,6 +1,6 @@
 //! Mappings. What a call costs by itself: the page faults it causes later come on top.
 
-use super::{Bench, make, same, turns, undo};
+use super::bench::{Bench, make, same, turns, undo};
 use crate::fixture::Fixture;
 use crate::sys::{self, Args};
 use libc::*;

@@ -1,6 +1,6 @@
 //! Identity, signals, limits, scheduling.
 
-use super::{Bench, fails, same};
+use super::bench::{Bench, fails, same};
 use crate::fixture::Fixture;
 use crate::sys::{Args, SIGSET_BYTES};
 use libc::*;

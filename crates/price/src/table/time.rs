@@ -1,6 +1,6 @@
 //! Clocks and timers, through the kernel: the vDSO makes no system call.
 
-use super::{Bench, same};
+use super::bench::{Bench, same};
 use libc::*;
 
 const CLOCK: usize = CLOCK_MONOTONIC as usize;

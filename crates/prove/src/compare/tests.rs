@@ -182,14 +182,14 @@ fn what_is_clear_is_decided_at_the_first_look_and_noise_at_the_last() {
     let equal = compare_fakes_by(|_, nth| run(2_000_000 + nth as u64 % 3, 500_000, "x"), &options);
     let m = equal.measured.unwrap();
     assert_eq!((m.pairs, m.stopped, m.wall.verdict), (10, Stopped::Decided, Verdict::NoDifference));
-    let mut random = Random(9);
-    let noisy = compare_fakes_by(|_, _| run(1_000_000 + random.next() % 1_000_000, 500_000, "x"), &options);
+    let mut random = Random::new(9);
+    let noisy = compare_fakes_by(|_, _| run(1_000_000 + random.draw() % 1_000_000, 500_000, "x"), &options);
     let m = noisy.measured.unwrap();
     assert_eq!((m.pairs, m.stopped, m.wall.verdict), (100, Stopped::LastLook, Verdict::NoDifference));
     assert!(m.wall.pairs_for_one_percent > 500, "{:?}", m.wall);
     let hurried = Options { pairs: Pairs::Decisive(Duration::ZERO), ..options };
     let m =
-        compare_fakes_by(|_, _| run(1_000_000 + random.next() % 1_000_000, 500_000, "x"), &hurried).measured.unwrap();
+        compare_fakes_by(|_, _| run(1_000_000 + random.draw() % 1_000_000, 500_000, "x"), &hurried).measured.unwrap();
     assert_eq!((m.pairs, m.stopped), (10, Stopped::Time));
 }
 
@@ -197,13 +197,13 @@ fn what_is_clear_is_decided_at_the_first_look_and_noise_at_the_last() {
 #[test]
 fn the_same_noise_on_both_sides_is_rarely_called_a_difference() {
     let options = Options { pairs: Pairs::Decisive(Duration::from_secs(600)), ..Options::default() };
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let mut claimed = 0;
     for _ in 0..400 {
         // Mostly quiet, at times a neighbour: as measured runs of a short program are.
         let mut takes = || {
-            let jitter = 1_000_000 + random.next() % 50_000;
-            if random.next().is_multiple_of(8) { jitter + random.next() % 800_000 } else { jitter }
+            let jitter = 1_000_000 + random.draw() % 50_000;
+            if random.draw().is_multiple_of(8) { jitter + random.draw() % 800_000 } else { jitter }
         };
         let m = compare_fakes_by(|_, _| run(takes(), takes(), "x"), &options).measured.unwrap();
         let differs = |c: &crate::Change| c.verdict != Verdict::NoDifference;

@@ -6,12 +6,11 @@ mod server;
 pub use load::Told;
 pub use server::{Drive, Ready, ServeError, Servers, Watching};
 
-use crate::compare::Random;
 use crate::measure::{change_of, estimate_of};
 use crate::stats::Cuts;
 use crate::{Answered, CallCounts, Change, Estimate, ProveError, Verdict};
 use systoll_cure::Spec;
-use systoll_model::Recording;
+use systoll_model::{Random, Recording};
 
 /// One life of a server: what its load and the kernel told of it.
 #[derive(Clone, Debug, Default)]
@@ -136,12 +135,12 @@ pub fn compare_servers(
     })?;
     let watched = !(a.elisions.is_empty() && b.elisions.is_empty());
     let how = if watched { Watching::Alike } else { Watching::No };
-    let mut random = Random(options.seed);
+    let mut random = Random::new(options.seed);
     let mut turns: [Vec<Turn>; 2] = Default::default();
     let mut calls = [None, None];
     let mut order = Vec::new();
     while order.len() < 2 * options.turns as usize {
-        let first = usize::from(random.next().is_multiple_of(2));
+        let first = usize::from(random.draw().is_multiple_of(2));
         order.extend([first, 1 - first, 1 - first, first]);
     }
     order.truncate(2 * options.turns as usize);

@@ -3,11 +3,11 @@
 
 pub mod cache;
 mod checksum;
-mod launch;
+mod monitor;
 
 #[cfg(any(test, feature = "any-target"))]
-pub(crate) use launch::use_proc;
-pub use launch::{InprocBackend, OwnShare, own_share};
+pub(crate) use monitor::use_proc;
+pub use monitor::{InprocBackend, OwnShare, own_share};
 
 // A context that is unwound can be read again: both bounds are the same.
 const _: () = assert!(systoll_hooks::assemble::DEEPEST == systoll_symbols::MAX_FRAMES);

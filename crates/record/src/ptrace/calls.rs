@@ -5,7 +5,7 @@ use super::state::{Pending, bytes_moved};
 use super::sys::{self, Call};
 use crate::procfs;
 use crate::sys::own_cpu;
-use crate::table::{Look, RawLong, Returned};
+use crate::table::{ImageId, Look, RawLong, Returned};
 use crate::windows::{RawCall, RawWindow, Windows, argument_data};
 use systoll_model::{Counts, Errno, FrameClass, Moment, ProblemKind, Signature, Sysno};
 use systoll_symbols::{Registers, Thread, Until};
@@ -128,11 +128,11 @@ impl Engine {
         }
     }
 
-    fn note_main(&mut self, tid: i32, image: u32, now: u64) {
+    fn note_main(&mut self, tid: i32, image: ImageId, now: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let cpu = thread.ran(tid).map_or(0, |r| r.cpu_ns).saturating_sub(thread.cpu_base_ns);
         let calls = self.calls_of_image(image);
-        let image = &mut self.table.images[image as usize];
+        let image = &mut self.table.images[image.index()];
         if image.main_at_ns.is_none() {
             image.main_at_ns = Some(now);
             image.startup_cpu_ns = cpu;

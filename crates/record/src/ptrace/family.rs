@@ -6,7 +6,7 @@ use super::sys;
 use crate::procfs;
 use crate::setid;
 use crate::signals::Signals;
-use crate::table::Image;
+use crate::table::{Image, ImageId};
 use systoll_model::{Exit, ProblemKind};
 use systoll_symbols::AddressSpace;
 
@@ -49,7 +49,7 @@ impl Engine {
         let pid = procfs::tgid(tid).unwrap_or(tid);
         if self.processes.contains_key(&pid) {
             let image = self.processes[&pid].image;
-            self.table.images[image as usize].threads += 1;
+            self.table.images[image.index()].threads += 1;
             self.add_thread(tid, pid);
             return;
         }
@@ -58,7 +58,7 @@ impl Engine {
         let start_ns = self.at(sys::now());
         let parent = self.processes.get(&parent_pid);
         let parent_image = parent.map(|p| p.image);
-        let like = parent_image.map(|i| self.table.images[i as usize].clone());
+        let like = parent_image.map(|i| self.table.images[i.index()].clone());
         let (space, main_seen) = parent.map_or((AddressSpace::new(), false), |p| (p.space.clone(), p.main_seen));
         let image = Image {
             pid,
@@ -190,7 +190,7 @@ impl Engine {
     pub(super) fn audit(&mut self, pid: i32) {
         let Some(process) = self.processes.get(&pid) else { return };
         if let Some(what) = process.audit.differs(pid) {
-            let exe = self.table.images[process.image as usize].exe.clone();
+            let exe = self.table.images[process.image.index()].exe.clone();
             self.problem(ProblemKind::Audit, format!("{exe}: {what} (/proc/PID/io)"));
         }
     }
@@ -223,7 +223,7 @@ impl Engine {
         let ran = cpu_ns.saturating_sub(thread.cpu_base_ns);
         thread.cpu_base_ns = cpu_ns.max(thread.cpu_base_ns);
         if let Some(process) = self.processes.get(&thread.pid) {
-            self.table.images[process.image as usize].cpu_ns += ran;
+            self.table.images[process.image.index()].cpu_ns += ran;
         }
     }
 
@@ -244,7 +244,7 @@ impl Engine {
         if tid == pid
             && let Some(process) = self.processes.get(&pid)
         {
-            self.table.images[process.image as usize].exit = Some(exit);
+            self.table.images[process.image.index()].exit = Some(exit);
         }
         self.end_thread(tid);
         if tid == self.root {
@@ -275,14 +275,14 @@ impl Engine {
     fn end_image(&mut self, pid: i32, exit: Option<Exit>) {
         let now = self.at(sys::now());
         let Some(process) = self.processes.get(&pid) else { return };
-        let image = &mut self.table.images[process.image as usize];
+        let image = &mut self.table.images[process.image.index()];
         image.end_ns = now;
         image.life_ns += now.saturating_sub(process.start_ns);
         image.exit = exit.or(image.exit);
     }
 
     /// Calls counted on an image so far.
-    pub(super) fn calls_of_image(&self, image: u32) -> u64 {
+    pub(super) fn calls_of_image(&self, image: ImageId) -> u64 {
         self.table.rows.iter().filter(|r| r.image == image).map(|r| calls_of(&r.counts)).sum()
     }
 }

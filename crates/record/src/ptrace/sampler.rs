@@ -4,9 +4,8 @@
 //! spends between them is the call itself and one stop. Where the call's own price is known and
 //! small, the rest is what a stop costs, as loaded and as crowded as the run is.
 
-use crate::windows::Random;
 use std::collections::BTreeMap;
-use systoll_model::{Price, PriceSource, Sysno};
+use systoll_model::{Price, PriceSource, Random, Sysno};
 
 /// Every call of the first so many is in the running, then one in `SPARSE` on average.
 const DENSE_CALLS: u64 = 2_000;

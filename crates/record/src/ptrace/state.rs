@@ -1,6 +1,7 @@
 //! What the tracer knows of each process and thread.
 
 use crate::procfs::{self, IoCalls, Ran, Schedstat};
+use crate::table::ImageId;
 use crate::windows::RawWindow;
 use std::ops::RangeInclusive;
 use systoll_model::{Audit, Counted, Counts, Errno, Signature, Sysno};
@@ -8,7 +9,7 @@ use systoll_symbols::AddressSpace;
 
 /// A process that is being watched.
 pub(super) struct Process {
-    pub(super) image: u32,
+    pub(super) image: ImageId,
     pub(super) space: AddressSpace,
     /// Whether its `main` has been seen, or is not to be expected.
     pub(super) main_seen: bool,

@@ -3,9 +3,10 @@
 use super::memory::Memory;
 use super::python::Python;
 use super::python_layout::Layout as PythonLayout;
+use super::python_lines;
 use super::ruby::Ruby;
-use super::table::Lines;
-use super::{Thread, python_lines};
+use super::thread::Thread;
+use crate::lines::ScriptLines;
 use proptest::prelude::*;
 
 /// Where the memory begins.
@@ -48,7 +49,7 @@ proptest! {
         if let Some(layout) = PythonLayout::of(&mut memory, BASE, Some(3 << 24 | told << 16)) {
             let mut python = Python::new(layout, BASE);
             for fs_base in [None, image.get(tid as usize).copied()] {
-                python.segments(&mut Lines::default(), &mut memory, Thread { tid, fs_base });
+                python.evaluations(&mut ScriptLines::default(), &mut memory, Thread { tid, fs_base });
             }
         }
     }
@@ -62,7 +63,7 @@ proptest! {
         let mut memory = Memory::new(&mut read);
         if let Some(layout) = PythonLayout::of(&mut memory, BASE, None) {
             prop_assert!(free == 0 && (13..=14).contains(&minor));
-            Python::new(layout, BASE).segments(&mut Lines::default(), &mut memory, Thread { tid: 7, fs_base: Some(7) });
+            Python::new(layout, BASE).evaluations(&mut ScriptLines::default(), &mut memory, Thread { tid: 7, fs_base: Some(7) });
         }
     }
 
@@ -72,7 +73,7 @@ proptest! {
         let mut memory = Memory::new(&mut read);
         let version = if minor == 5 { (2, 7) } else { (3, minor) };
         if let Some(mut ruby) = Ruby::new(version, BASE) {
-            ruby.segments(&mut Lines::default(), &mut memory, BASE + 8 * stack..BASE + 8 * 1024);
+            ruby.evaluations(&mut ScriptLines::default(), &mut memory, BASE + 8 * stack..BASE + 8 * 1024);
         }
     }
 

@@ -2,9 +2,9 @@
 //!
 //! Such a map tells where a function begins, not which of its lines is executed.
 
-use super::Thread;
 use super::perf_map::{PerfMap, of_hotspot, of_v8};
-use super::table::ScriptLine;
+use super::thread::Thread;
+use crate::lines::ScriptLine;
 use crate::{ModuleKey, PlacedFrame, RawFrame, Symbols};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -88,14 +88,14 @@ impl Processes {
             frames.push(placed.frame);
             if placed.frame.module.is_none() {
                 let line = map.name(placed.frame.lookup()).and_then(|name| line(compiler, &name));
-                let frame = line.and_then(|(line, class)| symbols.lines.frame(line, class));
+                let frame = line.and_then(|(line, class)| symbols.scripts.lines.frame(line, class));
                 any |= frame.is_some();
                 frames.extend(frame);
             }
         }
         if any {
-            symbols.scripted.insert(key);
-            symbols.names_compiled = true;
+            symbols.scripts.runtimes.insert(key);
+            symbols.scripts.any_compiled = true;
         }
         Some(frames)
     }

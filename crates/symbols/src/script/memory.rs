@@ -1,7 +1,7 @@
 //! A target's memory, read in pages that are remembered while one stack is looked at.
 
-use crate::elf::{half, word};
 use std::collections::HashMap;
+use systoll_binfile::{half, word};
 
 /// Reads a target's memory into a buffer and returns how many bytes there were.
 pub type ReadMemory<'r> = dyn FnMut(u64, &mut [u8]) -> usize + 'r;
@@ -88,4 +88,14 @@ impl<'r, 'f> Memory<'r, 'f> {
     pub(crate) fn starts_with(&mut self, address: u64, bytes: &[u8]) -> bool {
         self.bytes(address, bytes.len() as u64, bytes.len() as u64).is_some_and(|b| b == bytes)
     }
+}
+
+/// Text of a target's. Bytes that are no UTF-8 stand as `\xNN`.
+pub(crate) fn readable(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|b| text.push_str(&format!("\\x{b:02x}")));
+    }
+    text
 }

@@ -35,7 +35,7 @@ pub(crate) struct Functions {
 }
 
 impl PerfMap {
-    /// Opens a map; `None` where there is none, or one that is not `uid`'s own: anybody can put a
+    /// Opens a map; `None` where there is none, or one that is not `uid`'s own: every user can put a
     /// file there.
     pub(crate) fn open(path: &Path, uid: u32) -> Option<Self> {
         let (file, metadata) = systoll_files::open(path, Links::Refuse).ok()?;

@@ -3,9 +3,9 @@
 use super::memory::Memory;
 use super::python_layout::{BYTES, Chain, LENGTH, Layout, STATE, TYPE, TYPE_NAME};
 use super::python_lines;
-use super::table::{Lines, MAX_NAME, ScriptLine};
-use super::{Segment, Thread};
+use super::thread::{Evaluation, Thread};
 use crate::RawFrame;
+use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
 use std::collections::HashMap;
 use std::sync::Arc;
 use systoll_model::{FrameClass, Language};
@@ -56,12 +56,12 @@ impl Python {
     }
 
     /// What `thread` is executing, innermost first; `None` where that can't be told.
-    pub(crate) fn segments(
+    pub(crate) fn evaluations(
         &mut self,
-        lines: &mut Lines,
+        lines: &mut ScriptLines,
         memory: &mut Memory<'_, '_>,
         thread: Thread,
-    ) -> Option<Vec<Segment>> {
+    ) -> Option<Vec<Evaluation>> {
         let state = self.thread(memory, thread)?;
         match self.layout.chain {
             Chain::Objects => self.objects(lines, memory, state),
@@ -101,23 +101,28 @@ impl Python {
         later
     }
 
-    fn objects(&mut self, lines: &mut Lines, memory: &mut Memory<'_, '_>, state: u64) -> Option<Vec<Segment>> {
-        let mut segments = Vec::new();
+    fn objects(&mut self, lines: &mut ScriptLines, memory: &mut Memory<'_, '_>, state: u64) -> Option<Vec<Evaluation>> {
+        let mut evaluations = Vec::new();
         let mut frame = memory.word(state.wrapping_add(self.layout.frame))?;
-        while frame != 0 && segments.len() < MAX_SEGMENTS {
+        while frame != 0 && evaluations.len() < MAX_SEGMENTS {
             let line = self.line(lines, memory, frame)?;
-            segments.push(Segment { frames: vec![line], at: None });
+            evaluations.push(Evaluation { frames: vec![line], at: None });
             frame = memory.word(frame.wrapping_add(self.layout.previous))?;
         }
-        Some(segments)
+        Some(evaluations)
     }
 
-    fn by_cframes(&mut self, lines: &mut Lines, memory: &mut Memory<'_, '_>, state: u64) -> Option<Vec<Segment>> {
+    fn by_cframes(
+        &mut self,
+        lines: &mut ScriptLines,
+        memory: &mut Memory<'_, '_>,
+        state: u64,
+    ) -> Option<Vec<Evaluation>> {
         let Chain::CFrames { current, previous, is_entry } = self.layout.chain else { return None };
-        let mut segments = Vec::new();
+        let mut evaluations = Vec::new();
         let mut room = MAX_FRAMES;
         let mut cframe = memory.word(state.wrapping_add(self.layout.frame))?;
-        while cframe != 0 && segments.len() < MAX_SEGMENTS {
+        while cframe != 0 && evaluations.len() < MAX_SEGMENTS {
             let mut frame = memory.word(cframe.wrapping_add(current))?;
             let mut frames = Vec::new();
             while frame != 0 && room > 0 {
@@ -129,27 +134,32 @@ impl Python {
                 frame = memory.word(frame.wrapping_add(self.layout.previous))?;
             }
             if !frames.is_empty() {
-                segments.push(Segment { frames, at: Some(cframe) });
+                evaluations.push(Evaluation { frames, at: Some(cframe) });
             }
             cframe = memory.word(cframe.wrapping_add(previous))?;
         }
-        Some(segments)
+        Some(evaluations)
     }
 
-    fn by_entries(&mut self, lines: &mut Lines, memory: &mut Memory<'_, '_>, state: u64) -> Option<Vec<Segment>> {
-        let mut segments = Vec::new();
+    fn by_entries(
+        &mut self,
+        lines: &mut ScriptLines,
+        memory: &mut Memory<'_, '_>,
+        state: u64,
+    ) -> Option<Vec<Evaluation>> {
+        let mut evaluations = Vec::new();
         let mut frame = memory.word(state.wrapping_add(self.layout.frame))?;
         if self.layout.chain == (Chain::Entries { through_cframe: true }) {
             frame = memory.word(frame)?;
         }
         let mut frames = Vec::new();
         for _ in 0..MAX_FRAMES {
-            if frame == 0 || segments.len() >= MAX_SEGMENTS {
+            if frame == 0 || evaluations.len() >= MAX_SEGMENTS {
                 break;
             }
             if memory.byte(frame.wrapping_add(self.layout.owner))? >= OWNED_BY_EVALUATION {
                 if !frames.is_empty() {
-                    segments.push(Segment { frames: std::mem::take(&mut frames), at: Some(frame) });
+                    evaluations.push(Evaluation { frames: std::mem::take(&mut frames), at: Some(frame) });
                 }
             } else {
                 frames.push(self.line(lines, memory, frame)?);
@@ -157,13 +167,13 @@ impl Python {
             frame = memory.word(frame.wrapping_add(self.layout.previous))?;
         }
         if !frames.is_empty() {
-            segments.push(Segment { frames, at: None });
+            evaluations.push(Evaluation { frames, at: None });
         }
-        Some(segments)
+        Some(evaluations)
     }
 
     /// The line a frame is at.
-    fn line(&mut self, lines: &mut Lines, memory: &mut Memory<'_, '_>, frame: u64) -> Option<RawFrame> {
+    fn line(&mut self, lines: &mut ScriptLines, memory: &mut Memory<'_, '_>, frame: u64) -> Option<RawFrame> {
         // From 3.14 on the pointer has tags.
         let address = memory.pointer(frame.wrapping_add(self.layout.code))? & !3;
         self.know(memory, address)?;

@@ -6,7 +6,7 @@
 //! not move (it would break extensions).
 
 use super::memory::Memory;
-use crate::elf::word;
+use systoll_binfile::word;
 
 /// How a thread's frames hang together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

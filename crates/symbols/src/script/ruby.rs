@@ -1,15 +1,15 @@
 //! CRuby: from a thread's stack to the lines it is at.
 
-use super::Segment;
 use super::memory::Memory;
 use super::ruby_layout as at;
 use super::ruby_layout::Layout;
-use super::table::{Lines, MAX_NAME, ScriptLine};
+use super::thread::Evaluation;
 use crate::RawFrame;
-use crate::elf::{half, word};
+use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use systoll_binfile::{half, word};
 use systoll_model::{FrameClass, Language};
 
 /// Most threads looked through.
@@ -66,18 +66,18 @@ impl Ruby {
 
     /// What the thread with that native stack is executing, innermost first; `None` where that
     /// can't be told.
-    pub(crate) fn segments(
+    pub(crate) fn evaluations(
         &mut self,
-        lines: &mut Lines,
+        lines: &mut ScriptLines,
         memory: &mut Memory<'_, '_>,
         stack: Range<u64>,
-    ) -> Option<Vec<Segment>> {
+    ) -> Option<Vec<Evaluation>> {
         let context = self.context(memory, stack)?;
         let start = memory.pointer(context.wrapping_add(at::STACK))?;
         let size = memory.word(context.wrapping_add(at::STACK_SIZE))?.checked_mul(8)?;
         let end = start.checked_add(size)?;
         let mut frame = memory.pointer(context.wrapping_add(at::FRAME))?;
-        let mut segments = Vec::new();
+        let mut evaluations = Vec::new();
         let mut frames = Vec::new();
         // Frames grow towards the stack's start.
         for _ in 0..MAX_FRAMES {
@@ -88,14 +88,14 @@ impl Ruby {
             frames.extend(self.line(lines, memory, frame)?);
             let environment = memory.pointer(frame.wrapping_add(at::ENVIRONMENT))?;
             if memory.word(environment)? & FINISH != 0 && !frames.is_empty() {
-                segments.push(Segment { frames: std::mem::take(&mut frames), at: None });
+                evaluations.push(Evaluation { frames: std::mem::take(&mut frames), at: None });
             }
             frame = next;
         }
         if !frames.is_empty() {
-            segments.push(Segment { frames, at: None });
+            evaluations.push(Evaluation { frames, at: None });
         }
-        Some(segments)
+        Some(evaluations)
     }
 
     /// The execution context of the thread or fiber whose native stack that is: the jump buffers
@@ -123,7 +123,7 @@ impl Ruby {
     }
 
     /// The line a control frame is at; none where it is of a function in C.
-    fn line(&mut self, lines: &mut Lines, memory: &mut Memory<'_, '_>, frame: u64) -> Option<Option<RawFrame>> {
+    fn line(&mut self, lines: &mut ScriptLines, memory: &mut Memory<'_, '_>, frame: u64) -> Option<Option<RawFrame>> {
         let pc = memory.word(frame.wrapping_add(at::PC))?;
         let iseq = memory.word(frame.wrapping_add(at::ISEQ))?;
         if pc == 0 || iseq == 0 {
@@ -211,7 +211,7 @@ impl Ruby {
             (false, false) => (flags >> 14 & 0x1f, object.checked_add(16)?),
         };
         let bytes = memory.bytes(text, length.min(MAX_NAME as u64), MAX_NAME as u64)?;
-        Some(super::table::readable(&bytes))
+        Some(super::memory::readable(&bytes))
     }
 }
 

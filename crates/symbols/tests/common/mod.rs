@@ -166,9 +166,23 @@ impl Stopped {
     }
 
     /// Lets it run to its end, looking at each system call.
-    pub fn finish(mut self) -> Run {
-        let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
+    pub fn finish(self) -> Run {
         let mut calls = Vec::new();
+        let symbols = self.each_call(|stopped, space, symbols| {
+            let nr = ptrace::getregs(stopped.pid).unwrap().orig_rax;
+            let (context, _) = stopped.unwind(space, symbols, Until::UserFrame);
+            let mut placed = Vec::new();
+            let read = &mut |a| stopped.read(a);
+            let complete = space.unwind_placed(symbols, &stopped.registers(), read, Until::Root, &mut placed);
+            let (stack, ips) = placed.iter().map(|p| (p.frame, p.ip)).unzip();
+            calls.push(Call { nr, context, stack, ips, complete });
+        });
+        Run { symbols, calls }
+    }
+
+    /// Lets it run to its end and calls `look` at the entry of each system call, with what is mapped then.
+    pub fn each_call(mut self, mut look: impl FnMut(&Self, &mut AddressSpace, &mut Symbols)) -> Symbols {
+        let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
         drop(self.child.stdin.take());
         let mut signal = None;
         loop {
@@ -188,16 +202,10 @@ impl Stopped {
                 continue;
             }
             space.update(&mut symbols, self.pid.as_raw());
-            let nr = ptrace::getregs(self.pid).unwrap().orig_rax;
-            let (context, _) = self.unwind(&mut space, &mut symbols, Until::UserFrame);
-            let mut placed = Vec::new();
-            let read = &mut |a| self.read(a);
-            let complete = space.unwind_placed(&mut symbols, &self.registers(), read, Until::Root, &mut placed);
-            let (stack, ips) = placed.iter().map(|p| (p.frame, p.ip)).unzip();
-            calls.push(Call { nr, context, stack, ips, complete });
+            look(&self, &mut space, &mut symbols);
         }
         let _ = self.child.wait();
-        Run { symbols, calls }
+        symbols
     }
 }
 

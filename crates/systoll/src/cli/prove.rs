@@ -5,7 +5,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use systoll_model::Elision;
+use systoll_model::{Elision, EnvChange};
 use systoll_prove::Ready;
 
 /// Examples of `prove`, for `--help` and the man page.
@@ -42,7 +42,7 @@ pub struct ProveArgs {
     pub vs: Option<Words>,
     /// Set (VAR=VALUE) or remove (VAR) a variable on the second side
     #[arg(short = 'E', long = "env", id = "env", value_name = "VAR[=VALUE]", value_parser = env_change)]
-    pub env: Vec<String>,
+    pub env: Vec<EnvChange>,
     /// Load this library first (LD_PRELOAD) on the second side
     #[arg(long, value_name = "LIB")]
     pub preload: Option<PathBuf>,

@@ -1,13 +1,18 @@
 //! `systoll demo --prove`: every way there is to be rid of a story's calls, beside the program
 //! that is built without them.
 
-use super::{LIMIT, PAIRS};
 use crate::failure::Failure;
 use std::path::Path;
+use std::time::Duration;
 use systoll_cure::{Pair, Shim, Spec, preload};
 use systoll_judge::{Catalogue, Finding};
 use systoll_model::{Elision, EnvChange};
 use systoll_prove::{Comparison, Executor, Inside, Options, Pairs, Processes, compare};
+
+/// Pairs of timed runs: enough for an interval at 99 %, few enough for five stories in a minute.
+pub(super) const PAIRS: u32 = 9;
+/// A demo program that takes longer than this is stuck.
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A way, and what it was measured to win.
 pub(super) struct Way {

@@ -1,6 +1,6 @@
 //! `systoll prove --serve`: two forms of a server under the same load.
 
-use super::{SideWords, Sides, progress_line};
+use super::sides::{SideWords, Sides, progress_line, strings};
 use crate::cli::ProveArgs;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -30,7 +30,7 @@ pub(super) fn serve(args: &ProveArgs, sides: &Sides) -> Result<ExitCode, Failure
     report.write("report", |w| {
         if args.json {
             let [a, b] = [&sides.a, &sides.b].map(SideWords::of);
-            let load = super::strings(load);
+            let load = strings(load);
             let json = serve_json(&served, (a.command(), b.command()), &load, env!("CARGO_PKG_VERSION"));
             serde_json::to_writer_pretty(&mut *w, &json)?;
             return writeln!(w);
@@ -55,7 +55,7 @@ fn compare(args: &ProveArgs, sides: &Sides) -> Result<Served, Failure> {
         confidence: 0.99,
         negligible_percent: 0.5,
         counted: args.watched > 0,
-        seed: args.seed.unwrap_or_else(crate::run::seed),
+        seed: args.seed.unwrap_or_else(crate::seed::fresh),
     };
     let drive = Drive {
         ready: args.ready.clone().ok_or(Failure::Usage("--serve needs --ready"))?,

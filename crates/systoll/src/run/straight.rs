@@ -29,8 +29,7 @@ pub(super) fn prove(args: &RunArgs, recording: &Recording) -> Result<(), Failure
             let how = finding.prove.iter().take_while(|w| *w != "--").map(String::as_str).collect::<Vec<_>>().join(" ");
             to_stderr(&format!("systoll: {} by: {how} -- …\n\n", name(finding)));
             note_input();
-            let both: Vec<_> = args.env.iter().map(|e| super::env_change(e)).collect();
-            crate::prove::prove_for(&prove, &both, Output::Stderr)?;
+            crate::prove::prove_for(&prove, &args.env, Output::Stderr)?;
             return Ok(());
         }
         passed_over.get_or_insert(finding);

@@ -1,0 +1,42 @@
+//! Where bytes come from, and fields of tables.
+
+use std::borrow::Cow;
+
+/// The bytes of a file: in memory, or read piece by piece.
+pub trait Bytes {
+    /// How many there are.
+    fn size(&self) -> u64;
+
+    /// `len` bytes from `offset` on; `None` where there are fewer.
+    fn piece(&self, offset: u64, len: u64) -> Option<Cow<'_, [u8]>>;
+}
+
+impl Bytes for [u8] {
+    fn size(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn piece(&self, offset: u64, len: u64) -> Option<Cow<'_, [u8]>> {
+        let (start, end) = (usize::try_from(offset).ok()?, usize::try_from(offset.checked_add(len)?).ok()?);
+        self.get(start..end).map(Cow::Borrowed)
+    }
+}
+
+/// The bytes of a NUL-terminated string.
+#[must_use]
+pub fn c_str(bytes: &[u8], at: usize) -> Option<&[u8]> {
+    let rest = bytes.get(at..)?;
+    memchr::memchr(0, rest).and_then(|end| rest.get(..end))
+}
+
+/// The 8-byte little-endian word at `at`.
+#[must_use]
+pub fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_le_bytes)
+}
+
+/// The 4-byte little-endian word at `at`.
+#[must_use]
+pub fn half(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
+}

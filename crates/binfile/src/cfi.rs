@@ -1,0 +1,98 @@
+//! Functions by call frame information: where each begins and ends.
+//!
+//! Format: "Exception Frames" in the LSB core specification 5.0; DWARF's `.debug_frame`.
+
+use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection};
+use std::collections::HashMap;
+
+/// Most entries of a table: the largest browsers have some 600,000.
+const MAX_ENTRIES: usize = 2_000_000;
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// A function's entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its first address.
+    pub start: u64,
+    /// One past its last.
+    pub end: u64,
+    /// glibc lets a signal trampoline's entry begin a byte early: unwinders look for the byte
+    /// before a return address.
+    pub is_signal_trampoline: bool,
+    /// Where in the section its entry is.
+    pub offset: usize,
+    /// Bytes of the entry.
+    pub entry_size: usize,
+    /// Where its language-specific data are.
+    pub lsda: Option<u64>,
+}
+
+/// All functions that a table has entries of.
+#[derive(Clone, Debug, Default)]
+pub struct Functions(Vec<Function>);
+
+impl Functions {
+    /// Those of `.eh_frame`, mapped at `at`, in a file whose `.text` starts at `text`. A damaged table
+    /// ends early.
+    #[must_use]
+    pub fn of_eh_frame(at: u64, section: &[u8], text: Option<u64>) -> Self {
+        let bases = BaseAddresses::default().set_eh_frame(at).set_text(text.unwrap_or(0));
+        Self::of(&EhFrame::new(section, LittleEndian), &bases)
+    }
+
+    /// Those of `.debug_frame`.
+    #[must_use]
+    pub fn of_debug_frame(section: &[u8]) -> Self {
+        Self::of(&DebugFrame::new(section, LittleEndian), &BaseAddresses::default())
+    }
+
+    fn of<'a, S>(section: &S, bases: &BaseAddresses) -> Self
+    where
+        S: UnwindSection<Slice<'a>>,
+        S::Offset: gimli::UnwindOffset<usize>,
+    {
+        let (mut found, mut cies) = (Vec::new(), HashMap::new());
+        let mut entries = section.entries(bases);
+        while let Ok(Some(entry)) = entries.next() {
+            if found.len() >= MAX_ENTRIES {
+                break;
+            }
+            let gimli::CieOrFde::Fde(partial) = entry else { continue };
+            let fde = partial.parse(|section, bases, offset| {
+                // Nearly all entries share a handful of CIEs.
+                let at = gimli::UnwindOffset::into(offset);
+                cies.entry(at).or_insert_with(|| section.cie_from_offset(bases, offset)).clone()
+            });
+            let Ok(fde) = fde else { continue };
+            let Some(end) = fde.initial_address().checked_add(fde.len()).filter(|_| fde.len() > 0) else { continue };
+            let lsda = match fde.lsda() {
+                Some(gimli::Pointer::Direct(at)) if at != 0 => Some(at),
+                _ => None,
+            };
+            found.push(Function {
+                start: fde.initial_address(),
+                end,
+                is_signal_trampoline: fde.is_signal_trampoline(),
+                offset: fde.offset(),
+                entry_size: fde.entry_len(),
+                lsda,
+            });
+        }
+        found.sort_unstable_by_key(|f| (f.start, f.end, f.offset));
+        Self(found)
+    }
+
+    /// All of them, by rising start.
+    #[must_use]
+    pub fn all(&self) -> &[Function] {
+        &self.0
+    }
+
+    /// The function around `address`.
+    #[must_use]
+    pub fn around(&self, address: u64) -> Option<&Function> {
+        let next = self.0.partition_point(|f| f.start <= address);
+        self.0.get(next.checked_sub(1)?).filter(|f| address < f.end)
+    }
+}

@@ -1,0 +1,337 @@
+//! The headers of an ELF file for x86-64.
+//!
+//! A program runs without section headers, and with broken ones: those that can't be read are none.
+
+use crate::bytes::{Bytes, c_str, half};
+use object::LittleEndian as Le;
+use object::elf;
+use object::read::elf::Sym as _;
+
+/// Nothing of a program lies higher (x86-64 has 47 or 56 bits): readers of DWARF add to addresses
+/// without looking.
+pub const HIGHEST: u64 = 1 << 56;
+/// The most bytes that names of sections take.
+const MAX_NAMES: u64 = 1 << 20;
+
+type FileHeader = elf::FileHeader64<Le>;
+type ProgramHeader = elf::ProgramHeader64<Le>;
+type SectionHeader = elf::SectionHeader64<Le>;
+/// A symbol as a table has it.
+pub type Symbol = elf::Sym64<Le>;
+/// A relocation with its addend.
+pub type Relocation = elf::Rela64<Le>;
+
+/// Why a file can't be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotRead {
+    /// It is no ELF file, or ends within its header.
+    Malformed,
+    /// It is one for another processor, or of 32 bits.
+    Foreign,
+}
+
+/// A part of the file that is mapped (PT_LOAD).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it wants to be.
+    pub vaddr: u64,
+    /// Bytes in memory.
+    pub memory_size: u64,
+    /// Where its bytes start in the file.
+    pub offset: u64,
+    /// Bytes that it has of the file, no more than in memory. A debug file may end before them.
+    pub file_size: u64,
+    /// Whether it may be run (PF_X).
+    pub executable: bool,
+}
+
+impl Segment {
+    /// The bytes that a file of `size` bytes really has of it; `None` where it begins beyond the file's end.
+    #[must_use]
+    pub fn stored(&self, size: u64) -> Option<u64> {
+        Some(self.file_size.min(size.checked_sub(self.offset)?))
+    }
+}
+
+/// A section header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Its name; empty where it can't be read.
+    pub name: String,
+    /// SHT_*.
+    pub kind: elf::SectionType,
+    /// SHF_*.
+    pub flags: u64,
+    /// Where it is mapped.
+    pub addr: u64,
+    /// Where it starts in the file.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The number of a section that it goes with.
+    pub link: u32,
+}
+
+impl Section {
+    /// Whether the file has bytes of it.
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.kind != elf::SHT_NOBITS
+    }
+
+    /// Whether its bytes are packed.
+    #[must_use]
+    pub fn is_compressed(&self) -> bool {
+        self.flags & elf::SHF_COMPRESSED.0 != 0
+    }
+
+    /// Whether it holds machine code that the file has bytes of.
+    #[must_use]
+    pub fn is_code(&self) -> bool {
+        self.flags & elf::SHF_EXECINSTR.0 != 0 && self.is_stored()
+    }
+
+    /// Its bytes in `file`, as they stand there.
+    #[must_use]
+    pub fn data<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
+        let (start, end) = (usize::try_from(self.offset).ok()?, self.offset.checked_add(self.size)?);
+        if self.is_stored() { file.get(start..usize::try_from(end).ok()?) } else { None }
+    }
+}
+
+/// A part of the file that a program header tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it is mapped.
+    pub vaddr: u64,
+    /// Where it starts in the file.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+    /// What its parts are aligned to.
+    pub align: u64,
+}
+
+impl Piece {
+    /// Its bytes in `file`.
+    #[must_use]
+    pub fn data<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
+        let (start, end) = (usize::try_from(self.offset).ok()?, self.offset.checked_add(self.size)?);
+        file.get(start..usize::try_from(end).ok()?)
+    }
+}
+
+/// What a file's headers say.
+#[derive(Clone, Debug, Default)]
+pub struct Headers {
+    /// Where it begins to run; 0 where it does not.
+    pub entry: u64,
+    /// Whether it can only be mapped where it says (ET_EXEC).
+    pub is_fixed: bool,
+    /// What is mapped, as far as it lies below [`HIGHEST`].
+    pub segments: Vec<Segment>,
+    /// Whether a segment lies higher, or can't be read.
+    pub is_damaged: bool,
+    /// All sections, by number; none where the file has no names for them.
+    pub sections: Vec<Section>,
+    /// Where the program says which loader it asks for.
+    pub interpreter: Option<Piece>,
+    /// What the loader is told.
+    pub dynamic: Option<Piece>,
+    /// Where the index of call frame information is.
+    pub eh_frame_hdr: Option<Piece>,
+    /// Notes of the linker and others.
+    pub notes: Vec<Piece>,
+}
+
+impl Headers {
+    /// Reads the headers of a file.
+    ///
+    /// # Errors
+    /// Where it is no ELF file for x86-64. Damage further in is less of it.
+    pub fn read<B: Bytes + ?Sized>(file: &B) -> Result<Self, NotRead> {
+        let head = file.piece(0, size_of::<FileHeader>() as u64);
+        let (Some(magic), head) = (file.piece(0, 6), head) else { return Err(NotRead::Malformed) };
+        let [m0, m1, m2, m3, class, data] = *magic else { return Err(NotRead::Malformed) };
+        if [m0, m1, m2, m3] != elf::ELFMAG {
+            return Err(NotRead::Malformed);
+        }
+        if class == elf::ELFCLASS32.0 || data == elf::ELFDATA2MSB.0 {
+            return Err(NotRead::Foreign);
+        }
+        let head = head.ok_or(NotRead::Malformed)?;
+        let (header, _) = object::from_bytes::<FileHeader>(&head).map_err(|()| NotRead::Malformed)?;
+        if class != elf::ELFCLASS64.0 || data != elf::ELFDATA2LSB.0 {
+            return Err(NotRead::Malformed);
+        }
+        if header.e_machine.get(Le) != elf::EM_X86_64 {
+            return Err(NotRead::Foreign);
+        }
+        let is_fixed = header.e_type.get(Le) == elf::ET_EXEC;
+        let mut read = Self { entry: header.e_entry.get(Le), is_fixed, ..Self::default() };
+        read.read_sections(file, header);
+        read.read_segments(file, header);
+        Ok(read)
+    }
+
+    fn read_segments<B: Bytes + ?Sized>(&mut self, file: &B, header: &FileHeader) {
+        let said = (header.e_phoff.get(Le), header.e_phnum.get(Le), header.e_phentsize.get(Le));
+        let (offset, count, entry_size) = said;
+        let Some(all) = table::<ProgramHeader, B>(file, offset, count, entry_size) else {
+            self.is_damaged = count > 0;
+            return;
+        };
+        for p in &all {
+            let piece = Piece {
+                vaddr: p.p_vaddr.get(Le),
+                offset: p.p_offset.get(Le),
+                size: p.p_filesz.get(Le),
+                align: p.p_align.get(Le),
+            };
+            match p.p_type.get(Le) {
+                elf::PT_LOAD => self.add_segment(p),
+                elf::PT_INTERP => self.interpreter = Some(piece),
+                elf::PT_DYNAMIC => self.dynamic = Some(piece),
+                elf::PT_GNU_EH_FRAME => self.eh_frame_hdr = Some(piece),
+                elf::PT_NOTE => self.notes.push(piece),
+                _ => {}
+            }
+        }
+    }
+
+    fn add_segment(&mut self, p: &ProgramHeader) {
+        let (vaddr, memory_size) = (p.p_vaddr.get(Le), p.p_memsz.get(Le));
+        if vaddr.checked_add(memory_size).is_none_or(|end| end >= HIGHEST) {
+            self.is_damaged = true;
+            return;
+        }
+        self.segments.push(Segment {
+            vaddr,
+            memory_size,
+            offset: p.p_offset.get(Le),
+            file_size: p.p_filesz.get(Le).min(memory_size),
+            executable: p.p_flags.get(Le).0 & elf::PF_X.0 != 0,
+        });
+    }
+
+    fn read_sections<B: Bytes + ?Sized>(&mut self, file: &B, header: &FileHeader) {
+        let said = (header.e_shoff.get(Le), header.e_shnum.get(Le), header.e_shentsize.get(Le));
+        let (offset, count, entry_size) = said;
+        let Some(all) = table::<SectionHeader, B>(file, offset, count, entry_size) else { return };
+        let names = all
+            .get(usize::from(header.e_shstrndx.get(Le).0))
+            .and_then(|s| file.piece(s.sh_offset.get(Le), s.sh_size.get(Le).min(MAX_NAMES)));
+        let name = |at: u32| c_str(names.as_deref()?, at as usize);
+        let section = |s: &SectionHeader| Section {
+            name: name(s.sh_name.get(Le)).map_or_else(String::new, |n| String::from_utf8_lossy(n).into_owned()),
+            kind: s.sh_type.get(Le),
+            flags: s.sh_flags.get(Le).0,
+            addr: s.sh_addr.get(Le),
+            offset: s.sh_offset.get(Le),
+            size: s.sh_size.get(Le),
+            link: s.sh_link.get(Le),
+        };
+        self.sections = all.iter().map(section).collect();
+    }
+
+    /// The first section of this name.
+    #[must_use]
+    pub fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(|s| s.name == name)
+    }
+
+    /// The first section of a kind.
+    #[must_use]
+    pub fn of_kind(&self, kind: elf::SectionType) -> Option<&Section> {
+        self.sections.iter().find(|s| s.kind == kind)
+    }
+
+    /// The section that holds Go's table of functions.
+    #[must_use]
+    pub fn pclntab(&self) -> Option<&Section> {
+        self.section(".gopclntab").or_else(|| self.section(".data.rel.ro.gopclntab"))
+    }
+
+    /// The section that goes with another: the strings of a symbol table.
+    #[must_use]
+    pub fn linked(&self, section: &Section) -> Option<&Section> {
+        self.sections.get(section.link as usize)
+    }
+
+    /// Whether the file has bytes of code at `vaddr`.
+    #[must_use]
+    pub fn is_code(&self, vaddr: u64) -> bool {
+        self.segments.iter().any(|s| s.executable && vaddr.wrapping_sub(s.vaddr) < s.file_size)
+    }
+}
+
+/// A table of headers: real files have some 40 sections and a dozen segments, and no more than 65,535 are counted.
+fn table<T: object::pod::Pod + Copy, B: Bytes + ?Sized>(
+    file: &B,
+    offset: u64,
+    count: u16,
+    entry_size: u16,
+) -> Option<Vec<T>> {
+    if offset == 0 || usize::from(entry_size) != size_of::<T>() {
+        return None;
+    }
+    let bytes = file.piece(offset, u64::from(count) * u64::from(entry_size))?;
+    Some(object::slice_from_bytes::<T>(&bytes, count.into()).ok()?.0.to_vec())
+}
+
+/// The symbols in a table's bytes.
+#[must_use]
+pub fn symbols(table: &[u8]) -> &[Symbol] {
+    object::slice_from_bytes(table, table.len() / size_of::<Symbol>()).map_or(&[], |(symbols, _)| symbols)
+}
+
+/// The relocations in a section's bytes.
+#[must_use]
+pub fn relocations(section: &[u8]) -> &[Relocation] {
+    let count = section.len() / size_of::<Relocation>();
+    object::slice_from_bytes(section, count).map_or(&[], |(relocations, _)| relocations)
+}
+
+/// What a symbol that is defined in the file stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// A function, or a place in code that has no type: people who write assembly leave it out.
+    Code,
+    /// Data.
+    Data,
+    /// Neither: a section, a file, a variable of each thread's own, or what is defined elsewhere.
+    Other,
+}
+
+impl Names {
+    /// What `symbol` stands for, in a file whose code is where `is_code` says.
+    #[must_use]
+    pub fn of(symbol: &Symbol, is_code: impl Fn(u64) -> bool) -> Self {
+        if symbol.is_undefined(Le) {
+            return Self::Other;
+        }
+        match symbol.st_type() {
+            elf::STT_FUNC | elf::STT_GNU_IFUNC => Self::Code,
+            elf::STT_NOTYPE if is_code(symbol.st_value.get(Le)) => Self::Code,
+            elf::STT_SECTION | elf::STT_FILE | elf::STT_TLS => Self::Other,
+            _ => Self::Data,
+        }
+    }
+}
+
+/// The GNU build-id in a note segment.
+#[must_use]
+pub fn build_id(notes: &[u8]) -> Option<&[u8]> {
+    let mut rest = notes;
+    loop {
+        let (name_size, size) = (half(rest, 0)? as usize, half(rest, 4)? as usize);
+        let kind = half(rest, 8)?;
+        let name_end = 12usize.checked_add(name_size)?.checked_next_multiple_of(4)?;
+        let end = name_end.checked_add(size)?;
+        let id = rest.get(name_end..end)?;
+        if kind == elf::NT_GNU_BUILD_ID.0 && rest.get(12..16) == Some(b"GNU\0") && (4..=64).contains(&size) {
+            return Some(id);
+        }
+        rest = rest.get(end.checked_next_multiple_of(4)?..)?;
+    }
+}

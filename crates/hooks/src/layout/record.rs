@@ -1,0 +1,24 @@
+//! What is counted of a node by one thread, offsets from the record's start.
+
+/// Bytes of a record.
+pub const SIZE: u64 = 0x240;
+/// u64: calls entered.
+pub const ENTERED: u64 = 0x00;
+/// u64: calls that returned and were seen to.
+pub const RETURNED: u64 = 0x08;
+/// u64: calls that failed.
+pub const FAILED: u64 = 0x10;
+/// u64: cycles inside calls.
+pub const CYCLES: u64 = 0x18;
+/// u64: cycles inside calls during which the thread was scheduled out or met a signal.
+pub const WAITED: u64 = 0x20;
+/// u64: cycles of the longest call.
+pub const LONGEST: u64 = 0x28;
+/// u64: sum of positive results of calls that move bytes.
+pub const BYTES: u64 = 0x30;
+/// u64: calls answered in place, not made; not among [`ENTERED`].
+pub const ELIDED: u64 = 0x38;
+/// 64 u64: calls by the power of two of their cycles.
+pub const HISTOGRAM: u64 = 0x40;
+/// Buckets of the histogram.
+pub const BUCKETS: u64 = 64;

@@ -1,0 +1,34 @@
+//! What planning a file works on: the file, what is known of its code, and the plan so far.
+
+use super::addresses::{Set, Targets};
+use super::cfi::Cfi;
+use super::effects::Effects;
+use super::image::Image;
+use super::patch_span::Reserved;
+use super::types::Plan;
+use std::collections::HashSet;
+
+/// Plans the sites of one file, extent after extent.
+pub(super) struct Planner<'a> {
+    pub(super) image: &'a Image<'a>,
+    pub(super) cfi: Cfi<'a>,
+    pub(super) targets: &'a Targets,
+    /// Starts of functions that may have data in them.
+    pub(super) doubtful: &'a HashSet<u64>,
+    /// Starts of instructions that code is followed to, where there are such functions.
+    pub(super) reached: Option<&'a Set>,
+    pub(super) effects: Effects,
+    pub(super) reserved: Reserved,
+    /// Sites whose results can only be seen where their function returns to.
+    pub(super) returning: Vec<Returning>,
+    pub(super) plan: Plan,
+}
+
+/// A call that its function ends with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Returning {
+    /// Of the call.
+    pub(super) site: u64,
+    /// Of its function.
+    pub(super) function: u64,
+}

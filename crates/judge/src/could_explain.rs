@@ -1,0 +1,18 @@
+//! Whether a run made any call that a cause could be the reason of.
+
+use crate::group::symptoms;
+use crate::{Cause, Kind};
+use systoll_model::Recording;
+
+impl Cause {
+    /// How many calls of the run it could be the reason of: by what is known of all calls of a row, the
+    /// system call and who makes it. Of which of them it is, windows would have to tell. `None` where the
+    /// cause does not say which calls.
+    pub fn could_explain(&self, recording: &Recording) -> Option<u64> {
+        let of_row = |row| symptoms(recording, row, Kind::Repeat, None, None);
+        let could = |row| self.matches.iter().any(|pattern| pattern.could_match(&of_row(row)));
+        let rows = recording.rows.iter().filter(|row| could(row));
+        let calls = rows.fold(0u64, |sum, row| sum.saturating_add(row.counts.calls));
+        (!self.matches.is_empty()).then_some(calls)
+    }
+}

@@ -1,0 +1,40 @@
+//! What calls cost after they have returned, or while their thread was not running.
+
+mod faults;
+mod switches;
+
+use crate::finding::{Estimate, Later};
+use crate::survey::Shown;
+use systoll_model::{RowId, Spread};
+
+/// What the needless calls of `rows` cost later. `needless` is how many there are, and `share` which
+/// share of the rows' calls that is, each with its bounds. `None` where nothing was seen, or
+/// faults and switches were not recorded.
+pub(crate) fn deferred_cost(rows: &[RowId], needless: [f64; 3], share: [f64; 3], shown: Shown<'_>) -> Option<Later> {
+    let prices = &shown.recording.prices;
+    let faults = priced(prices.fault, || faults::faults(rows, share, shown));
+    let switches = priced(prices.switch, || switches::switches(rows, needless, shown));
+    if faults.is_none() && switches.is_none() {
+        return None;
+    }
+    let ((faults, of_faults), (switches, of_switches)) = (faults.unwrap_or_default(), switches.unwrap_or_default());
+    let ns = Estimate {
+        estimate: of_faults.estimate.saturating_add(of_switches.estimate),
+        low: of_faults.low.saturating_add(of_switches.low),
+        high: of_faults.high.saturating_add(of_switches.high),
+    };
+    Some(Later { faults, switches, ns, share_of_cpu: None })
+}
+
+/// How many there were, and what they took: at least and probably at the fastest price.
+fn priced(price: Option<Spread>, count: impl FnOnce() -> Option<[f64; 3]>) -> Option<(Estimate, Estimate)> {
+    let price = price.filter(|p| p.min.is_finite() && p.min > 0.0 && p.median.is_finite())?;
+    let [low, best, high] = count()?;
+    let ns = [low * price.min, best * price.min, high * price.median];
+    Some((estimate([low, best, high]), estimate(ns)))
+}
+
+fn estimate([low, best, high]: [f64; 3]) -> Estimate {
+    let estimate = best.round() as u64;
+    Estimate { estimate, low: (low.floor() as u64).min(estimate), high: (high.ceil() as u64).max(estimate) }
+}

@@ -1,0 +1,144 @@
+//! What is so of a call or not, and a cause may ask for: each fact is one line of [`with_facts!`].
+
+/// Hands the facts to a macro: a fact's name in a cause's file, what it counts for where two causes match,
+/// and whether it is the same for all calls of a row, so that it is known without a window.
+macro_rules! with_facts {
+    ($make:ident) => {
+        $make! {
+            /// The call is one of many places looked into for one thing.
+            search => Search { weight: 2, of_row: false },
+            /// The call's thread was woken together with others.
+            herd => Herd { weight: 2, of_row: false },
+            /// The call was made from inside the vDSO.
+            vdso => Vdso { weight: 1, of_row: true },
+            /// The C library made the call for itself, not by its wrapper of that name.
+            inside_libc => InsideLibc { weight: 1, of_row: true },
+        }
+    };
+}
+pub(crate) use with_facts;
+
+macro_rules! define {
+    ($($(#[$doc:meta])* $name:ident => $fact:ident { weight: $weight:literal, of_row: $of_row:literal }),* $(,)?) => {
+        /// Something that is so of a call, or is not.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Fact {
+            $($(#[$doc])* $fact,)*
+        }
+
+        impl Fact {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$fact),*];
+
+            /// Its name in causes' files.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$fact => stringify!($name),)*
+                }
+            }
+
+            /// What it counts for where several causes match.
+            fn weight(self) -> usize {
+                match self {
+                    $(Self::$fact => $weight,)*
+                }
+            }
+
+            /// Whether it is the same for all calls of a row.
+            fn is_of_row(self) -> bool {
+                match self {
+                    $(Self::$fact => $of_row,)*
+                }
+            }
+        }
+    };
+}
+with_facts!(define);
+
+/// Facts that hold of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Facts(u32);
+
+impl Facts {
+    /// Those that are the same for all calls of a row.
+    fn of_rows() -> Self {
+        Fact::ALL.iter().fold(Self::default(), |all, fact| all.with(*fact, fact.is_of_row()))
+    }
+
+    /// These, and this one too where it holds.
+    pub(crate) fn with(self, fact: Fact, holds: bool) -> Self {
+        Self(self.0 | u32::from(holds) << fact as u32)
+    }
+
+    /// These and those.
+    pub(crate) fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    fn contains(self, fact: Fact) -> bool {
+        self.0 >> fact as u32 & 1 == 1
+    }
+}
+
+impl From<Fact> for Facts {
+    fn from(fact: Fact) -> Self {
+        Self::default().with(fact, true)
+    }
+}
+
+/// Facts that a pattern asks for: some must hold, some must not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AskedFacts {
+    hold: Facts,
+    lack: Facts,
+}
+
+impl AskedFacts {
+    /// Asks for one more, if at all.
+    pub(crate) fn ask(self, fact: Fact, holds: Option<bool>) -> Self {
+        let hold = self.hold.with(fact, holds == Some(true));
+        Self { hold, lack: self.lack.with(fact, holds == Some(false)) }
+    }
+
+    /// What is asked of a fact: to hold, not to, or nothing.
+    pub fn of(&self, fact: Fact) -> Option<bool> {
+        if self.hold.contains(fact) { Some(true) } else { self.lack.contains(fact).then_some(false) }
+    }
+
+    /// Whether these facts are as asked.
+    pub(crate) fn allow(&self, facts: Facts) -> bool {
+        self.hold.0 & !facts.0 == 0 && self.lack.0 & facts.0 == 0
+    }
+
+    /// Whether calls of a row of which these facts hold can be as asked.
+    pub(crate) fn may_allow(&self, row: Facts) -> bool {
+        let of_rows = Facts::of_rows().0;
+        Self { hold: Facts(self.hold.0 & of_rows), lack: Facts(self.lack.0 & of_rows) }.allow(row)
+    }
+
+    /// What all that is asked counts for.
+    pub(crate) fn weight(&self) -> usize {
+        Fact::ALL.iter().filter(|fact| self.of(**fact).is_some()).map(|fact| fact.weight()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_as_asked_or_not() {
+        let asked = AskedFacts::default().ask(Fact::Herd, Some(true)).ask(Fact::Vdso, Some(false));
+        let herd = Facts::from(Fact::Herd);
+        assert!(asked.allow(herd) && asked.allow(herd.with(Fact::Search, true)));
+        assert!(!asked.allow(Facts::default()) && !asked.allow(herd.with(Fact::Vdso, true)));
+        // Of a row it is known that it is no call of the vDSO, not whether its threads are woken together.
+        assert!(asked.may_allow(Facts::default()) && !asked.may_allow(Fact::Vdso.into()));
+        assert_eq!(
+            (asked.of(Fact::Herd), asked.of(Fact::Vdso), asked.of(Fact::Search)),
+            (Some(true), Some(false), None)
+        );
+        assert_eq!((asked.weight(), AskedFacts::default().weight()), (3, 0));
+        assert!(AskedFacts::default().allow(Fact::InsideLibc.into()));
+    }
+}

@@ -1,0 +1,253 @@
+//! The rhythm of a program: what it does once a round, and how many of a finding's calls go with it.
+//!
+//! Told only where two things agree: windows, in which rounds follow each other with the same number
+//! of these calls, and the exact counts, of which one is a whole multiple of the other.
+
+use crate::finding::{Estimate, PerUnit, WorkUnit};
+use crate::hash::Map;
+use crate::semantics::{COUNTERS, Effect, Lines, ObservedCall, TERMINALS, Unit, Way};
+use crate::survey::{self, RowView, Shown};
+use systoll_model::{Class, Recording, Row, RowId, StackId, Sysno, Window};
+
+/// Windows looked at, at most, and calls of each: a rhythm shows in a few.
+const WINDOWS: usize = 64;
+const CALLS: usize = 256;
+/// Whole rounds that must have been seen, and windows they must lie in.
+const ROUNDS: u64 = 8;
+const SEVERAL: u64 = 3;
+/// Rounds a run has at least: what comes a few times is no rhythm.
+const HABIT: u64 = 32;
+/// Share of the rounds seen that must have the same number of calls, and the same of needless ones:
+/// where a window begins and ends, less is known to be needless than in its midst.
+const SAME: f64 = 0.9;
+const SAME_CLAIMS: f64 = 0.6;
+/// So all windows together may show less than so much of what the rounds come to.
+const IN_ALL: f64 = 0.8;
+/// Share of a row's calls seen that must mark a round, for its count to be that of the rounds.
+const PURE: f64 = 0.98;
+/// How far the counts may be from a whole multiple: first and last rounds, ends of connections.
+const ABOUT: f64 = 0.02;
+
+/// A row of any process, by what it is of.
+type CallPlace = (Sysno, StackId);
+
+/// What windows show of calls that may mark rounds.
+#[derive(Default)]
+struct Marks {
+    /// Calls that did not fail.
+    calls: u64,
+    /// Of these, by what they marked.
+    marks: [u64; WorkUnit::ALL.len()],
+    /// Calls of the finding, and needless ones, in each whole round seen.
+    rounds: Map<(u64, u64), u64>,
+    windows: u64,
+}
+
+/// What is looked for: a finding's rows, and how many of their calls are needless.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// The rows.
+    pub rows: &'a [RowId],
+    /// Whether weak claims count.
+    pub weak: bool,
+    /// Needless calls.
+    pub needless: Estimate,
+}
+
+/// The rhythm that a finding's calls go with; of several, the one nearest to what the program is for.
+pub(crate) fn per_unit(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<PerUnit> {
+    let mut marks: Map<CallPlace, Marks> = Map::default();
+    let mut answers = Answers::default();
+    for at in windows(wanted.rows, shown.views) {
+        if let Some(window) = shown.recording.windows.get(at) {
+            look(window, at, wanted, shown, &mut marks, &mut answers);
+        }
+    }
+    let calls = steady(wanted.rows.iter().map(|id| shown.recording.row(*id)), false);
+    let of_place = |(place, marks): (&CallPlace, &Marks)| {
+        let (per, found) = marks.agreed(&answers)?;
+        let rounds = rounds_of(*place, wanted.rows, shown.recording);
+        let fits = |n: u64, each: u64| is_about(n, each.saturating_mul(rounds), each);
+        let needless = found.needless.saturating_mul(rounds) as f64;
+        let (low, high) = (wanted.needless.low as f64, wanted.needless.high as f64);
+        let claimed = needless >= low * (1.0 - ABOUT) && needless * IN_ALL <= high;
+        // Ends of connections mark no round of these calls.
+        let with_these = (calls + found.calls / 2) / found.calls.max(1);
+        (rounds >= HABIT && fits(calls, found.calls) && claimed).then_some(PerUnit { per, rounds: with_these, ..found })
+    };
+    // Of equal ones the same each time.
+    marks
+        .iter()
+        .filter_map(|m| Some((of_place(m)?, *m.0)))
+        .min_by_key(|(r, place)| (r.per, r.rounds, *place))
+        .map(|r| r.0)
+}
+
+/// The windows that show the rows' calls: some of each stretch where there are many.
+fn windows(rows: &[RowId], views: &[RowView<'_>]) -> Vec<usize> {
+    let at: Vec<usize> = survey::windows(rows, views).collect();
+    let step = at.len().div_ceil(WINDOWS).max(1);
+    at.into_iter().step_by(step).collect()
+}
+
+/// Answers seen: bytes that went out to where requests come from.
+#[derive(Default)]
+struct Answers {
+    given: [u64; 3],
+    taken: [u64; 3],
+}
+
+/// What is at the other end of a descriptor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// A socket.
+    Socket,
+    /// A pipe or a terminal.
+    Pipe,
+    /// A file.
+    File,
+}
+
+impl Answers {
+    /// Whether at least every second of what came in was followed by something going out.
+    fn to(&self, end: End) -> bool {
+        let of = |n: &[u64; 3]| n.get(end as usize).copied().unwrap_or(0);
+        2 * of(&self.given) >= of(&self.taken)
+    }
+
+    fn note(&mut self, way: Way, end: End) {
+        let side = if way == Way::In { &mut self.taken } else { &mut self.given };
+        if let Some(n) = side.get_mut(end as usize) {
+            *n += 1;
+        }
+    }
+}
+
+/// The end of the call's descriptor; `None` where its name was not read, or where it only counts.
+fn end(observed: &ObservedCall<'_>) -> Option<End> {
+    let target = observed.call.fd.as_deref()?;
+    let is_terminal = TERMINALS.iter().any(|t| target.starts_with(t));
+    match target {
+        _ if target.starts_with(COUNTERS) => None,
+        _ if is_terminal || target.starts_with("pipe:") => Some(End::Pipe),
+        _ if target.starts_with('/') => Some(End::File),
+        _ => Some(End::Socket),
+    }
+}
+
+/// What a call that succeeded marks.
+fn mark(lines: &Lines, observed: &ObservedCall<'_>, answers: &mut Answers) -> Option<WorkUnit> {
+    let got = observed.call.result?;
+    if let Some(line) = lines.transfer(observed) {
+        let end = match line.unit {
+            Unit::Item => return Some(WorkUnit::Connection),
+            Unit::Random => return None,
+            Unit::Stream | Unit::Message | Unit::Batch => end(observed).filter(|_| got > 0)?,
+        };
+        answers.note(line.way, end);
+        return match (line.way, end) {
+            (Way::In, End::Socket) => Some(WorkUnit::Request),
+            (Way::In, End::Pipe) => Some(WorkUnit::Item),
+            (Way::In, End::File) => Some(WorkUnit::Read),
+            (Way::Out, _) => Some(WorkUnit::Write),
+        };
+    }
+    let descriptors = observed.syscall.signature().is_some_and(|s| s.classes.contains(Class::Desc));
+    if lines.waits && descriptors && got > 0 {
+        return Some(WorkUnit::WakeUp);
+    }
+    lines.does(|e| matches!(e, Effect::OpensPath { .. })).then_some(WorkUnit::File)
+}
+
+/// Takes in what a window shows.
+fn look(
+    window: &Window,
+    at: usize,
+    wanted: Wanted<'_>,
+    shown: Shown<'_>,
+    marks: &mut Map<CallPlace, Marks>,
+    answers: &mut Answers,
+) {
+    // Since the last mark of each place: calls of the finding and needless ones so far.
+    let mut since: Map<CallPlace, (u64, u64)> = Map::default();
+    let (mut calls, mut needless) = (0u64, 0u64);
+    for (index, call) in window.calls.iter().enumerate().take(CALLS) {
+        if wanted.rows.contains(&call.row) {
+            let claim = shown.claims.at(at, index).filter(|c| wanted.weak || !c.weak);
+            (calls, needless) = (calls + 1, needless + u64::from(claim.is_some()));
+            continue;
+        }
+        if call.errno().is_some() {
+            continue;
+        }
+        let row = shown.recording.row(call.row);
+        let observed = ObservedCall { window, call, syscall: row.syscall };
+        let place = (row.syscall, row.context);
+        let Some(per) = mark(shown.semantics.of(row.syscall), &observed, answers) else {
+            // Of calls that mark nothing at all most are never asked about.
+            if let Some(marks) = marks.get_mut(&place) {
+                marks.calls += 1;
+            }
+            continue;
+        };
+        let marks = marks.entry(place).or_default();
+        marks.calls += 1;
+        if let Some(n) = marks.marks.get_mut(per as usize) {
+            *n += 1;
+        }
+        if let Some((c, n)) = since.insert(place, (calls, needless)) {
+            *marks.rounds.entry((calls - c, needless - n)).or_default() += 1;
+        } else {
+            marks.windows += 1;
+        }
+    }
+}
+
+impl Marks {
+    /// What the rounds seen have in common: what marks them, and their calls.
+    fn agreed(&self, answers: &Answers) -> Option<(WorkUnit, PerUnit)> {
+        let seen: u64 = self.rounds.values().sum();
+        let share = |n: u64, of: u64| n as f64 / of.max(1) as f64;
+        let (per, marked) = WorkUnit::ALL.into_iter().zip(self.marks).max_by_key(|(_, n)| *n)?;
+        let answered = match per {
+            WorkUnit::Request => answers.to(End::Socket),
+            WorkUnit::Item => answers.to(End::Pipe) || answers.to(End::Socket),
+            _ => true,
+        };
+        if seen < ROUNDS || self.windows < SEVERAL || share(marked, self.calls) < PURE || !answered {
+            return None;
+        }
+        let mut by_calls: Map<u64, u64> = Map::default();
+        self.rounds.iter().for_each(|((calls, _), n)| *by_calls.entry(*calls).or_default() += n);
+        let (calls, agree) = by_calls.into_iter().max_by_key(|(calls, n)| (*n, *calls))?;
+        let of_these = self.rounds.iter().filter(|((c, _), _)| *c == calls);
+        let ((_, needless), claimed) = of_these.max_by_key(|((_, needless), n)| (**n, *needless))?;
+        let same = share(agree, seen) >= SAME && share(*claimed, agree) >= SAME_CLAIMS;
+        let found = PerUnit { per, rounds: 0, calls, needless: *needless, looked_at: seen, agree };
+        (same && *needless > 0).then_some((per, found))
+    }
+}
+
+/// Calls made after `main` began; `succeeded`: those that did not fail.
+fn steady<'a>(rows: impl Iterator<Item = &'a Row>, succeeded: bool) -> u64 {
+    rows.map(|row| {
+        let failed = if succeeded { row.counts.failed() } else { 0 };
+        row.counts.calls.saturating_sub(row.counts.startup_calls).saturating_sub(failed)
+    })
+    .fold(0, u64::saturating_add)
+}
+
+/// How often the rows of a place marked a round, in the processes of `rows`.
+fn rounds_of((syscall, context): CallPlace, rows: &[RowId], recording: &Recording) -> u64 {
+    let mut processes: Vec<u32> = rows.iter().map(|id| recording.row(*id).process.0).collect();
+    processes.sort_unstable();
+    let of_place = |row: &&Row| {
+        row.syscall == syscall && row.context == context && processes.binary_search(&row.process.0).is_ok()
+    };
+    steady(recording.rows.iter().filter(of_place), true)
+}
+
+/// Whether `n` is `of`, but for some of the last and first `each`.
+fn is_about(n: u64, of: u64, each: u64) -> bool {
+    n.abs_diff(of) as f64 <= of as f64 * ABOUT + 2.0 * each as f64
+}

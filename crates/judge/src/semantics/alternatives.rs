@@ -1,0 +1,84 @@
+//! Calls that have a cheaper way to the same end.
+
+use super::When::{self, Above, Is, Negative, OneOf};
+use systoll_model::constants::*;
+
+/// A call with a cheaper way to the same end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cheaper {
+    /// The system call's name.
+    pub call: &'static str,
+    /// All must hold.
+    pub when: &'static [When],
+    /// Whether its price is the time it waits rather than the crossing.
+    pub by_wait: bool,
+    /// What it does, for a sentence.
+    pub does: &'static str,
+    /// The cheaper way, for a sentence.
+    pub instead: &'static str,
+}
+
+/// Clocks the vDSO answers without a system call: lib/vdso/gettimeofday.c of Linux, VDSO_HRES,
+/// VDSO_COARSE and VDSO_RAW.
+const VDSO_CLOCKS: &[u32] = &[
+    CLOCK_REALTIME,
+    CLOCK_MONOTONIC,
+    CLOCK_MONOTONIC_RAW,
+    CLOCK_REALTIME_COARSE,
+    CLOCK_MONOTONIC_COARSE,
+    CLOCK_BOOTTIME,
+    CLOCK_TAI,
+];
+/// Clocks of processor time; those of other processes and threads have negative numbers.
+const CPU_CLOCKS: &[u32] = &[CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID];
+
+const CLOCK_IN_KERNEL: &str = "asks the kernel for a clock the vDSO serves";
+const CPU_TIME: &str = "reads processor time from the kernel";
+const USAGE: &str = "reads usage meters from the kernel";
+
+/// A call that libc answers from the vDSO.
+const fn in_vdso(call: &'static str, does: &'static str) -> Cheaper {
+    let instead = "call it through libc, which asks the vDSO without a system call";
+    Cheaper { call, when: &[], by_wait: false, does, instead }
+}
+
+/// A meter that need not be read so often.
+const fn seldom(call: &'static str, does: &'static str) -> Cheaper {
+    Cheaper { instead: "look every N steps, or at a clock the vDSO serves", ..in_vdso(call, does) }
+}
+
+/// The kernel goes through all bits up to the highest descriptor.
+const fn of_many_descriptors(call: &'static str) -> Cheaper {
+    let does = "has the kernel go through hundreds of descriptors each time";
+    let instead = "epoll or poll, which look only at those of interest";
+    Cheaper { call, when: &[Above(0, 256)], by_wait: false, does, instead }
+}
+
+impl Cheaper {
+    /// Only where all of these hold.
+    const fn when(self, when: &'static [When]) -> Self {
+        Self { when, ..self }
+    }
+}
+
+/// The table.
+#[rustfmt::skip]
+pub(crate) static CHEAPER: &[Cheaper] = &[
+    in_vdso("clock_gettime", CLOCK_IN_KERNEL).when(&[OneOf(0, VDSO_CLOCKS)]),
+    seldom("clock_gettime", CPU_TIME).when(&[OneOf(0, CPU_CLOCKS)]),
+    seldom("clock_gettime", CPU_TIME).when(&[Negative(0)]),
+    in_vdso("gettimeofday", CLOCK_IN_KERNEL),
+    in_vdso("time", CLOCK_IN_KERNEL),
+    in_vdso("getcpu", "asks the kernel for the processor's number"),
+    seldom("getrusage", USAGE),
+    seldom("times", CPU_TIME),
+    seldom("sysinfo", USAGE),
+    of_many_descriptors("select"),
+    of_many_descriptors("pselect6"),
+    // Called SHARED before Linux 4.16.
+    Cheaper {
+        call: "membarrier", when: &[Is(0, MEMBARRIER_CMD_GLOBAL)], by_wait: true,
+        does: "waits until every processor has been through the scheduler",
+        instead: "register once, then MEMBARRIER_CMD_PRIVATE_EXPEDITED (Linux 4.14)",
+    },
+];

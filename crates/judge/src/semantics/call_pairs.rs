@@ -1,0 +1,193 @@
+//! Calls that belong together: two that one call could have done, and two of which one undoes the other.
+
+use super::When::{self, AllBits, AnyBits, Is, NoBits, NotNull};
+use systoll_model::constants::*;
+
+/// What ties two calls together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tie {
+    /// Both have the descriptor as their first argument.
+    Descriptor,
+    /// The first makes the descriptor that the second is about.
+    Made,
+    /// Both are about the same path.
+    Path,
+}
+
+/// Which of the two calls is needless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spare {
+    /// The first.
+    First,
+    /// The second.
+    Second,
+}
+
+/// Two calls that one could have done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sequel {
+    /// The first call.
+    pub first: &'static str,
+    /// What must hold of it.
+    pub when: &'static [When],
+    /// The calls that may follow.
+    pub then: &'static [&'static str],
+    /// What must hold of the one that does.
+    pub then_when: &'static [When],
+    /// What they have in common.
+    pub tie: Tie,
+    /// How many calls later the second comes at most.
+    pub within: usize,
+    /// The one that is needless.
+    pub spare: Spare,
+    /// Whether it takes two questions about one thing to be sure.
+    pub unsure: bool,
+    /// What the program does, for a sentence.
+    pub does: &'static str,
+    /// What to do instead.
+    pub instead: &'static str,
+}
+
+const READS_AND_WRITES: &[&str] = &["read", "write", "readv", "writev"];
+const READS: &[&str] = &["read", "recvfrom", "recvmsg", "readv"];
+const OPENS: &[&str] = &["open", "openat", "openat2"];
+
+/// A question whose answer the call that follows would give as well.
+const fn asks_first(first: &'static str) -> Sequel {
+    Sequel {
+        first,
+        when: &[],
+        then: OPENS,
+        then_when: &[],
+        tie: Tie::Path,
+        within: 5,
+        spare: Spare::First,
+        unsure: false,
+        does: "asks about a file right before opening it, which would say the same",
+        instead: "open it and look at the error; ask the descriptor (fstat) for the rest",
+    }
+}
+
+/// A look at what the call that follows takes.
+const fn peeks(first: &'static str) -> Sequel {
+    Sequel {
+        then: READS,
+        tie: Tie::Descriptor,
+        within: 1,
+        does: "looks at what there is to read and then reads it",
+        instead: "read into a buffer of your own and look there",
+        ..asks_first(first)
+    }
+}
+
+/// A descriptor made without a flag that is set on it next.
+const fn flags(first: &'static str, set: &'static [When], instead: &'static str) -> Sequel {
+    Sequel {
+        then: &["fcntl", "ioctl"],
+        then_when: set,
+        tie: Tie::Made,
+        within: 3,
+        spare: Spare::Second,
+        does: "makes a descriptor and then sets a flag that it could have been made with",
+        instead,
+        ..asks_first(first)
+    }
+}
+
+/// A position that the call that follows could have taken along.
+const fn seeks() -> Sequel {
+    Sequel {
+        then: READS_AND_WRITES,
+        tie: Tie::Descriptor,
+        within: 1,
+        does: "moves the file's position and then reads or writes there",
+        instead: "pread or pwrite, which take the position along",
+        ..asks_first("lseek")
+    }
+}
+
+impl Sequel {
+    /// Only where all of these hold of the first call.
+    const fn when(self, when: &'static [When]) -> Self {
+        Self { when, ..self }
+    }
+
+    /// It takes two questions about one thing to be sure.
+    const fn unsure(self) -> Self {
+        Self { unsure: true, ..self }
+    }
+}
+
+/// FIOCLEX takes no argument and is left out.
+const SETS_CLOEXEC: &[When] = &[Is(1, F_SETFD), AllBits(2, FD_CLOEXEC)];
+const SETS_NONBLOCK: &[When] = &[Is(1, F_SETFL), AllBits(2, O_NONBLOCK)];
+
+/// The table. Whether a name is a link is a question that opening does not answer.
+#[rustfmt::skip]
+pub(crate) static SEQUELS: &[Sequel] = &[
+    // Where the position does not move, other lines claim it.
+    seeks().when(&[Is(2, SEEK_SET)]),
+    seeks().when(&[Is(2, SEEK_CUR), NotNull(1)]),
+    asks_first("access"),
+    asks_first("faccessat"),
+    asks_first("faccessat2"),
+    asks_first("stat").unsure(),
+    asks_first("newfstatat").when(&[NoBits(3, AT_SYMLINK_NOFOLLOW)]).unsure(),
+    asks_first("statx").when(&[NoBits(2, AT_SYMLINK_NOFOLLOW)]).unsure(),
+    peeks("recvfrom").when(&[AllBits(3, MSG_PEEK)]),
+    peeks("recvmsg").when(&[AllBits(2, MSG_PEEK)]),
+    peeks("ioctl").when(&[Is(1, FIONREAD)]),
+    flags("open", SETS_CLOEXEC, "open it with O_CLOEXEC").when(&[NoBits(1, O_CLOEXEC)]),
+    flags("openat", SETS_CLOEXEC, "open it with O_CLOEXEC").when(&[NoBits(2, O_CLOEXEC)]),
+    flags("socket", SETS_CLOEXEC, "make it with SOCK_CLOEXEC").when(&[NoBits(1, SOCK_CLOEXEC)]),
+    flags("accept", SETS_CLOEXEC, "accept4 with SOCK_CLOEXEC"),
+    flags("accept4", SETS_CLOEXEC, "accept4 with SOCK_CLOEXEC").when(&[NoBits(3, SOCK_CLOEXEC)]),
+    flags("dup", SETS_CLOEXEC, "fcntl F_DUPFD_CLOEXEC"),
+    flags("socket", SETS_NONBLOCK, "make it with SOCK_NONBLOCK").when(&[NoBits(1, SOCK_NONBLOCK)]),
+    flags("accept", SETS_NONBLOCK, "accept4 with SOCK_NONBLOCK"),
+    flags("accept4", SETS_NONBLOCK, "accept4 with SOCK_NONBLOCK").when(&[NoBits(3, SOCK_NONBLOCK)]),
+];
+
+/// Something made by one call and unmade by another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair {
+    /// The call that makes it; its result is the handle.
+    pub makes: &'static str,
+    /// All must hold of that call.
+    pub when: &'static [When],
+    /// The argument that tells one sort of it from another.
+    pub sort: u8,
+    /// The call that puts it elsewhere or changes its size, if there is one; its first argument is the handle,
+    /// its result the new one.
+    pub moves: Option<&'static str>,
+    /// The call that unmakes it; its first argument is the handle.
+    pub ends: &'static str,
+    /// What it is, for a sentence.
+    pub thing: &'static str,
+}
+
+const fn pair(makes: &'static str, ends: &'static str, thing: &'static str) -> Pair {
+    Pair { makes, when: &[], sort: 0, moves: None, ends, thing }
+}
+
+impl Pair {
+    /// This argument tells one sort from another.
+    const fn sort(self, sort: u8) -> Self {
+        Self { sort, ..self }
+    }
+}
+
+/// The table. Sockets and files are absent on purpose: making one says something to others.
+#[rustfmt::skip]
+pub(crate) static PAIRS: &[Pair] = &[
+    // By length.
+    Pair { moves: Some("mremap"), when: &[AnyBits(3, MAP_ANONYMOUS)],
+        ..pair("mmap", "munmap", "a block of memory").sort(1) },
+    pair("shmat", "shmdt", "a shared block of memory"),
+    pair("pkey_alloc", "pkey_free", "a protection key").sort(1),
+    pair("dup", "close", "a second descriptor"),
+    pair("eventfd2", "close", "an event descriptor").sort(1),
+    pair("timerfd_create", "close", "a timer"),
+    pair("epoll_create1", "close", "an epoll descriptor"),
+    pair("inotify_init1", "close", "a watch descriptor"),
+];

@@ -1,0 +1,311 @@
+//! The list of all tables, and their lines by system call. A new table is a line of [`tables!`] below.
+
+use super::alternatives::{CHEAPER, Cheaper};
+use super::call_pairs::{PAIRS, Pair, SEQUELS, Sequel};
+use super::effects::{EFFECT_LINES, Effect, EffectLine, Effects};
+use super::io::{LOOKS, Look, TRANSFERS, Transfer, Way};
+use super::memory::{Amount, FREES, Frees, GIVES_BACK, GivesBack, LOADS, Loads};
+use super::state::State;
+use super::state_lines::{STATE_LINES, StateLine};
+use super::waits::{ARMS, Arm, SUSPECT_WAITS, SuspectWait, WAKES, Wake};
+use super::{Act, ObservedCall, When};
+use systoll_model::{ArgKind, Sysno};
+
+/// A line of a table.
+trait Line {
+    /// The system call it is about.
+    fn call(&self) -> &'static str;
+    /// What must hold of that call.
+    fn when(&self) -> &'static [When];
+    /// Other system calls that it names.
+    #[cfg(test)]
+    fn beside(&self) -> Vec<&'static str>;
+}
+
+/// What a line's fields are called: its call, its conditions where it has any, and other calls it names.
+macro_rules! line {
+    ($line:ty, $call:ident $(when $when:ident)? $(, beside $names:expr)?) => {
+        impl Line for $line {
+            fn call(&self) -> &'static str {
+                self.$call
+            }
+
+            fn when(&self) -> &'static [When] {
+                let when: &[When] = &[];
+                $(let when = { let _ = when; self.$when };)?
+                when
+            }
+
+            #[cfg(test)]
+            fn beside(&self) -> Vec<&'static str> {
+                let names: Vec<&'static str> = Vec::new();
+                $(let names = { drop(names); let of: fn(&$line) -> Vec<&'static str> = $names; of(self) };)?
+                names
+            }
+        }
+    };
+}
+
+line!(StateLine, call when when);
+line!(EffectLine, call when when);
+line!(Cheaper, call when when);
+line!(Transfer, call when when);
+line!(Look, call when when);
+line!(Wake, call when when);
+line!(SuspectWait, call);
+line!(Arm, call, beside | arm | vec![arm.of]);
+line!(GivesBack, call when when);
+line!(Frees, call when when);
+line!(Loads, call when when);
+line!(Pair, makes when when, beside |pair| pair.moves.into_iter().chain([pair.ends]).collect());
+line!(Sequel, first when when, beside |sequel| sequel.then.to_vec());
+
+/// Declares the tables: a field of [`Lines`] for each, filled from its table, and what tests ask of all.
+macro_rules! tables {
+    ($($field:ident: $line:ty = $table:ident),* $(,)?) => {
+        /// All that the tables say of one system call.
+        #[derive(Clone, Debug, Default)]
+        pub(crate) struct Lines {
+            $($field: Vec<&'static $line>,)*
+            /// What the tables' other ends say of it.
+            links: Links,
+            /// Whether waiting is what it is for.
+            pub waits: bool,
+            /// The argument that says what it does, for calls that do many things.
+            pub command: Option<usize>,
+            /// The argument that holds the descriptor it works on.
+            pub fd: Option<usize>,
+        }
+
+        impl Semantics {
+            /// Files each line under its call.
+            fn file_lines(&mut self) {
+                $($table.iter().for_each(|line| self.lines_mut(line.call(), |lines| lines.$field.push(line)));)*
+            }
+
+            /// Every system call that any table names.
+            #[cfg(test)]
+            pub(super) fn named_calls() -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $($table.iter().for_each(|line| names.extend(line.beside().into_iter().chain([line.call()])));)*
+                names
+            }
+        }
+
+        impl Lines {
+            /// Whether any table has a line of it.
+            #[cfg(test)]
+            pub(super) fn say_anything(&self) -> bool {
+                [$(!self.$field.is_empty()),*].contains(&true) || self.links.ends || self.waits
+            }
+        }
+    };
+}
+
+tables! {
+    states: StateLine = STATE_LINES,
+    effects: EffectLine = EFFECT_LINES,
+    cheaper: Cheaper = CHEAPER,
+    transfers: Transfer = TRANSFERS,
+    looks: Look = LOOKS,
+    wakes: Wake = WAKES,
+    suspect_waits: SuspectWait = SUSPECT_WAITS,
+    arms: Arm = ARMS,
+    gives_back: GivesBack = GIVES_BACK,
+    frees: Frees = FREES,
+    loads: Loads = LOADS,
+    makes: Pair = PAIRS,
+    sequels: Sequel = SEQUELS,
+}
+
+/// What follows of lines that are about other calls, or are about other calls too.
+#[derive(Clone, Debug, Default)]
+struct Links {
+    /// Whether it moves what others make to another place.
+    moves: bool,
+    /// Whether it unmakes what others make.
+    ends: bool,
+    /// The calls that may follow its sequels.
+    followed: Vec<Followed>,
+}
+
+/// A sequel whose first call this is.
+#[derive(Clone, Debug)]
+pub(crate) struct Followed {
+    /// The line.
+    pub sequel: &'static Sequel,
+    /// The calls that may follow, by number.
+    pub by: Vec<Sysno>,
+}
+
+/// The tables by system call number.
+pub(crate) struct Semantics {
+    calls: Vec<Lines>,
+    none: Lines,
+}
+
+impl Semantics {
+    /// Indexes the tables.
+    pub(crate) fn new() -> Self {
+        let signatures = systoll_model::signatures();
+        let numbers = signatures.iter().map(|s| s.sysno.0 as usize + 1).max().unwrap_or(0);
+        let mut it = Self { calls: vec![Lines::default(); numbers], none: Lines::default() };
+        for signature in signatures {
+            let lines = &mut it.calls[signature.sysno.0 as usize];
+            lines.waits = signature.waits;
+            lines.fd = signature.fd_arg();
+            let by_command = signature.args.iter().position(|a| a.kind == ArgKind::ByCommand);
+            lines.command = by_command.and_then(|at| at.checked_sub(1));
+        }
+        it.file_lines();
+        it.link();
+        it
+    }
+
+    fn link(&mut self) {
+        for sequel in SEQUELS {
+            let by = sequel.then.iter().filter_map(|name| Sysno::from_name(name)).collect();
+            self.lines_mut(sequel.first, |lines| lines.links.followed.push(Followed { sequel, by }));
+        }
+        for pair in PAIRS {
+            self.lines_mut(pair.ends, |lines| lines.links.ends = true);
+            pair.moves.into_iter().for_each(|moves| self.lines_mut(moves, |lines| lines.links.moves = true));
+        }
+    }
+
+    fn lines_mut(&mut self, call: &str, put: impl FnOnce(&mut Lines)) {
+        let sysno = Sysno::from_name(call);
+        if let Some(lines) = sysno.and_then(|s| self.calls.get_mut(s.0 as usize)) {
+            put(lines);
+        }
+    }
+
+    /// What the tables say of a call; nothing of one they do not know.
+    pub(crate) fn of(&self, syscall: Sysno) -> &Lines {
+        self.calls.get(syscall.0 as usize).unwrap_or(&self.none)
+    }
+
+    /// State that a signal's delivery may change.
+    pub(crate) fn shaken_by_signals() -> impl Iterator<Item = &'static State> {
+        STATE_LINES.iter().map(|line| line.about).filter(|state| state.signals)
+    }
+}
+
+/// The first line that applies to the call.
+fn first<T: Line>(lines: &[&'static T], call: &ObservedCall<'_>) -> Option<&'static T> {
+    lines.iter().copied().find(|line| call.holds(line.when()))
+}
+
+impl Lines {
+    /// What the call asks or sets: the first line that applies.
+    pub(crate) fn state(&self, call: &ObservedCall<'_>) -> Option<&'static StateLine> {
+        first(&self.states, call)
+    }
+
+    /// What the call changes on the way.
+    pub(crate) fn effects(&self, call: &ObservedCall<'_>) -> Effects {
+        let mut effects = Effects::default();
+        self.effects.iter().filter(|line| call.holds(line.when)).for_each(|line| effects.add(line.effect));
+        effects
+    }
+
+    /// The cheaper way to what the call does, where there is one.
+    pub(crate) fn cheaper(&self, call: &ObservedCall<'_>) -> Option<&'static Cheaper> {
+        first(&self.cheaper, call)
+    }
+
+    /// What the call makes that another call would undo.
+    pub(crate) fn makes(&self, call: &ObservedCall<'_>) -> Option<&'static Pair> {
+        first(&self.makes, call)
+    }
+
+    /// Whether it moves what others make to another place.
+    pub(crate) fn moves(&self) -> bool {
+        self.links.moves
+    }
+
+    /// Whether it unmakes what others make.
+    pub(crate) fn ends(&self) -> bool {
+        self.links.ends
+    }
+
+    /// Questions that a later call may make needless, and those later calls.
+    pub(crate) fn sequels(&self) -> &[Followed] {
+        &self.links.followed
+    }
+
+    /// What it moves.
+    pub(crate) fn transfer(&self, call: &ObservedCall<'_>) -> Option<&'static Transfer> {
+        first(&self.transfers, call)
+    }
+
+    /// The look without waiting that it is.
+    pub(crate) fn look(&self, call: &ObservedCall<'_>) -> Option<&'static Look> {
+        first(&self.looks, call)
+    }
+
+    /// The timer it sets.
+    pub(crate) fn arm(&self) -> Option<&'static Arm> {
+        self.arms.first().copied()
+    }
+
+    /// What it waits for where waiting before `main` is worth telling.
+    pub(crate) fn suspect_wait(&self) -> Option<&'static SuspectWait> {
+        self.suspect_waits.first().copied()
+    }
+
+    /// Whether it gives memory back that stays the program's.
+    pub(crate) fn gives_back(&self, call: &ObservedCall<'_>) -> bool {
+        first(&self.gives_back, call).is_some()
+    }
+
+    /// How much of its memory it gives back.
+    pub(crate) fn freed(&self, call: &ObservedCall<'_>) -> Option<Amount> {
+        first(&self.frees, call).map(|line| line.amount)
+    }
+
+    /// Whether it may give memory back at all.
+    pub(crate) fn frees(&self) -> bool {
+        !self.frees.is_empty()
+    }
+
+    /// Whether it may have such an effect at all.
+    pub(crate) fn does(&self, test: impl Fn(Effect) -> bool) -> bool {
+        self.effects.iter().any(|line| test(line.effect))
+    }
+
+    /// Whether it may set such state.
+    pub(crate) fn sets(&self, state: &'static State) -> bool {
+        self.states.iter().any(|line| line.about.id() == state.id() && matches!(line.act, Act::Set { .. }))
+    }
+
+    /// Whether it may move bytes out of the program.
+    pub(crate) fn transfers_out(&self) -> bool {
+        self.transfers.iter().any(|line| line.way == Way::Out)
+    }
+
+    /// Whether it maps memory, a file's code among other things.
+    pub(crate) fn maps(&self) -> bool {
+        !self.loads.is_empty()
+    }
+
+    /// Whether it maps a file's code.
+    pub(crate) fn loads(&self, call: &ObservedCall<'_>) -> bool {
+        first(&self.loads, call).is_some()
+    }
+
+    /// Whether it may give the processor to another thread, and is of use where it does.
+    pub(crate) fn hands_over(&self) -> bool {
+        self.looks.iter().any(|look| look.hands_over)
+    }
+
+    /// Whether it may wake waiters at all.
+    pub(crate) fn may_wake(&self) -> bool {
+        !self.wakes.is_empty()
+    }
+
+    /// Whether it wakes waiters.
+    pub(crate) fn wakes(&self, call: &ObservedCall<'_>) -> bool {
+        first(&self.wakes, call).is_some()
+    }
+}

@@ -1,0 +1,317 @@
+//! The kinds of state that calls ask for and set.
+
+/// Whose the state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The thread's own.
+    Thread,
+    /// The process image's, its descriptors included.
+    Process,
+}
+
+/// Whether an answer may be kept over the calls between two windows, which are not recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Across {
+    /// An equal answer later is proof enough (it carries a change time, or nothing changes it).
+    Keep,
+    /// Only while the process never made any of these calls.
+    Unless(&'static [&'static str]),
+    /// No.
+    Drop,
+}
+
+/// A kind of state that calls ask for and set.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Unique name.
+    pub name: &'static str,
+    /// Whose it is.
+    pub scope: Scope,
+    /// Over the gap between windows.
+    pub across: Across,
+    /// Words for a sentence: "asks for …", "sets …".
+    pub thing: &'static str,
+    /// What keeping the answer gives up.
+    pub gives_up: &'static str,
+    /// Whether signal delivery and the return from a handler may change it.
+    pub signals: bool,
+    /// Whether keys are address ranges, so that an overlapping set voids what was known.
+    pub ranges: bool,
+    /// Whether others may change it unseen, so that its claims are remarks.
+    pub unsure: bool,
+    /// Whether descriptors share it, or calls that say it in other words.
+    pub shared: Shared,
+    /// Whether only a strict alternation of two values counts as a toggle.
+    pub strict: bool,
+}
+
+/// Which keys of one kind may be one piece of state, so that a set by one leaves what is known by the others
+/// in doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shared {
+    /// None: each piece has one key, or what a call changes beside its own stands among the effects.
+    No,
+    /// Those of one file: descriptors that were duplicated, and calls that set the same bits.
+    ByFile,
+    /// All of the process: one device may have several names.
+    All,
+}
+
+/// A kind of state in tables: each stands in one static place, whose address is quicker to hash than a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StateId(pub(super) usize);
+
+impl State {
+    /// What tells it from others.
+    pub(crate) fn id(&'static self) -> StateId {
+        StateId(std::ptr::from_ref(self).addr())
+    }
+}
+
+/// What most kinds are: the process's own, unknown again after a gap.
+const PLAIN: State = State {
+    name: "",
+    scope: Scope::Process,
+    across: Across::Drop,
+    thing: "",
+    gives_up: "",
+    signals: false,
+    ranges: false,
+    unsure: false,
+    shared: Shared::No,
+    strict: false,
+};
+
+/// Ids of the process, its user and its groups.
+pub(crate) static IDENTITY: State = State {
+    name: "identity",
+    across: Across::Unless(&[
+        "setuid",
+        "setgid",
+        "setreuid",
+        "setregid",
+        "setresuid",
+        "setresgid",
+        "setgroups",
+        "setpgid",
+        "setsid",
+        "setfsuid",
+        "setfsgid",
+    ]),
+    thing: "the process's own ids",
+    gives_up: "the kept id has to be asked for again after fork",
+    ..PLAIN
+};
+
+/// The parent's id: the kernel changes it when the parent dies.
+pub(crate) static PARENT: State = State {
+    name: "parent",
+    across: Across::Keep,
+    thing: "the parent's id",
+    gives_up: "the parent's death is no longer noticed by asking (prctl PR_SET_PDEATHSIG or a pipe tells it)",
+    ..PLAIN
+};
+
+/// The thread's id.
+pub(crate) static THREAD_ID: State = State {
+    name: "thread-id",
+    scope: Scope::Thread,
+    across: Across::Keep,
+    thing: "the thread's id",
+    gives_up: "the kept id has to be asked for again after fork",
+    ..PLAIN
+};
+
+/// What the kernel is called.
+pub(crate) static KERNEL: State =
+    State { name: "kernel", across: Across::Keep, thing: "the kernel's name and version", ..PLAIN };
+
+/// The working directory.
+pub(crate) static CWD: State = State {
+    name: "cwd",
+    across: Across::Unless(&["chdir", "fchdir"]),
+    thing: "the working directory",
+    gives_up: "a directory renamed from outside is no longer noticed",
+    ..PLAIN
+};
+
+/// The working directory as set. fchdir has a descriptor, whose directory nothing here tells.
+pub(crate) static FOLDER: State = State { name: "folder", thing: "the working directory", ..PLAIN };
+
+/// Resource limits.
+pub(crate) static LIMITS: State = State {
+    name: "limits",
+    across: Across::Unless(&["setrlimit", "prlimit64"]),
+    thing: "a resource limit",
+    gives_up: "a limit changed from outside is no longer noticed",
+    ..PLAIN
+};
+
+/// Affinity, policy and priority.
+pub(crate) static SCHEDULING: State = State {
+    name: "scheduling",
+    scope: Scope::Thread,
+    across: Across::Unless(&[
+        "sched_setaffinity",
+        "sched_setscheduler",
+        "sched_setparam",
+        "sched_setattr",
+        "setpriority",
+        "ioprio_set",
+    ]),
+    thing: "the thread's scheduling",
+    gives_up: "an affinity or priority changed from outside is no longer noticed",
+    ..PLAIN
+};
+
+/// Attributes kept by prctl.
+pub(crate) static ATTRIBUTES: State =
+    State { name: "attributes", scope: Scope::Thread, thing: "an attribute of the thread", ..PLAIN };
+
+/// Capabilities.
+pub(crate) static CAPABILITIES: State = State {
+    name: "capabilities",
+    scope: Scope::Thread,
+    across: Across::Unless(&["capset", "setuid", "setresuid", "setreuid"]),
+    thing: "the thread's capabilities",
+    ..PLAIN
+};
+
+/// User and group ids as set.
+pub(crate) static CREDENTIALS: State =
+    State { name: "credentials", scope: Scope::Thread, thing: "user and group ids", ..PLAIN };
+
+/// The thread's blocked signals.
+pub(crate) static SIGNAL_MASK: State =
+    State { name: "signal-mask", scope: Scope::Thread, thing: "the signal mask", signals: true, ..PLAIN };
+
+/// A signal's handler. SA_RESETHAND makes delivery change it.
+pub(crate) static HANDLER: State = State { name: "handler", thing: "a signal's handler", signals: true, ..PLAIN };
+
+/// The alternate signal stack.
+pub(crate) static ALT_STACK: State =
+    State { name: "alt-stack", scope: Scope::Thread, thing: "the signal stack", signals: true, ..PLAIN };
+
+/// What a path leads to, as far as the process has asked. Answers of stat carry the change time; others are compared as they are.
+pub(crate) static PATH: State = State {
+    name: "path",
+    across: Across::Keep,
+    thing: "the status of the same files",
+    gives_up: "a change of the file from outside is noticed later",
+    ..PLAIN
+};
+
+/// What a path's name leads to, where the answer carries no change time.
+pub(crate) static NAME: State = State {
+    name: "name",
+    across: Across::Unless(&[
+        "rename",
+        "renameat",
+        "renameat2",
+        "link",
+        "linkat",
+        "symlink",
+        "symlinkat",
+        "unlink",
+        "unlinkat",
+        "mkdir",
+        "mkdirat",
+        "rmdir",
+        "chmod",
+        "fchmod",
+        "fchmodat",
+        "chown",
+        "fchown",
+        "fchownat",
+        "setxattr",
+        "mount",
+        "umount2",
+    ]),
+    thing: "what the same paths lead to",
+    gives_up: "a change of the file from outside is noticed later",
+    ..PLAIN
+};
+
+/// Whether something can be done to a path or a process.
+pub(crate) static ATTEMPT: State = State {
+    name: "attempt",
+    across: Across::Keep,
+    thing: "what was refused before",
+    gives_up: "that it has become possible is noticed later",
+    ..PLAIN
+};
+
+/// What stat says of an open file; reading and writing it change the answer.
+pub(crate) static FILE_STATUS: State = State {
+    name: "file-status",
+    thing: "the status of the same open files",
+    gives_up: "a change of the file from outside is noticed later",
+    ..PLAIN
+};
+
+/// O_NONBLOCK, O_APPEND and the like of an open file.
+pub(crate) static STATUS_FLAGS: State = State {
+    name: "status-flags",
+    thing: "a descriptor's flags",
+    gives_up: "flags changed by a process that shares the descriptor are no longer noticed",
+    shared: Shared::ByFile,
+    ..PLAIN
+};
+
+/// Close-on-exec.
+pub(crate) static FD_FLAGS: State = State { name: "fd-flags", thing: "close-on-exec", ..PLAIN };
+
+/// Addresses of a socket's ends.
+pub(crate) static SOCKET_NAME: State = State { name: "socket-name", thing: "a socket's address", ..PLAIN };
+
+/// A socket's option.
+pub(crate) static SOCKET_OPTION: State = State { name: "socket-option", thing: "a socket option", ..PLAIN };
+
+/// A terminal's settings and size.
+pub(crate) static TERMINAL: State = State {
+    name: "terminal",
+    thing: "the terminal's settings",
+    gives_up: "settings changed by another process are no longer noticed",
+    signals: true,
+    shared: Shared::All,
+    ..PLAIN
+};
+
+/// The size of a terminal's window: SIGWINCH tells that it changed.
+pub(crate) static TERMINAL_SIZE: State = State {
+    name: "terminal-size",
+    thing: "the terminal's size",
+    gives_up: "nothing, if SIGWINCH is handled",
+    signals: true,
+    ..PLAIN
+};
+
+/// The position in an open file.
+pub(crate) static POSITION: State = State {
+    name: "position",
+    thing: "the position in a file",
+    gives_up: "nothing, unless the descriptor is shared with another process",
+    ..PLAIN
+};
+
+/// A file's size as set by ftruncate.
+pub(crate) static SIZE: State = State { name: "size", thing: "a file's size", shared: Shared::ByFile, ..PLAIN };
+
+/// Whether all written has been brought to the disk. Stores through a shared mapping are not seen.
+pub(crate) static SYNCED: State = State { name: "synced", thing: "a file on the disk", unsure: true, ..PLAIN };
+
+/// What an epoll descriptor waits for on a descriptor.
+pub(crate) static INTEREST: State = State { name: "interest", thing: "an epoll interest", strict: true, ..PLAIN };
+
+/// How a range of memory is to be treated.
+pub(crate) static ADVICE: State = State { name: "advice", thing: "what is advised of a range", ranges: true, ..PLAIN };
+
+/// Protection of a range of memory.
+pub(crate) static PROTECTION: State =
+    State { name: "protection", thing: "the protection of a range", ranges: true, ..PLAIN };
+
+/// The end of the heap.
+pub(crate) static BREAK: State = State { name: "break", thing: "the end of the heap", ..PLAIN };
+
+/// The file creation mask.
+pub(crate) static UMASK: State = State { name: "umask", thing: "the file creation mask", ..PLAIN };

@@ -1,0 +1,95 @@
+//! Calls that wait, set timers, and wake those who wait.
+
+use super::When::{self, OneOf};
+use systoll_model::constants::*;
+
+/// Where a wait before `main` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Where {
+    /// Anywhere before `main`, also where `main` was not seen.
+    Anywhere,
+    /// Before a `main` that was seen, or in a constructor.
+    BeforeMain,
+    /// In a constructor only.
+    Constructor,
+}
+
+/// A call whose waiting before `main` is worth telling.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SuspectWait {
+    /// The system call's name.
+    pub call: &'static str,
+    /// Where it counts.
+    pub place: Where,
+    /// What it waits for, for a sentence.
+    pub waits_for: &'static str,
+}
+
+const fn wait(call: &'static str, place: Where, waits_for: &'static str) -> SuspectWait {
+    SuspectWait { call, place, waits_for }
+}
+
+/// The suspects. Absent on purpose: futex (the program's own threads), wait4 and waitid, reads
+/// from pipes and sockets (the program's own children).
+#[rustfmt::skip]
+pub(crate) static SUSPECT_WAITS: &[SuspectWait] = &[
+    wait("membarrier", Where::Anywhere, "until every processor has been through the scheduler"),
+    wait("flock", Where::BeforeMain, "for a lock on a file"),
+    wait("connect", Where::BeforeMain, "for a connection"),
+    wait("sync", Where::BeforeMain, "for the disk"),
+    wait("syncfs", Where::BeforeMain, "for the disk"),
+    wait("fsync", Where::BeforeMain, "for the disk"),
+    wait("fdatasync", Where::BeforeMain, "for the disk"),
+    wait("getrandom", Where::BeforeMain, "for random numbers"),
+    wait("poll", Where::Constructor, "for a descriptor or a timeout"),
+    wait("ppoll", Where::Constructor, "for a descriptor or a timeout"),
+    wait("select", Where::Constructor, "for a descriptor or a timeout"),
+    wait("pselect6", Where::Constructor, "for a descriptor or a timeout"),
+    wait("nanosleep", Where::Constructor, "for time to pass"),
+    wait("clock_nanosleep", Where::Constructor, "for time to pass"),
+];
+
+/// A call that sets a timer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arm {
+    /// The system call's name.
+    pub call: &'static str,
+    /// The argument that tells which timer; none where there is one a process.
+    pub timer: Option<u8>,
+    /// The argument that points to a `struct itimerspec` or `itimerval` of four words, or, with
+    /// [`Arm::plain`], is the time itself.
+    pub time: u8,
+    /// The call whose timer it is: two may set one.
+    pub of: &'static str,
+    /// Whether `time` is a number of seconds.
+    pub plain: bool,
+    /// Whether its firing is a signal; else its descriptor is read.
+    pub signals: bool,
+}
+
+/// The table.
+#[rustfmt::skip]
+pub(crate) static ARMS: &[Arm] = &[
+    Arm { call: "timerfd_settime", of: "timerfd_settime", timer: Some(0), time: 2, plain: false, signals: false },
+    Arm { call: "timer_settime", of: "timer_settime", timer: Some(0), time: 2, plain: false, signals: true },
+    Arm { call: "setitimer", of: "setitimer", timer: Some(0), time: 1, plain: false, signals: true },
+    // It is the timer ITIMER_REAL, whose number is 0.
+    Arm { call: "alarm", of: "setitimer", timer: None, time: 0, plain: true, signals: true },
+];
+
+/// A call that wakes waiters, of which there may be none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wake {
+    /// The system call's name.
+    pub call: &'static str,
+    /// All must hold.
+    pub when: &'static [When],
+}
+
+/// Operations of futex that wake.
+const WAKING: &[u32] =
+    &[FUTEX_WAKE, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, FUTEX_WAKE_BITSET, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG];
+
+/// The table.
+pub(crate) static WAKES: &[Wake] =
+    &[Wake { call: "futex", when: &[OneOf(1, WAKING)] }, Wake { call: "futex_wake", when: &[] }];

@@ -1,0 +1,35 @@
+//! Numbers of the kernel's interface by their names in its uapi headers for x86-64: those that calls are
+//! described with ([`crate::WindowCall::option`]), and others that only tables of meaning need.
+//!
+//! Each number stands in one place. What is described is held against strace's own words by
+//! `tests/constants.rs`.
+//!
+//! ```
+//! use systoll_model::constants::{F_SETFD, FD_CLOEXEC};
+//! assert_eq!((F_SETFD, FD_CLOEXEC), (2, 1));
+//! ```
+
+/// Declares constants, and the table that turns their numbers back into names; numbers ascend.
+macro_rules! named {
+    ($(#[$doc:meta])* $table:ident { $($name:ident = $value:literal),* $(,)? }) => {
+        $(
+            #[doc = concat!("`", stringify!($name), "` of the kernel's headers.")]
+            pub const $name: u32 = $value;
+        )*
+        $(#[$doc])*
+        pub(in crate::syscalls) static $table: &super::Names = &[$(($name, stringify!($name))),*];
+    };
+}
+
+mod files;
+mod ioctls;
+mod names;
+mod sockets;
+
+pub use files::*;
+pub use ioctls::*;
+pub use names::*;
+pub use sockets::*;
+
+/// Numbers with their names, ascending.
+pub(in crate::syscalls) type Names = [(u32, &'static str)];

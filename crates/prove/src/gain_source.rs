@@ -1,0 +1,154 @@
+//! Why processor time changed by more or less than the calls that are gone cost.
+
+use crate::{CallCounts, Comparison, Measured, Verdict};
+use systoll_model::Sysno;
+
+/// What is won beside the calls' own price, or eats it up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GainSource {
+    /// What the calls that are gone cost in watched runs, ns: 0 where none is.
+    pub calls_ns: f64,
+    /// Processor time won, ns.
+    pub cpu_ns: f64,
+    /// The reason.
+    pub why: GainReason,
+}
+
+/// A reason why what is won is not what the calls cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GainReason {
+    /// Page faults went with the calls, from so many to so many.
+    Faults(u64, u64),
+    /// The program's own work around the calls went with them: user time.
+    Around,
+    /// The kernel's work outside the calls went with them: system time.
+    Kernel,
+    /// What is done in their place costs as much, or nearly.
+    Replaced,
+    /// More elapsed time is won than processor time: the calls waited.
+    Waiting,
+}
+
+impl GainReason {
+    /// As JSON says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Faults(..) => "page-faults",
+            Self::Around => "work-around",
+            Self::Kernel => "kernel-elsewhere",
+            Self::Replaced => "replaced",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+/// A price that is within this factor of what was won needs no reason.
+const FACTOR: f64 = 2.0;
+/// A page fault costs some hundred ns at least, and with a page to be cleared a microsecond and
+/// more: fewer than one in this many ns do not explain what was won.
+const NS_A_FAULT: f64 = 5_000.0;
+
+impl Comparison {
+    /// Why what was won is far from what the calls that are gone cost, where it is: `a` and `b` are the calls
+    /// of each side. Watched runs hold what watching costs, so they tell nothing of it.
+    pub fn gain_source(&self, a: &CallCounts, b: &CallCounts) -> Option<GainSource> {
+        gain_source(self.measured.as_ref().filter(|_| !self.watched)?, a, b)
+    }
+}
+
+/// The reason, where there is a gain in either time and it is far from what the calls cost.
+fn gain_source(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<GainSource> {
+    let (all_a, all_b) = (a.toll_ns?, b.toll_ns?);
+    // Calls that are made as often cost now more, now less: that is nothing that is gone.
+    let gone: Vec<Sysno> = a.more_than(b).collect();
+    let toll = |of: &CallCounts, s: &Sysno| of.toll_by_syscall.get(s).copied().unwrap_or(0) as f64;
+    let calls_ns = gone.iter().map(|s| toll(a, s) - toll(b, s)).sum::<f64>().max(0.0);
+    // A cheaper call of the same name may have taken their place.
+    let cheaper_ns = (all_a as f64 - all_b as f64).max(calls_ns);
+    let won = |of: fn(&crate::Side) -> f64| of(&m.a) - of(&m.b);
+    let (cpu_ns, wall_ns) = (won(|s| s.cpu_ns.median), won(|s| s.wall_ns.median));
+    let told = |why| Some(GainSource { calls_ns, cpu_ns, why });
+    let faster = |v: Verdict| v == Verdict::Faster;
+    // A busy box has its programs wait as well, in calls and out of them, but both sides alike.
+    let waited_ns = a.waited_ns.zip(b.waited_ns).map_or(0.0, |(a, b)| a as f64 - b as f64);
+    let idle = |s: &crate::Side| s.wall_ns.median / s.cpu_ns.median.max(1_000.0);
+    let waits = idle(&m.a) >= FACTOR * idle(&m.b) && waited_ns > wall_ns / FACTOR;
+    if waits && faster(m.wall.verdict) && wall_ns > FACTOR * cpu_ns.max(cheaper_ns).max(0.0) {
+        return told(GainReason::Waiting);
+    }
+    if calls_ns > FACTOR * cpu_ns.max(0.0) && calls_ns > 0.01 * m.a.cpu_ns.median {
+        return told(GainReason::Replaced);
+    }
+    let unexplained = cpu_ns - calls_ns;
+    if gone.is_empty() || !faster(m.cpu.verdict) || cpu_ns <= FACTOR * calls_ns {
+        return None;
+    }
+    let (before, after) = (m.a.faults.median, m.b.faults.median);
+    if after < before / 2.0 && (before - after) * NS_A_FAULT > unexplained {
+        return told(GainReason::Faults(before as u64, after as u64));
+    }
+    let user = won(|s| s.user_ns.median);
+    told(if user > unexplained / 2.0 { GainReason::Around } else { GainReason::Kernel })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::measure;
+    use crate::{Options, Range, Stopped, Usage};
+    use systoll_model::Exit;
+
+    const MS: u64 = 1_000_000;
+
+    fn usage(wall: u64, user: u64, sys: u64, faults: u64) -> Usage {
+        let (wall_ns, user_ns, sys_ns) = (wall * MS, user * MS, sys * MS);
+        Usage { exit: Exit::Code(0), wall_ns, user_ns, sys_ns, max_rss: 0, switches: 0, faults }
+    }
+
+    fn counts(calls: u64, toll: u64, waited: u64) -> CallCounts {
+        let total = Range { low: calls, median: calls, high: calls };
+        let (toll_ns, waited_ns) = (Some(toll * MS), Some(waited * MS));
+        let (by_syscall, toll_by_syscall) = ([(Sysno(39), total)].into(), [(Sysno(39), toll * MS)].into());
+        CallCounts { total, by_syscall, toll_by_syscall, toll_ns, waited_ns, ..CallCounts::default() }
+    }
+
+    /// Why, where `a` takes 1,000 calls of `toll` ms in all that `b` does not make.
+    #[track_caller]
+    fn check(a: Usage, b: Usage, (toll, waited): (u64, u64), expect: Option<GainReason>) {
+        let m = measure(&[a; 10], &[b; 10], Stopped::Asked, &Options::default()).unwrap();
+        let told = gain_source(&m, &counts(1_000, toll, waited), &counts(0, 0, 0));
+        assert_eq!(told.map(|b| b.why), expect);
+    }
+
+    #[test]
+    fn what_the_calls_cost_needs_no_reason() {
+        check(usage(100, 50, 50, 9), usage(50, 50, 0, 9), (40, 0), None);
+        check(usage(100, 50, 50, 9), usage(100, 50, 50, 9), (0, 0), None);
+    }
+
+    /// A program that is busy and waits makes now more calls, now fewer, and they cost now more, now less.
+    #[test]
+    fn where_nothing_is_gone_nothing_of_it_cost_anything() {
+        let same = usage(100, 50, 50, 9);
+        let m = measure(&[same; 10], &[same; 10], Stopped::Asked, &Options::default()).unwrap();
+        let varies = |low, high| {
+            let total = Range { low, median: u64::midpoint(low, high), high };
+            let toll_by_syscall = [(Sysno(202), 40 * MS)].into();
+            CallCounts { by_syscall: [(Sysno(202), total)].into(), toll_by_syscall, total, ..counts(high, 40, 0) }
+        };
+        assert_eq!(gain_source(&m, &varies(900, 1_100), &CallCounts { toll_ns: Some(0), ..varies(850, 1_000) }), None);
+        let told = gain_source(&m, &varies(900, 1_100), &CallCounts { toll_ns: Some(0), ..counts(0, 0, 0) }).unwrap();
+        assert_eq!((told.why, told.calls_ns), (GainReason::Replaced, 40.0 * MS as f64));
+    }
+
+    #[test]
+    fn what_is_far_from_it_has_one() {
+        check(usage(100, 10, 90, 50_000), usage(5, 3, 2, 500), (20, 0), Some(GainReason::Faults(50_000, 500)));
+        check(usage(100, 80, 20, 9), usage(10, 10, 0, 9), (20, 0), Some(GainReason::Around));
+        check(usage(100, 10, 90, 9), usage(10, 10, 0, 9), (20, 0), Some(GainReason::Kernel));
+        check(usage(100, 50, 50, 9), usage(98, 49, 49, 9), (40, 0), Some(GainReason::Replaced));
+        check(usage(100, 1, 2, 9), usage(5, 1, 1, 9), (2, 94), Some(GainReason::Waiting));
+        // Both sides waited for the processor.
+        check(usage(500, 50, 50, 9), usage(200, 50, 0, 9), (40, 350), None);
+    }
+}

@@ -1,0 +1,303 @@
+//! The code a new program runs before its first own instruction: maps the shared memory and asks
+//! to be patched.
+//!
+//! It needs no answer: without one, or without the memory, it starts the program as it is.
+
+use crate::inproc::monitor::shared::memory::{BLOBS, BLOBS_AT, BLOBS_SIZE};
+use systoll_hooks::layout::{GLOBAL, IMAGE, Question, global, image};
+
+/// The saved rax of a new program's question, which is no address of a mapping.
+pub(crate) const STARTING: u64 = 1;
+
+const READ: u64 = 1;
+const READ_WRITE: u64 = 3;
+const READ_EXECUTE: u64 = 5;
+
+/// A range of a file to be mapped at an address of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mapping {
+    at: u64,
+    size: u64,
+    offset: u64,
+    protection: u64,
+}
+
+impl Mapping {
+    /// A range of the code file, as code.
+    pub(crate) const fn code(at: u64, size: u64, offset: u64) -> Self {
+        Self { at, size, offset, protection: READ_EXECUTE }
+    }
+}
+
+/// How the new program comes by a file.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// It opens it, with these flags.
+    Open(String, libc::c_int),
+    /// It has the descriptor.
+    Descriptor(i32),
+}
+
+/// A file, and what is mapped of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapped {
+    source: Source,
+    mappings: Vec<Mapping>,
+}
+
+/// What every program has mapped: of the code file the global area, all code, and `code`, which lies
+/// near what it is for; and its image.
+pub(crate) fn files(code_file: Source, image_file: Source, code: impl Iterator<Item = Mapping>) -> [Mapped; 2] {
+    let global = Mapping { at: GLOBAL, size: global::SIZE, offset: 0, protection: READ };
+    let image = Mapping { at: IMAGE, size: image::SIZE, offset: 0, protection: READ_WRITE };
+    let all = Mapping::code(BLOBS_AT, BLOBS_SIZE, BLOBS);
+    [
+        Mapped { source: code_file, mappings: [global, all].into_iter().chain(code).collect() },
+        Mapped { source: image_file, mappings: vec![image] },
+    ]
+}
+
+/// What the code is to do, as words that it reads: it is the same for every program, and only
+/// these differ.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+enum Word {
+    /// Address of the files, [`FILE`] words each.
+    Files,
+    /// Where they end.
+    FilesEnd,
+    /// Address of the hand-shake.
+    Stub,
+    /// Where the hand-shake goes on, and the question.
+    Asked,
+    /// Processors that it may run on from its beginning, as bits; none where that need not be said.
+    Processors,
+    /// Where the program begins.
+    Entry,
+    /// Registers, in the order of [`registers`].
+    Registers,
+}
+
+/// Registers the code changes, or that it does not know not to be changed.
+const REGISTERS: usize = 15;
+/// Words before the files.
+const WORDS: usize = Word::Registers as usize + REGISTERS;
+/// Words of a file: its path's address, or zero; flags to open it with, or its descriptor; address of
+/// its mappings, and how many there are.
+const FILE: usize = 4;
+/// Words of a mapping: address, size, protection, offset.
+const MAPPING: usize = 4;
+
+/// The code: opens the files, maps, asks, and begins. A test assembles it from [`assemble`].
+const CODE: &[u8] = &[
+    0x48, 0x8d, 0x2d, 0x2c, 0x01, 0x00, 0x00, 0x45, 0x31, 0xed, 0x48, 0x8b, 0x5d, 0x00, 0x48, 0x8b, 0x3b, 0x4c, 0x8b,
+    0x63, 0x08, 0x48, 0x85, 0xff, 0x74, 0x0f, 0x44, 0x89, 0xe6, 0x31, 0xd2, 0xb8, 0x02, 0x00, 0x00, 0x00, 0x0f, 0x05,
+    0x49, 0x89, 0xc4, 0x4d, 0x85, 0xe4, 0x78, 0x43, 0x4c, 0x8b, 0x7b, 0x10, 0x4c, 0x8b, 0x73, 0x18, 0x49, 0x8b, 0x3f,
+    0x49, 0x8b, 0x77, 0x08, 0x49, 0x8b, 0x57, 0x10, 0x4d, 0x8b, 0x4f, 0x18, 0x41, 0xba, 0x01, 0x40, 0x10, 0x00, 0x4d,
+    0x89, 0xe0, 0xb8, 0x09, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x49, 0x33, 0x07, 0x49, 0x09, 0xc5, 0x49, 0x83, 0xc7, 0x20,
+    0x49, 0x83, 0xee, 0x01, 0x75, 0xd1, 0x4c, 0x89, 0xe7, 0xb8, 0x03, 0x00, 0x00, 0x00, 0x0f, 0x05, 0xeb, 0x03, 0x4d,
+    0x09, 0xe5, 0x48, 0x83, 0xc3, 0x20, 0x48, 0x3b, 0x5d, 0x08, 0x75, 0x90, 0x4d, 0x85, 0xed, 0x75, 0x3f, 0x48, 0xbf,
+    0x00, 0xf0, 0xff, 0xff, 0xff, 0x1f, 0x00, 0x00, 0x48, 0xbe, 0x00, 0x10, 0x00, 0x40, 0x08, 0x00, 0x00, 0x00, 0xba,
+    0x10, 0x00, 0x00, 0x00, 0xb8, 0x1c, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x48, 0xb9, 0x00, 0x00, 0x00, 0x10, 0x00, 0x20,
+    0x00, 0x00, 0xf3, 0x48, 0x0f, 0xae, 0xd9, 0xb8, 0x01, 0x00, 0x00, 0x00, 0x48, 0x8b, 0x4d, 0x18, 0x45, 0x31, 0xdb,
+    0xff, 0x65, 0x10, 0x90, 0x48, 0x8d, 0x2d, 0x6a, 0x00, 0x00, 0x00, 0x48, 0x83, 0x7d, 0x20, 0x00, 0x74, 0x12, 0x31,
+    0xff, 0xbe, 0x08, 0x00, 0x00, 0x00, 0x48, 0x8d, 0x55, 0x20, 0xb8, 0xcb, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x48, 0x8b,
+    0x45, 0x30, 0x48, 0x8b, 0x5d, 0x38, 0x48, 0x8b, 0x4d, 0x40, 0x48, 0x8b, 0x55, 0x48, 0x48, 0x8b, 0x75, 0x50, 0x48,
+    0x8b, 0x7d, 0x58, 0x4c, 0x8b, 0x45, 0x60, 0x4c, 0x8b, 0x4d, 0x68, 0x4c, 0x8b, 0x55, 0x70, 0x4c, 0x8b, 0x5d, 0x78,
+    0x4c, 0x8b, 0xa5, 0x80, 0x00, 0x00, 0x00, 0x4c, 0x8b, 0xad, 0x88, 0x00, 0x00, 0x00, 0x4c, 0x8b, 0xb5, 0x90, 0x00,
+    0x00, 0x00, 0x4c, 0x8b, 0xbd, 0x98, 0x00, 0x00, 0x00, 0x48, 0x8b, 0xad, 0xa0, 0x00, 0x00, 0x00, 0xff, 0x25, 0x28,
+    0x00, 0x00, 0x00,
+];
+/// Where in it the hand-shake goes on.
+const ASKED: u64 = 193;
+
+/// The code and its words, to be written to `at`: maps `files`, asks by the hand-shake code at `stub`,
+/// and goes on as `regs` say, on `processors` if there are any.
+pub(crate) fn code(
+    at: u64,
+    files: &[Mapped],
+    (stub, processors): (u64, u64),
+    regs: &libc::user_regs_struct,
+) -> Vec<u8> {
+    let words = at + CODE.len() as u64;
+    let files_at = words + 8 * WORDS as u64;
+    let files_end = files_at + 8 * (FILE * files.len()) as u64;
+    let mappings = files.iter().map(|f| f.mappings.len()).sum::<usize>();
+    let (mut maps_at, mut path_at) = (files_end, files_end + 8 * (MAPPING * mappings) as u64);
+    let asked = (at + ASKED) | (Question::Mapped as u64) << 48;
+    let mut head = [0; WORDS];
+    let known = [
+        (Word::Files, files_at),
+        (Word::FilesEnd, files_end),
+        (Word::Stub, stub),
+        (Word::Asked, asked),
+        (Word::Processors, processors),
+        (Word::Entry, regs.rip),
+    ];
+    for (i, word) in (Word::Registers as usize..).zip(registers(regs)).chain(known.map(|(w, v)| (w as usize, v))) {
+        head[i] = word;
+    }
+    let (mut words, mut paths) = (Vec::new(), Vec::new());
+    for file in files {
+        let (path, how) = match &file.source {
+            Source::Open(path, flags) => {
+                let this = path_at;
+                path_at += path.len() as u64 + 1;
+                paths.extend(path.as_bytes());
+                paths.push(0);
+                (this, *flags as u64)
+            }
+            Source::Descriptor(fd) => (0, *fd as u64),
+        };
+        words.extend([path, how, maps_at, file.mappings.len() as u64]);
+        maps_at += 8 * (MAPPING * file.mappings.len()) as u64;
+    }
+    words.extend(files.iter().flat_map(|f| &f.mappings).flat_map(|m| [m.at, m.size, m.protection, m.offset]));
+    let words = head.into_iter().chain(words).flat_map(u64::to_le_bytes);
+    CODE.iter().copied().chain(words).chain(paths).collect()
+}
+
+/// Registers as the kernel left them for the program's start; rbp, by which the words are found,
+/// comes last.
+fn registers(regs: &libc::user_regs_struct) -> [u64; REGISTERS] {
+    let r = regs;
+    [r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rbp]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::code_asm::*;
+    use iced_x86::{BlockEncoderOptions, IcedError};
+    use systoll_hooks::layout::slot_address;
+
+    const OPEN: u32 = 2;
+    const CLOSE: u32 = 3;
+    const MMAP: u32 = 9;
+    const MADVISE: u32 = 28;
+    const SCHED_SETAFFINITY: u32 = 203;
+
+    /// [`CODE`], from its source; and where the hand-shake returns to.
+    fn assemble() -> Result<(Vec<u8>, u64), IcedError> {
+        let mut a = CodeAssembler::new(64)?;
+        let (mut begin, mut asked, mut next) = (a.create_label(), a.create_label(), a.create_label());
+        let (mut file, mut given, mut failed) = (a.create_label(), a.create_label(), a.create_label());
+        let mut done = a.create_label();
+        let (mut words, mut entry, mut free) = (a.create_label(), a.create_label(), a.create_label());
+        let word = |w: Word| qword_ptr(rbp + 8 * w as i32);
+        a.lea(rbp, ptr(words))?;
+        // What goes wrong is gathered in r13.
+        a.xor(r13d, r13d)?;
+        a.mov(rbx, word(Word::Files))?;
+        a.set_label(&mut file)?;
+        a.mov(rdi, qword_ptr(rbx))?;
+        a.mov(r12, qword_ptr(rbx + 8))?;
+        a.test(rdi, rdi)?;
+        a.je(given)?;
+        a.mov(esi, r12d)?;
+        a.xor(edx, edx)?;
+        a.mov(eax, OPEN)?;
+        a.syscall()?;
+        a.mov(r12, rax)?;
+        a.set_label(&mut given)?;
+        a.test(r12, r12)?;
+        a.js(failed)?;
+        a.mov(r15, qword_ptr(rbx + 16))?;
+        a.mov(r14, qword_ptr(rbx + 24))?;
+        a.set_label(&mut next)?;
+        a.mov(rdi, qword_ptr(r15))?;
+        a.mov(rsi, qword_ptr(r15 + 8))?;
+        a.mov(rdx, qword_ptr(r15 + 16))?;
+        a.mov(r9, qword_ptr(r15 + 24))?;
+        a.mov(r10d, (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u32)?;
+        a.mov(r8, r12)?;
+        a.mov(eax, MMAP)?;
+        a.syscall()?;
+        // Kernels before 4.17 take NOREPLACE for a mere wish and may map elsewhere.
+        a.xor(rax, qword_ptr(r15))?;
+        a.or(r13, rax)?;
+        a.add(r15, 8 * MAPPING as i32)?;
+        a.sub(r14, 1)?;
+        a.jne(next)?;
+        a.mov(rdi, r12)?;
+        a.mov(eax, CLOSE)?;
+        a.syscall()?;
+        a.jmp(done)?;
+        a.set_label(&mut failed)?;
+        a.or(r13, r12)?;
+        a.set_label(&mut done)?;
+        a.add(rbx, 8 * FILE as i32)?;
+        a.cmp(rbx, word(Word::FilesEnd))?;
+        a.jne(file)?;
+        a.test(r13, r13)?;
+        a.jne(begin)?;
+        // All of them; between them there is nothing.
+        a.mov(rdi, GLOBAL)?;
+        a.mov(rsi, BLOBS_AT + BLOBS_SIZE - GLOBAL)?;
+        a.mov(edx, libc::MADV_DONTDUMP as u32)?;
+        a.mov(eax, MADVISE)?;
+        a.syscall()?;
+        a.mov(rcx, slot_address(0))?;
+        a.wrgsbase(rcx)?;
+        a.mov(eax, STARTING as u32)?;
+        a.mov(rcx, word(Word::Asked))?;
+        a.xor(r11d, r11d)?;
+        a.jmp(word(Word::Stub))?;
+        a.set_label(&mut asked)?;
+        a.nop()?;
+        a.set_label(&mut begin)?;
+        // However we came here, and whatever the hand-shake leaves.
+        a.lea(rbp, ptr(words))?;
+        a.cmp(word(Word::Processors), 0)?;
+        a.je(free)?;
+        a.xor(edi, edi)?;
+        a.mov(esi, size_of::<u64>() as u32)?;
+        a.lea(rdx, ptr(rbp + 8 * Word::Processors as i32))?;
+        a.mov(eax, SCHED_SETAFFINITY)?;
+        a.syscall()?;
+        a.set_label(&mut free)?;
+        let all = [rax, rbx, rcx, rdx, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15, rbp];
+        assert_eq!(all.len(), REGISTERS);
+        for (i, register) in (0..).zip(all) {
+            a.mov(register, qword_ptr(rbp + 8 * (Word::Registers as i32 + i)))?;
+        }
+        a.jmp(qword_ptr(entry))?;
+        a.set_label(&mut words)?;
+        a.dq(&[0; Word::Entry as usize])?;
+        a.set_label(&mut entry)?;
+        a.dq(&[0; WORDS - Word::Entry as usize])?;
+        let done = a.assemble_options(0, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS)?;
+        let end = done.label_ip(&words)? as usize;
+        Ok((done.inner.code_buffer.get(..end).unwrap_or_default().to_vec(), done.label_ip(&asked)?))
+    }
+
+    #[test]
+    fn the_code_is_that_of_its_source() {
+        let (code, asked) = assemble().unwrap();
+        let hex: Vec<_> = code.iter().map(|b| format!("{b:#04x}")).collect();
+        assert!(code == CODE && asked == ASKED, "ASKED = {asked}; CODE = [{}]", hex.join(", "));
+    }
+
+    #[test]
+    fn words_lie_where_the_code_reads_them() {
+        // SAFETY: plain numbers, for which zeroes are valid.
+        let mut regs: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        (regs.rip, regs.rbp, regs.rax) = (0x77, 0x88, 0x99);
+        let mapping = |at, protection| Mapping { at, size: 0x2000, offset: 0x3000, protection };
+        let code_file = Mapped { source: Source::Open("/x".into(), 7), mappings: vec![mapping(0x1000, READ_EXECUTE)] };
+        let image = Mapped { source: Source::Descriptor(5), mappings: vec![mapping(0x5000, READ_WRITE)] };
+        let bytes = code(0x4000, &[code_file, image], (0x55, 3), &regs);
+        let word = |i: usize| u64::from_le_bytes(bytes[CODE.len() + 8 * i..][..8].try_into().unwrap());
+        assert_eq!((word(Word::Stub as usize), word(Word::Entry as usize)), (0x55, 0x77));
+        assert_eq!(word(Word::Processors as usize), 3);
+        assert_eq!((word(Word::Registers as usize), word(WORDS - 1)), (0x99, 0x88));
+        let at = |word: usize| 0x4000 + (CODE.len() + 8 * word) as u64;
+        assert_eq!((word(Word::Files as usize), word(Word::FilesEnd as usize)), (at(WORDS), at(WORDS + 8)));
+        assert_eq!([1, 2, 3].map(|i| word(WORDS + i)), [7, at(WORDS + 8), 1]);
+        assert_eq!([4, 5, 6, 7].map(|i| word(WORDS + i)), [0, 5, at(WORDS + 12), 1]);
+        assert_eq!([8, 9, 10, 11].map(|i| word(WORDS + i)), [0x1000, 0x2000, READ_EXECUTE, 0x3000]);
+        assert_eq!([12, 13, 14, 15].map(|i| word(WORDS + i)), [0x5000, 0x2000, READ_WRITE, 0x3000]);
+        let path = word(WORDS) as usize - 0x4000;
+        assert_eq!(&bytes[path..], b"/x\0");
+    }
+}

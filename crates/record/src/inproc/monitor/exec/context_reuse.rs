@@ -1,0 +1,141 @@
+//! Contexts of earlier programs, for later programs of the same files to begin with.
+//!
+//! A context is return addresses in files and places on the stack, all of them constants of the
+//! files: in another process they lie elsewhere, but nothing else about them changes. So a
+//! program that runs for the tenth time need not ask anew for every way to a call.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+use systoll_hooks::assemble::Step;
+use systoll_symbols::{ModuleKey, RawFrame};
+
+/// Contexts kept for one file's sites and one caller's file.
+const MOST_OF_PAIR: usize = 2048;
+/// Contexts kept at all.
+const MOST: usize = 100_000;
+/// Pairs of files.
+const MOST_PAIRS: usize = 4096;
+
+/// Octaves of a row's count that may be left out where they were asked about so often in all
+/// processes: below 128 calls a process's are crumbs, and asking costs as much as hundreds. The first
+/// is where the unlooked-at are asked about at all.
+const OFTEN: [(std::ops::Range<u32>, u32); 2] = [(FIRST_ASKED..7, 16), (7..END_OF_OFTEN, 96)];
+/// See [`OFTEN`].
+const FIRST_ASKED: u32 = 4;
+/// From here on every process is asked.
+const END_OF_OFTEN: u32 = 12;
+
+/// A context of a site.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Context {
+    /// Index of the site, and its address in the file, by which it is known again.
+    pub(crate) site: (usize, u64),
+    /// The system call, where the site does not say which.
+    pub(crate) number: Option<u32>,
+    /// File and address in it of each return address, and where the next one lies.
+    pub(crate) steps: Vec<(ModuleKey, u64, u64)>,
+    pub(crate) frames: Rc<[RawFrame]>,
+    /// Whether `main` was on the stack when it was first met.
+    pub(crate) main: bool,
+}
+
+impl Hash for Context {
+    /// By what tells nearly all apart: the frames say once more what the steps do.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.site.hash(state);
+        self.number.hash(state);
+        for (_, address, _) in &self.steps {
+            address.hash(state);
+        }
+    }
+}
+
+/// A context, and how often calls there were asked about.
+#[derive(Debug)]
+pub(crate) struct KnownContext {
+    pub(crate) context: Rc<Context>,
+    asked: Cell<[u32; END_OF_OFTEN as usize]>,
+}
+
+impl KnownContext {
+    /// A call of a process there was asked about, in this octave of its count.
+    pub(crate) fn note_asked(&self, octave: u32) {
+        let mut asked = self.asked.get();
+        if let Some(n) = asked.get_mut(octave as usize) {
+            *n += 1;
+        }
+        self.asked.set(asked);
+    }
+
+    /// The beginning of the first octave from `octave` on that was not asked about often enough.
+    pub(crate) fn octave_to_ask(&self, octave: u32) -> u64 {
+        let asked = self.asked.get();
+        let often = |o: &u32| OFTEN.iter().find(|(octaves, _)| octaves.contains(o)).map(|(_, often)| *often);
+        let enough = |o: &u32| often(o).is_some_and(|often| asked.get(*o as usize).is_some_and(|n| *n >= often));
+        1 << (octave..63).find(|o| !enough(o)).unwrap_or(63)
+    }
+
+    /// Where calls that are no news are asked about next.
+    pub(crate) fn later(&self) -> u64 {
+        self.octave_to_ask(FIRST_ASKED)
+    }
+}
+
+/// A site, by which its contexts are known again in other programs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SiteOfFile {
+    pub(crate) file: ModuleKey,
+    /// Its index among the file's sites, and its address in the file.
+    pub(crate) site: usize,
+    pub(crate) address: u64,
+    /// The system call, where the site does not say which.
+    pub(crate) number: Option<u32>,
+}
+
+/// All contexts seen, by the file of the site and that of the outermost frame.
+#[derive(Debug, Default)]
+pub(crate) struct KnownContexts {
+    pairs: HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>>,
+    known: HashMap<Rc<Context>, Rc<KnownContext>>,
+}
+
+impl KnownContexts {
+    /// Contexts by the file of the site and that of the outermost frame.
+    pub(crate) fn pairs(&self) -> &HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>> {
+        &self.pairs
+    }
+
+    /// Keeps a context of `site`. `steps` lead to it, `frames` are the site's own and one for each step.
+    /// `main`: whether `main` is on the stack.
+    pub(crate) fn keep(
+        &mut self,
+        site: SiteOfFile,
+        steps: &[Step],
+        frames: &Rc<[RawFrame]>,
+        main: bool,
+    ) -> Option<Rc<KnownContext>> {
+        let SiteOfFile { file, site, address, number } = site;
+        let placed = frames.iter().skip(1).zip(steps).map(|(f, s)| Some((f.module?, f.address, s.next)));
+        // Code without a file is nobody else's.
+        let steps = placed.collect::<Option<Vec<_>>>()?;
+        let (outermost, _, _) = steps.last().copied()?;
+        let pair = (file, outermost);
+        if self.pairs.len() >= MOST_PAIRS && !self.pairs.contains_key(&pair) {
+            return None;
+        }
+        let context = Rc::new(Context { site: (site, address), number, steps, frames: Rc::clone(frames), main });
+        if let Some(known) = self.known.get(&context) {
+            return Some(Rc::clone(known));
+        }
+        let of_pair = self.pairs.entry(pair).or_default();
+        if of_pair.len() >= MOST_OF_PAIR || self.known.len() >= MOST {
+            return None;
+        }
+        let seed = Rc::new(KnownContext { context: Rc::clone(&context), asked: Cell::default() });
+        self.known.insert(context, Rc::clone(&seed));
+        of_pair.push(Rc::clone(&seed));
+        Some(seed)
+    }
+}

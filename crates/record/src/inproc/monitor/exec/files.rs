@@ -1,0 +1,177 @@
+//! Files of watched programs: planned once, assembled once for each distance.
+
+use crate::inproc::cache::{Cache, Key};
+use crate::inproc::monitor::exec::place::{CODE, FIXED, Maker, first_room, kept_fixed, place};
+use crate::inproc::monitor::exec::read_ahead::{Ahead, Placed};
+use crate::inproc::monitor::shared::code::Code;
+use crate::inproc::monitor::shared::memory::{CodeRoom, Runs};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use systoll_hooks::assemble::{Blob, assemble};
+use systoll_hooks::plan::{Evidence, Plan};
+use systoll_symbols::{ModuleKey, Symbols};
+
+/// The most kept of one file.
+const MOST_FIXED: usize = 4096;
+
+/// What is known of a file.
+pub(crate) struct Known {
+    pub(crate) plan: Plan,
+    /// Address of its region of roots, the same in every image.
+    pub(crate) region: u64,
+    /// What it is known by in the cache.
+    id: Option<Key>,
+}
+
+/// Why a file is not watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unwatchable {
+    /// It uses the gs segment itself, by this instruction.
+    UsesGs(Evidence),
+    /// It has an order of its own for all its memory.
+    GuardsMemory,
+    /// Anything else, in words.
+    Other(String),
+}
+
+/// All files seen in a run.
+pub(crate) struct Files {
+    known: HashMap<ModuleKey, Result<Option<Rc<Known>>, Unwatchable>>,
+    codes: HashMap<(ModuleKey, i64), Rc<Code>>,
+    /// What files are known by in the cache, and how much of [`Symbols::fixed`] is kept there.
+    fixed: HashMap<ModuleKey, (Key, usize)>,
+    cache: Arc<Cache>,
+    maker: Maker,
+    ahead: Ahead,
+}
+
+impl Files {
+    pub(crate) fn new(maker: Maker, cache: Arc<Cache>, ahead: Ahead) -> Self {
+        Self { known: HashMap::new(), codes: HashMap::new(), fixed: HashMap::new(), cache, maker, ahead }
+    }
+
+    /// The file's plan, `None` where it has nothing to hook.
+    ///
+    /// # Errors
+    /// Where it can't be watched.
+    pub(crate) fn known(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let known = self.look(symbols, key);
+        self.known.insert(key, known.clone());
+        known
+    }
+
+    fn look(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
+        let state = symbols.state(key);
+        let id = self.cache.key_of(state.as_ref(), symbols.build_id(key), || symbols.bytes(key));
+        let read = |id: &Key| {
+            Some(Placed { plan: self.cache.kept_plan(id)?, region: None, fixed: kept_fixed(&self.cache, id) })
+        };
+        let kept = id.as_ref().and_then(|id| self.ahead.plans.take(id, || read(id)));
+        let Placed { plan, region, fixed } = match kept {
+            Some(placed) => placed,
+            None => {
+                let bytes = symbols.bytes(key).ok_or_else(|| Unwatchable::Other("it can't be read".into()))?;
+                let new = self.cache.new_plan(id.as_ref(), &bytes);
+                let plan = new.map_err(|e| Unwatchable::Other(e.to_string()))?;
+                Placed { plan, region: None, fixed: Vec::new() }
+            }
+        };
+        self.fixed.extend(id.clone().map(|id| (key, (id, fixed.len()))));
+        symbols.know_fixed(key, fixed);
+        if plan.guards_memory {
+            return Err(Unwatchable::GuardsMemory);
+        }
+        if let Some(evidence) = plan.uses_gs {
+            return Err(Unwatchable::UsesGs(evidence));
+        }
+        if plan.sites.is_empty() && !plan.unplanned.is_empty() {
+            return Err(Unwatchable::Other("they are made by int $0x80, as 32-bit programs make them".into()));
+        }
+        if plan.sites.is_empty() && plan.entries.is_empty() && plan.unwinder.is_none() {
+            return Ok(None);
+        }
+        let region = region.or_else(|| self.ahead.regions.give(&plan));
+        let region = region.ok_or_else(|| Unwatchable::Other("no room for more files".into()))?;
+        Ok(Some(Rc::new(Known { plan, region, id })))
+    }
+
+    /// Tells who reads ahead how many records of roots come before those of the next file.
+    pub(crate) fn expect_roots(&self, first: u64) {
+        // Only the first program's are of use.
+        let _ = self.ahead.first_roots.set(first);
+    }
+
+    /// What every image begins with.
+    pub(crate) fn blank(&self) -> &Runs {
+        self.ahead.blank()
+    }
+
+    /// Keeps for later runs what was found out about files by decoding them.
+    pub(crate) fn keep_fixed(&self, symbols: &Symbols) {
+        for (key, (id, kept)) in &self.fixed {
+            let fixed = symbols.fixed(*key).take(MOST_FIXED);
+            if fixed.len() > *kept {
+                let words = fixed.map(|(address, fixed)| address << 1 | u64::from(fixed));
+                self.cache.put(FIXED, id, &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
+            }
+        }
+    }
+
+    /// The file's code at a distance where it is free to lie, and the address, in a process that
+    /// has the file at `bias`.
+    ///
+    /// # Errors
+    /// In words, where there is no such place or no code.
+    pub(crate) fn code(
+        &mut self,
+        room_for: &CodeRoom,
+        key: ModuleKey,
+        known: &Known,
+        bias: u64,
+        is_free: &dyn Fn(&Range<u64>) -> bool,
+    ) -> Result<(Rc<Code>, u64), String> {
+        let mut room = first_room(&known.plan);
+        loop {
+            let Some(at) = place(&known.plan, bias, room, is_free) else { return Err("no room near it".into()) };
+            let code = self.stored(room_for, key, known, at.wrapping_sub(bias) as i64)?;
+            if code.size() <= room {
+                return Ok((code, at));
+            }
+            room = code.size() + 4096;
+        }
+    }
+
+    /// The file's code at this distance, in the shared memory.
+    fn stored(&mut self, room: &CodeRoom, key: ModuleKey, known: &Known, delta: i64) -> Result<Rc<Code>, String> {
+        if let Some(code) = self.codes.get(&(key, delta)) {
+            return Ok(Rc::clone(code));
+        }
+        let id = known.id.as_ref().and_then(|id| self.maker.key(id, delta));
+        let ahead = id.as_ref().and_then(|id| self.ahead.codes.take(id, || None));
+        let code = match ahead.filter(|code| code.blob.delta == delta && code.region == known.region) {
+            Some(code) => code,
+            None => Code::store(self.blob(known, id.as_ref(), delta)?, &known.plan, known.region, room)?,
+        };
+        let code = Rc::new(code);
+        self.codes.insert((key, delta), Rc::clone(&code));
+        Ok(code)
+    }
+
+    /// The code from an earlier run, or assembled now.
+    fn blob(&self, known: &Known, id: Option<&Key>, delta: i64) -> Result<Blob, String> {
+        let kept = id.and_then(|id| self.maker.kept(&self.cache, id));
+        if let Some(blob) = kept.filter(|b| b.delta == delta) {
+            return Ok(blob);
+        }
+        let blob = assemble(&known.plan, &self.maker.options, delta).map_err(|e| e.to_string())?;
+        if let Some(id) = id {
+            self.cache.put(CODE, id, &blob.to_bytes());
+        }
+        Ok(blob)
+    }
+}

@@ -1,0 +1,14 @@
+//! What is done at an `execve` and until the new program runs: its files planned, code and memory mapped, jumps written.
+
+pub(crate) mod bootstrap;
+pub(crate) mod confinement;
+pub(crate) mod context_reuse;
+pub(crate) mod files;
+pub(crate) mod on_exec;
+pub(crate) mod place;
+pub(crate) mod preload;
+pub(crate) mod provision;
+pub(crate) mod read_ahead;
+pub(crate) mod ready;
+pub(crate) mod rseq_areas;
+pub(crate) mod seccomp;

@@ -1,0 +1,226 @@
+//! A new program: what is done at its exec, before it has run an instruction.
+
+use crate::inproc::monitor::exec::bootstrap::{self, Mapping, Source};
+use crate::inproc::monitor::exec::provision;
+use crate::inproc::monitor::exec::provision::FileOf;
+use crate::inproc::monitor::exec::ready;
+use crate::inproc::monitor::exec::ready::Taken;
+use crate::inproc::monitor::exec::rseq_areas;
+use crate::inproc::monitor::exec::seccomp;
+use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::requests::windows;
+use crate::inproc::monitor::results::images;
+use crate::inproc::monitor::results::sites::Arrival;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::maps::{Layout, Mapped, Maps};
+use crate::inproc::monitor::shared::peer;
+use crate::inproc::monitor::shared::remote::{self, Mem};
+use crate::inproc::monitor::sys;
+use crate::procfs;
+use crate::table::{Image, ImageId};
+use std::sync::Arc;
+use systoll_hooks::layout::slot;
+use systoll_model::ProblemKind;
+use systoll_symbols::AddressSpace;
+
+/// Code segment of 64-bit programs (kernel: __USER_CS).
+const USER_CS: u64 = 0x33;
+
+/// A program has taken over process `pid`, which is stopped; `from` is the program and slot
+/// it came from.
+pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
+    let parent = leave_by_exec(session, from, pid);
+    let first = pid == session.root.pid && session.programs.is_empty() && session.root.image.is_none();
+    let as_before = from.is_some_and(|from| has_no_filter_of_its_own(session, from.program));
+    let exe = procfs::exe(pid).unwrap_or_default();
+    let prepared = prepare(session, pid, (parent, first, as_before), from, &exe);
+    if let Err(why) = &prepared {
+        if first {
+            // Nothing of it has run: whoever asked may choose another way.
+            session.root.refused = Some(format!("{exe}: {why}"));
+            sys::kill(pid);
+        } else {
+            session.problems.note(ProblemKind::Unwatched, format!("{exe} ran unwatched: {why}"));
+        }
+    }
+    let _ = sys::detach(pid, 0);
+    if let Ok(id) = prepared {
+        // It maps our memory now, and needs nobody for that.
+        provision::provision(session, id);
+        windows::settle_who_opens(session);
+    }
+}
+
+/// The program a thread has left by its exec: its slot is done. The image it ran in.
+fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Option<ImageId> {
+    let from = from?;
+    let image = images::image_of_slot(session, from);
+    session.windows.close(&mut session.table, from);
+    let program = session.programs.get_mut(&from.program)?;
+    program.note_exec_cpu(pid);
+    program.threads.gone_by_exec.insert(from.index);
+    image
+}
+
+/// Makes all ready and lets the stopped process begin with the shell code.
+fn prepare(
+    session: &mut Session,
+    pid: i32,
+    (parent, first, as_before): (Option<ImageId>, bool, bool),
+    from: Option<SlotRef>,
+    exe: &Arc<str>,
+) -> Result<ProgramId, String> {
+    if !as_before && let Some(obstacle) = seccomp::obstacle(pid) {
+        return Err(obstacle);
+    }
+    let regs = sys::registers(pid).map_err(|e| e.desc().to_owned())?;
+    if regs.cs != USER_CS {
+        return Err("it is a 32-bit program".into());
+    }
+    let mem = Mem::open(pid).map_err(|e| format!("its memory can't be opened: {e}"))?;
+    let mut space = AddressSpace::new();
+    let maps = Maps::of(pid);
+    space.update_by(&mut session.symbols, pid, &maps.text);
+    let mut taken = Taken::by(Layout::Known(&maps.all));
+    let mut files = Vec::new();
+    let losses_before = session.problems.losses;
+    for file in space.files().collect::<Vec<_>>() {
+        if let Some(ready) = ready::ready(session, &file, &mut taken)? {
+            files.push(ready);
+        }
+    }
+    let stub = files.first().map(|f| f.at).ok_or("nothing in it makes system calls that can be hooked")?;
+    let id = session
+        .provisioning
+        .spare
+        .take()
+        .or_else(|| provision::blank_image(session))
+        .ok_or("no memory for another program")?;
+    let code = files.iter().map(|f| Mapping::code(f.at, f.patched.code.size(), f.patched.code.offset));
+    let native = is_native(session, pid, from);
+    let [code_file, image_file] = if native {
+        to_open(session, id).ok_or("no memory for another program")?
+    } else {
+        match handed_over(session, id, pid, (&mem, &maps.all), regs) {
+            Ok(sources) => sources,
+            Err(why) => {
+                session.memory.free_image(id);
+                return Err(format!("it has another user or other rights than systoll, and {why}"));
+            }
+        }
+    };
+    let mappings = bootstrap::files(code_file, image_file, code);
+    provision::enter(session, id, pid);
+    let away = from.filter(|from| asked_elsewhere(session, *from)).and_then(|_| sys::Away::from_here(pid));
+    let processors = away.as_ref().map_or(0, |_| sys::Away::EVERYWHERE);
+    if let Err(why) = plant(session, pid, &mem, &maps.all, &mappings, (stub, processors), regs) {
+        session.memory.free_image(id);
+        return Err(why);
+    }
+    // It frees itself again, whatever becomes of us.
+    away.inspect(|away| away.keep(pid));
+    let now = session.clock.at(sys::now());
+    let image = Image { pid, parent, exe: Arc::clone(exe), start_ns: if first { 0 } else { now }, ..Image::default() };
+    let image = session.table.image(image);
+    let mut program = Program::new(id, pid, image, space, mem);
+    let earlier = session.reuse.by_file.entry(Arc::clone(exe)).or_default();
+    (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
+    program.native = native;
+    program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
+    program.processes.thread_before = procfs::Schedstat::open(pid, pid).and_then(|s| s.read()).map_or(0, |r| r.cpu_ns);
+    program.hooks.seen_whole = session.problems.losses == losses_before;
+    program.hooks.maps = maps.all;
+    program.hooks.starting = Some(files.into_iter().map(|f| f.patched).collect());
+    session.programs.insert(id, program);
+    if first {
+        session.root.image = Some(image);
+        session.root.audit_base = procfs::io_calls(pid);
+    }
+    Ok(id)
+}
+
+/// Whether a program's processes are confined as we are.
+pub(crate) fn has_no_filter_of_its_own(session: &Session, id: ProgramId) -> bool {
+    let (area, program) = (session.memory.image(id), session.programs.get(&id));
+    area.zip(program).is_some_and(|(area, program)| program.has_no_filter_of_its_own(area))
+}
+
+/// Whether the thread that is about to exec was on another processor than ours, which it had better keep.
+fn asked_elsewhere(session: &Session, from: SlotRef) -> bool {
+    let patience = session.memory.image(from.program).map_or(0, |area| area.get(from.offset() + slot::PATIENCE));
+    session.polling.asked_elsewhere(patience)
+}
+
+/// Whether a new program can open what this process can: it has the same user and groups, and nothing
+/// that it came of has changed what it may do.
+fn is_native(session: &Session, pid: i32, from: Option<SlotRef>) -> bool {
+    let as_before = |from: SlotRef| {
+        session.programs.get(&from.program).is_some_and(|p| p.native && !p.threads.changed.contains(&from.index))
+    };
+    from.is_none_or(as_before) && procfs::has_our_credentials(pid)
+}
+
+/// A program's files, for it to open.
+fn to_open(session: &Session, id: ProgramId) -> Option<[Source; 2]> {
+    let [code, image] = session.memory.paths(id)?;
+    let (read, both) = (libc::O_RDONLY | libc::O_CLOEXEC, libc::O_RDWR | libc::O_CLOEXEC);
+    Some([Source::Open(code, read), Source::Open(image, both)])
+}
+
+/// The same, handed over to a stopped process that may not open them.
+fn handed_over(
+    session: &Session,
+    id: ProgramId,
+    pid: i32,
+    (mem, mapped): (&Mem, &[Mapped]),
+    regs: libc::user_regs_struct,
+) -> Result<[Source; 2], String> {
+    const INSTRUCTION: usize = 16;
+    let at = remote::unused(mem, mapped, INSTRUCTION).ok_or("there is no room in it for an instruction")?;
+    let files = session.memory.to_hand_over(id).ok_or("there is no memory for it")?;
+    Ok(peer::hand_over(&files, pid, (mem, at), regs)?.map(Source::Descriptor))
+}
+
+/// Writes the shell code into the stopped process and points it there.
+fn plant(
+    _session: &Session,
+    pid: i32,
+    mem: &Mem,
+    mapped: &[Mapped],
+    files: &[bootstrap::Mapped],
+    (stub, processors): (u64, u64),
+    regs: libc::user_regs_struct,
+) -> Result<(), String> {
+    // Its length does not depend on where it runs.
+    let len = bootstrap::code(0, files, (stub, processors), &regs).len();
+    let at = remote::unused(mem, mapped, len + 16).ok_or("no room in it for a few hundred bytes of code")?;
+    let code = bootstrap::code(at, files, (stub, processors), &regs);
+    mem.write(at, &code).map_err(|e| format!("its code can't be written: {e}"))?;
+    let mut start = regs;
+    start.rip = at;
+    // Not a call to be restarted.
+    start.orig_rax = u64::MAX;
+    sys::set_registers(pid, &start).map_err(|e| e.desc().to_owned())
+}
+
+/// A new program has its memory mapped, and its thread waits: its files' jumps are written.
+pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) {
+    let from = session.memory.asked_from(thread);
+    let Some(program) = session.programs.get_mut(&thread.program) else { return };
+    // Mapping our memory was not the program's work; what follows, until it goes on, is asking.
+    let took = from.map_or(0, |from| from.saturating_sub(program.processes.thread_before));
+    session.stats.births_ns = session.stats.births_ns.saturating_add(took);
+    session.stats.births += 1;
+    program.processes.cpu_before = program.processes.cpu_before.saturating_add(took);
+    program.processes.thread_before = program.processes.thread_before.saturating_add(took);
+    if program.hooks.starting.take().is_none() {
+        return;
+    }
+    let (losses_before, maps) = (session.problems.losses, std::mem::take(&mut program.hooks.maps));
+    for index in 0..program.hooks.files.len() {
+        provision::write_jumps(session, FileOf { by: thread, index, arrival: Arrival::Born }, Layout::Known(&maps));
+    }
+    ready::allow_elision(session, thread.program, losses_before);
+    rseq_areas::give_areas(session, thread);
+}

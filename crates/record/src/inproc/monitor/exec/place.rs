@@ -1,0 +1,124 @@
+//! Where a file's code and roots come to lie, and what both are made and kept by.
+
+use crate::inproc::cache::{Cache, Key, Kind};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use systoll_hooks::assemble::{Blob, Options};
+use systoll_hooks::layout::{IMAGE, NODE_SIZE, image};
+use systoll_hooks::plan::Plan;
+
+/// Room left free between a file and its code, so that neither a heap nor a neighbour is in the way.
+const DISTANCES: [u64; 7] = [16 << 20, 32 << 20, 64 << 20, 128 << 20, 256 << 20, 512 << 20, 1 << 30];
+
+/// Jumps reach two GiB; something is kept for what lies between.
+const REACH: u64 = (2 << 30) - (64 << 20);
+
+/// Lowest address a program may map (vm.mmap_min_addr as distributions set it).
+const LOWEST: u64 = 0x1_0000;
+
+/// Behind it, without ASLR right behind the loader, there is room for the stack alone (the kernel: MIN_GAP).
+const HIGHEST: u64 = 0x7fff_f800_0000;
+
+/// What [`Symbols::fixed`] tells of a file, in the cache.
+pub(crate) const FIXED: Kind = Kind { name: "fixed", version: 1 };
+
+/// Assembled code in the cache.
+pub(crate) const CODE: Kind = Kind { name: "code", version: 7 };
+
+/// Where files' roots lie in every image, given out by whichever thread has a plan first.
+#[derive(Clone, Debug)]
+pub(crate) struct Regions(Arc<AtomicU64>);
+
+impl Default for Regions {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU64::new(IMAGE + image::ROOTS)))
+    }
+}
+
+impl Regions {
+    /// A region for a file of this plan; `None` where there is no more room.
+    pub(crate) fn give(&self, plan: &Plan) -> Option<u64> {
+        // Tables take more than roots, and only those who assemble know where: room for the most.
+        let tables = plan.sites.iter().filter(|s| s.number.is_none()).count() as u64;
+        let size = (plan.sites.len() + plan.entries.len()) as u64 * NODE_SIZE + tables * TABLE;
+        // Nobody shares a region, and a file may have no sites.
+        let behind = |region: u64| {
+            let fits = region + size <= IMAGE + image::SLOTS;
+            fits.then(|| (region + size.max(NODE_SIZE)).next_multiple_of(4096))
+        };
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).ok()
+    }
+}
+
+/// What an earlier run has found out about a file by decoding it.
+pub(crate) fn kept_fixed(cache: &Cache, id: &Key) -> Vec<(u64, bool)> {
+    let bytes = cache.get(FIXED, id).unwrap_or_default();
+    let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    words.map(|word| (word >> 1, word & 1 == 1)).collect()
+}
+
+/// What code is made by.
+#[derive(Clone, Debug)]
+pub(crate) struct Maker {
+    pub(crate) options: Options,
+    assembler: Option<String>,
+}
+
+impl Maker {
+    pub(crate) fn new(options: Options) -> Self {
+        Self { options, assembler: assembler() }
+    }
+
+    /// What the code of the file `id` is known by, `None` where nothing tells this assembler from others.
+    pub(crate) fn key(&self, id: &Key, delta: i64) -> Option<Key> {
+        let assembler = self.assembler.as_deref()?;
+        Some(id.with(&format!("{delta:x}-{:x}-{assembler}", self.options.bits())))
+    }
+
+    /// The code in the cache.
+    pub(crate) fn kept(&self, cache: &Cache, key: &Key) -> Option<Blob> {
+        Blob::from_bytes(cache.get(CODE, key)?)
+    }
+}
+
+/// Lowest address a file wants.
+fn lowest(plan: &Plan) -> u64 {
+    plan.segments.iter().map(|s| s.vaddr & !4095).min().unwrap_or(0)
+}
+
+/// Room for a file's code, as far as that can be told before it is made.
+pub(crate) fn first_room(plan: &Plan) -> u64 {
+    (plan.sites.len() + plan.entries.len()) as u64 * ROOM_PER_SITE + 8192
+}
+
+/// Where `room` bytes are free within reach of a file.
+pub(crate) fn place(plan: &Plan, bias: u64, room: u64, is_free: &dyn Fn(&Range<u64>) -> bool) -> Option<u64> {
+    let lowest = lowest(plan);
+    let extent = plan.segments.iter().map(|s| s.vaddr.saturating_add(s.memory_size)).max().unwrap_or(0);
+    let room = room.next_multiple_of(4096);
+    let first = bias.wrapping_add(lowest);
+    let below = DISTANCES.iter().filter_map(|d| first.checked_sub(d + room.next_multiple_of(1 << 20)));
+    let bottom = first.checked_sub(room).map(|_| LOWEST);
+    let above = bias.wrapping_add(extent).next_multiple_of(4096).checked_add(1 << 30);
+    below.chain(bottom).chain(above).find(|at| {
+        let (at, end) = (*at, at.saturating_add(room));
+        let reach = bias.wrapping_add(extent).max(end).saturating_sub(first.min(at));
+        let fits = at >= LOWEST && end <= HIGHEST && reach <= REACH && (at >= first || end <= first);
+        fits && is_free(&(at..end))
+    })
+}
+
+/// What tells one assembler from another: any new build of this program may write other code.
+pub(crate) fn assembler() -> Option<String> {
+    let exe = std::fs::metadata("/proc/self/exe").ok()?;
+    let words = [exe.dev(), exe.ino(), exe.size(), exe.ctime() as u64, exe.ctime_nsec() as u64];
+    Some(words.map(|w| format!("{w:x}")).join("-"))
+}
+
+/// Bytes of code a site comes to, with everything; more is seen when it is there.
+const ROOM_PER_SITE: u64 = 1400;
+
+/// Bytes of a table of roots by number.
+const TABLE: u64 = systoll_hooks::layout::TABLE_LEN * 8;

@@ -1,0 +1,96 @@
+//! Gives a program the contexts that earlier programs of the same files had.
+
+use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext};
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::Area;
+use crate::inproc::monitor::sys;
+use std::collections::HashMap;
+use std::rc::Rc;
+use systoll_hooks::assemble::{Step, grow_asking, number_site};
+use systoll_hooks::layout::NODE_SIZE;
+use systoll_symbols::ModuleKey;
+
+/// A node made of what is known.
+struct Preloaded {
+    node: NodeAddr,
+    known: Rc<KnownContext>,
+}
+
+/// Gives a program the contexts of earlier ones, where their files are the same.
+pub(crate) fn preload(session: &mut Session, id: ProgramId) {
+    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
+    let Some(program) = session.programs.get_mut(&id) else { return };
+    let Some(area) = session.memory.image(id) else { return };
+    let looked_at = affordable && program.is_looked_at();
+    let main_seen = program.contexts.main_seen;
+    // The first call in `main` is asked about in any case.
+    let window_at =
+        |known: &KnownContext| if looked_at || known.context.main && !main_seen { 1 } else { known.later() };
+    for Preloaded { node, known } in nodes_of_known(session.reuse.contexts.pairs(), program, area, window_at) {
+        let main = known.context.main;
+        program.contexts.known.insert(node, known);
+        if main {
+            program.contexts.main_nodes.push(node);
+        } else if !looked_at {
+            program.contexts.unopened.push(node);
+        }
+    }
+}
+
+/// Adds what is known of the files of `program` to its trees, for pairs of files that were not both there
+/// before. `window_at` tells for a context at which call it is to be asked about first. The new nodes.
+fn nodes_of_known(
+    pairs: &HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>>,
+    program: &mut Program,
+    area: &Area,
+    window_at: impl Fn(&KnownContext) -> u64,
+) -> Vec<Preloaded> {
+    let mut nodes = Vec::new();
+    let biases: HashMap<ModuleKey, u64> = program.space.files().map(|f| (f.module, f.bias)).collect();
+    for file in 0..program.hooks.files.len() {
+        for outermost in biases.keys() {
+            let Some(key) = program.hooks.files.get(file).map(|f| f.key) else { continue };
+            let Some(all) = pairs.get(&(key, *outermost)) else { continue };
+            if program.contexts.preloaded.insert((file, *outermost)) {
+                let node = |known: &Rc<KnownContext>| {
+                    let node = grow_known(&known.context, program, area, (file, &biases), window_at(known))?;
+                    Some(Preloaded { node, known: Rc::clone(known) })
+                };
+                nodes.extend(all.iter().filter_map(node));
+            }
+        }
+    }
+    nodes
+}
+
+/// The node of a known context, `None` where it is not new or there is no room.
+fn grow_known(
+    context: &Context,
+    program: &mut Program,
+    area: &Area,
+    (file, biases): (usize, &HashMap<ModuleKey, u64>),
+    window_at: u64,
+) -> Option<NodeAddr> {
+    let patched = program.hooks.files.get(file)?;
+    let (site, address) = context.site;
+    let region = patched.known.region;
+    let counted = patched.code.blob.sites.get(site).filter(|s| s.address == address)?;
+    let root = match context.number {
+        None => region + site as u64 * NODE_SIZE,
+        Some(number) => {
+            let (table, offset) = (region + u64::from(counted.table?), u64::from(counted.offset?));
+            let root = number_site(area.words(), &mut program.hooks.room, table, number, offset).ok()?;
+            program.contexts.number_roots.insert(NodeAddr(root), SiteRef { file, site });
+            root
+        }
+    };
+    let step = |(key, address, next): &(ModuleKey, u64, u64)| {
+        Some(Step { word: biases.get(key)?.wrapping_add(*address), next: *next })
+    };
+    let steps: Vec<Step> = context.steps.iter().map(step).collect::<Option<_>>()?;
+    let node = grow_asking(area.words(), &mut program.hooks.room, root, &steps, window_at).map(NodeAddr).ok()?;
+    let new = program.contexts.nodes.insert(node, Rc::clone(&context.frames)).is_none();
+    new.then_some(node)
+}

@@ -1,0 +1,250 @@
+//! A program's image: made before its exec, filled while it maps our memory and when it maps files.
+
+use crate::inproc::monitor::exec::preload;
+use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::program::{Patched, Program};
+use crate::inproc::monitor::requests::request;
+use crate::inproc::monitor::results::sites::Arrival;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::code::Code;
+use crate::inproc::monitor::shared::maps::{Layout, Mapped};
+use crate::inproc::monitor::shared::memory::{BLOBS, BLOBS_AT, Memory, Runs};
+use crate::inproc::monitor::shared::remote::Mem;
+use crate::procfs;
+use std::rc::Rc;
+use systoll_hooks::assemble::AssembleError;
+use systoll_hooks::assemble::own_words;
+use systoll_hooks::layout::{WRITE_CODE, image, slot};
+use systoll_model::{ProblemKind, Random};
+use systoll_symbols::ModuleKey;
+
+/// Files remembered that programs of one file map.
+const MOST_USUAL: usize = 16;
+
+/// A process's memory.
+pub(crate) enum MemOf<'a> {
+    /// Of the process that executed the program.
+    First(&'a Mem),
+    /// Of a fork child.
+    Fork(Mem),
+}
+
+impl std::ops::Deref for MemOf<'_> {
+    type Target = Mem;
+
+    fn deref(&self) -> &Mem {
+        match self {
+            Self::First(mem) => mem,
+            Self::Fork(mem) => mem,
+        }
+    }
+}
+
+/// Writes a file's roots into a program's image, unless they are there.
+///
+/// # Errors
+/// Those of [`Code::roots`]; nothing is written then.
+fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), AssembleError> {
+    if program.hooks.regions.contains(&code.region) {
+        return Ok(());
+    }
+    memory.write(program.id, &*code.roots(&program.hooks.room)?);
+    program.hooks.room.roots += code.blob.sites.len() as u64;
+    program.hooks.regions.insert(code.region);
+    Ok(())
+}
+
+/// A new image, as every program begins with.
+pub(crate) fn blank_image(session: &mut Session) -> Option<ProgramId> {
+    let id = session.memory.new_image()?;
+    session.memory.write(id, session.provisioning.files.blank());
+    let seed = Random::new(session.stats.seed ^ u64::from(id.0)).below(u64::MAX);
+    session.memory.write(id, &Runs::new(own_words(id.0).into_iter().chain([(image::SEED, seed)])));
+    Some(id)
+}
+
+/// Makes the image of the next program while an exec is under way: that takes long enough.
+pub(crate) fn make_ahead(session: &mut Session) {
+    if session.provisioning.spare.is_none() && session.tracees.seized.len() > session.tracees.lingering.len() {
+        session.provisioning.spare = blank_image(session);
+    }
+}
+
+/// Takes process `pid` into its first slot.
+pub(crate) fn enter(session: &Session, id: ProgramId, pid: i32) {
+    let pid = pid as u64;
+    let first = [(image::SLOTS + slot::TID, pid), (image::SLOTS + slot::PID, pid)];
+    session.memory.write(id, &Runs::new(first));
+}
+
+/// What of a new program can be done while it maps our memory.
+pub(crate) fn provision(session: &mut Session, id: ProgramId) {
+    let Some(program) = session.programs.get(&id) else { return };
+    let argv = procfs::argv(program.pid);
+    if let Some(image) = session.table.images.get_mut(program.image.index()) {
+        image.argv = argv;
+    }
+    let starting = session.programs.get_mut(&id).and_then(|p| p.hooks.starting.take()).unwrap_or_default();
+    let losses_before = session.problems.losses;
+    for file in starting {
+        take_in(session, id, file);
+    }
+    if let Some(program) = session.programs.get_mut(&id) {
+        program.hooks.mapped_at_start = program.hooks.files.len();
+        session.provisioning.files.expect_roots(program.hooks.room.roots);
+        program.hooks.seen_whole &= session.problems.losses == losses_before;
+        program.hooks.starting = Some(Vec::new());
+    }
+    // First, so that their records are the same in all: roots are kept by that.
+    lay_usual(session, id);
+    preload::preload(session, id);
+}
+
+/// Lays the roots of files that programs of the same file have mapped so far.
+fn lay_usual(session: &mut Session, id: ProgramId) {
+    let Some(program) = session.programs.get_mut(&id) else { return };
+    let exe = session.table.images.get(program.image.index()).map(|i| &i.exe);
+    let Some(earlier) = exe.and_then(|exe| session.reuse.by_file.get(exe)) else { return };
+    for code in &earlier.mapped {
+        // Of what there is no room for is told where the program maps it.
+        let _ = lay(program, &session.memory, code);
+    }
+}
+
+/// Remembers that a program has mapped a file.
+fn note_usual(session: &mut Session, id: ProgramId, code: Rc<Code>) {
+    let image = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index()));
+    if let Some(earlier) = image.and_then(|i| session.reuse.by_file.get_mut(&i.exe))
+        && earlier.mapped.len() < MOST_USUAL
+        && earlier.mapped.iter().all(|known| known.region != code.region)
+    {
+        earlier.mapped.push(code);
+    }
+}
+
+/// A file of a program whose jumps are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileOf {
+    /// The waiting thread for whose process it is done.
+    pub(crate) by: SlotRef,
+    /// Its place among the program's files.
+    pub(crate) index: usize,
+    pub(crate) arrival: Arrival,
+}
+
+/// Writes the roots and jumps of a file that a program has mapped, as the thread `by` says, which has
+/// `maps` mapped; its code is mapped already.
+pub(crate) fn patch(session: &mut Session, by: SlotRef, file: Patched, arrival: Arrival, maps: Layout<'_>) {
+    let usual = Rc::clone(&file.code);
+    if let Some(index) = take_in(session, by.program, file) {
+        write_jumps(session, FileOf { by, index, arrival }, maps);
+        note_usual(session, by.program, usual);
+    }
+}
+
+/// Takes a file in among a program's, with its roots; its place there, unless there is no room.
+fn take_in(session: &mut Session, id: ProgramId, file: Patched) -> Option<usize> {
+    let program = session.programs.get_mut(&id)?;
+    let area = session.memory.image(id)?;
+    if let Err(e) = lay(program, &session.memory, &file.code) {
+        lost(session, file.key, &e.to_string());
+        return None;
+    }
+    file.code.announce(area, file.bias.wrapping_add_signed(file.code.blob.delta));
+    program.hooks.files.push(file);
+    Some(program.hooks.files.len() - 1)
+}
+
+/// Writes the jumps of a program's file; its roots are there and its code is mapped.
+pub(crate) fn write_jumps(session: &mut Session, of: FileOf, maps: Layout<'_>) {
+    let arrival = of.arrival;
+    let written = arrival != Arrival::MadeExecutable && has_jumps_written(session, of, maps);
+    let Some(program) = session.programs.get(&of.by.program) else { return };
+    let Some(file) = program.hooks.files.get(of.index) else { return };
+    let patched = memory_of(session, of.by).and_then(|mem| match arrival {
+        _ if written => Ok(()),
+        Arrival::MadeExecutable => mem.patch_one(&file.code.jumps, file.bias),
+        Arrival::Born | Arrival::Mapped => mem.patch(&file.code.jumps, file.bias),
+    });
+    match patched {
+        Ok(()) => session.provisioning.sites.note(file, Some(0), arrival),
+        Err(_) => write_around(session, of, maps),
+    }
+}
+
+/// Writes those jumps of a program's file that are missing where it has its code mapped, but
+/// for sites where other bytes lie.
+pub(crate) fn write_around(session: &mut Session, of: FileOf, maps: Layout<'_>) {
+    let Some(program) = session.programs.get(&of.by.program) else { return };
+    let Some(file) = program.hooks.files.get(of.index) else { return };
+    let is_code = |at| maps.at(at).is_some_and(|m| m.executable && !m.shared);
+    let left = memory_of(session, of.by).and_then(|mem| mem.patch_around(&file.code.jumps, file.bias, &is_code));
+    session.provisioning.sites.note(file, left.as_ref().ok().map(|left| left.sites.len() as u64), of.arrival);
+    let (key, all) = (file.key, file.known.plan.sites.len());
+    match left {
+        Ok(left) if left.sites.is_empty() => {}
+        Ok(left) => {
+            let path = session.symbols.path(key).unwrap_or_default();
+            let (places, shown) = (left.sites.len(), left.shown());
+            session.problems.note(
+                ProblemKind::Lost,
+                format!(
+                    "{path}: {places} of {all} places that make system calls are not counted, where something \
+                     has changed the code: {shown}"
+                ),
+            );
+        }
+        Err(why) => lost(session, key, &why),
+    }
+}
+
+/// The memory of the process whose thread waits in the slot: that of a fork child is not its maker's.
+///
+/// # Errors
+/// In words, where it can't be opened.
+pub(crate) fn memory_of(session: &Session, thread: SlotRef) -> Result<MemOf<'_>, String> {
+    let program = session.programs.get(&thread.program).ok_or("it is gone")?;
+    let pid = session.memory.head(thread).pid as i32;
+    if pid == program.pid {
+        return Ok(MemOf::First(&program.mem));
+    }
+    Mem::open(pid).map(MemOf::Fork).map_err(|e| e.to_string())
+}
+
+/// Has the waiting thread write the jumps of a file that nobody runs yet, which it does in a third
+/// of the time that it takes from outside: the kernel finds each page for us, and copies it twice. Whether
+/// it did; where it did not, some of them may be there.
+fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> bool {
+    let id = of.by.program;
+    // Another thread might make a process meanwhile, whose code would stay writable.
+    let alone = session.memory.image(id).is_some_and(|a| a.no_slot_drawn() && a.get(image::QUIET) as u32 == 0);
+    if !alone || !session.provisioning.writes_code {
+        return false;
+    }
+    let Some(program) = session.programs.get(&id) else { return false };
+    let Some(file) = program.hooks.files.get(of.index) else { return false };
+    let Some((extent, pages)) = file.code.jumps.extent() else { return false };
+    let bias = file.bias;
+    let (start, end) = (bias.wrapping_add(extent.start), bias.wrapping_add(extent.end));
+    // All of a mapping: a part of it would stay one of its own.
+    let plain = |m: &Mapped| end <= m.range.end && m.executable && !m.writable && !m.shared;
+    let Some(text) = maps.at(start).filter(plain).map(|m| m.range) else { return false };
+    if program.mem.ready(&file.code.jumps, bias).is_err() {
+        return false;
+    }
+    let from = BLOBS_AT + (file.code.writing - BLOBS);
+    let (code, open) = (libc::PROT_READ | libc::PROT_EXEC, libc::PROT_WRITE);
+    let call = [WRITE_CODE, text.start, text.end - text.start, (code | open) as u64, code as u64, from, bias];
+    let reply = request::request(session, of.by, call);
+    if let Some(program) = session.programs.get_mut(&id) {
+        program.hooks.faults += pages;
+    }
+    // Who forbids it once will again, and may put it down each time.
+    session.provisioning.writes_code = reply == Some(0);
+    session.provisioning.writes_code
+}
+
+fn lost(session: &mut Session, key: ModuleKey, why: &str) {
+    let path = session.symbols.path(key).unwrap_or_default();
+    session.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+}

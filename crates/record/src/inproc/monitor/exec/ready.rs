@@ -1,0 +1,95 @@
+//! Has a file's code ready to be mapped into a process.
+
+use crate::inproc::monitor::exec::files::{Known, Unwatchable};
+use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::maps::Layout;
+use std::ops::Range;
+use std::rc::Rc;
+use systoll_hooks::layout::image;
+use systoll_hooks::plan::UnpatchableReason;
+use systoll_model::ProblemKind;
+use systoll_symbols::MappedFile;
+
+/// Where a process has no room for code: what it has mapped, and what it is to map.
+pub(crate) struct Taken<'a> {
+    mapped: Layout<'a>,
+    ours: Vec<Range<u64>>,
+}
+
+impl<'a> Taken<'a> {
+    pub(crate) fn by(mapped: Layout<'a>) -> Self {
+        Self { mapped, ours: Vec::new() }
+    }
+
+    fn is_free(&self, range: &Range<u64>) -> bool {
+        self.mapped.is_free(range) && !self.ours.iter().any(|r| r.start < range.end && range.start < r.end)
+    }
+}
+
+/// A file's code, and where it is to be mapped.
+pub(crate) struct Ready {
+    pub(crate) patched: Patched,
+    pub(crate) at: u64,
+}
+
+/// Has a file's code ready at a free place, `None` where nothing is to be hooked in it.
+///
+/// # Errors
+/// Where the whole process must not be watched so.
+pub(crate) fn ready(session: &mut Session, file: &MappedFile, taken: &mut Taken<'_>) -> Result<Option<Ready>, String> {
+    let path = session.symbols.path(file.module).unwrap_or_default();
+    let known = match session.provisioning.files.known(&mut session.symbols, file.module) {
+        Ok(Some(known)) => known,
+        Ok(None) => return Ok(None),
+        Err(Unwatchable::GuardsMemory) => {
+            return Err(format!("{path} is built with a sanitizer that knows where all its memory lies"));
+        }
+        Err(Unwatchable::UsesGs(by)) => return Err(format!("{path} uses the gs segment for itself: {by}")),
+        Err(Unwatchable::Other(why)) => {
+            session.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+            return Ok(None);
+        }
+    };
+    let is_free = |range: &Range<u64>| taken.is_free(range);
+    match session.provisioning.files.code(session.memory.codes(), file.module, &known, file.bias, &is_free) {
+        Ok((code, at)) => {
+            taken.ours.push(at..at + code.size());
+            note_uncounted(session, &path, &known, code.uncounted);
+            let patched = Patched { key: file.module, known, code, bias: file.bias };
+            Ok(Some(Ready { patched, at }))
+        }
+        Err(why) => {
+            session.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+            Ok(None)
+        }
+    }
+}
+
+fn note_uncounted(session: &mut Session, path: &str, known: &Rc<Known>, places: usize) {
+    if places > 0 {
+        let interrupts = known.plan.unplanned.iter().filter(|u| u.why == UnpatchableReason::Int80).count();
+        let all = known.plan.sites.len() + interrupts;
+        session.problems.note(
+            ProblemKind::Lost,
+            format!("{path}: {places} of {all} places that make system calls can't be counted; whether they did is not known"),
+        );
+    }
+}
+
+/// Lets calls be answered in place if every call of the program is seen: no place was found
+/// since `losses_before` that nobody counts, and nothing runs that could not be looked at.
+pub(crate) fn allow_elision(session: &mut Session, id: ProgramId, losses_before: u64) {
+    let Some(program) = session.programs.get_mut(&id) else { return };
+    program.hooks.seen_whole &= session.problems.losses == losses_before;
+    let Some(area) = session.memory.image(id).filter(|_| program.hooks.seen_whole && session.provisioning.elided != 0)
+    else {
+        return;
+    };
+    area.set(image::ELIDE, u64::from(session.provisioning.elided));
+    // Set first, looked at then: whoever finds both sees it taken down again.
+    if area.get(image::UNSEEN) as u32 != 0 {
+        area.set(image::ELIDE, 0);
+    }
+}

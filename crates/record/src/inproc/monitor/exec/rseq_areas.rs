@@ -1,0 +1,115 @@
+//! Programs that register no rseq areas are given ours, so that waiting is told from working there too.
+
+use crate::inproc::monitor::exec::seccomp;
+use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::requests::request;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::sys;
+use std::ops::Range;
+use systoll_hooks::assemble::{Refused, Unhooked};
+use systoll_hooks::layout::{areas, image, slot};
+use systoll_hooks::numbers::{MADVISE, MMAP, RSEQ};
+
+/// RSEQ_FLAG_UNREGISTER of include/uapi/linux/rseq.h.
+const UNREGISTER: u64 = 1;
+const OWN: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u64;
+const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+
+impl Patched {
+    /// Whether no call of `rseq` is made in it, or by number where it could not be made to give way to.
+    /// The C library of GNU makes one in each thread from 2.35 on, and ends the program where it fails.
+    fn registers_no_area(&self) -> bool {
+        let (plan, blob) = (&self.known.plan, &self.code.blob);
+        let losses_before = |address: u64| {
+            let refused = |r: &Refused| r.address == address && r.what != Unhooked::Return;
+            plan.unplanned.iter().any(|u| u.address == address) || blob.refused.iter().any(refused)
+        };
+        plan.sites.iter().all(|site| match site.number {
+            Some(number) => number != RSEQ,
+            None => !losses_before(site.address),
+        })
+    }
+}
+
+/// Gives the threads of a new program areas, if it registers none as far as can be seen; its first
+/// one waits in slot `thread.index`.
+pub(crate) fn give_areas(session: &mut Session, thread: SlotRef) {
+    let Some(program) = session.programs.get(&thread.program) else { return };
+    if program.hooks.files.is_empty()
+        || !program.hooks.files.iter().all(Patched::registers_no_area)
+        || !seccomp::may_register()
+    {
+        return;
+    }
+    let pid = program.pid;
+    let before = sys::process_cpu(pid);
+    let taken = give_area(session, thread).map_or(0, |()| 1);
+    let took = sys::process_cpu(pid).zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
+    if let Some(program) = session.programs.get_mut(&thread.program) {
+        // That was not the program's work.
+        session.stats.births_ns += took;
+        program.processes.cpu_before += took;
+        program.hooks.faults += taken;
+    }
+}
+
+fn give_area(session: &mut Session, thread: SlotRef) -> Option<()> {
+    let mapped =
+        request::request(session, thread, [MMAP.into(), areas::AT, areas::SIZE, READ_WRITE, OWN, u64::MAX, 0])?;
+    if mapped != areas::AT {
+        return None;
+    }
+    // A core dump is as without us.
+    let _ = request::request(
+        session,
+        thread,
+        [MADVISE.into(), areas::AT, areas::SIZE, libc::MADV_DONTDUMP as u64, 0, 0, 0],
+    );
+    // First, so that the area is given back before the program's own even if we never hear of it.
+    session.memory.image(thread.program)?.set(image::GIVES_AREAS, 1);
+    let reply = request::request(session, thread, registering(session, thread, 0)?)?;
+    let area = session.memory.image(thread.program)?;
+    match reply {
+        0 => area.set(thread.offset() + slot::RSEQ, areas::area_address(thread.index)),
+        _ => area.set(image::GIVES_AREAS, 0),
+    }
+    (reply == 0).then_some(())
+}
+
+/// The call by which the thread of slot `thread.index` registers its area, or takes it back.
+fn registering(session: &Session, thread: SlotRef, flags: u64) -> Option<[u64; 7]> {
+    let signature = session.memory.image(thread.program)?.get(image::RSEQ_SIGNATURE & !7) >> 32;
+    Some([RSEQ.into(), areas::area_address(thread.index), areas::AREA, flags, signature, 0, 0])
+}
+
+/// Has a waiting thread whose calls are hooked no more take back an area of ours: its program could
+/// register none of its own.
+pub(crate) fn take_area_back(session: &mut Session, thread: SlotRef) {
+    let Some(area) = session.memory.image(thread.program) else { return };
+    let given = area.get(image::GIVES_AREAS) as u32 != 0 && area.get(image::QUIET) as u32 == 0;
+    if !given || thread.index + 1 >= image::SLOT_COUNT {
+        return;
+    }
+    if let Some(call) = registering(session, thread, UNREGISTER) {
+        let _ = request::request(session, thread, call);
+    }
+}
+
+/// Where areas lie that no thread of a program can have, in whole pages; nothing where it has none.
+pub(crate) fn unused_areas(session: &Session, id: ProgramId) -> Option<Range<u64>> {
+    let given = session.memory.image(id).is_some_and(|area| area.get(image::GIVES_AREAS) as u32 != 0);
+    let start = areas::area_address(session.memory.slots_drawn(id)).next_multiple_of(4096);
+    let unused = start..areas::AT + areas::SIZE;
+    (given && !unused.is_empty()).then_some(unused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_signature_shares_a_word_with_what_comes_before() {
+        assert_eq!(image::RSEQ_SIGNATURE % 8, 4);
+    }
+}

@@ -1,0 +1,170 @@
+//! A seccomp filter that systoll itself lives under, as everybody in a container does.
+//!
+//! Programs it starts inherit that filter, so what one child of ours may do they may do too: the
+//! calls that our code makes in a program are tried once, before anything is watched.
+
+use crate::inproc::monitor::exec::confinement::{Filters, filters_in, levels, own, status};
+use crate::inproc::monitor::sys;
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::OnceLock;
+
+/// What the filters of this process let be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Inherited {
+    /// There is none.
+    Nothing,
+    /// So many filters, that let our code be.
+    Harmless(u32),
+    /// So many, that do not, and what they did.
+    Hostile(u32, &'static str),
+    /// A filter, but no way of telling whether another process has just that: kernels before
+    /// 5.9 do not say how many there are.
+    Unknown,
+}
+
+/// What this process has inherited, tried the first time it is asked for.
+pub(crate) fn inherited() -> &'static Inherited {
+    static INHERITED: OnceLock<Inherited> = OnceLock::new();
+    INHERITED.get_or_init(|| match own().filters {
+        Filters::None => Inherited::Nothing,
+        Filters::Strict | Filters::Uncounted => Inherited::Unknown,
+        Filters::Some(n) => trial().map_or(Inherited::Harmless(n), |why| Inherited::Hostile(n, why)),
+    })
+}
+
+/// Whether the filters of this process let code be written over: many do not.
+pub(crate) fn may_write_code() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| match inherited() {
+        Inherited::Nothing => true,
+        Inherited::Harmless(_) => matches!(sys::in_child(makes_writable), sys::Ended::Code(0)),
+        Inherited::Hostile(..) | Inherited::Unknown => false,
+    })
+}
+
+/// Whether the filters of this process let threads ask for an rseq area: those made before kernels had them
+/// may end who does.
+pub(crate) fn may_register() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| match inherited() {
+        Inherited::Nothing => true,
+        Inherited::Harmless(_) => matches!(sys::in_child(asks_for_no_area), sys::Ended::Code(0)),
+        Inherited::Hostile(..) | Inherited::Unknown => false,
+    })
+}
+
+/// Takes back an area that there is not: whether the kernel says so, by nothing but a call.
+fn asks_for_no_area() -> bool {
+    sys::raw(libc::SYS_rseq, [0, 32, 1, 0, 0, 0]) == i64::from(-libc::EINVAL)
+}
+
+/// Has code be writable for a moment, by nothing but calls. Whether it could be.
+fn makes_writable() -> bool {
+    let (code, open) = ((libc::PROT_READ | libc::PROT_EXEC) as u64, libc::PROT_WRITE as u64);
+    sys::raw(libc::SYS_mmap, [CODE, SIZE, code, ALONE, u64::MAX, 0]) == CODE as i64
+        && sys::raw(libc::SYS_mprotect, [CODE, SIZE, code | open, 0, 0, 0]) == 0
+        && sys::raw(libc::SYS_mprotect, [CODE, SIZE, code, 0, 0, 0]) == 0
+}
+
+/// Why a process with these filters can't be watched from inside, if so.
+fn obstacle_of(filters: Filters, inherited: &Inherited) -> Option<String> {
+    match (filters, inherited) {
+        (Filters::None, _) => None,
+        // Filters are only ever added: as many as we have are those that we have.
+        (Filters::Some(n), Inherited::Harmless(ours)) if n == *ours => None,
+        (Filters::Some(n), Inherited::Hostile(ours, why)) if n == *ours => {
+            Some(format!("the seccomp filter we all live under {why}"))
+        }
+        _ => Some("a seccomp filter of its maker's watches over it".into()),
+    }
+}
+
+/// Why a process can't be watched from inside, by what /proc tells.
+pub(crate) fn obstacle(pid: i32) -> Option<String> {
+    let status = status(&pid.to_string());
+    if let Some(why) = obstacle_of(filters_in(&status), inherited()) {
+        return Some(why);
+    }
+    if levels(&status) > own().levels {
+        return Some("it lives in another PID namespace".into());
+    }
+    None
+}
+
+/// Makes, in a child, every call that our code makes in a program, but for what it is there to do.
+/// What came of it, `None` if all is well.
+fn trial() -> Option<&'static str> {
+    let Ok(file) = sys::memory_file(SIZE) else { return Some("lets us share no memory") };
+    if !sys::reads_memory() {
+        return Some("lets us read no memory of others");
+    }
+    let path = CString::new(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())).ok()?;
+    match sys::in_child(|| calls(&path, file.as_raw_fd())) {
+        sys::Ended::Code(0) => None,
+        sys::Ended::Code(_) => Some("denies what watching from inside needs"),
+        sys::Ended::Killed => Some("kills who does what watching from inside needs"),
+        sys::Ended::Unknown => Some("lets us try nothing out"),
+    }
+}
+
+/// Of the file that is mapped for the trial.
+const SIZE: u64 = 1 << 20;
+/// Where nothing of this process lies: data, code, and code mapped again.
+const DATA: u64 = 0x2f00_0000_0000;
+const CODE: u64 = DATA + SIZE;
+const NEAR: u64 = CODE + SIZE;
+/// How memory that is only the child's own is mapped.
+const ALONE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u64;
+
+/// The calls themselves: nothing but calls, for the child has but one thread of ours. Whether all
+/// went as they should.
+fn calls(path: &CString, known: RawFd) -> bool {
+    let made = |number: libc::c_long, args: [u64; 6]| sys::raw(number, args);
+    let fd = made(libc::SYS_open, [path.as_ptr() as u64, (libc::O_RDWR | libc::O_CLOEXEC) as u64, 0, 0, 0, 0]);
+    let shared = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u64;
+    let (data, code) = ((libc::PROT_READ | libc::PROT_WRITE) as u64, (libc::PROT_READ | libc::PROT_EXEC) as u64);
+    let again = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
+    let limit = libc::timespec { tv_sec: 0, tv_nsec: 1 };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // What a filter looks at, if anything, are flags and protections: they are the real ones.
+    fd >= 0
+        && fd != i64::from(known)
+        && made(libc::SYS_mmap, [DATA, SIZE, data, shared, fd as u64, 0]) == DATA as i64
+        && made(libc::SYS_mmap, [CODE, SIZE, code, shared, fd as u64, 0]) == CODE as i64
+        && made(libc::SYS_madvise, [DATA, SIZE, libc::MADV_DONTDUMP as u64, 0, 0, 0]) == 0
+        && made(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]) == 0
+        && made(libc::SYS_mmap, [NEAR, SIZE, 0, ALONE, u64::MAX, 0]) == NEAR as i64
+        && made(libc::SYS_mremap, [CODE, 0, SIZE, again, NEAR, 0]) == NEAR as i64
+        && made(libc::SYS_gettid, [0; 6]) > 0
+        && made(libc::SYS_getpid, [0; 6]) > 0
+        && made(libc::SYS_sched_yield, [0; 6]) == 0
+        && made(libc::SYS_futex, [DATA, libc::FUTEX_WAKE as u64, 1, 0, 0, 0]) == 0
+        && made(libc::SYS_futex, [DATA, libc::FUTEX_WAIT as u64, 0, (&raw const limit) as u64, 0, 0])
+            == i64::from(-libc::ETIMEDOUT)
+        && made(libc::SYS_clock_gettime, [libc::CLOCK_PROCESS_CPUTIME_ID as u64, (&raw mut time) as u64, 0, 0, 0, 0])
+            == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_filters_we_have_tried_are_trusted() {
+        let passes = |filters, inherited| obstacle_of(filters, &inherited).is_none();
+        assert!(passes(Filters::None, Inherited::Nothing) && passes(Filters::None, Inherited::Harmless(1)));
+        assert!(passes(Filters::Some(2), Inherited::Harmless(2)));
+        assert!(!passes(Filters::Some(3), Inherited::Harmless(2)) && !passes(Filters::Some(1), Inherited::Nothing));
+        assert!(
+            !passes(Filters::Some(2), Inherited::Hostile(2, "says no")) && !passes(Filters::Strict, Inherited::Unknown)
+        );
+        assert!(!passes(Filters::Uncounted, Inherited::Unknown));
+    }
+
+    #[test]
+    fn what_our_code_does_can_be_done() {
+        assert_eq!(trial(), None);
+        assert!(may_register());
+    }
+}

@@ -1,0 +1,202 @@
+//! Starts a program with counting code in it, answers its questions, and reads the counts.
+//!
+//! Invariants: ptrace holds a thread only from its `execve` to the exec stop and never while it
+//! runs; the target's code is written only while its one thread waits, or before anybody knows
+//! the code; whatever becomes of the launcher, the target runs on.
+
+mod death_notice;
+mod exec;
+mod handles;
+mod polling;
+mod problems;
+mod program;
+mod requests;
+mod results;
+mod root_process;
+mod session;
+mod shared;
+mod sys;
+mod tracees;
+mod watch;
+
+use super::cache::Cache;
+use crate::Error;
+use crate::backend::{Backend, Closely, Control, Launch, Probe};
+use crate::launch;
+use crate::signals::Signals;
+use exec::files::Files;
+use exec::place::Maker;
+use exec::read_ahead::{Ahead, Reading};
+use exec::seccomp;
+use results::run_stats::Around;
+use results::{clock, overhead, recording};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use systoll_hooks::assemble::Options;
+use systoll_model::{BackendKind, Recording, Spread};
+use systoll_symbols::Symbols;
+#[cfg(any(test, feature = "any-target"))]
+use {exec::confinement, shared::maps};
+
+/// Watches from inside: counting code in the target, which is let go.
+#[derive(Debug, Default)]
+pub struct InprocBackend(());
+
+impl InprocBackend {
+    /// A backend that has not looked at anything yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+fn with_source(error: &Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}
+
+/// What the box lacks, if anything.
+fn missing() -> Option<String> {
+    (!sys::has_fsgsbase()).then(|| "programs can't set their gs base here (no FSGSBASE)".into())
+}
+
+fn options(closely: Closely, elide: bool) -> Options {
+    let looks = closely == Closely::All;
+    let time = clock::is_constant() && looks;
+    Options { results: true, time, waited: time, windows: looks, elide: elide || !looks }
+}
+
+/// What counting code adds to a call, ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OwnShare {
+    /// A call without it, in the same moments.
+    pub plain_ns: f64,
+    /// What it adds.
+    pub added_ns: f64,
+}
+
+/// Measures in this process what counting by `options` adds to a call; `None` where that can't be
+/// tried: without FSGSBASE, or where this process is watched itself or may not map code.
+#[must_use]
+pub fn own_share(options: &Options) -> Option<OwnShare> {
+    if missing().is_some() {
+        return None;
+    }
+    let ratio = clock::Ratio::begin();
+    let measured = overhead::measure(options, &Cache::open())?;
+    let ns = ratio.settled().cycles_per_ns();
+    Some(OwnShare { plain_ns: measured.plain.min / ns, added_ns: measured.share.added / ns })
+}
+
+impl Backend for InprocBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Inproc
+    }
+
+    fn probe(&self) -> Probe {
+        let mut probe = Probe { kind: self.kind(), can_run: false, found: Vec::new(), missing: Vec::new() };
+        if let Some(what) = missing() {
+            probe.missing.push((what, None));
+            return probe;
+        }
+        let command = vec!["/bin/true".into()];
+        match self.watch(&Launch { command, discard_output: true, ..Launch::default() }, &mut crate::Quiet) {
+            Ok(recording) if recording.calls() > 1 => {
+                probe.can_run = true;
+                let added = self.cost().map_or_else(|_| String::new(), |c| format!(", +{:.0} ns a call", c.min));
+                probe.found.push(format!("counted {} calls of /bin/true from inside{added}", recording.calls()));
+            }
+            Ok(_) => probe.missing.push(("counted nothing of /bin/true".into(), None)),
+            Err(e) => probe.missing.push((e.to_string(), None)),
+        }
+        if !clock::is_constant() {
+            probe.missing.push(("calls can't be timed: the time stamp counter is not constant".into(), None));
+        }
+        probe
+    }
+
+    fn cost(&self) -> Result<Spread, Error> {
+        if let Some(what) = missing() {
+            return Err(Error::refused(BackendKind::Inproc, what));
+        }
+        let ratio = clock::Ratio::begin().settled();
+        let cache = Cache::open();
+        let measured =
+            || overhead::measure(&options(Closely::All, false), &cache).map_or_else(overhead::guess, |m| m.share);
+        let one = || measured().added / ratio.cycles_per_ns();
+        let mut added: Vec<f64> = (0..5).map(|_| one()).collect();
+        added.sort_by(f64::total_cmp);
+        let at = |i: usize| added.get(i).copied().unwrap_or_default();
+        Ok(Spread { min: at(0), median: at(2), high: at(4) })
+    }
+
+    fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
+        self.watch(launch, control)
+    }
+}
+
+impl InprocBackend {
+    fn watch(&self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
+        let ratio = clock::Ratio::begin();
+        let prepared = launch::prepare(launch)?;
+        if let Some(what) = missing() {
+            return Err(Error::refused(BackendKind::Inproc, what));
+        }
+        // What it costs is nobody's: before anything is measured.
+        seccomp::inherited();
+        let _limits = crate::limits::Raised::new();
+        if let Some(why) = crate::limits::forbid_sharing().or_else(crate::sys::forbids_futex) {
+            return Err(Error::refused(BackendKind::Inproc, why));
+        }
+        let mut signals = Signals::of(launch)?;
+        let cache = Arc::new(Cache::open());
+        let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        let options = options(launch.closely, !launch.elisions.is_empty());
+        let measured = overhead::measure(&options, &cache);
+        let ratio = ratio.settled();
+        let share = measured.as_ref().map_or_else(overhead::guess, |m| m.share);
+        let around = Around {
+            command: launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+            crossing_before: match &measured {
+                Some(measured) => overhead::in_ns(measured.plain, ratio.cycles_per_ns()),
+                None => systoll_price::crossing(overhead::CROSSING),
+            },
+            share_measured: measured.is_some(),
+            again: measured.map(|m| m.again),
+            children_before: sys::children_times(),
+            started_unix,
+            own_cycles: share.inside,
+            added_ns: share.added / ratio.cycles_per_ns(),
+        };
+        let (ahead, maker) = (Ahead::default(), Maker::new(options));
+        let files = Files::new(maker.clone(), Arc::clone(&cache), ahead.clone());
+        let session = watch::new_session(launch, (files, Symbols::expecting(ahead.modules.clone())), around, ratio);
+        // Nothing has been started: whoever asked may choose another way.
+        let mut session = session.map_err(|e| Error::refused(BackendKind::Inproc, with_source(&e)))?;
+        let held = prepared
+            .start(&signals.original_mask())
+            .map_err(|e| Error::refused(BackendKind::Inproc, with_source(&e)))?;
+        // Not before the fork, which is for one thread, nor beside a measurement.
+        let room = session.memory.codes().clone();
+        let reading = Reading { program: prepared.program(), cache, maker, room };
+        session.polling.read_ahead(session.memory.global(), &ahead, reading, held.pid);
+        signals.watch(held.pid, control.every());
+        if let Some(held) = watch::begin(&mut session, held)? {
+            return Err(held.not_begun(prepared.program(), session.root.exit));
+        }
+        if let Some(why) = session.root.refused.take() {
+            watch::wait_for_root(&mut session);
+            signals.give_back();
+            return Err(Error::refused(BackendKind::Inproc, why));
+        }
+        watch::watch(&mut session, &signals, control, launch.linger);
+        signals.release();
+        Ok(recording::finish(session))
+    }
+}
+
+/// Reads the texts of a process under /proc: for fuzzing.
+#[cfg(any(test, feature = "any-target"))]
+pub(crate) fn use_proc(text: &[u8]) {
+    maps::use_text(text);
+    confinement::use_status(&String::from_utf8_lossy(text));
+}

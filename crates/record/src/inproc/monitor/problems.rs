@@ -1,0 +1,25 @@
+//! What went wrong or is missing, each once.
+
+use systoll_model::{Problem, ProblemKind};
+
+/// Problems kept: more than these say nothing new.
+const MOST: usize = 64;
+
+/// Problems of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Problems {
+    pub(crate) list: Vec<Problem>,
+    /// How often calls were found that are not counted, repeated ones included.
+    pub(crate) losses: u64,
+}
+
+impl Problems {
+    /// Notes a problem once.
+    pub(crate) fn note(&mut self, kind: ProblemKind, text: impl Into<String>) {
+        let problem = Problem::new(kind, text);
+        self.losses += u64::from(kind == ProblemKind::Lost);
+        if self.list.len() < MOST && !self.list.contains(&problem) {
+            self.list.push(problem);
+        }
+    }
+}

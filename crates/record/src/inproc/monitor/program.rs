@@ -1,0 +1,236 @@
+//! A program that is being watched: what an `execve` started, with its threads and forks.
+
+use crate::inproc::monitor::exec::context_reuse::KnownContext;
+use crate::inproc::monitor::exec::files::Known;
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
+use crate::inproc::monitor::requests::generated::Generated;
+use crate::inproc::monitor::requests::mapper_roles::MapperRoles;
+use crate::inproc::monitor::requests::queue::Queue;
+use crate::inproc::monitor::requests::tickets::Tickets;
+use crate::inproc::monitor::results::cpu_time::KnownCpu;
+use crate::inproc::monitor::results::tally::Tally;
+use crate::inproc::monitor::shared::code::Code;
+use crate::inproc::monitor::shared::maps::Mapped;
+use crate::inproc::monitor::shared::memory::Area;
+use crate::inproc::monitor::shared::memory::Memory;
+use crate::inproc::monitor::shared::remote::Mem;
+use crate::inproc::monitor::sys;
+use crate::table::ImageId;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use systoll_hooks::assemble::{Nodes, Room};
+use systoll_hooks::layout::image;
+use systoll_symbols::{AddressSpace, ModuleKey, RawFrame};
+
+/// Programs of one file whose known contexts are looked at from the first call on.
+const MAX_ALIKE: u32 = 8;
+
+/// A file of the program with its jumps.
+#[derive(Clone)]
+pub(crate) struct Patched {
+    pub(crate) key: ModuleKey,
+    pub(crate) known: Rc<Known>,
+    pub(crate) code: Rc<Code>,
+    pub(crate) bias: u64,
+}
+
+impl Patched {
+    /// Whether its jumps are there, or some of them.
+    pub(crate) fn is_in(&self, mem: &Mem) -> bool {
+        mem.has_any(&self.code.jumps, self.bias)
+    }
+}
+
+/// A program.
+pub(crate) struct Program {
+    pub(crate) id: ProgramId,
+    /// The process that executed it.
+    pub(crate) pid: i32,
+    /// Its image in the table.
+    pub(crate) image: ImageId,
+    /// How many programs of the same file there were before.
+    pub(crate) earlier: u32,
+    /// Whether its processes have the launcher's own credentials and namespaces, as far as is known.
+    pub(crate) native: bool,
+    pub(crate) space: AddressSpace,
+    pub(crate) mem: Mem,
+    pub(crate) queue: Queue,
+    pub(crate) hooks: Hooks,
+    pub(crate) contexts: Contexts,
+    pub(crate) threads: Threads,
+    pub(crate) processes: Processes,
+}
+
+/// How the program's code is hooked.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    /// What it has mapped, while it is new.
+    pub(crate) maps: Vec<Mapped>,
+    /// Page faults that its first thread has taken for us.
+    pub(crate) faults: u64,
+    pub(crate) files: Vec<Patched>,
+    /// What is to be patched once the program says that it has mapped its memory.
+    pub(crate) starting: Option<Vec<Patched>>,
+    /// Addresses of the regions of roots that are in its image.
+    pub(crate) regions: HashSet<u64>,
+    pub(crate) room: Room,
+    /// Whether every call its files make is seen, so that some can be answered in place.
+    pub(crate) seen_whole: bool,
+    /// Its code that is in no file.
+    pub(crate) generated: Generated,
+    /// How many of its files the kernel has mapped, the first ones.
+    pub(crate) mapped_at_start: usize,
+    /// What those of its files that map others do it for.
+    pub(crate) roles: MapperRoles,
+}
+
+/// What is known of the contexts its calls are made in.
+#[derive(Default)]
+pub(crate) struct Contexts {
+    /// Frames of the contexts counted at nodes, by their addresses.
+    pub(crate) nodes: HashMap<NodeAddr, Rc<[RawFrame]>>,
+    /// Roots made for numbers, and their sites.
+    pub(crate) number_roots: HashMap<NodeAddr, SiteRef>,
+    pub(crate) failures: HashMap<NodeAddr, u32>,
+    /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
+    pub(crate) preloaded: HashSet<(usize, ModuleKey)>,
+    /// What earlier programs know of nodes, and later ones will.
+    pub(crate) known: HashMap<NodeAddr, Rc<KnownContext>>,
+    /// Nodes taken from earlier programs at whose first call `main` has begun.
+    pub(crate) main_nodes: Vec<NodeAddr>,
+    /// Nodes at whose first call no window could be afforded.
+    pub(crate) unopened: Vec<NodeAddr>,
+    pub(crate) main_seen: bool,
+    /// The first slot's memory when `main` was first seen.
+    pub(crate) at_main: Option<Vec<(u64, Vec<u8>)>>,
+}
+
+/// Its threads, by their slots.
+#[derive(Default)]
+pub(crate) struct Threads {
+    /// Slots whose thread changed what it may do, in memory that it has in common with its maker.
+    pub(crate) changed: HashSet<u64>,
+    /// Slots whose thread became another program.
+    pub(crate) gone_by_exec: HashSet<u64>,
+    pub(crate) tickets: Tickets,
+    /// Its trees as last read for some of its slots: what there was of them then, and how many files.
+    pub(crate) trees: Option<(Room, usize, Nodes)>,
+    /// Threads that are known to be who they say, by slot.
+    pub(crate) told: HashMap<u64, i32>,
+    /// What slots that were given back came to beside rows.
+    pub(crate) recycled: Tally,
+    /// Requests that its threads have not come back from in time.
+    pub(crate) unheeded: u32,
+    /// Windows that they have written, as of when those were last taken.
+    pub(crate) written: u64,
+}
+
+/// The processes that run it.
+#[derive(Default)]
+pub(crate) struct Processes {
+    /// Images of the processes forked from it, by process id.
+    pub(crate) forks: HashMap<i32, ImageId>,
+    /// Images of the processes that made those that have none yet, by process id of the made one.
+    pub(crate) makers: HashMap<i32, ImageId>,
+    /// Processor time its process had used before the program's own first instruction, ns.
+    pub(crate) cpu_before: u64,
+    /// The same of its first thread alone, by that thread's clock.
+    pub(crate) thread_before: u64,
+    /// Processor time of its processes as last seen, ns since each one's start.
+    pub(crate) cpu_seen: HashMap<i32, u64>,
+    /// Processes of it that have become other programs.
+    pub(crate) execed: HashSet<i32>,
+    /// Whether the process that executed it goes on in a copy of its image.
+    pub(crate) first_has_parted: bool,
+}
+
+impl Program {
+    /// One that has just been started, of which nothing is hooked yet.
+    pub(crate) fn new(id: ProgramId, pid: i32, image: ImageId, space: AddressSpace, mem: Mem) -> Self {
+        Self {
+            id,
+            pid,
+            image,
+            earlier: 0,
+            native: true,
+            space,
+            mem,
+            queue: Queue::default(),
+            hooks: Hooks { starting: Some(Vec::new()), seen_whole: true, ..Hooks::default() },
+            contexts: Contexts::default(),
+            threads: Threads::default(),
+            processes: Processes::default(),
+        }
+    }
+
+    /// Whether its processes are confined as we are: it was looked at when it began, or came of one that
+    /// was, and every call that could have added a filter since would be known of.
+    pub(crate) fn has_no_filter_of_its_own(&self, area: &Area) -> bool {
+        let told = [image::QUIET, image::UNHEARD, image::UNSEEN, image::WRITES_CODE].map(|word| area.get(word) as u32);
+        told == [0; 4] && self.hooks.seen_whole && self.hooks.generated.calls == 0 && !self.hooks.generated.too_much
+    }
+
+    /// Asks what processor time its processes have used.
+    pub(crate) fn note_cpu(&mut self, memory: &Memory) {
+        let Some(area) = memory.image(self.id).filter(|_| self.hooks.starting.is_none()) else { return };
+        self.threads.tickets.look(area);
+        let slots = self.threads.tickets.busy().iter().chain([&0]);
+        let pids = slots.map(|index| memory.head(self.id.slot(*index)).pid as i32).filter(|pid| *pid > 0);
+        let pids: HashSet<i32> = pids.collect();
+        for pid in pids.difference(&self.processes.execed) {
+            if let Some(ns) = sys::process_cpu(*pid) {
+                self.processes.cpu_seen.insert(*pid, ns);
+            }
+        }
+    }
+
+    /// Process `pid` is about to be another program: what it has used was this one's.
+    pub(crate) fn note_exec_cpu(&mut self, pid: i32) {
+        self.processes.execed.insert(pid);
+        if let Some(ns) = sys::process_cpu(pid) {
+            self.processes.cpu_seen.insert(pid, ns);
+        }
+    }
+
+    /// What is known of the processor time of its process `pid`.
+    pub(crate) fn cpu_of(&self, pid: i32) -> KnownCpu {
+        KnownCpu {
+            seen: self.processes.cpu_seen.get(&pid).copied().unwrap_or(0),
+            before: if pid == self.pid { self.processes.cpu_before } else { 0 },
+            execed: self.processes.execed.contains(&pid),
+        }
+    }
+
+    /// Whether its contexts that earlier programs had too are looked at from their first call on: in
+    /// the thousandth short program of a kind they are nothing new.
+    pub(crate) fn is_looked_at(&self) -> bool {
+        self.earlier < MAX_ALIKE
+    }
+
+    /// The site that counts at `root`.
+    pub(crate) fn site_of(&self, root: NodeAddr) -> Option<SiteRef> {
+        if let Some(site) = self.contexts.number_roots.get(&root) {
+            return Some(*site);
+        }
+        self.hooks.files.iter().enumerate().find_map(|(file, f)| {
+            let index = usize::try_from(root.0.checked_sub(f.known.region)? / systoll_hooks::layout::NODE_SIZE).ok()?;
+            (index < f.code.blob.sites.len()).then_some(SiteRef { file, site: index })
+        })
+    }
+
+    /// The site whose table of numbers is at address `table`.
+    pub(crate) fn site_of_table(&self, table: u64) -> Option<SiteRef> {
+        self.hooks.files.iter().enumerate().find_map(|(file, f)| {
+            let offset = u32::try_from(table.checked_sub(f.known.region)?).ok()?;
+            let index = f.code.blob.sites.iter().position(|s| s.table == Some(offset))?;
+            Some(SiteRef { file, site: index })
+        })
+    }
+
+    /// The frame of a site's own `syscall`.
+    pub(crate) fn leaf(&self, SiteRef { file, site }: SiteRef) -> Option<RawFrame> {
+        let file = self.hooks.files.get(file)?;
+        let address = file.code.blob.sites.get(site)?.address;
+        Some(RawFrame { module: Some(file.key), address, is_return: false })
+    }
+}

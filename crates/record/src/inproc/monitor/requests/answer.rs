@@ -1,0 +1,130 @@
+//! What threads ask, and the answers.
+
+use crate::inproc::monitor::exec::bootstrap::STARTING;
+use crate::inproc::monitor::exec::on_exec;
+use crate::inproc::monitor::exec::preload;
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
+use crate::inproc::monitor::requests::context;
+use crate::inproc::monitor::requests::exec_asked;
+use crate::inproc::monitor::requests::identity;
+use crate::inproc::monitor::requests::late_code;
+use crate::inproc::monitor::requests::leave_alone;
+use crate::inproc::monitor::requests::slots;
+use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::requests::windows;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::sys;
+use crate::sys::read_memory;
+use std::sync::atomic::Ordering;
+use systoll_hooks::layout::{IMAGE, Question, image, slot, state};
+use systoll_model::ProblemKind;
+
+/// Answers the thread of a slot, if it asks anything; whether it waited.
+pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
+    if thread.index >= image::SLOT_COUNT {
+        return false;
+    }
+    let base = thread.offset();
+    let Some(area) = session.memory.image(thread.program) else { return false };
+    if area.get(base + slot::STATE) as u32 != state::WAITING {
+        return false;
+    }
+    let (resume, asked) = (area.get(base + slot::RESUME), area.get(base + slot::ANSWER));
+    session.polling.asked_here = area.get(base + slot::PATIENCE) == 0;
+    let mut waiter = Waiter::read(area, thread);
+    // Most questions are about a call that is counted there.
+    let (mut answer, node) = (asked, NodeAddr(asked));
+    let unwound = session.windows.unwound.take();
+    if is_itself(session, thread, (waiter.tid, Question::from_resume(resume))) {
+        match Question::from_resume(resume) {
+            Some(Question::Context) => answer = context::on_context(session, &waiter, node).0,
+            Some(Question::Number) => answer = context::on_number(session, &waiter, asked).0,
+            Some(Question::Slots) => slots::recycle(session, thread.program, true),
+            Some(Question::Ending) => late_code::on_ending(session, thread.program, waiter.tid),
+            Some(Question::Mapped) if waiter.registers.ax == STARTING => {
+                on_exec::on_starting(session, thread);
+            }
+            Some(Question::Mapped) => {
+                late_code::on_mapped(session, &waiter, node);
+            }
+            Some(Question::Exec) => exec_asked::on_asked(session, &waiter),
+            Some(Question::ExecFailed) => exec_asked::on_failed(session, &waiter),
+            Some(Question::Last) => {
+                waiter.slot.program = identity::part_ways(session, &waiter);
+                leave_alone::on_last(session, &waiter);
+            }
+            Some(Question::Identity) => waiter.slot.program = identity::part_ways(session, &waiter),
+            Some(Question::Confine) => {
+                waiter.slot.program = identity::part_ways(session, &waiter);
+                on_confine(session, waiter.slot.program);
+            }
+            Some(Question::WindowEntry) => {
+                let began = sys::now();
+                context::look_for_main(session, thread, node);
+                session.windows.unwound = unwound.filter(|last| last.is_of(&waiter, node));
+                windows::on_entry(session, &waiter, node, began);
+            }
+            Some(Question::WindowReturn) => windows::on_return(session, &waiter),
+            None => {}
+        }
+    }
+    if Question::from_resume(resume).is_some_and(Question::is_long) {
+        session.polling.expect_births();
+    }
+    let Some(area) = session.memory.image(waiter.slot.program) else { return true };
+    area.set(base + slot::ANSWER, answer);
+    let Some(word) = area.half(base + slot::STATE) else { return true };
+    // It may have lost patience meanwhile.
+    let done = word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
+    if done.is_ok() {
+        sys::futex_wake(word);
+    }
+    for id in std::mem::take(&mut session.reuse.to_preload) {
+        preload::preload(session, id);
+    }
+    true
+}
+
+/// Whether the thread that calls itself `tid` is the one with that slot: not one of another
+/// PID namespace, where numbers mean others.
+fn is_itself(session: &mut Session, thread: SlotRef, (tid, question): (i32, Option<Question>)) -> bool {
+    if tid <= 0 {
+        return false;
+    }
+    // A slot belongs to one thread until it is recycled; the last slot is shared by all threads that found none.
+    // Where more is done than to look, the slot's word is not enough: the thread may be gone, and its number
+    // that of another.
+    let looks_only = matches!(question, Some(Question::WindowEntry | Question::WindowReturn));
+    if looks_only && session.programs.get(&thread.program).and_then(|p| p.threads.told.get(&thread.index)) == Some(&tid)
+    {
+        return true;
+    }
+    let mut word = [0; 8];
+    let at = IMAGE + thread.offset() + slot::TAG;
+    let sure = read_memory(tid, at, &mut word) == 8 && u64::from_ne_bytes(word) == thread.tag();
+    if let Some(program) = session.programs.get_mut(&thread.program).filter(|_| sure && !thread.is_last()) {
+        program.threads.told.insert(thread.index, tid);
+    }
+    if !sure && !is_ending(session, thread, tid) {
+        session
+            .problems
+            .note(ProblemKind::Lost, "some threads could not be looked at: contexts and new code are missing");
+    }
+    sure
+}
+
+/// Whether the thread of a slot is about to end: another has ended its process while it waited, and
+/// nothing that it asked for comes to pass. Its maker knows it by the same number, so that it is no
+/// thread of another PID namespace.
+fn is_ending(session: &Session, thread: SlotRef, tid: i32) -> bool {
+    let same_number = thread.index == 0 || session.memory.head(thread).made_as as i32 == tid;
+    same_number && crate::procfs::is_ending(tid)
+}
+
+/// A filter is coming: from now on no system calls of ours.
+fn on_confine(session: &mut Session, id: ProgramId) {
+    if let Some(word) = session.memory.image(id).and_then(|a| a.half(image::QUIET)) {
+        word.store(1, Ordering::SeqCst);
+        session.polling.quiet = true;
+    }
+}

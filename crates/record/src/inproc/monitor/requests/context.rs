@@ -1,0 +1,215 @@
+//! The context of a call that is seen for the first time: who called, and which node counts it from now on.
+
+use crate::inproc::monitor::exec::context_reuse::{KnownContexts, SiteOfFile};
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::requests::open_windows::LastUnwound;
+use crate::inproc::monitor::requests::unwind::unwind;
+use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::requests::windows;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::Area;
+use crate::inproc::monitor::sys;
+use std::rc::Rc;
+use systoll_hooks::assemble::{Base, Step, TreeError, grow, number_site};
+use systoll_hooks::layout::slot;
+use systoll_hooks::layout::windows::{ASKED_ONCE, OWN};
+use systoll_hooks::layout::{may_hold_node, node, record};
+use systoll_model::FrameClass;
+use systoll_symbols::{PlacedFrame, RawFrame, Symbols};
+
+/// The call at which a window may open where none could be afforded at the first: the beginning of
+/// an octave, and not so soon that most asking would be for nothing.
+const LATER_OCTAVE: u64 = 16;
+
+/// Most memory kept of a first slot for telling start-up.
+const MOST_AT_MAIN: u64 = 8 << 20;
+
+/// Contexts that could not be told apart at one site before it is asked for no more.
+const MAX_FAILURES: u32 = 16;
+
+pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> NodeAddr {
+    let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return root };
+    let Some(at) = program.site_of(root) else { return root };
+    let (frames, complete) = unwind(program, &mut session.symbols, waiter, at);
+    let Some(area) = session.memory.image(waiter.slot.program) else { return root };
+    let (node, main) =
+        context(program, (&mut session.symbols, &mut session.reuse.contexts), area, waiter, root, at, &frames);
+    if waiter.slot.index == 0 && !program.contexts.main_seen && main {
+        on_main(session, waiter.slot.program);
+    }
+    let who = windows::opened_by(session, waiter.slot.program);
+    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
+    let writes = matches!(who, ASKED_ONCE | OWN) && affordable;
+    if !affordable {
+        windows::look_at_script(session, waiter, node, (&frames, complete));
+    }
+    if !writes {
+        ask_for_window(session, waiter.slot, node);
+    }
+    session.windows.unwound = Some(LastUnwound { tid: waiter.tid, sp: waiter.sp, node, frames, complete });
+    if writes {
+        windows::on_first(session, waiter, node);
+    }
+    node
+}
+
+/// Has the thread ask for a window at this call, the first of its context, if one can be
+/// afforded.
+fn ask_for_window(session: &mut Session, thread: SlotRef, node: NodeAddr) {
+    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
+    let Some(area) = session.memory.image(thread.program) else { return };
+    let within = may_hold_node(node.offset());
+    if !within || area.get(node.offset() + node::WINDOW_AT) != 0 {
+        return;
+    }
+    if !affordable {
+        session.windows.budget.refused += 1;
+        return area.set(node.offset() + node::WINDOW_AT, LATER_OCTAVE);
+    }
+    let base = thread.offset();
+    let record = area.get(node.offset() + node::RECORD);
+    if (slot::RECORDS..slot::RINGS).contains(&record) {
+        let entered = area.get(base + record + record::ENTERED);
+        area.set(node.offset() + node::WINDOW_AT, entered + 1);
+    }
+}
+
+/// A call at a node taken from an earlier program is made: whether it is the first in `main`.
+pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAddr) {
+    let Some(program) =
+        session.programs.get_mut(&thread.program).filter(|p| thread.index == 0 && !p.contexts.main_seen)
+    else {
+        return;
+    };
+    if !program.contexts.main_nodes.contains(&node) {
+        return;
+    }
+    let nodes = std::mem::take(&mut program.contexts.main_nodes);
+    on_main(session, thread.program);
+    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
+    if affordable && session.programs.get(&thread.program).is_some_and(Program::is_looked_at) {
+        return;
+    }
+    let (Some(area), Some(program)) = (session.memory.image(thread.program), session.programs.get_mut(&thread.program))
+    else {
+        return;
+    };
+    for other in nodes.into_iter().filter(|other| *other != node) {
+        let later = program.contexts.known.get(&other).map_or(LATER_OCTAVE, |seed| seed.later());
+        area.set(other.offset() + node::WINDOW_AT, later);
+        program.contexts.unopened.push(other);
+    }
+}
+
+/// `main` is on the stack of the program's first thread: start-up is over.
+fn on_main(session: &mut Session, id: ProgramId) {
+    let now = session.clock.at(sys::now());
+    // The first thread's own, and it asks right now.
+    let (from, asked) = (session.memory.asked_from(id.slot(0)), session.memory.asked_before(id.slot(0)));
+    let Some(program) = session.programs.get_mut(&id) else { return };
+    program.contexts.main_seen = true;
+    program.contexts.at_main = Some(session.memory.slot_data(id.slot(0), MOST_AT_MAIN));
+    let before = program.processes.thread_before;
+    if let Some(image) = session.table.images.get_mut(program.image.index())
+        && image.main_at_ns.is_none()
+    {
+        image.main_at_ns = Some(now);
+        image.startup_cpu_ns = from.map_or(0, |from| from.saturating_sub(before).saturating_sub(asked));
+    }
+}
+
+pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> NodeAddr {
+    let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return NodeAddr(table) };
+    let Some(at) = program.site_of_table(table) else { return NodeAddr(table) };
+    let Some(area) = session.memory.image(waiter.slot.program) else { return NodeAddr(table) };
+    let offset = program.hooks.files.get(at.file).and_then(|f| f.code.blob.sites.get(at.site)).and_then(|s| s.offset);
+    // Numbers are 32 bits wide, as the kernel and the trampolines see them.
+    let number = waiter.registers.ax as u32;
+    let made = number_site(area.words(), &mut program.hooks.room, table, number, u64::from(offset.unwrap_or(0)));
+    let Ok(root) = made.map(NodeAddr) else { return NodeAddr(table) };
+    program.contexts.number_roots.insert(root, at);
+    if offset.is_some() {
+        on_context(session, waiter, root)
+    } else {
+        ask_for_window(session, waiter.slot, root);
+        root
+    }
+}
+
+/// The node for a context at a site, made if it is new and kept in `seeds`; the root where
+/// contexts can't be told apart. And whether `main` is on the stack.
+fn context(
+    program: &mut Program,
+    (symbols, seeds): (&mut Symbols, &mut KnownContexts),
+    area: &Area,
+    thread: &Waiter,
+    root: NodeAddr,
+    at: SiteRef,
+    frames: &[PlacedFrame],
+) -> (NodeAddr, bool) {
+    let user = frames.iter().position(|f| matches!(symbols.class(f.frame), FrameClass::User | FrameClass::Unknown));
+    let context = frames.get(..user.map_or(frames.len(), |u| u + 1)).unwrap_or_default();
+    let site = program.hooks.files.get(at.file).and_then(|f| f.code.blob.sites.get(at.site));
+    let (offset, site_address) = (site.and_then(|s| s.offset), site.map(|s| s.address));
+    let base = match site.map(|s| s.base) {
+        Some(Base::Rbp) => thread.registers.bp,
+        _ => thread.sp,
+    };
+    let place = |f: &PlacedFrame| f.sp.wrapping_sub(8).wrapping_sub(base);
+    let agrees = context.get(1).is_some_and(|f| Some(place(f)) == offset.map(u64::from));
+    let mut steps: Vec<Step> = Vec::new();
+    for (i, frame) in context.iter().enumerate().skip(1) {
+        if !agrees || !frame.frame.is_return || (i > 1 && !frame.constant) {
+            break;
+        }
+        if let Some(last) = steps.last_mut() {
+            last.next = place(frame);
+        }
+        steps.push(Step { word: frame.ip, next: 0 });
+    }
+    let stack: Vec<RawFrame> = frames.iter().map(|f| f.frame).collect();
+    let main = symbols.reaches_main(&stack);
+    let grown = if steps.is_empty() {
+        Err(TreeError::Depth)
+    } else {
+        grow(area.words(), &mut program.hooks.room, root.0, &steps).map(NodeAddr)
+    };
+    match grown {
+        Ok(node) => {
+            let raw: Rc<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
+            let number = program.contexts.number_roots.contains_key(&root).then_some(thread.registers.ax as u32);
+            let known = program.hooks.files.get(at.file).zip(site_address).map(|(f, address)| (f.key, address));
+            if let Some((file, address)) = known
+                && let Some(seed) = seeds.keep(SiteOfFile { file, site: at.site, address, number }, &steps, &raw, main)
+            {
+                program.contexts.known.insert(node, seed);
+            }
+            program.contexts.nodes.insert(node, raw);
+            (node, main)
+        }
+        Err(why) => {
+            let failures = program.contexts.failures.entry(root).or_default();
+            *failures += 1;
+            if *failures >= MAX_FAILURES || steps.is_empty() || why == TreeError::Full {
+                close(area, root);
+            }
+            (root, main)
+        }
+    }
+}
+
+/// Lets no more contexts be asked for at a root.
+fn close(area: &Area, root: NodeAddr) {
+    let mut at = NodeAddr(area.get(root.offset() + node::CHILD));
+    for _ in 0..1 << 16 {
+        if !may_hold_node(at.offset()) {
+            return;
+        }
+        match area.get(at.offset() + node::SIBLING) {
+            0 => return area.set(at.offset() + node::SIBLING, node::OTHERS),
+            node::OTHERS => return,
+            next => at = NodeAddr(next),
+        }
+    }
+}

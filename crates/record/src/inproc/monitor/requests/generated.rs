@@ -1,0 +1,148 @@
+//! Code that is in no file: what is known of a program's, and how it is looked through for calls.
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::ops::Range;
+
+/// How often a program's new memory is looked at, and how many bytes of it: others than compilers
+/// at run time do not come near.
+pub(crate) const MOST_LOOKS: u32 = 1000;
+
+pub(crate) const MOST_BYTES: u64 = 64 << 20;
+
+/// Bytes read at a time.
+const PIECE: u64 = 1 << 16;
+
+/// Bytes before a call in which its number is looked for.
+const REACH: usize = 24;
+
+/// Numbers of calls there are, and some more.
+const HIGHEST: u64 = 600;
+
+/// Code of a program that is in no file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Generated {
+    pub(crate) looks: u32,
+    pub(crate) bytes: u64,
+    /// Places that look like system calls.
+    pub(crate) calls: u64,
+    /// Memory was to be written and run at once.
+    pub(crate) written_in_place: bool,
+    /// How many of the calls were found in such memory.
+    pub(crate) in_place: u64,
+    /// It was looked through when the program ended.
+    pub(crate) seen_at_end: bool,
+    /// More came than was looked at.
+    pub(crate) too_much: bool,
+}
+
+impl Generated {
+    /// Whether there is any.
+    pub(crate) fn any(&self) -> bool {
+        self.looks > 0
+    }
+}
+
+/// How many places in memory look like system calls.
+pub(crate) fn calls_in(range: Range<u64>, read: impl Fn(u64, &mut [u8]) -> usize) -> u64 {
+    let mut buffer = vec![0; (PIECE as usize) + REACH + 1];
+    let (mut at, mut calls) = (range.start, 0);
+    while at < range.end {
+        // From a little before, so that no call lies across a seam; those before are counted already.
+        let from = at.saturating_sub(REACH as u64).max(range.start);
+        let end = range.end.min(at.saturating_add(PIECE + 1));
+        let Some(bytes) = buffer.get_mut(..(end - from) as usize) else { return calls };
+        let got = read(from, bytes);
+        let bytes = bytes.get(..got).unwrap_or_default();
+        let skip = (at - from) as usize;
+        let found =
+            bytes.windows(2).enumerate().skip(skip).filter(|(n, pair)| **pair == [0x0f, 0x05] && is_call(bytes, *n));
+        calls += found.count() as u64;
+        at = at.saturating_add(PIECE);
+    }
+    calls
+}
+
+/// Whether the bytes of a `syscall` at `n` are one: shortly before, the number of a call is put into
+/// eax, and from there on instruction follows instruction up to it.
+fn is_call(bytes: &[u8], n: usize) -> bool {
+    (n.saturating_sub(REACH)..n).any(|start| {
+        let Some(before) = bytes.get(start..n) else { return false };
+        let mut decoder = Decoder::with_ip(64, before, 0, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        let mut first = true;
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            let good = instruction.flow_control() == FlowControl::Next && !instruction.is_invalid();
+            if !good || first && !puts_number(&instruction) {
+                return false;
+            }
+            first = false;
+        }
+        !first
+    })
+}
+
+fn puts_number(i: &Instruction) -> bool {
+    let whole = matches!(i.op0_register(), Register::EAX | Register::RAX);
+    let constant = matches!(i.try_op_kind(1), Ok(OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64));
+    match i.mnemonic() {
+        Mnemonic::Mov => whole && constant && i.immediate(1) < HIGHEST,
+        Mnemonic::Xor => whole && i.op0_register() == i.op1_register(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls(bytes: &[u8]) -> u64 {
+        let read = |at: u64, buffer: &mut [u8]| {
+            let from = bytes.get(at as usize..).unwrap_or_default();
+            let len = buffer.len().min(from.len());
+            buffer[..len].copy_from_slice(&from[..len]);
+            len
+        };
+        calls_in(0..bytes.len() as u64, read)
+    }
+
+    const MOV_39: [u8; 5] = [0xb8, 39, 0, 0, 0];
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+    #[test]
+    fn a_call_has_a_number() {
+        assert_eq!(calls(&[&MOV_39[..], &SYSCALL].concat()), 1);
+        let with_arguments = [&MOV_39[..], &[0x48, 0x89, 0xf7, 0x31, 0xf6], &SYSCALL].concat();
+        assert_eq!(calls(&with_arguments), 1);
+        assert_eq!(calls(&[&[0x31, 0xc0][..], &SYSCALL].concat()), 1);
+        // A number in the code's own constants, no call's number, a way that does not lead there.
+        assert_eq!(calls(&[&[0x90; 30][..], &SYSCALL].concat()), 0);
+        assert_eq!(calls(&[&[0xb8, 39, 0, 0, 1][..], &SYSCALL].concat()), 0);
+        assert_eq!(calls(&[&MOV_39[..], &[0xc3], &SYSCALL].concat()), 0);
+        assert_eq!(calls(&[]), 0);
+    }
+
+    #[test]
+    fn none_is_missed_or_counted_twice_at_a_seam() {
+        let call = [&MOV_39[..], &SYSCALL].concat();
+        for shift in 0..40 {
+            let mut bytes = vec![0x90; 3 * PIECE as usize];
+            for seam in [PIECE as usize, 2 * PIECE as usize] {
+                bytes[seam - 20 + shift..][..7].copy_from_slice(&call);
+            }
+            assert_eq!(calls(&bytes), 2, "{shift}");
+        }
+    }
+
+    #[test]
+    fn chance_seldom_makes_a_call() {
+        let mut state = 1u64;
+        let bytes: Vec<u8> = (0..4 << 20)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 56) as u8
+            })
+            .collect();
+        assert_eq!(calls(&bytes), 0);
+    }
+}

@@ -1,0 +1,424 @@
+//! A process that changes what it may do gets an image of its own, before it does.
+//!
+//! Fork children count in their maker's image. A server that runs as root forks its workers and they
+//! give root up: from then on they must not write what root's process reads. So every call that may
+//! change credentials, namespaces, the root folder or a confinement asks first; if the image has
+//! other processes, the launcher copies it, and the asking thread maps the copy over it:
+//!
+//! ```text
+//! thread                                launcher
+//! asks, waits                      ->   finds other processes in the image
+//! memfd_create                     <-   request; takes the descriptor over (pidfd_getfd)
+//!                                       stops the process's other threads, copies trees and its slots
+//! mmap(copy) over the image        <-   request
+//! waits in the copy                     empties its slots in the old image, lets the others go on
+//! madvise, close                   <-   requests
+//! makes its call                   <-   answer
+//! ```
+//!
+//! Where that fails no process of the image is watched any longer: their jumps are taken out, so that
+//! none of them enters code that reads what another may write.
+
+use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::polling::LONG_LIMIT;
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::requests::leave_alone;
+use crate::inproc::monitor::requests::queue::Queue;
+use crate::inproc::monitor::requests::request;
+use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::results::images;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::maps::Maps;
+use crate::inproc::monitor::shared::memory::{Head, Memory, Runs, Snapshot};
+use crate::inproc::monitor::shared::peer::{self, Stopped};
+use crate::inproc::monitor::shared::remote::Mem;
+use crate::inproc::monitor::sys;
+use crate::table::ImageId;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::time::Duration;
+use systoll_hooks::assemble::Words;
+use systoll_hooks::layout::{GLOBAL, IMAGE, image, slot, state};
+use systoll_hooks::numbers::{CLOSE, MADVISE, MEMFD_CREATE, MMAP};
+use systoll_model::ProblemKind;
+use systoll_symbols::AddressSpace;
+
+/// Counters of an image's losses and its queue: those of a copy begin anew.
+const NOT_COPIED: [u64; 7] =
+    [image::HOMELESS, image::UNANSWERED, image::UNHEARD, image::UNMATCHED, image::ASTRAY, image::DEAD, image::TICKET];
+
+/// Bytes of slots that are copied, at most: those of some thousand threads, unless the program has filled
+/// them itself.
+const MOST_COPIED: u64 = 128 << 20;
+
+/// Who else is in an image.
+enum Others {
+    /// No other process.
+    None,
+    /// One that has all memory in common with the asking one: a child of `vfork`, which is about to
+    /// become another program.
+    SameMemory,
+    /// Others, with memory of their own.
+    Apart,
+    /// It can't be told.
+    Unknown,
+}
+
+/// Whether a process counts in a copy of its image now.
+enum Moved {
+    Yes,
+    /// Why not.
+    No(String),
+    /// The thread was asked to map it, and has not come back.
+    Perhaps,
+}
+
+/// A slot as it was when it was copied.
+struct CopiedSlot {
+    index: u64,
+    /// Offset in the image, and bytes.
+    data: Vec<(u64, Vec<u8>)>,
+}
+
+impl Memory {
+    /// Copies the trees of an image and the slots `own` to a new one; `None` where they hold too much.
+    fn copy(&self, from: ProgramId, to: ProgramId, own: &BTreeSet<u64>) -> Option<Vec<CopiedSlot>> {
+        for (at, bytes) in self.trees(from) {
+            self.write(to, &Runs::of(at, bytes));
+        }
+        let (mut left, mut slots) = (MOST_COPIED, Vec::new());
+        for index in own {
+            let data = self.slot_data(from.slot(*index), left);
+            left = left.checked_sub(data.iter().map(|(_, bytes)| bytes.len() as u64).sum()).filter(|left| *left > 0)?;
+            slots.push(CopiedSlot { index: *index, data });
+        }
+        for (at, bytes) in slots.iter().flat_map(|slot| &slot.data) {
+            self.write(to, &Runs::of(*at, bytes.clone()));
+        }
+        let Some(area) = self.image(to) else { return Some(slots) };
+        area.set(image::ID, u64::from(to.0));
+        NOT_COPIED.into_iter().for_each(|word| area.set(word, 0));
+        (0..image::RING_LEN).for_each(|n| area.set(image::RING + 8 * n, 0));
+        let last = image::SLOT_COUNT - 1;
+        area.set(to.slot(last).offset() + slot::SELF, IMAGE + to.slot(last).offset());
+        for index in own.iter().chain([&last]) {
+            area.set(to.slot(*index).offset() + slot::TAG, to.slot(*index).tag());
+        }
+        Some(slots)
+    }
+
+    /// Empties a slot whose thread goes on in a copy. What a signal's handler has counted there since the
+    /// copy was made is added to it.
+    fn settle_moved(&self, from: ProgramId, to: ProgramId, slot: &CopiedSlot) {
+        let then = Snapshot::of(slot.data.clone());
+        let base = from.slot(slot.index).offset();
+        if let (Some(old), Some(new)) = (self.image(from), self.image(to)) {
+            for (at, bytes) in &slot.data {
+                let records = (*at..*at + bytes.len() as u64)
+                    .step_by(8)
+                    .filter(|at| (base + slot::RECORDS..base + slot::RINGS).contains(at));
+                for at in records {
+                    let more = old.get(at).wrapping_sub(then.word(at));
+                    if more != 0 {
+                        new.set(at, new.get(at).wrapping_add(more));
+                    }
+                }
+            }
+        }
+        self.clean_slot(from.slot(slot.index));
+    }
+}
+
+impl Program {
+    /// A program with what is known of this one's files and contexts, for process `pid` of it, which has
+    /// a copy of its image.
+    fn parted(&mut self, (id, pid, image): (ProgramId, i32, ImageId), space: AddressSpace, mem: Mem) -> Self {
+        let first = pid == self.pid;
+        let mut new = Self::new(id, pid, image, space, mem);
+        new.native = false;
+        new.hooks.starting = None;
+        new.earlier = self.earlier;
+        new.hooks.files = self.hooks.files.clone();
+        new.hooks.regions = self.hooks.regions.clone();
+        new.hooks.room = self.hooks.room.clone();
+        new.contexts.nodes = self.contexts.nodes.clone();
+        new.contexts.number_roots = self.contexts.number_roots.clone();
+        new.contexts.preloaded = self.contexts.preloaded.clone();
+        new.contexts.known = self.contexts.known.clone();
+        new.hooks.seen_whole = self.hooks.seen_whole;
+        new.hooks.generated = self.hooks.generated.clone();
+        (new.hooks.mapped_at_start, new.hooks.roles) = (self.hooks.mapped_at_start, self.hooks.roles.clone());
+        new.contexts.main_seen = self.contexts.main_seen;
+        new.processes.cpu_seen.extend(self.processes.cpu_seen.remove_entry(&pid));
+        new.processes.makers.extend(self.processes.makers.remove_entry(&pid));
+        if first {
+            (new.processes.cpu_before, new.hooks.faults) = (self.processes.cpu_before, self.hooks.faults);
+            (new.contexts.at_main, new.contexts.main_nodes) =
+                (self.contexts.at_main.take(), std::mem::take(&mut self.contexts.main_nodes));
+            self.processes.first_has_parted = true;
+        }
+        self.threads.trees = None;
+        new
+    }
+}
+
+/// A thread is about to make a call that changes what its process may do. The program that it
+/// belongs to from now on.
+pub(crate) fn part_ways(session: &mut Session, waiter: &Waiter) -> ProgramId {
+    let Some(pid) = process_of(session, waiter.slot, waiter.tid) else { return waiter.slot.program };
+    let others = settled_others(session, waiter.slot.program, pid);
+    if let Some(program) = session.programs.get_mut(&waiter.slot.program) {
+        match others {
+            Others::None => program.native = false,
+            _ => drop(program.threads.changed.insert(waiter.slot.index)),
+        }
+    }
+    let parted = match others {
+        Others::None | Others::SameMemory => return waiter.slot.program,
+        Others::Apart => move_to_copy(session, waiter, pid),
+        Others::Unknown => Err("who shares its memory can't be told".into()),
+    };
+    parted.unwrap_or_else(|why| {
+        give_up_image(session, waiter.slot.program, &why);
+        waiter.slot.program
+    })
+}
+
+/// The process of a waiting thread, if it is the one that its slot names.
+fn process_of(session: &Session, thread: SlotRef, tid: i32) -> Option<i32> {
+    let pid = session.memory.head(thread).pid as i32;
+    (pid > 0 && sys::thread_exists(pid, tid)).then_some(pid)
+}
+
+/// Who else is in the image, once those have said who they are that have just been made: they need a
+/// moment of a processor for that.
+fn settled_others(session: &Session, id: ProgramId, pid: i32) -> Others {
+    const LOOKS: usize = 500;
+    const PAUSE: Duration = Duration::from_millis(1);
+    for _ in 0..LOOKS {
+        match others(session, id, pid) {
+            Others::Unknown => std::thread::sleep(PAUSE),
+            told => return told,
+        }
+    }
+    Others::Unknown
+}
+
+fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
+    let Some(program) = session.programs.get(&id) else { return Others::None };
+    let homeless = session.memory.image(id).map_or(0, |area| area.get(image::HOMELESS));
+    let (mut pids, mut unknown) = (BTreeSet::new(), homeless > 0);
+    for index in 0..session.memory.slots_drawn(id) {
+        let head = session.memory.head(id.slot(index));
+        if head.own == 0 || program.threads.gone_by_exec.contains(&index) || head.pid as i32 == pid {
+            continue;
+        }
+        // One that has not said who it is has just been made, by whom who it is may be known.
+        let (said, made_as) = (head.pid as i32, head.made_as as i32);
+        unknown |= said == 0 && !head.leaving && made_as == 0;
+        if said == 0 && made_as > 0 && sys::thread_exists(pid, made_as) {
+            continue;
+        }
+        pids.insert(if said == 0 { made_as } else { said });
+    }
+    pids.retain(|other| *other > 0 && sys::exists(*other));
+    let same: Vec<Option<bool>> = pids.iter().map(|other| peer::same_memory(pid, *other)).collect();
+    match () {
+        () if same.contains(&Some(true)) => Others::SameMemory,
+        () if unknown || same.contains(&None) => Others::Unknown,
+        () if same.is_empty() => Others::None,
+        () => Others::Apart,
+    }
+}
+
+/// Gives process `pid`, of which a thread waits, a copy of its image; its program from now on.
+///
+/// # Errors
+/// In words, where it goes on in the old one.
+fn move_to_copy(session: &mut Session, waiter: &Waiter, pid: i32) -> Result<ProgramId, String> {
+    let thread = waiter.slot;
+    let quiet = session.memory.image(thread.program).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
+    if quiet {
+        return Err("a filter of its own forbids it memory of its own".into());
+    }
+    let (file, fd) = own_file(session, thread, pid).ok_or("it could not be given memory of its own")?;
+    let copy = session.memory.adopt_image(file).ok_or("no memory for another program")?;
+    let moved = fill_and_move(session, waiter, pid, OwnImage { copy, fd });
+    let close = [CLOSE.into(), fd as u64, 0, 0, 0, 0, 0];
+    match moved {
+        Moved::Yes => {
+            let _ = request::request(session, copy.slot(thread.index), close);
+            Ok(copy)
+        }
+        Moved::No(why) => {
+            session.memory.free_image(copy);
+            let _ = request::request(session, thread, close);
+            Err(why)
+        }
+        // A thread that comes late finds the copy as it is. One that was refused the mapping waits in the
+        // old image, and closes the descriptor; of one that does not, nothing comes back at once.
+        Moved::Perhaps => {
+            let _ = request::request(session, thread, close);
+            Err("it could not map memory of its own, or took too long".into())
+        }
+    }
+}
+
+/// A file in memory that the waiting thread makes, taken over by the launcher: with the thread's own
+/// rights to it, so that nothing is written that the process could not write itself.
+fn own_file(session: &mut Session, thread: SlotRef, pid: i32) -> Option<(File, i32)> {
+    let flags = u64::from(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+    let reply = request::request(session, thread, [MEMFD_CREATE.into(), IMAGE + image::NAME, flags, 0, 0, 0, 0])?;
+    let fd = i32::try_from(reply as i64).ok().filter(|fd| *fd >= 0)?;
+    let file = peer::take_memory_file(pid, fd);
+    if file.is_none() {
+        request::request(session, thread, [CLOSE.into(), reply, 0, 0, 0, 0, 0]);
+    }
+    file.map(|file| (file, fd))
+}
+
+/// A copy of an image that is made for one of its processes.
+struct OwnImage {
+    copy: ProgramId,
+    /// The process's descriptor of its file.
+    fd: i32,
+}
+
+fn fill_and_move(session: &mut Session, waiter: &Waiter, pid: i32, OwnImage { copy, fd }: OwnImage) -> Moved {
+    let (id, moved) = (waiter.slot.program, copy.slot(waiter.slot.index));
+    let (_others, own) = match stopped(session, waiter, pid) {
+        Ok(stopped) => stopped,
+        Err(why) => return Moved::No(why),
+    };
+    if let (Some(area), Some(program)) = (session.memory.image(id), session.programs.get_mut(&id)) {
+        program.threads.tickets.look(area);
+    }
+    let Some(copied) = session.memory.copy(id, copy, &own) else {
+        return Moved::No("there is too much in it to be copied".into());
+    };
+    if let Some(state) = session.memory.image(copy).and_then(|area| area.half(moved.offset() + slot::STATE)) {
+        state.store(state::REQUEST, std::sync::atomic::Ordering::SeqCst);
+    }
+    let flags = (libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE) as u64;
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let map = [MMAP.into(), IMAGE, image::SIZE, protection, flags, fd as u64, 0];
+    match request::request_and_come_back(session, waiter.slot, copy, map, LONG_LIMIT) {
+        Some(IMAGE) => {}
+        // It came back by the old image: the launcher looked for it in the copy.
+        _ => return Moved::Perhaps,
+    }
+    split(session, id, copy, pid, &copied);
+    forget_thread(session, waiter.tid);
+    // Mapped anew, it would be in core dumps again.
+    let dont = [MADVISE.into(), GLOBAL, IMAGE + image::SIZE - GLOBAL, libc::MADV_DONTDUMP as u64, 0, 0, 0];
+    let _ = request::request(session, moved, dont);
+    Moved::Yes
+}
+
+/// Stops all threads of process `pid` but the one that waits; and the slots of all of them.
+///
+/// # Errors
+/// Where they can't be stopped, or not at a moment at which each has its slot.
+fn stopped(session: &Session, waiter: &Waiter, pid: i32) -> Result<(Stopped, BTreeSet<u64>), String> {
+    const ATTEMPTS: usize = 50;
+    const PAUSE: Duration = Duration::from_millis(1);
+    for _ in 0..ATTEMPTS {
+        let others = Stopped::all_but(pid, waiter.tid, &mut |tid| session.tracees.seized.contains_key(&tid))
+            .ok_or("its other threads could not be stopped")?;
+        // Only now do they stay as they are.
+        if let Some(own) = others.slots().and_then(|of_others| slots_of(session, waiter.slot, pid, of_others)) {
+            return Ok((others, own));
+        }
+        drop(others);
+        std::thread::sleep(PAUSE);
+    }
+    Err("its threads come and go too quickly".into())
+}
+
+/// Slots of process `pid`: those that say so, and those its threads are in, who may not have said yet.
+/// `None` while there is one whose thread or process is being made, so that it is not known whose it
+/// will be.
+fn slots_of(session: &Session, asks: SlotRef, pid: i32, of_others: Vec<u64>) -> Option<BTreeSet<u64>> {
+    let id = asks.program;
+    let heads: Vec<(u64, Head)> =
+        (0..session.memory.slots_drawn(id)).map(|n| (n, session.memory.head(id.slot(n)))).collect();
+    let said = heads.iter().filter(|(_, head)| head.own != 0 && head.pid as i32 == pid).map(|(n, _)| *n);
+    let threads = of_others.len() + 1;
+    let mut own: BTreeSet<u64> = of_others.into_iter().chain([asks.index]).collect();
+    // A thread that has just begun is still in its maker's slot.
+    if own.len() < threads {
+        return None;
+    }
+    own.extend(said);
+    let is_made = |(n, head): &(u64, Head)| {
+        let unsaid = head.own != 0 && head.pid == 0 && head.made_as == 0 && !head.leaving;
+        unsaid && !own.contains(n) && head.parent.is_some_and(|maker| own.contains(&maker))
+    };
+    (!heads.iter().any(is_made)).then_some(own)
+}
+
+/// What is known of a program, divided: process `pid` with the slots `copied` is a program of its own now.
+fn split(session: &mut Session, id: ProgramId, copy: ProgramId, pid: i32, copied: &[CopiedSlot]) {
+    let own: Vec<u64> = copied.iter().map(|slot| slot.index).collect();
+    let own = own.as_slice();
+    let now = session.clock.at(sys::now());
+    let Some(mut old) = session.programs.remove(&id) else { return };
+    let (image, mem) = (images::image_for(session, &mut old, pid, now), Mem::open(pid));
+    let mut space = AddressSpace::new();
+    let maps = Maps::of(pid);
+    space.update_by(&mut session.symbols, pid, &maps.text);
+    if let Ok(mem) = mem {
+        let mut new = old.parted((copy, pid, image), space, mem);
+        // Who waits in the copy has asked in the old one's queue.
+        new.queue = Queue::overrun();
+        if let Some(area) = session.memory.image(copy) {
+            new.threads.tickets = old.threads.tickets.of_copy(area, own);
+        }
+        for index in own {
+            rename_slot(session, id.slot(*index), copy.slot(*index));
+        }
+        new.threads.told.extend(own.iter().filter_map(|n| Some((*n, old.threads.told.remove(n)?))));
+        session.programs.insert(copy, new);
+    } else {
+        session
+            .problems
+            .note(ProblemKind::Unwatched, format!("process {pid} could not be followed when it changed its user"));
+    }
+    for slot in copied {
+        session.memory.settle_moved(id, copy, slot);
+    }
+    if let Some(area) = session.memory.image(id) {
+        old.threads.tickets.give_back(area, own);
+    }
+    session.programs.insert(id, old);
+}
+
+/// A thread's slot is in another program now.
+fn rename_slot(session: &mut Session, from: SlotRef, to: SlotRef) {
+    session.windows.move_thread(from, to);
+    for seized in session.tracees.seized.values_mut().filter(|s| s.from == Some(from)) {
+        seized.from = Some(to);
+    }
+}
+
+fn forget_thread(session: &mut Session, tid: i32) {
+    session.windows.unwound = None;
+    if session.provisioning.maps_file.as_ref().is_some_and(|last| last.tid == tid) {
+        session.provisioning.maps_file = None;
+    }
+}
+
+/// Takes all jumps out of every process of an image that one of them shares with others it should not.
+fn give_up_image(session: &mut Session, id: ProgramId, why: &str) {
+    let pids: BTreeSet<i32> =
+        (0..session.memory.slots_drawn(id)).map(|n| session.memory.head(id.slot(n)).pid as i32).collect();
+    // The program writes there: it may name processes that are none of its own.
+    for pid in pids.into_iter().filter(|pid| *pid > 0 && peer::maps_image(*pid, id)) {
+        leave_alone::leave_alone(
+            session,
+            id,
+            pid,
+            &format!("shares its maker's memory and changes what it may do, and {why}"),
+        );
+    }
+}

@@ -1,0 +1,249 @@
+//! Code that comes while a program runs: files that are mapped, and memory that becomes executable.
+//!
+//! Files are hooked before anybody runs them. What is no file is looked through for calls, which
+//! nobody can hook there: where a jump may lead is not known of code that was just made.
+
+use crate::inproc::monitor::exec::provision;
+use crate::inproc::monitor::exec::provision::FileOf;
+use crate::inproc::monitor::exec::ready;
+use crate::inproc::monitor::exec::ready::{Ready, Taken};
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
+use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::requests::generated::{MOST_BYTES, MOST_LOOKS, calls_in};
+use crate::inproc::monitor::requests::leave_alone;
+use crate::inproc::monitor::requests::request;
+use crate::inproc::monitor::requests::translators;
+use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::results::sites::Arrival;
+use crate::inproc::monitor::session::MapsFile;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::maps::{self, Layout, Mapped, Maps};
+use crate::inproc::monitor::shared::memory::{Area, BLOBS, BLOBS_AT, BLOBS_SIZE};
+use crate::sys::read_memory;
+use std::fs::File;
+use std::ops::Range;
+use std::rc::Rc;
+use systoll_hooks::layout::image;
+use systoll_hooks::numbers::{MMAP, MREMAP};
+use systoll_model::ProblemKind;
+use systoll_symbols::MappedFile;
+
+/// Whether a mapping is that of a file known by its headers.
+fn is_file(files: &[MappedFile], mapped: &Mapped) -> bool {
+    files.iter().any(|f| f.start < mapped.range.end && mapped.range.start < f.end)
+}
+
+/// A thread has mapped a file executable, or made memory so, by a call counted at `root`: it is
+/// patched, or looked at, before anybody knows of it.
+pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) {
+    let losses_before = session.problems.losses;
+    if hook_mapped(session, waiter, root).is_none() {
+        session.problems.losses += 1;
+    }
+    ready::allow_elision(session, waiter.slot.program, losses_before);
+}
+
+/// `None` where nobody knows what came.
+fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option<()> {
+    let r = &waiter.registers;
+    let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
+    let range = at..at.saturating_add(r.si);
+    let now = maps_file(session, waiter.slot.program, waiter.tid)?;
+    let program = session.programs.get_mut(&waiter.slot.program)?;
+    // Most often a file has come, and one line says it all: unless the program makes code as it runs,
+    // of which nobody tells any more once there is much, and stacks lead through it.
+    let alone = mapped && program.hooks.generated.looks == 0;
+    let line = if alone { maps::line_at(&now, &range) } else { None };
+    if let Some(file) = line.and_then(|line| program.space.add_by(&mut session.symbols, waiter.tid, &line)) {
+        if translators::is_guest(session, waiter.slot.program, root, &file) {
+            return None;
+        }
+        if matches!(session.provisioning.files.known(&mut session.symbols, file.module), Ok(None)) {
+            session.reuse.to_preload.push(waiter.slot.program);
+            return Some(());
+        }
+        return hook_file(session, waiter, (&file, mapped), Layout::Asked(&now));
+    }
+    let maps = Maps::of(waiter.tid);
+    program.space.update_by(&mut session.symbols, waiter.tid, &maps.text);
+    let maps = maps.all;
+    let here = |f: &MappedFile| f.start < range.end && range.start < f.end;
+    let files: Vec<MappedFile> = program.space.files().filter(here).collect();
+    let comes =
+        |m: &&Mapped| m.executable && m.range.start < range.end && range.start < m.range.end && !is_file(&files, m);
+    let memory: Vec<Mapped> = maps.iter().filter(comes).cloned().collect();
+    if files.is_empty() && memory.is_empty() {
+        return None;
+    }
+    if !memory.is_empty() {
+        translators::on_code_made(session, waiter.slot.program, waiter.tid, root);
+    }
+    for m in &memory {
+        let part = m.range.start.max(range.start)..m.range.end.min(range.end);
+        // What is shared may be written where else it is mapped.
+        let fresh = mapped && (r.r8 as i32) < 0;
+        let new = NewMemory { range: part, fresh, in_place: m.writable || m.shared };
+        look_through(session, waiter, new);
+    }
+    let layout = Layout::Known(&maps);
+    files.into_iter().try_for_each(|file| {
+        let known = !mapped && hooked(session, waiter.slot, &file).is_some();
+        match known || !translators::is_guest(session, waiter.slot.program, root, &file) {
+            true => hook_file(session, waiter, (&file, mapped), layout),
+            false => None,
+        }
+    })
+}
+
+/// The `maps` file of a thread's process, open since it was asked for the last time if that was the last
+/// one asked for: libraries come by the dozen.
+fn maps_file(session: &mut Session, id: ProgramId, tid: i32) -> Option<Rc<File>> {
+    let last = session.provisioning.maps_file.as_ref().filter(|last| (last.program, last.tid) == (id, tid));
+    if let Some(last) = last {
+        return Some(Rc::clone(&last.file));
+    }
+    let file = Rc::new(maps::open(tid)?);
+    session.provisioning.maps_file = Some(MapsFile { program: id, tid, file: Rc::clone(&file) });
+    Some(file)
+}
+
+/// Hooks a file that has just become executable. One that was before, and is hooked, stays so.
+fn hook_file(
+    session: &mut Session,
+    waiter: &Waiter,
+    (file, mapped): (&MappedFile, bool),
+    layout: Layout<'_>,
+) -> Option<()> {
+    let arrival = if mapped { Arrival::Mapped } else { Arrival::MadeExecutable };
+    if let Some(known) = hooked(session, waiter.slot, file) {
+        // A further piece of it, or the same again after its loader has worked on it.
+        provision::write_around(session, FileOf { by: waiter.slot, index: known, arrival }, layout);
+        return Some(());
+    }
+    let ready = match ready::ready(session, file, &mut Taken::by(layout)) {
+        Ok(Some(ready)) => ready,
+        Ok(None) => {
+            session.reuse.to_preload.push(waiter.slot.program);
+            return Some(());
+        }
+        Err(why) => {
+            leave_alone::leave_alone(
+                session,
+                waiter.slot.program,
+                waiter.tid,
+                &format!("has loaded what can't be watched: {why}"),
+            );
+            return None;
+        }
+    };
+    let quiet = session.memory.image(waiter.slot.program).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
+    let obstacle = if layout.at(file.start).is_some_and(|m| m.shared) {
+        // Jumps in it would be jumps in the file.
+        Some("it is mapped shared")
+    } else if quiet || !map_code(session, waiter.slot, &ready) {
+        Some("no code near it")
+    } else if request::waited_long(session, waiter.slot) {
+        Some("it came too fast")
+    } else {
+        None
+    };
+    if let Some(why) = obstacle {
+        let path = session.symbols.path(file.module).unwrap_or_default();
+        session.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
+        session.provisioning.sites.note(&ready.patched, None, Arrival::Mapped);
+        return None;
+    }
+    provision::patch(session, waiter.slot, ready.patched, arrival, layout);
+    session.reuse.to_preload.push(waiter.slot.program);
+    Some(())
+}
+
+/// Which of a program's files this one is, if that is hooked in the process whose thread has `thread.index`.
+fn hooked(session: &Session, thread: SlotRef, file: &MappedFile) -> Option<usize> {
+    let program = session.programs.get(&thread.program)?;
+    let mem = provision::memory_of(session, thread).ok()?;
+    let is_it = |f: &Patched| f.key == file.module && f.bias == file.bias && f.is_in(&mem);
+    program.hooks.files.iter().position(is_it)
+}
+
+/// Memory that has become executable and is no file.
+struct NewMemory {
+    range: Range<u64>,
+    /// Nothing has been written to it yet.
+    fresh: bool,
+    /// It can be written while it runs.
+    in_place: bool,
+}
+
+/// Looks for calls in memory that has become executable and is no file.
+fn look_through(session: &mut Session, waiter: &Waiter, new: NewMemory) {
+    let (id, tid, NewMemory { range, fresh, in_place }) = (waiter.slot.program, waiter.tid, new);
+    let Some(program) = session.programs.get_mut(&id) else { return };
+    let Some(area) = session.memory.image(id) else { return };
+    let generated = &mut program.hooks.generated;
+    if in_place {
+        generated.written_in_place = true;
+        area.set(image::WRITES_CODE, 1);
+    }
+    generated.looks += 1;
+    // What was just mapped is all zeroes, and would be there only for having been looked at.
+    if !fresh {
+        let most = MOST_BYTES.saturating_sub(generated.bytes);
+        let end = range.end.min(range.start.saturating_add(most));
+        generated.too_much |= end < range.end;
+        generated.bytes += end - range.start;
+        let calls = calls_in(range.start..end, |at, buffer| read_memory(tid, at, buffer));
+        generated.calls += calls;
+        generated.in_place += if in_place { calls } else { 0 };
+        session.provisioning.sites.note_generated(calls);
+    }
+    if generated.looks >= MOST_LOOKS || generated.bytes >= MOST_BYTES {
+        generated.too_much = true;
+        area.set(image::LOOKED, 1);
+    }
+}
+
+/// A program ends that may have written code at any time: what there is now is what it is known by.
+pub(crate) fn on_ending(session: &mut Session, id: ProgramId, tid: i32) {
+    let maps = Maps::of(tid);
+    let Some(program) = session.programs.get_mut(&id) else { return };
+    program.space.update_by(&mut session.symbols, tid, &maps.text);
+    let files: Vec<MappedFile> = program.space.files().collect();
+    let ours = |m: &Mapped| {
+        let code = |f: &Patched| f.bias.wrapping_add_signed(f.code.blob.delta);
+        m.range.start >= BLOBS_AT && m.range.start < BLOBS_AT + BLOBS_SIZE
+            || program.hooks.files.iter().any(|f| (code(f)..code(f) + f.code.size()).contains(&m.range.start))
+    };
+    let in_place = |m: &&Mapped| m.executable && (m.writable || m.shared) && !is_file(&files, m) && !ours(m);
+    let (mut calls, mut budget) = (0, MOST_BYTES);
+    for m in maps.all.iter().filter(in_place) {
+        let end = m.range.end.min(m.range.start.saturating_add(budget));
+        budget -= end - m.range.start;
+        calls += calls_in(m.range.start..end, |at, buffer| read_memory(tid, at, buffer));
+    }
+    let generated = &mut program.hooks.generated;
+    // Of its forks each ends by itself.
+    let is_first = std::fs::exists(format!("/proc/{}/task/{tid}", program.pid)).unwrap_or(false);
+    generated.seen_at_end |= is_first && budget > 0 && !maps.all.is_empty();
+    let more = calls.saturating_sub(generated.in_place);
+    generated.calls += more;
+    generated.in_place += more;
+    session.provisioning.sites.note_generated(more);
+}
+
+/// Has the waiting thread map code: first a reservation, which can't hit what another thread
+/// maps at this moment, then the code over it.
+fn map_code(session: &mut Session, thread: SlotRef, ready: &Ready) -> bool {
+    let Patched { code, .. } = &ready.patched;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
+    let (at, size) = (ready.at, code.size());
+    // Where there never was a second thread there is nobody to be hit.
+    let alone = session.memory.image(thread.program).is_some_and(Area::no_slot_drawn);
+    let reserve = [MMAP.into(), at, size, 0, flags as u64, u64::MAX, 0];
+    if !alone && request::request(session, thread, reserve) != Some(at) {
+        return false;
+    }
+    let from = BLOBS_AT + (code.offset - BLOBS);
+    let fixed = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
+    request::request(session, thread, [MREMAP.into(), from, 0, size, fixed, at, 0]) == Some(at)
+}

@@ -1,0 +1,74 @@
+//! Takes the jumps out of a process that can't be watched any more.
+
+use crate::inproc::monitor::exec::rseq_areas;
+use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::requests::request;
+use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::{BLOBS_AT, BLOBS_SIZE};
+use crate::inproc::monitor::shared::remote::Mem;
+use std::time::Duration;
+use systoll_hooks::layout::{IMAGE, image, record_offset, root_record_offset, slot};
+use systoll_hooks::numbers::{ARCH_PRCTL, MLOCKALL, MUNMAP};
+use systoll_model::ProblemKind;
+
+/// Threads that were in our code when its jumps were taken out have left it by then, but for those the
+/// kernel keeps waiting.
+const LEAVES_OUR_CODE: Duration = Duration::from_millis(2);
+
+/// Takes all jumps out of the process of a waiting thread, which goes on by itself.
+pub(crate) fn leave_alone(session: &mut Session, id: ProgramId, tid: i32, why: &str) {
+    let Some(program) = session.programs.get(&id) else { return };
+    // Not the program's own: a forked process has memory of its own.
+    if let Ok(mem) = Mem::open(tid) {
+        for file in &program.hooks.files {
+            mem.restore(&file.code.jumps, file.bias);
+        }
+    }
+    let exe = crate::procfs::exe(tid).unwrap_or_default();
+    session.problems.note(ProblemKind::Unwatched, format!("{exe} {why}: what it did from then on is not watched"));
+}
+
+/// A thread is about to make a call after which its process can't be watched any more.
+pub(crate) fn on_last(session: &mut Session, waiter: &Waiter) {
+    leave_alone(session, waiter.slot.program, waiter.tid, gives_up(waiter));
+    rseq_areas::take_area_back(session, waiter.slot);
+    if waiter.registers.ax as u32 == MLOCKALL {
+        take_back(session, waiter.slot, waiter.tid);
+    }
+}
+
+/// Has the waiting thread of a process that was left alone unmap what we share with it, but for
+/// what threads that are in our code at this moment may touch: to have all of it filled with memory
+/// would take gigabytes.
+fn take_back(session: &mut Session, thread: SlotRef, tid: i32) {
+    if session.memory.image(thread.program).is_none_or(|area| area.get(image::QUIET) as u32 != 0) {
+        return;
+    }
+    let Some(room) = session.programs.get(&thread.program).map(|p| p.hooks.room.clone()) else { return };
+    if std::fs::read_dir(format!("/proc/{tid}/task")).is_ok_and(|all| all.count() > 1) {
+        std::thread::sleep(LEAVES_OUR_CODE);
+    }
+    let contexts = record_offset(room.records).unwrap_or(slot::SIZE);
+    let roots = root_record_offset(room.roots).unwrap_or(contexts);
+    let unused =
+        session.memory.unused(thread.program, contexts..roots).into_iter().map(|r| IMAGE + r.start..IMAGE + r.end);
+    let all = unused
+        .chain(std::iter::once(BLOBS_AT..BLOBS_AT + BLOBS_SIZE))
+        .chain(rseq_areas::unused_areas(session, thread.program));
+    for range in all.collect::<Vec<_>>() {
+        let call = [MUNMAP.into(), range.start, range.end - range.start, 0, 0, 0, 0];
+        if request::request(session, thread, call) != Some(0) {
+            return;
+        }
+    }
+}
+
+/// What a thread does that can't be watched any more.
+fn gives_up(waiter: &Waiter) -> &'static str {
+    match waiter.registers.ax as u32 {
+        ARCH_PRCTL => "sets its gs base",
+        MLOCKALL => "locks all its memory",
+        _ => "gives its time stamp counter up",
+    }
+}

@@ -1,0 +1,107 @@
+//! What a program's files that map other files map them for: to run them, or to translate them.
+
+use std::collections::HashMap;
+use systoll_hooks::plan::Kind;
+use systoll_symbols::ModuleKey;
+
+/// What a program's file, whose code maps others, maps them for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MapperRole {
+    /// To run them.
+    Loads,
+    /// To run them, as far as can be told: a program first, and these files, with where each lies.
+    /// Whoever makes code after that has meant to translate them.
+    Starts(Vec<(ModuleKey, u64)>),
+    /// To translate them.
+    Translates,
+}
+
+/// What is known of a program's files that map others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MapperRoles(pub(crate) HashMap<ModuleKey, MapperRole>);
+
+/// What decides at the first file that a program's file maps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstMapped {
+    /// What the mapping file is.
+    pub(crate) by: Option<Kind>,
+    /// What it maps.
+    pub(crate) what: Option<Kind>,
+    /// Whether the program has made code.
+    pub(crate) makes_code: bool,
+}
+
+impl FirstMapped {
+    pub(crate) fn role(self) -> MapperRole {
+        let starts = matches!(self.what, Some(Kind::Program { .. } | Kind::Loader | Kind::Foreign));
+        // A program that has no loader of its own may be one for others.
+        let is_static = matches!(self.by, Some(Kind::Program { interpreted: false }));
+        match (self.by, starts) {
+            (None | Some(Kind::Loader), _) | (_, false) => MapperRole::Loads,
+            (_, true) if is_static && !self.makes_code && self.what != Some(Kind::Foreign) => {
+                MapperRole::Starts(Vec::new())
+            }
+            _ => MapperRole::Translates,
+        }
+    }
+}
+
+/// Most files whose jumps are taken back.
+pub(crate) const MOST_STARTED: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATIC: Kind = Kind::Program { interpreted: false };
+    const DYNAMIC: Kind = Kind::Program { interpreted: true };
+
+    fn role(by: Kind, what: Kind, makes_code: bool) -> MapperRole {
+        FirstMapped { by: Some(by), what: Some(what), makes_code }.role()
+    }
+
+    #[test]
+    fn loaders_load() {
+        for what in [STATIC, DYNAMIC, Kind::Loader, Kind::Library] {
+            for makes_code in [false, true] {
+                assert_eq!(role(Kind::Loader, what, makes_code), MapperRole::Loads);
+            }
+        }
+    }
+
+    #[test]
+    fn a_static_program_that_loads_libraries_is_a_loader() {
+        assert_eq!(role(STATIC, Kind::Library, false), MapperRole::Loads);
+        assert_eq!(role(STATIC, Kind::Library, true), MapperRole::Loads);
+    }
+
+    #[test]
+    fn a_static_program_that_maps_a_program_runs_it_unless_it_makes_code() {
+        for what in [STATIC, DYNAMIC, Kind::Loader] {
+            assert_eq!(role(STATIC, what, false), MapperRole::Starts(Vec::new()));
+            assert_eq!(role(STATIC, what, true), MapperRole::Translates);
+        }
+    }
+
+    #[test]
+    fn a_program_mapped_past_the_loader_is_translated() {
+        for by in [DYNAMIC, Kind::Library] {
+            assert_eq!(role(by, DYNAMIC, false), MapperRole::Translates);
+            assert_eq!(role(by, Kind::Loader, false), MapperRole::Translates);
+            assert_eq!(role(by, Kind::Library, true), MapperRole::Loads);
+        }
+    }
+
+    #[test]
+    fn another_processors_code_is_translated() {
+        assert_eq!(role(STATIC, Kind::Foreign, false), MapperRole::Translates);
+        assert_eq!(role(Kind::Library, Kind::Foreign, false), MapperRole::Translates);
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_taken_as_before() {
+        let first = FirstMapped { by: None, what: Some(DYNAMIC), makes_code: true };
+        assert_eq!(first.role(), MapperRole::Loads);
+        assert_eq!(FirstMapped { by: Some(STATIC), what: None, makes_code: true }.role(), MapperRole::Loads);
+    }
+}

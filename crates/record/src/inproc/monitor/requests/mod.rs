@@ -1,0 +1,20 @@
+//! What threads of watched programs ask while they run, and the answers.
+
+pub(crate) mod answer;
+pub(crate) mod context;
+pub(crate) mod exec_asked;
+pub(crate) mod generated;
+pub(crate) mod identity;
+pub(crate) mod late_code;
+pub(crate) mod leave_alone;
+pub(crate) mod mapper_roles;
+pub(crate) mod open_windows;
+pub(crate) mod queue;
+pub(crate) mod request;
+pub(crate) mod serve;
+pub(crate) mod slots;
+pub(crate) mod tickets;
+pub(crate) mod translators;
+pub(crate) mod unwind;
+pub(crate) mod waiter;
+pub(crate) mod windows;

@@ -1,0 +1,82 @@
+//! The queues of threads that ask something, one in each image.
+//!
+//! A target may write anything into its queue. What that costs is bounded: at each turn no more is
+//! looked at than there are entries and slots, and the other programs have their turn.
+
+use crate::inproc::monitor::shared::memory::Area;
+use crate::inproc::monitor::sys;
+use systoll_hooks::layout::image;
+
+/// How much of a program's queue has been looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    /// Entries looked at so far.
+    pub(crate) tail: u64,
+    /// An entry whose thread has not filled it yet, and since when.
+    empty: Option<Empty>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Empty {
+    ticket: u64,
+    since_ns: u64,
+}
+
+impl Queue {
+    /// One of which nothing is known, so that all slots are looked at.
+    pub(crate) fn overrun() -> Self {
+        Self { tail: u64::MAX, empty: None }
+    }
+
+    /// Takes the next entry out of the queue in the image `area`.
+    pub(crate) fn next(&mut self, area: &Area) -> Found {
+        let head = area.get(image::TICKET);
+        if head == self.tail {
+            return Found::Nothing;
+        }
+        // Tickets only ever rise: a program that wrote there has put them back.
+        if head < self.tail || head - self.tail > image::RING_LEN {
+            // Threads that write an entry from here on are found by their slots, as are those whose entry goes now.
+            (0..image::RING_LEN).for_each(|n| area.set(image::RING + 8 * n, 0));
+            self.tail = head;
+            return Found::Overrun;
+        }
+        let tag = taken(area, self.tail);
+        if tag == 0 && !self.is_given_up() {
+            return Found::Unfilled;
+        }
+        self.tail += 1;
+        (tag & 0xffff).checked_sub(1).map_or(Found::Unfilled, Found::Slot)
+    }
+
+    /// Whether an entry that its thread has not filled never will be: the thread was killed meanwhile.
+    fn is_given_up(&mut self) -> bool {
+        const PATIENCE_NS: u64 = 50_000_000;
+        let (ticket, now) = (self.tail, sys::now());
+        let empty = self.empty.filter(|empty| empty.ticket == ticket).unwrap_or(Empty { ticket, since_ns: now });
+        self.empty = Some(empty);
+        now.saturating_sub(empty.since_ns) > PATIENCE_NS
+    }
+}
+
+/// What is in a queue.
+pub(crate) enum Found {
+    /// Nothing new.
+    Nothing,
+    /// The thread of this slot asks.
+    Slot(u64),
+    /// A thread has drawn the ticket and is about to write; the others don't wait.
+    Unfilled,
+    /// More than there are entries, or less than there were: only the slots tell who waits.
+    Overrun,
+}
+
+/// The entry of a ticket, which is emptied if it was filled.
+fn taken(area: &Area, ticket: u64) -> u64 {
+    let entry = image::RING + 8 * (ticket % image::RING_LEN);
+    let tag = area.get(entry);
+    if tag != 0 {
+        area.set(entry, 0);
+    }
+    tag
+}

@@ -1,0 +1,74 @@
+//! Answers what is in the queues, program by program.
+
+use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::requests::answer;
+use crate::inproc::monitor::requests::queue::Found;
+use crate::inproc::monitor::session::Session;
+use systoll_hooks::layout::{image, slot, state};
+
+/// Whether any queue has something new.
+pub(crate) fn is_asked(session: &Session) -> bool {
+    session.programs.values().any(|p| has_new(session, p))
+}
+
+fn has_new(session: &Session, program: &Program) -> bool {
+    session.memory.image(program.id).is_some_and(|a| a.get(image::TICKET) != program.queue.tail)
+}
+
+/// Answers what is in the queues; whether there was anything.
+pub(crate) fn serve(session: &mut Session) -> bool {
+    let asked = |p: &&Program| session.polling.quiet || has_new(session, p);
+    let ids: Vec<ProgramId> = session.programs.values().filter(asked).map(|p| p.id).collect();
+    let mut did = false;
+    for id in ids {
+        let answered = serve_program(session, id);
+        let area = session.memory.image(id).filter(|_| answered);
+        if let Some(area) = area.filter(|a| a.get(image::DEAD) as u32 != 0) {
+            // A thread lost patience while we were at something long; we are back.
+            area.set(image::DEAD, 0);
+        }
+        did |= answered;
+    }
+    did
+}
+
+/// Answers what is in a program's queue, one round of it at most.
+fn serve_program(session: &mut Session, id: ProgramId) -> bool {
+    let (mut did, mut all) = (false, session.polling.quiet);
+    for _ in 0..image::RING_LEN {
+        let next = match (session.memory.image(id), session.programs.get_mut(&id)) {
+            (Some(area), Some(program)) => program.queue.next(area),
+            _ => Found::Nothing,
+        };
+        match next {
+            Found::Nothing => break,
+            Found::Slot(index) => {
+                session.polling.begin_item(session.memory.global());
+                // An entry of a thread that does not wait was left by one that lost patience, or
+                // stands where another's was overwritten.
+                all |= !answer::answer(session, id.slot(index));
+                did = true;
+            }
+            Found::Unfilled | Found::Overrun => {
+                all = true;
+                break;
+            }
+        }
+    }
+    did | (all && serve_slots(session, id))
+}
+
+/// Looks at every slot of a program; whether any of its threads waited.
+fn serve_slots(session: &mut Session, id: ProgramId) -> bool {
+    let mut did = false;
+    for index in 0..session.memory.slots_drawn(id) {
+        let state = id.slot(index).offset() + slot::STATE;
+        let waits = session.memory.image(id).is_some_and(|a| a.get(state) as u32 == state::WAITING);
+        if waits {
+            session.polling.begin_item(session.memory.global());
+            did |= answer::answer(session, id.slot(index));
+        }
+    }
+    did
+}

@@ -1,0 +1,128 @@
+//! Slots of threads that have ended: counted, wiped, and given to threads to come.
+//!
+//! Invariant: no slot is given away while anybody may still touch it: its thread by running, or
+//! the thread's maker, who writes there when the call that made it comes back.
+
+use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::requests::tickets::MOST;
+use crate::inproc::monitor::results::collect;
+use crate::inproc::monitor::results::images;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::Head;
+use crate::inproc::monitor::sys;
+use systoll_hooks::layout::image;
+
+/// Makers of makers looked at.
+const GENERATIONS: usize = 64;
+
+/// Whether a process has ended and only waits to be noticed by its parent.
+fn is_zombie(head: &Head) -> bool {
+    let stat = crate::procfs::read(format!("/proc/{}/task/{}/stat", head.pid, head.tid)).unwrap_or_default();
+    // Behind the name, which may hold anything.
+    let state = stat.iter().rposition(|b| *b == b')').and_then(|end| stat.get(end + 2));
+    matches!(state, Some(b'Z' | b'X'))
+}
+
+/// Gives back slots of threads that are gone, in programs that have drawn many since: whether
+/// there are any.
+pub(crate) fn recycle_some(session: &mut Session) -> bool {
+    let drawn = |p: &Program| session.memory.image(p.id).map_or(0, |a| a.get(image::NEXT_SLOT));
+    let brisk: Vec<ProgramId> =
+        session.programs.values().filter(|p| p.threads.tickets.is_brisk(drawn(p))).map(|p| p.id).collect();
+    for id in &brisk {
+        recycle(session, *id, false);
+    }
+    !brisk.is_empty()
+}
+
+/// Gives back slots of a program's threads that are gone, and more of them where they are short.
+/// `pressed`: somebody waits for one.
+pub(crate) fn recycle(session: &mut Session, id: ProgramId, pressed: bool) {
+    let Some(mut program) = session.programs.remove(&id) else { return };
+    let pressed = pressed && program.threads.tickets.given() >= MOST;
+    if let Some(area) = session.memory.image(id) {
+        program.threads.tickets.look(area);
+        program.threads.tickets.recycled = program.threads.tickets.seen;
+    }
+    let busy = std::mem::take(&mut program.threads.tickets.busy);
+    let heads: Vec<(u64, Head)> = busy.iter().map(|index| (*index, session.memory.head(id.slot(*index)))).collect();
+    let (over, rest): (Vec<_>, Vec<_>) =
+        heads.into_iter().partition(|(index, head)| is_over(session, &program, *index, head, pressed));
+    program.threads.tickets.busy = rest.iter().map(|(index, _)| *index).collect();
+    if !over.is_empty() {
+        let slots: Vec<u64> = over.iter().map(|(index, _)| *index).collect();
+        collect::collect_slots(session, &mut program, &slots);
+        for index in slots {
+            session.memory.clean_slot(id.slot(index));
+            program.threads.gone_by_exec.remove(&index);
+            program.threads.changed.remove(&index);
+            if let Some(area) = session.memory.image(id) {
+                program.threads.tickets.put_back(area, index);
+            }
+        }
+        let lives = |pid: u32| pid as i32 == program.pid || rest.iter().any(|(_, head)| head.pid == pid);
+        let mut ended: Vec<u32> = over.iter().map(|(_, head)| head.pid).filter(|pid| !lives(*pid)).collect();
+        ended.dedup();
+        end_forks(session, &mut program, &ended);
+    }
+    if let Some(area) = session.memory.image(id) {
+        program.threads.tickets.grow_if_short(area);
+    }
+    session.programs.insert(id, program);
+}
+
+/// Whether a slot's thread is gone for good, and its maker done with it.
+fn is_over(session: &Session, program: &Program, index: u64, head: &Head, pressed: bool) -> bool {
+    if head.own == 0 || program.hooks.starting.is_some() {
+        return false;
+    }
+    let quiet = session.memory.image(program.id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
+    if head.tid == 0 {
+        // It was never made. Where threads don't say who they are it may also be about to end.
+        return head.leaving && head.made_as == 0 && !quiet;
+    }
+    // In another PID namespace numbers mean others: the maker's word and the thread's own differ
+    // there, or did when somebody further up was made.
+    if head.tid != head.made_as || !is_of_our_namespace(session, program.id, head) {
+        return false;
+    }
+    let gone = program.threads.gone_by_exec.contains(&index);
+    gone || !sys::thread_exists(head.pid as i32, head.tid as i32) || pressed && is_zombie(head)
+}
+
+fn is_of_our_namespace(session: &Session, id: ProgramId, head: &Head) -> bool {
+    let mut parent = head.parent;
+    for _ in 0..GENERATIONS {
+        // The first slot's thread was looked at when its program began.
+        let Some(index) = parent.filter(|index| *index != 0) else { return parent == Some(0) };
+        let head = session.memory.head(id.slot(index));
+        if head.own == 0 {
+            // Looked at, when it was given back.
+            return true;
+        }
+        if head.tid == 0 || head.tid != head.made_as {
+            return false;
+        }
+        parent = head.parent;
+    }
+    false
+}
+
+/// Processes of a program that have no slot any more.
+fn end_forks(session: &mut Session, program: &mut Program, pids: &[u32]) {
+    let now = session.clock.at(sys::now());
+    for pid in pids.iter().map(|pid| *pid as i32) {
+        let Some(image) = program.processes.forks.remove(&pid) else { continue };
+        if let Some(used) = program.threads.recycled.used.remove(&pid) {
+            program.threads.recycled.asking.add(used.settle(
+                session.table.images.get_mut(image.index()),
+                program.cpu_of(pid),
+                session.stats.asking,
+            ));
+        }
+        program.processes.cpu_seen.remove(&pid);
+        program.processes.execed.remove(&pid);
+        images::end_image(session, image, now);
+    }
+}

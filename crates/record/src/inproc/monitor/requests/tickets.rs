@@ -1,0 +1,133 @@
+//! Tickets by which new threads draw their slots, and slots that are put back to be drawn again.
+
+use crate::inproc::monitor::shared::memory::Area;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use systoll_hooks::layout::image;
+
+/// This part of the slots drawn since some were last given back makes it worth while again.
+const WORTH_WHILE: u64 = 4;
+
+/// Entries in a row that may be taken: a slot for which there is no place is not used any more.
+const MOST_TAKEN: u64 = 256;
+
+/// Tickets for slots: the first ones stand in a new image, the rest is put back.
+#[derive(Debug, Default)]
+pub(crate) struct Tickets {
+    /// Tickets drawn at the last look.
+    pub(crate) seen: u64,
+    /// Tickets drawn when slots were last given back.
+    pub(crate) recycled: u64,
+    /// Where the next slot is put back; none yet: behind the first ones.
+    next: u64,
+    /// Tickets put back and not yet drawn, with their slots.
+    waiting: VecDeque<(u64, u64)>,
+    /// Slots drawn and not known to be over.
+    pub(crate) busy: Vec<u64>,
+    /// Slots given beside the first ones.
+    more: u64,
+}
+
+/// Tickets in a new image, for slots 1 and up.
+const FIRST: u64 = image::FIRST_SLOTS;
+
+/// Slots there are tickets for, at most: not the first thread's, and not the last.
+pub(crate) const MOST: u64 = image::SLOT_COUNT - 2;
+
+impl Tickets {
+    /// Slots that may have a thread, the first one's apart, as of the last look.
+    pub(crate) fn busy(&self) -> &[u64] {
+        &self.busy
+    }
+
+    /// Of a copy of the image in which only the threads of slots `own` go on: theirs are busy, the other
+    /// threads' are put back.
+    pub(crate) fn of_copy(&mut self, area: &Area, own: &[u64]) -> Self {
+        // As many are drawn in the copy as were when it was made, and each is taken note of once.
+        self.look(area);
+        let busy = own.iter().copied().filter(|slot| *slot != 0).collect();
+        let waiting = self.waiting.clone();
+        let mut copy = Self { seen: self.seen, recycled: self.seen, next: self.next, waiting, busy, more: self.more };
+        for slot in self.busy.iter().filter(|slot| !own.contains(slot)) {
+            copy.put_back(area, *slot);
+        }
+        copy
+    }
+
+    /// Puts slots back whose threads go on in a copy of the image.
+    pub(crate) fn give_back(&mut self, area: &Area, slots: &[u64]) {
+        self.busy.retain(|slot| !slots.contains(slot));
+        for slot in slots.iter().filter(|slot| **slot != 0) {
+            self.put_back(area, *slot);
+        }
+    }
+
+    /// Takes note of all tickets drawn so far.
+    pub(crate) fn look(&mut self, area: &Area) {
+        let drawn = area.get(image::NEXT_SLOT);
+        if !self.is_sensible(drawn) {
+            return;
+        }
+        self.busy.extend((self.seen..drawn.min(FIRST)).map(|ticket| ticket + 1));
+        while let Some((_, slot)) = self.waiting.pop_front_if(|(ticket, _)| *ticket < drawn) {
+            self.busy.push(slot);
+        }
+        self.seen = drawn;
+    }
+
+    /// A program that wrote there may claim anything; no threads draw so many between two looks.
+    fn is_sensible(&self, drawn: u64) -> bool {
+        drawn.checked_sub(self.seen).is_some_and(|more| more <= 1 << 32)
+    }
+
+    /// Slots there are tickets for, or were.
+    pub(crate) fn given(&self) -> u64 {
+        FIRST + self.more
+    }
+
+    /// Whether so many have been drawn since some were last given back that it is worth while again.
+    pub(crate) fn is_brisk(&self, drawn: u64) -> bool {
+        self.is_sensible(drawn) && drawn.saturating_sub(self.recycled) >= self.given() / WORTH_WHILE
+    }
+
+    /// Gives as many slots again as there are, where fewer than half of them wait to be drawn.
+    pub(crate) fn grow_if_short(&mut self, area: &Area) {
+        let undrawn = FIRST.saturating_sub(self.seen) + self.waiting.len() as u64;
+        let given = self.given();
+        if undrawn >= given / 2 {
+            return;
+        }
+        let more = given.min(MOST - given);
+        // Before anybody can draw one: whoever reads slots reads so many.
+        area.set(image::GIVEN, given + more);
+        self.more += more;
+        for slot in given + 1..=given + more {
+            self.put_back(area, slot);
+        }
+    }
+
+    /// Puts a slot back, to be drawn after all others.
+    pub(crate) fn put_back(&mut self, area: &Area, slot: u64) {
+        // An entry is taken where a thread has drawn it and not come for it yet, or the program wrote there.
+        for _ in 0..MOST_TAKEN {
+            let ticket = self.next.max(area.get(image::NEXT_SLOT)).max(FIRST);
+            self.next = ticket.saturating_add(1);
+            let Some(entry) = area.half(image::TICKETS + 4 * (ticket % image::TICKETS_LEN)) else { return };
+            let put = entry.compare_exchange(0, slot as u32 + 1, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+            if !put {
+                continue;
+            }
+            // Whoever drew this ticket meanwhile has found nothing, and nobody will come for it.
+            let passed = area.get(image::NEXT_SLOT) > ticket;
+            if passed && entry.swap(0, Ordering::SeqCst) != 0 {
+                continue;
+            }
+            if passed {
+                self.busy.push(slot);
+            } else {
+                self.waiting.push_back((ticket, slot));
+            }
+            return;
+        }
+    }
+}

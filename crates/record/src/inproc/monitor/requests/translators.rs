@@ -1,0 +1,109 @@
+//! Programs that map other programs to translate their code: valgrind, emulators.
+//!
+//! A translator reads its guest's code and runs code of its own instead. A jump written there would
+//! lead the guest to addresses that its translator has not given it, so no byte of a guest may
+//! change. Translators are known by what they do, not by name. Whoever maps code to run it is a
+//! dynamic loader, or a program that does a loader's work from the start: it maps libraries, or, if
+//! it has no loader itself, a program and that one's loader, and jumps there. Whoever has a
+//! loader and maps a program past it, or maps one and makes code while it runs, translates it.
+
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::requests::mapper_roles::{FirstMapped, MOST_STARTED, MapperRole};
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::remote::Mem;
+use crate::table::ImageId;
+use systoll_hooks::plan::Kind;
+use systoll_model::ProblemKind;
+use systoll_symbols::{MappedFile, ModuleKey};
+
+/// The file of `program` that makes the call counted at `root`: its place among the program's, and
+/// which it is.
+fn mapper(program: &Program, root: NodeAddr) -> Option<(usize, ModuleKey)> {
+    let index = program.site_of(root)?.file;
+    Some((index, program.hooks.files.get(index)?.key))
+}
+
+/// Whether a file that has come by a call counted at `root` is a guest's, which its program
+/// translates.
+pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, file: &MappedFile) -> bool {
+    let Some((index, by)) = session.programs.get(&id).and_then(|p| mapper(p, root)) else { return false };
+    let born = session.programs.get(&id).and_then(|p| p.hooks.files.get(..p.hooks.mapped_at_start)).unwrap_or_default();
+    // Some programs map their own code anew, onto larger pages or to change a copy, and run that.
+    let in_place = born.iter().any(|f| f.key == file.module && f.bias == file.bias);
+    let exe = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index())).map(|i| &i.exe);
+    let own = session.symbols.path(file.module).as_ref() == exe;
+    let translates =
+        session.programs.get(&id).is_some_and(|p| p.hooks.roles.0.get(&by) == Some(&MapperRole::Translates));
+    if in_place || own && !translates {
+        return false;
+    }
+    if session.programs.get(&id).is_some_and(|p| !p.hooks.roles.0.contains_key(&by)) {
+        let role = new_role(session, id, (index, by), file.module);
+        if let (MapperRole::Translates, Some(program)) = (&role, session.programs.get(&id)) {
+            let image = program.image;
+            note_guest(session, image, file.module);
+        }
+        if let Some(program) = session.programs.get_mut(&id) {
+            program.hooks.roles.0.insert(by, role);
+        }
+    }
+    let role = session.programs.get_mut(&id).and_then(|p| p.hooks.roles.0.get_mut(&by));
+    if let Some(MapperRole::Starts(files)) = role {
+        // A program and its loader; whoever maps more than that is no start.
+        if files.len() < MOST_STARTED {
+            files.push((file.module, file.bias));
+        }
+        return false;
+    }
+    role == Some(&mut MapperRole::Translates)
+}
+
+fn new_role(session: &mut Session, id: ProgramId, (index, by): (usize, ModuleKey), file: ModuleKey) -> MapperRole {
+    let Some(program) = session.programs.get(&id) else { return MapperRole::Loads };
+    let exe = session.table.images.get(program.image.index()).map(|i| &i.exe);
+    // What the kernel has mapped beside the program itself is its loader.
+    if index < program.hooks.mapped_at_start && session.symbols.path(by).as_ref() != exe {
+        return MapperRole::Loads;
+    }
+    let makes_code = program.hooks.generated.any();
+    let [by, what] = [by, file].map(|key| kind(session, key));
+    FirstMapped { by, what, makes_code }.role()
+}
+
+fn kind(session: &mut Session, key: ModuleKey) -> Option<Kind> {
+    let read = || Kind::of(&session.symbols.bytes(key)?);
+    *session.provisioning.kinds.entry(key).or_insert_with(read)
+}
+
+/// Code that is in no file has come by a call counted at `root`: if the same file has mapped a
+/// program before, it is to translate that, whose jumps are taken back before it does.
+pub(crate) fn on_code_made(session: &mut Session, id: ProgramId, tid: i32, root: NodeAddr) {
+    let Some(program) = session.programs.get_mut(&id) else { return };
+    let Some((_, by)) = mapper(program, root) else { return };
+    let Some(MapperRole::Starts(files)) = program.hooks.roles.0.get(&by).cloned() else { return };
+    program.hooks.roles.0.insert(by, MapperRole::Translates);
+    // Not the program's own: a forked process has memory of its own.
+    if let Ok(mem) = Mem::open(tid) {
+        let started = program.hooks.files.iter().filter(|f| files.contains(&(f.key, f.bias)));
+        started.for_each(|f| mem.restore(&f.code.jumps, f.bias));
+    }
+    let image = program.image;
+    if let Some((first, _)) = files.first() {
+        note_guest(session, image, *first);
+    }
+}
+
+fn note_guest(session: &mut Session, image: ImageId, file: ModuleKey) {
+    let exe = session.table.images.get(image.index()).map(|i| i.exe.to_string()).unwrap_or_default();
+    let path = session.symbols.path(file).unwrap_or_default();
+    let said = format!("{exe} translates ");
+    if session.problems.list.iter().any(|p| p.text.starts_with(&said)) {
+        return;
+    }
+    let text = format!(
+        "{said}other programs' code ({path} first), which is left as it is: calls are counted where the translator \
+         makes them, and not where that code would"
+    );
+    session.problems.note(ProblemKind::Lost, text);
+}

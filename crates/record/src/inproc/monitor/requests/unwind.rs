@@ -1,0 +1,90 @@
+//! The stack of a waiting thread.
+
+use crate::inproc::monitor::handles::SiteRef;
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::sys::read_memory;
+use systoll_hooks::assemble::Base;
+use systoll_symbols::{PlacedFrame, RawFrame, Registers, Symbols, Thread, Until};
+
+/// Unwinds a thread that waits at a site's hook. Frames from the site on, with their places.
+pub(crate) fn unwind(
+    program: &mut Program,
+    symbols: &mut Symbols,
+    thread: &Waiter,
+    at: SiteRef,
+) -> (Vec<PlacedFrame>, bool) {
+    let mut frames = Vec::new();
+    let Some(file) = program.hooks.files.get(at.file) else { return (frames, false) };
+    let Some(site) = file.code.blob.sites.get(at.site) else { return (frames, false) };
+    let planned = file.known.plan.sites.iter().find(|s| s.address == site.address);
+    let cfa = if site.vdso { Some(8) } else { planned.and_then(|s| s.cfa).map(|c| u64::from(c.0)) };
+    let sp = match (cfa, site.offset) {
+        // What the hook's rsp is at the call itself.
+        (Some(cfa), Some(offset)) if site.base == Base::Rsp => {
+            thread.sp.wrapping_add(u64::from(offset) + 8).wrapping_sub(cfa)
+        }
+        _ => thread.sp,
+    };
+    let ip = file.bias.wrapping_add(site.address).wrapping_add(if site.vdso { 0 } else { 2 });
+    let regs = Registers { ip, sp, ..thread.registers };
+    if !program.space.maps_executable(ip) {
+        program.space.update(symbols, thread.tid);
+    }
+    let mut stack = Stack { tid: thread.tid, start: sp, bytes: Vec::new() };
+    let mut complete = program.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
+    let known = |f: &PlacedFrame| f.frame.module.is_some();
+    if !frames.iter().all(known) {
+        // Code that came meanwhile; once more with what is mapped now.
+        frames.clear();
+        program.space.update(symbols, thread.tid);
+        complete = program.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
+    }
+    (frames, complete)
+}
+
+/// Frames of a waiting thread with the lines of scripts between them.
+pub(crate) fn with_scripts(
+    program: &mut Program,
+    symbols: &mut Symbols,
+    thread: &Waiter,
+    placed: &[PlacedFrame],
+) -> Vec<RawFrame> {
+    let tid = thread.tid;
+    let mut read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
+    program.space.with_scripts(symbols, placed, Thread { tid, fs_base: None }, &mut read)
+}
+
+/// A target's stack, read in growing pieces from its top on.
+struct Stack {
+    tid: i32,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Stack {
+    const PIECE: usize = 2048;
+    const MOST: usize = 1 << 20;
+
+    fn word(&mut self, address: u64) -> Option<u64> {
+        let offset = address.checked_sub(self.start).and_then(|o| usize::try_from(o).ok());
+        let Some(offset) = offset.filter(|o| *o < Self::MOST) else { return self.elsewhere(address) };
+        let end = offset.checked_add(8)?;
+        if end > self.bytes.len() {
+            let have = self.bytes.len();
+            let want = end.next_multiple_of(Self::PIECE).max(have * 2).min(Self::MOST);
+            self.bytes.resize(want, 0);
+            let got = read_memory(self.tid, self.start.wrapping_add(have as u64), self.bytes.get_mut(have..)?);
+            self.bytes.truncate(have + got);
+        }
+        match self.bytes.get(offset..end) {
+            Some(word) => Some(u64::from_ne_bytes(word.try_into().ok()?)),
+            None => self.elsewhere(address),
+        }
+    }
+
+    fn elsewhere(&self, address: u64) -> Option<u64> {
+        let mut word = [0; 8];
+        (read_memory(self.tid, address, &mut word) == 8).then(|| u64::from_ne_bytes(word))
+    }
+}

@@ -1,0 +1,48 @@
+//! A thread that waits for an answer, by what its slot says.
+
+use crate::inproc::monitor::handles::SlotRef;
+use crate::inproc::monitor::shared::memory::Area;
+use systoll_hooks::layout::{Saved, slot};
+use systoll_symbols::Registers;
+
+/// A thread that waits for an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiter {
+    /// The slot it waits in.
+    pub(crate) slot: SlotRef,
+    pub(crate) tid: i32,
+    /// Stack pointer at the hook.
+    pub(crate) sp: u64,
+    pub(crate) registers: Registers,
+}
+
+impl Waiter {
+    /// As its slot in the image `area` says.
+    pub(crate) fn read(area: &Area, thread: SlotRef) -> Self {
+        let base = thread.offset();
+        let saved = |r: Saved| area.get(base + r.offset());
+        let registers = Registers {
+            ax: saved(Saved::Rax),
+            di: saved(Saved::Rdi),
+            si: saved(Saved::Rsi),
+            dx: saved(Saved::Rdx),
+            r10: saved(Saved::R10),
+            r8: saved(Saved::R8),
+            r9: saved(Saved::R9),
+            bx: saved(Saved::Rbx),
+            bp: saved(Saved::Rbp),
+            r12: saved(Saved::R12),
+            r13: saved(Saved::R13),
+            r14: saved(Saved::R14),
+            r15: saved(Saved::R15),
+            ..Registers::default()
+        };
+        Self { slot: thread, tid: area.get(base + slot::TID) as i32, sp: saved(Saved::Rsp), registers }
+    }
+
+    /// The call's arguments.
+    pub(crate) fn args(&self) -> [u64; 6] {
+        let r = &self.registers;
+        [r.di, r.si, r.dx, r.r10, r.r8, r.r9]
+    }
+}

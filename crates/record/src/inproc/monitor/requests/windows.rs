@@ -1,0 +1,311 @@
+//! Windows: a few consecutive calls of a thread looked at whole, before and after each.
+
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
+use crate::inproc::monitor::requests::open_windows::{Looked, Open};
+use crate::inproc::monitor::requests::unwind::{unwind, with_scripts};
+use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::results::images;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::sys;
+use crate::procfs;
+use crate::sys::{own_cpu, read_memory};
+use crate::table::{ImageId, Look};
+use crate::windows::{RawCall, RawWindow, Windows, argument_data};
+use std::time::Duration;
+use systoll_hooks::layout::{image, may_hold_node, node, record, ring, slot, want, windows};
+use systoll_model::{Moment, Sysno};
+use systoll_symbols::{PlacedFrame, RawFrame};
+
+/// Frames and their places, and whether they are all.
+pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
+
+/// What a thread is about to call, from where.
+struct Entered {
+    row: u32,
+    nth: u64,
+    /// Offset of the thread's record.
+    record: u64,
+    syscall: Sysno,
+    /// The root of its tree.
+    root: NodeAddr,
+}
+
+/// A call at which a window may open, or that belongs to an open one; it has been dealt with since `began`.
+pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
+    let begun = session.windows.open.contains_key(&waiter.slot);
+    if !begun && opened_by(session, waiter.slot.program) != windows::ASKED {
+        return on_place(session, waiter, at, began);
+    }
+    let Some(entered) = entered(session, waiter, at) else { return want(session, waiter.slot, false) };
+    let run_ns = session.clock.at(began);
+    let is_open = session.windows.open.contains_key(&waiter.slot);
+    let octave = session.windows.open.get(&waiter.slot).map_or(entered.nth.max(1).ilog2() as u8, |o| o.window.octave);
+    let opens = if is_open {
+        session.windows.budget.due(&mut session.table, entered.row, entered.nth);
+        false
+    } else {
+        session.windows.budget.opens(&mut session.table, entered.row, entered.nth, run_ns)
+    };
+    plan_next(session, waiter.slot.program, at, &entered);
+    if !is_open && !opens {
+        want(session, waiter.slot, false);
+        spend(session, octave, began);
+        return look_at_line(session, waiter, &entered, run_ns);
+    }
+    if opens {
+        let window = RawWindow {
+            image: session.table.rows.get(entered.row as usize).map_or(ImageId::FIRST, |r| r.image),
+            thread: session.windows.ordinal(waiter.slot),
+            row: entered.row,
+            octave,
+            calls: Vec::new(),
+        };
+        session.table.thread_named(window.image, waiter.tid as u32, &procfs::comm(waiter.tid));
+        session.windows.open.insert(waiter.slot, Open { window, under_way: None });
+    }
+    note_entry(session, waiter, (&entered, octave), run_ns);
+    want(session, waiter.slot, true);
+    spend(session, octave, began);
+}
+
+/// A call at which a window is due, in a program whose threads write theirs: the launcher only decides, and
+/// looks at the stack.
+fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
+    let Some(entered) = entered(session, waiter, at) else { return };
+    let run_ns = session.clock.at(began);
+    let octave = entered.nth.max(1).ilog2() as u8;
+    let writes = wanted(session, waiter.slot) == want::WRITING;
+    let opens = if writes {
+        session.windows.budget.due(&mut session.table, entered.row, entered.nth);
+        false
+    } else {
+        session.windows.budget.opens(&mut session.table, entered.row, entered.nth, run_ns)
+    };
+    plan_next(session, waiter.slot.program, at, &entered);
+    if opens {
+        let stack = whole_stack(session, waiter, &entered);
+        let (row, nth) = (entered.row, entered.nth);
+        session.windows.looked.insert(waiter.slot, Looked { row, nth, stack, opened: true });
+        set_wanted(session, waiter.slot, want::RING);
+    }
+    spend(session, octave, began);
+    if !opens {
+        look_at_line(session, waiter, &entered, run_ns);
+    }
+}
+
+/// A call of a context that is seen for the first time, in a program whose threads write their windows: has it
+/// written, and looks at the stack that was just unwound.
+pub(crate) fn on_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) {
+    let Some(entered) = entered(session, waiter, at) else { return };
+    let stack = whole_stack(session, waiter, &entered);
+    let Some(area) = session.memory.image(waiter.slot.program) else { return };
+    // It is counted when it has been answered.
+    let (row, nth) = (entered.row, entered.nth + 1);
+    let writes = wanted(session, waiter.slot) == want::WRITING;
+    area.set(at.offset() + node::WINDOW_AT, if writes { nth + 1 } else { nth });
+    if !writes {
+        session.windows.looked.insert(waiter.slot, Looked { row, nth, stack, opened: false });
+        set_wanted(session, waiter.slot, want::RING);
+    }
+}
+
+/// Who opens a program's windows, one of [`windows`].
+pub(crate) fn opened_by(session: &Session, id: ProgramId) -> u32 {
+    session.memory.image(id).map_or(windows::ASKED, |area| area.get(image::WINDOWS) as u32)
+}
+
+/// Decides who opens windows from now on, in each program.
+pub(crate) fn settle_who_opens(session: &mut Session) {
+    let run_ns = session.clock.at(sys::now());
+    let affordable = session.windows.budget.has_room(run_ns);
+    // Of a thread that writes all windows have the same length.
+    let may_write = session.windows.budget.has_calls(ring::CALLS as usize);
+    for program in session.programs.values() {
+        let Some(area) = session.memory.image(program.id) else { continue };
+        // A thread that may make no system call can't see what there is to be copied.
+        let quiet = area.get(image::QUIET) as u32 != 0;
+        let looks =
+            program.space.runs_scripts() || !program.contexts.main_seen && !program.contexts.main_nodes.is_empty();
+        let who = if !may_write || quiet {
+            windows::ASKED
+        } else if looks {
+            windows::ASKED_ONCE
+        } else if affordable {
+            windows::OWN
+        } else {
+            windows::NONE
+        };
+        if area.get(image::WINDOWS) as u32 != who {
+            area.set(image::WINDOWS, who.into());
+        }
+    }
+}
+
+fn note_entry(session: &mut Session, waiter: &Waiter, (entered, octave): (&Entered, u8), run_ns: u64) {
+    let first =
+        session.windows.open.get(&waiter.slot).is_none_or(|o| o.window.calls.iter().all(|c| c.row != entered.row));
+    let stack = if first { whole_stack(session, waiter, entered) } else { None };
+    let (args, tid) = (waiter.args(), waiter.tid);
+    let signature = entered.syscall.signature();
+    let bound = session.windows.budget.bytes();
+    let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
+    let data = signature.map_or_else(Vec::new, |s| argument_data(s, Moment::Entry, &args, None, bound, &read));
+    let fd = signature.and_then(|s| session.windows.budget.descriptor(tid, s, &args));
+    let base = waiter.slot.offset() + entered.record;
+    let Some(area) = session.memory.image(waiter.slot.program) else { return };
+    let (cycles, waited) = (area.get(base + record::CYCLES), area.get(base + record::WAITED));
+    // What a loader maps it does not give back, and to ask takes longer than the rest.
+    let begins = octave == 0 && session.programs.get(&waiter.slot.program).is_some_and(|p| !p.contexts.main_seen);
+    let counts_faults = signature.filter(|_| !begins);
+    let taken_for_us =
+        session.programs.get(&waiter.slot.program).filter(|p| p.pid == tid).map_or(0, |p| p.hooks.faults);
+    let Some(open) = session.windows.open.get_mut(&waiter.slot) else { return };
+    open.under_way = Some((entered.record, cycles, waited));
+    open.window.calls.push(RawCall {
+        row: entered.row,
+        nth: entered.nth,
+        args,
+        data,
+        fd,
+        result: None,
+        entry_ns: run_ns,
+        elapsed_ns: 0,
+        waited_ns: None,
+        signals_before: 0,
+        faults: counts_faults.and_then(|s| Windows::faults(tid, s)).map(|all| all.saturating_sub(taken_for_us)),
+        stack,
+    });
+}
+
+/// The call has returned.
+pub(crate) fn on_return(session: &mut Session, waiter: &Waiter) {
+    let began = sys::now();
+    let clock = session.clock.reading(session.stats.around.own_cycles);
+    let bound = session.windows.budget.bytes();
+    let Some(area) = session.memory.image(waiter.slot.program) else { return };
+    let base = waiter.slot.offset();
+    let Some(open) = session.windows.open.get_mut(&waiter.slot) else { return want(session, waiter.slot, false) };
+    let (Some((at, cycles, waited)), Some(call)) = (open.under_way.take(), open.window.calls.last_mut()) else {
+        return;
+    };
+    let since = |field: u64, before: u64| area.get(base + at + field).saturating_sub(before) as f64;
+    call.result = Some(waiter.registers.ax as i64);
+    call.elapsed_ns = clock.ns(since(record::CYCLES, cycles));
+    let has_rseq = area.get(base + slot::RSEQ) != 0;
+    call.waited_ns = has_rseq.then(|| clock.ns(since(record::WAITED, waited)));
+    let syscall = session.table.rows.get(call.row as usize).map(|r| r.syscall);
+    if let Some(signature) = syscall.and_then(Sysno::signature) {
+        let read = |address: u64, buffer: &mut [u8]| read_memory(waiter.tid, address, buffer);
+        call.data.extend(argument_data(signature, Moment::Exit, &call.args, call.result, bound, &read));
+    }
+    let octave = open.window.octave;
+    if session.windows.budget.full(open.window.calls.len()) {
+        session.windows.close(&mut session.table, waiter.slot);
+        want(session, waiter.slot, false);
+    }
+    spend(session, octave, began);
+}
+
+/// Accounts for a window's work since `began`.
+fn spend(session: &mut Session, octave: u8, began: u64) {
+    session.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
+}
+
+/// Whether the thread is to ask at every call.
+fn want(session: &Session, thread: SlotRef, wanted: bool) {
+    set_wanted(session, thread, if wanted { want::HAND_SHAKE } else { want::NOTHING });
+}
+
+/// Has the thread, which waits, do something about each call, one of [`want`].
+fn set_wanted(session: &Session, thread: SlotRef, wanted: u64) {
+    if let Some(area) = session.memory.image(thread.program) {
+        area.set(thread.offset() + slot::WANT, wanted);
+    }
+}
+
+fn wanted(session: &Session, thread: SlotRef) -> u64 {
+    session.memory.image(thread.program).map_or(want::NOTHING, |area| area.get(thread.offset() + slot::WANT))
+}
+
+/// Lets the next place picked for a row be asked for, by each thread's own count.
+fn plan_next(session: &Session, id: ProgramId, at: NodeAddr, entered: &Entered) {
+    let picks = session.table.rows.get(entered.row as usize).and_then(|r| r.picks.first().copied());
+    let program = session.programs.get(&id);
+    let seed = program.and_then(|p| p.contexts.known.get(&at));
+    let octave = entered.nth.max(1).ilog2();
+    if let Some(seed) = seed {
+        seed.note_asked(octave);
+    }
+    // Nothing new is to be seen in the thousandth short program of a kind.
+    let seed = seed.filter(|_| program.is_some_and(|p| !p.is_looked_at()));
+    let later = || seed.map_or_else(|| 1 << (octave + 1).min(63), |seed| seed.octave_to_ask(octave + 1));
+    let next = picks.unwrap_or_else(later);
+    if let Some(area) = session.memory.image(id) {
+        area.set(at.offset() + node::WINDOW_AT, next);
+    }
+}
+
+/// What a thread is about to call, by the node at address `at` it is counted at.
+fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Entered> {
+    let image_id = images::image_of_slot(session, waiter.slot)?;
+    let area = session.memory.image(waiter.slot.program)?;
+    let offset = at.offset();
+    may_hold_node(offset).then_some(())?;
+    let (record, root) = (area.get(offset + node::RECORD), NodeAddr(area.get(offset + node::ROOT)));
+    (slot::RECORDS..=slot::RINGS - record::SIZE).contains(&record).then_some(())?;
+    let nth = area.get(waiter.slot.offset() + record + record::ENTERED);
+    let program = session.programs.get(&waiter.slot.program)?;
+    let site = program.site_of(root);
+    let number = site.and_then(|at| program.hooks.files.get(at.file)?.code.blob.sites.get(at.site)?.number);
+    let syscall = Sysno::made(number.unwrap_or(waiter.registers.ax as u32));
+    let leaf = || site.and_then(|at| program.leaf(at)).into_iter().collect::<Vec<RawFrame>>();
+    let frames = program.contexts.nodes.get(&at).map_or_else(leaf, |frames| frames.to_vec());
+    let (row, _) = session.table.row(image_id, syscall, &frames);
+    Some(Entered { row, nth, record, syscall, root })
+}
+
+fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Option<u32> {
+    let program = session.programs.get_mut(&waiter.slot.program).filter(|_| session.table.has_room_for_stacks())?;
+    let site = program.site_of(entered.root)?;
+    let (placed, complete) = match session.windows.unwound.take() {
+        Some(last) => (last.frames, last.complete),
+        None => unwind(program, &mut session.symbols, waiter, site),
+    };
+    let frames = with_scripts(program, &mut session.symbols, waiter, &placed);
+    let line = session.symbols.script_line(&frames);
+    let is_interpreter = |f| session.symbols.is_interpreter(f);
+    let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
+    (!frames.is_empty()).then(|| session.table.whole_stack(entered.row, entered.nth, &look))
+}
+
+/// Where no window is opened at a call it was due at: which line of a script makes it, only
+/// a look tells, and a window would cost more.
+fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_ns: u64) {
+    let octave = entered.nth.max(1).ilog2() as u8;
+    let scripted = session.programs.get(&waiter.slot.program).is_some_and(|p| p.space.runs_scripts());
+    // Whatever the start-up has spent: some looks at each row that is more than a crumb.
+    const SURE: u64 = 8;
+    const CRUMB: u8 = 4;
+    let row = session.table.rows.get(entered.row as usize);
+    let sure = octave >= CRUMB && row.is_some_and(|r| r.lines.iter().map(|l| l.looks).sum::<u64>() < SURE);
+    if scripted && (sure || session.windows.budget.look_affordable(octave, run_ns)) {
+        let cpu = own_cpu();
+        whole_stack(session, waiter, entered);
+        session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
+    }
+}
+
+/// Notes the script's line at a context's first call, by the stack just unwound.
+pub(crate) fn look_at_script(session: &mut Session, waiter: &Waiter, node: NodeAddr, stack: Unwound<'_>) {
+    let (placed, complete) = stack;
+    let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return };
+    let frames = with_scripts(program, &mut session.symbols, waiter, placed);
+    let Some(line) = session.symbols.script_line(&frames).filter(|_| session.table.has_room_for_stacks()) else {
+        return;
+    };
+    let Some(entered) = entered(session, waiter, node) else { return };
+    let is_interpreter = |f| session.symbols.is_interpreter(f);
+    let look = Look { frames: &frames, complete, line: Some(line), is_interpreter: &is_interpreter };
+    session.table.whole_stack(entered.row, 1, &look);
+}

@@ -1,0 +1,156 @@
+//! The time stamp counter in nanoseconds, and what reading it costs.
+
+use crate::inproc::monitor::sys;
+use std::arch::x86_64::__cpuid;
+
+/// Cycles beside CLOCK_MONOTONIC, from some moment on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ratio {
+    begin: (u64, u64),
+    first: f64,
+}
+
+/// How long is measured before there is a run to measure by, ns: for a first figure good to a
+/// few thousandths.
+const FIRST_NS: u64 = 300_000;
+
+impl Ratio {
+    /// Begins.
+    pub(crate) fn begin() -> Self {
+        Self { begin: both(), first: 1.0 }
+    }
+
+    /// With a first figure: by the time that has passed since the beginning, or a little more.
+    pub(crate) fn settled(mut self) -> Self {
+        let mut now = both();
+        while now.1.saturating_sub(self.begin.1) < FIRST_NS {
+            now = both();
+        }
+        self.first = per_ns(self.begin, now);
+        self
+    }
+
+    /// As it was measured at the beginning.
+    pub(crate) fn cycles_per_ns(&self) -> f64 {
+        self.first
+    }
+
+    /// Over all the time since.
+    pub(crate) fn so_far(&self) -> f64 {
+        per_ns(self.begin, both())
+    }
+}
+
+/// What cycles are worth.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    pub(crate) per_ns: f64,
+    /// Cycles of every timed call that are our own.
+    pub(crate) own_cycles: f64,
+    /// Cycles there have been since the run began.
+    pub(crate) cycles: u64,
+}
+
+impl Clock {
+    pub(crate) fn ns(&self, cycles: f64) -> u64 {
+        (cycles.max(0.0) / self.per_ns) as u64
+    }
+}
+
+/// When a run began, and what its cycles are worth.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunClock {
+    /// By CLOCK_MONOTONIC.
+    pub(crate) start_ns: u64,
+    /// By the time stamp counter.
+    pub(crate) start_cycles: u64,
+    pub(crate) ratio: Ratio,
+}
+
+impl RunClock {
+    /// Of a run that begins now.
+    pub(crate) fn begin(ratio: Ratio) -> Self {
+        Self { start_ns: sys::now(), start_cycles: sys::tsc(), ratio }
+    }
+
+    /// Nanoseconds since the run's start.
+    pub(crate) fn at(&self, now: u64) -> u64 {
+        now.saturating_sub(self.start_ns)
+    }
+
+    /// What cycles are worth by now; `own_cycles` of every timed call are our own.
+    pub(crate) fn reading(&self, own_cycles: f64) -> Clock {
+        let cycles = sys::tsc().saturating_sub(self.start_cycles);
+        Clock { per_ns: self.ratio.so_far(), own_cycles, cycles }
+    }
+}
+
+fn per_ns(from: (u64, u64), to: (u64, u64)) -> f64 {
+    let cycles = to.0.saturating_sub(from.0) as f64;
+    (cycles / (to.1.saturating_sub(from.1)).max(1) as f64).max(1e-3)
+}
+
+/// Cycles and nanoseconds of one moment: the closest pair of a few.
+fn both() -> (u64, u64) {
+    let pair = || {
+        let before = sys::tsc();
+        let ns = sys::now();
+        let after = sys::tsc();
+        (after.saturating_sub(before), (before.midpoint(after), ns))
+    };
+    let mut best = pair();
+    for _ in 0..8 {
+        let next = pair();
+        if next.0 < best.0 {
+            best = next;
+        }
+    }
+    best.1
+}
+
+/// Cycles that pass between two readings with nothing in between: what a call's time has too much.
+pub(crate) fn reading_cycles() -> u64 {
+    (0..2_000)
+        .map(|_| {
+            let first = sys::tsc();
+            sys::tsc().saturating_sub(first)
+        })
+        .min()
+        .unwrap_or(0)
+}
+
+/// What reading a thread's processor time takes, ns.
+pub(crate) fn cpu_reading_ns() -> f64 {
+    const FEW: u64 = 32;
+    let few = || {
+        let start = sys::now();
+        (0..FEW).for_each(|_| {
+            std::hint::black_box(crate::sys::own_cpu());
+        });
+        sys::now().saturating_sub(start)
+    };
+    let least = (0..4).map(|_| few()).min().unwrap_or(0);
+    least as f64 / FEW as f64
+}
+
+/// Whether the counter runs at one rate through everything, by the processor's own word (AMD64
+/// Architecture Programmer's Manual 3, CPUID 8000_0007: TscInvariant; Intel SDM 2A the same): what
+/// the kernel calls constant_tsc and nonstop_tsc.
+pub(crate) fn is_constant() -> bool {
+    const EXTENDED: u32 = 0x8000_0000;
+    const POWER: u32 = 0x8000_0007;
+    __cpuid(EXTENDED).eax >= POWER && __cpuid(POWER).edx & 1 << 8 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_agrees() {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let flags = info.lines().find(|l| l.starts_with("flags")).unwrap();
+        let has = |flag: &str| flags.split_ascii_whitespace().any(|f| f == flag);
+        assert_eq!(is_constant(), has("constant_tsc") && has("nonstop_tsc"));
+    }
+}

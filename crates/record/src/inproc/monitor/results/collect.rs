@@ -1,0 +1,166 @@
+//! Collects what programs have counted: of those that have ended, of slots before they are wiped, of all at the end.
+
+use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::results::images;
+use crate::inproc::monitor::results::images::{image_of, note_maker};
+use crate::inproc::monitor::results::losses;
+use crate::inproc::monitor::results::rows::{RowBuilder, files_used, nodes_of};
+use crate::inproc::monitor::results::tally::Tally;
+use crate::inproc::monitor::results::written::{self, Take};
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::peer;
+use crate::inproc::monitor::sys;
+use std::collections::HashSet;
+use systoll_hooks::assemble::{Losses, Nodes, slots_drawn};
+use systoll_model::ProblemKind;
+
+/// Looks for programs that have ended.
+pub(crate) fn find_ended(session: &mut Session) {
+    session.chores.ended = session.programs.keys().copied().filter(|id| !is_alive(session, *id)).collect();
+}
+
+/// Takes the counts of one program that has ended and gives its memory back; whether there was
+/// one. Never of all at once: meanwhile somebody may be waiting for an answer.
+pub(crate) fn collect_ended(session: &mut Session) -> bool {
+    let Some(id) = session.chores.ended.pop() else { return false };
+    if let Some(mut program) = session.programs.remove(&id) {
+        take_windows(session, &mut program);
+        let tally = collect(session, &mut program);
+        take(session, &program, &tally);
+        end_images(session, &program);
+        session.windows.close_all(&mut session.table, id);
+        session.memory.free_image(id);
+    }
+    true
+}
+
+/// Takes the counts of all programs, which have ended or are no longer watched.
+pub(crate) fn collect_all(session: &mut Session) {
+    let mut ids: Vec<ProgramId> = session.programs.keys().copied().collect();
+    ids.sort_unstable();
+    for id in ids {
+        if let Some(mut program) = session.programs.remove(&id) {
+            take_windows(session, &mut program);
+            let tally = collect(session, &mut program);
+            take(session, &program, &tally);
+            end_images(session, &program);
+            session.windows.close_all(&mut session.table, id);
+        }
+    }
+}
+
+/// Takes all windows that a program's threads have written, whose slots are read for the last time.
+fn take_windows(session: &mut Session, program: &mut Program) {
+    let slots: Vec<u64> = (0..session.memory.slots_drawn_at_last(program.id)).collect();
+    written::take(session, program, &slots, Take::All);
+}
+
+fn end_images(session: &mut Session, program: &Program) {
+    let now = session.clock.at(sys::now());
+    let first = (!program.processes.first_has_parted).then_some(&program.image);
+    for id in program.processes.forks.values().chain(first) {
+        images::end_image(session, *id, now);
+    }
+}
+
+pub(crate) fn take(session: &mut Session, program: &Program, tally: &Tally) {
+    if session.memory.is_sealed_off(program.id) {
+        let exe = session.table.images.get(program.image.index()).map(|i| i.exe.clone()).unwrap_or_default();
+        let what = "has sealed the memory it shares with systoll: what it did is not all known";
+        session.problems.note(ProblemKind::Lost, format!("{exe} {what}"));
+    }
+    session.stats.counted.vdso_calls = session.stats.counted.vdso_calls.saturating_add(tally.vdso_calls);
+    session.windows.budget.refused += tally.unopened;
+    session.stats.counted.in_place.add(&tally.in_place);
+    session.stats.counted.asked.add(tally.asking);
+    losses::note_losses(session, program, tally);
+}
+
+/// Whether any process of a program may still run its code.
+fn is_alive(session: &Session, id: ProgramId) -> bool {
+    let Some(program) = session.programs.get(&id) else { return false };
+    if program.hooks.starting.is_some() {
+        return sys::exists(program.pid);
+    }
+    let mut asked = HashSet::new();
+    (0..session.memory.slots_drawn(id)).any(|index| {
+        let head = session.memory.head(id.slot(index));
+        let pid = head.pid as i32;
+        let gone = program.threads.gone_by_exec.contains(&index) || head.own == 0;
+        !gone && (pid == 0 || (asked.insert(pid) && sys::exists(pid)))
+    })
+}
+
+/// Whether any process that a program's slots name has its image mapped.
+pub(crate) fn is_mapped(session: &Session, id: ProgramId) -> bool {
+    let pids: HashSet<i32> =
+        (0..session.memory.slots_drawn(id)).map(|n| session.memory.head(id.slot(n)).pid as i32).collect();
+    pids.into_iter().any(|pid| pid > 0 && peer::maps_image(pid, id))
+}
+
+/// Programs of which a process may be alive.
+pub(crate) fn living(session: &Session) -> usize {
+    session.programs.keys().filter(|id| is_alive(session, **id)).count()
+}
+
+/// Adds what a program has counted, but for slots given back before, to the table. What it
+/// comes to beside rows includes them.
+pub(crate) fn collect(session: &mut Session, program: &mut Program) -> Tally {
+    let snapshot = session.memory.snapshot(program.id);
+    let slots: Vec<u64> = slots_drawn(&snapshot).collect();
+    let (nodes, used) = nodes_of(program, &snapshot);
+    let (mut tally, _) = fill(session, program, (nodes, used), &slots);
+    tally.add(&program.threads.recycled);
+    let now = session.clock.at(sys::now());
+    for (pid, used) in std::mem::take(&mut tally.used) {
+        let image = image_of(program, &mut session.table, pid, now);
+        tally.asking.add(used.settle(
+            session.table.images.get_mut(image.index()),
+            program.cpu_of(pid),
+            session.stats.asking,
+        ));
+    }
+    for (image, seen) in &tally.threads {
+        if let Some(image) = session.table.images.get_mut(image.index()) {
+            // The first thread of each process is counted with its image.
+            image.threads += (seen.threads).saturating_sub(seen.processes.len() as u64);
+        }
+    }
+    tally
+}
+
+/// Adds what some slots of a program hold to the table, before they are wiped.
+pub(crate) fn collect_slots(session: &mut Session, program: &mut Program, slots: &[u64]) {
+    // Threads come and go, the trees stay the same.
+    let now = (program.hooks.room.clone(), program.hooks.files.len());
+    let known = program.threads.trees.take().filter(|(room, files, _)| (room, *files) == (&now.0, now.1));
+    let (nodes, used) = match known {
+        Some((_, _, nodes)) => (nodes, files_used(program)),
+        None => nodes_of(program, &session.memory.snapshot(program.id)),
+    };
+    written::take(session, program, slots, Take::All);
+    let (mut tally, nodes) = fill(session, program, (nodes, used), slots);
+    program.threads.trees = Some((now.0, now.1, nodes));
+    // Image-wide losses are read once, when the image is freed.
+    tally.losses = Losses { unasked: tally.losses.unasked, errors: tally.losses.errors, ..Losses::default() };
+    program.threads.recycled.add(&tally);
+    for index in slots {
+        let thread = program.id.slot(*index);
+        session.windows.close(&mut session.table, thread);
+        session.windows.ordinals.remove(&thread);
+        program.threads.told.remove(index);
+    }
+}
+
+fn fill(session: &mut Session, program: &mut Program, trees: (Nodes, Vec<usize>), slots: &[u64]) -> (Tally, Nodes) {
+    let (clock, now) = (session.clock.reading(session.stats.around.own_cycles), session.clock.at(sys::now()));
+    for index in slots {
+        note_maker(&session.memory, program, &mut session.table, (*index, now));
+    }
+    let mut rows = RowBuilder::new(&mut session.table, program, trees, (clock, now));
+    for index in slots {
+        rows.slot(&session.memory.slot(rows.program.id.slot(*index)), *index);
+    }
+    rows.end()
+}

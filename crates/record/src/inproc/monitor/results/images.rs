@@ -1,0 +1,91 @@
+//! Which image of the table a process of a program counts for.
+
+use crate::inproc::monitor::handles::SlotRef;
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::Memory;
+use crate::inproc::monitor::sys;
+use crate::table::{Image, ImageId, Table};
+use systoll_hooks::layout::{image, slot};
+
+/// Generations of processes that are new at once, at most.
+const GENERATIONS: usize = 64;
+
+/// Processes of a program that are told apart at once, at most.
+const MOST_PROCESSES: usize = 4 * image::SLOT_COUNT as usize;
+
+/// The image of the process that a slot belongs to, taken in if it is new.
+pub(crate) fn image_of_slot(session: &mut Session, thread: SlotRef) -> Option<ImageId> {
+    let area = session.memory.image(thread.program)?;
+    let base = thread.offset();
+    let pid = area.get(base + slot::PID) as i32;
+    let now = session.clock.at(sys::now());
+    let program = session.programs.get_mut(&thread.program)?;
+    note_maker(&session.memory, program, &mut session.table, (thread.index, now));
+    Some(image_of(program, &mut session.table, pid, now))
+}
+
+/// The image in the table of process `pid` of a program, to which it no longer belongs.
+pub(crate) fn image_for(session: &mut Session, program: &mut Program, pid: i32, now: u64) -> ImageId {
+    let image = image_of(program, &mut session.table, pid, now);
+    program.processes.forks.remove(&pid);
+    image
+}
+
+/// Notes an image's end, unless it has ended before.
+pub(crate) fn end_image(session: &mut Session, id: ImageId, now: u64) {
+    let Some(image) = session.table.images.get_mut(id.index()).filter(|i| i.end_ns == 0) else { return };
+    image.end_ns = now;
+    image.life_ns += now.saturating_sub(image.start_ns);
+}
+
+/// Notes which process of the program made that of slot `index`, where it is new: a shell's child
+/// may have children of its own before it is another program.
+pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Table, (index, now): (u64, u64)) {
+    // From the youngest up to one that is known.
+    let mut line: Vec<i32> = Vec::new();
+    let mut next = Some(index);
+    // Slots may name each other in a circle: the program writes there.
+    for _ in 0..image::SLOT_COUNT {
+        let Some(index) = next.filter(|_| line.len() < GENERATIONS) else { break };
+        let head = memory.head(program.id.slot(index));
+        let pid = head.pid as i32;
+        if pid <= 0 || head.own == 0 && index != 0 {
+            return;
+        }
+        // Threads have slots as well.
+        if line.last() != Some(&pid) {
+            line.push(pid);
+        }
+        if pid == program.pid || program.processes.forks.contains_key(&pid) {
+            break;
+        }
+        next = head.parent;
+    }
+    while let (Some(maker), Some(child)) = (line.pop(), line.last()) {
+        let image = image_of(program, table, maker, now);
+        program.processes.makers.insert(*child, image);
+    }
+}
+
+/// The image of process `pid` of a program, taken in if it is new.
+pub(crate) fn image_of(program: &mut Program, table: &mut Table, pid: i32, now: u64) -> ImageId {
+    // Each has had a slot, of which a program may claim anything.
+    let too_many = program.processes.forks.len() >= MOST_PROCESSES && !program.processes.forks.contains_key(&pid);
+    if pid == 0 || pid == program.pid || too_many {
+        return program.image;
+    }
+    let parent = program.processes.makers.remove(&pid).unwrap_or(program.image);
+    *program.processes.forks.entry(pid).or_insert_with(|| {
+        let like = table.images.get(parent.index()).cloned().unwrap_or_default();
+        table.image(Image {
+            pid,
+            parent: Some(parent),
+            exe: like.exe,
+            argv: like.argv,
+            start_ns: now,
+            main_at_ns: like.main_at_ns.map(|_| now),
+            ..Image::default()
+        })
+    })
+}

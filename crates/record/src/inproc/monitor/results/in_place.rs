@@ -1,0 +1,92 @@
+//! How many of the calls that were to be answered in place were.
+
+use systoll_hooks::assemble::{MadeInPlace, elided_calls};
+use systoll_hooks::layout::{elide, slot};
+use systoll_model::{Elision, InPlace, Missed, Row, Sysno};
+
+/// Why calls were made that change nothing, by [`slot::WHY`].
+const WHYS: [Missed; slot::WHYS as usize] = [Missed::Changes, Missed::Unknown, Missed::Elsewhere, Missed::Down];
+
+/// Bits of what may be answered in place.
+pub(crate) fn bits(elisions: &[Elision]) -> u32 {
+    let bit = |elision: &Elision| match elision {
+        Elision::Getpid => 1,
+        Elision::Gettid => 1 << 1,
+        Elision::Getuid => 1 << 2,
+        Elision::Geteuid => 1 << 3,
+        Elision::RtSigprocmask => elide::MASK,
+    };
+    elisions.iter().map(bit).fold(0, |all, bit| all | bit)
+}
+
+/// What became of the calls whose bits `elided` has. Rows hold all calls; those that are not known to
+/// have been needed, by the threads' own words, were not.
+pub(crate) fn in_place(elided: u32, made: &MadeInPlace, rows: &[Row]) -> Vec<InPlace> {
+    let calls = elided_calls().zip(made.needed);
+    calls
+        .filter(|((bit, _), _)| elided & bit != 0)
+        .map(|((_, number), needed)| of(Sysno(number), needed, made, rows))
+        .collect()
+}
+
+fn of(syscall: Sysno, needed: u64, made: &MadeInPlace, rows: &[Row]) -> InPlace {
+    let rows = || rows.iter().filter(|r| r.syscall == syscall).map(|r| &r.counts);
+    let calls = rows().fold(0u64, |sum, c| sum.saturating_add(c.calls));
+    let answered = rows().fold(0u64, |sum, c| sum.saturating_add(c.elided));
+    let needed = needed.min(calls);
+    let mut rest = calls - needed;
+    let mut missed = Vec::new();
+    if syscall.name() == Some("rt_sigprocmask") {
+        for (why, n) in WHYS.into_iter().zip(made.missed) {
+            let n = n.min(rest);
+            rest -= n;
+            missed.push((why, n));
+        }
+    }
+    missed.push((Missed::Unseen, rest));
+    missed.retain(|(_, n)| *n > 0);
+    InPlace { syscall, answered, needed, missed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systoll_model::{Counts, ProcessId, StackId};
+
+    fn row(syscall: u32, calls: u64, elided: u64) -> Row {
+        Row {
+            process: ProcessId(0),
+            syscall: Sysno(syscall),
+            context: StackId(0),
+            outer: StackId(0),
+            api: None,
+            api_module: None,
+            user: None,
+            lines: Vec::new(),
+            counts: Counts { calls, elided, ..Counts::default() },
+        }
+    }
+
+    #[test]
+    fn what_nobody_accounts_for_was_not_needed() {
+        let made = MadeInPlace { needed: [1, 0, 0, 0, 7], missed: [0, 2, 3, 0] };
+        let rows = [row(39, 4, 9), row(14, 20, 80), row(14, 0, 5), row(102, 3, 0)];
+        let all = in_place(1 | 1 << 4, &made, &rows);
+        let of = |n: u32| all.iter().find(|p| p.syscall == Sysno(n)).cloned();
+        let missed = vec![(Missed::Unseen, 3)];
+        assert_eq!(of(39), Some(InPlace { syscall: Sysno(39), answered: 9, needed: 1, missed }));
+        let missed = vec![(Missed::Unknown, 2), (Missed::Elsewhere, 3), (Missed::Unseen, 8)];
+        assert_eq!(of(14), Some(InPlace { syscall: Sysno(14), answered: 85, needed: 7, missed }));
+        assert_eq!(all.len(), 2);
+    }
+
+    #[test]
+    fn what_a_program_wrote_over_stays_within_what_was_counted() {
+        let made = MadeInPlace { needed: [u64::MAX; 5], missed: [u64::MAX; 4] };
+        let all = in_place(u32::MAX, &made, &[row(14, 20, 1)]);
+        assert!(all.iter().all(|p| p.missed() == 0), "{all:?}");
+        let made = MadeInPlace { needed: [0; 5], missed: [u64::MAX; 4] };
+        let all = in_place(1 << 4, &made, &[row(14, 20, 1)]);
+        assert_eq!((all[0].missed(), all[0].eligible()), (20, 21));
+    }
+}

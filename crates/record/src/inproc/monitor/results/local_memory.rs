@@ -1,0 +1,138 @@
+//! Memory and the gs base of this very process, for code that is tried out here.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+// asm/prctl.h
+const ARCH_SET_GS: libc::c_int = 0x1001;
+const ARCH_GET_GS: libc::c_int = 0x1004;
+
+/// The calling thread's gs base.
+pub(crate) fn gs_base() -> Option<u64> {
+    let mut base = 0u64;
+    // SAFETY: the kernel writes one unsigned long to where it is told.
+    let result = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_GET_GS, &raw mut base) };
+    (result == 0).then_some(base)
+}
+
+/// Sets the calling thread's gs base, which neither Rust nor the C library uses on x86-64.
+pub(crate) fn set_gs_base(base: u64) -> Option<()> {
+    // SAFETY: the kernel takes any canonical address; nothing of ours is reached by gs.
+    let result = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, base) };
+    (result == 0).then_some(())
+}
+
+/// Memory of this process, given back at the end.
+pub(crate) struct Mapping {
+    at: NonNull<c_void>,
+    len: usize,
+}
+
+impl Mapping {
+    /// `len` bytes at `address` if they are free. Only what is touched takes memory.
+    pub(crate) fn at(address: u64, len: u64) -> Option<Self> {
+        let mapping = Self::map(address, len, libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE)?;
+        // Kernels that do not know the flag take the address for a hint.
+        (mapping.address() == address).then_some(mapping)
+    }
+
+    /// `len` bytes anywhere.
+    pub(crate) fn anywhere(len: u64) -> Option<Self> {
+        Self::map(0, len, 0)
+    }
+
+    fn map(address: u64, len: u64, flags: libc::c_int) -> Option<Self> {
+        let len = usize::try_from(len).ok()?;
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping; with MAP_FIXED_NOREPLACE nothing that is there is replaced.
+        let at = unsafe { libc::mmap(address as *mut c_void, len, protection, flags, -1, 0) };
+        if at == libc::MAP_FAILED {
+            return None;
+        }
+        NonNull::new(at).map(|at| Self { at, len })
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.at.as_ptr() as u64
+    }
+
+    /// All of it as words.
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is page-aligned and lives as long as `self`; code that runs here
+        // changes it behind our back, which atomics allow.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / 8) }
+    }
+
+    /// Copies `bytes` to `offset`, if there is room.
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Option<()> {
+        let offset = usize::try_from(offset).ok()?;
+        offset.checked_add(bytes.len()).filter(|end| *end <= self.len)?;
+        // SAFETY: within the mapping, which is writable until it is made executable, and ours.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at.as_ptr().cast::<u8>().add(offset), bytes.len())
+        };
+        Some(())
+    }
+
+    /// Turns it into code, no longer to be written.
+    pub(crate) fn into_code(self) -> Option<Code> {
+        // SAFETY: our own mapping, to which there is no reference.
+        let result = unsafe { libc::mprotect(self.at.as_ptr(), self.len, libc::PROT_READ | libc::PROT_EXEC) };
+        (result == 0).then_some(Code(self))
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping; all references into it borrow `self`.
+        unsafe { libc::munmap(self.at.as_ptr(), self.len) };
+    }
+}
+
+/// Memory with code.
+pub(crate) struct Code(Mapping);
+
+impl Code {
+    pub(crate) fn address(&self) -> u64 {
+        self.0.address()
+    }
+
+    /// Calls the function at `offset` with one argument.
+    ///
+    /// # Safety
+    /// A function that keeps to the ABI must start there, and all it reaches must be there.
+    pub(crate) unsafe fn call(&self, offset: u64, argument: u64) {
+        // SAFETY: by the caller's word; the code is mapped as long as `self`.
+        unsafe {
+            let function = std::mem::transmute::<u64, extern "C" fn(u64)>(self.address() + offset);
+            function(argument);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_where_it_was_wanted_or_not_at_all() {
+        const FREE: u64 = 0x2900_0000_0000;
+        let mapping = Mapping::at(FREE, 8192).unwrap();
+        assert_eq!((mapping.address(), mapping.words().len()), (FREE, 1024));
+        assert!(Mapping::at(FREE + 4096, 4096).is_none());
+        drop(mapping);
+        assert!(Mapping::at(FREE + 4096, 4096).is_some());
+    }
+
+    #[test]
+    fn code_runs_and_writes_beyond_the_end_are_refused() {
+        let mut mapping = Mapping::anywhere(4096).unwrap();
+        assert!(mapping.write(4095, &[0xc3, 0xc3]).is_none() && mapping.write(u64::MAX, &[0xc3]).is_none());
+        // ret
+        mapping.write(16, &[0xc3]).unwrap();
+        let code = mapping.into_code().unwrap();
+        // SAFETY: a function that returns at once.
+        unsafe { code.call(16, 1) };
+    }
+}

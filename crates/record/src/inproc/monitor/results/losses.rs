@@ -1,0 +1,86 @@
+//! Says what a program's counts lack.
+
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::results::tally::Tally;
+use crate::inproc::monitor::session::Session;
+use systoll_hooks::layout::image;
+use systoll_model::ProblemKind;
+
+/// Says what a program's counts lack.
+pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tally) {
+    let exe = session.table.images.get(program.image.index()).map(|i| i.exe.clone()).unwrap_or_default();
+    let l = tally.losses;
+    let all = [
+        (l.homeless, ProblemKind::Lost, "threads shared a slot for want of room: calls may be missing"),
+        (l.unheard, ProblemKind::Lost, "questions about new code or a new program came to nothing: it ran uncounted"),
+        (l.astray, ProblemKind::Lost, "signals' handlers ended in ways that are not counted"),
+        (l.damaged, ProblemKind::Lost, "counts make no sense: the program wrote over them"),
+        (l.errors, ProblemKind::Bounded, "failed calls are counted without their error"),
+        (l.unanswered, ProblemKind::Bounded, "calls waited for a context in vain and are counted without"),
+        (l.unasked, ProblemKind::Bounded, "calls of signal handlers are counted without their context"),
+        (l.unmatched, ProblemKind::Note, "calls came back otherwise than they were made: counted, not timed"),
+    ];
+    for (n, kind, what) in all {
+        if n > 0 {
+            session.problems.note(kind, format!("{exe}: {what} ({n})"));
+        }
+    }
+    if tally.foreign > 0 {
+        let n = tally.foreign;
+        session.problems.note(ProblemKind::Lost, format!("{exe}: x32 calls are counted, not what they start ({n})"));
+    }
+    for (syscall, n) in &tally.blind {
+        session.problems.note(
+            ProblemKind::Lost,
+            format!("{exe}: calls of {syscall} are counted whose errors could not be seen ({n})"),
+        );
+    }
+    if tally.untold > 0 {
+        let n = tally.untold;
+        session.problems.note(
+            ProblemKind::Price,
+            format!(
+                "{exe}: calls that can block are left out of the toll: nothing there tells waiting from working ({n})"
+            ),
+        );
+    }
+    note_generated(session, program, &exe);
+    if session.provisioning.elided != 0 {
+        let unseen = session.memory.image(program.id).is_some_and(|a| a.get(image::UNSEEN) as u32 != 0);
+        let why = match (program.hooks.seen_whole, unseen) {
+            (false, _) => Some("not every place in its files that makes calls is seen"),
+            (true, true) => Some("it has made memory executable that is no file"),
+            (true, false) => None,
+        };
+        if let Some(why) = why {
+            session.problems.note(ProblemKind::Note, format!("{exe}: its calls are not answered in place: {why}"));
+        }
+    }
+    if program.hooks.starting.is_some() {
+        session
+            .problems
+            .note(ProblemKind::Unwatched, format!("{exe} ran unwatched: it could not map the shared memory"));
+    }
+}
+
+/// Says what of a program's generated code was not counted, or not looked at.
+pub(crate) fn note_generated(session: &mut Session, program: &Program, exe: &str) {
+    let generated = &program.hooks.generated;
+    let all = [
+        (
+            generated.calls > 0,
+            ProblemKind::Lost,
+            "makes code while it runs, with what looks like system calls: they are not counted",
+        ),
+        (
+            generated.written_in_place && !generated.seen_at_end || generated.too_much,
+            ProblemKind::Note,
+            "makes code while it runs: whether that makes system calls of its own is not looked at",
+        ),
+    ];
+    for (is_so, kind, what) in all {
+        if is_so {
+            session.problems.note(kind, format!("{exe} {what}"));
+        }
+    }
+}

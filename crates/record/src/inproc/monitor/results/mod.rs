@@ -1,0 +1,18 @@
+//! From counters in shared memory to rows and a recording.
+
+pub(crate) mod clock;
+pub(crate) mod collect;
+pub(crate) mod cpu_time;
+pub(crate) mod images;
+pub(crate) mod in_place;
+pub(crate) mod local_memory;
+pub(crate) mod losses;
+pub(crate) mod overhead;
+pub(crate) mod own_cpu;
+pub(crate) mod plausible;
+pub(crate) mod recording;
+pub(crate) mod rows;
+pub(crate) mod run_stats;
+pub(crate) mod sites;
+pub(crate) mod tally;
+pub(crate) mod written;

@@ -1,0 +1,402 @@
+//! The observer's own share in a call: a tiny loop of calls with the counting code and without,
+//! in turns, in this process.
+//!
+//! The code measured is what targets run, with one context and a window that never comes due.
+//! What is found is taken off what targets pay.
+
+use crate::inproc::cache::{Cache, Kind};
+use crate::inproc::monitor::exec::place;
+use crate::inproc::monitor::results::clock;
+use crate::inproc::monitor::results::local_memory::{Code, Mapping, gs_base, set_gs_base};
+use crate::inproc::monitor::sys;
+use iced_x86::BlockEncoderOptions;
+use iced_x86::code_asm::*;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use systoll_hooks::assemble::{Blob, Options, Room, Step, assemble, grow};
+use systoll_hooks::layout::{GLOBAL, IMAGE, NUMBERS, global, image, node, record, slot, slot_address};
+use systoll_hooks::plan::{CfaOffset, Plan, Site, Span};
+use systoll_model::Spread;
+
+/// A call that does next to nothing: getppid.
+const NUMBER: u32 = 110;
+/// Calls in a batch: some ten microseconds, short beside what else wants the processor.
+const CALLS: u64 = 48;
+/// How long the crossing is measured before and after a run: it prices nothing here, where calls
+/// are timed, and only shows what kind of box this is.
+pub(crate) const CROSSING: Duration = Duration::from_micros(300);
+/// Batches with the counting code, and as many without, at most: half a millisecond in all.
+const BATCHES: usize = 24;
+/// Batches at least.
+const FEWEST: usize = 6;
+/// So many that took next to the least say that it will not become less.
+const AGREEING: usize = 4;
+/// How much more than the least is next to it, less than what a tick of the clock adds to a batch; and so
+/// many cycles a call, where a batch takes less than the counter can tell apart.
+const NEXT_TO: f64 = 1.02;
+const APART: f64 = 1.0;
+/// Batches that show what a call takes once more: that prices nothing.
+const BATCHES_AGAIN: usize = 5;
+/// Where the functions start, and where the counting code, from the start of the mapping.
+const TEXT: u64 = 0x1000;
+const CODE: u64 = 0x2000;
+const SIZE: u64 = 0x10000;
+const REGION: u64 = IMAGE + image::ROOTS;
+
+/// What counting adds to a call, in cycles of the time stamp counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Share {
+    /// To what the thread pays for the call.
+    pub(crate) added: f64,
+    /// To the time between the two readings of the clock; below zero where what the readings
+    /// enclose is less than what the call costs.
+    pub(crate) inside: f64,
+}
+
+/// The observer's own share in a call where it can't be measured: two readings of the clock, and as
+/// much as half of one for counting and finding the context.
+pub(crate) fn guess() -> Share {
+    let reading = clock::reading_cycles() as f64;
+    Share { added: 2.5 * reading, inside: reading }
+}
+
+/// What a crossing costs, ns, by the loop that the share was measured with, if it could be.
+pub(crate) fn crossing(again: Option<&Again>, ratio: &clock::Ratio) -> Spread {
+    again.map_or_else(|| systoll_price::crossing(CROSSING), |again| in_ns(again.plain(), ratio.so_far()))
+}
+
+pub(crate) fn in_ns(cycles: Spread, per_ns: f64) -> Spread {
+    let Spread { min, median, high } = cycles;
+    Spread { min: min / per_ns, median: median / per_ns, high: high / per_ns }
+}
+
+/// What was measured, and what by.
+pub(crate) struct Measured {
+    pub(crate) share: Share,
+    /// What a call takes without any of it, in cycles.
+    pub(crate) plain: Spread,
+    pub(crate) again: Again,
+}
+
+/// For measuring plain calls once more.
+pub(crate) struct Again {
+    code: Code,
+    functions: Functions,
+}
+
+impl Again {
+    /// What a call takes now, in cycles.
+    pub(crate) fn plain(&self) -> Spread {
+        let mut plain = Vec::with_capacity(BATCHES_AGAIN);
+        let mut empty = f64::INFINITY;
+        for round in 0..BATCHES_AGAIN + 2 {
+            let (one, none) = (self.batch(self.functions.plain), self.batch(self.functions.empty));
+            if round >= 2 {
+                plain.push(one);
+                empty = empty.min(none);
+            }
+        }
+        spread(plain, empty)
+    }
+
+    /// Calls `function` for a batch; cycles a call.
+    fn batch(&self, function: u64) -> f64 {
+        let before = sys::tsc();
+        // SAFETY: one of the functions of `text`; where the one with the counting code is called,
+        // the areas are mapped, and gs says where.
+        unsafe { self.code.call(function, CALLS) };
+        sys::tsc().saturating_sub(before) as f64 / CALLS as f64
+    }
+}
+
+fn least(batches: &[f64]) -> f64 {
+    batches.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// Whether more batches will hardly show less than these: on a box with nothing else to do after a few.
+fn is_settled(batches: &[f64]) -> bool {
+    let near = least(batches).mul_add(NEXT_TO, APART);
+    batches.len() >= FEWEST && batches.iter().filter(|cycles| **cycles <= near).count() >= AGREEING
+}
+
+/// Of batches, with what goes on around the call taken off, and without the worst tenth.
+fn spread(mut batches: Vec<f64>, around: f64) -> Spread {
+    batches.sort_unstable_by(f64::total_cmp);
+    let at = |i: usize| batches.get(i).map_or(0.0, |cycles| (cycles - around).max(0.0));
+    Spread { min: at(0), median: at(batches.len() / 2), high: at(batches.len() * 9 / 10) }
+}
+
+/// Only one thread can use the areas' addresses.
+static AREAS: Mutex<()> = Mutex::new(());
+
+/// Measures, unless this process is itself watched or may not map code.
+pub(crate) fn measure(options: &Options, cache: &Cache) -> Option<Measured> {
+    let _one = AREAS.lock().unwrap_or_else(PoisonError::into_inner);
+    if gs_base() != Some(0) {
+        return None;
+    }
+    let bench = Bench::new(options, cache)?;
+    set_gs_base(slot_address(0))?;
+    let measured = bench.measure();
+    set_gs_base(0)?;
+    let (share, plain) = measured?;
+    Some(Measured { share, plain, again: bench.again })
+}
+
+/// The functions, and the memory the counting code wants.
+struct Bench {
+    areas: Mapping,
+    again: Again,
+    /// Where what is counted of the loop's context lies in a slot.
+    record: u64,
+}
+
+/// Each calls its callee as often as it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Functions {
+    hooked: u64,
+    plain: u64,
+    /// Without the call itself.
+    empty: u64,
+    /// Where the first one's callee returns to.
+    context: u64,
+}
+
+impl Bench {
+    fn new(options: &Options, cache: &Cache) -> Option<Self> {
+        let Parts { text, functions, blob } = Parts::get(options, cache)?;
+        let (code_at, size) = (CODE, blob.code.len() as u64);
+        if !blob.refused.is_empty() || code_at + size > SIZE {
+            return None;
+        }
+        let areas = Mapping::at(GLOBAL, global::SIZE + image::SIZE)?;
+        let mut code = Mapping::anywhere(SIZE)?;
+        let mut patched = text;
+        for patch in &blob.patches {
+            let at = usize::try_from(patch.vaddr.checked_sub(TEXT)?).ok()?;
+            patched.get_mut(at..at + patch.bytes.len())?.copy_from_slice(&patch.bytes);
+        }
+        code.write(TEXT, &patched)?;
+        code.write(code_at, &blob.code_for(REGION).ok()?)?;
+        let code = code.into_code()?;
+        let words = areas.words();
+        let set = |offset: u64, value: u64| {
+            let word = words.get(((global::SIZE + offset) / 8) as usize)?;
+            word.store(value, Ordering::Relaxed);
+            Some(())
+        };
+        for (offset, word) in blob.roots(REGION, NUMBERS).ok()? {
+            set(offset, word)?;
+        }
+        set(image::SLOTS + slot::SELF, slot_address(0))?;
+        set(image::SLOTS + slot::TAG, 1)?;
+        // An rseq area that the kernel knows nothing of costs what one does that it leaves alone.
+        set(image::SLOTS + slot::RSEQ, IMAGE + image::TICKETS)?;
+        // Nobody answers here.
+        words.get((global::DEAD / 8) as usize)?.store(1, Ordering::Relaxed);
+        let image_words = words.get((global::SIZE / 8) as usize..)?;
+        let mut room = Room { roots: NUMBERS + 1, ..Room::default() };
+        let step = Step { word: code.address() + functions.context, next: 0 };
+        let context = grow(image_words, &mut room, REGION, &[step]).ok()?;
+        let record = image_words.get(((context - IMAGE + node::RECORD) / 8) as usize)?.load(Ordering::Relaxed);
+        Some(Self { areas, again: Again { code, functions }, record })
+    }
+
+    /// A figure of what has been counted of the loop so far.
+    fn counted(&self, field: u64) -> u64 {
+        let offset = global::SIZE + image::SLOTS + self.record + field;
+        let word = self.areas.words().get((offset / 8) as usize);
+        word.map_or(0, |w| w.load(Ordering::Relaxed))
+    }
+
+    fn measure(&self) -> Option<(Share, Spread)> {
+        let f = self.again.functions;
+        let [mut hooked, mut plain, mut empty] = [(); 3].map(|()| Vec::with_capacity(BATCHES));
+        let (mut inside, mut made) = (f64::INFINITY, 0);
+        // Twice unmeasured, for caches and pages.
+        for round in 0..BATCHES + 2 {
+            let cycles = self.counted(record::CYCLES);
+            let one = [f.hooked, f.plain, f.empty].map(|function| self.again.batch(function));
+            let within = self.counted(record::CYCLES).saturating_sub(cycles) as f64 / CALLS as f64;
+            made += CALLS;
+            if round >= 2 {
+                [&mut hooked, &mut plain, &mut empty].into_iter().zip(one).for_each(|(all, one)| all.push(one));
+                inside = inside.min(within);
+            }
+            // Some processors are slow for a while at nothing but the plain calls: more batches tell.
+            let told_apart = least(&hooked) > NEXT_TO * least(&plain);
+            if told_apart && [&hooked, &plain, &empty].into_iter().all(|all| is_settled(all)) {
+                break;
+            }
+        }
+        // Who only counts does not see to returns.
+        let all_counted = self.counted(record::ENTERED) == made && [0, made].contains(&self.counted(record::RETURNED));
+        let timed = self.counted(record::CYCLES) > 0;
+        let (call, around) = (least(&plain), least(&empty));
+        let share = Share {
+            added: (least(&hooked) - call).max(0.0),
+            inside: if timed { inside - (call - around) } else { 0.0 },
+        };
+        all_counted.then(|| (share, spread(plain, around)))
+    }
+}
+
+/// What is measured by: the same in every run of this program.
+struct Parts {
+    /// Code of the functions.
+    text: Vec<u8>,
+    functions: Functions,
+    /// The counting code.
+    blob: Blob,
+}
+
+/// Parts of an earlier run.
+const OWN: Kind = Kind { name: "own", version: 1 };
+
+impl Parts {
+    /// Those of an earlier run, or new ones: an assembler takes longer than the measurement.
+    fn get(options: &Options, cache: &Cache) -> Option<Self> {
+        let key = place::assembler().map(|assembler| Cache::key_named(&format!("{:x}-{assembler}", options.bits())));
+        if let Some(kept) = key.as_ref().and_then(|key| Self::from_bytes(cache.get(OWN, key)?)) {
+            return Some(kept);
+        }
+        let (text, functions, plan) = text()?;
+        let parts = Self { text, functions, blob: assemble(&plan, options, CODE as i64).ok()? };
+        if let Some(key) = &key {
+            cache.put(OWN, key, &parts.to_bytes());
+        }
+        Some(parts)
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let Functions { hooked, plain, empty, context } = self.functions;
+        let numbers = [hooked, plain, empty, context, self.text.len() as u64].map(u64::to_le_bytes);
+        [self.blob.to_bytes(), self.text.clone(), numbers.concat()].concat()
+    }
+
+    fn from_bytes(mut bytes: Vec<u8>) -> Option<Self> {
+        let (rest, numbers) = bytes.split_last_chunk::<40>()?;
+        let mut numbers = numbers.as_chunks::<8>().0.iter().map(|n| u64::from_le_bytes(*n));
+        let mut next = || numbers.next();
+        let functions = Functions { hooked: next()?, plain: next()?, empty: next()?, context: next()? };
+        let blob = rest.len().checked_sub(usize::try_from(next()?).ok()?)?;
+        let text = rest.get(blob..)?.to_vec();
+        bytes.truncate(blob);
+        let starts = [functions.hooked, functions.plain, functions.empty, functions.context];
+        let within = TEXT..TEXT + text.len() as u64;
+        let blob = Blob::from_bytes(bytes)?;
+        starts.iter().all(|at| within.contains(at)).then_some(Self { text, functions, blob })
+    }
+}
+
+/// The functions' code, where they start in it from the mapping's start, and what can be hooked.
+fn text() -> Option<(Vec<u8>, Functions, Plan)> {
+    let mut a = CodeAssembler::new(64).ok()?;
+    let (hooked, context, [head, call, behind, end]) = function(&mut a, true).ok()?;
+    let (plain, ..) = function(&mut a, true).ok()?;
+    let (empty, ..) = function(&mut a, false).ok()?;
+    let done = a.assemble_options(TEXT, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS).ok()?;
+    let at = |label: &CodeLabel| done.label_ip(label).ok();
+    let bytes = done.inner.code_buffer.clone();
+    let span = |from: &CodeLabel, to: &CodeLabel| {
+        let (start, end) = (at(from)?, at(to)?);
+        let bytes = bytes.get((start - TEXT) as usize..(end - TEXT) as usize)?.to_vec();
+        Some(Span { start, bytes, instructions: 1, padding: 0 })
+    };
+    let site = Site {
+        entry_span: span(&head, &call),
+        return_span: span(&behind, &end),
+        cfa: Some(CfaOffset(8)),
+        hook_cfa: Some(CfaOffset(8)),
+        ..Site::new(at(&call)?, Some(NUMBER))
+    };
+    let functions = Functions { hooked: at(&hooked)?, plain: at(&plain)?, empty: at(&empty)?, context: at(&context)? };
+    let plan = Plan { sites: vec![site], ..Plan::default() };
+    Some((bytes, functions, plan))
+}
+
+type Labels = (CodeLabel, CodeLabel, [CodeLabel; 4]);
+
+/// `f(n)`: calls its callee n times. The callee looks as the C library's wrappers do.
+fn function(a: &mut CodeAssembler, calls: bool) -> Result<Labels, iced_x86::IcedError> {
+    let (mut start, mut again, mut context, mut callee) =
+        (a.create_label(), a.create_label(), a.create_label(), a.create_label());
+    a.set_label(&mut start)?;
+    a.push(rbx)?;
+    a.mov(rbx, rdi)?;
+    a.set_label(&mut again)?;
+    a.call(callee)?;
+    a.set_label(&mut context)?;
+    a.dec(rbx)?;
+    a.jne(again)?;
+    a.pop(rbx)?;
+    a.ret()?;
+    let mut parts = [0; 4].map(|_| a.create_label());
+    a.set_label(&mut callee)?;
+    a.zero_bytes()?;
+    a.set_label(&mut parts[0])?;
+    a.mov(eax, NUMBER)?;
+    a.set_label(&mut parts[1])?;
+    if calls {
+        a.syscall()?;
+    } else {
+        a.zero_bytes()?;
+    }
+    a.set_label(&mut parts[2])?;
+    a.cmp(rax, -4095)?;
+    a.set_label(&mut parts[3])?;
+    a.ret()?;
+    Ok((start, context, parts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_costs_something_and_less_than_a_microsecond() {
+        let options = Options { results: true, time: true, waited: true, windows: true, elide: false };
+        let Measured { share, plain, again } =
+            measure(&options, &Cache::none()).expect("this process is not watched and may map code");
+        // Some twenty to sixty cycles; what a busy box adds to every batch is far from these bounds.
+        assert!(share.added >= 0.0 && share.added < 10_000.0, "{share:?}");
+        assert!(share.inside.abs() < 10_000.0, "{share:?}");
+        assert_eq!(gs_base(), Some(0));
+        for spread in [plain, again.plain()] {
+            assert!(spread.min > 0.0 && spread.min <= spread.median && spread.median <= spread.high, "{spread:?}");
+        }
+    }
+
+    #[test]
+    fn few_batches_are_enough_where_they_agree() {
+        let same = [100.0; FEWEST];
+        assert!(is_settled(&same) && !is_settled(&same[1..]));
+        let busy = [100.0, 120.0, 100.5, 140.0, 100.9, 130.0, 110.0, 105.0];
+        assert!(!is_settled(&busy));
+        assert!(is_settled(&[&busy[..], &[100.2]].concat()));
+        assert_eq!(least(&busy), 100.0);
+    }
+
+    #[test]
+    fn parts_come_back_as_they_were() {
+        let options = Options { results: true, time: true, ..Options::default() };
+        let parts = Parts::get(&options, &Cache::none()).unwrap();
+        let bytes = parts.to_bytes();
+        let same = Parts::from_bytes(bytes.clone()).unwrap();
+        assert_eq!((&same.text, same.functions, &same.blob), (&parts.text, parts.functions, &parts.blob));
+        for cut in 0..bytes.len().min(64) {
+            assert!(Parts::from_bytes(bytes[..cut].to_vec()).is_none(), "{cut}");
+        }
+    }
+
+    #[test]
+    fn it_can_be_measured_again_and_again_and_by_many() {
+        let measured = || {
+            let by = |results| measure(&Options { results, ..Options::default() }, &Cache::none());
+            [true, false, true].into_iter().all(|results| by(results).is_some())
+        };
+        let threads: Vec<_> = (0..2).map(|_| std::thread::spawn(measured)).collect();
+        assert!(threads.into_iter().all(|t| t.join().unwrap()));
+    }
+}

@@ -1,0 +1,89 @@
+//! What a thread can have counted: figures that can't be are not told.
+//!
+//! A program may write over its counters. Where it has done so moderately nobody can tell; what is
+//! beyond any program's reach is left out, and said to be lost.
+
+use crate::inproc::monitor::results::clock::Clock;
+use systoll_hooks::assemble::SlotCounts;
+use systoll_hooks::layout::slot;
+
+/// A call takes more cycles than this, the way into the kernel and back alone; one into the vDSO
+/// reads the time stamp counter, which takes as long.
+const LEAST_CYCLES: u64 = 20;
+/// One answered in place takes this at least.
+const LEAST_CYCLES_IN_PLACE: u64 = 4;
+/// Bytes that a call moves at most (MAX_RW_COUNT of the kernel's include/linux/fs.h).
+const MOST_BYTES: u64 = 0x7fff_f000;
+/// A call is timed once more inside each one that a handler has interrupted.
+const DEEPEST: u64 = slot::STACK_SIZE / slot::STACK_ENTRY + 1;
+/// The time stamp counters of two processors may differ by so many cycles; and while a record is
+/// read its thread may count on, so that one figure of it is so much older than another.
+const SLACK: u64 = 1 << 24;
+
+impl Clock {
+    /// Of what a thread has counted, by node, what it can have: each figure by itself, and all together.
+    pub(crate) fn possible<'a>(&self, counts: &'a [(usize, SlotCounts)]) -> Vec<&'a (usize, SlotCounts)> {
+        let cycles = self.cycles.saturating_add(SLACK);
+        let (mut calls, mut elided) = (cycles / LEAST_CYCLES, cycles / LEAST_CYCLES_IN_PLACE);
+        let fits = |left: &mut u64, n: u64| left.checked_sub(n).map(|rest| *left = rest).is_some();
+        let is_possible = |c: &SlotCounts| {
+            let returned = c.returned.saturating_add(SLACK);
+            c.cycles.max(c.waited) <= cycles.saturating_mul(DEEPEST)
+                && c.longest <= cycles
+                && c.bytes <= returned.saturating_mul(MOST_BYTES)
+                && c.failed <= returned
+                && c.errors.iter().all(|(_, n)| *n <= returned)
+                && c.histogram.iter().all(|n| *n <= returned)
+        };
+        let told = |c: &&(usize, SlotCounts)| {
+            is_possible(&c.1) && fits(&mut calls, c.1.entered.max(c.1.returned)) && fits(&mut elided, c.1.elided)
+        };
+        counts.iter().filter(told).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(entered: u64, cycles: u64) -> SlotCounts {
+        SlotCounts {
+            entered,
+            returned: entered,
+            under_way: false,
+            failed: 0,
+            cycles,
+            waited: 0,
+            longest: cycles.min(1000),
+            bytes: 0,
+            elided: 0,
+            histogram: [0; 64],
+            errors: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_no_thread_can_have_counted_is_left_out() {
+        // A second at 3 GHz.
+        let clock = Clock { per_ns: 3.0, own_cycles: 0.0, cycles: 3_000_000_000 };
+        let told = |all: &[SlotCounts]| {
+            let all: Vec<(usize, SlotCounts)> = all.iter().cloned().enumerate().collect();
+            clock.possible(&all).into_iter().map(|(node, _)| *node).collect::<Vec<_>>()
+        };
+        let sound = counts(10_000_000, 2_000_000_000);
+        assert_eq!(told(&[sound.clone(), counts(u64::MAX, 0), sound.clone()]), [0, 2]);
+        // Each alone would do, all of them together would take longer than there was.
+        assert_eq!(told(&vec![counts(100_000_000, 0); 3]), [0]);
+        let odd = [
+            SlotCounts { bytes: u64::MAX, ..sound.clone() },
+            SlotCounts { failed: u64::MAX, ..sound.clone() },
+            SlotCounts { elided: u64::MAX, ..sound.clone() },
+            SlotCounts { longest: u64::MAX, ..sound.clone() },
+            SlotCounts { cycles: u64::MAX, ..sound.clone() },
+            SlotCounts { errors: vec![(2, u64::MAX)], ..sound.clone() },
+            SlotCounts { histogram: [u64::MAX; 64], ..sound.clone() },
+        ];
+        assert_eq!(told(&odd), [0; 0]);
+        assert_eq!(told(&[SlotCounts { bytes: 1 << 50, ..sound }]), [0]);
+    }
+}

@@ -1,0 +1,196 @@
+//! From what the launcher gathered to a recording.
+
+use crate::cpu::not_below;
+use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::results::collect;
+use crate::inproc::monitor::results::in_place::in_place;
+use crate::inproc::monitor::results::overhead::{self};
+use crate::inproc::monitor::results::own_cpu;
+use crate::inproc::monitor::results::own_cpu::OwnCpu;
+use crate::inproc::monitor::results::written;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::sys;
+use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
+use crate::table::ImageId;
+use crate::windows::{fault_price, switch_price};
+use std::collections::{BTreeMap, HashMap};
+use systoll_model::{
+    BackendKind, Counts, Header, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread,
+};
+
+/// The recording of a run that has ended.
+pub(crate) fn finish(mut session: Session) -> Recording {
+    let wall_ns = session.clock.at(sys::now());
+    collect::collect_all(&mut session);
+    count_first_exec(&mut session);
+    audit(&mut session);
+    session.provisioning.files.keep_fixed(&session.symbols);
+    let children = sys::children_times();
+    let crossing = overhead::crossing(session.stats.around.again.as_ref(), &session.clock.ratio);
+    session.stats.around.leave_out(children, sys::children_times());
+    recording(&mut session, wall_ns, crossing)
+}
+
+/// The recording of a run that goes on.
+pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
+    written::take_new(session);
+    // Counts are read into the table once only: a copy of it takes those of the living.
+    let kept = session.table.clone();
+    let (counted, problems) = (session.stats.counted.clone(), session.problems.list.clone());
+    let refused = session.windows.budget.refused;
+    let ids: Vec<ProgramId> = session.programs.keys().copied().collect();
+    for id in ids {
+        let Some(mut program) = session.programs.remove(&id) else { continue };
+        let (at_main, unopened) = (program.contexts.at_main.clone(), program.contexts.unopened.clone());
+        let tally = collect::collect(session, &mut program);
+        collect::take(session, &program, &tally);
+        (program.contexts.at_main, program.contexts.unopened) = (at_main, unopened);
+        program.processes.forks.retain(|_, image| image.index() < kept.images.len());
+        session.programs.insert(id, program);
+    }
+    count_first_exec(session);
+    let wall_ns = session.clock.at(sys::now());
+    let recording = recording(session, wall_ns, session.stats.around.crossing_before);
+    (session.table, session.stats.counted, session.problems.list) = (kept, counted, problems);
+    session.windows.budget.refused = refused;
+    recording
+}
+
+/// The command's own exec was made before anything of ours was in it.
+fn count_first_exec(session: &mut Session) {
+    let (Some(image), Some(execve)) = (session.root.image, systoll_model::Sysno::from_name("execve")) else { return };
+    let (row, _) = session.table.row(image, execve, &[]);
+    if let Some(row) = session.table.rows.get_mut(row as usize) {
+        row.entered += 1;
+        row.counts.calls += 1;
+        row.counts.startup_calls += 1;
+        session.table.calls += 1;
+        let pid = session.table.images.get(image.index()).map_or(0, |i| i.pid as u32);
+        session.table.by_thread(image, pid, execve, &Counts { calls: 1, ..Counts::default() });
+    }
+}
+
+fn recording(session: &mut Session, wall_ns: u64, crossing_after: Spread) -> Recording {
+    let mut problems = session.problems.list.clone();
+    note_bounds(&session.table, &mut problems);
+    if !session.stats.around.share_measured {
+        let text = "what watching adds to a call could not be measured here: its share is a guess";
+        problems.push(Problem::new(ProblemKind::Price, text));
+    }
+    let names = Names::resolve(&session.table, &mut session.symbols);
+    // Our own memory is mapped there too.
+    problems.extend(names.problems.iter().filter(|p| !p.text.starts_with("/memfd:systoll:")).cloned());
+    // That takes children, which are none of the command's.
+    let children = sys::children_times();
+    let (fault, switch) = (fault_price(&session.table), switch_price(&session.table));
+    let crossing_before = session.stats.around.crossing_before;
+    let prices = Prices { crossing_before, crossing_after, fault, switch, calls: BTreeMap::new() };
+    let rows = rows(&session.table, &names, &mut session.symbols);
+    let vdso = vdso_rows(&session.table, &names, &mut session.symbols);
+    let used = with_running(session, children);
+    let own = own_cpu::own_cpu(session, used);
+    problems.extend(own.problem());
+    let header = header(session, wall_ns, used, &own);
+    session.stats.around.leave_out(children, sys::children_times());
+    let processes = processes(session, &rows, &header);
+    let in_place = in_place(session.provisioning.elided, &session.stats.counted.in_place, &rows);
+    Recording {
+        header,
+        processes,
+        modules: names.modules,
+        frames: names.frames,
+        stacks: names.stacks,
+        rows,
+        vdso,
+        threads: threads(&session.table),
+        windows: windows(&session.windows.budget),
+        longest: Vec::new(),
+        prices,
+        problems,
+        in_place,
+    }
+}
+
+/// With what processes have used that are not waited for yet, where the command has not ended.
+fn with_running(session: &Session, (user, sys): (u64, u64)) -> (u64, u64) {
+    if session.root.exit.is_some() {
+        return (user, sys);
+    }
+    let running = crate::procfs::running_times(session.table.images.iter().map(|i| i.pid));
+    (user.saturating_add(running.0), sys.saturating_add(running.1))
+}
+
+fn header(session: &Session, wall_ns: u64, (user, sys): (u64, u64), own: &OwnCpu) -> Header {
+    let before = session.stats.around.children_before;
+    let (user_ns, sys_ns) = (user.saturating_sub(before.0), sys.saturating_sub(before.1));
+    Header {
+        version: env!("CARGO_PKG_VERSION").into(),
+        command: session.stats.around.command.clone(),
+        backend: BackendKind::Inproc,
+        host: systoll_price::host(),
+        started_unix: session.stats.around.started_unix,
+        exit: session.root.exit,
+        wall_ns,
+        user_ns,
+        sys_ns,
+        own_cpu_ns: own.known(),
+        own_cpu_most_ns: Some(own.most()),
+        observer_ns_per_call: session.stats.around.added_ns,
+        observer_wall_ns_per_call: session.stats.around.added_ns,
+        toll_estimated: false,
+        lost: 0,
+        vdso_calls: Some(session.stats.counted.vdso_calls),
+        threads: session.table.threads_in_all(),
+        seed: session.stats.seed,
+        windows_opened: session.windows.budget.opened,
+        windows_refused: session.windows.budget.refused,
+        sites: Some(session.provisioning.sites.total()),
+    }
+}
+
+fn processes(session: &Session, rows: &[Row], header: &Header) -> Vec<Process> {
+    let mut totals: HashMap<ProcessId, (u64, f64)> = HashMap::new();
+    for row in rows {
+        let (toll, added) = totals.entry(row.process).or_default();
+        *toll += row.counts.toll_ns.unwrap_or(0);
+        *added += session.stats.around.added_ns * row.counts.calls as f64;
+    }
+    let own_cpu = |id: ProcessId, cpu_ns: u64| {
+        let (toll, added) = totals.get(&id).copied().unwrap_or_default();
+        not_below(cpu_ns.saturating_sub(added as u64), toll).filter(|ns| *ns > 0)
+    };
+    let alone = session.table.images.len() == 1;
+    let images = (0..).map(ImageId::at).zip(&session.table.images);
+    images
+        .map(|(id, i)| Process {
+            cpu_ns: if alone { header.own_cpu_ns } else { own_cpu(id.process(), i.cpu_ns) },
+            exit: if Some(id) == session.root.image { session.root.exit } else { i.exit },
+            ..i.process(header.wall_ns)
+        })
+        .collect()
+}
+
+/// Holds our count of reads and writes against the kernel's, where it is that of one program.
+fn audit(session: &mut Session) {
+    let alone = session.table.images.len() == 1 && !session.table.images_folded();
+    let (Some(base), Some(end), true) = (session.root.audit_base, session.root.audit_end, alone) else { return };
+    let (mut reads, mut writes) = ((0u64, 0u64), (0u64, 0u64));
+    for row in &session.table.rows {
+        let Some(audit) = row.syscall.signature().and_then(|s| s.audit) else { continue };
+        let range = audit.range(&row.counts);
+        for (applies, sum) in [(audit.reads(), &mut reads), (audit.writes(), &mut writes)] {
+            if applies {
+                sum.0 += range.start();
+                sum.1 += range.end();
+            }
+        }
+    }
+    let exe = session.table.images.first().map(|i| i.exe.clone()).unwrap_or_default();
+    let kernel = [("read", reads, end.reads - base.reads), ("write", writes, end.writes - base.writes)];
+    for (name, ours, theirs) in kernel {
+        if !(ours.0..=ours.1).contains(&theirs) {
+            let text = format!("{exe}: {theirs} {name} calls by the kernel's count, {} by ours (/proc/PID/io)", ours.1);
+            session.problems.note(ProblemKind::Audit, text);
+        }
+    }
+}

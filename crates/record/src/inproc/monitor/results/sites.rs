@@ -1,0 +1,59 @@
+//! How the places that make calls were hooked, for the report.
+
+use crate::inproc::monitor::program::Patched;
+use std::collections::HashMap;
+use systoll_model::Sites;
+use systoll_symbols::ModuleKey;
+
+/// How a file came into a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// It was there before the first instruction.
+    Born,
+    /// The program has mapped it.
+    Mapped,
+    /// The program has made it executable, and may have changed it before.
+    MadeExecutable,
+}
+
+/// All files of a run, each once, and generated code.
+#[derive(Debug, Default)]
+pub(crate) struct AllSites {
+    files: HashMap<ModuleKey, Sites>,
+    generated: u64,
+}
+
+impl AllSites {
+    /// A file was hooked, but for so many of its sites, or could not be.
+    pub(crate) fn note(&mut self, file: &Patched, left: Option<u64>, arrival: Arrival) {
+        let calls = file.code.blob.sites.iter().filter(|s| !s.vdso);
+        let (timed, counted): (Vec<_>, Vec<_>) = calls.partition(|s| s.results);
+        let (timed, counted) = (timed.len() as u64, counted.len() as u64);
+        let not_covered = file.code.uncounted as u64;
+        let sites = self.files.entry(file.key).or_default();
+        let Some(left) = left else {
+            *sites = Sites { not_covered: timed + counted + not_covered, ..Sites::default() };
+            return;
+        };
+        // Which they are is told elsewhere; here they are taken to be timed ones, as nearly all are.
+        let left = left.min(timed);
+        let on_arrival = if arrival == Arrival::Born { sites.on_arrival } else { timed - left + counted };
+        *sites = Sites { timed: timed - left, counted, not_covered: not_covered + left, on_arrival };
+    }
+
+    /// Places in memory that is no file look like calls.
+    pub(crate) fn note_generated(&mut self, calls: u64) {
+        self.generated += calls;
+    }
+
+    /// The sum.
+    pub(crate) fn total(&self) -> Sites {
+        let none = Sites { not_covered: self.generated, ..Sites::default() };
+        self.files.values().fold(none, |all, s| Sites {
+            timed: all.timed + s.timed,
+            counted: all.counted + s.counted,
+            on_arrival: all.on_arrival + s.on_arrival,
+            not_covered: all.not_covered + s.not_covered,
+        })
+    }
+}

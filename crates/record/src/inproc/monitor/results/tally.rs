@@ -1,0 +1,61 @@
+//! What an image's reading comes to beside rows.
+
+use crate::inproc::monitor::results::cpu_time::{Ours, Used};
+use crate::table::ImageId;
+use std::collections::{BTreeMap, BTreeSet};
+use systoll_hooks::assemble::{Losses, MadeInPlace};
+use systoll_model::Sysno;
+
+/// What an image's reading comes to beside rows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) vdso_calls: u64,
+    /// Processor time its threads have spent on asking.
+    pub(crate) asking: Ours,
+    /// What each process has used of a processor, by its own word.
+    pub(crate) used: BTreeMap<i32, Used>,
+    pub(crate) losses: Losses,
+    /// Calls made that were to be answered in place.
+    pub(crate) in_place: MadeInPlace,
+    /// Nodes that were met for the first time when no window could be afforded.
+    pub(crate) unopened: u64,
+    /// Calls whose return nobody saw to, so that their errors are not known, by system call.
+    pub(crate) blind: BTreeMap<Sysno, u64>,
+    /// Calls of the x32 ABI that were not refused.
+    pub(crate) foreign: u64,
+    /// Calls that can block and have no toll, because nothing tells waiting from working.
+    pub(crate) untold: u64,
+    /// Threads that had a slot, by image.
+    pub(crate) threads: BTreeMap<ImageId, Threads>,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.vdso_calls = self.vdso_calls.saturating_add(more.vdso_calls);
+        self.asking.add(more.asking);
+        for (pid, used) in &more.used {
+            self.used.entry(*pid).or_default().add(used);
+        }
+        self.losses.add(&more.losses);
+        self.in_place.add(&more.in_place);
+        self.unopened += more.unopened;
+        self.untold = self.untold.saturating_add(more.untold);
+        self.foreign = self.foreign.saturating_add(more.foreign);
+        for (syscall, n) in &more.blind {
+            let blind = self.blind.entry(*syscall).or_default();
+            *blind = blind.saturating_add(*n);
+        }
+        for (image, more) in &more.threads {
+            let threads = self.threads.entry(*image).or_default();
+            threads.threads += more.threads;
+            threads.processes.extend(&more.processes);
+        }
+    }
+}
+
+/// Threads of an image, and the processes they were of: several where images are folded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Threads {
+    pub(crate) threads: u64,
+    pub(crate) processes: BTreeSet<i32>,
+}

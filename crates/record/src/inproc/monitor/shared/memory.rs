@@ -1,0 +1,561 @@
+//! The memory shared with watched processes: a file for our code, and one for each image.
+//!
+//! ```text
+//! code file   | global area | code …                  the launcher writes, targets read and run
+//! image file  | header, trees, queue | slots          one program's processes write, the launcher too
+//! ```
+//!
+//! Invariants: no target can write the code file, by any road (it is sealed against that, and targets
+//! map it from a descriptor that only reads); no file changes its size; an image file is mapped by
+//! processes of one program alone, and by the launcher. Everything here is reached by offsets that
+//! are checked; what targets write is only ever read as plain numbers.
+
+use crate::Error;
+use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::sys;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use systoll_hooks::layout::{global, image, slot, slots_used};
+
+/// Where the code begins, in the code file: behind the global area.
+pub(crate) const BLOBS: u64 = 1 << 16;
+/// Bytes of code there can be in a run.
+pub(crate) const BLOBS_SIZE: u64 = 1 << 30;
+/// Where the code is mapped in every process, to be mapped again near what it is for.
+pub(crate) const BLOBS_AT: u64 = systoll_hooks::layout::IMAGE + (1 << 35);
+/// Words of a new image that lie no further apart are written in one go.
+const GAP: u64 = 256;
+/// Bytes of a slot whose memory is kept when its thread is gone: a few dozen contexts.
+const KEPT: u64 = 1 << 16;
+/// Bytes of an image beside its slots that are looked at, at most: what a program has filled it with
+/// beyond is none of ours.
+const MOST_OF_TREES: u64 = 64 << 20;
+/// What may be used next lies within so many bytes of what is used.
+const NEAR: u64 = 1 << 18;
+
+const _: () = assert!(image::SIZE <= 1 << 35 && global::SIZE <= BLOBS);
+
+/// A range of a file, mapped here.
+pub(crate) struct Area {
+    at: NonNull<c_void>,
+    len: usize,
+}
+
+impl Area {
+    fn map(file: &File, offset: u64, len: u64) -> std::io::Result<Self> {
+        let len = usize::try_from(len).map_err(|_| std::io::ErrorKind::InvalidInput)?;
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_NORESERVE);
+        // SAFETY: a new mapping at a place of the kernel's choice.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, file.as_raw_fd(), offset as i64) };
+        if at == libc::MAP_FAILED {
+            return Err(std::io::Error::last_os_error());
+        }
+        NonNull::new(at).map(|at| Self { at, len }).ok_or_else(|| std::io::ErrorKind::AddrInUse.into())
+    }
+
+    /// All of it, as words.
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is page-aligned, `len` bytes long and lives as long as `self`; the
+        // file never shrinks. Others write it at any time, which atomics allow.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / 8) }
+    }
+
+    /// The word at `offset`, zero outside.
+    pub(crate) fn get(&self, offset: u64) -> u64 {
+        self.cell(offset).map_or(0, |c| c.load(Ordering::Acquire))
+    }
+
+    /// Sets the word at `offset`; nothing happens outside.
+    pub(crate) fn set(&self, offset: u64, value: u64) {
+        if let Some(cell) = self.cell(offset) {
+            cell.store(value, Ordering::Release);
+        }
+    }
+
+    fn cell(&self, offset: u64) -> Option<&AtomicU64> {
+        self.words().get(usize::try_from(offset / 8).ok()?)
+    }
+
+    /// Copies `bytes` to `offset`, if there is room. Its memory is got in one go, where the kernel can.
+    fn write(&self, offset: u64, bytes: &[u8]) -> bool {
+        let Some(start) =
+            usize::try_from(offset).ok().filter(|o| o.checked_add(bytes.len()).is_some_and(|e| e <= self.len))
+        else {
+            return false;
+        };
+        // SAFETY: within the mapping.
+        sys::populate(unsafe { self.at.as_ptr().byte_add(start) }, bytes.len());
+        let words = bytes.chunks(8).zip(self.words().get(start / 8..).unwrap_or_default());
+        let whole = |chunk: &[u8]| u64::from_le_bytes(std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0)));
+        words.for_each(|(chunk, word)| word.store(whole(chunk), Ordering::Relaxed));
+        true
+    }
+
+    /// Whether no slot of this image was ever drawn: the program's first thread is all there was.
+    pub(crate) fn no_slot_drawn(&self) -> bool {
+        self.get(image::NEXT_SLOT) == 0
+    }
+
+    /// The half word at `offset`, a multiple of 4.
+    pub(crate) fn half(&self, offset: u64) -> Option<&AtomicU32> {
+        let index = usize::try_from(offset / 4).ok().filter(|i| *i < self.len / 4)?;
+        // SAFETY: as in `words`; the index is within the mapping. Mixed sizes are what the
+        // protocol with the target's code consists of.
+        Some(unsafe { &*self.at.as_ptr().cast::<AtomicU32>().add(index) })
+    }
+}
+
+// SAFETY: an area is plain memory that is reached by atomics alone, from any thread.
+unsafe impl Send for Area {}
+// SAFETY: as above.
+unsafe impl Sync for Area {}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping; all references into it borrow `self`.
+        unsafe { libc::munmap(self.at.as_ptr(), self.len) };
+    }
+}
+
+/// The code file, and the images that are still in use.
+pub(crate) struct Memory {
+    code: CodeRoom,
+    /// The code file, open for reading only: what other processes are handed.
+    code_to_read: File,
+    images: HashMap<ProgramId, Image>,
+    next_image: u32,
+}
+
+/// An image's file.
+struct Image {
+    file: File,
+    /// `None` once no process maps it any more.
+    area: Option<Area>,
+    /// Whether the kernel has said so.
+    deserted: bool,
+}
+
+/// The code file: where code is stored, by whichever thread has some.
+#[derive(Clone)]
+pub(crate) struct CodeRoom {
+    area: Arc<Area>,
+    next: Arc<AtomicU64>,
+}
+
+impl CodeRoom {
+    /// Stores code, page-aligned; its offset in the file. `None` when there is no room.
+    pub(crate) fn add(&self, code: &[u8]) -> Option<u64> {
+        let size = (code.len() as u64).checked_next_multiple_of(4096)?;
+        let behind = |offset: u64| offset.checked_add(size).filter(|end| *end <= BLOBS + BLOBS_SIZE);
+        let offset = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).ok()?;
+        self.area.write(offset, code).then_some(offset)
+    }
+
+    /// The global area: the file's first page.
+    pub(crate) fn global(&self) -> &Area {
+        &self.area
+    }
+}
+
+impl Memory {
+    /// A code file without code, and no image.
+    ///
+    /// # Errors
+    /// When the kernel won't give one, or can't seal it (before Linux 5.1).
+    pub(crate) fn new() -> Result<Self, Error> {
+        let make = || {
+            let file = sys::memory_file(BLOBS + BLOBS_SIZE)?;
+            // Mapped first: the seal lets mappings be that can write, and no new ones.
+            let area = Arc::new(Area::map(&file, 0, BLOBS + BLOBS_SIZE)?);
+            sys::seal(&file, sys::FIXED_SIZE | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL)?;
+            let code_to_read = File::open(own_path(&file))?;
+            Ok((CodeRoom { area, next: Arc::new(AtomicU64::new(BLOBS)) }, code_to_read))
+        };
+        let made = make().map_err(|e: std::io::Error| Error::own("can't share memory with programs", e));
+        made.map(|(code, code_to_read)| Self { code, code_to_read, images: HashMap::new(), next_image: 1 })
+    }
+
+    /// The global area.
+    pub(crate) fn global(&self) -> &Area {
+        self.code.global()
+    }
+
+    /// For storing code.
+    pub(crate) fn codes(&self) -> &CodeRoom {
+        &self.code
+    }
+
+    /// The code file's own.
+    ///
+    /// # Errors
+    /// When the kernel won't tell.
+    pub(crate) fn metadata(&self) -> std::io::Result<std::fs::Metadata> {
+        self.code_to_read.metadata()
+    }
+
+    /// Paths by which processes like this one open the code file, to read it, and an image's file.
+    pub(crate) fn paths(&self, id: ProgramId) -> Option<[String; 2]> {
+        let path = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        Some([path(&self.code_to_read), path(&self.images.get(&id)?.file)])
+    }
+
+    /// The code file, to read it, and an image's file, to be handed over: opened anew, so that what is
+    /// done with them there moves nothing here.
+    pub(crate) fn to_hand_over(&self, id: ProgramId) -> Option<[File; 2]> {
+        let image = &self.images.get(&id)?.file;
+        let again = File::options().read(true).write(true).open(own_path(image)).ok()?;
+        Some([File::open(own_path(&self.code_to_read)).ok()?, again])
+    }
+
+    /// A new image, all zeroes; its number.
+    pub(crate) fn new_image(&mut self) -> Option<ProgramId> {
+        let file = sys::memory_file(image::SIZE).ok()?;
+        self.adopt(file)
+    }
+
+    /// A new image in `file`, which is empty and of another's making; its number.
+    pub(crate) fn adopt_image(&mut self, file: File) -> Option<ProgramId> {
+        file.set_len(image::SIZE).ok()?;
+        self.adopt(file)
+    }
+
+    fn adopt(&mut self, file: File) -> Option<ProgramId> {
+        sys::seal(&file, sys::FIXED_SIZE).ok()?;
+        // Its maker may have been quicker.
+        (file.metadata().ok()?.len() == image::SIZE).then_some(())?;
+        let area = Some(Area::map(&file, 0, image::SIZE).ok()?);
+        let id = ProgramId(self.next_image);
+        self.next_image = id.0.checked_add(1)?;
+        self.images.insert(id, Image { file, area, deserted: false });
+        Some(id)
+    }
+
+    pub(crate) fn image(&self, id: ProgramId) -> Option<&Area> {
+        self.images.get(&id)?.area.as_ref()
+    }
+
+    fn file(&self, id: ProgramId) -> Option<&File> {
+        self.images.get(&id).map(|image| &image.file)
+    }
+
+    /// Writes words of an image: without mapping in every page that is touched, which costs more
+    /// than the writing.
+    pub(crate) fn write(&self, id: ProgramId, words: &Runs) {
+        let Some(file) = self.file(id) else { return };
+        for (at, bytes) in &words.0 {
+            // Without memory the words stay zero, and who finds no root there counts nothing.
+            let _ = file.write_all_at(bytes, *at);
+        }
+    }
+
+    /// Gives an image's memory back.
+    pub(crate) fn free_image(&mut self, id: ProgramId) {
+        if let Some(image) = self.images.remove(&id) {
+            // A process that was left alone may still map it.
+            sys::punch_hole(&image.file, 0, image::SIZE);
+        }
+    }
+
+    /// Whether a program has put seals on its image, so that we may not write there or not ask about it: what
+    /// it counts can't be trusted then.
+    pub(crate) fn is_sealed_off(&self, id: ProgramId) -> bool {
+        // Once an image is deserted it is the launcher that has sealed it.
+        self.images.get(&id).is_some_and(|image| !image.deserted && sys::forbids_writing(&image.file))
+    }
+
+    /// An image without its slots as it is now; none of its holes is touched.
+    pub(crate) fn snapshot(&self, id: ProgramId) -> Snapshot {
+        Snapshot::of(self.trees(id))
+    }
+
+    /// What an image holds beside its slots, by offset in it.
+    pub(crate) fn trees(&self, id: ProgramId) -> Vec<(u64, Vec<u8>)> {
+        self.data(id, 0..image::SLOTS, MOST_OF_TREES)
+    }
+
+    /// Some bytes of an image from an offset on, as words; none where there are not so many.
+    pub(crate) fn words(&self, at: u64, id: ProgramId, bytes: u64) -> Vec<u64> {
+        let mut read = vec![0; bytes as usize];
+        if self.file(id).is_none_or(|file| file.read_exact_at(&mut read, at).is_err()) {
+            return Vec::new();
+        }
+        read.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+    }
+
+    /// A slot as it is now.
+    pub(crate) fn slot(&self, thread: SlotRef) -> Snapshot {
+        Snapshot::of(self.slot_data(thread, u64::MAX))
+    }
+
+    /// Whose slot `index` of an image is; all zero if nobody's. Touches no hole.
+    pub(crate) fn head(&self, thread: SlotRef) -> Head {
+        let at = thread.offset() + slot::SELF;
+        let mut bytes = [0; 8 * Head::WORDS];
+        if self.file(thread.program).is_none_or(|file| file.read_exact_at(&mut bytes, at).is_err()) {
+            return Head::default();
+        }
+        let words: Vec<u64> =
+            bytes.chunks_exact(8).filter_map(|w| Some(u64::from_le_bytes(w.try_into().ok()?))).collect();
+        Head::new(&words)
+    }
+
+    /// Slots of a program that may be in use: the first ones.
+    pub(crate) fn slots_drawn(&self, id: ProgramId) -> u64 {
+        let (drawn, given) = self.image(id).map_or((0, 0), |a| (a.get(image::NEXT_SLOT), a.get(image::GIVEN)));
+        slots_used(drawn, given)
+    }
+
+    /// The same of an image that may be deserted.
+    pub(crate) fn slots_drawn_at_last(&self, id: ProgramId) -> u64 {
+        let word = |offset: u64| self.words(offset, id, 8).first().copied().unwrap_or(0);
+        slots_used(word(image::NEXT_SLOT), word(image::GIVEN))
+    }
+
+    /// Processor time of a thread when it began to ask, by its own clock; `None` where it could not read that.
+    pub(crate) fn asked_from(&self, thread: SlotRef) -> Option<u64> {
+        let area = self.image(thread.program)?;
+        let at = thread.offset() + slot::ASKED_FROM;
+        let ns = area.get(at).saturating_mul(1_000_000_000).saturating_add(area.get(at + 8));
+        (ns > 1).then_some(ns)
+    }
+
+    /// What a thread has spent on asking before, ns.
+    pub(crate) fn asked_before(&self, thread: SlotRef) -> u64 {
+        self.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::ASKED_NS))
+    }
+
+    /// Zeroes slot `index` of an image. Of its memory what threads touch first is kept: to get a page
+    /// costs a thread more than all that is counted of its making, and this one may be mapped yet.
+    pub(crate) fn clean_slot(&self, thread: SlotRef) {
+        static ZEROES: [u8; KEPT as usize] = [0; KEPT as usize];
+        let Some(file) = self.file(thread.program) else { return };
+        let start = thread.offset();
+        let data: Vec<_> = self.data_ranges(thread.program, start..start + slot::SIZE).collect();
+        for range in &data {
+            let kept = range.start..range.end.min(start + KEPT);
+            let zeroes = ZEROES.get(..kept.end.saturating_sub(kept.start) as usize).unwrap_or_default();
+            if file.write_all_at(zeroes, kept.start).is_err() {
+                sys::punch_hole(file, start, KEPT);
+            }
+        }
+        if data.last().is_some_and(|last| last.end > start + KEPT) {
+            sys::punch_hole(file, start + KEPT, slot::SIZE - KEPT);
+        }
+    }
+
+    /// What slot `index` of an image holds now, by offset in the image; at most `most` bytes.
+    pub(crate) fn slot_data(&self, thread: SlotRef, most: u64) -> Vec<(u64, Vec<u8>)> {
+        let start = thread.offset();
+        self.data(thread.program, start..start + slot::SIZE, most)
+    }
+
+    fn data(&self, id: ProgramId, within: Range<u64>, most: u64) -> Vec<(u64, Vec<u8>)> {
+        let (mut left, mut ranges) = (most, Vec::new());
+        let Some(file) = self.file(id) else { return ranges };
+        for range in self.data_ranges(id, within) {
+            let mut bytes = vec![0; (range.end - range.start).min(left) as usize];
+            if bytes.is_empty() || file.read_exact_at(&mut bytes, range.start).is_err() {
+                break;
+            }
+            left -= bytes.len() as u64;
+            ranges.push((range.start, bytes));
+        }
+        ranges
+    }
+
+    /// Where an image has memory, of a range of offsets in it.
+    fn data_ranges(&self, id: ProgramId, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let (file, mut at, end) = (self.file(id), within.start, within.end);
+        std::iter::from_fn(move || {
+            let (from, to) = sys::data_range(file?, at).filter(|(from, _)| *from < end)?;
+            at = to;
+            Some(from..to.min(end))
+        })
+    }
+
+    /// Where an image has nothing that its threads read or write now, or soon; page by page. `idle`: of
+    /// each slot, what lies between its records of contexts and those of roots. The last slot is nobody's
+    /// as long as nothing was counted there.
+    pub(crate) fn unused(&self, id: ProgramId, idle: Range<u64>) -> Vec<Range<u64>> {
+        let trees = self.data_ranges(id, 0..image::SLOTS).map(|r| r.start..r.end.saturating_add(NEAR));
+        let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
+        let owned = self.data_ranges(id, image::SLOTS..image::SIZE).flat_map(|r| {
+            let index = |at: u64| (at - image::SLOTS) / slot::SIZE;
+            index(r.start)..=index(r.end - 1)
+        });
+        let counted = |n: &u64| {
+            *n + 1 < image::SLOT_COUNT || self.data_ranges(id, last + slot::RECORDS..image::SIZE).next().is_some()
+        };
+        let slots = owned.filter(counted).map(|n| image::SLOTS + n * slot::SIZE).flat_map(|start| {
+            let behind = (idle.start + KEPT).min(slot::SIZE);
+            [start..start + behind, start + idle.end.saturating_sub(KEPT).max(behind)..start + slot::SIZE]
+        });
+        gaps(trees.chain(slots), image::SIZE)
+    }
+
+    /// Whether no other process maps an image any more. If so none ever will again, and from here
+    /// on only [`Memory::snapshot`] tells what was in it. `None` where the program has put seals on it by itself,
+    /// so that the kernel can't be asked.
+    ///
+    /// # Errors
+    /// When the file can't be mapped again after a look.
+    pub(crate) fn is_deserted(&mut self, id: ProgramId) -> std::io::Result<Option<bool>> {
+        let Some(image) = self.images.get_mut(&id) else { return Ok(Some(true)) };
+        // The kernel refuses to seal a file against writing as long as somebody could: our own
+        // mapping has to go for the question to make sense.
+        if image.area.is_none() {
+            return Ok(Some(true));
+        }
+        if sys::forbids_writing(&image.file) {
+            return Ok(None);
+        }
+        image.area = None;
+        if sys::seal(&image.file, libc::F_SEAL_WRITE).is_ok() {
+            image.deserted = true;
+            return Ok(Some(true));
+        }
+        image.area = Some(Area::map(&image.file, 0, image::SIZE)?);
+        Ok(Some(false))
+    }
+}
+
+fn own_path(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// What ascending ranges leave of the bytes up to `end`, in whole pages.
+fn gaps(used: impl Iterator<Item = Range<u64>>, end: u64) -> Vec<Range<u64>> {
+    let mut gaps = Vec::new();
+    let mut at: u64 = 0;
+    for range in used.chain(std::iter::once(end..end)) {
+        let gap = at.next_multiple_of(4096)..range.start & !4095;
+        if !gap.is_empty() {
+            gaps.push(gap);
+        }
+        at = at.max(range.end);
+    }
+    gaps
+}
+
+/// Words of an image as bytes, those close together in one piece; what lies between is zero.
+#[derive(Debug)]
+pub(crate) struct Runs(Vec<(u64, Vec<u8>)>);
+
+impl Runs {
+    /// Of bytes that lie together.
+    pub(crate) fn of(at: u64, bytes: Vec<u8>) -> Self {
+        Self(vec![(at, bytes)])
+    }
+
+    /// Of (offset, word), ascending but for breaks; of memory nobody has written to so far.
+    pub(crate) fn new(words: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
+        for (at, word) in words.into_iter().filter(|(at, _)| at + 8 <= image::SIZE) {
+            let end = runs.last().map_or(0, |(start, bytes)| start + bytes.len() as u64);
+            if runs.is_empty() || at < end || at - end > GAP {
+                runs.push((at, Vec::new()));
+            }
+            if let Some((start, bytes)) = runs.last_mut() {
+                bytes.resize((at - *start) as usize, 0);
+                bytes.extend(word.to_le_bytes());
+            }
+        }
+        Self(runs)
+    }
+}
+
+/// Whose a slot is, by what stands in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Head {
+    /// The slot's own address, zero if nobody has it.
+    pub(crate) own: u64,
+    /// Slot of the thread's maker.
+    pub(crate) parent: Option<u64>,
+    /// About to end, or never made.
+    pub(crate) leaving: bool,
+    /// Thread id, by its maker; zero if unknown, as are the others.
+    pub(crate) made_as: u32,
+    pub(crate) tid: u32,
+    pub(crate) pid: u32,
+}
+
+impl Head {
+    /// From the words of a slot from [`slot::SELF`] on.
+    pub(crate) fn new(words: &[u64]) -> Self {
+        let word = |offset: u64| words.get(((offset - slot::SELF) / 8) as usize).copied().unwrap_or(0);
+        Self {
+            own: word(slot::SELF),
+            parent: systoll_hooks::layout::slot_index(word(slot::PARENT)),
+            leaving: word(slot::LEAVING) != 0,
+            made_as: word(slot::MADE_AS) as u32,
+            tid: word(slot::TID) as u32,
+            pid: word(slot::PID) as u32,
+        }
+    }
+
+    /// Words it is made of.
+    pub(crate) const WORDS: usize = ((slot::CLEARED - slot::SELF) / 8) as usize;
+}
+
+/// An image's words at one moment.
+#[derive(Default)]
+pub(crate) struct Snapshot {
+    /// Offset and bytes, ascending.
+    ranges: Vec<(u64, Vec<u8>)>,
+    /// Which of them was read last: the next word is most often there too.
+    last: Cell<usize>,
+}
+
+impl Snapshot {
+    /// Of data as [`Memory::slot_data`] gives it.
+    pub(crate) fn of(ranges: Vec<(u64, Vec<u8>)>) -> Self {
+        Self { ranges, last: Cell::new(0) }
+    }
+}
+
+impl systoll_hooks::assemble::Words for Snapshot {
+    fn data(&self, within: Range<u64>) -> Vec<Range<u64>> {
+        let first = self.ranges.partition_point(|(start, bytes)| start + bytes.len() as u64 <= within.start);
+        let ranges = self.ranges.get(first..).unwrap_or_default().iter();
+        let cut =
+            |(start, bytes): &(u64, Vec<u8>)| (*start).max(within.start)..(start + bytes.len() as u64).min(within.end);
+        ranges.map(cut).take_while(|range| range.start < range.end).collect()
+    }
+
+    fn word(&self, offset: u64) -> u64 {
+        let within = |index: usize| {
+            let (start, bytes) = self.ranges.get(index)?;
+            bytes.get(usize::try_from(offset.checked_sub(*start)?).ok()?..)?.first_chunk::<8>()
+        };
+        let found = within(self.last.get()).or_else(|| {
+            let index = self.ranges.partition_point(|(start, _)| *start <= offset).checked_sub(1)?;
+            self.last.set(index);
+            within(index)
+        });
+        found.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_whole_pages_that_nothing_lies_in() {
+        let left = |used: &[Range<u64>]| -> Vec<_> {
+            gaps(used.iter().cloned(), 0x8000).into_iter().map(|r| (r.start, r.end)).collect()
+        };
+        assert_eq!(left(&[]), [(0, 0x8000)]);
+        assert_eq!(left(&[0x10..0x1001, 0x4fff..0x5000]), [(0x2000, 0x4000), (0x5000, 0x8000)]);
+        assert_eq!(left(&[0..0x3000, 0x1000..0x2000, 0x2fff..0x4001]), [(0x5000, 0x8000)]);
+        assert_eq!(left(&[0..0x1000, 0x1800..0x9000]), [(0x1000, 0x1000); 0]);
+    }
+}

@@ -1,0 +1,8 @@
+//! What the launcher shares with watched processes, and how it reaches into them.
+
+pub(crate) mod code;
+pub(crate) mod maps;
+pub(crate) mod memory;
+pub(crate) mod peer;
+pub(crate) mod piecewise;
+pub(crate) mod remote;

@@ -1,0 +1,203 @@
+//! Writing a file's jumps where not all of its code is there as it was planned: a loader maps it piece
+//! by piece, and other tools change code too. What differs is left as it is, with all of the site it
+//! belongs to; the rest is counted.
+
+use crate::inproc::monitor::shared::remote::{ESSENTIAL, Jumps, Mem};
+use std::collections::BTreeSet;
+
+/// What was not written.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Sites at whose code other bytes lie, by rising address.
+    pub(crate) sites: Vec<u64>,
+    /// Where the first of these bytes lie in the file, what is there, and what the file has.
+    pub(crate) evidence: Option<(u64, Vec<u8>, Vec<u8>)>,
+}
+
+impl Left {
+    /// What lies where, for a person.
+    pub(crate) fn shown(&self) -> String {
+        let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
+        let (at, there, was) = self.evidence.clone().unwrap_or_default();
+        format!("{} lies where the file has {} (at {at:#x})", hex(&there), hex(&was))
+    }
+}
+
+/// How a change stands in a process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Its code is not mapped yet.
+    Absent,
+    /// As the file has it.
+    Planned,
+    /// The jump is there.
+    Written,
+    /// Neither.
+    Differs,
+}
+
+impl Mem {
+    /// Writes those of a file's jumps that are missing, in what is mapped to be run as `is_code` says,
+    /// but for sites whose code is not as planned.
+    ///
+    /// # Errors
+    /// In words, where the file can't be hooked so at all; nothing has been written then.
+    pub(crate) fn patch_around(&self, jumps: &Jumps, bias: u64, is_code: &dyn Fn(u64) -> bool) -> Result<Left, String> {
+        let pieces = jumps.pieces.iter().map(|piece| {
+            let at = bias.wrapping_add(piece.vaddr);
+            let mut bytes = vec![0; piece.len];
+            (is_code(at) && self.read(at, &mut bytes).is_ok()).then_some(bytes)
+        });
+        let mut pieces: Vec<Option<Vec<u8>>> = pieces.collect();
+        if pieces.iter().all(Option::is_none) {
+            return Err("its code can't be read".into());
+        }
+        let before = pieces.clone();
+        let left = decide(jumps, &mut pieces)?;
+        for ((piece, old), new) in jumps.pieces.iter().zip(before).zip(pieces) {
+            if let Some(bytes) = new.filter(|new| Some(new) != old.as_ref()) {
+                self.write(bias.wrapping_add(piece.vaddr), &bytes).map_err(|e| e.to_string())?;
+            }
+        }
+        Ok(left)
+    }
+
+    /// Whether any of a file's jumps is there.
+    pub(crate) fn has_any(&self, jumps: &Jumps, bias: u64) -> bool {
+        jumps.changes.iter().any(|change| {
+            let new = jumps.bytes_of(change).1;
+            let mut there = vec![0; new.len()];
+            self.read(bias.wrapping_add(change.vaddr), &mut there).is_ok() && there == *new
+        })
+    }
+}
+
+/// Changes the pieces that are there as far as their sites may be.
+fn decide(jumps: &Jumps, pieces: &mut [Option<Vec<u8>>]) -> Result<Left, String> {
+    let mut left = Left::default();
+    let (mut spoiled, mut absent) = (BTreeSet::new(), BTreeSet::new());
+    for (piece, bytes) in jumps.pieces.iter().zip(pieces.iter()) {
+        for change in jumps.changes.get(piece.changes.clone()).unwrap_or_default() {
+            let (was, new) = jumps.bytes_of(change);
+            match state(bytes.as_deref(), (change.vaddr - piece.vaddr) as usize, was, new) {
+                (State::Absent, _) => _ = absent.insert(change.site),
+                (State::Differs, there) => {
+                    spoiled.insert(change.site);
+                    left.evidence.get_or_insert_with(|| (change.vaddr, there.to_vec(), was.to_vec()));
+                }
+                _ => {}
+            }
+        }
+    }
+    if spoiled.contains(&ESSENTIAL) {
+        return Err(format!("its code is not what its file says: {}", left.shown()));
+    }
+    for (piece, bytes) in jumps.pieces.iter().zip(pieces) {
+        let Some(bytes) = bytes else { continue };
+        for change in jumps.changes.get(piece.changes.clone()).unwrap_or_default() {
+            let (was, new) = jumps.bytes_of(change);
+            let at = (change.vaddr - piece.vaddr) as usize;
+            let state = state(Some(bytes), at, was, new).0;
+            // A site is hooked as a whole or not at all: one that waits for a piece has its jumps then.
+            let wanted = match (state, spoiled.contains(&change.site), absent.contains(&change.site)) {
+                (State::Planned, false, false) => new,
+                (State::Written, true, _) => was,
+                _ => continue,
+            };
+            if let Some(there) = bytes.get_mut(at..at + new.len()) {
+                there.copy_from_slice(wanted);
+            }
+        }
+    }
+    left.sites = spoiled.into_iter().collect();
+    Ok(left)
+}
+
+fn state<'b>(bytes: Option<&'b [u8]>, at: usize, was: &[u8], new: &[u8]) -> (State, &'b [u8]) {
+    match bytes.and_then(|b| b.get(at..at + new.len())) {
+        None => (State::Absent, &[]),
+        Some(there) if there == new => (State::Written, there),
+        Some(there) if there == was => (State::Planned, there),
+        Some(there) => (State::Differs, there),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inproc::monitor::shared::remote::Change;
+
+    /// Two pages with two jumps each: sites 1 and 2 in the first, 2 and 3 in the second.
+    fn jumps() -> Jumps {
+        let mut jumps = Jumps::default();
+        for (vaddr, site) in [(0x1000, 1), (0x1010, 2), (0x2000, 2), (0x2010, 3)] {
+            jumps.include(vaddr, &[0x90; 5], &[0xe9, 1, 2, 3, 4], site);
+        }
+        jumps
+    }
+
+    fn page() -> Vec<u8> {
+        vec![0x90; 0x15]
+    }
+
+    fn has(page: &Option<Vec<u8>>, at: usize) -> bool {
+        page.as_ref().is_some_and(|p| p[at] == 0xe9)
+    }
+
+    #[test]
+    fn what_is_planned_is_written_and_stays() {
+        let mut pages = [Some(page()), Some(page())];
+        for _ in 0..2 {
+            assert_eq!(decide(&jumps(), &mut pages), Ok(Left::default()));
+            assert!([0, 0x10].into_iter().all(|at| has(&pages[0], at) && has(&pages[1], at)));
+        }
+    }
+
+    #[test]
+    fn a_site_with_other_bytes_is_left_alone_as_a_whole() {
+        let mut pages = [Some(page()), Some(page())];
+        pages[0].as_mut().unwrap()[0x12] = 0xcc;
+        let left = decide(&jumps(), &mut pages).unwrap();
+        assert_eq!(left.sites, [2]);
+        assert_eq!(left.shown(), "90 90 cc 90 90 lies where the file has 90 90 90 90 90 (at 0x1010)");
+        assert!(has(&pages[0], 0) && has(&pages[1], 0x10));
+        assert_eq!(pages[1].as_ref().unwrap()[..5], [0x90; 5]);
+    }
+
+    #[test]
+    fn a_jump_whose_fellow_was_changed_later_is_taken_back() {
+        let mut pages = [Some(page()), Some(page())];
+        decide(&jumps(), &mut pages).unwrap();
+        pages[1].as_mut().unwrap()[0] = 0xcc;
+        assert_eq!(decide(&jumps(), &mut pages).unwrap().sites, [2]);
+        assert!(has(&pages[0], 0) && !has(&pages[0], 0x10) && has(&pages[1], 0x10));
+        assert_eq!(pages[1].as_ref().unwrap()[0], 0xcc);
+    }
+
+    #[test]
+    fn a_piece_that_comes_later_completes_what_waits_for_it() {
+        let mut pages = [Some(page()), None];
+        assert_eq!(decide(&jumps(), &mut pages), Ok(Left::default()));
+        assert!(has(&pages[0], 0) && !has(&pages[0], 0x10));
+        pages[1] = Some(page());
+        assert_eq!(decide(&jumps(), &mut pages), Ok(Left::default()));
+        assert!([0, 0x10].into_iter().all(|at| has(&pages[0], at) && has(&pages[1], at)));
+    }
+
+    #[test]
+    fn what_nothing_works_without_must_be_as_planned() {
+        let mut jumps = jumps();
+        jumps.include(0x2010 + 0x10, &[0x90; 5], &[0xe9, 1, 2, 3, 4], ESSENTIAL);
+        let mut pages = [Some(page()), Some(vec![0x90; 0x25])];
+        pages[1].as_mut().unwrap()[0x20] = 0xcc;
+        let before = pages.clone();
+        assert!(decide(&jumps, &mut pages).is_err());
+        assert_eq!(pages, before);
+    }
+
+    #[test]
+    fn changes_know_their_sites() {
+        let sites: Vec<u64> = jumps().changes.iter().map(|c: &Change| c.site).collect();
+        assert_eq!(sites, [1, 2, 2, 3]);
+    }
+}

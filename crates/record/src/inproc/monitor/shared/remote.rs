@@ -1,0 +1,251 @@
+//! Looking at, and writing into, a process from outside.
+
+use crate::inproc::monitor::shared::maps::Mapped;
+use crate::inproc::monitor::sys::read_pieces;
+use std::cell::OnceCell;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use systoll_hooks::assemble::{Blob, Patch};
+use systoll_hooks::plan::Plan;
+
+const PAGE: u64 = 4096;
+
+/// A process's memory, as opened while it could not be refused.
+pub(crate) struct Mem {
+    file: File,
+    pid: i32,
+}
+
+impl Mem {
+    pub(crate) fn open(pid: i32) -> std::io::Result<Self> {
+        let file = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
+        Ok(Self { file, pid })
+    }
+
+    pub(crate) fn read(&self, at: u64, buffer: &mut [u8]) -> std::io::Result<()> {
+        self.file.read_exact_at(buffer, at)
+    }
+
+    /// Writes, whatever the pages' protection says.
+    pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> std::io::Result<()> {
+        self.file.write_all_at(bytes, at)
+    }
+
+    /// Writes all of a file's jumps, unless its code is not what the plan was made of.
+    ///
+    /// # Errors
+    /// In words; whatever was written then is as good as nothing, for no page is written before
+    /// all have been looked at.
+    pub(crate) fn patch(&self, jumps: &Jumps, bias: u64) -> Result<(), String> {
+        self.write_pages(jumps, bias, self.ready(jumps, bias)?)
+    }
+
+    /// The pieces with their jumps.
+    ///
+    /// # Errors
+    /// In words, where the code is not what the plan was made of.
+    pub(crate) fn ready<'a>(&self, jumps: &'a Jumps, bias: u64) -> Result<&'a [Vec<u8>], String> {
+        if jumps.ready.get().is_none() {
+            // Whoever else has come first has found the same.
+            let _ = jumps.ready.set(self.patched_pages(jumps, bias)?);
+        }
+        Ok(jumps.ready.get().map_or(&[], Vec::as_slice))
+    }
+
+    /// [`Mem::patch`] of code that this process may have changed beside the jumps.
+    pub(crate) fn patch_one(&self, jumps: &Jumps, bias: u64) -> Result<(), String> {
+        self.write_pages(jumps, bias, &self.patched_pages(jumps, bias)?)
+    }
+
+    fn patched_pages(&self, jumps: &Jumps, bias: u64) -> Result<Vec<Vec<u8>>, String> {
+        let mut there: Vec<Vec<u8>> = jumps.pieces.iter().map(|p| vec![0; p.len]).collect();
+        let wanted: Vec<(u64, usize)> = jumps.pieces.iter().map(|p| (bias.wrapping_add(p.vaddr), p.len)).collect();
+        self.read_all(&wanted, &mut there).map_err(|e| e.to_string())?;
+        for (piece, bytes) in jumps.pieces.iter().zip(&mut there) {
+            jumps.apply(piece, bytes)?;
+        }
+        Ok(there)
+    }
+
+    fn write_pages(&self, jumps: &Jumps, bias: u64, pages: &[Vec<u8>]) -> Result<(), String> {
+        for (piece, bytes) in jumps.pieces.iter().zip(pages) {
+            self.write(bias.wrapping_add(piece.vaddr), bytes).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Takes a file's jumps back, as far as they are there.
+    pub(crate) fn restore(&self, jumps: &Jumps, bias: u64) {
+        for change in &jumps.changes {
+            let at = bias.wrapping_add(change.vaddr);
+            let (was, new) = jumps.bytes_of(change);
+            let mut there = vec![0; new.len()];
+            if self.read(at, &mut there).is_ok() && there == *new {
+                // What can't be written now could not have been written before.
+                let _ = self.write(at, was);
+            }
+        }
+    }
+
+    /// Fills each buffer from its address: in one go where the kernel lets us.
+    fn read_all(&self, from: &[(u64, usize)], into: &mut [Vec<u8>]) -> std::io::Result<()> {
+        let all: usize = from.iter().map(|(_, len)| len).sum();
+        if read_pieces(self.pid, from, into) == all {
+            return Ok(());
+        }
+        from.iter().zip(into).try_for_each(|((at, _), bytes)| self.read(*at, bytes))
+    }
+}
+
+/// A file's jumps by page, as they are to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Jumps {
+    pub(crate) pieces: Vec<Piece>,
+    /// By rising address; none reaches over a page's end.
+    pub(crate) changes: Vec<Change>,
+    /// What must be there, of all changes one behind the other, and what comes there.
+    was: Vec<u8>,
+    new: Vec<u8>,
+    /// The pieces with their jumps, once they have been looked at in the file or a process. The file
+    /// stays the same, by its identity, and nobody has run in a new mapping of it: what was there in
+    /// one process is there in all.
+    ready: OnceCell<Vec<Vec<u8>>>,
+}
+
+/// Changes that are no site's: without them the others do harm.
+pub(crate) const ESSENTIAL: u64 = u64::MAX;
+
+/// What is to be written of a page, from the first byte that changes to the last.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) vaddr: u64,
+    pub(crate) len: usize,
+    /// Which changes.
+    pub(crate) changes: Range<usize>,
+}
+
+/// Bytes that become others.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) vaddr: u64,
+    /// The site it is needed for, or [`ESSENTIAL`].
+    pub(crate) site: u64,
+    /// Where they are among all of them.
+    bytes: Range<usize>,
+}
+
+impl Jumps {
+    /// # Errors
+    /// In words, if code has a jump where the plan has no window: a mistake of ours.
+    pub(crate) fn new(plan: &Plan, blob: &Blob) -> Result<Self, String> {
+        let original = originals(plan);
+        let mut patches: Vec<&Patch> = blob.patches.iter().collect();
+        patches.sort_by_key(|p| p.vaddr);
+        let mut all = Self::default();
+        for patch in patches {
+            let known = original.binary_search_by_key(&patch.vaddr, |(start, ..)| *start);
+            let known = known.ok().and_then(|i| original.get(i)).ok_or("a jump nobody planned")?;
+            let (site, expected) = (known.2, known.1.get(..patch.bytes.len()));
+            let mut expected = expected.ok_or("a jump nobody planned")?;
+            let (mut at, mut rest) = (patch.vaddr, patch.bytes.as_slice());
+            while !rest.is_empty() {
+                let here = rest.len().min((PAGE - at % PAGE) as usize);
+                let ((new, later), (was, behind)) = (rest.split_at(here), expected.split_at(here));
+                all.include(at, was, new, site);
+                (at, rest, expected) = (at + here as u64, later, behind);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Takes in a change within a page, at a higher address than those before.
+    pub(crate) fn include(&mut self, vaddr: u64, was: &[u8], new: &[u8], site: u64) {
+        let first = self.new.len();
+        self.was.extend(was);
+        self.new.extend(new);
+        self.changes.push(Change { vaddr, site, bytes: first..self.new.len() });
+        let here = self.changes.len();
+        let end = vaddr + new.len() as u64;
+        match self.pieces.last_mut().filter(|p| p.vaddr / PAGE == vaddr / PAGE) {
+            Some(piece) => {
+                piece.len = (end - piece.vaddr).max(piece.len as u64) as usize;
+                piece.changes.end = here;
+            }
+            None => self.pieces.push(Piece { vaddr, len: new.len(), changes: here - 1..here }),
+        }
+    }
+
+    /// What is to be written where, for [`WRITE_CODE`].
+    pub(crate) fn for_writing(&self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.new.len() + 24 * self.changes.len() + 8);
+        for change in &self.changes {
+            let new = self.bytes_of(change).1;
+            all.extend((new.len() as u64).to_le_bytes());
+            all.extend(change.vaddr.to_le_bytes());
+            all.extend(new);
+            all.resize(all.len().next_multiple_of(8), 0);
+        }
+        all.extend(0u64.to_le_bytes());
+        all
+    }
+
+    /// What part of the file they lie in, and in how many pages; `None` where there are none.
+    pub(crate) fn extent(&self) -> Option<(Range<u64>, u64)> {
+        let (first, last) = (self.pieces.first()?, self.pieces.last()?);
+        Some((first.vaddr..last.vaddr + last.len as u64, self.pieces.len() as u64))
+    }
+
+    /// Makes the pieces ready by the file's own bytes, which `read` reads from an address on and says
+    /// how many; nothing happens where they are not what was planned.
+    pub(crate) fn read_ahead(&self, read: impl Fn(u64, &mut [u8]) -> usize) {
+        let piece = |piece: &Piece| {
+            let mut bytes = vec![0; piece.len];
+            let whole = read(piece.vaddr, &mut bytes) == piece.len;
+            (whole && self.apply(piece, &mut bytes).is_ok()).then_some(bytes)
+        };
+        if let Some(pieces) = self.pieces.iter().map(piece).collect() {
+            let _ = self.ready.set(pieces);
+        }
+    }
+
+    /// What a change replaces, and by what.
+    pub(crate) fn bytes_of(&self, change: &Change) -> (&[u8], &[u8]) {
+        let (was, new) = (self.was.get(change.bytes.clone()), self.new.get(change.bytes.clone()));
+        (was.unwrap_or_default(), new.unwrap_or_default())
+    }
+
+    /// Changes a piece's bytes, which must be as they were planned.
+    fn apply(&self, piece: &Piece, bytes: &mut [u8]) -> Result<(), String> {
+        for change in self.changes.get(piece.changes.clone()).unwrap_or_default() {
+            let (was, new) = self.bytes_of(change);
+            let at = (change.vaddr - piece.vaddr) as usize;
+            let there = bytes.get_mut(at..at + new.len()).filter(|there| **there == *was);
+            there.ok_or("its code is not what its file says")?.copy_from_slice(new);
+        }
+        Ok(())
+    }
+}
+
+/// The file's bytes wherever a jump may stand, by rising address: the most that are known; and which
+/// site's they are.
+fn originals(plan: &Plan) -> Vec<(u64, &[u8], u64)> {
+    let spans = plan.sites.iter().flat_map(|site| site.spans().map(|span| (span, site.address)));
+    let spans = spans.chain(plan.entries.iter().map(|e| (&e.span, e.address)));
+    let spans = spans.chain(plan.unwinder.iter().map(|span| (span, ESSENTIAL)));
+    let mut all: Vec<(u64, &[u8], u64)> = spans.map(|(span, site)| (span.start, &*span.bytes, site)).collect();
+    all.sort_unstable_by_key(|(start, bytes, _)| (*start, std::cmp::Reverse(bytes.len())));
+    all.dedup_by_key(|(start, ..)| *start);
+    all
+}
+
+/// Where `len` unused bytes lie at the end of code that a process has mapped.
+pub(crate) fn unused(mem: &Mem, mapped: &[Mapped], len: usize) -> Option<u64> {
+    let len = len as u64;
+    mapped.iter().filter(|m| m.executable && m.range.end - m.range.start >= PAGE && len < PAGE).find_map(|m| {
+        let at = (m.range.end - len) & !15;
+        let mut there = vec![0xff; (m.range.end - at) as usize];
+        mem.read(at, &mut there).ok()?;
+        there.iter().all(|b| *b == 0).then_some(at)
+    })
+}

@@ -1,0 +1,526 @@
+//! The kernel's side, made typed. Nearly all unsafe code of this backend is here.
+
+pub(crate) use crate::sys::{children_times, now};
+use libc::c_void;
+use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// What waitpid told of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Exited { tid: i32, code: i32 },
+    Killed { tid: i32, signal: i32 },
+    Signal { tid: i32, signal: i32 },
+    Event { tid: i32, event: i32, signal: i32 },
+}
+
+/// Looks whether any child or tracee, or thread `tid` alone, has stopped or ended.
+pub(crate) fn wait(tid: Option<i32>, block: bool) -> Result<Option<Stop>, Errno> {
+    let mut status = 0;
+    let flags = libc::__WALL | if block { 0 } else { libc::WNOHANG };
+    // SAFETY: `status` is valid to be written to.
+    match unsafe { libc::waitpid(tid.unwrap_or(-1), &mut status, flags) } {
+        0 => Ok(None),
+        -1 => Err(Errno::last()),
+        tid => Ok(Some(decode(tid, status))),
+    }
+}
+
+/// [`wait`] for a stop of thread `tid`. One that has ended is left to be waited for by the loop that
+/// follows all of them: [`Errno::ECHILD`].
+pub(crate) fn wait_for_stop(tid: i32, block: bool) -> Result<Option<Stop>, Errno> {
+    let flags = libc::__WALL | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | if block { 0 } else { libc::WNOHANG };
+    // SAFETY: a zeroed siginfo_t is valid to be written to; si_pid is read as waitid filled it.
+    let (pid, code) = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        if libc::waitid(libc::P_PID, tid as libc::id_t, &mut info, flags) != 0 {
+            return Err(Errno::last());
+        }
+        (info.si_pid(), info.si_code)
+    };
+    match code {
+        _ if pid == 0 => Ok(None),
+        libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED => Err(Errno::ECHILD),
+        _ => wait(Some(tid), false),
+    }
+}
+
+fn decode(tid: i32, status: i32) -> Stop {
+    if libc::WIFEXITED(status) {
+        return Stop::Exited { tid, code: libc::WEXITSTATUS(status) };
+    }
+    if libc::WIFSIGNALED(status) {
+        return Stop::Killed { tid, signal: libc::WTERMSIG(status) };
+    }
+    let signal = libc::WSTOPSIG(status);
+    match status >> 16 {
+        0 => Stop::Signal { tid, signal },
+        event => Stop::Event { tid, event, signal },
+    }
+}
+
+/// Whether child `pid` has ended; it is left to be waited for.
+pub(crate) fn has_ended(pid: i32) -> bool {
+    // SAFETY: a zeroed siginfo_t is valid to be written to; si_pid is read as waitid filled it.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) == 0 && info.si_pid() == pid
+    }
+}
+
+/// The plain requests: no memory of ours is touched.
+fn request(request: libc::c_uint, tid: i32, data: usize) -> Result<(), Errno> {
+    // SAFETY: used only with requests that take `data` as a plain number.
+    let result = unsafe { libc::ptrace(request, tid, std::ptr::null_mut::<c_void>(), data as *mut c_void) };
+    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// Attaches without stopping. Only execs are told of; no PTRACE_O_EXITKILL: a target outlives us.
+pub(crate) fn seize(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_SEIZE, tid, libc::PTRACE_O_TRACEEXEC as usize)
+}
+
+pub(crate) fn interrupt(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_INTERRUPT, tid, 0)
+}
+
+/// Runs on, delivering `signal` if not 0.
+pub(crate) fn resume(tid: i32, signal: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_CONT, tid, signal as usize)
+}
+
+/// Leaves a group-stopped thread stopped while listening for what ends the stop.
+pub(crate) fn listen(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_LISTEN, tid, 0)
+}
+
+pub(crate) fn detach(tid: i32, signal: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_DETACH, tid, signal as usize)
+}
+
+/// The number an event stop carries.
+pub(crate) fn event_message(tid: i32) -> Option<i32> {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: GETEVENTMSG writes one unsigned long, for which `message` has room.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0usize, &raw mut message) };
+    (result == 0).then_some(message as i32)
+}
+
+pub(crate) fn registers(tid: i32) -> Result<libc::user_regs_struct, Errno> {
+    // SAFETY: GETREGS fills a user_regs_struct, for which zeroes are valid.
+    unsafe {
+        let mut regs: libc::user_regs_struct = std::mem::zeroed();
+        if libc::ptrace(libc::PTRACE_GETREGS, tid, 0usize, &raw mut regs) == -1 {
+            return Err(Errno::last());
+        }
+        Ok(regs)
+    }
+}
+
+pub(crate) fn set_registers(tid: i32, regs: &libc::user_regs_struct) -> Result<(), Errno> {
+    // SAFETY: SETREGS only reads the struct.
+    let result = unsafe { libc::ptrace(libc::PTRACE_SETREGS, tid, 0usize, std::ptr::from_ref(regs)) };
+    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// Runs one instruction.
+pub(crate) fn step(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_SINGLESTEP, tid, 0)
+}
+
+/// Of linux/ptrace.h.
+const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
+const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
+
+/// The signals that a stopped thread blocks.
+pub(crate) fn signal_mask(tid: i32) -> Result<u64, Errno> {
+    let mut mask = 0u64;
+    // SAFETY: writes as many bytes as said, for which `mask` has room.
+    let result = unsafe { libc::ptrace(PTRACE_GETSIGMASK, tid, size_of::<u64>(), &raw mut mask) };
+    if result == -1 { Err(Errno::last()) } else { Ok(mask) }
+}
+
+/// Has a stopped thread block these signals.
+pub(crate) fn set_signal_mask(tid: i32, mask: u64) -> Result<(), Errno> {
+    // SAFETY: reads as many bytes as said.
+    let result = unsafe { libc::ptrace(PTRACE_SETSIGMASK, tid, size_of::<u64>(), &raw const mask) };
+    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// A file in memory of `size` bytes, nearly all of them holes.
+pub(crate) fn memory_file(size: u64) -> std::io::Result<File> {
+    // SAFETY: the name is a C string; a new descriptor is ours alone.
+    let file = unsafe {
+        let fd = libc::memfd_create(c"systoll".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // Away from the standard streams, which may have been closed.
+        let high = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3);
+        let file = File::from_raw_fd(fd);
+        if high < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        drop(file);
+        File::from_raw_fd(high)
+    };
+    file.set_len(size)?;
+    Ok(file)
+}
+
+/// Makes a system call; its result, below zero the errno.
+pub(crate) fn raw(number: libc::c_long, args: [u64; 6]) -> i64 {
+    let [a, b, c, d, e, f] = args;
+    // SAFETY: only [`in_child`] tries calls that touch memory, in a process of its own, and only
+    // memory that it has mapped itself or owns.
+    let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    if result == -1 { i64::from(-(Errno::last() as i32)) } else { result }
+}
+
+/// How a child has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Code(i32),
+    Killed,
+    Unknown,
+}
+
+/// Runs `work`, which must make nothing but system calls, in a child that leaves no core file;
+/// its code is 0 where that says so.
+pub(crate) fn in_child(work: impl FnOnce() -> bool) -> Ended {
+    // SAFETY: the child of a process with threads makes system calls alone and leaves by one.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => Ended::Unknown,
+        0 => {
+            raw(libc::SYS_prctl, [libc::PR_SET_DUMPABLE as u64, 0, 0, 0, 0, 0]);
+            let good = work();
+            // SAFETY: ends the child without running anything of its parent's.
+            unsafe { libc::_exit(i32::from(!good)) }
+        }
+        pid => loop {
+            match wait(Some(pid), true) {
+                Ok(Some(Stop::Exited { code, .. })) => return Ended::Code(code),
+                Ok(Some(Stop::Killed { .. })) => return Ended::Killed,
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(_) => return Ended::Unknown,
+            }
+        },
+    }
+}
+
+/// Whether this process may read memory as it reads that of others.
+pub(crate) fn reads_memory() -> bool {
+    let (here, mut there) = (0x5157_u64.to_ne_bytes(), [0; 8]);
+    let got = crate::sys::read_memory(std::process::id() as i32, here.as_ptr() as u64, &mut there);
+    got == 8 && there == here
+}
+
+/// Gives the memory of a range back; it reads as zeroes then.
+pub(crate) fn punch_hole(file: &File, offset: u64, len: u64) {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: a call on a descriptor of ours. If it fails the memory is given back at the end.
+    unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, len as i64) };
+}
+
+/// The next range of `file` from `offset` on that is not a hole.
+pub(crate) fn data_range(file: &File, offset: u64) -> Option<(u64, u64)> {
+    // SAFETY: lseek on a descriptor of ours; nobody depends on its position.
+    unsafe {
+        let start = libc::lseek(file.as_raw_fd(), offset as i64, libc::SEEK_DATA);
+        if start < 0 {
+            return None;
+        }
+        let end = libc::lseek(file.as_raw_fd(), start, libc::SEEK_HOLE);
+        (end > start).then_some((start as u64, end as u64))
+    }
+}
+
+/// Seals of a file whose size nobody changes any more.
+pub(crate) const FIXED_SIZE: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+
+/// Adds seals (F_ADD_SEALS of fcntl(2)). F_SEAL_WRITE is refused while the file is mapped to be written.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn seal(file: &File, seals: libc::c_int) -> std::io::Result<()> {
+    // SAFETY: F_ADD_SEALS takes a plain number.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// Whether seals forbid a file to be written by those who do not map it yet, or to be sealed further.
+pub(crate) fn forbids_writing(file: &File) -> bool {
+    // SAFETY: F_GET_SEALS takes nothing.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    seals > 0 && seals & (libc::F_SEAL_WRITE | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL) != 0
+}
+
+/// Gets memory for a range of ours that is about to be written, at once instead of page by page
+/// (madvise(2), MADV_POPULATE_WRITE: Linux 5.14; without it each page comes as it is written).
+pub(crate) fn populate(at: *mut c_void, len: usize) {
+    const PAGE: usize = 4096;
+    let start = at as usize / PAGE * PAGE;
+    // SAFETY: the range is a mapping of ours, whose contents stay as they are.
+    unsafe { libc::madvise(start as *mut c_void, at as usize + len - start, libc::MADV_POPULATE_WRITE) };
+}
+
+/// Sleeps until `word` is no longer `seen`, is woken, a signal comes, or `limit` is over.
+pub(crate) fn futex_wait(word: &AtomicU32, seen: u32, limit: Duration) {
+    let timeout = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+    // SAFETY: `word` and `timeout` live through the call; it only reads them.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const timeout, 0, 0) };
+}
+
+/// Wakes who sleeps on `word`.
+pub(crate) fn futex_wake(word: &AtomicU32) {
+    // SAFETY: a wake only takes the address.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
+}
+
+/// The launcher's wake word, for the handler below; null while nobody sleeps on one.
+static WAKE: std::sync::atomic::AtomicPtr<AtomicU32> = std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
+
+/// Whether a child or tracee may have changed since the last look.
+static CHANGED: AtomicBool = AtomicBool::new(true);
+
+/// Whether a child or tracee may have changed since this was last asked.
+pub(crate) fn children_changed() -> bool {
+    CHANGED.swap(false, Ordering::SeqCst)
+}
+
+extern "C" fn child_changed(_: i32) {
+    CHANGED.store(true, Ordering::SeqCst);
+    let word = WAKE.load(Ordering::Acquire);
+    if word.is_null() {
+        return;
+    }
+    // SAFETY: not null means that the word is mapped until `ChildSignal` is dropped; an atomic
+    // addition and a futex call are async-signal-safe, and errno is put back.
+    unsafe {
+        let errno = *libc::__errno_location();
+        (*word).fetch_add(1, Ordering::SeqCst);
+        libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, 1, 0, 0, 0);
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// The wake word that [`ChildSignal`] adds to; it must stay mapped until it is another, or none.
+pub(crate) fn aim(word: Option<&AtomicU32>) {
+    WAKE.store(word.map_or(std::ptr::null_mut(), |w| w.as_ptr().cast()), Ordering::Release);
+}
+
+/// While it lives, a change of a child or tracee adds one to a wake word and wakes its sleeper.
+pub(crate) struct ChildSignal(libc::sigaction);
+
+impl ChildSignal {
+    pub(crate) fn new() -> Self {
+        // SAFETY: both structs are valid; the handler is async-signal-safe.
+        unsafe {
+            let mut old: libc::sigaction = std::mem::zeroed();
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = child_changed as *const () as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(libc::SIGCHLD, &action, &mut old);
+            CHANGED.store(true, Ordering::SeqCst);
+            Self(old)
+        }
+    }
+}
+
+impl Drop for ChildSignal {
+    fn drop(&mut self) {
+        // SAFETY: puts back what was there.
+        unsafe { libc::sigaction(libc::SIGCHLD, &self.0, std::ptr::null_mut()) };
+        aim(None);
+    }
+}
+
+/// Reads pieces of another process's memory, by address and length, into buffers of that length;
+/// how many bytes in all.
+pub(crate) fn read_pieces(pid: i32, from: &[(u64, usize)], into: &mut [Vec<u8>]) -> usize {
+    /// Pieces the kernel takes at once (UIO_MAXIOV).
+    const MOST: usize = 1024;
+    let mut all = 0;
+    for (from, into) in from.chunks(MOST).zip(into.chunks_mut(MOST)) {
+        let vector = |at: *mut c_void, len: usize| libc::iovec { iov_base: at, iov_len: len };
+        let theirs: Vec<_> = from.iter().map(|(at, len)| vector(*at as *mut c_void, *len)).collect();
+        let ours: Vec<_> = into.iter_mut().map(|b| vector(b.as_mut_ptr().cast(), b.len())).collect();
+        let (ours_len, theirs_len) = (ours.len() as libc::c_ulong, theirs.len() as libc::c_ulong);
+        // SAFETY: our vectors describe buffers that are borrowed mutably; theirs are only addresses.
+        let got = unsafe { libc::process_vm_readv(pid, ours.as_ptr(), ours_len, theirs.as_ptr(), theirs_len, 0) };
+        all += usize::try_from(got).unwrap_or(0);
+    }
+    all
+}
+
+/// Processor time in ns that process `pid` has used so far, all threads and ended ones included;
+/// `None` once it has been waited for. Of another process whose threads run, the kernel says what that was at
+/// the last tick of their timers, some milliseconds ago.
+pub(crate) fn process_cpu(pid: i32) -> Option<u64> {
+    let mut clock: libc::clockid_t = 0;
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: both are valid to be written to; a wrong number is refused.
+    let known = unsafe { libc::clock_getcpuclockid(pid, &mut clock) == 0 && libc::clock_gettime(clock, &mut t) == 0 };
+    known.then(|| t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+}
+
+/// The time stamp counter.
+pub(crate) fn tsc() -> u64 {
+    // SAFETY: every x86-64 processor has it; where a program may not read it, it is told so by
+    // the probe first.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// Whether programs may set their gs base themselves (HWCAP2_FSGSBASE, asm/hwcap2.h).
+pub(crate) fn has_fsgsbase() -> bool {
+    // SAFETY: getauxval only looks up a number.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
+}
+
+/// Processors this thread may run on: how many at once, not how much of them, which takes reading a
+/// dozen files of control groups.
+pub(crate) fn processors() -> usize {
+    count(&sched_getaffinity(Pid::from_raw(0)).unwrap_or_default()).max(1)
+}
+
+fn count(set: &CpuSet) -> usize {
+    (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).count()
+}
+
+/// The processor this thread is on; no processor's number where that can't be told.
+pub(crate) fn processor() -> u32 {
+    // SAFETY: sched_getcpu takes nothing.
+    u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(i32::MAX as u32)
+}
+
+/// Has this thread run on other processors than `processor`, if there are any.
+pub(crate) fn keep_off(processor: usize) {
+    if let Ok(mut may) = sched_getaffinity(Pid::from_raw(0))
+        && may.unset(processor).is_ok()
+    {
+        // Refused where none is left.
+        let _ = sched_setaffinity(Pid::from_raw(0), &may);
+    }
+}
+
+/// Where this thread may run, given back when dropped.
+pub(crate) struct Stay(CpuSet);
+
+impl Stay {
+    /// Stays on `processor`; `None` where it may not.
+    pub(crate) fn on(processor: usize) -> Option<Self> {
+        let this = Pid::from_raw(0);
+        let may = sched_getaffinity(this).ok().filter(|may| may.is_set(processor).unwrap_or(false))?;
+        let mut only = CpuSet::new();
+        only.set(processor).ok()?;
+        sched_setaffinity(this, &only).ok().map(|()| Self(may))
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(Pid::from_raw(0), &self.0);
+    }
+}
+
+/// All processors but the one that this thread is on.
+pub(crate) struct Away(CpuSet);
+
+impl Away {
+    /// What frees a process again: all processors there can be.
+    pub(crate) const EVERYWHERE: u64 = u64::MAX;
+
+    /// For process `pid`, which may run everywhere, so that to say so to the kernel later changes nothing;
+    /// `None` where that is not so, or there are more processors than [`Away::EVERYWHERE`] has.
+    pub(crate) fn from_here(pid: i32) -> Option<Self> {
+        let mut may = sched_getaffinity(Pid::from_raw(pid)).ok()?;
+        let set = count(&may);
+        (set > 1 && Some(set) == few_online()).then_some(())?;
+        may.unset(usize::try_from(processor()).ok()?).ok()?;
+        Some(Self(may))
+    }
+
+    /// Keeps the process away until it is freed.
+    pub(crate) fn keep(&self, pid: i32) {
+        let _ = sched_setaffinity(Pid::from_raw(pid), &self.0);
+    }
+}
+
+/// Processors that are there, unless there may be more than 64.
+fn few_online() -> Option<usize> {
+    static ONLINE: OnceLock<Option<usize>> = OnceLock::new();
+    let list = |name: &str| {
+        let text =
+            String::from_utf8(systoll_files::read_kernel(format!("/sys/devices/system/cpu/{name}"), 64).ok()?).ok()?;
+        text.trim().split(',').map(range_of).collect::<Option<Vec<_>>>()
+    };
+    *ONLINE.get_or_init(|| {
+        let few = list("possible")?.iter().all(|range| *range.end() < 64);
+        few.then(|| list("online"))?.map(|all| all.into_iter().map(Iterator::count).sum())
+    })
+}
+
+/// A range as sysfs writes it: `0-3`, or one number.
+fn range_of(text: &str) -> Option<std::ops::RangeInclusive<usize>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    Some(first.parse().ok()?..=last.parse().ok()?)
+}
+
+/// Has this thread, which works through at a stretch, make way for others as soon as they have something
+/// to do: its turns are short (sched(7), SCHED_OTHER's slice; before Linux 6.12 this changes nothing).
+/// Its share of the processor is that of any other.
+pub(crate) fn take_short_turns() {
+    /// struct sched_attr, first version (include/uapi/linux/sched/types.h).
+    #[repr(C)]
+    #[derive(Default)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+    const SHORTEST_NS: u64 = 100_000;
+    const SIZE: u32 = size_of::<Attributes>() as u32;
+    let mut attributes = Attributes::default();
+    // SAFETY: the struct is as large as said, and lives; 0 is this thread.
+    unsafe {
+        if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0) != 0 {
+            return;
+        }
+        if attributes.policy == libc::SCHED_OTHER as u32 {
+            attributes = Attributes { size: SIZE, runtime: SHORTEST_NS, ..attributes };
+            libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0);
+        }
+    }
+}
+
+/// Whether a process or thread of this number exists, zombies included.
+pub(crate) fn exists(pid: i32) -> bool {
+    // SAFETY: signal 0 only asks.
+    unsafe { libc::kill(pid, 0) == 0 || Errno::last() == Errno::EPERM }
+}
+
+/// Whether process `pid` has a thread `tid`, ended ones that nobody has noticed included.
+pub(crate) fn thread_exists(pid: i32, tid: i32) -> bool {
+    // SAFETY: signal 0 only asks.
+    let result = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) };
+    result == 0 || Errno::last() != Errno::ESRCH
+}
+
+/// Ends a child of ours that has not run an instruction of its program.
+pub(crate) fn kill(pid: i32) {
+    // SAFETY: a plain signal to a child that was not waited for.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}

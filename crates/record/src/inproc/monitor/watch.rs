@@ -1,0 +1,373 @@
+//! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
+
+use crate::Error;
+use crate::backend::{Control, Launch};
+use crate::inproc::monitor::death_notice::DeathNotice;
+use crate::inproc::monitor::exec::files::Files;
+use crate::inproc::monitor::exec::on_exec;
+use crate::inproc::monitor::exec::provision;
+use crate::inproc::monitor::exec::seccomp;
+use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::polling::{BUSY_LIMIT, LIMIT, LONG_LIMIT, Polling};
+use crate::inproc::monitor::problems::Problems;
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::requests::open_windows::OpenWindows;
+use crate::inproc::monitor::requests::serve;
+use crate::inproc::monitor::requests::slots;
+use crate::inproc::monitor::requests::windows;
+use crate::inproc::monitor::results::clock::{self, Ratio, RunClock};
+use crate::inproc::monitor::results::collect;
+use crate::inproc::monitor::results::cpu_time::Asking;
+use crate::inproc::monitor::results::in_place;
+use crate::inproc::monitor::results::recording;
+use crate::inproc::monitor::results::run_stats::{Around, Counted, RunStats};
+use crate::inproc::monitor::results::sites::AllSites;
+use crate::inproc::monitor::results::written;
+use crate::inproc::monitor::root_process::RootProcess;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::session::{Chores, Provisioning, Reuse};
+use crate::inproc::monitor::shared::memory::{Area, Memory};
+use crate::inproc::monitor::sys::{self, ChildSignal, Stop};
+use crate::inproc::monitor::tracees::{Seized, Tracees, is_job_control};
+use crate::launch::Held;
+use crate::signals::{LETTING_GO_NS, STAYS, Signals};
+use crate::table::Table;
+use crate::windows::Windows;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use systoll_hooks::layout::{capture, global};
+use systoll_model::{BackendKind, Exit, ProblemKind};
+use systoll_symbols::Symbols;
+
+/// How long it sleeps at most.
+const SLEEP: Duration = Duration::from_millis(20);
+/// The same while there are programs that may not wake it, or that make threads so quickly that they
+/// would have to wait for slots.
+const QUIET_SLEEP: Duration = Duration::from_micros(300);
+/// How often progress is told, and ended programs are looked for.
+const HOUSEKEEPING_NS: u64 = 100_000_000;
+
+/// A session in which nothing has been started.
+///
+/// # Errors
+/// When no memory can be shared.
+pub(crate) fn new_session(
+    launch: &Launch,
+    (files, symbols): (Files, Symbols),
+    around: Around,
+    ratio: Ratio,
+) -> Result<Session, Error> {
+    let memory = Memory::new()?;
+    let mut session = Session {
+        _death_notice: DeathNotice::new(memory.global()),
+        memory,
+        programs: HashMap::new(),
+        symbols,
+        table: Table::default(),
+        windows: OpenWindows::new(Windows::new(launch.windows.clone(), launch.seed)),
+        reuse: Reuse::default(),
+        provisioning: Provisioning {
+            files,
+            spare: None,
+            maps_file: None,
+            elided: in_place::bits(&launch.elisions),
+            writes_code: seccomp::may_write_code(),
+            kinds: HashMap::new(),
+            sites: AllSites::default(),
+        },
+        polling: Polling::new(),
+        chores: Chores::default(),
+        tracees: Tracees::new(),
+        root: RootProcess::default(),
+        stats: RunStats {
+            around,
+            seed: launch.seed,
+            counted: Counted::default(),
+            births_ns: 0,
+            births: 0,
+            asking: Asking::new(clock::cpu_reading_ns(), ratio.cycles_per_ns()),
+        },
+        clock: RunClock::begin(ratio),
+        problems: Problems::default(),
+    };
+    set_up_global(&session);
+    if let Ok(metadata) = session.memory.metadata() {
+        session.symbols.ignore(&metadata);
+    }
+    Ok(session)
+}
+
+fn set_up_global(session: &Session) {
+    let g = session.memory.global();
+    let cycles = |d: Duration| (d.as_nanos() as f64 * session.clock.ratio.cycles_per_ns()) as u64;
+    g.set(global::SPINS, session.polling.spins());
+    g.set(global::LIMIT, LIMIT.as_secs());
+    g.set(global::LIMIT + 8, u64::from(LIMIT.subsec_nanos()));
+    g.set(global::LIMIT_CYCLES, cycles(LIMIT));
+    g.set(global::LONG_LIMIT_CYCLES, cycles(LONG_LIMIT));
+    g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
+    g.set(global::AWAKE, 1);
+    capture::words().into_iter().for_each(|(at, word)| g.set(at, word));
+}
+
+/// Takes in the held child and drives it up to its exec's outcome.
+///
+/// # Errors
+/// When it can't be attached to.
+pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held>, Error> {
+    let pid = held.pid;
+    session.root.pid = pid;
+    if let Err(errno) = sys::seize(pid) {
+        // Dropping the pipe makes the child leave without having become the program.
+        drop(held);
+        let _ = sys::wait(Some(pid), true);
+        return Err(Error::refused(
+            BackendKind::Inproc,
+            format!("PTRACE_SEIZE of a child of our own: {}", errno.desc()),
+        ));
+    }
+    session.tracees.seized.insert(pid, Seized { from: None });
+    session.root.before_exec_ns = sys::process_cpu(pid).unwrap_or(0);
+    session.stats.around.children_before = sys::children_times();
+    session.clock.start_ns = sys::now();
+    held.release().map_err(|e| Error::own("can't let the child go", e))?;
+    while !session.root.exec_done && session.root.exit.is_none() {
+        match sys::wait(None, true) {
+            Ok(Some(stop)) => on_stop(session, stop, None),
+            Ok(None) | Err(nix::errno::Errno::EINTR) => {}
+            Err(_) => break,
+        }
+    }
+    Ok((!session.root.exec_done).then_some(held))
+}
+
+/// Waits for the command's own process, which has been told to end.
+pub(crate) fn wait_for_root(session: &mut Session) {
+    while session.root.exit.is_none() {
+        match sys::wait(Some(session.root.pid), true) {
+            Ok(Some(stop)) => on_stop(session, stop, None),
+            Ok(None) | Err(nix::errno::Errno::EINTR) => {}
+            Err(_) => break,
+        }
+    }
+}
+
+/// Watches until every process that has our memory mapped has ended, or the command has and
+/// we were told to end.
+pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn Control, linger: Duration) {
+    let _child_signal = ChildSignal::new();
+    while !over(session) {
+        session.polling.look_for_reader(session.memory.global());
+        sys::aim(wake_word(session));
+        let seen = wake_word(session).map_or(0, |w| w.load(Ordering::SeqCst));
+        let began = sys::now();
+        // Programs may ask without end: the rest has its turn all the same.
+        while sys::now().saturating_sub(began) < HOUSEKEEPING_NS {
+            session.polling.begin_item(session.memory.global());
+            if serve::serve(session) | reap(session, Some(signals)) {
+                session.polling.answered = sys::now();
+                written::take_new(session);
+                windows::settle_who_opens(session);
+                provision::make_ahead(session);
+            } else if session.root.just_ended || !session.polling.looks_on() {
+                break;
+            }
+            // However much there is to answer.
+            if signals.is_asking() {
+                break;
+            }
+        }
+        session.polling.begin_item(session.memory.global());
+        for tid in std::mem::take(&mut session.tracees.lingering) {
+            session.tracees.let_go(&mut session.root, tid);
+        }
+        let brisk = slots::recycle_some(session);
+        written::take_new(session);
+        windows::settle_who_opens(session);
+        look(session, signals, control, linger);
+        housekeeping(session, control);
+        let more = collect::collect_ended(session) | std::mem::take(&mut session.root.just_ended);
+        if !session.root.cut_short && !more {
+            sleep(session, seen, brisk);
+        }
+    }
+    sys::aim(None);
+    session.memory.global().set(global::BUSY, 0);
+    session.memory.global().set(global::DEAD, 1);
+}
+
+fn wake_word(session: &Session) -> Option<&AtomicU32> {
+    session.memory.global().half(global::WAKE)
+}
+
+/// Sleeps unless something came since `seen` was read. `brisk`: threads come and go quickly.
+fn sleep(session: &mut Session, seen: u32, brisk: bool) {
+    let quiet = session.polling.quiet;
+    let Some(word) = wake_word(session) else { return };
+    session.memory.global().set(global::BUSY, 0);
+    session.memory.global().set(global::AWAKE, 0);
+    std::sync::atomic::fence(Ordering::SeqCst);
+    if !serve::is_asked(session) {
+        let ended = session.root.exit.is_some();
+        let limit = if quiet || brisk {
+            QUIET_SLEEP
+        } else if ended {
+            Duration::from_millis(2)
+        } else {
+            SLEEP
+        };
+        sys::futex_wait(word, seen, limit);
+    }
+    session.memory.global().set(global::AWAKE, 1);
+}
+
+/// Whether it is time to look for changed children though no signal told of one: it may have
+/// come before there was a handler, or to somebody who waits for it by other means.
+fn look_anyway(session: &mut Session) -> bool {
+    const EVERY_NS: u64 = 10_000_000;
+    let now = sys::now();
+    let due = now.saturating_sub(session.chores.last_reap) >= EVERY_NS;
+    if due {
+        session.chores.last_reap = now;
+    }
+    due
+}
+
+/// Takes what waitpid has; whether there was anything.
+fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
+    let mut did = false;
+    if !sys::children_changed() && !look_anyway(session) {
+        return false;
+    }
+    if session.root.exit.is_none() && sys::has_ended(session.root.pid) {
+        // What can be read of it can be read now only.
+        session.root.audit_end = crate::procfs::io_calls(session.root.pid);
+        note_cpu(session);
+    }
+    while let Ok(Some(stop)) = sys::wait(None, false) {
+        on_stop(session, stop, signals);
+        did = true;
+    }
+    did
+}
+
+fn on_stop(session: &mut Session, stop: Stop, signals: Option<&Signals>) {
+    match stop {
+        Stop::Event { tid, event: libc::PTRACE_EVENT_EXEC, .. } => {
+            let former = sys::event_message(tid).unwrap_or(tid);
+            let seized = session.tracees.forget(former).or_else(|| session.tracees.forget(tid));
+            session.root.exec_done = true;
+            session.polling.expect_births();
+            on_exec::on_exec(session, tid, seized.and_then(|s| s.from));
+        }
+        Stop::Event { tid, event: libc::PTRACE_EVENT_STOP, signal } if is_job_control(signal) => {
+            let _ = sys::listen(tid);
+        }
+        Stop::Event { tid, .. } => drop(sys::resume(tid, 0)),
+        Stop::Signal { tid, signal } => drop(sys::resume(tid, signal)),
+        Stop::Exited { tid, code } => on_gone(session, tid, Exit::Code(code), signals),
+        Stop::Killed { tid, signal } => on_gone(session, tid, Exit::Signal(signal), signals),
+    }
+}
+
+fn on_gone(session: &mut Session, tid: i32, exit: Exit, signals: Option<&Signals>) {
+    session.tracees.forget(tid);
+    if session.root.note_end(tid, exit)
+        && let Some(signals) = signals
+    {
+        signals.target_gone();
+    }
+}
+
+fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, linger: Duration) {
+    let wanted = signals.look();
+    if wanted.snapshot {
+        let recording = recording::recording_so_far(session);
+        control.snapshot(&recording);
+    }
+    let now = sys::now();
+    if wanted.ending.is_some() {
+        session.root.told_to_end.get_or_insert(now);
+    }
+    if wanted.give_up && session.root.exit.is_none() {
+        session.problems.note(ProblemKind::CutShort, STAYS);
+        let_everything_go(session);
+        session.root.cut_short = true;
+        return;
+    }
+    let Some(told) = session.root.told_to_end else { return };
+    if session.root.exit.is_some() && now.saturating_sub(told) >= linger.as_nanos() as u64 {
+        let left = collect::living(session);
+        session.problems.note(
+            ProblemKind::CutShort,
+            format!("{left} processes the command left behind were still running and are no longer watched"),
+        );
+        let_everything_go(session);
+        session.root.cut_short = true;
+    }
+}
+
+fn let_everything_go(session: &mut Session) {
+    session.memory.global().set(global::DEAD, 1);
+    let deadline = sys::now() + LETTING_GO_NS;
+    for tid in session.tracees.seized.keys().copied().collect::<Vec<_>>() {
+        session.tracees.let_go_by(&mut session.root, tid, deadline);
+    }
+}
+
+fn housekeeping(session: &mut Session, control: &mut dyn Control) {
+    let now = sys::now();
+    if now.saturating_sub(session.chores.last_housekeeping) < HOUSEKEEPING_NS {
+        return;
+    }
+    session.chores.last_housekeeping = now;
+    collect::find_ended(session);
+    note_cpu(session);
+    control.progress(session.table.calls, session.programs.len(), session.root.exit.is_some());
+}
+
+/// Asks what processor time the living have used.
+fn note_cpu(session: &mut Session) {
+    session.programs.values_mut().for_each(|program| program.note_cpu(&session.memory));
+}
+
+/// Whether all is over: the kernel says that nobody has our memory mapped, and nobody is about to.
+fn over(session: &mut Session) -> bool {
+    if session.root.cut_short {
+        return true;
+    }
+    if session.root.exit.is_none() || !session.tracees.seized.is_empty() {
+        return false;
+    }
+    let about_to = |p: &Program| p.hooks.starting.is_some() && sys::exists(p.pid);
+    if session.programs.values().any(about_to) {
+        return false;
+    }
+    if was_alone(session) {
+        return true;
+    }
+    let now = sys::now();
+    if collect::living(session) > 0 && now.saturating_sub(session.chores.last_desertion) < HOUSEKEEPING_NS {
+        return false;
+    }
+    session.chores.last_desertion = now;
+    let ids: Vec<ProgramId> = session.programs.keys().copied().collect();
+    ids.into_iter().all(|id| match session.memory.is_deserted(id) {
+        Ok(deserted) => deserted.unwrap_or_else(|| !collect::is_mapped(session, id)),
+        Err(e) => {
+            session.problems.note(ProblemKind::CutShort, format!("can't share memory any more: {e}"));
+            true
+        }
+    })
+}
+
+/// Whether the command, which has ended, was all there ever was: one program in one process, each of
+/// whose calls was seen, and that never made another. Then nobody has our memory mapped, and the
+/// kernel need not be asked, which takes it as long as ending a process.
+fn was_alone(session: &Session) -> bool {
+    let mut programs = session.programs.values();
+    let (Some(only), None, 1) = (programs.next(), programs.next(), session.table.images.len()) else { return false };
+    let made_none = session.memory.image(only.id).is_some_and(Area::no_slot_drawn);
+    only.pid == session.root.pid && made_none && on_exec::has_no_filter_of_its_own(session, only.id)
+}

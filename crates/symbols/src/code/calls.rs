@@ -1,0 +1,124 @@
+//! What a call instruction calls: directly, through a PLT stub, or through a GOT slot.
+
+use super::got::{Callee, GotSlots};
+use crate::elf::ElfFile;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::ops::Range;
+
+/// The longest call: prefixes, REX, opcode, ModRM, SIB, 4 bytes of displacement.
+const MAX_CALL: u64 = 9;
+/// Most code looked through for tail jumps in one function.
+const MAX_TAIL_CODE: u64 = 4096;
+
+/// The call instruction that ends at `after`, decoded from the up to [`MAX_CALL`] `bytes` before it.
+///
+/// x86 can't be decoded backwards for sure, so the likeliest forms are tried first: a direct call,
+/// a call through memory, then the rest from the longest to the shortest.
+pub(crate) fn call_before(bytes: &[u8], after: u64) -> Option<Instruction> {
+    for len in [5usize, 6, 7, 8, 9, 4, 3, 2] {
+        let Some(code) = bytes.len().checked_sub(len).and_then(|at| bytes.get(at..)) else { continue };
+        let mut decoder = Decoder::with_ip(64, code, after.wrapping_sub(len as u64), DecoderOptions::NONE);
+        let i = decoder.decode();
+        if i.len() == len && matches!(i.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
+            let sound = match i.flow_control() {
+                FlowControl::Call => i.op0_kind() == OpKind::NearBranch64,
+                _ => i.mnemonic() == Mnemonic::Call,
+            };
+            if sound {
+                return Some(i);
+            }
+        }
+    }
+    None
+}
+
+/// The call instruction before the return address `after` in `elf`.
+pub(crate) fn call_in_file(elf: &ElfFile, after: u64) -> Option<Instruction> {
+    let mut bytes = [0; MAX_CALL as usize];
+    let start = after.checked_sub(MAX_CALL)?;
+    if elf.read_code_into(start, &mut bytes) == bytes.len() {
+        let i = call_before(&bytes, after)?;
+        let direct = i.flow_control() == FlowControl::Call;
+        return (!direct || elf.is_code(i.near_branch_target())).then_some(i);
+    }
+    None
+}
+
+/// What `i` calls or jumps to, as far as it can be told from the file.
+pub(crate) fn target(elf: &ElfFile, slots: &GotSlots, i: &Instruction) -> Option<Callee> {
+    match i.flow_control() {
+        FlowControl::Call | FlowControl::UnconditionalBranch => {
+            let to = i.near_branch_target();
+            Some(through_stub(elf, slots, to).unwrap_or(Callee::Local(to)))
+        }
+        FlowControl::IndirectCall | FlowControl::IndirectBranch => slot_of(i).and_then(|s| slots.get(elf, s)),
+        _ => None,
+    }
+}
+
+/// The slot an indirect call or jump goes through, where its address is fixed.
+fn slot_of(i: &Instruction) -> Option<u64> {
+    let fixed = i.op0_kind() == OpKind::Memory
+        && (i.is_ip_rel_memory_operand() || (i.memory_base() == Register::None && i.memory_index() == Register::None))
+        && i.memory_segment() == Register::DS;
+    fixed.then(|| i.memory_displacement64())
+}
+
+/// Where a PLT stub at `at` leads: `[endbr64] [bnd] jmp *slot(%rip)`.
+fn through_stub(elf: &ElfFile, slots: &GotSlots, at: u64) -> Option<Callee> {
+    let mut code = [0; 16];
+    let got = elf.read_code_into(at, &mut code);
+    let decoder = Decoder::with_ip(64, code.get(..got)?, at, DecoderOptions::NONE);
+    let jump = decoder.into_iter().find(|i| i.mnemonic() != Mnemonic::Endbr64)?;
+    if jump.flow_control() != FlowControl::IndirectBranch {
+        return None;
+    }
+    slots.get(elf, slot_of(&jump)?)
+}
+
+/// Where a function may go by a jump as its last act: everything outside `range` it jumps to.
+pub(crate) fn tail_jumps(elf: &ElfFile, slots: &GotSlots, range: Range<u64>) -> Vec<Callee> {
+    let mut found = Vec::new();
+    let len = range.end.saturating_sub(range.start).min(MAX_TAIL_CODE);
+    let Some(code) = elf.read_vaddr(range.start, len) else { return found };
+    for i in &mut Decoder::with_ip(64, &code, range.start, DecoderOptions::NONE) {
+        let leaves = match i.flow_control() {
+            FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
+                !range.contains(&i.near_branch_target())
+            }
+            FlowControl::IndirectBranch => true,
+            _ => false,
+        };
+        let to = match i.flow_control() {
+            _ if !leaves => None,
+            FlowControl::ConditionalBranch => {
+                let to = i.near_branch_target();
+                Some(through_stub(elf, slots, to).unwrap_or(Callee::Local(to)))
+            }
+            _ => target(elf, slots, &i),
+        };
+        if let Some(to) = to
+            && !found.contains(&to)
+        {
+            found.push(to);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_call_before_a_return_address() {
+        let call = |bytes: &[u8]| call_before(bytes, 0x1000).map(|i| (i.len(), i.flow_control()));
+        assert_eq!(call(&[0x90, 0x90, 0x90, 0x90, 0xe8, 1, 0, 0, 0]), Some((5, FlowControl::Call)));
+        assert_eq!(call(&[0x90, 0x90, 0x90, 0xff, 0x15, 1, 0, 0, 0]), Some((6, FlowControl::IndirectCall)));
+        assert_eq!(call(&[0, 0, 0, 0, 0, 0, 0x90, 0xff, 0xd0]), Some((2, FlowControl::IndirectCall)));
+        assert_eq!(call(&[0, 0, 0, 0, 0, 0, 0x41, 0xff, 0xd4]), Some((3, FlowControl::IndirectCall)));
+        assert_eq!(call(&[0x90; 9]), None);
+        assert_eq!(call(&[0xff]), None);
+        assert_eq!(call(&[]), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! What a function's code tells where tables do not: how far it reaches, and whether its frame has
+//! one size only.
+
+use crate::elf::ElfFile;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::ops::Range;
+
+/// Most code looked at for the end of a function without a size: such are written in assembly.
+const MAX_SHORT: u64 = 4096;
+/// Most code looked at for changes of the stack pointer.
+const MAX_LONG: u64 = 64 << 10;
+
+/// Whether the function that starts at `start` reaches as far as the instruction at `addr`, by its
+/// code: it ends with the first instruction that goes nowhere on, where no branch led beyond.
+pub(crate) fn reaches(elf: &ElfFile, start: u64, addr: u64) -> bool {
+    let Some(len) = addr.checked_sub(start).filter(|len| *len < MAX_SHORT) else { return false };
+    let mut code = vec![0; len as usize + 16];
+    let got = elf.read_code_into(start, &mut code);
+    let mut furthest = start;
+    for i in &mut Decoder::with_ip(64, code.get(..got).unwrap_or(&[]), start, DecoderOptions::NONE) {
+        if i.is_invalid() {
+            return false;
+        }
+        if addr < i.next_ip() {
+            return true;
+        }
+        let branches = matches!(i.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch);
+        let to = if branches { i.near_branch_target() } else { 0 };
+        if to > start && to - start < MAX_SHORT {
+            // A jump far ahead is a call as a last act; what it skips would pass for the function's own.
+            let is_tail = i.flow_control() == FlowControl::UnconditionalBranch && to > addr;
+            furthest = if is_tail { furthest } else { furthest.max(to) };
+        }
+        if ends(&i) && i.next_ip() > furthest {
+            return false;
+        }
+    }
+    false
+}
+
+fn ends(i: &Instruction) -> bool {
+    use FlowControl::{Exception, IndirectBranch, Return, UnconditionalBranch};
+    matches!(i.flow_control(), Return | UnconditionalBranch | IndirectBranch | Exception)
+        || i.mnemonic() == Mnemonic::Hlt
+}
+
+/// Whether the stack pointer is, at each instruction of the function in `range`, always at the same
+/// distance from its frame pointer: nothing is allocated on the stack as it runs, nothing realigned.
+/// Only of functions that set a frame pointer; a part of a function does not tell.
+pub(crate) fn is_fixed(elf: &ElfFile, range: Range<u64>) -> bool {
+    let len = range.end.saturating_sub(range.start);
+    let Some(code) = (len <= MAX_LONG).then(|| elf.read_vaddr(range.start, len)).flatten() else { return false };
+    let mut has_pointer = false;
+    for i in &mut Decoder::with_ip(64, &code, range.start, DecoderOptions::NONE) {
+        let writes_sp = i.op_count() > 0
+            && i.op0_kind() == OpKind::Register
+            && i.op0_register().full_register() == Register::RSP
+            && !matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push);
+        if writes_sp && !keeps_distance(&i) {
+            return false;
+        }
+        has_pointer |= i.mnemonic() == Mnemonic::Mov
+            && i.op0_kind() == OpKind::Register
+            && i.op1_kind() == OpKind::Register
+            && (i.op0_register(), i.op1_register()) == (Register::RBP, Register::RSP);
+    }
+    has_pointer
+}
+
+/// Of an instruction that sets rsp: whether to a place that is known beforehand.
+fn keeps_distance(i: &Instruction) -> bool {
+    match i.mnemonic() {
+        Mnemonic::Add | Mnemonic::Sub => i.op1_kind() != OpKind::Register && i.op1_kind() != OpKind::Memory,
+        Mnemonic::Mov => i.op1_kind() == OpKind::Register && i.op1_register() == Register::RBP,
+        Mnemonic::Lea => i.memory_index() == Register::None && matches!(i.memory_base(), Register::RBP | Register::RSP),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf::elf_of_code;
+
+    #[test]
+    fn a_function_ends_where_nothing_leads_on() {
+        // je +1; ret; nop; ret | ret
+        let elf = elf_of_code(&[0x74, 0x01, 0xc3, 0x90, 0xc3, 0xc3]);
+        assert!(reaches(&elf, 0x1000, 0x1000));
+        assert!(reaches(&elf, 0x1000, 0x1004));
+        assert!(!reaches(&elf, 0x1000, 0x1005));
+        assert!(!reaches(&elf, 0x1001, 0x1000));
+        assert!(!reaches(&elf, 0x1000, 0x9000));
+        // jmp +3 (a call as a last act); then the next function's
+        let elf = elf_of_code(&[0xeb, 0x03, 0x90, 0x90, 0x90, 0xc3]);
+        assert!(!reaches(&elf, 0x1000, 0x1002));
+    }
+
+    #[test]
+    fn frames_that_grow_are_told_from_those_that_do_not() {
+        // push %rbp; mov %rsp,%rbp; …; leave; ret
+        let around = |body: &[u8]| [&[0x55, 0x48, 0x89, 0xe5], body, &[0xc9, 0xc3]].concat();
+        let fixed = |code: &[u8]| is_fixed(&elf_of_code(code), 0x1000..0x1000 + code.len() as u64);
+        assert!(fixed(&around(&[])));
+        // sub $0x20,%rsp; lea -8(%rbp),%rsp
+        assert!(fixed(&around(&[0x48, 0x83, 0xec, 0x20, 0x48, 0x8d, 0x65, 0xf8])));
+        // sub %rax,%rsp
+        assert!(!fixed(&around(&[0x48, 0x29, 0xc4])));
+        // and $-64,%rsp
+        assert!(!fixed(&around(&[0x48, 0x83, 0xe4, 0xc0])));
+        // No frame pointer is set: a part of a function.
+        assert!(!fixed(&[0x90, 0xc3]));
+    }
+}

@@ -1,0 +1,229 @@
+//! The parts of an ELF file that are always needed: segments, sections, a few facts.
+//!
+//! Only headers are read here; section contents are read when they are asked for.
+
+use super::gnu_hash::Exports;
+use super::strings::Strings;
+use super::symbol_table::SymbolTable;
+use crate::mapped::FileBytes;
+use object::LittleEndian as Le;
+use object::elf as raw;
+use object::read::{CompressedData, CompressionFormat};
+use std::sync::{Arc, OnceLock};
+use systoll_binfile::elf::{self, Headers, Section, Segment};
+use systoll_binfile::{c_str, word};
+
+/// The most read of notes, of what the loader is told, and of the loader's path.
+const MAX_NOTES: u64 = 4096;
+const MAX_DYNAMIC: u64 = 1 << 16;
+const MAX_PATH: u64 = 4096;
+/// The most a compressed section may grow to.
+const MAX_INFLATED: u64 = 256 << 20;
+
+/// An ELF file for x86-64.
+#[derive(Debug)]
+pub(crate) struct ElfFile {
+    pub(crate) bytes: Arc<FileBytes>,
+    pub(crate) headers: Headers,
+    /// Whether it needs other shared objects.
+    pub(crate) needs_others: bool,
+    pub(crate) soname: Option<String>,
+    /// Lower-case hex.
+    pub(crate) build_id: Option<String>,
+    dynamic_symbols: OnceLock<Option<Arc<SymbolTable>>>,
+    exports: OnceLock<Option<Exports>>,
+}
+
+impl ElfFile {
+    /// Reads the headers. `None` where it is no ELF file for x86-64.
+    pub(crate) fn parse(bytes: FileBytes) -> Option<Self> {
+        let headers = Headers::read(&bytes).ok()?;
+        let notes = headers.notes.iter().filter_map(|n| bytes.read(n.offset, n.size.min(MAX_NOTES)));
+        let hex = |id: &[u8]| id.iter().map(|b| format!("{b:02x}")).collect();
+        let build_id = { notes }.find_map(|notes| elf::build_id(&notes).map(hex));
+        let mut file = Self {
+            bytes: Arc::new(bytes),
+            headers,
+            needs_others: false,
+            soname: None,
+            build_id,
+            dynamic_symbols: OnceLock::new(),
+            exports: OnceLock::new(),
+        };
+        if let Some(dynamic) = file.headers.dynamic {
+            file.read_dynamic(dynamic.offset, dynamic.size);
+        }
+        Some(file)
+    }
+
+    fn read_dynamic(&mut self, offset: u64, size: u64) {
+        let Some(bytes) = self.bytes.read(offset, size.min(MAX_DYNAMIC)) else { return };
+        let (mut strings, mut soname) = (None, None);
+        for entry in bytes.chunks_exact(16) {
+            let (tag, value) = (word(entry, 0).unwrap_or(0), word(entry, 8).unwrap_or(0));
+            match raw::DynamicTag(tag as i64) {
+                raw::DT_NULL => break,
+                raw::DT_NEEDED => self.needs_others = true,
+                raw::DT_STRTAB => strings = Some(value),
+                raw::DT_SONAME => soname = Some(value),
+                _ => {}
+            }
+        }
+        if let (Some(strings), Some(soname)) = (strings, soname) {
+            let mut name = vec![0; 256];
+            let got = self.read_code_into(strings.wrapping_add(soname), &mut name);
+            name.truncate(got);
+            self.soname = c_str(&name, 0).map(|s| String::from_utf8_lossy(s).into_owned());
+        }
+    }
+
+    /// Whether the program asks for a dynamic loader.
+    pub(crate) fn has_interpreter(&self) -> bool {
+        self.headers.interpreter.is_some()
+    }
+
+    /// Path of the dynamic loader that the program asks for.
+    pub(crate) fn interpreter(&self) -> Option<String> {
+        let piece = self.headers.interpreter?;
+        let bytes = self.bytes.read(piece.offset, piece.size.min(MAX_PATH))?;
+        String::from_utf8(c_str(&bytes, 0)?.to_vec()).ok()
+    }
+
+    /// The segment that `vaddr` lies in and how far, as far as the file backs it.
+    fn locate(&self, vaddr: u64) -> Option<(u64, u64)> {
+        self.headers.segments.iter().find_map(|s| {
+            let into = vaddr.checked_sub(s.vaddr)?;
+            (into < s.file_size).then(|| Some((s.offset.checked_add(into)?, s.file_size - into)))?
+        })
+    }
+
+    /// Reads what the file has mapped at `vaddr` and returns how many bytes there were.
+    pub(crate) fn read_code_into(&self, vaddr: u64, buffer: &mut [u8]) -> usize {
+        let Some((offset, rest)) = self.locate(vaddr) else { return 0 };
+        let rest = rest.min(self.bytes.len().saturating_sub(offset));
+        let len = buffer.len().min(usize::try_from(rest).unwrap_or(usize::MAX));
+        let read = buffer.get_mut(..len).is_some_and(|part| self.bytes.read_into(offset, part));
+        if read { len } else { 0 }
+    }
+
+    /// `len` bytes mapped at `vaddr`, all of them or nothing.
+    pub(crate) fn read_vaddr(&self, vaddr: u64, len: u64) -> Option<Vec<u8>> {
+        let (offset, rest) = self.locate(vaddr)?;
+        (len <= rest).then(|| self.bytes.read(offset, len))?
+    }
+
+    /// Everything mapped from `vaddr` to the end of its segment.
+    pub(crate) fn read_to_segment_end(&self, vaddr: u64) -> Option<Vec<u8>> {
+        let (offset, rest) = self.locate(vaddr)?;
+        self.bytes.read(offset, rest.min(self.bytes.len().checked_sub(offset)?))
+    }
+
+    /// Where the file begins to run; 0 where it does not.
+    pub(crate) fn entry(&self) -> u64 {
+        self.headers.entry
+    }
+
+    /// Whether `vaddr` lies in a segment that holds code.
+    pub(crate) fn is_code(&self, vaddr: u64) -> bool {
+        self.headers.is_code(vaddr)
+    }
+
+    pub(crate) fn section(&self, name: &str) -> Option<&Section> {
+        self.headers.section(name)
+    }
+
+    /// A section's contents, decompressed.
+    pub(crate) fn section_data(&self, section: &Section) -> Option<Vec<u8>> {
+        if !section.is_stored() {
+            return None;
+        }
+        let data = self.bytes.read(section.offset, section.size)?;
+        if !section.is_compressed() {
+            return Some(data);
+        }
+        let (header, packed) = object::from_bytes::<raw::CompressionHeader64<Le>>(&data).ok()?;
+        let size = header.ch_size.get(Le);
+        let format = match header.ch_type.get(Le) {
+            raw::ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
+            raw::ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
+            _ => return None,
+        };
+        if size > MAX_INFLATED {
+            return None;
+        }
+        let packed = CompressedData { format, data: packed, uncompressed_size: size };
+        Some(packed.decompress().ok()?.into_owned())
+    }
+
+    /// The file's `.dynsym`, read once.
+    pub(crate) fn dynamic_symbols(&self) -> Option<&Arc<SymbolTable>> {
+        let read = || {
+            let section = self.headers.of_kind(raw::SHT_DYNSYM)?;
+            let strings = Strings::Whole(self.section_data(self.headers.linked(section)?)?);
+            Some(Arc::new(SymbolTable::new(self.section_data(section)?, strings)))
+        };
+        self.dynamic_symbols.get_or_init(read).as_ref()
+    }
+
+    /// Its index of what it exports, read once.
+    pub(crate) fn exports(&self) -> Option<&Exports> {
+        let read = || {
+            let index = self.section_data(self.headers.of_kind(raw::SHT_GNU_HASH)?)?;
+            Exports::new(Arc::clone(self.dynamic_symbols()?), index)
+        };
+        self.exports.get_or_init(read).as_ref()
+    }
+
+    /// The file's `.symtab`.
+    pub(crate) fn symbols(&self) -> Option<SymbolTable> {
+        let section = self.headers.of_kind(raw::SHT_SYMTAB)?;
+        let strings = self.open_strings(self.headers.linked(section)?)?;
+        Some(SymbolTable::new(self.section_data(section)?, strings))
+    }
+
+    /// A section's strings; those of a large one are read when they are asked for.
+    fn open_strings(&self, section: &Section) -> Option<Strings> {
+        let plain = section.is_stored() && !section.is_compressed();
+        if !plain || section.size <= Strings::SMALL {
+            return self.section_data(section).map(Strings::Whole);
+        }
+        Strings::in_file(&self.bytes, section.offset, section.size)
+    }
+
+    /// Whether the file itself has line tables.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.section(".debug_line").is_some_and(Section::is_stored)
+            && self.section(".debug_info").is_some_and(Section::is_stored)
+    }
+
+    /// How far `file_offset`, mapped at `start`, was moved from where the file says it belongs.
+    pub(crate) fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
+        const PAGE: u64 = 4096;
+        let holds = |s: &&Segment| {
+            let first = s.offset & !(PAGE - 1);
+            let end = s.offset.saturating_add(s.file_size);
+            file_offset >= first && file_offset < end
+        };
+        let segment = self.headers.segments.iter().filter(|s| s.executable).find(holds);
+        let segment = segment.or_else(|| self.headers.segments.iter().find(holds))?;
+        let vaddr = segment.vaddr.wrapping_add(file_offset.wrapping_sub(segment.offset));
+        Some(start.wrapping_sub(vaddr))
+    }
+}
+
+/// An ELF file of one executable segment at 0x1000.
+#[cfg(test)]
+pub(crate) fn elf_of_code(code: &[u8]) -> ElfFile {
+    let mut file = vec![0u8; 0x1000];
+    file[..16].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    file[16..20].copy_from_slice(&[3, 0, 62, 0]);
+    file[32..40].copy_from_slice(&64u64.to_le_bytes());
+    file[54..58].copy_from_slice(&[56, 0, 1, 0]);
+    file[64..72].copy_from_slice(&[1, 0, 0, 0, 5, 0, 0, 0]);
+    for at in [72, 80] {
+        file[at..at + 8].copy_from_slice(&0x1000u64.to_le_bytes());
+    }
+    file[96..104].copy_from_slice(&(code.len() as u64).to_le_bytes());
+    file.extend_from_slice(code);
+    ElfFile::parse(FileBytes::Memory(file.into())).unwrap()
+}

@@ -1,0 +1,103 @@
+//! Symbols by name as the dynamic loader finds them: a file that exports functions brings an index of them.
+//!
+//! Layout: `DT_GNU_HASH`, which no standard describes; as glibc reads it (elf/dl-setup_hash.c,
+//! elf/dl-lookup.c).
+
+use super::symbol_table::SymbolTable;
+use object::elf;
+use std::sync::Arc;
+use systoll_binfile::half;
+
+/// The dynamic symbols of a file, and its index of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Exports {
+    table: Arc<SymbolTable>,
+    index: Arc<[u8]>,
+    buckets: u32,
+    /// The first symbol that is in the index.
+    first: u32,
+    /// Where in the index buckets begin, and what is said of each symbol.
+    buckets_at: usize,
+    chains_at: usize,
+}
+
+impl Exports {
+    /// `None` where the index can't be right.
+    pub(super) fn new(table: Arc<SymbolTable>, index: Vec<u8>) -> Option<Self> {
+        const HEADER: usize = 16;
+        let [buckets, first, filter] = [half(&index, 0)?, half(&index, 4)?, half(&index, 8)?];
+        let buckets_at = (filter as usize).checked_mul(8)?.checked_add(HEADER)?;
+        let chains_at = (buckets as usize).checked_mul(4)?.checked_add(buckets_at)?;
+        (buckets > 0 && chains_at <= index.len()).then(|| Self {
+            table,
+            index: index.into(),
+            buckets,
+            first,
+            buckets_at,
+            chains_at,
+        })
+    }
+
+    /// Addresses of what is defined under this name: of several where there are versions.
+    pub(crate) fn addresses(&self, name: &[u8]) -> impl Iterator<Item = u64> {
+        let hash = elf::gnu_hash(name);
+        let bucket = self.buckets_at + (hash % self.buckets) as usize * 4;
+        let start = half(&self.index, bucket).filter(|start| *start >= self.first);
+        let (mut next, name) = (start, name.to_vec());
+        let chain = std::iter::from_fn(move || {
+            let at = next?;
+            let said = half(&self.index, self.chains_at.checked_add((at - self.first) as usize * 4)?)?;
+            next = if said & 1 == 0 { at.checked_add(1) } else { None };
+            Some((at, said))
+        });
+        let alike = chain.filter(move |(_, said)| said | 1 == hash | 1);
+        alike.filter_map(move |(at, _)| self.table.defined(at, &name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf::ElfFile;
+    use crate::names::Names;
+    use proptest::prelude::*;
+
+    fn libc() -> ElfFile {
+        let pid = std::process::id() as i32;
+        let mapped = crate::mapped::maps::executable(pid).unwrap();
+        let libc = mapped.iter().find(|m| m.path.contains("/libc.so") || m.path.contains("/libc-")).expect("a libc");
+        ElfFile::parse(crate::mapped::open(pid, libc).unwrap()).unwrap()
+    }
+
+    /// Every name that a C library exports, and some that it does not.
+    #[test]
+    fn the_index_knows_what_going_through_all_of_them_finds() {
+        let elf = libc();
+        let exports = elf.exports().expect("an index");
+        let names = Names::read(&elf, None, None);
+        let mut seen = 0;
+        for symbol in names.all() {
+            let name = std::str::from_utf8(&symbol.name).unwrap();
+            assert_eq!(names.export(name), names.export_without_index(name), "{name}");
+            seen += usize::from(exports.addresses(name.as_bytes()).next().is_some());
+        }
+        assert!(seen > 2000, "{seen}");
+        assert!(exports.addresses(b"no_such_function").next().is_none());
+        assert!(exports.addresses(b"").next().is_none());
+    }
+
+    proptest! {
+        /// A stranger's index may say anything.
+        #[test]
+        fn a_damaged_index_ends(
+            words in prop::collection::vec(prop_oneof![0u32..8, any::<u32>()], 0..40),
+            name in prop_oneof!["[a-z]{0,4}", Just("read".to_owned())],
+        ) {
+            let elf = libc();
+            let index = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+            if let Some(exports) = Exports::new(Arc::clone(elf.dynamic_symbols().unwrap()), index) {
+                prop_assert!(exports.addresses(name.as_bytes()).count() < 100);
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Places in source code: lines and inlined functions by DWARF, and lines of scripts, interned so that
+//! they stand among a stack's frames.
+
+pub(crate) mod dwarf;
+mod scope;
+mod script;
+
+pub(crate) use script::{MAX_NAME, ScriptLine, ScriptLines};

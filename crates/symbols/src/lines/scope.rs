@@ -1,0 +1,110 @@
+//! Whole names of C++ functions that DWARF names by their last part only: lambdas, and what no other
+//! file can link to.
+
+use crate::names::demangle;
+use gimli::{
+    AttributeValue, DebuggingInformationEntry, EndianSlice, LittleEndian, UnitOffset, UnitRef, constants as dw,
+};
+use std::collections::HashMap;
+
+/// Most entries of debugging information walked over for the sake of names, in one file.
+const MAX_ENTRIES: usize = 2_000_000;
+/// Deepest nesting of scopes.
+const MAX_DEPTH: usize = 64;
+/// Most steps from a function to where it is declared.
+const MAX_ORIGINS: usize = 8;
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
+
+/// Names found so far in one file, and what looking for more may cost.
+#[derive(Debug)]
+pub(crate) struct Scopes {
+    /// By place of the unit and place in it.
+    known: HashMap<(usize, usize), Option<String>>,
+    budget: usize,
+}
+
+impl Scopes {
+    pub(crate) fn new() -> Self {
+        Self { known: HashMap::new(), budget: MAX_ENTRIES }
+    }
+
+    /// The name, with those of its scopes, of the function described at `offset`; `None` where that
+    /// can't be told or costs too much.
+    pub(crate) fn whole_name<'a>(&mut self, unit: UnitRef<'_, Slice<'a>>, offset: UnitOffset) -> Option<String> {
+        let target = declaration(unit, offset)?.offset();
+        let place = unit.header.offset();
+        let key = (place.to_debug_info_offset(&unit.header).map_or(0, |o| o.0), target.0);
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let name = self.find(unit, target, MAX_ORIGINS);
+        self.known.insert(key, name.clone());
+        name
+    }
+
+    /// `functions`: within how many others its own may be declared.
+    fn find(&mut self, unit: UnitRef<'_, Slice<'_>>, target: UnitOffset, functions: usize) -> Option<String> {
+        let mut scopes: Vec<UnitOffset> = Vec::new();
+        let mut cursor = unit.entries();
+        loop {
+            let entry = cursor.next_dfs().ok()??;
+            self.budget = self.budget.checked_sub(1)?;
+            scopes.truncate(usize::try_from(entry.depth()).ok().filter(|depth| *depth <= MAX_DEPTH)?);
+            if entry.offset() == target {
+                break;
+            }
+            scopes.push(entry.offset());
+        }
+        let mut parts = vec![own_name(unit, &unit.entry(target).ok()?)?];
+        for scope in scopes.iter().rev() {
+            let entry = unit.entry(*scope).ok()?;
+            match entry.tag() {
+                dw::DW_TAG_namespace => {
+                    parts.push(own_name(unit, &entry).unwrap_or_else(|| "(anonymous namespace)".into()));
+                }
+                dw::DW_TAG_class_type | dw::DW_TAG_structure_type | dw::DW_TAG_union_type => {
+                    let is_lambda = parts.last().is_some_and(|member| member == "operator()");
+                    let unnamed = if is_lambda { "{lambda}" } else { "(unnamed)" };
+                    parts.push(own_name(unit, &entry).unwrap_or_else(|| unnamed.into()));
+                }
+                dw::DW_TAG_subprogram => {
+                    let declared = declaration(unit, *scope)?;
+                    let linked = text(unit, &declared, dw::DW_AT_linkage_name).map(|name| demangle(&name));
+                    // A whole name either way: of its scopes, not of those where it is defined.
+                    let whole = linked.or_else(|| self.find(unit, declared.offset(), functions.checked_sub(1)?));
+                    parts.push(whole?);
+                    break;
+                }
+                _ => {}
+            }
+        }
+        parts.reverse();
+        Some(parts.join("::"))
+    }
+}
+
+/// The entry that the one at `offset` is an instance, or the definition, of.
+fn declaration<'a>(unit: UnitRef<'_, Slice<'a>>, mut offset: UnitOffset) -> Option<Entry<'a>> {
+    for _ in 0..MAX_ORIGINS {
+        let entry = unit.entry(offset).ok()?;
+        let origin = [dw::DW_AT_abstract_origin, dw::DW_AT_specification].iter().find_map(|at| entry.attr_value(*at));
+        match origin {
+            Some(AttributeValue::UnitRef(to)) => offset = to,
+            // In another unit, whose scopes are not walked.
+            Some(_) => return None,
+            None => return Some(entry),
+        }
+    }
+    None
+}
+
+fn own_name<'a>(unit: UnitRef<'_, Slice<'a>>, entry: &Entry<'a>) -> Option<String> {
+    text(unit, entry, dw::DW_AT_name)
+}
+
+fn text<'a>(unit: UnitRef<'_, Slice<'a>>, entry: &Entry<'a>, at: dw::DwAt) -> Option<String> {
+    let text = unit.attr_string(entry.attr_value(at)?).ok()?;
+    Some(text.to_string_lossy().into_owned())
+}

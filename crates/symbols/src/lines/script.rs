@@ -1,0 +1,59 @@
+//! Lines of scripts, interned, so that they can stand among other frames of a stack.
+
+use crate::{ModuleKey, RawFrame};
+use std::collections::HashMap;
+use std::sync::Arc;
+use systoll_model::FrameClass;
+
+/// What frames of scripts have for a file.
+const SCRIPTS: ModuleKey = ModuleKey(u32::MAX);
+/// Most distinct lines remembered.
+const MAX_LINES: usize = 100_000;
+/// Longer names are cut.
+pub(crate) const MAX_NAME: usize = 4096;
+
+/// A place in a script.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ScriptLine {
+    pub(crate) language: systoll_model::Language,
+    pub(crate) function: Arc<str>,
+    /// As the interpreter has it.
+    pub(crate) file: Option<Arc<str>>,
+    pub(crate) line: Option<u32>,
+}
+
+/// All lines of scripts seen in a run.
+#[derive(Debug, Default)]
+pub(crate) struct ScriptLines {
+    lines: Vec<(ScriptLine, FrameClass)>,
+    index: HashMap<ScriptLine, u32>,
+}
+
+impl ScriptLines {
+    /// The frame that stands for `line`; `None` where there are too many.
+    pub(crate) fn frame(&mut self, line: ScriptLine, class: FrameClass) -> Option<RawFrame> {
+        let id = match self.index.get(&line) {
+            Some(id) => *id,
+            None if self.lines.len() < MAX_LINES => {
+                let id = u32::try_from(self.lines.len()).ok()?;
+                self.lines.push((line.clone(), class));
+                self.index.insert(line, id);
+                id
+            }
+            None => return None,
+        };
+        Some(RawFrame { module: Some(SCRIPTS), address: u64::from(id), is_return: false })
+    }
+
+    pub(crate) fn get(&self, frame: RawFrame) -> Option<&(ScriptLine, FrameClass)> {
+        let id = usize::try_from(frame.address).ok()?;
+        if frame.is_script() { self.lines.get(id) } else { None }
+    }
+}
+
+impl RawFrame {
+    /// Whether it is a line of a script rather than an address.
+    pub fn is_script(self) -> bool {
+        self.module == Some(SCRIPTS)
+    }
+}

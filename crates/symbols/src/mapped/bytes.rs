@@ -1,0 +1,169 @@
+//! The bytes of a file that was mapped, whatever becomes of the file afterwards.
+//!
+//! Files are kept open and read with `pread`, never mapped: a mapping of a file that is
+//! truncated would kill us with SIGBUS, a read just comes back short.
+
+use super::state::{FileState, Identity};
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+use systoll_binfile::Bytes;
+
+/// The most ever read from a file in one piece.
+const MAX_READ: u64 = 256 << 20;
+
+/// Pieces of a file read last, for the many reads of a few bytes around calls: a system call each otherwise.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks(Mutex<VecDeque<(u64, Box<[u8]>)>>);
+
+impl Blocks {
+    /// Bytes of a block, and the most that is read by way of one.
+    const SIZE: u64 = 4096;
+    const SMALL: usize = 64;
+    /// Blocks kept.
+    const KEPT: usize = 32;
+
+    /// Fills `buffer` from `offset` on, if all of it is in one block; `None`: read it yourself.
+    fn read(&self, file: &File, offset: u64, buffer: &mut [u8]) -> Option<()> {
+        let (start, into) = (offset - offset % Self::SIZE, (offset % Self::SIZE) as usize);
+        let wanted = into..into + buffer.len();
+        if buffer.len() > Self::SMALL || wanted.end > Self::SIZE as usize {
+            return None;
+        }
+        let mut blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, block)) = blocks.iter().find(|(at, _)| *at == start) {
+            buffer.copy_from_slice(block.get(wanted)?);
+            return Some(());
+        }
+        let mut block = vec![0; Self::SIZE as usize];
+        let got = file.read_at(&mut block, start).ok()?;
+        block.truncate(got);
+        buffer.copy_from_slice(block.get(wanted)?);
+        blocks.truncate(Self::KEPT - 1);
+        blocks.push_front((start, block.into()));
+        Some(())
+    }
+}
+
+/// Where a module's bytes come from.
+#[derive(Debug)]
+pub(crate) enum FileBytes {
+    File { file: File, identity: Identity, blocks: Blocks },
+    Memory(Arc<[u8]>),
+}
+
+impl FileBytes {
+    pub(crate) fn from_file(file: File) -> std::io::Result<Self> {
+        let identity = Identity::of(&file)?;
+        Ok(Self::File { file, identity, blocks: Blocks::default() })
+    }
+
+    /// Which file it is in which state; `None` for memory.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        match self {
+            Self::File { identity, .. } => Some(*identity),
+            Self::Memory(_) => None,
+        }
+    }
+
+    /// The file's state now; `None` for memory, and where the file is no longer what it was when
+    /// it was opened.
+    pub(crate) fn state(&self) -> Option<FileState> {
+        let Self::File { file, identity, .. } = self else { return None };
+        let state = FileState::of(file).ok()?;
+        (state.identity() == *identity).then_some(state)
+    }
+
+    /// Size in bytes, as it was when the file was opened.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::File { identity, .. } => identity.size,
+            Self::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Fills `buffer` from `offset` on; false if there is less.
+    pub(crate) fn read_into(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        match self {
+            Self::File { file, blocks, .. } => {
+                blocks.read(file, offset, buffer).is_some() || file.read_exact_at(buffer, offset).is_ok()
+            }
+            Self::Memory(bytes) => {
+                let slice = usize::try_from(offset).ok().and_then(|o| bytes.get(o..o.checked_add(buffer.len())?));
+                slice.map(|s| buffer.copy_from_slice(s)).is_some()
+            }
+        }
+    }
+
+    /// `len` bytes from `offset` on. `None` where the file is shorter, or the piece beyond all reason.
+    pub(crate) fn read(&self, offset: u64, len: u64) -> Option<Vec<u8>> {
+        if offset.checked_add(len)? > self.len() || len > MAX_READ {
+            return None;
+        }
+        let mut buffer = vec![0; usize::try_from(len).ok()?];
+        self.read_into(offset, &mut buffer).then_some(buffer)
+    }
+
+    /// The whole of it, if it still is what it was when it was opened.
+    pub(crate) fn read_all(&self) -> Option<Vec<u8>> {
+        if let Self::File { file, identity, .. } = self
+            && Identity::of(file).ok()? != *identity
+        {
+            return None;
+        }
+        self.read(0, self.len())
+    }
+}
+
+impl Bytes for FileBytes {
+    fn size(&self) -> u64 {
+        self.len()
+    }
+
+    fn piece(&self, offset: u64, len: u64) -> Option<Cow<'_, [u8]>> {
+        self.read(offset, len).map(Cow::Owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_shrinks_reads_short_instead_of_killing_us() {
+        let mut path = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut path, &[7; 8192]).unwrap();
+        let source = FileBytes::from_file(path.reopen().unwrap()).unwrap();
+        assert_eq!(source.read(0, 8192).unwrap(), [7; 8192]);
+        path.as_file().set_len(100).unwrap();
+        assert_eq!(source.read(4096, 4), None);
+        assert_eq!(source.read_all(), None);
+    }
+
+    #[test]
+    fn small_pieces_are_the_file_s_wherever_they_lie() {
+        let bytes: Vec<u8> = (0..Blocks::SIZE * (Blocks::KEPT as u64 + 3) + 77).map(|i| (i % 251) as u8).collect();
+        let mut path = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut path, &bytes).unwrap();
+        let source = FileBytes::from_file(path.reopen().unwrap()).unwrap();
+        for _ in 0..2 {
+            for at in (0..bytes.len()).step_by(501) {
+                let mut got = [0; 9];
+                assert_eq!(source.read_into(at as u64, &mut got), at + 9 <= bytes.len(), "at {at}");
+                assert!(at + 9 > bytes.len() || got == bytes[at..at + 9], "at {at}");
+            }
+        }
+        assert!(!source.read_into(u64::MAX, &mut [0; 9]) && !source.read_into(bytes.len() as u64, &mut [0; 1]));
+    }
+
+    #[test]
+    fn nothing_is_read_beyond_the_end() {
+        let source = FileBytes::Memory(Arc::from([1u8, 2, 3].as_slice()));
+        assert_eq!(source.read(1, 2).unwrap(), [2, 3]);
+        assert_eq!(source.read(1, 3), None);
+        assert_eq!(source.read(u64::MAX, 2), None);
+        assert_eq!(source.read(0, u64::MAX), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! Opens the files behind mappings, while they are mapped.
+
+use super::bytes::FileBytes;
+use super::maps::MapsEntry;
+use super::state::Identity;
+use std::fs::File;
+use systoll_files::Links;
+
+/// What a mapped file is now, where a file of its name is the very one: device and inode say so,
+/// whichever process's view of the file system the name was of.
+pub(crate) fn identity(mapped: &MapsEntry) -> Option<Identity> {
+    let identity = Identity::of_metadata(&std::fs::metadata(&mapped.path).ok()?);
+    let device = identity.device();
+    let is_it = (nix::libc::major(device), nix::libc::minor(device)) == mapped.device;
+    (is_it && identity.inode() == mapped.inode && mapped.inode != 0).then_some(identity)
+}
+
+/// Opens the very file that is mapped, or says why not.
+pub(crate) fn open(pid: i32, mapped: &MapsEntry) -> Result<FileBytes, String> {
+    if mapped.path == "[vdso]" {
+        return vdso(pid, mapped).ok_or_else(|| "its memory can't be read".into());
+    }
+    // Always the mapped file, even when deleted or replaced, but for the privileged only.
+    let by_range = format!("/proc/{pid}/map_files/{:x}-{:x}", mapped.start, mapped.end);
+    let by_path = format!("/proc/{pid}/root{}", mapped.path);
+    let by_exe = format!("/proc/{pid}/exe");
+    let mut why = String::from("deleted");
+    for (path, sure) in [(by_range, true), (by_path, false), (by_exe, false)] {
+        match open_plain(&path) {
+            Ok((file, identity)) if sure || is_mapped_file(&identity, mapped) => {
+                return FileBytes::from_file(file).map_err(|e| e.to_string());
+            }
+            Ok(_) => {}
+            Err(e) if path.ends_with(&mapped.path) && e.kind() != std::io::ErrorKind::NotFound => why = e.to_string(),
+            Err(_) => {}
+        }
+    }
+    Err(why)
+}
+
+/// Opens a plain file.
+pub(crate) fn open_file(path: &std::path::Path) -> std::io::Result<FileBytes> {
+    FileBytes::from_file(open_plain(path)?.0)
+}
+
+/// A target could map a file and put a FIFO in its place.
+fn open_plain(path: impl AsRef<std::path::Path>) -> std::io::Result<(File, Identity)> {
+    let (file, metadata) = systoll_files::open(path, Links::Follow)?;
+    Ok((file, Identity::of_metadata(&metadata)))
+}
+
+/// Device and inode must agree. btrfs and overlayfs show another device in maps than in stat:
+/// there an anonymous device (major 0) and the inode have to do.
+fn is_mapped_file(identity: &Identity, mapped: &MapsEntry) -> bool {
+    let device = identity.device();
+    let (major, minor) = (nix::libc::major(device), nix::libc::minor(device));
+    identity.inode() == mapped.inode && ((major, minor) == mapped.device || (major == 0 && mapped.device.0 == 0))
+}
+
+/// The vDSO is an ELF file in memory, headers and all.
+fn vdso(pid: i32, mapped: &MapsEntry) -> Option<FileBytes> {
+    use std::os::unix::fs::FileExt;
+    const MAX_VDSO: u64 = 1 << 20;
+    let len = mapped.end.checked_sub(mapped.start).filter(|len| *len <= MAX_VDSO)?;
+    let mut bytes = vec![0; len as usize];
+    let memory = systoll_files::kernel(format!("/proc/{pid}/mem")).ok()?;
+    memory.read_exact_at(&mut bytes, mapped.start).ok()?;
+    Some(FileBytes::Memory(bytes.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::maps::executable;
+    use super::*;
+
+    #[test]
+    fn finds_and_opens_its_own_files() {
+        let pid = std::process::id() as i32;
+        let all = executable(pid).unwrap();
+        let exe = std::env::current_exe().unwrap();
+        let mine = all.iter().find(|m| m.path == exe.to_str().unwrap()).expect("our own program is mapped");
+        assert!(open(pid, mine).is_ok());
+        let vdso = all.iter().find(|m| m.path == "[vdso]").expect("a vDSO");
+        assert_eq!(open(pid, vdso).unwrap().read(0, 4).unwrap(), b"\x7fELF");
+    }
+}

@@ -1,0 +1,150 @@
+//! Separate debug files: where distributions and `objcopy --add-gnu-debuglink` put them, inside the
+//! file itself (`.gnu_debugdata`), and what `debuginfod-find` fetches.
+
+use crate::elf::ElfFile;
+use crate::mapped::{self, FileBytes};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use systoll_binfile::{c_str, half};
+
+/// Where distributions install them (gdb's default `debug-file-directory`).
+const ROOT: &str = "/usr/lib/debug";
+/// Folders to look in instead, separated by colons.
+const ROOTS_VARIABLE: &str = "SYSTOLL_DEBUG_PATH";
+/// Where `debuginfod-find` asks; without it no server is asked (debuginfod-find(1)).
+const SERVERS_VARIABLE: &str = "DEBUGINFOD_URLS";
+/// The longest that all downloads of a run may take: a report waits for them.
+const MAX_FETCHING: Duration = Duration::from_secs(20);
+/// The largest `.gnu_debugdata`, unpacked, and what unpacking may take beside: KiB.
+const MAX_UNPACKED: u64 = 64 << 20;
+const MAX_DICTIONARY_KIB: u32 = 64 << 10;
+
+/// A debug file.
+#[derive(Debug)]
+pub(crate) struct DebugFile {
+    pub(crate) elf: ElfFile,
+}
+
+/// The debug file of `elf`, which the target knows as `path`.
+pub(crate) fn find(elf: &ElfFile, path: &str) -> Option<DebugFile> {
+    by_build_id(elf).or_else(|| by_link(elf, Path::new(path))).or_else(|| inside(elf))
+}
+
+/// Folders that hold debug files.
+fn roots() -> &'static [PathBuf] {
+    static ROOTS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    ROOTS.get_or_init(|| match std::env::var_os(ROOTS_VARIABLE) {
+        Some(folders) => std::env::split_paths(&folders).filter(|f| f.is_absolute()).collect(),
+        None => vec![PathBuf::from(ROOT)],
+    })
+}
+
+fn open(path: PathBuf) -> Option<DebugFile> {
+    let elf = ElfFile::parse(mapped::open_file(&path).ok()?)?;
+    Some(DebugFile { elf })
+}
+
+fn by_build_id(elf: &ElfFile) -> Option<DebugFile> {
+    let id = elf.build_id.as_deref()?;
+    let (first, rest) = id.split_at_checked(2)?;
+    let name = format!(".build-id/{first}/{rest}.debug");
+    // The link there may point to the stripped file itself.
+    let is_it = |found: &DebugFile| found.elf.build_id == elf.build_id && found.elf.section(".symtab").is_some();
+    roots().iter().filter_map(|root| open(root.join(&name))).find(is_it)
+}
+
+/// By `.gnu_debugdata`: an ELF file of symbols alone, packed by xz (gdb's "MiniDebugInfo").
+fn inside(elf: &ElfFile) -> Option<DebugFile> {
+    let packed = elf.section_data(elf.section(".gnu_debugdata")?)?;
+    let reader = lzma_rust2::XzReader::new_mem_limit(packed.as_slice(), false, MAX_DICTIONARY_KIB);
+    let mut bytes = Vec::new();
+    reader.take(MAX_UNPACKED).read_to_end(&mut bytes).ok()?;
+    let elf = ElfFile::parse(FileBytes::Memory(bytes.into()))?;
+    Some(DebugFile { elf })
+}
+
+/// What `debuginfod-find` has of `elf`, where the user has named servers to ask. Takes time: not
+/// while a target waits.
+pub(crate) fn fetch(elf: &ElfFile) -> Option<DebugFile> {
+    static SPENT_MS: AtomicU64 = AtomicU64::new(0);
+    let id = elf.build_id.as_deref()?;
+    std::env::var_os(SERVERS_VARIABLE).filter(|servers| !servers.is_empty())?;
+    let left = MAX_FETCHING.checked_sub(Duration::from_millis(SPENT_MS.load(Ordering::Relaxed)))?;
+    let start = Instant::now();
+    let path = fetched(id, left);
+    SPENT_MS.fetch_add(start.elapsed().as_millis() as u64, Ordering::Relaxed);
+    open(path?).filter(|found| found.elf.build_id == elf.build_id)
+}
+
+/// Where `debuginfod-find` has put the debug file of this build-id, if it has found it in time.
+fn fetched(id: &str, limit: Duration) -> Option<PathBuf> {
+    const PAUSE: Duration = Duration::from_millis(2);
+    const LONGEST_PATH: u64 = 4096;
+    let mut command = Command::new(systoll_trust::helper("debuginfod-find")?);
+    command.args(["debuginfo", id]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if start.elapsed() < limit => std::thread::sleep(PAUSE),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    };
+    let mut path = String::new();
+    child.stdout.take()?.take(LONGEST_PATH).read_to_string(&mut path).ok().filter(|_| status.success())?;
+    Some(PathBuf::from(path.trim_end_matches('\n')))
+}
+
+/// By `.gnu_debuglink`: a file name, padded to 4, and the CRC of the file.
+fn by_link(elf: &ElfFile, path: &Path) -> Option<DebugFile> {
+    let link = elf.section_data(elf.section(".gnu_debuglink")?)?;
+    let name = c_str(&link, 0)?;
+    let crc = half(&link, name.len().checked_add(1)?.checked_next_multiple_of(4)?)?;
+    let name = std::str::from_utf8(name).ok().filter(|n| !n.contains('/') && !n.is_empty())?;
+    let folder = path.parent()?;
+    let below = folder.strip_prefix("/").ok()?;
+    [folder.join(name), folder.join(".debug").join(name)]
+        .into_iter()
+        .chain(roots().iter().map(|root| root.join(below).join(name)))
+        .filter_map(open)
+        .find(|found| belongs(elf, &found.elf, crc))
+}
+
+fn belongs(elf: &ElfFile, debug: &ElfFile, crc: u32) -> bool {
+    if elf.build_id.is_some() && debug.build_id.is_some() {
+        return elf.build_id == debug.build_id;
+    }
+    let Some(bytes) = debug.bytes.read_all() else { return false };
+    let mut sum = flate2::Crc::new();
+    sum.update(&bytes);
+    sum.sum() == crc
+}
+
+/// The file that holds what `debug` shares with others: `.gnu_debugaltlink` has its path and build-id.
+pub(crate) fn common_part(debug: &ElfFile) -> Option<ElfFile> {
+    let link = debug.section_data(debug.section(".gnu_debugaltlink")?)?;
+    let name = std::str::from_utf8(c_str(&link, 0)?).ok()?;
+    let id: String = link.get(name.len() + 1..)?.iter().map(|b| format!("{b:02x}")).collect();
+    // Relative to the debug file's folder below `.build-id`, in practice always `.dwz/…` below the root.
+    let below = name.split("/.dwz/").nth(1).or_else(|| name.strip_prefix(".dwz/"));
+    let by_name = below.filter(|n| !n.contains("..")).map(|n| format!(".dwz/{n}"));
+    let by_id = id.split_at_checked(2).map(|(a, b)| format!(".build-id/{a}/{b}.debug"));
+    let relative: Vec<_> = [by_name, by_id].into_iter().flatten().collect();
+    let absolute = Some(PathBuf::from(name)).filter(|p| p.is_absolute());
+    roots()
+        .iter()
+        .flat_map(|root| relative.iter().map(|name| root.join(name)))
+        .chain(absolute)
+        .filter_map(open)
+        .map(|found| found.elf)
+        .find(|elf| elf.build_id.as_ref() == Some(&id))
+}

@@ -1,0 +1,98 @@
+//! Files read before a target has them mapped, by another thread.
+//!
+//! Nearly every program maps this box's C library. A target does not wait for tables that have been
+//! read by then, and a report has its names sooner.
+
+use super::tables::Module;
+use crate::elf::ElfFile;
+use crate::mapped::{self, FileState, Identity};
+use iced_x86::{Decoder, DecoderOptions};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Files that may be mapped soon, for [`Symbols::expecting`](crate::Symbols::expecting).
+#[derive(Clone, Debug, Default)]
+pub struct Preloaded(Arc<Mutex<HashMap<Identity, Arc<Module>>>>);
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct PreloadedFile(Arc<Module>);
+
+impl Preloaded {
+    /// Opens the file at `path`, which is known from now on; `None` where it is no ELF file for x86-64.
+    pub fn open(&self, path: &Path) -> Option<PreloadedFile> {
+        // As the kernel will call it.
+        let path = std::fs::canonicalize(path).ok()?;
+        let source = mapped::open_file(&path).ok()?;
+        let identity = source.identity()?;
+        let module = Arc::new(Module::new(path.to_str()?, ElfFile::parse(source)?));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(identity, Arc::clone(&module));
+        Some(PreloadedFile(module))
+    }
+
+    /// The file of that identity, if it is known by this path.
+    pub(crate) fn find(&self, identity: &Identity, path: &str) -> Option<Arc<Module>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(identity).filter(|module| *module.path == *path).cloned()
+    }
+}
+
+impl PreloadedFile {
+    #[cfg(test)]
+    pub(crate) fn module(&self) -> &Module {
+        &self.0
+    }
+
+    /// State of the file, as [`Symbols::state`](crate::Symbols::state) has it.
+    pub fn state(&self) -> Option<FileState> {
+        self.0.elf.bytes.state()
+    }
+
+    /// Its build-id, as [`Symbols::build_id`](crate::Symbols::build_id) has it.
+    pub fn build_id(&self) -> Option<&str> {
+        self.0.elf.build_id.as_deref()
+    }
+
+    /// Whether it is a program that asks for a loader.
+    pub fn is_dynamic(&self) -> bool {
+        self.0.elf.has_interpreter()
+    }
+
+    /// Reads what the file has mapped at `address`; how many bytes there were.
+    pub fn read_code_into(&self, address: u64, buffer: &mut [u8]) -> usize {
+        self.0.elf.read_code_into(address, buffer)
+    }
+
+    /// Reads what unwinding through the file needs.
+    pub fn read_frames(&self) {
+        self.0.cfi();
+    }
+
+    /// Reads what the file's functions are called, and what the loader is to write into it.
+    pub fn read_names(&self) {
+        self.0.names().make_ready();
+        self.0.slots();
+        self.0.runtime();
+    }
+}
+
+/// Has the decoder of instructions unpack its tables, which it does once, when it is first needed: that
+/// takes as long as decoding thousands of instructions.
+pub fn make_decoder_ready() {
+    let _ = Decoder::new(64, &[0xc3], DecoderOptions::NONE).decode();
+}
+
+/// The dynamic loader of nearly every program (x86-64 psABI, "Program Interpreter").
+const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+
+/// Paths of the loader that a program asks for, and of the C library that lies beside it. Of no program:
+/// those of most.
+#[must_use]
+pub fn libraries_of(program: Option<&PreloadedFile>) -> Vec<PathBuf> {
+    let asked = program.and_then(|program| program.0.elf.interpreter());
+    let loader = std::fs::canonicalize(asked.as_deref().unwrap_or(LOADER));
+    let Ok(loader) = loader else { return Vec::new() };
+    let library = loader.with_file_name("libc.so.6");
+    [loader, library].into_iter().filter(|path| path.is_file()).collect()
+}

@@ -1,0 +1,191 @@
+//! One file that was seen mapped, and what has been found out about it so far.
+
+use super::class::{self, Ownership};
+use super::debug_file::{self, DebugFile};
+use super::runtime::Runtime;
+use crate::code::{GotSlots, extent, start};
+use crate::elf::{ElfFile, GoTable};
+use crate::names::{Function, Names};
+use crate::unwind::{Cfi, Epilogue, RowContext, Step, find_epilogue};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use systoll_model::{FrameClass, Location};
+
+/// A file, its tables read when first needed.
+#[derive(Debug)]
+pub(crate) struct Module {
+    /// As the target saw it.
+    pub(crate) path: Arc<str>,
+    pub(crate) elf: ElfFile,
+    class: Option<FrameClass>,
+    cfi: OnceLock<Cfi>,
+    names: OnceLock<Names>,
+    slots: OnceLock<GotSlots>,
+    ownership: OnceLock<Ownership>,
+    main: OnceLock<Option<Range<u64>>>,
+    runtime: OnceLock<Option<Runtime>>,
+    debug: OnceLock<Option<DebugFile>>,
+    fetched: OnceLock<Option<DebugFile>>,
+    go: OnceLock<Option<GoTable>>,
+}
+
+impl Module {
+    pub(crate) fn new(path: &str, elf: ElfFile) -> Self {
+        Self {
+            path: path.into(),
+            class: class::of_file(path, elf.soname.as_deref()),
+            elf,
+            cfi: OnceLock::new(),
+            names: OnceLock::new(),
+            slots: OnceLock::new(),
+            ownership: OnceLock::new(),
+            main: OnceLock::new(),
+            runtime: OnceLock::new(),
+            debug: OnceLock::new(),
+            fetched: OnceLock::new(),
+            go: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn file_name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    pub(crate) fn cfi(&self) -> &Cfi {
+        self.cfi.get_or_init(|| Cfi::read(&self.elf))
+    }
+
+    /// All symbols, those of the separate debug file included, so that a name does not depend on
+    /// who asked first.
+    pub(crate) fn names(&self) -> &Names {
+        self.names.get_or_init(|| Names::read(&self.elf, self.debug_file().map(|d| &d.elf), self.go()))
+    }
+
+    /// What a Go program knows of its functions.
+    pub(crate) fn go(&self) -> Option<&GoTable> {
+        self.go.get_or_init(|| GoTable::read(&self.elf)).as_ref()
+    }
+
+    pub(crate) fn debug_file(&self) -> Option<&DebugFile> {
+        self.debug.get_or_init(|| debug_file::find(&self.elf, &self.path)).as_ref()
+    }
+
+    /// The debug file that servers have, where the file has no lines otherwise. Not asked for symbols,
+    /// which are needed while the target waits.
+    pub(crate) fn fetched(&self) -> Option<&DebugFile> {
+        self.fetched.get_or_init(|| debug_file::fetch(&self.elf)).as_ref()
+    }
+
+    pub(crate) fn slots(&self) -> &GotSlots {
+        self.slots.get_or_init(|| GotSlots::read(&self.elf))
+    }
+
+    /// The language runtime that the file is, if it is one.
+    pub(crate) fn runtime(&self) -> Option<&Runtime> {
+        self.runtime.get_or_init(|| Runtime::of(&self.elf, &self.path)).as_ref()
+    }
+
+    /// The file's class, where all of it has the same.
+    pub(crate) fn whole_class(&self) -> Option<FrameClass> {
+        self.class
+    }
+
+    pub(crate) fn class(&self, addr: u64) -> FrameClass {
+        if let Some(class) = self.class {
+            return class;
+        }
+        let function = self.symbol(addr);
+        self.ownership().class(self.names(), self.cfi(), addr, function.as_ref().map(|f| f.name.as_ref()))
+    }
+
+    fn ownership(&self) -> &Ownership {
+        self.ownership.get_or_init(|| {
+            Ownership::of(&self.elf, self.names(), self.slots(), self.cfi(), self.range(self.elf.entry()))
+        })
+    }
+
+    /// Whether a place in this file's source is in a language's own library.
+    pub(crate) fn is_runtimes(&self, location: &Location) -> bool {
+        self.ownership().is_runtimes(&location.function, location.file.as_deref())
+    }
+
+    /// Whether it is a program that brings its C library along, and calls it.
+    pub(crate) fn brings_libc(&self) -> bool {
+        class::is_static(&self.elf) && !class::is_go(&self.elf)
+    }
+
+    /// The symbol whose function `addr` lies in; none that ends before it.
+    pub(crate) fn symbol(&self, addr: u64) -> Option<Function<'_>> {
+        let function = self.names().around(addr)?;
+        if function.size > 0 {
+            return Some(function);
+        }
+        // No size: believe it as far as the call frame information, or without any, its code goes.
+        let covered = match self.cfi().function(addr) {
+            Some(range) => range.start == function.start,
+            None => function.next.is_none_or(|next| addr < next) && extent::reaches(&self.elf, function.start, addr),
+        };
+        (covered || addr == function.start).then_some(function)
+    }
+
+    /// The range of the function around `addr`.
+    pub(crate) fn range(&self, addr: u64) -> Option<Range<u64>> {
+        if let Some(f) = self.symbol(addr)
+            && f.size > 0
+        {
+            return Some(f.start..f.start.saturating_add(f.size));
+        }
+        self.cfi().function(addr).or_else(|| {
+            let f = self.symbol(addr)?;
+            Some(f.start..f.next?)
+        })
+    }
+
+    /// How to get from `addr` to the caller; `next` is the instruction that will run next.
+    pub(crate) fn step(&self, addr: u64, next: u64, unwinding: &mut RowContext) -> Step {
+        if let Some(step) = self.cfi().step(addr, unwinding) {
+            return step;
+        }
+        // The kernel or the loader jumps to the entry point; without a symbol, it is still short.
+        const START: u64 = 64;
+        let is_start = match self.range(self.elf.entry()) {
+            Some(range) => range.contains(&addr),
+            None => addr.wrapping_sub(self.elf.entry()) < START,
+        };
+        if is_start && self.elf.entry() != 0 {
+            return Step::End;
+        }
+        // Its caller is start-up code, which often jumps here: no report needs it.
+        if start::calls_main(&self.elf, next) {
+            return Step::End;
+        }
+        match find_epilogue(&self.elf, next) {
+            Epilogue::Return(rule) => Step::Epilogue(rule),
+            Epilogue::NoReturn => Step::NoReturn,
+            Epilogue::Unknown => Step::Guess,
+        }
+    }
+
+    /// The program's `main`, where this is a program.
+    pub(crate) fn main(&self) -> Option<Range<u64>> {
+        self.main.get_or_init(|| self.find_main()).clone()
+    }
+
+    fn find_main(&self) -> Option<Range<u64>> {
+        // The C library and the loader have an entry point too.
+        if self.class.is_some() || self.elf.entry() == 0 {
+            return None;
+        }
+        let names = self.names();
+        let by_symbol = |name: &str| names.scan(name).filter(|main| !main.is_empty());
+        // gccgo's programs say nowhere else what they are.
+        let may_be_go = class::is_go(&self.elf) || names.at_hand();
+        if may_be_go && let Some(main) = by_symbol("main.main") {
+            return Some(main);
+        }
+        match start::main_of(&self.elf, self.slots()) {
+            Some(start) => Some(self.range(start).filter(|r| r.start == start).unwrap_or(start..start + 1)),
+            None => by_symbol("main"),
+        }
+    }
+}

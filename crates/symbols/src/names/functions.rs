@@ -1,0 +1,344 @@
+//! Symbol tables: which function an address belongs to, and which of its names is the public one.
+
+use crate::elf::{ElfFile, Exports, GoFunction, GoTable, Strings, SymbolTable};
+use object::LittleEndian as Le;
+use object::elf as raw;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use systoll_binfile::elf;
+
+/// One function symbol.
+#[derive(Clone, Debug)]
+struct Symbol {
+    addr: u64,
+    size: u64,
+    /// Which string table …
+    table: u8,
+    /// … and where in it.
+    name: u32,
+    exported: bool,
+    is_static: bool,
+}
+
+impl Symbol {
+    fn extent(&self) -> Range<u64> {
+        self.addr..self.addr.saturating_add(self.size)
+    }
+}
+
+/// A function symbol and its name.
+pub(crate) struct NamedSymbol<'n> {
+    pub(crate) addr: u64,
+    pub(crate) name: Cow<'n, [u8]>,
+    /// Whether the source declares it `static`.
+    pub(crate) is_static: bool,
+}
+
+/// The functions of a file, by address.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    tables: Vec<Arc<Strings>>,
+    /// By address.
+    symbols: Vec<Symbol>,
+    /// The exported ones, looked up by name.
+    exports: Option<Exports>,
+    /// The same where the file has no index of them: hash of the name, and index in `symbols`.
+    exported: OnceLock<Vec<(u64, u32)>>,
+    /// The same of all.
+    hashes: OnceLock<Vec<(u64, u32)>>,
+}
+
+/// A function as the symbol table has it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Function<'n> {
+    /// As in the table, mangled.
+    pub(crate) name: Cow<'n, str>,
+    pub(crate) start: u64,
+    /// 0 where the table does not say.
+    pub(crate) size: u64,
+    /// Where the next function starts.
+    pub(crate) next: Option<u64>,
+}
+
+/// More names of one address than this are read with all others, not each by itself.
+const MANY: usize = 64;
+/// Big symbols that hold smaller ones are looked for this many addresses back.
+const LOOK_BACK: usize = 8;
+
+impl Names {
+    /// Reads `.dynsym` and `.symtab`, and those of a separate debug file.
+    pub(crate) fn read(elf: &ElfFile, debug: Option<&ElfFile>, go: Option<&GoTable>) -> Self {
+        let mut names = Self { exports: elf.exports().cloned(), ..Self::default() };
+        names.add(elf);
+        if let Some(debug) = debug {
+            names.add(debug);
+        }
+        if names.symbols.is_empty() {
+            names.add_go(go);
+        }
+        names.symbols.sort_unstable_by_key(|s| s.addr);
+        names
+    }
+
+    fn add(&mut self, elf: &ElfFile) {
+        if let Some(table) = elf.dynamic_symbols() {
+            self.add_table(elf, table, true);
+        }
+        if let Some(table) = elf.symbols() {
+            self.add_table(elf, &table, false);
+        }
+    }
+
+    fn add_table(&mut self, file: &ElfFile, symbols: &SymbolTable, exported: bool) -> Option<()> {
+        let (strings, symbols) = (Arc::clone(&symbols.strings), symbols.symbols());
+        let table = u8::try_from(self.tables.len()).ok()?;
+        self.symbols.reserve(symbols.len());
+        for s in symbols {
+            let is_code = elf::Names::of(s, |addr| file.is_code(addr)) == elf::Names::Code;
+            if !is_code || s.st_name.get(Le) == 0 {
+                continue;
+            }
+            self.symbols.push(Symbol {
+                addr: s.st_value.get(Le),
+                size: s.st_size.get(Le),
+                table,
+                name: s.st_name.get(Le),
+                exported,
+                // Linking a static-pie makes hidden functions local; a programmer's `static` isn't hidden.
+                is_static: s.st_bind() == raw::STB_LOCAL && s.st_visibility() == raw::STV_DEFAULT,
+            });
+        }
+        self.tables.push(strings);
+        Some(())
+    }
+
+    fn add_go(&mut self, go: Option<&GoTable>) -> Option<()> {
+        let go = go?.functions()?;
+        let table = u8::try_from(self.tables.len()).ok()?;
+        self.tables.push(Arc::new(Strings::Whole(go.names)));
+        let symbol = |f: GoFunction| Symbol {
+            addr: f.start,
+            size: f.size,
+            table,
+            name: f.name,
+            exported: false,
+            is_static: false,
+        };
+        self.symbols.extend(go.functions.into_iter().map(symbol));
+        Some(())
+    }
+
+    /// Order among the names of one address: what others can link to, what has no underscores in
+    /// front (a C library's own names have), what is short. Not what is global: a static-pie has
+    /// `mktime` as a local symbol beside a weak `timelocal`.
+    fn rank<'n>(s: &Symbol, name: &'n [u8]) -> impl Ord + use<'n> {
+        let underscores = name.iter().take_while(|b| **b == b'_').count();
+        (!s.exported, underscores, name.len(), name)
+    }
+
+    /// The best of the names of one address, and its symbol.
+    fn best(&self, same: Range<usize>) -> Option<(&Symbol, Cow<'_, [u8]>)> {
+        // Functions that came out alike are one to some linkers.
+        if same.len() > MANY {
+            self.read_strings();
+        }
+        let named = self.symbols.get(same)?.iter().filter_map(|s| Some((s, self.bytes(s)?)));
+        named.min_by(|(a, of_a), (b, of_b)| Self::rank(a, of_a).cmp(&Self::rank(b, of_b)))
+    }
+
+    /// A symbol's name; `None` where it has none.
+    fn bytes(&self, s: &Symbol) -> Option<Cow<'_, [u8]>> {
+        self.tables.get(usize::from(s.table))?.get(s.name).filter(|name| !name.is_empty())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
+    fn at(&self, addr: u64) -> Range<usize> {
+        let start = self.symbols.partition_point(|s| s.addr < addr);
+        let same = self.symbols.get(start..).unwrap_or(&[]).iter().take_while(|s| s.addr == addr).count();
+        start..start + same
+    }
+
+    /// How long the function of these names is; 0 where none of them says.
+    fn size(&self, same: Range<usize>) -> u64 {
+        // Aliases without a size happen in assembly; any of them knows.
+        self.symbols.get(same).unwrap_or_default().iter().map(|s| s.size).max().unwrap_or(0)
+    }
+
+    fn function(&self, same: Range<usize>) -> Option<Function<'_>> {
+        let size = self.size(same.clone());
+        let next = self.symbols.get(same.end).map(|s| s.addr);
+        let (symbol, name) = self.best(same)?;
+        Some(Function { name: text(name), start: symbol.addr, size, next })
+    }
+
+    /// The best name of the function that starts at `addr`.
+    pub(crate) fn exactly(&self, addr: u64) -> Option<Cow<'_, str>> {
+        self.best(self.at(addr)).map(|(_, name)| text(name))
+    }
+
+    /// The best name of the function that starts at `addr`, if others can link to it.
+    pub(crate) fn exported_at(&self, addr: u64) -> Option<Cow<'_, str>> {
+        let (best, name) = self.best(self.at(addr))?;
+        best.exported.then(|| text(name))
+    }
+
+    /// The function around `addr`; one without a size may or may not reach so far.
+    pub(crate) fn around(&self, addr: u64) -> Option<Function<'_>> {
+        let mut end = self.symbols.partition_point(|s| s.addr <= addr);
+        let mut sizeless = None;
+        for _ in 0..LOOK_BACK {
+            let last = self.symbols.get(end.checked_sub(1)?)?;
+            let group = self.at(last.addr);
+            let size = self.size(group.clone());
+            if addr - last.addr < size
+                && let Some(function) = self.function(group.clone())
+            {
+                return Some(function);
+            }
+            if size == 0 && sizeless.is_none() && end == self.symbols.partition_point(|s| s.addr <= addr) {
+                sizeless = Some(group.clone());
+            }
+            end = group.start;
+            if end == 0 {
+                break;
+            }
+        }
+        self.function(sizeless?)
+    }
+
+    /// Prepares for looking functions up that others can link to.
+    pub(crate) fn make_ready(&self) {
+        self.export("");
+    }
+
+    /// The extent of the function of this name, empty where the table does not say. To go through them all
+    /// each time took seconds with a program of 100,000 functions.
+    pub(crate) fn find(&self, name: &str) -> Option<Range<u64>> {
+        self.named(
+            name,
+            self.hashes.get_or_init(|| {
+                self.read_strings();
+                self.hashed(|_| true)
+            }),
+        )
+    }
+
+    /// [`Names::find`] without sorting the names, for callers that look for few.
+    pub(crate) fn scan(&self, name: &str) -> Option<Range<u64>> {
+        let is = |s: &&Symbol| {
+            let rest = self.tables.get(usize::from(s.table)).and_then(|table| table.whole().get(s.name as usize..));
+            let behind = rest.and_then(|rest| rest.strip_prefix(name.as_bytes()));
+            behind.is_some_and(|behind| behind.first() == Some(&0))
+        };
+        self.symbols.iter().find(is).map(Symbol::extent)
+    }
+
+    /// The extent of the exported function of this name.
+    pub(crate) fn export(&self, name: &str) -> Option<Range<u64>> {
+        let Some(exports) = &self.exports else { return self.export_without_index(name) };
+        let function = |addr| self.symbols.get(self.at(addr))?.iter().find(|s| s.exported && self.is(s, name));
+        exports.addresses(name.as_bytes()).filter_map(function).min_by_key(|s| (s.addr, s.size)).map(Symbol::extent)
+    }
+
+    /// [`Names::export`] for files that have no index of what they export.
+    pub(crate) fn export_without_index(&self, name: &str) -> Option<Range<u64>> {
+        self.named(name, self.exported.get_or_init(|| self.hashed(|s| s.exported)))
+    }
+
+    /// Reads all names in one go, before they are gone through.
+    fn read_strings(&self) {
+        for table in &self.tables {
+            table.whole();
+        }
+    }
+
+    /// Whether to go through all names takes reading none of them from the file.
+    pub(crate) fn at_hand(&self) -> bool {
+        self.tables.iter().all(|table| table.at_hand())
+    }
+
+    /// Hashes of names, and indices, in order.
+    fn hashed(&self, which: impl Fn(&Symbol) -> bool) -> Vec<(u64, u32)> {
+        let symbols = (0..).zip(&self.symbols).filter(|(_, s)| which(s));
+        let mut all: Vec<(u64, u32)> = symbols.map(|(i, s)| (hash(&self.bytes(s).unwrap_or_default()), i)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// The extent of the first of this name among those hashed.
+    fn named(&self, name: &str, hashed: &[(u64, u32)]) -> Option<Range<u64>> {
+        let wanted = hash(name.as_bytes());
+        let at = hashed.partition_point(|(hash, _)| *hash < wanted);
+        let same = hashed.get(at..)?.iter().take_while(|(hash, _)| *hash == wanted);
+        let mut symbols = same.filter_map(|(_, i)| self.symbols.get(*i as usize));
+        symbols.find(|s| self.is(s, name)).map(Symbol::extent)
+    }
+
+    fn is(&self, s: &Symbol, name: &str) -> bool {
+        self.bytes(s).as_deref() == Some(name.as_bytes())
+    }
+
+    /// Whether the function at `addr` also goes by `name`.
+    pub(crate) fn is_called(&self, addr: u64, name: &str) -> bool {
+        self.symbols.get(self.at(addr)).is_some_and(|s| s.iter().any(|s| self.is(s, name)))
+    }
+
+    /// All functions, by address.
+    pub(crate) fn all(&self) -> impl Iterator<Item = NamedSymbol<'_>> {
+        self.read_strings();
+        let named = |s: &Symbol| Some(NamedSymbol { addr: s.addr, name: self.bytes(s)?, is_static: s.is_static });
+        self.symbols.iter().filter_map(named)
+    }
+}
+
+fn text(name: Cow<'_, [u8]>) -> Cow<'_, str> {
+    match name {
+        Cow::Borrowed(name) => String::from_utf8_lossy(name),
+        Cow::Owned(name) => Cow::Owned(String::from_utf8_lossy(&name).into_owned()),
+    }
+}
+
+/// FNV-1a (Fowler, Noll, Vo): names are compared as well, so that nothing hangs on it.
+fn hash(name: &[u8]) -> u64 {
+    name.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Installing libc6-dbg must not rename anything that programs can call.
+    #[test]
+    #[expect(clippy::print_stdout, reason = "a skipped test says so")]
+    fn debug_files_do_not_rename_what_is_exported() {
+        let pid = std::process::id() as i32;
+        let mapped = crate::mapped::maps::executable(pid).unwrap();
+        let libc = mapped.iter().find(|m| m.path.contains("/libc.so") || m.path.contains("/libc-")).expect("a libc");
+        let elf = ElfFile::parse(crate::mapped::open(pid, libc).unwrap()).unwrap();
+        let Some(debug) = crate::module::debug_file::find(&elf, &libc.path) else {
+            let strict = std::env::var_os("SYSTOLL_TEST_STRICT").is_some_and(|v| v == "1");
+            assert!(!strict, "libc6-dbg is not installed");
+            println!("skipped: libc6-dbg is not installed");
+            return;
+        };
+        let (plain, full) = (Names::read(&elf, None, None), Names::read(&elf, Some(&debug.elf), None));
+        assert!(full.symbols.len() > plain.symbols.len() + 1000, "the debug file adds nothing");
+        let mut seen = 0;
+        for symbol in plain.symbols.iter().filter(|s| s.size > 1) {
+            let name = |names: &Names, addr| names.around(addr).map(|f| (f.name.into_owned(), f.start));
+            assert_eq!(plain.exactly(symbol.addr), full.exactly(symbol.addr));
+            for addr in [symbol.addr, symbol.addr + 1, symbol.addr + symbol.size - 1] {
+                assert_eq!(name(&plain, addr), name(&full, addr), "{addr:#x}");
+            }
+            seen += 1;
+        }
+        assert!(seen > 1000, "{seen}");
+        let localtime = full.export("localtime").expect("localtime").start;
+        assert_eq!(full.exactly(localtime).as_deref(), Some("localtime"));
+        assert!(full.is_called(localtime, "localtime"));
+    }
+}

@@ -1,0 +1,206 @@
+//! Frames → what is printed: functions, inlined ones, source lines.
+
+use crate::code::{Callee, calls, extent};
+use crate::lines::dwarf;
+use crate::module::{Module, is_libc};
+use crate::names::demangle;
+use crate::{ModuleKey, RawFrame, Symbols};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use systoll_model as model;
+use systoll_model::{FrameClass, Location, ModuleId, Problem, ProblemKind};
+
+/// Which frames get lines and inlined functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// All that have any.
+    All,
+    /// Not those in a C library's own file, where its debug file may be tens of milliseconds of
+    /// decompressing, for lines that no report shows: the names of its functions are in symbols.
+    OutsideLibc,
+}
+
+/// Starts of functions, by module.
+type Starts = BTreeSet<(ModuleKey, u64)>;
+
+/// Frames with names.
+#[derive(Clone, Debug, Default)]
+pub struct Resolved {
+    /// The files that the frames lie in.
+    pub modules: Vec<model::Module>,
+    /// The frames, in the order they were asked for; their modules are indices into `modules`.
+    pub frames: Vec<model::Frame>,
+    /// The same numbering, for modules that [`Symbols::api`] names: all of them are in `modules`.
+    pub module_ids: HashMap<ModuleKey, ModuleId>,
+    /// What could not be named, and why.
+    pub problems: Vec<Problem>,
+}
+
+impl Symbols {
+    /// Names for `frames`. Every module ever loaded is listed, so that any [`ModuleKey`] can be
+    /// translated by [`Resolved::module_ids`].
+    pub fn resolve(&mut self, frames: &[RawFrame]) -> Resolved {
+        self.resolve_lines(frames, Lines::All)
+    }
+
+    /// [`Symbols::resolve`], with lines and inlined functions of some frames only.
+    pub fn resolve_lines(&mut self, frames: &[RawFrame], lines: Lines) -> Resolved {
+        let mut resolved = Resolved::default();
+        for (key, module) in self.modules() {
+            resolved.module_ids.insert(key, ModuleId(key.0));
+            let build_id = module.elf.build_id.as_deref().map(Arc::from);
+            resolved.modules.push(model::Module { path: Arc::clone(&module.path), build_id });
+        }
+        self.read_lines(frames, lines);
+        let starts = self.called(frames);
+        resolved.frames = frames.iter().map(|f| self.frame(*f, &starts)).collect();
+        resolved.problems = self.problems().to_vec();
+        resolved.problems.extend(self.nameless(&resolved.frames));
+        resolved
+    }
+
+    /// Where the functions start that `frames` call: all there is to tell the start of a function that
+    /// has neither a symbol nor call frame information.
+    fn called(&self, frames: &[RawFrame]) -> Starts {
+        let called = |f: &RawFrame| match self.callee(*f)? {
+            (key, Callee::Local(to)) => Some((key, to)),
+            (_, Callee::Symbol(_)) => None,
+        };
+        frames.iter().filter_map(called).collect()
+    }
+
+    fn frame(&mut self, raw: RawFrame, starts: &Starts) -> model::Frame {
+        if let Some((line, class)) = self.scripts.lines.get(raw) {
+            let location = Location { function: Arc::clone(&line.function), file: line.file.clone(), line: line.line };
+            return model::Frame {
+                module: None,
+                address: raw.address,
+                class: *class,
+                locations: vec![location],
+                callee: None,
+                language: Some(line.language),
+            };
+        }
+        let mut class = if self.is_interpreter(raw) { FrameClass::Runtime } else { self.class(raw) };
+        let Some((key, module)) = raw.module.and_then(|key| Some((key, self.module(key)?))) else {
+            let function = format!("{:#x}", raw.address).into();
+            let locations = vec![Location { function, ..Location::default() }];
+            return model::Frame {
+                module: None,
+                address: raw.lookup(),
+                class,
+                locations,
+                callee: None,
+                language: None,
+            };
+        };
+        let call = raw.is_return.then(|| calls::call_in_file(&module.elf, raw.address)).flatten();
+        let address = call.map_or(raw.lookup(), |i| i.ip());
+        let mut locations: Vec<Location> =
+            self.locations.get(&(key, raw.lookup())).map_or_else(Vec::new, |l| l.to_vec());
+        let function = function_name((key, module), raw, locations.last(), starts);
+        match locations.last_mut() {
+            Some(outermost) => outermost.function = function,
+            None => locations.push(Location { function, ..Location::default() }),
+        }
+        // The user's own line is meant, not that of the library code inlined into it; and where a
+        // library's function has the user's inlined, a callback's, that one's.
+        let theirs = locations.iter().take_while(|l| module.is_runtimes(l)).count();
+        let inlined = locations.len().saturating_sub(1);
+        if class == FrameClass::User || class == FrameClass::Runtime && theirs < inlined {
+            locations.drain(..theirs.min(inlined));
+            class = FrameClass::User;
+        }
+        let callee = self.callee(raw).and_then(|(key, callee)| self.callee_name(key, &callee));
+        model::Frame { module: Some(ModuleId(key.0)), address, class, locations, callee, language: None }
+    }
+
+    fn callee_name(&self, key: ModuleKey, callee: &Callee) -> Option<Arc<str>> {
+        let name = match callee {
+            Callee::Symbol(name) => self.public_name(name),
+            Callee::Local(addr) => self.module(key)?.names().exactly(*addr)?.into_owned(),
+        };
+        Some(demangle(&name).into())
+    }
+
+    /// Looks up lines and inlined functions of `frames` not looked up before.
+    fn read_lines(&mut self, frames: &[RawFrame], lines: Lines) {
+        let mut wanted: HashMap<ModuleKey, Vec<u64>> = HashMap::new();
+        for frame in frames {
+            if let Some(key) = frame.module
+                && (lines == Lines::All || !self.module(key).is_some_and(|m| m.whole_class().is_some_and(is_libc)))
+                && !self.locations.contains_key(&(key, frame.lookup()))
+                && self.module(key).is_some_and(|m| m.elf.is_code(frame.lookup()))
+            {
+                wanted.entry(key).or_default().push(frame.lookup());
+            }
+        }
+        for (key, mut addrs) in wanted {
+            addrs.sort_unstable();
+            addrs.dedup();
+            let Some(module) = self.module(key) else { continue };
+            match dwarf::look_up(module, &addrs) {
+                Ok(found) => {
+                    let split = found.is_split.then(|| Arc::clone(&module.path));
+                    let found = addrs.iter().zip(found.locations);
+                    self.locations.extend(found.map(|(addr, l)| ((key, *addr), l.into())));
+                    if let Some(path) = split {
+                        self.complain(format!("{path}: no inlined functions: they are described in .dwo files"));
+                    }
+                }
+                Err(why) => {
+                    let text = format!("{}: no source lines: {why}", module.path);
+                    self.complain(text);
+                }
+            }
+        }
+    }
+
+    /// One problem for each file whose user's frames have no names.
+    fn nameless(&self, frames: &[model::Frame]) -> Vec<Problem> {
+        let mut files: Vec<_> = frames
+            .iter()
+            .filter(|f| f.class == FrameClass::User && f.function().contains("+0x"))
+            .filter_map(|f| self.module(ModuleKey(f.module?.0)))
+            .filter(|m| m.names().is_empty())
+            .map(|m| Arc::clone(&m.path))
+            .collect();
+        files.sort();
+        files.dedup();
+        let text = |path| format!("{path}: stripped: its functions are shown by address");
+        files.into_iter().map(|path| Problem::new(ProblemKind::Name, text(path))).collect()
+    }
+}
+
+/// The function's name: by its symbol, by DWARF, else by where it starts.
+fn function_name(
+    (key, module): (ModuleKey, &Module),
+    raw: RawFrame,
+    dwarf: Option<&Location>,
+    starts: &Starts,
+) -> Arc<str> {
+    let addr = raw.lookup();
+    let told = dwarf.map(|l| &l.function).filter(|n| !n.is_empty());
+    // Go's own table reads the same whether the program is stripped or not.
+    if let Some(name) = told.filter(|_| module.go().is_some()) {
+        return Arc::clone(name);
+    }
+    if let Some(symbol) = module.symbol(addr) {
+        return demangle(&symbol.name).into();
+    }
+    // The function a handler returns to is entered by no call: its return address is its start.
+    if raw.is_return
+        && let Some(name) = module.names().exactly(raw.address)
+    {
+        return demangle(&name).into();
+    }
+    if let Some(name) = told {
+        return Arc::clone(name);
+    }
+    let called = || starts.range((key, 0)..=(key, addr)).next_back().map(|(_, start)| *start);
+    let start = match module.range(addr) {
+        Some(range) => range.start,
+        None => called().filter(|start| extent::reaches(&module.elf, *start, addr)).unwrap_or(addr),
+    };
+    format!("{}+{start:#x}", module.file_name()).into()
+}

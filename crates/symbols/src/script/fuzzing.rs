@@ -1,0 +1,56 @@
+//! What is read of scripts, from bytes of the caller's: for fuzzing.
+
+use super::memory::Memory;
+use super::perf_map::{Functions, of_hotspot, of_v8};
+use super::python::Python;
+use super::python_layout::Layout;
+use super::python_lines;
+use super::ruby::Ruby;
+use super::thread::Thread;
+use crate::lines::ScriptLines;
+
+/// Where the memory begins.
+const BASE: u64 = 0x10_000;
+/// Versions of Ruby that are known, and some that are not.
+const RUBIES: [(u32, u32); 7] = [(2, 7), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4), (9, 9)];
+
+pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
+    let mut read = |address: u64, buffer: &mut [u8]| {
+        let start = address.checked_sub(BASE).and_then(|o| usize::try_from(o).ok()).unwrap_or(usize::MAX);
+        let rest = bytes.get(start..).unwrap_or_default();
+        let n = rest.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..n), rest.get(..n)) {
+            to.copy_from_slice(from);
+        }
+        n
+    };
+    let thread = Thread { tid: seed as i32 & 7, fs_base: (seed & 8 != 0).then_some(seed >> 4) };
+    for told in std::iter::once(None).chain((8..16).map(|minor| Some(3 << 24 | minor << 16))) {
+        let mut memory = Memory::new(&mut read);
+        if let Some(layout) = Layout::of(&mut memory, BASE, told) {
+            Python::new(layout, BASE).evaluations(&mut ScriptLines::default(), &mut memory, thread);
+        }
+    }
+    for version in RUBIES {
+        let mut memory = Memory::new(&mut read);
+        if let Some(mut ruby) = Ruby::new(version, BASE) {
+            let stack = BASE + seed % 4096 * 8;
+            ruby.evaluations(&mut ScriptLines::default(), &mut memory, stack..BASE + bytes.len() as u64);
+        }
+    }
+    for minor in 8..16 {
+        python_lines::line(minor, bytes, seed as u32, (seed >> 32) as u32 % 4096);
+    }
+}
+
+pub(crate) fn use_perf_map(bytes: &[u8], seed: u64) {
+    let mut functions = Functions::default();
+    functions.add(bytes);
+    for n in 0..64 {
+        let address = seed.rotate_left(n) & (u64::MAX >> (n & 63));
+        if let Some(name) = functions.name(address) {
+            let told = [of_v8(&name), of_hotspot(&name)];
+            assert!(told.iter().flatten().all(|c| name.contains(c.function) || c.function.starts_with('(')));
+        }
+    }
+}

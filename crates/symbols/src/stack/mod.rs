@@ -1,0 +1,7 @@
+//! Stacks of stopped threads: what is mapped where in an address space, and the walk from frame to frame.
+
+mod search;
+mod space;
+mod walk;
+
+pub use space::{AddressSpace, MappedFile};

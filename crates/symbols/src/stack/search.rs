@@ -1,0 +1,84 @@
+//! Callers found without knowing the code: by what lies on the stack.
+
+use super::space::AddressSpace;
+use crate::Symbols;
+use crate::code::calls::call_before;
+use crate::unwind::{RA, RBP, REGISTERS, RSP};
+
+/// Most words looked through for a return address where nothing is known of the code.
+const MAX_SCAN: u64 = 64;
+/// How far away a caller's frame can be by a frame pointer.
+const MAX_FRAME: u64 = 1 << 20;
+
+/// A memory reader: the 8-byte word at an address, if it is mapped.
+pub(super) type Read<'r> = dyn FnMut(u64) -> Option<u64> + 'r;
+
+impl AddressSpace {
+    /// Whether `address` follows a call instruction.
+    pub(super) fn returns_to(&self, address: u64, read: &mut Read<'_>) -> bool {
+        if !self.maps_executable(address.wrapping_sub(1)) {
+            return false;
+        }
+        let mut bytes = [0; 16];
+        for (half, at) in bytes.chunks_exact_mut(8).zip([16, 8]) {
+            // The first half may lie before the mapping.
+            if let Some(word) = read(address.wrapping_sub(at)) {
+                half.copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        call_before(&bytes, address).is_some()
+    }
+
+    /// Finds the caller where nothing is known of the code: at the stack pointer in a leaf that
+    /// pushed nothing, else by the frame pointer, else the nearest word that is a return address
+    /// of a call that may have led here.
+    pub(super) fn guess(
+        &self,
+        symbols: &Symbols,
+        regs: &mut [u64; REGISTERS],
+        read: &mut Read<'_>,
+        is_return: bool,
+    ) -> Option<()> {
+        let (sp, bp) = (regs[RSP], regs[RBP]);
+        if !is_return && self.accept(regs, sp, bp, read).is_some() {
+            return Some(());
+        }
+        if bp.wrapping_sub(sp) < MAX_FRAME && bp.is_multiple_of(8) {
+            let outer = read(bp)?;
+            if self.accept(regs, bp.checked_add(8)?, outer, read).is_some() {
+                return Some(());
+            }
+        }
+        self.scan(symbols, regs, read, is_return, false)
+    }
+
+    /// Looks through the stack for the return address of a call that may have led here, or, where
+    /// it has to be `sure`, of one that says so.
+    pub(super) fn scan(
+        &self,
+        symbols: &Symbols,
+        regs: &mut [u64; REGISTERS],
+        read: &mut Read<'_>,
+        is_return: bool,
+        sure: bool,
+    ) -> Option<()> {
+        let (sp, bp) = (regs[RSP], regs[RBP]);
+        let here = self.frame(regs[RA], is_return);
+        (0..MAX_SCAN).find_map(|n| {
+            let slot = sp.checked_add(8 * n)?;
+            let caller = self.frame(read(slot)?, true);
+            let led = caller.module.and_then(|_| symbols.leads(caller, here));
+            if led.unwrap_or(!sure) { self.accept(regs, slot, bp, read) } else { None }
+        })
+    }
+
+    /// Takes the word at `slot` for the return address, if it can be one.
+    fn accept(&self, regs: &mut [u64; REGISTERS], slot: u64, bp: u64, read: &mut Read<'_>) -> Option<()> {
+        let address = read(slot)?;
+        if !self.returns_to(address, read) {
+            return None;
+        }
+        (regs[RA], regs[RSP], regs[RBP]) = (address, slot.checked_add(8)?, bp);
+        Some(())
+    }
+}

@@ -1,0 +1,195 @@
+//! One address space: what is mapped where.
+
+use crate::mapped::{MapsEntry, maps};
+use crate::script::{FileAt, Interpreters, ReadMemory, Stopped, Thread};
+use crate::{ModuleKey, PlacedFrame, RawFrame, Symbols};
+use std::sync::Arc;
+
+/// An executable mapping and the file behind it.
+#[derive(Clone, Copy, Debug)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    /// Address in memory less ELF virtual address.
+    bias: u64,
+    module: Option<ModuleKey>,
+}
+
+/// A file mapped executable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedFile {
+    /// First address of the mapping.
+    pub start: u64,
+    /// One past its last address.
+    pub end: u64,
+    /// Address in memory less ELF virtual address.
+    pub bias: u64,
+    /// The file.
+    pub module: ModuleKey,
+}
+
+/// What is mapped executable in one address space. Clone it for a fork.
+#[derive(Clone, Debug, Default)]
+pub struct AddressSpace {
+    /// As the kernel told it last; shared between forks.
+    mapped: Arc<Vec<MapsEntry>>,
+    /// By address.
+    mappings: Arc<Vec<Mapping>>,
+    interpreters: Interpreters,
+}
+
+impl AddressSpace {
+    /// An address space with nothing in it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Rereads `/proc/PID/maps` and loads files not seen before, while they are mapped. Cheap where
+    /// nothing changed. If the process is gone, what was known of it stays.
+    pub fn update(&mut self, symbols: &mut Symbols, pid: i32) {
+        if let Some(mapped) = maps::executable(pid) {
+            self.take(symbols, pid, mapped);
+        }
+    }
+
+    /// [`AddressSpace::update`] by the text of `/proc/PID/maps`, read just now.
+    pub fn update_by(&mut self, symbols: &mut Symbols, pid: i32, maps: &[u8]) {
+        if let Some(mapped) = maps::executable_in(maps) {
+            self.take(symbols, pid, mapped);
+        }
+    }
+
+    /// Takes in what has just been mapped, by its line of `/proc/PID/maps`, in place of what was there
+    /// before. `None` if that is no file that could be read; nothing has changed then.
+    pub fn add_by(&mut self, symbols: &mut Symbols, pid: i32, line: &[u8]) -> Option<MappedFile> {
+        let [new] = <[MapsEntry; 1]>::try_from(maps::executable_in(line)?).ok()?;
+        let apart = |m: &MapsEntry| m.end <= new.start || new.end <= m.start;
+        if !self.mapped.iter().all(|m| apart(m) || new.start <= m.start && m.end <= new.end) {
+            return None;
+        }
+        let mapping = load(symbols, pid, &new);
+        let file = MappedFile { start: mapping.start, end: mapping.end, bias: mapping.bias, module: mapping.module? };
+        let (mut mapped, mut mappings): (Vec<MapsEntry>, Vec<Mapping>) =
+            self.mapped.iter().cloned().zip(self.mappings.iter().copied()).filter(|(m, _)| apart(m)).unzip();
+        let at = mapped.partition_point(|m| m.start < new.start);
+        mapped.insert(at, new);
+        mappings.insert(at, mapping);
+        (self.mapped, self.mappings) = (Arc::new(mapped), Arc::new(mappings));
+        Some(file)
+    }
+
+    fn take(&mut self, symbols: &mut Symbols, pid: i32, mapped: Vec<MapsEntry>) {
+        if mapped == *self.mapped {
+            return;
+        }
+        // A file that was deleted since is the same file.
+        let known = |m: &MapsEntry| {
+            let i = self.mapped.iter().position(|k| k.is_same(m))?;
+            self.mappings.get(i).copied()
+        };
+        let mappings = mapped.iter().map(|m| known(m).unwrap_or_else(|| load(symbols, pid, m))).collect();
+        self.mappings = Arc::new(mappings);
+        self.mapped = Arc::new(mapped);
+    }
+
+    /// Whether `address` lies in an executable mapping, as of the last update.
+    pub fn maps_executable(&self, address: u64) -> bool {
+        self.mapping(address).is_some()
+    }
+
+    fn mapping(&self, address: u64) -> Option<&Mapping> {
+        let after = self.mappings.partition_point(|m| m.start <= address);
+        self.mappings.get(after.checked_sub(1)?).filter(|m| address < m.end)
+    }
+
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn map_for_test(&mut self, module: ModuleKey, mapped: &MapsEntry, bias: u64) {
+        let mapping = Mapping { start: mapped.start, end: mapped.end, bias, module: Some(module) };
+        self.mappings = Arc::new(vec![mapping]);
+    }
+
+    /// Every executable mapping of a file that could be read, by address, as of the last update.
+    pub fn files(&self) -> impl Iterator<Item = MappedFile> + '_ {
+        let file = |m: &Mapping| Some(MappedFile { start: m.start, end: m.end, bias: m.bias, module: m.module? });
+        self.mappings.iter().filter_map(file)
+    }
+
+    /// The frame at `address` in memory; a return address where `is_return`.
+    pub fn frame(&self, address: u64, is_return: bool) -> RawFrame {
+        let less = u64::from(is_return);
+        let (module, at) = self.locate(address.wrapping_sub(less));
+        RawFrame { module, address: at.wrapping_add(less), is_return }
+    }
+
+    /// The file that `address` lies in, and its ELF virtual address there.
+    pub(super) fn locate(&self, address: u64) -> (Option<ModuleKey>, u64) {
+        match self.mapping(address) {
+            Some(Mapping { module: Some(key), bias, .. }) => (Some(*key), address.wrapping_sub(*bias)),
+            _ => (None, address),
+        }
+    }
+
+    /// Whether scripts' lines have been asked for and can be told.
+    pub fn runs_scripts(&self) -> bool {
+        self.interpreters.any()
+    }
+
+    /// Frames of a waiting thread, as unwound just now, with the lines of scripts between them.
+    pub fn with_scripts(
+        &mut self,
+        symbols: &mut Symbols,
+        placed: &[PlacedFrame],
+        thread: Thread,
+        read: &mut ReadMemory<'_>,
+    ) -> Vec<RawFrame> {
+        let file = |m: &Mapping| Some(FileAt { module: m.module?, bias: m.bias });
+        let files = self.mappings.iter().filter_map(file);
+        self.interpreters.with_scripts(symbols, files, placed, Stopped { thread, read })
+    }
+}
+
+fn load(symbols: &mut Symbols, pid: i32, mapped: &MapsEntry) -> Mapping {
+    let module = symbols.load(pid, mapped);
+    let bias = module.and_then(|key| symbols.bias(key, mapped));
+    Mapping { start: mapped.start, end: mapped.end, bias: bias.unwrap_or(0), module: module.filter(|_| bias.is_some()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mapped_over_others_takes_their_place() {
+        let pid = std::process::id() as i32;
+        let text = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let here = what_is_mapped_over_others_takes_their_place as *const () as u64;
+        let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
+        let holds = |m: &MapsEntry| m.start <= here && here < m.end;
+        let own = maps::executable(pid).unwrap().into_iter().find(holds).unwrap();
+        let line = text.lines().find(|l| l.starts_with(&format!("{:x}-", own.start))).unwrap();
+        let file = space.add_by(&mut symbols, pid, line.as_bytes()).expect("our own program");
+        assert_eq!((file.start, file.end), (own.start, own.end));
+        space.update(&mut symbols, pid);
+        assert_eq!(space.files().find(|f| f.start == own.start), Some(file));
+        let before = space.files().count();
+        assert_eq!(space.add_by(&mut symbols, pid, line.as_bytes()), Some(file));
+        assert_eq!(space.files().count(), before);
+        // Within another, and no file at all.
+        let [half, no_file] = [own.start + 4096, own.end].map(|end| format!("{:x}-{end:x} r-xp 0 0:0 0", own.start));
+        assert_eq!(space.add_by(&mut symbols, pid, half.as_bytes()), None);
+        assert_eq!(space.add_by(&mut symbols, pid, no_file.as_bytes()), None);
+        assert_eq!(space.files().count(), before);
+    }
+
+    #[test]
+    fn a_file_to_be_ignored_is_not_looked_into() {
+        let pid = std::process::id() as i32;
+        let exe = std::fs::metadata("/proc/self/exe").unwrap();
+        let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
+        symbols.ignore(&exe);
+        space.update(&mut symbols, pid);
+        let here = a_file_to_be_ignored_is_not_looked_into as *const () as u64;
+        assert!(space.files().all(|f| !(f.start..f.end).contains(&here)));
+        assert!(space.files().count() > 0 && space.maps_executable(here));
+    }
+}

@@ -1,0 +1,106 @@
+//! From frame to frame, up a stopped thread's stack.
+
+use super::search::Read;
+use super::space::AddressSpace;
+use crate::unwind::{RA, RBP, RSP, Step, step_signal_frame};
+use crate::{MAX_FRAMES, PlacedFrame, RawFrame, Registers, Symbols, Until};
+use systoll_model::FrameClass;
+
+impl AddressSpace {
+    /// Appends the frames of a stopped thread to `out`, leaf first: at a system call, the address
+    /// of its `syscall` instruction, then return addresses. `read` reads an 8-byte word of the
+    /// thread's memory. True if the stack's root was reached; with [`Until::UserFrame`] that is
+    /// the case only where there is no user's frame.
+    pub fn unwind(
+        &mut self,
+        symbols: &mut Symbols,
+        regs: &Registers,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+        until: Until,
+        out: &mut Vec<RawFrame>,
+    ) -> bool {
+        self.walk(symbols, regs, read, until, &mut |placed| out.push(placed.frame))
+    }
+
+    /// [`AddressSpace::unwind`], telling also where on the stack each frame was found.
+    pub fn unwind_placed(
+        &mut self,
+        symbols: &mut Symbols,
+        regs: &Registers,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+        until: Until,
+        out: &mut Vec<PlacedFrame>,
+    ) -> bool {
+        self.walk(symbols, regs, read, until, &mut |placed| out.push(placed))
+    }
+
+    fn walk(
+        &mut self,
+        symbols: &mut Symbols,
+        regs: &Registers,
+        read: &mut Read<'_>,
+        until: Until,
+        found: &mut dyn FnMut(PlacedFrame),
+    ) -> bool {
+        let mut regs = regs.in_dwarf_order();
+        let (mut is_return, mut constant) = (false, true);
+        for _ in 0..MAX_FRAMES {
+            let (ip, sp) = (regs[RA], regs[RSP]);
+            let (module, at) = self.locate(ip.wrapping_sub(u64::from(is_return)));
+            let Some(key) = module else {
+                let frame = RawFrame { module: None, address: ip, is_return };
+                found(PlacedFrame { frame, ip, sp, constant });
+                let go_on = until == Until::Root && self.guess(symbols, &mut regs, read, is_return).is_some();
+                if !go_on {
+                    return false;
+                }
+                (is_return, constant) = (true, false);
+                continue;
+            };
+            let known = symbols.facts_at(key, at, is_return);
+            let frame = RawFrame { module, address: known.address, is_return };
+            found(PlacedFrame { frame, ip, sp, constant });
+            if until == Until::UserFrame && known.class == FrameClass::User {
+                return false;
+            }
+            constant = match known.step {
+                // Contexts end with the user's frame: what lies beyond is not asked for.
+                _ if known.class == FrameClass::User => false,
+                Step::Rule(rule) | Step::Epilogue(rule) => {
+                    usize::from(rule.base) == RSP
+                        || usize::from(rule.base) == RBP && symbols.is_fixed(key, known.lookup)
+                }
+                _ => false,
+            };
+            let went = match known.step {
+                Step::End => return true,
+                Step::Rule(rule) => rule.step(&mut regs, read),
+                Step::Epilogue(rule) => {
+                    let start = regs;
+                    let sound =
+                        rule.step(&mut regs, read).filter(|()| regs[RA] == 0 || self.returns_to(regs[RA], read));
+                    constant = constant && sound.is_some();
+                    sound.or_else(|| {
+                        regs = start;
+                        self.guess(symbols, &mut regs, read, is_return)
+                    })
+                }
+                Step::NoReturn => match self.scan(symbols, &mut regs, read, is_return, true) {
+                    None => return true,
+                    went => went,
+                },
+                Step::Expression => symbols.evaluate(key, known.lookup, &mut regs, read),
+                Step::SignalFrame => step_signal_frame(&mut regs, read),
+                Step::Guess => self.guess(symbols, &mut regs, read, is_return),
+            };
+            if regs[RA] == 0 && went.is_some() {
+                return true;
+            }
+            if went.is_none() || !self.maps_executable(regs[RA]) {
+                return false;
+            }
+            is_return = known.step != Step::SignalFrame;
+        }
+        false
+    }
+}

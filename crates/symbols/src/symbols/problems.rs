@@ -1,0 +1,26 @@
+//! What could not be named, and why: each said once.
+
+use std::collections::HashSet;
+use systoll_model::{Problem, ProblemKind};
+
+/// Most problems kept.
+const MAX_PROBLEMS: usize = 100;
+
+/// Problems of a run.
+#[derive(Debug, Default)]
+pub(super) struct Problems {
+    kept: Vec<Problem>,
+    told: HashSet<String>,
+}
+
+impl Problems {
+    pub(super) fn add(&mut self, text: String) {
+        if self.kept.len() < MAX_PROBLEMS && self.told.insert(text.clone()) {
+            self.kept.push(Problem::new(ProblemKind::Name, text));
+        }
+    }
+
+    pub(super) fn all(&self) -> &[Problem] {
+        &self.kept
+    }
+}

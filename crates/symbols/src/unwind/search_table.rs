@@ -1,0 +1,41 @@
+//! The index of call frame information that linkers write.
+
+use systoll_binfile::half;
+
+/// The binary search table of `.eh_frame_hdr` (Linux Standard Base, "Exception Frames"), in the one
+/// encoding that linkers write. Not gimli's: that one overflows on a damaged count.
+#[derive(Debug)]
+pub(super) struct SearchTable {
+    header: Vec<u8>,
+    addr: u64,
+    rows: usize,
+}
+
+impl SearchTable {
+    /// Version 1; a pointer of 4 bytes to `.eh_frame`, a count of 4 bytes, rows of two 4-byte
+    /// offsets from the header.
+    pub(super) fn new(header: Vec<u8>, addr: u64) -> Option<Self> {
+        const VERSION: u8 = 1;
+        const POINTERS: [u8; 2] = [0x1b, 0x3b];
+        const COUNT: u8 = 0x03;
+        const ROWS: u8 = 0x3b;
+        let known = matches!(header.get(..4)?, [VERSION, pointer, COUNT, ROWS] if POINTERS.contains(pointer));
+        let rows = (half(&header, 8)? as usize).min(header.len().checked_sub(12)? / 8);
+        (known && rows > 0).then_some(Self { header, addr, rows })
+    }
+
+    fn field(&self, row: usize, field: usize) -> u64 {
+        let offset = half(&self.header, 12 + 8 * row + 4 * field).unwrap_or(0).cast_signed();
+        self.addr.wrapping_add_signed(offset.into())
+    }
+
+    /// The address of the last entry that starts at or before `addr`.
+    pub(super) fn lookup(&self, addr: u64) -> Option<u64> {
+        let (mut low, mut high) = (0, self.rows);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.field(middle, 0) <= addr { low = middle + 1 } else { high = middle }
+        }
+        Some(self.field(low.checked_sub(1)?, 1))
+    }
+}
