@@ -312,7 +312,8 @@ pub mod piece {
     pub const BYTES: u64 = 16;
 }
 
-/// What a thread asks the launcher. Bits 48.. of [`slot::RESUME`]; [`Question::WINDOW`] and
+/// What a thread asks the launcher. Bits 48..54 of [`slot::RESUME`], at the entry of a window's call with its number
+/// plus one in the bits above where the site says it; [`Question::WINDOW`] and
 /// [`Question::MATTERS`] are bits among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -373,7 +374,7 @@ impl Question {
             Question::Confine,
             Question::ExecFailed,
         ];
-        ALL.into_iter().find(|q| word >> 48 == *q as u64)
+        ALL.into_iter().find(|q| word >> 48 & 0x3f == *q as u64)
     }
 
     /// Whether the long limit holds for it.

@@ -103,7 +103,7 @@ fn taken(e: &mut Emitter, busy: CodeLabel) -> Emitted {
     asm!(e; mov(gs(slot::RING_MISSED), 1););
     e.here(done)?;
     // Bit by bit: so the address in the low bits can be read at every instruction.
-    for bit in 48..54u32 {
+    for bit in 48..64u32 {
         asm!(e; btr(rcx, bit););
     }
     asm!(e; jmp(rcx););

@@ -9,7 +9,7 @@
 //! All registers but rbp, rsp, rbx and r12 to r15 are free: they are in the slot. Everything else is reached
 //! by gs and by offsets, so that a process forked in the middle of it goes on in a slot of its own.
 
-use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
 use super::ring_data::{CALL, Moment, fetch, name, names_change, page_faults};
 use crate::layout::ring::{self, call, state};
 use crate::layout::{IMAGE, NUMBERS, Question, Saved, global, image, node, record, slot, want, windows};
@@ -21,6 +21,8 @@ const BEGAN: u64 = slot::RING_SCRATCH;
 const GOLDEN: u64 = super::on_return::ERROR_HASH;
 /// Arguments, in their order.
 const ARGUMENTS: [Saved; 6] = [Saved::Rdi, Saved::Rsi, Saved::Rdx, Saved::R10, Saved::R8, Saved::R9];
+/// Bits of a question, in what is asked.
+const QUESTION: i32 = (1 << NUMBER_BIT) - 1;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
@@ -39,7 +41,7 @@ pub(super) struct Ways {
 /// slot. Lost: rax, rcx, r11, flags.
 pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
     let (entry, open, write, ret, skip, own) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
-    asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); cmp(eax, Question::WindowEntry as i32); je(entry););
+    asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); and(eax, QUESTION); cmp(eax, Question::WindowEntry as i32); je(entry););
     asm!(e; cmp(eax, Question::WindowReturn as i32); jne(ways.ask););
     asm!(e; cmp(gs(slot::WANT), want::HAND_SHAKE as i32); je(ways.ask); ja(ret); jmp(ways.done););
     e.cold(move |e| {
@@ -70,7 +72,7 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         returned(e, ways.done)?;
         // The launcher was asked at a call's entry, and may have opened a window there.
         e.here(ways.asked)?;
-        asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); cmp(eax, Question::WindowEntry as i32); jne(ways.done););
+        asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); and(eax, QUESTION); cmp(eax, Question::WindowEntry as i32); jne(ways.done););
         asm!(e; cmp(gs(slot::WANT), want::RING as i32); jb(ways.done); je(open); jmp(write););
         Ok(())
     });
@@ -145,7 +147,7 @@ fn open_buffer(e: &mut Emitter, done: CodeLabel) -> Emitted {
 
 /// Writes a call that is about to be made.
 fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
-    let (room, whole, waits, plain) = (e.label(), e.label(), e.label(), e.label());
+    let (room, known, whole, waits, plain) = (e.label(), e.label(), e.label(), e.label(), e.label());
     asm!(e; mov(r8, gs(slot::RING_HEADER)); mov(r9, gs_at(r8, ring::LEN)); cmp(r9, ring::CALLS as i32); jb(room););
     // The last one never returned.
     close(e)?;
@@ -159,7 +161,11 @@ fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     for (argument, i) in ARGUMENTS.into_iter().zip(0..) {
         asm!(e; mov(rax, gs(argument.offset())); mov(gs_at(r9, call::ARGS + 8 * i), rax););
     }
-    asm!(e; mov(eax, gs32(Saved::Rax.offset())); mov(gs_at(r9, call::NUMBER), rax););
+    // What the site says, else what is in eax.
+    asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48 + NUMBER_BIT); sub(eax, 1); jae(known););
+    asm!(e; mov(eax, gs32(Saved::Rax.offset())););
+    e.here(known)?;
+    asm!(e; mov(gs_at(r9, call::NUMBER), rax););
     for (from, to) in [(Saved::Rsp.offset(), call::RSP), (BEGAN, call::TIME), (slot::RING_UNDER_WAY, call::OUTER)] {
         asm!(e; mov(rax, gs(from)); mov(gs_at(r9, to), rax););
     }

@@ -107,6 +107,8 @@ fn on_main(session: &mut Session, id: ProgramId) {
     let now = session.clock.at(sys::now());
     // The first thread's own, and it asks right now.
     let (from, asked) = (session.memory.asked_from(id.slot(0)), session.memory.asked_before(id.slot(0)));
+    let written = session.memory.written_before(id.slot(0)) as f64 / session.clock.ratio.cycles_per_ns();
+    let asked = asked.saturating_add(written as u64);
     let Some(program) = session.programs.get_mut(&id) else { return };
     program.contexts.main_seen = true;
     program.contexts.at_main = Some(session.memory.slot_data(id.slot(0), MOST_AT_MAIN));

@@ -71,7 +71,7 @@ pub(crate) fn take(session: &mut Session, program: &Program, tally: &Tally) {
         session.problems.note(ProblemKind::Lost, format!("{exe} {what}"));
     }
     session.stats.counted.vdso_calls = session.stats.counted.vdso_calls.saturating_add(tally.vdso_calls);
-    session.windows.budget.refused += tally.unopened;
+    session.windows.budget.refused = session.windows.budget.refused.saturating_add(tally.unopened);
     session.stats.counted.in_place.add(&tally.in_place);
     session.stats.counted.asked.add(tally.asking);
     losses::note_losses(session, program, tally);

@@ -327,6 +327,11 @@ impl Memory {
         (ns > 1).then_some(ns)
     }
 
+    /// Cycles that a thread has spent on writing windows.
+    pub(crate) fn written_before(&self, thread: SlotRef) -> u64 {
+        self.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::RING_CYCLES))
+    }
+
     /// What a thread has spent on asking before, ns.
     pub(crate) fn asked_before(&self, thread: SlotRef) -> u64 {
         self.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::ASKED_NS))
