@@ -49,7 +49,7 @@ pub fn use_arguments(bytes: &[u8], seed: u64) {
 /// # Panics
 /// If more is kept than is bounded.
 pub fn use_written(call: &WrittenCall) {
-    let mut names = Names::new(call.nth % 2 == 0);
+    let mut names = Names::new(call.nth.is_multiple_of(2));
     for number in 0..Sysno::NATIVE {
         let Some(signature) = Sysno(number).signature() else { continue };
         let data = written::data(call, signature, BOUND);

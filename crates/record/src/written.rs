@@ -174,11 +174,11 @@ mod tests {
             let mut random = systoll_model::Random::new(seed);
             let words: Vec<u64> = (0..ring::BUFFER / 8).map(|_| {
                 let word = random.below(u64::MAX);
-                if dense { word } else { word % 512 | (word >> 60) << 32 }
+                if dense { word } else { (word % 512) | ((word >> 60) << 32) }
             }).collect();
             let calls = written_calls(&words, seed % ring::COUNT, len);
             prop_assert!(calls.len() as u64 <= ring::CALLS.min(len));
-            let mut names = Names::new(seed % 2 == 0);
+            let mut names = Names::new(seed.is_multiple_of(2));
             for call in &calls {
                 prop_assert!(call.pieces.iter().all(|p| p.bytes.len() as u64 <= ring::MOST && p.argument < 6));
                 for number in [0, 1, 4, 16, 45, 54, 59, 232, 257, call.number] {

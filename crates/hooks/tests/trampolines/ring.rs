@@ -474,6 +474,7 @@ fn asked_once_a_thread_writes_by_itself() {
 }
 
 #[test]
+#[allow(clippy::print_stderr, reason = "a figure to be read")]
 fn a_written_call_costs_little() {
     apart("ring::a_written_call_costs_little", || {
         let lab = lab();
