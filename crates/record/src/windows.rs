@@ -178,11 +178,6 @@ impl Windows {
         self.spent.allows(u8::MAX, self.budget(run_ns))
     }
 
-    /// Whether a window has so many calls.
-    pub(crate) fn has_calls(&self, calls: usize) -> bool {
-        self.policy.calls == calls
-    }
-
     /// Notes a window that a thread has opened by itself.
     pub(crate) fn note_opened(&mut self, octave: u8) {
         self.opened += 1;

@@ -1,7 +1,7 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
 use crate::Error;
-use crate::backend::{Control, Launch};
+use crate::backend::{Closely, Control, Launch};
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::files::Files;
 use crate::inproc::monitor::exec::on_exec;
@@ -36,7 +36,7 @@ use crate::windows::Windows;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use systoll_hooks::layout::{capture, global};
+use systoll_hooks::layout::{capture, global, ring};
 use systoll_model::{BackendKind, Exit, ProblemKind};
 use systoll_symbols::Symbols;
 
@@ -73,6 +73,7 @@ pub(crate) fn new_session(
             maps_file: None,
             elided: in_place::bits(&launch.elisions),
             writes_code: seccomp::may_write_code(),
+            writes_windows: writes_windows(launch),
             kinds: HashMap::new(),
             sites: AllSites::default(),
         },
@@ -96,6 +97,13 @@ pub(crate) fn new_session(
         session.symbols.ignore(&metadata);
     }
     Ok(session)
+}
+
+/// Whether threads may write windows by themselves: where the launcher looks at calls at all, it asks for as
+/// many as threads write, their clocks tell the time, and no filter forbids what copying takes.
+fn writes_windows(launch: &Launch) -> bool {
+    let as_many = launch.closely == Closely::All && launch.windows.calls == ring::CALLS as usize;
+    as_many && clock::is_constant() && seccomp::may_copy()
 }
 
 fn set_up_global(session: &Session) {

@@ -12,7 +12,7 @@ use crate::sys::{own_cpu, read_memory};
 use crate::table::{ImageId, Look};
 use crate::windows::{RawCall, RawWindow, Windows, argument_data};
 use std::time::Duration;
-use systoll_hooks::layout::{image, may_hold_node, node, record, ring, slot, want, windows};
+use systoll_hooks::layout::{image, may_hold_node, node, record, slot, want, windows};
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::{PlacedFrame, RawFrame};
 
@@ -119,15 +119,13 @@ pub(crate) fn opened_by(session: &Session, id: ProgramId) -> u32 {
 pub(crate) fn settle_who_opens(session: &mut Session) {
     let run_ns = session.clock.at(sys::now());
     let affordable = session.windows.budget.has_room(run_ns);
-    // Of a thread that writes all windows have the same length.
-    let may_write = session.windows.budget.has_calls(ring::CALLS as usize);
     for program in session.programs.values() {
         let Some(area) = session.memory.image(program.id) else { continue };
         // A thread that may make no system call can't see what there is to be copied.
         let quiet = area.get(image::QUIET) as u32 != 0;
         let looks =
             program.space.runs_scripts() || !program.contexts.main_seen && !program.contexts.main_nodes.is_empty();
-        let who = if !may_write || quiet {
+        let who = if !session.provisioning.writes_windows || quiet {
             windows::ASKED
         } else if looks {
             windows::ASKED_ONCE
