@@ -125,7 +125,8 @@ fn stat(nth: u64) -> WindowCall {
 
 /// Images: a new one, and words that lead from one to the other.
 pub fn images() -> Vec<Vec<u8>> {
-    use systoll_hooks::layout::{IMAGE, image, new_image};
+    use systoll_hooks::assemble::new_image;
+    use systoll_hooks::layout::{IMAGE, image};
     let mut fresh = vec![0; crate::IMAGE_BYTES as usize];
     for (at, word) in new_image(1, 0x5305_3053) {
         let at = if at < 0x8000 { Some(at) } else { at.checked_sub(image::SLOTS).map(|at| at + 0xe000) };
