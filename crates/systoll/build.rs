@@ -21,7 +21,7 @@ fn main() {
     if let Some(out) = out.filter(|_| here)
         && stand_ins(&out).is_some()
     {
-        // Not a search path of the package's: that would hold for whoever else links with it.
+        // Not a search path of the package's: that would hold for other packages that link with it.
         for arg in [format!("-L{}", out.display()), "-static".into(), "-no-pie".into()] {
             println!("cargo::rustc-link-arg-bins={arg}");
         }

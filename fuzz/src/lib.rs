@@ -8,7 +8,7 @@ pub mod mutate;
 pub mod seeds;
 mod watched;
 
-pub use watched::{IMAGE_BYTES, image, plan, stack, stored, target};
+pub use watched::{IMAGE_BYTES, image, plan, shared, stack, stored, target};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -149,6 +149,26 @@ pub fn images() -> Vec<Vec<u8>> {
     vec![fresh, nodes, words(|_| u64::MAX), words(|i| IMAGE + 8 * i)]
 }
 
+/// Images whose threads wait in the queue, with each question there may be.
+pub fn asking() -> Vec<Vec<u8>> {
+    use systoll_hooks::layout::{image, slot, state};
+    let fresh = images().swap_remove(0);
+    let asks = |question: u64| {
+        let mut bytes = fresh.clone();
+        let mut set = |at: u64, word: u64| bytes[at as usize..at as usize + 8].copy_from_slice(&word.to_le_bytes());
+        set(image::TICKET, 8);
+        for n in 0..8 {
+            set(image::RING + 8 * n, 1 << 16 | (n % 2 + 1));
+        }
+        for slot in [0xe000, 0xe000 + 0xc000] {
+            set(slot + slot::STATE, state::WAITING.into());
+            set(slot + slot::RESUME, question << 48 | 0x1000);
+        }
+        bytes
+    };
+    (0..0x28).map(asks).collect()
+}
+
 /// Texts, and memories whose words point to each other.
 pub fn memories() -> Vec<Vec<u8>> {
     let heap = |factor: u64| {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
-use systoll_record::any_target::{use_arguments, use_proc, use_written};
+use systoll_record::any_target::{use_arguments, use_image, use_proc, use_written};
 use systoll_hooks::assemble::{
     Blob, Nodes, Options, Room, Step, Words, assemble, grow, number_site, read, slots_drawn, written_calls,
 };
@@ -87,6 +87,12 @@ pub fn image(data: &[u8]) {
         let _ = grow(&cells, &mut room, root, &steps);
         let _ = number_site(&cells, &mut room, words.word(8 * n), words.word(16 * n) as u32, n);
     }
+}
+
+/// The launcher's side of such an image: the queue, the slots, what they come to.
+pub fn shared(data: &[u8]) {
+    let words = Sparse(data);
+    assert!(use_image(&PARTS, &|offset| words.word(offset)), "it can't be tried here");
 }
 
 /// A file that is to be hooked.

@@ -12,6 +12,7 @@ fn main() -> std::io::Result<()> {
         ("cause", seeds::causes()),
         ("file", files),
         ("image", seeds::images()),
+        ("shared", [seeds::images(), seeds::asking()].concat()),
         ("plan", seeds::programs()),
         ("stored", seeds::kept()),
         ("target", seeds::memories()),

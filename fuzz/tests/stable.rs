@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use systoll_fuzz::mutate::{Random, mutated};
-use systoll_fuzz::{cause, file, image, plan, recording, seeds, stack, stored, target};
+use systoll_fuzz::{cause, file, image, plan, recording, seeds, shared, stack, stored, target};
 use systoll_judge::{Catalogue, Options, judge};
 
 /// Whoever hands in a file must not be able to hold systoll up: debug builds on busy boxes included.
@@ -68,6 +68,11 @@ fn images_do_no_harm() {
 }
 
 #[test]
+fn what_programs_share_does_no_harm() {
+    survives("shared", shared, &[seeds::images(), seeds::asking()].concat());
+}
+
+#[test]
 fn files_to_be_hooked_do_no_harm() {
     survives("plan", plan, &seeds::programs());
 }
@@ -85,6 +90,20 @@ fn memories_do_no_harm() {
 #[test]
 fn stacks_do_no_harm() {
     survives("stack", stack, &seeds::programs());
+}
+
+/// Inputs that broke a target once (fuzz/found/TARGET/) break none again.
+#[test]
+fn what_was_found_stays_mended() {
+    let targets: [(&str, fn(&[u8])); 1] = [("stored", stored)];
+    for (name, target) in targets {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("found").join(name);
+        let inputs: Vec<_> = std::fs::read_dir(&folder).expect("inputs are kept").collect();
+        assert!(!inputs.is_empty(), "{name}: nothing is kept");
+        for input in inputs {
+            target(&std::fs::read(input.expect("a file").path()).expect("it can be read"));
+        }
+    }
 }
 
 /// Seeds that are refused at once would test nothing.

@@ -160,6 +160,22 @@ def a_thousand_forks_none_missed(box):
 
 
 @test(backends=("inproc",))
+def killed_at_any_moment_of_their_start(box):
+    """What a child did before it was killed is counted, and one that never came to run made no calls."""
+    startled, notes = box.build("startled.c"), os.path.join(box.dir, "notes")
+    for seed, most_us in ((1, 3_000), (2, 12_000), (3, 40_000)):
+        box.file("notes")
+        doc, r = box.report([startled, notes, str(seed), "120", str(most_us)])
+        begun, done, killed = map(int, re.findall(rb"\d+", r.stdout))
+        assert killed == 120, r.stdout
+        assert doc["exact"], doc["problems"]
+        calls = counted(doc)
+        # The parent's own count of its end is between a child's two notes.
+        assert done <= calls["getppid"][0] <= begun, (calls["getppid"], r.stdout)
+        assert calls["kill"] == (120, 0) and calls["wait4"] == (120, 0), (calls["kill"], calls["wait4"])
+
+
+@test(backends=("inproc",))
 def every_process_has_its_own_contexts(box):
     """What earlier processes have asked, later ones of the same files need not: contexts of numbers
     known only when the call is made included."""

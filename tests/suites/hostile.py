@@ -7,11 +7,12 @@ to be where that can be told. Its neighbours of the same run are counted exactly
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
 
-from harness import test
+from harness import NOBODY, test
 
 # A hostile program has so long, then it is killed; systoll has so long from then on.
 LIFE, AFTER = 5, 10
@@ -20,6 +21,8 @@ MOST_MEMORY = 600_000
 WAYS = ["parents", "queue", "handshake", "trees", "header", "counts", "random"]
 MAPPINGS = ["unmapped", "moved", "twice", "private", "anonymous", "readonly", "punched", "sealed", "closed", "truncated", "held", "filled"]
 CALLS = 2000
+# So long a systoll that was stopped stays so.
+STOPPED = 1.5
 
 
 def processes(mark):
@@ -45,6 +48,14 @@ def status(pid, key):
         return 0
 
 
+def is_stopped(pid):
+    try:
+        with open(f"/proc/{pid}/status") as f:
+            return "\nState:\tT (stopped)" in f.read()
+    except OSError:
+        return False
+
+
 class Outcome:
     """What a hostile run came to."""
 
@@ -60,10 +71,14 @@ def hostile_run(box, script, env=None, life=LIFE):
     out, err = (os.path.join(box.dir, name) for name in ("stdout", "stderr"))
     with open(out, "wb") as o, open(err, "wb") as e:
         p = box.start(box.watch(["/bin/sh", "-c", script], "-q", "--json", "-o", report), stdout=o, stderr=e, env=env or box.env)
-        began, ended, memory = time.monotonic(), None, 0
+        began, ended, memory, stopped = time.monotonic(), None, 0, None
         while p.poll() is None:
             memory = max(memory, status(p.pid, "VmHWM"))
             now = time.monotonic()
+            if not is_stopped(p.pid):
+                stopped = None
+            elif now - (stopped := stopped or now) > STOPPED:
+                p.send_signal(signal.SIGCONT)
             left = [pid for pid, name in processes(box.mark).items() if name.startswith("hostile")]
             if not left:
                 ended = ended or now
@@ -102,11 +117,11 @@ def possible(doc):
         assert row["calls"] < most and (row.get("toll_ns") or 0) < most and row.get("bytes", 0) < most << 31, row
 
 
-def beside_an_innocent(box, command, env=None):
+def beside_an_innocent(box, command, env=None, life=LIFE):
     """An attack in the background of a healthy program, which is counted to the call."""
     innocent = box.build("innocent.c", name="innocent")
     script = f"{command} & {innocent} {CALLS} 300; code=$?; wait; exit $code"
-    seen = hostile_run(box, script, env)
+    seen = hostile_run(box, script, env, life)
     assert seen.code == 0 and seen.out.endswith(f"{CALLS - CALLS // 100} right, {CALLS // 100} came back\n"), (seen.code, seen.out, seen.err[-300:])
     counted = calls_of(seen.doc, "/innocent", "getppid")
     assert counted == CALLS + CALLS // 100 + 1, f"{counted} calls of the innocent; {seen.doc['problems']}"
@@ -159,6 +174,56 @@ for name in WAYS:
     way(name)
 for name in MAPPINGS:
     mapping(name)
+
+
+TRICKS = ["escapes", "perf_sparse", "perf_fifo", "nowhere", "replaced", "deleted", "garbled"]
+
+
+def tricks(box):
+    """A copy of the program that plays tricks, which it may replace."""
+    program = os.path.join(box.dir, "hostile_tricks")
+    shutil.copy(box.build("hostile_tricks.c", "-Wl,-z,now", name="hostile_tricks"), program)
+    if box.user == "nobody":
+        for path in (program, box.dir):
+            shutil.chown(path, NOBODY, NOBODY)
+    return program
+
+
+def trick(name):
+    @test(f"trick_{name}", backends=("inproc",))
+    def check(box):
+        """What misleads from outside harms no counts."""
+        seen = beside_an_innocent(box, f"{tricks(box)} {name} {CALLS}", life=20)
+        assert "through" in seen.err, (seen.out, seen.err[-300:])
+        counted = sum(calls_of(seen.doc, exe, "getppid") for exe in ("/hostile_tricks", "bad\r\n"))
+        made = CALLS * (2 if name == "escapes" else 1)
+        assert counted == made, (counted, made, seen.doc["problems"])
+
+
+for name in TRICKS:
+    trick(name)
+
+
+@test(backends=("inproc",))
+def orders_to_the_terminal_are_shown_not_given(box):
+    """Names, arguments and paths that a program chose: whoever reads the report sees what they hold."""
+    for flags in ((), ("--by", "fd"), ("--by", "process"), ("-c",)):
+        shown = box.run(box.watch([tricks(box), "escapes", "200"], *flags))
+        odd = [byte for byte in set(shown.stderr) if byte < 32 and byte != 10 or byte == 127]
+        assert shown.returncode == 0 and not odd and "\u202e" not in shown.stderr.decode(), (odd, shown.stderr)
+
+
+@test(backends=("inproc",))
+def stopped_by_its_target(box):
+    """Programs run on while systoll is stopped, and what it could not count meanwhile is told."""
+    innocent = box.build("innocent.c", name="innocent")
+    seen = hostile_run(box, f"{tricks(box)} stops {CALLS} & {innocent} {CALLS} 300; code=$?; wait; exit $code", life=60)
+    assert seen.code == 0 and "through" in seen.err and f"{CALLS // 100} came back" in seen.out, (seen.code, seen.out, seen.err[-300:])
+    for exe, made in (("/innocent", CALLS + CALLS // 100 + 1), ("/hostile_tricks", CALLS)):
+        counted = calls_of(seen.doc, exe, "getppid")
+        # One that asks for its parent to find systoll makes a call more.
+        assert made <= counted <= made + 1 or counted < made and not seen.doc["exact"], f"{exe}: {counted} of {made}; {seen.doc['problems']}"
+    possible(seen.doc)
 
 
 def roads(box, how):

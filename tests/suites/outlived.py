@@ -10,10 +10,10 @@ from harness import test
 EXPECTED = "0 wrong, 1 on, 1 jumps\n1 0, 0 then 1\n30\ncode 0\n"
 
 
-def script(box):
+def script(box, children=30):
     """First sights, libraries, signals, threads, children, execs: half a second of it."""
     handlers, masked = box.build("handlers.c"), box.build("masked.c")
-    return f"({handlers} 30; {masked}; i=0; while [ $i -lt 30 ]; do /bin/true; i=$((i+1)); done; echo $i) > out; echo code $? >> out; : > fin"
+    return f"({handlers} 30; {masked}; i=0; while [ $i -lt {children} ]; do /bin/true; i=$((i+1)); done; echo $i) > out; echo code $? >> out; : > fin"
 
 
 def away(box, *names):
@@ -98,4 +98,24 @@ def stopped(box):
         err = p.communicate(timeout=60)[1]
         assert out in (EXPECTED, None) and ended(box) == EXPECTED, f"stopped, round {n}: {out!r}"
         assert p.returncode == 0, f"stopped, round {n}: {p.returncode} {err[-300:]}"
+        box.no_leftovers(20)
+
+
+@test(backends=("inproc",))
+def told_to_end(box):
+    """What ignores the signal that systoll passes on is given up after two seconds, and runs on with our code in it."""
+    chance = random.Random(13)
+    for n in range(20 if box.shared.long else 2):
+        away(box, "out", "fin")
+        command = "trap '' TERM; : > ready; " + script(box, 1000)
+        p = box.start(box.watch(["/bin/sh", "-c", command], "-q"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not os.path.exists(os.path.join(box.dir, "ready")):
+            time.sleep(0.01)
+        os.unlink(os.path.join(box.dir, "ready"))
+        time.sleep(chance.uniform(0, 0.5))
+        p.terminate()
+        p.wait(timeout=60)
+        early = not os.path.exists(os.path.join(box.dir, "fin"))
+        assert (p.returncode, early) == (143, True), f"round {n}: {p.returncode}, still running: {early}"
+        assert ended(box) == EXPECTED.replace("30\n", "1000\n"), f"round {n}: {ended(box)!r}"
         box.no_leftovers(20)

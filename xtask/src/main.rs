@@ -5,6 +5,7 @@
 
 mod edges;
 mod generate;
+mod licences;
 mod modules;
 mod repository;
 mod rooms;
@@ -31,6 +32,7 @@ fn tidy() -> Result<()> {
     let mut broken = edges::broken(&metadata)?;
     broken.extend(tidy::broken(&root, &files)?);
     broken.extend(rooms::broken(&root)?);
+    broken.extend(licences::broken(&root)?);
     for line in &broken {
         writeln!(std::io::stderr(), "{line}").context("stderr is closed")?;
     }

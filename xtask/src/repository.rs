@@ -46,9 +46,19 @@ fn walk(root: &Path, inside: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
 
 /// What cargo knows of the workspace's packages.
 pub(crate) fn metadata(root: &Path) -> Result<Value> {
+    cargo_metadata(root, &["--no-deps"])
+}
+
+/// What cargo knows of the workspace's packages and of all that is built into them.
+pub(crate) fn dependencies(root: &Path) -> Result<Value> {
+    cargo_metadata(root, &["--filter-platform", "x86_64-unknown-linux-gnu"])
+}
+
+fn cargo_metadata(root: &Path, which: &[&str]) -> Result<Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let out = Command::new(cargo)
-        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .args(["metadata", "--format-version=1", "--offline"])
+        .args(which)
         .current_dir(root)
         .output()
         .context("can't run cargo metadata")?;

@@ -23,6 +23,7 @@ pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
         broken.extend(machine_path(file, &text));
         broken.extend(unsafe_at_large(file, &text));
         broken.extend(opens_by_path(file, &text));
+        broken.extend(no_text(file, &bytes));
     }
     Ok(broken)
 }
@@ -31,6 +32,13 @@ fn too_long(file: &Path, text: &str) -> Option<String> {
     let counted = file.extension().is_some_and(|e| SOURCES.iter().any(|s| e == *s));
     let lines = text.lines().count();
     (counted && lines > MAX_LINES).then(|| format!("{}: {lines} lines, {MAX_LINES} are the most", file.display()))
+}
+
+/// Sources that tools take for binary: with a byte that is zero, or that are not UTF-8.
+fn no_text(file: &Path, bytes: &[u8]) -> Option<String> {
+    let source = file.extension().is_some_and(|e| SOURCES.iter().any(|s| e == *s));
+    let good = !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok();
+    (source && !good).then(|| format!("{}: it is no text", file.display()))
 }
 
 /// Paths of the machine somebody happened to work on: they mean nothing to a stranger.
@@ -101,6 +109,7 @@ mod tests {
         };
         assert_eq!(check("a.rs", &"\n".repeat(601)), 1);
         assert_eq!(check("a.rs", &"\n".repeat(600)), 0);
+        assert_eq!((check("b.rs", "a\0b"), check("b.bin", "a\0b")), (1, 0));
         assert_eq!(check("Cargo.lock", &"\n".repeat(601)), 0);
         assert_eq!(check("a.md", &format!("see /{}/main", "work")), 1);
         assert_eq!(check("crates/judge/src/lib.rs", "//! x"), 1);

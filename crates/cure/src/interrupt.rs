@@ -1,7 +1,7 @@
 //! Being told to end (SIGINT, SIGTERM, SIGHUP) while programs are run.
 //!
 //! The default action would drop nothing: folders would stay, and programs that were started run on. A
-//! signal handler therefore wakes a thread. It kills what is being run, again and again, so that whoever
+//! signal handler therefore wakes a thread. It kills what is being run, again and again, so that the code that
 //! waits for that comes back, asks [`interrupted`], tells what it has, and ends. What does not end within
 //! [`PATIENCE`], or is told a second time, the thread ends itself, by the signal.
 
@@ -204,7 +204,7 @@ fn end_on_signal(mut woken: UnixStream) {
     let all = folders();
     all.iter().for_each(|place| remove(place));
     // SAFETY: the default action of the three signals ends the process, which is what its sender
-    // asked for; sent to this thread alone, nobody else's wait for it takes it away.
+    // asked for; sent to this thread alone, it is taken by no other thread's wait.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);

@@ -2,8 +2,8 @@
 //!
 //! Invariant: what is built here lives in a private folder that is gone when its [`Workshop`] is,
 //! also after a fatal signal; a program that was started has ended when the call returns. A shim
-//! is loaded only from a file that nobody else can have written, at a path that nobody else can make
-//! lead elsewhere; so are the demo's programs run.
+//! is loaded only from a file that no other user can have written, at a path that no other user can make
+//! lead elsewhere; the demo's programs run from such paths too.
 
 mod cc;
 mod interrupt;

@@ -58,7 +58,7 @@ impl Shim {
     }
 
     /// The path of a file that holds it, written where there is none: in the user's cache, else in
-    /// a folder of the user's own among the temporary files. Nobody else can have written it, or can
+    /// a folder of the user's own among the temporary files. No other user can have written it, or can
     /// put another there.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ mod tests {
             fs::write(&path, other).unwrap();
             assert_eq!(fs::read(written()).unwrap(), b"a library");
         }
-        // A link that somebody put there leads nowhere.
+        // A link that another user put there leads nowhere.
         let elsewhere = home.path().join("elsewhere");
         fs::write(&elsewhere, "a library").unwrap();
         fs::remove_file(&path).unwrap();

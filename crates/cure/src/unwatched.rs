@@ -1,4 +1,4 @@
-//! One run of a program with nobody watching: how it ended and what it used.
+//! One run of a program that is not watched: how it ended and what it used.
 
 use crate::tree::{children, kill_tree};
 use crate::{Spec, interrupt};
@@ -22,7 +22,7 @@ pub struct Usage {
     pub sys_ns: u64,
     /// Largest resident set of it or one of those children, in bytes. Never below our own at the
     /// time it was started, whose memory it shared until its `execve`. 0 where the run was watched
-    /// and nobody knows.
+    /// and the figure is not known.
     pub max_rss: u64,
     /// Context switches of them, their own (they waited) and forced ones.
     pub switches: u64,
@@ -42,7 +42,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Nothing comes in, nobody reads what comes out.
+    /// Nothing comes in, and what comes out is not read.
     pub fn null() -> Self {
         Self { stdin: Stdio::null(), stdout: Stdio::null(), stderr: Stdio::null() }
     }
@@ -151,7 +151,7 @@ pub(crate) fn ends_within(child: &Child, limit: Duration) -> io::Result<bool> {
 }
 
 /// Ends all children of this process after a while, with all they have started, unless it is
-/// dropped before: for runs that somebody else starts and waits for.
+/// dropped before: for runs that other code starts and waits for.
 #[derive(Debug)]
 pub struct Deadline {
     cancel: Option<mpsc::Sender<()>>,
@@ -202,7 +202,7 @@ pub(crate) fn wait(child: &Child) -> io::Result<(libc::c_int, libc::rusage)> {
     // SAFETY: `rusage` is plain data for which all zeroes are valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
-        // SAFETY: both pointers live through the call; nobody else waits for this child.
+        // SAFETY: both pointers live through the call; no other thread waits for this child.
         if unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) } >= 0 {
             return Ok((status, usage));
         }

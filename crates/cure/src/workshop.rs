@@ -82,7 +82,7 @@ mod tests {
                 .args(["--exact", "workshop::tests::child_that_waits_for_a_signal", "--ignored"])
                 .env("SYSTOLL_TEST_NOTE", &note)
                 .stdout(Stdio::null());
-            // Whoever runs the tests may ignore the signal, as a shell does for what it starts in
+            // The tests' own parent may ignore the signal, as a shell does for what it starts in
             // the background; the child would then be right to ignore it too.
             // SAFETY: signal(2) may be called between fork and exec.
             unsafe {

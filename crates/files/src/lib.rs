@@ -1,7 +1,7 @@
 //! Opens files that strangers name: a target's libraries, the debug file that a library names, the
-//! interpreter that a script names, the map that somebody puts under /tmp.
+//! interpreter that a script names, the map that a runtime puts under /tmp.
 //!
-//! Invariant: nobody is waited for. A FIFO without a writer, a terminal, a tape, a leased file: what is
+//! Invariant: opening never waits for another process. A FIFO without a writer, a terminal, a tape, a leased file: what is
 //! no regular file is not opened at all, and if it becomes one in between, opening it returns at once.
 //! Outside of this crate, `record`, `symbols` and `cure` open no file by path (a tidy rule).
 #![forbid(unsafe_code)]
@@ -19,7 +19,7 @@ const MAX_KERNEL: u64 = 64 << 20;
 pub enum Links {
     /// It may.
     Follow,
-    /// It may not: anybody may put something there.
+    /// It may not: other users may put something there.
     Refuse,
 }
 
@@ -29,7 +29,7 @@ pub enum Links {
 /// Where it can't be opened, or is something else.
 pub fn open(path: impl AsRef<Path>, links: Links) -> io::Result<(File, Metadata)> {
     let path = path.as_ref();
-    // Looked at first: to open a FIFO would wake whoever waits to write to it, to open a device may move it.
+    // Looked at first: to open a FIFO would wake a process that waits to write to it, to open a device may move it.
     let seen = if links == Links::Follow { path.metadata()? } else { path.symlink_metadata()? };
     if !seen.is_file() {
         return Err(not_regular());
@@ -55,7 +55,7 @@ pub fn head(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a file of the kernel's, below /proc, /sys or /dev: it waits for nobody, and no stranger names it.
+/// Opens a file of the kernel's, below /proc, /sys or /dev: it never waits, and no stranger names it.
 ///
 /// # Errors
 /// Where it can't be opened.

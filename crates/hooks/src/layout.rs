@@ -8,6 +8,22 @@
 //!   of its fork children that have not changed their credentials since). Each lies in a file of its
 //!   own, so that a target that writes there reaches nothing of another program.
 //!
+//! ```text
+//!   GLOBAL   IMAGE
+//!   ├────────┼──────┬───────┬───────┬──────────────┬────────────────────┬────────┬────────┬─ ─ ─┤
+//!   │ global │ head │ queue │ nodes │ roots by      │ roots, one region  │ slot 0 │ slot 1 │ …   │
+//!   │        │      │       │   │   │ number        │ for each file      │   │    │        │     │
+//!   └────────┴──────┴───────┴───┼───┴──────────────┴─────────┬──────────┴───┼────┴────────┴─ ─ ─┘
+//!                               │   a site's root ───────────┘              │
+//!                               │      └ CHILD: first return address        │
+//!                               └────────┴ CHILD: next one … SIBLING        │
+//!                                            └ RECORD: an offset, the same in every slot
+//!                                                                           └ counters of that node
+//! ```
+//!
+//! A thread finds its slot by gs. A node says at which offset of a slot its calls are counted, so that threads
+//! share the tree of contexts and no counter.
+//!
 //! Every word is 8 bytes, aligned, and has one writer at a time, so either side may read at any
 //! moment. Invariant: nothing else in the crate knows a number that stands here.
 
@@ -59,7 +75,7 @@ pub mod global {
     /// Bytes of the area.
     pub const SIZE: u64 = 0x4000;
     /// u32 futex word the launcher sleeps on. A target wakes it without changing it, so one that
-    /// does so right before the launcher sleeps wakes nobody: it looks at [`AWAKE`] and tries again.
+    /// does so right before the launcher sleeps wakes no thread: it looks at [`AWAKE`] and tries again.
     pub const WAKE: u64 = 0x00;
     /// u32, not zero while the launcher is looking at the queues and needs no wake-up.
     pub const AWAKE: u64 = 0x08;
@@ -104,7 +120,7 @@ pub mod image {
     pub const NEXT_SLOT: u64 = 0x10;
     /// u64: threads that found no slot and shared the last one; their counts may be short.
     pub const HOMELESS: u64 = 0x18;
-    /// u64: hand-shakes nobody answered in time.
+    /// u64: hand-shakes that the launcher did not answer in time.
     pub const UNANSWERED: u64 = 0x20;
     /// u64: hand-shakes other than for a context that could not be asked for (made by a signal
     /// handler while its thread was waiting, or after the launcher was given up).
@@ -119,11 +135,11 @@ pub mod image {
     /// u32: which calls may be answered in place now, bits of [`super::elide`]. The program takes it
     /// down when executable memory comes, the launcher puts it up again when that is hooked.
     pub const ELIDE: u64 = 0x40;
-    /// u32, not zero: code may run that nobody has looked at, so that [`ELIDE`] stays down.
+    /// u32, not zero: code may run that the launcher has not looked at, so that [`ELIDE`] stays down.
     pub const UNSEEN: u64 = 0x48;
     /// u64: how often the program may have taken memory away, from one on.
     pub const MAPS: u64 = 0x50;
-    /// u32, not zero: nobody is asked about memory that `mprotect` makes executable any more.
+    /// u32, not zero: threads no longer ask about memory that `mprotect` makes executable.
     pub const LOOKED: u64 = 0x58;
     /// u32, not zero: it is known that the program has memory to be written and run at once.
     pub const WRITES_CODE: u64 = 0x60;
@@ -135,7 +151,7 @@ pub mod image {
     pub const GIVES_AREAS: u64 = 0x78;
     /// The restartable sequence no call is ever in: struct rseq_cs, 32 bytes, aligned to 32.
     pub const RSEQ_CS: u64 = 0x80;
-    /// Start and abort address of that sequence: in the header, which nobody runs. The kernel
+    /// Start and abort address of that sequence: in the header, which no thread runs. The kernel
     /// wants the signature in the four bytes before the abort address.
     pub const RSEQ_START: u64 = 0x100;
     /// See [`RSEQ_START`].
@@ -162,6 +178,8 @@ pub mod image {
     pub const WRITTEN: u64 = 0x458;
     /// u64: where the places at which windows open begin to be drawn from.
     pub const SEED: u64 = 0x460;
+    /// u64, not zero: the program has this file, and could not map all that it shares with us.
+    pub const NOT_MAPPED: u64 = 0x468;
     /// A byte for each system call number below [`super::NUMBERS`], not zero where more is done at
     /// its calls than counting: looked at where a site's number is unknown.
     pub const HEEDED: u64 = 0x500;
@@ -205,7 +223,7 @@ pub mod image {
     /// Slots that a new image has tickets for. The launcher gives more where they are wanted; as long
     /// as they are not, slots whose memory is there already are used again.
     pub const FIRST_SLOTS: u64 = 64;
-    /// A root for every number, used where a site's number is unknown and nobody can be asked.
+    /// A root for every number, used where a site's number is unknown and the launcher cannot be asked.
     pub const NUMBER_ROOTS: u64 = 0x401_0000;
     /// Roots and number tables of the image's files, a region for each file.
     pub const ROOTS: u64 = 0x410_0000;
@@ -270,7 +288,7 @@ pub mod node {
     /// Value of [`SIBLING`]: further contexts are counted at the root, without asking.
     pub const OTHERS: u64 = 1;
     /// Value of [`WORD`] in a root: no address at all, so that no word on a stack is taken for it.
-    /// Whoever met it would go in circles: a root may be its own first level.
+    /// A walk that met it would go in circles: a root may be its own first level.
     pub const NO_WORD: u64 = 0x8000_5757_0000_0001;
 }
 
@@ -297,7 +315,7 @@ pub mod state {
     pub const ANSWERED: u32 = 9;
 }
 
-/// A request that is no system call: to write over code that nobody runs yet. What follows is the start of
+/// A request that is no system call: to write over code that no thread runs yet. What follows is the start of
 /// the mapping, its size, its protection for as long, that for later, the address of what to write
 /// ([`piece`]), and what is added to where.
 pub const WRITE_CODE: u64 = u64::MAX;
@@ -333,7 +351,7 @@ pub enum Question {
     /// It has returned; the saved rax is its result.
     WindowReturn = 0x12,
     /// Code was mapped at the saved rax, or where that is zero memory made executable as the saved
-    /// registers say that `mprotect` was called: patch it before anybody runs it. May take long.
+    /// registers say that `mprotect` was called: patch it before a thread runs it. May take long.
     Mapped = 0x21,
     /// An `execve` or `execveat` is about to be made. May take long.
     Exec = 0x22,
@@ -354,7 +372,7 @@ pub enum Question {
 impl Question {
     /// Set where no count suffers if it is not heard.
     pub const ASIDE: u16 = 0x10;
-    /// Set where exactness suffers if nobody hears it.
+    /// Set where exactness suffers if the launcher does not hear it.
     pub const MATTERS: u16 = 0x20;
 
     /// The question in a word read from [`slot::RESUME`], if it is one.

@@ -1,7 +1,8 @@
-//! Whether a run made any call that a cause could be the reason of.
+//! Whether a cause could explain any call of a run.
 
+use crate::catalogue::Cause;
+use crate::finding::Kind;
 use crate::group::symptoms;
-use crate::{Cause, Kind};
 use systoll_model::Recording;
 
 impl Cause {

@@ -6,7 +6,7 @@
 //! processes, or one in which the call was made about as often.
 
 use crate::hash::Map;
-use crate::survey::RowView;
+use crate::survey::{Alike, RowView};
 use std::collections::hash_map::Entry;
 use systoll_model::{Recording, Row, RowId, StackId, Sysno};
 
@@ -14,16 +14,6 @@ use systoll_model::{Recording, Row, RowId, StackId, Sysno};
 const SEVERAL: u64 = 3;
 /// How far counts may be apart.
 const ABOUT: f64 = 2.0;
-
-/// What stands for a row that no window shows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Alike {
-    /// A row with claims, of another process.
-    pub row: RowId,
-    /// Shares of the calls that are needless: by strong claims, and by any.
-    pub strong: f64,
-    pub any: f64,
-}
 
 type Key<'a> = (&'a str, Sysno, StackId);
 

@@ -1,4 +1,4 @@
-//! What is so of a call or not, and a cause may ask for: each fact is one line of [`with_facts!`].
+//! Facts of a call that a cause may ask for. Each fact is one line of [`with_facts!`].
 
 /// Hands the facts to a macro: a fact's name in a cause's file, what it counts for where two causes match,
 /// and whether it is the same for all calls of a row, so that it is known without a window.

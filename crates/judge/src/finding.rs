@@ -214,6 +214,15 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Whether it is about time waited rather than paid.
+    pub fn is_about_waiting(&self) -> bool {
+        match (self.share_of_wall, self.share_of_cpu) {
+            (Some(wall), Some(cpu)) => wall > cpu,
+            (Some(_), None) => true,
+            (None, _) => self.kind == Kind::Blocking,
+        }
+    }
+
     /// What it would win at most, ns: the needless calls' toll and what they cost later, or the
     /// waiting where that is the price ([`Finding::share_of_wall`] or a blocking kind).
     pub fn time_to_win_ns(&self) -> u64 {

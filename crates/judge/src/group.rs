@@ -4,10 +4,11 @@
 use crate::catalogue::{Catalogue, Cause};
 use crate::detect::{Children, Claim, StartupWait};
 use crate::fact::{Fact, Facts};
+use crate::finding::Kind;
 use crate::hash::Map;
+use crate::options::Options;
 use crate::pattern::{Pattern, Symptoms};
 use crate::survey::{Claimed, RowView};
-use crate::{Kind, Options};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -254,8 +255,8 @@ pub(crate) fn common_object(views: &[&RowView<'_>]) -> Option<Arc<str>> {
     object.cloned()
 }
 
-/// Leaves out rows with hardly a claim beside one with many, and rows with hardly a call beside
-/// one with many: they would only blur its share and its names.
+/// Leaves out rows with few claims where another row has many, and rows with few calls where another row has
+/// many. They would only blur the share and the names.
 fn strong_rows(rows: Vec<RowId>, recording: &Recording, views: &[RowView<'_>], options: &Options) -> Vec<RowId> {
     // Needless calls, and what share of the row's they are.
     let needless = |id: &RowId| {

@@ -1,8 +1,39 @@
-//! From a recording to findings. Pure: the same recording gives the same findings, no I/O.
+//! From a recording to findings: which system calls were needless, what they cost, why, and how to stop them.
+//! Pure: the same recording gives the same findings, no I/O (clippy.toml holds it).
 //!
 //! Windows are replayed, detectors claim calls, claims become a share of each row, rows with one
 //! disease become a group, and a group that costs enough becomes a finding. Causes are data: no
 //! detector knows one.
+//!
+//! ```
+//! use systoll_judge::{Catalogue, Options, judge};
+//! use systoll_model::*;
+//!
+//! // A program that asked for its process id 16,384 times and spent 10 ms of processor time.
+//! let mut recording = Recording::default();
+//! recording.header.own_cpu_ns = Some(10_000_000);
+//! recording.processes.push(Process { exe: "/bin/app".into(), instances: 1, main_at_ns: Some(1), ..Process::default() });
+//! recording.stacks.push(Stack::default());
+//! let counts = Counts { calls: 16_384, toll_ns: Some(2_000_000), ..Counts::default() };
+//! let syscall = Sysno::from_name("getpid").unwrap();
+//! let (process, row, stack) = (ProcessId(0), RowId(0), StackId(0));
+//! let api = Some("getpid".into());
+//! let (context, outer) = (stack, stack);
+//! recording.rows.push(Row { process, syscall, context, outer, api, api_module: None, user: None, lines: vec![], counts });
+//! // Sixteen consecutive calls of it were recorded whole in each octave of its count: the answer was 4711.
+//! for octave in 4..14 {
+//!     let call = |n: u64| WindowCall {
+//!         row, nth: (1 << octave) + n, args: [0; 6], data: vec![], fd: None, result: Some(4711), entry_ns: n,
+//!         elapsed_ns: 100, waited_ns: None, signals_before: 0, faults: None, stack: None,
+//!     };
+//!     recording.windows.push(Window { process, thread: 0, row, octave, calls: (0..16).map(call).collect() });
+//! }
+//! let judgement = judge(&recording, &Catalogue::builtin(), &Options::default());
+//! let finding = &judgement.findings[0];
+//! assert_eq!(finding.cause.as_deref(), Some("identity-per-op"));
+//! // Ten windows of ten say "nearly all", and at least 74 %.
+//! assert!(finding.needless.estimate > 15_000 && finding.needless.low > 11_000);
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +72,8 @@ use systoll_model::Recording;
 pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) -> Judgement {
     let semantics = Semantics::new();
     let claims = detect::claims(recording, &semantics);
-    let views = survey::survey(recording, &claims);
+    let mut views = survey::survey(recording, &claims);
+    extrapolate::extrapolate(recording, &mut views);
     let waits = detect::startup_waits(recording, &semantics, options);
     let phases = verdict::Phases::of(recording);
     let mut groups = group::groups(recording, &views, &waits, catalogue, options);

@@ -1,4 +1,4 @@
-//! What calls look like that a cause explains.
+//! Patterns: what the calls that a cause explains look like.
 
 use crate::fact::{AskedFacts, Fact, Facts, with_facts};
 use crate::finding::Kind;

@@ -1,7 +1,8 @@
-//! The rhythm of a program: what it does once a round, and how many of a finding's calls go with it.
+//! Calls per unit of work: "3 needless per request". A unit is what the program handles one after another:
+//! requests, connections, items, files. A call that begins one marks a round.
 //!
-//! Told only where two things agree: windows, in which rounds follow each other with the same number
-//! of these calls, and the exact counts, of which one is a whole multiple of the other.
+//! Claimed only where two things agree. In windows, each round holds the same number of the finding's calls. In
+//! the exact counts, the finding's calls are a whole multiple of the marking calls.
 
 use crate::finding::{Estimate, PerUnit, WorkUnit};
 use crate::hash::Map;
@@ -9,21 +10,21 @@ use crate::semantics::{COUNTERS, Effect, Lines, ObservedCall, TERMINALS, Unit, W
 use crate::survey::{self, RowView, Shown};
 use systoll_model::{Class, Recording, Row, RowId, StackId, Sysno, Window};
 
-/// Windows looked at, at most, and calls of each: a rhythm shows in a few.
+/// Windows looked at, at most, and calls of each: a regular number shows in a few.
 const WINDOWS: usize = 64;
 const CALLS: usize = 256;
 /// Whole rounds that must have been seen, and windows they must lie in.
 const ROUNDS: u64 = 8;
 const SEVERAL: u64 = 3;
-/// Rounds a run has at least: what comes a few times is no rhythm.
+/// Rounds a run has at least: a few rounds show nothing regular.
 const HABIT: u64 = 32;
-/// Share of the rounds seen that must have the same number of calls, and the same of needless ones:
-/// where a window begins and ends, less is known to be needless than in its midst.
+/// Share of the rounds seen that must have the same number of calls, and share that must have the same number
+/// of needless ones. The second is lower: near a window's ends fewer calls are known to be needless.
 const SAME: f64 = 0.9;
 const SAME_CLAIMS: f64 = 0.6;
-/// So all windows together may show less than so much of what the rounds come to.
+/// Needless calls by windows are at least this share of needless calls by rounds, for the same reason.
 const IN_ALL: f64 = 0.8;
-/// Share of a row's calls seen that must mark a round, for its count to be that of the rounds.
+/// Share of a row's seen calls that must mark a round: only then is the row's count the number of rounds.
 const PURE: f64 = 0.98;
 /// How far the counts may be from a whole multiple: first and last rounds, ends of connections.
 const ABOUT: f64 = 0.02;
@@ -54,7 +55,7 @@ pub(crate) struct Wanted<'a> {
     pub needless: Estimate,
 }
 
-/// The rhythm that a finding's calls go with; of several, the one nearest to what the program is for.
+/// The unit of work that a finding's calls go with; of several, the one nearest to what the program is for.
 pub(crate) fn per_unit(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<PerUnit> {
     let mut marks: Map<CallPlace, Marks> = Map::default();
     let mut answers = Answers::default();

@@ -1,9 +1,9 @@
 //! What a finding says: the mechanism with its evidence, the cures, the next command.
 
 use crate::catalogue::{Cause, Cure};
+use crate::finding::{Finding, Kind};
 use crate::group::{Group, symptoms};
 use crate::survey::RowView;
-use crate::{Finding, Kind};
 use systoll_model::{BackendKind, Elision, Header, Recording, RowId};
 
 /// Fills in the finding's words.
@@ -66,7 +66,7 @@ struct ClaimedCalls<'a> {
 
 impl ClaimedCalls<'_> {
     /// Whether the pattern holds for a claimed call of the finding.
-    fn any(&self, pattern: &crate::Pattern) -> bool {
+    fn any(&self, pattern: &crate::pattern::Pattern) -> bool {
         self.rows.iter().any(|id| {
             let row = self.recording.row(*id);
             let Some(view) = self.views.get(id.0 as usize) else { return false };

@@ -1,14 +1,13 @@
 //! From claimed calls in windows to a share of a row: weighted by octave, an interval over windows.
 
 use crate::detect::{Claim, Claims, Judged};
-use crate::extrapolate::{self, Alike};
 use crate::hash::Set;
 use crate::semantics::Semantics;
 use systoll_model::{Recording, RowId, WindowCall};
 
 /// Calls of a row seen in one octave of its count.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct OctaveTally {
     calls: u64,
     strong: u64,
     any: u64,
@@ -35,7 +34,7 @@ pub(crate) struct Claimed<'a> {
 #[derive(Default)]
 pub(crate) struct RowView<'a> {
     /// By octave, as far up as calls were seen.
-    octaves: Vec<Seen>,
+    octaves: Vec<OctaveTally>,
     /// Windows that hold calls of it, by their place in the recording, in order.
     pub windows: Vec<(usize, InWindow)>,
     /// Process and thread of its calls, in order, each once.
@@ -46,6 +45,16 @@ pub(crate) struct RowView<'a> {
     pub sample: Option<&'a WindowCall>,
     /// What stands for it where no window shows it.
     pub like: Option<Alike>,
+}
+
+/// What stands for a row that no window shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alike {
+    /// A row with claims, of another process.
+    pub row: RowId,
+    /// Shares of the calls that are needless: by strong claims, and by any.
+    pub strong: f64,
+    pub any: f64,
 }
 
 /// How many of a row's calls are needless.
@@ -106,7 +115,7 @@ impl<'a> RowView<'a> {
     fn add(&mut self, window: usize, thread: (u32, u32), call: &'a WindowCall, claim: Option<&'a Claim>) {
         let octave = call.nth.ilog2() as usize;
         if self.octaves.len() <= octave {
-            self.octaves.resize(octave + 1, Seen::default());
+            self.octaves.resize(octave + 1, OctaveTally::default());
         }
         if let Some(seen) = self.octaves.get_mut(octave) {
             seen.calls += 1;
@@ -170,7 +179,6 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
         view.threads.sort_unstable();
         view.threads.dedup();
     }
-    extrapolate::extrapolate(recording, &mut views);
     views
 }
 
@@ -269,8 +277,8 @@ mod tests {
     use super::*;
 
     impl RowView<'_> {
-        fn put(&mut self, octave: usize, seen: Seen) {
-            self.octaves.resize(self.octaves.len().max(octave + 1), Seen::default());
+        fn put(&mut self, octave: usize, seen: OctaveTally) {
+            self.octaves.resize(self.octaves.len().max(octave + 1), OctaveTally::default());
             self.octaves[octave] = seen;
         }
     }
@@ -279,7 +287,7 @@ mod tests {
     fn an_octave_counts_by_its_size_not_by_its_windows() {
         let mut view = RowView::default();
         for (octave, strong) in [(0, 0), (1, 0), (2, 0), (3, 0), (9, 32)] {
-            view.put(octave, Seen { calls: 32.min(1 << octave), strong, any: strong });
+            view.put(octave, OctaveTally { calls: 32.min(1 << octave), strong, any: strong });
         }
         // Octaves 7 to 9 are taken to be like the ninth, 4 and 5 like the third, 6 like the ninth.
         let got = view.needless(1023);
@@ -290,8 +298,8 @@ mod tests {
     #[test]
     fn looked_at_whole_is_exact() {
         let mut view = RowView::default();
-        view.put(0, Seen { calls: 1, strong: 0, any: 0 });
-        view.put(1, Seen { calls: 2, strong: 1, any: 2 });
+        view.put(0, OctaveTally { calls: 1, strong: 0, any: 0 });
+        view.put(1, OctaveTally { calls: 2, strong: 1, any: 2 });
         let got = view.needless(3);
         assert_eq!((got.strong, got.any, got.exact), (1.0, 2.0, true));
     }

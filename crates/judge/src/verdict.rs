@@ -1,23 +1,24 @@
 //! What a group costs, and whether that makes it a finding, a remark or nothing.
 
 use crate::deferred_cost::deferred_cost;
+use crate::finding::{Confidence, Estimate, Evidence, Finding, Later};
 use crate::group::Group;
+use crate::options::Options;
 use crate::per_unit::{Wanted, per_unit};
 use crate::phrasing;
 use crate::subject::subject;
 use crate::survey::{Interval, RowView, Shown, interval};
-use crate::{Confidence, Estimate, Evidence, Finding, Later, Options};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use systoll_model::{Phase, ProcessId, Recording, Row, RowId};
 
 /// Processor time and wall time of the run's phases, in ns, the observer's share taken off.
 pub(crate) struct Phases {
-    /// Where the run's processor time is not known, it is no longer than this and the next come to.
+    /// This and the next are upper bounds where the run's processor time is not known.
     startup_cpu: f64,
     steady_cpu: f64,
     observer_wall: f64,
-    /// Of what was taken off as the observer's, what may have been the program's.
+    /// Processor time that was taken off as the observer's and may have been the program's.
     doubt: f64,
     calls: u64,
 }
@@ -369,7 +370,7 @@ fn confidence(
         || (of_cpu.at_least >= options.dear_share && f.strong >= options.dear_calls as f64);
     let enough = f.strong >= options.min_calls as f64 && share >= options.min_row_share;
     // Spinning is dear for what it keeps from others, but only where there is much of it.
-    let spins = group.kind == crate::Kind::BusyPoll;
+    let spins = group.kind == crate::finding::Kind::BusyPoll;
     let much = !spins || of_cpu.strong >= options.dear_share || of_calls >= options.min_spin_share;
     if agreed && enough && dear && much && of_cpu.strong >= options.min_price {
         return Some(Confidence::High);
@@ -384,7 +385,7 @@ fn confidence(
 pub(crate) fn blank() -> Finding {
     Finding {
         cause: None,
-        kind: crate::Kind::Repeat,
+        kind: crate::finding::Kind::Repeat,
         confidence: Confidence::Low,
         rows: Vec::new(),
         syscalls: Vec::new(),

@@ -1,6 +1,7 @@
-//! What `systoll box` tells: this box's gate and roads.
+//! What `systoll box` measures: the price of a crossing, of common calls and of what follows them.
 
-use crate::{Host, Spread};
+use crate::prices::Spread;
+use crate::recording::Host;
 
 /// What a figure is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -50,7 +50,7 @@ impl Elision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sysno;
+    use crate::sysno::Sysno;
 
     #[test]
     fn elisions_go_by_the_names_of_system_calls() {

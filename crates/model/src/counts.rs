@@ -1,6 +1,6 @@
 //! What is counted of every call of a row.
 
-use crate::Errno;
+use crate::errno::Errno;
 use std::collections::BTreeMap;
 
 /// A histogram of durations with one bucket per power of two of nanoseconds:

@@ -1,6 +1,6 @@
 //! What became of calls that were to be answered in place of the kernel.
 
-use crate::Sysno;
+use crate::sysno::Sysno;
 
 /// Why a call was made that could have been answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,11 +2,29 @@
 //!
 //! Plain data. Invariant: nothing here does I/O beyond the readers and writers it is given,
 //! nothing here knows which backend filled a [`Recording`], and no unsafe code.
+//!
+//! ```
+//! use systoll_model::{Errno, Recording, Sysno};
+//!
+//! // What `systoll run --save` writes, any pprof reader opens; all of it is read back.
+//! let mut recording = Recording::default();
+//! recording.header.command = vec!["ls".into(), "-l".into()];
+//! let mut file = Vec::new();
+//! recording.write(&mut file)?;
+//! assert_eq!(Recording::read(&file[..])?.header.command, ["ls", "-l"]);
+//!
+//! // The system call table knows what each call is called, takes, moves and waits for.
+//! let read = Sysno::from_name("read").and_then(Sysno::signature).unwrap();
+//! assert_eq!((read.args[0].name, read.fd_arg(), read.transfers), ("fd", Some(0), true));
+//! assert_eq!(Errno::from_result(-2), Some(Errno::ENOENT));
+//! # Ok::<(), systoll_model::FileError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod boxreport;
 mod change;
 mod counts;
+mod describe;
 mod errno;
 mod file;
 mod in_place;
@@ -16,6 +34,7 @@ mod problem;
 mod process;
 mod random;
 mod recording;
+mod row;
 mod syscalls;
 mod sysno;
 mod thread;
@@ -24,6 +43,9 @@ mod window;
 pub use boxreport::{BoxFigure, BoxReport, Figure, Mitigation, Probe, Seccomp};
 pub use change::{Elision, EnvChange};
 pub use counts::{Counts, Histogram};
+#[doc(hidden)]
+pub use describe::described_calls;
+pub use describe::signal_name;
 pub use errno::Errno;
 pub use file::FileError;
 pub use in_place::{InPlace, Missed};
@@ -32,13 +54,10 @@ pub use prices::{Price, PriceSource, Prices, Spread};
 pub use problem::{Problem, ProblemKind};
 pub use process::{Exit, Process, ProcessId};
 pub use random::Random;
-pub use recording::{
-    BackendKind, Header, Host, LongCall, Phase, Recording, Row, RowId, RowLine, Sites, SyscallTotal, VdsoRow,
-};
+pub use recording::{BackendKind, Header, Host, LongCall, Phase, Recording, Sites, SyscallTotal, VdsoRow};
+pub use row::{Row, RowId, RowLine};
 pub use syscalls::constants;
-#[doc(hidden)]
-pub use syscalls::worded_calls;
-pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Signature, Size, signal_name, signatures};
+pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Moment, Signature, Size, signatures};
 pub use sysno::Sysno;
 pub use thread::{Thread, ThreadCalls};
-pub use window::{ArgData, Moment, Window, WindowCall};
+pub use window::{ArgData, Window, WindowCall};

@@ -1,6 +1,6 @@
 //! What calls cost on the box of the recording.
 
-use crate::Sysno;
+use crate::sysno::Sysno;
 use std::collections::BTreeMap;
 
 /// Several batches of one measurement, in ns.

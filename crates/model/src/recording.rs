@@ -1,15 +1,17 @@
 //! The recording: rows, windows and everything needed to read them elsewhere.
 
-use crate::{
-    Counts, Exit, Frame, FrameId, InPlace, Module, ModuleId, Prices, Problem, Process, ProcessId, Stack, StackId,
-    Sysno, Thread, Window,
-};
+use crate::counts::Counts;
+use crate::in_place::InPlace;
+use crate::names::{Frame, FrameId, Module, ModuleId, Stack, StackId};
+use crate::prices::Prices;
+use crate::problem::Problem;
+use crate::process::{Exit, Process, ProcessId};
+use crate::row::{Row, RowId};
+use crate::sysno::Sysno;
+use crate::thread::Thread;
+use crate::window::Window;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Index into [`Recording::rows`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RowId(pub u32);
 
 /// How the calls were observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,43 +153,6 @@ impl Default for Header {
     }
 }
 
-/// All calls of one process image, one system call and one calling context.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// The process image.
-    pub process: ProcessId,
-    /// The system call.
-    pub syscall: Sysno,
-    /// Exact calling context: from the `syscall` instruction up to the user's frame.
-    pub context: StackId,
-    /// Frames above the context that all whole stacks seen of this row have in common, innermost
-    /// first; sampled, not exact. Where scripts' lines were seen: all those of the first line.
-    pub outer: StackId,
-    /// Public API the user's frame called, exact.
-    pub api: Option<Arc<str>>,
-    /// The module that API lives in.
-    pub api_module: Option<ModuleId>,
-    /// The user's own frame: the first outside libc, loader and language runtimes. Where that is a
-    /// script's line, it is the first of `lines`.
-    pub user: Option<FrameId>,
-    /// Where one native context serves a script: its lines that were seen making these calls, most
-    /// calls first. Sampled, not exact.
-    pub lines: Vec<RowLine>,
-    /// The figures.
-    pub counts: Counts,
-}
-
-/// A line of a script that made calls of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowLine {
-    /// The line.
-    pub frame: FrameId,
-    /// How often it was seen.
-    pub looks: u64,
-    /// Calls these looks stand for: each for an octave of the row's count.
-    pub weight: u64,
-}
-
 /// Calls of one function of the vDSO, by one process image from one calling context. They are no
 /// system calls: where the vDSO has to make one, that is in a [`Row`] as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -261,14 +226,6 @@ pub struct SyscallTotal {
     pub counts: Counts,
 }
 
-impl Row {
-    /// The share of the row's calls that a line seen of it stands for, 0 to 1: an estimate.
-    pub fn share(&self, line: &RowLine) -> f64 {
-        let all = self.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.weight));
-        if all == 0 { 0.0 } else { line.weight as f64 / all as f64 }
-    }
-}
-
 impl Recording {
     /// Whether every call is counted and the audit agreed.
     pub fn exact(&self) -> bool {
@@ -289,9 +246,9 @@ impl Recording {
         total
     }
 
-    /// The program's own processor time, where it is known: what shares of CPU are shares of. Its calls are
-    /// a part of it, so one that is surely less than they come to is none; both are estimates, which may
-    /// be off by a tenth.
+    /// The program's own processor time, where it is known: what shares of CPU are shares of. Its calls are a part
+    /// of it. Where it is less than the calls' toll by more than a tenth (both are estimates), it is not
+    /// known.
     pub fn own_cpu_ns(&self) -> Option<u64> {
         let own = self.header.own_cpu_ns?;
         let toll = self.total().toll_ns.unwrap_or(0);
@@ -382,7 +339,7 @@ impl Recording {
         if !self.threads.iter().all(|t| process(t.process)) {
             return Err("a thread names no process of the file".into());
         }
-        let call_ok = |c: &crate::WindowCall| row(c.row) && c.stack.is_none_or(stack);
+        let call_ok = |c: &crate::window::WindowCall| row(c.row) && c.stack.is_none_or(stack);
         let window_ok =
             |w: &Window| process(w.process) && row(w.row) && !w.calls.is_empty() && w.calls.iter().all(call_ok);
         if !self.windows.iter().all(window_ok) {

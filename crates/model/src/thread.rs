@@ -1,6 +1,8 @@
 //! What each thread called.
 
-use crate::{Counts, ProcessId, Sysno};
+use crate::counts::Counts;
+use crate::process::ProcessId;
+use crate::sysno::Sysno;
 use std::sync::Arc;
 
 /// The calls of one thread of a process image, or of several folded into one entry. Over all

@@ -1,16 +1,11 @@
 //! Windows: a few consecutive calls of one thread, recorded whole.
 
-use crate::{ArgKind, ProcessId, RowId, StackId, Sysno};
+use crate::names::StackId;
+use crate::process::ProcessId;
+use crate::row::RowId;
+use crate::syscalls::{ArgKind, Moment};
+use crate::sysno::Sysno;
 use std::sync::Arc;
-
-/// When a piece of memory was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Moment {
-    /// Before the call.
-    Entry,
-    /// After the call returned.
-    Exit,
-}
 
 /// Memory that an argument points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,8 +55,8 @@ pub struct WindowCall {
 
 impl WindowCall {
     /// The errno, where the call failed.
-    pub fn errno(&self) -> Option<crate::Errno> {
-        crate::Errno::from_result(self.result?)
+    pub fn errno(&self) -> Option<crate::errno::Errno> {
+        crate::errno::Errno::from_result(self.result?)
     }
 
     /// The file the call, one of `syscall`, is about: the path it names, after the directory it

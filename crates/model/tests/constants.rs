@@ -4,7 +4,7 @@ mod common;
 
 use common::{behind_a_filter, run, skip};
 use std::collections::BTreeSet;
-use systoll_model::{RowId, Sysno, WindowCall, worded_calls};
+use systoll_model::{RowId, Sysno, WindowCall, described_calls};
 
 /// The calls of `calls.h`.
 const ALL_OF_THEM: [&str; 2] = [
@@ -46,7 +46,7 @@ fn words_are_straces() {
     std::fs::create_dir_all(&dir).expect("a temporary folder");
     let path = |name: &str| dir.join(name).display().to_string();
     let calls: Vec<_> =
-        worded_calls().into_iter().filter_map(|(name, args)| Some((Sysno::from_name(name)?, args))).collect();
+        described_calls().into_iter().filter_map(|(name, args)| Some((Sysno::from_name(name)?, args))).collect();
     let line = |(syscall, args): &(Sysno, [u64; 6])| {
         let args: Vec<_> = args.iter().map(|a| format!("{a}ul")).collect();
         format!("{{{}, {}}},\n", syscall.0, args.join(", "))

@@ -25,14 +25,14 @@ fn percent(share: f64) -> String {
 }
 
 /// In one line: what was answered, of what need not have been made.
-fn told(a: &Answered) -> String {
+fn summary(a: &Answered) -> String {
     let share = a.share().map_or_else(String::new, |share| format!(" ({})", percent(share)));
     format!("{} that change nothing, in a run{share}", counted(a))
 }
 
 /// Why nothing is predicted, in one line.
 pub(crate) fn too_few(a: &Answered) -> String {
-    format!("{TOO_FEW}: {}", told(a))
+    format!("{TOO_FEW}: {}", summary(a))
 }
 
 const TOO_FEW: &str = "too few calls were answered in place to tell what all of them would win";
@@ -41,10 +41,10 @@ const TOO_FEW: &str = "too few calls were answered in place to tell what all of 
 pub(crate) fn lines(a: &Answered) -> Vec<Line> {
     let strong = |label: &str, text: String| Line::of(Role::Strong, label.to_owned()).with(Role::Plain, text);
     if a.is_enough() {
-        return vec![strong("  answered   ", told(a))];
+        return vec![strong("  answered   ", summary(a))];
     }
     let plain = |text: String| Line::of(Role::Plain, format!("{INDENT}{text}"));
-    let mut lines = vec![strong("  not predicted   ", TOO_FEW.into()), plain(format!("answered: {}", told(a)))];
+    let mut lines = vec![strong("  not predicted   ", TOO_FEW.into()), plain(format!("answered: {}", summary(a)))];
     let mut why: BTreeMap<Missed, u64> = BTreeMap::new();
     for (reason, n) in a.calls.iter().flat_map(|p| &p.missed) {
         let sum = why.entry(*reason).or_default();
@@ -99,7 +99,7 @@ pub(crate) fn json(a: &Answered) -> AnsweredJson {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Style;
+    use crate::style::Style;
     use systoll_model::{InPlace, Sysno};
 
     fn answered(answered: u64, missed: Vec<(Missed, u64)>) -> Answered {

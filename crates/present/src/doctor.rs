@@ -72,7 +72,7 @@ fn place(host: &Host) -> Vec<Line> {
 /// The same for scripts.
 pub fn doctor_json(host: &Host, checked: &[Checked]) -> Value {
     json!({
-        "systoll": {"version": env!("CARGO_PKG_VERSION"), "schema": crate::SCHEMA_VERSION},
+        "systoll": {"version": env!("CARGO_PKG_VERSION"), "schema": crate::json::SCHEMA_VERSION},
         "host": {
             "cpu": host.cpu, "cpus": host.cpus, "kernel": host.kernel,
             "clock_source": host.clock_source, "virtualization": host.virtualization,

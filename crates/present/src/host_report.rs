@@ -1,4 +1,4 @@
-//! `systoll box`: this box's gate and roads, as a screen and as JSON.
+//! `systoll box`: what system calls cost on this machine, as a screen and as JSON.
 //!
 //! Invariant: what was not measured says so, and why; no figure stands for one that is missing.
 
@@ -50,11 +50,11 @@ impl Screen<'_> {
             Some(hypervisor) => format!("{}, {}, in a VM ({})", cpu(h), cpus(h), clean(hypervisor)),
             None => format!("{}, {}", cpu(h), cpus(h)),
         };
-        let told = |what: &str, value: &str| match value {
+        let known = |what: &str, value: &str| match value {
             "" => format!("{what} not known"),
             value => format!("{what} {}", clean(value)),
         };
-        let facts = [box_of, told("Linux", &h.kernel), told("clock source", &h.clock_source)];
+        let facts = [box_of, known("Linux", &h.kernel), known("clock source", &h.clock_source)];
         let facts = facts.into_iter().map(|text| Line::of(Role::Strong, text)).collect();
         let mut lines = flow(Line::of(Role::Plain, "  "), facts, 4, 4, self.width);
         let label = Line::of(Role::Faint, "  mitigations   ");

@@ -1,7 +1,22 @@
 //! Findings, tables and explanations, written for a terminal or as JSON: one writer each.
 //!
-//! Invariants: it decides nothing (whether calls are needless is the judge's), it reads nothing
-//! but what it is given, and nothing a watched program chose reaches a terminal unescaped.
+//! Invariants: it decides nothing (whether calls are needless is the judge's, whether a change won anything is
+//! prove's), it reads nothing but what it is given (clippy.toml holds it), and nothing a watched program chose
+//! reaches a terminal unescaped.
+//!
+//! ```
+//! use systoll_judge::Judgement;
+//! use systoll_model::Recording;
+//! use systoll_present::{ReportOptions, Style, report_json, write_report};
+//!
+//! // `Recording::read` gives a recording, `systoll_judge::judge` the judgement of it.
+//! let (recording, judgement) = (Recording::default(), Judgement::default());
+//! let mut screen = Vec::new();
+//! write_report(&mut screen, &recording, &judgement, &ReportOptions::default(), &Style::default())?;
+//! assert!(String::from_utf8_lossy(&screen).contains("no system call was seen"));
+//! assert_eq!(report_json(&recording, &judgement, None)["findings"].as_array().unwrap().len(), 0);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod access;

@@ -28,8 +28,8 @@ pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), st
         }
     };
     let how = if c.watched { "both sides watched alike from inside" } else { "unwatched" };
-    let told = format!("{} turns a side, interleaved, {how}; what is answered is not compared", c.turns);
-    writeln!(w, "  {}\n", style.paint(Role::Faint, &told))?;
+    let how_compared = format!("{} turns a side, interleaved, {how}; what is answered is not compared", c.turns);
+    writeln!(w, "  {}\n", style.paint(Role::Faint, &how_compared))?;
     writeln!(w, "{}", head(heads, &style).render(&style))?;
     let (rate, unit) = if c.told { ("requests a second", "request") } else { ("loads a second", "load") };
     let ns = |e: Estimate| time(e.median.max(0.0) as u64);

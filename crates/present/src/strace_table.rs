@@ -152,7 +152,7 @@ pub fn write_strace_table(
             writeln!(w, "{}", style.paint(Role::Warn, &line))?;
         }
     }
-    let table = Table::new(rec, options);
+    let table = StraceTable::new(rec, options);
     let mut totals = rec.by_syscall();
     totals.retain(|t| t.counts.calls > 0);
     table.sort(&mut totals, options.sort);
@@ -173,14 +173,14 @@ pub fn write_strace_table(
     writeln!(w, "{}", table.line(&sum, &widths, Role::Strong).render(style))
 }
 
-struct Table {
+struct StraceTable {
     columns: Vec<TableColumn>,
     wall: bool,
     /// Time of all calls, ns.
     whole: u64,
 }
 
-impl Table {
+impl StraceTable {
     fn new(rec: &Recording, options: &TableOptions) -> Self {
         let mut columns = options.columns.clone();
         if !columns.contains(&TableColumn::Name) {

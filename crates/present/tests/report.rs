@@ -169,7 +169,8 @@ fn what_strangers_wrote_is_escaped_and_problems_are_told() {
     assert_snapshot!(screen(stories::troubled(), 100), @r#"
     systoll  $'./x\033[31m' $'a\nb'    killed by SIGSEGV    0.500 s wall    CPU time unknown
              1,000 system calls, 2,000/s    the crossing moved: 97 ns before the run, 145 ns after
-             watched in-process, +14 ns a call, taken off below    counts are not exact: 1,200 calls lost
+             watched in-process, +14 ns a call, taken off below
+             counts are not exact: 1,200 calls lost
 
       toll       unknown    needless   unknown
                 the program's own processor time is not known: no shares of it

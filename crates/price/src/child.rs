@@ -1,4 +1,4 @@
-//! Runs measurements in a child, so that whatever they do to a process is done to nobody.
+//! Runs measurements in a child, so that what they do to their process harms no other.
 //!
 //! Invariant: between clone and exit the child neither allocates nor takes a lock: other threads
 //! of the caller do not exist in it. It raises no SIGCHLD, dies with the caller and within a bound.
@@ -73,7 +73,7 @@ pub(crate) fn measure(count: usize, deadline: Duration, work: impl FnOnce(&mut F
             }
         })
         .collect();
-    // SAFETY: mapped above with this size; nobody uses it any more. A child that could not be
+    // SAFETY: mapped above with this size; nothing uses it any more. A child that could not be
     // ended has its own reference to the pages.
     unsafe { sys::call(libc::SYS_munmap, [shared as usize, size_of::<Shared>(), 0, 0, 0, 0]) };
     outcomes
@@ -130,7 +130,7 @@ fn await_child(pid: usize, shared: *mut Shared, deadline: Duration) -> bool {
         // SAFETY: the mapping is live.
         let finished = unsafe { (*shared).finished.load(Ordering::Acquire) } == 1;
         let got = reap(if finished { 0 } else { libc::WNOHANG });
-        // ECHILD: somebody's wait for any child has reaped it, so it has ended.
+        // ECHILD: another thread's wait for any child has reaped it, so it has ended.
         if got == pid as isize || sys::errno(got) == Some(libc::ECHILD as u16) {
             return true;
         }

@@ -39,7 +39,7 @@ fn batches() -> Option<Spread> {
         advise(libc::MADV_DONTNEED);
         let start = Instant::now();
         for page in 0..PAGES {
-            // SAFETY: within the mapping, which is writable and nobody else's.
+            // SAFETY: within the mapping, which is writable and ours alone.
             unsafe { ((at as usize + page * PAGE) as *mut u8).write_volatile(1) };
         }
         *time = start.elapsed().as_nanos() as f64 / PAGES as f64;

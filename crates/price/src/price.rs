@@ -49,7 +49,7 @@ pub(crate) fn getppid_alone() {
 }
 
 /// What `sysno` costs here when it succeeds at the least it can do: one byte moved, a path of
-/// two components, nobody to wake, nothing to wait for. [`Price::low`] is without the return
+/// two components, no thread to wake, nothing to wait for. [`Price::low`] is without the return
 /// that follows the call, see [`crossing`]. `None` for calls that can't be tried
 /// safely, or that this process may not make. Takes about 2 ms.
 pub fn price_of(sysno: Sysno) -> Option<Price> {
@@ -62,7 +62,7 @@ pub fn price_of_failing(sysno: Sysno, errno: Errno) -> Option<Price> {
 }
 
 /// [`price_of`] of several calls, in their order, one child for all of them. Left out are those
-/// without a price, and on a busy box the last of them: somebody waits for the report, so after
+/// without a price, and on a busy box the last of them: a user waits for the report, so after
 /// a quarter of a second no other is begun.
 pub fn prices_of(calls: impl IntoIterator<Item = Sysno>) -> BTreeMap<Sysno, Price> {
     let mut seen = BTreeSet::new();

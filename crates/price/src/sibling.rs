@@ -29,7 +29,7 @@ pub(crate) unsafe fn start(
     if pid < 0 { Err(Refused::Because("no second thread could be started")) } else { Ok(()) }
 }
 
-/// Gives the processor up to whoever else wants it.
+/// Gives the processor up to any thread that wants it.
 pub(crate) fn give_way() {
     // SAFETY: takes no arguments.
     unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };

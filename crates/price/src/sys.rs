@@ -20,7 +20,7 @@ pub(crate) const SIGSET_BYTES: usize = 8;
 ///
 /// # Safety
 /// Whatever the call does with these arguments must be sound: pointers it writes through point
-/// to memory nobody else relies on, mappings it changes are the caller's own.
+/// to memory nothing else relies on, mappings it changes are the caller's own.
 #[inline(never)]
 pub(crate) unsafe fn call(nr: i64, args: Args) -> isize {
     // SAFETY: the caller's promise.

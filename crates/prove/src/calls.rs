@@ -75,11 +75,11 @@ pub struct CallCounts {
     /// Whether each of them was counted exactly.
     pub exact: bool,
     /// What all calls cost their threads in the middle run, waiting left out, ns; `None` where
-    /// nobody knows.
+    /// it is not known.
     pub toll_ns: Option<u64>,
     /// What the calls of each system call cost their threads in the middle run likewise, ns, where it is known.
     pub toll_by_syscall: BTreeMap<Sysno, u64>,
-    /// What threads waited in calls in the middle run, ns; `None` where nobody knows.
+    /// What threads waited in calls in the middle run, ns; `None` where it is not known.
     pub waited_ns: Option<u64>,
 }
 

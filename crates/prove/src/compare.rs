@@ -57,7 +57,7 @@ pub fn compare(
         Ok(_) if unmeasured.is_part() => Ok(unmeasured),
         Ok(measured) => Ok(Comparison { measured: Some(measured), ..unmeasured }),
         Err(Halt::Differs(difference)) => Ok(Comparison { outcome: Outcome::Differs(difference), ..unmeasured }),
-        // What is known by then is known: nobody has seen figures, so that none can have been waited for.
+        // What is known by then is known: no figures have been shown, so the user cannot have waited for a good one.
         Err(Halt::Error(error)) => match so_far.filter(|_| !unmeasured.is_part()) {
             Some(measured) => Ok(Comparison { measured: Some(measured), ..unmeasured }),
             None => Err(error),

@@ -13,7 +13,7 @@ use systoll_model::{EnvChange, Exit};
 /// What becomes of a run's standard output and error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Nobody reads it: /dev/null.
+    /// It is not read: /dev/null.
     Discarded,
     /// Kept for comparison; and what this command then says of it, where one is given.
     Digested(Option<OsString>),
@@ -37,7 +37,7 @@ pub struct Run {
     pub wrote: [Vec<u8>; 2],
 }
 
-/// Whoever runs programs.
+/// What runs programs.
 pub trait Executor {
     /// Runs `spec` to its end, for no longer than `limit`.
     ///

@@ -76,7 +76,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// More pairs take longer than anybody waits for.
+    /// More pairs take longer than users wait for.
     pub const MAX_PAIRS: u32 = 500;
 
     /// The fewest pairs for which an interval of this confidence exists: with `n` pairs the

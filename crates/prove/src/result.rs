@@ -77,7 +77,7 @@ pub enum Difference {
     By,
     /// `b` was still running after this long, many times what `a` takes, and was killed.
     Hangs(Duration),
-    /// `a` itself does not do the same twice, so nobody can tell.
+    /// `a` itself does not do the same twice, so it cannot be told.
     Itself,
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Invariant: whatever the bytes are, it comes to an end without a panic, and what it says is bounded.
 
-use crate::windows::argument_data;
+use crate::arguments::argument_data;
 use crate::written::{self, Names};
+use std::ops::Range;
 use systoll_hooks::assemble::WrittenCall;
 use systoll_model::{Moment, Sysno};
 
@@ -58,7 +59,34 @@ pub fn use_written(call: &WrittenCall) {
     }
 }
 
+/// Takes all that a launcher takes from an image that its program has written over: who asks, which slots are
+/// in use, what they have counted. `parts` hold what `word` says. Whether it could be tried here at all.
+///
+/// # Panics
+/// If what comes of it is no whole recording.
+#[must_use]
+pub fn use_image(parts: &[Range<u64>], word: &dyn Fn(u64) -> u64) -> bool {
+    crate::inproc::use_image(parts, word)
+}
+
 /// Reads the texts of a process under /proc.
 pub fn use_proc(text: &[u8]) {
     crate::inproc::use_proc(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systoll_hooks::layout::{image, slot};
+
+    #[test]
+    fn an_image_of_anything_makes_a_recording() {
+        let slots = image::SLOTS..image::SLOTS + 0xc000;
+        for word in [|_| 0, |at| at, |_| u64::MAX, |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (at % 61)] {
+            let parts = [0..0x8000, image::ROOTS..image::ROOTS + 0x4000, slots.clone()];
+            assert!(use_image(&parts, &word), "it can be tried");
+        }
+        let waits = |at: u64| u64::from(at == image::SLOTS + slot::STATE || at == image::TICKET);
+        assert!(use_image(&[image::TICKET..image::TICKET + 8, slots], &waits));
+    }
 }

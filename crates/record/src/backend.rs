@@ -1,6 +1,6 @@
 //! The trait every backend stands behind.
 
-use crate::Error;
+use crate::error::Error;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ pub struct Launch {
     pub grace: Option<Duration>,
 }
 
-/// What a backend tells while it watches, and asks of whoever started it.
+/// What a backend tells while it watches, and asks of its caller.
 pub trait Control {
     /// Called now and then with the number of calls counted, of processes alive, and whether
     /// the command itself has ended.
@@ -133,10 +133,4 @@ pub trait Backend {
     /// Where nothing was started: no such program, not executable, a set-id or 32-bit program,
     /// elisions it can't do, no permission to watch.
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error>;
-}
-
-/// Every backend of this build, cheapest first.
-#[must_use]
-pub fn backends() -> Vec<Box<dyn Backend>> {
-    [BackendKind::Inproc, BackendKind::Ptrace].into_iter().map(crate::backend).collect()
 }

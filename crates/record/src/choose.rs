@@ -1,8 +1,9 @@
-//! Who watches when nobody says: the cheapest backend that can.
+//! Which backend watches where none is asked for: the cheapest that can.
 
-use crate::backend::{Backend, Control, Launch, backends};
+use crate::backend::{Backend, Control, Launch};
+use crate::error::Error;
 use crate::inproc::InprocBackend;
-use crate::{Error, PtraceBackend};
+use crate::ptrace::PtraceBackend;
 use std::time::Duration;
 use systoll_model::{BackendKind, Problem, ProblemKind, Recording};
 
@@ -19,7 +20,7 @@ pub fn backend(kind: BackendKind) -> Box<dyn Backend> {
     }
 }
 
-/// The backends tried where nobody says which, in this order: the cheapest first.
+/// The backends tried where none is asked for, in this order: the cheapest first.
 #[must_use]
 pub fn automatic() -> Vec<Box<dyn Backend>> {
     backends().into_iter().filter(|b| AUTO_INPROC || b.kind() != BackendKind::Inproc).collect()
@@ -90,6 +91,12 @@ impl Control for Noting<'_> {
             }
         }
     }
+}
+
+/// Every backend of this build, cheapest first.
+#[must_use]
+pub fn backends() -> Vec<Box<dyn Backend>> {
+    [BackendKind::Inproc, BackendKind::Ptrace].into_iter().map(backend).collect()
 }
 
 #[cfg(test)]

@@ -110,3 +110,11 @@ impl Error {
         Self::Own { what: what.into(), source: source.into() }
     }
 }
+
+/// The system's words for an error, without Rust's "(os error N)".
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(errno) => nix::errno::Errno::from_raw(errno).desc().to_owned(),
+        None => error.to_string(),
+    }
+}

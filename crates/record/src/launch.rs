@@ -1,9 +1,11 @@
 //! Finds the program and starts it, held until the watcher is ready.
 
 use crate::backend::Launch;
+use crate::error::Error;
+use crate::error::reason;
 use crate::setid::{self, Nature, World};
 use crate::signals::OriginalMask;
-use crate::{Error, limits, startup};
+use crate::{limits, startup};
 use nix::unistd::{AccessFlags, access};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -95,7 +97,7 @@ fn find(name: &OsStr, path: Option<&OsString>, cwd: Option<&Path>) -> Result<Pat
         let program = if dir.as_os_str().is_empty() { Path::new(".").join(name) } else { dir.join(name) };
         match executable(&here(&program), &program) {
             Ok(()) => return Ok(program),
-            // Of a folder that may not be searched nobody knows what is in it.
+            // What is in a folder that may not be searched is not known.
             Err(e @ Error::NotExecutable { .. }) if here(&program).symlink_metadata().is_ok() => {
                 denied = denied.or(Some(e));
             }
@@ -115,14 +117,6 @@ fn executable(at: &Path, program: &Path) -> Result<(), Error> {
         return Err(Error::Directory(program.to_owned()));
     }
     access(at, AccessFlags::X_OK).map_err(|e| not(e.into()))
-}
-
-/// The system's words for an error, without Rust's "(os error N)".
-pub(crate) fn reason(error: &std::io::Error) -> String {
-    match error.raw_os_error() {
-        Some(errno) => nix::errno::Errno::from_raw(errno).desc().to_owned(),
-        None => error.to_string(),
-    }
 }
 
 impl Prepared {

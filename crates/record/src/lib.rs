@@ -6,14 +6,18 @@
 mod allocator;
 #[cfg(any(test, feature = "any-target"))]
 pub mod any_target;
+mod arguments;
+mod assemble;
 mod backend;
 mod choose;
 mod cpu;
+mod ending;
 mod error;
 pub mod inproc;
 mod launch;
 mod limits;
 mod named;
+mod problems;
 mod procfs;
 mod ptrace;
 mod setid;
@@ -22,12 +26,13 @@ mod sockets;
 mod startup;
 mod sys;
 mod table;
+mod tracee;
 mod windows;
 mod written;
 
 pub use allocator::OrEnd;
-pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, WindowPolicy, backends};
-pub use choose::{AUTO_INPROC, automatic, backend, run_with_first};
+pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, WindowPolicy};
+pub use choose::{AUTO_INPROC, automatic, backend, backends, run_with_first};
 pub use error::Error;
 pub use limits::{Raised, prepare as prepare_limits};
 pub use ptrace::PtraceBackend;

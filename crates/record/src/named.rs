@@ -13,7 +13,7 @@ use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 /// Whole stacks that must agree on the user's frame where a context does not reach it.
 const ENOUGH_STACKS: u64 = 4;
 
-/// Returning from a handler is nobody's call.
+/// Returning from a handler is no call that the program makes.
 const RT_SIGRETURN: Sysno = Sysno(15);
 
 /// Says where the table has folded something to stay within its bounds.

@@ -3,9 +3,9 @@
 use nix::sys::resource::{Resource, getrlimit};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A file of /proc as the kernel writes it: those here are shorter than a page.
 pub(crate) fn read(path: impl AsRef<Path>) -> Option<Vec<u8>> {
@@ -47,6 +47,18 @@ pub(crate) fn has_our_credentials(pid: i32) -> bool {
     value(AT_SECURE) == Some(0)
         && (AT_UID..).zip(ids).all(|(key, id)| value(key) == Some(id))
         && crate::sys::has_our_capabilities(pid)
+        && has_our_namespaces(pid)
+}
+
+/// Whether a process has our users and our mounts: numbers of users, and paths, mean the same to it.
+fn has_our_namespaces(pid: i32) -> bool {
+    static OURS: OnceLock<Option<[PathBuf; 2]>> = OnceLock::new();
+    let of = |process: &str| {
+        let [users, mounts] = ["user", "mnt"].map(|kind| std::fs::read_link(format!("/proc/{process}/ns/{kind}")).ok());
+        Some([users?, mounts?])
+    };
+    let theirs = of(&pid.to_string());
+    theirs.is_some() && theirs == *OURS.get_or_init(|| of("self"))
 }
 
 /// Whether a process can gain nothing by exec any more.
@@ -74,6 +86,13 @@ pub(crate) fn is_ending(tid: i32) -> bool {
     // Behind its name, which may hold any byte, the 7th field is the one that proc(5) numbers 9.
     let flags = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(6)?.parse::<u64>().ok());
     flags.is_none_or(|flags| flags & PF_EXITING != 0)
+}
+
+/// Whether a thread has been killed and has not yet begun to end.
+pub(crate) fn is_killed(tid: i32) -> bool {
+    const KILL: u64 = 1 << (libc::SIGKILL - 1);
+    let pending = |key| status_field(tid, key).and_then(|mask| u64::from_str_radix(&mask, 16).ok());
+    ["SigPnd:", "ShdPnd:"].into_iter().any(|key| pending(key).is_some_and(|mask| mask & KILL != 0))
 }
 
 /// Path of the running program.
@@ -117,7 +136,7 @@ pub(crate) fn minor_faults(tid: i32) -> Option<u64> {
 }
 
 /// User and system time, ns, of processes that still run and of the children they have waited for: what
-/// the kernel gives whoever waits for them when they end. It counts in ticks.
+/// the kernel gives a process that waits for them when they end. It counts in ticks.
 pub(crate) fn running_times(pids: impl IntoIterator<Item = i32>) -> (u64, u64) {
     const TICK_NS: u64 = 10_000_000;
     let ticks = |pid: i32| {

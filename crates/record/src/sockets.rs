@@ -75,10 +75,10 @@ fn inode(target: &str) -> Option<u64> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Starts the thread that answers; it ends when nobody can ask any more.
+/// Starts the thread that answers; it ends when nothing can ask any more.
 fn start(found: Found, waiting: Arc<AtomicUsize>) -> SyncSender<Question> {
     let (ask, questions) = sync_channel(QUEUE);
-    // Without the thread nobody receives: sockets stay numbers.
+    // Without the thread nothing is received: sockets stay numbers.
     if crate::sys::forbids_futex().is_some() {
         return ask;
     }

@@ -41,7 +41,7 @@ pub fn keep_memory() {
     }
 }
 
-/// Whether whoever started systoll had SIGPIPE ignored.
+/// Whether systoll was started with SIGPIPE ignored.
 pub(crate) fn sigpipe_was_ignored() -> bool {
     SIGPIPE_IGNORED.load(Ordering::Relaxed) != 0
 }

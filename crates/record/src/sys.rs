@@ -20,10 +20,10 @@ pub(crate) fn forbids_futex() -> Option<String> {
     static WHY: OnceLock<Option<String>> = OnceLock::new();
     let ask = || {
         let word = AtomicU32::new(0);
-        // SAFETY: a wake of nobody only takes the address, which lives through the call.
+        // SAFETY: a wake without a sleeper only takes the address, which lives through the call.
         let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
         let why = std::io::Error::last_os_error();
-        (result < 0).then(|| format!("futex(2) is refused here: {}", crate::launch::reason(&why)))
+        (result < 0).then(|| format!("futex(2) is refused here: {}", crate::error::reason(&why)))
     };
     WHY.get_or_init(ask).clone()
 }
@@ -73,4 +73,18 @@ fn capabilities(pid: i32) -> Option<(u64, u64)> {
 pub(crate) fn has_our_capabilities(pid: i32) -> bool {
     let theirs = capabilities(pid);
     capabilities(0).zip(theirs).is_some_and(|((_, ours), (theirs, _))| ours & !theirs == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_up_to_where_it_ends() {
+        let here = [7u8; 32];
+        let mut there = [0; 32];
+        assert_eq!(read_memory(std::process::id() as i32, here.as_ptr() as u64, &mut there), 32);
+        assert_eq!(here, there);
+        assert_eq!(read_memory(std::process::id() as i32, 8, &mut there), 0);
+    }
 }

@@ -1,14 +1,15 @@
 //! When windows open, what is kept of them, and reading what arguments point to.
 
+use crate::arguments::argument_data;
 use crate::backend::WindowPolicy;
 use crate::procfs;
 use crate::sockets::Sockets;
-use crate::sys::own_cpu;
+use crate::sys::{own_cpu, read_memory};
 use crate::table::{ImageId, Table};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{ArgData, ArgKind, Moment, Random, Signature, Spread, Sysno};
+use systoll_model::{ArgData, Moment, Random, Signature, Spread, Sysno};
 
 /// Octaves from this one on get two windows: the newest octave is half the row.
 const TWO_FROM: u32 = 5;
@@ -25,15 +26,11 @@ const IN_ANY_CASE: (u8, u8) = (8, 4);
 const LOOKS_SHARE: f64 = 2.0;
 /// Work of a window that lasts longer may have been interrupted.
 const SUSPICIOUS: Duration = Duration::from_micros(50);
-/// The longest path Linux knows.
-const MAX_STRING: usize = 4096;
 /// Calls that give memory back, and those that take it.
 const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
-/// Whoever gives memory back, or waits, so often may have a habit of it.
+/// A program that gives memory back, or waits, so often may have a habit of it.
 const HABIT: u64 = 100;
-/// Strings of an array that are kept.
-const MAX_STRINGS: usize = 8;
 
 /// A call of a window with raw addresses.
 #[derive(Clone, Debug)]
@@ -50,6 +47,18 @@ pub(crate) struct RawCall {
     pub(crate) signals_before: u32,
     pub(crate) faults: Option<u64>,
     pub(crate) stack: Option<u32>,
+}
+
+/// A call that a thread is about to make.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EnteredCall {
+    pub(crate) tid: i32,
+    pub(crate) row: u32,
+    pub(crate) nth: u64,
+    pub(crate) signature: Option<&'static Signature>,
+    pub(crate) args: [u64; 6],
+    /// Since the run's start.
+    pub(crate) run_ns: u64,
 }
 
 /// A window with raw addresses.
@@ -214,6 +223,35 @@ impl Windows {
         maps.then(|| procfs::minor_faults(tid))?
     }
 
+    /// A window that opens at a call of `row`, in the thread of this number within the recording.
+    pub(crate) fn open(table: &mut Table, row: u32, octave: u8, (thread, tid): (u32, i32)) -> RawWindow {
+        let image = table.rows.get(row as usize).map_or(ImageId::FIRST, |r| r.image);
+        table.thread_named(image, tid as u32, &procfs::comm(tid));
+        RawWindow { image, thread, row, octave, calls: Vec::new() }
+    }
+
+    /// A call that is about to be made in a window, with what its arguments point to.
+    pub(crate) fn entered(&mut self, call: &EnteredCall, stack: Option<u32>) -> RawCall {
+        let EnteredCall { tid, row, nth, signature, args, run_ns } = *call;
+        let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
+        let bound = self.bytes();
+        let data = signature.map_or_else(Vec::new, |s| argument_data(s, Moment::Entry, &args, None, bound, &read));
+        RawCall {
+            row,
+            nth,
+            args,
+            data,
+            fd: signature.and_then(|s| self.descriptor(tid, s, &args)),
+            result: None,
+            entry_ns: run_ns,
+            elapsed_ns: 0,
+            waited_ns: None,
+            signals_before: 0,
+            faults: None,
+            stack,
+        }
+    }
+
     pub(crate) fn full(&self, calls: usize) -> bool {
         calls >= self.policy.calls
     }
@@ -313,82 +351,6 @@ impl Spent {
     fn add(&mut self, octave: u8, time: Duration) {
         self.0[Self::class(octave)] += time;
     }
-}
-
-/// Reads what the arguments of a call point to; `read` fills a buffer from an address and tells
-/// how much could be read.
-pub(crate) fn argument_data(
-    signature: &Signature,
-    at: Moment,
-    args: &[u64; 6],
-    result: Option<i64>,
-    bound: usize,
-    read: &dyn Fn(u64, &mut [u8]) -> usize,
-) -> Vec<ArgData> {
-    let mut all = Vec::new();
-    for (arg, kind) in signature.memory(at, args) {
-        let address = args[usize::from(arg)];
-        let data = match kind {
-            ArgKind::Path | ArgKind::Str => string(address, read),
-            ArgKind::StrArray => strings(address, read),
-            _ => {
-                let word = |address| {
-                    let mut bytes = [0; 4];
-                    (read(address, &mut bytes) == 4).then(|| u32::from_ne_bytes(bytes))
-                };
-                let Some(there) = kind.bytes(args, result, word) else { continue };
-                let mut bytes = vec![0; usize::try_from(there).unwrap_or(bound).min(bound)];
-                let n = read(address, &mut bytes);
-                bytes.truncate(n);
-                let cut = (bytes.len() as u64) < there;
-                (bytes, cut)
-            }
-        };
-        all.push(ArgData { arg, at, bytes: data.0, cut: data.1 });
-    }
-    all
-}
-
-fn string(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bool) {
-    let mut text = Vec::new();
-    let mut at = address;
-    while text.len() < MAX_STRING {
-        // Never across a page in one read: the next one need not be mapped.
-        let to_page_end = 4096 - (at % 4096) as usize;
-        let mut chunk = [0; 256];
-        let want = chunk.len().min(to_page_end);
-        let got = read(at, &mut chunk[..want]);
-        if let Some(end) = chunk[..got].iter().position(|b| *b == 0) {
-            text.extend_from_slice(&chunk[..end]);
-            return (text, false);
-        }
-        text.extend_from_slice(&chunk[..got]);
-        if got < want {
-            return (text, true);
-        }
-        at = at.wrapping_add(got as u64);
-    }
-    (text, true)
-}
-
-fn strings(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bool) {
-    let mut all = Vec::new();
-    for i in 0..MAX_STRINGS as u64 {
-        let mut pointer = [0; 8];
-        if read(address.wrapping_add(i * 8), &mut pointer) != 8 {
-            return (all, true);
-        }
-        match u64::from_ne_bytes(pointer) {
-            0 => return (all, false),
-            at => {
-                if i > 0 {
-                    all.push(0);
-                }
-                all.extend(string(at, read).0.into_iter().take(256));
-            }
-        }
-    }
-    (all, true)
 }
 
 #[cfg(test)]
@@ -495,19 +457,6 @@ mod tests {
             opens
         });
         assert!(opened.filter(|nth| *nth > 1_000).count() >= 4);
-    }
-
-    #[test]
-    fn strings_stop_at_nul_and_at_unmapped_pages() {
-        let memory = b"/etc/localtime\0rest".to_vec();
-        let read = |address: u64, buffer: &mut [u8]| {
-            let from = &memory[(address as usize - 4096).min(memory.len())..];
-            let n = from.len().min(buffer.len());
-            buffer[..n].copy_from_slice(&from[..n]);
-            n
-        };
-        assert_eq!(string(4096, &read), (b"/etc/localtime".to_vec(), false));
-        assert_eq!(string(4096 + 15, &read), (b"rest".to_vec(), true));
     }
 
     #[test]

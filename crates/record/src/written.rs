@@ -1,6 +1,7 @@
 //! Windows that threads have written by themselves, as calls of the table's windows.
 
-use crate::windows::{RawCall, argument_data};
+use crate::arguments::argument_data;
+use crate::windows::RawCall;
 use std::collections::HashMap;
 use std::sync::Arc;
 use systoll_hooks::assemble::{Piece, Read, WrittenCall};

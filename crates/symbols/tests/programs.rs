@@ -205,7 +205,7 @@ fn a_handler_that_jumps_away_does_not_make_its_call_that_of_the_interrupted() {
     let functions = run.functions(SYS_GETPPID);
     assert!(functions[0] == "getppid" && restores(&functions[1]), "or the test tests nothing: {functions:?}");
     assert_eq!(run.api(SYS_GETPPID).as_deref(), Some("getppid"));
-    // Returning from the handler is nobody's call.
+    // Returning from the handler is a call without a caller.
     assert_eq!(run.api(15), None);
 }
 

@@ -228,7 +228,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         crate::output::to_stderr(&text.replacen("error: ", "systoll: ", 1));
         return ExitCode::from(OWN);
     }
-    // A closed pipe leaves nobody to tell.
+    // A closed pipe has no reader to tell.
     let _ = error.print();
     ExitCode::SUCCESS
 }

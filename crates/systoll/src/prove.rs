@@ -142,7 +142,7 @@ pub(crate) fn cure(args: &CureArgs) -> Result<ExitCode, Failure> {
     }
     if args.print || args.export.is_some() {
         let mut output = Output::open(None, Output::Stdout)?;
-        // A relative place would be another one for whoever is started elsewhere.
+        // A relative place would be another one for a program that is started elsewhere.
         let dir = args.export.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone()));
         let text = chosen::keep(&cures, args.keep_for, dir.as_deref());
         output.write("report", |w| w.write_all(text.as_bytes()))?;

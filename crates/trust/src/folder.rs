@@ -1,4 +1,4 @@
-//! A folder of this user's that nobody else can touch.
+//! A folder of this user's that no other user can touch.
 //!
 //! Invariant: everything in it is reached from the open folder by name, never by a path or through a
 //! symbolic link, and is this user's alone (0700, 0600) or left alone. Files appear whole.
@@ -62,7 +62,7 @@ impl Folder {
         Ok(Self { fd, path })
     }
 
-    /// Where it is. Nobody else can make this path lead elsewhere.
+    /// Where it is. No other user can make this path lead elsewhere.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

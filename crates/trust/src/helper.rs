@@ -5,7 +5,7 @@ use nix::unistd::{AccessFlags, access};
 use std::path::PathBuf;
 
 /// The first program of that name in `PATH` that no other user can have changed. Relative folders of
-/// `PATH` are passed over: they are wherever somebody happens to be.
+/// `PATH` are passed over: they depend on the current folder.
 #[must_use]
 pub fn helper(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());

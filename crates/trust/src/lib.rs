@@ -1,14 +1,14 @@
 //! Folders and files that no other user can have changed, or can change before they are used.
 //!
 //! systoll writes code into processes from what it kept on disk, and has programs load libraries from
-//! there. Whoever can put a file of theirs in such a place runs code as the user who runs systoll. A
+//! there. A user who can put a file of theirs in such a place runs code as the user who runs systoll. A
 //! path is as good as its worst component: the owner of any folder on the way, or who may write to
 //! it, can put another in the place of what comes below.
 //!
 //! Invariant: what this crate gives out was reached from `/` component by component, each opened and
-//! its owner and mode read from the descriptor. Each belongs to root or to this user, and nobody else
+//! its owner and mode read from the descriptor. Each belongs to root or to this user, and no other user
 //! may write to it; where others may (`/tmp`), it is sticky, so that they can't rename what is ours.
-//! Such a path leads to the same files whoever walks it later: the loader, a shell, a child.
+//! Such a path leads to the same files for all that walk it later: the loader, a shell, a child.
 //!
 //! Only what belongs to other users is held back. Root, and this user's own programs, can do as they
 //! like anyway.

@@ -22,8 +22,8 @@ fn absolute(path: Option<OsString>) -> Option<PathBuf> {
     path.map(PathBuf::from).filter(|p| p.is_absolute())
 }
 
-/// The folder of temporary files, `$TMPDIR` or `/tmp`: what this user makes there nobody else can
-/// put something in the place of.
+/// The folder of temporary files, `$TMPDIR` or `/tmp`: no other user can replace what this user makes
+/// there.
 ///
 /// # Errors
 /// Where that can be said of neither: what is wrong with `/tmp`.
@@ -40,7 +40,7 @@ fn of_temporaries<T>(try_one: impl Fn(&Path) -> Result<T, Untrusted>) -> Result<
 }
 
 /// The folder `names` below one of this user's own among the temporary files. It stays, and the
-/// next run finds it again. Where somebody else has taken its name, it gets a random one.
+/// next run finds it again. Where another user has taken its name, it gets a random one.
 ///
 /// # Errors
 /// Where no folder of temporary files will do.
@@ -56,7 +56,7 @@ fn own_below(base: &Path, names: &[&str]) -> Result<Folder, Untrusted> {
     let below = |name: &str| Folder::below(base, &[&[name], names].concat());
     below(&known).or_else(|why| match why {
         Untrusted::Owner { .. } | Untrusted::Open { .. } => below(&random),
-        // A file or a link of somebody's.
+        // A file or a link of another user's.
         Untrusted::Io { ref source, .. } if !is_full(source) => below(&random),
         why => Err(why),
     })

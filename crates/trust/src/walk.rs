@@ -119,7 +119,7 @@ impl Walk {
         let io = |errno: Errno| Untrusted::Io { path: at.clone(), source: errno.into() };
         let here = open("/", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty()).map_err(io)?;
         let stat = fstat(&here).map_err(io)?;
-        // Whoever owns it (in a user namespace the number may stand for anybody) owns the loader and
+        // Its owner (in a user namespace the number may stand for any user) owns the loader and
         // libc of all we run. Its mode counts like that of the rest.
         if is_changed_by_others(&stat) {
             return Err(Untrusted::Writable { path: at });

@@ -55,7 +55,7 @@ pub(super) fn end(e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
         match number {
             POLL => asm!(e; test(edx, edx); je(go);),
             EPOLL_WAIT | EPOLL_PWAIT => asm!(e; test(r10d, r10d); je(go);),
-            // What is left of the time must be told, unless nobody asks or it is there already.
+            // What is left of the time must be told, unless the program does not ask or it is there already.
             NANOSLEEP => asm!(e; test(rsi, rsi); je(cut); cmp(rsi, rdi); jne(go);),
             CLOCK_NANOSLEEP => {
                 asm!(e; test(esi, TIMER_ABSTIME); jne(cut); test(r10, r10); je(cut); cmp(r10, rdx); jne(go););

@@ -4,17 +4,17 @@
 //! without a name in its namespace (65534) may be given one from outside, and is asked for again.
 //! The parent is not among them: it changes when it dies.
 //!
-//! All of it rests on seeing every call of the process. Where a file has places nobody counts,
+//! All of it rests on seeing every call of the process. Where a file has places that are not counted,
 //! nothing is answered; memory made executable takes [`image::ELIDE`] down, for good where it is
 //! no file that can be looked at.
 
+use super::call_kinds::brings_code;
 use super::elide_masks::{self, before_maps, forget_by_number};
-use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::elided::count;
+use super::emitter::{Emitted, Emitter, asm, gs, gs32};
 use super::entry::Entry;
-use super::on_return::unless_shared;
-use super::process_calls::brings_code;
-use super::tree_walk::walk;
-use crate::layout::{IMAGE, elide, image, node, record, slot};
+use super::shared_slot::unless_shared;
+use crate::layout::{IMAGE, elide, image, slot};
 use crate::numbers::{
     GETEUID, GETPID, GETTID, GETUID, MMAP, MPROTECT, PKEY_MPROTECT, RT_SIGPROCMASK, SETNS, SETRESUID, SETREUID, SETUID,
     UNSHARE,
@@ -26,7 +26,7 @@ const MAP_SHARED: i32 = 1;
 /// What the kernel calls a user that has no name in its namespace (its default, which is also that
 /// of the user "nobody").
 const OVERFLOW_USER: i32 = 65534;
-/// Who may be somebody else afterwards.
+/// Calls after which the thread may be another user.
 const CHANGE_USER: [u32; 5] = [SETUID, SETREUID, SETRESUID, UNSHARE, SETNS];
 
 /// The calls that [`slot::ANSWERS`] answer.
@@ -72,7 +72,7 @@ fn known(e: &mut Emitter, index: u64, entry: Entry, (answered, real): (CodeLabel
 
 /// [`try_answer`] of a call whose number is in eax. Else notes what is asked: behind the call the
 /// number is gone. Every call made by number notes it anew, so that what a handler's call left, or
-/// one that never returned, is nobody's.
+/// one that never returned, is forgotten.
 pub(super) fn try_by_number(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> Emitted {
     let go = e.label();
     asm!(e; mov(gs(slot::ASKED), 0););
@@ -109,13 +109,6 @@ pub(super) fn remember_by_number(e: &mut Emitter) -> Emitted {
         asm!(e; jmp(done););
         Ok(())
     });
-    Ok(())
-}
-
-/// Counts a call that is answered.
-pub(super) fn count(e: &mut Emitter, entry: Entry) -> Emitted {
-    walk(e, entry.start, entry.base, rcx)?;
-    asm!(e; mov(rcx, at(r11, node::RECORD)); inc(gs_at(rcx, record::ELIDED)););
     Ok(())
 }
 

@@ -9,10 +9,10 @@
 //! Each call that is made after all is told by why it was: it did something ([`slot::NEEDED`]), or it
 //! could not be answered ([`slot::MISSED`]). What is neither was made where nothing is answered.
 
-use super::elide_ids::count;
+use super::elided::count;
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at};
 use super::entry::Entry;
-use super::on_return::unless_shared;
+use super::shared_slot::unless_shared;
 use crate::layout::{IMAGE, elide, image, slot};
 use crate::numbers::{
     BRK, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP, PKEY_MPROTECT, PROCESS_MADVISE, RT_SIGPROCMASK, RT_SIGRETURN, SHMAT,
@@ -57,7 +57,7 @@ pub(super) fn try_answer(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> 
 }
 
 /// Right before the call is made: where it does not want to know what the mask was, we do, since
-/// from "add these" and "take these off" alone nobody can tell what it is then.
+/// from "add these" and "take these off" alone it cannot be told what it is then.
 pub(super) fn lend_old(e: &mut Emitter) -> Emitted {
     let own = e.label();
     asm!(e; test(rdx, rdx); jne(own); mov(rdx, gs(slot::SELF)); add(rdx, slot::OLD_MASK as i32););
@@ -225,7 +225,7 @@ fn touched(e: &mut Emitter) -> Emitted {
 }
 
 /// Before `rt_sigreturn`: the mask becomes what the kernel saved, or the handler made of that.
-/// Also before a call that may change the mask and whose return nobody sees to.
+/// Also before a call that may change the mask and whose return is not seen to.
 pub(super) fn forget_mask(e: &mut Emitter) -> Emitted {
     asm!(e; mov(gs(slot::MASK), 0); inc(gs(slot::SIGRETURNS)););
     Ok(())

@@ -8,8 +8,8 @@
 use super::Blob;
 use super::emitter::{Emitted, Emitter, Origin, asm, at, gs, gs32};
 use super::frame_info::{piece, signal_piece};
+use super::hook::Hook;
 use super::relocate::{BASE, decode, displace, movable};
-use super::site::Hook;
 use crate::layout::{IMAGE, code, image, slot};
 use crate::plan::Span;
 use iced_x86::code_asm::*;

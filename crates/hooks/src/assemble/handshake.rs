@@ -150,7 +150,7 @@ fn patience(e: &mut Emitter) -> Emitted {
 ///
 /// The launcher takes AWAKE down before it looks at the queues for the last time: either it sees the
 /// entry, or the thread sees that it sleeps; the locked instruction keeps the order. Between that
-/// look and its sleep a wake-up reaches nobody, so that one is tried again.
+/// look and its sleep a wake-up is lost, so that one is tried again.
 fn enqueue(e: &mut Emitter) -> Emitted {
     let (awake, again) = (e.label(), e.label());
     asm!(e; mov(gs32(slot::STATE), state::WAITING); mov(r11, IMAGE); mov(eax, 1););
@@ -236,7 +236,7 @@ fn requested(nth: u64) -> AsmMemoryOperand {
 }
 
 /// Writes over code as [`WRITE_CODE`] says, whose words are in the registers of a system call's arguments.
-/// Its pages are writable no longer than that, and executable all the while, so that nobody forbids them to
+/// Its pages are writable no longer than that, and executable all the while, so that no policy forbids them to
 /// become so again. rax is negative where the kernel would not have it: nothing is written where that is at
 /// once.
 fn write_code(e: &mut Emitter, reply: CodeLabel) -> Emitted {
@@ -255,7 +255,7 @@ fn write_code(e: &mut Emitter, reply: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Takes the question back, unless the answer has just come, and says that nobody is there.
+/// Takes the question back, unless the answer has just come, and says that the launcher is gone.
 fn give_up(e: &mut Emitter, answered: CodeLabel) -> Emitted {
     asm!(e; mov(eax, state::WAITING); mov(ecx, state::FILLING););
     e.a.lock().cmpxchg(gs32(slot::STATE), ecx)?;

@@ -32,7 +32,7 @@ pub(super) fn begin(e: &mut Emitter) -> Emitted {
 /// The thread goes on. Lost: as for [`begin`], and rdx.
 pub(super) fn end(e: &mut Emitter) -> Emitted {
     let (quiet, astray, done) = (e.label(), e.label(), e.label());
-    // Nobody was asked, or a process was forked meanwhile, whose clock began anew.
+    // The launcher was not asked, or a process was forked meanwhile, whose clock began anew.
     asm!(e; cmp(gs(slot::ASKED_FROM + 8), 0); je(done););
     if_quiet(e, quiet)?;
     read(e, slot::ASKED_TO)?;

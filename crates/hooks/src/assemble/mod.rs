@@ -1,20 +1,40 @@
 //! Writes the code that counts: from a [`Plan`] to bytes that are mapped into a process, and the
 //! jumps that lead there.
 //!
+//! A call's way through a hook, where its number is known and nothing has to be asked:
+//!
+//! ```text
+//!   the file's code                      code of ours
+//!   mov eax, 0      ┐ entry span: jmp ──► mov eax, 0           displaced instruction
+//!   (padding)       ┘                    walk the tree        tree_walk: return addresses → node
+//!                                        count at the node    entry: ENTERED of its record
+//!                                        read the clock       entry: START of the slot
+//!   syscall         ◄─────────────────── jmp back             the call is made at its own place
+//!   cmp rax, -4095  ┐ return span: jmp ─► read the clock       on_return: time, errors, bytes
+//!   ja …            ┘                    cmp rax, -4095       displaced
+//!   …               ◄─────────────────── jmp back
+//! ```
+//!
+//! A thread that meets a context for the first time leaves this way at the walk, asks by a hand-shake
+//! (`handshake`), and goes on with the node that the launcher answers.
+//!
 //! The code uses rcx and r11, which the `syscall` destroys anyway, and the thread's slot behind
 //! gs: no stack, no thread-local storage, no lock. Invariant: between any two instructions of it
 //! a signal handler may make hooked calls of its own, or never return.
 
 mod blob;
+mod call_kinds;
 mod early_signal;
 mod elide_ids;
 mod elide_masks;
+mod elided;
 mod emitter;
 mod entry;
 mod find_fde;
 mod frame_info;
 mod handshake;
 mod handshake_time;
+mod hook;
 mod new_image;
 mod on_return;
 mod process_calls;
@@ -23,25 +43,28 @@ mod ring;
 mod ring_data;
 mod ring_reader;
 mod rseq_areas;
+mod shared_slot;
 mod signal_exits;
 mod site;
 mod stored;
 mod tree_reader;
 mod tree_walk;
 mod tree_writer;
+mod write_blob;
 
-pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked, assemble};
+pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked};
+pub use call_kinds::is_heeded;
 pub use elide_ids::elided_calls;
 pub use emitter::Origin;
 pub use find_fde::origins_table;
 pub use new_image::{every_image, new_image, own_words};
-pub use process_calls::is_heeded;
 pub use ring_reader::{Piece, Read, WrittenCall, written_calls};
 pub use tree_reader::{
     DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, SlotCounts, SlotReading, Thread, Words, read,
     slots_drawn,
 };
 pub use tree_writer::{Room, Step, TreeError, grow, grow_asking, number_site};
+pub use write_blob::assemble;
 
 use thiserror::Error;
 

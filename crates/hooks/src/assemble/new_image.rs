@@ -1,6 +1,6 @@
 //! What a new image begins with.
 
-use super::{find_fde, process_calls};
+use super::{call_kinds, find_fde};
 use crate::layout::{
     IMAGE, NODE_SIZE, NUMBERS, VERSION, image, root_record_offset, root_words, slot, slot_address, transfers,
 };
@@ -57,7 +57,7 @@ pub fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
 
 /// The words of [`image::HEEDED`].
 fn heeded() -> impl Iterator<Item = (u64, u64)> {
-    let byte = |n: u64| u8::from(u32::try_from(n).is_ok_and(process_calls::is_heeded));
+    let byte = |n: u64| u8::from(u32::try_from(n).is_ok_and(call_kinds::is_heeded));
     let word = move |i: u64| u64::from_le_bytes(std::array::from_fn(|byte_of| byte(8 * i + byte_of as u64)));
     (0..NUMBERS.div_ceil(8)).map(move |i| (image::HEEDED + 8 * i, word(i)))
 }

@@ -4,6 +4,7 @@
 
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::shared_slot::unless_shared;
 use crate::layout::{IMAGE, Question, image, node, record, slot};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::code_asm::*;
@@ -162,7 +163,7 @@ const ERESTARTSYS: i32 = 512;
 
 /// Before `rt_sigreturn`, where all registers but rax and rsp are free: if the handler interrupted
 /// a call that will now be made again, this one counts as failed, and the next one is the same
-/// anew. Nobody but the handler's end tells: the instruction is run once more at its own place.
+/// anew. Only the handler's end tells: the instruction is run once more at its own place.
 pub(super) fn made_again(e: &mut Emitter) -> Emitted {
     let (look, done) = (e.label(), e.label());
     asm!(e; mov(rcx, gs(slot::RSP)); test(rcx, rcx); jne(look););
@@ -206,7 +207,7 @@ pub(super) fn outer(e: &mut Emitter, end: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// The slot speaks of another call: of one whose end nobody saw, made by a handler that came
+/// The slot speaks of another call: of one whose end was not seen, made by a handler that came
 /// between. Ours was put aside then; if it is lost all the same, its result counts at the root.
 fn unmatched(
     e: &mut Emitter,
@@ -253,18 +254,12 @@ pub(super) fn rseq_learnt(e: &mut Emitter) -> Emitted {
     e.cold(move |e| {
         e.here(taken)?;
         asm!(e; mov(gs(slot::RSEQ), 0); mov(rcx, IMAGE + image::GIVES_AREAS); cmp(dword_ptr(rcx), 0); jne(done););
-        // From here on nobody knows when it waits, so that nothing is known of all its calls.
+        // From here on it is not known when it waits, so that nothing is known of all its calls.
         e.here(unknown)?;
         asm!(e; mov(gs32(slot::AREA_BUSY), 1); mov(gs(slot::RSEQ), 0); jmp(done););
         Ok(())
     });
     super::rseq_areas::begin(e, super::rseq_areas::Begins::Again)
-}
-
-/// Goes to `shared` in a slot that several threads share: nothing can be known of one there.
-pub(super) fn unless_shared(e: &mut Emitter, shared: CodeLabel) -> Emitted {
-    asm!(e; cmp(word_ptr(slot::TAG).gs(), image::SLOT_COUNT as i32); je(shared););
-    Ok(())
 }
 
 /// Asks for new code to be patched: `mmap` of a file with PROT_EXEC that succeeded. Memory that is

@@ -1,14 +1,14 @@
 //! Calls that change who is running: clone and its relations, `execve`, and what must be asked
 //! before a call is made.
 
+use super::call_kinds::changes_identity;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::handshake::identify;
 use super::rseq_areas;
 use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use crate::numbers::{
-    ARCH_PRCTL, CAPSET, CHROOT, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK,
-    LANDLOCK_RESTRICT_SELF, MLOCKALL, MMAP, MPROTECT, PIVOT_ROOT, PKEY_MPROTECT, PRCTL, RSEQ, SECCOMP, SETFSGID,
-    SETFSUID, SETGID, SETGROUPS, SETNS, SETREGID, SETRESGID, SETRESUID, SETREUID, SETUID, UNSHARE, VFORK,
+    ARCH_PRCTL, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, MLOCKALL, MMAP, MPROTECT,
+    PKEY_MPROTECT, PRCTL, RSEQ, SECCOMP, VFORK,
 };
 use iced_x86::code_asm::*;
 
@@ -23,39 +23,6 @@ const SECCOMP_MODE_STRICT: i32 = 1;
 const SECCOMP_SET_MODE_STRICT: i32 = 0;
 /// Of linux/time.h.
 const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
-
-/// Whether the call comes back twice.
-pub(super) fn clones(number: u32) -> bool {
-    matches!(number, CLONE | FORK | VFORK | CLONE3)
-}
-
-/// Whether the call may make code of what was none.
-pub(super) fn brings_code(number: u32) -> bool {
-    matches!(number, MMAP | MPROTECT | PKEY_MPROTECT)
-}
-
-/// Whether the call, if all goes well, comes back in another program.
-pub(super) fn execs(number: u32) -> bool {
-    matches!(number, EXECVE | EXECVEAT)
-}
-
-/// Whether the call may change what its process may do: its user, groups, capabilities, namespaces,
-/// root, or what confines it. Not those that change only what a later `execve` gives.
-pub(super) fn changes_identity(number: u32) -> bool {
-    matches!(number, SETUID | SETREUID | SETRESUID | SETFSUID | CAPSET | UNSHARE | SETNS | CHROOT | PIVOT_ROOT)
-        || matches!(number, SETGID | SETREGID | SETRESGID | SETFSGID | SETGROUPS | LANDLOCK_RESTRICT_SELF)
-}
-
-/// Whether more is done at a call of this number than counting it, where a site makes calls of any
-/// number: the bytes of [`image::HEEDED`].
-pub fn is_heeded(number: u32) -> bool {
-    clones(number)
-        || brings_code(number)
-        || execs(number)
-        || may_end_watching(number)
-        || changes_identity(number)
-        || matches!(number, EXIT | EXIT_GROUP | RSEQ)
-}
 
 /// Where a call of clone's family goes on.
 #[derive(Clone, Copy)]
@@ -148,7 +115,7 @@ fn shares_memory(e: &mut Emitter, number: u32, copies: bool) -> Emitted {
     Ok(())
 }
 
-/// rcx: a slot nobody has, with who and whose it is written in. Lost: rax, r11.
+/// rcx: a slot that no thread has, with who and whose it is written in. Lost: rax, r11.
 fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
     asm!(e; mov(r11, IMAGE); mov(ecx, 1););
     e.a.lock().xadd(at(r11, image::NEXT_SLOT), rcx)?;
@@ -184,7 +151,7 @@ fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
     e.here(again)?;
     asm!(e; mov(rax, gs_at(r11, 0)); mov(qword_ptr(r9 + r11), rax); sub(r11, 8); jns(again););
     asm!(e; mov(at(r9, slot::WANT), 0); mov(at(r9, slot::MASK), 0););
-    // Whoever waits there is not waited for here: it takes what it has as the answer.
+    // A thread that waits there is not waited for here: it takes what it has as the answer.
     asm!(e; cmp(dword_ptr(r9 + slot::STATE as i32), 0); je(idle););
     asm!(e; mov(dword_ptr(r9 + slot::STATE as i32), state::ANSWERED););
     e.here(idle)?;
@@ -202,12 +169,6 @@ fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
         e.here(done)?;
     }
     Ok(())
-}
-
-/// Whether such a call is looked at before it is made: it may take from the thread what hooks need,
-/// or fill all the memory they have.
-pub(super) fn may_end_watching(number: u32) -> bool {
-    matches!(number, ARCH_PRCTL | PRCTL | SECCOMP | MLOCKALL)
 }
 
 /// The call takes the slot away, or the clock, or fills the memory we share: made here, and nothing is done
@@ -372,7 +333,7 @@ pub(super) fn exec_failed(e: &mut Emitter, root: u64, returned: CodeLabel) -> Em
 }
 
 /// Notes that the thread means to end, and what its process has used of a processor so far: the
-/// last moment anybody can ask. A handler may still jump away before it does. `number`: of the call,
+/// last moment at which it can be asked. A handler may still jump away before it does. `number`: of the call,
 /// `None` where it is in eax.
 pub(super) fn leaving(e: &mut Emitter, number: Option<u32>) -> Emitted {
     let (quiet, ask, looked) = (e.label(), e.label(), e.label());

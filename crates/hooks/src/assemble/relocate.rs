@@ -12,7 +12,7 @@ use iced_x86::{
 const STATUS: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
 
 /// The instructions of a span, `None` if they are not what the span says or can't be run in
-/// another place: a call would push an address nobody expects, and a landing place must stay.
+/// another place: a call would push an address that its callee does not expect, and a landing place must stay.
 pub(super) fn decode(span: &Span) -> Option<Vec<Instruction>> {
     let code = span.code();
     let mut decoder = Decoder::with_ip(64, code, span.start, DecoderOptions::NONE);

@@ -5,7 +5,7 @@
 //! that comes between keeps out, by [`slot::AREA_BUSY`]; at worst a thread goes without.
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs32};
-use super::on_return::unless_shared;
+use super::shared_slot::unless_shared;
 use crate::layout::{IMAGE, areas, image, slot};
 use crate::numbers::{CLONE3, RSEQ};
 use iced_x86::code_asm::*;

@@ -1,13 +1,14 @@
 //! A signal's return that is counted where handlers end: its own bytes stay as they are.
 
-use super::Options;
-use super::blob::{Base, Counted, Refused, Unhooked, Written};
+use super::blob::{Base, Counted, Refused, Unhooked};
 use super::emitter::{Emitted, Emitter, Origin, asm, at};
-use super::entry::Entry;
+use super::entry::{Entry, before};
+use super::hook::{Hook, Written};
 use super::relocate::{BASE, decode, displace, movable};
-use super::site::{Hook, signal_ends};
 use super::tree_walk::Start;
+use super::{Options, elide_ids, elide_masks};
 use crate::layout::{IMAGE, image};
+use crate::numbers::RT_SIGRETURN;
 use crate::plan::{SIGNAL_NUMBER_LEN, SIGNAL_RETURN, Site, Span};
 use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
@@ -66,7 +67,7 @@ fn ends(e: &mut Emitter, options: &Options, (start, back): (u64, &Instruction), 
     e.a.add_instruction(back)
 }
 
-/// The handler returns to another place. With cgo that is the C library's, or whoever has called the handler
+/// The handler returns to another place. With cgo that is the C library's, or that of a caller of the handler
 /// as a function: counted where it is made, if it is a signal's return at all. One whose bytes stay as well is
 /// another run-time's, which does not count ends that are not its own.
 fn astray(e: &mut Emitter) -> Emitted {
@@ -79,5 +80,18 @@ fn astray(e: &mut Emitter) -> Emitted {
     asm!(e; mov(rcx, IMAGE + image::ASTRAY););
     e.a.lock().inc(qword_ptr(rcx))?;
     e.here(counted)?;
+    Ok(())
+}
+
+/// Counts an `rt_sigreturn`, right before which all registers but rsp are free; eax holds its number behind.
+pub(super) fn signal_ends(e: &mut Emitter, options: &Options, entry: Entry) -> Emitted {
+    elide_masks::forget_mask(e)?;
+    if options.elide {
+        elide_ids::before_others(e, RT_SIGRETURN)?;
+    }
+    before(e, options, entry)?;
+    if options.results {
+        super::on_return::made_again(e)?;
+    }
     Ok(())
 }

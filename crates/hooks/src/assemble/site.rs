@@ -8,28 +8,20 @@
 //!
 //! A site that is wrapped whole makes its call between the first two, and jumps back once.
 
-use super::blob::{Base, Counted, Refused, Unhooked, Written};
+use super::blob::{Base, Counted, Refused, Unhooked};
 use super::emitter::{Emitted, Emitter, Origin, asm};
 use super::entry::{Entry, before};
+use super::hook::{Hook, Written};
 use super::on_return::{Bytes, Return, after, made_executable, mapped, rseq_learnt};
 use super::relocate::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
+use super::signal_exits::signal_ends;
 use super::tree_walk::{Start, walk};
-use super::{Options, early_signal, elide_ids, elide_masks, process_calls, rseq_areas};
+use super::{Options, call_kinds, early_signal, elide_ids, elide_masks, process_calls, rseq_areas};
 use crate::layout;
 use crate::numbers::{EXIT, EXIT_GROUP, MMAP, RSEQ, RT_SIGPROCMASK, RT_SIGRETURN};
 use crate::plan::{CfaOffset, Entry as VdsoEntry, Site, Span};
 use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction};
-
-/// A jump to be written into the file's text.
-pub(super) struct Hook {
-    /// Over what (ELF vaddr).
-    pub(super) start: u64,
-    /// How many bytes.
-    pub(super) bytes: usize,
-    /// To where.
-    pub(super) label: CodeLabel,
-}
 
 /// Where a site counts.
 #[derive(Clone, Copy)]
@@ -69,12 +61,12 @@ fn leaves(number: u32) -> bool {
 /// Whether calls must be made here, because they return in another thread too, or may be the last
 /// that is hooked.
 fn must_be_here(site: &Site) -> bool {
-    site.number.is_none_or(|n| process_calls::clones(n) || process_calls::may_end_watching(n))
+    site.number.is_none_or(|n| call_kinds::clones(n) || call_kinds::may_end_watching(n))
 }
 
 /// Whether something must be asked behind the call, whatever else is wanted.
 fn asks_behind(number: u32) -> bool {
-    process_calls::brings_code(number) || process_calls::execs(number)
+    call_kinds::brings_code(number) || call_kinds::execs(number)
 }
 
 impl<'a> Shape<'a> {
@@ -158,7 +150,7 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
         vdso: false,
     };
     let start = table.map_or(Start::Root(place.root), |_| Start::Numbers(place.region + place.table));
-    let stays = results && site.number.is_none_or(|n| !process_calls::clones(n) && !process_calls::execs(n));
+    let stays = results && site.number.is_none_or(|n| !call_kinds::clones(n) && !call_kinds::execs(n));
     let time = options.time && stays;
     let arms = stays && (options.waited || options.elide);
     let entry = Entry { number: site.number, start, base: offset.map(|o| o.1.register()), results, time, arms };
@@ -186,7 +178,7 @@ impl Writer<'_> {
         // What is done behind the call waits where its function returns to.
         let (made, new) = if lifted { (back, back) } else { (behind, plain) };
         self.before(e, made, new)?;
-        if self.shape.wrapped || site.number.is_some_and(process_calls::clones) {
+        if self.shape.wrapped || site.number.is_some_and(call_kinds::clones) {
             self.call(e, made, new)?;
         } else {
             asm!(e; jmp(BASE.wrapping_add(counts_at)););
@@ -306,7 +298,7 @@ impl Writer<'_> {
     /// The call, made here.
     fn call(&self, e: &mut Emitter, behind: CodeLabel, plain: CodeLabel) -> Emitted {
         match self.shape.site.number {
-            Some(number) if process_calls::clones(number) => process_calls::clone(
+            Some(number) if call_kinds::clones(number) => process_calls::clone(
                 e,
                 number,
                 process_calls::Ways { parent: behind, child: plain, noted: self.entry.results },
@@ -344,9 +336,9 @@ impl Writer<'_> {
         }
         match number {
             MMAP => mapped(e, self.place.root)?,
-            n if process_calls::brings_code(n) => made_executable(e, self.place.root)?,
+            n if call_kinds::brings_code(n) => made_executable(e, self.place.root)?,
             RSEQ if self.options.waited || self.options.elide => rseq_learnt(e)?,
-            n if process_calls::execs(n) => {
+            n if call_kinds::execs(n) => {
                 let done = e.label();
                 process_calls::exec_failed(e, self.place.root, done)?;
                 e.here(done)?;
@@ -361,19 +353,6 @@ impl Writer<'_> {
         }
         Ok(())
     }
-}
-
-/// Counts an `rt_sigreturn`, right before which all registers but rsp are free; eax holds its number behind.
-pub(super) fn signal_ends(e: &mut Emitter, options: &Options, entry: Entry) -> Emitted {
-    elide_masks::forget_mask(e)?;
-    if options.elide {
-        elide_ids::before_others(e, RT_SIGRETURN)?;
-    }
-    before(e, options, entry)?;
-    if options.results {
-        super::on_return::made_again(e)?;
-    }
-    Ok(())
 }
 
 /// Writes the code of a vDSO function's entry, where only rax and r11 are free.

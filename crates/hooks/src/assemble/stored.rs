@@ -80,7 +80,7 @@ impl Options {
 }
 
 impl Blob {
-    /// The blob as bytes for [`Blob::from_bytes`]: good for whoever has the same assembler, down
+    /// The blob as bytes for [`Blob::from_bytes`]: good for a reader that has the same assembler, down
     /// to the last instruction.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -15,7 +15,7 @@ use systoll_model::Sysno;
 
 /// Words of an image, by their offset in bytes. Where nothing is mapped there is zero.
 ///
-/// An image is mostly holes. Reading holes of a mapped memfd fills them with memory, so whoever
+/// An image is mostly holes. Reading holes of a mapped memfd fills them with memory, so a caller that
 /// has many threads to read rather implements this by reading the file's data ranges.
 pub trait Words {
     /// The word at `offset`, a multiple of 8.
@@ -120,7 +120,7 @@ pub struct Thread {
 pub struct Losses {
     /// Threads that shared a slot, where additions may have been lost.
     pub homeless: u64,
-    /// Questions nobody answered: contexts after that are counted at roots.
+    /// Questions without an answer: contexts after that are counted at roots.
     pub unanswered: u64,
     /// Questions that were not contexts and were not asked: new code or a new program unwatched.
     pub unheard: u64,
@@ -203,7 +203,7 @@ pub fn read<W: Words + ?Sized>(words: &W, files: &[(u64, &Blob)]) -> Reading {
     out
 }
 
-/// Slots that may have been used: as many as were drawn and there were, and the last, if anybody
+/// Slots that may have been used: as many as were drawn and there were, and the last, if any thread
 /// shared it.
 pub fn slots_drawn<W: Words + ?Sized>(words: &W) -> impl Iterator<Item = u64> + use<W> {
     let drawn = slots_used(words.word(image::NEXT_SLOT), words.word(image::GIVEN));
@@ -296,7 +296,7 @@ impl Nodes {
         out
     }
 
-    /// Reads slot `index`; `None` if nobody has it.
+    /// Reads slot `index`; `None` if no thread has it.
     #[must_use]
     pub fn slot<W: Words + ?Sized>(&self, words: &W, index: u64) -> Option<SlotReading> {
         let start = image::SLOTS + index * slot::SIZE;

@@ -57,8 +57,8 @@ pub(super) fn survey(
         is_fixed: image.is_fixed,
         sure: true,
     };
-    // What lies between functions may be data: it must not accuse anybody of using gs, nor
-    // vouch for other data.
+    // What lies between functions may be data: it is no evidence that code uses gs, nor
+    // that other data is code.
     let any_known = extents.iter().any(|e| e.known);
     for extent in extents {
         if extent.known {

@@ -161,7 +161,7 @@ pub(super) fn reads_flags(i: &Instruction) -> bool {
 }
 
 /// Whether flags set before the call at `code[at]` may be read behind it: the kernel preserves
-/// them. Over a return or another call nobody keeps flags (System V ABI, 3.2.1).
+/// them. Over a return or another call no code keeps flags (System V ABI, 3.2.1).
 pub(super) fn flags_cross(code: &[Instruction], at: usize) -> bool {
     let (mut n, mut set) = (at + 1, 0);
     let mut seen = Vec::new();

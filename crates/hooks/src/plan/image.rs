@@ -115,7 +115,7 @@ impl<'a> Image<'a> {
     }
 
     /// Where code sets the gs base by an instruction (`wrgsbase` of 64 bits), by its bytes
-    /// alone: nobody decodes files without calls.
+    /// alone: files without calls are not decoded.
     pub(super) fn sets_gs(&self) -> Option<u64> {
         let found = |b: &[u8]| matches!(b, [0xf3, 0x48 | 0x49, 0x0f, 0xae, 0xd8..=0xdf]);
         let place = |region: &Region<'_>| Some(region.start + region.bytes.windows(5).position(found)? as u64);
@@ -144,14 +144,13 @@ impl<'a> Image<'a> {
     /// Address and bytes of what a program may read as its own numbers: its sections of data, or all that is
     /// mapped and can't be run where sections are gone.
     pub(super) fn constants(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
-        let named = &self.headers.sections;
-        // SHF_ALLOC without SHF_EXECINSTR: mapped, and not to be run.
-        let alloc = elf::SHF_ALLOC.0;
-        let both = alloc | elf::SHF_EXECINSTR.0;
-        let is_data = |s: &&Section| s.kind == elf::SHT_PROGBITS && s.flags & both == alloc;
-        let unnamed = named.is_empty();
+        let is_data = |s: &&Section| {
+            let kept = s.flags & (elf::SHF_ALLOC.0 | elf::SHF_EXECINSTR.0);
+            s.kind == elf::SHT_PROGBITS && kept == elf::SHF_ALLOC.0
+        };
+        let unnamed = self.headers.sections.is_empty();
         let data = |s: &Section| Some((s.addr, s.data(self.data)?));
-        let sections: Vec<_> = named.iter().filter(is_data).filter_map(data).collect();
+        let sections: Vec<_> = self.headers.sections.iter().filter(is_data).filter_map(data).collect();
         let whole = self.mapped().filter(move |m| unnamed && !m.2).map(|(at, bytes, _)| (at, bytes));
         sections.into_iter().chain(whole)
     }

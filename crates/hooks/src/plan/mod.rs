@@ -34,6 +34,8 @@ pub use types::{
     CfaOffset, Entry, Evidence, Plan, PlanError, Segment, Site, Span, UnpatchableReason, Unplanned, VdsoFunction,
 };
 
+use std::ops::Range;
+
 /// Bytes of code that are decoded in some tens of milliseconds.
 const SMALL: usize = 4 << 20;
 
@@ -90,6 +92,19 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     plan.sites.sort_unstable_by_key(|s| s.address);
     plan.unplanned.sort_unstable_by_key(|u| u.address);
     Ok(plan)
+}
+
+/// The functions of the ELF file `elf` as far as its tables tell, with what a call in them runs on into: what
+/// [`plan`] decodes from its start. By rising address.
+///
+/// # Errors
+///
+/// As [`plan`].
+pub fn functions(elf: &[u8]) -> Result<Vec<Range<u64>>, PlanError> {
+    let image = image::Image::parse(elf)?;
+    let mut extents = extents::extents(&image, &cfi::Cfi::read(&image));
+    sites::join(&image, &mut extents);
+    Ok(extents.iter().filter(|e| e.known).map(|e| e.start..e.end).collect())
 }
 
 /// The instruction by which a file that makes no calls sets the gs base.

@@ -3,7 +3,7 @@
 //! Why the rules are what they are: the call itself stays put because musl and newer glibc
 //! compare the interrupted address with the call's to cancel a thread, and because unwinders
 //! know only addresses of the file. Hooks use rcx and r11, which the kernel destroys anyway,
-//! and flags. Nobody may jump into the inside of a window, nor between hook and call, past it.
+//! and flags. No code may jump into the inside of a span, nor between hook and call, past it.
 
 use super::addresses::Targets;
 use super::effects::{Effects, can_move, ends, flags_cross, is_branch, is_direct_call, reads_flags};
@@ -117,7 +117,7 @@ impl Block<'_> {
         (free && self.targets.inside(span.start, span.end()).is_none()).then_some(span)
     }
 
-    /// Whether nobody jumps into `span`, and no site has any of it.
+    /// Whether no code jumps into `span`, and no site has any of it.
     pub(super) fn is_free(&self, span: &Span, reserved: &Reserved) -> bool {
         !reserved.by_other(span.start, span.end(), u64::MAX) && self.targets.inside(span.start, span.end()).is_none()
     }

@@ -29,8 +29,8 @@ pub(super) fn is_doubtful(i: &Instruction) -> bool {
     !is_plausible(i) || zeroes || uses_gs(i)
 }
 
-/// Whether the bytes of a `syscall` behind `before` may be one that nothing is known to lead to: nobody
-/// makes a call without a number, so on some way up to it that is put into rax.
+/// Whether the bytes of a `syscall` behind `before` may be one that nothing is known to lead to: a call
+/// needs a number, so on some way up to it that is put into rax.
 pub(super) fn gets_number(before: &[u8]) -> bool {
     let last = before.get(before.len().saturating_sub(NUMBER)..).unwrap_or_default();
     (0..last.len()).any(|start| {

@@ -24,14 +24,14 @@ const BLOCK: usize = 1 << 16;
 /// Instructions that decoding from a wrong start may take to fall into step.
 const OUT_OF_STEP: usize = 16;
 
-/// Calls that make processes, images or code, and so are waited for by whoever writes hooks; or
+/// Calls that make processes, images or code, and so are waited for by the launcher, which writes hooks; or
 /// that may take from a thread what hooks need.
 const WRAPPED: &[u32] = &[CLONE, FORK, VFORK, EXECVE, EXECVEAT, CLONE3, MMAP, PRCTL, ARCH_PRCTL, SECCOMP, MLOCKALL];
 
 /// Calls that never return to where they are made.
 const LEAVES: &[u32] = &[RT_SIGRETURN, EXIT, EXIT_GROUP];
 
-/// Calls that never wait and are no cancellation points, so that nobody asks where they are made.
+/// Calls that never wait and are no cancellation points, so that no unwinder asks where they are made.
 /// Where nothing can be hooked behind them they may be made elsewhere, lest their errors go unseen.
 const AT_ONCE: &[u32] = &[
     MPROTECT,
@@ -146,7 +146,7 @@ impl Planner<'_> {
     }
 
     /// [`Planner::depths`] of code between functions, each call from the last place before it that
-    /// something surely leads to, as a function's entry would be. Whoever uses what this says holds
+    /// something surely leads to, as a function's entry would be. A user of it holds
     /// it against a real stack first.
     fn depths_between(&mut self, extent: &Extent, region: &Region<'_>) {
         const FAR: u64 = 256;
@@ -363,7 +363,7 @@ fn is_told_of(image: &Image<'_>, site: &Site) -> bool {
     site.cfa.is_some() || image.pclntab.is_some()
 }
 
-/// Whether the call may be made elsewhere: nobody asks where it is made.
+/// Whether the call may be made elsewhere: no unwinder asks where it is made.
 pub(super) fn may_move(image: &Image<'_>, site: &Site) -> bool {
     site.number.is_none_or(|number| AT_ONCE.contains(&number) || !is_told_of(image, site))
 }

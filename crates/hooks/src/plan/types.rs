@@ -15,11 +15,11 @@ pub struct Plan {
     /// function: by it the unwinder of GCC's run-time library looks code up.
     pub unwinder: Option<Span>,
     /// First byte of a signal's return that unwinders know by its bytes alone and that is hooked all the
-    /// same, because nobody knows who returns there: they must be told of it in another way.
+    /// same, because it is not known what returns there: they must be told of it in another way.
     pub signal_return: Option<u64>,
     /// What the file has mapped, by rising address.
     pub segments: Vec<Segment>,
-    /// Sites that nothing in this plan lets anybody count (neither [`Site::entry_span`] nor
+    /// Sites that this plan does not let be counted (neither [`Site::entry_span`] nor
     /// [`Site::wrap_span`]), and why, by rising address; calls made the 32-bit way are no sites.
     pub unplanned: Vec<Unplanned>,
     /// An instruction by which code of the file uses the gs segment for itself, if there is one:
@@ -74,7 +74,7 @@ pub struct Site {
     pub returned: Option<Span>,
     /// A window that holds the call itself, for calls that must be wrapped: clone's family,
     /// execve's, mmap, and sites whose number is unknown; also for calls that may be wrapped
-    /// because they never wait, or because nobody can unwind them anyway, where there is no `return_span`. May share bytes with this site's own
+    /// because they never wait, or because no unwinder gets past them anyway, where there is no `return_span`. May share bytes with this site's own
     /// `entry_span` and `return_span` (it is used instead of them), never with another site's.
     pub wrap_span: Option<Span>,
     /// CFA − rsp at the call.
@@ -84,7 +84,7 @@ pub struct Site {
     /// CFA − rbp at the call and where its hook counts, where the frame does not lie at a constant
     /// distance from rsp (the stack was aligned, or memory taken from it).
     pub from_rbp: Option<CfaOffset>,
-    /// Whether flags set before the call are read behind it, so that whoever counts must keep them:
+    /// Whether flags set before the call are read behind it, so that the counting code must keep them:
     /// `entry_span` then ends at the call, `number` is known and in eax, and nothing is hooked behind.
     pub keeps_flags: bool,
     /// Ends of the functions that return to this call, where debuggers and unwinders know it by its
@@ -223,7 +223,7 @@ pub struct Segment {
     pub executable: bool,
 }
 
-/// A site that nobody can count by this plan.
+/// A site that cannot be counted by this plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unplanned {
     /// Of the `syscall`.
@@ -248,7 +248,7 @@ pub enum UnpatchableReason {
     /// Every window that would do is taken by a neighbouring site.
     ReservedByOther,
     /// Nothing says that this is code at all, code around it contradicts how it was decoded, or
-    /// its function may jump to places nobody can tell.
+    /// its function may jump to places that are not known.
     NotSurelyCode,
     /// It is an `int $0x80`: another table of numbers, and too short for a jump.
     Int80,
@@ -265,7 +265,7 @@ pub enum PlanError {
     /// For another architecture, or 32 bits.
     #[error("not a program for x86-64")]
     Foreign,
-    /// So much code that nobody would want to wait.
+    /// So much code that looking at it would take too long.
     #[error("more code than is looked at ({0} MiB)")]
     TooLarge(u64),
 }

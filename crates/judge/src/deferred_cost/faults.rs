@@ -17,7 +17,7 @@ const LEAST: f64 = 0.75;
 
 /// What one window shows.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct FaultTally {
     /// Times from one giving back to the next.
     rounds: u64,
     /// Faults in these, at most one for a page given back.
@@ -31,13 +31,13 @@ pub(super) fn faults(rows: &[RowId], share: [f64; 3], shown: Shown<'_>) -> Optio
     let gives = |id: &&RowId| semantics.of(recording.row(**id).syscall).frees();
     let givers: Vec<RowId> = rows.iter().filter(gives).copied().collect();
     let windows: Vec<&Window> = survey::windows(&givers, views).filter_map(|at| recording.windows.get(at)).collect();
-    let seen: Vec<Seen> = windows.iter().map(|w| rounds(w, &givers, recording, semantics)).collect();
+    let seen: Vec<FaultTally> = windows.iter().map(|w| rounds(w, &givers, recording, semantics)).collect();
     let (n, faults) = seen.iter().fold((0, 0), |(n, f), s| (n + s.rounds, f + s.faults));
     let each = faults as f64 / n.max(1) as f64;
     if n < ENOUGH || each < LEAST {
         return None;
     }
-    let square = |s: &Seen| (s.faults as f64 - each * s.rounds as f64).powi(2);
+    let square = |s: &FaultTally| (s.faults as f64 - each * s.rounds as f64).powi(2);
     let scatter = 2.0 * seen.iter().map(square).sum::<f64>().sqrt() / n as f64;
     let times: f64 = givers.iter().map(|id| times(*id, &windows, recording, semantics)).sum();
     let faults = |share: f64, each: f64| times * share * each;
@@ -88,8 +88,8 @@ fn pages(amount: Amount, observed: &ObservedCall<'_>, end: &mut Option<u64>) -> 
     }
 }
 
-fn rounds(window: &Window, givers: &[RowId], recording: &Recording, semantics: &Semantics) -> Seen {
-    let mut seen = Seen::default();
+fn rounds(window: &Window, givers: &[RowId], recording: &Recording, semantics: &Semantics) -> FaultTally {
+    let mut seen = FaultTally::default();
     let (mut last, mut end): (Option<u64>, Option<u64>) = (None, None);
     // Pages given back that have not come back, faults since then, and whether any were given.
     let (mut owed, mut came, mut given) = (0u64, 0u64, false);

@@ -15,7 +15,7 @@ const LEAST: f64 = 0.05;
 
 /// What one window shows of the needless calls.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct SwitchTally {
     /// Those of which it is known whether they switched.
     calls: u64,
     /// Those that did.
@@ -28,25 +28,26 @@ pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: Shown<'_>) -> 
     if !rows.iter().any(|id| waits(&id)) {
         return None;
     }
-    let seen: Vec<Seen> = windows(rows, shown.views).map(|at| look(at, rows, shown)).filter(|s| s.calls > 0).collect();
+    let seen: Vec<SwitchTally> =
+        windows(rows, shown.views).map(|at| look(at, rows, shown)).filter(|s| s.calls > 0).collect();
     let (calls, switched) = seen.iter().fold((0, 0), |(c, s), w| (c + w.calls, s + w.switched));
     let share = switched as f64 / calls.max(1) as f64;
     if seen.len() < SEVERAL || switched < ENOUGH || share < LEAST {
         return None;
     }
-    let square = |w: &Seen| (w.switched as f64 - share * w.calls as f64).powi(2);
+    let square = |w: &SwitchTally| (w.switched as f64 - share * w.calls as f64).powi(2);
     let scatter = 2.0 * seen.iter().map(square).sum::<f64>().sqrt() / calls as f64;
     let [low, best, high] = needless;
     Some([low * (share - scatter).max(0.0), best * share, high * (share + scatter).min(1.0)])
 }
 
-fn look(at: usize, rows: &[RowId], shown: Shown<'_>) -> Seen {
+fn look(at: usize, rows: &[RowId], shown: Shown<'_>) -> SwitchTally {
     let calls = shown.recording.windows.get(at).into_iter().flat_map(|w| w.calls.iter().enumerate());
     let of_rows = calls.filter(|(_, call)| rows.contains(&call.row));
-    of_rows.fold(Seen::default(), |seen, (index, call)| {
+    of_rows.fold(SwitchTally::default(), |seen, (index, call)| {
         let claimed = shown.claims.at(at, index).is_some_and(|c| !c.weak);
         match call.waited_ns.filter(|_| claimed) {
-            Some(ns) => Seen { calls: seen.calls + 1, switched: seen.switched + u64::from(ns > 0) },
+            Some(ns) => SwitchTally { calls: seen.calls + 1, switched: seen.switched + u64::from(ns > 0) },
             None => seen,
         }
     })

@@ -1,6 +1,6 @@
 //! Waits before the program has begun. Reads exact counts, since one long call is enough.
 
-use crate::Options;
+use crate::options::Options;
 use crate::semantics::{Semantics, SuspectWait, Where};
 use systoll_model::{FrameClass, Recording, Row, RowId};
 

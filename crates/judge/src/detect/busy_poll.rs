@@ -1,7 +1,7 @@
 //! Comes back at once with nothing, again and again.
 
-use super::{Claim, Claims, Detector, leave_out_later, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Effect, Look, Semantics};

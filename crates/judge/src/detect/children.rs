@@ -1,6 +1,6 @@
 //! A program started anew for each item. Reads exact counts: processes leave no windows.
 
-use crate::Options;
+use crate::options::Options;
 use crate::semantics::{Effect, Semantics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,22 +1,22 @@
-//! What a window's start hides of questions and sets: whether the first of a thing was known already.
+//! The first question about a thing in a window, and the first set of it: the window does not show whether the
+//! answer or the value was known before.
 //!
-//! Neither needless nor of use, such a call is left out, so that the share is taken of what could be
-//! judged. Only beside claims on the same thing in the same window: what is claimed nowhere is no
-//! more of a habit for being hidden.
+//! Such a call counts neither as needless nor as useful, so that the share is taken of calls that could be judged.
+//! It is left out only where later calls on the same thing in the same window are claimed.
 
-use super::{Claims, Detector, leave_out_later};
-use crate::Kind;
+use super::claim::{Claims, Detector, leave_out_later};
+use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::Key;
 use systoll_model::RowId;
 
-/// Later calls that must be claimed: of two in a row that belong together one is claimed in the
-/// midst of a window too, and the other is of use there.
+/// Later calls that must be claimed. One is not enough: of two calls that belong together, one is claimed and
+/// the other is of use.
 const CLAIMED: usize = 2;
 
-/// Leaves out each thing's first call of a window, where nothing kept tells what was before and those
-/// that follow are needless. Comes last, when claims are made.
+/// Leaves out each thing's first call of a window, where nothing kept tells what was known and the calls that
+/// follow are needless. Runs last, when all claims are made.
 pub(super) struct Edge;
 
 impl Detector for Edge {
@@ -26,7 +26,7 @@ impl Detector for Edge {
         for (at, step) in steps.iter().enumerate() {
             let Some(meaning) = step.meaning.as_ref().filter(|m| m.from_before) else { continue };
             let row = step.observed.call.row;
-            let known = |c: &super::Claim| matches!(c.kind, Kind::Repeat | Kind::NoOp | Kind::Failing);
+            let known = |c: &super::claim::Claim| matches!(c.kind, Kind::Repeat | Kind::NoOp | Kind::Failing);
             let claimed = claims.get(step.index).is_some_and(known);
             let (_, of, later) = firsts.entry(meaning.key).or_insert((at, row, 0));
             *later += usize::from(claimed && *of == row);

@@ -1,7 +1,7 @@
 //! Fails the same way each time, or wakes no thread.
 
-use super::{Claim, Claims, Detector, about_state, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, about_state, put};
+use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, Effect, HOPELESS, Hopeless, Unit, Way};

@@ -1,7 +1,7 @@
 //! Memory given back to the kernel again and again: each time its pages have to be faulted in anew.
 
-use super::{Claim, Claims, Detector, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, put};
+use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 

@@ -1,8 +1,8 @@
 //! Woken for nothing: several wait for one thing, all are woken for it, and one gets it.
 
-use super::{Claim, Claims, Detector, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
+use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::Semantics;
@@ -11,9 +11,8 @@ use systoll_model::{Class, Recording, Sysno};
 /// Wakes that must have been seen on an address, and how many waiters they must have woken on average.
 const SEEN: u64 = 4;
 const TOGETHER: f64 = 2.0;
-/// Processor time there is for each wake-up, in context switches, at most: the wake-up itself takes
-/// some four with its calls, and what is watched takes longer. With more of it, those who are woken may
-/// well have found something to do.
+/// Processor time for each wake-up at most, in context switches. The wake-up itself takes some four with its
+/// calls, and longer while watched. With more time than this, the woken threads may have found work.
 const WORK: f64 = 16.0;
 
 /// Where a thread waits: process and address.
@@ -28,7 +27,7 @@ fn address(step: &Step<'_>) -> Address {
 pub(super) struct Herd {
     /// What was seen at an address, by process.
     woken: Map<Address, Woken>,
-    /// Of rounds in such a herd, those since the last that may have been the one that got it.
+    /// Rounds of a herd since the last wake-up that may have got what all waited for.
     since: Map<Address, f64>,
     /// Processes in which a wake-up leaves no time for work, and their calls that wait and wake.
     idle: Vec<(u32, Sysno)>,

@@ -1,7 +1,7 @@
 //! Sets what is so.
 
-use super::{Claims, Detector, about_state, put};
-use crate::Kind;
+use super::claim::{Claims, Detector, about_state, put};
+use crate::finding::Kind;
 use crate::replay::Step;
 use crate::semantics::Act;
 

@@ -1,7 +1,7 @@
 //! Timers set again before they fired, to fire later, or armed and disarmed around a moment.
 
-use super::{Claim, Claims, Detector, leave_out_later, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Arm, Way};

@@ -1,7 +1,7 @@
 //! The same library loaded, unloaded and loaded again.
 
-use super::{Claim, Claims, Detector, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, put};
+use crate::finding::Kind;
 use crate::hash::{Map, Seeded, Set};
 use crate::replay::{Opened, Step};
 use crate::semantics::Effect;

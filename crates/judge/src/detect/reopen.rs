@@ -1,7 +1,7 @@
 //! The same file opened, used and closed again and again.
 
-use super::{Claim, Claims, Detector, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, put};
+use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Opened, Step};
 use crate::semantics::{Act, Effect, FD_FLAGS, FILE_STATUS, MADE_UP, POSITION, RANDOM_FILES, STATUS_FLAGS, Way};

@@ -1,8 +1,8 @@
 //! Same question, same answer.
 
-use super::{Claim, Claims, Detector, about_state, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, about_state, put};
 use crate::fact::{Fact, Facts};
+use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, NAME, PATH};

@@ -1,8 +1,8 @@
 //! Looks for one thing after another in directories that never hold any.
 
-use super::{Claim, Claims, Detector, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
+use crate::finding::Kind;
 use crate::hash::{Map, Seeded, Set};
 use crate::replay::Step;
 use std::hash::BuildHasher;
@@ -16,12 +16,12 @@ const LONG: usize = 6;
 const KNOWN: usize = 2;
 /// Directories that are remembered.
 const REMEMBERED: usize = 1 << 16;
-/// Searches that were seen to end, for each directory they ended in, before anything is claimed:
-/// where things lie here and there, each directory is looked into for good reason, and windows
-/// see too little to tell which hold something.
+/// Searches that were seen to end, for each directory they ended in, before anything is claimed. Where things lie
+/// in many directories, the program looks into each for good reason, and windows show too little to tell
+/// which hold something.
 const ENDED: usize = 2;
-/// Misses seen for each end seen, and one more, that make up for ends: searches so long that windows
-/// rarely hold one. Wherever things lie, no program means to look into so many directories for each.
+/// Misses for each end seen, and one more, that serve instead of ends: of searches so long that windows rarely hold
+/// a whole one. No program means to look into so many directories for each thing.
 const ENDLESS: usize = 64;
 
 /// What looking into a directory came to.

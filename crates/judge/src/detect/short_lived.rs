@@ -1,7 +1,7 @@
 //! Things made and unmade at once, again and again.
 
-use super::{Claim, Claims, Detector, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, put};
+use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::Pair;

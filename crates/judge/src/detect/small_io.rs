@@ -1,7 +1,7 @@
 //! Many small transfers where one would do.
 
-use super::{Claim, Claims, Detector, leave_out_later, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Moved, Step};
 use crate::semantics::{Act, COUNTERS, Effect, POSITION, RANDOM_FILES, SYNCED, TERMINALS, Unit, Way};
@@ -44,54 +44,65 @@ struct Run {
     results: usize,
 }
 
-type Place = (Option<i32>, Way);
+/// One way through one descriptor.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Stream {
+    fd: Option<i32>,
+    way: Way,
+}
+
+impl Stream {
+    fn of(moved: &Moved) -> Self {
+        Self { fd: moved.fd, way: moved.line.way }
+    }
+}
 
 impl Detector for SmallIo {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut runs: Map<Place, Run> = Map::default();
-        let mut short: Map<Place, Vec<Run>> = Map::default();
-        let mut ones: Map<Place, usize> = Map::default();
-        let mut end = |place: Place, run: Run, cut: bool, claims: &mut Claims| {
-            if run.claim(place, run.cut || cut, steps, claims) || run.cut || cut {
+        let mut runs: Map<Stream, Run> = Map::default();
+        let mut short: Map<Stream, Vec<Run>> = Map::default();
+        let mut ones: Map<Stream, usize> = Map::default();
+        let mut end = |stream: Stream, run: Run, cut: bool, claims: &mut Claims| {
+            if run.claim(stream, run.cut || cut, steps, claims) || run.cut || cut {
                 return;
             }
             match run.steps.len() {
-                1 => *ones.entry(place).or_default() += 1,
-                2..=SHORT if run.small() => short.entry(place).or_default().push(run),
+                1 => *ones.entry(stream).or_default() += 1,
+                2..=SHORT if run.small() => short.entry(stream).or_default().push(run),
                 _ => {}
             }
         };
         let mut inputs = 0;
         for (at, step) in steps.iter().enumerate() {
             inputs += usize::from(step.opened.as_ref().is_some_and(|opened| !opened.writes));
-            for place in ended(step, runs.keys()) {
-                if let Some(run) = runs.remove(&place) {
-                    end(place, run, false, claims);
+            for stream in ended(step, runs.keys()) {
+                if let Some(run) = runs.remove(&stream) {
+                    end(stream, run, false, claims);
                 }
             }
             let Some(moved) = &step.moved else { continue };
             if let Some(claim) = random(step, moved) {
                 put(claims, step.index, claim);
             } else if ordinary(step, moved) {
-                let place = (moved.fd, moved.line.way);
+                let stream = Stream::of(moved);
                 let position = moved.line.at.map(|a| step.observed.arg(a));
-                if runs.get(&place).is_some_and(|r| r.next != position) {
-                    let run = runs.remove(&place);
-                    run.into_iter().for_each(|run| end(place, run, false, claims));
+                if runs.get(&stream).is_some_and(|r| r.next != position) {
+                    let run = runs.remove(&stream);
+                    run.into_iter().for_each(|run| end(stream, run, false, claims));
                 }
-                let run = runs.entry(place).or_insert_with(|| Run::new(moved, runs_from(at), inputs));
+                let run = runs.entry(stream).or_insert_with(|| Run::new(moved, runs_from(at), inputs));
                 run.add(at, moved, position, inputs);
             }
         }
-        let mut left: Vec<(Place, Run)> = runs.drain().collect();
+        let mut left: Vec<(Stream, Run)> = runs.drain().collect();
         left.sort_by_key(|(_, run)| run.steps.first().copied());
-        for (place, run) in left {
-            end(place, run, true, claims);
+        for (stream, run) in left {
+            end(stream, run, true, claims);
         }
-        for (place, runs) in short {
-            if runs.len() >= SHORT_RUNS && runs.len() >= 9 * ones.get(&place).copied().unwrap_or(0) {
+        for (stream, runs) in short {
+            if runs.len() >= SHORT_RUNS && runs.len() >= 9 * ones.get(&stream).copied().unwrap_or(0) {
                 for run in &runs {
-                    run.steps.iter().skip(1).for_each(|at| put_small(*at, run.weak(place), place.1, steps, claims));
+                    run.steps.iter().skip(1).for_each(|at| put_small(*at, run.weak(stream), stream.way, steps, claims));
                 }
             }
         }
@@ -104,8 +115,8 @@ fn runs_from(at: usize) -> bool {
 }
 
 /// Runs that the step ends: what it shows or asks separates what came before from what comes after.
-fn ended<'p>(step: &Step<'_>, places: impl Iterator<Item = &'p Place> + Clone) -> Vec<Place> {
-    let every = |test: &dyn Fn(&Place) -> bool| places.clone().filter(|p| test(p)).copied().collect::<Vec<_>>();
+fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone) -> Vec<Stream> {
+    let every = |test: &dyn Fn(&Stream) -> bool| streams.clone().filter(|p| test(p)).copied().collect::<Vec<_>>();
     if step.pauses || step.forks {
         return every(&|_| true);
     }
@@ -113,29 +124,29 @@ fn ended<'p>(step: &Step<'_>, places: impl Iterator<Item = &'p Place> + Clone) -
         let outside = !step.observed.call.fd.as_deref().is_some_and(|f| f.starts_with('/'));
         let failed = moved.got.is_none();
         let empty = moved.got == Some(0);
-        let (fd, way) = (moved.fd, moved.line.way);
+        let Stream { fd, way } = Stream::of(moved);
         let random = moved.line.unit == Unit::Random;
         return every(&|p| {
-            (*p == (fd, way) && (failed || empty))
-                || (!random && outside && p.1 != way)
-                || (p.0 == fd && p.1 != way)
+            (*p == Stream::of(moved) && (failed || empty))
+                || (!random && outside && p.way != way)
+                || (p.fd == fd && p.way != way)
                 || (moved.line.unit == Unit::Item)
         });
     }
     let set = step.meaning.as_ref().filter(|m| matches!(m.line.act, Act::Set { .. })).map(|m| m.line.about.name);
     let fd = step.observed.descriptor(0);
     if set == Some(SYNCED.name) {
-        return every(&|p| p.1 == Way::Out);
+        return every(&|p| p.way == Way::Out);
     }
     if set == Some(POSITION.name) {
-        return every(&|p| p.0 == Some(fd));
+        return every(&|p| p.fd == Some(fd));
     }
     step.effects
         .iter()
         .flat_map(|effect| match effect {
             Effect::Closes(arg) | Effect::Redirects(arg) | Effect::Moves(arg) => {
                 let fd = step.observed.descriptor(arg);
-                every(&|p| p.0 == Some(fd))
+                every(&|p| p.fd == Some(fd))
             }
             Effect::Descriptors => every(&|_| true),
             _ => Vec::new(),
@@ -144,14 +155,14 @@ fn ended<'p>(step: &Step<'_>, places: impl Iterator<Item = &'p Place> + Clone) -
 }
 
 /// Whether the transfer before the step at `at` may lie before the window: nothing in it begins the run.
-fn goes_back(at: usize, place: Place, steps: &[Step<'_>]) -> bool {
+fn goes_back(at: usize, stream: Stream, steps: &[Step<'_>]) -> bool {
     let opens = |s: &Step<'_>| {
         let makes = |e| matches!(e, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
-        s.effects.iter().any(makes) && s.observed.call.result.map(|made| made as i32) == place.0
+        s.effects.iter().any(makes) && s.observed.call.result.map(|made| made as i32) == stream.fd
     };
-    let moves = |s: &Step<'_>| s.moved.is_some_and(|m| (m.fd, m.line.way) == place);
+    let moves = |s: &Step<'_>| s.moved.is_some_and(|m| Stream::of(&m) == stream);
     let before = steps.get(..at).unwrap_or_default();
-    before.iter().all(|s| ended(s, std::iter::once(&place)).is_empty() && !opens(s) && !moves(s))
+    before.iter().all(|s| ended(s, std::iter::once(&stream)).is_empty() && !opens(s) && !moves(s))
 }
 
 /// Whether the transfer is one that could have been joined with others at all.
@@ -200,7 +211,7 @@ impl Run {
 
     /// Whether the transfers are results of one input each, told as soon as they are known: the
     /// process that gave the program its output may be waiting for them, or write there too and rely on whole lines.
-    fn weak(&self, (fd, way): Place) -> bool {
+    fn weak(&self, Stream { fd, way }: Stream) -> bool {
         let given = fd.is_some_and(|fd| GIVEN.contains(&fd));
         way == Way::Out && given && 2 * self.results >= self.steps.len()
     }
@@ -210,7 +221,7 @@ impl Run {
     }
 
     /// Claims all of a long run but what a buffer's worth each would have taken. Whether it did.
-    fn claim(&self, place: Place, cut: bool, steps: &[Step<'_>], claims: &mut Claims) -> bool {
+    fn claim(&self, stream: Stream, cut: bool, steps: &[Step<'_>], claims: &mut Claims) -> bool {
         let least = if cut { LONG_CUT } else { LONG };
         if self.steps.len() < least || !(self.small() || self.message) {
             return false;
@@ -218,13 +229,13 @@ impl Run {
         let each = if self.message { BATCH } else { (BUFFER * self.steps.len() as u64 / self.bytes.max(1)).max(2) };
         // Whether one of less than a buffer's worth, begun before the window, began a buffer is not seen.
         let first =
-            self.steps.first().copied().filter(|at| self.steps.len() as u64 <= each && goes_back(*at, place, steps));
+            self.steps.first().copied().filter(|at| self.steps.len() as u64 <= each && goes_back(*at, stream, steps));
         if let Some(step) = first.and_then(|at| steps.get(at)) {
             leave_out_later(step, claims);
         }
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
-                put_small(*at, self.weak(place), place.1, steps, claims);
+                put_small(*at, self.weak(stream), stream.way, steps, claims);
             }
         }
         true

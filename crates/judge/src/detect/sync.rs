@@ -1,7 +1,7 @@
 //! Files brought to the disk again and again, though the program told no other of it in between.
 
-use super::{Claim, Claims, Detector, put};
-use crate::Kind;
+use super::claim::{Claim, Claims, Detector, put};
+use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, SYNCED, Semantics};

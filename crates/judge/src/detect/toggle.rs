@@ -1,7 +1,7 @@
 //! Sets that cancel each other, again and again.
 
-use super::{Claims, Detector, about_state, leave_out_later, put};
-use crate::Kind;
+use super::claim::{Claims, Detector, about_state, leave_out_later, put};
+use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Act, Key};

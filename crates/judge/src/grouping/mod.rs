@@ -1,11 +1,15 @@
 //! The recording's calls regrouped: by caller, API, library, line, process, thread or descriptor.
 //!
-//! Sums of rows are exact wherever rows are told apart by what is asked for. What a descriptor is
-//! behind, and which line of a script an interpreter made a call for, only looks at some calls
-//! know: those figures are estimates with bounds, and say so.
+//! Where each row belongs to one group, sums are exact. What a descriptor leads to, and which line of a script
+//! an interpreter made a call for, is known of some calls only: those figures are estimates with bounds, and
+//! say so.
 
+mod group;
 mod sampled;
 
+pub use group::{Common, Group};
+
+use group::add;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -50,76 +54,6 @@ impl By {
             Self::Process => "process",
             Self::Thread => "thread",
             Self::Fd => "fd",
-        }
-    }
-}
-
-/// What the calls of a group have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Common {
-    /// The function a frame stands in.
-    Function(FrameId),
-    /// The line a frame stands at.
-    Line(FrameId),
-    /// A public function, and its module.
-    Api(Arc<str>, Option<ModuleId>),
-    /// A file.
-    Library(ModuleId),
-    /// A process image.
-    Process(ProcessId),
-    /// A thread of a process image; 0 and no name for those that are not told apart.
-    Thread {
-        /// The process image.
-        process: ProcessId,
-        /// Thread id.
-        tid: u32,
-        /// The thread's name.
-        name: Arc<str>,
-    },
-    /// What a descriptor is behind.
-    File(Arc<str>),
-    /// Nothing is known of them.
-    Unknown,
-    /// They have nothing of the kind: calls without a descriptor.
-    None,
-}
-
-/// Calls with something in common.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Group {
-    /// What they have in common.
-    pub common: Common,
-    /// Calls; an estimate where [`Grouping::sampled`].
-    pub calls: u64,
-    /// At least so many calls.
-    pub low: u64,
-    /// At most so many calls.
-    pub high: u64,
-    /// Failed calls; `None` where it can't be told.
-    pub failed: Option<u64>,
-    /// What they cost, ns.
-    pub toll_ns: Option<u64>,
-    /// Time waited in them, ns.
-    pub waited_ns: Option<u64>,
-    /// Calls of them that windows looked at; `None` where nothing rests on windows.
-    pub looked_at: Option<u64>,
-    /// Rows they belong to, costliest first; empty where rows are not told apart that way.
-    pub rows: Vec<RowId>,
-}
-
-impl Group {
-    /// No calls yet.
-    fn none(common: Common) -> Self {
-        Self {
-            common,
-            calls: 0,
-            low: 0,
-            high: 0,
-            failed: None,
-            toll_ns: None,
-            waited_ns: None,
-            looked_at: None,
-            rows: Vec::new(),
         }
     }
 }
@@ -175,7 +109,7 @@ trait Shown {
 
 /// Functions alike in name and place are one, whichever frame called from.
 #[derive(PartialEq, Eq, Hash)]
-struct Place<'a> {
+struct CodePlace<'a> {
     function: &'a str,
     file: Option<&'a str>,
     line: Option<u32>,
@@ -200,15 +134,15 @@ impl Shown for ProcessId {
     }
 }
 
-fn line(recording: &Recording, frame: FrameId) -> Option<Place<'_>> {
+fn line(recording: &Recording, frame: FrameId) -> Option<CodePlace<'_>> {
     let frame = recording.frame(frame);
     let place = frame.location()?;
     let module = frame.module.map(|m| recording.module(m));
-    Some(Place { function: &place.function, file: place.file.as_deref(), line: place.line, module })
+    Some(CodePlace { function: &place.function, file: place.file.as_deref(), line: place.line, module })
 }
 
-fn function(recording: &Recording, frame: FrameId) -> Option<Place<'_>> {
-    line(recording, frame).map(|place| Place { line: None, ..place })
+fn function(recording: &Recording, frame: FrameId) -> Option<CodePlace<'_>> {
+    line(recording, frame).map(|place| CodePlace { line: None, ..place })
 }
 
 /// Sums of rows with one key each.
@@ -269,11 +203,4 @@ fn threads(threads: &[Thread], wanted: &dyn Fn(Sysno) -> bool, rows: &[(RowId, &
         sum
     };
     threads.iter().map(group).filter(|g| g.calls > 0).collect()
-}
-
-fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.saturating_add(b)),
-        (a, b) => a.or(b),
-    }
 }

@@ -1,6 +1,6 @@
 //! Groups that only looks tell apart: what descriptors are behind, and lines of scripts.
 
-use super::{Common, Group, add};
+use super::group::{Common, Group, add};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use systoll_model::{FrameId, Recording, Row, RowId, Sysno};
 
 /// What the windows saw of a row.
 #[derive(Default)]
-struct Seen<'a> {
+struct LookTally<'a> {
     /// Calls by octave and descriptor's target.
     octaves: BTreeMap<u32, BTreeMap<Option<&'a Arc<str>>, u64>>,
     /// Windows that hold calls of it.
@@ -91,8 +91,8 @@ fn unknown(syscall: Sysno) -> Common {
     if optional { Common::None } else { Common::Unknown }
 }
 
-fn seen(recording: &Recording) -> HashMap<RowId, Seen<'_>> {
-    let mut seen: HashMap<RowId, Seen<'_>> = HashMap::new();
+fn seen(recording: &Recording) -> HashMap<RowId, LookTally<'_>> {
+    let mut seen: HashMap<RowId, LookTally<'_>> = HashMap::new();
     let mut counted = HashSet::new();
     for (at, window) in recording.windows.iter().enumerate() {
         for call in window.calls.iter().filter(|c| c.nth > 0) {
@@ -115,7 +115,7 @@ fn whole(row: &Row) -> Part {
 }
 
 /// The parts of a row's `calls` calls, an octave counting by its size and not by its windows.
-fn parts<'a>(seen: &Seen<'a>, calls: u64) -> Vec<(Option<&'a Arc<str>>, Part)> {
+fn parts<'a>(seen: &LookTally<'a>, calls: u64) -> Vec<(Option<&'a Arc<str>>, Part)> {
     let mut parts: BTreeMap<Option<&Arc<str>>, (f64, u64)> = BTreeMap::new();
     for targets in seen.octaves.values() {
         for (target, n) in targets {

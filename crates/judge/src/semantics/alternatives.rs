@@ -1,6 +1,6 @@
 //! Calls that have a cheaper way to the same end.
 
-use super::When::{self, Above, Is, Negative, OneOf};
+use super::vocabulary::When::{self, Above, Is, Negative, OneOf};
 use systoll_model::constants::*;
 
 /// A call with a cheaper way to the same end.

@@ -1,6 +1,6 @@
 //! Calls that belong together: two that one call could have done, and two of which one undoes the other.
 
-use super::When::{self, AllBits, AnyBits, Is, NoBits, NotNull};
+use super::vocabulary::When::{self, AllBits, AnyBits, Is, NoBits, NotNull};
 use systoll_model::constants::*;
 
 /// What ties two calls together.

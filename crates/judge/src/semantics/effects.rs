@@ -1,7 +1,7 @@
 //! What calls change on the way, beside the one thing they set.
 
-use super::When::{self, AnyBits, Is, NoneOf, NotNull, OneOf};
 use super::state::{ADVICE, SCHEDULING, SOCKET_OPTION, State};
+use super::vocabulary::When::{self, AnyBits, Is, NoneOf, NotNull, OneOf};
 use systoll_model::constants::*;
 
 /// A change.

@@ -1,6 +1,6 @@
 //! Which calls move bytes, and which look without waiting.
 
-use super::When::{self, AllBits, InShort, InZero, Is, NoBits, NotNull, OneOf};
+use super::vocabulary::When::{self, AllBits, InShort, InZero, Is, NoBits, NotNull, OneOf};
 use systoll_model::Errno;
 use systoll_model::constants::*;
 
@@ -131,6 +131,10 @@ pub(crate) const RANDOM_FILES: &[&str] = &["/dev/urandom", "/dev/random"];
 pub(crate) const TERMINALS: &[&str] = &["/dev/pts/", "/dev/tty", "/dev/console"];
 /// Descriptors that hand out fixed small records: `anon_inode:[eventfd]` and the like.
 pub(crate) const COUNTERS: &str = "anon_inode:";
+/// Where devices lie.
+pub(crate) const DEVICES: &[&str] = &["/dev/"];
+/// What the names of pipes begin with.
+pub(crate) const PIPES: &str = "pipe:";
 /// Files made up by the kernel at each reading: their paths lead to state, not to bytes.
 pub(crate) const MADE_UP: &[&str] = &["/proc/", "/sys/"];
 

@@ -1,7 +1,7 @@
 //! Calls that no table has a line for, each with the reason: a call that is new to the kernel, or was
 //! forgotten, fails the test below. What fails hopelessly is told of any call ([`super::errors`]).
 
-use super::Semantics;
+use super::registry::Semantics;
 use std::collections::BTreeSet;
 use systoll_model::signatures;
 

@@ -1,6 +1,6 @@
 //! Calls that map memory and give it back.
 
-use super::When::{self, AllBits, NoBits, OneOf};
+use super::vocabulary::When::{self, AllBits, NoBits, OneOf};
 use systoll_model::constants::*;
 
 /// A call that maps a file's code.

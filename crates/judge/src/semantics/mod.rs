@@ -24,14 +24,14 @@ pub(crate) use alternatives::Cheaper;
 pub(crate) use call_pairs::{Pair, Sequel, Spare, Tie};
 pub(crate) use effects::{Effect, Effects};
 pub(crate) use errors::{HOPELESS, Hopeless};
-pub(crate) use io::{COUNTERS, Look, MADE_UP, Nothing, RANDOM_FILES, TERMINALS, Transfer, Unit, Way};
+pub(crate) use io::{COUNTERS, DEVICES, Look, MADE_UP, Nothing, PIPES, RANDOM_FILES, TERMINALS, Transfer, Unit, Way};
 pub(crate) use memory::Amount;
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value};
 pub(crate) use registry::{Followed, Lines, Semantics};
 pub(crate) use state::{
     ADVICE, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY, NAME, PATH,
-    POSITION, PROTECTION, SCHEDULING, SIZE, STATUS_FLAGS, SYNCED, Scope, Shared, State, StateId,
+    POSITION, PROTECTION, SCHEDULING, SIZE, STATUS_FLAGS, SYNCED, Shared, State, StateId,
 };
 pub(crate) use state_lines::StateLine;
-pub(crate) use vocabulary::{Act, How, Source, When};
+pub(crate) use vocabulary::{Act, How, Source};
 pub(crate) use waits::{Arm, SuspectWait, Where};

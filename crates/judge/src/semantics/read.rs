@@ -1,6 +1,8 @@
 //! Reads values out of a window's calls, which come from strangers: anything may be missing.
 
-use super::{Scope, Source, State, StateId, StateLine, When};
+use super::state::{Scope, State, StateId};
+use super::state_lines::StateLine;
+use super::vocabulary::{Source, When};
 use crate::hash::{Map, Spellings};
 use std::borrow::Cow;
 use std::ops::Deref;

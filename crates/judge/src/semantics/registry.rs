@@ -5,10 +5,11 @@ use super::call_pairs::{PAIRS, Pair, SEQUELS, Sequel};
 use super::effects::{EFFECT_LINES, Effect, EffectLine, Effects};
 use super::io::{LOOKS, Look, TRANSFERS, Transfer, Way};
 use super::memory::{Amount, FREES, Frees, GIVES_BACK, GivesBack, LOADS, Loads};
+use super::read::ObservedCall;
 use super::state::State;
 use super::state_lines::{STATE_LINES, StateLine};
+use super::vocabulary::{Act, When};
 use super::waits::{ARMS, Arm, SUSPECT_WAITS, SuspectWait, WAKES, Wake};
-use super::{Act, ObservedCall, When};
 use systoll_model::{ArgKind, Sysno};
 
 /// A line of a table.

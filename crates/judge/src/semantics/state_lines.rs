@@ -3,14 +3,14 @@
 //! Argument positions are those of the kernel's own calls (man 2). Of a call's lines the first that
 //! applies counts.
 
-use super::Source::{
+use super::effects::OTHER_OPTIONS;
+use super::state::*;
+use super::vocabulary::Source::{
     Arg, ArgMask, Args, Call, Const, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStart, OutStr, Path, Result,
     ResultMask, Unread,
 };
-use super::When::{self, EmptyPath, InNoBits, Is, NoneOf, NotNull, Null, OneOf};
-use super::effects::OTHER_OPTIONS;
-use super::state::*;
-use super::{Act, How, Source};
+use super::vocabulary::When::{self, EmptyPath, InNoBits, Is, NoneOf, NotNull, Null, OneOf};
+use super::vocabulary::{Act, How, Source};
 use systoll_model::constants::*;
 
 /// A call that asks about state, sets it, or tries something that may be refused.

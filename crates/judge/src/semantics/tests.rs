@@ -2,6 +2,7 @@
 
 use super::effects::EFFECT_LINES;
 use super::state_lines::STATE_LINES;
+use super::vocabulary::When;
 use super::*;
 use systoll_model::Sysno;
 use systoll_model::constants::PR_SET_NAME;

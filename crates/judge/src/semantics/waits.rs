@@ -1,6 +1,6 @@
 //! Calls that wait, set timers, and wake those who wait.
 
-use super::When::{self, OneOf};
+use super::vocabulary::When::{self, OneOf};
 use systoll_model::constants::*;
 
 /// Where a wait before `main` counts.

@@ -3,8 +3,7 @@
 //! A program that asks the same thing again gets nearly the same bytes again (a `struct stat`
 //! with another atime): whole, these would be most of a recording.
 
-use super::FileError;
-use super::decode::damaged;
+use super::error::{FileError, damaged};
 use super::wire;
 use std::collections::HashMap;
 

@@ -1,6 +1,9 @@
 //! What enumerations are called in the file.
 
-use crate::{FrameClass, Language, Missed, PriceSource, ProblemKind};
+use crate::in_place::Missed;
+use crate::names::{FrameClass, Language};
+use crate::prices::PriceSource;
+use crate::problem::ProblemKind;
 
 const CLASSES: [FrameClass; 6] = [
     FrameClass::User,

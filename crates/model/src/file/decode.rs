@@ -1,22 +1,24 @@
 //! Our own message as a recording. Nothing it says is believed: indices are checked, what it
 //! would unfold to is bounded.
 
+use super::error::{FileError, damaged};
+use super::intern::Strings;
 use super::wire;
-use super::{FileError, blobs, codes, window};
-use crate::{
-    BackendKind, Counts, Errno, Exit, Frame, FrameId, Header, Histogram, Host, InPlace, Location, LongCall, Module,
-    ModuleId, Price, Prices, Problem, Process, ProcessId, Recording, Row, RowId, RowLine, Sites, Spread, Stack,
-    StackId, Sysno, Thread, ThreadCalls, VdsoRow,
-};
-use std::sync::Arc;
-
-/// An index of a message that has no such entry, or the like.
-pub(super) fn damaged(what: &str) -> FileError {
-    FileError::Damaged(what.to_owned())
-}
+use super::{blobs, codes, window};
+use crate::counts::{Counts, Histogram};
+use crate::errno::Errno;
+use crate::in_place::InPlace;
+use crate::names::{Frame, FrameId, Location, Module, ModuleId, Stack, StackId};
+use crate::prices::{Price, Prices, Spread};
+use crate::problem::Problem;
+use crate::process::{Exit, Process, ProcessId};
+use crate::recording::{BackendKind, Header, Host, LongCall, Recording, Sites, VdsoRow};
+use crate::row::{Row, RowId, RowLine};
+use crate::sysno::Sysno;
+use crate::thread::{Thread, ThreadCalls};
 
 pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
-    let strings = Strings(w.strings.iter().map(|s| Arc::from(s.as_str())).collect());
+    let strings = Strings::of(&w.strings);
     let blobs = blobs::decode(&w.blobs.unwrap_or_default())?;
     let rec = Recording {
         header: header(w.header.ok_or_else(|| damaged("it has no header"))?)?,
@@ -35,19 +37,6 @@ pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
     };
     rec.check().map_err(FileError::Damaged)?;
     Ok(rec)
-}
-
-/// The message's strings, shared.
-pub(super) struct Strings(Vec<Arc<str>>);
-
-impl Strings {
-    pub(super) fn get(&self, index: u32) -> Result<Arc<str>, FileError> {
-        self.0.get(index as usize).cloned().ok_or_else(|| damaged("a string is missing"))
-    }
-
-    fn optional(&self, index: Option<u32>) -> Result<Option<Arc<str>>, FileError> {
-        index.map(|i| self.get(i)).transpose()
-    }
 }
 
 fn exit(code: Option<i32>, signal: Option<i32>) -> Option<Exit> {

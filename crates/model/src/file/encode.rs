@@ -4,7 +4,10 @@ use super::blobs;
 use super::codes;
 use super::intern::Interner;
 use super::wire::{self, flag};
-use crate::{Exit, Moment, Recording, RowId};
+use crate::process::Exit;
+use crate::recording::Recording;
+use crate::row::RowId;
+use crate::syscalls::Moment;
 use std::collections::HashMap;
 
 pub(super) fn encode(rec: &Recording) -> wire::Recording {
@@ -42,7 +45,7 @@ impl Encoder {
         self.strings.index(text)
     }
 
-    fn process(&mut self, p: &crate::Process) -> wire::Process {
+    fn process(&mut self, p: &crate::process::Process) -> wire::Process {
         let (exit_code, exit_signal) = exit(p.exit);
         wire::Process {
             pid: p.pid,
@@ -62,11 +65,11 @@ impl Encoder {
         }
     }
 
-    fn module(&mut self, m: &crate::Module) -> wire::Module {
+    fn module(&mut self, m: &crate::names::Module) -> wire::Module {
         wire::Module { path: self.string(&m.path), build_id: m.build_id.as_deref().map(|b| self.string(b)) }
     }
 
-    fn frame(&mut self, f: &crate::Frame) -> wire::Frame {
+    fn frame(&mut self, f: &crate::names::Frame) -> wire::Frame {
         wire::Frame {
             module: f.module.map(|m| m.0),
             address: f.address,
@@ -77,7 +80,7 @@ impl Encoder {
         }
     }
 
-    fn location(&mut self, l: &crate::Location) -> wire::Location {
+    fn location(&mut self, l: &crate::names::Location) -> wire::Location {
         wire::Location {
             function: self.string(&l.function),
             file: l.file.as_deref().map(|f| self.string(f)),
@@ -85,7 +88,7 @@ impl Encoder {
         }
     }
 
-    fn row(&mut self, r: &crate::Row) -> wire::Row {
+    fn row(&mut self, r: &crate::row::Row) -> wire::Row {
         let c = &r.counts;
         wire::Row {
             process: r.process.0,
@@ -111,7 +114,7 @@ impl Encoder {
         }
     }
 
-    fn thread(&mut self, t: &crate::Thread) -> wire::Thread {
+    fn thread(&mut self, t: &crate::thread::Thread) -> wire::Thread {
         let known = |ns: Option<u64>| ns.map_or(0, |ns| ns.saturating_add(1));
         wire::Thread {
             process: t.process.0,
@@ -125,7 +128,7 @@ impl Encoder {
         }
     }
 
-    fn vdso(&mut self, v: &crate::VdsoRow) -> wire::VdsoRow {
+    fn vdso(&mut self, v: &crate::recording::VdsoRow) -> wire::VdsoRow {
         wire::VdsoRow {
             process: v.process.0,
             function: self.string(&v.function),
@@ -136,7 +139,7 @@ impl Encoder {
         }
     }
 
-    fn window(&mut self, w: &crate::Window) -> wire::Window {
+    fn window(&mut self, w: &crate::window::Window) -> wire::Window {
         let mut out = wire::Window {
             process: w.process.0,
             thread: w.thread,
@@ -166,7 +169,12 @@ impl Encoder {
     }
 
     /// Fills the columns that not every call has an entry in, and says which.
-    fn optional_columns(&mut self, call: &crate::WindowCall, previous: &mut Previous, out: &mut wire::Window) -> u32 {
+    fn optional_columns(
+        &mut self,
+        call: &crate::window::WindowCall,
+        previous: &mut Previous,
+        out: &mut wire::Window,
+    ) -> u32 {
         let mut flags = 0;
         if let Some(result) = call.result {
             flags |= flag::RETURNED;
@@ -200,12 +208,12 @@ impl Encoder {
         flags
     }
 
-    fn long_call(&mut self, l: &crate::LongCall) -> wire::LongCall {
+    fn long_call(&mut self, l: &crate::recording::LongCall) -> wire::LongCall {
         wire::LongCall { row: l.row.0, ns: l.ns, at_ns: l.at_ns, thread: self.string(&l.thread), startup: l.startup }
     }
 }
 
-fn row_line(l: &crate::RowLine) -> wire::RowLine {
+fn row_line(l: &crate::row::RowLine) -> wire::RowLine {
     wire::RowLine { frame: l.frame.0, looks: l.looks, weight: l.weight }
 }
 
@@ -264,12 +272,12 @@ fn header(rec: &Recording) -> wire::Header {
     }
 }
 
-fn sites(s: crate::Sites) -> wire::Sites {
-    let crate::Sites { timed, counted, on_arrival, not_covered } = s;
+fn sites(s: crate::recording::Sites) -> wire::Sites {
+    let crate::recording::Sites { timed, counted, on_arrival, not_covered } = s;
     wire::Sites { timed, counted, on_arrival, not_covered }
 }
 
-fn in_place(p: &crate::InPlace) -> wire::InPlace {
+fn in_place(p: &crate::in_place::InPlace) -> wire::InPlace {
     wire::InPlace {
         syscall: p.syscall.0,
         answered: p.answered,
@@ -278,12 +286,12 @@ fn in_place(p: &crate::InPlace) -> wire::InPlace {
     }
 }
 
-fn stack(s: &crate::Stack) -> wire::Stack {
+fn stack(s: &crate::names::Stack) -> wire::Stack {
     wire::Stack { frames: s.frames.iter().map(|f| f.0).collect(), complete: s.complete }
 }
 
-fn prices(p: &crate::Prices) -> wire::Prices {
-    let spread = |s: &crate::Spread| Some(wire::Spread { min: s.min, median: s.median, high: s.high });
+fn prices(p: &crate::prices::Prices) -> wire::Prices {
+    let spread = |s: &crate::prices::Spread| Some(wire::Spread { min: s.min, median: s.median, high: s.high });
     wire::Prices {
         fault: p.fault.as_ref().and_then(spread),
         switch: p.switch.as_ref().and_then(spread),
@@ -297,6 +305,6 @@ fn prices(p: &crate::Prices) -> wire::Prices {
     }
 }
 
-fn problem(p: &crate::Problem) -> wire::Problem {
+fn problem(p: &crate::problem::Problem) -> wire::Problem {
     wire::Problem { kind: codes::kind_name(p.kind).to_owned(), text: p.text.clone() }
 }

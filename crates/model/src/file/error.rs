@@ -39,3 +39,8 @@ pub enum FileError {
     #[error("the recording is not whole: {0}")]
     Invalid(String),
 }
+
+/// An index of a message that has no such entry, or the like.
+pub(super) fn damaged(what: &str) -> FileError {
+    FileError::Damaged(what.to_owned())
+}

@@ -1,7 +1,10 @@
 //! Keeping our message within its bound: windows go first, counts never.
 
 use super::encode::encode;
-use crate::{Problem, ProblemKind, Recording, RowId, Stack};
+use crate::names::Stack;
+use crate::problem::{Problem, ProblemKind};
+use crate::recording::Recording;
+use crate::row::RowId;
 use prost::Message;
 use std::collections::{BTreeMap, HashSet};
 

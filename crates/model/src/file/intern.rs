@@ -1,8 +1,10 @@
 //! Values that many messages share, by index.
 
+use super::error::{FileError, damaged};
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 
 /// Distinct values in the order they were first seen.
 pub(super) struct Interner<T> {
@@ -41,5 +43,25 @@ impl<T: Clone + Eq + Hash> Interner<T> {
     /// All values, by index.
     pub(super) fn into_values(self) -> Vec<T> {
         self.values
+    }
+}
+
+/// The message's strings, shared.
+pub(super) struct Strings(Vec<Arc<str>>);
+
+impl Strings {
+    /// Those of the message.
+    pub(super) fn of(strings: &[String]) -> Self {
+        Self(strings.iter().map(|s| Arc::from(s.as_str())).collect())
+    }
+
+    /// The string with this index.
+    pub(super) fn get(&self, index: u32) -> Result<Arc<str>, FileError> {
+        self.0.get(index as usize).cloned().ok_or_else(|| damaged("a string is missing"))
+    }
+
+    /// The string with this index, where there is one.
+    pub(super) fn optional(&self, index: Option<u32>) -> Result<Option<Arc<str>>, FileError> {
+        index.map(|i| self.get(i)).transpose()
     }
 }

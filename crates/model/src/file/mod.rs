@@ -19,7 +19,7 @@ mod wire;
 
 pub use error::FileError;
 
-use crate::Recording;
+use crate::recording::Recording;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;

@@ -5,7 +5,9 @@
 
 use super::intern::Interner;
 use super::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use crate::{FrameClass, FrameId, ModuleId, Recording, Row};
+use crate::names::{FrameClass, FrameId, ModuleId};
+use crate::recording::Recording;
+use crate::row::Row;
 use std::collections::HashMap;
 
 /// Name of the mapping that system calls are functions of.
@@ -95,7 +97,7 @@ impl Builder<'_> {
     /// Frame `i` is location `i + 1`; system calls and APIs come after them.
     fn locations(&mut self) {
         for (index, frame) in self.rec.frames.iter().enumerate() {
-            let line = |l: &crate::Location| Line {
+            let line = |l: &crate::names::Location| Line {
                 function_id: self.function(&l.function, l.file.as_deref().unwrap_or("")),
                 line: l.line.unwrap_or(0).into(),
             };

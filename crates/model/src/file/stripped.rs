@@ -1,14 +1,18 @@
 //! A recording out of a profile that lost our message: `go tool pprof -proto` and others drop
 //! what they don't know. Counts, prices and names are left.
 
-use super::FileError;
-use super::decode::damaged;
+use super::error::FileError;
+use super::error::damaged;
 use super::pprof::{Line, Location as PprofLocation, Profile, Sample};
 use super::profile::{KERNEL, TYPES};
-use crate::{
-    BackendKind, Counts, Errno, Frame, FrameClass, FrameId, Header, Location, Module, ModuleId, Problem, ProblemKind,
-    Process, ProcessId, Recording, Row, Stack, StackId, Sysno,
-};
+use crate::counts::Counts;
+use crate::errno::Errno;
+use crate::names::{Frame, FrameClass, FrameId, Location, Module, ModuleId, Stack, StackId};
+use crate::problem::{Problem, ProblemKind};
+use crate::process::{Process, ProcessId};
+use crate::recording::{BackendKind, Header, Recording};
+use crate::row::Row;
+use crate::sysno::Sysno;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,10 +1,15 @@
 //! Windows out of their columns.
 
-use super::FileError;
 use super::blobs::{MAX_BYTES, take};
-use super::decode::{Strings, damaged};
+use super::error::FileError;
+use super::error::damaged;
+use super::intern::Strings;
 use super::wire::{self, flag};
-use crate::{ArgData, Moment, ProcessId, RowId, StackId, Window, WindowCall};
+use crate::names::StackId;
+use crate::process::ProcessId;
+use crate::row::RowId;
+use crate::syscalls::Moment;
+use crate::window::{ArgData, Window, WindowCall};
 use std::collections::HashMap;
 
 /// Calls all windows of a file may hold. The 500 windows of a long recording hold 16,000.

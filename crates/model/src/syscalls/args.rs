@@ -1,6 +1,15 @@
 //! What arguments are, and how much memory they point to.
 
-use crate::{Errno, Moment};
+use crate::errno::Errno;
+
+/// When a piece of memory was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Moment {
+    /// Before the call.
+    Entry,
+    /// After the call returned.
+    Exit,
+}
 
 /// One argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

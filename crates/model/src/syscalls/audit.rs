@@ -8,7 +8,8 @@
 //! executed (2 for a static program, 5 for a dynamic one, one more for a script, 1 for an
 //! `execve` that fails with ENOEXEC): compare what came after the last exec stop.
 
-use crate::{Counts, Errno};
+use crate::counts::Counts;
+use crate::errno::Errno;
 use std::ops::RangeInclusive;
 
 /// How a system call is counted in /proc/PID/io.

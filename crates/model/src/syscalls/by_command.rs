@@ -1,7 +1,7 @@
 //! Arguments whose meaning another argument decides; what is not listed is taken for a plain number.
 
+use super::args::{ArgKind, Size};
 use super::constants::*;
-use super::{ArgKind, Size};
 
 const fn input(bytes: u32) -> ArgKind {
     ArgKind::In(Size::Fixed(bytes))

@@ -1,9 +1,10 @@
-//! The words [`super::table`] is written in.
+//! The constants and functions that [`super::table`] is written with.
 
+use super::args::{Arg, ArgKind, Size};
 use super::audit::Audit;
 use super::class::{Class, Classes};
-use super::{Arg, ArgKind, Signature, Size};
-use crate::Sysno;
+use super::signature::Signature;
+use crate::sysno::Sysno;
 
 const fn bit(class: Class) -> u32 {
     1 << class as u32

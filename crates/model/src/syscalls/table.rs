@@ -5,11 +5,22 @@
 //! strace 6.1, later calls by analogy with their elders. tests/table.rs compares all of it with
 //! the kernel's header and with what strace itself prints.
 
-use super::Signature;
 use super::lines::*;
+use super::signature::Signature;
+use crate::sysno::Sysno;
+
+/// The signature of `sysno`; `None` for numbers without a call, for 32-bit and for x32 calls.
+pub(super) fn signature(sysno: Sysno) -> Option<&'static Signature> {
+    TABLE.binary_search_by_key(&sysno, |s| s.sysno).ok().and_then(|i| TABLE.get(i))
+}
+
+/// All signatures, by number.
+pub fn signatures() -> &'static [Signature] {
+    TABLE
+}
 
 #[rustfmt::skip]
-pub(super) static TABLE: &[Signature] = &[
+static TABLE: &[Signature] = &[
     call(0, "read", DESC, MOVES | BLOCKS | READ, &[fd("fd"), out_got("buf", 2, 1), int("count")]),
     call(1, "write", DESC, MOVES | BLOCKS | WRITE, &[fd("fd"), input_by("buf", 2, 1), int("count")]),
     call(2, "open", DESC | FILE, PLAIN, &[path("pathname"), int("flags"), int("mode")]),

@@ -1,6 +1,6 @@
 //! `--by` in JSON.
 
-use super::user;
+use super::common::user;
 use super::wire::{WireGroup, WireGrouping};
 use crate::access::{frame, module};
 use systoll_judge::{Common, Group, Grouping};

@@ -3,21 +3,21 @@
 //! Invariants: fields are added, never renamed or removed; times are in ns; no NaN; the types
 //! here are the wire's own, so that no change of a domain type changes a script's input.
 
+mod common;
 mod groups;
 mod proof;
 mod wire;
 
+pub use common::SCHEMA_VERSION;
 pub use proof::{SideCommand, prove_json};
 
 use crate::access::{frame, module, row, stack};
+use common::{exit, user};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_judge::{Confidence, Finding, Grouping, Judgement};
-use systoll_model::{Counts, Exit, FrameId, Language, LongCall, Phase, Price, Recording, Row, StackId, VdsoRow};
+use systoll_model::{Counts, FrameId, Language, LongCall, Phase, Price, Recording, Row, StackId, VdsoRow};
 use wire::*;
-
-/// Version of the contract: it grows when a field changes its meaning, not when one is added.
-pub const SCHEMA_VERSION: u32 = 1;
 
 /// The report of `rec` as judged by `judgement`, as one JSON object, with its calls regrouped where
 /// that was asked for.
@@ -82,13 +82,6 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         longest: rec.longest.iter().filter_map(|l| long_call(rec, l)).collect(),
         problems: rec.problems.iter().map(|p| p.text.as_str()).collect(),
     }
-}
-
-fn exit(exit: Exit) -> BTreeMap<&'static str, i32> {
-    BTreeMap::from([match exit {
-        Exit::Code(code) => ("code", code),
-        Exit::Signal(signal) => ("signal", signal),
-    }])
 }
 
 fn finite(f: f64) -> Option<f64> {
@@ -188,17 +181,6 @@ fn wire_vdso<'a>(rec: &'a Recording, v: &'a VdsoRow) -> WireVdso<'a> {
 fn functions(rec: &Recording, id: StackId) -> impl Iterator<Item = &str> {
     let frames = stack(rec, id).map_or(&[][..], |s| &s.frames);
     frames.iter().filter_map(|id| frame(rec, *id)).flat_map(|f| f.locations.iter().map(|l| &*l.function))
-}
-
-fn user(rec: &Recording, id: FrameId) -> Option<User<'_>> {
-    let frame = frame(rec, id)?;
-    let place = frame.location()?;
-    Some(User {
-        function: &place.function,
-        file: place.file.as_deref(),
-        line: place.line,
-        module: module(rec, frame.module).map(|m| &*m.path),
-    })
 }
 
 /// Lines of scripts that make the calls of `rows`, the largest share first: each row's lines count

@@ -1,6 +1,6 @@
 //! `systoll prove --json` (docs/json.md, docs/prove.schema.json).
 
-use super::{SCHEMA_VERSION, exit};
+use super::common::{SCHEMA_VERSION, exit};
 use crate::answered::{self, AnsweredJson};
 use serde::Serialize;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! `--by`: the calls regrouped, one line a group.
 
-use super::Report;
+use super::screen::Report;
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, shorten};
 use crate::units::{calls, counted, grouped, percent_of, time};
@@ -8,7 +8,7 @@ use std::io;
 use systoll_judge::{By, Common, Group, Grouping, Judgement};
 use systoll_model::{ProcessId, Recording};
 
-use super::ReportOptions;
+use super::screen::ReportOptions;
 use crate::access::{frame, module, row};
 
 /// Groups shown where not all are asked for.
@@ -86,7 +86,7 @@ impl Report<'_> {
             }
         }
         let long = matches!(grouping.by, By::Fd | By::Library | By::Process);
-        let table = Table { used, widths, name: if long { LONG_NAME } else { NAME } };
+        let table = GroupTable { used, widths, name: if long { LONG_NAME } else { NAME } };
         lines.extend(table.lines(
             self,
             &HEADINGS.map(str::to_owned),
@@ -248,14 +248,14 @@ impl Report<'_> {
 }
 
 /// The columns of a grouping's table.
-struct Table {
+struct GroupTable {
     used: Vec<bool>,
     widths: Vec<usize>,
     /// Columns a name needs.
     name: usize,
 }
 
-impl Table {
+impl GroupTable {
     /// One line, figures to the right, the name at the end; the name on a line of its own where the
     /// screen is narrow.
     fn lines(&self, report: &Report<'_>, cells: &Cells, name: Line, role: Role) -> Vec<Line> {

@@ -1,6 +1,6 @@
 //! Who calls: the API, the user's frame, the frames above it.
 
-use super::{DETAIL, Report};
+use super::screen::{DETAIL, Report};
 use crate::access::{frame, module, row, stack};
 use crate::style::{Line, Role};
 use crate::text::{clean, shorten};

@@ -1,14 +1,13 @@
 //! One finding: its calls, price, caller, why, how to stop it, what to type next.
 
-use super::header::LONG_RUN_NS;
-use super::{DETAIL, DETAIL_TEXT, Report, SHOWN};
+use super::screen::{DETAIL, DETAIL_TEXT, LONG_RUN_NS, Report, SHOWN};
 use crate::access::row;
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
 use crate::units::{calls, counted, grouped, percent, percent_of_cpu, rate, time};
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use systoll_judge::{Finding, Kind, WorkUnit};
+use systoll_judge::{Finding, WorkUnit};
 use systoll_model::{Phase, Row, RowLine};
 
 /// Columns a finding's object may take in its first line.
@@ -94,7 +93,7 @@ impl Report<'_> {
             Some(p) => Line::of(Role::Bad, format!("{p} of {of}{phase}")),
             None => Line::of(Role::Plain, phase.trim_start_matches(", ")),
         };
-        if waits(f) {
+        if f.is_about_waiting() {
             let (word, ns) = self.waited(f);
             return vec![Line::of(Role::Bad, format!("{word} {}", time(ns))), share(f.share_of_wall, "wall")];
         }
@@ -147,8 +146,8 @@ impl Report<'_> {
     fn script_lines(&self, f: &Finding) -> Vec<Line> {
         let Some(row) = f.rows.first().and_then(|id| row(self.rec, *id)) else { return vec![] };
         let tells = |l: &&RowLine| self.options.all || row.share(l) >= FAINT_LINE;
-        let told: Vec<&RowLine> = row.lines.iter().filter(tells).collect();
-        if told.len() < 2 {
+        let reported: Vec<&RowLine> = row.lines.iter().filter(tells).collect();
+        if reported.len() < 2 {
             return vec![];
         }
         let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));
@@ -157,8 +156,8 @@ impl Report<'_> {
             let share = percent(row.share(l)).unwrap_or_default();
             self.place_of(l.frame).unwrap_or_default().with(Role::Faint, format!(" {share}"))
         };
-        let mut segments: Vec<Line> = told.iter().take(limit).map(segment).collect();
-        if let Some(more) = told.len().checked_sub(limit).filter(|more| *more > 0) {
+        let mut segments: Vec<Line> = reported.iter().take(limit).map(segment).collect();
+        if let Some(more) = reported.len().checked_sub(limit).filter(|more| *more > 0) {
             segments.push(Line::of(Role::Faint, format!("{more} more")));
         }
         segments.push(Line::of(Role::Faint, format!("sampled, {looks} looks")));
@@ -194,7 +193,7 @@ impl Report<'_> {
                 &format!("the {starts} needless; the calls are what starting takes"),
             );
         }
-        // Less than a tenth short of all is what first calls and rounding come to.
+        // First calls and rounding take up to a tenth: that is all of them.
         if n.estimate >= f.calls - f.calls / 10 {
             return vec![];
         }
@@ -258,22 +257,13 @@ impl Report<'_> {
         let mut lines = self.beside(DETAIL, label, DETAIL_TEXT, commands);
         // A ceiling, not a promise: what surrounds the calls comes on top or not at all.
         let ceiling = format!("about {} for the calls alone", time(f.needless_toll_ns));
-        let promising = label == "prove" && !waits(f) && f.needless_toll_ns > 0;
+        let promising = label == "prove" && !f.is_about_waiting() && f.needless_toll_ns > 0;
         let fits = |line: &&mut Line| line.width() + 4 + columns(&ceiling) <= width;
         if let Some(line) = lines.last_mut().filter(|_| promising).filter(fits) {
             line.pad_to(width - columns(&ceiling));
             line.push(Role::Faint, ceiling);
         }
         lines
-    }
-}
-
-/// Whether a finding is about time waited rather than paid.
-pub(super) fn waits(f: &Finding) -> bool {
-    match (f.share_of_wall, f.share_of_cpu) {
-        (Some(wall), Some(cpu)) => wall > cpu,
-        (Some(_), None) => true,
-        (None, _) => f.kind == Kind::Blocking,
     }
 }
 

@@ -1,7 +1,6 @@
 //! The first lines: what ran, how it ended, what was counted and how; and what it cost.
 
-use super::Report;
-use super::finding::waits;
+use super::screen::{LONG_RUN_NS, Report};
 use crate::access::processes;
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, shell_words, shorten};
@@ -10,9 +9,6 @@ use systoll_model::{BackendKind, Exit, signal_name};
 
 /// Column of the header's text, beside the name.
 const HEAD: usize = 9;
-
-/// Runs as long as this, in ns, are told in rates too.
-pub(super) const LONG_RUN_NS: u64 = 10_000_000_000;
 
 impl Report<'_> {
     pub(super) fn header(&self) -> Vec<Line> {
@@ -172,7 +168,7 @@ impl Report<'_> {
     /// What of the toll is needless, and what of the waiting.
     fn needless(&self) -> Line {
         let findings = self.judgement.findings.iter();
-        let (waiting, paying): (Vec<_>, Vec<_>) = findings.partition(|f| waits(f));
+        let (waiting, paying): (Vec<_>, Vec<_>) = findings.partition(|f| f.is_about_waiting());
         let paid = paying.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
         let waited = waiting.iter().fold(0u64, |sum, f| sum.saturating_add(self.waited(f).1));
         let mut line = label("needless");

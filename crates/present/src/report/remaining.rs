@@ -1,7 +1,7 @@
 //! What is no finding: remarks, the rest, the longest calls, problems; and healthy programs.
 
-use super::finding::{subject, tag, waits};
-use super::{CLOSING_TEXT, Report};
+use super::finding::{subject, tag};
+use super::screen::{CLOSING_TEXT, Report};
 use crate::access::{frame, module, row, rows_of};
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, sentence, shorten};
@@ -111,7 +111,7 @@ impl Report<'_> {
         if self.rec.calls() > 0 {
             lines.extend(self.also());
             if !self.judgement.findings.is_empty() {
-                lines.extend(self.rest());
+                lines.extend(self.remaining());
             }
             lines.extend(self.vdso());
         }
@@ -148,7 +148,7 @@ impl Report<'_> {
     }
 
     fn remark(&self, f: &Finding) -> Vec<Line> {
-        let (ns, share, of) = match waits(f) {
+        let (ns, share, of) = match f.is_about_waiting() {
             true => (self.waited(f).1, f.share_of_wall, "wall"),
             false => (f.needless_toll_ns, f.share_of_cpu, "CPU"),
         };
@@ -167,7 +167,7 @@ impl Report<'_> {
     }
 
     /// Calls of no finding: how many, what they cost, the largest parts.
-    fn rest(&self) -> Vec<Line> {
+    fn remaining(&self) -> Vec<Line> {
         let found = rows_of(&self.judgement.findings);
         let rest = |i: usize| u32::try_from(i).is_ok_and(|i| !found.contains(&RowId(i)));
         let rows = self.rec.rows.iter().enumerate().filter(|(i, _)| rest(*i)).map(|(_, r)| r);

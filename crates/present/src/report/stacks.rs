@@ -1,6 +1,6 @@
 //! `-k` and `-y`: whole stacks, and what descriptors are behind, as windows saw them.
 
-use super::{DETAIL, DETAIL_TEXT, Report};
+use super::screen::{DETAIL, DETAIL_TEXT, Report};
 use crate::access::{frame, module, row, stack};
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, shorten};
@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use systoll_model::{FrameId, Language, Row, RowId, StackId, Sysno, WindowCall};
 
-/// Different stacks of a row, and descriptors of a finding, told where not all are asked for.
+/// Different stacks of a row, and descriptors of a finding, shown where not all are asked for.
 const TOLD: usize = 3;
 
 /// Frames of a stack where not all are asked for.
@@ -53,12 +53,14 @@ impl Report<'_> {
     fn whole_stack(&self, row: &Row, frames: &[FrameId]) -> Vec<Line> {
         let mut lines = vec![];
         let limit = if self.options.all { usize::MAX } else { FRAMES };
-        let mut told = false;
+        let mut shown = false;
         for id in frames.iter().take(limit) {
             let Some(f) = frame(self.rec, *id) else { continue };
-            if row.user == Some(*id) && !std::mem::replace(&mut told, true) {
+            if row.user == Some(*id) && !std::mem::replace(&mut shown, true) {
                 // No stack holds the name of an API that jumped on: it is known from the call.
-                let api = self.api_link(row).map(|api| Line::of(Role::Plain, " ".repeat(DETAIL)).joined(api));
+                let api = self
+                    .api_link(row)
+                    .map(|api| Line::of(Role::Plain, " ".repeat(DETAIL)).joined(api).fit(self.style.columns()));
                 lines.extend(api);
             }
             for l in &f.locations {
@@ -106,17 +108,17 @@ impl Report<'_> {
         let mut seen: Vec<_> = seen.into_iter().collect();
         seen.sort_by_key(|(_, n)| Reverse(*n));
         let limit = if self.options.all { usize::MAX } else { TOLD };
-        let mut told: Vec<Line> = vec![];
+        let mut shown: Vec<Line> = vec![];
         for (text, n) in seen.iter().take(limit) {
             let mut line = Line::default();
             line.push_name(Role::Plain, text.clone());
-            told.push(line.with(Role::Faint, format!("   {} of {} looked at", grouped(*n), calls(all))));
+            shown.push(line.with(Role::Faint, format!("   {} of {} looked at", grouped(*n), calls(all))));
         }
         if let Some(more) = seen.len().checked_sub(limit).filter(|n| *n > 0) {
-            told.push(Line::of(Role::Faint, format!("{} more: --all shows them", grouped(more as u64))));
+            shown.push(Line::of(Role::Faint, format!("{} more: --all shows them", grouped(more as u64))));
         }
         let room = self.style.columns().saturating_sub(DETAIL_TEXT);
-        self.beside(DETAIL, "fd", DETAIL_TEXT, told.into_iter().map(|l| l.fit(room)).collect())
+        self.beside(DETAIL, "fd", DETAIL_TEXT, shown.into_iter().map(|l| l.fit(room)).collect())
     }
 
     fn looked_at<'s>(&'s self, rows: &'s [RowId]) -> impl Iterator<Item = &'s WindowCall> {

@@ -15,7 +15,7 @@ fn map(_: &Fixture, i: usize) -> Args {
 
 fn unmap(_: &Fixture, _: usize, at: isize) {
     if sys::errno(at).is_none() {
-        // SAFETY: mapped by `map`, one page, used by nobody.
+        // SAFETY: mapped by `map`, one page, used by nothing else.
         unsafe { sys::call(SYS_munmap, [at as usize, PAGE, 0, 0, 0, 0]) };
     }
 }

@@ -34,7 +34,7 @@ pub struct Turn {
     pub recording: Option<Recording>,
 }
 
-/// Whoever runs servers: the seam that lets tests do without.
+/// What runs servers: the seam that lets tests do without.
 pub trait Turns {
     /// One life of the server: started, driven, stopped.
     ///

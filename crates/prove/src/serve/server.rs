@@ -23,9 +23,9 @@ const READ: u64 = 1 << 20;
 /// How a server is known to be ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// Somebody answers this request by HTTP: host and port, path.
+    /// A server answers this request by HTTP: host and port, path.
     Url(String, String),
-    /// Somebody listens at this host and port.
+    /// A server listens at this host and port.
     Port(String),
     /// It has written this, on standard output or error.
     Line(String),
@@ -65,7 +65,7 @@ impl Ready {
         }
     }
 
-    /// Whether somebody listens there already.
+    /// Whether another process listens there already.
     fn is_taken(&self) -> Option<&str> {
         match self {
             Self::Url(host, _) | Self::Port(host) => connect(host).is_ok().then_some(host),
@@ -124,7 +124,7 @@ pub enum ServeError {
     /// It or its load could not be started or waited for.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Somebody else listens where it would.
+    /// Another process listens where it would.
     #[error("somebody listens at {0} already: the load would drive that")]
     Taken(String),
     /// It did not become ready.
@@ -210,7 +210,7 @@ impl Turns for Servers<'_> {
         if let Some(host) = self.drive.ready.is_taken() {
             return Err(ServeError::Taken(host.to_owned()));
         }
-        // Without a name: nobody can put something else in its place.
+        // Without a name: no other file can be put in its place.
         let mut kept = tempfile::tempfile().map_err(ServeError::Keep)?;
         let by_descriptor = format!("/proc/{}/fd/{}", std::process::id(), kept.as_raw_fd());
         let started = match watching {
@@ -328,7 +328,7 @@ fn streams(output: &File) -> Result<Streams, ServeError> {
 /// What was written, from its beginning.
 fn said(file: &File) -> String {
     let mut bytes = Vec::new();
-    // A position of its own: whoever writes there goes on where it was.
+    // A position of its own: a process that writes there goes on where it was.
     let at = |n: u64, buffer: &mut [u8]| std::os::unix::fs::FileExt::read_at(file, buffer, n).unwrap_or(0);
     let mut buffer = vec![0; 64 << 10];
     while (bytes.len() as u64) < READ {

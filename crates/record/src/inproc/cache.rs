@@ -20,7 +20,7 @@ use systoll_trust::Folder;
 pub const DEFAULT_LIMIT: u64 = 64 << 20;
 
 const MAGIC: &[u8; 8] = b"systoll\x02";
-/// Magic and checksum, behind the payload: whoever has read an entry has the payload without a copy.
+/// Magic and checksum, after the payload: a reader of an entry has the payload without a copy.
 const TRAILER: usize = 16;
 /// Its folder below that of the user's caches.
 const NAME: &str = "systoll";
@@ -219,7 +219,7 @@ fn is_telling(state: &FileState) -> bool {
 }
 
 impl Open {
-    /// A hash nobody can aim at without the secret. Its algorithm may change with the compiler:
+    /// A hash that cannot be aimed at without the secret. Its algorithm may change with the compiler:
     /// entries are then not found, or thrown away.
     fn hash(&self, parts: &[&[u8]]) -> u64 {
         let mut hasher = DefaultHasher::new();

@@ -1,7 +1,7 @@
 //! A fast keyed checksum, for megabytes read at every start.
 //!
-//! It notices damage; it is no signature. Whoever could write entries to a folder that is this
-//! user's alone could write programs just as well.
+//! It notices damage; it is no signature. Code that can write entries to a folder of this
+//! user's alone can write programs just as well.
 
 /// Odd, and with as many ones as zeroes, so that factors are never trivial.
 const ODD: [u64; 4] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03, 0x8cb9_2ba7_2f3d_8dd7, 0xa24b_aed4_963e_e407];

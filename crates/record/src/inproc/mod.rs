@@ -5,9 +5,9 @@ pub mod cache;
 mod checksum;
 mod monitor;
 
-#[cfg(any(test, feature = "any-target"))]
-pub(crate) use monitor::use_proc;
 pub use monitor::{InprocBackend, OwnShare, own_share};
+#[cfg(any(test, feature = "any-target"))]
+pub(crate) use monitor::{use_image, use_proc};
 
 // A context that is unwound can be read again: both bounds are the same.
 const _: () = assert!(systoll_hooks::assemble::DEEPEST == systoll_symbols::MAX_FRAMES);

@@ -1,9 +1,14 @@
 //! What watching by ptrace adds to a call, measured on a child of our own.
 
-use super::sys::{self, Call, Stop, Waited};
-use crate::Error;
+use crate::error::Error;
 use crate::procfs::Schedstat;
+use crate::sys;
+use crate::tracee::{self, Call, Stop, Waited};
+use std::time::Duration;
 use systoll_model::BackendKind;
+
+/// How long the crossing is measured before and after a run.
+pub(super) const CROSSING: Duration = Duration::from_millis(2);
 
 /// Calls made before measuring begins, and by how many wall time is measured.
 const WARM: u64 = 60;
@@ -42,10 +47,10 @@ pub(super) fn calibrate() -> Result<Cost, Error> {
     // SAFETY: our own child, not yet reaped; it may have ended by itself.
     unsafe { libc::kill(pid, libc::SIGKILL) };
     loop {
-        match sys::wait_child(pid) {
+        match tracee::wait_for(pid, true) {
             Waited::NoChildren | Waited::Stop(Stop::Exited { .. } | Stop::Killed { .. }) => break,
             // It stops once more on its way out.
-            Waited::Stop(_) => drop(sys::resume(pid, 0)),
+            Waited::Stop(_) => drop(tracee::resume_to_call(pid, 0)),
             Waited::Interrupted | Waited::NothingYet => {}
         }
     }
@@ -57,7 +62,7 @@ pub(super) fn calibrate() -> Result<Cost, Error> {
 unsafe fn child(watcher: i32) -> ! {
     // SAFETY: system calls without memory arguments.
     unsafe {
-        // Nobody would wake it if its watcher were killed now.
+        // Nothing would wake it if its watcher were killed now.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() != watcher {
             libc::_exit(0);
@@ -73,33 +78,34 @@ unsafe fn child(watcher: i32) -> ! {
 
 fn measure(pid: i32) -> Result<Cost, Error> {
     let refused = |reason: String| Error::Refused { backend: BackendKind::Ptrace, reason };
-    sys::seize(pid).map_err(|e| refused(format!("PTRACE_SEIZE of a child of our own: {}", e.desc())))?;
+    tracee::seize(pid, tracee::ALL)
+        .map_err(|e| refused(format!("PTRACE_SEIZE of a child of our own: {}", e.desc())))?;
     let mut progress = Progress { schedstat: Schedstat::open(pid, pid), ..Progress::default() };
     loop {
-        let stop = match sys::wait_child(pid) {
+        let stop = match tracee::wait_for(pid, true) {
             Waited::Stop(stop) => stop,
             Waited::NoChildren => return Err(refused("the child is gone".into())),
             _ => continue,
         };
         match stop {
             Stop::Syscall { .. } => {
-                let _ = sys::registers(pid);
-                if let Some(cost) = progress.at(sys::call(pid).ok()) {
+                let _ = tracee::registers(pid);
+                if let Some(cost) = progress.at(tracee::call(pid).ok()) {
                     return Ok(cost);
                 }
-                let _ = sys::resume(pid, 0);
+                let _ = tracee::resume_to_call(pid, 0);
             }
             Stop::Event { signal: libc::SIGSTOP, .. } => {
                 // SAFETY: our own child, not yet reaped: wakes it from its group stop.
                 unsafe { libc::kill(pid, libc::SIGCONT) };
-                let _ = sys::listen(pid);
+                let _ = tracee::listen(pid);
             }
             // SIGSTOP on its way in, SIGCONT that ends the stop.
             Stop::Signal { signal, .. } => {
-                let _ = sys::resume(pid, signal);
+                let _ = tracee::resume_to_call(pid, signal);
             }
             Stop::Event { .. } => {
-                let _ = sys::resume(pid, 0);
+                let _ = tracee::resume_to_call(pid, 0);
             }
             Stop::Exited { .. } | Stop::Killed { .. } => return Err(refused("the child ended early".into())),
         }

@@ -2,11 +2,12 @@
 
 use super::engine::Engine;
 use super::state::{Pending, bytes_moved};
-use super::sys::{self, Call};
+use crate::arguments::argument_data;
 use crate::procfs;
-use crate::sys::own_cpu;
+use crate::sys::{self, own_cpu};
 use crate::table::{ImageId, Look, RawLong, Returned};
-use crate::windows::{RawCall, RawWindow, Windows, argument_data};
+use crate::tracee::{self, Call};
+use crate::windows::{EnteredCall, RawCall, Windows};
 use systoll_model::{Counts, Errno, FrameClass, Moment, ProblemKind, Signature, Sysno};
 use systoll_symbols::{Registers, Thread, Until};
 
@@ -37,7 +38,7 @@ fn makes_a_child(syscall: Sysno) -> bool {
 impl Engine {
     /// A thread stopped at a system call's entry or exit.
     pub(super) fn on_call(&mut self, tid: i32) {
-        match sys::call(tid) {
+        match tracee::call(tid) {
             Ok(Call::Entry { arch, nr, args }) => {
                 let native = arch == AUDIT_ARCH_X86_64;
                 let syscall = if native { Sysno::made(nr as u32) } else { Sysno(nr as u32 | Sysno::I386) };
@@ -52,12 +53,12 @@ impl Engine {
     fn enter(&mut self, tid: i32, syscall: Sysno, args: [u64; 6]) {
         let signature = syscall.signature();
         let name = signature.map_or("", |s| s.name);
-        let first_exec = !self.counting;
+        let first_exec = !self.root.counting;
         if first_exec {
-            if tid != self.root || name != "execve" {
+            if tid != self.root.pid || name != "execve" {
                 return;
             }
-            self.counting = true;
+            self.root.counting = true;
         }
         let released = match name {
             "execve" | "execveat" if !first_exec => self.before_exec(tid, name, &args),
@@ -71,16 +72,16 @@ impl Engine {
         if self.names && !first_exec {
             self.unwind(tid, pid);
         } else {
-            self.frames.clear();
+            self.stack.frames.clear();
         }
         let Some(process) = self.processes.get(&pid) else { return };
         let (image, startup) = (process.image, !process.main_seen);
-        let context = self.frames.len().min(self.context_length());
-        let (row, new) = self.table.row(image, syscall, &self.frames[..context]);
+        let context = self.stack.frames.len().min(self.context_length());
+        let (row, new) = self.table.row(image, syscall, &self.stack.frames[..context]);
         self.table.rows[row as usize].entered += 1;
         let nth = self.table.rows[row as usize].entered;
         let in_window = self.window_entry(tid, pid, row, nth, signature, &args, new);
-        let sampled = self.sampler.picks();
+        let sampled = self.measured.sampler.picks();
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let ran = thread.ran(tid);
         thread.signals = 0;
@@ -91,19 +92,19 @@ impl Engine {
 
     /// Frames up to and including the user's own.
     fn context_length(&mut self) -> usize {
-        for i in 0..self.frames.len() {
-            if matches!(self.symbols.class(self.frames[i]), FrameClass::User | FrameClass::Unknown) {
+        for i in 0..self.stack.frames.len() {
+            if matches!(self.symbols.class(self.stack.frames[i]), FrameClass::User | FrameClass::Unknown) {
                 return i + 1;
             }
         }
-        self.frames.len()
+        self.stack.frames.len()
     }
 
-    /// Unwinds a stopped thread into `self.frames`: to the user's frame, or whole while the
+    /// Unwinds a stopped thread into `self.stack.frames`: to the user's frame, or whole while the
     /// program's `main` has not been seen.
     fn unwind(&mut self, tid: i32, pid: i32) {
-        let Ok(regs) = sys::registers(tid) else {
-            self.frames.clear();
+        let Ok(regs) = tracee::registers(tid) else {
+            self.stack.frames.clear();
             return;
         };
         let Some(process) = self.processes.get_mut(&pid) else { return };
@@ -117,7 +118,7 @@ impl Engine {
         if !seeking {
             return;
         }
-        let reached = self.symbols.reaches_main(&self.frames);
+        let reached = self.symbols.reaches_main(&self.stack.frames);
         let now = self.at(sys::now());
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.sought_main += 1;
@@ -142,17 +143,17 @@ impl Engine {
 
     fn unwind_until(&mut self, pid: i32, regs: &libc::user_regs_struct, until: Until) -> bool {
         let Some(process) = self.processes.get_mut(&pid) else { return false };
-        let mut stack = StackReader { pid, start: regs.rsp, bytes: std::mem::take(&mut self.memory) };
+        let mut stack = StackReader { pid, start: regs.rsp, bytes: std::mem::take(&mut self.stack.memory) };
         stack.bytes.clear();
-        self.frames.clear();
+        self.stack.frames.clear();
         let complete = process.space.unwind(
             &mut self.symbols,
             &registers_of(regs),
             &mut |address| stack.word(address),
             until,
-            &mut self.frames,
+            &mut self.stack.frames,
         );
-        self.memory = stack.bytes;
+        self.stack.memory = stack.bytes;
         complete
     }
 
@@ -164,12 +165,11 @@ impl Engine {
         pid: i32,
         row: u32,
         nth: u64,
-        signature: Option<&Signature>,
+        signature: Option<&'static Signature>,
         args: &[u64; 6],
         new: bool,
     ) -> bool {
-        let run_ns = self.at(self.told_ns);
-        let image = self.table.rows[row as usize].image;
+        let run_ns = self.at(self.stops.told_ns);
         let scripts = self.processes.get(&pid).is_some_and(|p| p.space.runs_scripts());
         let refused = self.windows.refused;
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
@@ -177,8 +177,7 @@ impl Engine {
             self.windows.due(&mut self.table, row, nth);
         } else if self.windows.opens(&mut self.table, row, nth, run_ns) {
             let octave = nth.max(1).ilog2() as u8;
-            self.table.thread_named(image, tid as u32, &procfs::comm(tid));
-            thread.window = Some(RawWindow { image, thread: thread.ordinal, row, octave, calls: Vec::new() });
+            thread.window = Some(Windows::open(&mut self.table, row, octave, (thread.ordinal, tid)));
         } else {
             // Which line of a script it is, only a look tells.
             if new || (scripts && self.windows.refused > refused) {
@@ -190,23 +189,11 @@ impl Engine {
         let octave = self.threads[&tid].window.as_ref().map_or(0, |w| w.octave);
         let first_of_row = self.threads[&tid].window.as_ref().is_none_or(|w| w.calls.iter().all(|c| c.row != row));
         let stack = if first_of_row || new { self.whole_stack(tid, pid, row, nth) } else { None };
-        let bound = self.windows.bytes();
-        let read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
-        let data = signature.map_or_else(Vec::new, |s| argument_data(s, Moment::Entry, args, None, bound, &read));
-        let fd = signature.and_then(|s| self.windows.descriptor(pid, s, args));
+        let entered = EnteredCall { tid: pid, row, nth, signature, args: *args, run_ns };
         let call = RawCall {
-            row,
-            nth,
-            args: *args,
-            data,
-            fd,
-            result: None,
-            entry_ns: run_ns,
-            elapsed_ns: 0,
-            waited_ns: None,
             signals_before: self.threads[&tid].signals,
             faults: signature.and_then(|s| Windows::faults(tid, s)),
-            stack,
+            ..self.windows.entered(&entered, stack)
         };
         if let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) {
             window.calls.push(call);
@@ -217,12 +204,12 @@ impl Engine {
 
     /// Notes the whole stack of a row's `nth` call, scripts' lines included.
     fn whole_stack(&mut self, tid: i32, pid: i32, row: u32, nth: u64) -> Option<u32> {
-        if !self.names || !self.counting || !self.table.has_room_for_stacks() {
+        if !self.names || !self.root.counting || !self.table.has_room_for_stacks() {
             return None;
         }
-        let regs = sys::registers(tid).ok()?;
+        let regs = tracee::registers(tid).ok()?;
         let process = self.processes.get_mut(&pid)?;
-        let mut stack = StackReader { pid, start: regs.rsp, bytes: std::mem::take(&mut self.memory) };
+        let mut stack = StackReader { pid, start: regs.rsp, bytes: std::mem::take(&mut self.stack.memory) };
         stack.bytes.clear();
         let mut placed = Vec::new();
         let mut word = |address| stack.word(address);
@@ -231,7 +218,7 @@ impl Engine {
         let thread = Thread { tid, fs_base: Some(regs.fs_base) };
         let mut read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
         let frames = space.with_scripts(symbols, &placed, thread, &mut read);
-        self.memory = stack.bytes;
+        self.stack.memory = stack.bytes;
         let line = self.symbols.script_line(&frames);
         let is_interpreter = |f| self.symbols.is_interpreter(f);
         let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
@@ -245,9 +232,9 @@ impl Engine {
         let untraced = result > 0 && !thread.told_of_child && makes_a_child(pending.syscall);
         // It has no result: what the thread has in the register then is what a handler interrupted.
         let result = if pending.syscall == RT_SIGRETURN { 0 } else { result };
-        let elapsed_ns = self.told_ns.saturating_sub(pending.resumed_ns);
+        let elapsed_ns = self.stops.told_ns.saturating_sub(pending.resumed_ns);
         // Stops of other threads may have kept this one waiting for us: at least this long.
-        let surely_ns = self.woken_ns.saturating_sub(pending.resumed_ns).min(elapsed_ns);
+        let surely_ns = self.stops.woken_ns.saturating_sub(pending.resumed_ns).min(elapsed_ns);
         let ran = match pending.ran {
             Some(_) if pending.in_window || pending.sampled || surely_ns > WORTH_ASKING_NS => thread.ran(tid),
             _ => None,
@@ -256,7 +243,7 @@ impl Engine {
         if let (Some(before), Some(after)) = (pending.ran, ran) {
             let inside = after.cpu_ns.saturating_sub(before.cpu_ns);
             if pending.sampled && !pending.in_window {
-                self.sampler.add(pending.syscall, inside);
+                self.measured.sampler.add(pending.syscall, inside);
             }
             let row = &mut self.table.rows[pending.row as usize];
             row.in_call.0 += inside;
@@ -264,7 +251,7 @@ impl Engine {
         }
         let bytes = bytes_moved(pending.signature, result);
         if untraced {
-            self.problem(ProblemKind::Unwatched, "a process or thread made with CLONE_UNTRACED ran unwatched");
+            self.problems.note(ProblemKind::Unwatched, "a process or thread made with CLONE_UNTRACED ran unwatched");
         }
         let call = Returned { result, bytes, elapsed_ns, waited_ns, startup: pending.startup };
         let image = self.table.rows[pending.row as usize].image;

@@ -1,17 +1,21 @@
 //! The tracer's loop: one stop after the other, each answered and let go at once.
 
-use super::finish::Around;
+use super::calibrate::Cost;
 use super::sampler::Sampler;
 use super::state::{Process, Thread};
-use super::sys::{self, Stop, Waited};
+use crate::assemble::RunFacts;
 use crate::backend::{Control, Launch};
+use crate::ending::Ending;
+use crate::problems::Problems;
 use crate::procfs::IoCalls;
-use crate::signals::{LETTING_GO_NS, STAYS, Signals};
+use crate::signals::{LETTING_GO_NS, Signals};
+use crate::sys;
 use crate::table::Table;
+use crate::tracee::{self, Stop, Waited};
 use crate::windows::Windows;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
-use systoll_model::{Exit, Problem, ProblemKind};
+use systoll_model::{Exit, ProblemKind};
 use systoll_symbols::{RawFrame, Symbols};
 
 /// A wait that took longer than this has slept.
@@ -28,23 +32,44 @@ pub(super) struct Engine {
     pub(super) table: Table,
     pub(super) symbols: Symbols,
     pub(super) windows: Windows,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Problems,
     /// What the kernel had counted of processes that ended and were not waited for yet.
     pub(super) ended: HashMap<i32, IoCalls>,
-    pub(super) root: i32,
-    pub(super) root_exit: Option<Exit>,
-    /// Set at the root's first execve: what it did before was systoll's own.
-    pub(super) counting: bool,
+    pub(super) root: Root,
     /// Whether contexts are unwound; the calibration does without.
     pub(super) names: bool,
     /// Whether set-id programs keep their privilege while we trace.
     pub(super) privileged: bool,
     pub(super) start_ns: u64,
-    pub(super) threads_seen: u32,
+    pub(super) seen: Seen,
+    pub(super) stops: Stops,
+    pub(super) stack: UnwoundStack,
+    pub(super) measured: Measured,
+    progress: Progress,
+}
+
+/// The command's own process.
+#[derive(Default)]
+pub(super) struct Root {
+    pub(super) pid: i32,
+    pub(super) exit: Option<Exit>,
+    pub(super) exec_done: bool,
+    /// Set at its first execve: what it did before was systoll's own.
+    pub(super) counting: bool,
+}
+
+/// Threads so far.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) threads: u32,
+    /// Most at a time.
     pub(super) most_threads: usize,
-    /// Time between being told of a system call stop and letting go, ns, and such stops.
-    pub(super) handling: (u64, u64),
-    /// Stops taken in, and when, that are not answered yet; first come, first served.
+}
+
+/// Stops of threads, and when they came.
+#[derive(Default)]
+pub(super) struct Stops {
+    /// Taken in, and when, that are not answered yet; first come, first served.
     told: VecDeque<(Stop, u64)>,
     /// When we were told of the stop that is being answered, and when its turn came.
     pub(super) told_ns: u64,
@@ -52,15 +77,33 @@ pub(super) struct Engine {
     /// When the tracer last woke up having slept: no stop had been left waiting then, so one
     /// found without sleeping has happened since.
     pub(super) woken_ns: u64,
-    pub(super) sampler: Sampler,
+    /// Time between being told of a system call stop and letting go, ns, and such stops.
+    pub(super) handling: (u64, u64),
+}
+
+/// The stack that was unwound last.
+#[derive(Default)]
+pub(super) struct UnwoundStack {
     pub(super) frames: Vec<RawFrame>,
+    /// Its bytes, kept for their room.
     pub(super) memory: Vec<u8>,
-    pub(super) around: Around,
-    pub(super) seed: u64,
-    pub(super) exec_done: bool,
+}
+
+/// What was measured before the run and in it.
+pub(super) struct Measured {
+    pub(super) facts: RunFacts,
+    /// What being watched costs, on a child of our own.
+    pub(super) cost: Cost,
+    pub(super) sampler: Sampler,
+}
+
+/// How far the loop has come.
+#[derive(Default)]
+struct Progress {
+    ending: Ending,
     cut_short: bool,
-    told_to_end: Option<u64>,
-    last_progress: u64,
+    /// When progress was last told, ns.
+    last_told: u64,
 }
 
 impl Engine {
@@ -71,44 +114,27 @@ impl Engine {
             table: Table::default(),
             symbols: Symbols::new(),
             windows: Windows::new(launch.windows.clone(), launch.seed),
-            problems: Vec::new(),
+            problems: Problems::default(),
             ended: HashMap::new(),
-            root: 0,
-            root_exit: None,
-            counting: false,
+            root: Root::default(),
             names,
             privileged: crate::setid::can_trace_privileged(),
             start_ns: sys::now(),
-            threads_seen: 0,
-            most_threads: 0,
-            handling: (0, 0),
-            told: VecDeque::new(),
-            told_ns: 0,
-            begun_ns: 0,
-            woken_ns: 0,
-            sampler: Sampler::new(launch.seed),
-            frames: Vec::new(),
-            memory: Vec::new(),
-            around: Around::default(),
-            seed: launch.seed,
-            exec_done: false,
-            cut_short: false,
-            told_to_end: None,
-            last_progress: 0,
+            seen: Seen::default(),
+            stops: Stops::default(),
+            stack: UnwoundStack::default(),
+            measured: Measured {
+                facts: RunFacts::default(),
+                cost: Cost::default(),
+                sampler: Sampler::new(launch.seed),
+            },
+            progress: Progress::default(),
         }
     }
 
     /// Nanoseconds since the run's start.
     pub(super) fn at(&self, now: u64) -> u64 {
         now.saturating_sub(self.start_ns)
-    }
-
-    /// Notes a problem once.
-    pub(super) fn problem(&mut self, kind: ProblemKind, text: impl Into<String>) {
-        let problem = Problem::new(kind, text);
-        if self.problems.len() < 64 && !self.problems.contains(&problem) {
-            self.problems.push(problem);
-        }
     }
 
     /// Watches until every traced process has ended, or the command has and we were told to end.
@@ -122,12 +148,12 @@ impl Engine {
             if let Some(signals) = signals {
                 self.look(signals, control, linger);
             }
-            if self.cut_short || self.threads.is_empty() && self.root_exit.is_some() {
+            if self.progress.cut_short || self.threads.is_empty() && self.root.exit.is_some() {
                 break;
             }
-            if self.told_ns.saturating_sub(self.last_progress) >= PROGRESS_NS {
-                self.last_progress = self.told_ns;
-                control.progress(self.table.calls, self.processes.len(), self.root_exit.is_some());
+            if self.stops.told_ns.saturating_sub(self.progress.last_told) >= PROGRESS_NS {
+                self.progress.last_told = self.stops.told_ns;
+                control.progress(self.table.calls, self.processes.len(), self.root.exit.is_some());
             }
         }
     }
@@ -135,20 +161,20 @@ impl Engine {
     /// The next stop. The kernel tells of them in an order of its own, in which busy threads would
     /// keep others for ever; so those of all threads are taken in and answered in turn.
     fn wait(&mut self) -> Waited {
-        if self.told.is_empty() && self.threads.len() > 1 {
+        if self.stops.told.is_empty() && self.threads.len() > 1 {
             self.take_all();
         }
-        if let Some((stop, told_ns)) = self.told.pop_front() {
-            self.told_ns = told_ns;
-            self.begun_ns = sys::now();
+        if let Some((stop, told_ns)) = self.stops.told.pop_front() {
+            self.stops.told_ns = told_ns;
+            self.stops.begun_ns = sys::now();
             return Waited::Stop(stop);
         }
         let asked = sys::now();
-        let waited = sys::next(true);
-        self.told_ns = sys::now();
-        self.begun_ns = self.told_ns;
-        if self.told_ns.saturating_sub(asked) > SLEPT_NS {
-            self.woken_ns = self.told_ns;
+        let waited = tracee::next(true);
+        self.stops.told_ns = sys::now();
+        self.stops.begun_ns = self.stops.told_ns;
+        if self.stops.told_ns.saturating_sub(asked) > SLEPT_NS {
+            self.stops.woken_ns = self.stops.told_ns;
         }
         waited
     }
@@ -156,7 +182,7 @@ impl Engine {
     /// Takes in all stops there are. A signal is given back at once: it must not be lost if we are
     /// killed now.
     fn take_all(&mut self) {
-        while let Waited::Stop(stop) = sys::next(false) {
+        while let Waited::Stop(stop) = tracee::next(false) {
             let taken = match stop {
                 Stop::Signal { tid, signal } => {
                     self.on_signal(tid, signal);
@@ -164,23 +190,23 @@ impl Engine {
                 }
                 Stop::Exited { .. } | Stop::Killed { .. } => Waited::Stop(stop),
                 Stop::Event { event: libc::PTRACE_EVENT_EXEC, .. } => Waited::Stop(stop),
-                Stop::Syscall { tid } | Stop::Event { tid, .. } => sys::wait_for(tid),
+                Stop::Syscall { tid } | Stop::Event { tid, .. } => tracee::wait_for(tid, false),
             };
             if let Waited::Stop(stop) = taken {
-                self.told.push_back((stop, sys::now()));
+                self.stops.told.push_back((stop, sys::now()));
             }
         }
     }
 
     /// A stop of thread `tid` that we have been told of and not yet answered.
     pub(super) fn take_told(&mut self, tid: i32) -> Option<Stop> {
-        let at = self.told.iter().position(|(stop, _)| stop.tid() == tid)?;
-        self.told.remove(at).map(|(stop, _)| stop)
+        let at = self.stops.told.iter().position(|(stop, _)| stop.tid() == tid)?;
+        self.stops.told.remove(at).map(|(stop, _)| stop)
     }
 
     /// Watches until the command's first exec has succeeded or its process has ended.
     pub(super) fn watch_until_exec(&mut self) {
-        while !self.exec_done && self.root_exit.is_none() {
+        while !self.root.exec_done && self.root.exit.is_none() {
             match self.wait() {
                 Waited::Stop(stop) => self.answer(stop, None),
                 Waited::NoChildren => break,
@@ -195,25 +221,11 @@ impl Engine {
             let recording = self.recording_so_far();
             control.snapshot(&recording);
         }
-        let now = sys::now();
-        if wanted.ending.is_some() {
-            self.told_to_end.get_or_insert(now);
-        }
-        if wanted.give_up && self.root_exit.is_none() {
-            self.problem(ProblemKind::CutShort, STAYS);
-            self.let_everything_go();
-            self.cut_short = true;
-            return;
-        }
-        let Some(told) = self.told_to_end else { return };
-        if self.root_exit.is_some() && now.saturating_sub(told) >= linger.as_nanos() as u64 {
-            let left = self.processes.len();
-            self.problem(
-                ProblemKind::CutShort,
-                format!("{left} processes the command left behind were still running and are no longer watched"),
-            );
-            self.let_everything_go();
-        }
+        let ended = self.root.exit.is_some();
+        let Some(why) = self.progress.ending.look(&wanted, sys::now(), ended, linger) else { return };
+        self.problems.note(ProblemKind::CutShort, why.text(self.processes.len()));
+        self.let_everything_go();
+        self.progress.cut_short = true;
     }
 
     fn answer(&mut self, stop: Stop, signals: Option<&Signals>) {
@@ -240,11 +252,11 @@ impl Engine {
 
     fn resume_at(&mut self, tid: i32) {
         let now = sys::now();
-        let took = now.saturating_sub(self.begun_ns);
+        let took = now.saturating_sub(self.stops.begun_ns);
         // Reading a new file's names is no part of what each call pays.
         if took < LOADING_NS {
-            self.handling.0 += took;
-            self.handling.1 += 1;
+            self.stops.handling.0 += took;
+            self.stops.handling.1 += 1;
         }
         if let Some(pending) = self.threads.get_mut(&tid).and_then(|t| t.pending.as_mut())
             && pending.resumed_ns == 0
@@ -254,18 +266,18 @@ impl Engine {
         self.resume(tid, 0);
     }
 
-    /// Lets a thread run on, whether or not we know it: nobody else would. One that has been
+    /// Lets a thread run on, whether or not we know it: only its tracer can. One that has been
     /// killed meanwhile reports its end by itself, one let go is not ours to be resumed.
     pub(super) fn resume(&self, tid: i32, signal: i32) {
-        let _ = sys::resume(tid, signal);
+        let _ = tracee::resume_to_call(tid, signal);
     }
 
     fn on_event(&mut self, tid: i32, event: i32, signal: i32) {
         match event {
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
                 self.adopt_unknown(tid);
-                if let Ok(new) = sys::event_message(tid) {
-                    self.adopt(new as i32, Some(tid));
+                if let Some(new) = tracee::event_message(tid) {
+                    self.adopt(new, Some(tid));
                 }
                 if let Some(thread) = self.threads.get_mut(&tid) {
                     thread.told_of_child = true;
@@ -273,7 +285,7 @@ impl Engine {
                 self.resume(tid, 0);
             }
             libc::PTRACE_EVENT_EXEC => {
-                self.exec_done = true;
+                self.root.exec_done = true;
                 self.on_exec(tid);
                 self.resume(tid, 0);
             }
@@ -283,9 +295,9 @@ impl Engine {
                 self.on_exit_begun(tid);
                 self.resume(tid, 0);
             }
-            libc::PTRACE_EVENT_STOP if is_job_control(signal) => {
+            _ if (Stop::Event { tid, event, signal }).is_group_stop() => {
                 self.adopt_unknown(tid);
-                let _ = sys::listen(tid);
+                let _ = tracee::listen(tid);
             }
             libc::PTRACE_EVENT_STOP => {
                 self.adopt_unknown(tid);
@@ -298,11 +310,11 @@ impl Engine {
     /// Detaches from every thread, which then runs on as without us.
     fn let_everything_go(&mut self) {
         let mut waiting: Vec<i32> = self.threads.keys().copied().collect();
-        waiting.retain(|tid| sys::interrupt(*tid).is_ok());
+        waiting.retain(|tid| tracee::interrupt(*tid).is_ok());
         let deadline = sys::now() + LETTING_GO_NS;
         while !waiting.is_empty() && sys::now() < deadline {
-            let told = self.told.pop_front();
-            let stop = match told.map_or_else(|| sys::next(false), |(stop, _)| Waited::Stop(stop)) {
+            let told = self.stops.told.pop_front();
+            let stop = match told.map_or_else(|| tracee::next(false), |(stop, _)| Waited::Stop(stop)) {
                 Waited::Stop(stop) => stop,
                 Waited::NoChildren => break,
                 _ => {
@@ -313,12 +325,7 @@ impl Engine {
             match stop {
                 Stop::Exited { tid, code } => self.on_gone(tid, Exit::Code(code), None),
                 Stop::Killed { tid, signal } => self.on_gone(tid, Exit::Signal(signal), None),
-                Stop::Syscall { tid } => self.release(tid, 0),
-                Stop::Signal { tid, signal } => self.release(tid, signal),
-                Stop::Event { tid, event: libc::PTRACE_EVENT_STOP, signal } if is_job_control(signal) => {
-                    self.release(tid, libc::SIGSTOP);
-                }
-                Stop::Event { tid, .. } => self.release(tid, 0),
+                stop => self.release(stop.tid(), stop.signal_to_leave_with().unwrap_or(0)),
             }
             waiting.retain(|tid| self.threads.contains_key(tid));
         }
@@ -329,11 +336,7 @@ impl Engine {
 
     /// Detaches from one thread and forgets it.
     pub(super) fn release(&mut self, tid: i32, signal: i32) {
-        let _ = sys::detach(tid, signal);
+        let _ = tracee::detach(tid, signal);
         self.end_thread(tid);
     }
-}
-
-fn is_job_control(signal: i32) -> bool {
-    matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
 }

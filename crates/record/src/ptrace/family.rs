@@ -2,21 +2,22 @@
 
 use super::engine::Engine;
 use super::state::{IoAudit, Process, Thread, calls_of};
-use super::sys;
 use crate::procfs;
 use crate::setid;
 use crate::signals::Signals;
+use crate::sys;
 use crate::table::{Image, ImageId};
+use crate::tracee;
 use systoll_model::{Exit, ProblemKind};
 use systoll_symbols::AddressSpace;
 
-/// Ended processes that nobody has waited for yet, at most.
+/// Ended processes that have not been waited for yet, at most.
 const MAX_ENDED: usize = 65_536;
 
 impl Engine {
     /// Takes in the command's own process before its exec.
     pub(super) fn adopt_root(&mut self, pid: i32) {
-        self.root = pid;
+        self.root.pid = pid;
         let image = self.table.image(Image { pid, start_ns: 0, ..Image::default() });
         self.processes.insert(
             pid,
@@ -88,9 +89,9 @@ impl Engine {
     }
 
     fn add_thread(&mut self, tid: i32, pid: i32) {
-        self.threads.insert(tid, Thread::new(pid, self.threads_seen));
-        self.threads_seen += 1;
-        self.most_threads = self.most_threads.max(self.threads.len());
+        self.threads.insert(tid, Thread::new(pid, self.seen.threads));
+        self.seen.threads += 1;
+        self.seen.most_threads = self.seen.most_threads.max(self.threads.len());
         if let Some(process) = self.processes.get_mut(&pid) {
             process.threads += 1;
         }
@@ -101,12 +102,12 @@ impl Engine {
         self.rename_execing_thread(tid);
         if let Some(what) = foreign_program(tid) {
             let exe = procfs::exe(tid).unwrap_or_default();
-            self.problem(ProblemKind::Unwatched, format!("{exe} is {what} and ran unwatched"));
+            self.problems.note(ProblemKind::Unwatched, format!("{exe} is {what} and ran unwatched"));
             self.end_image(tid, None);
             self.release(tid, 0);
             return;
         }
-        let first = tid == self.root && self.table.images[0].exe.is_empty();
+        let first = tid == self.root.pid && self.table.images[0].exe.is_empty();
         let now = self.at(sys::now());
         let cpu = self.threads.get_mut(&tid).and_then(|t| t.ran(tid)).map_or(0, |r| r.cpu_ns);
         if first {
@@ -150,7 +151,7 @@ impl Engine {
     /// After exec the calling thread carries its leader's number; every other one is gone.
     fn rename_execing_thread(&mut self, tid: i32) {
         self.close_window(tid);
-        let former = sys::event_message(tid).map_or(tid, |m| m as i32);
+        let former = tracee::event_message(tid).unwrap_or(tid);
         let others: Vec<i32> =
             self.threads.iter().filter(|(t, v)| v.pid == tid && **t != former).map(|(t, _)| *t).collect();
         for other in others {
@@ -191,7 +192,7 @@ impl Engine {
         let Some(process) = self.processes.get(&pid) else { return };
         if let Some(what) = process.audit.differs(pid) {
             let exe = self.table.images[process.image.index()].exe.clone();
-            self.problem(ProblemKind::Audit, format!("{exe}: {what} (/proc/PID/io)"));
+            self.problems.note(ProblemKind::Audit, format!("{exe}: {what} (/proc/PID/io)"));
         }
     }
 
@@ -247,8 +248,8 @@ impl Engine {
             self.table.images[process.image.index()].exit = Some(exit);
         }
         self.end_thread(tid);
-        if tid == self.root {
-            self.root_exit = Some(exit);
+        if tid == self.root.pid {
+            self.root.exit = Some(exit);
             if let Some(signals) = signals {
                 signals.target_gone();
             }

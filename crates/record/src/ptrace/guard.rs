@@ -1,9 +1,10 @@
 //! Calls after which watching would do harm: looked at before the kernel acts on them.
 
 use super::engine::Engine;
-use super::sys::{self, Stop, Waited};
+use crate::arguments::argument_data;
 use crate::setid::{self, Nature, World};
-use crate::windows::argument_data;
+use crate::sys;
+use crate::tracee::{self, Stop, Waited};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ impl Engine {
             return false;
         }
         let shown = path.strip_prefix(&world.root).map_or_else(|_| path.clone(), |p| Path::new("/").join(p));
-        self.problem(ProblemKind::Unwatched, format!("{} ran unwatched: {what}", shown.display()));
+        self.problems.note(ProblemKind::Unwatched, format!("{} ran unwatched: {what}", shown.display()));
         self.release(tid, 0);
         true
     }
@@ -65,17 +66,16 @@ impl Engine {
         const PTRACE_SEIZE: u64 = 0x4206;
         match args[0] {
             PTRACE_TRACEME => {
-                self.problem(ProblemKind::Unwatched, "a process that another of the command's traces ran unwatched");
+                self.problems
+                    .note(ProblemKind::Unwatched, "a process that another of the command's traces ran unwatched");
                 self.release(tid, 0);
                 true
             }
             PTRACE_ATTACH | PTRACE_SEIZE => {
                 let wanted = args[1] as i32;
                 if wanted != tid && self.threads.contains_key(&wanted) {
-                    self.problem(
-                        ProblemKind::Unwatched,
-                        "a process that another of the command's traces ran unwatched",
-                    );
+                    self.problems
+                        .note(ProblemKind::Unwatched, "a process that another of the command's traces ran unwatched");
                     self.hand_over(wanted);
                 }
                 false
@@ -88,11 +88,11 @@ impl Engine {
     fn hand_over(&mut self, tid: i32) {
         let mut told = self.take_told(tid);
         // A thread in a stop of ours that we have not yet been told of stops no second time.
-        if told.is_none() && sys::interrupt(tid).is_err() {
+        if told.is_none() && tracee::interrupt(tid).is_err() {
             return;
         }
         for _ in 0..5_000 {
-            let stop = match told.take().map_or_else(|| sys::wait_for(tid), Waited::Stop) {
+            let stop = match told.take().map_or_else(|| tracee::wait_for(tid, false), Waited::Stop) {
                 Waited::Stop(stop) => stop,
                 Waited::NoChildren => return,
                 _ => {
@@ -103,12 +103,7 @@ impl Engine {
             match stop {
                 Stop::Exited { tid, code } => return self.on_gone(tid, Exit::Code(code), None),
                 Stop::Killed { tid, signal } => return self.on_gone(tid, Exit::Signal(signal), None),
-                Stop::Syscall { tid } => return self.release(tid, 0),
-                Stop::Signal { tid, signal } => return self.release(tid, signal),
-                Stop::Event { tid, event: libc::PTRACE_EVENT_STOP, signal } if signal != libc::SIGTRAP => {
-                    return self.release(tid, libc::SIGSTOP);
-                }
-                Stop::Event { tid, .. } => return self.release(tid, 0),
+                stop => return self.release(stop.tid(), stop.signal_to_leave_with().unwrap_or(0)),
             }
         }
     }

@@ -11,21 +11,19 @@ mod finish;
 mod guard;
 mod sampler;
 mod state;
-pub(crate) mod sys;
 mod toll;
 
-use crate::Error;
+use crate::assemble::RunFacts;
 use crate::backend::{Backend, Control, Launch, Probe};
+use crate::error::Error;
 use crate::launch::{self, Held, Prepared};
 use crate::signals::Signals;
+use crate::sys;
+use crate::tracee::{self, Stop, Waited};
+use calibrate::CROSSING;
 use engine::Engine;
-use finish::Around;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use sys::{Stop, Waited};
+use std::time::Duration;
 use systoll_model::{BackendKind, Recording, Spread};
-
-/// How long the crossing is measured before and after a run.
-const CROSSING: Duration = Duration::from_millis(2);
 
 /// Watches by ptrace.
 #[derive(Debug, Default)]
@@ -79,22 +77,16 @@ impl Backend for PtraceBackend {
         let _limits = crate::limits::Raised::new();
         let cost = calibrate::calibrate()?;
         let signals = Signals::of(launch)?;
-        let crossing_before = systoll_price::crossing(CROSSING);
-        let children_before = sys::children_times();
-        let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        let facts = RunFacts::of(launch, systoll_price::crossing(CROSSING));
 
         let mut engine = Engine::new(launch, true);
         let held = prepared.start(&signals.original_mask())?;
-        engine.around = Around { command: command_words(launch), cost, crossing_before, children_before, started_unix };
+        (engine.measured.cost, engine.measured.facts) = (cost, facts);
         seize_and_release(&mut engine, held, &prepared, &signals, control.every())?;
         engine.watch(Some(&signals), control, launch.linger);
         signals.release();
         Ok(engine.finish())
     }
-}
-
-fn command_words(launch: &Launch) -> Vec<String> {
-    launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect()
 }
 
 /// Seizes the held child while it waits, lets it exec, and makes sure that it did.
@@ -107,16 +99,16 @@ fn seize_and_release(
 ) -> Result<(), Error> {
     let pid = held.pid;
     let refused = |reason: String| Error::Refused { backend: BackendKind::Ptrace, reason };
-    if let Err(errno) = sys::seize(pid).and_then(|()| sys::interrupt(pid)) {
+    if let Err(errno) = tracee::seize(pid, tracee::ALL).and_then(|()| tracee::interrupt(pid)) {
         // Dropping the pipe makes the child leave without having become the program.
         drop(held);
-        while let Waited::Interrupted = sys::wait_child(pid) {}
+        while let Waited::Interrupted = tracee::wait_for(pid, true) {}
         return Err(refused(format!("PTRACE_SEIZE of a child of our own: {}", errno.desc())));
     }
     engine.adopt_root(pid);
     signals.watch(pid, every);
     let stopped = loop {
-        match sys::wait_child(pid) {
+        match tracee::wait_for(pid, true) {
             Waited::Interrupted | Waited::NothingYet => {}
             Waited::Stop(stop) => break stop,
             Waited::NoChildren => return Err(refused("the child is gone".into())),
@@ -133,5 +125,5 @@ fn seize_and_release(
     engine.resume(pid, signal);
     // Up to the exec's outcome the child must be driven from here: it stops at every call.
     engine.watch_until_exec();
-    if engine.exec_done { Ok(()) } else { Err(held.not_begun(prepared.program(), engine.root_exit)) }
+    if engine.root.exec_done { Ok(()) } else { Err(held.not_begun(prepared.program(), engine.root.exit)) }
 }

@@ -14,8 +14,8 @@
 mod set;
 mod term;
 
-use crate::Error;
 use crate::backend::Launch;
+use crate::error::Error;
 use set::{WATCHED, is_blocked, is_ignored, set_of, take};
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -39,11 +39,11 @@ pub(crate) const LETTING_GO_NS: u64 = 150_000_000;
 
 /// What the thread does with signals.
 mod phase {
-    /// There is nobody to forward them to yet: they stay pending.
+    /// There is no process to forward them to yet: they stay pending.
     pub(super) const HELD: u8 = 0;
     /// They are forwarded.
     pub(super) const WATCHED: u8 = 1;
-    /// The run is over: SIGTERM bounds the time that is left, the rest is as if nobody had been here.
+    /// The run is over: SIGTERM bounds the time that is left, the other signals act as if systoll caught none.
     pub(super) const AFTER: u8 = 2;
     /// The thread ends.
     pub(super) const STOP: u8 = 3;
@@ -136,7 +136,7 @@ pub fn let_signals_through() {
     shared.phase.store(phase::STOP, Ordering::Release);
     handle.thread().unpark();
     // It waits for these and so does not have to be waited for; sent to it alone, this one is
-    // nobody else's.
+    // for no other thread.
     // SAFETY: the thread has not been joined.
     unsafe { libc::pthread_kill(handle.as_pthread_t(), libc::SIGUSR1) };
     // Joining can only fail if the thread panicked, which leaves nothing to undo.
@@ -178,7 +178,7 @@ impl Signals {
         shared.looked.store(true, Ordering::Release);
         // SAFETY: always succeeds; names the thread that will sleep in waitpid.
         let tracer = unsafe { libc::pthread_self() };
-        // What the target's whole family would not see tells nobody to end.
+        // A signal that the target's whole family would not see tells no process to end.
         let deaf = |signal: &i32| is_ignored(*signal) || is_blocked(&mask, *signal);
         let ignored: Vec<i32> = WATCHED.into_iter().filter(deaf).collect();
         let (of_thread, not_heard) = (Arc::clone(&shared), ignored.clone());
@@ -195,7 +195,7 @@ impl Signals {
         Ok(Self { shared, original, ignored, holds: true, give_back: false, released: false })
     }
 
-    /// Leaves signals to whoever starts programs for itself: it is ended by them, and what it started with it.
+    /// Leaves signals to code that starts programs for itself: they end it, and what it started with it.
     fn leave() -> Self {
         let mut mask = set_of(&[]);
         // SAFETY: reads this thread's mask into a valid set.
@@ -220,7 +220,7 @@ impl Signals {
         shared.every_ms.store(every.map_or(0, |d| d.as_millis() as u64), Ordering::Relaxed);
         shared.target.store(pid, Ordering::Release);
         while let Some((signal, _)) = take(&WATCHED, Duration::ZERO) {
-            // Those of the terminal too: they came before there was anybody else to get them.
+            // Those of the terminal too: they came before there was another process to get them.
             act_on(shared, (signal, 0), &self.ignored);
         }
         shared.phase.store(phase::WATCHED, Ordering::Release);
@@ -229,7 +229,7 @@ impl Signals {
         }
     }
 
-    /// The target has been reaped: its number may soon be somebody else's.
+    /// The target has been reaped: its number may soon be another process's.
     pub(crate) fn target_gone(&self) {
         self.shared.target.store(0, Ordering::Release);
     }
@@ -351,7 +351,7 @@ fn act_on(shared: &Shared, (signal, code): (i32, i32), ignored: &[i32]) {
         // SAFETY: a plain signal to a process that has not been reaped (see target_gone).
         unsafe { libc::kill(target, signal) };
     }
-    // What we were started to ignore (nohup) tells nobody to end.
+    // A signal that systoll was started to ignore (nohup) tells no process to end.
     if ignored.contains(&signal) {
         return;
     }

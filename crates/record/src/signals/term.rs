@@ -38,7 +38,7 @@ impl Term {
         let _ = self.since.compare_exchange(0, crate::sys::now().max(1), Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Looks whether it is waiting to be taken, where nobody takes it yet.
+    /// Looks whether it is waiting to be taken, where no thread takes it yet.
     pub(super) fn note_pending(&self, ignored: &[i32]) {
         if !ignored.contains(&libc::SIGTERM) && is_pending(libc::SIGTERM) {
             self.note();

@@ -223,7 +223,9 @@ pub(crate) fn elf_of_code(code: &[u8]) -> ElfFile {
     for at in [72, 80] {
         file[at..at + 8].copy_from_slice(&0x1000u64.to_le_bytes());
     }
-    file[96..104].copy_from_slice(&(code.len() as u64).to_le_bytes());
+    for at in [96, 104] {
+        file[at..at + 8].copy_from_slice(&(code.len() as u64).to_le_bytes());
+    }
     file.extend_from_slice(code);
     ElfFile::parse(FileBytes::Memory(file.into())).unwrap()
 }

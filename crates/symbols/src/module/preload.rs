@@ -8,6 +8,7 @@ use crate::elf::ElfFile;
 use crate::mapped::{self, FileState, Identity};
 use iced_x86::{Decoder, DecoderOptions};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -57,6 +58,11 @@ impl PreloadedFile {
     /// Whether it is a program that asks for a loader.
     pub fn is_dynamic(&self) -> bool {
         self.0.elf.has_interpreter()
+    }
+
+    /// The extent of the function around `address`, where one of the file's tables tells it.
+    pub fn function_at(&self, address: u64) -> Option<Range<u64>> {
+        self.0.told_range(address)
     }
 
     /// Reads what the file has mapped at `address`; how many bytes there were.

@@ -128,14 +128,15 @@ impl Module {
         (covered || addr == function.start).then_some(function)
     }
 
-    /// The range of the function around `addr`.
+    /// The range of the function around `addr` by a symbol that has a size, or by call frame information.
+    pub(crate) fn told_range(&self, addr: u64) -> Option<Range<u64>> {
+        let sized = self.symbol(addr).filter(|f| f.size > 0);
+        sized.map(|f| f.start..f.start.saturating_add(f.size)).or_else(|| self.cfi().function(addr))
+    }
+
+    /// The range of the function around `addr`, by its code where no table tells it.
     pub(crate) fn range(&self, addr: u64) -> Option<Range<u64>> {
-        if let Some(f) = self.symbol(addr)
-            && f.size > 0
-        {
-            return Some(f.start..f.start.saturating_add(f.size));
-        }
-        self.cfi().function(addr).or_else(|| {
+        self.told_range(addr).or_else(|| {
             let f = self.symbol(addr)?;
             Some(f.start..f.next?)
         })

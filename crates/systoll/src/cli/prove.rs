@@ -48,7 +48,7 @@ pub struct ProveArgs {
     pub preload: Option<PathBuf>,
     /// Answer these calls in place of the kernel on the second side, between commas: getpid, gettid,
     /// getuid, geteuid, and rt_sigprocmask where it changes nothing. An experiment in any program,
-    /// static ones and Go's too: about what a fix would win that nobody has written. Both sides
+    /// static ones and Go's too: about what a fix would win that is not written yet. Both sides
     /// run watched, alike
     #[arg(long, value_name = "CALLS", value_parser = elision, value_delimiter = ',')]
     pub elide: Vec<Elision>,

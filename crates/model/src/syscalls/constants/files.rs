@@ -1,6 +1,6 @@
 //! Flags that no description prints, and combinations that one does.
 
-use super::Names;
+use super::table::Names;
 
 /// Relative paths begin at the working directory.
 pub const AT_FDCWD: i32 = -100;
@@ -42,7 +42,7 @@ pub const LOCK_NB: u32 = 4;
 pub const LOCK_UN: u32 = 8;
 
 /// Operations of flock.
-pub(in crate::syscalls) static FLOCK: &Names = &[
+pub(crate) static FLOCK: &Names = &[
     (LOCK_SH, "LOCK_SH"),
     (LOCK_EX, "LOCK_EX"),
     (LOCK_SH | LOCK_NB, "LOCK_SH|LOCK_NB"),

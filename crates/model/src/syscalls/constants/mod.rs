@@ -17,7 +17,7 @@ macro_rules! named {
             pub const $name: u32 = $value;
         )*
         $(#[$doc])*
-        pub(in crate::syscalls) static $table: &super::Names = &[$(($name, stringify!($name))),*];
+        pub(crate) static $table: &$crate::syscalls::constants::table::Names = &[$(($name, stringify!($name))),*];
     };
 }
 
@@ -25,11 +25,10 @@ mod files;
 mod ioctls;
 mod names;
 mod sockets;
+mod table;
 
 pub use files::*;
 pub use ioctls::*;
 pub use names::*;
 pub use sockets::*;
-
-/// Numbers with their names, ascending.
-pub(in crate::syscalls) type Names = [(u32, &'static str)];
+pub(crate) use table::Names;

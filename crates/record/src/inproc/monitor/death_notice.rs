@@ -52,7 +52,7 @@ impl DeathNotice {
 impl Drop for DeathNotice {
     fn drop(&mut self) {
         let Some(head) = self.0 else { return };
-        // SAFETY: the list was leaked, so it is there, and nobody else has a reference to it. An
+        // SAFETY: the list was leaked, so it is there, and nothing else has a reference to it. An
         // empty list's head points to itself.
         unsafe { (&raw mut (*head.as_ptr()).first).write_volatile(head.as_ptr().cast()) };
     }

@@ -1,14 +1,15 @@
 //! Starts a program with counting code in it, answers its questions, and reads the counts.
 //!
 //! Invariants: ptrace holds a thread only from its `execve` to the exec stop and never while it
-//! runs; the target's code is written only while its one thread waits, or before anybody knows
+//! runs; the target's code is written only while its one thread waits, or before any thread knows
 //! the code; whatever becomes of the launcher, the target runs on.
 
+#[cfg(any(test, feature = "any-target"))]
+mod any_image;
 mod death_notice;
 mod exec;
 mod handles;
 mod polling;
-mod problems;
 mod program;
 mod requests;
 mod results;
@@ -20,8 +21,9 @@ mod tracees;
 mod watch;
 
 use super::cache::Cache;
-use crate::Error;
-use crate::backend::{Backend, Closely, Control, Launch, Probe};
+use crate::assemble::RunFacts;
+use crate::backend::{Backend, Closely, Control, Launch, Probe, Quiet};
+use crate::error::Error;
 use crate::launch;
 use crate::signals::Signals;
 use exec::files::Files;
@@ -31,7 +33,6 @@ use exec::seccomp;
 use results::run_stats::Around;
 use results::{clock, overhead, recording};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_hooks::assemble::Options;
 use systoll_model::{BackendKind, Recording, Spread};
 use systoll_symbols::Symbols;
@@ -99,7 +100,7 @@ impl Backend for InprocBackend {
             return probe;
         }
         let command = vec!["/bin/true".into()];
-        match self.watch(&Launch { command, discard_output: true, ..Launch::default() }, &mut crate::Quiet) {
+        match self.watch(&Launch { command, discard_output: true, ..Launch::default() }, &mut Quiet) {
             Ok(recording) if recording.calls() > 1 => {
                 probe.can_run = true;
                 let added = self.cost().map_or_else(|_| String::new(), |c| format!(", +{:.0} ns a call", c.min));
@@ -141,7 +142,7 @@ impl InprocBackend {
         if let Some(what) = missing() {
             return Err(Error::refused(BackendKind::Inproc, what));
         }
-        // What it costs is nobody's: before anything is measured.
+        // Done before measuring starts, so its cost is not charged to the target.
         seccomp::inherited();
         let _limits = crate::limits::Raised::new();
         if let Some(why) = crate::limits::forbid_sharing().or_else(crate::sys::forbids_futex) {
@@ -149,28 +150,24 @@ impl InprocBackend {
         }
         let mut signals = Signals::of(launch)?;
         let cache = Arc::new(Cache::open());
-        let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let options = options(launch.closely, !launch.elisions.is_empty());
         let measured = overhead::measure(&options, &cache);
         let ratio = ratio.settled();
         let share = measured.as_ref().map_or_else(overhead::guess, |m| m.share);
+        let crossing = measured.as_ref().map(|m| overhead::in_ns(m.plain, ratio.cycles_per_ns()));
+        let crossing = crossing.unwrap_or_else(|| systoll_price::crossing(overhead::CROSSING));
+        let facts = RunFacts::of(launch, crossing);
         let around = Around {
-            command: launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
-            crossing_before: match &measured {
-                Some(measured) => overhead::in_ns(measured.plain, ratio.cycles_per_ns()),
-                None => systoll_price::crossing(overhead::CROSSING),
-            },
             share_measured: measured.is_some(),
             again: measured.map(|m| m.again),
-            children_before: sys::children_times(),
-            started_unix,
             own_cycles: share.inside,
             added_ns: share.added / ratio.cycles_per_ns(),
         };
         let (ahead, maker) = (Ahead::default(), Maker::new(options));
         let files = Files::new(maker.clone(), Arc::clone(&cache), ahead.clone());
-        let session = watch::new_session(launch, (files, Symbols::expecting(ahead.modules.clone())), around, ratio);
-        // Nothing has been started: whoever asked may choose another way.
+        let session =
+            watch::new_session(launch, (files, Symbols::expecting(ahead.modules.clone())), (facts, around), ratio);
+        // Nothing has been started: the caller may choose another way.
         let mut session = session.map_err(|e| Error::refused(BackendKind::Inproc, with_source(&e)))?;
         let held = prepared
             .start(&signals.original_mask())
@@ -193,6 +190,9 @@ impl InprocBackend {
         Ok(recording::finish(session))
     }
 }
+
+#[cfg(any(test, feature = "any-target"))]
+pub(crate) use any_image::use_image;
 
 /// Reads the texts of a process under /proc: for fuzzing.
 #[cfg(any(test, feature = "any-target"))]

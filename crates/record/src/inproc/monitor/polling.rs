@@ -27,12 +27,12 @@ const SPINS: u64 = 2_000;
 /// How long the launcher looks for questions, where others want its processor, before it sleeps; and how
 /// often it offers it.
 const LOOKS: Duration = Duration::from_micros(60);
-/// How long it looks where nobody else does: to wake it takes longer than most answers, and where there is
-/// one question more come soon.
+/// How long it looks where no other process wants the processor: to wake it takes longer than most answers,
+/// and where there is one question more come soon.
 const LOOKS_ON: Duration = Duration::from_millis(1);
 /// The same where programs begin, which ask much.
-const LOOKS_AT_BIRTH: Duration = Duration::from_millis(2);
-/// Offered for as long as this, a processor was taken by somebody who has more to do on it.
+const LOOKS_AT_START: Duration = Duration::from_millis(2);
+/// Offered for as long as this, a processor was taken by a process that has more to do on it.
 const AWAY: Duration = Duration::from_micros(200);
 /// For how long that is taken to be so.
 const CROWDED: Duration = Duration::from_millis(10);
@@ -55,7 +55,7 @@ pub(crate) struct Polling {
     /// When what the launcher is at was begun, by the time stamp counter.
     pub(crate) item: u64,
     /// Until when more questions of programs that begin are to be expected, ns.
-    births_until: u64,
+    starts_until: u64,
     /// Until when another process is taken to want the launcher's processor, ns.
     crowded_until: u64,
     /// When it was last offered, ns.
@@ -120,7 +120,7 @@ impl Polling {
 
     /// Whether to look for questions once more rather than sleep.
     ///
-    /// While the launcher looks, nobody else has its processor, and what is only ready to run there may
+    /// While the launcher looks, no other thread has its processor, and what is only ready to run there may
     /// have to wait for the timer. So it offers it, at once if the thread that asked last is on it too,
     /// and does not look for long where it was taken: who sleeps has the next turn when woken.
     pub(crate) fn looks_on(&mut self) -> bool {
@@ -133,7 +133,7 @@ impl Polling {
             std::hint::spin_loop();
             return !self.asked_here && idle < ns(LOOKS);
         }
-        if idle >= ns(LOOKS_ON) && now >= self.births_until {
+        if idle >= ns(LOOKS_ON) && now >= self.starts_until {
             return false;
         }
         if self.asked_here || now.saturating_sub(self.offered) >= ns(LOOKS) {
@@ -148,7 +148,7 @@ impl Polling {
     }
 
     /// A program begins, or goes on to.
-    pub(crate) fn expect_births(&mut self) {
-        self.births_until = sys::now() + ns(LOOKS_AT_BIRTH);
+    pub(crate) fn expect_starts(&mut self) {
+        self.starts_until = sys::now() + ns(LOOKS_AT_START);
     }
 }

@@ -1,5 +1,6 @@
 //! The command's own process.
 
+use crate::ending::Ending;
 use crate::procfs::IoCalls;
 use crate::table::ImageId;
 use systoll_model::Exit;
@@ -17,8 +18,8 @@ pub(crate) struct RootProcess {
     pub(crate) just_ended: bool,
     /// Whether it has become its program.
     pub(crate) exec_done: bool,
-    /// When systoll was told to end, ns.
-    pub(crate) told_to_end: Option<u64>,
+    /// What systoll was told of its end.
+    pub(crate) ending: Ending,
     /// Whether watching has ended before the command's processes have.
     pub(crate) cut_short: bool,
     /// The kernel's counts of reads and writes at its exec and at its end.

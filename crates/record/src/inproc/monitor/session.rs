@@ -1,13 +1,13 @@
 //! All that a run's watching knows, as plain data in groups by who uses them.
 //!
-//! What is done with it is in the rooms (`exec`, `requests`, `results`), whose functions take the groups they need, or all of it.
+//! What is done with it is in the rooms (`exec`, `requests`, `results`), whose functions take the groups they
+//! need, or all of it.
 
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::context_reuse::KnownContexts;
 use crate::inproc::monitor::exec::files::Files;
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::polling::Polling;
-use crate::inproc::monitor::problems::Problems;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
 use crate::inproc::monitor::results::clock::RunClock;
@@ -17,6 +17,7 @@ use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::tracees::Tracees;
+use crate::problems::Problems;
 use crate::table::Table;
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,6 +1,7 @@
 //! The kernel's side, made typed. Nearly all unsafe code of this backend is here.
 
 pub(crate) use crate::sys::{children_times, now};
+use crate::tracee::{Stop, Waited, wait_for};
 use libc::c_void;
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -10,149 +11,6 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-
-/// What waitpid told of one thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    Exited { tid: i32, code: i32 },
-    Killed { tid: i32, signal: i32 },
-    Signal { tid: i32, signal: i32 },
-    Event { tid: i32, event: i32, signal: i32 },
-}
-
-/// Looks whether any child or tracee, or thread `tid` alone, has stopped or ended.
-pub(crate) fn wait(tid: Option<i32>, block: bool) -> Result<Option<Stop>, Errno> {
-    let mut status = 0;
-    let flags = libc::__WALL | if block { 0 } else { libc::WNOHANG };
-    // SAFETY: `status` is valid to be written to.
-    match unsafe { libc::waitpid(tid.unwrap_or(-1), &mut status, flags) } {
-        0 => Ok(None),
-        -1 => Err(Errno::last()),
-        tid => Ok(Some(decode(tid, status))),
-    }
-}
-
-/// [`wait`] for a stop of thread `tid`. One that has ended is left to be waited for by the loop that
-/// follows all of them: [`Errno::ECHILD`].
-pub(crate) fn wait_for_stop(tid: i32, block: bool) -> Result<Option<Stop>, Errno> {
-    let flags = libc::__WALL | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | if block { 0 } else { libc::WNOHANG };
-    // SAFETY: a zeroed siginfo_t is valid to be written to; si_pid is read as waitid filled it.
-    let (pid, code) = unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        if libc::waitid(libc::P_PID, tid as libc::id_t, &mut info, flags) != 0 {
-            return Err(Errno::last());
-        }
-        (info.si_pid(), info.si_code)
-    };
-    match code {
-        _ if pid == 0 => Ok(None),
-        libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED => Err(Errno::ECHILD),
-        _ => wait(Some(tid), false),
-    }
-}
-
-fn decode(tid: i32, status: i32) -> Stop {
-    if libc::WIFEXITED(status) {
-        return Stop::Exited { tid, code: libc::WEXITSTATUS(status) };
-    }
-    if libc::WIFSIGNALED(status) {
-        return Stop::Killed { tid, signal: libc::WTERMSIG(status) };
-    }
-    let signal = libc::WSTOPSIG(status);
-    match status >> 16 {
-        0 => Stop::Signal { tid, signal },
-        event => Stop::Event { tid, event, signal },
-    }
-}
-
-/// Whether child `pid` has ended; it is left to be waited for.
-pub(crate) fn has_ended(pid: i32) -> bool {
-    // SAFETY: a zeroed siginfo_t is valid to be written to; si_pid is read as waitid filled it.
-    unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) == 0 && info.si_pid() == pid
-    }
-}
-
-/// The plain requests: no memory of ours is touched.
-fn request(request: libc::c_uint, tid: i32, data: usize) -> Result<(), Errno> {
-    // SAFETY: used only with requests that take `data` as a plain number.
-    let result = unsafe { libc::ptrace(request, tid, std::ptr::null_mut::<c_void>(), data as *mut c_void) };
-    if result == -1 { Err(Errno::last()) } else { Ok(()) }
-}
-
-/// Attaches without stopping. Only execs are told of; no PTRACE_O_EXITKILL: a target outlives us.
-pub(crate) fn seize(tid: i32) -> Result<(), Errno> {
-    request(libc::PTRACE_SEIZE, tid, libc::PTRACE_O_TRACEEXEC as usize)
-}
-
-pub(crate) fn interrupt(tid: i32) -> Result<(), Errno> {
-    request(libc::PTRACE_INTERRUPT, tid, 0)
-}
-
-/// Runs on, delivering `signal` if not 0.
-pub(crate) fn resume(tid: i32, signal: i32) -> Result<(), Errno> {
-    request(libc::PTRACE_CONT, tid, signal as usize)
-}
-
-/// Leaves a group-stopped thread stopped while listening for what ends the stop.
-pub(crate) fn listen(tid: i32) -> Result<(), Errno> {
-    request(libc::PTRACE_LISTEN, tid, 0)
-}
-
-pub(crate) fn detach(tid: i32, signal: i32) -> Result<(), Errno> {
-    request(libc::PTRACE_DETACH, tid, signal as usize)
-}
-
-/// The number an event stop carries.
-pub(crate) fn event_message(tid: i32) -> Option<i32> {
-    let mut message: libc::c_ulong = 0;
-    // SAFETY: GETEVENTMSG writes one unsigned long, for which `message` has room.
-    let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0usize, &raw mut message) };
-    (result == 0).then_some(message as i32)
-}
-
-pub(crate) fn registers(tid: i32) -> Result<libc::user_regs_struct, Errno> {
-    // SAFETY: GETREGS fills a user_regs_struct, for which zeroes are valid.
-    unsafe {
-        let mut regs: libc::user_regs_struct = std::mem::zeroed();
-        if libc::ptrace(libc::PTRACE_GETREGS, tid, 0usize, &raw mut regs) == -1 {
-            return Err(Errno::last());
-        }
-        Ok(regs)
-    }
-}
-
-pub(crate) fn set_registers(tid: i32, regs: &libc::user_regs_struct) -> Result<(), Errno> {
-    // SAFETY: SETREGS only reads the struct.
-    let result = unsafe { libc::ptrace(libc::PTRACE_SETREGS, tid, 0usize, std::ptr::from_ref(regs)) };
-    if result == -1 { Err(Errno::last()) } else { Ok(()) }
-}
-
-/// Runs one instruction.
-pub(crate) fn step(tid: i32) -> Result<(), Errno> {
-    request(libc::PTRACE_SINGLESTEP, tid, 0)
-}
-
-/// Of linux/ptrace.h.
-const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
-const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
-
-/// The signals that a stopped thread blocks.
-pub(crate) fn signal_mask(tid: i32) -> Result<u64, Errno> {
-    let mut mask = 0u64;
-    // SAFETY: writes as many bytes as said, for which `mask` has room.
-    let result = unsafe { libc::ptrace(PTRACE_GETSIGMASK, tid, size_of::<u64>(), &raw mut mask) };
-    if result == -1 { Err(Errno::last()) } else { Ok(mask) }
-}
-
-/// Has a stopped thread block these signals.
-pub(crate) fn set_signal_mask(tid: i32, mask: u64) -> Result<(), Errno> {
-    // SAFETY: reads as many bytes as said.
-    let result = unsafe { libc::ptrace(PTRACE_SETSIGMASK, tid, size_of::<u64>(), &raw const mask) };
-    if result == -1 { Err(Errno::last()) } else { Ok(()) }
-}
 
 /// A file in memory of `size` bytes, nearly all of them holes.
 pub(crate) fn memory_file(size: u64) -> std::io::Result<File> {
@@ -206,11 +64,11 @@ pub(crate) fn in_child(work: impl FnOnce() -> bool) -> Ended {
             unsafe { libc::_exit(i32::from(!good)) }
         }
         pid => loop {
-            match wait(Some(pid), true) {
-                Ok(Some(Stop::Exited { code, .. })) => return Ended::Code(code),
-                Ok(Some(Stop::Killed { .. })) => return Ended::Killed,
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(_) => return Ended::Unknown,
+            match wait_for(pid, true) {
+                Waited::Stop(Stop::Exited { code, .. }) => return Ended::Code(code),
+                Waited::Stop(Stop::Killed { .. }) => return Ended::Killed,
+                Waited::Stop(_) | Waited::NothingYet | Waited::Interrupted => {}
+                Waited::NoChildren => return Ended::Unknown,
             }
         },
     }
@@ -232,7 +90,7 @@ pub(crate) fn punch_hole(file: &File, offset: u64, len: u64) {
 
 /// The next range of `file` from `offset` on that is not a hole.
 pub(crate) fn data_range(file: &File, offset: u64) -> Option<(u64, u64)> {
-    // SAFETY: lseek on a descriptor of ours; nobody depends on its position.
+    // SAFETY: lseek on a descriptor of ours; nothing depends on its position.
     unsafe {
         let start = libc::lseek(file.as_raw_fd(), offset as i64, libc::SEEK_DATA);
         if start < 0 {
@@ -243,7 +101,7 @@ pub(crate) fn data_range(file: &File, offset: u64) -> Option<(u64, u64)> {
     }
 }
 
-/// Seals of a file whose size nobody changes any more.
+/// Seals of a file whose size stays the same from now on.
 pub(crate) const FIXED_SIZE: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
 
 /// Adds seals (F_ADD_SEALS of fcntl(2)). F_SEAL_WRITE is refused while the file is mapped to be written.
@@ -285,7 +143,7 @@ pub(crate) fn futex_wake(word: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
 }
 
-/// The launcher's wake word, for the handler below; null while nobody sleeps on one.
+/// The launcher's wake word, for the handler below; null while no thread sleeps on one.
 static WAKE: std::sync::atomic::AtomicPtr<AtomicU32> = std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
 
 /// Whether a child or tracee may have changed since the last look.
@@ -512,7 +370,7 @@ pub(crate) fn exists(pid: i32) -> bool {
     unsafe { libc::kill(pid, 0) == 0 || Errno::last() == Errno::EPERM }
 }
 
-/// Whether process `pid` has a thread `tid`, ended ones that nobody has noticed included.
+/// Whether process `pid` has a thread `tid`, ended ones that were not waited for included.
 pub(crate) fn thread_exists(pid: i32, tid: i32) -> bool {
     // SAFETY: signal 0 only asks.
     let result = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) };

@@ -2,7 +2,8 @@
 
 use crate::inproc::monitor::handles::SlotRef;
 use crate::inproc::monitor::root_process::RootProcess;
-use crate::inproc::monitor::sys::{self, Stop};
+use crate::inproc::monitor::sys;
+use crate::tracee::{self, Stop, Waited};
 use std::collections::HashMap;
 use systoll_model::Exit;
 
@@ -47,37 +48,22 @@ impl Tracees {
     /// [`Tracees::let_go`], given up at `deadline`.
     pub(crate) fn let_go_by(&mut self, root: &mut RootProcess, tid: i32, deadline: u64) {
         self.forget(tid);
-        if sys::interrupt(tid).is_err() {
+        if tracee::interrupt(tid).is_err() {
             return;
         }
-        while sys::now() < deadline {
-            let signal = match sys::wait(Some(tid), false) {
-                Ok(None) | Err(nix::errno::Errno::EINTR) => {
-                    std::thread::yield_now();
-                    continue;
-                }
-                Ok(Some(Stop::Signal { signal, .. })) => signal,
-                Ok(Some(Stop::Event { event: libc::PTRACE_EVENT_STOP, signal, .. })) if is_job_control(signal) => {
-                    libc::SIGSTOP
-                }
-                Ok(Some(Stop::Event { .. })) => 0,
-                Ok(Some(Stop::Exited { tid, code })) => {
+        match tracee::wait_for_stop_by(tid, deadline) {
+            Waited::Stop(stop) => drop(tracee::detach(tid, stop.signal_to_leave_with().unwrap_or(0))),
+            // One that has ended is waited for at once: the loop may not come to it any more.
+            Waited::NoChildren => match tracee::wait_for(tid, false) {
+                Waited::Stop(Stop::Exited { tid, code }) => {
                     root.note_end(tid, Exit::Code(code));
-                    return;
                 }
-                Ok(Some(Stop::Killed { tid, signal })) => {
+                Waited::Stop(Stop::Killed { tid, signal }) => {
                     root.note_end(tid, Exit::Signal(signal));
-                    return;
                 }
-                Err(_) => return,
-            };
-            let _ = sys::detach(tid, signal);
-            return;
+                _ => {}
+            },
+            Waited::NothingYet | Waited::Interrupted => {}
         }
     }
-}
-
-/// Whether a signal stops a process as a shell stops a job.
-pub(crate) fn is_job_control(signal: i32) -> bool {
-    matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
 }

@@ -1,7 +1,8 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
-use crate::Error;
+use crate::assemble::RunFacts;
 use crate::backend::{Closely, Control, Launch};
+use crate::error::Error;
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::files::Files;
 use crate::inproc::monitor::exec::on_exec;
@@ -9,7 +10,6 @@ use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::polling::{BUSY_LIMIT, LIMIT, LONG_LIMIT, Polling};
-use crate::inproc::monitor::problems::Problems;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
 use crate::inproc::monitor::requests::serve;
@@ -27,11 +27,13 @@ use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::session::{Chores, Provisioning, Reuse};
 use crate::inproc::monitor::shared::memory::{Area, Memory};
-use crate::inproc::monitor::sys::{self, ChildSignal, Stop};
-use crate::inproc::monitor::tracees::{Seized, Tracees, is_job_control};
+use crate::inproc::monitor::sys::{self, ChildSignal};
+use crate::inproc::monitor::tracees::{Seized, Tracees};
 use crate::launch::Held;
-use crate::signals::{LETTING_GO_NS, STAYS, Signals};
+use crate::problems::Problems;
+use crate::signals::{LETTING_GO_NS, Signals};
 use crate::table::Table;
+use crate::tracee::{self, Stop, Waited};
 use crate::windows::Windows;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,7 +57,7 @@ const HOUSEKEEPING_NS: u64 = 100_000_000;
 pub(crate) fn new_session(
     launch: &Launch,
     (files, symbols): (Files, Symbols),
-    around: Around,
+    (facts, around): (RunFacts, Around),
     ratio: Ratio,
 ) -> Result<Session, Error> {
     let memory = Memory::new()?;
@@ -82,11 +84,11 @@ pub(crate) fn new_session(
         tracees: Tracees::new(),
         root: RootProcess::default(),
         stats: RunStats {
+            facts,
             around,
-            seed: launch.seed,
             counted: Counted::default(),
-            births_ns: 0,
-            births: 0,
+            starts_ns: 0,
+            starts: 0,
             asking: Asking::new(clock::cpu_reading_ns(), ratio.cycles_per_ns()),
         },
         clock: RunClock::begin(ratio),
@@ -126,10 +128,10 @@ fn set_up_global(session: &Session) {
 pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held>, Error> {
     let pid = held.pid;
     session.root.pid = pid;
-    if let Err(errno) = sys::seize(pid) {
+    if let Err(errno) = tracee::seize(pid, tracee::EXECS) {
         // Dropping the pipe makes the child leave without having become the program.
         drop(held);
-        let _ = sys::wait(Some(pid), true);
+        let _ = tracee::wait_for(pid, true);
         return Err(Error::refused(
             BackendKind::Inproc,
             format!("PTRACE_SEIZE of a child of our own: {}", errno.desc()),
@@ -137,14 +139,14 @@ pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held
     }
     session.tracees.seized.insert(pid, Seized { from: None });
     session.root.before_exec_ns = sys::process_cpu(pid).unwrap_or(0);
-    session.stats.around.children_before = sys::children_times();
+    session.stats.facts.children_before = sys::children_times();
     session.clock.start_ns = sys::now();
     held.release().map_err(|e| Error::own("can't let the child go", e))?;
     while !session.root.exec_done && session.root.exit.is_none() {
-        match sys::wait(None, true) {
-            Ok(Some(stop)) => on_stop(session, stop, None),
-            Ok(None) | Err(nix::errno::Errno::EINTR) => {}
-            Err(_) => break,
+        match tracee::wait_any(true) {
+            Waited::Stop(stop) => on_stop(session, stop, None),
+            Waited::NothingYet | Waited::Interrupted => {}
+            Waited::NoChildren => break,
         }
     }
     Ok((!session.root.exec_done).then_some(held))
@@ -153,10 +155,10 @@ pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held
 /// Waits for the command's own process, which has been told to end.
 pub(crate) fn wait_for_root(session: &mut Session) {
     while session.root.exit.is_none() {
-        match sys::wait(Some(session.root.pid), true) {
-            Ok(Some(stop)) => on_stop(session, stop, None),
-            Ok(None) | Err(nix::errno::Errno::EINTR) => {}
-            Err(_) => break,
+        match tracee::wait_for(session.root.pid, true) {
+            Waited::Stop(stop) => on_stop(session, stop, None),
+            Waited::NothingYet | Waited::Interrupted => {}
+            Waited::NoChildren => break,
         }
     }
 }
@@ -231,7 +233,7 @@ fn sleep(session: &mut Session, seen: u32, brisk: bool) {
 }
 
 /// Whether it is time to look for changed children though no signal told of one: it may have
-/// come before there was a handler, or to somebody who waits for it by other means.
+/// come before there was a handler, or to a caller of systoll that waits for it by other means.
 fn look_anyway(session: &mut Session) -> bool {
     const EVERY_NS: u64 = 10_000_000;
     let now = sys::now();
@@ -248,12 +250,12 @@ fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
     if !sys::children_changed() && !look_anyway(session) {
         return false;
     }
-    if session.root.exit.is_none() && sys::has_ended(session.root.pid) {
+    if session.root.exit.is_none() && tracee::has_ended(session.root.pid) {
         // What can be read of it can be read now only.
         session.root.audit_end = crate::procfs::io_calls(session.root.pid);
         note_cpu(session);
     }
-    while let Ok(Some(stop)) = sys::wait(None, false) {
+    while let Waited::Stop(stop) = tracee::wait_any(false) {
         on_stop(session, stop, signals);
         did = true;
     }
@@ -263,17 +265,15 @@ fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
 fn on_stop(session: &mut Session, stop: Stop, signals: Option<&Signals>) {
     match stop {
         Stop::Event { tid, event: libc::PTRACE_EVENT_EXEC, .. } => {
-            let former = sys::event_message(tid).unwrap_or(tid);
+            let former = tracee::event_message(tid).unwrap_or(tid);
             let seized = session.tracees.forget(former).or_else(|| session.tracees.forget(tid));
             session.root.exec_done = true;
-            session.polling.expect_births();
+            session.polling.expect_starts();
             on_exec::on_exec(session, tid, seized.and_then(|s| s.from));
         }
-        Stop::Event { tid, event: libc::PTRACE_EVENT_STOP, signal } if is_job_control(signal) => {
-            let _ = sys::listen(tid);
-        }
-        Stop::Event { tid, .. } => drop(sys::resume(tid, 0)),
-        Stop::Signal { tid, signal } => drop(sys::resume(tid, signal)),
+        _ if stop.is_group_stop() => drop(tracee::listen(stop.tid())),
+        Stop::Event { tid, .. } | Stop::Syscall { tid } => drop(tracee::resume(tid, 0)),
+        Stop::Signal { tid, signal } => drop(tracee::resume(tid, signal)),
         Stop::Exited { tid, code } => on_gone(session, tid, Exit::Code(code), signals),
         Stop::Killed { tid, signal } => on_gone(session, tid, Exit::Signal(signal), signals),
     }
@@ -294,26 +294,12 @@ fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, lin
         let recording = recording::recording_so_far(session);
         control.snapshot(&recording);
     }
-    let now = sys::now();
-    if wanted.ending.is_some() {
-        session.root.told_to_end.get_or_insert(now);
-    }
-    if wanted.give_up && session.root.exit.is_none() {
-        session.problems.note(ProblemKind::CutShort, STAYS);
-        let_everything_go(session);
-        session.root.cut_short = true;
-        return;
-    }
-    let Some(told) = session.root.told_to_end else { return };
-    if session.root.exit.is_some() && now.saturating_sub(told) >= linger.as_nanos() as u64 {
-        let left = collect::living(session);
-        session.problems.note(
-            ProblemKind::CutShort,
-            format!("{left} processes the command left behind were still running and are no longer watched"),
-        );
-        let_everything_go(session);
-        session.root.cut_short = true;
-    }
+    let ended = session.root.exit.is_some();
+    let Some(why) = session.root.ending.look(&wanted, sys::now(), ended, linger) else { return };
+    let left = if ended { collect::living(session) } else { 0 };
+    session.problems.note(ProblemKind::CutShort, why.text(left));
+    let_everything_go(session);
+    session.root.cut_short = true;
 }
 
 fn let_everything_go(session: &mut Session) {
@@ -340,7 +326,7 @@ fn note_cpu(session: &mut Session) {
     session.programs.values_mut().for_each(|program| program.note_cpu(&session.memory));
 }
 
-/// Whether all is over: the kernel says that nobody has our memory mapped, and nobody is about to.
+/// Whether all is over: the kernel says that no process has our memory mapped, and none is about to.
 fn over(session: &mut Session) -> bool {
     if session.root.cut_short {
         return true;
@@ -371,7 +357,7 @@ fn over(session: &mut Session) -> bool {
 }
 
 /// Whether the command, which has ended, was all there ever was: one program in one process, each of
-/// whose calls was seen, and that never made another. Then nobody has our memory mapped, and the
+/// whose calls was seen, and that never made another. Then no process has our memory mapped, and the
 /// kernel need not be asked, which takes it as long as ending a process.
 fn was_alone(session: &Session) -> bool {
     let mut programs = session.programs.values();

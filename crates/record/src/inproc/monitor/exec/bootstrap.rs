@@ -1,7 +1,10 @@
 //! The code a new program runs before its first own instruction: maps the shared memory and asks
 //! to be patched.
 //!
-//! It needs no answer: without one, or without the memory, it starts the program as it is.
+//! It needs no answer: without one, or without the memory, it starts the program as it is. If it could
+//! not map a file, it writes so into the image's; if it could not open that either, it says so by the
+//! file's mode, which takes no descriptor. That tells a program that ran unwatched from one that was
+//! killed before it began.
 
 use crate::inproc::monitor::shared::memory::{BLOBS, BLOBS_AT, BLOBS_SIZE};
 use systoll_hooks::layout::{GLOBAL, IMAGE, Question, global, image};
@@ -90,13 +93,16 @@ const MAPPING: usize = 4;
 
 /// The code: opens the files, maps, asks, and begins. A test assembles it from [`assemble`].
 const CODE: &[u8] = &[
-    0x48, 0x8d, 0x2d, 0x2c, 0x01, 0x00, 0x00, 0x45, 0x31, 0xed, 0x48, 0x8b, 0x5d, 0x00, 0x48, 0x8b, 0x3b, 0x4c, 0x8b,
+    0x48, 0x8d, 0x2d, 0x65, 0x01, 0x00, 0x00, 0x45, 0x31, 0xed, 0x48, 0x8b, 0x5d, 0x00, 0x48, 0x8b, 0x3b, 0x4c, 0x8b,
     0x63, 0x08, 0x48, 0x85, 0xff, 0x74, 0x0f, 0x44, 0x89, 0xe6, 0x31, 0xd2, 0xb8, 0x02, 0x00, 0x00, 0x00, 0x0f, 0x05,
-    0x49, 0x89, 0xc4, 0x4d, 0x85, 0xe4, 0x78, 0x43, 0x4c, 0x8b, 0x7b, 0x10, 0x4c, 0x8b, 0x73, 0x18, 0x49, 0x8b, 0x3f,
+    0x49, 0x89, 0xc4, 0x4d, 0x85, 0xe4, 0x78, 0x61, 0x4c, 0x8b, 0x7b, 0x10, 0x4c, 0x8b, 0x73, 0x18, 0x49, 0x8b, 0x3f,
     0x49, 0x8b, 0x77, 0x08, 0x49, 0x8b, 0x57, 0x10, 0x4d, 0x8b, 0x4f, 0x18, 0x41, 0xba, 0x01, 0x40, 0x10, 0x00, 0x4d,
     0x89, 0xe0, 0xb8, 0x09, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x49, 0x33, 0x07, 0x49, 0x09, 0xc5, 0x49, 0x83, 0xc7, 0x20,
-    0x49, 0x83, 0xee, 0x01, 0x75, 0xd1, 0x4c, 0x89, 0xe7, 0xb8, 0x03, 0x00, 0x00, 0x00, 0x0f, 0x05, 0xeb, 0x03, 0x4d,
-    0x09, 0xe5, 0x48, 0x83, 0xc3, 0x20, 0x48, 0x3b, 0x5d, 0x08, 0x75, 0x90, 0x4d, 0x85, 0xed, 0x75, 0x3f, 0x48, 0xbf,
+    0x49, 0x83, 0xee, 0x01, 0x75, 0xd1, 0x4d, 0x85, 0xed, 0x74, 0x19, 0x4c, 0x89, 0xe7, 0x48, 0x8d, 0x75, 0x10, 0xba,
+    0x08, 0x00, 0x00, 0x00, 0x41, 0xba, 0x50, 0x04, 0x00, 0x00, 0xb8, 0x12, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x4c, 0x89,
+    0xe7, 0xb8, 0x03, 0x00, 0x00, 0x00, 0x0f, 0x05, 0xeb, 0x03, 0x4d, 0x09, 0xe5, 0x48, 0x83, 0xc3, 0x20, 0x48, 0x3b,
+    0x5d, 0x08, 0x0f, 0x85, 0x6e, 0xff, 0xff, 0xff, 0x4d, 0x85, 0xed, 0x74, 0x17, 0x48, 0x8b, 0x7b, 0xe0, 0x48, 0x85,
+    0xff, 0x74, 0x4d, 0xbe, 0x00, 0x01, 0x00, 0x00, 0xb8, 0x5a, 0x00, 0x00, 0x00, 0x0f, 0x05, 0xeb, 0x3f, 0x48, 0xbf,
     0x00, 0xf0, 0xff, 0xff, 0xff, 0x1f, 0x00, 0x00, 0x48, 0xbe, 0x00, 0x10, 0x00, 0x40, 0x08, 0x00, 0x00, 0x00, 0xba,
     0x10, 0x00, 0x00, 0x00, 0xb8, 0x1c, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x48, 0xb9, 0x00, 0x00, 0x00, 0x10, 0x00, 0x20,
     0x00, 0x00, 0xf3, 0x48, 0x0f, 0xae, 0xd9, 0xb8, 0x01, 0x00, 0x00, 0x00, 0x48, 0x8b, 0x4d, 0x18, 0x45, 0x31, 0xdb,
@@ -109,16 +115,19 @@ const CODE: &[u8] = &[
     0x00, 0x00, 0x00,
 ];
 /// Where in it the hand-shake goes on.
-const ASKED: u64 = 193;
+const ASKED: u64 = 250;
 
-/// The code and its words, to be written to `at`: maps `files`, asks by the hand-shake code at `stub`,
-/// and goes on as `regs` say, on `processors` if there are any.
-pub(crate) fn code(
-    at: u64,
-    files: &[Mapped],
-    (stub, processors): (u64, u64),
-    regs: &libc::user_regs_struct,
-) -> Vec<u8> {
+/// How a program starts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    /// Address of the hand-shake code by which it asks.
+    pub(crate) stub: u64,
+    /// Processors that it may run on from its beginning, as bits; none where that need not be said.
+    pub(crate) processors: u64,
+}
+
+/// The code and its words, to be written to `at`: maps `files`, asks, and goes on as `regs` say.
+pub(crate) fn code(at: u64, files: &[Mapped], start: Start, regs: &libc::user_regs_struct) -> Vec<u8> {
     let words = at + CODE.len() as u64;
     let files_at = words + 8 * WORDS as u64;
     let files_end = files_at + 8 * (FILE * files.len()) as u64;
@@ -129,9 +138,9 @@ pub(crate) fn code(
     let known = [
         (Word::Files, files_at),
         (Word::FilesEnd, files_end),
-        (Word::Stub, stub),
+        (Word::Stub, start.stub),
         (Word::Asked, asked),
-        (Word::Processors, processors),
+        (Word::Processors, start.processors),
         (Word::Entry, regs.rip),
     ];
     for (i, word) in (Word::Registers as usize..).zip(registers(regs)).chain(known.map(|(w, v)| (w as usize, v))) {
@@ -167,6 +176,7 @@ fn registers(regs: &libc::user_regs_struct) -> [u64; REGISTERS] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inproc::monitor::shared::memory::NOT_MAPPED;
     use iced_x86::code_asm::*;
     use iced_x86::{BlockEncoderOptions, IcedError};
     use systoll_hooks::layout::slot_address;
@@ -175,6 +185,8 @@ mod tests {
     const CLOSE: u32 = 3;
     const MMAP: u32 = 9;
     const MADVISE: u32 = 28;
+    const CHMOD: u32 = 90;
+    const PWRITE: u32 = 18;
     const SCHED_SETAFFINITY: u32 = 203;
 
     /// [`CODE`], from its source; and where the hand-shake returns to.
@@ -182,7 +194,7 @@ mod tests {
         let mut a = CodeAssembler::new(64)?;
         let (mut begin, mut asked, mut next) = (a.create_label(), a.create_label(), a.create_label());
         let (mut file, mut given, mut failed) = (a.create_label(), a.create_label(), a.create_label());
-        let mut done = a.create_label();
+        let (mut done, mut close, mut whole) = (a.create_label(), a.create_label(), a.create_label());
         let (mut words, mut entry, mut free) = (a.create_label(), a.create_label(), a.create_label());
         let word = |w: Word| qword_ptr(rbp + 8 * w as i32);
         a.lea(rbp, ptr(words))?;
@@ -219,6 +231,16 @@ mod tests {
         a.add(r15, 8 * MAPPING as i32)?;
         a.sub(r14, 1)?;
         a.jne(next)?;
+        a.test(r13, r13)?;
+        a.je(close)?;
+        // Any word that is not zero; the code file is open for reading only.
+        a.mov(rdi, r12)?;
+        a.lea(rsi, ptr(rbp + 8 * Word::Stub as i32))?;
+        a.mov(edx, size_of::<u64>() as u32)?;
+        a.mov(r10d, image::NOT_MAPPED as u32)?;
+        a.mov(eax, PWRITE)?;
+        a.syscall()?;
+        a.set_label(&mut close)?;
         a.mov(rdi, r12)?;
         a.mov(eax, CLOSE)?;
         a.syscall()?;
@@ -230,7 +252,16 @@ mod tests {
         a.cmp(rbx, word(Word::FilesEnd))?;
         a.jne(file)?;
         a.test(r13, r13)?;
-        a.jne(begin)?;
+        a.je(whole)?;
+        // The image's file is the last.
+        a.mov(rdi, qword_ptr(rbx - 8 * FILE as i32))?;
+        a.test(rdi, rdi)?;
+        a.je(begin)?;
+        a.mov(esi, NOT_MAPPED)?;
+        a.mov(eax, CHMOD)?;
+        a.syscall()?;
+        a.jmp(begin)?;
+        a.set_label(&mut whole)?;
         // All of them; between them there is nothing.
         a.mov(rdi, GLOBAL)?;
         a.mov(rsi, BLOBS_AT + BLOBS_SIZE - GLOBAL)?;
@@ -286,7 +317,7 @@ mod tests {
         let mapping = |at, protection| Mapping { at, size: 0x2000, offset: 0x3000, protection };
         let code_file = Mapped { source: Source::Open("/x".into(), 7), mappings: vec![mapping(0x1000, READ_EXECUTE)] };
         let image = Mapped { source: Source::Descriptor(5), mappings: vec![mapping(0x5000, READ_WRITE)] };
-        let bytes = code(0x4000, &[code_file, image], (0x55, 3), &regs);
+        let bytes = code(0x4000, &[code_file, image], Start { stub: 0x55, processors: 3 }, &regs);
         let word = |i: usize| u64::from_le_bytes(bytes[CODE.len() + 8 * i..][..8].try_into().unwrap());
         assert_eq!((word(Word::Stub as usize), word(Word::Entry as usize)), (0x55, 0x77));
         assert_eq!(word(Word::Processors as usize), 3);

@@ -10,7 +10,7 @@ pub(crate) enum Filters {
     Strict,
     /// By so many filters.
     Some(u32),
-    /// By filters that nobody counts.
+    /// By filters whose number the kernel does not tell.
     Uncounted,
 }
 

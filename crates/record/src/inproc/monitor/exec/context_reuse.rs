@@ -118,7 +118,7 @@ impl KnownContexts {
     ) -> Option<Rc<KnownContext>> {
         let SiteOfFile { file, site, address, number } = site;
         let placed = frames.iter().skip(1).zip(steps).map(|(f, s)| Some((f.module?, f.address, s.next)));
-        // Code without a file is nobody else's.
+        // Code without a file is no other program's.
         let steps = placed.collect::<Option<Vec<_>>>()?;
         let (outermost, _, _) = steps.last().copied()?;
         let pair = (file, outermost);

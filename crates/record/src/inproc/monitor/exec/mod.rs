@@ -1,9 +1,11 @@
-//! What is done at an `execve` and until the new program runs: its files planned, code and memory mapped, jumps written.
+//! What is done at an `execve` and until the new program runs: its files are planned, code and memory mapped,
+//! jumps written.
 
 pub(crate) mod bootstrap;
 pub(crate) mod confinement;
 pub(crate) mod context_reuse;
 pub(crate) mod files;
+pub(crate) mod hand_over;
 pub(crate) mod on_exec;
 pub(crate) mod place;
 pub(crate) mod preload;

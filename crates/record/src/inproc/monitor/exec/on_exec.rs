@@ -1,6 +1,18 @@
 //! A new program: what is done at its exec, before it has run an instruction.
+//!
+//! ```text
+//!   the thread                 the kernel              the launcher
+//!   execve: hook asks  ───────────────────────────►   seizes the thread (requests/exec_asked)
+//!   makes the call     ──►  new program, stopped  ──►  on_exec: plans and code of its files, an image,
+//!                                                      the bootstrap code in bytes of it that are not used
+//!   runs the bootstrap ◄──  continued, detached   ◄──  lets go
+//!   maps the memory         (both at the same time)    provision: roots and known contexts into the image
+//!   asks                ───────────────────────────►   on_starting: jumps, written by the thread itself
+//!   goes on at the program's first instruction    ◄──  answers; nothing traces the thread any more
+//! ```
 
-use crate::inproc::monitor::exec::bootstrap::{self, Mapping, Source};
+use crate::inproc::monitor::exec::bootstrap::{self, Mapping, Source, Start};
+use crate::inproc::monitor::exec::hand_over;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
 use crate::inproc::monitor::exec::ready;
@@ -9,16 +21,17 @@ use crate::inproc::monitor::exec::rseq_areas;
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::requests::doomed::is_doomed;
 use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::maps::{Layout, Mapped, Maps};
-use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::shared::remote::{self, Mem};
 use crate::inproc::monitor::sys;
 use crate::procfs;
 use crate::table::{Image, ImageId};
+use crate::tracee;
 use std::sync::Arc;
 use systoll_hooks::layout::slot;
 use systoll_model::ProblemKind;
@@ -27,6 +40,18 @@ use systoll_symbols::AddressSpace;
 /// Code segment of 64-bit programs (kernel: __USER_CS).
 const USER_CS: u64 = 0x33;
 
+/// Where a program comes from.
+struct Origin {
+    /// The slot whose thread has become it.
+    from: Option<SlotRef>,
+    /// The image that thread ran in.
+    parent: Option<ImageId>,
+    /// Whether it is the command's own.
+    first: bool,
+    /// Whether its process is confined as the launcher is, by what is known of the program before.
+    as_before: bool,
+}
+
 /// A program has taken over process `pid`, which is stopped; `from` is the program and slot
 /// it came from.
 pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
@@ -34,19 +59,19 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
     let first = pid == session.root.pid && session.programs.is_empty() && session.root.image.is_none();
     let as_before = from.is_some_and(|from| has_no_filter_of_its_own(session, from.program));
     let exe = procfs::exe(pid).unwrap_or_default();
-    let prepared = prepare(session, pid, (parent, first, as_before), from, &exe);
+    let prepared = prepare(session, pid, &Origin { from, parent, first, as_before }, &exe);
     if let Err(why) = &prepared {
         if first {
-            // Nothing of it has run: whoever asked may choose another way.
+            // Nothing of it has run: the caller may choose another way.
             session.root.refused = Some(format!("{exe}: {why}"));
             sys::kill(pid);
-        } else {
+        } else if !is_doomed(pid) {
             session.problems.note(ProblemKind::Unwatched, format!("{exe} ran unwatched: {why}"));
         }
     }
-    let _ = sys::detach(pid, 0);
+    let _ = tracee::detach(pid, 0);
     if let Ok(id) = prepared {
-        // It maps our memory now, and needs nobody for that.
+        // It maps our memory now, and does not need the launcher for that.
         provision::provision(session, id);
         windows::settle_who_opens(session);
     }
@@ -63,18 +88,13 @@ fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Opti
     image
 }
 
-/// Makes all ready and lets the stopped process begin with the shell code.
-fn prepare(
-    session: &mut Session,
-    pid: i32,
-    (parent, first, as_before): (Option<ImageId>, bool, bool),
-    from: Option<SlotRef>,
-    exe: &Arc<str>,
-) -> Result<ProgramId, String> {
+/// Makes all ready and lets the stopped process begin with the bootstrap code.
+fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> Result<ProgramId, String> {
+    let Origin { from, parent, first, as_before } = *origin;
     if !as_before && let Some(obstacle) = seccomp::obstacle(pid) {
         return Err(obstacle);
     }
-    let regs = sys::registers(pid).map_err(|e| e.desc().to_owned())?;
+    let regs = tracee::registers(pid).map_err(|e| e.desc().to_owned())?;
     if regs.cs != USER_CS {
         return Err("it is a 32-bit program".into());
     }
@@ -114,7 +134,7 @@ fn prepare(
     provision::enter(session, id, pid);
     let away = from.filter(|from| asked_elsewhere(session, *from)).and_then(|_| sys::Away::from_here(pid));
     let processors = away.as_ref().map_or(0, |_| sys::Away::EVERYWHERE);
-    if let Err(why) = plant(session, pid, &mem, &maps.all, &mappings, (stub, processors), regs) {
+    if let Err(why) = plant(session, pid, &mem, &maps.all, &mappings, Start { stub, processors }, regs) {
         session.memory.free_image(id);
         return Err(why);
     }
@@ -179,29 +199,29 @@ fn handed_over(
     const INSTRUCTION: usize = 16;
     let at = remote::unused(mem, mapped, INSTRUCTION).ok_or("there is no room in it for an instruction")?;
     let files = session.memory.to_hand_over(id).ok_or("there is no memory for it")?;
-    Ok(peer::hand_over(&files, pid, (mem, at), regs)?.map(Source::Descriptor))
+    Ok(hand_over::hand_over(&files, pid, (mem, at), regs)?.map(Source::Descriptor))
 }
 
-/// Writes the shell code into the stopped process and points it there.
+/// Writes the bootstrap code into the stopped process and points it there.
 fn plant(
     _session: &Session,
     pid: i32,
     mem: &Mem,
     mapped: &[Mapped],
     files: &[bootstrap::Mapped],
-    (stub, processors): (u64, u64),
+    start: Start,
     regs: libc::user_regs_struct,
 ) -> Result<(), String> {
     // Its length does not depend on where it runs.
-    let len = bootstrap::code(0, files, (stub, processors), &regs).len();
+    let len = bootstrap::code(0, files, start, &regs).len();
     let at = remote::unused(mem, mapped, len + 16).ok_or("no room in it for a few hundred bytes of code")?;
-    let code = bootstrap::code(at, files, (stub, processors), &regs);
+    let code = bootstrap::code(at, files, start, &regs);
     mem.write(at, &code).map_err(|e| format!("its code can't be written: {e}"))?;
-    let mut start = regs;
-    start.rip = at;
+    let mut regs = regs;
+    regs.rip = at;
     // Not a call to be restarted.
-    start.orig_rax = u64::MAX;
-    sys::set_registers(pid, &start).map_err(|e| e.desc().to_owned())
+    regs.orig_rax = u64::MAX;
+    tracee::set_registers(pid, &regs).map_err(|e| e.desc().to_owned())
 }
 
 /// A new program has its memory mapped, and its thread waits: its files' jumps are written.
@@ -210,8 +230,8 @@ pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) {
     let Some(program) = session.programs.get_mut(&thread.program) else { return };
     // Mapping our memory was not the program's work; what follows, until it goes on, is asking.
     let took = from.map_or(0, |from| from.saturating_sub(program.processes.thread_before));
-    session.stats.births_ns = session.stats.births_ns.saturating_add(took);
-    session.stats.births += 1;
+    session.stats.starts_ns = session.stats.starts_ns.saturating_add(took);
+    session.stats.starts += 1;
     program.processes.cpu_before = program.processes.cpu_before.saturating_add(took);
     program.processes.thread_before = program.processes.thread_before.saturating_add(took);
     if program.hooks.starting.take().is_none() {
@@ -219,7 +239,7 @@ pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) {
     }
     let (losses_before, maps) = (session.problems.losses, std::mem::take(&mut program.hooks.maps));
     for index in 0..program.hooks.files.len() {
-        provision::write_jumps(session, FileOf { by: thread, index, arrival: Arrival::Born }, Layout::Known(&maps));
+        provision::write_jumps(session, FileOf { by: thread, index, arrival: Arrival::AtStart }, Layout::Known(&maps));
     }
     ready::allow_elision(session, thread.program, losses_before);
     rseq_areas::give_areas(session, thread);

@@ -43,7 +43,7 @@ impl Regions {
         // Tables take more than roots, and only those who assemble know where: room for the most.
         let tables = plan.sites.iter().filter(|s| s.number.is_none()).count() as u64;
         let size = (plan.sites.len() + plan.entries.len()) as u64 * NODE_SIZE + tables * TABLE;
-        // Nobody shares a region, and a file may have no sites.
+        // Each file has a region of its own, and a file may have no sites.
         let behind = |region: u64| {
             let fits = region + size <= IMAGE + image::SLOTS;
             fits.then(|| (region + size.max(NODE_SIZE)).next_multiple_of(4096))

@@ -3,6 +3,7 @@
 use crate::inproc::monitor::exec::preload;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::{Patched, Program};
+use crate::inproc::monitor::requests::doomed::is_waiter_doomed;
 use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::session::Session;
@@ -58,7 +59,7 @@ fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), Assemb
 pub(crate) fn blank_image(session: &mut Session) -> Option<ProgramId> {
     let id = session.memory.new_image()?;
     session.memory.write(id, session.provisioning.files.blank());
-    let seed = Random::new(session.stats.seed ^ u64::from(id.0)).below(u64::MAX);
+    let seed = Random::new(session.stats.facts.seed ^ u64::from(id.0)).below(u64::MAX);
     session.memory.write(id, &Runs::new(own_words(id.0).into_iter().chain([(image::SEED, seed)])));
     Some(id)
 }
@@ -164,7 +165,7 @@ pub(crate) fn write_jumps(session: &mut Session, of: FileOf, maps: Layout<'_>) {
     let patched = memory_of(session, of.by).and_then(|mem| match arrival {
         _ if written => Ok(()),
         Arrival::MadeExecutable => mem.patch_one(&file.code.jumps, file.bias),
-        Arrival::Born | Arrival::Mapped => mem.patch(&file.code.jumps, file.bias),
+        Arrival::AtStart | Arrival::Mapped => mem.patch(&file.code.jumps, file.bias),
     });
     match patched {
         Ok(()) => session.provisioning.sites.note(file, Some(0), arrival),
@@ -179,6 +180,10 @@ pub(crate) fn write_around(session: &mut Session, of: FileOf, maps: Layout<'_>) 
     let Some(file) = program.hooks.files.get(of.index) else { return };
     let is_code = |at| maps.at(at).is_some_and(|m| m.executable && !m.shared);
     let left = memory_of(session, of.by).and_then(|mem| mem.patch_around(&file.code.jumps, file.bias, &is_code));
+    let whole = left.as_ref().is_ok_and(|left| left.sites.is_empty());
+    if !whole && is_waiter_doomed(session, of.by) {
+        return;
+    }
     session.provisioning.sites.note(file, left.as_ref().ok().map(|left| left.sites.len() as u64), of.arrival);
     let (key, all) = (file.key, file.known.plan.sites.len());
     match left {
@@ -211,7 +216,7 @@ pub(crate) fn memory_of(session: &Session, thread: SlotRef) -> Result<MemOf<'_>,
     Mem::open(pid).map(MemOf::Fork).map_err(|e| e.to_string())
 }
 
-/// Has the waiting thread write the jumps of a file that nobody runs yet, which it does in a third
+/// Has the waiting thread write the jumps of a file that no thread runs yet, which it does in a third
 /// of the time that it takes from outside: the kernel finds each page for us, and copies it twice. Whether
 /// it did; where it did not, some of them may be there.
 fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> bool {
@@ -240,8 +245,9 @@ fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> boo
         program.hooks.faults += pages;
     }
     // Who forbids it once will again, and may put it down each time.
-    session.provisioning.writes_code = reply == Some(0);
-    session.provisioning.writes_code
+    let doomed = reply.is_none() && is_waiter_doomed(session, of.by);
+    session.provisioning.writes_code = reply == Some(0) || doomed;
+    reply == Some(0)
 }
 
 fn lost(session: &mut Session, key: ModuleKey, why: &str) {

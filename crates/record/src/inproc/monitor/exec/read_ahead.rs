@@ -1,8 +1,8 @@
 //! What watching a program of the C library needs, read by a thread of its own while it starts.
 //!
 //! That is megabytes of code, call frame information and symbols, the same in nearly every run, and
-//! the program waits for them when it maps the library. Whoever needs a piece first reads it; who
-//! comes second waits for that.
+//! the program waits for them when it maps the library. The thread that needs a piece first reads it;
+//! the other one waits for that.
 
 use crate::inproc::cache::{Cache, Key};
 use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, kept_fixed, place};
@@ -52,7 +52,7 @@ impl<T> Shelf<T> {
         Arc::clone(items.entry(key.clone()).or_insert_with(|| Arc::new(Mutex::new(Item::Unread))))
     }
 
-    /// Has `read` read it, unless somebody has.
+    /// Has `read` read it, unless it has been read.
     fn put(&self, key: &Key, read: impl FnOnce() -> Option<T>) {
         let item = self.item(key);
         let mut item = item.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,15 +146,15 @@ impl Ahead {
         files.iter().rev().for_each(PreloadedFile::read_names);
         // Kept as well; some of it is slow to be told in virtual machines.
         let _ = systoll_price::host();
-        // A large program's take as long as it needs to begin. Its code is read when it is born, which is sooner.
+        // A large program's take as long as it needs to begin. Its code is read at its exec, which is sooner.
         if let Some(program) = program {
             program.read_frames();
             program.read_names();
         }
     }
 
-    /// Plan and code, where they are in the cache, and `roots` behind those of the files before. Whoever needs
-    /// the plan needs the code next, so both are waited for as one.
+    /// Plan and code, where they are in the cache, and `roots` behind those of the files before. A file
+    /// whose plan is needed needs its code next, so both are waited for as one.
     fn read_code(&self, file: &PreloadedFile, what: &Reading, roots: &mut Room) -> Option<()> {
         let key = what.cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
         self.plans.put(&key, || {

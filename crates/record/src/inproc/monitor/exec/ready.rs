@@ -79,7 +79,7 @@ fn note_uncounted(session: &mut Session, path: &str, known: &Rc<Known>, places: 
 }
 
 /// Lets calls be answered in place if every call of the program is seen: no place was found
-/// since `losses_before` that nobody counts, and nothing runs that could not be looked at.
+/// since `losses_before` whose calls are not counted, and nothing runs that could not be looked at.
 pub(crate) fn allow_elision(session: &mut Session, id: ProgramId, losses_before: u64) {
     let Some(program) = session.programs.get_mut(&id) else { return };
     program.hooks.seen_whole &= session.problems.losses == losses_before;
@@ -88,7 +88,7 @@ pub(crate) fn allow_elision(session: &mut Session, id: ProgramId, losses_before:
         return;
     };
     area.set(image::ELIDE, u64::from(session.provisioning.elided));
-    // Set first, looked at then: whoever finds both sees it taken down again.
+    // Set first, then looked at: a thread that finds both sees it taken down again.
     if area.get(image::UNSEEN) as u32 != 0 {
         area.set(image::ELIDE, 0);
     }

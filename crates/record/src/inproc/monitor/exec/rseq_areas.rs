@@ -48,7 +48,7 @@ pub(crate) fn give_areas(session: &mut Session, thread: SlotRef) {
     let took = sys::process_cpu(pid).zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
     if let Some(program) = session.programs.get_mut(&thread.program) {
         // That was not the program's work.
-        session.stats.births_ns += took;
+        session.stats.starts_ns += took;
         program.processes.cpu_before += took;
         program.hooks.faults += taken;
     }

@@ -1,9 +1,10 @@
-//! A seccomp filter that systoll itself lives under, as everybody in a container does.
+//! A seccomp filter that systoll itself lives under, as all processes in a container do.
 //!
 //! Programs it starts inherit that filter, so what one child of ours may do they may do too: the
 //! calls that our code makes in a program are tried once, before anything is watched.
 
 use crate::inproc::monitor::exec::confinement::{Filters, filters_in, levels, own, status};
+use crate::inproc::monitor::shared::memory::NOT_MAPPED;
 use crate::inproc::monitor::sys;
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, RawFd};
@@ -161,7 +162,9 @@ fn calls(path: &CString, known: RawFd) -> bool {
         && made(libc::SYS_mmap, [DATA, SIZE, data, shared, fd as u64, 0]) == DATA as i64
         && made(libc::SYS_mmap, [CODE, SIZE, code, shared, fd as u64, 0]) == CODE as i64
         && made(libc::SYS_madvise, [DATA, SIZE, libc::MADV_DONTDUMP as u64, 0, 0, 0]) == 0
+        && made(libc::SYS_pwrite64, [fd as u64, (&raw const limit) as u64, 8, 0, 0, 0]) == 8
         && made(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]) == 0
+        && made(libc::SYS_chmod, [path.as_ptr() as u64, NOT_MAPPED.into(), 0, 0, 0, 0]) == 0
         && made(libc::SYS_mmap, [NEAR, SIZE, 0, ALONE, u64::MAX, 0]) == NEAR as i64
         && made(libc::SYS_mremap, [CODE, 0, SIZE, again, NEAR, 0]) == NEAR as i64
         && made(libc::SYS_gettid, [0; 6]) > 0

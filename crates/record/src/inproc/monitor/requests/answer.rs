@@ -5,6 +5,7 @@ use crate::inproc::monitor::exec::on_exec;
 use crate::inproc::monitor::exec::preload;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::requests::context;
+use crate::inproc::monitor::requests::doomed;
 use crate::inproc::monitor::requests::exec_asked;
 use crate::inproc::monitor::requests::identity;
 use crate::inproc::monitor::requests::late_code;
@@ -34,6 +35,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     let mut waiter = Waiter::read(area, thread);
     // Most questions are about a call that is counted there.
     let (mut answer, node) = (asked, NodeAddr(asked));
+    let problems = session.problems.list.len();
     let unwound = session.windows.unwound.take();
     if is_itself(session, thread, (waiter.tid, Question::from_resume(resume))) {
         match Question::from_resume(resume) {
@@ -68,8 +70,11 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
             None => {}
         }
     }
+    if Question::from_resume(resume) == Some(Question::Mapped) {
+        doomed::forget_what_doomed_lack(session, thread, problems);
+    }
     if Question::from_resume(resume).is_some_and(Question::is_long) {
-        session.polling.expect_births();
+        session.polling.expect_starts();
     }
     let Some(area) = session.memory.image(waiter.slot.program) else { return true };
     area.set(base + slot::ANSWER, answer);

@@ -1,12 +1,12 @@
 //! A thread is about to exec: it is attached to for its exec stop, unless that would take privilege.
 
+use crate::arguments::argument_data;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::session::Session;
-use crate::inproc::monitor::sys;
 use crate::inproc::monitor::tracees::Seized;
 use crate::setid::{self, Nature, World};
 use crate::sys::read_memory;
-use crate::windows::argument_data;
+use crate::tracee;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(crate) fn on_asked(session: &mut Session, waiter: &Waiter) {
         seized.from = Some(waiter.slot);
         return session.tracees.lingering.retain(|t| *t != tid);
     }
-    match sys::seize(tid) {
+    match tracee::seize(tid, tracee::EXECS) {
         Ok(()) => {
             session.tracees.seized.insert(tid, Seized { from: Some(waiter.slot) });
         }
@@ -48,8 +48,8 @@ pub(crate) fn on_asked(session: &mut Session, waiter: &Waiter) {
     }
 }
 
-/// Whoever looks for a program in one folder after the other tries again at once. An exec that
-/// nobody asks about must not find us attached: there it might take privilege.
+/// A thread that looks for a program in one folder after the other tries again at once. An exec that
+/// is not asked about must not find us attached: there it might take privilege.
 pub(crate) fn on_failed(session: &mut Session, waiter: &Waiter) {
     if !session.tracees.seized.contains_key(&waiter.tid) {
         return;

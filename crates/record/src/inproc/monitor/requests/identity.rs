@@ -71,6 +71,8 @@ enum Moved {
     No(String),
     /// The thread was asked to map it, and has not come back.
     Perhaps,
+    /// No: the process has another file where its own was, which is not the launcher's to close.
+    Swapped,
 }
 
 /// A slot as it was when it was copied.
@@ -255,6 +257,10 @@ fn move_to_copy(session: &mut Session, waiter: &Waiter, pid: i32) -> Result<Prog
             let _ = request::request(session, thread, close);
             Err(why)
         }
+        Moved::Swapped => {
+            session.memory.free_image(copy);
+            Err("its descriptors change too quickly".into())
+        }
         // A thread that comes late finds the copy as it is. One that was refused the mapping waits in the
         // old image, and closes the descriptor; of one that does not, nothing comes back at once.
         Moved::Perhaps => {
@@ -296,6 +302,11 @@ fn fill_and_move(session: &mut Session, waiter: &Waiter, pid: i32, OwnImage { co
     let Some(copied) = session.memory.copy(id, copy, &own) else {
         return Moved::No("there is too much in it to be copied".into());
     };
+    // Another thread may have put another file there before it was stopped. Mapping that could fail when the old
+    // image is gone already (a socket's does), and the thread would have nothing to stand on.
+    if !session.memory.is_file_of(copy, pid, fd) {
+        return Moved::Swapped;
+    }
     if let Some(state) = session.memory.image(copy).and_then(|area| area.half(moved.offset() + slot::STATE)) {
         state.store(state::REQUEST, std::sync::atomic::Ordering::SeqCst);
     }

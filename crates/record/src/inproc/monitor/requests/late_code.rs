@@ -1,7 +1,7 @@
 //! Code that comes while a program runs: files that are mapped, and memory that becomes executable.
 //!
-//! Files are hooked before anybody runs them. What is no file is looked through for calls, which
-//! nobody can hook there: where a jump may lead is not known of code that was just made.
+//! Files are hooked before any thread runs them. What is no file is looked through for calls, which
+//! can't be hooked there: where a jump may lead is not known of code that was just made.
 
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
@@ -9,6 +9,7 @@ use crate::inproc::monitor::exec::ready;
 use crate::inproc::monitor::exec::ready::{Ready, Taken};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::requests::doomed::is_waiter_doomed;
 use crate::inproc::monitor::requests::generated::{MOST_BYTES, MOST_LOOKS, calls_in};
 use crate::inproc::monitor::requests::leave_alone;
 use crate::inproc::monitor::requests::request;
@@ -34,7 +35,7 @@ fn is_file(files: &[MappedFile], mapped: &Mapped) -> bool {
 }
 
 /// A thread has mapped a file executable, or made memory so, by a call counted at `root`: it is
-/// patched, or looked at, before anybody knows of it.
+/// patched, or looked at, before any thread knows of it.
 pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) {
     let losses_before = session.problems.losses;
     if hook_mapped(session, waiter, root).is_none() {
@@ -43,15 +44,15 @@ pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) 
     ready::allow_elision(session, waiter.slot.program, losses_before);
 }
 
-/// `None` where nobody knows what came.
+/// `None` where it is not known what came.
 fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option<()> {
     let r = &waiter.registers;
     let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
     let range = at..at.saturating_add(r.si);
     let now = maps_file(session, waiter.slot.program, waiter.tid)?;
     let program = session.programs.get_mut(&waiter.slot.program)?;
-    // Most often a file has come, and one line says it all: unless the program makes code as it runs,
-    // of which nobody tells any more once there is much, and stacks lead through it.
+    // Most often a file has come, and one line of `maps` says it all: unless the program makes code as it runs,
+    // of which it no longer asks once there is much, and stacks lead through it.
     let alone = mapped && program.hooks.generated.looks == 0;
     let line = if alone { maps::line_at(&now, &range) } else { None };
     if let Some(file) = line.and_then(|line| program.space.add_by(&mut session.symbols, waiter.tid, &line)) {
@@ -148,6 +149,9 @@ fn hook_file(
         None
     };
     if let Some(why) = obstacle {
+        if is_waiter_doomed(session, waiter.slot) {
+            return None;
+        }
         let path = session.symbols.path(file.module).unwrap_or_default();
         session.problems.note(ProblemKind::Lost, format!("{path}: its system calls are not counted: {why}"));
         session.provisioning.sites.note(&ready.patched, None, Arrival::Mapped);
@@ -237,7 +241,7 @@ fn map_code(session: &mut Session, thread: SlotRef, ready: &Ready) -> bool {
     let Patched { code, .. } = &ready.patched;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
     let (at, size) = (ready.at, code.size());
-    // Where there never was a second thread there is nobody to be hit.
+    // Where there never was a second thread there is none to be hit.
     let alone = session.memory.image(thread.program).is_some_and(Area::no_slot_drawn);
     let reserve = [MMAP.into(), at, size, 0, flags as u64, u64::MAX, 0];
     if !alone && request::request(session, thread, reserve) != Some(at) {

@@ -10,7 +10,7 @@ pub(crate) enum MapperRole {
     /// To run them.
     Loads,
     /// To run them, as far as can be told: a program first, and these files, with where each lies.
-    /// Whoever makes code after that has meant to translate them.
+    /// A program that makes code after that has meant to translate them.
     Starts(Vec<(ModuleKey, u64)>),
     /// To translate them.
     Translates,

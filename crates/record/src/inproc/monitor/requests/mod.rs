@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod context;
+pub(crate) mod doomed;
 pub(crate) mod exec_asked;
 pub(crate) mod generated;
 pub(crate) mod identity;

@@ -10,6 +10,8 @@ use systoll_hooks::layout::{slot, state};
 
 /// Requests that a program's threads may leave undone: others wait meanwhile.
 const MOST_UNHEEDED: u32 = 8;
+/// How often the launcher looks whether a thread that it has asked for something has ended, ns.
+const LOOKS_AFTER: u64 = 2_000_000;
 
 /// Has a waiting thread make a system call; its result, `None` if it does not come back.
 pub(crate) fn request(session: &mut Session, thread: SlotRef, call: [u64; 7]) -> Option<u64> {
@@ -37,11 +39,20 @@ pub(crate) fn request_and_come_back(
     let word = area.half(base + slot::STATE)?;
     word.compare_exchange(state::WAITING, state::REQUEST, Ordering::SeqCst, Ordering::SeqCst).ok()?;
     sys::futex_wake(word);
-    let asked = sys::now();
+    let (asked, mut looked) = (sys::now(), sys::now());
     let area = session.memory.image(back)?;
     let word = area.half(base + slot::STATE)?;
+    let tid = session.memory.head(thread).tid as i32;
     while word.load(Ordering::SeqCst) != state::WAITING {
-        if sys::now() - asked > patience {
+        let now = sys::now();
+        // One that was killed meanwhile is not waited for: others wait for the launcher.
+        if now.saturating_sub(looked) > LOOKS_AFTER && tid > 0 {
+            looked = now;
+            if crate::procfs::is_ending(tid) {
+                return None;
+            }
+        }
+        if now.saturating_sub(asked) > patience {
             if let Some(program) = session.programs.get_mut(&thread.program) {
                 program.threads.unheeded += 1;
             }

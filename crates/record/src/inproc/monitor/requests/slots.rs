@@ -1,6 +1,6 @@
 //! Slots of threads that have ended: counted, wiped, and given to threads to come.
 //!
-//! Invariant: no slot is given away while anybody may still touch it: its thread by running, or
+//! Invariant: no slot is given away while a thread may still touch it: its thread by running, or
 //! the thread's maker, who writes there when the call that made it comes back.
 
 use crate::inproc::monitor::handles::ProgramId;
@@ -37,7 +37,7 @@ pub(crate) fn recycle_some(session: &mut Session) -> bool {
 }
 
 /// Gives back slots of a program's threads that are gone, and more of them where they are short.
-/// `pressed`: somebody waits for one.
+/// `pressed`: a thread waits for one.
 pub(crate) fn recycle(session: &mut Session, id: ProgramId, pressed: bool) {
     let Some(mut program) = session.programs.remove(&id) else { return };
     let pressed = pressed && program.threads.tickets.given() >= MOST;
@@ -83,7 +83,7 @@ fn is_over(session: &Session, program: &Program, index: u64, head: &Head, presse
         return head.leaving && head.made_as == 0 && !quiet;
     }
     // In another PID namespace numbers mean others: the maker's word and the thread's own differ
-    // there, or did when somebody further up was made.
+    // there, or did when a thread further up was made.
     if head.tid != head.made_as || !is_of_our_namespace(session, program.id, head) {
         return false;
     }

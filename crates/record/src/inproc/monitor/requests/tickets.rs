@@ -98,7 +98,7 @@ impl Tickets {
             return;
         }
         let more = given.min(MOST - given);
-        // Before anybody can draw one: whoever reads slots reads so many.
+        // Before a thread can draw one: so many slots are read.
         area.set(image::GIVEN, given + more);
         self.more += more;
         for slot in given + 1..=given + more {
@@ -117,7 +117,7 @@ impl Tickets {
             if !put {
                 continue;
             }
-            // Whoever drew this ticket meanwhile has found nothing, and nobody will come for it.
+            // A thread that drew this ticket meanwhile has found nothing, and none will come for it.
             let passed = area.get(image::NEXT_SLOT) > ticket;
             if passed && entry.swap(0, Ordering::SeqCst) != 0 {
                 continue;

@@ -2,9 +2,9 @@
 //!
 //! A translator reads its guest's code and runs code of its own instead. A jump written there would
 //! lead the guest to addresses that its translator has not given it, so no byte of a guest may
-//! change. Translators are known by what they do, not by name. Whoever maps code to run it is a
+//! change. Translators are known by what they do, not by name. What maps code to run it is a
 //! dynamic loader, or a program that does a loader's work from the start: it maps libraries, or, if
-//! it has no loader itself, a program and that one's loader, and jumps there. Whoever has a
+//! it has no loader itself, a program and that one's loader, and jumps there. A program that has a
 //! loader and maps a program past it, or maps one and makes code while it runs, translates it.
 
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
@@ -17,20 +17,29 @@ use systoll_hooks::plan::Kind;
 use systoll_model::ProblemKind;
 use systoll_symbols::{MappedFile, ModuleKey};
 
-/// The file of `program` that makes the call counted at `root`: its place among the program's, and
-/// which it is.
-fn mapper(program: &Program, root: NodeAddr) -> Option<(usize, ModuleKey)> {
+/// A file that maps others.
+#[derive(Clone, Copy)]
+struct Mapper {
+    /// Its place among the program's files.
+    index: usize,
+    key: ModuleKey,
+}
+
+/// The file of `program` that makes the call counted at `root`.
+fn mapper(program: &Program, root: NodeAddr) -> Option<Mapper> {
     let index = program.site_of(root)?.file;
-    Some((index, program.hooks.files.get(index)?.key))
+    Some(Mapper { index, key: program.hooks.files.get(index)?.key })
 }
 
 /// Whether a file that has come by a call counted at `root` is a guest's, which its program
 /// translates.
 pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, file: &MappedFile) -> bool {
-    let Some((index, by)) = session.programs.get(&id).and_then(|p| mapper(p, root)) else { return false };
-    let born = session.programs.get(&id).and_then(|p| p.hooks.files.get(..p.hooks.mapped_at_start)).unwrap_or_default();
+    let Some(mapped_by) = session.programs.get(&id).and_then(|p| mapper(p, root)) else { return false };
+    let by = mapped_by.key;
+    let at_start =
+        session.programs.get(&id).and_then(|p| p.hooks.files.get(..p.hooks.mapped_at_start)).unwrap_or_default();
     // Some programs map their own code anew, onto larger pages or to change a copy, and run that.
-    let in_place = born.iter().any(|f| f.key == file.module && f.bias == file.bias);
+    let in_place = at_start.iter().any(|f| f.key == file.module && f.bias == file.bias);
     let exe = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index())).map(|i| &i.exe);
     let own = session.symbols.path(file.module).as_ref() == exe;
     let translates =
@@ -39,7 +48,7 @@ pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, fil
         return false;
     }
     if session.programs.get(&id).is_some_and(|p| !p.hooks.roles.0.contains_key(&by)) {
-        let role = new_role(session, id, (index, by), file.module);
+        let role = new_role(session, id, mapped_by, file.module);
         if let (MapperRole::Translates, Some(program)) = (&role, session.programs.get(&id)) {
             let image = program.image;
             note_guest(session, image, file.module);
@@ -50,7 +59,7 @@ pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, fil
     }
     let role = session.programs.get_mut(&id).and_then(|p| p.hooks.roles.0.get_mut(&by));
     if let Some(MapperRole::Starts(files)) = role {
-        // A program and its loader; whoever maps more than that is no start.
+        // A program and its loader; a program that maps more than that starts none.
         if files.len() < MOST_STARTED {
             files.push((file.module, file.bias));
         }
@@ -59,7 +68,7 @@ pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, fil
     role == Some(&mut MapperRole::Translates)
 }
 
-fn new_role(session: &mut Session, id: ProgramId, (index, by): (usize, ModuleKey), file: ModuleKey) -> MapperRole {
+fn new_role(session: &mut Session, id: ProgramId, Mapper { index, key: by }: Mapper, file: ModuleKey) -> MapperRole {
     let Some(program) = session.programs.get(&id) else { return MapperRole::Loads };
     let exe = session.table.images.get(program.image.index()).map(|i| &i.exe);
     // What the kernel has mapped beside the program itself is its loader.
@@ -80,7 +89,7 @@ fn kind(session: &mut Session, key: ModuleKey) -> Option<Kind> {
 /// program before, it is to translate that, whose jumps are taken back before it does.
 pub(crate) fn on_code_made(session: &mut Session, id: ProgramId, tid: i32, root: NodeAddr) {
     let Some(program) = session.programs.get_mut(&id) else { return };
-    let Some((_, by)) = mapper(program, root) else { return };
+    let Some(Mapper { key: by, .. }) = mapper(program, root) else { return };
     let Some(MapperRole::Starts(files)) = program.hooks.roles.0.get(&by).cloned() else { return };
     program.hooks.roles.0.insert(by, MapperRole::Translates);
     // Not the program's own: a forked process has memory of its own.

@@ -1,5 +1,6 @@
 //! Windows: a few consecutive calls of a thread looked at whole, before and after each.
 
+use crate::arguments::argument_data;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::requests::open_windows::{Looked, Open};
 use crate::inproc::monitor::requests::unwind::{unwind, with_scripts};
@@ -7,10 +8,9 @@ use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
-use crate::procfs;
 use crate::sys::{own_cpu, read_memory};
-use crate::table::{ImageId, Look};
-use crate::windows::{RawCall, RawWindow, Windows, argument_data};
+use crate::table::Look;
+use crate::windows::{EnteredCall, RawCall, Windows};
 use std::time::Duration;
 use systoll_hooks::layout::{image, may_hold_node, node, record, slot, want, windows};
 use systoll_model::{Moment, Sysno};
@@ -53,14 +53,8 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
         return look_at_line(session, waiter, &entered, run_ns);
     }
     if opens {
-        let window = RawWindow {
-            image: session.table.rows.get(entered.row as usize).map_or(ImageId::FIRST, |r| r.image),
-            thread: session.windows.ordinal(waiter.slot),
-            row: entered.row,
-            octave,
-            calls: Vec::new(),
-        };
-        session.table.thread_named(window.image, waiter.tid as u32, &procfs::comm(waiter.tid));
+        let thread = (session.windows.ordinal(waiter.slot), waiter.tid);
+        let window = Windows::open(&mut session.table, entered.row, octave, thread);
         session.windows.open.insert(waiter.slot, Open { window, under_way: None });
     }
     note_entry(session, waiter, (&entered, octave), run_ns);
@@ -144,12 +138,9 @@ fn note_entry(session: &mut Session, waiter: &Waiter, (entered, octave): (&Enter
     let first =
         session.windows.open.get(&waiter.slot).is_none_or(|o| o.window.calls.iter().all(|c| c.row != entered.row));
     let stack = if first { whole_stack(session, waiter, entered) } else { None };
-    let (args, tid) = (waiter.args(), waiter.tid);
-    let signature = entered.syscall.signature();
-    let bound = session.windows.budget.bytes();
-    let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
-    let data = signature.map_or_else(Vec::new, |s| argument_data(s, Moment::Entry, &args, None, bound, &read));
-    let fd = signature.and_then(|s| session.windows.budget.descriptor(tid, s, &args));
+    let (signature, tid) = (entered.syscall.signature(), waiter.tid);
+    let call = EnteredCall { tid, row: entered.row, nth: entered.nth, signature, args: waiter.args(), run_ns };
+    let call = session.windows.budget.entered(&call, stack);
     let base = waiter.slot.offset() + entered.record;
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
     let (cycles, waited) = (area.get(base + record::CYCLES), area.get(base + record::WAITED));
@@ -160,20 +151,8 @@ fn note_entry(session: &mut Session, waiter: &Waiter, (entered, octave): (&Enter
         session.programs.get(&waiter.slot.program).filter(|p| p.pid == tid).map_or(0, |p| p.hooks.faults);
     let Some(open) = session.windows.open.get_mut(&waiter.slot) else { return };
     open.under_way = Some((entered.record, cycles, waited));
-    open.window.calls.push(RawCall {
-        row: entered.row,
-        nth: entered.nth,
-        args,
-        data,
-        fd,
-        result: None,
-        entry_ns: run_ns,
-        elapsed_ns: 0,
-        waited_ns: None,
-        signals_before: 0,
-        faults: counts_faults.and_then(|s| Windows::faults(tid, s)).map(|all| all.saturating_sub(taken_for_us)),
-        stack,
-    });
+    let faults = counts_faults.and_then(|s| Windows::faults(tid, s)).map(|all| all.saturating_sub(taken_for_us));
+    open.window.calls.push(RawCall { faults, ..call });
 }
 
 /// The call has returned.

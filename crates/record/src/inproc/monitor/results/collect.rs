@@ -21,7 +21,7 @@ pub(crate) fn find_ended(session: &mut Session) {
 }
 
 /// Takes the counts of one program that has ended and gives its memory back; whether there was
-/// one. Never of all at once: meanwhile somebody may be waiting for an answer.
+/// one. Never of all at once: meanwhile a thread may be waiting for an answer.
 pub(crate) fn collect_ended(session: &mut Session) -> bool {
     let Some(id) = session.chores.ended.pop() else { return false };
     if let Some(mut program) = session.programs.remove(&id) {
@@ -156,7 +156,8 @@ pub(crate) fn collect_slots(session: &mut Session, program: &mut Program, slots:
 fn fill(session: &mut Session, program: &mut Program, trees: (Nodes, Vec<usize>), slots: &[u64]) -> (Tally, Nodes) {
     let (clock, now) = (session.clock.reading(session.stats.around.own_cycles), session.clock.at(sys::now()));
     for index in slots {
-        note_maker(&session.memory, program, &mut session.table, (*index, now));
+        let thread = program.id.slot(*index);
+        note_maker(&session.memory, program, &mut session.table, thread, now);
     }
     let mut rows = RowBuilder::new(&mut session.table, program, trees, (clock, now));
     for index in slots {

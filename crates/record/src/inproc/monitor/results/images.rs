@@ -21,7 +21,7 @@ pub(crate) fn image_of_slot(session: &mut Session, thread: SlotRef) -> Option<Im
     let pid = area.get(base + slot::PID) as i32;
     let now = session.clock.at(sys::now());
     let program = session.programs.get_mut(&thread.program)?;
-    note_maker(&session.memory, program, &mut session.table, (thread.index, now));
+    note_maker(&session.memory, program, &mut session.table, thread, now);
     Some(image_of(program, &mut session.table, pid, now))
 }
 
@@ -39,12 +39,12 @@ pub(crate) fn end_image(session: &mut Session, id: ImageId, now: u64) {
     image.life_ns += now.saturating_sub(image.start_ns);
 }
 
-/// Notes which process of the program made that of slot `index`, where it is new: a shell's child
+/// Notes which process of the program made that of a slot, where it is new: a shell's child
 /// may have children of its own before it is another program.
-pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Table, (index, now): (u64, u64)) {
+pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Table, thread: SlotRef, now: u64) {
     // From the youngest up to one that is known.
     let mut line: Vec<i32> = Vec::new();
-    let mut next = Some(index);
+    let mut next = Some(thread.index);
     // Slots may name each other in a circle: the program writes there.
     for _ in 0..image::SLOT_COUNT {
         let Some(index) = next.filter(|_| line.len() < GENERATIONS) else { break };

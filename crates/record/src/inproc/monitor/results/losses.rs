@@ -56,7 +56,7 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
             session.problems.note(ProblemKind::Note, format!("{exe}: its calls are not answered in place: {why}"));
         }
     }
-    if program.hooks.starting.is_some() {
+    if program.hooks.starting.is_some() && session.memory.could_not_be_mapped(program.id) {
         session
             .problems
             .note(ProblemKind::Unwatched, format!("{exe} ran unwatched: it could not map the shared memory"));

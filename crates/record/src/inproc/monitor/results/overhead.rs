@@ -32,8 +32,8 @@ const BATCHES: usize = 24;
 const FEWEST: usize = 6;
 /// So many that took next to the least say that it will not become less.
 const AGREEING: usize = 4;
-/// How much more than the least is next to it, less than what a tick of the clock adds to a batch; and so
-/// many cycles a call, where a batch takes less than the counter can tell apart.
+/// Relative tolerance within which a batch agrees with the minimum, less than what a tick of the clock adds to a
+/// batch; and cycles a call, where a batch takes less than the counter can tell apart.
 const NEXT_TO: f64 = 1.02;
 const APART: f64 = 1.0;
 /// Batches that show what a call takes once more: that prices nothing.
@@ -193,7 +193,7 @@ impl Bench {
         set(image::SLOTS + slot::TAG, 1)?;
         // An rseq area that the kernel knows nothing of costs what one does that it leaves alone.
         set(image::SLOTS + slot::RSEQ, IMAGE + image::TICKETS)?;
-        // Nobody answers here.
+        // No launcher answers here.
         words.get((global::DEAD / 8) as usize)?.store(1, Ordering::Relaxed);
         let image_words = words.get((global::SIZE / 8) as usize..)?;
         let mut room = Room { roots: NUMBERS + 1, ..Room::default() };

@@ -57,21 +57,21 @@ impl OwnCpu {
 
 /// By what the kernel says of all that were waited for, `children` (user and system time).
 pub(crate) fn own_cpu(session: &Session, children: (u64, u64)) -> OwnCpu {
-    let before = session.stats.around.children_before;
+    let before = session.stats.facts.children_before;
     let waited_for = children.0.saturating_sub(before.0) + children.1.saturating_sub(before.1);
     let waited_for = waited_for.saturating_sub(session.root.before_exec_ns);
     let added = (session.stats.around.added_ns * session.table.calls as f64) as u64;
     let images = session.table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.instances.max(1)));
     // A forked process maps our memory again, page by page, and gives it back.
-    let birth = session.stats.births_ns / session.stats.births.max(1);
-    let forks = images.saturating_sub(session.stats.births).saturating_mul(birth);
+    let start = session.stats.starts_ns / session.stats.starts.max(1);
+    let forks = images.saturating_sub(session.stats.starts).saturating_mul(start);
     let ours =
-        [session.stats.births_ns, forks, session.stats.counted.asked.ns].into_iter().fold(added, u64::saturating_add);
-    let mut doubt_ns = [session.stats.births_ns / 2, forks / 2, session.stats.counted.asked.doubt_ns]
+        [session.stats.starts_ns, forks, session.stats.counted.asked.ns].into_iter().fold(added, u64::saturating_add);
+    let mut doubt_ns = [session.stats.starts_ns / 2, forks / 2, session.stats.counted.asked.doubt_ns]
         .into_iter()
         .fold((added as f64 * ADDED_DOUBT) as u64, u64::saturating_add);
     let (mut total_ns, mut own_ns) = (waited_for, waited_for.saturating_sub(ours));
-    // Nobody waits for daemons, and none for what goes on; they have said themselves what they used.
+    // Daemons and what still runs are not waited for; they have said themselves what they used.
     let said = session.table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns)).saturating_sub(added);
     if said > own_ns {
         total_ns = total_ns.max(said.saturating_add(ours));

@@ -1,6 +1,6 @@
 //! What a thread can have counted: figures that can't be are not told.
 //!
-//! A program may write over its counters. Where it has done so moderately nobody can tell; what is
+//! A program may write over its counters. Where it has done so moderately that can't be told; what is
 //! beyond any program's reach is left out, and said to be lost.
 
 use crate::inproc::monitor::results::clock::Clock;

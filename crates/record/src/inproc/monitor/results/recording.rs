@@ -1,5 +1,6 @@
 //! From what the launcher gathered to a recording.
 
+use crate::assemble::{self, Named, Parts, Progress};
 use crate::cpu::not_below;
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::results::collect;
@@ -10,13 +11,9 @@ use crate::inproc::monitor::results::own_cpu::OwnCpu;
 use crate::inproc::monitor::results::written;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
-use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use crate::table::ImageId;
-use crate::windows::{fault_price, switch_price};
-use std::collections::{BTreeMap, HashMap};
-use systoll_model::{
-    BackendKind, Counts, Header, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread,
-};
+use std::collections::HashMap;
+use systoll_model::{BackendKind, Counts, Header, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread};
 
 /// The recording of a run that has ended.
 pub(crate) fn finish(mut session: Session) -> Recording {
@@ -27,7 +24,7 @@ pub(crate) fn finish(mut session: Session) -> Recording {
     session.provisioning.files.keep_fixed(&session.symbols);
     let children = sys::children_times();
     let crossing = overhead::crossing(session.stats.around.again.as_ref(), &session.clock.ratio);
-    session.stats.around.leave_out(children, sys::children_times());
+    session.stats.facts.leave_out(children, sys::children_times());
     recording(&mut session, wall_ns, crossing)
 }
 
@@ -50,7 +47,7 @@ pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
     }
     count_first_exec(session);
     let wall_ns = session.clock.at(sys::now());
-    let recording = recording(session, wall_ns, session.stats.around.crossing_before);
+    let recording = recording(session, wall_ns, session.stats.facts.crossing_before);
     (session.table, session.stats.counted, session.problems.list) = (kept, counted, problems);
     session.windows.budget.refused = refused;
     recording
@@ -71,80 +68,36 @@ fn count_first_exec(session: &mut Session) {
 }
 
 fn recording(session: &mut Session, wall_ns: u64, crossing_after: Spread) -> Recording {
-    let mut problems = session.problems.list.clone();
-    note_bounds(&session.table, &mut problems);
+    let mut named = Named::of(&session.table, &mut session.symbols, session.problems.list.clone());
     if !session.stats.around.share_measured {
         let text = "what watching adds to a call could not be measured here: its share is a guess";
-        problems.push(Problem::new(ProblemKind::Price, text));
+        named.problems.push(Problem::new(ProblemKind::Price, text));
     }
-    let names = Names::resolve(&session.table, &mut session.symbols);
-    // Our own memory is mapped there too.
-    problems.extend(names.problems.iter().filter(|p| !p.text.starts_with("/memfd:systoll:")).cloned());
     // That takes children, which are none of the command's.
     let children = sys::children_times();
-    let (fault, switch) = (fault_price(&session.table), switch_price(&session.table));
-    let crossing_before = session.stats.around.crossing_before;
-    let prices = Prices { crossing_before, crossing_after, fault, switch, calls: BTreeMap::new() };
-    let rows = rows(&session.table, &names, &mut session.symbols);
-    let vdso = vdso_rows(&session.table, &names, &mut session.symbols);
-    let used = with_running(session, children);
-    let own = own_cpu::own_cpu(session, used);
-    problems.extend(own.problem());
-    let header = header(session, wall_ns, used, &own);
-    session.stats.around.leave_out(children, sys::children_times());
-    let processes = processes(session, &rows, &header);
-    let in_place = in_place(session.provisioning.elided, &session.stats.counted.in_place, &rows);
-    Recording {
-        header,
-        processes,
-        modules: names.modules,
-        frames: names.frames,
-        stacks: names.stacks,
-        rows,
-        vdso,
-        threads: threads(&session.table),
-        windows: windows(&session.windows.budget),
-        longest: Vec::new(),
-        prices,
-        problems,
-        in_place,
-    }
+    let prices = session.stats.facts.prices(crossing_after, &session.table);
+    let progress = Progress::of(&session.table, wall_ns, session.root.exit, children);
+    let own = own_cpu::own_cpu(session, progress.used());
+    named.problems.extend(own.problem());
+    let header = header(session, &progress, &own);
+    session.stats.facts.leave_out(children, sys::children_times());
+    let processes = processes(session, &named.rows, &header);
+    let in_place = in_place(session.provisioning.elided, &session.stats.counted.in_place, &named.rows);
+    let parts = Parts { header, processes, prices, longest: Vec::new(), in_place };
+    named.recording(&session.table, &session.windows.budget, parts)
 }
 
-/// With what processes have used that are not waited for yet, where the command has not ended.
-fn with_running(session: &Session, (user, sys): (u64, u64)) -> (u64, u64) {
-    if session.root.exit.is_some() {
-        return (user, sys);
-    }
-    let running = crate::procfs::running_times(session.table.images.iter().map(|i| i.pid));
-    (user.saturating_add(running.0), sys.saturating_add(running.1))
-}
-
-fn header(session: &Session, wall_ns: u64, (user, sys): (u64, u64), own: &OwnCpu) -> Header {
-    let before = session.stats.around.children_before;
-    let (user_ns, sys_ns) = (user.saturating_sub(before.0), sys.saturating_sub(before.1));
+fn header(session: &Session, progress: &Progress, own: &OwnCpu) -> Header {
+    let added_ns = session.stats.around.added_ns;
+    let windows = &session.windows.budget;
     Header {
-        version: env!("CARGO_PKG_VERSION").into(),
-        command: session.stats.around.command.clone(),
-        backend: BackendKind::Inproc,
-        host: systoll_price::host(),
-        started_unix: session.stats.around.started_unix,
-        exit: session.root.exit,
-        wall_ns,
-        user_ns,
-        sys_ns,
         own_cpu_ns: own.known(),
         own_cpu_most_ns: Some(own.most()),
-        observer_ns_per_call: session.stats.around.added_ns,
-        observer_wall_ns_per_call: session.stats.around.added_ns,
-        toll_estimated: false,
-        lost: 0,
+        observer_ns_per_call: added_ns,
+        observer_wall_ns_per_call: added_ns,
         vdso_calls: Some(session.stats.counted.vdso_calls),
-        threads: session.table.threads_in_all(),
-        seed: session.stats.seed,
-        windows_opened: session.windows.budget.opened,
-        windows_refused: session.windows.budget.refused,
         sites: Some(session.provisioning.sites.total()),
+        ..assemble::header(BackendKind::Inproc, &session.stats.facts, progress, &session.table, windows)
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct RowBuilder<'a> {
     nodes: Nodes,
     /// Files with a region of their own, by their place among the nodes' files.
     used: Vec<usize>,
-    /// Frames of nodes, once somebody has counted there.
+    /// Frames of nodes, once a thread has counted there.
     frames: HashMap<usize, Rc<[RawFrame]>>,
     /// What the first thread had counted when `main` began, if that is known.
     startup: Option<HashMap<usize, SlotCounts>>,
@@ -79,7 +79,7 @@ impl<'a> RowBuilder<'a> {
         let told = self.clock.possible(&slot.counts);
         self.tally.losses.damaged += slot.counts.len().saturating_sub(told.len()) as u64;
         for (node, counts) in told {
-            self.row(*node, counts, (index, pid, thread.tid), has_rseq);
+            self.row(*node, counts, Counter { slot: index, pid, tid: thread.tid, has_rseq });
         }
         if index + 1 < image::SLOT_COUNT && (index == 0 || pid != 0) {
             let image = image_of(self.program, self.table, pid, self.now);
@@ -90,13 +90,14 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// Adds one thread's counts at a node.
-    fn row(&mut self, index: usize, counts: &SlotCounts, (slot, pid, tid): (u64, i32, u32), has_rseq: bool) {
+    fn row(&mut self, index: usize, counts: &SlotCounts, by: Counter) {
+        let Counter { slot, pid, tid, has_rseq } = by;
         let Some(node) = self.nodes.all.get(index) else { return };
         let place = node.site.and_then(|(file, site)| Some(SiteRef { file: *self.used.get(file)?, site }));
         let site = place.and_then(|at| self.program.hooks.files.get(at.file)?.code.blob.sites.get(at.site));
         if site.is_some_and(|s| s.vdso) {
             self.tally.vdso_calls = self.tally.vdso_calls.saturating_add(counts.entered);
-            return self.vdso(index, place, (counts.entered, pid));
+            return self.vdso(index, place, pid, counts.entered);
         }
         let Some(number) = node.number else { return };
         let results = site.is_none_or(|s| s.results);
@@ -135,7 +136,7 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// Adds calls at a node of the vDSO.
-    fn vdso(&mut self, index: usize, place: Option<SiteRef>, (calls, pid): (u64, i32)) {
+    fn vdso(&mut self, index: usize, place: Option<SiteRef>, pid: i32, calls: u64) {
         let function = place.and_then(|at| {
             let file = self.program.hooks.files.get(at.file)?;
             let address = file.code.blob.sites.get(at.site)?.address;
@@ -149,7 +150,7 @@ impl<'a> RowBuilder<'a> {
         }
     }
 
-    /// How much of what the first thread counted at a node was before `main`: all, where nobody has
+    /// How much of what the first thread counted at a node was before `main`: all, where the launcher has not
     /// seen that begin.
     fn note_startup(&self, node: usize, number: u32, add: &mut Counts, seen: Seen) {
         let (calls, waited) = match &self.startup {
@@ -192,7 +193,17 @@ fn frames_of(program: &Program, site: Option<SiteRef>, node: &Node) -> Rc<[RawFr
     leaf.into_iter().chain(node.path.iter().map(|a| program.space.frame(*a, true))).collect()
 }
 
-/// What is known of a row's calls tally their counts.
+/// The thread that has counted.
+#[derive(Clone, Copy)]
+struct Counter {
+    slot: u64,
+    pid: i32,
+    tid: u32,
+    /// Waiting is told from working.
+    has_rseq: bool,
+}
+
+/// What is known of a row's calls beside their counts.
 #[derive(Clone, Copy)]
 struct Seen {
     /// Returns are seen to.
@@ -205,7 +216,7 @@ struct Seen {
     has_rseq: bool,
 }
 
-/// Calls that the kernel has ended. What a handler interrupted it had: whoever jumps out of the
+/// Calls that the kernel has ended. What a handler interrupted it had: a thread that jumps out of the
 /// handler never sees the result, but the call was made.
 fn ended(number: u32, slot: &SlotCounts, seen: Seen) -> u64 {
     match slot.entered.checked_sub(slot.returned) {

@@ -9,7 +9,7 @@ use systoll_symbols::ModuleKey;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// It was there before the first instruction.
-    Born,
+    AtStart,
     /// The program has mapped it.
     Mapped,
     /// The program has made it executable, and may have changed it before.
@@ -37,7 +37,7 @@ impl AllSites {
         };
         // Which they are is told elsewhere; here they are taken to be timed ones, as nearly all are.
         let left = left.min(timed);
-        let on_arrival = if arrival == Arrival::Born { sites.on_arrival } else { timed - left + counted };
+        let on_arrival = if arrival == Arrival::AtStart { sites.on_arrival } else { timed - left + counted };
         *sites = Sites { timed: timed - left, counted, not_covered: not_covered + left, on_arrival };
     }
 

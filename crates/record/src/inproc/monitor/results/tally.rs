@@ -19,7 +19,7 @@ pub(crate) struct Tally {
     pub(crate) in_place: MadeInPlace,
     /// Nodes that were met for the first time when no window could be afforded.
     pub(crate) unopened: u64,
-    /// Calls whose return nobody saw to, so that their errors are not known, by system call.
+    /// Calls whose return is not hooked, so that their errors are not known, by system call.
     pub(crate) blind: BTreeMap<Sysno, u64>,
     /// Calls of the x32 ABI that were not refused.
     pub(crate) foreign: u64,

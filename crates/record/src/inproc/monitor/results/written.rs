@@ -63,7 +63,7 @@ pub(crate) fn take(session: &mut Session, program: &mut Program, slots: &[u64], 
         }
         found.sort_by_key(|calls| calls.first().map(|call| call.time));
         if !found.is_empty() {
-            note_maker(&session.memory, program, &mut session.table, (*index, session.clock.at(sys::now())));
+            note_maker(&session.memory, program, &mut session.table, thread, session.clock.at(sys::now()));
         }
         for calls in found {
             keep(session, program, thread, &calls);

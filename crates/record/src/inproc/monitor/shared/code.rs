@@ -22,7 +22,7 @@ pub(crate) struct Code {
     /// The region of roots that they count at.
     pub(crate) region: u64,
     pub(crate) jumps: Jumps,
-    /// Places of the file whose calls nobody counts.
+    /// Places of the file whose calls are not counted.
     pub(crate) uncounted: usize,
     /// What its roots are in an image, by their first record: it depends on the files before it.
     roots: RefCell<HashMap<u64, Arc<Runs>>>,
@@ -52,7 +52,7 @@ impl Code {
         let jumps = Jumps::new(plan, &blob)?;
         let writing = room.add(&jumps.for_writing()).ok_or("no room for more code")?;
         let uncounted = uncounted(plan, &blob);
-        // Thousands of small pieces that nobody needs any more.
+        // Thousands of small pieces that are not needed any more.
         (blob.patches, blob.references, blob.origins) = (Vec::new(), Vec::new(), Vec::new());
         let signal_return = plan.signal_return;
         let roots = RefCell::default();
@@ -79,7 +79,7 @@ impl Code {
             return Ok(Arc::clone(known));
         }
         let mut words = self.blob.roots(self.region, first)?;
-        // Sites that tell no contexts apart: nobody asks there before a window is due.
+        // Sites that tell no contexts apart: no thread asks there before a window is due.
         let unasked = (0u64..).zip(&self.blob.sites).filter(|(_, s)| s.offset.is_none() && s.results && !s.vdso);
         words.extend(unasked.map(|(i, _)| (self.region + i * NODE_SIZE - IMAGE + node::WINDOW_AT, 1)));
         // Of two words for one place, which lie side by side then, the second one holds.
@@ -121,7 +121,7 @@ fn announce(area: &Area, code: Range<u64>, (table, len): (u64, u64)) {
     area.set(image::CODE_COUNT, n + 1);
 }
 
-/// Places of a file whose calls nobody counts.
+/// Places of a file whose calls are not counted.
 fn uncounted(plan: &Plan, blob: &Blob) -> usize {
     let refused = blob.refused.iter().filter(|r| r.what != Unhooked::Return);
     let addresses: HashSet<u64> = refused.map(|r| r.address).chain(plan.unplanned.iter().map(|u| u.address)).collect();

@@ -58,7 +58,7 @@ pub(crate) fn line_at(maps: &File, range: &Range<u64>) -> Option<Vec<u8>> {
     (vma.start == range.start && vma.end == end).then(|| vma.line(&name)).flatten()
 }
 
-/// What a process has mapped, looked at as far as somebody asks.
+/// What a process has mapped, looked at as far as it is asked for.
 #[derive(Clone, Copy)]
 pub(crate) enum Layout<'a> {
     /// All that it has.

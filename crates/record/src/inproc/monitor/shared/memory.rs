@@ -10,7 +10,7 @@
 //! processes of one program alone, and by the launcher. Everything here is reached by offsets that
 //! are checked; what targets write is only ever read as plain numbers.
 
-use crate::Error;
+use crate::error::Error;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::sys;
 use std::cell::Cell;
@@ -19,7 +19,7 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -31,6 +31,8 @@ pub(crate) const BLOBS: u64 = 1 << 16;
 pub(crate) const BLOBS_SIZE: u64 = 1 << 30;
 /// Where the code is mapped in every process, to be mapped again near what it is for.
 pub(crate) const BLOBS_AT: u64 = systoll_hooks::layout::IMAGE + (1 << 35);
+/// The mode that a program gives its image's file if it cannot open it.
+pub(crate) const NOT_MAPPED: u32 = 0o400;
 /// Words of a new image that lie no further apart are written in one go.
 const GAP: u64 = 256;
 /// Bytes of a slot whose memory is kept when its thread is gone: a few dozen contexts.
@@ -271,6 +273,21 @@ impl Memory {
         self.images.get(&id).is_some_and(|image| !image.deserted && sys::forbids_writing(&image.file))
     }
 
+    /// Whether descriptor `fd` of process `pid` is the file of image `id`.
+    pub(crate) fn is_file_of(&self, id: ProgramId, pid: i32, fd: i32) -> bool {
+        let own = self.images.get(&id).and_then(|image| image.file.metadata().ok());
+        let theirs = std::fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok();
+        own.zip(theirs).is_some_and(|(own, theirs)| (own.dev(), own.ino()) == (theirs.dev(), theirs.ino()))
+    }
+
+    /// Whether a new program has said that it could not map what it shares with us (`bootstrap`).
+    pub(crate) fn could_not_be_mapped(&self, id: ProgramId) -> bool {
+        let Some(Image { file, .. }) = self.images.get(&id) else { return false };
+        let mut word = [0; 8];
+        let says = file.read_at(&mut word, image::NOT_MAPPED).is_ok() && word != [0; 8];
+        says || file.metadata().is_ok_and(|m| m.permissions().mode() & 0o7777 == NOT_MAPPED)
+    }
+
     /// An image without its slots as it is now; none of its holes is touched.
     pub(crate) fn snapshot(&self, id: ProgramId) -> Snapshot {
         Snapshot::of(self.trees(id))
@@ -295,7 +312,7 @@ impl Memory {
         Snapshot::of(self.slot_data(thread, u64::MAX))
     }
 
-    /// Whose slot `index` of an image is; all zero if nobody's. Touches no hole.
+    /// Whose slot `index` of an image is; all zero if no thread has it. Touches no hole.
     pub(crate) fn head(&self, thread: SlotRef) -> Head {
         let at = thread.offset() + slot::SELF;
         let mut bytes = [0; 8 * Head::WORDS];
@@ -387,7 +404,7 @@ impl Memory {
     }
 
     /// Where an image has nothing that its threads read or write now, or soon; page by page. `idle`: of
-    /// each slot, what lies between its records of contexts and those of roots. The last slot is nobody's
+    /// each slot, what lies between its records of contexts and those of roots. The last slot is unused
     /// as long as nothing was counted there.
     pub(crate) fn unused(&self, id: ProgramId, idle: Range<u64>) -> Vec<Range<u64>> {
         let trees = self.data_ranges(id, 0..image::SLOTS).map(|r| r.start..r.end.saturating_add(NEAR));
@@ -414,7 +431,7 @@ impl Memory {
     /// When the file can't be mapped again after a look.
     pub(crate) fn is_deserted(&mut self, id: ProgramId) -> std::io::Result<Option<bool>> {
         let Some(image) = self.images.get_mut(&id) else { return Ok(Some(true)) };
-        // The kernel refuses to seal a file against writing as long as somebody could: our own
+        // The kernel refuses to seal a file against writing as long as a process could: our own
         // mapping has to go for the question to make sense.
         if image.area.is_none() {
             return Ok(Some(true));
@@ -460,7 +477,7 @@ impl Runs {
         Self(vec![(at, bytes)])
     }
 
-    /// Of (offset, word), ascending but for breaks; of memory nobody has written to so far.
+    /// Of (offset, word), ascending but for breaks; of memory that has not been written to so far.
     pub(crate) fn new(words: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
         for (at, word) in words.into_iter().filter(|(at, _)| at + 8 <= image::SIZE) {
@@ -480,7 +497,7 @@ impl Runs {
 /// Whose a slot is, by what stands in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
-    /// The slot's own address, zero if nobody has it.
+    /// The slot's own address, zero if no thread has it.
     pub(crate) own: u64,
     /// Slot of the thread's maker.
     pub(crate) parent: Option<u64>,

@@ -47,7 +47,7 @@ impl Mem {
     /// In words, where the code is not what the plan was made of.
     pub(crate) fn ready<'a>(&self, jumps: &'a Jumps, bias: u64) -> Result<&'a [Vec<u8>], String> {
         if jumps.ready.get().is_none() {
-            // Whoever else has come first has found the same.
+            // Another program of the file may have come first, and has found the same.
             let _ = jumps.ready.set(self.patched_pages(jumps, bias)?);
         }
         Ok(jumps.ready.get().map_or(&[], Vec::as_slice))
@@ -108,7 +108,7 @@ pub(crate) struct Jumps {
     was: Vec<u8>,
     new: Vec<u8>,
     /// The pieces with their jumps, once they have been looked at in the file or a process. The file
-    /// stays the same, by its identity, and nobody has run in a new mapping of it: what was there in
+    /// stays the same, by its identity, and no thread has run in a new mapping of it: what was there in
     /// one process is there in all.
     ready: OnceCell<Vec<Vec<u8>>>,
 }
@@ -145,9 +145,9 @@ impl Jumps {
         let mut all = Self::default();
         for patch in patches {
             let known = original.binary_search_by_key(&patch.vaddr, |(start, ..)| *start);
-            let known = known.ok().and_then(|i| original.get(i)).ok_or("a jump nobody planned")?;
+            let known = known.ok().and_then(|i| original.get(i)).ok_or("a jump that was not planned")?;
             let (site, expected) = (known.2, known.1.get(..patch.bytes.len()));
-            let mut expected = expected.ok_or("a jump nobody planned")?;
+            let mut expected = expected.ok_or("a jump that was not planned")?;
             let (mut at, mut rest) = (patch.vaddr, patch.bytes.as_slice());
             while !rest.is_empty() {
                 let here = rest.len().min((PAGE - at % PAGE) as usize);

@@ -1,9 +1,11 @@
-//! What a call asks for beside its descriptor or path, in the words strace has for it.
+//! Describes what a call asks for beside its descriptor or path, in strace's words.
 //!
 //! A number without a name stays a number; nothing is guessed.
 
-use super::constants::*;
-use crate::{Moment, Sysno, WindowCall};
+use crate::syscalls::Moment;
+use crate::syscalls::constants::*;
+use crate::sysno::Sysno;
+use crate::window::WindowCall;
 use std::fmt::Write as _;
 
 /// How an argument is put into words.
@@ -267,7 +269,7 @@ fn options(level: u32) -> &'static Names {
 
 /// Calls with every number there is a name for, for a test that holds them against strace.
 #[doc(hidden)]
-pub fn worded_calls() -> Vec<(&'static str, [u64; 6])> {
+pub fn described_calls() -> Vec<(&'static str, [u64; 6])> {
     let mut calls = Vec::new();
     for (call, words) in WORDS {
         for (arg, word) in *words {

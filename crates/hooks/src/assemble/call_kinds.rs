@@ -1,0 +1,46 @@
+//! Which calls are treated in ways of their own, by number.
+
+use crate::numbers::{
+    ARCH_PRCTL, CAPSET, CHROOT, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, LANDLOCK_RESTRICT_SELF,
+    MLOCKALL, MMAP, MPROTECT, PIVOT_ROOT, PKEY_MPROTECT, PRCTL, RSEQ, SECCOMP, SETFSGID, SETFSUID, SETGID, SETGROUPS,
+    SETNS, SETREGID, SETRESGID, SETRESUID, SETREUID, SETUID, UNSHARE, VFORK,
+};
+
+/// Whether the call comes back twice.
+pub(super) fn clones(number: u32) -> bool {
+    matches!(number, CLONE | FORK | VFORK | CLONE3)
+}
+
+/// Whether the call may make code of what was none.
+pub(super) fn brings_code(number: u32) -> bool {
+    matches!(number, MMAP | MPROTECT | PKEY_MPROTECT)
+}
+
+/// Whether the call, if all goes well, comes back in another program.
+pub(super) fn execs(number: u32) -> bool {
+    matches!(number, EXECVE | EXECVEAT)
+}
+
+/// Whether the call may change what its process may do: its user, groups, capabilities, namespaces,
+/// root, or what confines it. Not those that change only what a later `execve` gives.
+pub(super) fn changes_identity(number: u32) -> bool {
+    matches!(number, SETUID | SETREUID | SETRESUID | SETFSUID | CAPSET | UNSHARE | SETNS | CHROOT | PIVOT_ROOT)
+        || matches!(number, SETGID | SETREGID | SETRESGID | SETFSGID | SETGROUPS | LANDLOCK_RESTRICT_SELF)
+}
+
+/// Whether more is done at a call of this number than counting it, where a site makes calls of any
+/// number: the bytes of [`image::HEEDED`].
+pub fn is_heeded(number: u32) -> bool {
+    clones(number)
+        || brings_code(number)
+        || execs(number)
+        || may_end_watching(number)
+        || changes_identity(number)
+        || matches!(number, EXIT | EXIT_GROUP | RSEQ)
+}
+
+/// Whether such a call is looked at before it is made: it may take from the thread what hooks need,
+/// or fill all the memory they have.
+pub(super) fn may_end_watching(number: u32) -> bool {
+    matches!(number, ARCH_PRCTL | PRCTL | SECCOMP | MLOCKALL)
+}

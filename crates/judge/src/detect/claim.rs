@@ -1,0 +1,189 @@
+//! Claims: which calls of windows are needless, and why. What detectors have in common.
+
+use crate::fact::Facts;
+use crate::finding::Kind;
+use crate::replay::Step;
+use std::ptr;
+use std::sync::Arc;
+
+/// That one call of a window was needless.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    /// The kind of waste.
+    pub kind: Kind,
+    /// Whether it makes a remark at most.
+    pub weak: bool,
+    /// Whether its price is waiting.
+    pub by_wait: bool,
+    /// What is so of the call, for causes to ask for.
+    pub facts: Facts,
+    /// The path or file it is about.
+    pub object: Option<Arc<str>>,
+    /// What the call is about or does, for a sentence.
+    pub about: &'static str,
+    /// What to do instead, where the table knows.
+    pub instead: Option<&'static str>,
+    /// What that gives up.
+    pub gives_up: &'static str,
+}
+
+impl Claim {
+    /// A sure claim about no object in particular.
+    pub(crate) fn of(kind: Kind, about: &'static str, instead: &'static str) -> Self {
+        Self {
+            kind,
+            weak: false,
+            by_wait: false,
+            facts: Facts::default(),
+            object: None,
+            about,
+            instead: Some(instead),
+            gives_up: "",
+        }
+    }
+
+    /// Whether it says the same as another; one made elsewhere of equal words may be taken for another.
+    fn is(&self, other: &Self) -> bool {
+        let of = |c: &Self| (c.kind, c.weak, c.by_wait, c.facts);
+        let instead = match (self.instead, other.instead) {
+            (Some(a), Some(b)) => ptr::eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        let object = match (&self.object, &other.object) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        ptr::eq(self.about, other.about)
+            && instead
+            && object
+            && of(self) == of(other)
+            && ptr::eq(self.gives_up, other.gives_up)
+    }
+}
+
+/// The place of a call of which the window does not tell whether it is one of those claimed.
+const LEFT_OUT: u32 = u32::MAX;
+
+/// What detectors have to say of a call.
+#[derive(Clone, Copy)]
+pub(crate) enum Judged<'a> {
+    /// Nothing.
+    Unclaimed,
+    /// Claims are made of what it belongs to, but the window's edge hides whether it is like the others.
+    LeftOut,
+    /// It is needless.
+    Claimed(&'a Claim),
+}
+
+/// Claims, and objects, that are looked through for one that says the same.
+const RECENT: usize = 8;
+
+/// Claims, one place a call of a window.
+#[derive(Default)]
+pub(crate) struct Claims {
+    /// For each call of all windows so far, which claim it has, from 1, or [`LEFT_OUT`].
+    places: Vec<u32>,
+    /// Each stands for all calls it was made of in a row: most are as the ones before.
+    made: Vec<Claim>,
+    /// Objects of the newest claims.
+    objects: [Option<Arc<str>>; RECENT],
+    /// Which of these is the oldest.
+    oldest: usize,
+    /// Where each window's places begin.
+    starts: Vec<usize>,
+    /// The newest of these.
+    window: usize,
+}
+
+impl Claims {
+    /// Goes on to a window of so many calls.
+    pub(super) fn begin(&mut self, calls: usize) {
+        self.window = self.places.len();
+        self.starts.push(self.window);
+        self.places.resize(self.window + calls, 0);
+    }
+
+    /// The claim on a call of the newest window.
+    pub(super) fn get(&self, index: usize) -> Option<&Claim> {
+        let place = self.places.get(self.window + index)?.checked_sub(1)?;
+        self.made.get(place as usize)
+    }
+
+    /// Puts a claim on a call of the newest window, whatever it had.
+    pub(super) fn set(&mut self, index: usize, claim: Claim) {
+        let Some(place) = self.places.get_mut(self.window + index) else { return };
+        let from = self.made.len().saturating_sub(RECENT);
+        let same = self.made.get(from..).and_then(|newest| newest.iter().rposition(|made| made.is(&claim)));
+        let at = same.map_or(self.made.len(), |at| from + at);
+        // Claims beyond what can be counted are left out.
+        let Some(claimed) = u32::try_from(at + 1).ok().filter(|claimed| *claimed != LEFT_OUT) else { return };
+        if same.is_none() {
+            self.made.push(claim);
+        }
+        *place = claimed;
+    }
+
+    /// Has a call of the newest window not be counted, unless there is a claim on it.
+    pub(super) fn leave_out(&mut self, index: usize) {
+        if let Some(place) = self.places.get_mut(self.window + index).filter(|place| **place == 0) {
+            *place = LEFT_OUT;
+        }
+    }
+
+    /// An object's name, kept once where it comes again soon.
+    pub(super) fn object(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.objects.iter().flatten().find(|known| known.as_ref() == name) {
+            return known.clone();
+        }
+        let new: Arc<str> = name.into();
+        if let Some(place) = self.objects.get_mut(self.oldest) {
+            *place = Some(new.clone());
+        }
+        self.oldest = (self.oldest + 1) % RECENT;
+        new
+    }
+
+    /// The claim on a call of a window, both by their place.
+    pub(crate) fn at(&self, window: usize, index: usize) -> Option<&Claim> {
+        let place = self.places.get(self.starts.get(window)? + index)?;
+        self.made.get(place.checked_sub(1)? as usize)
+    }
+
+    /// One place for each call of all windows, in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Judged<'_>> {
+        self.places.iter().map(|place| match *place {
+            0 => Judged::Unclaimed,
+            LEFT_OUT => Judged::LeftOut,
+            place => self.made.get(place as usize - 1).map_or(Judged::Unclaimed, Judged::Claimed),
+        })
+    }
+}
+
+/// Reads windows and claims calls that no other detector has claimed.
+pub(super) trait Detector {
+    /// Looks at one window, whose steps and claims go together.
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims);
+}
+
+/// Puts a claim where none is, or where only a weaker one is.
+pub(super) fn put(claims: &mut Claims, index: usize, claim: Claim) {
+    if claims.get(index).is_none_or(|old| old.weak && !claim.weak) {
+        claims.set(index, claim);
+    }
+}
+
+/// Leaves a call out whose verdict lies outside the window, unless it is the very first of its row: before
+/// that there was none like it.
+pub(super) fn leave_out_later(step: &Step<'_>, claims: &mut Claims) {
+    if step.observed.call.nth > 1 {
+        claims.leave_out(step.index);
+    }
+}
+
+/// The claim that a step's own state gives rise to.
+pub(super) fn about_state(kind: Kind, step: &Step<'_>, claims: &mut Claims) -> Option<Claim> {
+    let state = step.meaning.as_ref()?.line.about;
+    let object = step.object.as_deref().map(|name| claims.object(name));
+    let claim = Claim { weak: state.unsure, object, gives_up: state.gives_up, ..Claim::of(kind, state.thing, "") };
+    Some(Claim { instead: None, ..claim })
+}

@@ -1,0 +1,31 @@
+//! Transfers of no byte: a write or read that was asked to move nothing.
+
+use super::claim::{Claim, Claims, Detector, put};
+use crate::finding::Kind;
+use crate::replay::Step;
+use crate::semantics::{DEVICES, MADE_UP, PIPES, Unit};
+
+/// Claims transfers of nothing through pipes and ordinary files, where they do nothing at all.
+pub(super) struct Empty;
+
+impl Detector for Empty {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        // The first may be meant to learn whether the descriptor is good.
+        for step in steps.iter().filter(|step| step.observed.call.nth > 1 && moves_nothing(step)) {
+            let file = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'));
+            let object = file.map(|file| claims.object(file));
+            let about = "reads or writes no byte at all, which does nothing";
+            put(claims, step.index, Claim { object, ..Claim::of(Kind::SlowPath, about, "look at the length first") });
+        }
+    }
+}
+
+/// Whether the call moved no byte because none was asked for, through something to which that means nothing.
+/// To a datagram socket it is a message, and what a device or a file of the kernel's own makes of it is
+/// theirs to say.
+fn moves_nothing(step: &Step<'_>) -> bool {
+    let nothing = step.moved.is_some_and(|m| m.asked == Some(0) && m.got == Some(0) && m.line.unit == Unit::Stream);
+    let file = step.observed.call.fd.as_deref().unwrap_or_default();
+    let own = |folders: &[&str]| folders.iter().any(|folder| file.starts_with(folder));
+    nothing && (file.starts_with(PIPES) || file.starts_with('/') && !own(MADE_UP) && !own(DEVICES))
+}

@@ -1,0 +1,151 @@
+//! The report as a whole, and what its parts are laid out with.
+
+use crate::style::{Line, Role, Style, flow};
+use crate::text::wrap;
+use std::io;
+use systoll_judge::{Finding, Judgement};
+use systoll_model::Recording;
+
+/// How much of the report is wanted, and of what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReportOptions {
+    /// All findings and remarks, with all their cures and places, rather than the first few.
+    pub all: bool,
+    /// List every recorded call that took at least this many ns, rather than the five slowest.
+    pub longer_ns: Option<u64>,
+    /// Whole stacks, one frame a line, rather than the chain that tells the caller.
+    pub stacks: bool,
+    /// What the descriptors of the calls looked at were behind.
+    pub fds: bool,
+    /// The calls the recording was narrowed down to, as they were asked for.
+    pub only: Option<String>,
+    /// The program is still running: this is the report so far.
+    pub so_far: bool,
+}
+
+/// What all parts of the report are written from.
+pub(super) struct Report<'a> {
+    pub(super) rec: &'a Recording,
+    pub(super) judgement: &'a Judgement,
+    pub(super) options: &'a ReportOptions,
+    pub(super) style: Style,
+}
+
+/// Runs as long as this, in ns, are told in rates too.
+pub(super) const LONG_RUN_NS: u64 = 10_000_000_000;
+
+/// Findings shown where not all are asked for.
+pub(super) const SHOWN: usize = 5;
+
+/// Column at which a finding's details begin.
+pub(super) const DETAIL: usize = 5;
+
+/// Column at which the text beside a detail's label begins.
+pub(super) const DETAIL_TEXT: usize = 12;
+
+/// Column at which the text beside the label of a closing line begins.
+pub(super) const CLOSING_TEXT: usize = 14;
+
+/// Writes the report of `rec` as judged by `judgement`.
+///
+/// # Errors
+/// Those of `w`.
+pub fn write_report(
+    w: &mut dyn io::Write,
+    rec: &Recording,
+    judgement: &Judgement,
+    options: &ReportOptions,
+    style: &Style,
+) -> io::Result<()> {
+    let report = Report { rec, judgement, options, style: *style };
+    for line in report.lines() {
+        writeln!(w, "{}", line.render(style))?;
+    }
+    Ok(())
+}
+
+/// Writes one finding of `judgement` as the report has it, under `number`.
+///
+/// # Errors
+/// Those of `w`.
+pub fn write_finding(
+    w: &mut dyn io::Write,
+    rec: &Recording,
+    judgement: &Judgement,
+    number: usize,
+    finding: &Finding,
+    style: &Style,
+) -> io::Result<()> {
+    let report = Report { rec, judgement, options: &ReportOptions::default(), style: *style };
+    for line in report.finding(number, finding) {
+        writeln!(w, "{}", line.render(style))?;
+    }
+    Ok(())
+}
+
+impl Report<'_> {
+    fn lines(&self) -> Vec<Line> {
+        let mut lines = self.header();
+        lines.push(Line::default());
+        if self.rec.calls() == 0 {
+            lines.push(Line::of(Role::Plain, "  no system call was seen"));
+        } else if self.judgement.findings.is_empty() {
+            lines.extend(self.healthy());
+        } else {
+            lines.extend(self.toll());
+            lines.push(Line::default());
+            for (i, finding) in self.shown().iter().enumerate() {
+                lines.extend(self.finding(i + 1, finding));
+                lines.push(Line::default());
+            }
+            lines.extend(self.hidden());
+        }
+        lines.extend(self.closing());
+        lines
+    }
+
+    pub(super) fn shown(&self) -> &[Finding] {
+        let findings = &self.judgement.findings;
+        if self.options.all { findings } else { &findings[..findings.len().min(SHOWN)] }
+    }
+
+    /// A finding's detail: a label, then text over as many lines as it takes.
+    pub(super) fn detail(&self, label: &str, role: Role, text: &str) -> Vec<Line> {
+        self.labelled(DETAIL, label, DETAIL_TEXT, role, text)
+    }
+
+    /// A line at the report's end: a label, then text.
+    pub(super) fn closing_line(&self, label: &str, role: Role, text: &str) -> Vec<Line> {
+        self.labelled(2, label, CLOSING_TEXT, role, text)
+    }
+
+    pub(super) fn labelled(&self, indent: usize, label: &str, column: usize, role: Role, text: &str) -> Vec<Line> {
+        let width = self.style.columns().saturating_sub(column);
+        self.beside(indent, label, column, wrap(text, width).into_iter().map(|l| Line::of(role, l)).collect())
+    }
+
+    /// `lines` from `column` on, the first of them beside `label`.
+    pub(super) fn beside(&self, indent: usize, label: &str, column: usize, lines: Vec<Line>) -> Vec<Line> {
+        let mut out = vec![];
+        for (i, text) in lines.into_iter().enumerate() {
+            let mut line = Line::of(Role::Plain, " ".repeat(indent));
+            if i == 0 {
+                line.push(Role::Faint, label);
+            }
+            line.pad_to(column);
+            line.append(text);
+            out.push(line);
+        }
+        out
+    }
+
+    /// Segments that go together, `indent`ed, four columns apart.
+    pub(super) fn segments(&self, first: Line, segments: Vec<Line>, indent: usize) -> Vec<Line> {
+        flow(first, segments, 4, indent, self.style.columns())
+    }
+
+    /// `about ` where tolls are estimates.
+    pub(super) fn about(&self) -> &'static str {
+        if self.rec.header.toll_estimated { "about " } else { "" }
+    }
+}

@@ -1,0 +1,161 @@
+//! A recording put together: what every backend does alike, from its table, windows and names.
+
+use crate::backend::Launch;
+use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
+use crate::procfs::running_times;
+use crate::sys::children_times;
+use crate::table::Table;
+use crate::windows::{Windows, fault_price, switch_price};
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+use systoll_model::{
+    BackendKind, Exit, Header, InPlace, LongCall, Prices, Problem, Process, Recording, Row, Spread, VdsoRow,
+};
+use systoll_symbols::Symbols;
+
+/// What is known of a run before it begins.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunFacts {
+    pub(crate) command: Vec<String>,
+    pub(crate) crossing_before: Spread,
+    /// User and system time of children that are none of the command's, ns.
+    pub(crate) children_before: (u64, u64),
+    pub(crate) started_unix: u64,
+    pub(crate) seed: u64,
+}
+
+impl RunFacts {
+    /// Of a run that begins now.
+    pub(crate) fn of(launch: &Launch, crossing_before: Spread) -> Self {
+        Self {
+            command: launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+            crossing_before,
+            children_before: children_times(),
+            started_unix: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+            seed: launch.seed,
+        }
+    }
+
+    /// Leaves out what children of ours have used between two readings.
+    pub(crate) fn leave_out(&mut self, from: (u64, u64), to: (u64, u64)) {
+        self.children_before.0 += to.0.saturating_sub(from.0);
+        self.children_before.1 += to.1.saturating_sub(from.1);
+    }
+
+    /// Prices of a run, but for those of calls.
+    pub(crate) fn prices(&self, crossing_after: Spread, table: &Table) -> Prices {
+        let (crossing_before, fault, switch) = (self.crossing_before, fault_price(table), switch_price(table));
+        Prices { crossing_before, crossing_after, fault, switch, calls: BTreeMap::new() }
+    }
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    pub(crate) wall_ns: u64,
+    /// How the command has ended.
+    pub(crate) exit: Option<Exit>,
+    /// User and system time that it and its descendants have used, ns.
+    used: (u64, u64),
+}
+
+impl Progress {
+    /// Of a run whose ended processes have used `children`; where the command has not ended, those that run are
+    /// asked too.
+    pub(crate) fn of(table: &Table, wall_ns: u64, exit: Option<Exit>, children: (u64, u64)) -> Self {
+        let mut used = children;
+        if exit.is_none() {
+            let running = running_times(table.images.iter().map(|i| i.pid));
+            used = (used.0.saturating_add(running.0), used.1.saturating_add(running.1));
+        }
+        Self { wall_ns, exit, used }
+    }
+
+    /// User and system time, before what is left out of it.
+    pub(crate) fn used(&self) -> (u64, u64) {
+        self.used
+    }
+}
+
+/// A header, but for what the backend itself measures: of the observer's share it says nothing yet.
+pub(crate) fn header(
+    backend: BackendKind,
+    facts: &RunFacts,
+    progress: &Progress,
+    table: &Table,
+    windows: &Windows,
+) -> Header {
+    let (before, (user, sys)) = (facts.children_before, progress.used);
+    Header {
+        version: env!("CARGO_PKG_VERSION").into(),
+        command: facts.command.clone(),
+        backend,
+        host: systoll_price::host(),
+        started_unix: facts.started_unix,
+        exit: progress.exit,
+        wall_ns: progress.wall_ns,
+        user_ns: user.saturating_sub(before.0),
+        sys_ns: sys.saturating_sub(before.1),
+        own_cpu_ns: None,
+        own_cpu_most_ns: None,
+        observer_ns_per_call: 0.0,
+        observer_wall_ns_per_call: 0.0,
+        toll_estimated: false,
+        lost: 0,
+        vdso_calls: None,
+        threads: table.threads_in_all(),
+        seed: facts.seed,
+        windows_opened: windows.opened,
+        windows_refused: windows.refused,
+        sites: None,
+    }
+}
+
+/// A table with its names.
+pub(crate) struct Named {
+    names: Names,
+    pub(crate) rows: Vec<Row>,
+    vdso: Vec<VdsoRow>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// What a backend adds to a table with its names.
+pub(crate) struct Parts {
+    pub(crate) header: Header,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) prices: Prices,
+    pub(crate) longest: Vec<LongCall>,
+    pub(crate) in_place: Vec<InPlace>,
+}
+
+impl Named {
+    /// Names all that is in a table; `problems` are those of the run.
+    pub(crate) fn of(table: &Table, symbols: &mut Symbols, mut problems: Vec<Problem>) -> Self {
+        note_bounds(table, &mut problems);
+        let names = Names::resolve(table, symbols);
+        // Our own memory may be mapped there too.
+        problems.extend(names.problems.iter().filter(|p| !p.text.starts_with("/memfd:systoll:")).cloned());
+        let (rows, vdso) = (rows(table, &names, symbols), vdso_rows(table, &names, symbols));
+        Self { names, rows, vdso, problems }
+    }
+
+    /// The recording.
+    pub(crate) fn recording(self, table: &Table, kept: &Windows, parts: Parts) -> Recording {
+        let Parts { header, processes, prices, longest, in_place } = parts;
+        Recording {
+            header,
+            processes,
+            modules: self.names.modules,
+            frames: self.names.frames,
+            stacks: self.names.stacks,
+            rows: self.rows,
+            vdso: self.vdso,
+            threads: threads(table),
+            windows: windows(kept),
+            longest,
+            prices,
+            problems: self.problems,
+            in_place,
+        }
+    }
+}

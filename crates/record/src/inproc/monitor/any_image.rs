@@ -1,0 +1,119 @@
+//! The launcher's side of an image that its program has written over: for fuzzing.
+//!
+//! Invariant: no process is touched. Threads call themselves by this process's own number, and it has no
+//! image mapped, so that none is believed and nothing is done for what they ask.
+
+use super::exec::files::Files;
+use super::exec::place::Maker;
+use super::exec::provision;
+use super::exec::read_ahead::Ahead;
+use super::exec::ready::{self, Taken};
+use super::handles::ProgramId;
+use super::program::{Patched, Program};
+use super::requests::{serve, slots};
+use super::results::clock::Ratio;
+use super::results::run_stats::Around;
+use super::results::{collect, recording};
+use super::session::Session;
+use super::shared::maps::{Layout, Maps};
+use super::shared::remote::Mem;
+use super::{Cache, Closely, Launch, options, watch};
+use crate::table::{Image, Table};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+use systoll_hooks::layout::{image, slot};
+use systoll_symbols::{AddressSpace, Symbols};
+
+/// A launcher without programs, and a file that each program has.
+struct Launcher {
+    session: Session,
+    space: AddressSpace,
+    file: Patched,
+}
+
+impl Launcher {
+    /// With this process's own dynamic loader.
+    fn new() -> Option<Self> {
+        let ahead = Ahead::default();
+        let files = Files::new(Maker::new(options(Closely::All, true)), Arc::new(Cache::none()), ahead.clone());
+        let symbols = Symbols::expecting(ahead.modules.clone());
+        let around = Around { own_cycles: 10.0, added_ns: 5.0, ..Around::default() };
+        let mut session = watch::new_session(
+            &Launch::default(),
+            (files, symbols),
+            (crate::assemble::RunFacts::default(), around),
+            Ratio::begin().settled(),
+        )
+        .ok()?;
+        let (pid, mut space) = (std::process::id() as i32, AddressSpace::new());
+        let maps = Maps::of(pid);
+        space.update_by(&mut session.symbols, pid, &maps.text);
+        let is_loader = |path: Option<Arc<str>>| path.is_some_and(|path| path.contains("/ld-"));
+        let file = space.files().find(|f| is_loader(session.symbols.path(f.module)))?;
+        let ready = ready::ready(&mut session, &file, &mut Taken::by(Layout::Known(&maps.all))).ok()??;
+        Some(Self { session, space, file: ready.patched })
+    }
+
+    /// A program with that file, in an image of its own.
+    fn program(&mut self) -> Option<ProgramId> {
+        let pid = std::process::id() as i32;
+        let id = provision::blank_image(&mut self.session)?;
+        let image = self.session.table.image(Image { pid, exe: "any".into(), ..Image::default() });
+        let mut program = Program::new(id, pid, image, self.space.clone(), Mem::open(pid).ok()?);
+        program.hooks.starting = Some(vec![self.file.clone()]);
+        self.session.programs.insert(id, program);
+        provision::provision(&mut self.session, id);
+        self.session.programs.get_mut(&id)?.hooks.starting = None;
+        Some(id)
+    }
+
+    fn watch(&mut self, parts: &[Range<u64>], word: &dyn Fn(u64) -> u64) -> Option<()> {
+        let id = self.program()?;
+        let area = self.session.memory.image(id)?;
+        for at in parts.iter().flat_map(|part| part.clone().step_by(8)) {
+            area.set(at, word(at));
+        }
+        for index in 0..image::SLOT_COUNT {
+            let at = image::SLOTS + index * slot::SIZE;
+            if parts.iter().any(|part| part.contains(&at)) {
+                area.set(at + slot::TID, std::process::id().into());
+            }
+        }
+        for _ in 0..3 {
+            serve::serve(&mut self.session);
+            slots::recycle_some(&mut self.session);
+        }
+        slots::recycle(&mut self.session, id, true);
+        let so_far = recording::recording_so_far(&mut self.session);
+        assert_eq!(so_far.check(), Ok(()), "a recording is whole");
+        collect::find_ended(&mut self.session);
+        collect::collect_all(&mut self.session);
+        self.session.memory.free_image(id);
+        Some(())
+    }
+
+    /// Forgets all programs.
+    fn forget(&mut self) {
+        let session = &mut self.session;
+        session.table = Table::default();
+        session.reuse.by_file.clear();
+        session.problems.list.clear();
+        session.windows.open.clear();
+        session.windows.ordinals.clear();
+    }
+}
+
+/// Answers, gives slots back, and harvests, in an image whose `parts` hold what `word` says. Whether it could
+/// be tried at all.
+pub(crate) fn use_image(parts: &[Range<u64>], word: &dyn Fn(u64) -> u64) -> bool {
+    thread_local!(static LAUNCHER: RefCell<Option<Launcher>> = const { RefCell::new(None) });
+    LAUNCHER.with(|kept| {
+        // Gone if there is a panic in between.
+        let Some(mut launcher) = kept.take().or_else(Launcher::new) else { return false };
+        let tried = launcher.watch(parts, word).is_some();
+        launcher.forget();
+        kept.replace(Some(launcher));
+        tried
+    })
+}

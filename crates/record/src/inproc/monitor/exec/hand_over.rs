@@ -1,0 +1,171 @@
+//! Hands files to a process at its exec stop that may not open them: it is had make calls before it has run an
+//! instruction of its program.
+
+use crate::inproc::monitor::shared::peer::take_descriptor;
+use crate::inproc::monitor::shared::remote::Mem;
+use crate::tracee::{self, Stop, Waited};
+use nix::errno::Errno;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+/// A process at its exec stop, which makes calls before it has run an instruction of its program.
+pub(crate) struct AtExec<'a> {
+    pid: i32,
+    mem: &'a Mem,
+    /// Where unused bytes of its code lie, for the one instruction that this takes.
+    at: u64,
+    regs: libc::user_regs_struct,
+    mask: u64,
+}
+
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// Bytes below a new program's stack that are used for a moment.
+const SCRATCH: u64 = 512;
+
+/// Offsets in them: struct msghdr, struct iovec, a byte of data, and room for control messages.
+const MESSAGE: u64 = 64;
+
+const VECTOR: u64 = 128;
+
+const DATA: u64 = 152;
+
+const CONTROL: u64 = 192;
+
+/// Bytes of a control message's header, and of one with two descriptors (cmsg(3)).
+const CONTROL_HEADER: usize = 16;
+
+const CONTROL_SIZE: usize = CONTROL_HEADER + 8;
+
+impl<'a> AtExec<'a> {
+    /// The process with these registers, with `at` free for code.
+    ///
+    /// # Errors
+    /// The kernel's, in words.
+    fn new(pid: i32, mem: &'a Mem, at: u64, regs: libc::user_regs_struct) -> Result<Self, String> {
+        let mask = tracee::signal_mask(pid).map_err(|e| e.desc().to_owned())?;
+        // No handler may run in between, and none is there yet: what comes stays pending.
+        tracee::set_signal_mask(pid, u64::MAX).map_err(|e| e.desc().to_owned())?;
+        mem.write(at, &SYSCALL).map_err(|e| format!("its code can't be written: {e}"))?;
+        Ok(Self { pid, mem, at, regs, mask })
+    }
+
+    /// Has the process make a call; its result.
+    fn call(&self, number: i64, args: [u64; 6]) -> Result<u64, String> {
+        /// The end of the `execve` is a step as well.
+        const STEPS: usize = 4;
+        let words = |e: Errno| e.desc().to_owned();
+        let [rdi, rsi, rdx, r10, r8, r9] = args;
+        let (rax, orig_rax) = (number as u64, u64::MAX);
+        let regs = libc::user_regs_struct { rip: self.at, rax, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..self.regs };
+        for _ in 0..STEPS {
+            // Each time: an `execve` that ends writes its result into rax.
+            tracee::set_registers(self.pid, &regs).map_err(words)?;
+            tracee::step(self.pid).map_err(words)?;
+            match tracee::wait_for_stop(self.pid, true) {
+                Waited::Stop(Stop::Exited { .. } | Stop::Killed { .. }) | Waited::NoChildren => {
+                    return Err("it has ended".into());
+                }
+                Waited::Stop(_) | Waited::NothingYet | Waited::Interrupted => {}
+            }
+            let now = tracee::registers(self.pid).map_err(words)?;
+            if now.rip != self.at {
+                let failed = (now.rax as i64) < 0;
+                return if failed { Err(words(Errno::from_raw(-(now.rax as i64) as i32))) } else { Ok(now.rax) };
+            }
+        }
+        Err("it makes no calls for us".into())
+    }
+}
+
+impl Drop for AtExec<'_> {
+    fn drop(&mut self) {
+        let _ = self.mem.write(self.at, &[0; SYSCALL.len()]);
+        let _ = tracee::set_registers(self.pid, &self.regs);
+        let _ = tracee::set_signal_mask(self.pid, self.mask);
+    }
+}
+
+/// Hands `files` to a process at its exec stop, which could not open them by itself, over a pair of
+/// sockets that is gone afterwards; its descriptors of them. `at`: unused bytes of its code.
+///
+/// # Errors
+/// In words.
+pub(crate) fn hand_over(
+    files: &[File; 2],
+    pid: i32,
+    (mem, at): (&Mem, u64),
+    regs: libc::user_regs_struct,
+) -> Result<[i32; 2], String> {
+    let process = AtExec::new(pid, mem, at, regs)?;
+    let scratch = (regs.rsp - SCRATCH) & !63;
+    let mut was = [0; SCRATCH as usize];
+    let words = |e: std::io::Error| format!("its stack can't be used: {e}");
+    mem.read(scratch, &mut was).map_err(words)?;
+    let handed = over_sockets(&process, files, scratch);
+    mem.write(scratch, &was).map_err(words)?;
+    handed
+}
+
+fn over_sockets(process: &AtExec<'_>, files: &[File; 2], scratch: u64) -> Result<[i32; 2], String> {
+    let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
+    process.call(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind, 0, scratch, 0, 0])?;
+    let [theirs, ours] = process.halves(scratch)?;
+    let received =
+        take_descriptor(process.pid, ours).ok_or_else(|| "its socket can't be had".to_owned()).and_then(|socket| {
+            send(&socket, files).map_err(|e| format!("it can't be handed a file: {e}"))?;
+            process.receive(theirs, scratch)
+        });
+    for fd in [theirs, ours] {
+        process.call(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0])?;
+    }
+    received
+}
+
+impl AtExec<'_> {
+    /// Two numbers that its memory holds at an address.
+    fn halves(&self, at: u64) -> Result<[i32; 2], String> {
+        let mut bytes = [0; 8];
+        self.mem.read(at, &mut bytes).map_err(|e| e.to_string())?;
+        let word = u64::from_le_bytes(bytes);
+        Ok([word as i32, (word >> 32) as i32])
+    }
+
+    /// Has it receive what was sent over its socket `fd`: two descriptors.
+    fn receive(&self, fd: i32, scratch: u64) -> Result<[i32; 2], String> {
+        // struct msghdr: no name, one vector, control messages; struct iovec: one byte.
+        let message = [0, 0, scratch + VECTOR, 1, scratch + CONTROL, CONTROL_SIZE as u64, 0];
+        let vector = [scratch + DATA, 1];
+        for (at, words) in [(MESSAGE, &message[..]), (VECTOR, &vector[..])] {
+            let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+            self.mem.write(scratch + at, &bytes).map_err(|e| e.to_string())?;
+        }
+        let flags = (libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT) as u64;
+        self.call(libc::SYS_recvmsg, [fd as u64, scratch + MESSAGE, flags, 0, 0, 0])?;
+        let mut len = [0; 8];
+        self.mem.read(scratch + CONTROL, &mut len).map_err(|e| e.to_string())?;
+        if u64::from_le_bytes(len) < CONTROL_SIZE as u64 {
+            return Err("it may not have so many descriptors".into());
+        }
+        self.halves(scratch + CONTROL + CONTROL_HEADER as u64)
+    }
+}
+
+/// Sends two descriptors over a socket (unix(7), SCM_RIGHTS).
+fn send(socket: &File, files: &[File; 2]) -> std::io::Result<()> {
+    let mut control = [0u64; CONTROL_SIZE / 8];
+    let fds = files.each_ref().map(|file| file.as_raw_fd() as u32);
+    control[0] = CONTROL_SIZE as u64;
+    control[1] = libc::SOL_SOCKET as u64 | (libc::SCM_RIGHTS as u64) << 32;
+    control[2] = u64::from(fds[0]) | u64::from(fds[1]) << 32;
+    let mut byte = 0u8;
+    let mut vector = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    // SAFETY: zeroes are a valid msghdr; what it points to outlives the call, which only reads it.
+    let sent = unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        (message.msg_iov, message.msg_iovlen) = (&raw mut vector, 1);
+        (message.msg_control, message.msg_controllen) = (control.as_mut_ptr().cast(), CONTROL_SIZE as _);
+        libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+    };
+    if sent == 1 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}

@@ -1,0 +1,130 @@
+//! What is asked of threads that are traced.
+
+use libc::c_void;
+use nix::errno::Errno;
+
+/// Stops of execs alone. No PTRACE_O_EXITKILL: a target outlives us.
+pub(crate) const EXECS: i32 = libc::PTRACE_O_TRACEEXEC;
+/// Stops of system calls, of new threads and processes, and of their ends too.
+pub(crate) const ALL: i32 = EXECS
+    | libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEEXIT;
+
+/// The plain requests: no memory of ours is touched.
+fn request(request: libc::c_uint, tid: i32, data: usize) -> Result<(), Errno> {
+    // SAFETY: used only with requests that take `data` as a plain number.
+    let result = unsafe { libc::ptrace(request, tid, std::ptr::null_mut::<c_void>(), data as *mut c_void) };
+    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// Attaches without stopping; `stops` are [`EXECS`] or [`ALL`].
+pub(crate) fn seize(tid: i32, stops: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_SEIZE, tid, stops as usize)
+}
+
+/// Has a thread stop.
+pub(crate) fn interrupt(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_INTERRUPT, tid, 0)
+}
+
+/// Runs on, delivering `signal` if not 0.
+pub(crate) fn resume(tid: i32, signal: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_CONT, tid, signal as usize)
+}
+
+/// Runs on to the next system call stop, delivering `signal` if not 0.
+pub(crate) fn resume_to_call(tid: i32, signal: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_SYSCALL, tid, signal as usize)
+}
+
+/// Leaves a group-stopped thread stopped while listening for what ends the stop.
+pub(crate) fn listen(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_LISTEN, tid, 0)
+}
+
+/// Lets go of a stopped thread, which runs on; `signal` is delivered if not 0.
+pub(crate) fn detach(tid: i32, signal: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_DETACH, tid, signal as usize)
+}
+
+/// Runs one instruction.
+pub(crate) fn step(tid: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_SINGLESTEP, tid, 0)
+}
+
+/// The number an event stop carries.
+pub(crate) fn event_message(tid: i32) -> Option<i32> {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: GETEVENTMSG writes one unsigned long, for which `message` has room.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0usize, &raw mut message) };
+    (result == 0).then_some(message as i32)
+}
+
+/// Registers of a stopped thread.
+pub(crate) fn registers(tid: i32) -> Result<libc::user_regs_struct, Errno> {
+    // SAFETY: GETREGS fills a user_regs_struct, for which zeroes are valid.
+    unsafe {
+        let mut regs: libc::user_regs_struct = std::mem::zeroed();
+        if libc::ptrace(libc::PTRACE_GETREGS, tid, 0usize, &raw mut regs) == -1 {
+            return Err(Errno::last());
+        }
+        Ok(regs)
+    }
+}
+
+/// Sets them.
+pub(crate) fn set_registers(tid: i32, regs: &libc::user_regs_struct) -> Result<(), Errno> {
+    // SAFETY: SETREGS only reads the struct.
+    let result = unsafe { libc::ptrace(libc::PTRACE_SETREGS, tid, 0usize, std::ptr::from_ref(regs)) };
+    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// Of linux/ptrace.h.
+const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
+const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
+
+/// The signals that a stopped thread blocks.
+pub(crate) fn signal_mask(tid: i32) -> Result<u64, Errno> {
+    let mut mask = 0u64;
+    // SAFETY: writes as many bytes as said, for which `mask` has room.
+    let result = unsafe { libc::ptrace(PTRACE_GETSIGMASK, tid, size_of::<u64>(), &raw mut mask) };
+    if result == -1 { Err(Errno::last()) } else { Ok(mask) }
+}
+
+/// Has a stopped thread block these signals.
+pub(crate) fn set_signal_mask(tid: i32, mask: u64) -> Result<(), Errno> {
+    // SAFETY: reads as many bytes as said.
+    let result = unsafe { libc::ptrace(PTRACE_SETSIGMASK, tid, size_of::<u64>(), &raw const mask) };
+    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// What a system call stop is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Entry { arch: u32, nr: u64, args: [u64; 6] },
+    Exit { result: i64 },
+    Neither,
+}
+
+/// PTRACE_GET_SYSCALL_INFO (Linux 5.3).
+pub(crate) fn call(tid: i32) -> Result<Call, Errno> {
+    const SIZE: usize = size_of::<libc::ptrace_syscall_info>();
+    // SAFETY: a zeroed ptrace_syscall_info is valid, and the kernel is told its size. The union
+    // is read as the kernel says by `op` it has filled it.
+    unsafe {
+        let mut info: libc::ptrace_syscall_info = std::mem::zeroed();
+        if libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, tid, SIZE, &raw mut info) == -1 {
+            return Err(Errno::last());
+        }
+        Ok(match info.op {
+            libc::PTRACE_SYSCALL_INFO_ENTRY => {
+                Call::Entry { arch: info.arch, nr: info.u.entry.nr, args: info.u.entry.args }
+            }
+            libc::PTRACE_SYSCALL_INFO_EXIT => Call::Exit { result: info.u.exit.sval },
+            _ => Call::Neither,
+        })
+    }
+}

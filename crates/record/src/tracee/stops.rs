@@ -1,0 +1,203 @@
+//! Waiting for threads that are traced, and what their stops say.
+
+use nix::errno::Errno;
+
+/// What was told of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Exited {
+        tid: i32,
+        code: i32,
+    },
+    Killed {
+        tid: i32,
+        signal: i32,
+    },
+    /// At a system call's entry or exit, where those are asked for.
+    Syscall {
+        tid: i32,
+    },
+    Signal {
+        tid: i32,
+        signal: i32,
+    },
+    Event {
+        tid: i32,
+        event: i32,
+        signal: i32,
+    },
+}
+
+impl Stop {
+    /// Whose it is.
+    pub(crate) fn tid(self) -> i32 {
+        match self {
+            Self::Exited { tid, .. }
+            | Self::Killed { tid, .. }
+            | Self::Syscall { tid }
+            | Self::Signal { tid, .. }
+            | Self::Event { tid, .. } => tid,
+        }
+    }
+
+    /// The signal to detach with, so that the thread goes on as if nothing had stopped it: a signal on its way in
+    /// is delivered, and a thread that its shell has stopped stays so. `None` for one that has ended.
+    pub(crate) fn signal_to_leave_with(self) -> Option<i32> {
+        match self {
+            Self::Exited { .. } | Self::Killed { .. } => None,
+            Self::Signal { signal, .. } => Some(signal),
+            _ if self.is_group_stop() => Some(libc::SIGSTOP),
+            Self::Syscall { .. } | Self::Event { .. } => Some(0),
+        }
+    }
+
+    /// Whether a signal has stopped the thread's whole process, as a shell stops a job.
+    pub(crate) fn is_group_stop(self) -> bool {
+        let Self::Event { event: libc::PTRACE_EVENT_STOP, signal, .. } = self else { return false };
+        matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
+    }
+}
+
+/// Outcome of one wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    Stop(Stop),
+    Interrupted,
+    NothingYet,
+    NoChildren,
+}
+
+/// Waits for any child or tracee. What has ended is reaped; the report of a stop is not taken, and
+/// told again until the thread runs on: a signal taken and not yet given back would be lost if we
+/// were killed.
+pub(crate) fn next(block: bool) -> Waited {
+    let flags = libc::WEXITED | libc::WNOWAIT | libc::__WALL | if block { 0 } else { libc::WNOHANG };
+    // SAFETY: a zeroed siginfo is valid to be written to, and what is read of it is what waitid
+    // fills in.
+    let (result, tid, code, status) = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let result = libc::waitid(libc::P_ALL, 0, &mut info, flags);
+        (result, info.si_pid(), info.si_code, info.si_status())
+    };
+    match (result, tid) {
+        (0, 0) => Waited::NothingYet,
+        (0, tid) => match code {
+            libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED => wait_for(tid, false),
+            // One that took its leader's number accepts no request before its exec is taken
+            // (kernel: looks_like_a_spurious_pid).
+            _ if status >> 8 == libc::PTRACE_EVENT_EXEC => wait_for(tid, false),
+            _ => Waited::Stop(stopped(tid, status)),
+        },
+        _ => failed(),
+    }
+}
+
+/// Takes the report of any child or tracee.
+pub(crate) fn wait_any(block: bool) -> Waited {
+    wait(-1, block)
+}
+
+/// Takes the report of one thread that has stopped or ended.
+pub(crate) fn wait_for(tid: i32, block: bool) -> Waited {
+    wait(tid, block)
+}
+
+/// Takes the report of a stop of thread `tid`. One that has ended is left to be waited for by the loop that
+/// follows all of them: [`Waited::NoChildren`].
+pub(crate) fn wait_for_stop(tid: i32, block: bool) -> Waited {
+    let flags = libc::__WALL | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | if block { 0 } else { libc::WNOHANG };
+    // SAFETY: a zeroed siginfo_t is valid to be written to; si_pid is read as waitid filled it.
+    let (result, pid, code) = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let result = libc::waitid(libc::P_PID, tid as libc::id_t, &mut info, flags);
+        (result, info.si_pid(), info.si_code)
+    };
+    match code {
+        _ if result != 0 => failed(),
+        _ if pid == 0 => Waited::NothingYet,
+        libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED => Waited::NoChildren,
+        _ => wait_for(tid, false),
+    }
+}
+
+/// [`wait_for_stop`] up to `deadline`; nothing has come then.
+pub(crate) fn wait_for_stop_by(tid: i32, deadline: u64) -> Waited {
+    while crate::sys::now() < deadline {
+        match wait_for_stop(tid, false) {
+            Waited::NothingYet | Waited::Interrupted => std::thread::yield_now(),
+            told => return told,
+        }
+    }
+    Waited::NothingYet
+}
+
+fn wait(tid: i32, block: bool) -> Waited {
+    let mut status = 0;
+    let flags = libc::__WALL | if block { 0 } else { libc::WNOHANG };
+    // SAFETY: `status` is valid to be written to.
+    match unsafe { libc::waitpid(tid, &mut status, flags) } {
+        0 => Waited::NothingYet,
+        -1 => failed(),
+        tid => Waited::Stop(decode(tid, status)),
+    }
+}
+
+/// Why the last wait did not succeed.
+fn failed() -> Waited {
+    if Errno::last() == Errno::EINTR { Waited::Interrupted } else { Waited::NoChildren }
+}
+
+/// Whether child `pid` has ended; it is left to be waited for.
+pub(crate) fn has_ended(pid: i32) -> bool {
+    // SAFETY: a zeroed siginfo_t is valid to be written to; si_pid is read as waitid filled it.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) == 0 && info.si_pid() == pid
+    }
+}
+
+fn decode(tid: i32, status: i32) -> Stop {
+    if libc::WIFEXITED(status) {
+        return Stop::Exited { tid, code: libc::WEXITSTATUS(status) };
+    }
+    if libc::WIFSIGNALED(status) {
+        return Stop::Killed { tid, signal: libc::WTERMSIG(status) };
+    }
+    stopped(tid, status >> 8)
+}
+
+/// `code` is the signal in its lower byte, the event above.
+fn stopped(tid: i32, code: i32) -> Stop {
+    let signal = code & 0xff;
+    match code >> 8 {
+        0 if signal == libc::SIGTRAP | 0x80 => Stop::Syscall { tid },
+        0 => Stop::Signal { tid, signal },
+        event => Stop::Event { tid, event, signal },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_statuses_are_told_apart() {
+        assert_eq!(decode(7, 3 << 8), Stop::Exited { tid: 7, code: 3 });
+        assert_eq!(decode(7, 9), Stop::Killed { tid: 7, signal: 9 });
+        assert_eq!(decode(7, 0x7f | (0x85 << 8)), Stop::Syscall { tid: 7 });
+        assert_eq!(decode(7, 0x7f | (5 << 8)), Stop::Signal { tid: 7, signal: 5 });
+        let exec = 0x7f | (5 << 8) | (libc::PTRACE_EVENT_EXEC << 16);
+        assert_eq!(decode(7, exec), Stop::Event { tid: 7, event: libc::PTRACE_EVENT_EXEC, signal: 5 });
+    }
+
+    #[test]
+    fn a_thread_is_left_as_it_was() {
+        let event = |signal| Stop::Event { tid: 7, event: libc::PTRACE_EVENT_STOP, signal };
+        assert_eq!(event(libc::SIGTRAP).signal_to_leave_with(), Some(0));
+        assert_eq!(event(libc::SIGTSTP).signal_to_leave_with(), Some(libc::SIGSTOP));
+        assert_eq!(Stop::Signal { tid: 7, signal: libc::SIGUSR1 }.signal_to_leave_with(), Some(libc::SIGUSR1));
+        assert_eq!(Stop::Syscall { tid: 7 }.signal_to_leave_with(), Some(0));
+        assert_eq!(Stop::Exited { tid: 7, code: 0 }.signal_to_leave_with(), None);
+    }
+}

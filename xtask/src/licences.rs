@@ -1,0 +1,86 @@
+//! Licences of all that is built in: only those that deny.toml allows.
+
+use crate::repository;
+use anyhow::{Context, Result};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Packages with a licence that is not allowed, each as a line for a person.
+///
+/// # Errors
+/// Where deny.toml or cargo's metadata can't be read.
+pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
+    let text = std::fs::read_to_string(root.join("deny.toml")).context("can't read deny.toml")?;
+    let deny: toml::Table = text.parse().context("can't parse deny.toml")?;
+    let allowed = deny.get("licenses").and_then(|l| l.get("allow")).and_then(|a| a.as_array());
+    let allowed = allowed.context("deny.toml has no licenses.allow")?;
+    let allowed: BTreeSet<&str> = allowed.iter().filter_map(toml::Value::as_str).collect();
+    let metadata = repository::dependencies(root)?;
+    let packages = metadata["packages"].as_array().context("no packages in cargo metadata")?;
+    let name = |p: &serde_json::Value| p["name"].as_str().unwrap_or_default().to_owned();
+    let licence = |p: &serde_json::Value| p["license"].as_str().unwrap_or_default().to_owned();
+    let bad = packages.iter().filter(|p| !is_allowed(&licence(p), &allowed));
+    Ok(bad.map(|p| format!("{}: its licence is {:?}, which deny.toml does not allow", name(p), licence(p))).collect())
+}
+
+/// Whether `allowed` satisfies an SPDX expression. `/` is how `OR` was written once.
+fn is_allowed(expression: &str, allowed: &BTreeSet<&str>) -> bool {
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut rest = words.as_slice();
+    any_of(&mut rest, allowed) && rest.is_empty()
+}
+
+fn any_of(words: &mut &[&str], allowed: &BTreeSet<&str>) -> bool {
+    let mut good = all_of(words, allowed);
+    while let Some(("OR", rest)) = words.split_first().map(|(w, r)| (*w, r)) {
+        *words = rest;
+        good |= all_of(words, allowed);
+    }
+    good
+}
+
+fn all_of(words: &mut &[&str], allowed: &BTreeSet<&str>) -> bool {
+    let mut good = one(words, allowed);
+    while let Some(("AND", rest)) = words.split_first().map(|(w, r)| (*w, r)) {
+        *words = rest;
+        good &= one(words, allowed);
+    }
+    good
+}
+
+fn one(words: &mut &[&str], allowed: &BTreeSet<&str>) -> bool {
+    let Some((word, rest)) = words.split_first() else { return false };
+    *words = rest;
+    if *word == "(" {
+        let good = any_of(words, allowed);
+        let closed = words.first() == Some(&")");
+        *words = words.get(1..).unwrap_or_default();
+        return good && closed;
+    }
+    // An exception only adds to what a licence permits.
+    if words.first() == Some(&"WITH") {
+        *words = words.get(2..).unwrap_or_default();
+    }
+    allowed.contains(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_licences_are_allowed() {
+        assert_eq!(broken(&repository::root()).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn expressions_are_read_as_spdx_means_them() {
+        let allowed = BTreeSet::from(["MIT", "Apache-2.0", "Unicode-3.0"]);
+        let good = ["MIT", "GPL-3.0 OR MIT", "MIT/Apache-2.0", "(MIT OR Apache-2.0) AND Unicode-3.0"];
+        assert!(good.iter().all(|text| is_allowed(text, &allowed)));
+        assert!(is_allowed("Apache-2.0 WITH LLVM-exception OR GPL-3.0", &allowed));
+        let bad = ["", "GPL-3.0", "MIT AND GPL-3.0", "(MIT OR Apache-2.0) AND GPL-3.0", "MIT MIT", "(MIT"];
+        assert!(bad.iter().all(|text| !is_allowed(text, &allowed)));
+    }
+}
