@@ -12,11 +12,9 @@ import argparse
 import collections
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import own_cpu
@@ -90,16 +88,9 @@ def main():
     parser.add_argument("words", nargs="*", help="only commands that contain one of these")
     options = parser.parse_args()
     old, new = os.path.abspath(options.old), os.path.abspath(options.new)
-    folder = tempfile.mkdtemp(prefix="beside-")
-    all_commands = own_cpu.commands(folder)
-    os.chdir(folder)
-    loop = subprocess.Popen([sys.executable, "-c", "while True: pass"]) if options.busy else None
     verdicts, ratios = collections.Counter(), []
-    try:
-        for argv in all_commands:
-            name = " ".join(argv).replace("\n", ";")
-            if options.words and not any(w in name for w in options.words) or not shutil.which(argv[0]):
-                continue
+    with own_cpu.bench(options.words, options.busy) as ready:
+        for argv, name in ready:
             verdict, details = compare(old, new, argv)
             verdicts[verdict] += 1
             columns = ""
@@ -116,11 +107,6 @@ def main():
             print(f"{columns}{verdict:<22} {name[:60]}", flush=True)
             for line in details:
                 print(f"      {line}", flush=True)
-    finally:
-        if loop:
-            loop.kill()
-            loop.wait()
-        shutil.rmtree(folder)
     print(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
     if ratios:
         wall, cpu = (statistics.geometric_mean(r[n] for r in ratios) for n in (0, 1))

@@ -6,6 +6,7 @@ descendants, rusage), once watched. Printed is what was told over the twins' med
 nothing was told. With --busy a loop of our own takes one processor meanwhile.
 """
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -97,12 +98,30 @@ def commands(folder):
     ]
 
 
+@contextlib.contextmanager
+def bench(words, busy):
+    """The commands asked for, ready to be run: from a folder of their own, with one processor taken if `busy`."""
+    folder, before = tempfile.mkdtemp(prefix="systoll-bench-"), os.getcwd()
+    ready = commands(folder)
+    os.chdir(folder)
+    loop = subprocess.Popen([sys.executable, "-c", "while True: pass"]) if busy else None
+    try:
+        named = [(argv, " ".join(argv).replace("\n", ";")) for argv in ready if shutil.which(argv[0])]
+        yield [(argv, name) for argv, name in named if not words or any(w in name for w in words)]
+    finally:
+        if loop:
+            loop.kill()
+            loop.wait()
+        os.chdir(before)
+        shutil.rmtree(folder)
+
+
 def spent_ms(pid):
     _, status, usage = os.wait4(pid, 0)
     return (usage.ru_utime + usage.ru_stime) * 1e3
 
 
-def spawned(argv, folder, nothing):
+def spawned(argv, nothing):
     """Processor time of a command and its descendants, ms."""
     actions = [(os.POSIX_SPAWN_DUP2, nothing, 0), (os.POSIX_SPAWN_DUP2, nothing, 1), (os.POSIX_SPAWN_DUP2, nothing, 2)]
     return spent_ms(os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions))
@@ -132,23 +151,16 @@ def main():
     parser.add_argument("words", nargs="*", help="only commands that contain one of these")
     options = parser.parse_args()
     options.systoll = os.path.abspath(options.systoll)
-    folder = tempfile.mkdtemp(prefix="own-cpu-")
-    all_commands = commands(folder)
-    os.chdir(folder)
     nothing = os.open("/dev/null", os.O_RDWR)
-    loop = subprocess.Popen([sys.executable, "-c", "while True: pass"]) if options.busy else None
     backend = ["--backend", options.backend] if options.backend else []
     tried, within, unknown, worst = 0, 0, 0, 0.0
-    try:
-        for argv in all_commands:
-            name = " ".join(argv).replace("\n", ";")
-            if options.words and not any(w in name for w in options.words) or not shutil.which(argv[0]):
-                continue
+    with bench(options.words, options.busy) as ready:
+        for argv, name in ready:
             twins, own = [], []
             for _ in range(options.runs):
-                twins.append(spawned(argv, folder, nothing))
+                twins.append(spawned(argv, nothing))
                 own.append(told(options.systoll, argv, backend, "report"))
-                twins.append(spawned(argv, folder, nothing))
+                twins.append(spawned(argv, nothing))
             twin = statistics.median(twins)
             known = [o for o, _ in own if o]
             good = sum(not wrong(o, twin, 1.1) for o in known)
@@ -158,11 +170,6 @@ def main():
             said = " ".join("?" if o is None else f"{o:.2f}" for o, _ in own)
             toll = statistics.median([t for _, t in own if t is not None] or [0])
             print(f"{twin:8.2f} ms ({spread:>12})  told {said:<32} worst {far:5.2f}  toll {toll:7.2f}  {name[:60]}", flush=True)
-    finally:
-        if loop:
-            loop.kill()
-            loop.wait()
-        shutil.rmtree(folder)
     print(f"{tried} runs: {within} within a tenth or {SMALL_MS} ms of the twins' median, {unknown} unknown, {tried - within - unknown} further off")
 
 

@@ -8,8 +8,8 @@ finding of one must be one of the other, as sure, with the same cause (else kind
 needless calls whose intervals meet; healthy ones have none by either. What the two backends can't
 but tell otherwise of a case stands in its [differs], with the reason: `apis`, `calls`, `sure`, `found`.
 Which calls are looked at is drawn by lot, and a price near a threshold falls on either side of it: so
-a case that differs is tried once more with four times the count, where its command ends with one, and
-told as FAILED where it differs again, else as FLAKY. Ends with which and why, and 'N passed, N failed,
+a case that differs is tried three times more with four times the count, where its command ends with one, and
+told as FAILED where it differs again, else as FLAKY, which passes. Ends with which and why, and 'N passed, N failed,
 N skipped'; status 0 only where nothing failed.
 """
 import argparse
@@ -82,7 +82,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--systoll", required=True)
     p.add_argument("--long", action="store_true", help="every case, not a few")
-    p.add_argument("--strict", action="store_true", help="a case that is skipped, or needs a second attempt, fails")
+    p.add_argument("--strict", action="store_true", help="a case that is skipped fails")
     p.add_argument("names", nargs="*")
     opts = p.parse_args()
     opts.systoll = os.path.abspath(opts.systoll)

@@ -1,4 +1,7 @@
-"""What all who try cases share: what can't be tried here, second attempts, and how it is told."""
+"""What all who try cases share: what can't be tried here, further attempts, and how it is told."""
+
+# Attempts after one that failed, of which none may.
+AGAIN = 3
 
 
 class Skip(Exception):
@@ -8,8 +11,8 @@ class Skip(Exception):
 class Tally:
     """Tries things by name and counts them.
 
-    What fails is tried once more, so that the last lines can tell what always fails (FAILED) from
-    what does so now and then (FLAKY). Where `strict`, either is a failure, and so is what was skipped.
+    What fails is tried AGAIN times more. What fails even once of these has failed (FAILED); what passes them all
+    has met something rare (FLAKY), which is told at the end and passes. Where `strict`, what was skipped fails.
     """
 
     def __init__(self, strict):
@@ -20,15 +23,20 @@ class Tally:
     def attempt(self, name, once, width=28, loose=False):
         """Tries `once(again)`: it returns (what to print, [what is wrong]) or raises Skip.
 
-        `loose`: what it does is up to the scheduler. Spinners that share their processors with others
-        give them time, herds that come late are none: there the disease itself comes and goes."""
+        `loose`: what it does is up to the scheduler, and passes if it does once. Spinners that share their processors
+        with others give them time, herds that come late are none: there the disease itself comes and goes."""
         verdict = "ok"
         try:
             line, wrong = once(False)
             if wrong:
                 first = "; ".join(wrong)
-                line, wrong = once(True)
-                verdict = "FAILED" if wrong else "FLAKY"
+                outcomes = []
+                for _ in range(AGAIN):
+                    line, wrong = once(True)
+                    outcomes.append(bool(wrong))
+                    if bool(wrong) != loose:
+                        break
+                verdict = "FAILED" if outcomes[-1] else "FLAKY"
                 why = "; ".join(wrong) if wrong else f"not at the first attempt: {first}"
                 why += f"; at the first attempt: {first}" if wrong and wrong != [first] and first != why else ""
         except Skip as e:
@@ -37,7 +45,7 @@ class Tally:
         if verdict != "ok":
             print(f"      {why[:1000]}", flush=True)
         self.skipped += verdict == "skipped"
-        bad = verdict == "FAILED" or verdict == "FLAKY" and self.strict and not loose
+        bad = verdict == "FAILED"
         self.failed += bad
         self.passed += verdict in ("ok", "FLAKY") and not bad
         if verdict in ("FAILED", "FLAKY"):

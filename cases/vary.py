@@ -10,7 +10,7 @@ way: from another file's method, by eval, `-m` or `-c`, from a shell; stripped, 
 Then diseases by another language's way to the same call: ctypes, Fiddle, `syscall`.
 The same cause must be found, the same API named, the focus calls counted as strace counts them here
 and now, and the cured twin left in peace. What needs a tool that is not installed is skipped. What
-fails is tried once more and told as FAILED where it fails again, else as FLAKY. Ends with which and
+fails is tried three times more and told as FAILED where it fails again, else as FLAKY, which passes. Ends with which and
 why, and 'N passed, N failed, N skipped'; status 0 only where nothing failed.
 """
 import argparse
@@ -192,7 +192,7 @@ def main():
     p.add_argument("--systoll", required=True)
     p.add_argument("--backend")
     p.add_argument("--long", action="store_true", help="every cause and disguise, not only the strongest")
-    p.add_argument("--strict", action="store_true", help="what is skipped, or needs a second attempt, fails")
+    p.add_argument("--strict", action="store_true", help="what is skipped fails")
     p.add_argument("names", nargs="*", help="cases, or diseases told in another language")
     opts = p.parse_args()
     opts.systoll = os.path.abspath(opts.systoll)

@@ -20,6 +20,8 @@ PROGRAMS = os.path.join(HERE, "programs")
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
 LIMIT = 120
+# Attempts after one that failed, of which none may.
+AGAIN = 3
 # Gives what it starts a /tmp of its own, with a folder of the old one left in it where it was.
 PRIVATE_TMP = """
 set -e
@@ -239,9 +241,9 @@ def attempt(shared, user, backend, function, strict):
 def run_tests(shared, users, wanted, strict):
     """Runs the registered tests; returns (passed, failed, skipped).
 
-    A test that fails is tried once more, a moment later, to tell what always fails (FAILED) from what
-    does so now and then (FLAKY). Either is named at the end with why, and where `strict` both are
-    failures: a test that needs luck tests nothing.
+    A test that fails is tried AGAIN times more. One that fails even once of these fails (FAILED): it needs luck.
+    One that passes them all has met something rare (FLAKY), which two thousand tests on a busy box do; it is
+    named at the end with why, for somebody to look at, and passes.
     """
     passed = failed = skipped = 0
     remarks = []
@@ -253,14 +255,16 @@ def run_tests(shared, users, wanted, strict):
             start = time.monotonic()
             verdict, why = attempt(shared, user, backend, function, strict)
             if verdict == "FAILED" and not why.startswith("skipped"):
-                first = why
-                time.sleep(1)
-                verdict, why = attempt(shared, user, backend, function, strict)
-                if verdict == "ok":
-                    verdict, why = "FLAKY", f"not at the first attempt: {first}"
-                elif why != first:
-                    why += f"\nat the first attempt: {first}"
-            bad = verdict == "FAILED" or verdict == "FLAKY" and strict
+                first, verdict = why, "FLAKY"
+                for _ in range(AGAIN):
+                    time.sleep(1)
+                    outcome, why = attempt(shared, user, backend, function, strict)
+                    if outcome != "ok":
+                        verdict = "FAILED"
+                        break
+                if why != first:
+                    why = f"{why}\nat the first attempt: {first}".lstrip()
+            bad = verdict == "FAILED"
             passed, failed, skipped = passed + (verdict != "skipped" and not bad), failed + bad, skipped + (verdict == "skipped")
             print(f"{label:64} {verdict:8} {time.monotonic() - start:6.2f} s", flush=True)
             for line in why.splitlines():

@@ -21,7 +21,7 @@ def main():
     p.add_argument("--systoll", required=True)
     p.add_argument("--user", default="both", choices=["root", "nobody", "both"])
     p.add_argument("--long", action="store_true", help="also the long tests")
-    p.add_argument("--strict", action="store_true", help="a test that is skipped, or needs a second attempt, fails")
+    p.add_argument("--strict", action="store_true", help="a test that is skipped fails")
     p.add_argument("--list", action="store_true")
     p.add_argument("words", nargs="*")
     opts = p.parse_args()

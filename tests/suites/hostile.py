@@ -206,7 +206,7 @@ for name in TRICKS:
 
 @test(backends=("inproc",))
 def orders_to_the_terminal_are_shown_not_given(box):
-    """Names, arguments and paths that a program chose: whoever reads the report sees what they hold."""
+    """Names, arguments and paths that a program chose are shown in the report as what they hold."""
     for flags in ((), ("--by", "fd"), ("--by", "process"), ("-c",)):
         shown = box.run(box.watch([tricks(box), "escapes", "200"], *flags))
         odd = [byte for byte in set(shown.stderr) if byte < 32 and byte != 10 or byte == 127]
@@ -245,7 +245,7 @@ def who_gave_root_up_reaches_nothing_of_roots(box):
 
 @test(users=("root",), backends=("inproc",))
 def a_maker_that_gave_root_up_reaches_nothing_of_its_child(box):
-    """The child has not run yet when its maker changes: nobody but the maker has said who it is."""
+    """The child has not run yet when its maker changes: only the maker has said who it is."""
     program = box.build("hostile_roads.c", name="hostile_roads")
     for _ in range(5):
         seen = hostile_run(box, f"{program} maker {CALLS}", life=60)

@@ -1,6 +1,6 @@
 //! `cargo run -p xtask -- tidy | man DIR | completions DIR`.
 //!
-//! The tidy rules are also tests (`cargo test -p xtask`), so that nobody has to remember them.
+//! The tidy rules are also tests (`cargo test -p xtask`), so that they need not be remembered.
 #![forbid(unsafe_code)]
 
 mod edges;

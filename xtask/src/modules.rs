@@ -2,8 +2,8 @@
 //!
 //! A module is a file. An edge stands for a path in code (`use`, a call, a type) that begins with
 //! `crate`, `self` or `super` or with the name of a child, and that ends in another file's module. A
-//! facade's `pub use` is no edge: whoever takes a name through a facade depends on the file that the
-//! name comes from. Tests are left out, and so are macros' arguments, which nobody has parsed.
+//! facade's `pub use` is no edge: a module that takes a name through a facade depends on the file that the
+//! name comes from. Tests are left out, and so are macros' arguments, which are not parsed.
 
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,10 +13,12 @@ use syn::visit::{self, Visit};
 /// The names of a module's place, from the crate's root: empty for the root itself.
 pub(crate) type Module = Vec<String>;
 
-/// A crate's modules and what each uses.
+/// A crate's modules, what each uses, and its structs.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) uses: BTreeMap<Module, BTreeSet<Module>>,
+    /// Paths of structs, and how many fields each has.
+    pub(crate) structs: Vec<(String, usize)>,
 }
 
 /// What one file holds before its paths are resolved.
@@ -44,6 +46,8 @@ impl Graph {
         for (module, source) in &sources {
             let used = source.paths.iter().filter_map(|path| resolve(&sources, &modules, module, path, 0));
             graph.uses.insert(module.clone(), used.filter(|other| other != module).collect());
+            let path = |name: &str| format!("{}::{name}", module.join("::"));
+            graph.structs.extend(source.structs.iter().map(|(name, fields)| (path(name), *fields)));
         }
         Ok(graph)
     }
@@ -80,16 +84,6 @@ impl Graph {
         }
         seen
     }
-}
-
-/// Structs of the crate in `src` with more than `most` fields, as lines for a person.
-pub(crate) fn long_structs(src: &Path, most: usize) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    for (module, source) in read_all(src)? {
-        let long = source.structs.iter().filter(|(_, fields)| *fields > most);
-        found.extend(long.map(|(name, fields)| format!("{}::{name}: {fields} fields", module.join("::"))));
-    }
-    Ok(found)
 }
 
 fn read_all(src: &Path) -> Result<BTreeMap<Module, Source>> {

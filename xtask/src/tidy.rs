@@ -57,7 +57,7 @@ fn unsafe_at_large(file: &Path, text: &str) -> Option<String> {
     (is_root && !free).then(|| format!("{}: needs #![forbid(unsafe_code)]", file.display()))
 }
 
-/// Crates that open files which strangers name: only by `systoll-files`, which waits for nobody.
+/// Crates that open files which strangers name: only by `systoll-files`, which never waits.
 const CAREFUL: &[&str] = &["record", "symbols", "cure"];
 /// What opens a file by its path.
 const OPENS: &[&str] =

@@ -17,9 +17,14 @@ impl Bytes for [u8] {
     }
 
     fn piece(&self, offset: u64, len: u64) -> Option<Cow<'_, [u8]>> {
-        let (start, end) = (usize::try_from(offset).ok()?, usize::try_from(offset.checked_add(len)?).ok()?);
-        self.get(start..end).map(Cow::Borrowed)
+        stored(self, offset, len).map(Cow::Borrowed)
     }
+}
+
+/// `len` bytes of a file from `offset` on; `None` where there are fewer.
+pub(crate) fn stored(file: &[u8], offset: u64, len: u64) -> Option<&[u8]> {
+    let (start, end) = (usize::try_from(offset).ok()?, usize::try_from(offset.checked_add(len)?).ok()?);
+    file.get(start..end)
 }
 
 /// The bytes of a NUL-terminated string.

@@ -2,7 +2,7 @@
 //!
 //! A program runs without section headers, and with broken ones: those that can't be read are none.
 
-use crate::bytes::{Bytes, c_str, half};
+use crate::bytes::{Bytes, c_str, half, stored};
 use object::LittleEndian as Le;
 use object::elf;
 use object::read::elf::Sym as _;
@@ -94,8 +94,7 @@ impl Section {
     /// Its bytes in `file`, as they stand there.
     #[must_use]
     pub fn data<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
-        let (start, end) = (usize::try_from(self.offset).ok()?, self.offset.checked_add(self.size)?);
-        if self.is_stored() { file.get(start..usize::try_from(end).ok()?) } else { None }
+        if self.is_stored() { stored(file, self.offset, self.size) } else { None }
     }
 }
 
@@ -116,8 +115,7 @@ impl Piece {
     /// Its bytes in `file`.
     #[must_use]
     pub fn data<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
-        let (start, end) = (usize::try_from(self.offset).ok()?, self.offset.checked_add(self.size)?);
-        file.get(start..usize::try_from(end).ok()?)
+        stored(file, self.offset, self.size)
     }
 }
 

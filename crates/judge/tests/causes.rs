@@ -307,6 +307,10 @@ fn a_cause_of_the_users_own() {
 fn every_built_in_file_is_a_cause_and_names_its_cases() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("causes");
     let cases = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/cases");
+    let listed = std::fs::read_to_string(cases.join("../CAUSES.md")).unwrap();
+    let ids: Vec<&str> =
+        listed.lines().filter_map(|row| row.split('|').nth(1)).flat_map(|cell| cell.split(',')).collect();
+    let is_listed = |id: &str| ids.iter().any(|listed| listed.trim() == id);
     let mut files = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -316,6 +320,7 @@ fn every_built_in_file_is_a_cause_and_names_its_cases() {
         assert!(Catalogue::builtin().get(&cause.id) == Some(&cause));
         assert!(!cause.reports.is_empty() && !cause.recognise.is_empty(), "{}", cause.id);
         assert!(!cause.cases.is_empty(), "{}: no case has it", cause.id);
+        assert!(is_listed(&cause.id), "{}: cases/CAUSES.md does not list it", cause.id);
         for case in &cause.cases {
             let text = std::fs::read_to_string(cases.join(case).join("case.toml"));
             let text = text.unwrap_or_else(|error| panic!("{}: {case}: {error}", cause.id));

@@ -7,7 +7,6 @@ mod allocator;
 #[cfg(any(test, feature = "any-target"))]
 pub mod any_target;
 mod arguments;
-mod assemble;
 mod backend;
 mod choose;
 mod cpu;
@@ -17,6 +16,7 @@ pub mod inproc;
 mod launch;
 mod limits;
 mod named;
+mod parts;
 mod problems;
 mod procfs;
 mod ptrace;

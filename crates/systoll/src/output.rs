@@ -73,7 +73,7 @@ impl Output {
             Self::File(place) => {
                 let bytes = whole(write).map_err(|e| Failure::file("write", &place.path, e))?;
                 return keep(what, place, &bytes).inspect_err(|_| {
-                    // Where that fails too, no one is left to tell.
+                    // Where that fails too, there is no way left to tell.
                     let _ = io::stderr().lock().write_all(&bytes);
                 });
             }

@@ -10,6 +10,7 @@ use super::{AssembleError, Options};
 use crate::layout::{IMAGE, NODE_SIZE, image};
 use crate::plan::Plan;
 use iced_x86::{BlockEncoderOptions, Instruction, OpKind};
+
 /// Writes the code for `plan`, to be mapped `delta` bytes from where the file is loaded.
 ///
 /// # Errors

@@ -40,7 +40,7 @@ impl<'a> Region<'a> {
 
 /// A file, read.
 pub(super) struct Image<'a> {
-    data: &'a [u8],
+    pub(super) data: &'a [u8],
     headers: Headers,
     pub(super) segments: Vec<Segment>,
     /// Machine code: executable sections, or whole executable segments where sections are gone.

@@ -34,6 +34,7 @@ pub use types::{
     CfaOffset, Entry, Evidence, Plan, PlanError, Segment, Site, Span, UnpatchableReason, Unplanned, VdsoFunction,
 };
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 /// Bytes of code that are decoded in some tens of milliseconds.
@@ -75,6 +76,7 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
         targets: &survey.targets,
         doubtful: &survey.doubtful,
         reached: survey.reached.as_ref(),
+        numbers: OnceCell::new(),
         effects: effects::Effects::new(),
         reserved: patch_span::Reserved::default(),
         returning: Vec::new(),

@@ -4,8 +4,10 @@ use super::addresses::{Set, Targets};
 use super::cfi::Cfi;
 use super::effects::Effects;
 use super::image::Image;
+use super::labels::Numbers;
 use super::patch_span::Reserved;
 use super::types::Plan;
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 /// Plans the sites of one file, extent after extent.
@@ -17,6 +19,8 @@ pub(super) struct Planner<'a> {
     pub(super) doubtful: &'a HashSet<u64>,
     /// Starts of instructions that code is followed to, where there are such functions.
     pub(super) reached: Option<&'a Set>,
+    /// Numbers in the file's data, once a function that jumps by labels wants them.
+    pub(super) numbers: OnceCell<Numbers>,
     pub(super) effects: Effects,
     pub(super) reserved: Reserved,
     /// Sites whose results can only be seen where their function returns to.

@@ -4,7 +4,7 @@ use super::effects::{ends, goes_on, is_plausible};
 use super::extents::Extent;
 use super::frame_depth::Depths;
 use super::image::{Image, Region};
-use super::labels::Labels;
+use super::labels::{Labels, MOST_CALLS, Numbers};
 use super::patch_span::Block;
 use super::planner::Planner;
 use super::reachable::{gets_number, is_inside};
@@ -186,6 +186,7 @@ impl Planner<'_> {
     ) {
         let calls = code.iter().enumerate().filter(|(_, i)| i.mnemonic() == Mnemonic::Syscall);
         let calls: Vec<usize> = calls.map(|(n, _)| n).collect();
+        let few = calls.len() <= MOST_CALLS;
         // One with prefixes does not begin where its two bytes do.
         let is_bare = |n: &usize| code.get(*n).is_some_and(|i| i.len() == SYSCALL_LEN);
         let (sure, unsure): (Vec<usize>, Vec<usize>) = calls.into_iter().partition(|n| match ground {
@@ -194,7 +195,8 @@ impl Planner<'_> {
             CodeConfidence::Between => is_bare(n) && self.is_code(code, *n) && self.is_reached(code, *n),
             CodeConfidence::Mixed => is_bare(n) && self.is_reached(code, *n),
             CodeConfidence::Labels => {
-                is_bare(n) && labels.is_some_and(|labels| labels.leave_alone(code, *n, self.image))
+                let numbers = || self.numbers.get_or_init(|| Numbers::of(self.image));
+                few && is_bare(n) && labels.is_some_and(|labels| labels.leave_alone(code, *n, numbers()))
             }
         });
         for n in unsure {

@@ -127,6 +127,12 @@ fn jump_tables_count() {
 /// A function that jumps by a table of distances from a label, with a call as glibc's `vfprintf` has one: far
 /// from the label, and closely followed by a jump. `entry`: what the table has beside distances of labels.
 fn by_labels(call: &str, entry: &str) -> Option<Plan> {
+    let plan = built_by_labels(call, entry)?;
+    assert_eq!(plan.sites.len(), 1);
+    Some(plan)
+}
+
+fn built_by_labels(call: &str, entry: &str) -> Option<Plan> {
     let dir = tempfile::tempdir().unwrap();
     let source = format!(
         ".globl f
@@ -155,8 +161,17 @@ fn by_labels(call: &str, entry: &str) -> Option<Plan> {
     let elf = std::fs::read(file).unwrap();
     let plan = plan(&elf).unwrap();
     crate::check(&plan, &elf);
-    assert_eq!(plan.sites.len(), 1);
     Some(plan)
+}
+
+/// A file made of such calls: so many are looked at, lest it take for ever.
+#[test]
+fn calls_beside_labels_without_end_are_not_looked_at() {
+    let more = |n: usize| "3: mov $202, %eax; syscall; jmp 1b\n".repeat(n) + "mov $202, %eax";
+    for (call, expected) in [(more(15), 0), (more(16), 17)] {
+        let Some(plan) = built_by_labels(&call, "") else { return };
+        assert_eq!(plan.unplanned.len(), expected);
+    }
 }
 
 #[test]

@@ -184,6 +184,6 @@ pub(super) fn leave_out_later(step: &Step<'_>, claims: &mut Claims) {
 pub(super) fn about_state(kind: Kind, step: &Step<'_>, claims: &mut Claims) -> Option<Claim> {
     let state = step.meaning.as_ref()?.line.about;
     let object = step.object.as_deref().map(|name| claims.object(name));
-    let claim = Claim { weak: state.unsure, object, gives_up: state.gives_up, ..Claim::of(kind, state.thing, "") };
-    Some(Claim { instead: None, ..claim })
+    let (weak, gives_up) = (state.unsure, state.gives_up);
+    Some(Claim { weak, instead: None, object, gives_up, ..Claim::of(kind, state.thing, "") })
 }

@@ -1,5 +1,6 @@
 //! What watching by ptrace adds to a call, measured on a child of our own.
 
+use super::patience::Patience;
 use crate::error::Error;
 use crate::procfs::Schedstat;
 use crate::sys;
@@ -81,8 +82,9 @@ fn measure(pid: i32) -> Result<Cost, Error> {
     tracee::seize(pid, tracee::ALL)
         .map_err(|e| refused(format!("PTRACE_SEIZE of a child of our own: {}", e.desc())))?;
     let mut progress = Progress { schedstat: Schedstat::open(pid, pid), ..Progress::default() };
+    let mut patience = Patience::new();
     loop {
-        let stop = match tracee::wait_for(pid, true) {
+        let stop = match patience.wait(|block| tracee::wait_for(pid, block)) {
             Waited::Stop(stop) => stop,
             Waited::NoChildren => return Err(refused("the child is gone".into())),
             _ => continue,

@@ -1,11 +1,12 @@
 //! The tracer's loop: one stop after the other, each answered and let go at once.
 
 use super::calibrate::Cost;
+use super::patience::Patience;
 use super::sampler::Sampler;
 use super::state::{Process, Thread};
-use crate::assemble::RunFacts;
 use crate::backend::{Control, Launch};
 use crate::ending::Ending;
+use crate::parts::RunFacts;
 use crate::problems::Problems;
 use crate::procfs::IoCalls;
 use crate::signals::{LETTING_GO_NS, Signals};
@@ -43,6 +44,7 @@ pub(super) struct Engine {
     pub(super) start_ns: u64,
     pub(super) seen: Seen,
     pub(super) stops: Stops,
+    patience: Patience,
     pub(super) stack: UnwoundStack,
     pub(super) measured: Measured,
     progress: Progress,
@@ -122,6 +124,7 @@ impl Engine {
             start_ns: sys::now(),
             seen: Seen::default(),
             stops: Stops::default(),
+            patience: Patience::new(),
             stack: UnwoundStack::default(),
             measured: Measured {
                 facts: RunFacts::default(),
@@ -170,7 +173,7 @@ impl Engine {
             return Waited::Stop(stop);
         }
         let asked = sys::now();
-        let waited = tracee::next(true);
+        let waited = self.patience.wait(tracee::next);
         self.stops.told_ns = sys::now();
         self.stops.begun_ns = self.stops.told_ns;
         if self.stops.told_ns.saturating_sub(asked) > SLEPT_NS {

@@ -3,8 +3,8 @@
 use super::calibrate::CROSSING;
 use super::engine::Engine;
 use super::toll::{Observer, tolls};
-use crate::assemble::{self, Named, Parts, Progress};
 use crate::cpu::{IMPOSSIBLE, not_below};
+use crate::parts::{self, Named, Parts, Progress};
 use crate::sys;
 use systoll_model::{BackendKind, Header, LongCall, Problem, ProblemKind, Process, Recording, Row, RowId};
 
@@ -69,7 +69,7 @@ impl Engine {
             observer_ns_per_call: observer.cpu_ns_per_call(),
             observer_wall_ns_per_call: (self.measured.cost.wall_ns + handling).min(room),
             toll_estimated: true,
-            ..assemble::header(BackendKind::Ptrace, &self.measured.facts, progress, &self.table, &self.windows)
+            ..parts::header(BackendKind::Ptrace, &self.measured.facts, progress, &self.table, &self.windows)
         }
     }
 

@@ -9,14 +9,15 @@ mod engine;
 mod family;
 mod finish;
 mod guard;
+mod patience;
 mod sampler;
 mod state;
 mod toll;
 
-use crate::assemble::RunFacts;
 use crate::backend::{Backend, Control, Launch, Probe};
 use crate::error::Error;
 use crate::launch::{self, Held, Prepared};
+use crate::parts::RunFacts;
 use crate::signals::Signals;
 use crate::sys;
 use crate::tracee::{self, Stop, Waited};

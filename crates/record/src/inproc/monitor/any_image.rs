@@ -42,7 +42,7 @@ impl Launcher {
         let mut session = watch::new_session(
             &Launch::default(),
             (files, symbols),
-            (crate::assemble::RunFacts::default(), around),
+            (crate::parts::RunFacts::default(), around),
             Ratio::begin().settled(),
         )
         .ok()?;

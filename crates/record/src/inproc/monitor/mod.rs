@@ -21,10 +21,10 @@ mod tracees;
 mod watch;
 
 use super::cache::Cache;
-use crate::assemble::RunFacts;
 use crate::backend::{Backend, Closely, Control, Launch, Probe, Quiet};
 use crate::error::Error;
 use crate::launch;
+use crate::parts::RunFacts;
 use crate::signals::Signals;
 use exec::files::Files;
 use exec::place::Maker;

@@ -1,6 +1,5 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
-use crate::assemble::RunFacts;
 use crate::backend::{Closely, Control, Launch};
 use crate::error::Error;
 use crate::inproc::monitor::death_notice::DeathNotice;
@@ -30,6 +29,7 @@ use crate::inproc::monitor::shared::memory::{Area, Memory};
 use crate::inproc::monitor::sys::{self, ChildSignal};
 use crate::inproc::monitor::tracees::{Seized, Tracees};
 use crate::launch::Held;
+use crate::parts::RunFacts;
 use crate::problems::Problems;
 use crate::signals::{LETTING_GO_NS, Signals};
 use crate::table::Table;

@@ -1,6 +1,5 @@
 //! From what the launcher gathered to a recording.
 
-use crate::assemble::{self, Named, Parts, Progress};
 use crate::cpu::not_below;
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::results::collect;
@@ -11,6 +10,7 @@ use crate::inproc::monitor::results::own_cpu::OwnCpu;
 use crate::inproc::monitor::results::written;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
+use crate::parts::{self, Named, Parts, Progress};
 use crate::table::ImageId;
 use std::collections::HashMap;
 use systoll_model::{BackendKind, Counts, Header, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread};
@@ -97,7 +97,7 @@ fn header(session: &Session, progress: &Progress, own: &OwnCpu) -> Header {
         observer_wall_ns_per_call: added_ns,
         vdso_calls: Some(session.stats.counted.vdso_calls),
         sites: Some(session.provisioning.sites.total()),
-        ..assemble::header(BackendKind::Inproc, &session.stats.facts, progress, &session.table, windows)
+        ..parts::header(BackendKind::Inproc, &session.stats.facts, progress, &session.table, windows)
     }
 }
 

@@ -1,8 +1,8 @@
 //! What was measured around a run, and what is summed up over it.
 
-use crate::assemble::RunFacts;
 use crate::inproc::monitor::results::cpu_time::{Asking, Ours};
 use crate::inproc::monitor::results::overhead::Again;
+use crate::parts::RunFacts;
 use systoll_hooks::assemble::MadeInPlace;
 
 /// What counting adds to calls.

@@ -12,6 +12,7 @@
 
 use crate::error::Error;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::sys;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -273,11 +274,9 @@ impl Memory {
         self.images.get(&id).is_some_and(|image| !image.deserted && sys::forbids_writing(&image.file))
     }
 
-    /// Whether descriptor `fd` of process `pid` is the file of image `id`.
+    /// Whether descriptor `fd` of process `pid` is the one that the file of image `id` was taken over by.
     pub(crate) fn is_file_of(&self, id: ProgramId, pid: i32, fd: i32) -> bool {
-        let own = self.images.get(&id).and_then(|image| image.file.metadata().ok());
-        let theirs = std::fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok();
-        own.zip(theirs).is_some_and(|(own, theirs)| (own.dev(), own.ino()) == (theirs.dev(), theirs.ino()))
+        self.file(id).is_some_and(|file| peer::same_file(file, pid, fd))
     }
 
     /// Whether a new program has said that it could not map what it shares with us (`bootstrap`).

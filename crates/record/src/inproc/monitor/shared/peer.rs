@@ -12,6 +12,7 @@ use std::time::Duration;
 use systoll_hooks::layout::{IMAGE, image, slot_index};
 
 /// Of linux/kcmp.h.
+const KCMP_FILE: libc::c_int = 0;
 const KCMP_VM: libc::c_int = 1;
 
 fn pidfd(pid: i32) -> Option<OwnedFd> {
@@ -75,6 +76,13 @@ pub(crate) fn same_memory(pid: i32, other: i32) -> Option<bool> {
         -1 => (Errno::last() == Errno::ESRCH).then_some(false),
         order => Some(order == 0),
     }
+}
+
+/// Whether descriptor `fd` of process `pid` is the file that was taken over from it: opened once, known to
+/// both. The file itself is not asked: one that a stranger has put there may never answer.
+pub(crate) fn same_file(own: &File, pid: i32, fd: i32) -> bool {
+    // SAFETY: kcmp only compares.
+    unsafe { libc::syscall(libc::SYS_kcmp, std::process::id(), pid, KCMP_FILE, own.as_raw_fd(), fd) == 0 }
 }
 
 /// Threads of a process that are stopped; they go on when this is dropped.
