@@ -1,5 +1,5 @@
 //! Links the command with the C library's and the compiler's archives, at a fixed address, where the
-//! compiler has them: every shared library is one more to be mapped, relocated and bound at each start,
+//! compiler has them and they fit each other (glibc 2.34 and later): every shared library is one more to be mapped, relocated and bound at each start,
 //! and starting is what a short program's watching costs most.
 //!
 //! Rust's own way to this, `-C target-feature=+crt-static`, is for a whole build, procedural macros
@@ -11,6 +11,9 @@ use std::process::Command;
 
 /// What the standard library is linked with.
 const LIBRARIES: [&str; 7] = ["gcc_s", "util", "rt", "pthread", "m", "dl", "c"];
+
+/// Bytes of an archive that holds nothing: its magic (ar.h).
+const EMPTY_ARCHIVE: u64 = 8;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -31,6 +34,8 @@ fn main() {
 /// Puts linker scripts into `folder` that have an archive taken where a shared library is asked for.
 /// `None` where there is not an archive for each.
 fn stand_ins(folder: &Path) -> Option<()> {
+    // Threads that are an archive of their own (glibc before 2.34) define what the C library's defines too.
+    fs::metadata(archive("pthread")?).is_ok_and(|m| m.len() <= EMPTY_ARCHIVE).then_some(())?;
     // The archives need each other.
     let both = format!("{} {} {}", archive("c")?, archive("gcc")?, archive("gcc_eh")?);
     for library in LIBRARIES {

@@ -70,14 +70,19 @@ def what_always_fails_is_not_told_as_flaky(box):
 
 
 @test(users=("root",))
-def a_second_attempt_is_a_failure_where_nothing_may_be_left_out(box):
+def what_fails_twice_of_four_times_fails(box):
     del box
     tally = module("tally")
-    for strict, expected in ((False, (1, 0)), (True, (0, 1))):
-        counted = tally.Tally(strict)
-        counted.attempt("sometimes", lambda again: ("", [] if again else ["bad luck"]))
-        assert (counted.passed, counted.failed) == expected
-        assert counted.remarks == ["FLAKY sometimes: not at the first attempt: bad luck"], counted.remarks
+    attempts = {(0, 1, 1, 1): "FLAKY", (0, 1, 1, 0): "FAILED", (0, 0): "FAILED", (1,): None}
+    up_to_the_scheduler = {(0, 0, 0, 1): "FLAKY", (0, 0, 0, 0): "FAILED"}
+    for loose, expected in ((False, attempts), (True, up_to_the_scheduler)):
+        for outcomes, verdict in expected.items():
+            left, counted = iter(outcomes), tally.Tally(True)
+            counted.attempt("sometimes", lambda _, left=left: ("", [] if next(left) else ["bad luck"]), loose=loose)
+            assert next(left, None) is None, f"{outcomes}: not all attempts were made"
+            assert (counted.passed, counted.failed) == (verdict != "FAILED", verdict == "FAILED"), outcomes
+            told = {"FLAKY": ["FLAKY sometimes: not at the first attempt: bad luck"], "FAILED": ["FAILED sometimes: bad luck"], None: []}
+            assert counted.remarks == told[verdict], counted.remarks
 
 
 @test(users=("root",))
