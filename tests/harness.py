@@ -20,6 +20,8 @@ PROGRAMS = os.path.join(HERE, "programs")
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
 LIMIT = 120
+# The C library's version.
+GLIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")[:2]))
 # Attempts after one that failed, of which none may.
 AGAIN = 3
 # Gives what it starts a /tmp of its own, with a folder of the old one left in it where it was.

@@ -3,12 +3,12 @@
 libc's own functions are the oracle: the same program says the same lines with them and with ours.
 """
 import os
+import re
 
-from harness import HERE, Skip, test, text, tool
+from harness import GLIBC, HERE, Skip, test, text, tool
 from suites.prove import proves
 
 ROOT = os.path.dirname(HERE)
-GLIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
 SHIM = os.path.join(ROOT, "crates", "cure", "shim")
 
 
@@ -74,6 +74,9 @@ def each_takes_its_calls_away(box):
         sick, cured = counts(p, syscall)
         # Since 2.41 glibc draws numbers without a call, where the kernel's vDSO does.
         if syscall == "getrandom" and sick < 10 and GLIBC >= (2, 41):
+            continue
+        # Up to 2.31 glibc keeps the number of processors for a second.
+        if cause == "cpu-count-per-op" and sick < 10 and GLIBC < (2, 32):
             continue
         assert p["same_outcome"] and sick >= rounds and cured <= left, f"{cause} {program}: {sick} -> {cured}"
         assert p["a"]["exact"] and p["b"]["exact"] and p["verdict"]["cpu"] != "slower", p
@@ -221,7 +224,7 @@ def a_bare_environment_will_do(box):
     assert text(r.stdout).split("\n")[0] == path and os.listdir(shims) == [], text(r.stdout)[:200]
     # What was to be loaded anyway is loaded after it.
     r = box.run([box.systoll, "cure", "sigmask-context", "--", *show], env={**box.env, "LD_PRELOAD": "libm.so.6"})
-    assert text(r.stdout).split("\n")[0].endswith(".so:libm.so.6") and "libm.so" in text(r.stdout).split("\n", 1)[1]
+    assert text(r.stdout).split("\n")[0].endswith(".so:libm.so.6") and re.search(r"/libm[.-]", text(r.stdout).split("\n", 1)[1])
 
 
 @test()

@@ -1,5 +1,5 @@
 """What must be found, and what must not, beyond cases/."""
-from harness import test, tool
+from harness import GLIBC, test, tool
 
 
 def about(doc, **want):
@@ -83,7 +83,9 @@ def the_report_names_everything(box):
     program = box.build("localtime.c")
     r = box.run([box.systoll, "run", "--", program, "20000"])
     report = r.stderr.decode()
-    for word in ("localtime", "newfstatat", "TZ=:/etc/localtime", "localtime.c:10", "tz-unset", "systoll prove --cure tz-unset -- "):
+    # Before 2.33 glibc had a call of its own for stat.
+    stat = "newfstatat" if GLIBC >= (2, 33) else "stat"
+    for word in ("localtime", stat, "TZ=:/etc/localtime", "localtime.c:10", "tz-unset", "systoll prove --cure tz-unset -- "):
         assert word in report, f"no {word!r} in:\n{report}"
     assert "__tz_convert" not in report, report
 

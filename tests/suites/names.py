@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from harness import BOTH, MOUNTING, PROGRAMS, Skip, test, tool
+from harness import BOTH, GLIBC, MOUNTING, PROGRAMS, Skip, test, tool
 
 MARK = re.compile(r"//([=+?]) ([a-z0-9_|]+) (\S+) (.+)$")
 SOURCES = os.path.join(PROGRAMS, "names")
@@ -234,6 +234,8 @@ def debug_files_are_found_wherever_they_are(box):
 
 @test(users=("root",), backends=BOTH)
 def the_c_librarys_names_do_not_hang_on_its_debug_file(box):
+    if GLIBC < (2, 33):
+        raise Skip("before glibc 2.33 stat is a function of its header, inlined: without the debug file it is taken for the program's own")
     for case in [c for c in CASES if c.name in ("C -O2", "C++ -O2", "Rust -O")]:
         exe = build(box, case)
         marks = truth(box, case, exe)
@@ -261,7 +263,7 @@ def names_survive_the_file(box):
         box.build("names/closed.c", "-shared", "-fPIC", "-DLIBRARY", f"-DFUNCTION={function}", f"-DCALL={call}", name=function + ".so")
         for function, call in (("first", "getsid"), ("second", "getpgid"))
     ]
-    doc, r = box.report([box.build("names/closed.c", name="closed"), *libraries])
+    doc, r = box.report([box.build("names/closed.c", "-Wl,--no-as-needed", "-ldl", name="closed"), *libraries])
     calls = {r["syscall"]: (r["api"], r["user"]["function"], r["user"]["line"]) for r in doc["rows"] if r["syscall"] in ("getsid", "getpgid")}
     assert r.returncode == 0 and calls == {"getsid": ("getsid", "first", 10), "getpgid": ("getpgid", "second", 10)}, calls
 

@@ -17,8 +17,8 @@ use systoll_model::Exit;
 use tempfile::NamedTempFile;
 
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-/// How long telling what is known may take.
-const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long telling what is known may take: a busy box makes a tenth of a second a second and more.
+const PATIENCE: Duration = Duration::from_secs(4);
 /// How often it is looked for what is still being run.
 const LOOK: Duration = Duration::from_millis(20);
 /// A program that a terminal's Ctrl-C has ended may be seen to have ended before we have our own signal.
