@@ -41,6 +41,8 @@ pub(crate) fn on_asked(session: &mut Session, waiter: &Waiter) {
         Ok(()) => {
             session.tracees.seized.insert(tid, Seized { from: Some(waiter.slot) });
         }
+        // That it is the one that asks was made sure of: it has been killed since, and runs no program.
+        Err(_) if crate::procfs::is_ending(tid) => {}
         Err(errno) => {
             let text = format!("a program ran unwatched: it can't be attached to: {}", errno.desc());
             session.problems.note(ProblemKind::Unwatched, text);
