@@ -70,6 +70,8 @@ const CHANGE_FDS: [&str; 37] = [
     "unlink",
     "unlinkat",
 ];
+/// Bytes of a signal set, the only size of one that the kernel takes.
+const SIGNAL_SET: u64 = 8;
 /// Calls before which page faults are counted.
 const COUNT_FAULTS: [&str; 5] = ["brk", "munmap", "madvise", "mmap", "mremap"];
 
@@ -79,9 +81,13 @@ pub fn entry(number: u32) -> [u8; 16] {
     let mut entry = [0; 16];
     let Some(signature) = Sysno(number).signature() else { return entry };
     for (at, arg) in (0u8..).zip(signature.args) {
+        let is_signal_set = match arg.kind.size() {
+            Some(Size::Arg { arg, .. }) => signature.args.get(usize::from(arg)).is_some_and(|a| a.name == "sigsetsize"),
+            _ => false,
+        };
         for (moment, from) in [(Moment::Entry, 0), (Moment::Exit, AT_RETURN as usize)] {
             if let Some(byte) = entry.get_mut(from + usize::from(at)) {
-                *byte = of_argument(arg.kind, at, moment);
+                *byte = of_argument(arg.kind, at, moment, is_signal_set);
             }
         }
     }
@@ -110,7 +116,7 @@ pub fn words() -> Vec<(u64, u64)> {
     (0..super::NUMBERS).flat_map(of).filter(|(_, word)| *word != 0).collect()
 }
 
-fn of_argument(kind: ArgKind, at: u8, moment: Moment) -> u8 {
+fn of_argument(kind: ArgKind, at: u8, moment: Moment, is_signal_set: bool) -> u8 {
     let units = |bytes: u64| u8::try_from(bytes.min(ring::MOST).div_ceil(8)).unwrap_or(0);
     if kind == ArgKind::ByCommand {
         return units(BY_COMMAND);
@@ -121,6 +127,7 @@ fn of_argument(kind: ArgKind, at: u8, moment: Moment) -> u8 {
     let good = if matches!(kind, ArgKind::Out(_)) { GOOD } else { 0 };
     match (kind, kind.size()) {
         (ArgKind::Path | ArgKind::Str, _) => STRING,
+        (_, Some(_)) if is_signal_set => good | units(SIGNAL_SET),
         (_, Some(Size::Fixed(bytes))) => good | units(bytes.into()),
         (_, Some(Size::AtArg(_))) => good | units(SOCKADDR),
         (_, Some(Size::Arg { arg, scale: 1 })) if moment == Moment::Entry && arg == at + 1 => {
@@ -129,5 +136,19 @@ fn of_argument(kind: ArgKind, at: u8, moment: Moment) -> u8 {
         (_, Some(Size::Result { scale: 1, .. })) if moment == Moment::Exit => good | BOUNDED | units(ring::MOST),
         (_, Some(_)) => good | units(ring::MOST),
         (_, None) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signal_sets_take_no_more_than_their_size() {
+        let number = |name: &str| (0..400).find(|n| Sysno(*n).signature().is_some_and(|s| s.name == name)).unwrap();
+        for (name, argument) in [("rt_sigprocmask", 1), ("ppoll", 3), ("epoll_pwait", 4), ("rt_sigtimedwait", 0)] {
+            assert_eq!(entry(number(name))[argument] & UNITS, 1, "{name}");
+        }
+        assert_eq!(entry(number("rt_sigprocmask"))[AT_RETURN as usize + 2] & UNITS, 1);
     }
 }

@@ -8,7 +8,7 @@ pub const COUNT: u64 = 32;
 /// Bytes of a buffer, 1 << [`BUFFER_SHIFT`].
 pub const BUFFER: u64 = 1 << BUFFER_SHIFT;
 /// See [`BUFFER`].
-pub const BUFFER_SHIFT: u32 = 14;
+pub const BUFFER_SHIFT: u32 = 15;
 /// Calls of a window.
 pub const CALLS: u64 = 32;
 /// Bytes of a call.
