@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
-use systoll_record::any_target::{use_arguments, use_image, use_proc};
+use systoll_record::any_target::{use_arguments, use_image, use_proc, use_written};
 use systoll_hooks::assemble::{
-    Blob, Nodes, Options, Room, Step, Words, assemble, grow, number_site, read, slots_drawn,
+    Blob, Nodes, Options, Room, Step, Words, assemble, grow, number_site, read, slots_drawn, written_calls,
 };
-use systoll_hooks::layout::{IMAGE, NODE_SIZE, image, slot};
+use systoll_hooks::layout::{IMAGE, NODE_SIZE, image, ring, slot};
 use systoll_hooks::plan::{Plan, build_id, plan as plan_of};
 use systoll_symbols::fuzzing::{use_heap, use_maps, use_perf_map, use_stack};
 
@@ -56,8 +56,20 @@ fn all() -> Options {
     Options { results: true, time: true, waited: true, windows: true, elide: true }
 }
 
+/// A window that its thread, or the program, has written.
+fn window(data: &[u8]) {
+    let word = |chunk: &[u8]| u64::from_le_bytes(std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0)));
+    let words: Vec<u64> = data.chunks(8).map(word).cycle().take((ring::BUFFER / 8) as usize).collect();
+    for index in [0, ring::COUNT - 1] {
+        for call in written_calls(&words, index, words.last().copied().unwrap_or(0)) {
+            use_written(&call);
+        }
+    }
+}
+
 /// An image that its program has written over.
 pub fn image(data: &[u8]) {
+    window(data);
     let words = Sparse(data);
     let files: Vec<(u64, &Blob)> = CODE.iter().map(|blob| (IMAGE + image::ROOTS, blob)).collect();
     let reading = read(&words, &files);

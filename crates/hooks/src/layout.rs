@@ -35,7 +35,7 @@ pub use root::{root_words, transfers};
 use systoll_model::Sysno;
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 6;
+pub const VERSION: u64 = 7;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -73,7 +73,7 @@ pub fn call_of_entry(n: u64) -> Sysno {
 /// The global area, offsets from [`GLOBAL`]. The launcher writes all of it, targets none.
 pub mod global {
     /// Bytes of the area.
-    pub const SIZE: u64 = 0x1000;
+    pub const SIZE: u64 = 0x4000;
     /// u32 futex word the launcher sleeps on. A target wakes it without changing it, so one that
     /// does so right before the launcher sleeps wakes no thread: it looks at [`AWAKE`] and tries again.
     pub const WAKE: u64 = 0x00;
@@ -101,6 +101,13 @@ pub mod global {
     pub const OWNER_DIED: u32 = 0x4000_0000;
     /// u32: processor that the launcher was last on.
     pub const PROCESSOR: u64 = 0x68;
+    /// What calls' arguments point to, for threads that copy it: [`CAPTURE_ENTRY`] bytes for each number
+    /// below [`super::NUMBERS`], see [`super::capture`].
+    pub const CAPTURES: u64 = 0x1000;
+    /// Bytes of an entry, 1 << [`CAPTURE_SHIFT`].
+    pub const CAPTURE_ENTRY: u64 = 1 << CAPTURE_SHIFT;
+    /// See [`CAPTURE_ENTRY`].
+    pub const CAPTURE_SHIFT: u32 = 4;
 }
 
 /// The image, offsets from [`IMAGE`].
@@ -162,8 +169,17 @@ pub mod image {
     pub const MAPPED_FILE: u64 = 0x418;
     /// The kernel's name of the mapping at [`super::IMAGE`] (proc(5), /proc/pid/map_files).
     pub const MAPPED_FILE_NAME: &[u8; 48] = b"/proc/self/map_files/200000000000-200410000000\0\0";
+    /// u32: who opens windows, one of [`super::windows`].
+    pub const WINDOWS: u64 = 0x448;
+    /// u32, not zero: the image has had threads that share memory, so that what one of them is about to
+    /// read another may take away.
+    pub const THREADS: u64 = 0x450;
+    /// u64: windows that threads have written to the end so far, all slots together.
+    pub const WRITTEN: u64 = 0x458;
+    /// u64: where the places at which windows open begin to be drawn from.
+    pub const SEED: u64 = 0x460;
     /// u64, not zero: the program has this file, and could not map all that it shares with us.
-    pub const NOT_MAPPED: u64 = 0x450;
+    pub const NOT_MAPPED: u64 = 0x468;
     /// A byte for each system call number below [`super::NUMBERS`], not zero where more is done at
     /// its calls than counting: looked at where a site's number is unknown.
     pub const HEEDED: u64 = 0x500;
@@ -276,7 +292,11 @@ pub mod node {
     pub const NO_WORD: u64 = 0x8000_5757_0000_0001;
 }
 
+pub mod capture;
+pub mod ring;
 pub mod slot;
+pub mod want;
+pub mod windows;
 
 pub mod record;
 
@@ -310,7 +330,8 @@ pub mod piece {
     pub const BYTES: u64 = 16;
 }
 
-/// What a thread asks the launcher. Bits 48.. of [`slot::RESUME`]; [`Question::WINDOW`] and
+/// What a thread asks the launcher. Bits 48..54 of [`slot::RESUME`], at the entry of a window's call with its number
+/// plus one in the bits above where the site says it; [`Question::WINDOW`] and
 /// [`Question::MATTERS`] are bits among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -371,7 +392,7 @@ impl Question {
             Question::Confine,
             Question::ExecFailed,
         ];
-        ALL.into_iter().find(|q| word >> 48 == *q as u64)
+        ALL.into_iter().find(|q| word >> 48 & 0x3f == *q as u64)
     }
 
     /// Whether the long limit holds for it.
@@ -482,7 +503,13 @@ pub const fn nodes_end(words: usize) -> u64 {
 
 const _: () = {
     assert!(GLOBAL.is_multiple_of(4096) && IMAGE.is_multiple_of(4096));
-    assert!(global::PROCESSOR < global::SIZE && global::SIZE.is_multiple_of(4096));
+    assert!(global::PROCESSOR < global::CAPTURES && global::SIZE.is_multiple_of(4096));
+    assert!(global::CAPTURES + NUMBERS * global::CAPTURE_ENTRY <= global::SIZE);
+    assert!(image::MAPPED_FILE + 48 <= image::WINDOWS && image::SEED + 8 <= image::HEEDED);
+    assert!(slot::QUIET_CYCLES < slot::RING_SEED && slot::RING_BOUNCE + ring::MOST <= slot::RING_HEADERS);
+    assert!(slot::RING_HEADERS + ring::COUNT * ring::HEADER <= slot::FRAME_COUNT);
+    assert!(slot::RINGS.is_multiple_of(4096) && slot::RINGS + ring::COUNT * ring::BUFFER == slot::SIZE);
+    assert!(ring::DATA.is_multiple_of(8) && ring::DATA + ring::MOST * 16 < ring::BUFFER);
     assert!(image::RING_LEN.is_power_of_two() && image::RING + 8 * image::RING_LEN <= image::CODE_COUNT);
     assert!(image::RSEQ_ABORT < image::DEAD && image::MAPPED_FILE + 48 <= image::HEEDED);
     assert!(IMAGE == 0x2000_0000_0000 && IMAGE + image::SIZE == 0x2004_1000_0000);

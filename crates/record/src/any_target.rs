@@ -3,7 +3,9 @@
 //! Invariant: whatever the bytes are, it comes to an end without a panic, and what it says is bounded.
 
 use crate::arguments::argument_data;
+use crate::written::{self, Names};
 use std::ops::Range;
+use systoll_hooks::assemble::WrittenCall;
 use systoll_model::{Moment, Sysno};
 
 /// Where the bytes lie in the target.
@@ -40,6 +42,20 @@ pub fn use_arguments(bytes: &[u8], seed: u64) {
                 assert!(data.len() <= 16 && data.iter().all(|d| d.bytes.len() <= 1 << 16), "{number}: {args:x?}");
             }
         }
+    }
+}
+
+/// Takes a call that a thread has written for one of each system call.
+///
+/// # Panics
+/// If more is kept than is bounded.
+pub fn use_written(call: &WrittenCall) {
+    let mut names = Names::new(call.nth.is_multiple_of(2));
+    for number in 0..Sysno::NATIVE {
+        let Some(signature) = Sysno(number).signature() else { continue };
+        let data = written::data(call, signature, BOUND);
+        assert!(data.iter().all(|d| d.bytes.len() <= 1 << 16), "{number}: {call:?}");
+        names.of(call, signature);
     }
 }
 

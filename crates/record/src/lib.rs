@@ -28,6 +28,7 @@ mod sys;
 mod table;
 mod tracee;
 mod windows;
+mod written;
 
 pub use allocator::OrEnd;
 pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, WindowPolicy};

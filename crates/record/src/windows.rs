@@ -117,10 +117,7 @@ impl Windows {
             self.refused += 1;
             return false;
         }
-        self.opened += 1;
-        if let Some(opened) = self.of_octave.get_mut(usize::from(octave)) {
-            *opened = opened.saturating_add(1);
-        }
+        self.note_opened(octave);
         self.used();
         true
     }
@@ -185,14 +182,32 @@ impl Windows {
         self.looked.add(octave, time);
     }
 
+    /// Whether all windows together have room for another, whatever its octave.
+    pub(crate) fn has_room(&self, run_ns: u64) -> bool {
+        self.spent.allows(u8::MAX, self.budget(run_ns))
+    }
+
+    /// Notes a window that a thread has opened by itself.
+    pub(crate) fn note_opened(&mut self, octave: u8) {
+        self.opened += 1;
+        if let Some(opened) = self.of_octave.get_mut(usize::from(octave)) {
+            *opened = opened.saturating_add(1);
+        }
+    }
+
+    /// A call of a process works on a descriptor with this name.
+    pub(crate) fn seen(&mut self, pid: i32, signature: &Signature, name: &Arc<str>) {
+        // A socket that is only being made has no ends yet.
+        if signature.transfers || signature.name.starts_with("accept") {
+            self.sockets.seen(pid, name);
+        }
+    }
+
     /// What is behind the descriptor that a call of a window works on.
     pub(crate) fn descriptor(&mut self, pid: i32, signature: &Signature, args: &[u64; 6]) -> Option<Arc<str>> {
         let fd = *args.get(signature.fd_arg()?)? as i32;
         let target = procfs::fd_target(pid, fd)?;
-        // A socket that is only being made has no ends yet.
-        if signature.transfers || signature.name.starts_with("accept") {
-            self.sockets.seen(pid, &target);
-        }
+        self.seen(pid, signature, &target);
         Some(target)
     }
 

@@ -13,6 +13,11 @@ pub(super) use asm;
 /// What writing code comes to. An error is a mistake of ours: an operand that can't be encoded.
 pub(super) type Emitted<T = ()> = Result<T, IcedError>;
 
+/// Where in what is asked a call's number begins, plus one, behind the question itself.
+pub(super) const NUMBER_BIT: u32 = 6;
+/// Numbers there is room for.
+const MOST_NUMBERS: u32 = (1 << (16 - NUMBER_BIT)) - 1;
+
 type Cold = Box<dyn FnOnce(&mut Emitter) -> Emitted>;
 
 /// Where a thread that is in our code would be without us, for those who unwind its stack. Its
@@ -100,6 +105,18 @@ impl Emitter {
         // 48 bits of address, then the question: no other register is free to carry it.
         asm!(self; lea(rcx, ptr(resume)); rol(rcx, 16u32); or(rcx, question as i32); ror(rcx, 16u32););
         self.a.jmp(self.stub)
+    }
+
+    /// [`Emitter::ask`] about a call that is about to be made, from cold code at `asking`. `number`: of the
+    /// call, where it need not be in eax.
+    pub(super) fn ask_at_entry(&mut self, number: Option<u32>, asking: CodeLabel, resume: CodeLabel) {
+        let known = number.filter(|n| *n < MOST_NUMBERS).map_or(0, |n| n + 1);
+        let bits = known << NUMBER_BIT | u32::from(Question::WindowEntry as u16);
+        self.cold(move |e| {
+            e.here(asking)?;
+            asm!(e; lea(rcx, ptr(resume)); rol(rcx, 16u32); or(rcx, bits as i32); ror(rcx, 16u32););
+            e.a.jmp(e.stub)
+        });
     }
 
     /// [`Emitter::ask`] from cold code at `asking`, for those who jump there.

@@ -3,12 +3,14 @@
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::tree_walk::{Start, walk};
-use crate::layout::{IMAGE, Question, image, node, record, slot};
+use crate::layout::{IMAGE, image, node, record, slot};
 use iced_x86::code_asm::*;
 
 /// What `before` writes of a site.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
+    /// The system call, where it is known: it need not be in eax yet.
+    pub(super) number: Option<u32>,
     /// Where its tree starts.
     pub(super) start: Start,
     /// What return addresses are to be looked for from, if any are.
@@ -33,7 +35,7 @@ pub(super) fn before(e: &mut Emitter, options: &Options, entry: Entry) -> Emitte
     }
     count(e, rcx)?;
     if options.windows {
-        window(e)?;
+        window(e, entry.number)?;
     }
     if entry.arms {
         arm(e, options.elide)?;
@@ -75,12 +77,12 @@ fn interrupted(e: &mut Emitter) -> Emitted {
 
 /// Hands the call to the launcher if a window is open, or due by this thread's count.
 /// In: r11 the node, rcx its record.
-fn window(e: &mut Emitter) -> Emitted {
+fn window(e: &mut Emitter, number: Option<u32>) -> Emitted {
     let (ask, done) = (e.label(), e.label());
     asm!(e; cmp(gs(slot::WANT), 0); jne(ask););
     asm!(e; mov(rcx, gs_at(rcx, record::ENTERED)); cmp(rcx, at(r11, node::WINDOW_AT)); je(ask););
     e.here(done)?;
-    e.ask_cold(Question::WindowEntry, ask, done);
+    e.ask_at_entry(number, ask, done);
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 
 use super::emitter::{Emitted, Emitter, Origin, asm, at, gs, gs32};
 use super::handshake_time;
+use super::ring;
 use crate::layout::{GLOBAL, IMAGE, Question, Saved, WRITE_CODE, global, image, piece, slot, state};
 use crate::numbers::{CLOSE, FUTEX, GETPID, GETTID, MMAP, MPROTECT, OPEN, SCHED_YIELD};
 use iced_x86::code_asm::*;
@@ -51,7 +52,10 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     }
     asm!(e; mov(rbp, gs(slot::SELF)););
     e.stands_for(Origin::InSlot);
-    let given_up = e.label();
+    let (given_up, fin) = (e.label(), e.label());
+    let ways = ring::Ways { ask: e.label(), asked: e.label(), done: e.label() };
+    ring::divide(e, ways)?;
+    e.here(ways.ask)?;
     asm!(e; mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::DEAD as i32), 0); jne(given_up););
     asm!(e; test(dword_ptr(r11 + global::OWNER as i32), global::OWNER_DIED as i32); jne(given_up););
     asm!(e; mov(r11, IMAGE + image::DEAD); cmp(dword_ptr(r11), 0); jne(given_up););
@@ -65,7 +69,6 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     sleep(e, answered, out)?;
     e.here(answered)?;
     request(e, queue)?;
-    let fin = e.label();
     asm!(e; jmp(fin););
     e.here(out)?;
     give_up(e, answered)?;
@@ -73,6 +76,8 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     unheard(e)?;
     e.here(fin)?;
     handshake_time::end(e)?;
+    asm!(e; jmp(ways.asked););
+    e.here(ways.done)?;
     asm!(e; mov(rcx, gs(slot::RESUME)); shl(rcx, 16u32); shr(rcx, 16u32););
     for (register, saved) in &SAVED[..CHANGED] {
         asm!(e; mov(*register, gs(saved.offset())););
@@ -86,17 +91,19 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
 /// jumped out of it): no context, and other questions stay unasked. r11 is kept: it is where a
 /// context is counted then.
 fn taken(e: &mut Emitter, busy: CodeLabel) -> Emitted {
-    let (context, done) = (e.label(), e.label());
+    let (context, aside, done) = (e.label(), e.label(), e.label());
     e.here(busy)?;
-    asm!(e; bt(rcx, bit(Question::ASIDE)); jc(done); bt(rcx, bit(Question::MATTERS)); jnc(context););
+    asm!(e; bt(rcx, bit(Question::ASIDE)); jc(aside); bt(rcx, bit(Question::MATTERS)); jnc(context););
     asm!(e; mov(r11, IMAGE + image::UNHEARD););
     e.a.lock().inc(qword_ptr(r11))?;
     asm!(e; jmp(done););
     e.here(context)?;
-    asm!(e; inc(gs(slot::UNASKED)););
+    asm!(e; inc(gs(slot::UNASKED)); jmp(done););
+    e.here(aside)?;
+    asm!(e; mov(gs(slot::RING_MISSED), 1););
     e.here(done)?;
     // Bit by bit: so the address in the low bits can be read at every instruction.
-    for bit in 48..54u32 {
+    for bit in 48..64u32 {
         asm!(e; btr(rcx, bit););
     }
     asm!(e; jmp(rcx););

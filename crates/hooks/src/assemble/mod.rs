@@ -39,6 +39,9 @@ mod new_image;
 mod on_return;
 mod process_calls;
 mod relocate;
+mod ring;
+mod ring_data;
+mod ring_reader;
 mod rseq_areas;
 mod shared_slot;
 mod signal_exits;
@@ -55,6 +58,7 @@ pub use elide_ids::elided_calls;
 pub use emitter::Origin;
 pub use find_fde::origins_table;
 pub use new_image::{every_image, new_image, own_words};
+pub use ring_reader::{Piece, Read, WrittenCall, written_calls};
 pub use tree_reader::{
     DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, SlotCounts, SlotReading, Thread, Words, read,
     slots_drawn,

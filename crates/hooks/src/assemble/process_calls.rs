@@ -13,6 +13,7 @@ use crate::numbers::{
 use iced_x86::code_asm::*;
 
 const CLONE_VM: i32 = 0x100;
+const CLONE_VFORK: i32 = 0x4000;
 const ARCH_SET_GS: i32 = 0x1001;
 const MCL_CURRENT: i32 = 1;
 const PR_SET_SECCOMP: i32 = 22;
@@ -64,6 +65,7 @@ fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
     } else {
         fill(e, 0, slot::INHERITED)?;
     }
+    shares_memory(e, number, copies)?;
     asm!(e; mov(eax, number); syscall(); test(rax, rax); jne(maker););
     asm!(e; wrgsbase(r9); mov(r9, gs(slot::MAKER_R9)););
     asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(made););
@@ -89,11 +91,27 @@ fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
         e.here(homeless)?;
         asm!(e; mov(r11, IMAGE + image::HOMELESS););
         e.a.lock().inc(qword_ptr(r11))?;
+        shares_memory(e, number, copies)?;
         asm!(e; mov(eax, number); syscall(); test(rax, rax); jne(ways.parent););
         let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
         asm!(e; mov(rcx, IMAGE + last); wrgsbase(rcx); jmp(ways.child););
         Ok(())
     });
+    Ok(())
+}
+
+/// Notes that from here on others may run in the same memory; not where the maker waits until the new process
+/// has left it. Lost: r11, flags.
+fn shares_memory(e: &mut Emitter, number: u32, copies: bool) -> Emitted {
+    let apart = e.label();
+    if copies || number == VFORK {
+        return Ok(());
+    }
+    if number == CLONE {
+        asm!(e; test(edi, CLONE_VFORK); jne(apart););
+    }
+    asm!(e; mov(r11, IMAGE + image::THREADS); mov(dword_ptr(r11), 1););
+    e.here(apart)?;
     Ok(())
 }
 

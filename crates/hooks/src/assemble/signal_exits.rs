@@ -20,7 +20,8 @@ pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) 
         let refused = Some(Refused { address: site.address, what: Unhooked::Site });
         return Ok(Written { refused, ..Written::default() });
     };
-    let entry = Entry { start: Start::Root(root), base: None, results: false, time: false, arms: false };
+    let number = Some(crate::numbers::RT_SIGRETURN);
+    let entry = Entry { number, start: Start::Root(root), base: None, results: false, time: false, arms: false };
     let mut hooks = Vec::new();
     for (span, (head, back)) in decoded {
         let label = e.label();

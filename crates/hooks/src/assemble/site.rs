@@ -153,7 +153,7 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
     let stays = results && site.number.is_none_or(|n| !call_kinds::clones(n) && !call_kinds::execs(n));
     let time = options.time && stays;
     let arms = stays && (options.waited || options.elide);
-    let entry = Entry { start, base: offset.map(|o| o.1.register()), results, time, arms };
+    let entry = Entry { number: site.number, start, base: offset.map(|o| o.1.register()), results, time, arms };
     let hooks = Writer { shape, place, options, entry }.write(e)?;
     Ok(Written { hooks, counted: Some(counted), refused: refused(Unhooked::Return).filter(|_| missed) })
 }

@@ -15,7 +15,7 @@ pub const RSP: u64 = 0x08;
 pub const NODE: u64 = 0x10;
 /// u64: address of the thread's rseq area, zero: none that may be used.
 pub const RSEQ: u64 = 0x18;
-/// u64, not zero: hand every call to the launcher, on entry and return (a window is open).
+/// u64: what becomes of each call beside being counted, one of [`super::want`].
 pub const WANT: u64 = 0x20;
 /// u64: bytes of [`STACK`] in use.
 pub const DEPTH: u64 = 0x28;
@@ -48,8 +48,22 @@ pub const STACK: u64 = 0x118;
 pub const STACK_ENTRY: u64 = 24;
 /// Bytes of the stack.
 pub const STACK_SIZE: u64 = 16 * STACK_ENTRY;
+/// u64: offset in the slot of the header of the window that the thread writes.
+pub const RING_HEADER: u64 = STACK + STACK_SIZE;
+/// u64: offset in the slot of where its calls are written, see [`super::ring`].
+pub const RING_BUFFER: u64 = RING_HEADER + 0x08;
+/// u64: offset in the slot of the next free byte for what arguments point to.
+pub const RING_DATA: u64 = RING_HEADER + 0x10;
+/// u64: offset in the slot of the call written last that has not returned; zero: none.
+pub const RING_UNDER_WAY: u64 = RING_HEADER + 0x18;
+/// u64: descriptors below 64 whose names stand in the window already, a bit for each.
+pub const RING_NAMED: u64 = RING_HEADER + 0x20;
+/// [`RING_SCRATCH_LEN`] words in use while a call is written.
+pub const RING_SCRATCH: u64 = RING_HEADER + 0x28;
+/// See [`RING_SCRATCH`].
+pub const RING_SCRATCH_LEN: u64 = 9;
 /// End of what a forked process takes over.
-pub const INHERITED: u64 = STACK + STACK_SIZE;
+pub const INHERITED: u64 = RING_SCRATCH + 8 * RING_SCRATCH_LEN;
 
 /// u64: the slot's own address.
 pub const SELF: u64 = 0x400;
@@ -143,6 +157,29 @@ pub const ASKED_TIMES: u64 = 0x5c0;
 /// u64: cycles that passed in waits of a thread that may make no system call, to ask for that time.
 pub const QUIET_CYCLES: u64 = 0x5c8;
 
+/// u64: state of the generator that draws places for windows; zero: not begun.
+pub const RING_SEED: u64 = 0x5d0;
+/// u64: windows not opened because there was no room.
+pub const RING_REFUSED: u64 = 0x600;
+/// u64, not zero: calls of a handler were made while the thread wrote, and not written.
+pub const RING_MISSED: u64 = 0x608;
+/// u64: cycles the thread has spent on writing.
+pub const RING_CYCLES: u64 = 0x610;
+/// u64: calls written so far.
+pub const RING_CALLS: u64 = 0x618;
+/// Two struct iovec: here, there.
+pub const RING_VECTORS: u64 = 0x680;
+/// Text of a path, to its end at [`RING_PATH_END`].
+pub const RING_PATH: u64 = 0x6a0;
+/// See [`RING_PATH`].
+pub const RING_PATH_END: u64 = 0x6d0;
+/// struct rusage.
+pub const RING_USAGE: u64 = 0x6d0;
+/// What was copied from where another thread may take memory away, [`super::ring::MOST`] bytes.
+pub const RING_BOUNCE: u64 = 0x760;
+/// Headers of the buffers, [`super::ring::COUNT`] of [`super::ring::HEADER`] bytes.
+pub const RING_HEADERS: u64 = 0x860;
+
 /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
 /// (record << 12 | errno, zero: free) and count.
 pub const ERRORS: u64 = 0x2000;
@@ -168,4 +205,7 @@ pub const GOOD_SHIFT: u32 = 4;
 /// The first record.
 pub const RECORDS: u64 = 0x8000;
 /// Number of records a slot has room for.
-pub const RECORD_COUNT: u64 = (SIZE - RECORDS) / super::record::SIZE;
+pub const RECORD_COUNT: u64 = (RINGS - RECORDS) / super::record::SIZE;
+/// Buffers for windows that the thread writes, [`super::ring::COUNT`] of [`super::ring::BUFFER`] bytes:
+/// at the end, so that where none are written nothing is touched.
+pub const RINGS: u64 = SIZE - super::ring::COUNT * super::ring::BUFFER;

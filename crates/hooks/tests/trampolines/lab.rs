@@ -255,6 +255,9 @@ impl Lab {
         let words =
             systoll_hooks::assemble::new_image(0, SIGNATURE).into_iter().chain(blob.roots(REGION, NUMBERS).unwrap());
         words.for_each(|(offset, word)| image_words()[offset as usize / 8].store(word, Ordering::Relaxed));
+        for (offset, word) in layout::capture::words() {
+            global_word(offset).store(word, Ordering::Relaxed);
+        }
         image_words()[image::ELIDE as usize / 8].store(u64::MAX >> 32, Ordering::Relaxed);
         let mut code = blob.code_for(REGION).unwrap();
         code.resize(code.len().next_multiple_of(8), 0);

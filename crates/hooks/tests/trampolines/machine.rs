@@ -1,11 +1,12 @@
 //! Registers, red zone, x87 and SSE are as without us.
 
 use crate::counts::TIMED;
-use crate::lab::{File, Lab, SHORT, apart, set_limits};
+use crate::lab::{File, Lab, SHORT, apart, half, image_words, set_limits};
 use crate::server::Server;
 use iced_x86::code_asm::*;
+use std::sync::atomic::Ordering::SeqCst;
 use systoll_hooks::assemble::Options;
-use systoll_hooks::layout::Question;
+use systoll_hooks::layout::{IMAGE, Question, image, ring, slot, want, windows};
 
 const GETPPID: u32 = 110;
 const XMM: [AsmRegisterXmm; 16] =
@@ -86,6 +87,31 @@ fn the_machine_is_as_it_was() {
                 }
             });
         }
+    });
+}
+
+#[test]
+fn the_machine_is_as_it_was_where_windows_are_written() {
+    apart("machine::the_machine_is_as_it_was_where_windows_are_written", || {
+        let mut file = File::new();
+        check(&mut file, "placed", false);
+        check(&mut file, "wrapped", true);
+        flags(&mut file);
+        let lab = Lab::new(file, Options { windows: true, ..TIMED });
+        lab.enter(0);
+        half(IMAGE + image::WINDOWS).store(windows::OWN, SeqCst);
+        let server = Server::opening(&[], 1);
+        for n in 0..20_000 {
+            let slot = |offset: u64| &image_words()[(image::SLOTS + offset) as usize / 8];
+            if n % 20 == 0 {
+                slot(slot::RING_HEADERS + ring::STATE).store(ring::state::FREE, SeqCst);
+                slot(slot::WANT).store(want::RING, SeqCst);
+            }
+            assert_eq!(lab.call("placed", &[]) + lab.call("wrapped", &[]), 0);
+            assert_eq!(lab.call("flags", &[0xad7]) as u64, 0xad7, "{n}");
+        }
+        server.stop();
+        assert!(image_words()[(image::SLOTS + slot::RING_CALLS) as usize / 8].load(SeqCst) > 30_000);
     });
 }
 

@@ -121,6 +121,8 @@ pub(crate) struct Threads {
     pub(crate) recycled: Tally,
     /// Requests that its threads have not come back from in time.
     pub(crate) unheeded: u32,
+    /// Windows that they have written, as of when those were last taken.
+    pub(crate) written: u64,
 }
 
 /// The processes that run it.

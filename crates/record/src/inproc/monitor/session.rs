@@ -76,6 +76,8 @@ pub(crate) struct Provisioning {
     pub(crate) elided: u32,
     /// Whether programs may write over their own code.
     pub(crate) writes_code: bool,
+    /// Whether threads may write windows by themselves.
+    pub(crate) writes_windows: bool,
     /// Of files that map others, and of the first that they map.
     pub(crate) kinds: HashMap<ModuleKey, Option<Kind>>,
     /// How places that make calls were hooked.

@@ -1,6 +1,6 @@
 //! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
 
-use crate::backend::{Control, Launch};
+use crate::backend::{Closely, Control, Launch};
 use crate::error::Error;
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::files::Files;
@@ -13,6 +13,7 @@ use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
 use crate::inproc::monitor::requests::serve;
 use crate::inproc::monitor::requests::slots;
+use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::results::clock::{self, Ratio, RunClock};
 use crate::inproc::monitor::results::collect;
 use crate::inproc::monitor::results::cpu_time::Asking;
@@ -20,6 +21,7 @@ use crate::inproc::monitor::results::in_place;
 use crate::inproc::monitor::results::recording;
 use crate::inproc::monitor::results::run_stats::{Around, Counted, RunStats};
 use crate::inproc::monitor::results::sites::AllSites;
+use crate::inproc::monitor::results::written;
 use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::session::{Chores, Provisioning, Reuse};
@@ -36,7 +38,7 @@ use crate::windows::Windows;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use systoll_hooks::layout::global;
+use systoll_hooks::layout::{capture, global, ring};
 use systoll_model::{BackendKind, Exit, ProblemKind};
 use systoll_symbols::Symbols;
 
@@ -73,6 +75,7 @@ pub(crate) fn new_session(
             maps_file: None,
             elided: in_place::bits(&launch.elisions),
             writes_code: seccomp::may_write_code(),
+            writes_windows: writes_windows(launch),
             kinds: HashMap::new(),
             sites: AllSites::default(),
         },
@@ -98,6 +101,13 @@ pub(crate) fn new_session(
     Ok(session)
 }
 
+/// Whether threads may write windows by themselves: where the launcher looks at calls at all, it asks for as
+/// many as threads write, their clocks tell the time, and no filter forbids what copying takes.
+fn writes_windows(launch: &Launch) -> bool {
+    let as_many = launch.closely == Closely::All && launch.windows.calls == ring::CALLS as usize;
+    as_many && clock::is_constant() && seccomp::may_copy()
+}
+
 fn set_up_global(session: &Session) {
     let g = session.memory.global();
     let cycles = |d: Duration| (d.as_nanos() as f64 * session.clock.ratio.cycles_per_ns()) as u64;
@@ -108,6 +118,7 @@ fn set_up_global(session: &Session) {
     g.set(global::LONG_LIMIT_CYCLES, cycles(LONG_LIMIT));
     g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
     g.set(global::AWAKE, 1);
+    capture::words().into_iter().for_each(|(at, word)| g.set(at, word));
 }
 
 /// Takes in the held child and drives it up to its exec's outcome.
@@ -166,6 +177,8 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
             session.polling.begin_item(session.memory.global());
             if serve::serve(session) | reap(session, Some(signals)) {
                 session.polling.answered = sys::now();
+                written::take_new(session);
+                windows::settle_who_opens(session);
                 provision::make_ahead(session);
             } else if session.root.just_ended || !session.polling.looks_on() {
                 break;
@@ -180,6 +193,8 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
             session.tracees.let_go(&mut session.root, tid);
         }
         let brisk = slots::recycle_some(session);
+        written::take_new(session);
+        windows::settle_who_opens(session);
         look(session, signals, control, linger);
         housekeeping(session, control);
         let more = collect::collect_ended(session) | std::mem::take(&mut session.root.just_ended);

@@ -22,6 +22,7 @@ use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::doomed::is_doomed;
+use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::session::Session;
@@ -72,6 +73,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
     if let Ok(id) = prepared {
         // It maps our memory now, and does not need the launcher for that.
         provision::provision(session, id);
+        windows::settle_who_opens(session);
     }
 }
 

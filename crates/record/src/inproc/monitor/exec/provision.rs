@@ -16,7 +16,7 @@ use std::rc::Rc;
 use systoll_hooks::assemble::AssembleError;
 use systoll_hooks::assemble::own_words;
 use systoll_hooks::layout::{WRITE_CODE, image, slot};
-use systoll_model::ProblemKind;
+use systoll_model::{ProblemKind, Random};
 use systoll_symbols::ModuleKey;
 
 /// Files remembered that programs of one file map.
@@ -59,7 +59,8 @@ fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), Assemb
 pub(crate) fn blank_image(session: &mut Session) -> Option<ProgramId> {
     let id = session.memory.new_image()?;
     session.memory.write(id, session.provisioning.files.blank());
-    session.memory.write(id, &Runs::new(own_words(id.0)));
+    let seed = Random::new(session.stats.facts.seed ^ u64::from(id.0)).below(u64::MAX);
+    session.memory.write(id, &Runs::new(own_words(id.0).into_iter().chain([(image::SEED, seed)])));
     Some(id)
 }
 

@@ -55,6 +55,34 @@ pub(crate) fn may_register() -> bool {
     })
 }
 
+/// Whether the filters of this process let threads copy what a call's arguments point to, and say what its
+/// descriptor is behind.
+pub(crate) fn may_copy() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| match inherited() {
+        Inherited::Nothing => true,
+        Inherited::Harmless(_) => matches!(sys::in_child(copies), sys::Ended::Code(0)),
+        Inherited::Hostile(..) | Inherited::Unknown => false,
+    })
+}
+
+/// What a thread calls that writes a window, by nothing but calls. Whether all went as they should.
+fn copies() -> bool {
+    // No way to change a mask.
+    const NONE: u64 = 99;
+    let (bytes, mut copy, mut usage) = ([7u64; 2], [0u64; 2], [0u64; 18]);
+    let there = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: 16 };
+    let here = libc::iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: 16 };
+    let (from, to) = ((&raw const there) as u64, (&raw const here) as u64);
+    let me = sys::raw(libc::SYS_getpid, [0; 6]) as u64;
+    let folder = c"/proc/thread-self/fd/0".as_ptr() as u64;
+    sys::raw(libc::SYS_rt_sigprocmask, [NONE, bytes.as_ptr() as u64, 0, 8, 0, 0]) == i64::from(-libc::EINVAL)
+        && sys::raw(libc::SYS_process_vm_readv, [me, to, 1, from, 1, 0]) == 16
+        && sys::raw(libc::SYS_getrusage, [libc::RUSAGE_THREAD as u64, usage.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0
+        // Whatever is there, or nothing.
+        && sys::raw(libc::SYS_readlink, [folder, copy.as_mut_ptr() as u64, 16, 0, 0, 0]) != i64::from(-libc::EPERM)
+}
+
 /// Takes back an area that there is not: whether the kernel says so, by nothing but a call.
 fn asks_for_no_area() -> bool {
     sys::raw(libc::SYS_rseq, [0, 32, 1, 0, 0, 0]) == i64::from(-libc::EINVAL)

@@ -13,6 +13,7 @@ use crate::inproc::monitor::sys;
 use std::rc::Rc;
 use systoll_hooks::assemble::{Base, Step, TreeError, grow, number_site};
 use systoll_hooks::layout::slot;
+use systoll_hooks::layout::windows::{ASKED_ONCE, OWN};
 use systoll_hooks::layout::{may_hold_node, node, record};
 use systoll_model::FrameClass;
 use systoll_symbols::{PlacedFrame, RawFrame, Symbols};
@@ -37,11 +38,19 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
     if waiter.slot.index == 0 && !program.contexts.main_seen && main {
         on_main(session, waiter.slot.program);
     }
-    if !session.windows.budget.affordable(0, session.clock.at(sys::now())) {
+    let who = windows::opened_by(session, waiter.slot.program);
+    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
+    let writes = matches!(who, ASKED_ONCE | OWN) && affordable;
+    if !affordable {
         windows::look_at_script(session, waiter, node, (&frames, complete));
     }
-    ask_for_window(session, waiter.slot, node);
+    if !writes {
+        ask_for_window(session, waiter.slot, node);
+    }
     session.windows.unwound = Some(LastUnwound { tid: waiter.tid, sp: waiter.sp, node, frames, complete });
+    if writes {
+        windows::on_first(session, waiter, node);
+    }
     node
 }
 
@@ -60,7 +69,7 @@ fn ask_for_window(session: &mut Session, thread: SlotRef, node: NodeAddr) {
     }
     let base = thread.offset();
     let record = area.get(node.offset() + node::RECORD);
-    if (slot::RECORDS..slot::SIZE).contains(&record) {
+    if (slot::RECORDS..slot::RINGS).contains(&record) {
         let entered = area.get(base + record + record::ENTERED);
         area.set(node.offset() + node::WINDOW_AT, entered + 1);
     }
@@ -98,6 +107,8 @@ fn on_main(session: &mut Session, id: ProgramId) {
     let now = session.clock.at(sys::now());
     // The first thread's own, and it asks right now.
     let (from, asked) = (session.memory.asked_from(id.slot(0)), session.memory.asked_before(id.slot(0)));
+    let written = session.memory.written_before(id.slot(0)) as f64 / session.clock.ratio.cycles_per_ns();
+    let asked = asked.saturating_add(written as u64);
     let Some(program) = session.programs.get_mut(&id) else { return };
     program.contexts.main_seen = true;
     program.contexts.at_main = Some(session.memory.slot_data(id.slot(0), MOST_AT_MAIN));

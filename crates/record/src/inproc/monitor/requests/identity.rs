@@ -116,7 +116,9 @@ impl Memory {
         let base = from.slot(slot.index).offset();
         if let (Some(old), Some(new)) = (self.image(from), self.image(to)) {
             for (at, bytes) in &slot.data {
-                let records = (*at..*at + bytes.len() as u64).step_by(8).filter(|at| *at >= base + slot::RECORDS);
+                let records = (*at..*at + bytes.len() as u64)
+                    .step_by(8)
+                    .filter(|at| (base + slot::RECORDS..base + slot::RINGS).contains(at));
                 for at in records {
                     let more = old.get(at).wrapping_sub(then.word(at));
                     if more != 0 {

@@ -33,11 +33,23 @@ impl LastUnwound {
     }
 }
 
+/// What was seen of the first call of a window that its thread writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looked {
+    pub(crate) row: u32,
+    pub(crate) nth: u64,
+    pub(crate) stack: Option<u32>,
+    /// Whether the window is accounted for.
+    pub(crate) opened: bool,
+}
+
 /// Windows of a run.
 pub(crate) struct OpenWindows {
     /// When windows open, and what is kept of them.
     pub(crate) budget: Windows,
     pub(crate) open: HashMap<SlotRef, Open>,
+    /// Of windows that threads write, what the launcher saw.
+    pub(crate) looked: HashMap<SlotRef, Looked>,
     /// Threads' numbers within the recording.
     pub(crate) ordinals: HashMap<SlotRef, u32>,
     next_ordinal: u32,
@@ -48,7 +60,14 @@ pub(crate) struct OpenWindows {
 impl OpenWindows {
     /// None is open.
     pub(crate) fn new(budget: Windows) -> Self {
-        Self { budget, open: HashMap::new(), ordinals: HashMap::new(), next_ordinal: 0, unwound: None }
+        Self {
+            budget,
+            open: HashMap::new(),
+            looked: HashMap::new(),
+            ordinals: HashMap::new(),
+            next_ordinal: 0,
+            unwound: None,
+        }
     }
 
     /// Keeps what a thread's open window has.
@@ -81,6 +100,9 @@ impl OpenWindows {
         }
         if let Some(ordinal) = self.ordinals.remove(&from) {
             self.ordinals.insert(to, ordinal);
+        }
+        if let Some(looked) = self.looked.remove(&from) {
+            self.looked.insert(to, looked);
         }
     }
 }

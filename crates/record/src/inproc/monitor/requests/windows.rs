@@ -2,7 +2,7 @@
 
 use crate::arguments::argument_data;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
-use crate::inproc::monitor::requests::open_windows::Open;
+use crate::inproc::monitor::requests::open_windows::{Looked, Open};
 use crate::inproc::monitor::requests::unwind::{unwind, with_scripts};
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::results::images;
@@ -12,7 +12,7 @@ use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
 use crate::windows::{EnteredCall, RawCall, Windows};
 use std::time::Duration;
-use systoll_hooks::layout::{may_hold_node, node, record, slot};
+use systoll_hooks::layout::{image, may_hold_node, node, record, slot, want, windows};
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::{PlacedFrame, RawFrame};
 
@@ -32,6 +32,10 @@ struct Entered {
 
 /// A call at which a window may open, or that belongs to an open one; it has been dealt with since `began`.
 pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
+    let begun = session.windows.open.contains_key(&waiter.slot);
+    if !begun && opened_by(session, waiter.slot.program) != windows::ASKED {
+        return on_place(session, waiter, at, began);
+    }
     let Some(entered) = entered(session, waiter, at) else { return want(session, waiter.slot, false) };
     let run_ns = session.clock.at(began);
     let is_open = session.windows.open.contains_key(&waiter.slot);
@@ -56,6 +60,78 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     note_entry(session, waiter, (&entered, octave), run_ns);
     want(session, waiter.slot, true);
     spend(session, octave, began);
+}
+
+/// A call at which a window is due, in a program whose threads write theirs: the launcher only decides, and
+/// looks at the stack.
+fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
+    let Some(entered) = entered(session, waiter, at) else { return };
+    let run_ns = session.clock.at(began);
+    let octave = entered.nth.max(1).ilog2() as u8;
+    let writes = wanted(session, waiter.slot) == want::WRITING;
+    let opens = if writes {
+        session.windows.budget.due(&mut session.table, entered.row, entered.nth);
+        false
+    } else {
+        session.windows.budget.opens(&mut session.table, entered.row, entered.nth, run_ns)
+    };
+    plan_next(session, waiter.slot.program, at, &entered);
+    if opens {
+        let stack = whole_stack(session, waiter, &entered);
+        let (row, nth) = (entered.row, entered.nth);
+        session.windows.looked.insert(waiter.slot, Looked { row, nth, stack, opened: true });
+        set_wanted(session, waiter.slot, want::RING);
+    }
+    spend(session, octave, began);
+    if !opens {
+        look_at_line(session, waiter, &entered, run_ns);
+    }
+}
+
+/// A call of a context that is seen for the first time, in a program whose threads write their windows: has it
+/// written, and looks at the stack that was just unwound.
+pub(crate) fn on_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) {
+    let Some(entered) = entered(session, waiter, at) else { return };
+    let stack = whole_stack(session, waiter, &entered);
+    let Some(area) = session.memory.image(waiter.slot.program) else { return };
+    // It is counted when it has been answered.
+    let (row, nth) = (entered.row, entered.nth + 1);
+    let writes = wanted(session, waiter.slot) == want::WRITING;
+    area.set(at.offset() + node::WINDOW_AT, if writes { nth + 1 } else { nth });
+    if !writes {
+        session.windows.looked.insert(waiter.slot, Looked { row, nth, stack, opened: false });
+        set_wanted(session, waiter.slot, want::RING);
+    }
+}
+
+/// Who opens a program's windows, one of [`windows`].
+pub(crate) fn opened_by(session: &Session, id: ProgramId) -> u32 {
+    session.memory.image(id).map_or(windows::ASKED, |area| area.get(image::WINDOWS) as u32)
+}
+
+/// Decides who opens windows from now on, in each program.
+pub(crate) fn settle_who_opens(session: &mut Session) {
+    let run_ns = session.clock.at(sys::now());
+    let affordable = session.windows.budget.has_room(run_ns);
+    for program in session.programs.values() {
+        let Some(area) = session.memory.image(program.id) else { continue };
+        // A thread that may make no system call can't see what there is to be copied.
+        let quiet = area.get(image::QUIET) as u32 != 0;
+        let looks =
+            program.space.runs_scripts() || !program.contexts.main_seen && !program.contexts.main_nodes.is_empty();
+        let who = if !session.provisioning.writes_windows || quiet {
+            windows::ASKED
+        } else if looks {
+            windows::ASKED_ONCE
+        } else if affordable {
+            windows::OWN
+        } else {
+            windows::NONE
+        };
+        if area.get(image::WINDOWS) as u32 != who {
+            area.set(image::WINDOWS, who.into());
+        }
+    }
 }
 
 fn note_entry(session: &mut Session, waiter: &Waiter, (entered, octave): (&Entered, u8), run_ns: u64) {
@@ -115,9 +191,18 @@ fn spend(session: &mut Session, octave: u8, began: u64) {
 
 /// Whether the thread is to ask at every call.
 fn want(session: &Session, thread: SlotRef, wanted: bool) {
+    set_wanted(session, thread, if wanted { want::HAND_SHAKE } else { want::NOTHING });
+}
+
+/// Has the thread, which waits, do something about each call, one of [`want`].
+fn set_wanted(session: &Session, thread: SlotRef, wanted: u64) {
     if let Some(area) = session.memory.image(thread.program) {
-        area.set(thread.offset() + slot::WANT, u64::from(wanted));
+        area.set(thread.offset() + slot::WANT, wanted);
     }
+}
+
+fn wanted(session: &Session, thread: SlotRef) -> u64 {
+    session.memory.image(thread.program).map_or(want::NOTHING, |area| area.get(thread.offset() + slot::WANT))
 }
 
 /// Lets the next place picked for a row be asked for, by each thread's own count.
@@ -145,7 +230,7 @@ fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Enter
     let offset = at.offset();
     may_hold_node(offset).then_some(())?;
     let (record, root) = (area.get(offset + node::RECORD), NodeAddr(area.get(offset + node::ROOT)));
-    (slot::RECORDS..=slot::SIZE - record::SIZE).contains(&record).then_some(())?;
+    (slot::RECORDS..=slot::RINGS - record::SIZE).contains(&record).then_some(())?;
     let nth = area.get(waiter.slot.offset() + record + record::ENTERED);
     let program = session.programs.get(&waiter.slot.program)?;
     let site = program.site_of(root);

@@ -7,6 +7,7 @@ use crate::inproc::monitor::results::images::{image_of, note_maker};
 use crate::inproc::monitor::results::losses;
 use crate::inproc::monitor::results::rows::{RowBuilder, files_used, nodes_of};
 use crate::inproc::monitor::results::tally::Tally;
+use crate::inproc::monitor::results::written::{self, Take};
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::sys;
@@ -24,6 +25,7 @@ pub(crate) fn find_ended(session: &mut Session) {
 pub(crate) fn collect_ended(session: &mut Session) -> bool {
     let Some(id) = session.chores.ended.pop() else { return false };
     if let Some(mut program) = session.programs.remove(&id) {
+        take_windows(session, &mut program);
         let tally = collect(session, &mut program);
         take(session, &program, &tally);
         end_images(session, &program);
@@ -39,12 +41,19 @@ pub(crate) fn collect_all(session: &mut Session) {
     ids.sort_unstable();
     for id in ids {
         if let Some(mut program) = session.programs.remove(&id) {
+            take_windows(session, &mut program);
             let tally = collect(session, &mut program);
             take(session, &program, &tally);
             end_images(session, &program);
             session.windows.close_all(&mut session.table, id);
         }
     }
+}
+
+/// Takes all windows that a program's threads have written, whose slots are read for the last time.
+fn take_windows(session: &mut Session, program: &mut Program) {
+    let slots: Vec<u64> = (0..session.memory.slots_drawn_at_last(program.id)).collect();
+    written::take(session, program, &slots, Take::All);
 }
 
 fn end_images(session: &mut Session, program: &Program) {
@@ -62,7 +71,7 @@ pub(crate) fn take(session: &mut Session, program: &Program, tally: &Tally) {
         session.problems.note(ProblemKind::Lost, format!("{exe} {what}"));
     }
     session.stats.counted.vdso_calls = session.stats.counted.vdso_calls.saturating_add(tally.vdso_calls);
-    session.windows.budget.refused += tally.unopened;
+    session.windows.budget.refused = session.windows.budget.refused.saturating_add(tally.unopened);
     session.stats.counted.in_place.add(&tally.in_place);
     session.stats.counted.asked.add(tally.asking);
     losses::note_losses(session, program, tally);
@@ -130,6 +139,7 @@ pub(crate) fn collect_slots(session: &mut Session, program: &mut Program, slots:
         Some((_, _, nodes)) => (nodes, files_used(program)),
         None => nodes_of(program, &session.memory.snapshot(program.id)),
     };
+    written::take(session, program, slots, Take::All);
     let (mut tally, nodes) = fill(session, program, (nodes, used), slots);
     program.threads.trees = Some((now.0, now.1, nodes));
     // Image-wide losses are read once, when the image is freed.

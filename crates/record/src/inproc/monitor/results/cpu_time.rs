@@ -59,6 +59,8 @@ pub(crate) struct Used {
     asked_times: u64,
     /// Cycles that they have waited where they may not read their clocks.
     quiet_cycles: u64,
+    /// Cycles that they have spent on writing windows.
+    written_cycles: u64,
 }
 
 impl Used {
@@ -71,6 +73,7 @@ impl Used {
             asked_ns: field(slot::ASKED_NS),
             asked_times: field(slot::ASKED_TIMES),
             quiet_cycles: field(slot::QUIET_CYCLES),
+            written_cycles: field(slot::RING_CYCLES),
         }
     }
 
@@ -79,6 +82,7 @@ impl Used {
         self.asked_ns = self.asked_ns.saturating_add(more.asked_ns);
         self.asked_times = self.asked_times.saturating_add(more.asked_times);
         self.quiet_cycles = self.quiet_cycles.saturating_add(more.quiet_cycles);
+        self.written_cycles = self.written_cycles.saturating_add(more.written_cycles);
     }
 
     /// What they spent on asking.
@@ -87,8 +91,11 @@ impl Used {
         // That was spent looking, but for when others had the processor.
         let quiet = (self.quiet_cycles as f64 / asking.cycles_per_ns.max(1e-3)) as u64;
         let after = (self.asked_ns as f64 * AFTERWARDS) as u64;
-        let ns = self.asked_ns.saturating_add(after).saturating_add(unseen).saturating_add(quiet);
-        let doubt_ns = quiet.saturating_add(unseen / 4).saturating_add(after / 2);
+        // Others may have had the processor in some of them.
+        let written = (self.written_cycles as f64 / asking.cycles_per_ns.max(1e-3)) as u64;
+        let ns =
+            self.asked_ns.saturating_add(after).saturating_add(written).saturating_add(unseen).saturating_add(quiet);
+        let doubt_ns = quiet.saturating_add(written / 4).saturating_add(unseen / 4).saturating_add(after / 2);
         Ours { ns, doubt_ns, unsaid: 0 }
     }
 
@@ -127,8 +134,17 @@ mod tests {
         // All that passed may have been looking, or none of it.
         let quiet = Used { quiet_cycles: 8_000, ..Used::default() }.asking(asking);
         assert_eq!((quiet.ns, quiet.doubt_ns), (4_000, 4_000));
+        let written = Used { written_cycles: 8_000, ..Used::default() }.asking(asking);
+        assert_eq!((written.ns, written.doubt_ns), (4_000, 1_000));
         // Words of a target may hold anything.
-        let any = Used { asked_ns: u64::MAX, asked_times: u64::MAX, quiet_cycles: u64::MAX, said: 0 }.asking(asking);
+        let any = Used {
+            asked_ns: u64::MAX,
+            asked_times: u64::MAX,
+            quiet_cycles: u64::MAX,
+            said: 0,
+            written_cycles: u64::MAX,
+        }
+        .asking(asking);
         assert_eq!(any.ns, u64::MAX);
     }
 }

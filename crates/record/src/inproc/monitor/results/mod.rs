@@ -15,3 +15,4 @@ pub(crate) mod rows;
 pub(crate) mod run_stats;
 pub(crate) mod sites;
 pub(crate) mod tally;
+pub(crate) mod written;

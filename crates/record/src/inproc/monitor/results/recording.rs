@@ -7,6 +7,7 @@ use crate::inproc::monitor::results::in_place::in_place;
 use crate::inproc::monitor::results::overhead::{self};
 use crate::inproc::monitor::results::own_cpu;
 use crate::inproc::monitor::results::own_cpu::OwnCpu;
+use crate::inproc::monitor::results::written;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::parts::{self, Named, Parts, Progress};
@@ -29,6 +30,7 @@ pub(crate) fn finish(mut session: Session) -> Recording {
 
 /// The recording of a run that goes on.
 pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
+    written::take_new(session);
     // Counts are read into the table once only: a copy of it takes those of the living.
     let kept = session.table.clone();
     let (counted, problems) = (session.stats.counted.clone(), session.problems.list.clone());

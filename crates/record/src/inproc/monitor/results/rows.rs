@@ -18,6 +18,9 @@ use systoll_hooks::numbers::{
 use systoll_model::{Counts, Errno, Sysno};
 use systoll_symbols::RawFrame;
 
+/// Windows of a thread that had no room, at most.
+const MOST_REFUSED: u64 = 1 << 32;
+
 /// Of the kernel's include/linux/errno.h.
 const ERESTARTSYS: u16 = 512;
 const ERESTARTNOINTR: u16 = 513;
@@ -56,6 +59,9 @@ impl<'a> RowBuilder<'a> {
         let Some(slot) = self.nodes.slot(words, index) else { return };
         self.tally.losses.add(&slot.losses);
         self.tally.in_place.add(&slot.in_place);
+        // The word is the program's: no more than there can be.
+        let refused = words.word(SlotRef::offset_of(index) + slot::RING_REFUSED).min(MOST_REFUSED);
+        self.tally.unopened = self.tally.unopened.saturating_add(refused);
         let Some(thread) = slot.thread else { return };
         let pid = thread.pid as i32;
         if index == 0

@@ -38,7 +38,7 @@ impl Tally {
         }
         self.losses.add(&more.losses);
         self.in_place.add(&more.in_place);
-        self.unopened += more.unopened;
+        self.unopened = self.unopened.saturating_add(more.unopened);
         self.untold = self.untold.saturating_add(more.untold);
         self.foreign = self.foreign.saturating_add(more.foreign);
         for (syscall, n) in &more.blind {

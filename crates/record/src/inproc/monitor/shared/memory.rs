@@ -297,6 +297,15 @@ impl Memory {
         self.data(id, 0..image::SLOTS, MOST_OF_TREES)
     }
 
+    /// Some bytes of an image from an offset on, as words; none where there are not so many.
+    pub(crate) fn words(&self, at: u64, id: ProgramId, bytes: u64) -> Vec<u64> {
+        let mut read = vec![0; bytes as usize];
+        if self.file(id).is_none_or(|file| file.read_exact_at(&mut read, at).is_err()) {
+            return Vec::new();
+        }
+        read.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+    }
+
     /// A slot as it is now.
     pub(crate) fn slot(&self, thread: SlotRef) -> Snapshot {
         Snapshot::of(self.slot_data(thread, u64::MAX))
@@ -320,12 +329,23 @@ impl Memory {
         slots_used(drawn, given)
     }
 
+    /// The same of an image that may be deserted.
+    pub(crate) fn slots_drawn_at_last(&self, id: ProgramId) -> u64 {
+        let word = |offset: u64| self.words(offset, id, 8).first().copied().unwrap_or(0);
+        slots_used(word(image::NEXT_SLOT), word(image::GIVEN))
+    }
+
     /// Processor time of a thread when it began to ask, by its own clock; `None` where it could not read that.
     pub(crate) fn asked_from(&self, thread: SlotRef) -> Option<u64> {
         let area = self.image(thread.program)?;
         let at = thread.offset() + slot::ASKED_FROM;
         let ns = area.get(at).saturating_mul(1_000_000_000).saturating_add(area.get(at + 8));
         (ns > 1).then_some(ns)
+    }
+
+    /// Cycles that a thread has spent on writing windows.
+    pub(crate) fn written_before(&self, thread: SlotRef) -> u64 {
+        self.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::RING_CYCLES))
     }
 
     /// What a thread has spent on asking before, ns.

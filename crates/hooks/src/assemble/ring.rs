@@ -1,0 +1,246 @@
+//! Windows that the thread writes by itself, see [`crate::layout::ring`]: a part of the hand-shake's code, behind the
+//! same lock, that asks nobody.
+//!
+//! A call's registers, place, time and result go into a buffer of the thread's slot, and what its arguments
+//! point to ([`super::ring_data`]): before the call what the kernel is about to read, after it what it has
+//! written. Calls that a handler makes while its thread waits in one are written in between, each by its own
+//! stack pointer; those it makes while the thread is here are not, and the next one written says so.
+//!
+//! All registers but rbp, rsp, rbx and r12 to r15 are free: they are in the slot. Everything else is reached
+//! by gs and by offsets, so that a process forked in the middle of it goes on in a slot of its own.
+
+use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
+use super::ring_data::{CALL, Moment, fetch, name, names_change, page_faults};
+use crate::layout::ring::{self, call, state};
+use crate::layout::{IMAGE, NUMBERS, Question, Saved, global, image, node, record, slot, want, windows};
+use iced_x86::code_asm::*;
+
+/// Time stamp counter when the thread began to write.
+const BEGAN: u64 = slot::RING_SCRATCH;
+/// The same as for errors: 2^64 divided by the golden ratio.
+const GOLDEN: u64 = super::on_return::ERROR_HASH;
+/// Arguments, in their order.
+const ARGUMENTS: [Saved; 6] = [Saved::Rdi, Saved::Rsi, Saved::Rdx, Saved::R10, Saved::R8, Saved::R9];
+/// Bits of a question, in what is asked.
+const QUESTION: i32 = (1 << NUMBER_BIT) - 1;
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+
+/// Where the hand-shake's code and this one meet.
+#[derive(Clone, Copy)]
+pub(super) struct Ways {
+    /// The launcher is to be asked.
+    pub(super) ask: CodeLabel,
+    /// It has answered, or nothing was asked: whether something is to be written.
+    pub(super) asked: CodeLabel,
+    /// All is done.
+    pub(super) done: CodeLabel,
+}
+
+/// Decides whether the launcher is asked, or the thread sees to the call by itself. In: the question, in the
+/// slot. Lost: rax, rcx, r11, flags.
+pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
+    let (entry, open, write, ret, skip, own) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
+    asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); and(eax, QUESTION); cmp(eax, Question::WindowEntry as i32); je(entry););
+    asm!(e; cmp(eax, Question::WindowReturn as i32); jne(ways.ask););
+    asm!(e; cmp(gs(slot::WANT), want::HAND_SHAKE as i32); je(ways.ask); ja(ret); jmp(ways.done););
+    e.cold(move |e| {
+        e.here(entry)?;
+        asm!(e; mov(r11, IMAGE + image::WINDOWS); mov(ecx, dword_ptr(r11)); mov(rax, gs(slot::WANT)););
+        asm!(e; cmp(eax, want::HAND_SHAKE as i32); je(ways.ask); jb(own); cmp(eax, want::RING as i32); je(open););
+        // In a window: the launcher is asked beside where it wants to look.
+        asm!(e; cmp(ecx, windows::ASKED_ONCE as i32); ja(write););
+        is_due(e, write)?;
+        asm!(e; jmp(ways.ask););
+        e.here(own)?;
+        asm!(e; cmp(ecx, windows::OWN as i32); jb(ways.ask); ja(skip););
+        e.here(open)?;
+        begin(e)?;
+        plan_next(e)?;
+        open_buffer(e, ways.done)?;
+        entered(e, ways.done)?;
+        e.here(write)?;
+        begin(e)?;
+        plan_next(e)?;
+        entered(e, ways.done)?;
+        e.here(skip)?;
+        plan_next(e)?;
+        asm!(e; inc(gs(slot::RING_REFUSED)); jmp(ways.done););
+        e.here(ret)?;
+        asm!(e; cmp(gs(slot::WANT), want::WRITING as i32); jne(ways.done););
+        begin(e)?;
+        returned(e, ways.done)?;
+        // The launcher was asked at a call's entry, and may have opened a window there.
+        e.here(ways.asked)?;
+        asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); and(eax, QUESTION); cmp(eax, Question::WindowEntry as i32); jne(ways.done););
+        asm!(e; cmp(gs(slot::WANT), want::RING as i32); jb(ways.done); je(open); jmp(write););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// Goes to `not` unless a window is due at this call. rcx: which call it is of its node, r11, by this
+/// thread's count. Lost: rax, rdx.
+fn is_due(e: &mut Emitter, not: CodeLabel) -> Emitted {
+    asm!(e; mov(r11, gs(slot::ANSWER)); mov(rcx, at(r11, node::RECORD)); mov(rcx, gs_at(rcx, record::ENTERED)););
+    // Zero is for none ever.
+    asm!(e; mov(rax, at(r11, node::WINDOW_AT)); lea(rdx, qword_ptr(rax - 1)); cmp(rdx, rcx); jae(not););
+    Ok(())
+}
+
+fn begin(e: &mut Emitter) -> Emitted {
+    asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(BEGAN), rax););
+    Ok(())
+}
+
+/// If a window is due here, draws where the next one is: a place in the second half of the octave of the
+/// count, or in the first half of the next octave.
+fn plan_next(e: &mut Emitter) -> Emitted {
+    let (seeded, later, place, done) = (e.label(), e.label(), e.label(), e.label());
+    is_due(e, done)?;
+    asm!(e; mov(rax, gs(slot::RING_SEED)); test(rax, rax); jne(seeded););
+    asm!(e; mov(rdx, IMAGE + image::SEED); mov(rax, qword_ptr(rdx)); add(rax, gs(slot::TAG)););
+    asm!(e; mov(rdx, GOLDEN); imul_2(rax, rdx); or(rax, 1););
+    e.here(seeded)?;
+    // Marsaglia's xorshift.
+    asm!(e; mov(rdx, rax); shl(rdx, 13u32); xor(rax, rdx); mov(rdx, rax); shr(rdx, 7u32); xor(rax, rdx););
+    asm!(e; mov(rdx, rax); shl(rdx, 17u32); xor(rax, rdx); mov(gs(slot::RING_SEED), rax); shr(rax, 11u32););
+    asm!(e; mov(r8, rcx); bsr(r10, r8); je(done); test(r10d, r10d); je(later););
+    asm!(e; lea(ecx, dword_ptr(r10 - 1)); mov(edx, 1); shl(rdx, cl); test(r8, rdx); jne(later););
+    asm!(e; lea(r8, qword_ptr(rdx + rdx * 2)); jmp(place););
+    e.here(later)?;
+    asm!(e; mov(ecx, r10d); mov(edx, 1); shl(rdx, cl); lea(r8, qword_ptr(rdx + rdx)););
+    e.here(place)?;
+    asm!(e; sub(rdx, 1); and(rax, rdx); add(rax, r8); mov(at(r11, node::WINDOW_AT), rax););
+    e.here(done)?;
+    Ok(())
+}
+
+/// Takes a free buffer.
+fn open_buffer(e: &mut Emitter, done: CodeLabel) -> Emitted {
+    let (again, none, found) = (e.label(), e.label(), e.label());
+    let end = slot::RING_HEADERS + ring::COUNT * ring::HEADER;
+    // Threads that found no slot share one.
+    asm!(e; cmp(word_ptr(slot::TAG).gs(), image::SLOT_COUNT as i32); je(none););
+    asm!(e; mov(edi, slot::RING_HEADERS as u32););
+    e.here(again)?;
+    asm!(e; cmp(gs_at(rdi, ring::STATE), state::FREE as i32); je(found););
+    asm!(e; add(edi, ring::HEADER as i32); cmp(edi, end as i32); jb(again););
+    e.here(none)?;
+    asm!(e; inc(gs(slot::RING_REFUSED)); mov(gs(slot::WANT), want::NOTHING as i32); jmp(done););
+    e.here(found)?;
+    asm!(e; mov(gs_at(rdi, ring::LEN), 0); mov(gs_at(rdi, ring::STATE), state::WRITING as i32););
+    asm!(e; mov(gs(slot::RING_HEADER), rdi); sub(edi, slot::RING_HEADERS as i32););
+    asm!(e; shl(rdi, ring::BUFFER_SHIFT - ring::HEADER.trailing_zeros()); add(rdi, slot::RINGS as i32););
+    asm!(e; mov(gs(slot::RING_BUFFER), rdi); lea(rax, qword_ptr(rdi + ring::DATA as i32)););
+    asm!(e; mov(gs(slot::RING_DATA), rax););
+    for word in [slot::RING_UNDER_WAY, slot::RING_NAMED, slot::RING_MISSED] {
+        asm!(e; mov(gs(word), 0););
+    }
+    // Its pages come now: page faults counted from call to call are the program's.
+    for page in (0..ring::BUFFER).step_by(PAGE as usize) {
+        asm!(e; mov(gs_at(rdi, page), 0););
+    }
+    asm!(e; mov(gs(slot::WANT), want::WRITING as i32););
+    Ok(())
+}
+
+/// Writes a call that is about to be made.
+fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
+    let (room, known, whole, waits, plain) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    asm!(e; mov(r8, gs(slot::RING_HEADER)); mov(r9, gs_at(r8, ring::LEN)); cmp(r9, ring::CALLS as i32); jb(room););
+    // The last one never returned.
+    close(e)?;
+    asm!(e; jmp(done););
+    e.here(room)?;
+    asm!(e; imul_3(r9, r9, ring::CALL as i32); add(r9, gs(slot::RING_BUFFER)); mov(gs(CALL), r9););
+    asm!(e; mov(r11, gs(slot::ANSWER)); mov(gs_at(r9, call::NODE), r11); mov(rcx, at(r11, node::RECORD)););
+    for (from, to) in [(record::ENTERED, call::NTH), (record::CYCLES, call::CYCLES), (record::WAITED, call::WAITED)] {
+        asm!(e; mov(rax, gs_at(rcx, from)); mov(gs_at(r9, to), rax););
+    }
+    for (argument, i) in ARGUMENTS.into_iter().zip(0..) {
+        asm!(e; mov(rax, gs(argument.offset())); mov(gs_at(r9, call::ARGS + 8 * i), rax););
+    }
+    // What the site says, else what is in eax.
+    asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48 + NUMBER_BIT); sub(eax, 1); jae(known););
+    asm!(e; mov(eax, gs32(Saved::Rax.offset())););
+    e.here(known)?;
+    asm!(e; mov(gs_at(r9, call::NUMBER), rax););
+    for (from, to) in [(Saved::Rsp.offset(), call::RSP), (BEGAN, call::TIME), (slot::RING_UNDER_WAY, call::OUTER)] {
+        asm!(e; mov(rax, gs(from)); mov(gs_at(r9, to), rax););
+    }
+    asm!(e; mov(gs_at(r9, call::PIECE_COUNT), 0); xor(eax, eax););
+    asm!(e; cmp(gs(slot::RING_MISSED), 0); je(whole); mov(gs(slot::RING_MISSED), 0););
+    asm!(e; mov(eax, call::AFTER_GAP as u32););
+    e.here(whole)?;
+    asm!(e; cmp(gs(slot::RSEQ), 0); je(waits); or(eax, call::HAS_WAITED as i32););
+    e.here(waits)?;
+    asm!(e; mov(gs_at(r9, call::FLAGS), rax););
+    captures(e, plain)?;
+    page_faults(e)?;
+    name(e)?;
+    fetch(e, Moment::Entry)?;
+    e.here(plain)?;
+    asm!(e; mov(r9, gs(CALL)); mov(gs(slot::RING_UNDER_WAY), r9););
+    asm!(e; mov(r8, gs(slot::RING_HEADER)); inc(gs_at(r8, ring::LEN)););
+    spent(e)?;
+    asm!(e; jmp(done););
+    Ok(())
+}
+
+/// Writes what came of the call that has returned, if it was written.
+fn returned(e: &mut Emitter, done: CodeLabel) -> Emitted {
+    let (next, found, full, plain) = (e.label(), e.label(), e.label(), e.label());
+    asm!(e; mov(rax, gs(Saved::Rsp.offset())); mov(r9, gs(slot::RING_UNDER_WAY)););
+    e.here(next)?;
+    asm!(e; test(r9, r9); je(full); mov(rdx, rax); sub(rdx, gs_at(r9, call::RSP)); je(found););
+    // What is done behind the call may wait where its function returns to.
+    asm!(e; cmp(rdx, 8); je(found););
+    asm!(e; mov(rcx, gs_at(r9, call::OUTER)); cmp(rcx, r9); jae(full); mov(r9, rcx); jmp(next););
+    e.here(found)?;
+    asm!(e; mov(rcx, gs_at(r9, call::OUTER)); mov(gs(slot::RING_UNDER_WAY), rcx); mov(gs(CALL), r9););
+    asm!(e; mov(rax, gs(Saved::Rax.offset())); mov(gs_at(r9, call::RESULT), rax););
+    // Of a process forked meanwhile the slot knows of no call.
+    asm!(e; mov(r11, gs_at(r9, call::NODE)); test(r11, r11); je(plain); mov(rcx, at(r11, node::RECORD)););
+    for (from, to) in [(record::CYCLES, call::CYCLES), (record::WAITED, call::WAITED)] {
+        asm!(e; mov(rax, gs_at(rcx, from)); sub(rax, gs_at(r9, to)); mov(gs_at(r9, to), rax););
+    }
+    captures(e, plain)?;
+    names_change(e)?;
+    fetch(e, Moment::Return)?;
+    e.here(plain)?;
+    // Last: a call that is cut short here has not returned.
+    asm!(e; mov(r9, gs(CALL)); or(gs_at(r9, call::FLAGS), call::RETURNED as i32););
+    spent(e)?;
+    e.here(full)?;
+    asm!(e; mov(r8, gs(slot::RING_HEADER)); cmp(gs_at(r8, ring::LEN), ring::CALLS as i32); jb(done););
+    close(e)?;
+    asm!(e; jmp(done););
+    Ok(())
+}
+
+/// Marks the window as written; unless a process was forked meanwhile, whose slot has none. In: r8 its header.
+fn close(e: &mut Emitter) -> Emitted {
+    let forked = e.label();
+    asm!(e; cmp(gs(slot::WANT), want::WRITING as i32); jne(forked););
+    asm!(e; mov(gs(slot::WANT), want::NOTHING as i32); mov(gs_at(r8, ring::STATE), state::WRITTEN as i32););
+    asm!(e; mov(r11, IMAGE + image::WRITTEN););
+    e.a.lock().inc(qword_ptr(r11))?;
+    e.here(forked)?;
+    Ok(())
+}
+
+/// r8: the entry of the call in r9 in the table of what is copied; goes to `none` where there is none, or no
+/// system call may be made, which copying takes. Lost: rax.
+fn captures(e: &mut Emitter, none: CodeLabel) -> Emitted {
+    asm!(e; mov(r8, IMAGE + image::QUIET); cmp(dword_ptr(r8), 0); jne(none););
+    asm!(e; mov(rax, gs_at(r9, call::NUMBER)); cmp(eax, (NUMBERS - 1) as i32); jae(none););
+    asm!(e; shl(eax, global::CAPTURE_SHIFT); mov(r8, crate::layout::GLOBAL + global::CAPTURES); add(r8, rax););
+    Ok(())
+}
+
+fn spent(e: &mut Emitter) -> Emitted {
+    asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); sub(rax, gs(BEGAN)); add(gs(slot::RING_CYCLES), rax););
+    asm!(e; inc(gs(slot::RING_CALLS)););
+    Ok(())
+}

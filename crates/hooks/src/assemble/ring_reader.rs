@@ -1,0 +1,100 @@
+//! Reads windows that threads have written, see [`crate::layout::ring`]. All that stands there may be a
+//! program's own invention.
+
+use crate::layout::ring::{self, call};
+use crate::layout::slot;
+
+/// When, or what, a piece of memory was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// Memory, before the call.
+    Entry,
+    /// Memory, after the call.
+    Return,
+    /// What the descriptor is behind, before the call.
+    Name,
+}
+
+/// What an argument pointed to, or was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Which argument, from 0.
+    pub argument: u8,
+    /// When it was read.
+    pub read: Read,
+    /// What was there, from the argument's address on.
+    pub bytes: Vec<u8>,
+}
+
+/// A call as its thread has written it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenCall {
+    /// Address of the node it was counted at.
+    pub node: u64,
+    /// Which of its thread's calls there it was, from 1.
+    pub nth: u64,
+    /// The six argument registers.
+    pub args: [u64; 6],
+    /// What was in eax: the number where the site does not say.
+    pub number: u32,
+    /// Time stamp counter before the call.
+    pub time: u64,
+    /// What was in rax after it; `None` where it has not returned.
+    pub result: Option<i64>,
+    /// Cycles inside the call, zero where it has not returned.
+    pub cycles: u64,
+    /// Of them, those it was scheduled out for, where that is told.
+    pub waited: Option<u64>,
+    /// Minor page faults the thread had taken before it, where they were counted.
+    pub faults: Option<u64>,
+    /// Whether calls that came right before it are missing.
+    pub after_gap: bool,
+    /// What its arguments pointed to.
+    pub pieces: Vec<Piece>,
+}
+
+/// The calls in a slot's buffer `index`: `words` are the buffer's, `len` the header's [`ring::LEN`].
+#[must_use]
+pub fn written_calls(words: &[u64], index: u64, len: u64) -> Vec<WrittenCall> {
+    (0..len.min(ring::CALLS)).map_while(|n| written_call(words, index, n)).collect()
+}
+
+fn written_call(words: &[u64], index: u64, n: u64) -> Option<WrittenCall> {
+    let start = usize::try_from(n * ring::CALL / 8).ok()?;
+    let own = words.get(start..start + (ring::CALL / 8) as usize)?;
+    let word = |offset: u64| own.get((offset / 8) as usize).copied().unwrap_or(0);
+    let has = |flag: u64| word(call::FLAGS) & flag != 0;
+    let returned = has(call::RETURNED);
+    let pieces = (0..word(call::PIECE_COUNT).min(call::MOST_PIECES))
+        .filter_map(|i| piece(words, index, word(call::PIECES + 8 * i)))
+        .collect();
+    Some(WrittenCall {
+        node: word(call::NODE),
+        nth: word(call::NTH),
+        args: std::array::from_fn(|i| word(call::ARGS + 8 * i as u64)),
+        number: word(call::NUMBER) as u32,
+        time: word(call::TIME),
+        result: returned.then(|| word(call::RESULT) as i64),
+        cycles: if returned { word(call::CYCLES) } else { 0 },
+        waited: (returned && has(call::HAS_WAITED)).then(|| word(call::WAITED)),
+        faults: has(call::HAS_FAULTS).then(|| word(call::FAULTS)),
+        after_gap: has(call::AFTER_GAP),
+        pieces,
+    })
+}
+
+fn piece(words: &[u64], index: u64, word: u64) -> Option<Piece> {
+    let read = match word & (call::AT_RETURN | call::NAME) {
+        0 => Read::Entry,
+        call::AT_RETURN => Read::Return,
+        call::NAME => Read::Name,
+        _ => return None,
+    };
+    let (argument, len, at) = ((word & 0xff) as u8, word >> 16 & 0xffff, word >> 32);
+    let start = at.checked_sub(slot::RINGS + index.checked_mul(ring::BUFFER)?)?;
+    let within = start >= ring::DATA && start.checked_add(len)? <= ring::BUFFER;
+    (argument < 6 && len <= ring::MOST && within).then_some(())?;
+    let byte = |at: u64| words.get((at / 8) as usize).map(|word| (word >> (8 * (at % 8))) as u8);
+    let bytes = (start..start + len).map(byte).collect::<Option<Vec<u8>>>()?;
+    Some(Piece { argument, read, bytes })
+}

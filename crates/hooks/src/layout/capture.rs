@@ -1,0 +1,154 @@
+//! What threads copy of what arguments point to: an entry for each system call.
+//!
+//! An entry has a byte for each of six arguments before the call, one for each after it, and two more.
+//! What is copied too much does no harm: who reads it knows by the call's signature what it means.
+
+use super::ring;
+use systoll_model::{ArgKind, Moment, Signature, Size, Sysno};
+
+/// Offset of what is copied after the call.
+pub const AT_RETURN: u64 = 6;
+/// Byte: which argument is a descriptor, plus one.
+pub const FD: u64 = 12;
+/// Byte: bits of those below.
+pub const FLAGS: u64 = 13;
+/// Of [`FLAGS`]: the call may give a descriptor another meaning.
+pub const CHANGES_FDS: u8 = 1;
+/// Of [`FLAGS`]: page faults are of interest.
+pub const FAULTS: u8 = 2;
+
+/// Of an argument: up to a zero byte.
+pub const STRING: u8 = 0xff;
+/// Of an argument: how much at most, in units of eight bytes.
+pub const UNITS: u8 = 0x3f;
+/// Of an argument: no more bytes than the next argument says before the call, than the result says after it.
+pub const BOUNDED: u8 = 0x40;
+/// Of an argument: not where the call has failed.
+pub const GOOD: u8 = 0x80;
+
+/// Bytes where a command says what they are.
+const BY_COMMAND: u64 = 64;
+/// Bytes where memory says how many there are.
+const SOCKADDR: u64 = 128;
+/// Calls after which a descriptor may be another, or be called otherwise.
+const CHANGE_FDS: [&str; 37] = [
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+    "close",
+    "close_range",
+    "dup",
+    "dup2",
+    "dup3",
+    "fcntl",
+    "pipe",
+    "pipe2",
+    "socket",
+    "socketpair",
+    "accept",
+    "accept4",
+    "eventfd",
+    "eventfd2",
+    "epoll_create",
+    "epoll_create1",
+    "timerfd_create",
+    "signalfd",
+    "signalfd4",
+    "inotify_init",
+    "inotify_init1",
+    "memfd_create",
+    "pidfd_open",
+    "pidfd_getfd",
+    "recvmsg",
+    "recvmmsg",
+    "unshare",
+    "setns",
+    "rename",
+    "renameat",
+    "renameat2",
+    "unlink",
+    "unlinkat",
+];
+/// Bytes of a signal set, the only size of one that the kernel takes.
+const SIGNAL_SET: u64 = 8;
+/// Calls before which page faults are counted.
+const COUNT_FAULTS: [&str; 5] = ["brk", "munmap", "madvise", "mmap", "mremap"];
+
+/// The entry of a system call.
+#[must_use]
+pub fn entry(number: u32) -> [u8; 16] {
+    let mut entry = [0; 16];
+    let Some(signature) = Sysno(number).signature() else { return entry };
+    for (at, arg) in (0u8..).zip(signature.args) {
+        let is_signal_set = match arg.kind.size() {
+            Some(Size::Arg { arg, .. }) => signature.args.get(usize::from(arg)).is_some_and(|a| a.name == "sigsetsize"),
+            _ => false,
+        };
+        for (moment, from) in [(Moment::Entry, 0), (Moment::Exit, AT_RETURN as usize)] {
+            if let Some(byte) = entry.get_mut(from + usize::from(at)) {
+                *byte = of_argument(arg.kind, at, moment, is_signal_set);
+            }
+        }
+    }
+    let fd = signature.fd_arg().and_then(|at| u8::try_from(at + 1).ok());
+    let flag = |all: &[&str], flag: u8| if all.contains(&signature.name) { flag } else { 0 };
+    entry[FD as usize] = fd.unwrap_or(0);
+    entry[FLAGS as usize] = flag(&CHANGE_FDS, CHANGES_FDS) | flag(&COUNT_FAULTS, FAULTS);
+    entry
+}
+
+/// Whether a call may give a descriptor another meaning.
+#[must_use]
+pub fn changes_fds(signature: &Signature) -> bool {
+    CHANGE_FDS.contains(&signature.name)
+}
+
+/// The words of all entries, as (offset in the global area, value).
+#[must_use]
+pub fn words() -> Vec<(u64, u64)> {
+    let of = |number: u64| {
+        let halves = entry(u32::try_from(number).unwrap_or(u32::MAX));
+        let at = super::global::CAPTURES + number * super::global::CAPTURE_ENTRY;
+        let (first, second) = (halves.first_chunk().copied(), halves.last_chunk().copied());
+        [(at, u64::from_le_bytes(first.unwrap_or_default())), (at + 8, u64::from_le_bytes(second.unwrap_or_default()))]
+    };
+    (0..super::NUMBERS).flat_map(of).filter(|(_, word)| *word != 0).collect()
+}
+
+fn of_argument(kind: ArgKind, at: u8, moment: Moment, is_signal_set: bool) -> u8 {
+    let units = |bytes: u64| u8::try_from(bytes.min(ring::MOST).div_ceil(8)).unwrap_or(0);
+    if kind == ArgKind::ByCommand {
+        return units(BY_COMMAND);
+    }
+    if !kind.read_at(moment) {
+        return 0;
+    }
+    let good = if matches!(kind, ArgKind::Out(_)) { GOOD } else { 0 };
+    match (kind, kind.size()) {
+        (ArgKind::Path | ArgKind::Str, _) => STRING,
+        (_, Some(_)) if is_signal_set => good | units(SIGNAL_SET),
+        (_, Some(Size::Fixed(bytes))) => good | units(bytes.into()),
+        (_, Some(Size::AtArg(_))) => good | units(SOCKADDR),
+        (_, Some(Size::Arg { arg, scale: 1 })) if moment == Moment::Entry && arg == at + 1 => {
+            BOUNDED | units(ring::MOST)
+        }
+        (_, Some(Size::Result { scale: 1, .. })) if moment == Moment::Exit => good | BOUNDED | units(ring::MOST),
+        (_, Some(_)) => good | units(ring::MOST),
+        (_, None) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signal_sets_take_no_more_than_their_size() {
+        let number = |name: &str| (0..400).find(|n| Sysno(*n).signature().is_some_and(|s| s.name == name)).unwrap();
+        for (name, argument) in [("rt_sigprocmask", 1), ("ppoll", 3), ("epoll_pwait", 4), ("rt_sigtimedwait", 0)] {
+            assert_eq!(entry(number(name))[argument] & UNITS, 1, "{name}");
+        }
+        assert_eq!(entry(number("rt_sigprocmask"))[AT_RETURN as usize + 2] & UNITS, 1);
+    }
+}

@@ -1,0 +1,513 @@
+//! Windows that threads write by themselves: every call of them right, whatever comes between.
+
+use crate::counts::TIMED;
+use crate::lab::{Lab, apart, half, image_words};
+use crate::server::Server;
+use crate::signals::Timer;
+use crate::threads::wait;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+use systoll_hooks::assemble::{Losses, Options, Read, WrittenCall, written_calls};
+use systoll_hooks::layout::{IMAGE, Question, image, ring, slot, slot_address, want, windows};
+
+const WINDOWS: Options = Options { windows: true, ..TIMED };
+const READ: u32 = 0;
+const CLOSE: u32 = 3;
+const STAT: u32 = 4;
+const MUNMAP: u32 = 11;
+const FORK: u32 = 57;
+const GETPPID: u32 = 110;
+const GETPGRP: u32 = 111;
+const OPENAT: u32 = 257;
+const BAD: u64 = 0x6666_0000;
+
+fn lab() -> Lab {
+    let mut file = crate::counts::file();
+    file.wrapper("stat", STAT);
+    file.wrapper("munmap", MUNMAP);
+    file.wrapped("fork", FORK);
+    let openat = file.wrapper("openat", OPENAT);
+    file.repeat("openats", openat);
+    let lab = Lab::new(file, WINDOWS);
+    half(IMAGE + image::WINDOWS).store(windows::OWN, SeqCst);
+    lab
+}
+
+fn word(index: u64, offset: u64) -> &'static AtomicU64 {
+    &image_words()[(slot_address(index) - IMAGE + offset) as usize / 8]
+}
+
+/// What is in buffer `n` of a slot.
+fn buffer(index: u64, n: u64) -> Vec<WrittenCall> {
+    let from = slot::RINGS + n * ring::BUFFER;
+    let words: Vec<u64> = (0..ring::BUFFER).step_by(8).map(|at| word(index, from + at).load(SeqCst)).collect();
+    written_calls(&words, n, word(index, slot::RING_HEADERS + n * ring::HEADER + ring::LEN).load(SeqCst))
+}
+
+/// Windows of a slot in a state.
+fn in_state(index: u64, state: u64) -> Vec<u64> {
+    let state_of = |n: &u64| word(index, slot::RING_HEADERS + n * ring::HEADER + ring::STATE).load(SeqCst);
+    (0..ring::COUNT).filter(|n| state_of(n) == state).collect()
+}
+
+/// Takes the windows a slot's thread has written, as the launcher does.
+fn drain(index: u64) -> Vec<Vec<WrittenCall>> {
+    let written = in_state(index, ring::state::WRITTEN);
+    let taken = |n: &u64| {
+        let calls = buffer(index, *n);
+        word(index, slot::RING_HEADERS + n * ring::HEADER + ring::STATE).store(ring::state::FREE, SeqCst);
+        calls
+    };
+    written.iter().map(taken).collect()
+}
+
+/// The window that a slot's thread is writing.
+fn open(index: u64) -> Vec<WrittenCall> {
+    let all = in_state(index, ring::state::WRITING);
+    assert!(all.len() <= 1, "{all:?}");
+    all.first().map_or_else(Vec::new, |n| buffer(index, *n))
+}
+
+fn piece(call: &WrittenCall, argument: u8, read: Read) -> Option<&[u8]> {
+    call.pieces.iter().find(|p| (p.argument, p.read) == (argument, read)).map(|p| p.bytes.as_slice())
+}
+
+/// The bytes of a string, up to its end.
+fn text(bytes: &[u8]) -> &[u8] {
+    bytes.split(|b| *b == 0).next().unwrap()
+}
+
+#[test]
+fn a_call_is_written_whole() {
+    apart("ring::a_call_is_written_whole", || {
+        let lab = lab();
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        let (path, mut status, mut bytes) = (c"/etc/passwd", [0u64; 18], [0u8; 100]);
+        assert_eq!(lab.call("stat", &[path.as_ptr() as u64, status.as_mut_ptr() as u64]), 0);
+        let fd = lab.call("openat", &[libc::AT_FDCWD as u32 as u64, path.as_ptr() as u64, 0]);
+        assert!(fd > 0);
+        assert_eq!(lab.call("read", &[fd as u64, bytes.as_mut_ptr() as u64, 10]), 10);
+        assert_eq!(lab.call("read", &[fd as u64, bytes.as_mut_ptr() as u64 + 10, 20]), 20);
+        assert_eq!(lab.call("close", &[fd as u64]), 0);
+        assert_eq!(lab.call("close", &[fd as u64]), -i64::from(libc::EBADF));
+        assert_eq!(lab.call("munmap", &[BAD, 4096]), 0);
+        server.stop();
+        let calls = open(0);
+        let [stat, open, read, again, close, bad, unmapped] = calls.as_slice() else { panic!("{calls:?}") };
+        let results: Vec<_> = calls.iter().map(|c| (c.number, c.nth, c.result.unwrap())).collect();
+        let expected = [
+            (STAT, 1, 0),
+            (OPENAT, 1, fd),
+            (READ, 1, 10),
+            (READ, 2, 20),
+            (CLOSE, 1, 0),
+            (CLOSE, 2, -i64::from(libc::EBADF)),
+            (MUNMAP, 1, 0),
+        ];
+        assert_eq!(results, expected);
+        assert_eq!(read.args[..3], [fd as u64, bytes.as_ptr() as u64, 10]);
+        assert!(calls.iter().all(|c| c.cycles > 0 && !c.after_gap && c.waited.is_some()));
+        assert!(calls.windows(2).all(|two| two[0].time + two[0].cycles < two[1].time));
+        assert_eq!(text(piece(stat, 0, Read::Entry).unwrap()), path.to_bytes());
+        let status: Vec<u8> = status.iter().flat_map(|w| w.to_ne_bytes()).collect();
+        assert_eq!(piece(stat, 1, Read::Return).unwrap(), status);
+        assert_eq!(text(piece(open, 1, Read::Entry).unwrap()), path.to_bytes());
+        assert_eq!(piece(read, 1, Read::Return).unwrap(), &bytes[..10]);
+        assert_eq!(piece(again, 1, Read::Return).unwrap(), &bytes[10..30]);
+        // Named once, and again where it may be another.
+        assert_eq!(piece(read, 0, Read::Name).unwrap(), path.to_bytes());
+        assert!(again.pieces.iter().chain(&close.pieces).all(|p| p.read != Read::Name));
+        assert_eq!(bad.pieces, []);
+        assert!(unmapped.faults.is_some_and(|n| n > 100) && stat.faults.is_none());
+    });
+}
+
+/// Two pages of which the second is gone.
+fn page_at_an_edge() -> u64 {
+    // SAFETY: new mappings at places of the kernel's choice.
+    unsafe {
+        let at = libc::mmap(std::ptr::null_mut(), 8192, 3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+        assert_ne!(at, libc::MAP_FAILED);
+        assert_eq!(libc::munmap(at.byte_add(4096), 4096), 0);
+        at as u64
+    }
+}
+
+#[test]
+fn pointers_that_are_wrong_harm_nothing() {
+    apart("ring::pointers_that_are_wrong_harm_nothing", || {
+        for threads in [0, 1] {
+            crate::forked(|| wrong_pointers(threads));
+        }
+    });
+}
+
+fn wrong_pointers(threads: u32) {
+    let lab = lab();
+    lab.enter(0);
+    half(IMAGE + image::THREADS).store(threads, SeqCst);
+    let server = Server::opening(&[], 1);
+    let edge = page_at_an_edge() + 4096;
+    // SAFETY: the last bytes of a page of ours.
+    unsafe { std::ptr::copy_nonoverlapping(c"/etc/pass".as_ptr(), (edge - 9) as *mut libc::c_char, 9) };
+    let efault = -i64::from(libc::EFAULT);
+    let kernel = 0xffff_8000_0000_0000;
+    for at in [BAD, kernel, edge, edge - 9, 1, u64::MAX] {
+        assert_eq!(lab.call("stat", &[at, BAD]), efault, "{at:#x}");
+    }
+    // Ends right before the edge, or reaches over a page's end.
+    let whole = page_at_an_edge() + 4096;
+    // SAFETY: as above.
+    unsafe { std::ptr::copy_nonoverlapping(c"/etc/pass".as_ptr(), (whole - 10) as *mut libc::c_char, 10) };
+    assert_eq!(lab.call("stat", &[whole - 10, BAD]), -i64::from(libc::ENOENT));
+    // SAFETY: new mappings of ours, two pages of the three are written.
+    let across = unsafe {
+        let at = libc::mmap(std::ptr::null_mut(), 8192, 3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) as u64;
+        std::ptr::copy_nonoverlapping(c"/etc/pass".as_ptr(), (at + 4091) as *mut libc::c_char, 10);
+        at + 4091
+    };
+    assert_eq!(lab.call("stat", &[across, BAD]), -i64::from(libc::ENOENT));
+    server.stop();
+    let calls = open(0);
+    let texts: Vec<_> = calls.iter().map(|c| piece(c, 0, Read::Entry)).collect();
+    assert_eq!(texts[..6], [None, None, None, Some(&b"/etc/pass"[..]), None, None]);
+    for text_of in &texts[6..] {
+        assert_eq!(text(text_of.unwrap()), b"/etc/pass");
+    }
+    assert!(calls.iter().all(|c| piece(c, 1, Read::Return).is_none()));
+}
+
+#[test]
+fn places_are_drawn_in_every_half_octave() {
+    apart("ring::places_are_drawn_in_every_half_octave", || {
+        let lab = lab();
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        let mut begun: Vec<u64> = Vec::new();
+        for _ in 0..500 {
+            lab.call("getppid 1", &[100]);
+            begun.extend(drain(0).iter().map(|w| w[0].nth));
+        }
+        let asked = server.stop();
+        assert_eq!(asked.questions.iter().filter(|q| q.0 != Question::Context).count(), 0);
+        // Calls 33 to 50,000: halves from the one of 48 on have a window each, if no other is open there.
+        assert_eq!(begun[0], 1);
+        let halves: Vec<(u32, u64)> = begun.iter().map(|n| (n.ilog2(), n >> (n.ilog2().max(1) - 1) & 1)).collect();
+        assert!(halves.windows(2).all(|two| two[0] != two[1]), "{begun:?}");
+        for half in (7..15).flat_map(|octave| [(octave, 0), (octave, 1)]) {
+            assert!(halves.contains(&half), "{half:?} {begun:?}");
+        }
+        assert_eq!(lab.total(GETPPID), (50_000, 50_000, 0, 0));
+        assert_eq!(word(0, slot::RING_REFUSED).load(SeqCst), 0);
+    });
+}
+
+#[test]
+fn where_no_buffer_is_free_windows_are_refused() {
+    apart("ring::where_no_buffer_is_free_windows_are_refused", || {
+        let lab = lab();
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        for n in 0..ring::COUNT + 5 {
+            word(0, slot::WANT).store(want::RING, SeqCst);
+            lab.call("getppid 1", &[ring::CALLS]);
+            assert_eq!(word(0, slot::WANT).load(SeqCst), want::NOTHING, "{n}");
+        }
+        server.stop();
+        assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, ring::COUNT);
+        assert!(word(0, slot::RING_REFUSED).load(SeqCst) >= 5);
+        assert_eq!(image_words()[image::WRITTEN as usize / 8].load(SeqCst), ring::COUNT);
+        let windows = drain(0);
+        assert!(windows.iter().all(|w| w.len() as u64 == ring::CALLS && w.iter().all(|c| c.result.is_some())));
+        let calls = (ring::COUNT + 5) * ring::CALLS;
+        assert_eq!(lab.total(GETPPID), (calls, calls, 0, 0));
+    });
+}
+
+static GETPGRP_AT: AtomicU64 = AtomicU64::new(0);
+static HANDLED: AtomicU64 = AtomicU64::new(0);
+
+fn call_at(address: u64) -> i64 {
+    // SAFETY: a function of the generated file without arguments.
+    let function = unsafe { std::mem::transmute::<u64, extern "C" fn() -> i64>(address) };
+    function()
+}
+
+/// Calls the hooked getpgrp twice.
+extern "C" fn handler(_: i32) {
+    HANDLED.fetch_add(1, SeqCst);
+    for _ in 0..2 {
+        call_at(GETPGRP_AT.load(SeqCst));
+    }
+}
+
+/// Whether a window's calls are right: what they were asked, and that none is missing but where that is said.
+fn check(window: &[WrittenCall], results: &HashMap<u32, i64>, cookie: u64) {
+    let mut last: HashMap<u64, u64> = HashMap::new();
+    for call in window {
+        let Some(result) = results.get(&call.number) else { panic!("{call:?}") };
+        assert!(call.result.is_none() || call.result == Some(*result), "{call:?}");
+        assert!(call.number != GETPPID || call.args[0] == cookie, "{call:?}");
+        if call.after_gap {
+            last.clear();
+        }
+        let before = last.insert(call.node, call.nth);
+        assert!(before.is_none_or(|n| n + 1 == call.nth), "{before:?} {call:?}");
+    }
+}
+
+#[test]
+fn handlers_calls_are_written_in_between() {
+    apart("ring::handlers_calls_are_written_in_between", || {
+        for flags in [libc::SA_RESTART, libc::SA_RESTART | libc::SA_NODEFER] {
+            crate::forked(|| {
+                let lab = lab();
+                lab.enter(0);
+                GETPGRP_AT.store(lab.address("getpgrp"), SeqCst);
+                let server = Server::opening(&[], 1);
+                // SAFETY: calls without arguments.
+                let results = unsafe {
+                    HashMap::from([(GETPPID, i64::from(libc::getppid())), (GETPGRP, i64::from(libc::getpgrp()))])
+                };
+                let timer = Timer::start(libc::SIGALRM, handler as *const (), flags, Duration::from_micros(100));
+                let (mut made, mut written, mut between, mut gaps) = (0, 0, 0, 0);
+                let begun = Instant::now();
+                while begun.elapsed() < Duration::from_secs(3) {
+                    if word(0, slot::WANT).load(SeqCst) == want::NOTHING {
+                        word(0, slot::WANT).store(want::RING, SeqCst);
+                    }
+                    lab.call("getppid 1", &[40, 0x4711]);
+                    made += 40;
+                    for window in drain(0) {
+                        check(&window, &results, 0x4711);
+                        written += window.len();
+                        between += window.iter().filter(|c| c.number == GETPGRP).count();
+                        gaps += window.iter().filter(|c| c.after_gap).count();
+                    }
+                }
+                drop(timer);
+                server.stop();
+                let handled = HANDLED.load(SeqCst);
+                assert_eq!(lab.total(GETPPID), (made, made, 0, 0));
+                assert_eq!(lab.total(GETPGRP), (2 * handled, 2 * handled, 0, 0));
+                assert!(written > 10_000 && between > 50 && gaps > 5, "{written} {between} {gaps}");
+                assert_eq!(Losses { unasked: 0, ..lab.read().losses }, Losses::default());
+            });
+        }
+    });
+}
+
+#[test]
+fn a_call_that_a_handler_interrupts_has_its_own_result() {
+    apart("ring::a_call_that_a_handler_interrupts_has_its_own_result", || {
+        let lab = lab();
+        lab.enter(0);
+        GETPGRP_AT.store(lab.address("getpgrp"), SeqCst);
+        let server = Server::opening(&[], 1);
+        let mut ends = [0; 2];
+        // SAFETY: an array of two.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        lab.call("getpgrp", &[]);
+        let timer = Timer::start(libc::SIGALRM, handler as *const (), 0, Duration::from_millis(20));
+        let mut byte = 0u8;
+        let read = lab.call("read", &[ends[0] as u64, (&raw mut byte) as u64, 1]);
+        drop(timer);
+        server.stop();
+        assert_eq!(read, -i64::from(libc::EINTR));
+        let calls = open(0);
+        let at = calls.iter().position(|c| c.number == READ).unwrap();
+        assert_eq!(calls[at].result, Some(read));
+        assert!(calls.len() > at + 2 && calls[at + 1..].iter().all(|c| c.number == GETPGRP && c.result > Some(0)));
+        assert!(calls.windows(2).all(|two| two[0].time < two[1].time));
+    });
+}
+
+#[test]
+fn threads_write_their_own() {
+    apart("ring::threads_write_their_own", || {
+        let lab = lab();
+        half(IMAGE + image::THREADS).store(1, SeqCst);
+        let server = Server::opening(&[], 1);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..3u64)
+                .map(|index| {
+                    let (lab, done) = (&lab, &done);
+                    scope.spawn(move || {
+                        lab.enter(index);
+                        // Not on the stack: copied with care.
+                        let mut path = format!("/nowhere/of/{index}").into_bytes().into_boxed_slice().into_vec();
+                        path.push(0);
+                        let mut seen = 0;
+                        while !done.load(SeqCst) {
+                            if word(index, slot::WANT).load(SeqCst) == want::NOTHING {
+                                word(index, slot::WANT).store(want::RING, SeqCst);
+                            }
+                            lab.call("openats", &[40, libc::AT_FDCWD as u32 as u64, path.as_ptr() as u64, 0]);
+                            for call in drain(index).into_iter().flatten() {
+                                assert_eq!(call.result, Some(-i64::from(libc::ENOENT)));
+                                assert_eq!(text(piece(&call, 1, Read::Entry).unwrap()), text(&path));
+                                seen += 1;
+                            }
+                        }
+                        seen
+                    })
+                })
+                .collect();
+            std::thread::sleep(Duration::from_secs(1));
+            done.store(true, SeqCst);
+            for thread in all {
+                assert!(thread.join().unwrap() > 100);
+            }
+        });
+        server.stop();
+        assert_eq!(lab.read().losses, Losses::default());
+    });
+}
+
+#[test]
+fn a_forked_process_has_no_window_of_its_makers() {
+    apart("ring::a_forked_process_has_no_window_of_its_makers", || {
+        let lab = lab();
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        lab.call("getppid 1", &[5]);
+        let child = lab.call("fork", &[]);
+        if child == 0 {
+            lab.call("getppid 1", &[5]);
+            let nothing = word(1, slot::WANT).load(SeqCst) == want::NOTHING && open(1).is_empty();
+            word(1, slot::WANT).store(want::RING, SeqCst);
+            lab.call("getppid 1", &[7]);
+            let own = open(1);
+            let me = i64::from(std::process::id());
+            let good = nothing && own.len() == 7 && own.iter().all(|c| c.result.is_some_and(|r| r < me));
+            lab.call("exit_group", &[u64::from(!good)]);
+        }
+        assert_eq!(wait(child), 0);
+        lab.call("getppid 1", &[3]);
+        server.stop();
+        let numbers: Vec<_> = open(0).iter().map(|c| c.number).collect();
+        assert_eq!(numbers, [[GETPPID; 5].as_slice(), &[FORK], &[GETPPID; 3]].concat());
+        assert!(open(0).iter().all(|c| c.result.is_some_and(|r| r > 0)));
+        assert_eq!(open(0)[5].result, Some(child));
+    });
+}
+
+static FORK_AT: AtomicU64 = AtomicU64::new(0);
+
+/// Forks; both go back to what they were doing.
+extern "C" fn forker(_: i32) {
+    let address = FORK_AT.swap(0, SeqCst);
+    if address != 0 {
+        assert!(call_at(address) >= 0);
+    }
+}
+
+#[test]
+fn handlers_that_fork_anywhere_leave_both_well() {
+    apart("ring::handlers_that_fork_anywhere_leave_both_well", || {
+        let lab = lab();
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        let (me, path) = (std::process::id(), c"/nowhere/at/all".to_owned());
+        let open = |n| lab.call("openats", &[n, libc::AT_FDCWD as u32 as u64, path.as_ptr() as u64, 0]);
+        // All contexts are known: no child asks.
+        open(1);
+        if call_at(lab.address("fork")) == 0 {
+            lab.call("exit_group", &[0]);
+        }
+        let leave_if_child = || {
+            // SAFETY: no arguments; the C library's own getpid, which is not hooked.
+            if unsafe { libc::getpid() } as u32 != me {
+                assert_eq!(open(50), -i64::from(libc::ENOENT));
+                lab.call("exit_group", &[0]);
+            }
+        };
+        let timer = Timer::start(libc::SIGALRM, forker as *const (), libc::SA_RESTART, Duration::from_micros(1_300));
+        let mut written = 0;
+        for _ in 0..40 {
+            FORK_AT.store(lab.address("fork"), SeqCst);
+            while FORK_AT.load(SeqCst) != 0 {
+                if word(0, slot::WANT).load(SeqCst) == want::NOTHING {
+                    word(0, slot::WANT).store(want::RING, SeqCst);
+                }
+                assert_eq!(open(50), -i64::from(libc::ENOENT));
+                leave_if_child();
+                for call in drain(0).into_iter().flatten().filter(|c| c.number == OPENAT) {
+                    assert_eq!(text(piece(&call, 1, Read::Entry).unwrap()), path.to_bytes());
+                    assert!(call.result.is_none_or(|r| r == -i64::from(libc::ENOENT)));
+                    written += 1;
+                }
+            }
+            // One that was made behind the look in there.
+            leave_if_child();
+            let mut status = 0;
+            // SAFETY: waits for any child of ours.
+            while unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } > 0 {
+                assert_eq!(status, 0);
+            }
+        }
+        drop(timer);
+        let mut status = 0;
+        // SAFETY: as above.
+        while unsafe { libc::wait(&raw mut status) } > 0 {
+            assert_eq!(status, 0);
+        }
+        server.stop();
+        assert!(written > 1_000, "{written}");
+    });
+}
+
+#[test]
+fn asked_once_a_thread_writes_by_itself() {
+    apart("ring::asked_once_a_thread_writes_by_itself", || {
+        let lab = lab();
+        lab.enter(0);
+        half(IMAGE + image::WINDOWS).store(windows::ASKED_ONCE, SeqCst);
+        // Nobody of the test's side opens a window there: the thread only asks.
+        let server = Server::opening(&[], 3);
+        lab.call("getppid 1", &[10]);
+        word(0, slot::WANT).store(want::RING, SeqCst);
+        lab.call("getppid 1", &[10]);
+        let asked = server.stop();
+        // At call 3, and at the places drawn in the window.
+        assert!(asked.count(Question::WindowEntry) >= 1 && asked.count(Question::WindowReturn) == 0);
+        assert_eq!(open(0).iter().map(|c| c.nth).collect::<Vec<_>>(), (11..=20).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "a figure to be read")]
+fn a_written_call_costs_little() {
+    apart("ring::a_written_call_costs_little", || {
+        let lab = lab();
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        let path = c"/etc/passwd";
+        let mut least = [f64::MAX; 4];
+        let mut time = |at: usize, name: &str, arguments: &[u64], rings: bool| {
+            let mut arguments = arguments.to_vec();
+            arguments.insert(0, ring::CALLS);
+            for _ in 0..2_000 {
+                word(0, slot::WANT).store(if rings { want::RING } else { want::NOTHING }, SeqCst);
+                let begun = Instant::now();
+                lab.call(name, &arguments);
+                least[at] = least[at].min(begun.elapsed().as_nanos() as f64 / ring::CALLS as f64);
+                word(0, slot::RING_HEADERS + ring::STATE).store(ring::state::FREE, SeqCst);
+            }
+        };
+        lab.call("getppid 1", &[1 << 21]);
+        lab.call("openats", &[1 << 19, 0, 0, 0]);
+        time(0, "getppid 1", &[], false);
+        time(1, "getppid 1", &[], true);
+        let open = [u64::MAX, path.as_ptr() as u64, 0xffff_ffff];
+        time(2, "openats", &open, false);
+        time(3, "openats", &open, true);
+        server.stop();
+        eprintln!("a call, ns: plain, written: {least:.0?}");
+        // Loose: the box may be busy, and the gate is dear on some.
+        assert!(least[1] - least[0] < 1_500.0 && least[3] - least[2] < 3_000.0, "{least:?}");
+    });
+}

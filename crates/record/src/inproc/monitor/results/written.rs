@@ -1,0 +1,163 @@
+//! Takes windows that threads have written from their slots.
+
+use crate::inproc::monitor::handles::{NodeAddr, SlotRef};
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::results::images::{image_of, note_maker};
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::sys;
+use crate::procfs;
+use crate::table::{ImageId, Table};
+use crate::windows::RawWindow;
+use crate::written::{Names, Times, raw_call};
+use std::collections::HashMap;
+use std::time::Duration;
+use systoll_hooks::assemble::{WrittenCall, written_calls};
+use systoll_hooks::layout::{IMAGE, image, may_hold_node, node, ring, slot};
+use systoll_model::Sysno;
+use systoll_symbols::RawFrame;
+
+/// What a thread takes to write a call: measured, with what it points to.
+const EACH: Duration = Duration::from_nanos(250);
+
+/// Which windows are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Take {
+    /// Those that are written to the end: their thread lives.
+    Written,
+    /// Those that are not as well.
+    All,
+}
+
+/// Takes what the living have written since this was last done.
+pub(crate) fn take_new(session: &mut Session) {
+    let written = |p: &Program| session.memory.image(p.id).map_or(0, |area| area.get(image::WRITTEN));
+    let news = session.programs.values().filter(|p| written(p) != p.threads.written);
+    let ids: Vec<_> = news.map(|p| (p.id, written(p))).collect();
+    for (id, written) in ids {
+        let Some(mut program) = session.programs.remove(&id) else { continue };
+        program.threads.written = written;
+        let slots: Vec<u64> = (0..session.memory.slots_drawn(id)).collect();
+        take(session, &mut program, &slots, Take::Written);
+        session.programs.insert(id, program);
+    }
+}
+
+/// Takes windows from some slots of a program.
+pub(crate) fn take(session: &mut Session, program: &mut Program, slots: &[u64], which: Take) {
+    for index in slots {
+        let thread = program.id.slot(*index);
+        let headers =
+            session.memory.words(thread.offset() + slot::RING_HEADERS, program.id, ring::COUNT * ring::HEADER);
+        let mut found: Vec<Vec<WrittenCall>> = Vec::new();
+        for (n, header) in (0u64..).zip(headers.chunks_exact((ring::HEADER / 8) as usize)) {
+            let [state, len] = *header else { continue };
+            let whole = state == ring::state::WRITTEN;
+            if !whole && (state != ring::state::WRITING || which == Take::Written) {
+                continue;
+            }
+            let at = thread.offset() + slot::RINGS + n * ring::BUFFER;
+            found.push(written_calls(&session.memory.words(at, program.id, ring::BUFFER), n, len));
+            if let Some(area) = session.memory.image(program.id).filter(|_| whole) {
+                area.set(thread.offset() + slot::RING_HEADERS + n * ring::HEADER + ring::STATE, ring::state::FREE);
+            }
+        }
+        found.sort_by_key(|calls| calls.first().map(|call| call.time));
+        if !found.is_empty() {
+            note_maker(&session.memory, program, &mut session.table, thread, session.clock.at(sys::now()));
+        }
+        for calls in found {
+            keep(session, program, thread, &calls);
+        }
+    }
+}
+
+/// Keeps a written window.
+fn keep(session: &mut Session, program: &mut Program, thread: SlotRef, calls: &[WrittenCall]) {
+    let began = sys::now();
+    let Some(window) = raw_window(session, program, thread, calls) else { return };
+    let looked = session.windows.looked.remove(&thread);
+    let (octave, n) = (window.octave, window.calls.len() as u32);
+    let asked = looked.filter(|l| window.calls.first().is_some_and(|c| (c.row, c.nth) == (l.row, l.nth)));
+    let mut window = window;
+    if let (Some(call), Some(looked)) = (window.calls.first_mut(), asked) {
+        call.stack = looked.stack;
+    }
+    session.windows.budget.keep(&mut session.table, window);
+    if !asked.is_some_and(|l| l.opened) {
+        session.windows.budget.note_opened(octave);
+    }
+    session.windows.budget.spend(octave, EACH * n);
+    session.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
+}
+
+fn raw_window(
+    session: &mut Session,
+    program: &mut Program,
+    thread: SlotRef,
+    calls: &[WrittenCall],
+) -> Option<RawWindow> {
+    let now = session.clock.at(sys::now());
+    let word = |offset: u64| session.memory.words(offset, program.id, 8).first().copied().unwrap_or(0);
+    let (pid, tid) = (word(thread.offset() + slot::PID) as i32, word(thread.offset() + slot::TID) as i32);
+    let shared = word(image::THREADS) as u32 != 0;
+    let taken_for_us = if tid == program.pid { program.hooks.faults } else { 0 };
+    let of = image_of(program, &mut session.table, pid, now);
+    let clock = session.clock.reading(session.stats.around.own_cycles);
+    let bound = session.windows.budget.bytes();
+    let (mut names, mut rows) = (Names::new(shared), HashMap::new());
+    let mut raw = Vec::new();
+    for call in calls {
+        // What is missing may have changed what those after it find.
+        if call.after_gap && !raw.is_empty() || session.windows.budget.full(raw.len()) {
+            break;
+        }
+        let roots = |node: NodeAddr| {
+            let root = session.memory.words(node.offset() + node::ROOT, program.id, 8);
+            root.first().map(|root| NodeAddr(*root))
+        };
+        let key = (call.node, call.number);
+        let row = *rows.entry(key).or_insert_with(|| row_of(&mut session.table, program, (of, call), roots));
+        let Some((row, syscall)) = row else { break };
+        let signature = syscall.signature();
+        let fd = signature.and_then(|s| {
+            let name = names.of(call, s)?;
+            session.windows.budget.seen(pid, s, &name);
+            Some(name)
+        });
+        let times = Times {
+            entry_ns: clock.ns(call.time.saturating_sub(session.clock.start_cycles) as f64),
+            elapsed_ns: clock.ns(call.cycles as f64),
+            waited_ns: call.waited.map(|cycles| clock.ns(cycles as f64)),
+        };
+        let mut call = raw_call(row, call, signature, (times, fd, bound));
+        call.faults = call.faults.map(|all| all.saturating_sub(taken_for_us));
+        raw.push(call);
+    }
+    let (row, nth) = raw.first().map(|call| (call.row, call.nth))?;
+    if !session.windows.ordinals.contains_key(&thread) {
+        let name = procfs::comm(tid);
+        if !name.is_empty() {
+            session.table.thread_named(of, tid as u32, &name);
+        }
+    }
+    let thread = session.windows.ordinal(thread);
+    Some(RawWindow { image: of, thread, row, octave: nth.max(1).ilog2() as u8, calls: raw })
+}
+
+/// The row of a written call, and which system call it is. `roots` tells a node's root.
+fn row_of(
+    table: &mut Table,
+    program: &Program,
+    (of, call): (ImageId, &WrittenCall),
+    roots: impl Fn(NodeAddr) -> Option<NodeAddr>,
+) -> Option<(u32, Sysno)> {
+    let node = NodeAddr(call.node);
+    may_hold_node(call.node.wrapping_sub(IMAGE)).then_some(())?;
+    let site = program.site_of(roots(node)?);
+    let number = site.and_then(|at| program.hooks.files.get(at.file)?.code.blob.sites.get(at.site)?.number);
+    let syscall = Sysno::made(number.unwrap_or(call.number));
+    let leaf = || site.and_then(|at| program.leaf(at)).into_iter().collect::<Vec<RawFrame>>();
+    let frames = program.contexts.nodes.get(&node).map_or_else(leaf, |frames| frames.to_vec());
+    let (row, _) = table.row(of, syscall, &frames);
+    Some((row, syscall))
+}

@@ -1,0 +1,193 @@
+//! Windows that threads have written by themselves, as calls of the table's windows.
+
+use crate::arguments::argument_data;
+use crate::windows::RawCall;
+use std::collections::HashMap;
+use std::sync::Arc;
+use systoll_hooks::assemble::{Piece, Read, WrittenCall};
+use systoll_hooks::layout::capture;
+use systoll_model::{Moment, Signature};
+
+/// What descriptors of one thread are behind, from call to call of a window.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    known: HashMap<i32, Arc<str>>,
+    /// Whether other threads may give descriptors another meaning at any time.
+    shared: bool,
+}
+
+impl Names {
+    /// None is known. `shared`: of a process that has several threads.
+    pub(crate) fn new(shared: bool) -> Self {
+        Self { known: HashMap::new(), shared }
+    }
+
+    /// What the descriptor of a call was behind before it, and what is known after it.
+    pub(crate) fn of(&mut self, call: &WrittenCall, signature: &Signature) -> Option<Arc<str>> {
+        let argument = signature.fd_arg();
+        let fd = argument.and_then(|at| call.args.get(at)).map(|word| *word as i32);
+        let written = call.pieces.iter().find(|p| p.read == Read::Name && Some(usize::from(p.argument)) == argument);
+        let name = match written {
+            Some(piece) => Some(Arc::from(String::from_utf8_lossy(&piece.bytes))),
+            None if self.shared => None,
+            None => fd.and_then(|fd| self.known.get(&fd)).cloned(),
+        };
+        if capture::changes_fds(signature) {
+            self.known.clear();
+        } else if let (Some(fd), Some(name)) = (fd, &name) {
+            self.known.insert(fd, Arc::clone(name));
+        }
+        name
+    }
+}
+
+/// What a call's arguments pointed to, at most `bound` bytes each.
+pub(crate) fn data(call: &WrittenCall, signature: &Signature, bound: usize) -> Vec<systoll_model::ArgData> {
+    let memory = |read: Read| move |address: u64, buffer: &mut [u8]| copied(call, read, address, buffer);
+    let mut data = argument_data(signature, Moment::Entry, &call.args, None, bound, &memory(Read::Entry));
+    if call.result.is_some() {
+        let after = memory(Read::Return);
+        data.extend(argument_data(signature, Moment::Exit, &call.args, call.result, bound, &after));
+    }
+    data
+}
+
+/// Fills a buffer with what was copied from an address on; how much of it there is.
+fn copied(call: &WrittenCall, read: Read, address: u64, buffer: &mut [u8]) -> usize {
+    let from = |piece: &Piece| {
+        let start = call.args.get(usize::from(piece.argument))?;
+        let offset = usize::try_from(address.checked_sub(*start)?).ok()?;
+        piece.bytes.get(offset..).filter(|rest| !rest.is_empty()).map(<[u8]>::to_vec)
+    };
+    // Of pieces that hold the place the longest: one may have been cut short.
+    let pieces = call.pieces.iter().filter(|p| p.read == read).filter_map(from);
+    let bytes = pieces.max_by_key(Vec::len).unwrap_or_default();
+    let n = bytes.len().min(buffer.len());
+    for (to, from) in buffer.iter_mut().zip(&bytes) {
+        *to = *from;
+    }
+    n
+}
+
+/// When a written call was, and how long it took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) entry_ns: u64,
+    pub(crate) elapsed_ns: u64,
+    pub(crate) waited_ns: Option<u64>,
+}
+
+/// A written call of a row as a call of a window.
+pub(crate) fn raw_call(
+    row: u32,
+    call: &WrittenCall,
+    signature: Option<&Signature>,
+    (times, fd, bound): (Times, Option<Arc<str>>, usize),
+) -> RawCall {
+    RawCall {
+        row,
+        nth: call.nth.max(1),
+        args: call.args,
+        data: signature.map_or_else(Vec::new, |s| data(call, s, bound)),
+        fd,
+        result: call.result,
+        entry_ns: times.entry_ns,
+        elapsed_ns: times.elapsed_ns,
+        waited_ns: times.waited_ns,
+        signals_before: 0,
+        faults: call.faults,
+        stack: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use systoll_hooks::assemble::written_calls;
+    use systoll_hooks::layout::ring;
+    use systoll_model::Sysno;
+
+    fn call(number: u32, args: [u64; 6], result: Option<i64>, pieces: Vec<Piece>) -> WrittenCall {
+        WrittenCall {
+            node: 0,
+            nth: 1,
+            args,
+            number,
+            time: 0,
+            result,
+            cycles: 0,
+            waited: None,
+            faults: None,
+            after_gap: false,
+            pieces,
+        }
+    }
+
+    fn piece(argument: u8, read: Read, bytes: &[u8]) -> Piece {
+        Piece { argument, read, bytes: bytes.to_vec() }
+    }
+
+    #[test]
+    fn what_was_copied_is_what_the_signature_says() {
+        let read = Sysno(0).signature().unwrap();
+        // More was copied than the call moved, and the name is none of its data.
+        let pieces = vec![piece(0, Read::Name, b"/etc/passwd"), piece(1, Read::Return, b"rootxxxx")];
+        let all = data(&call(0, [3, 0x7000, 100, 0, 0, 0], Some(4), pieces), read, 256);
+        assert_eq!(
+            all.iter().map(|d| (d.arg, d.at, &d.bytes[..], d.cut)).collect::<Vec<_>>(),
+            [(1, Moment::Exit, &b"root"[..], false)]
+        );
+        let stat = Sysno(4).signature().unwrap();
+        let pieces = vec![piece(0, Read::Entry, b"/etc\0more")];
+        let all = data(&call(4, [0x7000, 0x8000, 0, 0, 0, 0], Some(-2), pieces), stat, 256);
+        assert_eq!((all.len(), &all[0].bytes[..], all[0].cut), (1, &b"/etc"[..], false));
+        // What could not be copied is not there.
+        let all = data(&call(4, [0x7000, 0x8000, 0, 0, 0, 0], Some(-14), Vec::new()), stat, 256);
+        assert_eq!((all.len(), &all[0].bytes[..], all[0].cut), (1, &b""[..], true));
+    }
+
+    #[test]
+    fn a_name_holds_until_its_descriptor_may_be_another() {
+        let (read, close) = (Sysno(0).signature().unwrap(), Sysno(3).signature().unwrap());
+        let named = call(0, [3, 0, 0, 0, 0, 0], Some(0), vec![piece(0, Read::Name, b"/a")]);
+        let (plain, closes) =
+            (call(0, [3, 0, 0, 0, 0, 0], Some(0), vec![]), call(3, [3, 0, 0, 0, 0, 0], Some(0), vec![]));
+        let mut names = Names::new(false);
+        let seen = [
+            names.of(&plain, read),
+            names.of(&named, read),
+            names.of(&plain, read),
+            names.of(&closes, close),
+            names.of(&plain, read),
+        ];
+        assert_eq!(
+            seen.map(|n| n.as_deref().map(str::to_owned)),
+            [None, Some("/a"), Some("/a"), Some("/a"), None].map(|n| n.map(str::to_owned))
+        );
+        let mut names = Names::new(true);
+        assert!(names.of(&named, read).is_some() && names.of(&plain, read).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_some_calls_or_none(seed in any::<u64>(), len in any::<u64>(), dense in any::<bool>()) {
+            let mut random = systoll_model::Random::new(seed);
+            let words: Vec<u64> = (0..ring::BUFFER / 8).map(|_| {
+                let word = random.below(u64::MAX);
+                if dense { word } else { (word % 512) | ((word >> 60) << 32) }
+            }).collect();
+            let calls = written_calls(&words, seed % ring::COUNT, len);
+            prop_assert!(calls.len() as u64 <= ring::CALLS.min(len));
+            let mut names = Names::new(seed.is_multiple_of(2));
+            for call in &calls {
+                prop_assert!(call.pieces.iter().all(|p| p.bytes.len() as u64 <= ring::MOST && p.argument < 6));
+                for number in [0, 1, 4, 16, 45, 54, 59, 232, 257, call.number] {
+                    let Some(signature) = Sysno::made(number).signature() else { continue };
+                    prop_assert!(data(call, signature, 256).iter().all(|d| d.bytes.len() <= 4096));
+                    names.of(call, signature);
+                }
+            }
+        }
+    }
+}
