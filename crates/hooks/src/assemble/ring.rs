@@ -148,12 +148,12 @@ fn open_buffer(e: &mut Emitter, done: CodeLabel) -> Emitted {
 /// Writes a call that is about to be made.
 fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (room, known, whole, waits, plain) = (e.label(), e.label(), e.label(), e.label(), e.label());
-    asm!(e; mov(r8, gs(slot::RING_HEADER)); mov(r9, gs_at(r8, ring::LEN)); cmp(r9, ring::CALLS as i32); jb(room););
+    is_full(e, room)?;
     // The last one never returned.
     close(e)?;
     asm!(e; jmp(done););
     e.here(room)?;
-    asm!(e; imul_3(r9, r9, ring::CALL as i32); add(r9, gs(slot::RING_BUFFER)); mov(gs(CALL), r9););
+    asm!(e; mov(r9, gs_at(r8, ring::LEN)); imul_3(r9, r9, ring::CALL as i32); add(r9, gs(slot::RING_BUFFER)); mov(gs(CALL), r9););
     asm!(e; mov(r11, gs(slot::ANSWER)); mov(gs_at(r9, call::NODE), r11); mov(rcx, at(r11, node::RECORD)););
     for (from, to) in [(record::ENTERED, call::NTH), (record::CYCLES, call::CYCLES), (record::WAITED, call::WAITED)] {
         asm!(e; mov(rax, gs_at(rcx, from)); mov(gs_at(r9, to), rax););
@@ -213,9 +213,19 @@ fn returned(e: &mut Emitter, done: CodeLabel) -> Emitted {
     asm!(e; mov(r9, gs(CALL)); or(gs_at(r9, call::FLAGS), call::RETURNED as i32););
     spent(e)?;
     e.here(full)?;
-    asm!(e; mov(r8, gs(slot::RING_HEADER)); cmp(gs_at(r8, ring::LEN), ring::CALLS as i32); jb(done););
+    is_full(e, done)?;
     close(e)?;
     asm!(e; jmp(done););
+    Ok(())
+}
+
+/// Goes to `room` if the window has room for another call. r8: its header. Lost: rax.
+fn is_full(e: &mut Emitter, room: CodeLabel) -> Emitted {
+    let full = e.label();
+    asm!(e; mov(r8, gs(slot::RING_HEADER)); cmp(gs_at(r8, ring::LEN), ring::CALLS as i32); jae(full););
+    asm!(e; mov(rax, gs(slot::RING_DATA)); sub(rax, gs(slot::RING_BUFFER)); cmp(rax, (ring::BUFFER - ring::ROOM) as i32););
+    asm!(e; jbe(room););
+    e.here(full)?;
     Ok(())
 }
 

@@ -114,7 +114,8 @@ pub(super) fn names_change(e: &mut Emitter) -> Emitted {
 
 /// Copies what the arguments point to. In: r9 the call. Lost: all but r9.
 pub(super) fn fetch(e: &mut Emitter, moment: Moment) -> Emitted {
-    let (next, skip, sized, any, length, end) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
+    let (next, skip, sized, any, length) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    let (room, end) = (e.label(), e.label());
     let from = if moment == Moment::Entry { 0 } else { capture::AT_RETURN as i32 };
     asm!(e; mov(gs(ARGUMENT), 0););
     e.here(next)?;
@@ -134,7 +135,9 @@ pub(super) fn fetch(e: &mut Emitter, moment: Moment) -> Emitted {
     asm!(e; test(ecx, i32::from(capture::BOUNDED)); je(length); cmp(rax, r8); cmovb(r8, rax););
     e.here(length)?;
     asm!(e; mov(rdi, gs(slot::RING_DATA)); mov(rax, gs(slot::RING_BUFFER)); add(rax, ring::BUFFER as i32););
-    asm!(e; sub(rax, rdi); jbe(end); cmp(r8, rax); cmova(r8, rax); test(r8, r8); je(skip););
+    asm!(e; test(r8, r8); je(skip); sub(rax, rdi); cmp(r8, rax); jbe(room););
+    asm!(e; or(gs_at(r9, call::FLAGS), call::NO_ROOM as i32); jmp(end););
+    e.here(room)?;
     copy(e)?;
     note_piece(e, if moment == Moment::Return { call::AT_RETURN } else { 0 })?;
     e.here(skip)?;

@@ -53,7 +53,8 @@ pub struct WrittenCall {
     pub pieces: Vec<Piece>,
 }
 
-/// The calls in a slot's buffer `index`: `words` are the buffer's, `len` the header's [`ring::LEN`].
+/// The calls in a slot's buffer `index`: `words` are the buffer's, `len` the header's [`ring::LEN`]. They end
+/// before the first of which something that it points to found no room.
 #[must_use]
 pub fn written_calls(words: &[u64], index: u64, len: u64) -> Vec<WrittenCall> {
     (0..len.min(ring::CALLS)).map_while(|n| written_call(words, index, n)).collect()
@@ -64,6 +65,9 @@ fn written_call(words: &[u64], index: u64, n: u64) -> Option<WrittenCall> {
     let own = words.get(start..start + (ring::CALL / 8) as usize)?;
     let word = |offset: u64| own.get((offset / 8) as usize).copied().unwrap_or(0);
     let has = |flag: u64| word(call::FLAGS) & flag != 0;
+    if has(call::NO_ROOM) {
+        return None;
+    }
     let returned = has(call::RETURNED);
     let pieces = (0..word(call::PIECE_COUNT).min(call::MOST_PIECES))
         .filter_map(|i| piece(words, index, word(call::PIECES + 8 * i)))

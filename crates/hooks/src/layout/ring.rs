@@ -17,6 +17,8 @@ pub const CALL: u64 = 192;
 pub const DATA: u64 = CALLS * CALL;
 /// Bytes copied of one argument at most.
 pub const MOST: u64 = 256;
+/// Bytes that all pieces of a call take at most: no call is written where fewer are left.
+pub const ROOM: u64 = call::MOST_PIECES * (MOST + 7);
 
 /// Bytes of a header.
 pub const HEADER: u64 = 16;
@@ -78,6 +80,8 @@ pub mod call {
     pub const HAS_FAULTS: u64 = 4;
     /// Of [`FLAGS`]: waiting is told from working.
     pub const HAS_WAITED: u64 = 8;
+    /// Of [`FLAGS`]: something it points to found no room, for a handler's calls took it meanwhile.
+    pub const NO_ROOM: u64 = 16;
 
     /// Of a piece: read when the call had returned.
     pub const AT_RETURN: u64 = 1 << 8;

@@ -226,6 +226,35 @@ fn where_no_buffer_is_free_windows_are_refused() {
     });
 }
 
+#[test]
+fn a_window_ends_where_what_calls_point_to_finds_no_room() {
+    apart("ring::a_window_ends_where_what_calls_point_to_finds_no_room", || {
+        let lab = lab();
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        let (path, mut status) = (c"/etc/passwd", [0u64; 18]);
+        let mut stat = || assert_eq!(lab.call("stat", &[path.as_ptr() as u64, status.as_mut_ptr() as u64]), 0);
+        stat();
+        let (data, buffer) = (word(0, slot::RING_DATA), word(0, slot::RING_BUFFER).load(SeqCst));
+        // Room for one more call, the last of this window.
+        data.store(buffer + ring::BUFFER - ring::ROOM, SeqCst);
+        stat();
+        assert_eq!(word(0, slot::WANT).load(SeqCst), want::NOTHING);
+        stat();
+        // What a handler leaves of it is less than the call before it takes.
+        word(0, slot::WANT).store(want::RING, SeqCst);
+        stat();
+        data.store(word(0, slot::RING_BUFFER).load(SeqCst) + ring::BUFFER - 8, SeqCst);
+        stat();
+        server.stop();
+        let windows = drain(0);
+        assert_eq!(windows.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+        let whole = |c: &WrittenCall| piece(c, 0, Read::Entry).is_some() && piece(c, 1, Read::Return).is_some();
+        assert!(windows.iter().flatten().all(whole));
+        assert_eq!(lab.total(STAT), (5, 5, 0, 0));
+    });
+}
+
 static GETPGRP_AT: AtomicU64 = AtomicU64::new(0);
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
