@@ -9,7 +9,7 @@ use crate::inproc::monitor::sys;
 use std::collections::HashMap;
 use std::rc::Rc;
 use systoll_hooks::assemble::{Step, grow_asking, number_site};
-use systoll_hooks::layout::NODE_SIZE;
+use systoll_hooks::layout::{NODE_SIZE, image, windows};
 use systoll_symbols::ModuleKey;
 
 /// A node made of what is known.
@@ -26,8 +26,14 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
     let looked_at = affordable && program.is_looked_at();
     let main_seen = program.contexts.main_seen;
     // The first call in `main` is asked about in any case.
-    let window_at =
-        |known: &KnownContext| if looked_at || known.context.main && !main_seen { 1 } else { known.later() };
+    let window_at = |known: &KnownContext| {
+        let seeks_main = known.context.main && !main_seen;
+        if seeks_main {
+            // Before the thread can come by: it may be in `main` before the launcher is done here.
+            have_asked(area);
+        }
+        if looked_at || seeks_main { 1 } else { known.later() }
+    };
     for Preloaded { node, known } in nodes_of_known(session.reuse.contexts.pairs(), program, area, window_at) {
         let main = known.context.main;
         program.contexts.known.insert(node, known);
@@ -36,6 +42,15 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
         } else if !looked_at {
             program.contexts.unopened.push(node);
         }
+    }
+}
+
+/// From now on the program's threads ask where a window is due, as [`windows::settle_who_opens`] will say too.
+///
+/// [`windows::settle_who_opens`]: crate::inproc::monitor::requests::windows::settle_who_opens
+fn have_asked(area: &Area) {
+    if area.get(image::WINDOWS) as u32 > windows::ASKED_ONCE {
+        area.set(image::WINDOWS, windows::ASKED_ONCE.into());
     }
 }
 
