@@ -38,20 +38,23 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
     if waiter.slot.index == 0 && !program.contexts.main_seen && main {
         on_main(session, waiter.slot.program);
     }
-    let who = windows::opened_by(session, waiter.slot.program);
-    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
-    let writes = matches!(who, ASKED_ONCE | OWN) && affordable;
-    if !affordable {
+    if !session.windows.budget.affordable(0, session.clock.at(sys::now())) {
         windows::look_at_script(session, waiter, node, (&frames, complete));
     }
-    if !writes {
+    session.windows.unwound = Some(LastUnwound { tid: waiter.tid, sp: waiter.sp, node, frames, complete });
+    on_first(session, waiter, node);
+    node
+}
+
+/// The first call at a node is about to be made: a window is to open there, if one can be afforded.
+fn on_first(session: &mut Session, waiter: &Waiter, node: NodeAddr) {
+    let who = windows::opened_by(session, waiter.slot.program);
+    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
+    if matches!(who, ASKED_ONCE | OWN) && affordable {
+        windows::on_first(session, waiter, node);
+    } else {
         ask_for_window(session, waiter.slot, node);
     }
-    session.windows.unwound = Some(LastUnwound { tid: waiter.tid, sp: waiter.sp, node, frames, complete });
-    if writes {
-        windows::on_first(session, waiter, node);
-    }
-    node
 }
 
 /// Has the thread ask for a window at this call, the first of its context, if one can be
@@ -134,7 +137,7 @@ pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> N
     if offset.is_some() {
         on_context(session, waiter, root)
     } else {
-        ask_for_window(session, waiter.slot, root);
+        on_first(session, waiter, root);
         root
     }
 }
