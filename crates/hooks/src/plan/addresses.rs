@@ -36,6 +36,33 @@ impl Set {
         let word = |(n, word, bit): (usize, usize, u64)| Some(self.regions.get(n)?.2.get(word)? & bit != 0);
         self.find(address).and_then(word).unwrap_or(false)
     }
+
+    /// Adds those of another set of the same code.
+    fn add(&mut self, other: &Self) {
+        let words = self.regions.iter_mut().zip(&other.regions).flat_map(|(own, other)| own.2.iter_mut().zip(&other.2));
+        words.for_each(|(own, other)| *own |= other);
+    }
+
+    /// Those of `start..end`, rising: in large files nearly all words of bits are zero.
+    fn within(&self, start: u64, end: u64) -> impl Iterator<Item = u64> {
+        let first = self.regions.partition_point(|(at, len, _)| at.saturating_add(*len) <= start);
+        let regions = self.regions.get(first..).unwrap_or_default().iter().take_while(move |r| r.0 < end);
+        regions.flat_map(move |(at, len, words)| {
+            let (from, to) = (start.saturating_sub(*at), end.saturating_sub(*at).min(*len));
+            let (n, behind) = ((from / 64) as usize, to.div_ceil(64) as usize);
+            let words = words.get(n..behind).unwrap_or_default().iter().zip(n as u64..);
+            let marked =
+                words.filter(|(word, _)| **word != 0).flat_map(|(word, n)| bits(*word).map(move |bit| 64 * n + bit));
+            marked.filter(move |offset| (from..to).contains(offset)).map(move |offset| at + offset)
+        })
+    }
+}
+
+/// Which bits of a word are set, rising.
+fn bits(word: u64) -> impl Iterator<Item = u64> {
+    let rest = |word: &u64| Some(word & word.wrapping_sub(1)).filter(|rest| *rest != 0);
+    let words = std::iter::successors(Some(word).filter(|word| *word != 0), rest);
+    words.map(|word| word.trailing_zeros().into())
 }
 
 /// Where something may jump to.
@@ -59,6 +86,12 @@ impl Targets {
         self.all.mark(address)
     }
 
+    /// Adds those of another walk over the same code.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.all.add(&other.all);
+        self.sure.add(&other.sure);
+    }
+
     /// Whether something may jump to `address`.
     pub(super) fn contains(&self, address: u64) -> bool {
         self.all.contains(address)
@@ -71,11 +104,35 @@ impl Targets {
 
     /// All addresses of `start..end` that something beyond doubt leads to.
     pub(super) fn sure_within(&self, start: u64, end: u64) -> Vec<u64> {
-        (start..end).filter(|address| self.is_sure(*address)).collect()
+        self.sure.within(start, end).collect()
     }
 
     /// The first target strictly between `start` and `end`.
     pub(super) fn inside(&self, start: u64, end: u64) -> Option<u64> {
         (start.saturating_add(1)..end).find(|address| self.contains(*address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn those_within_are_those_contained(
+            marked in prop::collection::vec(0u64..1500, 0..60),
+            start in 0u64..1500,
+            len in 0u64..1500,
+        ) {
+            let bytes = [0; 1000];
+            let code = [(100, 70), (170, 1), (300, 1000)].map(|(start, len)| Region { start, bytes: &bytes[..len] });
+            let mut set = Set::new(&code);
+            for address in &marked {
+                set.mark(*address);
+            }
+            let one_by_one: Vec<u64> = (start..start + len).filter(|address| set.contains(*address)).collect();
+            prop_assert_eq!(set.within(start, start + len).collect::<Vec<_>>(), one_by_one);
+        }
     }
 }

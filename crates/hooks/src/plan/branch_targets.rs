@@ -3,6 +3,7 @@
 //! Invariant: too many rather than too few. A target too many costs a hook; one too few would
 //! let a program jump into the middle of ours.
 
+use super::SMALL;
 use super::addresses::{Set, Targets};
 use super::cfi::Cfi;
 use super::effects::{computed_address, direct_target, ends, is_plausible};
@@ -13,11 +14,15 @@ use super::reachable::{self, is_doubtful};
 use super::types::{Evidence, PlanError};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use std::collections::HashSet;
+use std::num::NonZero;
 
 /// Times that code between functions is followed to what its own tables lead to.
 const ROUNDS: usize = 8;
 /// Most entries believed of one jump table; gcc's largest have some thousands.
 const MAX_TABLE: usize = 1 << 16;
+
+/// Threads that decode one file, at most: each takes a quarter of the code's size in memory.
+const MOST_THREADS: usize = 8;
 
 /// What one look at all code tells.
 pub(super) struct Survey {
@@ -47,26 +52,9 @@ pub(super) fn survey(
         targets.mark(pad, true);
     })
     .ok_or(PlanError::Malformed)?;
-    let mut walk = Walk {
-        targets,
-        taken: Vec::new(),
-        visited: Set::new(&image.code),
-        uses_gs: Vec::new(),
-        certain: None,
-        doubtful: HashSet::new(),
-        is_fixed: image.is_fixed,
-        sure: true,
-    };
-    // What lies between functions may be data: it is no evidence that code uses gs, nor
-    // that other data is code.
     let any_known = extents.iter().any(|e| e.known);
-    for extent in extents {
-        if extent.known {
-            walk.targets.mark(extent.start, true);
-        }
-        walk.sure = extent.known || !any_known;
-        walk.code(image, extent);
-    }
+    let mut walk = Walk::new(image, targets);
+    walk.everything(image, extents, any_known);
     let doubtful = |e: &Extent| walk.doubtful.contains(&e.start);
     let looked_for = any_known && (!walk.uses_gs.is_empty() || with_calls.iter().any(doubtful));
     let reached = looked_for.then(|| reachable::followed(image, extents, starts(image, cfi, extents)));
@@ -93,6 +81,8 @@ struct Walk {
     taken: Vec<(u64, bool)>,
     /// What has been followed already.
     visited: Set,
+    /// Where it was to be followed from.
+    opened: Set,
     /// Instructions that use gs, if they are any, by rising address.
     uses_gs: Vec<u64>,
     /// One that surely is.
@@ -105,6 +95,70 @@ struct Walk {
 }
 
 impl Walk {
+    fn new(image: &Image<'_>, targets: Targets) -> Self {
+        Self {
+            targets,
+            taken: Vec::new(),
+            visited: Set::new(&image.code),
+            opened: Set::new(&image.code),
+            uses_gs: Vec::new(),
+            certain: None,
+            doubtful: HashSet::new(),
+            is_fixed: image.is_fixed,
+            sure: true,
+        }
+    }
+
+    /// Decodes all extents once, by as many threads as there are processors for it where that is much.
+    fn everything(&mut self, image: &Image<'_>, extents: &[Extent], any_known: bool) {
+        let bytes: usize = image.code.iter().map(|region| region.bytes.len()).sum();
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+        let parts = if bytes > SMALL { processors } else { 1 };
+        let (first, others) = shares(extents, parts);
+        std::thread::scope(|scope| {
+            let walk_of = |share| {
+                let mut walk = Self::new(image, Targets::new(&image.code));
+                walk.share(image, share, any_known);
+                walk
+            };
+            let begin =
+                |share| std::thread::Builder::new().spawn_scoped(scope, move || walk_of(share)).map_err(|_| share);
+            let begun: Vec<_> = others.into_iter().map(begin).collect();
+            self.share(image, first, any_known);
+            for walk in begun {
+                match walk.map(std::thread::ScopedJoinHandle::join) {
+                    Ok(Ok(walk)) => self.add(walk),
+                    Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                    // No thread is to be had.
+                    Err(share) => self.add(walk_of(share)),
+                }
+            }
+        });
+    }
+
+    /// What lies between functions may be data: it is no evidence that code uses gs, nor that other data is
+    /// code.
+    fn share(&mut self, image: &Image<'_>, extents: &[Extent], any_known: bool) {
+        for extent in extents {
+            if extent.known {
+                self.targets.mark(extent.start, true);
+            }
+            self.sure = extent.known || !any_known;
+            self.code(image, extent);
+        }
+    }
+
+    /// Adds what a walk over extents behind this one's has found.
+    fn add(&mut self, behind: Self) {
+        self.targets.add(&behind.targets);
+        self.taken.extend(behind.taken);
+        self.doubtful.extend(behind.doubtful);
+        if self.certain.is_none() {
+            self.uses_gs.extend(behind.uses_gs);
+            self.certain = behind.certain;
+        }
+    }
+
     fn code(&mut self, image: &Image<'_>, extent: &Extent) {
         let Some(region) = image.region(extent.start) else { return };
         let bytes = region.slice(extent.start, extent.end);
@@ -168,6 +222,10 @@ impl Walk {
         let mut any = false;
         self.sure = true;
         while let Some(address) = open.pop() {
+            // Most have been: many ways lead to the same code.
+            if self.opened.contains(address) || !self.opened.mark(address) {
+                continue;
+            }
             let next = extents.partition_point(|e| e.start <= address);
             let Some(gap) = next.checked_sub(1).and_then(|n| extents.get(n)).filter(|e| !e.known) else { continue };
             let Some(region) = image.region(gap.start) else { continue };
@@ -188,6 +246,19 @@ impl Walk {
         }
         any
     }
+}
+
+/// Extents in parts of about as many bytes each: the first, and the others.
+fn shares(extents: &[Extent], parts: usize) -> (&[Extent], Vec<&[Extent]>) {
+    let len = |e: &Extent| e.end.saturating_sub(e.start);
+    let each = extents.iter().map(len).sum::<u64>() / parts as u64 + 1;
+    let mut before = 0u64;
+    let mut all = extents.chunk_by(|one, _| {
+        let part = before / each;
+        before = before.saturating_add(len(one));
+        before / each == part
+    });
+    (all.next().unwrap_or_default(), all.collect())
 }
 
 /// Where something beyond the code itself says that code begins.

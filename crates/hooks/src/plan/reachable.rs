@@ -95,11 +95,15 @@ impl Reach<'_> {
     fn follow(&mut self) -> bool {
         let mut any = false;
         while let Some(address) = self.open.pop() {
+            // Most have been reached: many ways lead to the same code.
+            if self.reached.contains(address) {
+                continue;
+            }
             let next = self.extents.partition_point(|e| e.start <= address);
             let extent = next.checked_sub(1).and_then(|n| self.extents.get(n));
             let Some(region) = self.image.region(address) else { continue };
             // What symbols call data is in no extent. Code runs on from one extent into the next.
-            if extent.is_none_or(|e| address >= e.end) || self.reached.contains(address) {
+            if extent.is_none_or(|e| address >= e.end) {
                 continue;
             }
             let mut decoder = Decoder::with_ip(64, region.slice(address, region.end()), address, DecoderOptions::NONE);

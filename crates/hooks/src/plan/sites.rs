@@ -69,6 +69,11 @@ fn is_interrupt(i: &Instruction) -> bool {
     i.mnemonic() == Mnemonic::Int && i.immediate8() == 0x80
 }
 
+/// Whether the bytes of one occur in `extent`.
+fn may_have_call(image: &Image<'_>, extent: &Extent) -> bool {
+    image.region(extent.start).is_some_and(|r| has_bytes(r.slice(extent.start, extent.end)))
+}
+
 /// Whether a `syscall` or `int $0x80` is really among the instructions of `extent`.
 pub(super) fn has_call(image: &Image<'_>, extent: &Extent) -> bool {
     let Some(bytes) = image.region(extent.start).map(|r| r.slice(extent.start, extent.end)) else { return false };
@@ -85,7 +90,7 @@ pub(super) fn join(image: &Image<'_>, extents: &mut Vec<Extent>) {
     for n in 1..extents.len() {
         let (Some(previous), Some(gap)) = (extents.get(n - 1).copied(), extents.get(n).copied()) else { continue };
         let adjoining = previous.known && !gap.known && previous.end == gap.start;
-        if adjoining && has_call(image, &gap) && runs_on(image, &previous) {
+        if adjoining && may_have_call(image, &gap) && runs_on(image, &previous) && has_call(image, &gap) {
             gone.push(n);
         }
     }
