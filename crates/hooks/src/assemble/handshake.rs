@@ -68,7 +68,7 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     spin(e, answered)?;
     sleep(e, answered, out)?;
     e.here(answered)?;
-    request(e, queue)?;
+    request(e, queue, fin)?;
     asm!(e; jmp(fin););
     e.here(out)?;
     give_up(e, answered)?;
@@ -211,10 +211,13 @@ fn sleep(e: &mut Emitter, answered: CodeLabel, out: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Makes the system call the launcher wants made, if it does, and queues again.
-fn request(e: &mut Emitter, queue: CodeLabel) -> Emitted {
-    let (done, call, reply) = (e.label(), e.label(), e.label());
+/// Makes the system calls the launcher wants made, if it does, up to one that fails. Then it queues again, or
+/// goes on to `fin` where none has failed and the launcher has let it.
+fn request(e: &mut Emitter, queue: CodeLabel, fin: CodeLabel) -> Emitted {
+    const FIRST_ERROR: i32 = -4095;
+    let (done, next, call, reply, last, back) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
     asm!(e; cmp(gs32(slot::STATE), state::REQUEST); jne(done););
+    e.here(next)?;
     for (register, nth) in [rax, rdi, rsi, rdx, r10, r8, r9].into_iter().zip(0..) {
         asm!(e; mov(register, requested(nth)););
     }
@@ -223,7 +226,15 @@ fn request(e: &mut Emitter, queue: CodeLabel) -> Emitted {
     e.here(call)?;
     asm!(e; syscall(););
     e.here(reply)?;
-    asm!(e; mov(gs(slot::REPLY), rax););
+    asm!(e; mov(gs(slot::REPLY), rax); cmp(rax, FIRST_ERROR); jae(back););
+    asm!(e; mov(rcx, gs(slot::REQUESTS_NEXT)); cmp(rcx, gs(slot::REQUESTS_END)); jae(last););
+    for word in (0..slot::REQUEST_LEN).step_by(8) {
+        asm!(e; mov(rax, qword_ptr(rcx + word as i32).gs()); mov(requested(word / 8), rax););
+    }
+    asm!(e; add(rcx, slot::REQUEST_LEN as i32); mov(gs(slot::REQUESTS_NEXT), rcx); jmp(next););
+    e.here(last)?;
+    asm!(e; cmp(gs(slot::REQUESTS_LET_GO), 0); je(back); mov(gs(slot::REQUESTS_LET_GO), 0); jmp(fin););
+    e.here(back)?;
     // The launcher is there: the wait begins anew.
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax); jmp(queue););
     e.here(done)?;

@@ -37,7 +37,7 @@ pub const REGISTERS: u64 = 0x60;
 /// Seven u64: a system call the launcher asks the thread to make (rax, rdi, rsi, rdx, r10,
 /// r8, r9), see [`super::state::REQUEST`].
 pub const REQUEST: u64 = 0xd0;
-/// u64: its result.
+/// u64: the result of the last one made: of several the first that failed, if any has.
 pub const REPLY: u64 = 0x108;
 /// u64: [`SIGRETURNS`] when the signal mask was last about to change.
 pub const MASK_SEQUENCE: u64 = 0x110;
@@ -179,6 +179,20 @@ pub const RING_USAGE: u64 = 0x6d0;
 pub const RING_BOUNCE: u64 = 0x760;
 /// Headers of the buffers, [`super::ring::COUNT`] of [`super::ring::HEADER`] bytes.
 pub const RING_HEADERS: u64 = 0x860;
+
+/// u64: offset in the slot of the call that the thread is to make when [`REQUEST`] has been made and has not
+/// failed; none is left at [`REQUESTS_END`].
+pub const REQUESTS_NEXT: u64 = 0xa60;
+/// See [`REQUESTS_NEXT`].
+pub const REQUESTS_END: u64 = 0xa68;
+/// u64, not zero: the thread goes on with [`ANSWER`] when all have been made, unless one has failed.
+pub const REQUESTS_LET_GO: u64 = 0xa70;
+/// [`MOST_REQUESTS`] calls of seven u64, like [`REQUEST`].
+pub const REQUESTS: u64 = 0xa80;
+/// Bytes of one.
+pub const REQUEST_LEN: u64 = 56;
+/// See [`REQUESTS`].
+pub const MOST_REQUESTS: u64 = 8;
 
 /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
 /// (record << 12 | errno, zero: free) and count.

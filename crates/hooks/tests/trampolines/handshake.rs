@@ -2,11 +2,11 @@
 
 use crate::counts::{COUNT, TIMED, file};
 use crate::lab::{File, Lab, SHORT, apart, global_word, half, image_words, set_limits};
-use crate::server::Server;
+use crate::server::{Server, futex};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 use systoll_hooks::assemble::{Losses, Options};
-use systoll_hooks::layout::{IMAGE, Question, global, image, slot};
+use systoll_hooks::layout::{GLOBAL, IMAGE, Question, global, image, slot, slot_address, state};
 
 const GETPPID: u32 = 110;
 
@@ -184,5 +184,63 @@ fn windows_show_calls_on_both_sides() {
         assert!(of(Question::WindowEntry).all(|q| (q.1, q.2) == (3, 1_000_000)));
         assert!(of(Question::WindowReturn).all(|q| q.1 as i64 == -i64::from(libc::EBADF)));
         assert_eq!(lab.total(3), (52, 52, 52, 0));
+    });
+}
+
+/// Waits for the thread of the first slot to wait, has it write single bytes to descriptors, and let go.
+fn have_written(bytes: &[(u64, &'static u8)]) {
+    let at = slot_address(0);
+    let word = |offset: u64| &image_words()[(at - IMAGE + offset) as usize / 8];
+    while half(at + slot::STATE).load(SeqCst) != state::WAITING {
+        std::hint::spin_loop();
+    }
+    for (n, (fd, byte)) in bytes.iter().enumerate() {
+        let to = if n == 0 { slot::REQUEST } else { slot::REQUESTS + (n as u64 - 1) * slot::REQUEST_LEN };
+        let call = [libc::SYS_write as u64, *fd, std::ptr::from_ref(*byte) as u64, 1, 0, 0, 0];
+        (0..).zip(call).for_each(|(i, value)| word(to + 8 * i).store(value, SeqCst));
+    }
+    word(slot::REQUESTS_NEXT).store(slot::REQUESTS, SeqCst);
+    word(slot::REQUESTS_END).store(slot::REQUESTS + (bytes.len() as u64 - 1) * slot::REQUEST_LEN, SeqCst);
+    word(slot::REQUESTS_LET_GO).store(1, SeqCst);
+    half(at + slot::STATE).store(state::REQUEST, SeqCst);
+    futex(at + slot::STATE, libc::FUTEX_WAKE, 1);
+}
+
+#[test]
+fn who_is_let_go_comes_back_where_a_call_fails() {
+    apart("handshake::who_is_let_go_comes_back_where_a_call_fails", || {
+        use std::io::Read;
+        use std::os::fd::AsRawFd;
+        let lab = Lab::new(file(), TIMED);
+        lab.enter(0);
+        set_limits(Duration::from_secs(20));
+        half(GLOBAL + global::AWAKE).store(1, SeqCst);
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let fd = writer.as_raw_fd() as u64;
+        let launcher = std::thread::spawn(move || {
+            have_written(&[(fd, &b'a'), (fd, &b'b'), (fd, &b'c')]);
+            let word = |offset: u64| image_words()[(slot_address(0) - IMAGE + offset) as usize / 8].load(SeqCst);
+            while word(slot::REQUESTS_LET_GO) != 0 {
+                std::hint::spin_loop();
+            }
+            have_written(&[(fd, &b'd'), (9999, &b'x'), (fd, &b'y')]);
+            while half(slot_address(0) + slot::STATE).load(SeqCst) != state::WAITING {
+                std::hint::spin_loop();
+            }
+            let left = [slot::REPLY, slot::REQUESTS_NEXT, slot::REQUESTS_LET_GO].map(word);
+            half(slot_address(0) + slot::STATE).store(state::ANSWERED, SeqCst);
+            futex(slot_address(0) + slot::STATE, libc::FUTEX_WAKE, 1);
+            left
+        });
+        let parent = std::os::unix::process::parent_id();
+        assert_eq!(lab.call("getppid 1", &[1]), i64::from(parent));
+        assert_eq!(lab.call("getppid 2", &[1]), i64::from(parent));
+        let failed = -i64::from(libc::EBADF);
+        assert_eq!(launcher.join().unwrap(), [failed as u64, slot::REQUESTS + slot::REQUEST_LEN, 1]);
+        drop(writer);
+        let mut written = String::new();
+        reader.read_to_string(&mut written).unwrap();
+        assert_eq!(written, "abcd");
+        assert_eq!(lab.total(GETPPID), (2, 2, 0, 0));
     });
 }

@@ -124,7 +124,7 @@ fn word(address: u64) -> &'static AtomicU64 {
     &image_words()[(address - IMAGE) as usize / 8]
 }
 
-fn futex(address: u64, operation: i32, value: u32) {
+pub(crate) fn futex(address: u64, operation: i32, value: u32) {
     let limit = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
     // SAFETY: the address is in a mapped area, the limit outlives the call.
     unsafe { libc::syscall(libc::SYS_futex, address, operation, value, &raw const limit, 0, 0) };

@@ -69,6 +69,8 @@ pub(crate) struct Hooks {
     /// Page faults that its first thread has taken for us.
     pub(crate) faults: u64,
     pub(crate) files: Vec<Patched>,
+    /// Places among `files` of those that a thread was let go to hook, and has hooked unless it asks again.
+    pub(crate) let_go: Vec<usize>,
     /// What is to be patched once the program says that it has mapped its memory.
     pub(crate) starting: Option<Vec<Patched>>,
     /// Addresses of the regions of roots that are in its image.

@@ -33,7 +33,7 @@ use crate::procfs;
 use crate::table::{Image, ImageId};
 use crate::tracee;
 use std::sync::Arc;
-use systoll_hooks::layout::slot;
+use systoll_hooks::layout::{image, slot};
 use systoll_model::ProblemKind;
 use systoll_symbols::AddressSpace;
 
@@ -148,7 +148,12 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.native = native;
     program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
-    program.processes.thread_before = procfs::Schedstat::open(pid, pid).and_then(|s| s.read()).map_or(0, |r| r.cpu_ns);
+    program.processes.thread_before = if from.is_some_and(|from| had_threads(session, from.program)) {
+        procfs::Schedstat::open(pid, pid).and_then(|s| s.read()).map_or(0, |r| r.cpu_ns)
+    } else {
+        // The same, and had for a twentieth.
+        program.processes.cpu_before
+    };
     program.hooks.seen_whole = session.problems.losses == losses_before;
     program.hooks.maps = maps.all;
     program.hooks.starting = Some(files.into_iter().map(|f| f.patched).collect());
@@ -158,6 +163,11 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
         session.root.audit_base = procfs::io_calls(pid);
     }
     Ok(id)
+}
+
+/// Whether a process of a program may have had other threads than its first.
+fn had_threads(session: &Session, id: ProgramId) -> bool {
+    session.memory.image(id).is_none_or(|area| area.get(image::THREADS) as u32 != 0)
 }
 
 /// Whether a program's processes are confined as we are.
@@ -224,10 +234,11 @@ fn plant(
     tracee::set_registers(pid, &regs).map_err(|e| e.desc().to_owned())
 }
 
-/// A new program has its memory mapped, and its thread waits: its files' jumps are written.
-pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) {
+/// A new program has its memory mapped, and its thread waits: its files' jumps are written. Whether it has
+/// been let go to write them itself.
+pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) -> bool {
     let from = session.memory.asked_from(thread);
-    let Some(program) = session.programs.get_mut(&thread.program) else { return };
+    let Some(program) = session.programs.get_mut(&thread.program) else { return false };
     // Mapping our memory was not the program's work; what follows, until it goes on, is asking.
     let took = from.map_or(0, |from| from.saturating_sub(program.processes.thread_before));
     session.stats.starts_ns = session.stats.starts_ns.saturating_add(took);
@@ -235,12 +246,17 @@ pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) {
     program.processes.cpu_before = program.processes.cpu_before.saturating_add(took);
     program.processes.thread_before = program.processes.thread_before.saturating_add(took);
     if program.hooks.starting.take().is_none() {
-        return;
+        return false;
     }
-    let (losses_before, maps) = (session.problems.losses, std::mem::take(&mut program.hooks.maps));
-    for index in 0..program.hooks.files.len() {
+    let (losses_before, files) = (session.problems.losses, program.hooks.files.len());
+    let maps = std::mem::take(&mut program.hooks.maps);
+    rseq_areas::give_areas(session, thread);
+    if provision::let_write_all(session, thread, Layout::Known(&maps)) {
+        return true;
+    }
+    for index in 0..files {
         provision::write_jumps(session, FileOf { by: thread, index, arrival: Arrival::AtStart }, Layout::Known(&maps));
     }
     ready::allow_elision(session, thread.program, losses_before);
-    rseq_areas::give_areas(session, thread);
+    false
 }

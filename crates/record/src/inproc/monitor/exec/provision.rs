@@ -8,7 +8,7 @@ use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::code::Code;
-use crate::inproc::monitor::shared::maps::{Layout, Mapped};
+use crate::inproc::monitor::shared::maps::{Layout, Mapped, Maps};
 use crate::inproc::monitor::shared::memory::{BLOBS, BLOBS_AT, Memory, Runs};
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::procfs;
@@ -136,11 +136,34 @@ pub(crate) struct FileOf {
 /// Writes the roots and jumps of a file that a program has mapped, as the thread `by` says, which has
 /// `maps` mapped; its code is mapped already.
 pub(crate) fn patch(session: &mut Session, by: SlotRef, file: Patched, arrival: Arrival, maps: Layout<'_>) {
-    let usual = Rc::clone(&file.code);
-    if let Some(index) = take_in(session, by.program, file) {
+    if let Some(index) = take_in_usual(session, by.program, file) {
         write_jumps(session, FileOf { by, index, arrival }, maps);
-        note_usual(session, by.program, usual);
     }
+}
+
+/// The same of a file whose code the thread is to map first, by the call `map`: lets the thread go to do both.
+/// Whether it still waited; if not, nothing is written, and that is told.
+pub(crate) fn let_patch(
+    session: &mut Session,
+    by: SlotRef,
+    file: Patched,
+    (map, writing): ([u64; 7], Writing),
+) -> bool {
+    let Some(index) = take_in_usual(session, by.program, file) else { return false };
+    let of = FileOf { by, index, arrival: Arrival::Mapped };
+    let went = let_go(session, by, &[map, writing.call], (&[of], writing.pages));
+    if !went && !is_waiter_doomed(session, by) {
+        not_hooked(session, of, "it came too fast");
+    }
+    went
+}
+
+/// Takes a file in among a program's, of which later programs of the same file are taken to map it too.
+fn take_in_usual(session: &mut Session, id: ProgramId, file: Patched) -> Option<usize> {
+    let usual = Rc::clone(&file.code);
+    let index = take_in(session, id, file)?;
+    note_usual(session, id, usual);
+    Some(index)
 }
 
 /// Takes a file in among a program's, with its roots; its place there, unless there is no room.
@@ -220,34 +243,102 @@ pub(crate) fn memory_of(session: &Session, thread: SlotRef) -> Result<MemOf<'_>,
 /// of the time that it takes from outside: the kernel finds each page for us, and copies it twice. Whether
 /// it did; where it did not, some of them may be there.
 fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> bool {
-    let id = of.by.program;
-    // Another thread might make a process meanwhile, whose code would stay writable.
-    let alone = session.memory.image(id).is_some_and(|a| a.no_slot_drawn() && a.get(image::QUIET) as u32 == 0);
-    if !alone || !session.provisioning.writes_code {
-        return false;
-    }
-    let Some(program) = session.programs.get(&id) else { return false };
-    let Some(file) = program.hooks.files.get(of.index) else { return false };
-    let Some((extent, pages)) = file.code.jumps.extent() else { return false };
-    let bias = file.bias;
-    let (start, end) = (bias.wrapping_add(extent.start), bias.wrapping_add(extent.end));
-    // All of a mapping: a part of it would stay one of its own.
-    let plain = |m: &Mapped| end <= m.range.end && m.executable && !m.writable && !m.shared;
-    let Some(text) = maps.at(start).filter(plain).map(|m| m.range) else { return false };
-    if program.mem.ready(&file.code.jumps, bias).is_err() {
-        return false;
-    }
-    let from = BLOBS_AT + (file.code.writing - BLOBS);
-    let (code, open) = (libc::PROT_READ | libc::PROT_EXEC, libc::PROT_WRITE);
-    let call = [WRITE_CODE, text.start, text.end - text.start, (code | open) as u64, code as u64, from, bias];
+    let file = session.programs.get(&of.by.program).and_then(|p| p.hooks.files.get(of.index));
+    let Some(Writing { call, pages }) = file.and_then(|file| writing(session, of.by, file, maps)) else { return false };
     let reply = request::request(session, of.by, call);
-    if let Some(program) = session.programs.get_mut(&id) {
+    if let Some(program) = session.programs.get_mut(&of.by.program) {
         program.hooks.faults += pages;
     }
     // Who forbids it once will again, and may put it down each time.
     let doomed = reply.is_none() && is_waiter_doomed(session, of.by);
     session.provisioning.writes_code = reply == Some(0) || doomed;
     reply == Some(0)
+}
+
+/// How a waiting thread writes a file's jumps.
+pub(crate) struct Writing {
+    call: [u64; 7],
+    /// Pages that it changes.
+    pages: u64,
+}
+
+/// How the thread can write a file's jumps by itself, if it can.
+fn writing(session: &Session, by: SlotRef, file: &Patched, maps: Layout<'_>) -> Option<Writing> {
+    let id = by.program;
+    // Another thread might make a process meanwhile, whose code would stay writable.
+    let alone = session.memory.image(id).is_some_and(|a| a.no_slot_drawn() && a.get(image::QUIET) as u32 == 0);
+    (alone && session.provisioning.writes_code).then_some(())?;
+    let (extent, pages) = file.code.jumps.extent()?;
+    let bias = file.bias;
+    let (start, end) = (bias.wrapping_add(extent.start), bias.wrapping_add(extent.end));
+    // All of a mapping: a part of it would stay one of its own.
+    let plain = |m: &Mapped| end <= m.range.end && m.executable && !m.writable && !m.shared;
+    let text = maps.at(start).filter(plain)?.range;
+    session.programs.get(&id)?.mem.ready(&file.code.jumps, bias).ok()?;
+    let from = BLOBS_AT + (file.code.writing - BLOBS);
+    let (code, open) = (libc::PROT_READ | libc::PROT_EXEC, libc::PROT_WRITE);
+    let call = [WRITE_CODE, text.start, text.end - text.start, (code | open) as u64, code as u64, from, bias];
+    Some(Writing { call, pages })
+}
+
+/// The same, where the launcher need not know what came of it before the thread goes on.
+pub(crate) fn unseen_writing(session: &Session, by: SlotRef, file: &Patched, maps: Layout<'_>) -> Option<Writing> {
+    (session.provisioning.elided == 0).then(|| writing(session, by, file, maps)).flatten()
+}
+
+/// Lets a program's first thread go once it has written the jumps of all its files, where it can do that by
+/// itself. Whether it was let go; if not, nothing is written.
+pub(crate) fn let_write_all(session: &mut Session, by: SlotRef, maps: Layout<'_>) -> bool {
+    let Some(program) = session.programs.get(&by.program) else { return false };
+    let all = program.hooks.files.iter().map(|file| unseen_writing(session, by, file, maps));
+    let Some(writings) = all.collect::<Option<Vec<_>>>() else { return false };
+    let files: Vec<_> = (0..writings.len()).map(|index| FileOf { by, index, arrival: Arrival::AtStart }).collect();
+    let calls: Vec<_> = writings.iter().map(|w| w.call).collect();
+    let_go(session, by, &calls, (&files, writings.iter().map(|w| w.pages).sum()))
+}
+
+/// Lets a waiting thread go to make calls by which `files` are hooked, on so many pages.
+fn let_go(session: &mut Session, by: SlotRef, calls: &[[u64; 7]], (files, pages): (&[FileOf], u64)) -> bool {
+    let Some(program) = session.programs.get_mut(&by.program) else { return false };
+    // Before it is let go: it may be back at once.
+    program.hooks.let_go = files.iter().map(|of| of.index).collect();
+    let went = request::request_and_let_go(session, by, calls);
+    let Some(program) = session.programs.get_mut(&by.program).filter(|_| went) else { return false };
+    program.hooks.faults += pages;
+    for of in files {
+        if let Some(file) = program.hooks.files.get(of.index) {
+            session.provisioning.sites.note(file, Some(0), of.arrival);
+        }
+    }
+    true
+}
+
+/// A thread that was let go to hook files is back, for a call has failed after `made` others: what is left to
+/// do is done from outside.
+pub(crate) fn finish(session: &mut Session, by: SlotRef, made: u64) {
+    // Who forbids it once will again, and may put it down each time.
+    session.provisioning.writes_code = is_waiter_doomed(session, by);
+    let Some(program) = session.programs.get_mut(&by.program) else { return };
+    let (files, at_start) = (std::mem::take(&mut program.hooks.let_go), program.hooks.mapped_at_start);
+    let maps = Maps::of(program.pid).all;
+    for index in files {
+        let arrival = if index < at_start { Arrival::AtStart } else { Arrival::Mapped };
+        let of = FileOf { by, index, arrival };
+        if arrival == Arrival::AtStart || made > 0 {
+            write_around(session, of, Layout::Known(&maps));
+            continue;
+        }
+        // No jump leads to code that is not there.
+        not_hooked(session, of, "no code near it");
+    }
+}
+
+/// Nothing of a program's file is hooked.
+fn not_hooked(session: &mut Session, of: FileOf, why: &str) {
+    let Some(file) = session.programs.get(&of.by.program).and_then(|p| p.hooks.files.get(of.index)) else { return };
+    let key = file.key;
+    session.provisioning.sites.note(file, None, of.arrival);
+    lost(session, key, why);
 }
 
 fn lost(session: &mut Session, key: ModuleKey, why: &str) {

@@ -3,6 +3,7 @@
 use crate::inproc::monitor::exec::bootstrap::STARTING;
 use crate::inproc::monitor::exec::on_exec;
 use crate::inproc::monitor::exec::preload;
+use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::requests::context;
 use crate::inproc::monitor::requests::doomed;
@@ -10,6 +11,7 @@ use crate::inproc::monitor::requests::exec_asked;
 use crate::inproc::monitor::requests::identity;
 use crate::inproc::monitor::requests::late_code;
 use crate::inproc::monitor::requests::leave_alone;
+use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::requests::slots;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
@@ -37,18 +39,14 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     let (mut answer, node) = (asked, NodeAddr(asked));
     let problems = session.problems.list.len();
     let unwound = session.windows.unwound.take();
+    let mut goes_on = false;
     if is_itself(session, thread, (waiter.tid, Question::from_resume(resume))) {
         match Question::from_resume(resume) {
             Some(Question::Context) => answer = context::on_context(session, &waiter, node).0,
             Some(Question::Number) => answer = context::on_number(session, &waiter, asked).0,
             Some(Question::Slots) => slots::recycle(session, thread.program, true),
             Some(Question::Ending) => late_code::on_ending(session, thread.program, waiter.tid),
-            Some(Question::Mapped) if waiter.registers.ax == STARTING => {
-                on_exec::on_starting(session, thread);
-            }
-            Some(Question::Mapped) => {
-                late_code::on_mapped(session, &waiter, node);
-            }
+            Some(Question::Mapped) => goes_on = on_code(session, &waiter, node),
             Some(Question::Exec) => exec_asked::on_asked(session, &waiter),
             Some(Question::ExecFailed) => exec_asked::on_failed(session, &waiter),
             Some(Question::Last) => {
@@ -76,6 +74,10 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     if Question::from_resume(resume).is_some_and(Question::is_long) {
         session.polling.expect_starts();
     }
+    if goes_on {
+        preload_new(session);
+        return true;
+    }
     let Some(area) = session.memory.image(waiter.slot.program) else { return true };
     area.set(base + slot::ANSWER, answer);
     let Some(word) = area.half(base + slot::STATE) else { return true };
@@ -84,10 +86,27 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     if done.is_ok() {
         sys::futex_wake(word);
     }
+    preload_new(session);
+    true
+}
+
+/// Code has come into a program: whether the thread has been let go with its answer.
+fn on_code(session: &mut Session, waiter: &Waiter, node: NodeAddr) -> bool {
+    if let Some(made) = request::undone(session, waiter.slot) {
+        provision::finish(session, waiter.slot, made);
+        return false;
+    }
+    match waiter.registers.ax {
+        STARTING => on_exec::on_starting(session, waiter.slot),
+        _ => late_code::on_mapped(session, waiter, node),
+    }
+}
+
+/// Gives programs the contexts of files that they have just mapped, while their threads run on.
+fn preload_new(session: &mut Session) {
     for id in std::mem::take(&mut session.reuse.to_preload) {
         preload::preload(session, id);
     }
-    true
 }
 
 /// Whether the thread that calls itself `tid` is the one with that slot: not one of another

@@ -35,17 +35,28 @@ fn is_file(files: &[MappedFile], mapped: &Mapped) -> bool {
 }
 
 /// A thread has mapped a file executable, or made memory so, by a call counted at `root`: it is
-/// patched, or looked at, before any thread knows of it.
-pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) {
+/// patched, or looked at, before any thread knows of it. Whether the thread has been let go to patch it itself.
+pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> bool {
     let losses_before = session.problems.losses;
-    if hook_mapped(session, waiter, root).is_none() {
+    let hooked = hook_mapped(session, waiter, root);
+    if hooked.is_none() {
         session.problems.losses += 1;
     }
     ready::allow_elision(session, waiter.slot.program, losses_before);
+    hooked == Some(By::Thread)
+}
+
+/// Who hooks what has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// The launcher has, where there is anything to hook.
+    Launcher,
+    /// The thread that has mapped it, which has been let go.
+    Thread,
 }
 
 /// `None` where it is not known what came.
-fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option<()> {
+fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option<By> {
     let r = &waiter.registers;
     let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
     let range = at..at.saturating_add(r.si);
@@ -61,9 +72,9 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
         }
         if matches!(session.provisioning.files.known(&mut session.symbols, file.module), Ok(None)) {
             session.reuse.to_preload.push(waiter.slot.program);
-            return Some(());
+            return Some(By::Launcher);
         }
-        return hook_file(session, waiter, (&file, mapped), Layout::Asked(&now));
+        return hook_file(session, waiter, (&file, mapped), (Layout::Asked(&now), true));
     }
     let maps = Maps::of(waiter.tid);
     program.space.update_by(&mut session.symbols, waiter.tid, &maps.text);
@@ -87,10 +98,10 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
         look_through(session, waiter, new);
     }
     let layout = Layout::Known(&maps);
-    files.into_iter().try_for_each(|file| {
+    files.into_iter().try_fold(By::Launcher, |_, file| {
         let known = !mapped && hooked(session, waiter.slot, &file).is_some();
         match known || !translators::is_guest(session, waiter.slot.program, root, &file) {
-            true => hook_file(session, waiter, (&file, mapped), layout),
+            true => hook_file(session, waiter, (&file, mapped), (layout, false)),
             false => None,
         }
     })
@@ -108,24 +119,25 @@ fn maps_file(session: &mut Session, id: ProgramId, tid: i32) -> Option<Rc<File>>
     Some(file)
 }
 
-/// Hooks a file that has just become executable. One that was before, and is hooked, stays so.
+/// Hooks a file that has just become executable. One that was before, and is hooked, stays so. `alone`: there
+/// is nothing else to be done before the thread may go on.
 fn hook_file(
     session: &mut Session,
     waiter: &Waiter,
     (file, mapped): (&MappedFile, bool),
-    layout: Layout<'_>,
-) -> Option<()> {
+    (layout, alone): (Layout<'_>, bool),
+) -> Option<By> {
     let arrival = if mapped { Arrival::Mapped } else { Arrival::MadeExecutable };
     if let Some(known) = hooked(session, waiter.slot, file) {
         // A further piece of it, or the same again after its loader has worked on it.
         provision::write_around(session, FileOf { by: waiter.slot, index: known, arrival }, layout);
-        return Some(());
+        return Some(By::Launcher);
     }
     let ready = match ready::ready(session, file, &mut Taken::by(layout)) {
         Ok(Some(ready)) => ready,
         Ok(None) => {
             session.reuse.to_preload.push(waiter.slot.program);
-            return Some(());
+            return Some(By::Launcher);
         }
         Err(why) => {
             leave_alone::leave_alone(
@@ -138,7 +150,18 @@ fn hook_file(
         }
     };
     let quiet = session.memory.image(waiter.slot.program).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
-    let obstacle = if layout.at(file.start).is_some_and(|m| m.shared) {
+    let shared = layout.at(file.start).is_some_and(|m| m.shared);
+    if alone
+        && mapped
+        && !shared
+        && !request::waited_long(session, waiter.slot)
+        && let Some(writing) = provision::unseen_writing(session, waiter.slot, &ready.patched, layout)
+    {
+        session.reuse.to_preload.push(waiter.slot.program);
+        let map = mapping_code(&ready);
+        return provision::let_patch(session, waiter.slot, ready.patched, (map, writing)).then_some(By::Thread);
+    }
+    let obstacle = if shared {
         // Jumps in it would be jumps in the file.
         Some("it is mapped shared")
     } else if quiet || !map_code(session, waiter.slot, &ready) {
@@ -159,7 +182,7 @@ fn hook_file(
     }
     provision::patch(session, waiter.slot, ready.patched, arrival, layout);
     session.reuse.to_preload.push(waiter.slot.program);
-    Some(())
+    Some(By::Launcher)
 }
 
 /// Which of a program's files this one is, if that is hooked in the process whose thread has `thread.index`.
@@ -247,7 +270,13 @@ fn map_code(session: &mut Session, thread: SlotRef, ready: &Ready) -> bool {
     if !alone && request::request(session, thread, reserve) != Some(at) {
         return false;
     }
+    request::request(session, thread, mapping_code(ready)) == Some(at)
+}
+
+/// The call by which a process maps code where it is to be.
+fn mapping_code(ready: &Ready) -> [u64; 7] {
+    let code = &ready.patched.code;
     let from = BLOBS_AT + (code.offset - BLOBS);
     let fixed = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
-    request::request(session, thread, [MREMAP.into(), from, 0, size, fixed, at, 0]) == Some(at)
+    [MREMAP.into(), from, 0, code.size(), fixed, ready.at, 0]
 }

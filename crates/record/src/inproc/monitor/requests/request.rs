@@ -3,6 +3,7 @@
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::polling::{BUSY_LIMIT, LONG_LIMIT};
 use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,6 +20,49 @@ pub(crate) fn request(session: &mut Session, thread: SlotRef, call: [u64; 7]) ->
     request_and_come_back(session, thread, thread.program, call, LONG_LIMIT / 4)
 }
 
+/// Has a waiting thread make system calls, and go on with the answer to its question when all have been made.
+/// Whether it was still waiting; if so the launcher has nothing more to do with it, unless one fails: then
+/// it asks again, see [`undone`].
+pub(crate) fn request_and_let_go(session: &Session, thread: SlotRef, calls: &[[u64; 7]]) -> bool {
+    let Some((first, others)) = calls.split_first().filter(|(_, others)| others.len() as u64 <= slot::MOST_REQUESTS)
+    else {
+        return false;
+    };
+    if session.programs.get(&thread.program).is_none_or(|p| p.threads.unheeded >= MOST_UNHEEDED) {
+        return false;
+    }
+    let Some(area) = session.memory.image(thread.program) else { return false };
+    put(area, thread, first, others);
+    area.set(thread.offset() + slot::REQUESTS_LET_GO, 1);
+    let Some(word) = area.half(thread.offset() + slot::STATE) else { return false };
+    let taken = word.compare_exchange(state::WAITING, state::REQUEST, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+    match taken {
+        true => sys::futex_wake(word),
+        false => area.set(thread.offset() + slot::REQUESTS_LET_GO, 0),
+    }
+    taken
+}
+
+/// Writes what a thread is to do.
+fn put(area: &Area, thread: SlotRef, first: &[u64; 7], others: &[[u64; 7]]) {
+    let base = thread.offset();
+    (0..).zip(first).for_each(|(i, word)| area.set(base + slot::REQUEST + 8 * i, *word));
+    (0..).zip(others.as_flattened()).for_each(|(i, word)| area.set(base + slot::REQUESTS + 8 * i, *word));
+    area.set(base + slot::REQUESTS_NEXT, slot::REQUESTS);
+    area.set(base + slot::REQUESTS_END, slot::REQUESTS + slot::REQUEST_LEN * others.len() as u64);
+}
+
+/// Whether a waiting thread has been let go and is back because a call has failed: how many had been made
+/// before that one.
+pub(crate) fn undone(session: &Session, thread: SlotRef) -> Option<u64> {
+    let (area, base) = (session.memory.image(thread.program)?, thread.offset());
+    if area.get(base + slot::REQUESTS_LET_GO) == 0 {
+        return None;
+    }
+    area.set(base + slot::REQUESTS_LET_GO, 0);
+    Some(area.get(base + slot::REQUESTS_NEXT).saturating_sub(slot::REQUESTS) / slot::REQUEST_LEN)
+}
+
 /// [`request`] of a call after which the thread waits in the image of `back`.
 pub(crate) fn request_and_come_back(
     session: &mut Session,
@@ -33,9 +77,7 @@ pub(crate) fn request_and_come_back(
         return None;
     }
     let area = session.memory.image(thread.program)?;
-    for (i, word) in (0..).zip(call) {
-        area.set(base + slot::REQUEST + 8 * i, word);
-    }
+    put(area, thread, &call, &[]);
     let word = area.half(base + slot::STATE)?;
     word.compare_exchange(state::WAITING, state::REQUEST, Ordering::SeqCst, Ordering::SeqCst).ok()?;
     sys::futex_wake(word);

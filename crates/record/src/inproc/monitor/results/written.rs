@@ -112,8 +112,10 @@ fn raw_window(
             break;
         }
         let roots = |node: NodeAddr| {
-            let root = session.memory.words(node.offset() + node::ROOT, program.id, 8);
-            root.first().map(|root| NodeAddr(*root))
+            let at = node.offset() + node::ROOT;
+            // What is mapped need not be read.
+            let mapped = session.memory.image(program.id).map(|area| area.get(at));
+            mapped.or_else(|| session.memory.words(at, program.id, 8).first().copied()).map(NodeAddr)
         };
         let key = (call.node, call.number);
         let row = *rows.entry(key).or_insert_with(|| row_of(&mut session.table, program, (of, call), roots));

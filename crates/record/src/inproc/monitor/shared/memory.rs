@@ -261,9 +261,11 @@ impl Memory {
 
     /// Gives an image's memory back.
     pub(crate) fn free_image(&mut self, id: ProgramId) {
-        if let Some(image) = self.images.remove(&id) {
+        if let Some(Image { file, area, .. }) = self.images.remove(&id) {
+            // First, or the kernel would look for its pages here.
+            drop(area);
             // A process that was left alone may still map it.
-            sys::punch_hole(&image.file, 0, image::SIZE);
+            sys::punch_hole(&file, 0, image::SIZE);
         }
     }
 
