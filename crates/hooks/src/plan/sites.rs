@@ -90,7 +90,12 @@ pub(super) fn join(image: &Image<'_>, extents: &mut Vec<Extent>) {
     for n in 1..extents.len() {
         let (Some(previous), Some(gap)) = (extents.get(n - 1).copied(), extents.get(n).copied()) else { continue };
         let adjoining = previous.known && !gap.known && previous.end == gap.start;
-        if adjoining && may_have_call(image, &gap) && runs_on(image, &previous) && has_call(image, &gap) {
+        // Either takes as long as what it decodes.
+        let is_joined = || match gap.end - gap.start <= previous.end - previous.start {
+            true => has_call(image, &gap) && runs_on(image, &previous),
+            false => may_have_call(image, &gap) && runs_on(image, &previous) && has_call(image, &gap),
+        };
+        if adjoining && is_joined() {
             gone.push(n);
         }
     }
