@@ -31,6 +31,24 @@ pub(crate) fn euid(pid: i32) -> Option<u32> {
     status_field(pid, "Uid:")?.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// What a thread's users and groups are: real, effective, saved, and of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ids {
+    pub(crate) users: [u32; 4],
+    pub(crate) groups: [u32; 4],
+}
+
+/// Users and groups of a thread.
+pub(crate) fn ids(tid: i32) -> Option<Ids> {
+    let text = text(format!("/proc/{tid}/status"))?;
+    let four = |key: &str| {
+        let mut ids =
+            text.lines().find_map(|l| l.strip_prefix(key))?.split_ascii_whitespace().map(|id| id.parse().ok());
+        Some([ids.next()??, ids.next()??, ids.next()??, ids.next()??])
+    };
+    Some(Ids { users: four("Uid:")?, groups: four("Gid:")? })
+}
+
 /// Whether a process that has just executed a program has the user, the groups and all capabilities that
 /// this one has, so that it may open what this one has open. By what the kernel tells programs when they
 /// begin (getauxval(3)): to read a status takes ten times as long.
@@ -51,7 +69,7 @@ pub(crate) fn has_our_credentials(pid: i32) -> bool {
 }
 
 /// Whether a process has our users and our mounts: numbers of users, and paths, mean the same to it.
-fn has_our_namespaces(pid: i32) -> bool {
+pub(crate) fn has_our_namespaces(pid: i32) -> bool {
     static OURS: OnceLock<Option<[PathBuf; 2]>> = OnceLock::new();
     let of = |process: &str| {
         let [users, mounts] = ["user", "mnt"].map(|kind| std::fs::read_link(format!("/proc/{process}/ns/{kind}")).ok());
@@ -232,6 +250,8 @@ mod tests {
         let me = std::process::id() as i32;
         assert_eq!(tgid(me), Some(me));
         assert!(exe(me).is_some());
+        let ids = ids(me).unwrap();
+        assert_eq!((ids.users[1], ids.groups[0]), (nix::unistd::geteuid().as_raw(), nix::unistd::getgid().as_raw()));
         assert!(!argv(me).is_empty());
         let before = io_calls(me).unwrap();
         std::fs::read("/proc/self/stat").unwrap();

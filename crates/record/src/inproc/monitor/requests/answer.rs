@@ -12,6 +12,7 @@ use crate::inproc::monitor::requests::identity;
 use crate::inproc::monitor::requests::late_code;
 use crate::inproc::monitor::requests::leave_alone;
 use crate::inproc::monitor::requests::request;
+use crate::inproc::monitor::requests::same_ids;
 use crate::inproc::monitor::requests::slots;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
@@ -53,6 +54,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
                 waiter.slot.program = identity::part_ways(session, &waiter);
                 leave_alone::on_last(session, &waiter);
             }
+            Some(Question::Identity) if same_ids::keeps_ids(session, &waiter, node) => {}
             Some(Question::Identity) => waiter.slot.program = identity::part_ways(session, &waiter),
             Some(Question::Confine) => {
                 waiter.slot.program = identity::part_ways(session, &waiter);

@@ -12,6 +12,7 @@ pub(crate) mod mapper_roles;
 pub(crate) mod open_windows;
 pub(crate) mod queue;
 pub(crate) mod request;
+pub(crate) mod same_ids;
 pub(crate) mod serve;
 pub(crate) mod slots;
 pub(crate) mod tickets;

@@ -1,0 +1,72 @@
+//! Calls that set a thread's users or groups to what they are: glibc's `posix_spawn` makes two with
+//! POSIX_SPAWN_RESETIDS, as GNU make asks for at every job. They change nothing of what a process may do.
+
+use crate::inproc::monitor::handles::NodeAddr;
+use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::session::Session;
+use crate::procfs;
+use systoll_hooks::numbers::{SETFSGID, SETFSUID, SETGID, SETREGID, SETRESGID, SETRESUID, SETREUID, SETUID};
+
+/// Whose ids a call sets, and how many arguments are ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sets {
+    Users(usize),
+    Groups(usize),
+}
+
+/// Whether the call that a waiting thread is about to make, counted at `node`, changes none of its ids.
+pub(crate) fn keeps_ids(session: &Session, waiter: &Waiter, node: NodeAddr) -> bool {
+    let Some(program) = session.programs.get(&waiter.slot.program) else { return false };
+    let site = program.site_of(node);
+    let known = site.and_then(|at| program.hooks.files.get(at.file)?.code.blob.sites.get(at.site)?.number);
+    let Some(sets) = sets(known.unwrap_or(waiter.registers.ax as u32)) else { return false };
+    let kept = procfs::ids(waiter.tid).is_some_and(|ids| match sets {
+        Sets::Users(n) => are_kept(ids.users, waiter.args().get(..n).unwrap_or_default()),
+        Sets::Groups(n) => are_kept(ids.groups, waiter.args().get(..n).unwrap_or_default()),
+    });
+    // In another user namespace a number names somebody else.
+    kept && procfs::has_our_namespaces(waiter.tid)
+}
+
+fn sets(number: u32) -> Option<Sets> {
+    Some(match number {
+        SETUID | SETFSUID => Sets::Users(1),
+        SETREUID => Sets::Users(2),
+        SETRESUID => Sets::Users(3),
+        SETGID | SETFSGID => Sets::Groups(1),
+        SETREGID => Sets::Groups(2),
+        SETRESGID => Sets::Groups(3),
+        _ => return None,
+    })
+}
+
+/// Whether `args` set none of the four ids (real, effective, saved, of files): where all are the same and no
+/// other is named. The kernel takes the arguments' lower halves; all bits set leave an id alone.
+fn are_kept(ids: [u32; 4], args: &[u64]) -> bool {
+    let [id, others @ ..] = ids;
+    let named = |arg: &u64| *arg as u32 == id || *arg as u32 == u32::MAX;
+    !args.is_empty() && others == [id; 3] && args.iter().all(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_kept_where_none_other_is_named() {
+        const NONE: u64 = u64::MAX;
+        let mine = [1000; 4];
+        for args in [&[1000][..], &[NONE, 1000, NONE], &[0xffff_ffff, 1000], &[1 << 32 | 1000]] {
+            assert!(are_kept(mine, args), "{args:?}");
+        }
+        for args in [&[0][..], &[NONE, 0, NONE], &[1000, 1001], &[]] {
+            assert!(!are_kept(mine, args), "{args:?}");
+        }
+        // Who goes back to what it was before changes what it may do.
+        for ids in [[1000, 0, 1000, 0], [0, 0, 0, 1000], [0, 1000, 1000, 1000]] {
+            assert!(!are_kept(ids, &[NONE, 1000, NONE]) && !are_kept(ids, &[0]), "{ids:?}");
+        }
+        assert_eq!((sets(SETRESGID), sets(SETUID)), (Some(Sets::Groups(3)), Some(Sets::Users(1))));
+        assert_eq!(sets(systoll_hooks::numbers::CHROOT), None);
+    }
+}
