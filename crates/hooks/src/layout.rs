@@ -394,12 +394,6 @@ impl Question {
         ];
         ALL.into_iter().find(|q| word >> 48 & 0x3f == *q as u64)
     }
-
-    /// Whether the long limit holds for it.
-    #[must_use]
-    pub fn is_long(self) -> bool {
-        matches!(self, Self::Mapped | Self::Exec | Self::Last | Self::Confine)
-    }
 }
 
 /// A register saved in [`slot::REGISTERS`], in this order.

@@ -28,10 +28,9 @@ const SPINS: u64 = 2_000;
 /// often it offers it.
 const LOOKS: Duration = Duration::from_micros(60);
 /// How long it looks where no other process wants the processor: to wake it takes longer than most answers,
-/// and where there is one question more come soon.
-const LOOKS_ON: Duration = Duration::from_millis(1);
-/// The same where programs begin, which ask much.
-const LOOKS_AT_START: Duration = Duration::from_millis(2);
+/// and where there is one question more come soon. Longer than some hundred microseconds saves no program
+/// any time, and is processor time that a box with work for all its processors lacks.
+const LOOKS_ON: Duration = Duration::from_micros(100);
 /// Offered for as long as this, a processor was taken by a process that has more to do on it.
 const AWAY: Duration = Duration::from_micros(200);
 /// For how long that is taken to be so.
@@ -54,8 +53,6 @@ pub(crate) struct Polling {
     pub(crate) asked_here: bool,
     /// When what the launcher is at was begun, by the time stamp counter.
     pub(crate) item: u64,
-    /// Until when more questions of programs that begin are to be expected, ns.
-    starts_until: u64,
     /// Until when another process is taken to want the launcher's processor, ns.
     crowded_until: u64,
     /// When it was last offered, ns.
@@ -133,7 +130,7 @@ impl Polling {
             std::hint::spin_loop();
             return !self.asked_here && idle < ns(LOOKS);
         }
-        if idle >= ns(LOOKS_ON) && now >= self.starts_until {
+        if idle >= ns(LOOKS_ON) {
             return false;
         }
         if self.asked_here || now.saturating_sub(self.offered) >= ns(LOOKS) {
@@ -145,10 +142,5 @@ impl Polling {
         }
         std::hint::spin_loop();
         true
-    }
-
-    /// A program begins, or goes on to.
-    pub(crate) fn expect_starts(&mut self) {
-        self.starts_until = sys::now() + ns(LOOKS_AT_START);
     }
 }

@@ -268,7 +268,6 @@ fn on_stop(session: &mut Session, stop: Stop, signals: Option<&Signals>) {
             let former = tracee::event_message(tid).unwrap_or(tid);
             let seized = session.tracees.forget(former).or_else(|| session.tracees.forget(tid));
             session.root.exec_done = true;
-            session.polling.expect_starts();
             on_exec::on_exec(session, tid, seized.and_then(|s| s.from));
         }
         _ if stop.is_group_stop() => drop(tracee::listen(stop.tid())),

@@ -73,9 +73,6 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     if Question::from_resume(resume) == Some(Question::Mapped) {
         doomed::forget_what_doomed_lack(session, thread, problems);
     }
-    if Question::from_resume(resume).is_some_and(Question::is_long) {
-        session.polling.expect_starts();
-    }
     if goes_on {
         preload_new(session);
         return true;

@@ -114,7 +114,7 @@ fn on_main(session: &mut Session, id: ProgramId) {
     let asked = asked.saturating_add(written as u64);
     let Some(program) = session.programs.get_mut(&id) else { return };
     program.contexts.main_seen = true;
-    program.contexts.at_main = Some(session.memory.slot_data(id.slot(0), MOST_AT_MAIN));
+    program.contexts.at_main = Some(session.memory.counts(id.slot(0), MOST_AT_MAIN));
     let before = program.processes.thread_before;
     if let Some(image) = session.table.images.get_mut(program.image.index())
         && image.main_at_ns.is_none()

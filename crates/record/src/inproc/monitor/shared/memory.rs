@@ -308,9 +308,15 @@ impl Memory {
         read.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
     }
 
-    /// A slot as it is now.
+    /// What a slot has counted so far.
     pub(crate) fn slot(&self, thread: SlotRef) -> Snapshot {
-        Snapshot::of(self.slot_data(thread, u64::MAX))
+        Snapshot::of(self.counts(thread, u64::MAX))
+    }
+
+    /// The same as data: all but windows, at most `most` bytes.
+    pub(crate) fn counts(&self, thread: SlotRef, most: u64) -> Vec<(u64, Vec<u8>)> {
+        let start = thread.offset();
+        self.data(thread.program, start..start + slot::RINGS, most)
     }
 
     /// Whose slot `index` of an image is; all zero if no thread has it. Touches no hole.
