@@ -96,9 +96,13 @@ impl Area {
         };
         // SAFETY: within the mapping.
         sys::populate(unsafe { self.at.as_ptr().byte_add(start) }, bytes.len());
-        let words = bytes.chunks(8).zip(self.words().get(start / 8..).unwrap_or_default());
-        let whole = |chunk: &[u8]| u64::from_le_bytes(std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0)));
-        words.for_each(|(chunk, word)| word.store(whole(chunk), Ordering::Relaxed));
+        let (whole, rest) = bytes.as_chunks::<8>();
+        let words = self.words().get(start / 8..).unwrap_or_default();
+        words.iter().zip(whole).for_each(|(word, bytes)| word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed));
+        if let Some(word) = words.get(whole.len()).filter(|_| !rest.is_empty()) {
+            let bytes = std::array::from_fn(|i| rest.get(i).copied().unwrap_or(0));
+            word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+        }
         true
     }
 
