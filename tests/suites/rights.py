@@ -146,3 +146,30 @@ def workers_forked_after_systoll_was_killed(box):
     p.wait()
     p.stdin.close()
     assert p.stdout.read() == b"{'rw-p'}\n{'rw-s'}\n"
+
+
+@test(backends=("inproc",))
+def ids_set_to_what_they_are(box):
+    """Each job of GNU make sets its users and groups to what they are, which changes nothing."""
+    box.file("Makefile", "all: one two\none two:\n\t@/bin/true $@\n")
+    doc, r = box.report([tool("make"), "-s", "-j2"])
+    assert r.returncode == 0, r
+    calls = exact(doc)
+    # Where it forks instead it makes none.
+    assert calls["setresuid"][0] in (0, 2), calls["setresuid"]
+    trues = calls_of(doc, "true")
+    assert len(trues) == 2 and min(trues) > 10, doc["processes"]
+
+
+@test(backends=("inproc",))
+def code_that_must_not_be_written_by_its_own_program(box):
+    """A thread that may not write its jumps comes back, and they are written from outside."""
+    program = box.build("mdwe.c")
+    doc, r = box.report([program, tool("ls"), box.dir])
+    if r.returncode == 77:
+        raise Skip("PR_SET_MDWE is of Linux 6.3")
+    assert r.returncode == 0, r
+    exact(doc)
+    plain, _ = box.report([tool("env"), tool("ls"), box.dir])
+    exact(plain)
+    assert calls_of(doc, "ls")[0] == calls_of(plain, "ls")[0] > 20, (calls_of(doc, "ls"), calls_of(plain, "ls"))
