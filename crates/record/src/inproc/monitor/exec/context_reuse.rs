@@ -37,6 +37,8 @@ pub(crate) struct Context {
     /// File and address in it of each return address, and where the next one lies.
     pub(crate) steps: Vec<(ModuleKey, u64, u64)>,
     pub(crate) frames: Rc<[RawFrame]>,
+    /// Whether they lead to the user's own frame: places on the stack that vary end them before.
+    pub(crate) whole: bool,
     /// Whether `main` was on the stack when it was first met.
     pub(crate) main: bool,
 }
@@ -107,13 +109,13 @@ impl KnownContexts {
         &self.pairs
     }
 
-    /// Keeps a context of `site`. `steps` lead to it, `frames` are the site's own and one for each step.
-    /// `main`: whether `main` is on the stack.
+    /// Keeps a context of `site`. `steps` lead to it, `frames` are the site's own and one for each step, and
+    /// `whole` says whether they lead to the user's own. `main`: whether `main` is on the stack.
     pub(crate) fn keep(
         &mut self,
         site: SiteOfFile,
         steps: &[Step],
-        frames: &Rc<[RawFrame]>,
+        (frames, whole): (&Rc<[RawFrame]>, bool),
         main: bool,
     ) -> Option<Rc<KnownContext>> {
         let SiteOfFile { file, site, address, number } = site;
@@ -125,7 +127,7 @@ impl KnownContexts {
         if self.pairs.len() >= MOST_PAIRS && !self.pairs.contains_key(&pair) {
             return None;
         }
-        let context = Rc::new(Context { site: (site, address), number, steps, frames: Rc::clone(frames), main });
+        let context = Rc::new(Context { site: (site, address), number, steps, frames: Rc::clone(frames), whole, main });
         if let Some(known) = self.known.get(&context) {
             return Some(Rc::clone(known));
         }

@@ -34,7 +34,10 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
         }
         if looked_at || seeks_main { 1 } else { known.later() }
     };
-    for Preloaded { node, known } in nodes_of_known(session.reuse.contexts.pairs(), program, area, window_at) {
+    // Who called is told by a look at the stack alone, where the context does not: the thread asks then.
+    let is_given = |known: &KnownContext| known.context.whole || !looked_at;
+    for Preloaded { node, known } in nodes_of_known(session.reuse.contexts.pairs(), program, area, is_given, window_at)
+    {
         let main = known.context.main;
         program.contexts.known.insert(node, known);
         if main {
@@ -55,11 +58,12 @@ fn have_asked(area: &Area) {
 }
 
 /// Adds what is known of the files of `program` to its trees, for pairs of files that were not both there
-/// before. `window_at` tells for a context at which call it is to be asked about first. The new nodes.
+/// before. `is_given` tells which, `window_at` at which call of one it is to be asked about first. The new nodes.
 fn nodes_of_known(
     pairs: &HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>>,
     program: &mut Program,
     area: &Area,
+    is_given: impl Fn(&KnownContext) -> bool,
     window_at: impl Fn(&KnownContext) -> u64,
 ) -> Vec<Preloaded> {
     let mut nodes = Vec::new();
@@ -73,7 +77,7 @@ fn nodes_of_known(
                     let node = grow_known(&known.context, program, area, (file, &biases), window_at(known))?;
                     Some(Preloaded { node, known: Rc::clone(known) })
                 };
-                nodes.extend(all.iter().filter_map(node));
+                nodes.extend(all.iter().filter(|known| is_given(known)).filter_map(node));
             }
         }
     }

@@ -182,11 +182,13 @@ fn context(
     };
     match grown {
         Ok(node) => {
+            let whole = user.is_some() && steps.len() + 1 == context.len();
             let raw: Rc<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
             let number = program.contexts.number_roots.contains_key(&root).then_some(thread.registers.ax as u32);
             let known = program.hooks.files.get(at.file).zip(site_address).map(|(f, address)| (f.key, address));
             if let Some((file, address)) = known
-                && let Some(seed) = seeds.keep(SiteOfFile { file, site: at.site, address, number }, &steps, &raw, main)
+                && let Some(seed) =
+                    seeds.keep(SiteOfFile { file, site: at.site, address, number }, &steps, (&raw, whole), main)
             {
                 program.contexts.known.insert(node, seed);
             }
