@@ -3,7 +3,6 @@
 //! Invariant: too many rather than too few. A target too many costs a hook; one too few would
 //! let a program jump into the middle of ours.
 
-use super::SMALL;
 use super::addresses::{Set, Targets};
 use super::cfi::Cfi;
 use super::effects::{computed_address, direct_target, ends, is_plausible};
@@ -111,9 +110,8 @@ impl Walk {
 
     /// Decodes all extents once, by as many threads as there are processors for it where that is much.
     fn everything(&mut self, image: &Image<'_>, extents: &[Extent], any_known: bool) {
-        let bytes: usize = image.code.iter().map(|region| region.bytes.len()).sum();
-        let processors = std::thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
-        let parts = if bytes > SMALL { processors } else { 1 };
+        let processors = || std::thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+        let parts = if image.is_small() { 1 } else { processors() };
         let (first, others) = shares(extents, parts);
         std::thread::scope(|scope| {
             let walk_of = |share| {

@@ -11,6 +11,8 @@ use systoll_binfile::elf::{Headers, Names, NotRead, Relocation, Section, relocat
 
 /// The most code that is looked at, in bytes: some five seconds of decoding.
 const MAX_CODE: u64 = 512 << 20;
+/// Bytes of code that are decoded in some tens of milliseconds.
+const SMALL: usize = 4 << 20;
 /// What the kernel names the object it maps into every process.
 const VDSO: &[u8] = b"linux-vdso.so.1";
 
@@ -106,6 +108,11 @@ impl<'a> Image<'a> {
             let end = usize::try_from(s.file_offset.checked_add(s.file_size)?).ok()?;
             self.data.get(start..end)
         })
+    }
+
+    /// Whether all of its code is decoded in some tens of milliseconds.
+    pub(super) fn is_small(&self) -> bool {
+        self.code.iter().map(|region| region.bytes.len()).sum::<usize>() <= SMALL
     }
 
     /// The region that holds `address`.

@@ -37,9 +37,6 @@ pub use types::{
 use std::cell::OnceCell;
 use std::ops::Range;
 
-/// Bytes of code that are decoded in some tens of milliseconds.
-const SMALL: usize = 4 << 20;
-
 /// The build-id of the ELF file `elf` (the linker's note), where it has one.
 #[must_use]
 pub fn build_id(elf: &[u8]) -> Option<&[u8]> {
@@ -58,7 +55,7 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     let segments = image.segments.clone();
     let nothing = Plan { segments, guards_memory: image.guards_memory, ..Plan::default() };
     // In a large file this function alone is not worth decoding everything for.
-    let unwinder = image.unwinder.filter(|_| image.code.iter().map(|c| c.bytes.len()).sum::<usize>() <= SMALL);
+    let unwinder = image.unwinder.filter(|_| image.is_small());
     if unwinder.is_none() && !image.code.iter().any(|region| sites::has_bytes(region.bytes)) {
         return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
     }
