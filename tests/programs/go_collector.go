@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 )
 
 type node struct {
@@ -42,5 +43,7 @@ func main() {
 		}()
 	}
 	wg.Wait()
+	// With nothing left to do its threads wait, however quick the processors were.
+	time.Sleep(100 * time.Millisecond)
 	fmt.Println(sums)
 }
