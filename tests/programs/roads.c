@@ -1,6 +1,6 @@
 /* Sets state that several calls set: of a descriptor, a limit, a range of memory, a terminal. Usage:
- * roads sick|healthy N. Sick: each to what it is already. Healthy: another call has set it to
- * something else in between, so that each is of use. */
+ * roads sick|healthy N [descriptor|limit|memory|terminal]. Sick: each, or the one named, to what it is already.
+ * Healthy: another call has set it to something else in between, so that each is of use. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
@@ -22,9 +22,14 @@ static long limit(long soft, int by_other) {
     return syscall(SYS_setrlimit, RLIMIT_NOFILE, &now);
 }
 
+static const char *only;
+
+static int wanted(const char *what) { return !only || strcmp(only, what) == 0; }
+
 int main(int argc, char **argv) {
     int healthy = argc > 1 && strcmp(argv[1], "healthy") == 0;
     long n = argc > 2 ? atol(argv[2]) : 20000;
+    only = argc > 3 ? argv[3] : NULL;
     int pair[2], tty = posix_openpt(O_RDWR | O_NOCTTY);
     char settings[64] = {0};
     long failed = socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0;
@@ -32,17 +37,25 @@ int main(int argc, char **argv) {
     char *range = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     failed += ioctl(tty, TCGETS, settings) != 0;
     for (long i = 0; i < n; i++) {
-        failed += nonblocking(pair[0], 1) != 0;
-        if (healthy) failed += fcntl(pair[0], F_SETFL, 0) != 0;
-        failed += limit(1000, 0) != 0;
-        if (healthy) failed += limit(100 + i % 61, 1) != 0;
-        madvise(range, size, MADV_SEQUENTIAL);
-        if (healthy) madvise(range, size / 2, MADV_NORMAL);
-        /* The flags of the line discipline are the fourth word. */
-        settings[12] &= ~010;
-        failed += ioctl(tty, TCSETS, settings) != 0;
-        settings[12] |= 010;
-        if (healthy) failed += ioctl(tty, TCSETSW, settings) != 0;
+        if (wanted("descriptor")) {
+            failed += nonblocking(pair[0], 1) != 0;
+            if (healthy) failed += fcntl(pair[0], F_SETFL, 0) != 0;
+        }
+        if (wanted("limit")) {
+            failed += limit(1000, 0) != 0;
+            if (healthy) failed += limit(100 + i % 61, 1) != 0;
+        }
+        if (wanted("memory")) {
+            madvise(range, size, MADV_SEQUENTIAL);
+            if (healthy) madvise(range, size / 2, MADV_NORMAL);
+        }
+        if (wanted("terminal")) {
+            /* The flags of the line discipline are the fourth word. */
+            settings[12] &= ~010;
+            failed += ioctl(tty, TCSETS, settings) != 0;
+            settings[12] |= 010;
+            if (healthy) failed += ioctl(tty, TCSETSW, settings) != 0;
+        }
     }
     return failed != 0;
 }
