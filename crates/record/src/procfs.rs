@@ -28,7 +28,8 @@ pub(crate) fn ppid(pid: i32) -> Option<i32> {
 
 /// Effective user id of a process.
 pub(crate) fn euid(pid: i32) -> Option<u32> {
-    status_field(pid, "Uid:")?.split_whitespace().nth(1)?.parse().ok()
+    let [_, effective, ..] = ids(pid)?.users;
+    Some(effective)
 }
 
 /// What a thread's users and groups are: real, effective, saved, and of files.

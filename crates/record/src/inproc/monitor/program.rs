@@ -20,6 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use systoll_hooks::assemble::{Nodes, Room};
 use systoll_hooks::layout::image;
+use systoll_model::Sysno;
 use systoll_symbols::{AddressSpace, ModuleKey, RawFrame};
 
 /// Programs of one file whose known contexts are looked at from the first call on.
@@ -207,6 +208,20 @@ impl Program {
     /// the thousandth short program of a kind they are nothing new.
     pub(crate) fn is_looked_at(&self) -> bool {
         self.earlier < MAX_ALIKE
+    }
+
+    /// The system call that the site which counts at `root` makes, where it says which.
+    pub(crate) fn number_of(&self, root: NodeAddr) -> Option<u32> {
+        let at = self.site_of(root)?;
+        self.hooks.files.get(at.file)?.code.blob.sites.get(at.site)?.number
+    }
+
+    /// Which call is counted at `node`, in the tree of `root`, and its frames as far as they are known. `rax`:
+    /// its number where the site does not say.
+    pub(crate) fn call_at(&self, node: NodeAddr, root: NodeAddr, rax: u32) -> (Sysno, Vec<RawFrame>) {
+        let leaf = || self.site_of(root).and_then(|at| self.leaf(at)).into_iter().collect();
+        let frames = self.contexts.nodes.get(&node).map_or_else(leaf, |frames| frames.to_vec());
+        (Sysno::made(self.number_of(root).unwrap_or(rax)), frames)
     }
 
     /// The site that counts at `root`.

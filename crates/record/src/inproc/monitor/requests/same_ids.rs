@@ -17,9 +17,8 @@ enum Sets {
 /// Whether the call that a waiting thread is about to make, counted at `node`, changes none of its ids.
 pub(crate) fn keeps_ids(session: &Session, waiter: &Waiter, node: NodeAddr) -> bool {
     let Some(program) = session.programs.get(&waiter.slot.program) else { return false };
-    let site = program.site_of(node);
-    let known = site.and_then(|at| program.hooks.files.get(at.file)?.code.blob.sites.get(at.site)?.number);
-    let Some(sets) = sets(known.unwrap_or(waiter.registers.ax as u32)) else { return false };
+    let number = program.number_of(node).unwrap_or(waiter.registers.ax as u32);
+    let Some(sets) = sets(number) else { return false };
     let kept = procfs::ids(waiter.tid).is_some_and(|ids| match sets {
         Sets::Users(n) => are_kept(ids.users, waiter.args().get(..n).unwrap_or_default()),
         Sets::Groups(n) => are_kept(ids.groups, waiter.args().get(..n).unwrap_or_default()),

@@ -14,7 +14,7 @@ use crate::windows::{EnteredCall, RawCall, Windows};
 use std::time::Duration;
 use systoll_hooks::layout::{image, may_hold_node, node, record, slot, want, windows};
 use systoll_model::{Moment, Sysno};
-use systoll_symbols::{PlacedFrame, RawFrame};
+use systoll_symbols::PlacedFrame;
 
 /// Frames and their places, and whether they are all.
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
@@ -40,12 +40,7 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     let run_ns = session.clock.at(began);
     let is_open = session.windows.open.contains_key(&waiter.slot);
     let octave = session.windows.open.get(&waiter.slot).map_or(entered.nth.max(1).ilog2() as u8, |o| o.window.octave);
-    let opens = if is_open {
-        session.windows.budget.due(&mut session.table, entered.row, entered.nth);
-        false
-    } else {
-        session.windows.budget.opens(&mut session.table, entered.row, entered.nth, run_ns)
-    };
+    let opens = opens(session, &entered, is_open, run_ns);
     plan_next(session, waiter.slot.program, at, &entered);
     if !is_open && !opens {
         want(session, waiter.slot, false);
@@ -62,6 +57,15 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     spend(session, octave, began);
 }
 
+/// Whether a window opens at a call that is due; none does within another, of which the call is a part.
+fn opens(session: &mut Session, entered: &Entered, within: bool, run_ns: u64) -> bool {
+    let (budget, table) = (&mut session.windows.budget, &mut session.table);
+    if within {
+        budget.due(table, entered.row, entered.nth);
+    }
+    !within && budget.opens(table, entered.row, entered.nth, run_ns)
+}
+
 /// A call at which a window is due, in a program whose threads write theirs: the launcher only decides, and
 /// looks at the stack.
 fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
@@ -69,12 +73,7 @@ fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     let run_ns = session.clock.at(began);
     let octave = entered.nth.max(1).ilog2() as u8;
     let writes = wanted(session, waiter.slot) == want::WRITING;
-    let opens = if writes {
-        session.windows.budget.due(&mut session.table, entered.row, entered.nth);
-        false
-    } else {
-        session.windows.budget.opens(&mut session.table, entered.row, entered.nth, run_ns)
-    };
+    let opens = opens(session, &entered, writes, run_ns);
     plan_next(session, waiter.slot.program, at, &entered);
     if opens {
         let stack = whole_stack(session, waiter, &entered);
@@ -233,11 +232,7 @@ fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Enter
     (slot::RECORDS..=slot::RINGS - record::SIZE).contains(&record).then_some(())?;
     let nth = area.get(waiter.slot.offset() + record + record::ENTERED);
     let program = session.programs.get(&waiter.slot.program)?;
-    let site = program.site_of(root);
-    let number = site.and_then(|at| program.hooks.files.get(at.file)?.code.blob.sites.get(at.site)?.number);
-    let syscall = Sysno::made(number.unwrap_or(waiter.registers.ax as u32));
-    let leaf = || site.and_then(|at| program.leaf(at)).into_iter().collect::<Vec<RawFrame>>();
-    let frames = program.contexts.nodes.get(&at).map_or_else(leaf, |frames| frames.to_vec());
+    let (syscall, frames) = program.call_at(at, root, waiter.registers.ax as u32);
     let (row, _) = session.table.row(image_id, syscall, &frames);
     Some(Entered { row, nth, record, syscall, root })
 }
