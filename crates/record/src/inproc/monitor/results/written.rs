@@ -14,7 +14,6 @@ use std::time::Duration;
 use systoll_hooks::assemble::{WrittenCall, written_calls};
 use systoll_hooks::layout::{IMAGE, image, may_hold_node, node, ring, slot};
 use systoll_model::Sysno;
-use systoll_symbols::RawFrame;
 
 /// What a thread takes to write a call: measured, with what it points to.
 const EACH: Duration = Duration::from_nanos(250);
@@ -111,11 +110,10 @@ fn raw_window(
         if call.after_gap && !raw.is_empty() || session.windows.budget.full(raw.len()) {
             break;
         }
+        // Read: to look at a hole in what is mapped would fill it, and the program names any place.
         let roots = |node: NodeAddr| {
-            let at = node.offset() + node::ROOT;
-            // What is mapped need not be read.
-            let mapped = session.memory.image(program.id).map(|area| area.get(at));
-            mapped.or_else(|| session.memory.words(at, program.id, 8).first().copied()).map(NodeAddr)
+            let root = session.memory.words(node.offset() + node::ROOT, program.id, 8);
+            root.first().map(|root| NodeAddr(*root))
         };
         let key = (call.node, call.number);
         let row = *rows.entry(key).or_insert_with(|| row_of(&mut session.table, program, (of, call), roots));
@@ -155,11 +153,7 @@ fn row_of(
 ) -> Option<(u32, Sysno)> {
     let node = NodeAddr(call.node);
     may_hold_node(call.node.wrapping_sub(IMAGE)).then_some(())?;
-    let site = program.site_of(roots(node)?);
-    let number = site.and_then(|at| program.hooks.files.get(at.file)?.code.blob.sites.get(at.site)?.number);
-    let syscall = Sysno::made(number.unwrap_or(call.number));
-    let leaf = || site.and_then(|at| program.leaf(at)).into_iter().collect::<Vec<RawFrame>>();
-    let frames = program.contexts.nodes.get(&node).map_or_else(leaf, |frames| frames.to_vec());
+    let (syscall, frames) = program.call_at(node, roots(node)?, call.number);
     let (row, _) = table.row(of, syscall, &frames);
     Some((row, syscall))
 }
