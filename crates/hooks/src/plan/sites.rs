@@ -71,12 +71,16 @@ fn is_interrupt(i: &Instruction) -> bool {
 
 /// Whether the bytes of one occur in `extent`.
 fn may_have_call(image: &Image<'_>, extent: &Extent) -> bool {
-    image.region(extent.start).is_some_and(|r| has_bytes(r.slice(extent.start, extent.end)))
+    has_bytes(bytes_of(image, extent))
+}
+
+fn bytes_of<'a>(image: &Image<'a>, extent: &Extent) -> &'a [u8] {
+    image.region(extent.start).map_or(&[], |region| region.slice(extent.start, extent.end))
 }
 
 /// Whether a `syscall` or `int $0x80` is really among the instructions of `extent`.
 pub(super) fn has_call(image: &Image<'_>, extent: &Extent) -> bool {
-    let Some(bytes) = image.region(extent.start).map(|r| r.slice(extent.start, extent.end)) else { return false };
+    let bytes = bytes_of(image, extent);
     has_bytes(bytes)
         && Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE)
             .iter()
@@ -108,9 +112,7 @@ pub(super) fn join(image: &Image<'_>, extents: &mut Vec<Extent>) {
 }
 
 fn runs_on(image: &Image<'_>, extent: &Extent) -> bool {
-    let Some(region) = image.region(extent.start) else { return false };
-    let bytes = region.slice(extent.start, extent.end);
-    Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE).iter().last().is_some_and(|i| {
+    Decoder::with_ip(64, bytes_of(image, extent), extent.start, DecoderOptions::NONE).iter().last().is_some_and(|i| {
         i.next_ip() == extent.end && goes_on(&i) && !matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Int3)
     })
 }

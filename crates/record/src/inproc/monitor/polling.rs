@@ -28,8 +28,9 @@ const SPINS: u64 = 2_000;
 /// often it offers it.
 const LOOKS: Duration = Duration::from_micros(60);
 /// How long it looks where no other process wants the processor: to wake it takes longer than most answers,
-/// and where there is one question more come soon. Longer than some hundred microseconds saves no program
-/// any time, and is processor time that a box with work for all its processors lacks.
+/// and where there is one question more come soon. Looks of a millisecond save programs that start one by one
+/// beside an idle processor (`make -j1`) a tenth of their time, and cost scripts and compilers a tenth to a third
+/// more of a processor (docs/performance.md).
 const LOOKS_ON: Duration = Duration::from_micros(100);
 /// Offered for as long as this, a processor was taken by a process that has more to do on it.
 const AWAY: Duration = Duration::from_micros(200);
