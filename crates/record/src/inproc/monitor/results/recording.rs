@@ -22,6 +22,7 @@ pub(crate) fn finish(mut session: Session) -> Recording {
     count_first_exec(&mut session);
     audit(&mut session);
     session.provisioning.files.keep_fixed(&session.symbols);
+    session.reuse.kept.keep(&session.provisioning.files, &session.reuse.contexts);
     let children = sys::children_times();
     let crossing = overhead::crossing(session.stats.around.again.as_ref(), &session.clock.ratio);
     session.stats.facts.leave_out(children, sys::children_times());
