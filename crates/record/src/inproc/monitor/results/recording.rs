@@ -76,7 +76,7 @@ fn recording(session: &mut Session, wall_ns: u64, crossing_after: Spread) -> Rec
     }
     // That takes children, which are none of the command's.
     let children = sys::children_times();
-    let prices = session.stats.facts.prices(crossing_after, &session.table);
+    let prices = session.stats.facts.prices(crossing_after, &session.table, &session.windows.budget.all());
     let progress = Progress::of(&session.table, wall_ns, session.root.exit, children);
     let own = own_cpu::own_cpu(session, progress.used());
     named.problems.extend(own.problem());
