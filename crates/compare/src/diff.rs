@@ -1,5 +1,6 @@
 //! What changed between two sides.
 
+use crate::attribution;
 use crate::findings::{self, FindingChange, Judged};
 use crate::key::{By, Key};
 use crate::lines;
@@ -236,6 +237,7 @@ impl<'a> Tables<'a> {
                 change.object = objects.of_rows(&cell.rows);
             }
         }
+        attribution::set_apart(&mut changes);
         changes.sort_by(|a, b| b.weight().total_cmp(&a.weight()).then_with(|| a.key.cmp(&b.key)));
         changes
     }
@@ -264,8 +266,8 @@ impl<'a> Tables<'a> {
         let firm = a.firm.differs(b.firm, 0);
         let slack = match (most, firm) {
             (0, _) | (_, true) => 0,
-            (most, false) if runs > 1 => (most / 4).max(8),
-            (most, false) => (most / 2).max(64),
+            (most, false) if runs > 1 => (most / 2).max(16),
+            (most, false) => (most / 16 * 15).max(64),
         };
         if old.calls.differs(new.calls, slack) || old.failed.differs(new.failed, slack) {
             return Verdict::Changed;

@@ -28,6 +28,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod attribution;
 mod diff;
 mod findings;
 mod key;

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use systoll_judge::{Common, Group, grouped};
 use systoll_model::{Counts, FrameId, Recording, Row, RowId};
 
+/// Rows of no more calls may go without a look at a script's line.
+const FEW_LOOKS: u64 = 64;
+
 /// Calls of one recording with something in common.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
@@ -53,25 +56,39 @@ pub(crate) type Table = BTreeMap<Key, Cell>;
 pub(crate) fn table(recording: &Recording, by: By, names: &Names) -> Table {
     let mut table = Table::new();
     let judged = match by {
-        By::Syscall | By::Row => {
+        By::Syscall | By::Row | By::Caller => {
             let keys = Keys::new(recording, names);
             for (id, row) in (0..).map(RowId).zip(&recording.rows).filter(|(_, r)| r.counts.calls > 0) {
-                let key = if by == By::Row { keys.row(row) } else { Key { syscall: Some(row.syscall), ..Key::default() } };
+                let key = match by {
+                    By::Row => keys.row(row),
+                    By::Caller => Key { syscall: None, api: None, program: None, ..keys.row(row) },
+                    _ => Key { syscall: Some(row.syscall), ..Key::default() },
+                };
                 table.entry(key).or_default().add(id, &row.counts);
             }
             return table;
         }
         By::Api => systoll_judge::By::Api,
-        By::Caller => systoll_judge::By::Caller,
         By::Line => systoll_judge::By::Line,
         By::Library => systoll_judge::By::Library,
         By::Process => systoll_judge::By::Process,
     };
     let keys = Keys::new(recording, names);
-    for group in grouped(recording, judged, None).groups {
+    let scripts = by == By::Line && recording.rows.iter().any(|r| !r.lines.is_empty());
+    for mut group in grouped(recording, judged, None).groups {
+        if scripts {
+            group.low = group.low.saturating_sub(unseen(recording, &group));
+        }
         table.entry(keys.group(&group.common)).or_default().add_group(group);
     }
     table
+}
+
+/// Calls of a group that another run may find a script's line for: on rows of so few that none was seen.
+fn unseen(recording: &Recording, group: &Group) -> u64 {
+    let rows = group.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize));
+    let few = rows.filter(|r| r.lines.is_empty() && r.counts.calls <= FEW_LOOKS);
+    few.fold(0u64, |sum, r| sum.saturating_add(r.counts.calls))
 }
 
 /// Makes keys of a recording's rows, each frame's once.

@@ -11,6 +11,8 @@ pub enum Chance {
     Scheduling,
     /// Where the kernel puts memory, and how much of it has been collected.
     Memory,
+    /// Whether the caller was seen: the calls are there on both sides, on one of them without it.
+    Attribution,
 }
 
 impl Chance {
@@ -19,6 +21,7 @@ impl Chance {
         match self {
             Self::Scheduling => "scheduling",
             Self::Memory => "memory",
+            Self::Attribution => "attribution",
         }
     }
 }

@@ -22,6 +22,7 @@
 mod access;
 mod answered;
 mod comparison;
+mod diff;
 mod doctor;
 mod explain;
 mod export;
@@ -35,11 +36,12 @@ mod text;
 mod units;
 
 pub use comparison::{write_comparison, write_idle, write_keep, write_ways};
+pub use diff::{DiffOptions, write_diff, write_diff_markdown};
 pub use doctor::{Checked, doctor_json, write_doctor};
 pub use explain::{write_causes, write_explain};
 pub use export::{hyperfine_json, hyperfine_markdown};
 pub use host_report::{box_json, write_box};
-pub use json::{SCHEMA_VERSION, SideCommand, prove_json, report_json};
+pub use json::{SCHEMA_VERSION, SideCommand, diff_json, prove_json, report_json};
 pub use report::{ReportOptions, write_finding, write_grouping, write_report};
 pub use servers::{serve_json, write_servers};
 pub use strace_table::{TableColumn, TableOptions, TableSort, write_strace_table};

@@ -1,7 +1,9 @@
 //! What can be typed. One definition gives the parser, `--help`, the man page and completions.
 
+mod diff;
 mod prove;
 
+pub use diff::DiffArgs;
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 
 use crate::call_set::CallSet;
@@ -125,6 +127,12 @@ pub enum Command {
     )]
     #[command(after_help = prove::PROVE_EXAMPLES)]
     Prove(Box<ProveArgs>),
+    /// Tell what changed between two recordings, or two commands
+    #[command(
+        override_usage = "systoll diff [OPTIONS] OLD NEW\n       systoll diff [OPTIONS] OLD... : NEW...\n       systoll diff [OPTIONS] <--vs NEW|-E VAR=VALUE> -- OLD [ARGS]...\n       systoll diff [OPTIONS] OLD... -- NEW [ARGS]..."
+    )]
+    #[command(after_help = diff::EXAMPLES)]
+    Diff(DiffArgs),
     /// Run a program cured, nothing watched; or print what to keep
     #[command(
         override_usage = "systoll cure CAUSE... -- CMD [ARGS]...\n       systoll cure --print CAUSE... [--for WHAT]"

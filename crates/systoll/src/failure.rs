@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     Record(systoll_record::Error),
     /// A recording could not be read.
     Recording(PathBuf, systoll_model::FileError),
+    /// A folder without recordings.
+    NoRecordings(PathBuf),
     /// A file could not be read, created or written.
     File { what: &'static str, path: PathBuf, source: std::io::Error },
     /// What came out of a run could not be put into its file.
@@ -68,6 +70,7 @@ impl Failure {
         let mut lines = match self {
             Self::Record(e) => vec![with_sources(e)],
             Self::Recording(path, e) => vec![format!("can't read the recording {}: {e}", path.display())],
+            Self::NoRecordings(path) => vec![format!("there is no recording (*.systoll) in {}", path.display())],
             Self::File { what, path, source } => vec![format!("can't {what} {}: {}", path.display(), plain(source))],
             Self::NotKept { what, path, source, bytes } => {
                 vec![format!("the {what} was not kept: {}: {}", path.display(), no_room(source, *bytes))]
@@ -102,7 +105,7 @@ impl Failure {
     fn advice(&self) -> Option<String> {
         match self {
             Self::Record(e) => e.advice(),
-            Self::Recording(..) => Some("make one with: systoll run --save FILE -- CMD".into()),
+            Self::Recording(..) | Self::NoRecordings(_) => Some("make one with: systoll run --save FILE -- CMD".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some((*help).into()),
             Self::Unreached { cure, elided, .. } => {
