@@ -33,7 +33,10 @@ pub(crate) fn set_apart(changes: &mut [Change]) {
 }
 
 fn is_unknown(key: &Key) -> bool {
-    key.api.is_none() && key.function.is_none() && key.library.is_none() && (key.program.is_none() || key.syscall.is_some())
+    key.api.is_none()
+        && key.function.is_none()
+        && key.library.is_none()
+        && (key.program.is_none() || key.syscall.is_some())
 }
 
 /// Rows among which a call may have changed its place.

@@ -143,8 +143,7 @@ impl Diff {
 pub fn diff(old: Side<'_>, new: Side<'_>, by: By) -> Diff {
     let names = Names::of(old.recordings, new.recordings);
     let rows = Tables::of(old, new, By::Row, &names).changes();
-    let changed_rows: BTreeSet<&Key> =
-        rows.iter().filter(|c| c.verdict == Verdict::Changed).map(|c| &c.key).collect();
+    let changed_rows: BTreeSet<&Key> = rows.iter().filter(|c| c.verdict == Verdict::Changed).map(|c| &c.key).collect();
     let judged = [old, new].map(|side| Judged::of(side, &names, &changed_rows));
     let (findings_new, findings_gone) = findings::changes(&judged[0], &judged[1]);
     let tables = (by != By::Row).then(|| Tables::of(old, new, by, &names));
@@ -222,7 +221,8 @@ impl<'a> Tables<'a> {
     /// Rows that are not the same, what would weigh most first.
     fn changes(&self) -> Vec<Change> {
         let mut changes: Vec<Change> = self.keys().into_iter().filter_map(|key| self.change(key)).collect();
-        let objects = [self.sides.0, self.sides.1].map(|side| side.recordings.iter().map(Objects::of).collect::<Vec<_>>());
+        let objects =
+            [self.sides.0, self.sides.1].map(|side| side.recordings.iter().map(Objects::of).collect::<Vec<_>>());
         for change in &mut changes {
             let more_on_new = change.new.calls.median >= change.old.calls.median;
             let (tables, side, objects) = if more_on_new {
@@ -231,7 +231,8 @@ impl<'a> Tables<'a> {
                 (&self.old, self.sides.0, &objects[0])
             };
             let found = tables.iter().zip(side.recordings).zip(objects).rev();
-            let found = found.filter_map(|((table, recording), objects)| Some((table.get(&change.key)?, recording, objects)));
+            let found =
+                found.filter_map(|((table, recording), objects)| Some((table.get(&change.key)?, recording, objects)));
             for (cell, recording, objects) in found.take(1) {
                 change.place = place(recording, cell);
                 change.object = objects.of_rows(&cell.rows);
@@ -342,11 +343,7 @@ fn failed(tables: &[Table], key: &Key) -> Range {
 fn figures(tables: &[Table], key: &Key) -> Figures {
     let mut tolls: Vec<u64> = tables.iter().filter_map(|t| t.get(key)?.toll_ns).collect();
     tolls.sort_unstable();
-    Figures {
-        calls: calls(tables, key),
-        failed: failed(tables, key),
-        toll_ns: tolls.get(tolls.len() / 2).copied(),
-    }
+    Figures { calls: calls(tables, key), failed: failed(tables, key), toll_ns: tolls.get(tolls.len() / 2).copied() }
 }
 
 /// Where the row with most calls is called.

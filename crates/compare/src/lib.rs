@@ -29,17 +29,23 @@
 #![forbid(unsafe_code)]
 
 mod attribution;
+mod budget;
 mod diff;
 mod findings;
 mod key;
 mod lines;
 mod names;
 mod range;
+mod select;
 mod table;
 mod vary;
 
+pub use budget::{
+    Bound, Breach, Budget, BudgetError, Held, HeldFinding, Limit, MAX_TEXT, Measured, Run, Units, Who, hold, learn,
+};
 pub use diff::{Change, Diff, Figures, Note, Place, Side, Summary, Verdict, diff};
 pub use findings::FindingChange;
 pub use key::{By, Key};
 pub use range::Range;
+pub use select::{SelectError, Selector};
 pub use vary::Chance;

@@ -56,7 +56,9 @@ impl Names {
             return alias.clone();
         }
         match file_name.find(".so.") {
-            Some(at) if file_name[at + 4..].chars().all(|c| c.is_ascii_digit() || c == '.') => file_name[..at + 3].into(),
+            Some(at) if file_name[at + 4..].chars().all(|c| c.is_ascii_digit() || c == '.') => {
+                file_name[..at + 3].into()
+            }
             _ => file_name.into(),
         }
     }
@@ -74,7 +76,8 @@ impl Names {
 
     /// The name of a frame's function; `place` is its innermost location or its outermost.
     pub(crate) fn function(&self, recording: &Recording, frame: &Frame, name: &Arc<str>) -> Arc<str> {
-        let Some((_, address)) = name.rsplit_once("+0x").or_else(|| name.split_once("0x").filter(|(p, _)| p.is_empty()))
+        let Some((_, address)) =
+            name.rsplit_once("+0x").or_else(|| name.split_once("0x").filter(|(p, _)| p.is_empty()))
         else {
             return plain(name);
         };

@@ -103,6 +103,5 @@ fn allocates(recording: &Recording, row: &Row, threads: bool) -> bool {
 fn in_runtime(recording: &Recording, row: &Row) -> bool {
     let frames = recording.stacks.get(row.context.0 as usize).map_or(&[][..], |s| &s.frames);
     let class = |id: &systoll_model::FrameId| recording.frames.get(id.0 as usize).map(|f| f.class);
-    frames.iter().filter_map(class).any(|c| c == FrameClass::Runtime)
-        || row.user.is_none() && row.api.is_none()
+    frames.iter().filter_map(class).any(|c| c == FrameClass::Runtime) || row.user.is_none() && row.api.is_none()
 }

@@ -76,7 +76,9 @@ fn head(diff: &Diff, style: &Style) -> Vec<Line> {
             .with(Role::Faint, format!(", {} before", range(diff.old.calls))),
     ];
     if let (Some(new), Some(old)) = (diff.new.toll_ns, diff.old.toll_ns) {
-        parts.push(Line::of(Role::Plain, format!("toll {}", time(new))).with(Role::Faint, format!(", {} before", time(old))));
+        parts.push(
+            Line::of(Role::Plain, format!("toll {}", time(new))).with(Role::Faint, format!(", {} before", time(old))),
+        );
     }
     let runs = match (runs(&diff.old), runs(&diff.new)) {
         (old, new) if old == new => format!("{new} a side"),
@@ -159,7 +161,10 @@ fn name(change: &Change, by: By) -> Line {
     {
         let own = change.key.function.as_deref() == Some(&*place.function);
         let file = clean(file.rsplit('/').next().unwrap_or(file));
-        line.push_name(Role::Faint, if own { format!(" {file}") } else { format!(" by {} {file}", clean(&place.function)) });
+        line.push_name(
+            Role::Faint,
+            if own { format!(" {file}") } else { format!(" by {} {file}", clean(&place.function)) },
+        );
         line.push(Role::Faint, format!(":{}", place.line.unwrap_or(0)));
     }
     line = whereabouts(line, &change.key, by);
@@ -348,4 +353,3 @@ fn markdown(text: &str) -> String {
     }
     out
 }
-

@@ -100,7 +100,9 @@ fn split(paths: &[PathBuf]) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
     match (parts.next(), parts.next(), parts.next()) {
         (Some([_, _]), None, _) => Ok(paths.split_at(1)),
         (Some([_]), None, _) => Err(Failure::Usage("only one recording: compare it with what? diff OLD NEW")),
-        (Some(_), None, _) => Err(Failure::Usage("which of them are old and which new? put a : between: diff OLD… : NEW…")),
+        (Some(_), None, _) => {
+            Err(Failure::Usage("which of them are old and which new? put a : between: diff OLD… : NEW…"))
+        }
         (Some(old), Some(new), None) if !old.is_empty() && !new.is_empty() => Ok((old, new)),
         (_, Some(_), None) => Err(Failure::Usage("one side of the : has no recording")),
         _ => Err(Failure::Usage("a : more than once: there are two sides")),

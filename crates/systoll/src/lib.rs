@@ -40,7 +40,8 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(command: Command) -> Result<ExitCode, Failure> {
-    if matches!(command, Command::Prove(_) | Command::Diff(_) | Command::Demo(_) | Command::Box(_) | Command::Doctor(_)) {
+    if matches!(command, Command::Prove(_) | Command::Diff(_) | Command::Demo(_) | Command::Box(_) | Command::Doctor(_))
+    {
         // Where that can't be had a signal ends this process alone, as it would have.
         let _ = systoll_cure::catch_interrupts();
     }

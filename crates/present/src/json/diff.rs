@@ -135,11 +135,7 @@ fn change(change: &Change) -> WireChange<'_> {
             Verdict::Varies => "varies",
             Verdict::ByChance(chance) => chance.name(),
         },
-        place: change.place.as_ref().map(|p| Place {
-            function: &p.function,
-            file: p.file.as_deref(),
-            line: p.line,
-        }),
+        place: change.place.as_ref().map(|p| Place { function: &p.function, file: p.file.as_deref(), line: p.line }),
         object: change.object.as_deref(),
         beneath: change.beneath.iter().map(self::change).collect(),
     }

@@ -72,7 +72,8 @@ pub struct DiffArgs {
 }
 
 fn by() -> impl TypedValueParser<Value = By> {
-    PossibleValuesParser::new(By::ALL.map(By::name)).try_map(|name| By::from_name(&name).ok_or("nothing rows are told by"))
+    PossibleValuesParser::new(By::ALL.map(By::name))
+        .try_map(|name| By::from_name(&name).ok_or("nothing rows are told by"))
 }
 
 #[cfg(test)]
@@ -94,7 +95,9 @@ mod tests {
         let args = read(&["--vs", "./new 'a b'", "--", "./old", "--json"]).unwrap();
         assert_eq!((args.vs.unwrap().0.len(), args.command.len(), args.json), (2, 2, false));
         assert!(read(&["a", "--", "./new"]).is_ok());
-        for wrong in [&[][..], &["--vs", "./new"], &["a", "--vs", "./new", "--", "./old"], &["--json", "--markdown", "a", "b"]] {
+        for wrong in
+            [&[][..], &["--vs", "./new"], &["a", "--vs", "./new", "--", "./old"], &["--json", "--markdown", "a", "b"]]
+        {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
     }
