@@ -21,6 +21,7 @@
 
 mod access;
 mod answered;
+mod check;
 mod comparison;
 mod diff;
 mod doctor;
@@ -35,6 +36,9 @@ mod style;
 mod text;
 mod units;
 
+pub use check::{
+    BudgetReport, bencher_json, benchmark_json, sarif_json, write_check, write_github, write_junit, write_vim,
+};
 pub use comparison::{write_comparison, write_idle, write_keep, write_ways};
 pub use diff::{DiffOptions, write_diff, write_diff_markdown};
 pub use doctor::{Checked, doctor_json, write_doctor};

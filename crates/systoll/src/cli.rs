@@ -1,8 +1,10 @@
 //! What can be typed. One definition gives the parser, `--help`, the man page and completions.
 
+mod check;
 mod diff;
 mod prove;
 
+pub use check::{CheckArgs, Format};
 pub use diff::DiffArgs;
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 
@@ -133,6 +135,12 @@ pub enum Command {
     )]
     #[command(after_help = diff::EXAMPLES)]
     Diff(DiffArgs),
+    /// Hold a program's system calls against a budget, for CI
+    #[command(
+        override_usage = "systoll check [OPTIONS] -- CMD [ARGS]...\n       systoll check --update [OPTIONS] -- CMD [ARGS]...\n       systoll check [OPTIONS] REC..."
+    )]
+    #[command(after_help = check::EXAMPLES)]
+    Check(CheckArgs),
     /// Run a program cured, nothing watched; or print what to keep
     #[command(
         override_usage = "systoll cure CAUSE... -- CMD [ARGS]...\n       systoll cure --print CAUSE... [--for WHAT]"

@@ -16,6 +16,10 @@ pub(crate) enum Failure {
     Record(systoll_record::Error),
     /// A recording could not be read.
     Recording(PathBuf, systoll_model::FileError),
+    /// There is no budget.
+    NoBudget(PathBuf),
+    /// A budget that can't be used.
+    Budget(PathBuf, String),
     /// A folder without recordings.
     NoRecordings(PathBuf),
     /// A file could not be read, created or written.
@@ -70,6 +74,8 @@ impl Failure {
         let mut lines = match self {
             Self::Record(e) => vec![with_sources(e)],
             Self::Recording(path, e) => vec![format!("can't read the recording {}: {e}", path.display())],
+            Self::NoBudget(path) => vec![format!("there is no budget {}", path.display())],
+            Self::Budget(path, e) => vec![format!("{}: {e}", path.display())],
             Self::NoRecordings(path) => vec![format!("there is no recording (*.systoll) in {}", path.display())],
             Self::File { what, path, source } => vec![format!("can't {what} {}: {}", path.display(), plain(source))],
             Self::NotKept { what, path, source, bytes } => {
@@ -106,6 +112,8 @@ impl Failure {
         match self {
             Self::Record(e) => e.advice(),
             Self::Recording(..) | Self::NoRecordings(_) => Some("make one with: systoll run --save FILE -- CMD".into()),
+            Self::NoBudget(_) => Some("make one with: systoll check --update -- CMD".into()),
+            Self::Budget(..) => Some("docs/check.md tells what a budget can hold".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some((*help).into()),
             Self::Unreached { cure, elided, .. } => {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod call_set;
+mod check;
 pub mod cli;
 mod control;
 mod demo;
@@ -40,8 +41,15 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(command: Command) -> Result<ExitCode, Failure> {
-    if matches!(command, Command::Prove(_) | Command::Diff(_) | Command::Demo(_) | Command::Box(_) | Command::Doctor(_))
-    {
+    if matches!(
+        command,
+        Command::Prove(_)
+            | Command::Diff(_)
+            | Command::Check(_)
+            | Command::Demo(_)
+            | Command::Box(_)
+            | Command::Doctor(_)
+    ) {
         // Where that can't be had a signal ends this process alone, as it would have.
         let _ = systoll_cure::catch_interrupts();
     }
@@ -50,6 +58,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Report(args) => report::report(&args),
         Command::Prove(args) => prove::prove(&args),
         Command::Diff(args) => diff::diff_sides(&args),
+        Command::Check(args) => check::check(&args),
         Command::Cure(args) => prove::cure(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Box(args) => report::survey(&args),

@@ -48,14 +48,16 @@ pub fn learn(text: Option<&str>, per: Option<&Units>, runs: &[Run<'_>]) -> Resul
         root.insert("exact", Item::Value(false.into()));
     }
     let tables = root.entry("limit").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
-    if let Some(tables) = tables.as_array_of_tables_mut() {
-        for (limit, table) in budget.limits.iter().zip(tables.iter_mut()) {
-            update(limit, table, runs);
-        }
-        if budget.others.is_some() {
-            for call in unnamed(&budget, runs) {
-                tables.push(new_limit(call, runs));
-            }
+    let Some(tables) = tables.as_array_of_tables_mut() else {
+        let what = "limits that are written in one line are not written anew: make each a [[limit]]";
+        return Err(super::BudgetError { line: 1, what: what.into() });
+    };
+    for (limit, table) in budget.limits.iter().zip(tables.iter_mut()) {
+        update(limit, table, runs);
+    }
+    if budget.others.is_some() {
+        for call in unnamed(&budget, runs) {
+            tables.push(new_limit(call, runs));
         }
     }
     Ok(document.to_string())
