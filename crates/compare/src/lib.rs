@@ -38,6 +38,7 @@ mod names;
 mod range;
 mod select;
 mod table;
+mod tracked;
 mod vary;
 
 pub use budget::{
@@ -48,4 +49,5 @@ pub use findings::FindingChange;
 pub use key::{By, Key};
 pub use range::Range;
 pub use select::{SelectError, Selector};
+pub use tracked::{Tracked, Wanted};
 pub use vary::Chance;

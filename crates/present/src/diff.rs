@@ -186,7 +186,9 @@ fn who(key: &Key, by: By) -> Line {
     if let Some(call) = key.syscall.filter(|_| by != By::Caller) {
         line.push(Role::Name, call.to_string());
     }
-    let callers = [text(&key.api), text(&key.function)];
+    // A function that is called as its system call is says nothing twice.
+    let call = key.syscall.filter(|_| by != By::Caller).map(|s| s.to_string());
+    let callers = [text(&key.api).filter(|api| Some(api) != call.as_ref()), text(&key.function)];
     for caller in callers.into_iter().flatten() {
         if !line.is_empty() {
             line.push(Role::Faint, " < ");

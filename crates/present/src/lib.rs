@@ -21,6 +21,7 @@
 
 mod access;
 mod answered;
+mod bisect;
 mod check;
 mod comparison;
 mod diff;
@@ -36,6 +37,7 @@ mod style;
 mod text;
 mod units;
 
+pub use bisect::{BisectReport, Hunk, Tried, bisect_json, write_bisect};
 pub use check::{
     BudgetReport, bencher_json, benchmark_json, sarif_json, write_check, write_github, write_junit, write_vim,
 };

@@ -1,9 +1,11 @@
 //! What can be typed. One definition gives the parser, `--help`, the man page and completions.
 
+mod bisect;
 mod check;
 mod diff;
 mod prove;
 
+pub use bisect::{BisectArgs, Calls};
 pub use check::{CheckArgs, Format};
 pub use diff::DiffArgs;
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
@@ -135,6 +137,10 @@ pub enum Command {
     )]
     #[command(after_help = diff::EXAMPLES)]
     Diff(DiffArgs),
+    /// Find the commit from which on a program makes more system calls
+    #[command(override_usage = "systoll bisect [OPTIONS] GOOD BAD -- CMD [ARGS]...")]
+    #[command(after_help = bisect::EXAMPLES)]
+    Bisect(BisectArgs),
     /// Hold a program's system calls against a budget, for CI
     #[command(
         override_usage = "systoll check [OPTIONS] -- CMD [ARGS]...\n       systoll check --update [OPTIONS] -- CMD [ARGS]...\n       systoll check [OPTIONS] REC..."

@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     Record(systoll_record::Error),
     /// A recording could not be read.
     Recording(PathBuf, systoll_model::FileError),
+    /// There can be no bisection.
+    Bisect(crate::bisect::Trouble),
     /// There is no budget.
     NoBudget(PathBuf),
     /// A budget that can't be used.
@@ -74,6 +76,7 @@ impl Failure {
         let mut lines = match self {
             Self::Record(e) => vec![with_sources(e)],
             Self::Recording(path, e) => vec![format!("can't read the recording {}: {e}", path.display())],
+            Self::Bisect(trouble) => vec![trouble.to_string()],
             Self::NoBudget(path) => vec![format!("there is no budget {}", path.display())],
             Self::Budget(path, e) => vec![format!("{}: {e}", path.display())],
             Self::NoRecordings(path) => vec![format!("there is no recording (*.systoll) in {}", path.display())],
@@ -180,6 +183,12 @@ pub(crate) fn ended_by(signal: i32) -> u8 {
 /// As shells have it: 127 where there is no such program, 126 where it can't be executed.
 fn not_run(error: &std::io::Error) -> u8 {
     if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
+}
+
+impl From<crate::bisect::Trouble> for Failure {
+    fn from(trouble: crate::bisect::Trouble) -> Self {
+        Self::Bisect(trouble)
+    }
 }
 
 impl From<systoll_cure::CureError> for Failure {

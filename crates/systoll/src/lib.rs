@@ -1,6 +1,7 @@
 //! The command line: what was typed, what it means, who does it. No logic of its own.
 #![forbid(unsafe_code)]
 
+mod bisect;
 mod call_set;
 mod check;
 pub mod cli;
@@ -58,6 +59,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Report(args) => report::report(&args),
         Command::Prove(args) => prove::prove(&args),
         Command::Diff(args) => diff::diff_sides(&args),
+        Command::Bisect(args) => bisect::bisect(&args),
         Command::Check(args) => check::check(&args),
         Command::Cure(args) => prove::cure(&args),
         Command::Demo(args) => demo::demo(&args),

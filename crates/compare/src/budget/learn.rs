@@ -21,7 +21,7 @@ const HEAD: &str = "# What `systoll check` holds: exact counts of system calls.\
 /// Where `text` is no budget.
 pub fn learn(text: Option<&str>, per: Option<&Units>, runs: &[Run<'_>]) -> Result<String, super::BudgetError> {
     let budget = text.map(Budget::parse).transpose()?;
-    let start = text.unwrap_or(HEAD);
+    let start = text.unwrap_or_default();
     let mut document: DocumentMut = start.parse().map_err(|e: toml_edit::TomlError| super::BudgetError {
         line: e.span().map_or(1, |span| super::line_of(start, span.start)),
         what: e.message().to_owned(),
@@ -60,7 +60,7 @@ pub fn learn(text: Option<&str>, per: Option<&Units>, runs: &[Run<'_>]) -> Resul
             tables.push(new_limit(call, runs));
         }
     }
-    Ok(document.to_string())
+    Ok(format!("{}{document}", if fresh { HEAD } else { "" }))
 }
 
 /// Findings that the budget knows or a run has.

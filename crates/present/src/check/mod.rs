@@ -55,7 +55,7 @@ impl BudgetReport<'_> {
             messages.push(Message { rule: rule.into(), text: breach_text(breach), file, line, breaks: true });
         }
         for m in self.held.measured.iter().filter(|m| m.broken) {
-            let place = m.who.as_ref().and_then(|w| w.place.as_ref());
+            let place = m.who.as_ref().filter(|_| m.value > m.bound.high).and_then(|w| w.place.as_ref());
             let (file, line) = self.place(place).unwrap_or_else(|| budget(m.at_line));
             messages.push(Message { rule: m.figure.into(), text: measured_text(m), file, line, breaks: true });
         }
@@ -106,15 +106,17 @@ fn unit(figure: &str) -> &'static str {
 /// A limit that is broken, in one line: old, new, who.
 fn measured_text(m: &Measured) -> String {
     let mut text = format!("{}: {} → {} {}", clean(&m.name), bound_text(m.bound), figure(m.value), unit(m.figure));
-    if let Some(who) = m.who.as_ref().filter(|_| m.value > 0.0) {
+    if let Some(who) = m.who.as_ref().filter(|_| m.value > m.bound.high) {
         text.push_str(&format!(", {}", who_text(who)));
     }
     text
 }
 
 fn who_text(who: &Who) -> String {
-    let mut chain = vec![who.syscall.to_string()];
-    chain.extend(who.api.as_deref().map(clean));
+    let call = who.syscall.to_string();
+    let api = who.api.as_deref().filter(|api| *api != call).map(clean);
+    let mut chain = vec![call.clone()];
+    chain.extend(api);
     chain.extend(who.place.as_ref().map(place_text));
     format!("most by {} in {} ({})", chain.join(" < "), clean(&who.program), grouped(who.calls))
 }
