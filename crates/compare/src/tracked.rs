@@ -83,7 +83,7 @@ impl Tracked {
         }
     }
 
-    /// The places in the source that the calls come from in `recording`, the nearest to the call first.
+    /// The places in the source that the calls come from in `recording`: a script's lines, then the nearest to the call.
     pub fn places(&self, recording: &Recording) -> Vec<Place> {
         let mut rows = self.rows(recording);
         rows.sort_by_key(|row| std::cmp::Reverse(row.counts.calls));
@@ -92,8 +92,7 @@ impl Tracked {
             let frames =
                 |id: systoll_model::StackId| recording.stacks.get(id.0 as usize).map_or(&[][..], |s| &s.frames);
             let lines = row.lines.iter().map(|l| l.frame);
-            let all =
-                row.user.into_iter().chain(lines).chain(frames(row.context).iter().chain(frames(row.outer)).copied());
+            let all = lines.chain(row.user).chain(frames(row.context).iter().chain(frames(row.outer)).copied());
             let located = all.filter_map(|id| recording.frames.get(id.0 as usize)).flat_map(|f| &f.locations);
             for at in located.filter(|l| l.file.is_some()) {
                 let place = Place { function: at.function.clone(), file: at.file.clone(), line: at.line };
