@@ -99,9 +99,43 @@ fn allocates(recording: &Recording, row: &Row, threads: bool) -> bool {
     }
 }
 
-/// Whether no frame of the row's context is the program's own: only the language's runtime, libc or nothing known.
+/// Whether the caller is the language's runtime itself, for no function of the program's own: its library's functions
+/// are on the way of all calls that a program makes.
 fn in_runtime(recording: &Recording, row: &Row) -> bool {
-    let frames = recording.stacks.get(row.context.0 as usize).map_or(&[][..], |s| &s.frames);
-    let class = |id: &systoll_model::FrameId| recording.frames.get(id.0 as usize).map(|f| f.class);
-    frames.iter().filter_map(class).any(|c| c == FrameClass::Runtime) || row.user.is_none() && row.api.is_none()
+    match row.user.and_then(|id| recording.frames.get(id.0 as usize)) {
+        Some(user) => user.class == FrameClass::Runtime,
+        None => row.api.is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systoll_model::{Counts, Frame, FrameId, Process, ProcessId, StackId};
+
+    #[test]
+    fn what_a_program_asks_for_itself_is_no_chance() {
+        let of = |name: &str, class: FrameClass, threads: u64| {
+            let mut recording = Recording::default();
+            recording.processes.push(Process { instances: 1, threads, ..Process::default() });
+            recording.frames.push(Frame { class, ..Frame::default() });
+            let row = Row {
+                process: ProcessId(0),
+                syscall: Sysno::from_name(name)?,
+                context: StackId(0),
+                outer: StackId(0),
+                api: None,
+                api_module: None,
+                user: Some(FrameId(0)),
+                lines: vec![],
+                counts: Counts::default(),
+            };
+            chance(&recording, &row)
+        };
+        use FrameClass::{Runtime, User};
+        assert_eq!((of("openat", User, 5), of("openat", Runtime, 5)), (None, Some(Chance::Scheduling)));
+        assert_eq!((of("futex", User, 5), of("futex", User, 1)), (Some(Chance::Scheduling), None));
+        assert_eq!((of("brk", User, 1), of("mmap", User, 1)), (Some(Chance::Memory), None));
+        assert_eq!((of("mmap", Runtime, 5), of("read", Runtime, 1)), (Some(Chance::Memory), None));
+    }
 }

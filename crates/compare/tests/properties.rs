@@ -22,7 +22,15 @@ struct RowOf {
 fn row() -> impl Strategy<Value = RowOf> {
     let counts = prop_oneof![0..5u64, 0..2000u64, Just(u64::MAX)];
     (0..CALLS.len(), 0..FUNCTIONS.len(), 1..9u32, counts.clone(), counts, any::<bool>(), any::<bool>()).prop_map(
-        |(call, function, line, calls, failed, script, known)| RowOf { call, function, line, calls, failed, script, known },
+        |(call, function, line, calls, failed, script, known)| RowOf {
+            call,
+            function,
+            line,
+            calls,
+            failed,
+            script,
+            known,
+        },
     )
 }
 
@@ -33,7 +41,11 @@ fn recording(rows: &[RowOf], threads: u64) -> Recording {
     recording.stacks.push(Stack::default());
     for row in rows {
         let id = recording.frames.len() as u32;
-        let place = Location { function: FUNCTIONS[row.function].into(), file: Some("/src/app.c".into()), line: Some(row.line) };
+        let place = Location {
+            function: FUNCTIONS[row.function].into(),
+            file: Some("/src/app.c".into()),
+            line: Some(row.line),
+        };
         let language = row.script.then_some(Language::Python);
         let module = Some(ModuleId(0)).filter(|_| !row.script);
         recording.frames.push(Frame { module, locations: vec![place], language, ..Frame::default() });

@@ -10,6 +10,8 @@ use systoll_compare::{By, Chance, Change, Diff, Figures, FindingChange, Key, Not
 const CHANGES: usize = 20;
 /// Callers shown beneath a system call.
 const BENEATH: usize = 3;
+/// Columns a row's name has beside its figures at least; where there are fewer it stands above.
+const NAME: usize = 24;
 /// What varies by itself is named so often.
 const VARYING: usize = 8;
 
@@ -104,15 +106,18 @@ fn table(diff: &Diff, options: DiffOptions, style: &Style) -> Vec<Line> {
             line.push(role, cell.clone());
         }
         line.push(Role::Plain, "  ");
-        let room = style.columns().saturating_sub(line.width()).max(16);
-        line.joined(name.fit(room))
+        let room = style.columns().saturating_sub(line.width());
+        if room >= NAME {
+            return vec![line.joined(name.fit(room))];
+        }
+        vec![Line::of(Role::Plain, "  ").joined(name.fit(style.columns().saturating_sub(2))), line]
     };
-    let mut lines = vec![line(&heads, Role::Faint, Line::of(Role::Faint, diff.by.name()))];
+    let mut lines = line(&heads, Role::Faint, Line::of(Role::Faint, diff.by.name()));
     for change in shown {
-        lines.push(line(&self::cells(change), role(change), name(change, diff.by)));
+        lines.extend(line(&self::cells(change), role(change), name(change, diff.by)));
         for row in &change.beneath[..beneath(change)] {
             let who = Line::of(Role::Plain, "  ").joined(name(row, By::Caller));
-            lines.push(line(&self::cells(row), Role::Faint, who));
+            lines.extend(line(&self::cells(row), Role::Faint, who));
         }
     }
     if diff.changed.len() > shown.len() {
@@ -187,7 +192,7 @@ fn who(key: &Key, by: By) -> Line {
         line.push(Role::Name, call.to_string());
     }
     // A function that is called as its system call is says nothing twice.
-    let call = key.syscall.filter(|_| by != By::Caller).map(|s| s.to_string());
+    let call = key.syscall.map(|s| s.to_string());
     let callers = [text(&key.api).filter(|api| Some(api) != call.as_ref()), text(&key.function)];
     for caller in callers.into_iter().flatten() {
         if !line.is_empty() {
@@ -210,7 +215,7 @@ fn whereabouts(mut line: Line, key: &Key, by: By) -> Line {
         }
     }
     if let Some(program) = text(&key.program)
-        && (line.is_empty() || by == By::Row)
+        && (line.is_empty() || by == By::Row && key.program != key.library)
     {
         line.push_name(Role::Plain, if line.is_empty() { program } else { format!("  {program}") });
     }
