@@ -7,7 +7,7 @@ use crate::lines;
 use crate::names::Names;
 use crate::range::Range;
 use crate::table::{Cell, Table, sum, table};
-use crate::vary::{Chance, chance};
+use crate::vary::{Chance, chance, in_runtime};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use systoll_judge::Judgement;
@@ -268,7 +268,9 @@ impl<'a> Tables<'a> {
         let slack = match (most, firm) {
             (0, _) | (_, true) => 0,
             (most, false) if runs > 1 => (most / 2).max(16),
-            (most, false) => (most / 16 * 15).max(64),
+            // A runtime's threads look around as long as a run takes.
+            (_, false) if a.runtime || b.runtime => u64::MAX,
+            (most, false) => (most / 16 * 15).max(256),
         };
         if old.calls.differs(new.calls, slack) || old.failed.differs(new.failed, slack) {
             return Verdict::Changed;
@@ -282,6 +284,7 @@ impl<'a> Tables<'a> {
     fn by_chance(&self, key: &Key, new: bool) -> ByChance {
         let (tables, side) = if new { (&self.new, self.sides.1) } else { (&self.old, self.sides.0) };
         let mut main = None;
+        let mut runtime = false;
         let (mut firm, mut by) = (Vec::new(), Vec::new());
         for (table, recording) in tables.iter().zip(side.recordings) {
             let Some(cell) = table.get(key) else {
@@ -289,23 +292,28 @@ impl<'a> Tables<'a> {
                 by.push(0);
                 continue;
             };
-            let mut calls = 0u64;
+            let (mut calls, mut of_runtime) = (0u64, 0u64);
             for row in cell.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize)) {
                 if let Some(chance) = chance(recording, row) {
                     calls = calls.saturating_add(row.counts.calls);
                     main.get_or_insert(chance);
+                    of_runtime =
+                        of_runtime.saturating_add(if in_runtime(recording, row) { row.counts.calls } else { 0 });
                 }
             }
+            runtime |= of_runtime > calls / 2;
             by.push(calls.min(cell.calls));
             firm.push(cell.calls.saturating_sub(calls));
         }
-        ByChance { chance: main, calls: Range::of(&by), firm: Range::of(&firm) }
+        ByChance { chance: main, runtime, calls: Range::of(&by), firm: Range::of(&firm) }
     }
 }
 
 /// Of a key's calls on one side, those whose number depends on chance, and the others.
 struct ByChance {
     chance: Option<Chance>,
+    /// Whether most of them are a language's runtime's own.
+    runtime: bool,
     calls: Range,
     firm: Range,
 }

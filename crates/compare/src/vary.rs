@@ -2,7 +2,7 @@
 //!
 //! It decides nothing about several recordings that agree: there the ranges speak.
 
-use systoll_model::{FrameClass, Recording, Row, Sysno};
+use systoll_model::{FrameClass, FrameId, Recording, Row, Sysno};
 
 /// What the number of calls depends on beside the program and its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,24 +94,25 @@ fn of_other_processes(call: Sysno) -> bool {
 
 fn allocates(recording: &Recording, row: &Row, threads: bool) -> bool {
     match row.api.as_deref() {
-        Some(api) => ALLOCATORS.contains(&api),
+        // A collector's own heap grows by when its threads run.
+        Some(api) => threads || ALLOCATORS.contains(&api),
         None => threads && in_runtime(recording, row),
     }
 }
 
 /// Whether the caller is the language's runtime itself, for no function of the program's own: its library's functions
 /// are on the way of all calls that a program makes.
-fn in_runtime(recording: &Recording, row: &Row) -> bool {
-    match row.user.and_then(|id| recording.frames.get(id.0 as usize)) {
-        Some(user) => user.class == FrameClass::Runtime,
-        None => row.api.is_none(),
-    }
+pub(crate) fn in_runtime(recording: &Recording, row: &Row) -> bool {
+    let frame = |id: FrameId| recording.frames.get(id.0 as usize);
+    let last = || recording.stacks.get(row.context.0 as usize).and_then(|s| s.frames.last().copied());
+    let caller = row.user.or_else(last).and_then(frame);
+    caller.map_or(row.api.is_none(), |f| f.class == FrameClass::Runtime || row.user.is_none() && row.api.is_none())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Counts, Frame, FrameId, Process, ProcessId, StackId};
+    use systoll_model::{Counts, Frame, Process, ProcessId, StackId};
 
     #[test]
     fn what_a_program_asks_for_itself_is_no_chance() {
