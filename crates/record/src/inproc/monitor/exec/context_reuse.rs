@@ -56,12 +56,22 @@ impl Hash for Context {
     }
 }
 
+/// Where a context is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    /// A program of this run with the launcher's own rights has had it.
+    Native,
+    /// An earlier run has kept it.
+    EarlierRun,
+    /// A program with other rights has had it, whose word is taken for this run alone.
+    Other,
+}
+
 /// A context, and how often calls there were asked about.
 #[derive(Debug)]
 pub(crate) struct KnownContext {
     pub(crate) context: Rc<Context>,
-    /// Whether an earlier run has kept it.
-    pub(crate) kept: bool,
+    pub(crate) origin: Origin,
     asked: Cell<[u32; END_OF_OFTEN as usize]>,
 }
 
@@ -98,6 +108,8 @@ pub(crate) struct SiteOfFile {
     pub(crate) address: u64,
     /// The system call, where the site does not say which.
     pub(crate) number: Option<u32>,
+    /// Of the program it was met in.
+    pub(crate) origin: Origin,
 }
 
 /// All contexts seen, by the file of the site and that of the outermost frame.
@@ -122,20 +134,20 @@ impl KnownContexts {
         (frames, whole): (&Rc<[RawFrame]>, bool),
         main: bool,
     ) -> Option<Rc<KnownContext>> {
-        let SiteOfFile { file, site, address, number } = site;
+        let SiteOfFile { file, site, address, number, origin } = site;
         let placed = frames.iter().skip(1).zip(steps).map(|(f, s)| Some((f.module?, f.address, s.next)));
         // Code without a file is no other program's.
         let steps = placed.collect::<Option<Vec<_>>>()?;
         let context = Context { site: (site, address), number, steps, frames: Rc::clone(frames), whole, main };
-        self.add(file, context, false)
+        self.add(file, context, origin)
     }
 
     /// Takes in a context of a site of `file` that an earlier run has kept.
     pub(crate) fn take_in_kept(&mut self, file: ModuleKey, context: Context) {
-        self.add(file, context, true);
+        self.add(file, context, Origin::EarlierRun);
     }
 
-    fn add(&mut self, file: ModuleKey, context: Context, kept: bool) -> Option<Rc<KnownContext>> {
+    fn add(&mut self, file: ModuleKey, context: Context, origin: Origin) -> Option<Rc<KnownContext>> {
         let (outermost, _, _) = context.steps.last().copied()?;
         let pair = (file, outermost);
         if self.pairs.len() >= MOST_PAIRS && !self.pairs.contains_key(&pair) {
@@ -149,7 +161,7 @@ impl KnownContexts {
         if of_pair.len() >= MOST_OF_PAIR || self.known.len() >= MOST {
             return None;
         }
-        let seed = Rc::new(KnownContext { context: Rc::clone(&context), kept, asked: Cell::default() });
+        let seed = Rc::new(KnownContext { context: Rc::clone(&context), origin, asked: Cell::default() });
         self.known.insert(context, Rc::clone(&seed));
         of_pair.push(Rc::clone(&seed));
         Some(seed)

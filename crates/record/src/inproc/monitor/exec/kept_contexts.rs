@@ -3,7 +3,7 @@
 //! They are of use as long as all files on their way are the same bytes and the hooks the same code: files
 //! are named by their [`Key`](crate::inproc::cache::Key), and an entry by all that code is named by.
 
-use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownContexts};
+use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownContexts, Origin};
 use crate::inproc::monitor::exec::files::Files;
 use prost::Message;
 use std::collections::{HashMap, HashSet};
@@ -104,14 +104,15 @@ impl KeptContexts {
             by_outermost.entry(*outermost).or_default().extend(contexts);
         }
         for (outermost, mut contexts) in by_outermost {
-            let new = contexts.iter().filter(|known| !known.kept).count();
+            contexts.retain(|known| known.origin != Origin::Other);
+            let new = contexts.iter().filter(|known| known.origin == Origin::Native).count();
             let waiting = self.by_outermost.get(&outermost).map(|of_file| &of_file.waiting);
             let before = contexts.len() - new + waiting.map_or(0, |w| w.contexts.len());
             if new == 0 || new < before / WORTH_WRITING {
                 continue;
             }
             // What this run has met first: of the others the last ones make room.
-            contexts.sort_by_key(|known| known.kept);
+            contexts.sort_by_key(|known| known.origin);
             let mut wire = WireContexts::default();
             for known in contexts {
                 wire.add(&known.context, |module| files.name(module));
@@ -257,7 +258,7 @@ mod tests {
         of_file.know_again(&HashMap::from([("one", one), ("another", another)]), &mut contexts);
         assert!(of_file.waiting.contexts.is_empty());
         let known = &contexts.pairs()[&(one, another)];
-        assert!(known.len() == 1 && known[0].kept && *known[0].context == context());
+        assert!(known.len() == 1 && known[0].origin == Origin::EarlierRun && *known[0].context == context());
     }
 
     #[test]

@@ -9,8 +9,11 @@ use crate::inproc::monitor::sys;
 use std::collections::HashMap;
 use std::rc::Rc;
 use systoll_hooks::assemble::{Due, Step, grow_due, number_site};
-use systoll_hooks::layout::NODE_SIZE;
+use systoll_hooks::layout::{NODE_SIZE, slot};
 use systoll_symbols::ModuleKey;
+
+/// Records left for contexts that the program itself comes to, half of all.
+const OWN_RECORDS: u64 = slot::RECORD_COUNT / 2;
 
 /// A node made of what is known.
 struct Preloaded {
@@ -62,10 +65,11 @@ fn nodes_of_known(
             let Some(all) = pairs.get(&(key, *outermost)) else { continue };
             if program.contexts.preloaded.insert((file, *outermost)) {
                 let node = |known: &Rc<KnownContext>| {
-                    let node = grow_known(&known.context, program, area, (file, &biases), due(known))?;
-                    Some(Preloaded { node, known: Rc::clone(known) })
+                    program.hooks.room.has(OWN_RECORDS).then_some(())?;
+                    let node = grow_known(&known.context, program, area, (file, &biases), due(known));
+                    Some(node.map(|node| Preloaded { node, known: Rc::clone(known) }))
                 };
-                nodes.extend(all.iter().filter(|known| is_given(known)).filter_map(node));
+                nodes.extend(all.iter().filter(|known| is_given(known)).map_while(node).flatten());
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The context of a call that is seen for the first time: who called, and which node counts it from now on.
 
-use crate::inproc::monitor::exec::context_reuse::{KnownContexts, SiteOfFile};
+use crate::inproc::monitor::exec::context_reuse::{KnownContexts, Origin, SiteOfFile};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::LastUnwound;
@@ -196,10 +196,11 @@ fn context(
             let whole = if user.is_some() { steps.len() + 1 == context.len() } else { complete };
             let raw: Rc<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
             let number = program.contexts.number_roots.contains_key(&root).then_some(thread.registers.ax as u32);
+            let origin = if program.native { Origin::Native } else { Origin::Other };
             let known = program.hooks.files.get(at.file).zip(site_address).map(|(f, address)| (f.key, address));
             if let Some((file, address)) = known
-                && let Some(seed) =
-                    seeds.keep(SiteOfFile { file, site: at.site, address, number }, &steps, (&raw, whole), main)
+                && let site = (SiteOfFile { file, site: at.site, address, number, origin })
+                && let Some(seed) = seeds.keep(site, &steps, (&raw, whole), main)
             {
                 program.contexts.known.insert(node, seed);
             }
