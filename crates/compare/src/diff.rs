@@ -5,13 +5,14 @@ use crate::findings::{self, FindingChange, Judged};
 use crate::key::{By, Key};
 use crate::lines;
 use crate::names::Names;
+use crate::objects::Objects;
 use crate::range::Range;
 use crate::table::{Cell, Table, sum, table};
 use crate::vary::{Chance, chance, in_runtime};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use systoll_judge::Judgement;
-use systoll_model::{BackendKind, Counts, Recording, RowId};
+use systoll_model::{BackendKind, Counts, Recording};
 
 /// What a call costs where nothing is known of it, ns: an order of magnitude, to sort by.
 const ANY_CALL_NS: f64 = 200.0;
@@ -360,34 +361,6 @@ fn place(recording: &Recording, cell: &Cell) -> Option<Place> {
     let row = rows.filter(|r| r.user.is_some()).max_by_key(|r| r.counts.calls)?;
     let place = recording.frames.get(row.user?.0 as usize)?.location()?;
     Some(Place { function: place.function.clone(), file: place.file.clone(), line: place.line })
-}
-
-/// What rows are about, by the calls that were looked at.
-struct Objects(BTreeMap<RowId, Option<String>>);
-
-impl Objects {
-    fn of(recording: &Recording) -> Self {
-        let mut objects: BTreeMap<RowId, Option<String>> = BTreeMap::new();
-        for call in recording.windows.iter().flat_map(|w| &w.calls) {
-            let Some(row) = recording.rows.get(call.row.0 as usize) else { continue };
-            if let Some(None) = objects.get(&call.row) {
-                continue;
-            }
-            let object = call.object(row.syscall);
-            match objects.get(&call.row) {
-                Some(known) if *known == object => {}
-                Some(_) => _ = objects.insert(call.row, None),
-                None => _ = objects.insert(call.row, object),
-            }
-        }
-        Self(objects)
-    }
-
-    fn of_rows(&self, rows: &[RowId]) -> Option<String> {
-        let mut found = rows.iter().filter_map(|id| self.0.get(id));
-        let first = found.next()?.clone()?;
-        found.all(|other| other.as_deref() == Some(&*first)).then_some(first)
-    }
 }
 
 fn summary(side: Side<'_>) -> Summary {

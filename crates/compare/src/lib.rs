@@ -35,6 +35,7 @@ mod findings;
 mod key;
 mod lines;
 mod names;
+mod objects;
 mod range;
 mod select;
 mod table;
