@@ -1,8 +1,8 @@
 //! The steps of a bisection: each checks a commit out, builds it and runs it once.
 
-use super::Trouble;
 use super::git::{Commit, Worktree};
 use super::shell_text;
+use super::trouble::Trouble;
 use crate::cli::BisectArgs;
 use crate::failure::Failure;
 use crate::output::to_stderr;
