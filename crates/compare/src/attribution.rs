@@ -3,7 +3,7 @@
 //! A backend follows a stack as far as it can; where it can't, the row has no caller. The calls are counted all the
 //! same, so what one row lacks another has.
 
-use crate::diff::{Change, Verdict};
+use crate::change::{Change, Verdict};
 use crate::key::Key;
 use crate::vary::Chance;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ fn more(change: &Change) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diff::Figures;
+    use crate::change::Figures;
     use crate::range::Range;
 
     fn change(function: Option<&str>, old: u64, new: u64) -> Change {

@@ -1,81 +1,17 @@
 //! What changed between two sides.
 
 use crate::attribution;
+use crate::change::{Change, Figures, Place, Side, Verdict};
 use crate::findings::{self, FindingChange, Judged};
 use crate::key::{By, Key};
 use crate::lines;
 use crate::names::Names;
+use crate::objects::Objects;
 use crate::range::Range;
-use crate::table::{Cell, Table, sum, table};
+use crate::table::{Cell, Table, table};
 use crate::vary::{Chance, chance, in_runtime};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use systoll_judge::Judgement;
-use systoll_model::{BackendKind, Counts, Recording, RowId};
-
-/// What a call costs where nothing is known of it, ns: an order of magnitude, to sort by.
-const ANY_CALL_NS: f64 = 200.0;
-
-/// One side: the recordings of several runs, and what the judge says of each.
-#[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
-    /// The recordings; [`Recording::check`] holds for each.
-    pub recordings: &'a [Recording],
-    /// One for each.
-    pub judgements: &'a [Judgement],
-}
-
-/// The figures of one side.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Calls.
-    pub calls: Range,
-    /// Of these, failed.
-    pub failed: Range,
-    /// What they cost in the middle run, ns; `None` where it is not known.
-    pub toll_ns: Option<u64>,
-}
-
-/// How far it can be said that something changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// By more than it varies.
-    Changed,
-    /// It varies from run to run on one side, and both sides lie within that.
-    Varies,
-    /// The runs do not tell; it depends on chance.
-    ByChance(Chance),
-}
-
-/// A row that is not the same on both sides.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Change {
-    /// What it is.
-    pub key: Key,
-    /// On the old side.
-    pub old: Figures,
-    /// On the new side.
-    pub new: Figures,
-    /// How far it can be said.
-    pub verdict: Verdict,
-    /// Where it is called in the source, on the side that has more calls.
-    pub place: Option<Place>,
-    /// What it is about, where all calls that were looked at are about one thing.
-    pub object: Option<String>,
-    /// Who makes the calls, for changes told by system call: those that changed, most first.
-    pub beneath: Vec<Change>,
-}
-
-/// A place in the source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The function.
-    pub function: Arc<str>,
-    /// The file, as its debug information or interpreter names it.
-    pub file: Option<Arc<str>>,
-    /// The line, from 1.
-    pub line: Option<u32>,
-}
+use std::collections::BTreeSet;
+use systoll_model::{BackendKind, Counts, Recording};
 
 /// A side as a whole.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -142,12 +78,13 @@ impl Diff {
 /// What changed from `old` to `new`.
 pub fn diff(old: Side<'_>, new: Side<'_>, by: By) -> Diff {
     let names = Names::of(old.recordings, new.recordings);
-    let rows = Tables::of(old, new, By::Row, &names).changes();
+    let row_tables = Tables::of(old, new, By::Row, &names);
+    let rows = row_tables.changes();
     let changed_rows: BTreeSet<&Key> = rows.iter().filter(|c| c.verdict == Verdict::Changed).map(|c| &c.key).collect();
     let judged = [old, new].map(|side| Judged::of(side, &names, &changed_rows));
     let (findings_new, findings_gone) = findings::changes(&judged[0], &judged[1]);
     let tables = (by != By::Row).then(|| Tables::of(old, new, by, &names));
-    let same = tables.as_ref().unwrap_or(&Tables::of(old, new, By::Row, &names)).same();
+    let same = tables.as_ref().unwrap_or(&row_tables).same();
     let mut all = tables.map_or_else(|| rows.clone(), |t| t.changes());
     if by == By::Syscall {
         for change in &mut all {
@@ -318,18 +255,6 @@ struct ByChance {
     firm: Range,
 }
 
-impl Change {
-    /// What the calls that came or went cost, about: their number by what one of them costs on either side. The toll
-    /// itself varies more than the calls do.
-    fn weight(&self) -> f64 {
-        let toll = sum(self.old.toll_ns, self.new.toll_ns);
-        let calls = self.old.calls.median.saturating_add(self.new.calls.median);
-        let each = toll.filter(|_| calls > 0).map_or(ANY_CALL_NS, |ns| ns as f64 / calls as f64);
-        let failed = self.old.failed.median.abs_diff(self.new.failed.median);
-        self.old.calls.median.abs_diff(self.new.calls.median).max(failed) as f64 * each
-    }
-}
-
 fn keys(tables: &[Table]) -> BTreeSet<&Key> {
     tables.iter().flat_map(|t| t.keys()).collect()
 }
@@ -360,34 +285,6 @@ fn place(recording: &Recording, cell: &Cell) -> Option<Place> {
     let row = rows.filter(|r| r.user.is_some()).max_by_key(|r| r.counts.calls)?;
     let place = recording.frames.get(row.user?.0 as usize)?.location()?;
     Some(Place { function: place.function.clone(), file: place.file.clone(), line: place.line })
-}
-
-/// What rows are about, by the calls that were looked at.
-struct Objects(BTreeMap<RowId, Option<String>>);
-
-impl Objects {
-    fn of(recording: &Recording) -> Self {
-        let mut objects: BTreeMap<RowId, Option<String>> = BTreeMap::new();
-        for call in recording.windows.iter().flat_map(|w| &w.calls) {
-            let Some(row) = recording.rows.get(call.row.0 as usize) else { continue };
-            if let Some(None) = objects.get(&call.row) {
-                continue;
-            }
-            let object = call.object(row.syscall);
-            match objects.get(&call.row) {
-                Some(known) if *known == object => {}
-                Some(_) => _ = objects.insert(call.row, None),
-                None => _ = objects.insert(call.row, object),
-            }
-        }
-        Self(objects)
-    }
-
-    fn of_rows(&self, rows: &[RowId]) -> Option<String> {
-        let mut found = rows.iter().filter_map(|id| self.0.get(id));
-        let first = found.next()?.clone()?;
-        found.all(|other| other.as_deref() == Some(&*first)).then_some(first)
-    }
 }
 
 fn summary(side: Side<'_>) -> Summary {

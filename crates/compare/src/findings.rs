@@ -1,6 +1,6 @@
 //! Findings that came and went.
 
-use crate::diff::Side;
+use crate::change::Side;
 use crate::key::Key;
 use crate::names::Names;
 use crate::table::Keys;

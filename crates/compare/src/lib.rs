@@ -30,11 +30,13 @@
 
 mod attribution;
 mod budget;
+mod change;
 mod diff;
 mod findings;
 mod key;
 mod lines;
 mod names;
+mod objects;
 mod range;
 mod select;
 mod table;
@@ -44,7 +46,8 @@ mod vary;
 pub use budget::{
     Bound, Breach, Budget, BudgetError, Held, HeldFinding, Limit, MAX_TEXT, Measured, Run, Units, Who, hold, learn,
 };
-pub use diff::{Change, Diff, Figures, Note, Place, Side, Summary, Verdict, diff};
+pub use change::{Change, Figures, Place, Side, Verdict};
+pub use diff::{Diff, Note, Summary, diff};
 pub use findings::FindingChange;
 pub use key::{By, Key};
 pub use range::Range;

@@ -103,7 +103,7 @@ fn chain(recording: &Recording) -> Vec<Arc<str>> {
 }
 
 /// A function's name without what compilers add to it.
-fn plain(name: &Arc<str>) -> Arc<str> {
+pub(crate) fn plain(name: &Arc<str>) -> Arc<str> {
     let mut rest: &str = name;
     while let Some(at) = rest.rfind(|c: char| c != '.' && !c.is_ascii_digit()) {
         let stem = &rest[..at + rest[at..].chars().next().map_or(1, char::len_utf8)];

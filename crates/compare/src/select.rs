@@ -1,6 +1,6 @@
 //! Which rows something is said of, in a person's words.
 
-use crate::names::Names;
+use crate::names::{Names, plain};
 use crate::table::caller;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -116,10 +116,7 @@ fn in_chain(recording: &Recording, row: &Row, name: &str) -> bool {
 
 /// Whether a function that a frame stands in, inlined ones among them, is called so.
 fn called(frame: &Frame, name: &str) -> bool {
-    frame.locations.iter().any(|place| {
-        *place.function == *name
-            || *Names::default().function(&Recording::default(), &Frame::default(), &place.function) == *name
-    })
+    frame.locations.iter().any(|place| *place.function == *name || *plain(&place.function) == *name)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One row, followed through recordings of many builds.
 
-use crate::diff::{Place, Side, diff};
+use crate::change::{Place, Side};
+use crate::diff::diff;
 use crate::key::{By, Key};
 use crate::names::Names;
 use crate::select::Selector;

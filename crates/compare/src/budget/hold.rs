@@ -1,7 +1,7 @@
 //! Holds runs against a budget.
 
 use super::{Bound, Budget, Limit};
-use crate::diff::Place;
+use crate::change::Place;
 use crate::findings;
 use crate::range::Range;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

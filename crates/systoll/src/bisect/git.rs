@@ -1,6 +1,6 @@
 //! git, asked in a way that neither its configuration nor the language of its words can change.
 
-use super::Trouble;
+use super::trouble::Trouble;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

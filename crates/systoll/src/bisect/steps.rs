@@ -1,8 +1,8 @@
 //! The steps of a bisection: each checks a commit out, builds it and runs it once.
 
-use super::Trouble;
 use super::git::{Commit, Worktree};
 use super::shell_text;
+use super::trouble::Trouble;
 use crate::cli::BisectArgs;
 use crate::failure::Failure;
 use crate::output::to_stderr;
@@ -52,7 +52,7 @@ pub(super) struct Steps<'a> {
 
 /// What became of a commit.
 enum Tried {
-    Ran(Run),
+    Ran(Box<Run>),
     Failed(String),
 }
 
@@ -69,7 +69,7 @@ impl<'a> Steps<'a> {
         self.progress.tick();
         self.worktree.check_out(&commit.id)?;
         match self.run()? {
-            Tried::Ran(run) => Ok(run),
+            Tried::Ran(run) => Ok(*run),
             Tried::Failed(why) => Err(Trouble::End(name.to_owned(), why).into()),
         }
     }
@@ -108,10 +108,10 @@ impl<'a> Steps<'a> {
                 Tried::Ran(run) if exits.contains(&run.exit) => {
                     let calls = tracked.count(&run.recording);
                     if calls.abs_diff(low) < calls.abs_diff(high) {
-                        before = run;
+                        before = *run;
                         "good"
                     } else {
-                        after = run;
+                        after = *run;
                         "bad"
                     }
                 }
@@ -156,7 +156,7 @@ impl<'a> Steps<'a> {
                 Some(Exit::Code(126 | 127)) if self.command.first().is_some_and(|c| c == "/bin/sh") => {
                     Ok(Tried::Failed("has no such program to run".into()))
                 }
-                exit => Ok(Tried::Ran(Run { recording, exit })),
+                exit => Ok(Tried::Ran(Box::new(Run { recording, exit }))),
             },
             Err(Failure::Record(e)) if matches!(e.exit_code(), 126 | 127) => {
                 Ok(Tried::Failed(format!("can't be run: {e}")))
