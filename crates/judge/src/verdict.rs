@@ -247,6 +247,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let of_calls = share(f.calls as f64, phases.calls as f64);
     let free_cure = || phrasing::offers_free_cure(group, recording, views);
     let confidence = confidence(group, &f, &of_cpu, of_wall, of_calls, free_cure, options)?;
+    let confidence = if weakened(recording) { confidence.min(Confidence::Medium) } else { confidence };
     let low = confidence == Confidence::Low;
     let needless = f.estimate(low);
     let needless_toll = if low { f.any_toll } else { f.needless_toll };
@@ -293,6 +294,11 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     };
     phrasing::put(&mut finding, group, recording, views, api.as_deref());
     Some(finding)
+}
+
+/// Whether looks were not whole.
+fn weakened(recording: &Recording) -> bool {
+    recording.problems.iter().any(|p| p.kind.weakens_findings())
 }
 
 /// The phase most calls fall in.
