@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     Record(systoll_record::Error),
     /// A recording could not be read.
     Recording(PathBuf, systoll_model::FileError),
+    /// A trace could not be read.
+    Trace(PathBuf, systoll_import::ImportError),
     /// A file could not be read, created or written.
     File { what: &'static str, path: PathBuf, source: std::io::Error },
     /// What came out of a run could not be put into its file.
@@ -68,6 +70,8 @@ impl Failure {
         let mut lines = match self {
             Self::Record(e) => vec![with_sources(e)],
             Self::Recording(path, e) => vec![format!("can't read the recording {}: {e}", path.display())],
+            Self::Trace(path, systoll_import::ImportError::Read(e)) => vec![format!("can't read {}: {}", path.display(), plain(e))],
+            Self::Trace(path, e) => vec![format!("{} is no trace: {e}", path.display())],
             Self::File { what, path, source } => vec![format!("can't {what} {}: {}", path.display(), plain(source))],
             Self::NotKept { what, path, source, bytes } => {
                 vec![format!("the {what} was not kept: {}: {}", path.display(), no_room(source, *bytes))]
@@ -103,6 +107,8 @@ impl Failure {
         match self {
             Self::Record(e) => e.advice(),
             Self::Recording(..) => Some("make one with: systoll run --save FILE -- CMD".into()),
+            Self::Trace(_, systoll_import::ImportError::Read(_)) => None,
+            Self::Trace(..) => Some("make one with: strace -f -ttt -T -v -o FILE CMD; docs/importing.md has the others".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some((*help).into()),
             Self::Unreached { cure, elided, .. } => {

@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod explain;
 mod failure;
+mod import;
 mod output;
 mod prove;
 mod report;
@@ -38,13 +39,14 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(command: Command) -> Result<ExitCode, Failure> {
-    if matches!(command, Command::Prove(_) | Command::Demo(_) | Command::Box(_) | Command::Doctor(_)) {
+    if matches!(command, Command::Prove(_) | Command::Import(_) | Command::Demo(_) | Command::Box(_) | Command::Doctor(_)) {
         // Where that can't be had a signal ends this process alone, as it would have.
         let _ = systoll_cure::catch_interrupts();
     }
     match command {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::report(&args),
+        Command::Import(args) => import::import(&args),
         Command::Prove(args) => prove::prove(&args),
         Command::Cure(args) => prove::cure(&args),
         Command::Demo(args) => demo::demo(&args),

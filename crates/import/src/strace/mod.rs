@@ -45,6 +45,8 @@ pub(crate) struct Strace {
     summary: Summary,
     /// Calls that have returned in this file.
     returned: u64,
+    /// The thread in whose line something else was written.
+    torn: Option<u32>,
 }
 
 impl Strace {
@@ -61,6 +63,7 @@ impl Strace {
             last_tid: tid,
             summary: Summary::default(),
             returned: 0,
+            torn: None,
         }
     }
 
@@ -85,7 +88,6 @@ impl Strace {
                 let tid = self.solo.tid(trace, led.tid, false, &mut self.pending);
                 trace.signal(tid);
             }
-            Some(b')') => self.broken_resumed(trace, led, body),
             _ => self.call(trace, led, body),
         }
     }
@@ -105,13 +107,10 @@ impl Strace {
         self.last_tid = tid;
         let text = cut.unwrap_or_else(|| rest.get(..rest.len() - found.rest.map_or(0, <[u8]>::len)).unwrap_or(rest));
         let Some(ended) = ended else {
-            let entered = Entered {
-                syscall,
-                text: text.to_vec(),
-                entry_ns,
-                broken: cut.is_none(),
-                ..Entered::default()
-            };
+            let broken = cut.is_none();
+            let text = if broken { self.solo.torn(trace, text) } else { text };
+            self.torn = broken.then_some(tid);
+            let entered = Entered { syscall, text: text.to_vec(), entry_ns, broken, ..Entered::default() };
             trace.entered(tid, syscall.0, text);
             if let Some(before) = self.pending.enter(tid, entered) {
                 lost(trace, tid, before);
@@ -121,7 +120,7 @@ impl Strace {
         if let Some(before) = self.pending.take(tid) {
             lost(trace, tid, before);
         }
-        self.returned += 1;
+        self.returned += u64::from(ended.result.is_some());
         let held = &mut self.held;
         (held.tid, held.syscall, held.written, held.result) = (tid, syscall, Written::Decoded, ended.result);
         held.times = Times { entry_ns, elapsed_ns: ended.elapsed_ns };
@@ -147,17 +146,24 @@ impl Strace {
         self.pending.enter(tid, Entered { text, ..entered });
     }
 
-    /// A call whose line was broken by what the program wrote: `)   = 6`.
-    fn broken_resumed(&mut self, trace: &mut Trace, led: Led<'_>, body: &[u8]) {
-        let tid = self.solo.tid(trace, led.tid, false, &mut self.pending);
-        match self.pending.take(tid) {
-            Some(entered) if entered.broken => self.returns(trace, tid, entered, body, None),
-            Some(entered) => {
-                self.pending.enter(tid, entered);
-                self.message(trace, body);
+    /// The rest of a call's line, in which the program or the tracer wrote something else; whether it is that.
+    fn goes_on(&mut self, trace: &mut Trace, body: &[u8]) -> bool {
+        let Some(tid) = self.torn else { return false };
+        let Some(entered) = self.pending.of(tid).filter(|entered| entered.broken) else { return false };
+        let joined = [&entered.text[..], body].concat();
+        if body == b"<unfinished ...>" {
+            if let Some(entered) = self.pending.take(tid) {
+                self.pending.enter(tid, Entered { broken: false, ..entered });
             }
-            None => self.message(trace, body),
+        } else if arguments(&joined).rest.and_then(outcome).is_some() {
+            if let Some(entered) = self.pending.take(tid) {
+                self.returns(trace, tid, entered, body, None);
+            }
+        } else {
+            return false;
         }
+        self.torn = None;
+        true
     }
 
     fn returns(&mut self, trace: &mut Trace, tid: u32, mut entered: Entered, more: &[u8], at_end: Option<u64>) {
@@ -170,9 +176,9 @@ impl Strace {
         let between = entered.entry_ns.zip(at_end).map(|(from, to)| to.saturating_sub(from));
         let elapsed = ended.elapsed_ns.or(between);
         let (result, told) = (ended.result, ended.told.to_vec());
+        self.returned += u64::from(result.is_some());
         let text = entered.text.len() - found.rest.map_or(0, <[u8]>::len);
         entered.text.truncate(text);
-        self.returned += 1;
         let (call, stack) = entered.returned(tid, result, elapsed);
         self.held = Call { told, ..call };
         self.stack = stack;
@@ -185,7 +191,7 @@ impl Strace {
         trace.notes.without_beginning += 1;
         let found = arguments(more);
         let Some(ended) = found.rest.and_then(outcome) else { return };
-        self.returned += 1;
+        self.returned += u64::from(ended.result.is_some());
         let times = Times { entry_ns: at, elapsed_ns: None };
         self.held = Call { tid, syscall, result: ended.result, told: ended.told.to_vec(), times, ..Call::default() };
         self.holds = true;
@@ -220,6 +226,9 @@ impl Strace {
 
     /// A line that is no call: what the tracer says, what the program wrote, or nothing we know.
     fn message(&mut self, trace: &mut Trace, body: &[u8]) {
+        if self.goes_on(trace, body) {
+            return;
+        }
         let said = body.strip_prefix(b"strace: ").unwrap_or(body);
         if said.starts_with(b"[ Process PID=") {
             if memchr::memmem::find(said, b"32 bit").is_some() || memchr::memmem::find(said, b"x32").is_some() {
@@ -230,7 +239,7 @@ impl Strace {
             }
         } else if !self.solo.said(trace, said) && said.len() == body.len() {
             // While a line is broken, what comes is the program's own output.
-            let broken = self.pending.of(self.solo.current(trace)).is_some_and(|entered| entered.broken);
+            let broken = self.torn.and_then(|tid| self.pending.of(tid)).is_some_and(|entered| entered.broken);
             if !broken {
                 trace.notes.unknown(body);
             }

@@ -49,6 +49,13 @@ impl Solo {
         self.followed.remove(&tid);
     }
 
+    /// A call's line without what the tracer says of threads at its end.
+    pub(super) fn torn<'a>(&mut self, trace: &mut Trace, text: &'a [u8]) -> &'a [u8] {
+        let Some(at) = memchr::memmem::rfind(text, b"Process ").filter(|_| text.ends_with(b" attached")) else { return text };
+        let (before, said) = text.split_at(at);
+        if self.said(trace, said) { before.strip_suffix(b"strace: ").unwrap_or(before) } else { text }
+    }
+
     /// Takes in what the tracer says of threads: `Process 4951 attached`; whether it is that.
     pub(super) fn said(&mut self, trace: &mut Trace, text: &[u8]) -> bool {
         let Some(text) = text.strip_prefix(b"Process ") else { return false };
