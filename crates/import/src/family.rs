@@ -34,7 +34,10 @@ struct Running {
 /// Who made a thread, and whether it shares its maker's process.
 #[derive(Clone, Copy, Debug)]
 struct Birth {
-    parent: u32,
+    /// The process that its maker was of, and what that ran: files of several threads are read one after the other, so
+    /// that it may have ended.
+    process: u32,
+    image: ProcessId,
     shares: bool,
 }
 
@@ -73,10 +76,8 @@ impl Family {
         }
         self.seen += 1;
         let birth = self.births.remove(&tid).or_else(|| self.unborn(tid));
-        let (mut forked, process) = (None, self.adopt(table, tid, birth, now));
-        if let Some(parent) = birth.filter(|b| !b.shares).and_then(|b| self.threads.get(&b.parent)) {
-            forked = Some((process, parent.process));
-        }
+        let process = self.adopt(table, tid, birth, now);
+        let forked = birth.filter(|b| !b.shares).map(|b| (process, b.process));
         let thread = Thread { process, ordinal: self.ordinals, signals: 0, last_end: None };
         self.ordinals = self.ordinals.wrapping_add(1);
         self.threads.insert(tid, thread.clone());
@@ -84,26 +85,26 @@ impl Family {
     }
 
     fn adopt(&mut self, table: &mut Table, tid: u32, birth: Option<Birth>, now: u64) -> u32 {
-        let parent = birth.and_then(|b| self.threads.get(&b.parent)).map(|t| t.process);
+        let attached = || self.attached.and_then(|tid| self.threads.get(&tid)).map(|t| t.process);
         let shared = match birth {
-            Some(Birth { shares: true, .. }) => parent,
-            Some(_) => None,
-            None => self.attached.and_then(|tid| self.threads.get(&tid)).map(|t| t.process),
+            Some(birth) => birth.shares.then_some(birth.process),
+            None => attached(),
         };
-        if let Some(process) = shared
-            && let Some(running) = self.processes.get_mut(&process)
-        {
+        if let Some(process) = shared {
+            let ended = |image| Running { image, pid: tid, threads: 0, start_ns: now };
+            let image = birth.map_or_else(|| self.image(process), |b| b.image);
+            let running = self.processes.entry(process).or_insert_with(|| ended(image));
             running.threads += 1;
             if let Some(image) = table.image_mut(running.image) {
                 image.threads = image.threads.saturating_add(1);
             }
             return process;
         }
-        let like = parent.and_then(|p| self.processes.get(&p)).copied();
-        let of = like.and_then(|l| table.images.get(l.image.0 as usize)).cloned();
+        let parent = birth.map(|b| b.image);
+        let of = parent.and_then(|image| table.images.get(image.0 as usize)).cloned();
         let image = table.image(Process {
             pid: tid,
-            parent: like.map(|l| l.image),
+            parent,
             exe: of.as_ref().map_or_else(Arc::default, |o| o.exe.clone()),
             argv: of.map_or_else(Vec::new, |o| o.argv),
             start_ns: now,
@@ -119,8 +120,13 @@ impl Family {
     /// A thread that nobody has told of was made by a call that has not returned.
     fn unborn(&mut self, tid: u32) -> Option<Birth> {
         let at = self.making.iter().rposition(|(maker, _)| *maker != tid)?;
-        let (parent, shares) = self.making.remove(at);
-        Some(Birth { parent, shares })
+        let (maker, shares) = self.making.remove(at);
+        self.birth(maker, shares)
+    }
+
+    fn birth(&self, maker: u32, shares: bool) -> Option<Birth> {
+        let process = self.threads.get(&maker)?.process;
+        Some(Birth { process, image: self.image(process), shares })
     }
 
     /// The image that a process runs.
@@ -160,7 +166,6 @@ impl Family {
             }
         }
         self.making.iter_mut().filter(|(maker, _)| *maker == was).for_each(|(maker, _)| *maker = tid);
-        self.births.values_mut().filter(|b| b.parent == was).for_each(|b| b.parent = tid);
         self.threads.insert(tid, thread);
     }
 
@@ -177,8 +182,9 @@ impl Family {
         if let Some(at) = making {
             self.making.remove(at);
         }
-        if self.births.len() < MAX_BIRTHS && !self.threads.contains_key(&child) {
-            self.births.insert(child, Birth { parent: tid, shares });
+        let room = self.births.len() < MAX_BIRTHS && !self.threads.contains_key(&child);
+        if let Some(birth) = self.birth(tid, shares).filter(|_| room) {
+            self.births.insert(child, birth);
         }
     }
 

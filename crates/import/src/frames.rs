@@ -90,7 +90,14 @@ impl Frames {
         let api_module = below.and_then(|frame| frame.module).filter(|_| api.is_some());
         let (context, outer) = ids.split_at(to.min(ids.len()));
         let (context, outer) = (self.stack(context), self.stack(outer));
-        Context { context, outer, whole: self.stack(&ids), user: user.and_then(|at| ids.get(at)).copied(), api, api_module }
+        Context {
+            context,
+            outer,
+            whole: self.stack(&ids),
+            user: user.and_then(|at| ids.get(at)).copied(),
+            api,
+            api_module,
+        }
     }
 
     fn stack(&mut self, ids: &[FrameId]) -> StackId {
@@ -198,7 +205,10 @@ mod tests {
         ];
         let found = frames.context(&stack);
         assert_eq!(found.api.as_deref(), Some("localtime"));
-        assert_eq!(found.user.map(|id| frames.frames[id.0 as usize].function().to_owned()).as_deref(), Some("log_line"));
+        assert_eq!(
+            found.user.map(|id| frames.frames[id.0 as usize].function().to_owned()).as_deref(),
+            Some("log_line")
+        );
         let length = |id: StackId| frames.stacks[id.0 as usize].frames.len();
         assert_eq!([found.context, found.outer, found.whole].map(length), [3, 1, 4]);
         let again = frames.context(&stack);

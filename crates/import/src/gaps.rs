@@ -1,4 +1,4 @@
-//! Time between a thread's calls: what the program computed at most, the tracer's own share taken off.
+//! Time between a thread's calls: what the program computed, the tracer's own share taken off.
 
 /// Gaps of one power of two of nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,17 +29,18 @@ impl Gaps {
         }
     }
 
-    /// All of them together, each by as much shorter as the shortest tenth is long: so much a tracer takes at least
-    /// between two calls. `None` where the trace has no times.
-    pub(crate) fn computed_at_most(&self) -> Option<u64> {
+    /// What the program computed: all gaps, each by as much shorter as the middle one is long, which is taken to be the
+    /// tracer's. `None` where the trace has no times.
+    pub(crate) fn computed(&self) -> Option<u64> {
         let gaps: u64 = self.buckets.iter().map(|b| b.gaps).sum();
-        let ns: u64 = self.buckets.iter().fold(0, |sum, b| sum.saturating_add(b.ns));
         let mut before = 0;
-        let tenth = self.buckets.iter().find(|b| {
+        let middle = self.buckets.iter().find(|b| {
             before += b.gaps;
-            b.gaps > 0 && before.saturating_mul(10) >= gaps
+            b.gaps > 0 && before.saturating_mul(2) >= gaps
         })?;
-        Some(ns.saturating_sub((tenth.ns / tenth.gaps).saturating_mul(gaps)))
+        let tracers = middle.ns / middle.gaps;
+        let longer = self.buckets.iter().map(|b| b.ns.saturating_sub(tracers.saturating_mul(b.gaps)));
+        Some(longer.fold(0, u64::saturating_add))
     }
 }
 
@@ -50,12 +51,12 @@ mod tests {
     #[test]
     fn what_a_tracer_takes_is_taken_off() {
         let mut gaps = Gaps::default();
-        assert_eq!(gaps.computed_at_most(), None);
+        assert_eq!(gaps.computed(), None);
         for _ in 0..99 {
             gaps.between(Some(0), Some(30_000));
         }
         gaps.between(Some(0), Some(10_030_000));
         gaps.between(Some(9), Some(3));
-        assert_eq!(gaps.computed_at_most(), Some(10_000_000));
+        assert_eq!(gaps.computed(), Some(10_000_000));
     }
 }

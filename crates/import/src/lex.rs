@@ -178,7 +178,9 @@ mod tests {
 
     #[test]
     fn sockets_and_devices_have_brackets_of_their_own() {
-        let (all, _) = taken_apart("4<TCP:[127.0.0.1:80->127.0.0.1:4711]>, 1</dev/pts/0<char 136:0>>, 5<UNIX-STREAM:[1->2,\"/run/a\"]>) = 1");
+        let (all, _) = taken_apart(
+            "4<TCP:[127.0.0.1:80->127.0.0.1:4711]>, 1</dev/pts/0<char 136:0>>, 5<UNIX-STREAM:[1->2,\"/run/a\"]>) = 1",
+        );
         assert_eq!(all.len(), 3);
         assert_eq!(behind(all[1].as_bytes()), (&b"1"[..], Some(&b"/dev/pts/0<char 136:0>"[..])));
         assert_eq!(behind(b"1<<CAP_CHOWN"), (&b"1<<CAP_CHOWN"[..], None));

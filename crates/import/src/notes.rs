@@ -103,22 +103,32 @@ impl Notes {
         }
         if self.without_beginning > 0 {
             let n = self.without_beginning;
-            add(ProblemKind::CutShort, format!("{n} calls return whose beginning is not in the trace: it begins in the middle"));
+            add(
+                ProblemKind::CutShort,
+                format!("{n} calls return whose beginning is not in the trace: it begins in the middle"),
+            );
         }
         if self.unfinished > 0 {
             let n = self.unfinished;
-            add(ProblemKind::Note, format!("{n} calls had not returned when the trace ended: they are counted as such"));
+            add(
+                ProblemKind::Note,
+                format!("{n} calls had not returned when the trace ended: they are counted as such"),
+            );
         }
         if self.unknown_lines > 0 {
             let first = self.first_unknown.unwrap_or_default();
-            let lines = if self.unknown_lines == 1 { "1 line is".into() } else { format!("{} lines are", self.unknown_lines) };
+            let lines =
+                if self.unknown_lines == 1 { "1 line is".into() } else { format!("{} lines are", self.unknown_lines) };
             add(ProblemKind::Note, format!("{lines} none of a trace's and were left out, the first: {first}"));
         }
         let mut nameless: Vec<(String, u64)> = self.nameless.into_iter().collect();
         nameless.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         if !nameless.is_empty() {
             let names: Vec<String> = nameless.iter().take(5).map(|(name, n)| format!("{name} ({n})")).collect();
-            add(ProblemKind::Note, format!("calls that x86-64 does not have are counted as unknown_syscall: {}", names.join(", ")));
+            add(
+                ProblemKind::Note,
+                format!("calls that x86-64 does not have are counted as unknown_syscall: {}", names.join(", ")),
+            );
         }
         if self.library_calls > 0 {
             let n = self.library_calls;
@@ -131,7 +141,7 @@ impl Notes {
             );
             return all;
         }
-        if self.timed < self.calls {
+        if self.timed < self.calls.div_ceil(2) {
             add(
                 ProblemKind::Partial,
                 "the trace has no times: how long the program ran is not known (strace -ttt -T tells it)".into(),
@@ -156,7 +166,9 @@ impl Notes {
             let kinds = if n == 1 { "one kind of call".to_owned() } else { format!("{n} kinds of calls") };
             add(
                 ProblemKind::Partial,
-                format!("the trace has {kinds} only: what others did in between is not known (strace without -e trace tells it)"),
+                format!(
+                    "the trace has {kinds} only: what others did in between is not known (strace without -e trace tells it)"
+                ),
             );
         }
         if !has_stacks {

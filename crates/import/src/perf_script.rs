@@ -206,7 +206,8 @@ mod tests {
     #[test]
     fn events() {
         let read = Sysno::from_name("read");
-        let line = b"            ls  4882 [001]  1234.567890:       raw_syscalls:sys_enter: NR 0 (3, 7ffe12, 340, 0, 0, 0)";
+        let line =
+            b"            ls  4882 [001]  1234.567890:       raw_syscalls:sys_enter: NR 0 (3, 7ffe12, 340, 0, 0, 0)";
         let want = Event::Enters(read, &b"3, 7ffe12, 340, 0, 0, 0"[..], Form::Listed);
         assert_eq!(event(line), Some((4882, 1_234_567_890_000, want)));
         let line = b"Web Content  4882/4890 [001]  12.5: raw_syscalls:sys_exit: NR 0 = -11";
@@ -214,13 +215,19 @@ mod tests {
         let line = b"ls 5 [000] 1.000001: syscalls:sys_enter_openat: dfd: 0xffffff9c, filename: 0x7f, flags: 0x80000, mode: 0x0";
         let Some((5, 1_000_001_000, Event::Enters(_, words, Form::Named))) = event(line) else { panic!("no event") };
         assert_eq!(values(words), b"0xffffff9c,0x7f,0x80000,0x0");
-        assert_eq!(event(b"ls 5 [000] 1.1: syscalls:sys_exit_openat: 0x3").map(|e| e.2), Some(Event::Returns(Sysno::from_name("openat"), 3)));
+        assert_eq!(
+            event(b"ls 5 [000] 1.1: syscalls:sys_exit_openat: 0x3").map(|e| e.2),
+            Some(Event::Returns(Sysno::from_name("openat"), 3))
+        );
         assert!(event(b"read(3) = 0").is_none() && event(b"raw_syscalls:sys_enter: NR 0 ()").is_none());
     }
 
     #[test]
     fn frames() {
         let told = frame(b"\t    7f3a read+0x14 (/usr/lib/libc.so.6)").unwrap();
-        assert_eq!((told.function.as_deref(), &*told.module, told.address), (Some("read"), "/usr/lib/libc.so.6", 0x7f3a));
+        assert_eq!(
+            (told.function.as_deref(), &*told.module, told.address),
+            (Some("read"), "/usr/lib/libc.so.6", 0x7f3a)
+        );
     }
 }

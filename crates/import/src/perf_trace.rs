@@ -72,7 +72,10 @@ impl PerfTrace {
                 }
                 let times = Times { entry_ns: told.at_ns, elapsed_ns: told.elapsed_ns };
                 let (text, written) = (text.to_vec(), Written::Named);
-                (Call { tid: told.tid, syscall, text, written, result: ended.result, times, ..Call::default() }, Vec::new())
+                (
+                    Call { tid: told.tid, syscall, text, written, result: ended.result, times, ..Call::default() },
+                    Vec::new(),
+                )
             }
         };
         call.told = ended.told.to_vec();
@@ -134,6 +137,8 @@ fn taken_apart(line: &[u8]) -> Option<Line<'_>> {
     who = who.strip_suffix(b"...").unwrap_or(who).trim_ascii();
     let tid = memchr::memrchr(b'/', who).and_then(|at| std::str::from_utf8(who.get(at + 1..)?).ok()?.parse().ok());
     let rest = text.get(open + 1..)?;
+    // Of what goes on, only the brackets stand there, one of them twice.
+    let rest = if continued && rest.starts_with(b"))") { rest.get(1..)? } else { rest };
     (!name.is_empty()).then_some(Line { at_ns, elapsed_ns, tid: tid.unwrap_or(0), name, rest, continued })
 }
 
@@ -150,9 +155,14 @@ mod tests {
     #[test]
     fn lines() {
         let line = taken_apart(b"     0.271 ( 0.012 ms): ls/4882 openat(dfd: CWD, filename: \"/etc\") = 3").unwrap();
-        assert_eq!((line.at_ns, line.elapsed_ns, line.tid, line.name), (Some(271_000), Some(12_000), 4882, &b"openat"[..]));
+        assert_eq!(
+            (line.at_ns, line.elapsed_ns, line.tid, line.name),
+            (Some(271_000), Some(12_000), 4882, &b"openat"[..])
+        );
         let line = taken_apart(b"         ? (         ): Web Content/77  ... [continued]: poll()) = 0").unwrap();
         assert_eq!((line.at_ns, line.tid, line.name, line.continued), (None, 77, &b"poll"[..], true));
+        let line = taken_apart(b"    ? (         ): ls/77  ... [continued]: execve())   = 0").unwrap();
+        assert_eq!((line.name, line.rest), (&b"execve"[..], &b")   = 0"[..]));
         let line = taken_apart(b"     0.000 ( 0.003 ms): brk()   = 0x55").unwrap();
         assert_eq!((line.tid, line.name), (0, &b"brk"[..]));
         let line = taken_apart(b"     0.150 (         ): sh/5 wait4(upid: -1) ...").unwrap();

@@ -15,11 +15,7 @@ pub fn calls_to_price(recording: &Recording) -> Vec<Sysno> {
 
 /// Gives every row its toll: its calls at the prices of `prices`, at the crossing where a call has none. What mostly
 /// failed in one way is priced by `of_failing`, where that knows.
-pub fn price(
-    recording: &mut Recording,
-    prices: Prices,
-    mut of_failing: impl FnMut(Sysno, Errno) -> Option<Price>,
-) {
+pub fn price(recording: &mut Recording, prices: Prices, mut of_failing: impl FnMut(Sysno, Errno) -> Option<Price>) {
     let crossing = prices.crossing_ns();
     let mut own: BTreeMap<(Sysno, Errno), Option<Price>> = BTreeMap::new();
     let mut per_call = |row: &Row| {
@@ -29,7 +25,11 @@ pub fn price(
         let Some((errno, _)) = mostly.filter(|_| calls >= OWN_PRICE) else { return usual };
         let room = own.len() < MAX_OWN;
         let key = (row.syscall, *errno);
-        let known = if room { *own.entry(key).or_insert_with(|| of_failing(key.0, key.1)) } else { own.get(&key).copied().flatten() };
+        let known = if room {
+            *own.entry(key).or_insert_with(|| of_failing(key.0, key.1))
+        } else {
+            own.get(&key).copied().flatten()
+        };
         known.map_or(usual, |p| p.ns)
     };
     let mut total = 0u64;
@@ -68,7 +68,11 @@ mod tests {
             api_module: None,
             user: None,
             lines: vec![],
-            counts: Counts { calls: 2_000, errors: errno.map(|e| (e, 2_000)).into_iter().collect(), ..Counts::default() },
+            counts: Counts {
+                calls: 2_000,
+                errors: errno.map(|e| (e, 2_000)).into_iter().collect(),
+                ..Counts::default()
+            },
         };
         let mut recording = Recording::default();
         recording.rows = vec![row(Sysno(39), None), row(Sysno(4), Some(Errno::ENOENT)), row(Sysno(1), None)];

@@ -45,7 +45,7 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         started_unix,
         exit,
         wall_ns: now,
-        own_cpu_most_ns: Gaps::computed_at_most(&trace.gaps),
+        own_cpu_most_ns: Gaps::computed(&trace.gaps),
         toll_estimated: true,
         threads,
         seed,

@@ -2,9 +2,7 @@
 
 use crate::hash::Map;
 use std::sync::Arc;
-use systoll_model::{
-    Counts, Errno, Process, ProcessId, Row, RowId, StackId, Sysno, Thread as ThreadRow, ThreadCalls,
-};
+use systoll_model::{Counts, Errno, Process, ProcessId, Row, RowId, StackId, Sysno, Thread as ThreadRow, ThreadCalls};
 
 /// Distinct images kept apart; more are folded by program.
 const MAX_IMAGES: usize = 96;

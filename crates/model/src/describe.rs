@@ -157,7 +157,8 @@ pub fn signal_name(number: i32) -> String {
 pub fn signal_number(name: &str) -> Option<i32> {
     let bare = name.strip_prefix("SIG").unwrap_or(name);
     let usual = || SIGNALS.iter().position(|known| *known == bare).and_then(|at| i32::try_from(at + 1).ok());
-    let real_time = |text: &str| text.strip_prefix("RT_")?.parse().ok().filter(|n| (1..=32).contains(n)).map(|n: i32| n + 32);
+    let real_time =
+        |text: &str| text.strip_prefix("RT_")?.parse().ok().filter(|n| (1..=32).contains(n)).map(|n: i32| n + 32);
     match bare {
         "RTMIN" => Some(32),
         "CLD" => Some(17),

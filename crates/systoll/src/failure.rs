@@ -70,7 +70,9 @@ impl Failure {
         let mut lines = match self {
             Self::Record(e) => vec![with_sources(e)],
             Self::Recording(path, e) => vec![format!("can't read the recording {}: {e}", path.display())],
-            Self::Trace(path, systoll_import::ImportError::Read(e)) => vec![format!("can't read {}: {}", path.display(), plain(e))],
+            Self::Trace(path, systoll_import::ImportError::Read(e)) => {
+                vec![format!("can't read {}: {}", path.display(), plain(e))]
+            }
             Self::Trace(path, e) => vec![format!("{} is no trace: {e}", path.display())],
             Self::File { what, path, source } => vec![format!("can't {what} {}: {}", path.display(), plain(source))],
             Self::NotKept { what, path, source, bytes } => {
@@ -108,7 +110,9 @@ impl Failure {
             Self::Record(e) => e.advice(),
             Self::Recording(..) => Some("make one with: systoll run --save FILE -- CMD".into()),
             Self::Trace(_, systoll_import::ImportError::Read(_)) => None,
-            Self::Trace(..) => Some("make one with: strace -f -ttt -T -v -o FILE CMD; docs/importing.md has the others".into()),
+            Self::Trace(..) => {
+                Some("make one with: strace -f -ttt -T -v -o FILE CMD; docs/importing.md has the others".into())
+            }
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some((*help).into()),
             Self::Unreached { cure, elided, .. } => {

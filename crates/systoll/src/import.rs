@@ -63,7 +63,8 @@ fn tid(path: &Path) -> u64 {
 fn price_here(recording: &mut Recording) {
     let before = crossing(CROSSING_BUDGET);
     let calls = prices_of(calls_to_price(recording).into_iter().take(MAX_PRICED));
-    let prices = Prices { crossing_before: before, crossing_after: crossing(CROSSING_BUDGET), calls, ..Prices::default() };
+    let prices =
+        Prices { crossing_before: before, crossing_after: crossing(CROSSING_BUDGET), calls, ..Prices::default() };
     price(recording, prices, price_of_failing);
     recording.header.host = host();
 }

@@ -39,7 +39,10 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(command: Command) -> Result<ExitCode, Failure> {
-    if matches!(command, Command::Prove(_) | Command::Import(_) | Command::Demo(_) | Command::Box(_) | Command::Doctor(_)) {
+    if matches!(
+        command,
+        Command::Prove(_) | Command::Import(_) | Command::Demo(_) | Command::Box(_) | Command::Doctor(_)
+    ) {
         // Where that can't be had a signal ends this process alone, as it would have.
         let _ = systoll_cure::catch_interrupts();
     }

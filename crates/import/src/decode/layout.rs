@@ -1,8 +1,8 @@
 //! Where the kernel has the fields of structs on x86-64, by the names strace gives them.
 
+use super::sets::signals;
 use crate::lex::{members, within};
 use crate::literal::{number, string};
-use super::sets::signals;
 
 /// A field: its name, where it lies, and how many bytes it has.
 type Field = (&'static str, usize, usize);
@@ -146,7 +146,9 @@ mod tests {
         assert_eq!((bytes[0], bytes[11], bytes[16], bytes[24], vague), (1, 0x14, 0x10, 2, false));
         let (_, vague) = super::bytes(b"{st_mode=S_IFREG|0644, st_size=1, ...}", 144).unwrap();
         assert!(vague);
-        let (bytes, vague) = super::bytes(b"{st_dev=makedev(0xfe, 0), st_mtime=1795269868 /* 2026-11-21T14:04:28+0000 */}", 144).unwrap();
+        let (bytes, vague) =
+            super::bytes(b"{st_dev=makedev(0xfe, 0), st_mtime=1795269868 /* 2026-11-21T14:04:28+0000 */}", 144)
+                .unwrap();
         assert_eq!((bytes[1], &bytes[88..92], vague), (0xfe, &1_795_269_868u32.to_le_bytes()[..], false));
         assert!(super::bytes(b"{unheard=1}", 8).is_none() && super::bytes(b"{", 8).is_none());
     }

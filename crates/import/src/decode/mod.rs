@@ -216,7 +216,10 @@ impl Place<'_> {
     /// How many bytes the kernel read or wrote there.
     fn there(&self, result: Option<i64>, at: Moment) -> Option<u64> {
         let size = self.kind.size()?;
-        if at == Moment::Exit && matches!(self.kind, ArgKind::Out(_)) && self.result.is_none_or(|r| (-4095..0).contains(&r)) {
+        if at == Moment::Exit
+            && matches!(self.kind, ArgKind::Out(_))
+            && self.result.is_none_or(|r| (-4095..0).contains(&r))
+        {
             return None;
         }
         match size {

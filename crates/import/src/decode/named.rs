@@ -19,38 +19,65 @@ static BEGINNINGS: &[(&str, &str, &str)] = &[
     ("pipe2", "flags", "O_"), ("dup3", "flags", "O_"), ("getrandom", "flags", "GRND_"),
     ("clock_gettime", "which_clock", "CLOCK_"), ("clock_nanosleep", "which_clock", "CLOCK_"),
     ("rt_sigaction", "sig", "SIG"), ("kill", "sig", "SIG"), ("tgkill", "sig", "SIG"), ("flock", "cmd", "LOCK_"),
-    ("access", "mode", ""), ("faccessat", "mode", ""), ("clone", "clone_flags", "CLONE_"),
+    ("clone", "clone_flags", "CLONE_"),
 ];
 
-/// The call's arguments as strace would have written them; `None` for a call that another has written.
+/// What the kernel's tracepoints call arguments that the manual calls otherwise.
+#[rustfmt::skip]
+static OTHER_NAMES: &[(&str, &[&str])] = &[
+    ("dfd", &["dirfd", "olddirfd"]), ("filename", &["pathname", "path"]), ("len", &["length", "count", "buflen", "size"]),
+    ("off", &["offset"]), ("behavior", &["advice"]), ("start", &["addr"]), ("count", &["len", "buflen"]),
+    ("flag", &["flags"]), ("cmd", &["op", "operation", "request"]), ("brk", &["addr"]), ("ufds", &["fds"]),
+    ("timeout_msecs", &["timeout"]), ("whence", &["whence"]), ("which_clock", &["clockid"]), ("rqtp", &["request", "req"]),
+    ("upid", &["pid"]), ("statbuf", &["statbuf"]), ("buff", &["buf"]), ("sig", &["signum", "sig"]), ("family", &["domain"]),
+    ("fildes", &["oldfd"]), ("uservaddr", &["addr"]), ("clone_flags", &["flags"]), ("nset", &["set"]), ("oset", &["oldset"]),
+];
+
+/// The call's arguments as strace would have written them; `None` for a call that another has written. perf leaves
+/// arguments out that are 0, so that names tell the places, in the registers' order.
 pub(super) fn plain(call: &Call) -> Option<Vec<u8>> {
     if call.written != Written::Named {
         return None;
     }
     let syscall = call.syscall.0.name().unwrap_or_default();
-    let mut out = Vec::with_capacity(call.text.len());
+    let names = call.syscall.0.signature().map_or(&[][..], |s| s.args);
+    let mut places: [Option<Vec<u8>>; 6] = Default::default();
+    let mut next = 0;
     for argument in arguments(&call.text).iter() {
-        if !out.is_empty() {
-            out.extend_from_slice(b", ");
-        }
-        let named = memchr::memmem::find(argument, b": ").filter(|at| {
-            argument.get(..*at).is_some_and(|name| name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_'))
-        });
-        let Some(at) = named else {
-            out.extend_from_slice(argument);
-            continue;
+        let (name, value) = parted(argument).unwrap_or((&[], argument));
+        let is = |known: &str| {
+            let others =
+                OTHER_NAMES.iter().find(|(theirs, _)| theirs.as_bytes() == name).map_or(&[][..], |(_, ours)| ours);
+            known.as_bytes() == name || others.contains(&known)
         };
-        let (name, value) = (argument.get(..at).unwrap_or_default(), argument.get(at + 2..).unwrap_or_default());
-        if value == b"CWD" {
-            out.extend_from_slice(b"AT_FDCWD");
-        } else if value.first().is_some_and(u8::is_ascii_alphabetic) {
-            out.extend(flags(syscall, name, value));
-        } else {
-            out.extend_from_slice(value);
-        }
+        let at = names.iter().position(|arg| is(arg.name)).filter(|at| *at >= next).unwrap_or(next);
+        let Some(place) = places.get_mut(at) else { break };
+        *place = Some(written(syscall, name, value));
+        next = at + 1;
     }
+    let shown = places.into_iter().take(next).map(|place| place.unwrap_or_else(|| b"0".to_vec()));
+    let mut out = shown.collect::<Vec<_>>().join(&b", "[..]);
     out.push(b')');
     Some(out)
+}
+
+/// `flags: RDONLY` in two.
+fn parted(argument: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = memchr::memmem::find(argument, b": ")?;
+    let name = argument.get(..at)?;
+    let is_name = name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    is_name.then_some((name, argument.get(at + 2..)?))
+}
+
+fn written(syscall: &str, name: &[u8], value: &[u8]) -> Vec<u8> {
+    match value {
+        b"CWD" => b"AT_FDCWD".to_vec(),
+        _ if name == b"mode" && syscall.contains("access") => {
+            value.split(|b| *b == b'|').map(|part| [part, b"_OK"].concat()).collect::<Vec<_>>().join(&b'|')
+        }
+        [first, ..] if first.is_ascii_alphabetic() => flags(syscall, name, value),
+        _ => value.to_vec(),
+    }
 }
 
 /// Flags with what they begin with.
@@ -87,5 +114,9 @@ mod tests {
             said("mmap", "addr: NULL, len: 8192, prot: READ|WRITE, flags: PRIVATE|ANONYMOUS"),
             "NULL, 8192, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS)"
         );
+        // What is 0 is left out.
+        assert_eq!(said("mmap", "len: 8192, prot: READ, fd: 3"), "0, 8192, PROT_READ, 0, 3)");
+        assert_eq!(said("brk", ""), ")");
+        assert_eq!(said("access", "filename: 0x4d, mode: R|W"), "0x4d, R_OK|W_OK)");
     }
 }

@@ -202,7 +202,9 @@ impl Strace {
         let text = String::from_utf8_lossy(body);
         let words: Vec<&str> = text.split([' ', '(', ')']).filter(|w| !w.is_empty()).collect();
         let exit = match words.as_slice() {
-            ["+++", "exited", "with", code, ..] | ["+++", "exited", "status", code, ..] => code.parse().ok().map(Exit::Code),
+            ["+++", "exited", "with", code, ..] | ["+++", "exited", "status", code, ..] => {
+                code.parse().ok().map(Exit::Code)
+            }
             ["+++", "killed", "by", signal, ..] => signal_number(signal).map(Exit::Signal),
             ["+++", "superseded", "by", "execve", "in", "pid", pid, ..] => {
                 // The thread that execs goes on under this id.
@@ -229,7 +231,7 @@ impl Strace {
         if self.goes_on(trace, body) {
             return;
         }
-        let said = body.strip_prefix(b"strace: ").unwrap_or(body);
+        let said = solo::said_by_tracer(body);
         if said.starts_with(b"[ Process PID=") {
             if memchr::memmem::find(said, b"32 bit").is_some() || memchr::memmem::find(said, b"x32").is_some() {
                 trace.notes.add(

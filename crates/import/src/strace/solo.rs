@@ -18,6 +18,13 @@ pub(super) struct Solo {
     several: bool,
 }
 
+/// What the tracer says, without its name; a line of nobody's as it is.
+pub(super) fn said_by_tracer(body: &[u8]) -> &[u8] {
+    let name =
+        memchr::memmem::find(body, b"strace: ").filter(|at| body.get(..*at).is_some_and(|path| !path.contains(&b' ')));
+    name.and_then(|at| body.get(at + b"strace: ".len()..)).unwrap_or(body)
+}
+
 impl Solo {
     pub(super) fn new(tid: u32) -> Self {
         Self { tid, followed: BTreeSet::new(), several: false }
@@ -33,7 +40,8 @@ impl Solo {
         let Some(tid) = told else { return self.current(trace) };
         self.several = true;
         let followed = self.followed.remove(&tid);
-        if self.tid == 0 && trace.family.knows(0) && !followed && !trace.family.knows(tid) && !trace.family.expects(tid) {
+        if self.tid == 0 && trace.family.knows(0) && !followed && !trace.family.knows(tid) && !trace.family.expects(tid)
+        {
             // It is the first one, unless that is about to make a child, which then begins.
             if !(enters && pending.of(0).is_some()) {
                 trace.family.named(&mut trace.table, 0, tid);
@@ -51,9 +59,21 @@ impl Solo {
 
     /// A call's line without what the tracer says of threads at its end.
     pub(super) fn torn<'a>(&mut self, trace: &mut Trace, text: &'a [u8]) -> &'a [u8] {
-        let Some(at) = memchr::memmem::rfind(text, b"Process ").filter(|_| text.ends_with(b" attached")) else { return text };
+        let Some(at) = memchr::memmem::rfind(text, b"Process ").filter(|_| text.ends_with(b" attached")) else {
+            return text;
+        };
         let (before, said) = text.split_at(at);
-        if self.said(trace, said) { before.strip_suffix(b"strace: ").unwrap_or(before) } else { text }
+        if !self.said(trace, said) {
+            return text;
+        }
+        // The tracer is called as it was typed.
+        let Some(before) = before.strip_suffix(b"strace: ") else { return before };
+        let path = before.iter().rev().take_while(|b| !b" ,()|[]{}\"=".contains(b)).count();
+        let typed = before.len() - path;
+        match before.get(typed..).and_then(|word| memchr::memchr(b'/', word)) {
+            Some(slash) => before.get(..typed + slash).unwrap_or(before),
+            None => before,
+        }
     }
 
     /// Takes in what the tracer says of threads: `Process 4951 attached`; whether it is that.

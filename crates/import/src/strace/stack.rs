@@ -48,11 +48,17 @@ mod tests {
     #[test]
     fn frames() {
         let read = frame(b" > /usr/lib/libc.so.6(read+0x14) [0xf9a14]").unwrap();
-        assert_eq!((&*read.module, read.function.as_deref(), read.address), ("/usr/lib/libc.so.6", Some("read"), 0xf9a14));
+        assert_eq!(
+            (&*read.module, read.function.as_deref(), read.address),
+            ("/usr/lib/libc.so.6", Some("read"), 0xf9a14)
+        );
         let nameless = frame(b" > /usr/bin/app() [0x1234]").unwrap();
         assert_eq!((&*nameless.module, nameless.function), ("/usr/bin/app", None));
         let cpp = frame(b" > /usr/bin/app(ns::f(int, char const*)+0x2) [0x10] app.cc:12").unwrap();
-        assert_eq!((cpp.function.as_deref(), cpp.place), (Some("ns::f(int, char const*)"), Some(("app.cc".into(), 12))));
+        assert_eq!(
+            (cpp.function.as_deref(), cpp.place),
+            (Some("ns::f(int, char const*)"), Some(("app.cc".into(), 12)))
+        );
         assert!(frame(b" > unexpected_backtracing_error [0x7f]").is_some());
         assert_eq!(frame(b"read(3) = 0"), None);
     }

@@ -55,7 +55,8 @@ impl Summary {
         if line.name == "total" {
             self.reading = false;
         } else if self.lines.len() < MOST || self.lines.contains_key(&line.name) {
-            let sum = self.lines.entry(line.name.clone()).or_insert(Line { calls: 0, errors: 0, ns: 0, ..line.clone() });
+            let sum =
+                self.lines.entry(line.name.clone()).or_insert(Line { calls: 0, errors: 0, ns: 0, ..line.clone() });
             sum.calls = sum.calls.saturating_add(line.calls);
             sum.errors = sum.errors.saturating_add(line.errors);
             sum.ns = sum.ns.saturating_add(line.ns);
@@ -77,7 +78,9 @@ impl Summary {
                 Column::Name => line.name = word.to_owned(),
                 Column::Calls => line.calls = word.parse().ok()?,
                 Column::Errors => line.errors = word.parse().ok()?,
-                Column::Seconds => line.ns = (word.parse::<f64>().ok().filter(|s| s.is_finite())?.max(0.0) * 1e9) as u64,
+                Column::Seconds => {
+                    line.ns = (word.parse::<f64>().ok().filter(|s| s.is_finite())?.max(0.0) * 1e9) as u64
+                }
                 Column::Other => _ = word.parse::<f64>().ok()?,
             }
         }
@@ -122,7 +125,9 @@ fn header(text: &str) -> Option<Vec<Column>> {
             "calls" => Some(Column::Calls),
             "errors" => Some(Column::Errors),
             "syscall" => Some(Column::Name),
-            "%time" | "usecs/call" | "shortest" | "longest" | "avg-time" | "min-time" | "max-time" => Some(Column::Other),
+            "%time" | "usecs/call" | "shortest" | "longest" | "avg-time" | "min-time" | "max-time" => {
+                Some(Column::Other)
+            }
             _ => None,
         })
         .collect::<Option<_>>()?;
@@ -154,7 +159,9 @@ done";
     #[test]
     fn other_columns() {
         let mut summary = Summary::default();
-        assert!(summary.line(b"    calls    errors syscall") && summary.line(b"------") && summary.line(b"  7   getpid"));
+        assert!(
+            summary.line(b"    calls    errors syscall") && summary.line(b"------") && summary.line(b"  7   getpid")
+        );
         assert_eq!(summary.lines().next().map(|l| l.calls), Some(7));
     }
 }

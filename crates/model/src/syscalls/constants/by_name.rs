@@ -10,10 +10,50 @@ use std::sync::OnceLock;
 
 /// Tables whose names each stand for one number. Options of levels stand apart: no name is in two of them.
 static TABLES: &[&Names] = &[
-    ARCH_PRCTL, BPF, CLOCKS, EPOLL, FADVISE, FALLOCATE, FAMILIES, FCNTL, FLOCK, FUTEX, IO_URING, IOCTLS, IP, IPC, IPV6,
-    ITIMERS, KEYCTL, LEVELS, MADVISE, MAP, MAP_TYPES, MASK, MEMBARRIER, MSG, NAMESPACES, NETLINK, PACKET, POLICIES,
-    PRCTL, PRIORITIES, PROT, PTRACE, RANDOM, RLIMITS, SECCOMP, SHUTDOWN, SOCKET, SOCKET_FLAGS, SOCKET_TYPES, SYNC, TCP,
-    UDP, USAGES, WHENCE,
+    ARCH_PRCTL,
+    BPF,
+    CLOCKS,
+    EPOLL,
+    FADVISE,
+    FALLOCATE,
+    FAMILIES,
+    FCNTL,
+    FLOCK,
+    FUTEX,
+    IO_URING,
+    IOCTLS,
+    IP,
+    IPC,
+    IPV6,
+    ITIMERS,
+    KEYCTL,
+    LEVELS,
+    MADVISE,
+    MAP,
+    MAP_TYPES,
+    MASK,
+    MEMBARRIER,
+    MSG,
+    NAMESPACES,
+    NETLINK,
+    PACKET,
+    POLICIES,
+    PRCTL,
+    PRIORITIES,
+    PROT,
+    PTRACE,
+    RANDOM,
+    RLIMITS,
+    SECCOMP,
+    SHUTDOWN,
+    SOCKET,
+    SOCKET_FLAGS,
+    SOCKET_TYPES,
+    SYNC,
+    TCP,
+    UDP,
+    USAGES,
+    WHENCE,
 ];
 
 /// Flags of the kernel's uapi headers that no description prints.
@@ -120,11 +160,17 @@ mod tests {
         for (number, name) in TABLES.iter().flat_map(|t| t.iter()) {
             let number = i64::from(*number);
             let before = seen.insert(name, number);
-            assert!(before.is_none_or(|b| b == number || *name == "RUSAGE_CHILDREN"), "{name}: {before:?} and {number}");
+            assert!(
+                before.is_none_or(|b| b == number || *name == "RUSAGE_CHILDREN"),
+                "{name}: {before:?} and {number}"
+            );
         }
         for (name, number) in OTHERS {
             let before = seen.insert(name, *number);
-            assert!(before.is_none_or(|b| b == *number || b as i32 as i64 == *number), "{name}: {before:?} and {number}");
+            assert!(
+                before.is_none_or(|b| b == *number || b as i32 as i64 == *number),
+                "{name}: {before:?} and {number}"
+            );
         }
     }
 
