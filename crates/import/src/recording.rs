@@ -1,6 +1,6 @@
 //! A trace that was read to its end, as a recording.
 
-use crate::gaps::Gaps;
+use crate::gaps::Computed;
 use crate::trace::Trace;
 use std::sync::Arc;
 use systoll_model::{BackendKind, Header, LongCall, Problem, ProblemKind, Recording, RowId};
@@ -36,7 +36,14 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         startup: false,
     });
     let has_stacks = !trace.frames.frames.is_empty();
+    let computed = trace.gaps.computed();
     let mut problems = trace.notes.problems(has_stacks);
+    if computed == Computed::Disturbed {
+        problems.push(Problem::new(
+            ProblemKind::Partial,
+            "other programs kept the processors busy while this was traced: how much it computed can't be told",
+        ));
+    }
     problems.extend(bounded);
     let header = Header {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -45,7 +52,7 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         started_unix,
         exit,
         wall_ns: now,
-        own_cpu_most_ns: Gaps::computed(&trace.gaps),
+        own_cpu_most_ns: if let Computed::About(ns) = computed { Some(ns) } else { None },
         toll_estimated: true,
         threads,
         seed,

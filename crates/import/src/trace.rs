@@ -114,6 +114,9 @@ impl Trace {
         }
         let end = at.zip(call.times.elapsed_ns).map(|(at, elapsed)| at.saturating_add(elapsed));
         self.gaps.between(met.last_end, at);
+        if let (Some(ns), false) = (call.times.elapsed_ns, signature.is_none_or(|s| s.waits || s.may_block)) {
+            self.gaps.inside(ns);
+        }
         if let Some(thread) = self.family.thread_mut(call.tid) {
             thread.last_end = end.or(at);
             thread.signals = 0;
