@@ -67,7 +67,7 @@ impl PerfTrace {
                 if let Some(entered) = other {
                     never_returned(trace, told.tid, entered);
                 }
-                if told.continued && !(syscall.0.name() == Some("execve")) {
+                if told.continued && syscall.0.name() != Some("execve") {
                     trace.notes.without_beginning += 1;
                 }
                 let times = Times { entry_ns: told.at_ns, elapsed_ns: told.elapsed_ns };
