@@ -44,6 +44,9 @@ const CONCERN: &[&str] = &[
     "vfork",
 ];
 
+/// Stands for the working directory, which a trace does not tell.
+const SOMEWHERE: &str = "/…";
+
 /// Which calls to look at.
 pub(crate) struct Follow {
     concerns: [bool; 512],
@@ -85,8 +88,13 @@ pub(crate) fn descriptors(all: &mut Descriptors, process: u32, name: &str, call:
             let at = usize::from(name.starts_with("openat"));
             let path = || {
                 let path = string_at(call, at)?;
-                let folder = if at == 1 && !path.starts_with('/') { all.name(process, argument(0)?) } else { None };
-                Some(folder.map_or(path.clone(), |folder| format!("{}/{path}", folder.trim_end_matches('/'))))
+                if path.starts_with('/') {
+                    return Some(path);
+                }
+                let folder = if at == 1 { argument(0).and_then(|fd| all.name(process, fd)) } else { None };
+                // Of what lies in a folder that is not told it is known that it is a file.
+                let folder = folder.unwrap_or_else(|| Arc::from(SOMEWHERE));
+                Some(format!("{}/{path}", folder.trim_end_matches('/')))
             };
             match told.clone().or_else(|| path().map(Arc::from)) {
                 Some(name) => all.open(process, result, name, !stays_over_exec),
@@ -176,8 +184,9 @@ mod tests {
         go("dup2", "4, 0)", 0, "0");
         go("pipe2", "[6, 7], O_CLOEXEC)", 0, "0");
         go("close", "3)", 0, "0");
+        go("openat", r#"AT_FDCWD, "data/in", O_RDONLY)"#, 8, "8");
         go("openat", r#"AT_FDCWD, "/none", O_RDONLY)"#, -2, "");
-        let names = [0, 3, 4, 5, 7].map(|fd| all.name(1, fd).map(|n| n.to_string()).unwrap_or_default());
-        assert_eq!(names, ["/etc/passwd", "", "/etc/passwd", "/tmp/a", "pipe:[?]"]);
+        let names = [0, 3, 4, 5, 7, 8].map(|fd| all.name(1, fd).map(|n| n.to_string()).unwrap_or_default());
+        assert_eq!(names, ["/etc/passwd", "", "/etc/passwd", "/tmp/a", "pipe:[?]", "/…/data/in"]);
     }
 }

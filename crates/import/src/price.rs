@@ -74,8 +74,8 @@ mod tests {
                 ..Counts::default()
             },
         };
-        let mut recording = Recording::default();
-        recording.rows = vec![row(Sysno(39), None), row(Sysno(4), Some(Errno::ENOENT)), row(Sysno(1), None)];
+        let rows = vec![row(Sysno(39), None), row(Sysno(4), Some(Errno::ENOENT)), row(Sysno(1), None)];
+        let mut recording = Recording { rows, ..Recording::default() };
         recording.header.own_cpu_most_ns = Some(1_000);
         let price = |ns| Price { ns, low: ns, high: ns, source: PriceSource::Measured };
         let crossing = Spread { min: 50.0, median: 50.0, high: 60.0 };
