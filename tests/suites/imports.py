@@ -114,8 +114,8 @@ def a_file_a_thread(box):
 
 
 def disease(box):
-    """A trace of one: localtime without TZ, 3,000 times."""
-    source = box.file("tz.c", "#include <time.h>\nint main(void) { for (time_t t = 0; t < 3000; t++) localtime(&t); }\n")
+    """A trace of one: localtime without TZ, 10,000 times."""
+    source = box.file("tz.c", "#include <time.h>\nint main(void) { for (time_t t = 0; t < 10000; t++) localtime(&t); }\n")
     out = os.path.join(box.dir, "tz")
     assert box.run([tool("gcc"), "-g", "-o", out, source]).returncode == 0
     return out
@@ -128,7 +128,9 @@ def a_trace_gets_its_cause(box):
     box.run([tool("strace"), *LEAN, "-v", "-o", trace, disease(box)], env=env)
     doc = imported(box, trace)
     [found] = [f for f in doc["findings"] if f["cause"] == "tz-unset"]
-    assert found["calls"] >= 2999 and found["confidence"] == "high" and found["what"] == "/etc/localtime", found
+    # On a busy box times tell less.
+    sure = "medium" if any("kept the processors busy" in p for p in doc["problems"]) else "high"
+    assert found["calls"] >= 9999 and found["confidence"] == sure and found["what"] == "/etc/localtime", found
     assert doc["backend"] == "import" and doc["toll_estimated"] and found["toll_ns"] > 0, doc["prices"]
     # With less in it the same is found, and said to be less sure.
     bare = os.path.join(box.dir, "bare")

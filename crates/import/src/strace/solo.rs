@@ -70,10 +70,11 @@ impl Solo {
         let Some(before) = before.strip_suffix(b"strace: ") else { return before };
         let path = before.iter().rev().take_while(|b| !b" ,()|[]{}\"=".contains(b)).count();
         let typed = before.len() - path;
-        match before.get(typed..).and_then(|word| memchr::memchr(b'/', word)) {
-            Some(slash) => before.get(..typed + slash).unwrap_or(before),
-            None => before,
-        }
+        let word = before.get(typed..).unwrap_or_default();
+        // What a comment ends with is no path's beginning.
+        let from = if word.starts_with(b"*/") { 2 } else { 0 };
+        let slash = word.get(from..).and_then(|word| memchr::memchr(b'/', word));
+        slash.and_then(|slash| before.get(..typed + from + slash)).unwrap_or(before)
     }
 
     /// Takes in what the tracer says of threads: `Process 4951 attached`; whether it is that.
@@ -95,5 +96,21 @@ impl Solo {
             Some("detached" | "resumed" | "suspended") => true,
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_tracer_says_in_a_line_is_taken_out() {
+        let mut trace = Trace::new(1);
+        let mut torn = |text: &str| String::from_utf8_lossy(Solo::new(5).torn(&mut trace, text.as_bytes())).into_owned();
+        assert_eq!(torn("flags=SIGCHLDstrace: Process 12 attached"), "flags=SIGCHLD");
+        assert_eq!(torn("flags=SIGCHLD/usr/bin/strace: Process 12 attached"), "flags=SIGCHLD");
+        assert_eq!(torn("0x7f /* 35 vars *//usr/bin/strace: Process 12 attached"), "0x7f /* 35 vars */");
+        assert_eq!(torn("0x7f /* 35 vars */strace: Process 12 attached"), "0x7f /* 35 vars */");
+        assert_eq!(torn("\"Process of mine attached"), "\"Process of mine attached");
     }
 }
