@@ -1,10 +1,13 @@
 //! The command line: what was typed, what it means, who does it. No logic of its own.
 #![forbid(unsafe_code)]
 
+mod bisect;
 mod call_set;
+mod check;
 pub mod cli;
 mod control;
 mod demo;
+mod diff;
 mod doctor;
 mod explain;
 mod failure;
@@ -14,6 +17,7 @@ mod prove;
 mod report;
 mod run;
 mod seed;
+mod watched;
 
 use cli::{Cli, Command};
 use failure::Failure;
@@ -41,7 +45,13 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     if matches!(
         command,
-        Command::Prove(_) | Command::Import(_) | Command::Demo(_) | Command::Box(_) | Command::Doctor(_)
+        Command::Prove(_)
+            | Command::Import(_)
+            | Command::Diff(_)
+            | Command::Check(_)
+            | Command::Demo(_)
+            | Command::Box(_)
+            | Command::Doctor(_)
     ) {
         // Where that can't be had a signal ends this process alone, as it would have.
         let _ = systoll_cure::catch_interrupts();
@@ -51,6 +61,9 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Report(args) => report::report(&args),
         Command::Import(args) => import::import(&args),
         Command::Prove(args) => prove::prove(&args),
+        Command::Diff(args) => diff::diff_sides(&args),
+        Command::Bisect(args) => bisect::bisect(&args),
+        Command::Check(args) => check::check(&args),
         Command::Cure(args) => prove::cure(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Box(args) => report::survey(&args),

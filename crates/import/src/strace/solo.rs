@@ -106,7 +106,8 @@ mod tests {
     #[test]
     fn what_the_tracer_says_in_a_line_is_taken_out() {
         let mut trace = Trace::new(1);
-        let mut torn = |text: &str| String::from_utf8_lossy(Solo::new(5).torn(&mut trace, text.as_bytes())).into_owned();
+        let mut torn =
+            |text: &str| String::from_utf8_lossy(Solo::new(5).torn(&mut trace, text.as_bytes())).into_owned();
         assert_eq!(torn("flags=SIGCHLDstrace: Process 12 attached"), "flags=SIGCHLD");
         assert_eq!(torn("flags=SIGCHLD/usr/bin/strace: Process 12 attached"), "flags=SIGCHLD");
         assert_eq!(torn("0x7f /* 35 vars *//usr/bin/strace: Process 12 attached"), "0x7f /* 35 vars */");

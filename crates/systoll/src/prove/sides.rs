@@ -152,7 +152,7 @@ fn same(text: &OsStr) -> Same {
     same
 }
 
-pub(super) fn progress_line(quiet: bool) -> ProgressBar {
+pub(crate) fn progress_line(quiet: bool) -> ProgressBar {
     if quiet || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
