@@ -6,6 +6,7 @@
 
 pub mod mutate;
 pub mod seeds;
+pub mod traces;
 mod watched;
 
 pub use watched::{IMAGE_BYTES, image, plan, shared, stack, stored, target};
@@ -33,6 +34,22 @@ pub fn recording(data: &[u8]) {
     let mut again = Vec::new();
     read.write(&mut again).expect("what was read can be written");
     let reread = Recording::read(again.as_slice()).expect("what was written can be read");
+    assert_eq!(reread.calls(), read.calls(), "counts survive");
+}
+
+/// A trace of another tool, as `systoll import` reads it.
+pub fn trace(data: &[u8]) {
+    let mut import = systoll_import::Import::new(7);
+    if import.read("trace.12", data).is_err() {
+        return;
+    }
+    let Ok(mut read) = import.finish() else { return };
+    assert_eq!(read.check(), Ok(()), "a trace that was read is a whole recording");
+    systoll_import::price(&mut read, systoll_model::Prices::default(), |_, _| None);
+    told(&read, &Catalogue::builtin());
+    let mut file = Vec::new();
+    read.write(&mut file).expect("what was read can be written");
+    let reread = Recording::read(file.as_slice()).expect("what was written can be read");
     assert_eq!(reread.calls(), read.calls(), "counts survive");
 }
 

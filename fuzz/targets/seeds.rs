@@ -2,13 +2,14 @@
 #![forbid(unsafe_code)]
 
 use std::path::Path;
-use systoll_fuzz::seeds;
+use systoll_fuzz::{seeds, traces};
 
 fn main() -> std::io::Result<()> {
     let files = ["/bin/true", "/lib64/ld-linux-x86-64.so.2"];
     let files = files.iter().map(std::fs::read).collect::<Result<Vec<_>, _>>()?;
     let all = [
         ("recording", seeds::recordings()),
+        ("trace", traces::traces()),
         ("cause", seeds::causes()),
         ("file", files),
         ("image", seeds::images()),

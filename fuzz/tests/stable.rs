@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use systoll_fuzz::mutate::{Random, mutated};
-use systoll_fuzz::{budget, cause, file, image, plan, recording, seeds, shared, stack, stored, target};
+use systoll_fuzz::{budget, cause, file, image, plan, recording, seeds, shared, stack, stored, target, trace, traces};
 use systoll_judge::{Catalogue, Options, judge};
 
 /// Whoever hands in a file must not be able to hold systoll up: debug builds on busy boxes included.
@@ -48,6 +48,11 @@ fn survives(name: &str, target: impl Fn(&[u8]), seeds: &[Vec<u8>]) {
 #[test]
 fn recordings_do_no_harm() {
     survives("recording", recording, &seeds::recordings());
+}
+
+#[test]
+fn traces_do_no_harm() {
+    survives("trace", trace, &traces::traces());
 }
 
 #[test]
@@ -119,6 +124,11 @@ fn seeds_get_all_the_way() {
     let judgement = judge(&run, &Catalogue::builtin(), &Options::default());
     let told: Vec<_> = judgement.findings.iter().chain(&judgement.also).filter_map(|f| f.cause.as_deref()).collect();
     assert_eq!(told, ["tz-unset"]);
+    for text in traces::traces() {
+        let mut import = systoll_import::Import::new(1);
+        import.read("trace", text.as_slice()).expect("a trace");
+        assert!(import.finish().expect("calls").calls() >= 2, "{}", String::from_utf8_lossy(&text));
+    }
     for text in seeds::causes() {
         Catalogue::parse("seed.toml", std::str::from_utf8(&text).expect("text")).expect("a cause");
     }

@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-hooks", &["systoll-binfile", "systoll-model"]),
     ("systoll-symbols", &["systoll-binfile", "systoll-files", "systoll-model", "systoll-trust"]),
     ("systoll-price", &["systoll-model"]),
+    ("systoll-import", &["systoll-model"]),
     (
         "systoll-record",
         &[
@@ -33,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "systoll",
         &[
+            "systoll-import",
             "systoll-model",
             "systoll-symbols",
             "systoll-price",

@@ -13,6 +13,8 @@ macro_rules! with_facts {
             vdso => Vdso { weight: 1, of_row: true },
             /// The C library made the call for itself, not by its wrapper of that name.
             inside_libc => InsideLibc { weight: 1, of_row: true },
+            /// Nothing tells who made the call: an imported trace without stacks, a file that lost them.
+            unknown_caller => UnknownCaller { weight: 1, of_row: true },
         }
     };
 }

@@ -62,6 +62,8 @@ impl Kind {
 pub enum Confidence {
     /// A remark.
     Low,
+    /// A finding that rests on looks which were not whole, as a problem of the recording says.
+    Medium,
     /// A finding.
     High,
 }

@@ -220,7 +220,8 @@ pub(crate) fn symptoms<'a>(
         result: call.and_then(|c| c.result),
         facts: Facts::default()
             .with(Fact::Vdso, is(0, FrameClass::Vdso))
-            .with(Fact::InsideLibc, is(0, FrameClass::Libc) && is(1, FrameClass::Libc)),
+            .with(Fact::InsideLibc, is(0, FrameClass::Libc) && is(1, FrameClass::Libc))
+            .with(Fact::UnknownCaller, recording.row_frames(row).next().is_none()),
     }
 }
 

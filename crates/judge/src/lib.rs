@@ -83,6 +83,6 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let shown = survey::Shown { recording, views: &views, claims: &claims, semantics: &semantics };
     let mut all: Vec<Finding> = groups.iter().filter_map(|g| verdict::verdict(g, shown, &phases, options)).collect();
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
-    let (findings, also) = all.into_iter().partition(|f| f.confidence == Confidence::High);
+    let (findings, also) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
     Judgement { findings, also }
 }

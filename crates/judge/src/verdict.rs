@@ -27,6 +27,10 @@ pub(crate) struct Phases {
 /// that stops at 15,000 calls, which take 64 ms, was measured to have 4 ms of its own.
 const DOUBT: f64 = 0.1;
 
+/// Where nothing tells the processor time (a trace without times), it is taken to be so many times what the calls cost:
+/// what is worth telling is then a tenth of that.
+const UNTOLD: f64 = 10.0;
+
 /// Shares of the phase's processor time.
 struct OfCpu {
     /// By strong claims.
@@ -49,6 +53,9 @@ impl Phases {
         let measured = || header.user_ns.saturating_add(header.sys_ns) as f64 - (1.0 - DOUBT) * observer;
         let most = || header.own_cpu_most_ns.map_or_else(measured, |most| most as f64);
         let all = header.own_cpu_ns.map_or_else(most, |own| own as f64).max(toll);
+        let untold =
+            header.own_cpu_ns.or(header.own_cpu_most_ns).is_none() && header.user_ns == 0 && header.sys_ns == 0;
+        let all = if untold { UNTOLD * toll } else { all };
         Self {
             startup_cpu: (startup as f64).min(all),
             doubt: DOUBT * observer,
@@ -247,6 +254,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let of_calls = share(f.calls as f64, phases.calls as f64);
     let free_cure = || phrasing::offers_free_cure(group, recording, views);
     let confidence = confidence(group, &f, &of_cpu, of_wall, of_calls, free_cure, options)?;
+    let confidence = if weakened(recording) { confidence.min(Confidence::Medium) } else { confidence };
     let low = confidence == Confidence::Low;
     let needless = f.estimate(low);
     let needless_toll = if low { f.any_toll } else { f.needless_toll };
@@ -293,6 +301,11 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     };
     phrasing::put(&mut finding, group, recording, views, api.as_deref());
     Some(finding)
+}
+
+/// Whether looks were not whole.
+fn weakened(recording: &Recording) -> bool {
+    recording.problems.iter().any(|p| p.kind.weakens_findings())
 }
 
 /// The phase most calls fall in.

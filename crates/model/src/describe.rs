@@ -153,6 +153,21 @@ pub fn signal_name(number: i32) -> String {
     }
 }
 
+/// The number of the signal that [`signal_name`] calls `name`, `SIG` in front or not.
+pub fn signal_number(name: &str) -> Option<i32> {
+    let bare = name.strip_prefix("SIG").unwrap_or(name);
+    let usual = || SIGNALS.iter().position(|known| *known == bare).and_then(|at| i32::try_from(at + 1).ok());
+    let real_time =
+        |text: &str| text.strip_prefix("RT_")?.parse().ok().filter(|n| (1..=32).contains(n)).map(|n: i32| n + 32);
+    match bare {
+        "RTMIN" => Some(32),
+        "CLD" => Some(17),
+        "POLL" => Some(29),
+        "UNUSED" => Some(31),
+        _ => usual().or_else(|| real_time(bare)),
+    }
+}
+
 const SIGNALS: [&str; 31] = [
     "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM",
     "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO",
@@ -344,6 +359,12 @@ mod tests {
         for names in [IP, SOCKET, TCP, UDP, IPV6, PACKET, NETLINK, SOCKET_TYPES, MAP, FUTEX, IOCTLS] {
             assert!(names.is_sorted_by(|a, b| a.0 < b.0));
         }
+    }
+
+    #[test]
+    fn names_of_signals_are_read_back() {
+        assert!((1..=64).all(|n| signal_number(&signal_name(n)) == Some(n)));
+        assert_eq!((signal_number("INT"), signal_number("RT_33"), signal_number("SIG")), (Some(2), None, None));
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use change::{Elision, EnvChange};
 pub use counts::{Counts, Histogram};
 #[doc(hidden)]
 pub use describe::described_calls;
-pub use describe::signal_name;
+pub use describe::{signal_name, signal_number};
 pub use errno::Errno;
 pub use file::FileError;
 pub use in_place::{InPlace, Missed};

@@ -21,6 +21,8 @@ pub enum ProblemKind {
     Stripped,
     /// Watching ended before the program did.
     CutShort,
+    /// What was looked at was not whole, or not timed: what rests on it is less sure.
+    Partial,
     /// Anything else worth knowing.
     Note,
 }
@@ -29,6 +31,11 @@ impl ProblemKind {
     /// Whether a recording with such a problem can't be called exact.
     pub fn spoils_exactness(self) -> bool {
         matches!(self, Self::Unwatched | Self::Lost | Self::Audit | Self::CutShort | Self::Stripped)
+    }
+
+    /// Whether what rests on a recording with such a problem is less sure than it looks.
+    pub fn weakens_findings(self) -> bool {
+        self == Self::Partial
     }
 }
 

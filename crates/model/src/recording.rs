@@ -20,6 +20,8 @@ pub enum BackendKind {
     Inproc,
     /// PTRACE_SYSCALL stops.
     Ptrace,
+    /// By another tool, whose trace was read.
+    Import,
 }
 
 impl BackendKind {
@@ -28,12 +30,13 @@ impl BackendKind {
         match self {
             Self::Inproc => "inproc",
             Self::Ptrace => "ptrace",
+            Self::Import => "import",
         }
     }
 
     /// The backend with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Inproc, Self::Ptrace].into_iter().find(|b| b.name() == name)
+        [Self::Inproc, Self::Ptrace, Self::Import].into_iter().find(|b| b.name() == name)
     }
 }
 

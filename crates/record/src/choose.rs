@@ -16,7 +16,8 @@ pub const AUTO_INPROC: bool = true;
 pub fn backend(kind: BackendKind) -> Box<dyn Backend> {
     match kind {
         BackendKind::Inproc => Box::new(InprocBackend::new()),
-        BackendKind::Ptrace => Box::new(PtraceBackend::new()),
+        // What only reads traces watches nothing; this one can watch nearly anything.
+        BackendKind::Ptrace | BackendKind::Import => Box::new(PtraceBackend::new()),
     }
 }
 

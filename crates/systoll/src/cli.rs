@@ -3,11 +3,13 @@
 mod bisect;
 mod check;
 mod diff;
+mod import;
 mod prove;
 
 pub use bisect::{BisectArgs, Calls};
 pub use check::{CheckArgs, Format};
 pub use diff::DiffArgs;
+pub use import::ImportArgs;
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 
 use crate::call_set::CallSet;
@@ -125,6 +127,10 @@ pub enum Command {
     /// Print the report of a kept recording again, anywhere
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
+    /// Tell what a trace of strace, perf or ltrace says
+    #[command(override_usage = "systoll import [OPTIONS] FILE...\n       strace -f CMD 2>&1 | systoll import -")]
+    #[command(after_help = import::IMPORT_EXAMPLES)]
+    Import(ImportArgs),
     /// Run a program with and without a change, and tell what it wins
     #[command(
         override_usage = "systoll prove [OPTIONS] <--cure CAUSE|--vs COMMAND|-E VAR=VALUE|--preload LIB|--elide CALLS> [--] CMD [ARGS]..."

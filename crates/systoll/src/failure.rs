@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     Record(systoll_record::Error),
     /// A recording could not be read.
     Recording(PathBuf, systoll_model::FileError),
+    /// A trace could not be read.
+    Trace(PathBuf, systoll_import::ImportError),
     /// There can be no bisection.
     Bisect(crate::bisect::Trouble),
     /// There is no budget.
@@ -76,6 +78,10 @@ impl Failure {
         let mut lines = match self {
             Self::Record(e) => vec![with_sources(e)],
             Self::Recording(path, e) => vec![format!("can't read the recording {}: {e}", path.display())],
+            Self::Trace(path, systoll_import::ImportError::Read(e)) => {
+                vec![format!("can't read {}: {}", path.display(), plain(e))]
+            }
+            Self::Trace(path, e) => vec![format!("{} is no trace: {e}", path.display())],
             Self::Bisect(trouble) => vec![trouble.to_string()],
             Self::NoBudget(path) => vec![format!("there is no budget {}", path.display())],
             Self::Budget(path, e) => vec![format!("{}: {e}", path.display())],
@@ -114,6 +120,10 @@ impl Failure {
     fn advice(&self) -> Option<String> {
         match self {
             Self::Record(e) => e.advice(),
+            Self::Trace(_, systoll_import::ImportError::Read(_)) => None,
+            Self::Trace(..) => {
+                Some("make one with: strace -f -ttt -T -v -o FILE CMD; docs/importing.md has the others".into())
+            }
             Self::Recording(..) | Self::NoRecordings(_) => Some("make one with: systoll run --save FILE -- CMD".into()),
             Self::NoBudget(_) => Some("make one with: systoll check --update -- CMD".into()),
             Self::Budget(..) => Some("docs/check.md tells what a budget can hold".into()),

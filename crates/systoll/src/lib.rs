@@ -11,6 +11,7 @@ mod diff;
 mod doctor;
 mod explain;
 mod failure;
+mod import;
 mod output;
 mod prove;
 mod report;
@@ -45,6 +46,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     if matches!(
         command,
         Command::Prove(_)
+            | Command::Import(_)
             | Command::Diff(_)
             | Command::Check(_)
             | Command::Demo(_)
@@ -57,6 +59,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::report(&args),
+        Command::Import(args) => import::import(&args),
         Command::Prove(args) => prove::prove(&args),
         Command::Diff(args) => diff::diff_sides(&args),
         Command::Bisect(args) => bisect::bisect(&args),

@@ -43,7 +43,7 @@ pub(super) fn source(code: u32) -> PriceSource {
     SOURCES.get(code as usize).copied().unwrap_or(PriceSource::CrossingOnly)
 }
 
-const KINDS: [(ProblemKind, &str); 9] = [
+const KINDS: [(ProblemKind, &str); 10] = [
     (ProblemKind::Unwatched, "unwatched"),
     (ProblemKind::Lost, "lost"),
     (ProblemKind::Audit, "audit"),
@@ -52,6 +52,7 @@ const KINDS: [(ProblemKind, &str); 9] = [
     (ProblemKind::Bounded, "bounded"),
     (ProblemKind::Stripped, "stripped"),
     (ProblemKind::CutShort, "cut-short"),
+    (ProblemKind::Partial, "partial"),
     (ProblemKind::Note, "note"),
 ];
 

@@ -225,6 +225,7 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
         kind: f.kind.name(),
         confidence: match f.confidence {
             Confidence::High => "high",
+            Confidence::Medium => "medium",
             Confidence::Low => "low",
         },
         syscalls: f.syscalls.iter().map(ToString::to_string).collect(),

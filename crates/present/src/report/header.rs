@@ -50,7 +50,7 @@ impl Report<'_> {
     pub(super) fn slowed(&self) -> bool {
         let h = &self.rec.header;
         let each = h.observer_wall_ns_per_call;
-        let unknown = h.backend == BackendKind::Ptrace && (each <= 0.0 || !each.is_finite());
+        let unknown = h.backend != BackendKind::Inproc && (each <= 0.0 || !each.is_finite());
         unknown || each * self.rec.calls() as f64 > 0.1 * h.wall_ns as f64
     }
 
@@ -137,6 +137,7 @@ impl Report<'_> {
             BackendKind::Ptrace => {
                 Line::of(Role::Plain, format!("watched by ptrace: slow{}", added(h.observer_wall_ns_per_call)))
             }
+            BackendKind::Import => Line::of(Role::Plain, "read from a trace, prices are this box's"),
         }
     }
 

@@ -21,12 +21,14 @@ macro_rules! named {
     };
 }
 
+mod by_name;
 mod files;
 mod ioctls;
 mod names;
 mod sockets;
 mod table;
 
+pub use by_name::number_of;
 pub use files::*;
 pub use ioctls::*;
 pub use names::*;

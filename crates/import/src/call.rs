@@ -1,0 +1,53 @@
+//! One call, as any format tells it.
+
+use systoll_model::Sysno;
+
+/// A call that has returned, or never will. Kept and filled anew, so that its text is copied and not allocated.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Call {
+    /// Thread id; 0 where the trace tells none.
+    pub(crate) tid: u32,
+    /// Which it is.
+    pub(crate) syscall: Syscall,
+    /// What stands between its brackets.
+    pub(crate) text: Vec<u8>,
+    /// How `text` is to be read.
+    pub(crate) written: Written,
+    /// What it returned, as in rax; `None` if it never did.
+    pub(crate) result: Option<i64>,
+    /// What stands behind the equals sign, where a descriptor's file or a set of flags may be.
+    pub(crate) told: Vec<u8>,
+    /// When and how long.
+    pub(crate) times: Times,
+}
+
+/// A call's number; by default one that nobody has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Syscall(pub(crate) Sysno);
+
+impl Default for Syscall {
+    fn default() -> Self {
+        Self(Sysno::UNKNOWN)
+    }
+}
+
+/// What a call's arguments are written in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// Strings, structs and names, as strace has them.
+    #[default]
+    Decoded,
+    /// The six registers, in hexadecimal.
+    Registers,
+    /// `name: value`, constants without what they begin with, as perf trace has them.
+    Named,
+}
+
+/// When a call was entered and how long it took, as far as the trace says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// Entry, ns on any clock that the whole trace shares.
+    pub(crate) entry_ns: Option<u64>,
+    /// Elapsed ns.
+    pub(crate) elapsed_ns: Option<u64>,
+}

@@ -1,0 +1,386 @@
+//! From what a trace says of a call to what a recording keeps of it: registers, and the memory they point to.
+//!
+//! Addresses that a trace does not tell are made up, one for each place; what they point to is what it shows. Of a
+//! struct without a layout of its own the text is kept in place of its bytes: it can be compared, and that is all.
+
+mod layout;
+mod named;
+mod sets;
+mod socket;
+
+use crate::call::{Call, Written};
+use crate::lex::{Arguments, arguments, behind, members, within};
+use crate::literal::{number, string};
+use std::sync::Arc;
+use systoll_model::{ArgData, ArgKind, Moment, Signature, Size};
+
+/// Bytes kept of one argument, at most: what a program that is watched has read of it.
+const MOST_BYTES: usize = 256;
+/// The longest path Linux knows.
+const MOST_PATH: usize = 4096;
+/// Strings of an array, and bytes of each.
+const MOST_STRINGS: usize = 8;
+/// Where memory lies whose address the trace does not tell, a page for each argument.
+const SOMEWHERE: u64 = 0x6000_0000_0000;
+
+/// A call as a window keeps it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Decoded {
+    /// Registers.
+    pub(crate) args: [u64; 6],
+    /// What they point to.
+    pub(crate) data: Vec<ArgData>,
+    /// What the trace says that the call's descriptor is behind.
+    pub(crate) fd: Option<Arc<str>>,
+    /// Whether structs were abbreviated, or kept as text.
+    pub(crate) vague: bool,
+}
+
+/// Decodes a call.
+pub(crate) fn decode(call: &Call, signature: Option<&Signature>) -> Decoded {
+    if call.written == Written::Registers {
+        return Decoded { args: registers(&call.text), ..Decoded::default() };
+    }
+    let plain = named::plain(call);
+    let found = arguments(plain.as_deref().unwrap_or(&call.text));
+    let Some(signature) = signature else {
+        let mut args = [0; 6];
+        args.iter_mut().zip(found.iter()).for_each(|(word, text)| *word = number(text).unwrap_or(0) as u64);
+        return Decoded { args, ..Decoded::default() };
+    };
+    if signature.name == "clone" {
+        return Decoded { args: clone(&found), ..Decoded::default() };
+    }
+    let mut decoded = Decoded { args: words(&found), ..Decoded::default() };
+    let fd = signature.fd_arg().map(|at| behind(found.get(at)));
+    decoded.fd = fd.filter(|(number, _)| *number != b"AT_FDCWD").and_then(|(_, name)| name).map(file_name);
+    for index in 0..6u8 {
+        let text = found.get(index.into());
+        let kind = signature.arg_kind(index.into(), &decoded.args);
+        let there = decoded.args.get(usize::from(index)).is_some_and(|word| *word != 0);
+        if there {
+            let place = Place { signature, index, kind, args: &decoded.args, result: call.result, others: &found };
+            let (data, vague) = place.memory(text);
+            decoded.data.extend(data);
+            decoded.vague |= vague;
+        }
+    }
+    decoded
+}
+
+/// The number of the descriptor that the call works on, without decoding the rest.
+pub(crate) fn number_at(call: &Call, index: usize) -> Option<i64> {
+    match call.written {
+        Written::Registers => registers(&call.text).get(index).map(|word| i64::from(*word as i32)),
+        Written::Decoded => number(arguments(&call.text).get(index)),
+        Written::Named => {
+            let plain = named::plain(call)?;
+            number(arguments(&plain).get(index))
+        }
+    }
+}
+
+/// The string of an argument, without decoding the rest.
+pub(crate) fn string_at(call: &Call, index: usize) -> Option<String> {
+    let plain = named::plain(call);
+    let found = arguments(plain.as_deref().unwrap_or(&call.text));
+    string(found.get(index), MOST_PATH).map(|text| String::from_utf8_lossy(&text.bytes).into_owned())
+}
+
+/// The strings of an array, at most 16 and 1,024 bytes of them.
+pub(crate) fn strings_at(call: &Call, index: usize) -> Vec<Arc<str>> {
+    let found = arguments(&call.text);
+    let inner = within(found.get(index), b'[', b']').unwrap_or_default();
+    let mut left = 1_024usize;
+    let mut all = Vec::new();
+    for member in members(inner, 16) {
+        let Some(text) = string(member, left) else { continue };
+        left = left.saturating_sub(text.bytes.len());
+        all.push(Arc::from(String::from_utf8_lossy(&text.bytes)));
+    }
+    all
+}
+
+/// What a descriptor is behind, as a recording has it: without what kind of device it is.
+pub(crate) fn file_name(told: &[u8]) -> Arc<str> {
+    let bare = memchr::memmem::find(told, b"<").filter(|at| *at > 0).and_then(|at| told.get(..at)).unwrap_or(told);
+    let bare = if bare.contains(&b'[') { told } else { bare };
+    let quoted = [b"\"", bare, b"\""].concat();
+    let text = if bare.contains(&b'\\') { string(&quoted, MOST_PATH).map(|t| t.bytes) } else { None };
+    let text = text.as_deref().unwrap_or(bare);
+    Arc::from(String::from_utf8_lossy(text.get(..text.len().min(MOST_PATH)).unwrap_or(text)))
+}
+
+fn registers(text: &[u8]) -> [u64; 6] {
+    let mut args = [0; 6];
+    let parts = text.split(|b| *b == b',').map(<[u8]>::trim_ascii);
+    for (word, part) in args.iter_mut().zip(parts) {
+        let digits = part.strip_prefix(b"0x").unwrap_or(part);
+        *word = std::str::from_utf8(digits).ok().and_then(|d| u64::from_str_radix(d, 16).ok()).unwrap_or(0);
+    }
+    args
+}
+
+/// `child_stack=NULL, flags=CLONE_VM|SIGCHLD, …`: not in the registers' order.
+fn clone(found: &Arguments<'_>) -> [u64; 6] {
+    let mut args = [0; 6];
+    for text in found.iter() {
+        let (at, value) = match text.iter().position(|b| *b == b'=').map(|at| text.split_at(at)) {
+            Some((b"flags", value)) => (0, value),
+            Some((b"child_stack", value)) => (1, value),
+            Some((b"parent_tid", value)) => (2, value),
+            Some((b"child_tidptr", value)) => (3, value),
+            Some((b"tls", value)) => (4, value),
+            _ => continue,
+        };
+        if let Some(word) = args.get_mut(at) {
+            *word = value.get(1..).and_then(number).unwrap_or(0) as u64;
+        }
+    }
+    args
+}
+
+/// The flags of a call that makes a child: of clone and clone3.
+pub(crate) fn shares_process(text: &[u8]) -> bool {
+    memchr::memmem::find(text, b"CLONE_THREAD").is_some()
+}
+
+fn words(found: &Arguments<'_>) -> [u64; 6] {
+    let mut args = [0u64; 6];
+    for ((index, word), text) in (0u64..).zip(&mut args).zip(found.iter()) {
+        *word = match number(text) {
+            Some(number) => number as u64,
+            // A struct, a string, a set: somewhere.
+            None if text.iter().any(|b| b"\"{[~".contains(b)) => SOMEWHERE + 0x1000 * index,
+            None => 0,
+        };
+    }
+    args
+}
+
+/// An argument of a call.
+struct Place<'a> {
+    signature: &'a Signature,
+    index: u8,
+    kind: ArgKind,
+    args: &'a [u64; 6],
+    result: Option<i64>,
+    others: &'a Arguments<'a>,
+}
+
+impl Place<'_> {
+    /// What the argument points to before and after the call, and whether that is less than was there.
+    fn memory(&self, text: &[u8]) -> (Vec<ArgData>, bool) {
+        let (mut all, mut vague) = (Vec::new(), false);
+        let arrow = memchr::memmem::find(text, b" => ");
+        for at in [Moment::Entry, Moment::Exit].into_iter().filter(|at| self.kind.read_at(*at)) {
+            let (from, to) = match (arrow, at) {
+                (Some(arrow), Moment::Entry) => (0, arrow),
+                (Some(arrow), Moment::Exit) => (arrow + 4, text.len()),
+                (None, _) => (0, text.len()),
+            };
+            let shown = text.get(from..to).unwrap_or_default();
+            // One value for both moments is that of the entry, but for numbers, which did not change.
+            let only_entry = arrow.is_none() && at == Moment::Exit && matches!(self.kind, ArgKind::InOut(_));
+            if only_entry && !shown.starts_with(b"[") {
+                continue;
+            }
+            if let Some((bytes, cut, less)) = self.bytes(shown.trim_ascii(), at) {
+                vague |= less;
+                all.push(ArgData { arg: self.index, at, bytes, cut });
+            }
+        }
+        (all, vague)
+    }
+
+    fn bytes(&self, text: &[u8], at: Moment) -> Option<(Vec<u8>, bool, bool)> {
+        match self.kind {
+            ArgKind::Path | ArgKind::Str => string(text, MOST_PATH).map(|t| (t.bytes, t.cut, false)),
+            ArgKind::StrArray => Some((strings(within(text, b'[', b']')?), false, false)),
+            _ => {
+                let result = if at == Moment::Exit { self.result } else { None };
+                let there = self.there(result, at)?;
+                let bound = there.min(MOST_BYTES as u64) as usize;
+                let (mut bytes, mut cut, vague) = self.shown(text, bound)?;
+                let ends = self.signature.name == "getcwd" && bytes.len() as u64 + 1 == there;
+                if ends {
+                    bytes.push(0);
+                }
+                cut |= (bytes.len() as u64) < there;
+                bytes.truncate(bound);
+                Some((bytes, cut, vague))
+            }
+        }
+    }
+
+    /// How many bytes the kernel read or wrote there.
+    fn there(&self, result: Option<i64>, at: Moment) -> Option<u64> {
+        let size = self.kind.size()?;
+        if at == Moment::Exit
+            && matches!(self.kind, ArgKind::Out(_))
+            && self.result.is_none_or(|r| (-4095..0).contains(&r))
+        {
+            return None;
+        }
+        match size {
+            Size::AtArg(arg) => {
+                let text = self.others.get(arg.into());
+                let inner = within(text, b'[', b']').unwrap_or(text);
+                let last = memchr::memmem::rfind(inner, b"=>").map_or(inner, |at| inner.get(at + 2..).unwrap_or(inner));
+                number(last.trim_ascii()).and_then(|n| u64::try_from(n).ok())
+            }
+            _ => size.bytes(self.args, result, |_| None),
+        }
+    }
+
+    /// What is shown: bytes, whether they are cut, and whether more was left out.
+    fn shown(&self, text: &[u8], bound: usize) -> Option<(Vec<u8>, bool, bool)> {
+        let name = self.signature.args.get(usize::from(self.index)).map_or("", |a| a.name);
+        if let Some(text) = string(text, bound) {
+            return Some((text.bytes, text.cut, false));
+        }
+        if sets::is_signals(self.signature.name, name) && (text.starts_with(b"[") || text.starts_with(b"~[")) {
+            return sets::signals(text).map(|set| (set.to_le_bytes().to_vec(), false, false));
+        }
+        if sets::is_processors(self.signature.name) {
+            return Some((sets::processors(text, bound)?, false, false));
+        }
+        if let Some(inner) = within(text, b'[', b']') {
+            let all = members(inner, 64);
+            if all.iter().any(|m| m.starts_with(b"{")) {
+                return layout::structs(&all, bound).map(|(bytes, vague)| (bytes, false, vague));
+            }
+            return numbers(&all, bound).map(|bytes| (bytes, false, false));
+        }
+        if text.starts_with(b"{") {
+            let (bytes, vague) = socket::address(text)
+                .map(|bytes| (bytes, false))
+                .or_else(|| layout::bytes(text, bound))
+                .unwrap_or_else(|| (as_text(text, bound), true));
+            return Some((bytes, false, vague));
+        }
+        None
+    }
+}
+
+/// A struct whose layout is not known: what is shown of it.
+fn as_text(text: &[u8], bound: usize) -> Vec<u8> {
+    let mut bytes = text.to_vec();
+    bytes.resize(bound, 0);
+    bytes
+}
+
+/// Numbers of an array, each as wide as there is room.
+fn numbers(all: &[&[u8]], bound: usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let width = if all.len() == 1 && bound == 8 { 8 } else { 4 };
+    for text in all {
+        let number = number(text)? as u64;
+        bytes.extend_from_slice(number.to_le_bytes().get(..width)?);
+    }
+    bytes.truncate(bound);
+    Some(bytes)
+}
+
+fn strings(inner: &[u8]) -> Vec<u8> {
+    let all = members(inner, MOST_STRINGS).into_iter().filter_map(|member| string(member, MOST_BYTES));
+    all.map(|text| text.bytes).collect::<Vec<_>>().join(&0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Syscall;
+    use proptest::prelude::*;
+    use systoll_model::Sysno;
+
+    pub(super) fn call(name: &str, text: &str, result: i64) -> Call {
+        let syscall = Syscall(Sysno::from_name(name).unwrap());
+        Call { syscall, text: text.as_bytes().to_vec(), result: Some(result), ..Call::default() }
+    }
+
+    fn decoded(name: &str, text: &str, result: i64) -> Decoded {
+        let call = call(name, text, result);
+        decode(&call, call.syscall.0.signature())
+    }
+
+    fn data(decoded: &Decoded, arg: u8, at: Moment) -> Option<(&[u8], bool)> {
+        decoded.data.iter().find(|d| d.arg == arg && d.at == at).map(|d| (&d.bytes[..], d.cut))
+    }
+
+    #[test]
+    fn paths_flags_and_descriptors() {
+        let d = decoded("openat", r#"AT_FDCWD</tmp>, "/etc/passwd", O_RDONLY|O_CLOEXEC)"#, 3);
+        assert_eq!((d.args[0] as i64, d.args[2], d.fd.clone()), (-100, 0o200_0000, None));
+        assert_eq!(data(&d, 1, Moment::Entry), Some((&b"/etc/passwd"[..], false)));
+        let d = decoded("read", r#"3</etc/passwd>, "root:"..., 4096)"#, 100);
+        assert_eq!((d.args[0], d.args[2], d.fd.as_deref()), (3, 4096, Some("/etc/passwd")));
+        assert_eq!(data(&d, 1, Moment::Exit), Some((&b"root:"[..], true)));
+        let d = decoded("fcntl", "3, F_SETFL, O_RDONLY|O_NONBLOCK)", 0);
+        assert_eq!(d.args[1..3], [4, 0o4000]);
+        let d = decoded("stat", r#""/etc/localtime", 0x7ffe1234)"#, -2);
+        assert_eq!((data(&d, 1, Moment::Exit), d.args[1]), (None, 0x7ffe_1234));
+    }
+
+    #[test]
+    fn structs_are_as_the_kernel_lays_them_out() {
+        let d = decoded("newfstatat", r#"3, "", {st_mode=S_IFREG|0644, st_size=3519, ...}, AT_EMPTY_PATH)"#, 0);
+        let (stat, cut) = data(&d, 2, Moment::Exit).unwrap();
+        assert_eq!((stat.len(), cut, d.vague), (144, false, true));
+        assert_eq!((&stat[24..28], &stat[48..52]), (&0o10_0644u32.to_le_bytes()[..], &3519u32.to_le_bytes()[..]));
+        let d = decoded("rt_sigprocmask", "SIG_BLOCK, ~[KILL STOP RTMIN RT_1], [], 8)", 0);
+        let set = data(&d, 1, Moment::Entry).unwrap().0;
+        assert_eq!(u64::from_le_bytes(set.try_into().unwrap()), !(1 << 8 | 1 << 18 | 1 << 31 | 1 << 32));
+        assert_eq!(data(&d, 2, Moment::Exit), Some((&[0u8; 8][..], false)));
+        let d = decoded("clock_nanosleep", "CLOCK_REALTIME, 0, {tv_sec=0, tv_nsec=100000}, NULL)", 0);
+        assert_eq!(data(&d, 2, Moment::Entry).unwrap().0[8..12], 100_000u32.to_le_bytes());
+        let d = decoded("setsockopt", "3, SOL_TCP, TCP_NODELAY, [1], 4)", 0);
+        assert_eq!(data(&d, 3, Moment::Entry), Some((&[1, 0, 0, 0][..], false)));
+        let d = decoded("getsockopt", "3, SOL_SOCKET, SO_TYPE, [1], [4])", 0);
+        assert_eq!(data(&d, 3, Moment::Exit), Some((&[1, 0, 0, 0][..], false)));
+        let d = decoded("ppoll", "[{fd=3, events=POLLIN}], 1, {tv_sec=0, tv_nsec=0}, NULL, 8)", 0);
+        assert_eq!(data(&d, 0, Moment::Entry), Some((&[3, 0, 0, 0, 1, 0, 0, 0][..], false)));
+        let d = decoded("getcwd", r#""/tmp", 4096)"#, 5);
+        assert_eq!(data(&d, 0, Moment::Exit), Some((&b"/tmp\0"[..], false)));
+        let d = decoded("sched_getaffinity", "0, 128, [0, 1])", 8);
+        assert_eq!(data(&d, 2, Moment::Exit), Some((&[3, 0, 0, 0, 0, 0, 0, 0][..], false)));
+        let d = decoded("clone", "child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD, child_tidptr=0x7f)", 9);
+        assert_eq!(d.args[..4], [0x100_0011, 0, 0, 0x7f]);
+    }
+
+    #[test]
+    fn what_is_kept_as_text_can_be_compared() {
+        let one = decoded("ioctl", "1, TCGETS, {B38400 opost isig icanon echo ...})", 0);
+        let two = decoded("ioctl", "1, TCGETS, {B38400 opost isig icanon -echo ...})", 0);
+        assert!(one.vague && one.args[1] == 0x5401);
+        assert_ne!(data(&one, 2, Moment::Exit), data(&two, 2, Moment::Exit));
+        assert_eq!(data(&one, 2, Moment::Exit).map(|(bytes, _)| bytes.len()), Some(36));
+    }
+
+    #[test]
+    fn devices_are_called_by_their_path() {
+        assert_eq!(&*file_name(b"/dev/pts/0<char 136:0>"), "/dev/pts/0");
+        assert_eq!(&*file_name(b"TCP:[1.2.3.4:5->6.7.8.9:10]"), "TCP:[1.2.3.4:5->6.7.8.9:10]");
+        assert_eq!(&*file_name(br"/tmp/a\76b"), "/tmp/a>b");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_decoded_within_bounds(
+            number in 0u32..470,
+            text in r#"(AT_FDCWD|[0-9]{1,3}|"[a-z/]{0,9}"|\{st_mode=[0-9]{1,9}, ...\}|\[[0-9, ]{0,9}\]|NULL|, |\)|[\[\]{}()~=<>"|\\a-z0-9_ ]{1,3}){0,24}"#,
+            result in any::<i64>(),
+        ) {
+            for written in [Written::Decoded, Written::Registers, Written::Named] {
+                let call = Call {
+                    syscall: Syscall(Sysno(number)), text: text.clone().into_bytes(), result: Some(result), written, ..Call::default()
+                };
+                let decoded = decode(&call, call.syscall.0.signature());
+                prop_assert!(decoded.data.iter().all(|d| d.bytes.len() <= MOST_PATH));
+                number_at(&call, 0);
+                string_at(&call, 1);
+                prop_assert!(strings_at(&call, 1).len() <= 17);
+            }
+        }
+    }
+}

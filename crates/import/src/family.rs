@@ -1,0 +1,307 @@
+//! Threads and processes: who made whom, which program each runs.
+
+use crate::hash::Map;
+use crate::table::Table;
+use std::sync::Arc;
+use systoll_model::{Exit, Process, ProcessId};
+
+/// Threads followed at a time; those beyond are taken for one.
+const MAX_THREADS: usize = 65_536;
+/// Children that have been told of and not yet seen.
+const MAX_BIRTHS: usize = 65_536;
+
+/// A thread of the trace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Thread {
+    /// Its process, by a number of ours.
+    pub(crate) process: u32,
+    /// Its number within the recording.
+    pub(crate) ordinal: u32,
+    /// Signals since its last call.
+    pub(crate) signals: u32,
+    /// When its last call returned.
+    pub(crate) last_end: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    image: ProcessId,
+    pid: u32,
+    threads: u32,
+    start_ns: u64,
+}
+
+/// Who made a thread, and whether it shares its maker's process.
+#[derive(Clone, Copy, Debug)]
+struct Birth {
+    /// The process that its maker was of, and what that ran: files of several threads are read one after the other, so
+    /// that it may have ended.
+    process: u32,
+    image: ProcessId,
+    shares: bool,
+}
+
+/// Threads and processes that run.
+#[derive(Default)]
+pub(crate) struct Family {
+    threads: Map<u32, Thread>,
+    processes: Map<u32, Running>,
+    births: Map<u32, Birth>,
+    next_process: u32,
+    ordinals: u32,
+    /// Calls that make a child and have not returned: of which thread, and whether it shares the process.
+    making: Vec<(u32, bool)>,
+    /// Whether threads that nobody made belong to the process that was attached to.
+    attached: Option<u32>,
+    /// How the first process ended.
+    pub(crate) exit: Option<Exit>,
+    /// Threads that there ever were.
+    pub(crate) seen: u64,
+    root: Option<u32>,
+}
+
+/// What is new with a thread that is met for the first time.
+pub(crate) struct Met {
+    pub(crate) thread: Thread,
+    /// Its process and that of its parent, where it is a new process.
+    pub(crate) forked: Option<(u32, u32)>,
+}
+
+impl Family {
+    /// The thread with this id, taken in where it is new. `now` is since the trace's start.
+    pub(crate) fn thread(&mut self, table: &mut Table, tid: u32, now: u64) -> Met {
+        let tid = if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&tid) { u32::MAX } else { tid };
+        if let Some(thread) = self.threads.get(&tid) {
+            return Met { thread: thread.clone(), forked: None };
+        }
+        self.seen += 1;
+        let birth = self.births.remove(&tid).or_else(|| self.unborn(tid));
+        let process = self.adopt(table, tid, birth, now);
+        let forked = birth.filter(|b| !b.shares).map(|b| (process, b.process));
+        let thread = Thread { process, ordinal: self.ordinals, signals: 0, last_end: None };
+        self.ordinals = self.ordinals.wrapping_add(1);
+        self.threads.insert(tid, thread.clone());
+        Met { thread, forked }
+    }
+
+    fn adopt(&mut self, table: &mut Table, tid: u32, birth: Option<Birth>, now: u64) -> u32 {
+        let attached = || self.attached.and_then(|tid| self.threads.get(&tid)).map(|t| t.process);
+        let shared = match birth {
+            Some(birth) => birth.shares.then_some(birth.process),
+            None => attached(),
+        };
+        if let Some(process) = shared {
+            let ended = |image| Running { image, pid: tid, threads: 0, start_ns: now };
+            let image = birth.map_or_else(|| self.image(process), |b| b.image);
+            let running = self.processes.entry(process).or_insert_with(|| ended(image));
+            running.threads += 1;
+            if let Some(image) = table.image_mut(running.image) {
+                image.threads = image.threads.saturating_add(1);
+            }
+            return process;
+        }
+        let parent = birth.map(|b| b.image);
+        let of = parent.and_then(|image| table.images.get(image.0 as usize)).cloned();
+        let image = table.image(Process {
+            pid: tid,
+            parent,
+            exe: of.as_ref().map_or_else(Arc::default, |o| o.exe.clone()),
+            argv: of.map_or_else(Vec::new, |o| o.argv),
+            start_ns: now,
+            ..Process::default()
+        });
+        let process = self.next_process;
+        self.next_process = self.next_process.wrapping_add(1);
+        self.processes.insert(process, Running { image, pid: tid, threads: 1, start_ns: now });
+        self.root.get_or_insert(process);
+        process
+    }
+
+    /// A thread that nobody has told of was made by a call that has not returned.
+    fn unborn(&mut self, tid: u32) -> Option<Birth> {
+        let at = self.making.iter().rposition(|(maker, _)| *maker != tid)?;
+        let (maker, shares) = self.making.remove(at);
+        self.birth(maker, shares)
+    }
+
+    fn birth(&self, maker: u32, shares: bool) -> Option<Birth> {
+        let process = self.threads.get(&maker)?.process;
+        Some(Birth { process, image: self.image(process), shares })
+    }
+
+    /// The image that a process runs.
+    pub(crate) fn image(&self, process: u32) -> ProcessId {
+        self.processes.get(&process).map_or(ProcessId(0), |p| p.image)
+    }
+
+    /// The thread, to be changed.
+    pub(crate) fn thread_mut(&mut self, tid: u32) -> Option<&mut Thread> {
+        let tid = if self.threads.contains_key(&tid) { tid } else { u32::MAX };
+        self.threads.get_mut(&tid)
+    }
+
+    /// Whether the thread was met.
+    pub(crate) fn knows(&self, tid: u32) -> bool {
+        self.threads.contains_key(&tid)
+    }
+
+    /// Whether the thread has not been seen, but was told of.
+    pub(crate) fn expects(&self, tid: u32) -> bool {
+        self.births.contains_key(&tid)
+    }
+
+    /// The one thread that runs.
+    pub(crate) fn only(&self) -> Option<u32> {
+        let mut all = self.threads.keys();
+        all.next().copied().filter(|_| all.next().is_none())
+    }
+
+    /// A thread turns out to have this id: until now the trace had not told it.
+    pub(crate) fn named(&mut self, table: &mut Table, was: u32, tid: u32) {
+        let Some(thread) = self.threads.remove(&was) else { return };
+        if let Some(running) = self.processes.get_mut(&thread.process).filter(|r| r.pid == was) {
+            running.pid = tid;
+            if let Some(image) = table.image_mut(running.image) {
+                image.pid = tid;
+            }
+        }
+        self.making.iter_mut().filter(|(maker, _)| *maker == was).for_each(|(maker, _)| *maker = tid);
+        self.threads.insert(tid, thread);
+    }
+
+    /// A call that makes a child has been entered.
+    pub(crate) fn making(&mut self, tid: u32, shares: bool) {
+        if self.making.len() < MAX_BIRTHS {
+            self.making.push((tid, shares));
+        }
+    }
+
+    /// A call of thread `tid` has made a child.
+    pub(crate) fn made(&mut self, tid: u32, child: u32, shares: bool) {
+        let making = self.making.iter().position(|(maker, _)| *maker == tid);
+        if let Some(at) = making {
+            self.making.remove(at);
+        }
+        let room = self.births.len() < MAX_BIRTHS && !self.threads.contains_key(&child);
+        if let Some(birth) = self.birth(tid, shares).filter(|_| room) {
+            self.births.insert(child, birth);
+        }
+    }
+
+    /// A call that was to make a child has failed.
+    pub(crate) fn made_none(&mut self, tid: u32) {
+        self.making.retain(|(maker, _)| *maker != tid);
+    }
+
+    /// The tracer has attached to all threads of the process that `tid` is of.
+    pub(crate) fn attached(&mut self, tid: u32) {
+        self.attached = Some(tid);
+    }
+
+    /// Another program runs in the thread's process from now on.
+    pub(crate) fn exec(&mut self, table: &mut Table, tid: u32, exe: Arc<str>, argv: Vec<Arc<str>>, now: u64) {
+        let Some(process) = self.threads.get(&tid).map(|t| t.process) else { return };
+        let Some(running) = self.processes.get_mut(&process) else { return };
+        let first = Some(process) == self.root
+            && table.images.get(running.image.0 as usize).is_some_and(|i| i.exe.is_empty() && i.parent.is_none());
+        if first {
+            if let Some(image) = table.image_mut(running.image) {
+                (image.exe, image.argv) = (exe, argv);
+            }
+            return;
+        }
+        end(table, running, now, None);
+        let parent = Some(running.image);
+        running.image =
+            table.image(Process { pid: running.pid, parent, exe, argv, start_ns: now, ..Process::default() });
+        (running.start_ns, running.threads) = (now, 1);
+    }
+
+    /// A thread has ended; the process it was of, where it was its last.
+    pub(crate) fn exited(&mut self, table: &mut Table, tid: u32, exit: Exit, now: u64) -> Option<(Thread, bool)> {
+        let thread = self.threads.remove(&tid)?;
+        self.made_none(tid);
+        let running = self.processes.get_mut(&thread.process)?;
+        running.threads = running.threads.saturating_sub(1);
+        let main = running.pid == tid;
+        if main && Some(thread.process) == self.root {
+            self.exit = Some(exit);
+        }
+        let last = running.threads == 0;
+        if main || last {
+            end(table, running, now, main.then_some(exit));
+        }
+        if last {
+            self.processes.remove(&thread.process);
+        }
+        Some((thread, last))
+    }
+
+    /// Ends what still runs when the trace does.
+    pub(crate) fn finish(&mut self, table: &mut Table, now: u64) {
+        for running in self.processes.values() {
+            if let Some(image) = table.image_mut(running.image).filter(|i| i.end_ns == 0) {
+                image.life_ns = image.life_ns.saturating_add(now.saturating_sub(running.start_ns));
+            }
+        }
+    }
+}
+
+fn end(table: &mut Table, running: &Running, now: u64, exit: Option<Exit>) {
+    let Some(image) = table.image_mut(running.image) else { return };
+    if image.instances == 1 && image.end_ns != 0 {
+        image.exit = image.exit.or(exit);
+        return;
+    }
+    image.life_ns = image.life_ns.saturating_add(now.saturating_sub(running.start_ns));
+    image.end_ns = now.max(1);
+    image.exit = exit.or(image.exit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_are_told_apart_from_threads() {
+        let (mut family, mut table) = (Family::default(), Table::default());
+        let root = family.thread(&mut table, 10, 0).thread;
+        family.made(10, 11, true);
+        family.made(10, 12, false);
+        let thread = family.thread(&mut table, 11, 1).thread;
+        let child = family.thread(&mut table, 12, 2);
+        assert_eq!(thread.process, root.process);
+        assert_eq!(child.forked, Some((child.thread.process, root.process)));
+        assert_eq!((table.images.len(), table.images[0].threads), (2, 2));
+        // One whose maker's call has not returned.
+        family.making(12, false);
+        let grandchild = family.thread(&mut table, 13, 3);
+        assert_eq!(grandchild.forked.map(|(_, parent)| parent), Some(child.thread.process));
+        family.made(12, 13, false);
+        assert_eq!(family.exited(&mut table, 11, Exit::Code(0), 4).map(|(_, last)| last), Some(false));
+        assert_eq!(family.exited(&mut table, 10, Exit::Code(3), 5).map(|(_, last)| last), Some(true));
+        assert_eq!((family.exit, table.images[0].exit), (Some(Exit::Code(3)), Some(Exit::Code(3))));
+    }
+
+    #[test]
+    fn an_exec_begins_an_image() {
+        let (mut family, mut table) = (Family::default(), Table::default());
+        family.thread(&mut table, 0, 0);
+        family.exec(&mut table, 0, Arc::from("/bin/sh"), Vec::new(), 0);
+        assert_eq!((table.images.len(), &*table.images[0].exe), (1, "/bin/sh"));
+        family.exec(&mut table, 0, Arc::from("/bin/ls"), Vec::new(), 7);
+        assert_eq!((table.images.len(), table.images[0].end_ns, table.images[1].start_ns), (2, 7, 7));
+        family.named(&mut table, 0, 44);
+        assert!(family.knows(44) && !family.knows(0));
+        assert_eq!(table.images[1].pid, 44);
+    }
+
+    #[test]
+    fn threads_without_end_are_one() {
+        let (mut family, mut table) = (Family::default(), Table::default());
+        for tid in 0..MAX_THREADS as u32 + 10 {
+            family.thread(&mut table, tid, 0);
+        }
+        assert!(family.threads.len() <= MAX_THREADS + 1);
+    }
+}

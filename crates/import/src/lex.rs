@@ -1,0 +1,214 @@
+//! Takes a call's arguments apart as strace writes them: strings, structs, what descriptors are behind, comments.
+//!
+//! Works on bytes and looks at each once. Whatever the bytes are, it ends and gives slices of them.
+
+/// Arguments of a call; more than the kernel's six where one is written as several.
+const MOST: usize = 12;
+
+/// The arguments of a call, as they were written, and what follows them.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Arguments<'a> {
+    all: [&'a [u8]; MOST],
+    count: usize,
+    /// What follows the closing bracket; `None` where there is none.
+    pub(crate) rest: Option<&'a [u8]>,
+}
+
+impl<'a> Arguments<'a> {
+    /// In order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'a [u8]> + '_ {
+        self.all.iter().take(self.count).copied()
+    }
+
+    /// That at `index`, empty where there is none.
+    pub(crate) fn get(&self, index: usize) -> &'a [u8] {
+        self.all.get(index).copied().unwrap_or_default()
+    }
+
+    fn push(&mut self, argument: &'a [u8]) {
+        if let Some(place) = self.all.get_mut(self.count) {
+            *place = argument.trim_ascii();
+            self.count += 1;
+        }
+    }
+}
+
+/// Takes apart what follows a call's opening bracket.
+pub(crate) fn arguments(text: &[u8]) -> Arguments<'_> {
+    let mut found = Arguments { all: [&[]; MOST], count: 0, rest: None };
+    let (mut from, mut at, mut depth) = (0, 0, 0usize);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => at = string_end(text, at),
+            b'/' if text.get(at + 1) == Some(&b'*') => at = comment_end(text, at),
+            b'<' if is_behind(text, at) => at = behind_end(text, at),
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' if depth == 0 => {
+                let last = slice(text, from, at);
+                if found.count > 0 || !last.trim_ascii().is_empty() {
+                    found.push(last);
+                }
+                found.rest = Some(slice(text, at + 1, text.len()));
+                return found;
+            }
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                found.push(slice(text, from, at));
+                from = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    let last = slice(text, from, text.len());
+    if !last.trim_ascii().is_empty() {
+        found.push(last);
+    }
+    found
+}
+
+/// The members of a struct or array, its brackets taken off; at most `most`.
+pub(crate) fn members(text: &[u8], most: usize) -> Vec<&[u8]> {
+    let mut all = Vec::new();
+    let (mut from, mut at, mut depth) = (0, 0, 0usize);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => at = string_end(text, at),
+            b'/' if text.get(at + 1) == Some(&b'*') => at = comment_end(text, at),
+            b'<' if is_behind(text, at) => at = behind_end(text, at),
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                all.push(slice(text, from, at).trim_ascii());
+                from = at + 1;
+                if all.len() >= most {
+                    return all;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    let last = slice(text, from, text.len()).trim_ascii();
+    if !last.is_empty() {
+        all.push(last);
+    }
+    all
+}
+
+/// What stands between `open` at its start and `close` at its end.
+pub(crate) fn within(text: &[u8], open: u8, close: u8) -> Option<&[u8]> {
+    text.strip_prefix(&[open])?.strip_suffix(&[close])
+}
+
+/// The number in front of what a descriptor is behind, and that: `3</etc/passwd>`.
+pub(crate) fn behind(text: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let Some(open) = memchr::memchr(b'<', text).filter(|at| is_behind(text, *at)) else { return (text, None) };
+    let close = behind_end(text, open);
+    (slice(text, 0, open), Some(slice(text, open + 1, close)))
+}
+
+fn slice(text: &[u8], from: usize, to: usize) -> &[u8] {
+    text.get(from..to.min(text.len())).unwrap_or_default()
+}
+
+/// The place of the quote that ends the string beginning at `at`, or the text's end.
+pub(crate) fn string_end(text: &[u8], at: usize) -> usize {
+    let mut at = at + 1;
+    loop {
+        match memchr::memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
+            Some(found) if text.get(at + found) == Some(&b'\\') => at += found + 2,
+            Some(found) => return at + found,
+            None => return text.len(),
+        }
+    }
+}
+
+fn comment_end(text: &[u8], at: usize) -> usize {
+    memchr::memmem::find(text.get(at..).unwrap_or_default(), b"*/").map_or(text.len(), |found| at + found + 1)
+}
+
+/// Whether the bracket at `at` opens what a descriptor or a process is: it stands right behind a number or name.
+fn is_behind(text: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| text.get(at));
+    before.is_some_and(u8::is_ascii_alphanumeric) && !matches!(text.get(at + 1), Some(b'<' | b'=' | b' '))
+}
+
+/// The place of the bracket that closes the one at `at`. Ends of sockets are told by arrows, and a device by what it is,
+/// in brackets of its own.
+fn behind_end(text: &[u8], at: usize) -> usize {
+    let (mut depth, mut square) = (0usize, 0usize);
+    let mut before = b' ';
+    for (offset, byte) in text.get(at..).unwrap_or_default().iter().enumerate() {
+        match byte {
+            b'[' => square += 1,
+            b']' => square = square.saturating_sub(1),
+            b'<' if square == 0 => depth += 1,
+            b'>' if square == 0 && before != b'-' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return at + offset;
+                }
+            }
+            _ => {}
+        }
+        before = *byte;
+    }
+    // A path may hold a bracket that never closes: then the first that closes ends it.
+    memchr::memchr(b'>', text.get(at..).unwrap_or_default()).map_or(text.len(), |found| at + found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn taken_apart(text: &str) -> (Vec<String>, Option<String>) {
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let found = arguments(text.as_bytes());
+        (found.iter().map(said).collect(), found.rest.map(said))
+    }
+
+    #[test]
+    fn commas_and_brackets_of_values_are_theirs() {
+        let (all, rest) = taken_apart(r#"3</tmp/a,b(c)>, "x\",)\\", {a=[1, 2], b=f(3, 4)} /* , ) */, NULL) = 0"#);
+        assert_eq!(all, [r"3</tmp/a,b(c)>", r#""x\",)\\""#, "{a=[1, 2], b=f(3, 4)} /* , ) */", "NULL"]);
+        assert_eq!(rest.as_deref(), Some(" = 0"));
+    }
+
+    #[test]
+    fn sockets_and_devices_have_brackets_of_their_own() {
+        let (all, _) = taken_apart(
+            "4<TCP:[127.0.0.1:80->127.0.0.1:4711]>, 1</dev/pts/0<char 136:0>>, 5<UNIX-STREAM:[1->2,\"/run/a\"]>) = 1",
+        );
+        assert_eq!(all.len(), 3);
+        assert_eq!(behind(all[1].as_bytes()), (&b"1"[..], Some(&b"/dev/pts/0<char 136:0>"[..])));
+        assert_eq!(behind(b"1<<CAP_CHOWN"), (&b"1<<CAP_CHOWN"[..], None));
+        let (all, rest) = taken_apart("7</tmp/a[b>, 1) = 2");
+        assert_eq!((all.len(), rest.as_deref()), (2, Some(" = 2")));
+    }
+
+    #[test]
+    fn what_is_cut_has_no_end() {
+        assert_eq!(taken_apart(r#"1, "hello"#), (vec!["1".into(), r#""hello"#.into()], None));
+        assert_eq!(taken_apart(") = 5"), (vec![], Some(" = 5".into())));
+        assert_eq!(taken_apart(""), (vec![], None));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_come_to_an_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let found = arguments(&bytes);
+            prop_assert!(found.iter().count() <= MOST && found.get(MOST).is_empty());
+            prop_assert!(members(&bytes, 8).len() <= 9);
+            behind(&bytes);
+        }
+
+        #[test]
+        fn any_marks_come_to_an_end(text in r#"[]\[{}()<>",/* \\a1-]{0,120}"#) {
+            let found = arguments(text.as_bytes());
+            let long: usize = found.iter().map(<[u8]>::len).sum();
+            prop_assert!(long <= text.len());
+        }
+    }
+}

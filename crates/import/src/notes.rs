@@ -1,0 +1,193 @@
+//! What a trace lacks, and what of it could not be read: told as problems of the recording.
+
+use crate::call::{Call, Written};
+use crate::decode::Decoded;
+use crate::hash::Map;
+use systoll_model::{Problem, ProblemKind, Sysno};
+
+/// Bytes of a line that are shown.
+const SHOWN: usize = 120;
+/// Names of calls without a number that are told apart.
+const MOST_NAMES: usize = 64;
+/// Distinct problems of other kinds.
+const MOST_OTHERS: usize = 32;
+/// A trace of so many calls, of which fewer kinds than this, was filtered.
+const FEW_KINDS: (u64, usize) = (200, 8);
+
+/// What was noticed while reading.
+#[derive(Default)]
+pub(crate) struct Notes {
+    calls: u64,
+    timed: u64,
+    with_elapsed: u64,
+    kinds: Map<Sysno, u64>,
+    registers: u64,
+    vague: u64,
+    cut_data: u64,
+    unknown_lines: u64,
+    first_unknown: Option<String>,
+    nameless: Map<String, u64>,
+    others: Vec<Problem>,
+    /// Whether something was read that says it is a whole trace, with its lines.
+    pub(crate) only_summed_up: bool,
+    /// Calls that had not returned when the trace ended.
+    pub(crate) unfinished: u64,
+    /// Calls that returned and whose beginning is not there.
+    pub(crate) without_beginning: u64,
+    /// Whether the last line is not whole.
+    pub(crate) cut: bool,
+    /// Calls of functions of libraries, which ltrace tells beside.
+    pub(crate) library_calls: u64,
+    /// Events that the tracer itself says were lost.
+    pub(crate) lost: u64,
+}
+
+impl Notes {
+    /// A call was counted.
+    pub(crate) fn call(&mut self, syscall: Sysno, call: &Call) {
+        self.calls += 1;
+        self.timed += u64::from(call.times.entry_ns.is_some());
+        self.with_elapsed += u64::from(call.times.elapsed_ns.is_some());
+        self.registers += u64::from(call.written == Written::Registers);
+        *self.kinds.entry(syscall).or_default() += 1;
+    }
+
+    /// A call was looked at.
+    pub(crate) fn looked_at(&mut self, decoded: &Decoded, _call: &Call) {
+        self.vague += u64::from(decoded.vague);
+        self.cut_data += u64::from(decoded.data.iter().any(|d| d.cut));
+    }
+
+    /// A line that is nothing we know.
+    pub(crate) fn unknown(&mut self, line: &[u8]) {
+        self.unknown_lines += 1;
+        if self.first_unknown.is_none() {
+            self.first_unknown = Some(shown(line));
+        }
+    }
+
+    /// The first of them.
+    pub(crate) fn first_unknown(&self) -> Option<&str> {
+        self.first_unknown.as_deref()
+    }
+
+    /// A call whose name is none of x86-64.
+    pub(crate) fn nameless(&mut self, name: &[u8]) {
+        let name = String::from_utf8_lossy(name.get(..name.len().min(40)).unwrap_or(name)).into_owned();
+        if self.nameless.len() < MOST_NAMES || self.nameless.contains_key(&name) {
+            *self.nameless.entry(name).or_default() += 1;
+        }
+    }
+
+    /// Something else, told once.
+    pub(crate) fn add(&mut self, kind: ProblemKind, text: String) {
+        if self.others.len() < MOST_OTHERS && !self.others.iter().any(|p| p.text == text) {
+            self.others.push(Problem::new(kind, text));
+        }
+    }
+
+    /// Whether nothing of a trace was found.
+    pub(crate) fn found_nothing(&self) -> bool {
+        self.calls == 0 && !self.only_summed_up
+    }
+
+    /// All of it, in words.
+    pub(crate) fn problems(self, has_stacks: bool) -> Vec<Problem> {
+        let mut all = self.others;
+        let mut add = |kind, text: String| all.push(Problem::new(kind, text));
+        if self.lost > 0 {
+            add(ProblemKind::Lost, format!("the tracer says that it lost {} events", self.lost));
+        }
+        if self.cut {
+            add(ProblemKind::CutShort, "the trace ends in the middle of a line: what came after is not known".into());
+        }
+        if self.without_beginning > 0 {
+            let n = self.without_beginning;
+            add(
+                ProblemKind::CutShort,
+                format!("{n} calls return whose beginning is not in the trace: it begins in the middle"),
+            );
+        }
+        if self.unfinished > 0 {
+            let n = self.unfinished;
+            add(
+                ProblemKind::Note,
+                format!("{n} calls had not returned when the trace ended: they are counted as such"),
+            );
+        }
+        if self.unknown_lines > 0 {
+            let first = self.first_unknown.unwrap_or_default();
+            let lines =
+                if self.unknown_lines == 1 { "1 line is".into() } else { format!("{} lines are", self.unknown_lines) };
+            add(ProblemKind::Note, format!("{lines} none of a trace's and were left out, the first: {first}"));
+        }
+        let mut nameless: Vec<(String, u64)> = self.nameless.into_iter().collect();
+        nameless.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        if !nameless.is_empty() {
+            let names: Vec<String> = nameless.iter().take(5).map(|(name, n)| format!("{name} ({n})")).collect();
+            add(
+                ProblemKind::Note,
+                format!("calls that x86-64 does not have are counted as unknown_syscall: {}", names.join(", ")),
+            );
+        }
+        if self.library_calls > 0 {
+            let n = self.library_calls;
+            add(ProblemKind::Note, format!("{n} calls of library functions were left out: they are no system calls"));
+        }
+        if self.only_summed_up {
+            add(
+                ProblemKind::Partial,
+                "the trace is a table of counts: nothing tells what the calls were about, so nothing is found by looking".into(),
+            );
+            return all;
+        }
+        if self.timed < self.calls.div_ceil(2) {
+            add(
+                ProblemKind::Partial,
+                "the trace has no times: how long the program ran is not known (strace -ttt -T tells it)".into(),
+            );
+        } else if self.with_elapsed == 0 {
+            add(ProblemKind::Partial, "the trace does not tell how long calls took (strace -T does)".into());
+        }
+        if self.registers > 0 {
+            add(
+                ProblemKind::Partial,
+                "the trace has registers only: paths, buffers and structs that they point to are not known".into(),
+            );
+        }
+        if self.vague > 0 {
+            add(
+                ProblemKind::Partial,
+                "structs are abbreviated: answers are compared by what is shown of them (strace -v shows all)".into(),
+            );
+        }
+        if self.calls >= FEW_KINDS.0 && self.kinds.len() < FEW_KINDS.1 {
+            let n = self.kinds.len();
+            let kinds = if n == 1 { "one kind of call".to_owned() } else { format!("{n} kinds of calls") };
+            add(
+                ProblemKind::Partial,
+                format!(
+                    "the trace has {kinds} only: what others did in between is not known (strace without -e trace tells it)"
+                ),
+            );
+        }
+        if !has_stacks {
+            add(
+                ProblemKind::Note,
+                "the trace has no stacks: calls are told by program, not by caller (strace -k tells callers)".into(),
+            );
+        }
+        all
+    }
+}
+
+/// A line, shortened and without what a terminal would obey.
+pub(crate) fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line.get(..line.len().min(4 * SHOWN)).unwrap_or(line));
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut short: String = clean.trim().chars().take(SHOWN).collect();
+    if clean.trim().chars().nth(SHOWN).is_some() {
+        short.push('…');
+    }
+    short
+}

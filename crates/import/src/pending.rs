@@ -1,0 +1,86 @@
+//! Calls that have been entered and have not returned, one a thread.
+
+use crate::call::{Call, Syscall, Times, Written};
+use crate::frames::Told;
+use crate::hash::Map;
+
+/// Threads whose calls are kept.
+const MOST: usize = 65_536;
+/// Bytes of their arguments, all together; beyond, they are kept without.
+const MOST_BYTES: usize = 32 << 20;
+
+/// A call that has not returned.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entered {
+    pub(crate) syscall: Syscall,
+    pub(crate) text: Vec<u8>,
+    pub(crate) written: Written,
+    pub(crate) entry_ns: Option<u64>,
+    pub(crate) stack: Vec<Told>,
+    /// Whether the line ended where none may: the program wrote in between, or the trace is cut.
+    pub(crate) broken: bool,
+}
+
+/// All of them, by thread.
+#[derive(Default)]
+pub(crate) struct Pending {
+    calls: Map<u32, Entered>,
+    bytes: usize,
+}
+
+impl Pending {
+    /// A thread enters a call. One that it had entered before is gone: it is given back.
+    pub(crate) fn enter(&mut self, tid: u32, mut entered: Entered) -> Option<Entered> {
+        let before = self.take(tid);
+        if self.calls.len() >= MOST {
+            return before;
+        }
+        if self.bytes.saturating_add(entered.text.len()) > MOST_BYTES {
+            entered.text = Vec::new();
+        }
+        self.bytes += entered.text.len();
+        self.calls.insert(tid, entered);
+        before
+    }
+
+    /// The call that a thread is in; it is none any more.
+    pub(crate) fn take(&mut self, tid: u32) -> Option<Entered> {
+        let entered = self.calls.remove(&tid)?;
+        self.bytes -= entered.text.len();
+        Some(entered)
+    }
+
+    /// The call that a thread is in.
+    pub(crate) fn of(&self, tid: u32) -> Option<&Entered> {
+        self.calls.get(&tid)
+    }
+
+    /// A stack that was told of the call that a thread is in.
+    pub(crate) fn stack_mut(&mut self, tid: u32) -> Option<&mut Vec<Told>> {
+        self.calls.get_mut(&tid).map(|entered| &mut entered.stack)
+    }
+
+    /// What one thread was in, another is from now on.
+    pub(crate) fn rename(&mut self, from: u32, to: u32) {
+        if let Some(entered) = self.calls.remove(&from) {
+            self.calls.insert(to, entered);
+        }
+    }
+
+    /// Those left when the trace ends, by thread.
+    pub(crate) fn drain(&mut self) -> Vec<(u32, Entered)> {
+        self.bytes = 0;
+        let mut all: Vec<(u32, Entered)> = self.calls.drain().collect();
+        all.sort_by_key(|(tid, _)| *tid);
+        all
+    }
+}
+
+impl Entered {
+    /// The call as it was when it returned; `None` as the result if it never did.
+    pub(crate) fn returned(self, tid: u32, result: Option<i64>, elapsed_ns: Option<u64>) -> (Call, Vec<Told>) {
+        let times = Times { entry_ns: self.entry_ns, elapsed_ns };
+        let Self { syscall, text, written, stack, .. } = self;
+        (Call { tid, syscall, text, written, result, told: Vec::new(), times }, stack)
+    }
+}

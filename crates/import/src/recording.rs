@@ -1,0 +1,76 @@
+//! A trace that was read to its end, as a recording.
+
+use crate::gaps::Computed;
+use crate::trace::Trace;
+use std::sync::Arc;
+use systoll_model::{BackendKind, Header, LongCall, Problem, ProblemKind, Recording, RowId};
+
+/// The recording of a trace.
+pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
+    let now = trace.clock.now;
+    trace.family.finish(&mut trace.table, now);
+    let started_unix = trace.clock.started_unix();
+    let (exit, threads) = (trace.family.exit, trace.family.seen);
+    let windows_opened = trace.windows.opened;
+    let command = trace.table.images.first().map_or_else(Vec::new, |image| {
+        if image.argv.is_empty() && !image.exe.is_empty() {
+            vec![image.exe.to_string()]
+        } else {
+            image.argv.iter().map(|word| word.to_string()).collect()
+        }
+    });
+    let mut bounded = Vec::new();
+    if trace.table.images_folded() {
+        bounded.push(Problem::new(ProblemKind::Bounded, "processes beyond the first 96 are told by program"));
+    }
+    if trace.table.rows_folded || trace.frames.bounded {
+        bounded.push(Problem::new(ProblemKind::Bounded, "callers beyond a bound are told as one"));
+    }
+    let mut longest: Vec<_> = trace.longest.into_iter().map(|long| long.0).collect();
+    longest.sort_unstable_by(|a, b| b.cmp(a));
+    let longest = longest.into_iter().map(|long| LongCall {
+        row: RowId(long.row),
+        ns: long.ns,
+        at_ns: long.at_ns,
+        thread: Arc::from(if long.tid == 0 { String::new() } else { long.tid.to_string() }),
+        startup: false,
+    });
+    let has_stacks = !trace.frames.frames.is_empty();
+    let computed = trace.gaps.computed();
+    let mut problems = trace.notes.problems(has_stacks);
+    if computed == Computed::Disturbed {
+        problems.push(Problem::new(
+            ProblemKind::Partial,
+            "other programs kept the processors busy while this was traced: how much it computed can't be told",
+        ));
+    }
+    problems.extend(bounded);
+    let header = Header {
+        version: env!("CARGO_PKG_VERSION").into(),
+        command,
+        backend: BackendKind::Import,
+        started_unix,
+        exit,
+        wall_ns: now,
+        own_cpu_most_ns: if let Computed::About(ns) = computed { Some(ns) } else { None },
+        toll_estimated: true,
+        threads,
+        seed,
+        windows_opened,
+        ..Header::default()
+    };
+    let threads = trace.table.threads();
+    Recording {
+        header,
+        processes: trace.table.images,
+        modules: trace.frames.modules,
+        frames: trace.frames.frames,
+        stacks: trace.frames.stacks,
+        rows: trace.table.rows,
+        threads,
+        windows: trace.windows.finish(),
+        longest: longest.collect(),
+        problems,
+        ..Recording::default()
+    }
+}

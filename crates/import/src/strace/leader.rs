@@ -1,0 +1,169 @@
+//! What stands in front of a line: which thread, when, from where.
+
+/// A moment, as the tracer was told to write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stamp {
+    /// `-ttt`: ns since 1970.
+    Unix(u64),
+    /// `-t`, `-tt`: ns since midnight.
+    OfDay(u64),
+    /// `-r`: ns since the line before.
+    Since(u64),
+}
+
+/// A line with what stands in front of it taken off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Led<'a> {
+    pub(crate) tid: Option<u32>,
+    pub(crate) stamp: Option<Stamp>,
+    pub(crate) body: &'a [u8],
+}
+
+/// More items than strace writes in front of a line.
+const MOST_ITEMS: usize = 6;
+/// `-r` tells no so long times, and `-ttt` none so long ago.
+const LONG_AGO_S: u64 = 100_000_000;
+
+/// Takes them off.
+pub(crate) fn led(line: &[u8]) -> Led<'_> {
+    let mut led = Led { tid: None, stamp: None, body: line };
+    for _ in 0..MOST_ITEMS {
+        let text = led.body.trim_ascii_start();
+        let (stamp, tid, rest) = match text.first() {
+            Some(b'0'..=b'9') => numbered(text),
+            Some(b'[') => bracketed(text),
+            Some(b'(') if text.starts_with(b"(+") => since(text),
+            _ => None,
+        }
+        .unwrap_or((None, None, text));
+        if rest.len() == text.len() {
+            led.body = text;
+            break;
+        }
+        led.stamp = led.stamp.or(stamp);
+        led.tid = led.tid.or(tid);
+        led.body = rest;
+    }
+    led
+}
+
+type Item<'a> = Option<(Option<Stamp>, Option<u32>, &'a [u8])>;
+
+/// `4882 `, `4882<sh> `, `03:51:40.903650 `, `1795269868.123456 `, `0.000025 `.
+fn numbered(text: &[u8]) -> Item<'_> {
+    let (number, rest) = digits(text)?;
+    match rest.first()? {
+        b' ' => Some((None, Some(u32::try_from(number).ok()?), rest)),
+        b'<' => {
+            let end = memchr::memchr(b'>', rest)?;
+            let rest = rest.get(end + 1..)?;
+            rest.starts_with(b" ").then_some((None, Some(u32::try_from(number).ok()?), rest))
+        }
+        b'.' => {
+            let (fraction, rest) = fraction(rest.get(1..)?)?;
+            let ns = number.checked_mul(1_000_000_000)?.checked_add(fraction)?;
+            let stamp = if number >= LONG_AGO_S { Stamp::Unix(ns) } else { Stamp::Since(ns) };
+            rest.starts_with(b" ").then_some((Some(stamp), None, rest))
+        }
+        b':' => {
+            let (minutes, rest) = digits(rest.get(1..)?)?;
+            let (seconds, rest) = digits(rest.strip_prefix(b":")?)?;
+            let (fraction, rest) = match rest.strip_prefix(b".") {
+                Some(rest) => fraction(rest)?,
+                None => (0, rest),
+            };
+            let whole = number.checked_mul(3_600)?.checked_add(minutes.checked_mul(60)?)?.checked_add(seconds)?;
+            let ns = whole.checked_mul(1_000_000_000)?.checked_add(fraction)?;
+            (rest.starts_with(b" ") && number < 25).then_some((Some(Stamp::OfDay(ns)), None, rest))
+        }
+        _ => None,
+    }
+}
+
+/// `[pid  4941] `, `[pid 4941<sh>] `, `[  59] `, `[00007ff4ed7c9ad7] `.
+fn bracketed(text: &[u8]) -> Item<'_> {
+    if let Some(rest) = text.strip_prefix(b"[pid ") {
+        let (tid, rest) = digits(rest.trim_ascii_start())?;
+        let end = memchr::memchr(b']', rest)?;
+        return Some((None, Some(u32::try_from(tid).ok()?), rest.get(end + 1..)?));
+    }
+    let end = memchr::memchr(b']', text.get(..40.min(text.len()))?)?;
+    let inner = text.get(1..end)?;
+    let address = !inner.is_empty() && inner.iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b' ' | b'?'));
+    let rest = text.get(end + 1..)?;
+    (address && rest.starts_with(b" ")).then_some((None, None, rest))
+}
+
+/// `(+     0.000025) `.
+fn since(text: &[u8]) -> Item<'_> {
+    let end = memchr::memchr(b')', text)?;
+    Some((None, None, text.get(end + 1..)?))
+}
+
+fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
+    let end = text.iter().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    if digits.is_empty() || digits.len() > 12 {
+        return None;
+    }
+    Some((digits.iter().fold(0, |sum, b| sum * 10 + u64::from(b - b'0')), rest))
+}
+
+/// Digits behind a point, as ns.
+fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (_, rest) = digits(text)?;
+    let shown = text.len() - rest.len();
+    let ns = text.iter().take(shown.min(9)).fold(0, |sum, b| sum * 10 + u64::from(b - b'0'));
+    Some((ns * 10u64.pow(9 - shown.min(9) as u32), rest))
+}
+
+/// The time in angle brackets at the end of a line, in ns, and what stands in front of it: `<0.000016>`.
+pub(crate) fn elapsed(text: &[u8]) -> (Option<u64>, &[u8]) {
+    let text = text.trim_ascii_end();
+    let found = || {
+        let inner = text.strip_suffix(b">")?;
+        let open = memchr::memrchr(b'<', inner)?;
+        let (seconds, rest) = digits(inner.get(open + 1..)?)?;
+        let (fraction, rest) = fraction(rest.strip_prefix(b".")?)?;
+        let ns = seconds.checked_mul(1_000_000_000)?.checked_add(fraction)?;
+        rest.is_empty().then_some((ns, text.get(..open)?))
+    };
+    found().map_or((None, text), |(ns, rest)| (Some(ns), rest.trim_ascii_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(line: &str) -> (Option<u32>, Option<Stamp>, String) {
+        let led = led(line.as_bytes());
+        (led.tid, led.stamp, String::from_utf8_lossy(led.body).into_owned())
+    }
+
+    #[test]
+    fn leaders() {
+        let body = || "brk(NULL) = 0".to_owned();
+        assert_eq!(said("brk(NULL) = 0"), (None, None, body()));
+        assert_eq!(said("4882  brk(NULL) = 0"), (Some(4882), None, body()));
+        assert_eq!(said("4882<sh> brk(NULL) = 0"), (Some(4882), None, body()));
+        assert_eq!(said("[pid  4941] brk(NULL) = 0"), (Some(4941), None, body()));
+        assert_eq!(said("[pid 4941<sh>] brk(NULL) = 0"), (Some(4941), None, body()));
+        let day = Some(Stamp::OfDay(13_900_903_650_000));
+        assert_eq!(said("4882  03:51:40.903650 brk(NULL) = 0"), (Some(4882), day, body()));
+        assert_eq!(said("03:51:40 brk(NULL) = 0"), (None, Some(Stamp::OfDay(13_900_000_000_000)), body()));
+        let unix = Some(Stamp::Unix(1_795_269_868_123_456_000));
+        assert_eq!(said("1795269868.123456 brk(NULL) = 0"), (None, unix, body()));
+        assert_eq!(said("     0.000025 brk(NULL) = 0"), (None, Some(Stamp::Since(25_000)), body()));
+        assert_eq!(said("03:51:40 (+     0.000025) brk(NULL) = 0").1, Some(Stamp::OfDay(13_900_000_000_000)));
+        assert_eq!(said("[  59] brk(NULL) = 0").2, body());
+        assert_eq!(said("[00007ff4ed7c9ad7] brk(NULL) = 0").2, body());
+        assert_eq!(said("[ Process PID=4 runs in 32 bit mode. ]").2, "[ Process PID=4 runs in 32 bit mode. ]");
+    }
+
+    #[test]
+    fn times_at_the_end() {
+        assert_eq!(elapsed(b"= 0 <0.000016>"), (Some(16_000), &b"= 0"[..]));
+        assert_eq!(elapsed(b"= 3</tmp/a>"), (None, &b"= 3</tmp/a>"[..]));
+        assert_eq!(elapsed(b"= 3</tmp/a> <1.5>\n"), (Some(1_500_000_000), &b"= 3</tmp/a>"[..]));
+    }
+}

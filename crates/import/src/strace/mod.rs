@@ -1,0 +1,420 @@
+//! strace's text, and ltrace's, which is written alike.
+
+pub(crate) mod leader;
+pub(crate) mod outcome;
+mod solo;
+mod stack;
+mod summary;
+
+use crate::call::{Call, Syscall, Times, Written};
+use crate::frames::Told;
+use crate::lex::arguments;
+use crate::pending::{Entered, Pending};
+use crate::trace::Trace;
+use leader::{Led, Stamp, led};
+use outcome::outcome;
+use solo::Solo;
+use summary::Summary;
+use systoll_model::{Exit, ProblemKind, Sysno, signal_number};
+
+/// Frames of one stack.
+const MAX_DEPTH: usize = 128;
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// Whose text it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// strace's.
+    Strace,
+    /// ltrace's: system calls are those with a mark, others are library functions.
+    Ltrace,
+}
+
+/// One file of it.
+pub(crate) struct Strace {
+    dialect: Dialect,
+    solo: Solo,
+    pending: Pending,
+    moments: Moments,
+    /// The call that has returned; its stack may follow.
+    held: Call,
+    holds: bool,
+    stack: Vec<Told>,
+    /// The thread whose line was the last one that a stack may belong to.
+    last_tid: u32,
+    summary: Summary,
+    /// Calls that have returned in this file.
+    returned: u64,
+    /// The thread in whose line something else was written.
+    torn: Option<u32>,
+}
+
+impl Strace {
+    /// A file whose lines are of thread `tid` where they do not say; 0 where that is not known.
+    pub(crate) fn new(dialect: Dialect, tid: u32) -> Self {
+        Self {
+            dialect,
+            solo: Solo::new(tid),
+            pending: Pending::default(),
+            moments: Moments::default(),
+            held: Call::default(),
+            holds: false,
+            stack: Vec::new(),
+            last_tid: tid,
+            summary: Summary::default(),
+            returned: 0,
+            torn: None,
+        }
+    }
+
+    /// Takes in a line.
+    pub(crate) fn line(&mut self, trace: &mut Trace, line: &[u8]) {
+        if let Some(frame) = stack::frame(line) {
+            return self.frame(frame);
+        }
+        self.settle(trace);
+        if line.starts_with(b" | ") || self.summary.line(line) {
+            return;
+        }
+        let led = led(line);
+        let body = led.body.trim_ascii_end();
+        if body.is_empty() {
+            return;
+        }
+        match body.first() {
+            Some(b'<') if body.starts_with(b"<...") => self.resumed(trace, led, body),
+            Some(b'+') if body.starts_with(b"+++ ") => self.ended(trace, led, body),
+            Some(b'-') if body.starts_with(b"--- ") => {
+                let tid = self.solo.tid(trace, led.tid, false, &mut self.pending);
+                trace.signal(tid);
+            }
+            _ => self.call(trace, led, body),
+        }
+    }
+
+    fn call(&mut self, trace: &mut Trace, led: Led<'_>, body: &[u8]) {
+        let Some(open) = name_end(body) else { return self.message(trace, body) };
+        let (name, rest) = (body.get(..open).unwrap_or_default(), body.get(open + 1..).unwrap_or_default());
+        let cut = unfinished(rest);
+        let found = arguments(cut.unwrap_or(rest));
+        let ended = found.rest.and_then(outcome);
+        if ended.is_none() && cut.is_none() && !is_known(name, self.dialect) {
+            return self.message(trace, body);
+        }
+        let Some(syscall) = self.syscall(trace, name) else { return };
+        let tid = self.solo.tid(trace, led.tid, true, &mut self.pending);
+        let entry_ns = self.moments.at(led.stamp);
+        self.last_tid = tid;
+        let text = cut.unwrap_or_else(|| rest.get(..rest.len() - found.rest.map_or(0, <[u8]>::len)).unwrap_or(rest));
+        let Some(ended) = ended else {
+            let broken = cut.is_none();
+            let text = if broken { self.solo.torn(trace, text) } else { text };
+            self.torn = broken.then_some(tid);
+            let entered = Entered { syscall, text: text.to_vec(), entry_ns, broken, ..Entered::default() };
+            trace.entered(tid, syscall.0, text);
+            if let Some(before) = self.pending.enter(tid, entered) {
+                lost(trace, tid, before);
+            }
+            return;
+        };
+        if let Some(before) = self.pending.take(tid) {
+            lost(trace, tid, before);
+        }
+        self.returned += u64::from(ended.result.is_some());
+        let held = &mut self.held;
+        (held.tid, held.syscall, held.written, held.result) = (tid, syscall, Written::Decoded, ended.result);
+        held.times = Times { entry_ns, elapsed_ns: ended.elapsed_ns };
+        fill(&mut held.text, text);
+        fill(&mut held.told, ended.told);
+        self.holds = true;
+    }
+
+    /// `<... read resumed>"abc", 4096) = 3`.
+    fn resumed(&mut self, trace: &mut Trace, led: Led<'_>, body: &[u8]) {
+        let at_end = self.moments.at(led.stamp);
+        let tid = self.solo.tid(trace, led.tid, false, &mut self.pending);
+        let Some(end) = memchr::memmem::find(body, b" resumed>") else { return self.message(trace, body) };
+        let name = body.get(4..end).unwrap_or_default().trim_ascii();
+        let more = body.get(end + b" resumed>".len()..).unwrap_or_default();
+        let Some(entered) = self.pending.take(tid) else {
+            return self.without_beginning(trace, tid, name, more, at_end);
+        };
+        self.last_tid = tid;
+        let Some(cut) = unfinished(more) else { return self.returns(trace, tid, entered, more, at_end) };
+        // Interrupted once more.
+        let text = [&entered.text[..], cut].concat();
+        self.pending.enter(tid, Entered { text, ..entered });
+    }
+
+    /// The rest of a call's line, in which the program or the tracer wrote something else; whether it is that.
+    fn goes_on(&mut self, trace: &mut Trace, body: &[u8]) -> bool {
+        let Some(tid) = self.torn else { return false };
+        let Some(entered) = self.pending.of(tid).filter(|entered| entered.broken) else { return false };
+        let joined = [&entered.text[..], body].concat();
+        if body == b"<unfinished ...>" {
+            if let Some(entered) = self.pending.take(tid) {
+                self.pending.enter(tid, Entered { broken: false, ..entered });
+            }
+        } else if arguments(&joined).rest.and_then(outcome).is_some() {
+            if let Some(entered) = self.pending.take(tid) {
+                self.returns(trace, tid, entered, body, None);
+            }
+        } else {
+            return false;
+        }
+        self.torn = None;
+        true
+    }
+
+    fn returns(&mut self, trace: &mut Trace, tid: u32, mut entered: Entered, more: &[u8], at_end: Option<u64>) {
+        entered.text.extend_from_slice(more);
+        let found = arguments(&entered.text);
+        let Some(ended) = found.rest.and_then(outcome) else {
+            trace.notes.unknown(more);
+            return;
+        };
+        let between = entered.entry_ns.zip(at_end).map(|(from, to)| to.saturating_sub(from));
+        let elapsed = ended.elapsed_ns.or(between);
+        let (result, told) = (ended.result, ended.told.to_vec());
+        self.returned += u64::from(result.is_some());
+        let text = entered.text.len() - found.rest.map_or(0, <[u8]>::len);
+        entered.text.truncate(text);
+        let (call, stack) = entered.returned(tid, result, elapsed);
+        self.held = Call { told, ..call };
+        self.stack = stack;
+        self.holds = true;
+    }
+
+    /// The trace begins in the middle, or lost the line in which the call was entered.
+    fn without_beginning(&mut self, trace: &mut Trace, tid: u32, name: &[u8], more: &[u8], at: Option<u64>) {
+        let Some(syscall) = self.syscall(trace, name) else { return };
+        trace.notes.without_beginning += 1;
+        let found = arguments(more);
+        let Some(ended) = found.rest.and_then(outcome) else { return };
+        self.returned += u64::from(ended.result.is_some());
+        let times = Times { entry_ns: at, elapsed_ns: None };
+        self.held = Call { tid, syscall, result: ended.result, told: ended.told.to_vec(), times, ..Call::default() };
+        self.holds = true;
+    }
+
+    fn ended(&mut self, trace: &mut Trace, led: Led<'_>, body: &[u8]) {
+        let tid = self.solo.tid(trace, led.tid, false, &mut self.pending);
+        let text = String::from_utf8_lossy(body);
+        let words: Vec<&str> = text.split([' ', '(', ')']).filter(|w| !w.is_empty()).collect();
+        let exit = match words.as_slice() {
+            ["+++", "exited", "with", code, ..] | ["+++", "exited", "status", code, ..] => {
+                code.parse().ok().map(Exit::Code)
+            }
+            ["+++", "killed", "by", signal, ..] => signal_number(signal).map(Exit::Signal),
+            ["+++", "superseded", "by", "execve", "in", "pid", pid, ..] => {
+                // The thread that execs goes on under this id.
+                if let Ok(other) = pid.parse() {
+                    self.pending.take(tid);
+                    self.pending.rename(other, tid);
+                    self.solo.gone(other);
+                    trace.exited(other, Exit::Code(0), None);
+                }
+                return;
+            }
+            _ => return trace.notes.unknown(body),
+        };
+        if let Some(entered) = self.pending.take(tid) {
+            lost(trace, tid, entered);
+        }
+        let at = self.moments.at(led.stamp);
+        trace.exited(tid, exit.unwrap_or(Exit::Code(0)), at);
+        self.solo.gone(tid);
+    }
+
+    /// A line that is no call: what the tracer says, what the program wrote, or nothing we know.
+    fn message(&mut self, trace: &mut Trace, body: &[u8]) {
+        if self.goes_on(trace, body) {
+            return;
+        }
+        let said = solo::said_by_tracer(body);
+        if said.starts_with(b"[ Process PID=") {
+            if memchr::memmem::find(said, b"32 bit").is_some() || memchr::memmem::find(said, b"x32").is_some() {
+                trace.notes.add(
+                    ProblemKind::Note,
+                    "a process runs in another mode than 64 bits: its calls are counted by name".into(),
+                );
+            }
+        } else if !self.solo.said(trace, said) && said.len() == body.len() {
+            // While a line is broken, what comes is the program's own output.
+            let broken = self.torn.and_then(|tid| self.pending.of(tid)).is_some_and(|entered| entered.broken);
+            if !broken {
+                trace.notes.unknown(body);
+            }
+        }
+    }
+
+    fn frame(&mut self, frame: Told) {
+        let stack = if self.holds { Some(&mut self.stack) } else { self.pending.stack_mut(self.last_tid) };
+        if let Some(stack) = stack.filter(|stack| stack.len() < MAX_DEPTH) {
+            stack.push(frame);
+        }
+    }
+
+    /// Hands over the call that waits for its stack.
+    fn settle(&mut self, trace: &mut Trace) {
+        if self.holds {
+            self.holds = false;
+            trace.call(&self.held, &self.stack);
+            self.stack.clear();
+        }
+    }
+
+    fn syscall(&mut self, trace: &mut Trace, name: &[u8]) -> Option<Syscall> {
+        let name = match self.dialect {
+            Dialect::Strace => name,
+            Dialect::Ltrace => match system_call(name) {
+                Some(name) => name,
+                None => {
+                    trace.notes.library_calls += 1;
+                    return None;
+                }
+            },
+        };
+        Some(Syscall(named(name).unwrap_or_else(|| {
+            trace.notes.nameless(name);
+            Sysno::UNKNOWN
+        })))
+    }
+
+    /// The file ends.
+    pub(crate) fn finish(mut self, trace: &mut Trace, whole: bool) {
+        self.settle(trace);
+        let left = self.pending.drain();
+        trace.notes.cut |= !whole || left.iter().any(|(_, entered)| entered.broken);
+        trace.notes.unfinished += left.iter().filter(|(_, entered)| !entered.broken).count() as u64;
+        for (tid, entered) in left.into_iter().filter(|(_, entered)| !entered.broken) {
+            let (call, stack) = entered.returned(tid, None, None);
+            trace.call(&call, &stack);
+        }
+        if self.summary.is_empty() {
+            return;
+        }
+        let counted: u64 = self.summary.lines().map(|l| l.calls).sum();
+        if self.returned == 0 {
+            for line in self.summary.lines() {
+                trace.summed_up(line.syscall().unwrap_or(Sysno::UNKNOWN), &line.counts());
+            }
+            trace.notes.only_summed_up = true;
+        } else if counted != self.returned {
+            let text = format!("the trace's own table counts {counted} calls, its lines {}", self.returned);
+            trace.notes.add(ProblemKind::Lost, text);
+        }
+    }
+}
+
+/// What was entered and will never be seen to return.
+fn lost(trace: &mut Trace, tid: u32, entered: Entered) {
+    if entered.broken {
+        trace.notes.unknown(&entered.text);
+        return;
+    }
+    let (call, stack) = entered.returned(tid, None, None);
+    trace.call(&call, &stack);
+}
+
+fn fill(to: &mut Vec<u8>, from: &[u8]) {
+    to.clear();
+    to.extend_from_slice(from);
+}
+
+/// The place of the bracket behind a call's name.
+fn name_end(body: &[u8]) -> Option<usize> {
+    let end = body.iter().position(|b| !(b.is_ascii_alphanumeric() || b"_@?.:~".contains(b)))?;
+    (end > 0 && body.get(end) == Some(&b'(')).then_some(end)
+}
+
+/// What stands in front of the mark that a call has not returned.
+fn unfinished(text: &[u8]) -> Option<&[u8]> {
+    let text = text.strip_suffix(b">")?;
+    let text = text.strip_suffix(b"<unfinished ...").or_else(|| text.strip_suffix(b"<detached ..."))?;
+    Some(text.trim_ascii_end())
+}
+
+/// Names of older and of other systems' calls that are those of x86-64.
+#[rustfmt::skip]
+static OTHER_NAMES: &[(&str, &str)] = &[
+    ("_llseek", "lseek"), ("chown32", "chown"), ("clock_gettime64", "clock_gettime"),
+    ("clock_nanosleep_time64", "clock_nanosleep"), ("fcntl64", "fcntl"), ("fchown32", "fchown"), ("fstat64", "fstat"),
+    ("fstatat64", "newfstatat"), ("fstatfs64", "fstatfs"), ("ftruncate64", "ftruncate"), ("futex_time64", "futex"),
+    ("getegid32", "getegid"), ("geteuid32", "geteuid"), ("getgid32", "getgid"), ("getgroups32", "getgroups"),
+    ("getresgid32", "getresgid"), ("getresuid32", "getresuid"), ("getuid32", "getuid"), ("lchown32", "lchown"),
+    ("lstat64", "lstat"), ("mmap2", "mmap"), ("ppoll_time64", "ppoll"), ("pselect6_time64", "pselect6"),
+    ("_newselect", "select"), ("prlimit", "prlimit64"), ("pread", "pread64"), ("pwrite", "pwrite64"),
+    ("sendfile64", "sendfile"), ("setgid32", "setgid"), ("setuid32", "setuid"), ("sigaction", "rt_sigaction"),
+    ("sigprocmask", "rt_sigprocmask"), ("stat64", "stat"), ("statfs64", "statfs"), ("truncate64", "truncate"),
+    ("ugetrlimit", "getrlimit"), ("umount", "umount2"), ("sync_file_range2", "sync_file_range"),
+];
+
+/// The call of this name.
+pub(crate) fn named(name: &[u8]) -> Option<Sysno> {
+    let name = std::str::from_utf8(name).ok()?;
+    let other = || OTHER_NAMES.iter().find(|(known, _)| *known == name).and_then(|(_, ours)| Sysno::from_name(ours));
+    Sysno::from_display(name).or_else(other)
+}
+
+/// `SYS_read`, `read@SYS`.
+fn system_call(name: &[u8]) -> Option<&[u8]> {
+    name.strip_prefix(b"SYS_").or_else(|| name.strip_suffix(b"@SYS"))
+}
+
+/// Whether a line that does not end as calls do begins as one.
+fn is_known(name: &[u8], dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::Strace => named(name).is_some(),
+        Dialect::Ltrace => system_call(name).and_then(named).is_some(),
+    }
+}
+
+/// Whether a line is one of strace's or ltrace's, and of which.
+pub(crate) fn recognise(line: &[u8]) -> Option<Dialect> {
+    if Summary::default().line(line) {
+        return Some(Dialect::Strace);
+    }
+    let body = led(line).body.trim_ascii_end();
+    if let Some(end) = name_end(body) {
+        let name = body.get(..end)?;
+        if system_call(name).and_then(named).is_some() {
+            return Some(Dialect::Ltrace);
+        }
+        let rest = body.get(end + 1..)?;
+        let ends = unfinished(rest).is_some() || arguments(rest).rest.and_then(outcome).is_some();
+        return (ends && named(name).is_some()).then_some(Dialect::Strace);
+    }
+    let resumed = body.starts_with(b"<... ") && memchr::memmem::find(body, b" resumed>").is_some();
+    let ended = body.starts_with(b"+++ exited with ") || body.starts_with(b"+++ killed by ");
+    (resumed || ended || body.starts_with(b"--- SIG")).then_some(Dialect::Strace)
+}
+
+/// The tracer's clock, from line to line.
+#[derive(Debug, Default)]
+struct Moments {
+    /// ns since the file's first line, where lines tell the time since the one before.
+    since: u64,
+    /// Midnights passed, in ns.
+    days: u64,
+    last_of_day: u64,
+}
+
+impl Moments {
+    fn at(&mut self, stamp: Option<Stamp>) -> Option<u64> {
+        Some(match stamp? {
+            Stamp::Unix(ns) => ns,
+            Stamp::Since(ns) => {
+                self.since = self.since.saturating_add(ns);
+                self.since
+            }
+            Stamp::OfDay(ns) => {
+                if ns.saturating_add(DAY_NS / 2) < self.last_of_day {
+                    self.days = self.days.saturating_add(DAY_NS);
+                }
+                self.last_of_day = ns;
+                self.days.saturating_add(ns)
+            }
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! A frame of `strace -k`: ` > /lib/libc.so.6(read+0x14) [0xf9a14]`.
+
+use crate::frames::Told;
+
+/// Bytes of a frame that are read.
+const MOST: usize = 2_048;
+
+/// The frame that a line tells, if it is one.
+pub(super) fn frame(line: &[u8]) -> Option<Told> {
+    let text = line.strip_prefix(b" > ").or_else(|| line.strip_prefix(b"\t> "))?;
+    let text = String::from_utf8_lossy(text.get(..text.len().min(MOST))?);
+    let text = text.trim_end();
+    let Some((front, behind)) = text.rsplit_once(" [0x") else {
+        return Some(Told { module: String::new(), function: None, address: 0, place: None });
+    };
+    let (address, place) = behind.split_once(']')?;
+    let address = u64::from_str_radix(address, 16).ok()?;
+    let (module, function) = match front.strip_suffix(')').and_then(|front| split(front)) {
+        Some((module, inside)) => (module, inside),
+        None => (front, ""),
+    };
+    let function = function.rsplit_once('+').map_or(function, |(name, _)| name);
+    let place = place.trim().rsplit_once(':').and_then(|(file, line)| Some((file.to_owned(), line.parse().ok()?)));
+    let function = (!function.is_empty()).then(|| function.to_owned());
+    Some(Told { module: module.to_owned(), function, address, place })
+}
+
+/// The file and what stands in the last brackets; names of C++ have brackets of their own.
+fn split(front: &str) -> Option<(&str, &str)> {
+    let mut depth = 1;
+    for (at, c) in front.char_indices().rev() {
+        match c {
+            ')' => depth += 1,
+            '(' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some((front.get(..at)?, front.get(at + 1..)?));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames() {
+        let read = frame(b" > /usr/lib/libc.so.6(read+0x14) [0xf9a14]").unwrap();
+        assert_eq!(
+            (&*read.module, read.function.as_deref(), read.address),
+            ("/usr/lib/libc.so.6", Some("read"), 0xf9a14)
+        );
+        let nameless = frame(b" > /usr/bin/app() [0x1234]").unwrap();
+        assert_eq!((&*nameless.module, nameless.function), ("/usr/bin/app", None));
+        let cpp = frame(b" > /usr/bin/app(ns::f(int, char const*)+0x2) [0x10] app.cc:12").unwrap();
+        assert_eq!(
+            (cpp.function.as_deref(), cpp.place),
+            (Some("ns::f(int, char const*)"), Some(("app.cc".into(), 12)))
+        );
+        assert!(frame(b" > unexpected_backtracing_error [0x7f]").is_some());
+        assert_eq!(frame(b"read(3) = 0"), None);
+    }
+}

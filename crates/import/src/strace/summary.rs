@@ -1,0 +1,167 @@
+//! The table of `strace -c` and `-C`.
+
+use std::collections::BTreeMap;
+use systoll_model::{Counts, Errno, Sysno};
+
+/// A line of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) calls: u64,
+    pub(crate) errors: u64,
+    /// Processor time in these calls, or elapsed time where the table was told to.
+    pub(crate) ns: u64,
+}
+
+/// The tables of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    columns: Vec<Column>,
+    /// Whether a table is being read.
+    reading: bool,
+    lines: BTreeMap<String, Line>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Seconds,
+    Calls,
+    Errors,
+    Name,
+    Other,
+}
+
+/// Lines that are kept: more than there are calls, of any table.
+const MOST: usize = 2_048;
+
+impl Summary {
+    /// Takes in a line; whether it is one of a table.
+    pub(crate) fn line(&mut self, line: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(line.get(..line.len().min(400)).unwrap_or(line));
+        if let Some(columns) = header(&text) {
+            (self.columns, self.reading) = (columns, true);
+            return true;
+        }
+        if !self.reading {
+            return false;
+        }
+        if text.starts_with("------") || text.trim().is_empty() {
+            return true;
+        }
+        let Some(line) = self.row(&text) else {
+            self.reading = false;
+            return false;
+        };
+        if line.name == "total" {
+            self.reading = false;
+        } else if self.lines.len() < MOST || self.lines.contains_key(&line.name) {
+            let sum =
+                self.lines.entry(line.name.clone()).or_insert(Line { calls: 0, errors: 0, ns: 0, ..line.clone() });
+            sum.calls = sum.calls.saturating_add(line.calls);
+            sum.errors = sum.errors.saturating_add(line.errors);
+            sum.ns = sum.ns.saturating_add(line.ns);
+        }
+        true
+    }
+
+    fn row(&self, text: &str) -> Option<Line> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let columns: Vec<Column> = match self.columns.len().checked_sub(words.len())? {
+            0 => self.columns.clone(),
+            // Nothing failed: its place is empty.
+            1 => self.columns.iter().copied().filter(|c| *c != Column::Errors).collect(),
+            _ => return None,
+        };
+        let mut line = Line { name: String::new(), calls: 0, errors: 0, ns: 0 };
+        for (column, word) in columns.into_iter().zip(words) {
+            match column {
+                Column::Name => line.name = word.to_owned(),
+                Column::Calls => line.calls = word.parse().ok()?,
+                Column::Errors => line.errors = word.parse().ok()?,
+                Column::Seconds => {
+                    line.ns = (word.parse::<f64>().ok().filter(|s| s.is_finite())?.max(0.0) * 1e9) as u64
+                }
+                Column::Other => _ = word.parse::<f64>().ok()?,
+            }
+        }
+        (!line.name.is_empty()).then_some(line)
+    }
+
+    /// Whether there was one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Its lines.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.lines.values()
+    }
+}
+
+impl Line {
+    /// As a row's figures. What failed failed in a way that is not told.
+    pub(crate) fn counts(&self) -> Counts {
+        let errors = self.errors.min(self.calls);
+        Counts {
+            calls: self.calls,
+            errors: (errors > 0).then_some((Errno::UNKNOWN, errors)).into_iter().collect(),
+            ..Counts::default()
+        }
+    }
+
+    /// Which call it is.
+    pub(crate) fn syscall(&self) -> Option<Sysno> {
+        Sysno::from_name(&self.name)
+    }
+}
+
+/// The columns of a table that begins: `% time     seconds  usecs/call     calls    errors syscall`.
+fn header(text: &str) -> Option<Vec<Column>> {
+    let text = text.trim().replacen("% time", "%time", 1);
+    let columns: Vec<Column> = text
+        .split_whitespace()
+        .map(|word| match word {
+            "seconds" | "total-time" => Some(Column::Seconds),
+            "calls" => Some(Column::Calls),
+            "errors" => Some(Column::Errors),
+            "syscall" => Some(Column::Name),
+            "%time" | "usecs/call" | "shortest" | "longest" | "avg-time" | "min-time" | "max-time" => {
+                Some(Column::Other)
+            }
+            _ => None,
+        })
+        .collect::<Option<_>>()?;
+    (columns.contains(&Column::Calls) && columns.contains(&Column::Name)).then_some(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables() {
+        let mut summary = Summary::default();
+        let text = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 60.00    0.000120           5        24           read
+ 40.00    0.000080          20         4         1 access
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000200           7        28         1 total
+done";
+        let taken: Vec<bool> = text.lines().map(|line| summary.line(line.as_bytes())).collect();
+        assert_eq!(taken, [true, true, true, true, true, true, false]);
+        let lines: Vec<(&str, u64, u64, u64)> = summary.lines().map(|l| (&*l.name, l.calls, l.errors, l.ns)).collect();
+        assert_eq!(lines, [("access", 4, 1, 80_000), ("read", 24, 0, 120_000)]);
+        assert!(!Summary::default().line(b"read(3) = 0"));
+    }
+
+    #[test]
+    fn other_columns() {
+        let mut summary = Summary::default();
+        assert!(
+            summary.line(b"    calls    errors syscall") && summary.line(b"------") && summary.line(b"  7   getpid")
+        );
+        assert_eq!(summary.lines().next().map(|l| l.calls), Some(7));
+    }
+}

@@ -1,0 +1,215 @@
+//! The exact table of a trace: images, rows, threads.
+
+use crate::hash::Map;
+use std::sync::Arc;
+use systoll_model::{Counts, Errno, Process, ProcessId, Row, RowId, StackId, Sysno, Thread as ThreadRow, ThreadCalls};
+
+/// Distinct images kept apart; more are folded by program.
+const MAX_IMAGES: usize = 96;
+/// Distinct rows with a context; beyond, calls go to one row a system call without.
+const MAX_ROWS: usize = 20_000;
+/// Threads told apart; beyond, an image's threads are one entry.
+const MAX_THREADS: usize = 512;
+
+/// Where a call was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) row: RowId,
+    /// Which call of its row, from 1.
+    pub(crate) nth: u64,
+}
+
+/// How a call ended, for its row's figures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) result: Option<i64>,
+    /// Whether a positive result counts bytes.
+    pub(crate) transfers: bool,
+    pub(crate) elapsed_ns: Option<u64>,
+    /// Elapsed time that was surely waiting.
+    pub(crate) waited_ns: u64,
+}
+
+/// What is counted.
+#[derive(Default)]
+pub(crate) struct Table {
+    pub(crate) images: Vec<Process>,
+    folded: Map<Arc<str>, ProcessId>,
+    pub(crate) rows: Vec<Row>,
+    /// Calls of each row, those that never returned included.
+    entered: Vec<u64>,
+    index: Map<(ProcessId, Sysno, StackId), RowId>,
+    threads: Map<(ProcessId, u32), Map<Sysno, ThreadCalls>>,
+    pub(crate) rows_folded: bool,
+}
+
+impl Table {
+    /// An image for a new process or a new program: its own, or the one its program's images are folded into.
+    pub(crate) fn image(&mut self, mut image: Process) -> ProcessId {
+        (image.instances, image.threads) = (1, 1);
+        let of = |at: usize| ProcessId(at as u32);
+        if self.images.len() < MAX_IMAGES {
+            self.images.push(image);
+            return of(self.images.len() - 1);
+        }
+        if !self.folded.contains_key(&image.exe) && self.folded.len() >= MAX_IMAGES {
+            image.exe = Arc::from("(others)");
+        }
+        if let Some(id) = self.folded.get(&image.exe) {
+            if let Some(shared) = self.images.get_mut(id.0 as usize) {
+                shared.instances = shared.instances.saturating_add(1);
+                shared.threads = shared.threads.saturating_add(1);
+            }
+            return *id;
+        }
+        let id = of(self.images.len());
+        self.folded.insert(image.exe.clone(), id);
+        self.images.push(image);
+        id
+    }
+
+    /// Whether images were folded.
+    pub(crate) fn images_folded(&self) -> bool {
+        !self.folded.is_empty()
+    }
+
+    /// The image, where there is one.
+    pub(crate) fn image_mut(&mut self, id: ProcessId) -> Option<&mut Process> {
+        self.images.get_mut(id.0 as usize)
+    }
+
+    /// The row of calls of an image from a context, made where there is none.
+    pub(crate) fn row(&mut self, process: ProcessId, syscall: Sysno, context: StackId) -> RowId {
+        if let Some(id) = self.index.get(&(process, syscall, context)) {
+            return *id;
+        }
+        if self.rows.len() >= MAX_ROWS && context != StackId(0) {
+            self.rows_folded = true;
+            return self.row(process, syscall, StackId(0));
+        }
+        let id = RowId(self.rows.len() as u32);
+        self.rows.push(Row {
+            process,
+            syscall,
+            context,
+            outer: StackId(0),
+            api: None,
+            api_module: None,
+            user: None,
+            lines: Vec::new(),
+            counts: Counts::default(),
+        });
+        self.entered.push(0);
+        self.index.insert((process, syscall, context), id);
+        id
+    }
+
+    /// Counts a call.
+    pub(crate) fn count(&mut self, id: RowId, tid: u32, ended: Ended) -> Counted {
+        let at = id.0 as usize;
+        let nth = self.entered.get_mut(at).map_or(1, |n| {
+            *n = n.saturating_add(1);
+            *n
+        });
+        let Some(row) = self.rows.get_mut(at) else { return Counted { row: id, nth } };
+        let failed = add(&mut row.counts, ended);
+        if ended.result.is_some() {
+            let key = if self.threads.len() < MAX_THREADS || self.threads.contains_key(&(row.process, tid)) {
+                (row.process, tid)
+            } else {
+                (row.process, 0)
+            };
+            let calls = self.threads.entry(key).or_default().entry(row.syscall).or_insert(ThreadCalls {
+                syscall: row.syscall,
+                calls: 0,
+                failed: 0,
+                toll_ns: None,
+                waited_ns: None,
+            });
+            calls.calls = calls.calls.saturating_add(1);
+            calls.failed = calls.failed.saturating_add(u64::from(failed));
+        }
+        Counted { row: id, nth }
+    }
+
+    /// Counts calls that only a summary tells of.
+    pub(crate) fn count_many(&mut self, id: RowId, counts: &Counts) {
+        if let Some(row) = self.rows.get_mut(id.0 as usize) {
+            row.counts.merge(counts);
+        }
+    }
+
+    /// What threads called, in order.
+    pub(crate) fn threads(&self) -> Vec<ThreadRow> {
+        let mut all: Vec<ThreadRow> = self
+            .threads
+            .iter()
+            .map(|((process, tid), calls)| {
+                let mut calls: Vec<ThreadCalls> = calls.values().copied().collect();
+                calls.sort_by_key(|c| c.syscall);
+                ThreadRow { process: *process, tid: *tid, name: Arc::from(""), calls }
+            })
+            .collect();
+        all.sort_by_key(|t| (t.process, t.tid));
+        all
+    }
+}
+
+/// Adds a call to figures; whether it failed.
+fn add(counts: &mut Counts, ended: Ended) -> bool {
+    let Some(result) = ended.result else {
+        counts.unreturned = counts.unreturned.saturating_add(1);
+        return false;
+    };
+    counts.calls = counts.calls.saturating_add(1);
+    let errno = Errno::from_result(result);
+    if let Some(errno) = errno {
+        *counts.errors.entry(errno).or_default() += 1;
+    } else if ended.transfers {
+        counts.bytes = counts.bytes.saturating_add(u64::try_from(result).unwrap_or(0));
+    }
+    if let Some(ns) = ended.elapsed_ns {
+        counts.elapsed_ns = counts.elapsed_ns.saturating_add(ns);
+        counts.max_ns = counts.max_ns.max(ns);
+        counts.histogram.add(ns);
+        counts.waited_ns = Some(counts.waited_ns.unwrap_or(0).saturating_add(ended.waited_ns));
+    }
+    errno.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(exe: &str) -> Process {
+        Process { exe: Arc::from(exe), ..Process::default() }
+    }
+
+    #[test]
+    fn images_and_rows_stay_few() {
+        let mut table = Table::default();
+        for n in 0..1_000 {
+            table.image(image(&format!("/bin/{n}")));
+        }
+        assert!(table.images.len() <= 2 * MAX_IMAGES + 1 && table.images_folded());
+        assert_eq!(table.images.iter().map(|i| i.instances).sum::<u64>(), 1_000);
+        for n in 0..30_000u32 {
+            table.row(ProcessId(0), Sysno(1), StackId(n));
+        }
+        assert!(table.rows.len() <= MAX_ROWS + 1 && table.rows_folded);
+    }
+
+    #[test]
+    fn calls_are_counted_when_they_return() {
+        let mut table = Table::default();
+        let process = table.image(image("/bin/a"));
+        let row = table.row(process, Sysno(0), StackId(0));
+        let ended = |result| Ended { result, transfers: true, elapsed_ns: Some(5), waited_ns: 0 };
+        let nths: Vec<u64> = [Some(7), Some(-11), None].map(|r| table.count(row, 9, ended(r)).nth).into();
+        assert_eq!(nths, [1, 2, 3]);
+        let counts = &table.rows[0].counts;
+        assert_eq!((counts.calls, counts.unreturned, counts.failed(), counts.bytes), (2, 1, 1, 7));
+        let threads = table.threads();
+        assert_eq!((threads.len(), threads[0].tid, threads[0].calls[0].calls), (1, 9, 2));
+    }
+}

@@ -1,0 +1,258 @@
+//! What every format fills: calls, counted and looked at, of threads that come and go.
+
+use crate::call::Call;
+use crate::decode::{self, Decoded, decode};
+use crate::descriptors::Descriptors;
+use crate::family::{Family, Met};
+use crate::follow::{self, Follow};
+use crate::frames::{Context, Frames, Told};
+use crate::gaps::Gaps;
+use crate::notes::Notes;
+use crate::table::{Ended, Table};
+use crate::windows::Windows;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use systoll_model::{Errno, Exit, RowId, Signature, StackId, Sysno, WindowCall};
+
+/// Slowest calls remembered.
+const MAX_LONGEST: usize = 256;
+/// Shorter calls are not worth remembering: a tracer's own stops take tens of microseconds.
+const LONG_NS: u64 = 200_000;
+
+/// One of the slowest calls.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Long {
+    pub(crate) ns: u64,
+    pub(crate) row: u32,
+    pub(crate) at_ns: u64,
+    pub(crate) tid: u32,
+}
+
+/// All that was read so far.
+pub(crate) struct Trace {
+    pub(crate) table: Table,
+    pub(crate) family: Family,
+    pub(crate) windows: Windows,
+    pub(crate) frames: Frames,
+    pub(crate) longest: BinaryHeap<Reverse<Long>>,
+    pub(crate) gaps: Gaps,
+    pub(crate) notes: Notes,
+    pub(crate) clock: Clock,
+    descriptors: Descriptors,
+    follow: Follow,
+}
+
+/// When the trace began and ended, on its own clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Clock {
+    began: Option<u64>,
+    /// The latest moment seen, since the beginning.
+    pub(crate) now: u64,
+}
+
+impl Clock {
+    fn since(&mut self, at: Option<u64>) -> Option<u64> {
+        let at = at?;
+        let since = at.saturating_sub(*self.began.get_or_insert(at));
+        self.now = self.now.max(since);
+        Some(since)
+    }
+
+    /// When the trace began, in seconds since 1970, where its clock counts from there.
+    pub(crate) fn started_unix(&self) -> u64 {
+        const YEAR_2000: u64 = 946_684_800;
+        self.began.map(|ns| ns / 1_000_000_000).filter(|s| *s > YEAR_2000).unwrap_or(0)
+    }
+}
+
+impl Trace {
+    /// Nothing yet.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            table: Table::default(),
+            family: Family::default(),
+            windows: Windows::new(seed),
+            frames: Frames::new(),
+            longest: BinaryHeap::new(),
+            gaps: Gaps::default(),
+            notes: Notes::default(),
+            clock: Clock::default(),
+            descriptors: Descriptors::default(),
+            follow: Follow::default(),
+        }
+    }
+
+    /// Takes in a call with its stack, innermost frame first.
+    pub(crate) fn call(&mut self, call: &Call, stack: &[Told]) {
+        let syscall = call.syscall.0;
+        let signature = syscall.signature();
+        let at = self.clock.since(call.times.entry_ns);
+        let entry = at.unwrap_or(self.clock.now);
+        let met = self.meet(call.tid, entry);
+        let (ordinal, process) = (met.ordinal, met.process);
+        let image = self.family.image(process);
+        let context = if stack.is_empty() { Context::NONE } else { self.frames.context(stack) };
+        let row = self.table.row(image, syscall, context.context);
+        self.name_row(row, &context);
+        let ended = Ended {
+            result: call.result,
+            transfers: signature.is_some_and(|s| s.transfers),
+            elapsed_ns: call.times.elapsed_ns,
+            waited_ns: waited(signature, call.times.elapsed_ns),
+        };
+        self.notes.call(syscall, call);
+        let counted = self.table.count(row, call.tid, ended);
+        if self.windows.wants(image, ordinal, counted) {
+            let decoded = decode(call, signature);
+            self.notes.looked_at(&decoded, call);
+            let call = self.looked_at(call, decoded, process, (row, counted.nth, entry), &context, met.signals);
+            self.windows.add(ordinal, call);
+        }
+        if let Some(ns) = call.times.elapsed_ns.filter(|ns| *ns >= LONG_NS) {
+            self.note_long(Long { ns, row: row.0, at_ns: entry, tid: call.tid });
+        }
+        let end = at.zip(call.times.elapsed_ns).map(|(at, elapsed)| at.saturating_add(elapsed));
+        self.gaps.between(met.last_end, at);
+        if let (Some(ns), false) = (call.times.elapsed_ns, signature.is_none_or(|s| s.waits || s.may_block)) {
+            self.gaps.inside(ns);
+        }
+        if let Some(thread) = self.family.thread_mut(call.tid) {
+            thread.last_end = end.or(at);
+            thread.signals = 0;
+        }
+        if self.follow.concerns(syscall) {
+            self.changes(call, process, entry);
+        }
+    }
+
+    fn meet(&mut self, tid: u32, now: u64) -> crate::family::Thread {
+        let Met { thread, forked } = self.family.thread(&mut self.table, tid, now);
+        if let Some((child, parent)) = forked {
+            self.descriptors.fork(parent, child);
+        }
+        thread
+    }
+
+    fn name_row(&mut self, row: RowId, context: &Context) {
+        let Some(row) = self.table.rows.get_mut(row.0 as usize).filter(|r| r.context != StackId(0)) else { return };
+        if row.counts.calls == 0 && row.counts.unreturned == 0 {
+            (row.user, row.outer) = (context.user, context.outer);
+            (row.api, row.api_module) = (context.api.clone(), context.api_module);
+        } else if row.outer != context.outer {
+            row.outer = StackId(0);
+        }
+    }
+
+    fn looked_at(
+        &self,
+        call: &Call,
+        decoded: Decoded,
+        process: u32,
+        (row, nth, entry_ns): (RowId, u64, u64),
+        context: &Context,
+        signals: u32,
+    ) -> WindowCall {
+        let elapsed = call.times.elapsed_ns;
+        let signature = call.syscall.0.signature();
+        let fd = || {
+            let word = *decoded.args.get(signature?.fd_arg()?)? as i32;
+            self.descriptors.name(process, word)
+        };
+        WindowCall {
+            row,
+            nth,
+            args: decoded.args,
+            fd: decoded.fd.clone().or_else(fd),
+            data: decoded.data,
+            result: call.result,
+            entry_ns,
+            elapsed_ns: elapsed.unwrap_or(0),
+            waited_ns: elapsed.map(|_| waited(signature, elapsed)),
+            signals_before: signals,
+            faults: None,
+            stack: (context.whole != StackId(0)).then_some(context.whole),
+        }
+    }
+
+    fn note_long(&mut self, long: Long) {
+        self.longest.push(Reverse(long));
+        if self.longest.len() > MAX_LONGEST {
+            self.longest.pop();
+        }
+    }
+
+    /// What a call changes for the calls that follow: children, programs, descriptors.
+    fn changes(&mut self, call: &Call, process: u32, now: u64) {
+        let name = call.syscall.0.name().unwrap_or_default();
+        match (name, call.result) {
+            ("clone" | "clone3" | "fork" | "vfork", Some(child)) if child > 0 => {
+                let shares = decode::shares_process(&call.text);
+                self.family.made(call.tid, u32::try_from(child).unwrap_or(u32::MAX), shares);
+            }
+            ("clone" | "clone3" | "fork" | "vfork", _) => self.family.made_none(call.tid),
+            ("execve" | "execveat", Some(0)) => {
+                let path = usize::from(name == "execveat");
+                let exe = decode::string_at(call, path).unwrap_or_default();
+                let argv = decode::strings_at(call, path + 1);
+                self.family.exec(&mut self.table, call.tid, Arc::from(exe), argv, now);
+                self.descriptors.exec(process);
+            }
+            _ => follow::descriptors(&mut self.descriptors, process, name, call),
+        }
+    }
+
+    /// A call that makes a child has been entered and has not returned.
+    pub(crate) fn entered(&mut self, tid: u32, syscall: Sysno, text: &[u8]) {
+        if matches!(syscall.name(), Some("clone" | "clone3" | "fork" | "vfork")) {
+            self.family.making(tid, decode::shares_process(text));
+        }
+    }
+
+    /// A signal was delivered to a thread.
+    pub(crate) fn signal(&mut self, tid: u32) {
+        if let Some(thread) = self.family.thread_mut(tid) {
+            thread.signals = thread.signals.saturating_add(1);
+        }
+    }
+
+    /// A thread has ended.
+    pub(crate) fn exited(&mut self, tid: u32, exit: Exit, at: Option<u64>) {
+        let now = self.clock.since(at).unwrap_or(self.clock.now);
+        if let Some((thread, last)) = self.family.exited(&mut self.table, tid, exit, now) {
+            self.windows.close(thread.ordinal);
+            if last {
+                self.descriptors.end(thread.process);
+            }
+        }
+    }
+
+    /// Calls of one kind that only a summary counts.
+    pub(crate) fn summed_up(&mut self, syscall: Sysno, counts: &systoll_model::Counts) {
+        let process = self.meet(0, 0).process;
+        let row = self.table.row(self.family.image(process), syscall, StackId(0));
+        self.table.count_many(row, counts);
+    }
+}
+
+/// Of a call's elapsed time what was surely waiting: all of a long call that may wait. A tracer's own stops take tens
+/// of microseconds, and what they take varies by as much.
+fn waited(signature: Option<&Signature>, elapsed: Option<u64>) -> u64 {
+    let waits = signature.is_some_and(|s| s.waits || s.may_block);
+    elapsed.filter(|ns| waits && *ns >= LONG_NS).unwrap_or(0)
+}
+
+/// The errno that a trace writes by name, as in a result.
+pub(crate) fn failed(name: &[u8]) -> Option<i64> {
+    let name = std::str::from_utf8(name).ok()?;
+    // strace and perf call two of the kernel's own by other names.
+    let name = match name {
+        "ENOTSUP" => "EOPNOTSUPP",
+        "EWOULDBLOCK" => "EAGAIN",
+        "EDEADLOCK" => "EDEADLK",
+        "ERESTART_RESTARTBLOCK" => "ERESTART_RESTARTBLOCK",
+        name => name,
+    };
+    let numbered = || name.strip_prefix("errno ").or_else(|| name.strip_prefix("ERRNO_"))?.parse().ok().map(Errno);
+    Errno::from_name(name).or_else(numbered).map(|errno| -i64::from(errno.0))
+}

@@ -1,0 +1,35 @@
+//! `systoll import`, as it can be typed.
+
+use super::ShowArgs;
+use clap::Args;
+use std::path::PathBuf;
+
+pub(super) const IMPORT_EXAMPLES: &str = "Examples:
+  strace -f -ttt -T -v -o app.trace ./app  a trace that tells nearly all: add -k for callers
+  systoll import app.trace                 its report: causes, cures, prices (of this box)
+  strace -f ./app 2>&1 | systoll import -  live; the report comes when ./app ends
+  systoll import app.trace.*               files of strace -ff, one a thread
+  perf trace -o app.trace ./app            perf trace's text
+  perf record -e 'raw_syscalls:*' ./app && perf script | systoll import -
+  ltrace -S -o app.trace ./app             ltrace's, of which only system calls count
+  systoll import -c app.trace              strace's table of it
+  systoll import --save a.systoll app.trace
+                                           keep it as a recording: systoll report a.systoll
+docs/importing.md tells what each kind of trace lacks and what that means for the report";
+
+/// `systoll import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub show: ShowArgs,
+    /// Keep the trace as a recording that `systoll report` and `go tool pprof` open
+    #[arg(long, value_name = "REC")]
+    pub save: Option<PathBuf>,
+    /// Seed of the windows' random places in long traces
+    #[arg(long, value_name = "N", default_value = "1", hide_default_value = true)]
+    pub seed: u64,
+    /// Text of strace, ltrace -S, perf trace or perf script; several files are one trace; - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub traces: Vec<PathBuf>,
+}

@@ -1,0 +1,70 @@
+//! `systoll import`: another tool's trace, reported as a run of our own.
+
+use crate::cli::ImportArgs;
+use crate::failure::Failure;
+use crate::output::{Output, Place};
+use crate::report::{Shown, save};
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use systoll_import::{Import, ImportError, calls_to_price, price};
+use systoll_model::{Prices, Recording};
+use systoll_price::{CROSSING_BUDGET, crossing, host, price_of_failing, prices_of};
+
+/// Bytes read at a time.
+const CHUNK: usize = 1 << 18;
+/// Calls priced by trying them, those made most first.
+const MAX_PRICED: usize = 40;
+
+/// Reads traces and shows what was asked for.
+pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    let mut output = Output::open(args.show.output.as_deref(), Output::Stdout)?;
+    let shown = Shown::new(&args.show, &output)?;
+    let place = |path: &PathBuf| Place::open(path).map_err(|e| Failure::file("write", path, e));
+    let mut kept = args.save.as_ref().map(place).transpose()?;
+    let mut recording = read(args)?;
+    price_here(&mut recording);
+    let told = output.write("report", |w| shown.write(w, &recording, false));
+    kept.as_mut().map_or(Ok(()), |place| save(place, &recording))?;
+    told?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(args: &ImportArgs) -> Result<Recording, Failure> {
+    let mut import = Import::new(args.seed);
+    let mut traces = args.traces.clone();
+    // A thread is made by one that was there before it, and most often has a higher id.
+    traces.sort_by_key(|path| tid(path));
+    let several = traces.len() > 1;
+    for path in &traces {
+        match read_one(&mut import, path) {
+            // A thread that made no call leaves an empty file.
+            Err(ImportError::Empty) if several => {}
+            done => done.map_err(|e| Failure::Trace(path.clone(), e))?,
+        }
+    }
+    import.finish().map_err(|e| Failure::Trace(traces.first().cloned().unwrap_or_default(), e))
+}
+
+fn read_one(import: &mut Import, path: &Path) -> Result<(), ImportError> {
+    if path == Path::new("-") {
+        return import.read("-", BufReader::with_capacity(CHUNK, io::stdin().lock()));
+    }
+    import.read(&path.to_string_lossy(), BufReader::with_capacity(CHUNK, File::open(path)?))
+}
+
+/// The thread whose own file it is, where its name ends so.
+fn tid(path: &Path) -> u64 {
+    path.extension().and_then(|e| e.to_str()).and_then(|e| e.parse().ok()).unwrap_or(0)
+}
+
+/// What its calls cost here: the trace does not tell what they cost where it was made.
+fn price_here(recording: &mut Recording) {
+    let before = crossing(CROSSING_BUDGET);
+    let calls = prices_of(calls_to_price(recording).into_iter().take(MAX_PRICED));
+    let prices =
+        Prices { crossing_before: before, crossing_after: crossing(CROSSING_BUDGET), calls, ..Prices::default() };
+    price(recording, prices, price_of_failing);
+    recording.header.host = host();
+}
