@@ -6,20 +6,26 @@ mod children;
 mod claim;
 mod edge;
 mod empty;
+mod entries;
 mod failing;
 mod given_back;
+mod handoff;
 mod herd;
 mod noop;
+mod overwritten;
 mod rearm;
 mod reload;
 mod reopen;
 mod repeat;
 mod search;
 mod short_lived;
+mod short_threads;
 mod slow_path;
 mod small_io;
+mod status;
 mod sync;
 mod toggle;
+mod walk;
 
 pub(crate) use blocking::{StartupWait, startup_waits};
 pub(crate) use children::{Children, children};
@@ -34,21 +40,26 @@ use systoll_model::Recording;
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics);
     // A call is claimed by the first that can tell why.
-    let mut detectors: [Box<dyn Detector>; 17] = [
+    let mut detectors: [Box<dyn Detector>; 22] = [
         Box::new(reload::Reload::default()),
+        Box::new(short_threads::ShortThreads::new(recording)),
         Box::new(repeat::Repeat),
         Box::new(noop::NoOp),
+        Box::new(status::Status),
         Box::new(toggle::Toggle),
+        Box::new(overwritten::Overwritten),
         Box::new(short_lived::ShortLived::default()),
         Box::new(rearm::Rearm),
         Box::new(given_back::GivenBack::default()),
-        Box::new(search::Search::default()),
+        Box::new(search::Search::new(recording, semantics)),
         Box::new(herd::Herd::new(recording, semantics)),
         Box::new(failing::Failing::default()),
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
         Box::new(empty::Empty),
+        Box::new(entries::Entries::new(recording, semantics)),
         Box::new(small_io::SmallIo),
         Box::new(slow_path::SlowPath),
+        Box::new(handoff::Handoff::new(recording, semantics)),
         Box::new(sync::Sync::new(recording, semantics)),
         Box::new(reopen::Reopen::default()),
         Box::new(edge::Edge),

@@ -117,6 +117,10 @@ fn runs_from(at: usize) -> bool {
 /// Runs that the step ends: what it shows or asks separates what came before from what comes after.
 fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone) -> Vec<Stream> {
     let every = |test: &dyn Fn(&Stream) -> bool| streams.clone().filter(|p| test(p)).copied().collect::<Vec<_>>();
+    if step.pauses && ready_at_once(step) {
+        // What was there to be read lay there already; what was written may have been waited for.
+        return every(&|p| p.way == Way::Out);
+    }
     if step.pauses || step.forks {
         return every(&|_| true);
     }
@@ -152,6 +156,13 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
             _ => Vec::new(),
         })
         .collect()
+}
+
+/// Whether the step waited for descriptors, of which one was ready already.
+fn ready_at_once(step: &Step<'_>) -> bool {
+    let call = step.observed.call;
+    let waited = call.waited_ns.unwrap_or(call.elapsed_ns);
+    step.lines.tells_ready() && call.result.is_some_and(|ready| ready > 0) && waited == 0
 }
 
 /// Whether the transfer before the step at `at` may lie before the window: nothing in it begins the run.
@@ -233,13 +244,23 @@ impl Run {
         if let Some(step) = first.and_then(|at| steps.get(at)) {
             leave_out_later(step, claims);
         }
+        let mut from = 0;
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
                 put_small(*at, self.weak(stream), stream.way, steps, claims);
+                // Looking whether there is more goes with the reading.
+                let between = steps.get(from..*at).unwrap_or_default().iter();
+                between.filter(|s| ready_at_once(s)).for_each(|s| put(claims, s.index, looks_each_time()));
             }
+            from = at + 1;
         }
         true
     }
+}
+
+fn looks_each_time() -> Claim {
+    let about = "waits until there is something to read, which there was, before each few bytes";
+    Claim::of(Kind::SmallIo, about, "read into a buffer of 4 KiB or more")
 }
 
 fn put_small(at: usize, weak: bool, way: Way, steps: &[Step<'_>], claims: &mut Claims) {

@@ -13,10 +13,12 @@ mod left_out;
 mod memory;
 mod read;
 mod registry;
+mod shown;
 mod state;
 mod state_lines;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod vocabulary;
 mod waits;
 
@@ -28,6 +30,7 @@ pub(crate) use io::{COUNTERS, DEVICES, Look, MADE_UP, Nothing, PIPES, RANDOM_FIL
 pub(crate) use memory::Amount;
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value};
 pub(crate) use registry::{Followed, Lines, Semantics};
+pub(crate) use shown::Shown;
 pub(crate) use state::{
     ADVICE, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY, NAME, PATH,
     POSITION, PROTECTION, SCHEDULING, SIZE, STATUS_FLAGS, SYNCED, Shared, State, StateId,
