@@ -1,5 +1,6 @@
 //! The detectors: each reads windows, or exact counts, and claims calls. None knows a cause.
 
+mod absent;
 mod blocking;
 mod busy_poll;
 mod children;
@@ -10,6 +11,7 @@ mod entries;
 mod failing;
 mod given_back;
 mod handoff;
+mod held_back;
 mod herd;
 mod noop;
 mod overwritten;
@@ -17,6 +19,7 @@ mod rearm;
 mod reload;
 mod reopen;
 mod repeat;
+mod ritual;
 mod search;
 mod short_lived;
 mod short_threads;
@@ -40,9 +43,10 @@ use systoll_model::Recording;
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics);
     // A call is claimed by the first that can tell why.
-    let mut detectors: [Box<dyn Detector>; 22] = [
+    let mut detectors: [Box<dyn Detector>; 25] = [
         Box::new(reload::Reload::default()),
         Box::new(short_threads::ShortThreads::new(recording)),
+        Box::new(ritual::Ritual::default()),
         Box::new(repeat::Repeat),
         Box::new(noop::NoOp),
         Box::new(status::Status),
@@ -54,12 +58,14 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(search::Search::new(recording, semantics)),
         Box::new(herd::Herd::new(recording, semantics)),
         Box::new(failing::Failing::default()),
+        Box::new(absent::Absent::default()),
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
         Box::new(empty::Empty),
         Box::new(entries::Entries::new(recording, semantics)),
         Box::new(small_io::SmallIo),
         Box::new(slow_path::SlowPath),
         Box::new(handoff::Handoff::new(recording, semantics)),
+        Box::new(held_back::HeldBack::new(recording, semantics)),
         Box::new(sync::Sync::new(recording, semantics)),
         Box::new(reopen::Reopen::default()),
         Box::new(edge::Edge),

@@ -3,6 +3,7 @@
 use super::alternatives::{CHEAPER, Cheaper};
 use super::call_pairs::{PAIRS, Pair, SEQUELS, Sequel};
 use super::effects::{EFFECT_LINES, Effect, EffectLine, Effects};
+use super::errors::{ATTRIBUTE_QUESTIONS, Attribute, IN_VAIN, InVain};
 use super::io::{ENTERS, Enter, LOOKS, Look, TRANSFERS, Transfer, Way};
 use super::memory::{Amount, FREES, Frees, GIVES_BACK, GivesBack, LOADS, Loads};
 use super::read::ObservedCall;
@@ -11,7 +12,10 @@ use super::state::State;
 use super::state_lines::{STATE_LINES, StateLine};
 use super::threads::{SPAWNS, Spawn, THREAD_SETUPS, ThreadSetup};
 use super::vocabulary::{Act, When};
-use super::waits::{ARMS, Arm, OWN_WAITS, OwnWait, SUSPECT_WAITS, SuspectWait, TELL_READY, TellsReady, WAKES, Wake};
+use super::waits::{
+    ARMS, Arm, OWN_WAITS, OwnWait, SEND_AT_ONCE, SUSPECT_WAITS, SendsAtOnce, SuspectWait, TELL_READY, TellsReady,
+    WAKES, Wake,
+};
 use systoll_model::{ArgKind, Sysno};
 
 /// A line of a table.
@@ -64,6 +68,9 @@ line!(Pair, makes when when, beside |pair| pair.moves.into_iter().chain([pair.en
 line!(Shown, call when when);
 line!(OwnWait, call when when);
 line!(TellsReady, call);
+line!(SendsAtOnce, call when when);
+line!(InVain, call);
+line!(Attribute, call);
 line!(Enter, call);
 line!(Spawn, call when when);
 line!(ThreadSetup, call when when);
@@ -127,6 +134,9 @@ tables! {
     sequels: Sequel = SEQUELS,
     shown: Shown = SHOWN,
     own_waits: OwnWait = OWN_WAITS,
+    send_at_once: SendsAtOnce = SEND_AT_ONCE,
+    in_vain: InVain = IN_VAIN,
+    attributes: Attribute = ATTRIBUTE_QUESTIONS,
     tell_ready: TellsReady = TELL_READY,
     enters: Enter = ENTERS,
     spawns: Spawn = SPAWNS,
@@ -259,6 +269,21 @@ impl Lines {
     /// Whether it waits until one of several descriptors is ready.
     pub(crate) fn tells_ready(&self) -> bool {
         !self.tell_ready.is_empty()
+    }
+
+    /// How it was refused, where it always is.
+    pub(crate) fn in_vain(&self, call: &ObservedCall<'_>) -> Option<&'static InVain> {
+        self.in_vain.iter().copied().find(|line| call.call.errno() == Some(line.errno))
+    }
+
+    /// How it asks a file for an attribute.
+    pub(crate) fn attribute(&self) -> Option<&'static Attribute> {
+        self.attributes.first().copied()
+    }
+
+    /// Whether it has a stream send what it is given at once.
+    pub(crate) fn sends_at_once(&self, call: &ObservedCall<'_>) -> bool {
+        first(&self.send_at_once, call).is_some()
     }
 
     /// How it enters a ring.

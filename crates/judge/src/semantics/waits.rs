@@ -1,6 +1,6 @@
 //! Calls that wait, set timers, and wake those who wait.
 
-use super::vocabulary::When::{self, AllBits, OneOf};
+use super::vocabulary::When::{self, AllBits, Is, OneOf};
 use systoll_model::constants::*;
 
 /// Where a wait before `main` counts.
@@ -95,6 +95,20 @@ pub(crate) static OWN_WAITS: &[OwnWait] = &[
     OwnWait { call: "nanosleep", when: &[], sleeps: true },
     OwnWait { call: "clock_nanosleep", when: &[], sleeps: true },
 ];
+
+/// A call that has a stream send what it is given at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SendsAtOnce {
+    /// The system call's name.
+    pub call: &'static str,
+    /// All must hold.
+    pub when: &'static [When],
+}
+
+/// The table. Corks are pulled when a message is whole.
+#[rustfmt::skip]
+pub(crate) static SEND_AT_ONCE: &[SendsAtOnce] =
+    &[SendsAtOnce { call: "setsockopt", when: &[Is(1, SOL_TCP), OneOf(2, &[TCP_NODELAY, TCP_CORK])] }];
 
 /// A call that waits until one of several descriptors is ready.
 #[derive(Clone, Copy, Debug)]
