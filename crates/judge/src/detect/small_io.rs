@@ -1,10 +1,11 @@
 //! Many small transfers where one would do.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Moved, Step};
-use crate::semantics::{Act, COUNTERS, Effect, POSITION, RANDOM_FILES, SYNCED, TERMINALS, Unit, Way};
+use crate::semantics::{Act, COUNTERS, DATAGRAMS, Effect, POSITION, RANDOM_FILES, SYNCED, TERMINALS, Unit, Way};
 use std::sync::Arc;
 
 /// Mean size of a small transfer, at most.
@@ -90,7 +91,8 @@ impl Detector for SmallIo {
                     let run = runs.remove(&stream);
                     run.into_iter().for_each(|run| end(stream, run, false, claims));
                 }
-                let run = runs.entry(stream).or_insert_with(|| Run::new(moved, runs_from(at), inputs));
+                let run =
+                    runs.entry(stream).or_insert_with(|| Run::new(is_message(step, moved), runs_from(at), inputs));
                 run.add(at, moved, position, inputs);
             }
         }
@@ -176,6 +178,12 @@ fn goes_back(at: usize, stream: Stream, steps: &[Step<'_>]) -> bool {
     before.iter().all(|s| ended(s, std::iter::once(&stream)).is_empty() && !opens(s) && !moves(s))
 }
 
+/// Whether what the transfer moved was a message of its own: no buffer joins two of them.
+fn is_message(step: &Step<'_>, moved: &Moved) -> bool {
+    let name = step.observed.call.fd.as_deref().unwrap_or_default();
+    moved.line.unit == Unit::Message || DATAGRAMS.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Whether the transfer is one that could have been joined with others at all.
 fn ordinary(step: &Step<'_>, moved: &Moved) -> bool {
     let file = step.observed.call.fd.as_deref().unwrap_or_default();
@@ -206,8 +214,7 @@ fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
 }
 
 impl Run {
-    fn new(moved: &Moved, cut: bool, inputs: usize) -> Self {
-        let message = moved.line.unit == Unit::Message;
+    fn new(message: bool, cut: bool, inputs: usize) -> Self {
         Self { steps: Vec::new(), bytes: 0, message, next: None, cut, inputs, results: 0 }
     }
 
@@ -265,7 +272,7 @@ fn looks_each_time() -> Claim {
 
 fn put_small(at: usize, weak: bool, way: Way, steps: &[Step<'_>], claims: &mut Claims) {
     let Some(step) = steps.get(at) else { return };
-    let message = step.moved.as_ref().is_some_and(|m| m.line.unit == Unit::Message);
+    let message = step.moved.is_some_and(|m| is_message(step, &m));
     let (about, instead) = match way {
         _ if message => ("sends or takes one small message a call", "sendmmsg or recvmmsg move many at once"),
         Way::In => ("reads a few bytes at a time that lay together", "read into a buffer of 4 KiB or more"),
@@ -275,6 +282,7 @@ fn put_small(at: usize, weak: bool, way: Way, steps: &[Step<'_>], claims: &mut C
     };
     let claim = Claim {
         weak,
+        facts: Facts::default().with(Fact::Message, message),
         object: step.observed.call.fd.as_deref().filter(|f| f.starts_with('/')).map(|file| claims.object(file)),
         gives_up: if way == Way::Out { "what was written last is lost if the program is killed" } else { "" },
         ..Claim::of(Kind::SmallIo, about, instead)

@@ -27,8 +27,8 @@ pub(crate) use call_pairs::{Pair, Sequel, Spare, Tie};
 pub(crate) use effects::{Effect, Effects};
 pub(crate) use errors::{HOPELESS, Hopeless};
 pub(crate) use io::{
-    COUNTERS, DEVICES, Look, MADE_UP, NETWORK_STREAMS, Nothing, ON_THIS_BOX, PIPES, RANDOM_FILES, TERMINALS, Transfer,
-    Unit, Way,
+    COUNTERS, DATAGRAMS, DEVICES, Look, MADE_UP, NETWORK_STREAMS, Nothing, ON_THIS_BOX, PIPES, RANDOM_FILES, TERMINALS,
+    Transfer, Unit, Way,
 };
 pub(crate) use memory::Amount;
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value};
