@@ -7,6 +7,16 @@ macro_rules! with_facts {
         $make! {
             /// The call is one of many places looked into for one thing.
             search => Search { weight: 2, of_row: false },
+            /// The call is one of a walk down a path, a component at a time.
+            walk => Walk { weight: 3, of_row: false },
+            /// The call is part of a loop that sleeps for a moment and looks again.
+            sleeps => Sleeps { weight: 2, of_row: false },
+            /// The question comes before each piece that is read of a file.
+            per_read => PerRead { weight: 2, of_row: false },
+            /// The call makes, begins or ends a thread that hardly lives.
+            thread => Thread { weight: 2, of_row: false },
+            /// What the call moved was a message of its own: it can't be joined with others.
+            message => Message { weight: 1, of_row: false },
             /// The call's thread was woken together with others.
             herd => Herd { weight: 2, of_row: false },
             /// The call was made from inside the vDSO.

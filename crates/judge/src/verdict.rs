@@ -137,6 +137,10 @@ struct Figures {
     seen: u64,
     claimed: u64,
     single_thread: bool,
+    /// Calls that failed, by exact counts.
+    failed: u64,
+    /// Whether it is of more than one system call.
+    several: bool,
     later: Option<Later>,
 }
 
@@ -162,6 +166,11 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         seen: of_group.iter().map(|v| v.seen()).sum(),
         claimed: of_group.iter().map(|v| v.claimed.len() as u64).sum(),
         single_thread: single && threads.len() <= 1,
+        failed: 0,
+        several: group
+            .rows
+            .windows(2)
+            .any(|two| matches!(two, [a, b] if recording.row(*a).syscall != recording.row(*b).syscall)),
         later: None,
     };
     for id in &group.rows {
@@ -176,6 +185,7 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
             views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default()
         };
         f.calls = f.calls.saturating_add(calls);
+        f.failed = f.failed.saturating_add(row.counts.failed());
         f.strong += needless.strong;
         f.any += needless.any;
         f.exact &= needless.exact;
@@ -388,9 +398,15 @@ fn confidence(
     if agreed && enough && dear && much && of_cpu.strong >= options.min_price {
         return Some(Confidence::High);
     }
-    let least = if spins { options.dear_share } else { options.min_price };
+    // A loop that only sleeps may look at memory, as Go's monitor does; one that looks by calls does nothing else.
+    let looks = spins && f.several && of_calls >= options.min_spin_share;
+    let least = if spins && !looks { options.dear_share } else { options.min_price };
     let some = f.any >= options.low_calls as f64 && f.any_toll + f.surely_later() >= options.low_ns as f64;
-    (some && (of_cpu.any >= least || (agreed && free_cure()))).then_some(Confidence::Low)
+    // That calls fail is counted exactly; those that were seen tell why.
+    let fails = group.kind == crate::finding::Kind::Failing
+        && f.agreeing >= options.min_agreeing
+        && f.failed as f64 >= options.min_row_share * f.calls as f64;
+    (some && (of_cpu.any >= least || ((agreed || fails) && free_cure()))).then_some(Confidence::Low)
 }
 
 /// A finding with nothing in it.

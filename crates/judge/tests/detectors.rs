@@ -91,7 +91,8 @@ fn getcwd_is_void_after_chdir() {
 fn an_open_file_is_another_after_reading_and_after_reopening() {
     let fstat = || call("fstat", "fstat", &[3, 1], 0).output(1, &stat_bytes(1, 1));
     only(judged(&rounds(10_000, |_| vec![fstat()]), BUSY));
-    let read = || call("read", "read", &[3, 1, 4096], 4096).fd("/tmp/f");
+    // Less came than was asked for: it ended there, and may have grown since.
+    let read = || call("read", "read", &[3, 1, 4096], 100).fd("/tmp/f");
     silent(&rounds(10_000, |_| vec![fstat(), read()]), BUSY);
     let reopened = || vec![openat("/tmp/f", 0, 3), fstat(), close(3)];
     silent(&rounds(10_000, |_| reopened()), BUSY);

@@ -43,3 +43,13 @@ fn what_the_program_opened_itself_nobody_waits_for() {
     let sums = rounds(20_000, |n| input(n).into_iter().chain([write(7, "/tmp/sums")]).collect());
     assert_eq!(only(judged(&sums, BUSY)).cause.as_deref(), Some("unbuffered-output"));
 }
+
+#[test]
+fn datagrams_are_not_joined_by_a_buffer() {
+    let from =
+        |name| rounds(20_000, |_| vec![call("recvfrom", "recv", &[4, 0x1000, 40, 0, 0, 0], 40).fd(name).toll(900)]);
+    let datagrams = only(judged(&from("UDP:[1.2.3.4:5]"), BUSY));
+    assert_eq!((datagrams.kind, datagrams.cause.as_deref()), (Kind::SmallIo, Some("no-batching")));
+    assert!(datagrams.stop[0].contains("recvmmsg"), "{:?}", datagrams.stop);
+    assert_eq!(only(judged(&from("TCP:[1.2.3.4:5->1.2.3.4:6]"), BUSY)).cause.as_deref(), Some("tiny-io"));
+}

@@ -1,6 +1,7 @@
 //! Comes back at once with nothing, again and again.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
@@ -94,10 +95,18 @@ impl Run {
         if let Some(first) = self.steps.first().and_then(|at| steps.get(*at)).filter(|_| self.older) {
             leave_out_later(first, claims);
         }
-        for at in self.steps.into_iter().skip(1) {
-            let claim = Claim::of(Kind::BusyPoll, self.look.does, self.look.instead);
-            let claim = Claim { weak: self.look.sleeps, ..claim };
-            put(claims, at, claim);
+        let sleeps = Facts::default().with(Fact::Sleeps, self.look.sleeps);
+        let claim = || Claim {
+            weak: self.look.sleeps,
+            facts: sleeps,
+            ..Claim::of(Kind::BusyPoll, self.look.does, self.look.instead)
+        };
+        for around in self.steps.windows(2) {
+            let [before, at] = around else { continue };
+            put(claims, *at, claim());
+            // What a sleep is followed by, looks; without the sleep it would not be made either.
+            let looks = steps.get(before + 1..*at).unwrap_or_default().iter().filter(|s| self.look.sleeps && s.nothing);
+            looks.for_each(|s| put(claims, s.index, claim()));
         }
     }
 }

@@ -1,25 +1,34 @@
 //! The detectors: each reads windows, or exact counts, and claims calls. None knows a cause.
 
+mod absent;
 mod blocking;
 mod busy_poll;
 mod children;
 mod claim;
 mod edge;
 mod empty;
+mod entries;
 mod failing;
 mod given_back;
+mod handoff;
+mod held_back;
 mod herd;
 mod noop;
+mod overwritten;
 mod rearm;
 mod reload;
 mod reopen;
 mod repeat;
+mod ritual;
 mod search;
 mod short_lived;
+mod short_threads;
 mod slow_path;
 mod small_io;
+mod status;
 mod sync;
 mod toggle;
+mod walk;
 
 pub(crate) use blocking::{StartupWait, startup_waits};
 pub(crate) use children::{Children, children};
@@ -34,21 +43,29 @@ use systoll_model::Recording;
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics);
     // A call is claimed by the first that can tell why.
-    let mut detectors: [Box<dyn Detector>; 17] = [
+    let mut detectors: [Box<dyn Detector>; 25] = [
         Box::new(reload::Reload::default()),
+        Box::new(short_threads::ShortThreads::new(recording)),
+        Box::new(ritual::Ritual::default()),
         Box::new(repeat::Repeat),
         Box::new(noop::NoOp),
+        Box::new(status::Status),
         Box::new(toggle::Toggle),
+        Box::new(overwritten::Overwritten),
         Box::new(short_lived::ShortLived::default()),
         Box::new(rearm::Rearm),
         Box::new(given_back::GivenBack::default()),
-        Box::new(search::Search::default()),
+        Box::new(search::Search::new(recording, semantics)),
         Box::new(herd::Herd::new(recording, semantics)),
         Box::new(failing::Failing::default()),
+        Box::new(absent::Absent::default()),
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
         Box::new(empty::Empty),
+        Box::new(entries::Entries::new(recording, semantics)),
         Box::new(small_io::SmallIo),
         Box::new(slow_path::SlowPath),
+        Box::new(handoff::Handoff::new(recording, semantics)),
+        Box::new(held_back::HeldBack::new(recording, semantics)),
         Box::new(sync::Sync::new(recording, semantics)),
         Box::new(reopen::Reopen::default()),
         Box::new(edge::Edge),

@@ -1,6 +1,8 @@
 //! The same file opened, used and closed again and again.
 
 use super::claim::{Claim, Claims, Detector, put};
+use super::walk::walks;
+use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Opened, Step};
@@ -25,13 +27,15 @@ pub(super) struct Reopen {
 
 impl Detector for Reopen {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let walked = walks(steps);
         for (at, step) in steps.iter().enumerate() {
             let Some(opened) = &step.opened else { continue };
+            let facts = Facts::default().with(Fact::Walk, walked.get(at).is_some_and(|walks| *walks));
             let rest = steps.get(at + 1..(at + 1 + CYCLE).min(steps.len())).unwrap_or_default();
             if opened.writes {
                 writing(step, opened, rest, claims);
             } else {
-                self.reading(step, opened, rest, claims);
+                self.reading(step, opened, facts, rest, claims);
             }
         }
     }
@@ -87,18 +91,19 @@ fn plumbing(step: &Step<'_>) -> bool {
 }
 
 impl Reopen {
-    fn reading(&mut self, step: &Step<'_>, opened: &Opened<'_>, rest: &[Step<'_>], claims: &mut Claims) {
+    fn reading(&mut self, step: &Step<'_>, opened: &Opened<'_>, facts: Facts, rest: &[Step<'_>], claims: &mut Claims) {
         if opened.anew || RANDOM_FILES.contains(&&*opened.path) {
             return;
         }
         let fd = step.observed.call.result.unwrap_or(-1);
+        let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
         let weak = !made_up(opened);
         if weak && bytes_of(fd, rest) < LARGE {
             return;
         }
         if opened.again {
-            put(claims, step.index, claim(Kind::Repeat, opened, weak));
+            put(claims, step.index, of(weak));
         }
         let mut read = Vec::new();
         let mut reads = Vec::new();
@@ -111,11 +116,11 @@ impl Reopen {
                 read.extend_from_slice(step.observed.data(1, systoll_model::Moment::Exit).unwrap_or_default());
                 reads.push(step.index);
             } else if opened.again && !sets(step) {
-                put(claims, step.index, claim(Kind::Repeat, opened, weak));
+                put(claims, step.index, of(weak));
             }
             if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
                 if self.same_bytes(step.observed.window.process.0, opened, read) {
-                    reads.iter().for_each(|at| put(claims, *at, claim(Kind::Repeat, opened, weak)));
+                    reads.iter().for_each(|at| put(claims, *at, of(weak)));
                 }
                 return;
             }

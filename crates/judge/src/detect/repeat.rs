@@ -1,6 +1,7 @@
 //! Same question, same answer.
 
 use super::claim::{Claim, Claims, Detector, about_state, put};
+use super::walk::walks;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
@@ -24,6 +25,7 @@ pub(super) struct Repeat;
 impl Detector for Repeat {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let looks = Looks::of(steps);
+        let walked = walks(steps);
         let mut walk: Vec<usize> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             if !extends(&walk, steps, step) {
@@ -35,11 +37,9 @@ impl Detector for Repeat {
                 && looks.enough(at, step)
                 && let Some(claim) = about_state(Kind::Repeat, step, claims)
             {
-                put(
-                    claims,
-                    step.index,
-                    Claim { facts: Facts::default().with(Fact::Search, looks.search(at)), ..claim },
-                );
+                let walks = walked.get(at).is_some_and(|walks| *walks);
+                let facts = Facts::default().with(Fact::Search, looks.search(at)).with(Fact::Walk, walks);
+                put(claims, step.index, Claim { facts, ..claim });
             }
             if let Some(opened) = &step.opened {
                 weaken(steps, at, &opened.path, claims);

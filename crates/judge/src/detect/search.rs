@@ -5,8 +5,9 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Seeded, Set};
 use crate::replay::Step;
+use crate::semantics::{Effect, Semantics};
 use std::hash::BuildHasher;
-use systoll_model::Errno;
+use systoll_model::{Errno, Recording, Sysno};
 
 /// Nothing of the name is there.
 const MISSING: [Errno; 2] = [Errno::ENOENT, Errno::ENOTDIR];
@@ -24,6 +25,11 @@ const ENDED: usize = 2;
 /// a whole one. No program means to look into so many directories for each thing.
 const ENDLESS: usize = 64;
 
+/// Misses for each call that found something, by exact counts, and misses in all, that show that hardly anything
+/// lies where it is looked for: then no end need be seen, nor a second thing that a directory does not hold.
+const HARDLY: u64 = 16;
+const MANY: u64 = 100;
+
 /// What looking into a directory came to.
 #[derive(Default)]
 struct Yield {
@@ -31,7 +37,7 @@ struct Yield {
     missed: Vec<u64>,
 }
 
-/// Where a process's searches ended.
+/// Where a program's searches ended.
 #[derive(Default)]
 struct Ends {
     searches: usize,
@@ -42,81 +48,144 @@ struct Ends {
 
 /// Claims misses of long searches in directories in which nothing was ever found. Directories
 /// and names are kept as hashes: of two that fell together one claim more or less would come.
-#[derive(Default)]
 pub(super) struct Search {
     hash: Seeded,
+    /// By process: what searches alike, and its working directory, where both are known to be another's.
+    places: Vec<Place>,
     yields: Map<(u32, u64), Yield>,
     ends: Map<u32, Ends>,
+    /// Programs and calls that hardly ever find anything.
+    vain: Set<(u32, Sysno)>,
+}
+
+/// What of a process's searches other processes share: those of one program find the same in the same directory,
+/// and a relative one is the same where neither has gone elsewhere.
+#[derive(Clone, Copy)]
+struct Place {
+    program: u32,
+    folder: u32,
+}
+
+/// One place for each process. Of a program that was started anew for each item, windows show too little of each.
+fn places(recording: &Recording, semantics: &Semantics) -> Vec<Place> {
+    let mut moved: Set<u32> = Set::default();
+    for row in &recording.rows {
+        if semantics.of(row.syscall).does(|e| matches!(e, Effect::WorkingDirectory)) {
+            moved.insert(row.process.0);
+        }
+    }
+    let mut programs: Map<&str, u32> = Map::default();
+    let mut places: Vec<Place> = Vec::with_capacity(recording.processes.len());
+    for (at, process) in (0u32..).zip(&recording.processes) {
+        let program = *programs.entry(&process.exe).or_insert(at);
+        // Parents stand before their children; of a stranger's recording that do not, each is by itself.
+        let inherited = match process.parent {
+            Some(parent) if parent.0 < at && !moved.contains(&parent.0) => places.get(parent.0 as usize),
+            Some(_) => None,
+            None => Some(&Place { program: 0, folder: 0 }),
+        };
+        let folder = inherited.filter(|_| !moved.contains(&at)).map_or(at + 1, |place| place.folder);
+        places.push(Place { program, folder });
+    }
+    places
+}
+
+/// Calls of programs that hardly ever find anything.
+fn vain(recording: &Recording, places: &[Place]) -> Set<(u32, Sysno)> {
+    let mut tally: Map<(u32, Sysno), (u64, u64)> = Map::default();
+    for row in &recording.rows {
+        let Some(place) = places.get(row.process.0 as usize) else { continue };
+        let missed = row.counts.errors.iter().filter(|(errno, _)| MISSING.contains(errno));
+        let missed = missed.fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
+        let (misses, all) = tally.entry((place.program, row.syscall)).or_default();
+        *misses = misses.saturating_add(missed);
+        *all = all.saturating_add(row.counts.calls);
+    }
+    let vain =
+        |(misses, all): (u64, u64)| misses >= MANY && misses >= HARDLY.saturating_mul(all.saturating_sub(misses));
+    tally.into_iter().filter(|(_, counts)| vain(*counts)).map(|(key, _)| key).collect()
 }
 
 /// A miss: where, and of what.
 struct Miss {
     index: usize,
+    syscall: Sysno,
     directory: u64,
     stem: u64,
 }
 
 impl Detector for Search {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let Some(process) = steps.first().map(|s| s.observed.window.process.0) else { return };
+        let Some(process) = steps.first().map(|s| s.observed.window.process.0 as usize) else { return };
+        let Some(Place { program, folder }) = self.places.get(process).copied() else { return };
         let mut run: Vec<Miss> = Vec::new();
         for step in steps {
             let Some((directory, name)) = step.object.as_deref().and_then(|path| path.rsplit_once('/')) else {
                 continue;
             };
-            let (directory, stem) = (self.hash.hash_one(directory), self.hash.hash_one(stem(name)));
+            // A relative one is the working directory's.
+            let of = (!directory.starts_with('/')).then_some(folder);
+            let (directory, stem) = (self.hash.hash_one((of, directory)), self.hash.hash_one(stem(name)));
             let errno = step.observed.call.errno();
             let missing = errno.is_some_and(|e| MISSING.contains(&e));
             let sought = run.last().is_some_and(|last| last.stem == stem);
             if !sought || !missing {
-                self.finish(process, &mut run, claims);
+                self.finish(program, &mut run, claims);
             }
             if missing {
-                run.push(Miss { index: step.index, directory, stem });
+                run.push(Miss { index: step.index, syscall: step.observed.syscall, directory, stem });
             } else if errno.is_none() {
-                self.found(process, directory, sought);
+                self.found(program, directory, sought);
             }
         }
-        self.finish(process, &mut run, claims);
+        self.finish(program, &mut run, claims);
     }
 }
 
 impl Search {
-    fn of(&mut self, process: u32, directory: u64) -> Option<&mut Yield> {
-        let key = (process, directory);
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let places = places(recording, semantics);
+        let vain = vain(recording, &places);
+        Self { hash: Seeded::default(), places, yields: Map::default(), ends: Map::default(), vain }
+    }
+
+    fn of(&mut self, program: u32, directory: u64) -> Option<&mut Yield> {
+        let key = (program, directory);
         let room = self.yields.len() < REMEMBERED || self.yields.contains_key(&key);
         room.then(|| self.yields.entry(key).or_default())
     }
 
     /// Something was found, at the end of a search or without one.
-    fn found(&mut self, process: u32, directory: u64, sought: bool) {
+    fn found(&mut self, program: u32, directory: u64, sought: bool) {
         if sought {
-            let ends = self.ends.entry(process).or_default();
+            let ends = self.ends.entry(program).or_default();
             ends.searches += 1;
             ends.directories.insert(directory);
         }
-        if let Some(known) = self.of(process, directory) {
+        if let Some(known) = self.of(program, directory) {
             known.held = true;
         }
     }
 
-    fn ends_alike(&self, process: u32) -> bool {
+    fn ends_alike(&self, program: u32) -> bool {
         let alike =
             |e: &Ends| e.searches >= ENDED * e.directories.len().max(1) || e.misses >= ENDLESS * (e.searches + 1);
-        self.ends.get(&process).is_some_and(alike)
+        self.ends.get(&program).is_some_and(alike)
     }
 
     /// A search has come to its end, or the window to its.
-    fn finish(&mut self, process: u32, run: &mut Vec<Miss>, claims: &mut Claims) {
+    fn finish(&mut self, program: u32, run: &mut Vec<Miss>, claims: &mut Claims) {
         let directories = || run.iter().map(|miss| miss.directory).collect::<Set<u64>>().len();
         let mut long = run.len() >= LONG && directories() >= LONG;
+        let wide = long;
         if long {
-            self.ends.entry(process).or_default().misses += run.len();
-            long = self.ends_alike(process);
+            self.ends.entry(program).or_default().misses += run.len();
+            long = self.ends_alike(program);
         }
         for miss in run.drain(..) {
-            let Some(known) = self.of(process, miss.directory) else { continue };
-            if long && !known.held && known.missed.len() >= KNOWN {
+            let vain = wide && self.vain.contains(&(program, miss.syscall));
+            let Some(known) = self.of(program, miss.directory) else { continue };
+            if !known.held && (vain || long && known.missed.len() >= KNOWN) {
                 put(claims, miss.index, claim());
             }
             if known.missed.len() < KNOWN && !known.missed.contains(&miss.stem) {

@@ -1,9 +1,9 @@
 //! A cheaper way to the same end exists.
 
-use super::claim::{Claim, Claims, Detector, put};
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::finding::Kind;
 use crate::replay::Step;
-use crate::semantics::{FILE_STATUS, Followed, Sequel, Spare, Tie};
+use crate::semantics::{Effect, FILE_STATUS, Followed, Sequel, Spare, Tie};
 
 /// Claims calls that the table knows a cheaper way for.
 pub(super) struct SlowPath;
@@ -34,7 +34,8 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
         return;
     };
     // What kind of thing a directory is has to be known before it is read.
-    if sequel.tie == Tie::Path && first.asks_directory() {
+    // A question about a descriptor is about what was opened before.
+    if sequel.tie == Tie::Path && (first.asks_directory() || !by_path(first)) {
         return;
     }
     let next = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();
@@ -45,6 +46,13 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
             && tied(sequel.tie, first, second)
     });
     let Some(second) = second else { return };
+    if sequel.once && !came_before(followed, at, steps) {
+        // What lies before the window may have been one of them.
+        if !begins(first, steps.get(..at).unwrap_or_default()) {
+            leave_out_later(first, claims);
+        }
+        return;
+    }
     // One question may be meant; two about what is then opened are habit.
     let weak = sequel.unsure && !asked_otherwise(sequel, at, steps);
     let spare = if sequel.spare == Spare::First { first } else { second };
@@ -65,15 +73,39 @@ fn tied(tie: Tie, first: &Step<'_>, second: &Step<'_>) -> bool {
     }
 }
 
+/// Whether one of the calls that may follow was about the same descriptor before.
+fn came_before(followed: &Followed, at: usize, steps: &[Step<'_>]) -> bool {
+    let Some(fd) = steps.get(at).map(|first| first.observed.descriptor(0)) else { return false };
+    let before = steps.get(..at).unwrap_or_default().iter().rev();
+    let mut same = before.take_while(|s| !makes(s, fd)).filter(|s| s.observed.descriptor(0) == fd);
+    same.any(|s| followed.by.contains(&s.observed.syscall) && s.observed.call.errno().is_none())
+}
+
+fn makes(step: &Step<'_>, fd: i32) -> bool {
+    step.effects.iter().any(|e| match e {
+        Effect::Opens | Effect::OpensPath { .. } | Effect::Shares => step.observed.call.result == Some(i64::from(fd)),
+        Effect::Descriptors => true,
+        Effect::Redirects(arg) | Effect::Closes(arg) => step.observed.descriptor(arg) == fd,
+        _ => false,
+    })
+}
+
+/// Whether what the call is about was made in these steps.
+fn begins(first: &Step<'_>, before: &[Step<'_>]) -> bool {
+    before.iter().any(|s| makes(s, first.observed.descriptor(0)))
+}
+
+fn by_path(step: &Step<'_>) -> bool {
+    step.meaning.as_ref().is_none_or(|m| m.line.about.name != FILE_STATUS.name)
+}
+
 /// Whether another question about the same path comes before the same opening.
 fn asked_otherwise(sequel: &Sequel, at: usize, steps: &[Step<'_>]) -> bool {
     let Some(object) = steps.get(at).and_then(|s| s.object.as_deref()) else { return false };
     let questions = |other: &&Step<'_>| {
         let asks =
             other.lines.sequels().iter().any(|f| f.sequel.tie == Tie::Path && other.observed.holds(f.sequel.when));
-        // One of a descriptor is about what was opened before.
-        let by_path = other.meaning.as_ref().is_none_or(|m| m.line.about.name != FILE_STATUS.name);
-        asks && by_path && other.object.as_deref() == Some(object)
+        asks && by_path(other) && other.object.as_deref() == Some(object)
     };
     let before = steps.get(at.saturating_sub(sequel.within)..at).unwrap_or_default();
     let after = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();

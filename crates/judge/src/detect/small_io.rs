@@ -1,10 +1,11 @@
 //! Many small transfers where one would do.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Moved, Step};
-use crate::semantics::{Act, COUNTERS, Effect, POSITION, RANDOM_FILES, SYNCED, TERMINALS, Unit, Way};
+use crate::semantics::{Act, COUNTERS, DATAGRAMS, Effect, POSITION, RANDOM_FILES, SYNCED, TERMINALS, Unit, Way};
 use std::sync::Arc;
 
 /// Mean size of a small transfer, at most.
@@ -90,7 +91,8 @@ impl Detector for SmallIo {
                     let run = runs.remove(&stream);
                     run.into_iter().for_each(|run| end(stream, run, false, claims));
                 }
-                let run = runs.entry(stream).or_insert_with(|| Run::new(moved, runs_from(at), inputs));
+                let run =
+                    runs.entry(stream).or_insert_with(|| Run::new(is_message(step, moved), runs_from(at), inputs));
                 run.add(at, moved, position, inputs);
             }
         }
@@ -117,6 +119,10 @@ fn runs_from(at: usize) -> bool {
 /// Runs that the step ends: what it shows or asks separates what came before from what comes after.
 fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone) -> Vec<Stream> {
     let every = |test: &dyn Fn(&Stream) -> bool| streams.clone().filter(|p| test(p)).copied().collect::<Vec<_>>();
+    if step.pauses && ready_at_once(step) {
+        // What was there to be read lay there already; what was written may have been waited for.
+        return every(&|p| p.way == Way::Out);
+    }
     if step.pauses || step.forks {
         return every(&|_| true);
     }
@@ -154,6 +160,13 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
         .collect()
 }
 
+/// Whether the step waited for descriptors, of which one was ready already.
+fn ready_at_once(step: &Step<'_>) -> bool {
+    let call = step.observed.call;
+    let waited = call.waited_ns.unwrap_or(call.elapsed_ns);
+    step.lines.tells_ready() && call.result.is_some_and(|ready| ready > 0) && waited == 0
+}
+
 /// Whether the transfer before the step at `at` may lie before the window: nothing in it begins the run.
 fn goes_back(at: usize, stream: Stream, steps: &[Step<'_>]) -> bool {
     let opens = |s: &Step<'_>| {
@@ -163,6 +176,12 @@ fn goes_back(at: usize, stream: Stream, steps: &[Step<'_>]) -> bool {
     let moves = |s: &Step<'_>| s.moved.is_some_and(|m| Stream::of(&m) == stream);
     let before = steps.get(..at).unwrap_or_default();
     before.iter().all(|s| ended(s, std::iter::once(&stream)).is_empty() && !opens(s) && !moves(s))
+}
+
+/// Whether what the transfer moved was a message of its own: no buffer joins two of them.
+fn is_message(step: &Step<'_>, moved: &Moved) -> bool {
+    let name = step.observed.call.fd.as_deref().unwrap_or_default();
+    moved.line.unit == Unit::Message || DATAGRAMS.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Whether the transfer is one that could have been joined with others at all.
@@ -195,8 +214,7 @@ fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
 }
 
 impl Run {
-    fn new(moved: &Moved, cut: bool, inputs: usize) -> Self {
-        let message = moved.line.unit == Unit::Message;
+    fn new(message: bool, cut: bool, inputs: usize) -> Self {
         Self { steps: Vec::new(), bytes: 0, message, next: None, cut, inputs, results: 0 }
     }
 
@@ -233,18 +251,28 @@ impl Run {
         if let Some(step) = first.and_then(|at| steps.get(at)) {
             leave_out_later(step, claims);
         }
+        let mut from = 0;
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
                 put_small(*at, self.weak(stream), stream.way, steps, claims);
+                // Looking whether there is more goes with the reading.
+                let between = steps.get(from..*at).unwrap_or_default().iter();
+                between.filter(|s| ready_at_once(s)).for_each(|s| put(claims, s.index, looks_each_time()));
             }
+            from = at + 1;
         }
         true
     }
 }
 
+fn looks_each_time() -> Claim {
+    let about = "waits until there is something to read, which there was, before each few bytes";
+    Claim::of(Kind::SmallIo, about, "read into a buffer of 4 KiB or more")
+}
+
 fn put_small(at: usize, weak: bool, way: Way, steps: &[Step<'_>], claims: &mut Claims) {
     let Some(step) = steps.get(at) else { return };
-    let message = step.moved.as_ref().is_some_and(|m| m.line.unit == Unit::Message);
+    let message = step.moved.is_some_and(|m| is_message(step, &m));
     let (about, instead) = match way {
         _ if message => ("sends or takes one small message a call", "sendmmsg or recvmmsg move many at once"),
         Way::In => ("reads a few bytes at a time that lay together", "read into a buffer of 4 KiB or more"),
@@ -254,6 +282,7 @@ fn put_small(at: usize, weak: bool, way: Way, steps: &[Step<'_>], claims: &mut C
     };
     let claim = Claim {
         weak,
+        facts: Facts::default().with(Fact::Message, message),
         object: step.observed.call.fd.as_deref().filter(|f| f.starts_with('/')).map(|file| claims.object(file)),
         gives_up: if way == Way::Out { "what was written last is lost if the program is killed" } else { "" },
         ..Claim::of(Kind::SmallIo, about, instead)

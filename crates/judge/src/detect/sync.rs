@@ -4,9 +4,9 @@ use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, SYNCED, Semantics};
+use crate::semantics::{Act, ObservedCall, SYNCED, Semantics};
 use std::sync::Arc;
-use systoll_model::Recording;
+use systoll_model::{Recording, Window};
 
 /// A process that shows something once for so many syncs answers for what it has stored.
 const ANSWERS: u64 = 4;
@@ -23,26 +23,51 @@ impl Sync {
         if !recording.rows.iter().any(|row| semantics.of(row.syscall).sets(&SYNCED)) {
             return Self { silent: Set::default(), synced: Set::default() };
         }
-        let mut shown: Vec<bool> = vec![false; recording.rows.len()];
-        for call in recording.windows.iter().flat_map(|w| &w.calls) {
-            let file = call.fd.as_deref().is_some_and(|f| f.starts_with('/') && !f.starts_with("/dev/"));
-            if let Some(shown) = shown.get_mut(call.row.0 as usize) {
-                *shown |= !file;
-            }
-        }
+        let rows = looked_at(recording, semantics);
         let mut tally: Map<u32, (u64, u64)> = Map::default();
-        for (row, shown) in recording.rows.iter().zip(shown) {
+        for (row, seen) in recording.rows.iter().zip(rows) {
             let lines = semantics.of(row.syscall);
             let (syncs, shows) = tally.entry(row.process.0).or_default();
             if lines.sets(&SYNCED) {
                 *syncs = syncs.saturating_add(row.counts.calls);
-            } else if lines.waits || (shown && lines.transfers_out()) {
+            } else if lines.waits && !(seen.any && seen.own) || seen.shown && lines.transfers_out() {
                 *shows = shows.saturating_add(row.counts.calls);
             }
         }
         let silent = tally.into_iter().filter(|(_, (syncs, shows))| shows.saturating_mul(ANSWERS) <= *syncs);
         Self { silent: silent.map(|(process, _)| process).collect(), synced: Set::default() }
     }
+}
+
+/// What windows show of a row's calls.
+#[derive(Clone, Copy)]
+struct Seen {
+    any: bool,
+    /// Whether one of them went elsewhere than to a file.
+    shown: bool,
+    /// Whether all waited for nobody outside: for threads of their own, or for time to pass in a thread that
+    /// brings nothing to the disk.
+    own: bool,
+}
+
+fn looked_at(recording: &Recording, semantics: &Semantics) -> Vec<Seen> {
+    let syncs = |w: &&Window| w.calls.iter().any(|c| semantics.of(recording.row(c.row).syscall).sets(&SYNCED));
+    let of = |w: &Window| (w.process.0, w.thread);
+    let syncing: Set<(u32, u32)> = recording.windows.iter().filter(syncs).map(of).collect();
+    let mut rows = vec![Seen { any: false, shown: false, own: true }; recording.rows.len()];
+    for window in &recording.windows {
+        let keeps = syncing.contains(&of(window));
+        for call in &window.calls {
+            let Some(seen) = rows.get_mut(call.row.0 as usize) else { continue };
+            let syscall = recording.row(call.row).syscall;
+            let own = semantics.of(syscall).own_wait(&ObservedCall { window, call, syscall });
+            let file = call.fd.as_deref().is_some_and(|f| f.starts_with('/') && !f.starts_with("/dev/"));
+            seen.any = true;
+            seen.shown |= !file;
+            seen.own &= own.is_some_and(|own| !(own.sleeps && keeps));
+        }
+    }
+    rows
 }
 
 impl Detector for Sync {

@@ -1,6 +1,6 @@
 //! Calls that belong together: two that one call could have done, and two of which one undoes the other.
 
-use super::vocabulary::When::{self, AllBits, AnyBits, Is, NoBits, NotNull};
+use super::vocabulary::When::{self, AllBits, AnyBits, Is, NoBits, NotNull, OutZero};
 use systoll_model::constants::*;
 
 /// What ties two calls together.
@@ -42,6 +42,8 @@ pub(crate) struct Sequel {
     pub spare: Spare,
     /// Whether it takes two questions about one thing to be sure.
     pub unsure: bool,
+    /// Whether the first is of use where none of the calls that may follow came before it.
+    pub once: bool,
     /// What the program does, for a sentence.
     pub does: &'static str,
     /// What to do instead.
@@ -50,6 +52,9 @@ pub(crate) struct Sequel {
 
 const READS_AND_WRITES: &[&str] = &["read", "write", "readv", "writev"];
 const READS: &[&str] = &["read", "recvfrom", "recvmsg", "readv"];
+const TRANSFERS: &[&str] = &[
+    "read", "readv", "recvfrom", "recvmsg", "recvmmsg", "write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile",
+];
 const OPENS: &[&str] = &["open", "openat", "openat2"];
 
 /// A question whose answer the call that follows would give as well.
@@ -63,6 +68,7 @@ const fn asks_first(first: &'static str) -> Sequel {
         within: 5,
         spare: Spare::First,
         unsure: false,
+        once: false,
         does: "asks about a file right before opening it, which would say the same",
         instead: "open it and look at the error; ask the descriptor (fstat) for the rest",
     }
@@ -118,6 +124,21 @@ impl Sequel {
     }
 }
 
+/// A look at a socket's error before a transfer that would fail with it. The first tells whether connecting
+/// came to anything.
+const fn looks_for_error() -> Sequel {
+    Sequel {
+        when: &[Is(1, SOL_SOCKET), Is(2, SO_ERROR), OutZero(3)],
+        then: TRANSFERS,
+        tie: Tie::Descriptor,
+        within: 2,
+        once: true,
+        does: "asks a socket for its error before each transfer, which would fail with it",
+        instead: "look at what the transfer itself returns",
+        ..asks_first("getsockopt")
+    }
+}
+
 /// FIOCLEX takes no argument and is left out.
 const SETS_CLOEXEC: &[When] = &[Is(1, F_SETFD), AllBits(2, FD_CLOEXEC)];
 const SETS_NONBLOCK: &[When] = &[Is(1, F_SETFL), AllBits(2, O_NONBLOCK)];
@@ -137,6 +158,7 @@ pub(crate) static SEQUELS: &[Sequel] = &[
     peeks("recvfrom").when(&[AllBits(3, MSG_PEEK)]),
     peeks("recvmsg").when(&[AllBits(2, MSG_PEEK)]),
     peeks("ioctl").when(&[Is(1, FIONREAD)]),
+    looks_for_error(),
     flags("open", SETS_CLOEXEC, "open it with O_CLOEXEC").when(&[NoBits(1, O_CLOEXEC)]),
     flags("openat", SETS_CLOEXEC, "open it with O_CLOEXEC").when(&[NoBits(2, O_CLOEXEC)]),
     flags("socket", SETS_CLOEXEC, "make it with SOCK_CLOEXEC").when(&[NoBits(1, SOCK_CLOEXEC)]),

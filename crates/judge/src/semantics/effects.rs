@@ -1,6 +1,6 @@
 //! What calls change on the way, beside the one thing they set.
 
-use super::state::{ADVICE, SCHEDULING, SOCKET_OPTION, State};
+use super::state::{ADVICE, SCHEDULING, SOCKET_OPTION, State, WATCH};
 use super::vocabulary::When::{self, AnyBits, Is, NoneOf, NotNull, OneOf};
 use systoll_model::constants::*;
 
@@ -249,6 +249,7 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     changes("sched_setscheduler", &SCHEDULING),
     changes("sched_setparam", &SCHEDULING),
     changes("process_madvise", &ADVICE),
+    does("inotify_rm_watch", Effect::ChangesOf(0, &WATCH)),
     sets_other_option(&[Is(1, SOL_SOCKET), OneOf(2, OTHER_OPTIONS)]),
     // The type of service sets the priority.
     sets_other_option(&[Is(1, SOL_SOCKET), Is(2, SO_PRIORITY)]),

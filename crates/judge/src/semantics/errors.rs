@@ -1,4 +1,4 @@
-//! Errors that tell a call was in vain, whatever it was.
+//! Errors that tell a call was in vain.
 
 use systoll_model::Errno;
 
@@ -37,3 +37,36 @@ pub(crate) static HOPELESS: &[Hopeless] = &[
     Hopeless { errno: Errno::ENOTSOCK, always: false, does: "treats descriptors as sockets, which none was",
         instead: "remember what the descriptor is" },
 ];
+
+/// A call and the error by which a sort of files refuses it always.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InVain {
+    /// The system call's name.
+    pub call: &'static str,
+    /// The error.
+    pub errno: Errno,
+    /// The argument that holds the descriptor which is refused.
+    pub about: u8,
+}
+
+/// The table. Regular files and directories are always ready: epoll takes none (man 2 epoll_ctl).
+pub(crate) static IN_VAIN: &[InVain] = &[InVain { call: "epoll_ctl", errno: Errno::EPERM, about: 2 }];
+
+/// A call that asks a file for an attribute by its name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attribute {
+    /// The system call's name.
+    pub call: &'static str,
+    /// The argument that points to the attribute's name.
+    pub name: u8,
+    /// What says that the file has none.
+    pub absent: &'static [Errno],
+}
+
+const fn attribute(call: &'static str) -> Attribute {
+    Attribute { call, name: 1, absent: &[Errno::ENODATA, Errno::EOPNOTSUPP] }
+}
+
+/// The table.
+pub(crate) static ATTRIBUTE_QUESTIONS: &[Attribute] =
+    &[attribute("getxattr"), attribute("lgetxattr"), attribute("fgetxattr")];

@@ -131,12 +131,29 @@ pub(crate) const RANDOM_FILES: &[&str] = &["/dev/urandom", "/dev/random"];
 pub(crate) const TERMINALS: &[&str] = &["/dev/pts/", "/dev/tty", "/dev/console"];
 /// Descriptors that hand out fixed small records: `anon_inode:[eventfd]` and the like.
 pub(crate) const COUNTERS: &str = "anon_inode:";
+/// What the names of datagram sockets begin with.
+pub(crate) const DATAGRAMS: [&str; 2] = ["UDP:", "UDPv6:"];
+/// What the names of streams over a network begin with, and those of two ends on one box.
+pub(crate) const NETWORK_STREAMS: [&str; 2] = ["TCP:", "TCPv6:"];
+pub(crate) const ON_THIS_BOX: [&str; 2] = ["TCP:[127.", "TCPv6:[[::1]"];
 /// Where devices lie.
 pub(crate) const DEVICES: &[&str] = &["/dev/"];
 /// What the names of pipes begin with.
 pub(crate) const PIPES: &str = "pipe:";
 /// Files made up by the kernel at each reading: their paths lead to state, not to bytes.
 pub(crate) const MADE_UP: &[&str] = &["/proc/", "/sys/"];
+
+/// A call that enters a ring for the entries that lie in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Enter {
+    /// The system call's name.
+    pub call: &'static str,
+    /// The argument that tells how many entries it is to take.
+    pub entries: u8,
+}
+
+/// The table.
+pub(crate) static ENTERS: &[Enter] = &[Enter { call: "io_uring_enter", entries: 1 }];
 
 /// How a look without waiting tells that there was nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,8 +259,11 @@ pub(crate) static LOOKS: &[Look] = &[
     look("fcntl").when(&[OneOf(1, &[F_SETLK, F_OFD_SETLK])]).at(0).fails(Errno::EAGAIN),
     slice("nanosleep").when(&[InShort(0)]),
     slice("clock_nanosleep").when(&[NoBits(1, TIMER_ABSTIME), InShort(2)]),
-    // Of no descriptors: these only sleep.
-    slice("poll").when(&[Is(1, 0), Is(2, 1)]),
-    slice("ppoll").when(&[Is(1, 0), NotNull(2), InShort(2)]),
-    slice("pselect6").when(&[Is(0, 0), NotNull(4), InShort(4)]),
+    // Of descriptors too: where the time ran out, it was a sleep.
+    slice("poll").when(&[Is(2, 1)]),
+    slice("ppoll").when(&[NotNull(2), InShort(2)]),
+    slice("pselect6").when(&[NotNull(4), InShort(4)]),
+    slice("epoll_wait").when(&[Is(3, 1)]).at(0),
+    slice("epoll_pwait").when(&[Is(3, 1)]).at(0),
+    slice("epoll_pwait2").when(&[NotNull(3), InShort(3)]).at(0),
 ];

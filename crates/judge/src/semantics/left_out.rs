@@ -66,7 +66,6 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
             "mseal",
             "lookup_dcookie",
             "kcmp",
-            "inotify_rm_watch",
             "set_mempolicy_home_node",
             "set_mempolicy",
             "io_uring_register",
@@ -77,9 +76,7 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
         "made once a thread or a process, by the C library or the loader",
         &[
             "set_tid_address",
-            "set_robust_list",
             "get_robust_list",
-            "rseq",
             "rseq_slice_yield",
             "arch_prctl",
             "set_thread_area",

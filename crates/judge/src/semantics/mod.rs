@@ -13,10 +13,12 @@ mod left_out;
 mod memory;
 mod read;
 mod registry;
+mod shown;
 mod state;
 mod state_lines;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod vocabulary;
 mod waits;
 
@@ -24,10 +26,14 @@ pub(crate) use alternatives::Cheaper;
 pub(crate) use call_pairs::{Pair, Sequel, Spare, Tie};
 pub(crate) use effects::{Effect, Effects};
 pub(crate) use errors::{HOPELESS, Hopeless};
-pub(crate) use io::{COUNTERS, DEVICES, Look, MADE_UP, Nothing, PIPES, RANDOM_FILES, TERMINALS, Transfer, Unit, Way};
+pub(crate) use io::{
+    COUNTERS, DATAGRAMS, DEVICES, Look, MADE_UP, NETWORK_STREAMS, Nothing, ON_THIS_BOX, PIPES, RANDOM_FILES, TERMINALS,
+    Transfer, Unit, Way,
+};
 pub(crate) use memory::Amount;
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value};
 pub(crate) use registry::{Followed, Lines, Semantics};
+pub(crate) use shown::Shown;
 pub(crate) use state::{
     ADVICE, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY, NAME, PATH,
     POSITION, PROTECTION, SCHEDULING, SIZE, STATUS_FLAGS, SYNCED, Shared, State, StateId,

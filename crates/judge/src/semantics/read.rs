@@ -52,6 +52,9 @@ impl<'a> ObservedCall<'a> {
                 .data(arg, Moment::Entry)
                 .and_then(|d| d.first_chunk::<4>())
                 .is_some_and(|word| u32::from_le_bytes(*word) & bits == 0),
+            When::OutZero(arg) => {
+                self.data(arg, Moment::Exit).is_some_and(|d| !d.is_empty() && d.iter().all(|b| *b == 0))
+            }
             When::EmptyPath(arg) => self.data(arg, Moment::Entry).is_some_and(<[u8]>::is_empty),
         })
     }
@@ -329,6 +332,10 @@ pub(crate) fn value<'a>(source: Source, call: &ObservedCall<'a>) -> Option<Value
         Source::Arg(arg) => number(call.arg(arg)),
         Source::ArgMask(arg, mask) => number(call.arg(arg) & mask),
         Source::Args(n) => Some((0..n).flat_map(|a| call.arg(a).to_le_bytes()).collect::<Vec<u8>>().into()),
+        Source::ArgAndResult(arg) => {
+            let words = [call.arg(arg), call.call.result? as u64].map(u64::to_le_bytes);
+            Some(words.as_flattened().to_vec().into())
+        }
         Source::In(arg) => call.data(arg, Moment::Entry).map(Value::Seen),
         Source::InAbsolute(arg) => call.data(arg, Moment::Entry).filter(|d| d.starts_with(b"/")).map(Value::Seen),
         Source::Out(arg) => call.data(arg, Moment::Exit).map(Value::Seen),

@@ -3,13 +3,19 @@
 use super::alternatives::{CHEAPER, Cheaper};
 use super::call_pairs::{PAIRS, Pair, SEQUELS, Sequel};
 use super::effects::{EFFECT_LINES, Effect, EffectLine, Effects};
-use super::io::{LOOKS, Look, TRANSFERS, Transfer, Way};
+use super::errors::{ATTRIBUTE_QUESTIONS, Attribute, IN_VAIN, InVain};
+use super::io::{ENTERS, Enter, LOOKS, Look, TRANSFERS, Transfer, Way};
 use super::memory::{Amount, FREES, Frees, GIVES_BACK, GivesBack, LOADS, Loads};
 use super::read::ObservedCall;
+use super::shown::{SHOWN, Shown};
 use super::state::State;
 use super::state_lines::{STATE_LINES, StateLine};
+use super::threads::{SPAWNS, Spawn, THREAD_SETUPS, ThreadSetup};
 use super::vocabulary::{Act, When};
-use super::waits::{ARMS, Arm, SUSPECT_WAITS, SuspectWait, WAKES, Wake};
+use super::waits::{
+    ARMS, Arm, OWN_WAITS, OwnWait, SEND_AT_ONCE, SUSPECT_WAITS, SendsAtOnce, SuspectWait, TELL_READY, TellsReady,
+    WAKES, Wake,
+};
 use systoll_model::{ArgKind, Sysno};
 
 /// A line of a table.
@@ -59,6 +65,15 @@ line!(GivesBack, call when when);
 line!(Frees, call when when);
 line!(Loads, call when when);
 line!(Pair, makes when when, beside |pair| pair.moves.into_iter().chain([pair.ends]).collect());
+line!(Shown, call when when);
+line!(OwnWait, call when when);
+line!(TellsReady, call);
+line!(SendsAtOnce, call when when);
+line!(InVain, call);
+line!(Attribute, call);
+line!(Enter, call);
+line!(Spawn, call when when);
+line!(ThreadSetup, call when when);
 line!(Sequel, first when when, beside |sequel| sequel.then.to_vec());
 
 /// Declares the tables: a field of [`Lines`] for each, filled from its table, and what tests ask of all.
@@ -117,6 +132,15 @@ tables! {
     loads: Loads = LOADS,
     makes: Pair = PAIRS,
     sequels: Sequel = SEQUELS,
+    shown: Shown = SHOWN,
+    own_waits: OwnWait = OWN_WAITS,
+    send_at_once: SendsAtOnce = SEND_AT_ONCE,
+    in_vain: InVain = IN_VAIN,
+    attributes: Attribute = ATTRIBUTE_QUESTIONS,
+    tell_ready: TellsReady = TELL_READY,
+    enters: Enter = ENTERS,
+    spawns: Spawn = SPAWNS,
+    thread_setups: ThreadSetup = THREAD_SETUPS,
 }
 
 /// What follows of lines that are about other calls, or are about other calls too.
@@ -198,9 +222,11 @@ fn first<T: Line>(lines: &[&'static T], call: &ObservedCall<'_>) -> Option<&'sta
 }
 
 impl Lines {
-    /// What the call asks or sets: the first line that applies.
+    /// What the call asks, sets or tries: the first line that applies. What failed set nothing, and is a try where
+    /// a line says so.
     pub(crate) fn state(&self, call: &ObservedCall<'_>) -> Option<&'static StateLine> {
-        first(&self.states, call)
+        let in_vain = |line: &StateLine| call.call.errno().is_some() && matches!(line.act, Act::Set { .. });
+        self.states.iter().copied().find(|line| call.holds(line.when) && !in_vain(line))
     }
 
     /// What the call changes on the way.
@@ -228,6 +254,56 @@ impl Lines {
     /// Whether it unmakes what others make.
     pub(crate) fn ends(&self) -> bool {
         self.links.ends
+    }
+
+    /// What it sets for others to see.
+    pub(crate) fn shown(&self, call: &ObservedCall<'_>) -> Option<&'static Shown> {
+        first(&self.shown, call)
+    }
+
+    /// How its waiting is the process's own affair.
+    pub(crate) fn own_wait(&self, call: &ObservedCall<'_>) -> Option<&'static OwnWait> {
+        first(&self.own_waits, call)
+    }
+
+    /// Whether it waits until one of several descriptors is ready.
+    pub(crate) fn tells_ready(&self) -> bool {
+        !self.tell_ready.is_empty()
+    }
+
+    /// How it was refused, where it always is.
+    pub(crate) fn in_vain(&self, call: &ObservedCall<'_>) -> Option<&'static InVain> {
+        self.in_vain.iter().copied().find(|line| call.call.errno() == Some(line.errno))
+    }
+
+    /// How it asks a file for an attribute.
+    pub(crate) fn attribute(&self) -> Option<&'static Attribute> {
+        self.attributes.first().copied()
+    }
+
+    /// Whether it has a stream send what it is given at once.
+    pub(crate) fn sends_at_once(&self, call: &ObservedCall<'_>) -> bool {
+        first(&self.send_at_once, call).is_some()
+    }
+
+    /// How it enters a ring.
+    pub(crate) fn enter(&self) -> Option<&'static Enter> {
+        self.enters.first().copied()
+    }
+
+    /// Whether it enters a ring.
+    pub(crate) fn enters(&self) -> bool {
+        !self.enters.is_empty()
+    }
+
+    /// The stack of the thread that it makes.
+    pub(crate) fn spawns(&self, call: &ObservedCall<'_>) -> Option<u64> {
+        first(&self.spawns, call)?.stack(call)
+    }
+
+    /// What it is for where threads begin and end.
+    pub(crate) fn thread_setup(&self, call: &ObservedCall<'_>) -> Option<&'static ThreadSetup> {
+        first(&self.thread_setups, call)
     }
 
     /// Questions that a later call may make needless, and those later calls.

@@ -303,6 +303,9 @@ pub(crate) static SYNCED: State = State { name: "synced", thing: "a file on the 
 /// What an epoll descriptor waits for on a descriptor.
 pub(crate) static INTEREST: State = State { name: "interest", thing: "an epoll interest", strict: true, ..PLAIN };
 
+/// What an inotify descriptor watches a path for.
+pub(crate) static WATCH: State = State { name: "watch", thing: "a watch on a file", ..PLAIN };
+
 /// How a range of memory is to be treated.
 pub(crate) static ADVICE: State = State { name: "advice", thing: "what is advised of a range", ranges: true, ..PLAIN };
 

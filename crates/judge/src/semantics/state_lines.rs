@@ -6,8 +6,8 @@
 use super::effects::OTHER_OPTIONS;
 use super::state::*;
 use super::vocabulary::Source::{
-    Arg, ArgMask, Args, Call, Const, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStart, OutStr, Path, Result,
-    ResultMask, Unread,
+    Arg, ArgAndResult, ArgMask, Args, Call, Const, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStart, OutStr, Path,
+    Result, ResultMask, Unread,
 };
 use super::vocabulary::When::{self, EmptyPath, InNoBits, Is, NoneOf, NotNull, Null, OneOf};
 use super::vocabulary::{Act, How, Source};
@@ -285,6 +285,8 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     attempt("unlinkat").key(&[AT, Arg(2)]),
     attempt("rmdir").key(&[PLAIN]),
     attempt("symlink").key(&[In(0), Path { at: None, path: 1 }]),
+    // The same number again says that nothing took the watch off in between.
+    set("inotify_add_watch", &WATCH).key(&[Fd(0), Path { at: None, path: 1 }]).value(ArgAndResult(2)),
     attempt("inotify_add_watch").key(&[Path { at: None, path: 1 }]),
     attempt("chmod").key(&[PLAIN, Arg(1)]),
     attempt("chown").key(&[PLAIN, Args(3)]),

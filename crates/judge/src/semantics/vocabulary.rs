@@ -9,6 +9,8 @@ pub(crate) enum Source {
     ArgMask(u8, u64),
     /// The first so many argument registers.
     Args(u8),
+    /// An argument register and the result.
+    ArgAndResult(u8),
     /// What an argument pointed to before the call.
     In(u8),
     /// The same where it is an absolute path; a relative one means something else each time.
@@ -74,6 +76,8 @@ pub(crate) enum When {
     Negative(u8),
     /// What the argument points to is known and its first 32 bits have none of these set.
     InNoBits(u8, u32),
+    /// What the argument points to after the call is known and zero.
+    OutZero(u8),
     /// The path is empty and the call is about the descriptor (AT_EMPTY_PATH).
     EmptyPath(u8),
 }

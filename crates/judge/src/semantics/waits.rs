@@ -1,6 +1,6 @@
 //! Calls that wait, set timers, and wake those who wait.
 
-use super::vocabulary::When::{self, OneOf};
+use super::vocabulary::When::{self, AllBits, Is, OneOf};
 use systoll_model::constants::*;
 
 /// Where a wait before `main` counts.
@@ -75,6 +75,57 @@ pub(crate) static ARMS: &[Arm] = &[
     Arm { call: "setitimer", of: "setitimer", timer: Some(0), time: 1, plain: false, signals: true },
     // It is the timer ITIMER_REAL, whose number is 0.
     Arm { call: "alarm", of: "setitimer", timer: None, time: 0, plain: true, signals: true },
+];
+
+/// A call whose waiting tells nobody outside of the process anything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnWait {
+    /// The system call's name.
+    pub call: &'static str,
+    /// All must hold.
+    pub when: &'static [When],
+    /// Whether it only lets time pass, so that it counts in the thread that makes it.
+    pub sleeps: bool,
+}
+
+/// The table.
+#[rustfmt::skip]
+pub(crate) static OWN_WAITS: &[OwnWait] = &[
+    OwnWait { call: "futex", when: &[AllBits(1, FUTEX_PRIVATE_FLAG)], sleeps: false },
+    OwnWait { call: "nanosleep", when: &[], sleeps: true },
+    OwnWait { call: "clock_nanosleep", when: &[], sleeps: true },
+];
+
+/// A call that has a stream send what it is given at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SendsAtOnce {
+    /// The system call's name.
+    pub call: &'static str,
+    /// All must hold.
+    pub when: &'static [When],
+}
+
+/// The table. Corks are pulled when a message is whole.
+#[rustfmt::skip]
+pub(crate) static SEND_AT_ONCE: &[SendsAtOnce] =
+    &[SendsAtOnce { call: "setsockopt", when: &[Is(1, SOL_TCP), OneOf(2, &[TCP_NODELAY, TCP_CORK])] }];
+
+/// A call that waits until one of several descriptors is ready.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TellsReady {
+    /// The system call's name.
+    pub call: &'static str,
+}
+
+const fn tells_ready(call: &'static str) -> TellsReady {
+    TellsReady { call }
+}
+
+/// The table.
+#[rustfmt::skip]
+pub(crate) static TELL_READY: &[TellsReady] = &[
+    tells_ready("poll"), tells_ready("ppoll"), tells_ready("select"), tells_ready("pselect6"),
+    tells_ready("epoll_wait"), tells_ready("epoll_pwait"), tells_ready("epoll_pwait2"),
 ];
 
 /// A call that wakes waiters, of which there may be none.

@@ -1,0 +1,11 @@
+# Sends frames; looks whether the link lives before each.
+require 'socket'
+n = (ARGV[0] || 5000).to_i
+a, b = UNIXSocket.pair(:DGRAM)
+sent = 0
+n.times do
+  exit 1 unless a.getsockopt(:SOCKET, :ERROR).int == 0
+  sent += a.send('x' * 600, 0)
+  b.recv(600)
+end
+puts sent

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Find again what real projects mended: both versions from their registry, one driver, systoll on each.
+
+  upstream.py --systoll PATH [--keep DIR] [NAME...]
+
+One line a fix: of how many focus calls the old version made, how many are claimed and as what, and what is still
+said of the new one. Needs the network and the package's own client (cargo, go, npm, pip); what can't be had is
+skipped with the reason, and what needs something that systoll does not do yet (`later`) is told, not tried. Not run
+by ./test. Each fix is a file of upstream/:
+
+  what, source     the fix in a sentence, where it was made
+  client           cargo, go, npm or pip
+  package          as the client calls it; `old`, `new` its versions (no `new`: not mended yet); `package_new` where
+                   it goes by another name since
+  syscalls, cause  what the old version makes too many of, and what systoll is to call it
+  driver           the program; `@NEW@ … @END@` stands only in the new version's, `@OLD@ … @END@` in the old one's
+  env, limit_nofile, run   of the driver's process; the command behind the interpreter
+  later            why it is not found yet
+"""
+import argparse
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from casefile import load
+from tally import Skip, Tally
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FIXES = os.path.join(HERE, "upstream")
+# A first build of a crate with what it depends on.
+INSTALL_S, RUN_S = 900, 120
+
+
+def tool(name):
+    found = shutil.which(name)
+    if not found:
+        raise Skip(f"{name}: not installed")
+    return found
+
+
+def do(argv, cwd, env=None):
+    """Runs a client; Skip where it can't have what it is asked for."""
+    r = subprocess.run(argv, cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=INSTALL_S)
+    if r.returncode:
+        raise Skip(f"{' '.join(argv[:3])}: {(r.stderr or r.stdout).strip()[-300:]}")
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def driver_of(fix, new):
+    """The driver's text for one of the versions."""
+    mine, other = ("NEW", "OLD") if new else ("OLD", "NEW")
+    text = re.sub(rf"@{other}@.*?@END@", "", fix["driver"], flags=re.S)
+    return re.sub(rf"@{mine}@(.*?)@END@", r"\1", text, flags=re.S)
+
+
+def by_cargo(fix, package, version, text, into):
+    name = package.replace("_", "-")
+    more = "".join(f"{line}\n" for line in fix.get("beside", []))
+    write(os.path.join(into, "Cargo.toml"), f'[package]\nname = "driver"\nversion = "0.0.0"\nedition = "2021"\n\n[dependencies]\n{name} = "={version}"\n{more}')
+    write(os.path.join(into, "src/main.rs"), text)
+    do([tool("cargo"), "build", "--release"], into, {"CARGO_TARGET_DIR": os.path.join(into, "target")})
+    return [os.path.join(into, "target/release/driver")]
+
+
+def by_go(fix, package, version, text, into):
+    write(os.path.join(into, "go.mod"), f"module driver\n\ngo {fix.get('go', '1.18')}\n")
+    write(os.path.join(into, "main.go"), text)
+    env = {"GOFLAGS": "-mod=mod", "GO111MODULE": "on"}
+    do([tool("go"), "get", f"{package}@v{version}"], into, env)
+    do([tool("go"), "build", "-o", "driver", "."], into, env)
+    return [os.path.join(into, "driver")]
+
+
+def by_npm(fix, package, version, text, into):
+    write(os.path.join(into, "package.json"), '{"name": "driver", "private": true}\n')
+    write(os.path.join(into, "driver.js"), text)
+    do([tool("npm"), "install", "--no-audit", "--no-fund", f"{package}@{version}", *fix.get("beside", [])], into)
+    return [tool("node"), "driver.js"]
+
+
+def by_pip(fix, package, version, text, into):
+    python = tool(fix.get("python", "python3"))
+    do([python, "-m", "venv", "venv"], into)
+    inner = os.path.join(into, "venv/bin/python")
+    do([inner, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{package}=={version}", *fix.get("beside", [])], into)
+    write(os.path.join(into, "driver.py"), text)
+    return [inner, "driver.py"]
+
+
+CLIENTS = {"cargo": by_cargo, "go": by_go, "npm": by_npm, "pip": by_pip}
+
+
+def watched(opts, fix, argv, cwd):
+    """systoll's report of the driver."""
+
+    def limits():
+        if "limit_nofile" in fix:
+            most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(fix["limit_nofile"], most) if most >= 0 else fix["limit_nofile"], most))
+
+    report = os.path.join(cwd, "report.json")
+    env = {**os.environ, **fix.get("env", {})}
+    run = [opts.systoll, "run", "--json", "-o", report, *(["--backend", opts.backend] if opts.backend else []), "--", *argv, *fix.get("args", [])]
+    r = subprocess.run(run, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_S, preexec_fn=limits)
+    if r.returncode or not os.path.exists(report):
+        raise Skip(f"the driver ended with {r.returncode}: {(r.stderr or r.stdout).strip()[-300:]}")
+    with open(report, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def calls(doc, names):
+    return sum(r["calls"] for r in doc["by_syscall"] if r["syscall"] in names)
+
+
+def about(doc, fix):
+    """Findings and remarks of the fix's cause that are about its calls."""
+    both = doc["findings"] + doc["also"]
+    return [f for f in both if f["cause"] == fix["cause"] and set(f["syscalls"]) & set(fix["syscalls"])]
+
+
+def version_of(opts, fix, new, into):
+    package = fix.get("package_new", fix["package"]) if new else fix["package"]
+    version = fix["new"] if new else fix["old"]
+    os.makedirs(into, exist_ok=True)
+    argv = CLIENTS[fix["client"]](fix, package, version, driver_of(fix, new), into)
+    return watched(opts, fix, argv, into)
+
+
+def compare(opts, fix, into):
+    """-> (what to print, what is wrong)"""
+    if "later" in fix:
+        raise Skip(f"later: {fix['later']}")
+    old = version_of(opts, fix, False, os.path.join(into, "old"))
+    made, found = calls(old, fix["syscalls"]), about(old, fix)
+    claimed = sum(f["needless_calls"]["estimate"] for f in found)
+    wrong = [] if found else [f"{fix['cause']} was not found, but {[f['cause'] or f['kind'] for f in old['findings'] + old['also']]}"]
+    sure = [f["confidence"] for f in found]
+    line = f"{fix['old']}: {made} calls, {claimed} claimed ({min(1, claimed / max(made, 1)):.0%}) as {fix['cause']}, {'/'.join(sure) or 'not found'}"
+    if "new" not in fix:
+        return line + "; not mended yet", wrong
+    new = version_of(opts, fix, True, os.path.join(into, "new"))
+    left = about(new, fix)
+    if left:
+        wrong.append(f"still found in {fix['new']}: {sum(f['needless_calls']['estimate'] for f in left)} calls")
+    return f"{line}; {fix['new']}: {calls(new, fix['syscalls'])} calls, {'still found' if left else 'silent'}", wrong
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--systoll", required=True)
+    p.add_argument("--backend")
+    p.add_argument("--keep", metavar="DIR", help="where drivers and packages are put, and left")
+    p.add_argument("--strict", action="store_true", help="what is skipped has failed")
+    p.add_argument("names", nargs="*")
+    opts = p.parse_args()
+    opts.systoll = os.path.abspath(opts.systoll)
+    tally = Tally(opts.strict)
+    with tempfile.TemporaryDirectory(prefix="upstream-") as t:
+        for name in opts.names or sorted(n[:-5] for n in os.listdir(FIXES) if n.endswith(".toml")):
+            with open(os.path.join(FIXES, name + ".toml"), encoding="utf-8") as f:
+                fix = load(f.read())
+            into = os.path.join(os.path.abspath(opts.keep) if opts.keep else t, name)
+            tally.attempt(name, lambda again, fix=fix, into=into: compare(opts, fix, into))
+    return tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

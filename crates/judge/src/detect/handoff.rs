@@ -1,0 +1,129 @@
+//! Items handed from thread to thread one by one: a wait and a wake for each.
+
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::finding::Kind;
+use crate::hash::{Map, Set};
+use crate::replay::Step;
+use crate::semantics::Semantics;
+use systoll_model::Recording;
+
+/// Hand-overs in strict turns, waits and wakes together, that make a habit. Threads that pass items through a queue
+/// with room fall into step now and then, but not for long.
+const LONG: usize = 16;
+/// What a thread does between two at most, in ns, for the hand-over to cost more: it takes two switches.
+const WORK: u64 = 10_000;
+/// Processor time for each wait and wake at most, of the whole process, in context switches: with more, the thread
+/// that was woken may have had work. They take some four with their calls, and longer while watched.
+const SWITCHES: f64 = 16.0;
+/// What a switch takes where it was not measured, in ns.
+const SWITCH_NS: f64 = 2_000.0;
+
+/// Claims waits and wakes in turns of a thread that does next to nothing between them.
+pub(super) struct Handoff {
+    /// What watching adds between two calls, at most, in ns.
+    observer: u64,
+    /// Processes in which a wait and a wake leave no time for work.
+    idle: Set<u32>,
+}
+
+impl Handoff {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let observer = recording.header.observer_wall_ns_per_call;
+        let observer = if observer.is_finite() { observer.max(0.0) as u64 } else { 0 };
+        let mut calls: Map<u32, u64> = Map::default();
+        for row in recording.rows.iter().filter(|r| semantics.of(r.syscall).may_wake()) {
+            let sum = calls.entry(row.process.0).or_default();
+            *sum = sum.saturating_add(row.counts.calls);
+        }
+        let switch = recording.prices.switch.map_or(SWITCH_NS, |s| s.min);
+        let idle = calls.into_iter().filter(|(process, n)| {
+            let cpu = recording.processes.get(*process as usize).and_then(|p| p.cpu_ns);
+            cpu.is_some_and(|cpu| (cpu as f64) < SWITCHES * switch * (n / 2) as f64)
+        });
+        Self { observer, idle: idle.map(|(process, _)| process).collect() }
+    }
+
+    /// Whether the thread worked for long between two calls.
+    fn works(&self, before: &Step<'_>, step: &Step<'_>) -> bool {
+        let (before, call) = (before.observed.call, step.observed.call);
+        let left = before.entry_ns.saturating_add(before.elapsed_ns);
+        // Without times there is no telling.
+        call.entry_ns == 0 || call.entry_ns.saturating_sub(left) > WORK.saturating_add(self.observer)
+    }
+}
+
+/// Claims the turns of a stretch in which the thread did nothing else.
+fn claim_turns(stretch: &[Step<'_>], claims: &mut Claims) {
+    let of = |test: fn(&Step<'_>) -> bool| -> Set<u64> {
+        stretch.iter().filter(|s| test(s)).map(|s| s.observed.arg(0)).collect()
+    };
+    // What a thread both waits for and wakes others at is a lock.
+    if !of(waits).is_disjoint(&of(wakes)) {
+        return;
+    }
+    let mut run: Vec<&Step<'_>> = Vec::new();
+    for step in stretch.iter().filter(|s| s.lines.may_wake()) {
+        let turn = waits(step) || wakes(step);
+        if !turn || run.last().is_some_and(|last| waits(last) == waits(step)) {
+            finish(&mut run, stretch, claims);
+        }
+        if turn {
+            run.push(step);
+        }
+    }
+    finish(&mut run, stretch, claims);
+}
+
+fn finish(run: &mut Vec<&Step<'_>>, stretch: &[Step<'_>], claims: &mut Claims) {
+    if let (Some(first), Some(last), true) = (run.first(), run.last(), run.len() >= LONG) {
+        let within = stretch.iter().filter(|s| (first.index + 1..=last.index).contains(&s.index));
+        within.for_each(|step| put(claims, step.index, claim()));
+        leave_out_later(first, claims);
+    }
+    run.clear();
+}
+
+impl Detector for Handoff {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        if !steps.first().is_some_and(|s| self.idle.contains(&s.observed.window.process.0)) {
+            return;
+        }
+        let mut start = 0;
+        for (at, step) in steps.iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|before| steps.get(before));
+            let goes_on = hands_over(step) && before.is_none_or(|before| at == start || !self.works(before, step));
+            if !goes_on {
+                claim_turns(steps.get(start..at).unwrap_or_default(), claims);
+                start = if hands_over(step) { at } else { at + 1 };
+            }
+        }
+        claim_turns(steps.get(start..).unwrap_or_default(), claims);
+    }
+}
+
+/// Whether the step is one of those that threads wait for each other by, or gives the processor up.
+fn hands_over(step: &Step<'_>) -> bool {
+    step.lines.may_wake() || step.lines.hands_over()
+}
+
+/// Whether it slept until it was woken.
+fn waits(step: &Step<'_>) -> bool {
+    let call = step.observed.call;
+    step.lines.may_wake() && !step.wakes && call.result == Some(0) && call.waited_ns.is_none_or(|ns| ns > 0)
+}
+
+/// Whether it woke a thread.
+fn wakes(step: &Step<'_>) -> bool {
+    step.wakes && step.observed.call.result.is_some_and(|woken| woken > 0)
+}
+
+fn claim() -> Claim {
+    Claim {
+        gives_up: "an item waits until a block of them is there",
+        ..Claim::of(
+            Kind::SmallIo,
+            "hands items from thread to thread one by one, with a wait or a wake for each",
+            "hand over blocks of items, or give the queue room for many",
+        )
+    }
+}

@@ -1,0 +1,96 @@
+//! Answers that wait for an acknowledgement: a small message sent in two parts, of which the kernel holds the
+//! second back until the first is acknowledged (Nagle), which the other end delays.
+
+use super::claim::{Claim, Claims, Detector, put};
+use crate::finding::Kind;
+use crate::hash::{Map, Set};
+use crate::replay::Step;
+use crate::semantics::{NETWORK_STREAMS, ON_THIS_BOX, ObservedCall, Semantics, Way};
+use std::ops::RangeInclusive;
+use systoll_model::Recording;
+
+/// How long Linux delays an acknowledgement, in ns: TCP_DELACK_MIN is 40 ms, and timers are late by some.
+const DELAYED: RangeInclusive<u64> = 38_000_000..=48_000_000;
+/// Parts of a message that are held back at least from the second on.
+const PARTS: usize = 2;
+/// What fills a segment is sent at once.
+const SEGMENT: u64 = 1_400;
+
+/// Claims waits as long as a delayed acknowledgement after a message in several parts, in processes that never
+/// had a stream send at once.
+pub(super) struct HeldBack {
+    /// Processes that did.
+    at_once: Set<u32>,
+}
+
+impl HeldBack {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let mut at_once: Set<u32> = Set::default();
+        for window in &recording.windows {
+            let sends_at_once = window.calls.iter().any(|call| {
+                let syscall = recording.row(call.row).syscall;
+                semantics.of(syscall).sends_at_once(&ObservedCall { window, call, syscall })
+            });
+            if sends_at_once {
+                at_once.insert(window.process.0);
+            }
+        }
+        Self { at_once }
+    }
+}
+
+/// What was sent on a stream since something came.
+#[derive(Default)]
+struct Sent {
+    parts: usize,
+    small: bool,
+    near: bool,
+}
+
+impl Detector for HeldBack {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        if steps.first().is_none_or(|s| self.at_once.contains(&s.observed.window.process.0)) {
+            return;
+        }
+        let mut sent: Map<i32, Sent> = Map::default();
+        for step in steps {
+            let call = step.observed.call;
+            let stream = step.moved.filter(|_| {
+                call.fd.as_deref().is_some_and(|name| NETWORK_STREAMS.iter().any(|prefix| name.starts_with(prefix)))
+            });
+            let waited = call.waited_ns.is_some_and(|ns| DELAYED.contains(&ns));
+            let received = stream.filter(|m| m.line.way == Way::In).and_then(|m| m.fd);
+            let held = |s: &&Sent| s.parts >= PARTS && s.small;
+            let by = match received {
+                Some(fd) => sent.get(&fd).filter(held),
+                None if step.lines.tells_ready() => sent.values().find(held),
+                None => None,
+            };
+            if let Some(by) = by.filter(|_| waited) {
+                // Far away, the way there and back may be as long.
+                put(claims, step.index, Claim { weak: !by.near, ..claim() });
+            }
+            if let (Some(fd), Some(_)) = (received, call.result.filter(|got| *got >= 0)) {
+                sent.remove(&fd);
+            }
+            if let Some((fd, got)) = stream.filter(|m| m.line.way == Way::Out).and_then(|m| Some((m.fd?, m.got?))) {
+                let to = sent.entry(fd).or_default();
+                to.parts += 1;
+                to.small = got < SEGMENT;
+                to.near = call.fd.as_deref().is_some_and(|f| ON_THIS_BOX.iter().any(|prefix| f.starts_with(prefix)));
+            }
+        }
+    }
+}
+
+fn claim() -> Claim {
+    Claim {
+        by_wait: true,
+        gives_up: "with TCP_NODELAY each part is a packet of its own",
+        ..Claim::of(
+            Kind::Blocking,
+            "waits for an answer to a message sent in parts, of which the last was held back for an acknowledgement",
+            "send the whole message by one call (writev, a buffer), or set TCP_NODELAY",
+        )
+    }
+}

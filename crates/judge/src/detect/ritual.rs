@@ -1,0 +1,83 @@
+//! A fixed sequence for each thing of which the main part is always refused, and the rest prepares for it and is
+//! undone: flags set for waiting on what can't be waited for.
+
+use super::claim::{Claim, Claims, Detector, put};
+use crate::finding::Kind;
+use crate::hash::Map;
+use crate::replay::Step;
+use crate::semantics::{Act, Effect, STATUS_FLAGS, Value};
+
+/// Refusals that a process has met before another is claimed.
+const SEEN: u32 = 2;
+
+/// Claims the refused attempt, and the setting and unsetting of flags around it.
+#[derive(Default)]
+pub(super) struct Ritual {
+    /// Refusals so far, by process.
+    refused: Map<u32, u32>,
+}
+
+/// What was done to a descriptor.
+#[derive(Default)]
+struct Course<'a> {
+    /// The flags before they were set, and what asked and set them.
+    before: Option<Value<'a>>,
+    steps: Vec<usize>,
+    refused: bool,
+}
+
+impl Detector for Ritual {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut courses: Map<i32, Course<'_>> = Map::default();
+        for (at, step) in steps.iter().enumerate() {
+            for made in ended(step) {
+                courses.remove(&made);
+            }
+            if let Some(vain) = step.lines.in_vain(&step.observed) {
+                let process = step.observed.window.process.0;
+                let refused = self.refused.entry(process).or_default();
+                *refused = refused.saturating_add(1);
+                if *refused <= SEEN {
+                    continue;
+                }
+                put(claims, step.index, claim());
+                if let Some(course) = courses.get_mut(&step.observed.descriptor(vain.about)) {
+                    course.refused = true;
+                }
+                continue;
+            }
+            let flags = step.meaning.as_ref().filter(|m| m.line.about.name == STATUS_FLAGS.name);
+            let Some(flags) = flags.filter(|_| step.observed.call.errno().is_none()) else { continue };
+            let course = courses.entry(step.observed.descriptor(0)).or_default();
+            course.steps.push(at);
+            let Act::Set { .. } = flags.line.act else { continue };
+            if course.refused && course.before.is_some() && flags.now == course.before {
+                for at in std::mem::take(course).steps {
+                    put(claims, at, claim());
+                }
+            } else if !course.refused && !flags.known_already() {
+                course.before = flags.known.clone();
+            }
+        }
+    }
+}
+
+/// Descriptors that stand for something else from here on.
+fn ended(step: &Step<'_>) -> Vec<i32> {
+    let made = |e| match e {
+        Effect::Opens | Effect::OpensPath { .. } | Effect::Shares => step.observed.call.result.map(|fd| fd as i32),
+        Effect::Closes(arg) | Effect::Redirects(arg) => Some(step.observed.descriptor(arg)),
+        _ => None,
+    };
+    step.effects.iter().filter_map(made).collect()
+}
+
+fn claim() -> Claim {
+    Claim {
+        ..Claim::of(
+            Kind::Failing,
+            "prepares each file for being waited for, which regular files refuse, and undoes it",
+            "look what kind of file it is before",
+        )
+    }
+}

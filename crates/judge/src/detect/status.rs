@@ -1,0 +1,104 @@
+//! The status of an open file, asked again before each piece that is read of it.
+
+use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
+use crate::fact::Fact;
+use crate::finding::Kind;
+use crate::hash::Map;
+use crate::replay::Step;
+use crate::semantics::{Act, Effect, FILE_STATUS, Value, Way};
+use systoll_model::Sysno;
+
+/// Answers that are alike, with something read between one and the next, before one more is claimed. A program
+/// that asks once more when it has read all wants to know whether the file changed meanwhile.
+const ALIKE: usize = 2;
+
+/// Claims questions for the status of an open file of which only whole pieces were read since: reading changes
+/// the time of access at most, and what came whole did not end there.
+pub(super) struct Status;
+
+/// What was asked of a descriptor.
+type Question = (Sysno, i32);
+
+/// Questions about one descriptor with the same answer.
+struct Asked<'a> {
+    answer: Value<'a>,
+    /// The first of them, which may be one of those that the window does not show.
+    first: usize,
+    again: Vec<usize>,
+    /// Whether something was read since the last.
+    read: bool,
+}
+
+impl Detector for Status {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut asked: Map<Question, Asked<'_>> = Map::default();
+        let mut done: Vec<Asked<'_>> = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            if let Some((question, answer)) = question(step) {
+                match asked.get_mut(&question).filter(|before| before.answer == answer) {
+                    Some(before) if before.read => {
+                        before.again.push(at);
+                        before.read = false;
+                    }
+                    // Nothing was read: that is a plain repeat.
+                    Some(_) => {}
+                    None => {
+                        let new = Asked { answer, first: at, again: Vec::new(), read: false };
+                        done.extend(asked.insert(question, new));
+                    }
+                }
+                continue;
+            }
+            let ended = |(_, fd): &Question| ends(step, *fd);
+            let gone: Vec<Question> = asked.keys().filter(|question| ended(question)).copied().collect();
+            done.extend(gone.iter().filter_map(|question| asked.remove(question)));
+            if let Some(fd) = step.moved.and_then(|moved| moved.fd) {
+                asked.iter_mut().filter(|((_, of), _)| *of == fd).for_each(|(_, before)| before.read = true);
+            }
+        }
+        done.extend(asked.into_values());
+        for asked in done.iter().filter(|asked| asked.again.len() >= ALIKE) {
+            asked.claim(steps, claims);
+        }
+    }
+}
+
+impl Asked<'_> {
+    fn claim(&self, steps: &[Step<'_>], claims: &mut Claims) {
+        for step in self.again.iter().filter_map(|at| steps.get(*at)) {
+            if let Some(claim) = about_state(Kind::Repeat, step, claims) {
+                let instead = Some("keep what it said, and ask again at the end of the file");
+                put(claims, step.index, Claim { instead, facts: Fact::PerRead.into(), ..claim });
+            }
+        }
+        let Some(first) = steps.get(self.first) else { return };
+        let fd = first.observed.descriptor(0);
+        // Its opening, or what ends a series, would show in the window.
+        if !steps.get(..self.first).unwrap_or_default().iter().any(|s| ends(s, fd)) {
+            leave_out_later(first, claims);
+        }
+    }
+}
+
+fn question<'a>(step: &Step<'a>) -> Option<(Question, Value<'a>)> {
+    let meaning = step.meaning.as_ref().filter(|m| m.line.about.name == FILE_STATUS.name)?;
+    let Act::Ask(_) = meaning.line.act else { return None };
+    Some(((step.observed.syscall, step.observed.descriptor(0)), meaning.now.clone()?))
+}
+
+/// Whether the answers before and after the step may differ for good reason: it waited, wrote, came to the
+/// file's end, or made the number stand for another file.
+fn ends(step: &Step<'_>, fd: i32) -> bool {
+    if step.forks || step.pauses && step.moved.is_none() {
+        return true;
+    }
+    let of = |arg: u8| step.observed.descriptor(arg) == fd;
+    let changes = step.effects.iter().any(|e| match e {
+        Effect::Closes(arg) | Effect::Redirects(arg) | Effect::Writes(arg) => of(arg),
+        Effect::Opens | Effect::OpensPath { .. } | Effect::Shares => step.observed.call.result == Some(fd.into()),
+        Effect::Descriptors => true,
+        _ => false,
+    });
+    let whole = |m: &crate::replay::Moved| m.line.way == Way::In && m.asked.is_some_and(|a| a > 0 && m.got == Some(a));
+    changes || step.moved.is_some_and(|moved| moved.fd == Some(fd) && !whole(&moved))
+}

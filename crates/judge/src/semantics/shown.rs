@@ -1,0 +1,51 @@
+//! Calls that set what only others look at: of two in quick succession the first was for nobody.
+
+use super::vocabulary::Source::{self, Arg, In};
+use super::vocabulary::When::{self, Is, NotNull, Null};
+use systoll_model::constants::PR_SET_NAME;
+
+/// A call that sets what others may look at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// The system call's name.
+    pub call: &'static str,
+    /// All must hold.
+    pub when: &'static [When],
+    /// What tells one such thing from another.
+    pub key: &'static [Source],
+    /// What it sets, for a sentence.
+    pub thing: &'static str,
+    /// What to do instead.
+    pub instead: &'static str,
+    /// What that gives up.
+    pub gives_up: &'static str,
+}
+
+const fn times(call: &'static str, when: &'static [When], key: &'static [Source]) -> Shown {
+    Shown {
+        call,
+        when,
+        key,
+        thing: "a file's times, before anybody could look at them",
+        instead: "set them once in a while: a second's grain serves whoever watches the file",
+        gives_up: "the file's times lag behind by that much",
+    }
+}
+
+/// The table. A path is taken as it stands: the same words, the same file.
+#[rustfmt::skip]
+pub(crate) static SHOWN: &[Shown] = &[
+    Shown {
+        call: "prctl", when: &[Is(0, PR_SET_NAME)], key: &[],
+        thing: "the name that ps and top show, before anybody could look at it",
+        instead: "set it when it has held for a while, or a few times a second",
+        gives_up: "ps shows what a worker does a moment later",
+    },
+    times("utimensat", &[Null(1)], &[Arg(0)]),
+    times("utimensat", &[NotNull(1)], &[Arg(0), In(1)]),
+    times("futimesat", &[NotNull(1)], &[Arg(0), In(1)]),
+    // The mode as a sign of life: each change sets the time of change.
+    times("fchmod", &[], &[Arg(0)]),
+    times("utimes", &[], &[In(0)]),
+    times("utime", &[], &[In(0)]),
+];
