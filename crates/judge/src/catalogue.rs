@@ -1,6 +1,7 @@
 //! Causes: what is known of a disease, as data.
 
-use crate::pattern::{Pattern, PatternFile};
+use crate::language::{Author, CodeLanguage, Version};
+use crate::pattern::{Pattern, PatternFile, glob};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -71,6 +72,40 @@ pub struct Cure {
     pub shim: Option<String>,
     /// Where given, the cure is offered only for what matches.
     pub when: Option<Pattern>,
+    /// Languages it is for; empty where it is for any.
+    pub languages: Vec<CodeLanguage>,
+    /// Files it is for, programs or libraries, as patterns with `*`; empty where for any.
+    pub modules: Vec<String>,
+    /// Source files of which one must be on the stack, as patterns with `*`; empty where any will do.
+    pub sources: Vec<String>,
+    /// What the finding must be about (a path, a program that is started), as patterns; empty where anything.
+    pub about: Vec<String>,
+    /// The first version of the language that has what it takes.
+    pub since: Option<Version>,
+    /// The first version of the language that needs it no more.
+    pub older_than: Option<Version>,
+    /// The same few lines without it and with it.
+    pub example: Option<Example>,
+}
+
+/// A few lines that have a disease, and the same without. In compiled languages what stands in `main`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// With the disease.
+    pub before: String,
+    /// Without: it does the same.
+    pub after: String,
+}
+
+/// How well a cure fits, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fit {
+    /// It is for a file of this program, or for what this finding is about.
+    Particular,
+    /// It is for this language, or needs no change of code.
+    Language,
+    /// It is for any language, in general words.
+    General,
 }
 
 /// A known disease.
@@ -219,9 +254,64 @@ struct CureFile {
     env: BTreeMap<String, String>,
     shim: Option<String>,
     when: Option<PatternFile>,
+    #[serde(default)]
+    languages: Vec<String>,
+    #[serde(default)]
+    modules: Vec<String>,
+    #[serde(default)]
+    sources: Vec<String>,
+    #[serde(default)]
+    about: Vec<String>,
+    since: Option<String>,
+    older_than: Option<String>,
+    before: Option<String>,
+    after: Option<String>,
 }
 
 impl Cure {
+    /// How well it fits what `author` wrote about `what`; `None` where it is for something else.
+    pub(crate) fn fit(&self, author: &Author, what: Option<&str>) -> Option<Fit> {
+        let of_module = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
+        let of_source = |pattern: &String| author.sources.iter().any(|file| glob(pattern, file));
+        let is_about = |pattern: &String| what.is_some_and(|what| glob(pattern, what));
+        let of_language = |own: CodeLanguage| self.languages.iter().any(|language| own.is_a(*language));
+        if !self.modules.is_empty() && !self.modules.iter().any(of_module)
+            || !self.languages.is_empty() && !author.language.is_some_and(of_language)
+            || !self.sources.is_empty() && !self.sources.iter().any(of_source)
+            || !self.about.is_empty() && !self.about.iter().any(is_about)
+        {
+            return None;
+        }
+        // Of a version that is not known nothing is left out.
+        if let Some(version) = author.version.as_ref().filter(|_| !self.languages.is_empty()) {
+            let is_older = |than: &Version| version.compare(than).is_lt();
+            if self.since.as_ref().is_some_and(is_older) || self.older_than.as_ref().is_some_and(|v| !is_older(v)) {
+                return None;
+            }
+        }
+        Some(match () {
+            () if !(self.modules.is_empty() && self.sources.is_empty() && self.about.is_empty()) => Fit::Particular,
+            () if !self.languages.is_empty() || self.kind.is_free() => Fit::Language,
+            () => Fit::General,
+        })
+    }
+
+    /// What it is for, in a few words: `Python`, `Ruby 3.2 or newer`, `gcc`; empty where for any.
+    pub fn is_for(&self) -> String {
+        let names: Vec<&str> = match self.languages.is_empty() {
+            true => self.modules.iter().map(String::as_str).collect(),
+            false => self.languages.iter().map(|language| language.shown()).collect(),
+        };
+        let version = match (&self.since, &self.older_than) {
+            (Some(since), None) => format!(" {since} or newer"),
+            (None, Some(older)) => format!(" before {older}"),
+            (Some(since), Some(older)) => format!(" {since} or newer, before {older}"),
+            (None, None) => String::new(),
+        };
+        names.join(", ") + &version
+    }
+
+
     /// Whether systoll can apply it to a run.
     pub fn is_applied(&self) -> bool {
         !self.env.is_empty() || self.shim.is_some()
@@ -278,9 +368,38 @@ impl CureFile {
             return Err(format!("{name:?} can't be the name of an environment variable"));
         }
         let when = self.when.map(PatternFile::into_pattern).transpose()?;
-        let Self { situation, how, kind, gives_up, env, shim, .. } = self;
-        Ok(Cure { situation, how, kind, gives_up, env, shim, when })
+        let languages = self.languages.iter().map(|name| language(name)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(pattern) = self.modules.iter().find(|m| m.is_empty() || m.contains('/')) {
+            return Err(format!("{pattern:?} in modules is no pattern of a file's name"));
+        }
+        let version = |text: Option<String>| {
+            let parse = |text: String| Version::parse(&text).ok_or_else(|| format!("{text:?} is no version: numbers between dots"));
+            text.map(parse).transpose()
+        };
+        let (since, older_than) = (version(self.since)?, version(self.older_than)?);
+        if (since.is_some() || older_than.is_some()) && languages.len() != 1 {
+            return Err(format!("the cure {:?}: since and older_than need the one language they are of", self.how));
+        }
+        let example = match (self.before, self.after) {
+            (Some(before), Some(after)) if languages.is_empty() || before.trim().is_empty() || after.trim().is_empty() => {
+                return Err(format!("the cure {:?}: an example needs languages, and lines", self.how));
+            }
+            (Some(before), Some(after)) => Some(Example { before, after }),
+            (None, None) => None,
+            _ => return Err(format!("the cure {:?}: before and after go together", self.how)),
+        };
+        let Self { situation, how, kind, gives_up, env, shim, modules, sources, about, .. } = self;
+        let mut cure = Cure { situation, how, kind, gives_up, env, shim, when, languages, modules, sources, about, since, older_than, example };
+        cure.languages.sort_unstable();
+        Ok(cure)
     }
+}
+
+fn language(name: &str) -> Result<CodeLanguage, String> {
+    CodeLanguage::named(name).ok_or_else(|| {
+        let known: Vec<&str> = CodeLanguage::ALL.iter().map(|language| language.name()).collect();
+        format!("{name:?} is no language that cures may be for: {}", known.join(", "))
+    })
 }
 
 fn check_placeholders(text: &str) -> Result<(), String> {

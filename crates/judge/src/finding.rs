@@ -1,5 +1,7 @@
 //! What the judge says: findings and remarks.
 
+use crate::catalogue::CureKind;
+use crate::language::CodeLanguage;
 use std::sync::Arc;
 use systoll_model::{FrameId, Phase, RowId, Sysno};
 
@@ -158,6 +160,21 @@ pub struct Evidence {
     pub claimed: u64,
 }
 
+/// One way to stop it, for this program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// What to do, in a line; with the situation it is for, where it is not for all.
+    pub how: String,
+    /// What kind of change it is; `None` where no cause is known.
+    pub kind: Option<CureKind>,
+    /// What is lost by it; empty where nothing.
+    pub gives_up: String,
+    /// The language it is code of; `None` where it is of no language.
+    pub language: Option<CodeLanguage>,
+    /// Whether `systoll prove` can try it.
+    pub is_applied: bool,
+}
+
 /// A claim that calls are needless, with its price and its cure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
@@ -205,15 +222,32 @@ pub struct Finding {
     pub evidence: Evidence,
     /// The mechanism and the evidence, in a sentence or two.
     pub why: String,
-    /// How to stop it, most preferable first.
-    pub stop: Vec<String>,
-    /// What the first cure gives up; empty where nothing.
-    pub gives_up: String,
+    /// The language of the code that makes the calls; `None` where nothing tells.
+    pub language: Option<CodeLanguage>,
+    /// How to stop it, most preferable first: what fits this program, and nothing for others.
+    pub cures: Vec<Advice>,
     /// The next command to type, as argv.
     pub prove: Vec<String>,
 }
 
+impl Advice {
+    /// In general words, for any language, that gives nothing up.
+    pub fn general(how: impl Into<String>) -> Self {
+        Self { how: how.into(), kind: None, gives_up: String::new(), language: None, is_applied: false }
+    }
+}
+
 impl Finding {
+    /// The cures' lines alone, most preferable first.
+    pub fn stop(&self) -> Vec<&str> {
+        self.cures.iter().map(|cure| &*cure.how).collect()
+    }
+
+    /// What the first cure gives up; empty where nothing.
+    pub fn gives_up(&self) -> &str {
+        self.cures.first().map_or("", |cure| &cure.gives_up)
+    }
+
     /// Whether it is about time waited rather than paid.
     pub fn is_about_waiting(&self) -> bool {
         match (self.share_of_wall, self.share_of_cpu) {

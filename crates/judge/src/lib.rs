@@ -47,6 +47,7 @@ mod finding;
 mod group;
 mod grouping;
 mod hash;
+mod language;
 mod options;
 mod pattern;
 mod per_unit;
@@ -57,10 +58,11 @@ mod subject;
 mod survey;
 mod verdict;
 
-pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, CureKind};
+pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, CureKind, Example};
 pub use fact::{AskedFacts, Fact};
-pub use finding::{Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, PerUnit, WorkUnit};
+pub use finding::{Advice, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, PerUnit, WorkUnit};
 pub use grouping::{By, Common, Group, Grouping, grouped};
+pub use language::{CodeLanguage, Version};
 pub use options::Options;
 pub use pattern::Pattern;
 

@@ -1,8 +1,9 @@
 //! What a finding says: the mechanism with its evidence, the cures, the next command.
 
 use crate::catalogue::{Cause, Cure};
-use crate::finding::{Finding, Kind};
+use crate::finding::{Advice, Finding, Kind};
 use crate::group::{Group, symptoms};
+use crate::language::Author;
 use crate::survey::RowView;
 use systoll_model::{BackendKind, Elision, Header, Recording, RowId};
 
@@ -14,7 +15,9 @@ pub(crate) fn put(
     views: &[RowView<'_>],
     api: Option<&str>,
 ) {
-    let mut applies = false;
+    let author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
+    finding.language = author.language;
+    let mut applied = None;
     match group.cause {
         Some(cause) => {
             let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, recording, views };
@@ -23,24 +26,40 @@ pub(crate) fn put(
             let matched = cause.matches.iter().find(|m| lead.any(m));
             let matched = matched.or_else(|| cause.matches.iter().find(|m| calls.any(m)));
             let why = matched.and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
-            let cures = offered(cause, &calls);
+            let cures = offered(cause, &calls, &author, finding.what.as_deref());
             // Of the environment only where it is what is offered first: a variable that is right in
             // some situations is no cure in others.
-            applies = cures.first().is_some_and(|c| !c.env.is_empty()) || cures.iter().any(|c| c.shim.is_some());
+            let first = cures.first().filter(|c| !c.env.is_empty());
+            applied = first.or_else(|| cures.iter().find(|c| c.shim.is_some())).map(|cure| asked_as(cause, cure));
             let why = fill(why, finding, api);
-            finding.stop = cures.iter().map(|c| line(c)).collect();
-            finding.gives_up = cures.first().map(|c| c.gives_up.clone()).unwrap_or_default();
+            finding.cures = cures.iter().map(|cure| advice(cure, &author)).collect();
             finding.why = why;
         }
         None => generic(finding, group),
     }
-    finding.prove = next_command(group.cause, applies, finding, &recording.header);
+    if finding.cures.is_empty() {
+        finding.cures = vec![Advice::general("leave the calls out")];
+    }
+    finding.prove = next_command(group.cause, applied, finding, &recording.header);
 }
 
-/// The cures that fit, most preferable first; what the next command tries is among the first two,
-/// which is all that a short report shows.
-fn offered<'a>(cause: &'a Cause, calls: &ClaimedCalls<'_>) -> Vec<&'a Cure> {
-    let mut cures: Vec<&Cure> = cause.stop.iter().filter(|c| c.when.as_ref().is_none_or(|w| calls.any(w))).collect();
+/// What `systoll prove --cure` calls a cure: by its cause alone where it is the first that can be applied.
+fn asked_as(cause: &Cause, cure: &Cure) -> String {
+    let first = cause.stop.iter().find(|c| c.is_applied());
+    match cause.stop.iter().position(|c| std::ptr::eq(c, cure)) {
+        Some(at) if !first.is_some_and(|first| std::ptr::eq(first, cure)) => format!("{}:{}", cause.id, at + 1),
+        _ => cause.id.to_string(),
+    }
+}
+
+/// The cures that fit the program, best first: those for a file of it, those of its language and those that need
+/// no change of code as the cause lists them, then what is said in general. What the next command tries is among
+/// the first two, which is all that a short report shows.
+fn offered<'a>(cause: &'a Cause, calls: &ClaimedCalls<'_>, author: &Author, what: Option<&str>) -> Vec<&'a Cure> {
+    let fits = |cure: &'a Cure| Some((cure.fit(author, what)?, cure)).filter(|_| calls.ask_for(cure));
+    let mut fitting: Vec<_> = cause.stop.iter().filter_map(fits).collect();
+    fitting.sort_by_key(|(fit, _)| *fit);
+    let mut cures: Vec<&Cure> = fitting.into_iter().map(|(_, cure)| cure).collect();
     if let Some(at) = cures.iter().position(|c| c.shim.is_some()).filter(|at| *at > 1) {
         let shim = cures.remove(at);
         cures.insert(1, shim);
@@ -48,11 +67,26 @@ fn offered<'a>(cause: &'a Cause, calls: &ClaimedCalls<'_>) -> Vec<&'a Cure> {
     cures
 }
 
+fn advice(cure: &Cure, author: &Author) -> Advice {
+    Advice {
+        how: line(cure),
+        kind: Some(cure.kind),
+        gives_up: cure.gives_up.clone(),
+        language: author.language.filter(|_| !cure.languages.is_empty()),
+        is_applied: cure.is_applied(),
+    }
+}
+
 /// Whether a cure that fits the group costs no change of code or build.
 pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>]) -> bool {
     let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, recording, views };
-    let mut cures = group.cause.iter().flat_map(|c| &c.stop);
-    cures.any(|c| c.kind.is_free() && c.when.as_ref().is_none_or(|w| calls.any(w)))
+    let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
+    let mut cures = group.cause.iter().flat_map(|c| &c.stop).filter(|c| c.kind.is_free()).peekable();
+    if cures.peek().is_none() {
+        return false;
+    }
+    let author = Author::of(recording, lead);
+    cures.any(|cure| cure.fit(&author, None).is_some() && calls.ask_for(cure))
 }
 
 /// The calls a finding is about, to hold patterns against.
@@ -65,6 +99,11 @@ struct ClaimedCalls<'a> {
 }
 
 impl ClaimedCalls<'_> {
+    /// Whether the cure is one for these calls.
+    fn ask_for(&self, cure: &Cure) -> bool {
+        cure.when.as_ref().is_none_or(|when| self.any(when))
+    }
+
     /// Whether the pattern holds for a claimed call of the finding.
     fn any(&self, pattern: &crate::pattern::Pattern) -> bool {
         self.rows.iter().any(|id| {
@@ -133,13 +172,13 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
     };
     finding.why = why;
     let instead = group.claim.as_ref().and_then(|c| c.instead);
-    finding.stop = vec![instead.unwrap_or(stop).to_owned()];
-    finding.gives_up = group.claim.as_ref().map(|c| c.gives_up.to_owned()).unwrap_or_default();
+    let gives_up = group.claim.as_ref().map(|c| c.gives_up.to_owned()).unwrap_or_default();
+    finding.cures = vec![Advice { gives_up, ..Advice::general(instead.unwrap_or(stop)) }];
 }
 
 /// The next command to type, as argv: one that exists in this version. Where systoll can apply
 /// the cure itself, it proves what that wins.
-fn next_command(cause: Option<&Cause>, applies: bool, finding: &Finding, recording: &Header) -> Vec<String> {
+fn next_command(cause: Option<&Cause>, applied: Option<String>, finding: &Finding, recording: &Header) -> Vec<String> {
     let (command, backend) = (&recording.command, recording.backend);
     let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let elide = answered_in_place(finding).filter(|_| backend == BackendKind::Inproc && !command.is_empty());
@@ -160,10 +199,10 @@ fn next_command(cause: Option<&Cause>, applies: bool, finding: &Finding, recordi
         argv.extend_from_slice(command);
         return argv;
     };
-    if !applies || command.is_empty() {
+    let Some(applied) = applied.filter(|_| !command.is_empty()) else {
         return elide.map_or_else(|| words(&["systoll", "explain", &cause.id]), experiment);
-    }
-    let mut argv = words(&["systoll", "prove", "--cure", &cause.id, "--"]);
+    };
+    let mut argv = words(&["systoll", "prove", "--cure", &applied, "--"]);
     argv.extend_from_slice(command);
     argv
 }

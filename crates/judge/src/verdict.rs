@@ -287,8 +287,8 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         evidence,
         rows,
         why: String::new(),
-        stop: Vec::new(),
-        gives_up: String::new(),
+        language: None,
+        cures: Vec::new(),
         prove: Vec::new(),
     };
     phrasing::put(&mut finding, group, recording, views, api.as_deref());
@@ -406,8 +406,8 @@ pub(crate) fn blank() -> Finding {
         phase: Phase::Steady,
         evidence: Evidence::default(),
         why: String::new(),
-        stop: Vec::new(),
-        gives_up: String::new(),
+        language: None,
+        cures: Vec::new(),
         prove: Vec::new(),
     }
 }

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use systoll_judge::{By, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, PerUnit, WorkUnit, grouped};
+use systoll_judge::{Advice, CodeLanguage, By, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, PerUnit, WorkUnit, grouped};
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
     ModuleId, Phase, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, RowLine, Spread, Stack,
@@ -219,8 +219,8 @@ fn finding() -> impl Strategy<Value = Finding> {
             phase,
             evidence: Evidence::default(),
             why: names.3,
-            stop: names.4,
-            gives_up,
+            language: CodeLanguage::ALL.get((n[3] % 40) as usize).copied(),
+            cures: names.4.into_iter().map(|how| Advice { gives_up: gives_up.clone(), ..Advice::general(how) }).collect(),
             prove,
         },
     )

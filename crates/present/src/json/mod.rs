@@ -15,7 +15,7 @@ use crate::access::{frame, module, row, stack};
 use common::{exit, user};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use systoll_judge::{Confidence, Finding, Grouping, Judgement};
+use systoll_judge::{Advice, Confidence, CureKind, Finding, Grouping, Judgement};
 use systoll_model::{Counts, FrameId, Language, LongCall, Phase, Price, Recording, Row, StackId, VdsoRow};
 use wire::*;
 
@@ -264,10 +264,22 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
             claimed: f.evidence.claimed,
         },
         why: &f.why,
-        stop: &f.stop,
-        gives_up: &f.gives_up,
+        stop: f.stop(),
+        language: f.language.map(systoll_judge::CodeLanguage::name),
+        cures: f.cures.iter().map(cure).collect(),
+        gives_up: f.gives_up(),
         prove: &f.prove,
         rows: f.rows.iter().map(|r| r.0).collect(),
+    }
+}
+
+fn cure(cure: &Advice) -> WireCure<'_> {
+    WireCure {
+        how: &cure.how,
+        kind: cure.kind.map(CureKind::name),
+        gives_up: &cure.gives_up,
+        language: cure.language.map(systoll_judge::CodeLanguage::name),
+        applied: cure.is_applied,
     }
 }
 

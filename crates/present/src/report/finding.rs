@@ -232,10 +232,11 @@ impl Report<'_> {
     fn cures(&self, f: &Finding) -> Vec<Line> {
         let mut lines = vec![];
         let limit = if self.options.all { usize::MAX } else { CURES };
-        for (i, cure) in f.stop.iter().take(limit).enumerate() {
-            lines.extend(self.detail(if i == 0 { "stop" } else { "or" }, Role::Good, &sentence(cure)));
-            if i == 0 && !f.gives_up.is_empty() {
-                lines.extend(self.detail("", Role::Plain, &format!("gives up: {}", sentence(&f.gives_up))));
+        for (i, cure) in f.cures.iter().take(limit).enumerate() {
+            lines.extend(self.detail(if i == 0 { "fix" } else { "or" }, Role::Good, &sentence(&cure.how)));
+            // Of the others only where all is asked for: a first look needs what to do, and its price.
+            if !cure.gives_up.is_empty() && (i == 0 || self.options.all) {
+                lines.extend(self.detail("", Role::Plain, &format!("gives up: {}", sentence(&cure.gives_up))));
             }
         }
         lines
