@@ -296,19 +296,9 @@ impl Cure {
         })
     }
 
-    /// What it is for, in a few words: `Python`, `Ruby 3.2 or newer`, `gcc`; empty where for any.
-    pub fn is_for(&self) -> String {
-        let names: Vec<&str> = match self.languages.is_empty() {
-            true => self.modules.iter().map(String::as_str).collect(),
-            false => self.languages.iter().map(|language| language.shown()).collect(),
-        };
-        let version = match (&self.since, &self.older_than) {
-            (Some(since), None) => format!(" {since} or newer"),
-            (None, Some(older)) => format!(" before {older}"),
-            (Some(since), Some(older)) => format!(" {since} or newer, before {older}"),
-            (None, None) => String::new(),
-        };
-        names.join(", ") + &version
+    /// Whether it is code of this language, or for any shell where it is one.
+    pub fn is_for_language(&self, language: CodeLanguage) -> bool {
+        self.languages.iter().any(|own| language.is_a(*own))
     }
 
 

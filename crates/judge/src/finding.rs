@@ -147,6 +147,15 @@ pub struct PerUnit {
     pub agree: u64,
 }
 
+/// One of several objects that calls are about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectShare {
+    /// A path, or a descriptor's target.
+    pub name: String,
+    /// Its part of the calls that were looked at, 0 to 1.
+    pub share: f64,
+}
+
 /// What was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
@@ -194,6 +203,10 @@ pub struct Finding {
     pub user: Option<FrameId>,
     /// The object it is about: a path, an option, a descriptor's target.
     pub what: Option<String>,
+    /// Where it is about several objects: the most frequent, of those that were looked at.
+    pub objects: Vec<ObjectShare>,
+    /// How many different objects were seen, `objects` among them; there may be more.
+    pub objects_seen: usize,
     /// All calls of its rows.
     pub calls: u64,
     /// The calls it claims needless.

@@ -87,7 +87,7 @@ languages! {
 
 impl CodeLanguage {
     /// The language with this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|language| language.name() == name)
     }
 

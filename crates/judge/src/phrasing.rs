@@ -1,7 +1,7 @@
 //! What a finding says: the mechanism with its evidence, the cures, the next command.
 
 use crate::catalogue::{Cause, Cure};
-use crate::finding::{Advice, Finding, Kind};
+use crate::finding::{Advice, Evidence, Finding, Kind};
 use crate::group::{Group, symptoms};
 use crate::language::Author;
 use crate::survey::RowView;
@@ -122,9 +122,23 @@ fn line(cure: &Cure) -> String {
     if cure.situation.is_empty() { cure.how.clone() } else { format!("{} ({})", cure.how, cure.situation) }
 }
 
+/// How many of the looks agreed: `in all 24 samples`, `in 20 of 24 samples`.
+fn samples(evidence: Evidence) -> String {
+    match (evidence.agree, evidence.windows) {
+        (1, 1) => "in the one sample".to_owned(),
+        (agree, windows) if agree == windows => format!("in all {windows} samples"),
+        (agree, windows) => format!("in {agree} of {windows} samples"),
+    }
+}
+
 fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
     let syscall = finding.syscalls.first().map_or_else(|| "the call".to_owned(), ToString::to_string);
     let mut out = String::with_capacity(text.len() + 32);
+    // Causes speak of windows; a reader knows samples.
+    let samples = samples(finding.evidence);
+    let text = text.replace("so it was in {agree} of {windows} windows", &format!("seen {samples}"));
+    let text = text.replace("so in {agree} of {windows} windows", &format!("seen {samples}"));
+    let text = text.replace("in {agree} of {windows} windows", &samples);
     for (at, part) in text.split('{').enumerate() {
         let Some((name, rest)) = part.split_once('}').filter(|_| at > 0) else {
             out.push_str(part);
@@ -147,7 +161,7 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
 /// Words for waste that no cause names.
 fn generic(finding: &mut Finding, group: &Group<'_>) {
     let e = finding.evidence;
-    let windows = format!("in {} of {} windows", e.agree, e.windows);
+    let windows = samples(e);
     let about = group.claim.as_ref().map_or("the same", |c| c.about);
     let (why, stop) = match finding.kind {
         Kind::Repeat => (
@@ -161,14 +175,14 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
             format!("sets or makes {about} and takes it back; {windows} the calls cancelled each other"),
             "set it once around the whole loop",
         ),
-        Kind::Blocking if group.startup.is_none() => (format!("{about}; so it was {windows}"), "do it less often"),
+        Kind::Blocking if group.startup.is_none() => (format!("{about}; seen {windows}"), "do it less often"),
         Kind::SlowPath if group.children.is_some() => (about.to_owned(), "start it less often"),
         Kind::Blocking => (
             format!("waits {} before main", group.startup.unwrap_or("for something")),
             "do it later, or not at all, unless the program can't begin without it",
         ),
-        Kind::SlowPath => (format!("{about}; so it was {windows}"), "take the cheaper way"),
-        Kind::Failing | Kind::SmallIo | Kind::BusyPoll => (format!("{about}; so it was {windows}"), "leave it out"),
+        Kind::SlowPath => (format!("{about}; seen {windows}"), "take the cheaper way"),
+        Kind::Failing | Kind::SmallIo | Kind::BusyPoll => (format!("{about}; seen {windows}"), "leave it out"),
     };
     finding.why = why;
     let instead = group.claim.as_ref().and_then(|c| c.instead);

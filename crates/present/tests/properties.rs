@@ -193,6 +193,8 @@ fn finding() -> impl Strategy<Value = Finding> {
             apis: names.1.into_iter().map(Into::into).collect(),
             user: user.map(FrameId),
             what: names.2,
+            objects: vec![],
+            objects_seen: 0,
             calls: n[0],
             needless: Estimate { estimate: n[1], low: n[2], high: n[3] },
             toll_ns: n[4],

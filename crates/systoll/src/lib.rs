@@ -3,11 +3,13 @@
 
 mod call_set;
 pub mod cli;
+pub mod completions;
 mod control;
 mod demo;
 mod doctor;
 mod explain;
 mod failure;
+mod nearest;
 mod output;
 mod prove;
 mod report;
@@ -52,5 +54,6 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Causes(args) => explain::causes(&args),
+        Command::Completions(args) => completions::write(&args),
     }
 }

@@ -264,6 +264,8 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
             claimed: f.evidence.claimed,
         },
         why: &f.why,
+        objects: f.objects.iter().map(|o| WireObject { name: &o.name, share: o.share }).collect(),
+        objects_seen: f.objects_seen,
         stop: f.stop(),
         language: f.language.map(systoll_judge::CodeLanguage::name),
         cures: f.cures.iter().map(cure).collect(),

@@ -224,6 +224,13 @@ pub(super) struct Evidence {
     pub(super) claimed: u64,
 }
 
+/// One of several objects that a finding is about.
+#[derive(Serialize)]
+pub(super) struct WireObject<'a> {
+    pub(super) name: &'a str,
+    pub(super) share: f64,
+}
+
 /// One way to stop a finding's calls.
 #[derive(Serialize)]
 pub(super) struct WireCure<'a> {
@@ -257,6 +264,8 @@ pub(super) struct WireFinding<'a> {
     pub(super) phase: &'static str,
     pub(super) evidence: Evidence,
     pub(super) why: &'a str,
+    pub(super) objects: Vec<WireObject<'a>>,
+    pub(super) objects_seen: usize,
     pub(super) language: Option<&'static str>,
     pub(super) stop: Vec<&'a str>,
     pub(super) cures: Vec<WireCure<'a>>,

@@ -164,6 +164,8 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         apis: all.iter().filter_map(|r| r.api.clone()).collect(),
         user: all.first().and_then(|r| r.user),
         what: None,
+        objects: vec![],
+        objects_seen: 0,
         calls,
         needless: Estimate { estimate: calls, low: calls - calls / 20, high: calls },
         toll_ns,
