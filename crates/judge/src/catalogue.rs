@@ -301,7 +301,6 @@ impl Cure {
         self.languages.iter().any(|own| language.is_a(*own))
     }
 
-
     /// Whether systoll can apply it to a run.
     pub fn is_applied(&self) -> bool {
         !self.env.is_empty() || self.shim.is_some()
@@ -363,7 +362,9 @@ impl CureFile {
             return Err(format!("{pattern:?} in modules is no pattern of a file's name"));
         }
         let version = |text: Option<String>| {
-            let parse = |text: String| Version::parse(&text).ok_or_else(|| format!("{text:?} is no version: numbers between dots"));
+            let parse = |text: String| {
+                Version::parse(&text).ok_or_else(|| format!("{text:?} is no version: numbers between dots"))
+            };
             text.map(parse).transpose()
         };
         let (since, older_than) = (version(self.since)?, version(self.older_than)?);
@@ -371,7 +372,9 @@ impl CureFile {
             return Err(format!("the cure {:?}: since and older_than need the one language they are of", self.how));
         }
         let example = match (self.before, self.after) {
-            (Some(before), Some(after)) if languages.is_empty() || before.trim().is_empty() || after.trim().is_empty() => {
+            (Some(before), Some(after))
+                if languages.is_empty() || before.trim().is_empty() || after.trim().is_empty() =>
+            {
                 return Err(format!("the cure {:?}: an example needs languages, and lines", self.how));
             }
             (Some(before), Some(after)) => Some(Example { before, after }),
@@ -379,7 +382,22 @@ impl CureFile {
             _ => return Err(format!("the cure {:?}: before and after go together", self.how)),
         };
         let Self { situation, how, kind, gives_up, env, shim, modules, sources, about, .. } = self;
-        let mut cure = Cure { situation, how, kind, gives_up, env, shim, when, languages, modules, sources, about, since, older_than, example };
+        let mut cure = Cure {
+            situation,
+            how,
+            kind,
+            gives_up,
+            env,
+            shim,
+            when,
+            languages,
+            modules,
+            sources,
+            about,
+            since,
+            older_than,
+            example,
+        };
         cure.languages.sort_unstable();
         Ok(cure)
     }

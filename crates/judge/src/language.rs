@@ -226,7 +226,8 @@ fn by_runtime(frame: &Frame) -> Option<CodeLanguage> {
     if starts(&["runtime.goexit", "runtime.main", "runtime.mcall", "runtime.mstart", "runtime.systemstack"]) {
         return Some(CodeLanguage::Go);
     }
-    if starts(&["std::rt::", "std::sys::", "std::io::", "core::ops::", "core::ptr::", "alloc::", "<alloc::", "<std::"]) {
+    if starts(&["std::rt::", "std::sys::", "std::io::", "core::ops::", "core::ptr::", "alloc::", "<alloc::", "<std::"])
+    {
         return Some(CodeLanguage::Rust);
     }
     if starts(&["caml_", "camlStdlib"]) {
@@ -245,7 +246,10 @@ fn by_name(frame: &Frame) -> Option<CodeLanguage> {
         return Some(CodeLanguage::Cpp);
     }
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    name.split_once(".constprop").or(name.split_once(".part")).or(name.split_once(".isra")).map_or(name, |(n, _)| n)
+    name.split_once(".constprop")
+        .or(name.split_once(".part"))
+        .or(name.split_once(".isra"))
+        .map_or(name, |(n, _)| n)
         .chars()
         .all(word)
         .then_some(CodeLanguage::C)

@@ -60,7 +60,9 @@ mod verdict;
 
 pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, CureKind, Example};
 pub use fact::{AskedFacts, Fact};
-pub use finding::{Advice, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, ObjectShare, PerUnit, WorkUnit};
+pub use finding::{
+    Advice, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, ObjectShare, PerUnit, WorkUnit,
+};
 pub use grouping::{By, Common, Group, Grouping, grouped};
 pub use language::{CodeLanguage, Version};
 pub use options::Options;

@@ -358,7 +358,11 @@ fn files_that_are_no_causes_say_why() {
         (r#"kind = "code""#, r#"kind = "environment""#, "env"),
         (r#"syscalls = ["getpid"]"#, "", "empty pattern"),
         (r#"syscalls = ["getpid"]"#, "syscals = []", "syscals"),
-        (r#"kind = "code""#, "kind = \"code\"\nlanguages = [\"Pyton\"]", "\"Pyton\" is no language that cures may be for: c, c++"),
+        (
+            r#"kind = "code""#,
+            "kind = \"code\"\nlanguages = [\"Pyton\"]",
+            "\"Pyton\" is no language that cures may be for: c, c++",
+        ),
         (r#"kind = "code""#, "kind = \"code\"\nmodules = [\"/usr/bin/x\"]", "modules"),
         (r#"kind = "code""#, "kind = \"code\"\nlanguages = [\"go\"]\nsince = \"new\"", "version"),
         (r#"kind = "code""#, "kind = \"code\"\nsince = \"1.2\"", "the one language"),

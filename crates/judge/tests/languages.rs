@@ -113,8 +113,26 @@ fn every_cause_has_a_cure_for_every_language() {
 #[test]
 fn what_is_said_to_all_names_no_language() {
     const NAMES: &[&str] = &[
-        "PYTHON", "Python", "os.", "Ruby", "Perl", "BufReader", "BufWriter", "bufio", "setvbuf", "stdio", "pthread_atfork",
-        "localtime_r", "shell", "xargs", "gcc", "Node", "fs.", "nginx", "jemalloc", "timeout of -1",
+        "PYTHON",
+        "Python",
+        "os.",
+        "Ruby",
+        "Perl",
+        "BufReader",
+        "BufWriter",
+        "bufio",
+        "setvbuf",
+        "stdio",
+        "pthread_atfork",
+        "localtime_r",
+        "shell",
+        "xargs",
+        "gcc",
+        "Node",
+        "fs.",
+        "nginx",
+        "jemalloc",
+        "timeout of -1",
     ];
     for cause in Catalogue::builtin().iter() {
         for cure in cause.stop.iter().filter(|c| c.languages.is_empty() && c.modules.is_empty() && c.shim.is_none()) {

@@ -86,7 +86,10 @@ fn a_language_sees_its_own_cures_and_an_example() {
     let perl = CodeLanguage::named("perl");
     write_explain(&mut out, cause, perl, &Style { color: false, width: 100 }).expect("writing to memory");
     let text = String::from_utf8(out).expect("UTF-8");
-    assert!(text.contains("  Perl       drop $| = 1") && text.contains("\n             before\n               $| = 1;"), "{text}");
+    assert!(
+        text.contains("  Perl       drop $| = 1") && text.contains("\n             before\n               $| = 1;"),
+        "{text}"
+    );
     assert!(!text.contains("PYTHONUNBUFFERED") && !text.contains("bufio"), "{text}");
     assert!(text.contains("https://github.com/uutils/coreutils/issues/2115"), "{text}");
 }

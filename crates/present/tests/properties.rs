@@ -7,7 +7,10 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use systoll_judge::{Advice, CodeLanguage, By, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, PerUnit, WorkUnit, grouped};
+use systoll_judge::{
+    Advice, By, CodeLanguage, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, PerUnit, WorkUnit,
+    grouped,
+};
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
     ModuleId, Phase, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, RowLine, Spread, Stack,
@@ -222,7 +225,11 @@ fn finding() -> impl Strategy<Value = Finding> {
             evidence: Evidence::default(),
             why: names.3,
             language: CodeLanguage::ALL.get((n[3] % 40) as usize).copied(),
-            cures: names.4.into_iter().map(|how| Advice { gives_up: gives_up.clone(), ..Advice::general(how) }).collect(),
+            cures: names
+                .4
+                .into_iter()
+                .map(|how| Advice { gives_up: gives_up.clone(), ..Advice::general(how) })
+                .collect(),
             prove,
         },
     )

@@ -42,9 +42,9 @@ impl FromStr for CallSet {
                 ("none", _) => {}
                 (_, Some(plain)) => {
                     let known = || Class::all().map(|class| class.name().to_owned()).collect::<Vec<_>>();
-                    let class = Class::from_name(name).or_else(|| Class::from_name(plain)).ok_or_else(|| {
-                        format!("there is no class {name}; there are: {}", known().join(", "))
-                    })?;
+                    let class = Class::from_name(name)
+                        .or_else(|| Class::from_name(plain))
+                        .ok_or_else(|| format!("there is no class {name}; there are: {}", known().join(", ")))?;
                     set.extend(all.filter(|s| s.classes.contains(class)).map(|s| s.sysno));
                 }
                 _ => {
@@ -86,7 +86,11 @@ mod tests {
         assert!(rest.is_disjoint(&network) && rest.len() + network.len() == signatures().len());
         assert!(calls("%stat").contains(&Sysno::from_name("stat").unwrap()) && calls("%creds").len() > 5);
         let wrong = |text: &str| text.parse::<CallSet>().unwrap_err();
-        assert!(wrong("opennat").starts_with("there is no system call opennat; the nearest: openat"), "{}", wrong("opennat"));
+        assert!(
+            wrong("opennat").starts_with("there is no system call opennat; the nearest: openat"),
+            "{}",
+            wrong("opennat")
+        );
         assert!(wrong("%fil").contains("%desc, %file, %process"), "{}", wrong("%fil"));
     }
 }

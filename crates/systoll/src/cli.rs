@@ -6,8 +6,8 @@ pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 
 use crate::call_set::CallSet;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap_complete::Shell;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -28,8 +28,7 @@ pub(crate) fn write(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
 /// one's own, `ID:N`, sets between commas), so they are put in here alone.
 fn completed() -> Command {
     // clap wants names that last; this process ends with the text.
-    let causes: Vec<&'static str> =
-        Catalogue::builtin().iter().map(|cause| &*cause.id.to_string().leak()).collect();
+    let causes: Vec<&'static str> = Catalogue::builtin().iter().map(|cause| &*cause.id.to_string().leak()).collect();
     let stories: Vec<&'static str> = systoll_cure::stories().iter().map(|story| story.id).collect();
     let of_tables = signatures().iter().filter_map(|signature| signature.sysno.name());
     let calls: Vec<&'static str> = Class::all().map(Class::name).chain(of_tables).collect();

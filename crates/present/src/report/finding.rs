@@ -57,7 +57,9 @@ impl Report<'_> {
 
     fn finding_head(&self, number: usize, f: &Finding) -> Vec<Line> {
         let first = Line::of(Role::Strong, format!("{number:>3}  "));
-        let rate = self.long_run_rate(if f.starts { f.needless.estimate } else { f.calls }).map_or_else(String::new, |rate| format!(", {rate}"));
+        let rate = self
+            .long_run_rate(if f.starts { f.needless.estimate } else { f.calls })
+            .map_or_else(String::new, |rate| format!(", {rate}"));
         // Of programs that are started it is the starts that count.
         let many = if f.starts { counted(f.needless.estimate, "start", "starts") } else { calls(f.calls) };
         let count = Line::of(Role::Plain, format!("{many}{rate}"));
@@ -135,7 +137,11 @@ impl Report<'_> {
         let mut places: Vec<_> = calls_from.into_iter().map(|(name, (n, row))| (n, name, row)).collect();
         places.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let limit = if self.options.all { usize::MAX } else { PLACES };
-        let mut segments: Vec<Line> = places.iter().take(limit).map(|(n, _, r)| self.place_and_api(r).with(Role::Faint, format!(", {}", calls(*n)))).collect();
+        let mut segments: Vec<Line> = places
+            .iter()
+            .take(limit)
+            .map(|(n, _, r)| self.place_and_api(r).with(Role::Faint, format!(", {}", calls(*n))))
+            .collect();
         if let Some(more) = places.len().checked_sub(limit).filter(|more| *more > 0) {
             segments.push(Line::of(Role::Faint, format!("{more} more places")));
         }
@@ -214,8 +220,11 @@ impl Report<'_> {
         let Some(r) = f.per_unit else { return vec![] };
         let name = r.per.name();
         let many = if r.calls == r.needless { String::new() } else { format!(" of {}", grouped(r.calls)) };
-        let text =
-            format!("{}{many} needless calls per {name}; {}", grouped(r.needless), counted(r.rounds, name, &plural(r.per)));
+        let text = format!(
+            "{}{many} needless calls per {name}; {}",
+            grouped(r.needless),
+            counted(r.rounds, name, &plural(r.per))
+        );
         self.detail("each", Role::Plain, &text)
     }
 

@@ -42,7 +42,8 @@ impl Report<'_> {
     pub(super) fn verdict(&self) -> Vec<Line> {
         let findings = &self.judgement.findings;
         let (waiting, paying): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|f| f.is_about_waiting());
-        let sum = |of: &[&Finding], ns: &dyn Fn(&Finding) -> u64| of.iter().fold(0u64, |sum, f| sum.saturating_add(ns(f)));
+        let sum =
+            |of: &[&Finding], ns: &dyn Fn(&Finding) -> u64| of.iter().fold(0u64, |sum, f| sum.saturating_add(ns(f)));
         let paid = sum(&paying, &|f| f.needless_toll_ns);
         let later = sum(&paying, &|f| f.later.map_or(0, |l| l.ns.estimate));
         let waited = sum(&waiting, &|f| self.waited(f).1);
@@ -51,13 +52,17 @@ impl Report<'_> {
         if paid.max(later) > 0 {
             let (ns, after) = if paid > 0 { (paid, "") } else { (later, " after them, or while others ran") };
             parts.push(match self.part_of_cpu(ns) {
-                Some(share) => format!("{} of its CPU time goes to needless system calls{after}", share.trim_end_matches(" of CPU")),
+                Some(share) => format!(
+                    "{} of its CPU time goes to needless system calls{after}",
+                    share.trim_end_matches(" of CPU")
+                ),
                 None => format!("about {} of CPU time goes to needless system calls{after}", time(ns)),
             });
         }
         if waited > 0 {
             let shares = waiting.iter().filter_map(|f| f.share_of_wall).fold(0.0, |sum, share| sum + share);
-            let share = percent(shares).filter(|_| shares > 0.0).map_or_else(String::new, |p| format!(", {p} of the run"));
+            let share =
+                percent(shares).filter(|_| shares > 0.0).map_or_else(String::new, |p| format!(", {p} of the run"));
             let before = if waiting.iter().all(|f| f.phase == Phase::StartUp) { " before main begins" } else { "" };
             parts.push(format!("{}{share}, is waited for nothing{before}", time(waited)));
         }
@@ -123,9 +128,7 @@ impl Report<'_> {
         let measured = h.user_ns.saturating_add(h.sys_ns);
         match self.rec.own_cpu_ns() {
             None => Line::of(Role::Warn, "CPU time unknown"),
-            Some(own) if own < measured - measured / 50 => {
-                Line::of(Role::Plain, format!("about {} CPU", time(own)))
-            }
+            Some(own) if own < measured - measured / 50 => Line::of(Role::Plain, format!("about {} CPU", time(own))),
             Some(_) => Line::of(Role::Plain, format!("{} CPU", time(measured))),
         }
     }
@@ -149,7 +152,8 @@ impl Report<'_> {
         let n = self.rec.calls();
         let mut segments = vec![];
         if let (Some(rate), true) = (rate(n, h.wall_ns), n > 0) {
-            segments.push(Line::of(Role::Plain, format!("{rate}{}", if self.slowed() { " while watched" } else { "" })));
+            segments
+                .push(Line::of(Role::Plain, format!("{rate}{}", if self.slowed() { " while watched" } else { "" })));
         }
         segments.push(match h.threads {
             0 => Line::default(),
@@ -173,7 +177,11 @@ impl Report<'_> {
             return Line::of(Role::Warn, "what entering the kernel costs here was not measured");
         }
         if p.moved() {
-            let text = format!("entering the kernel cost {} before the run, {} after: this box is not at rest", ns(before.min), ns(after.min));
+            let text = format!(
+                "entering the kernel cost {} before the run, {} after: this box is not at rest",
+                ns(before.min),
+                ns(after.min)
+            );
             return Line::of(Role::Warn, text);
         }
         let high = before.high.max(after.high).max(quoted);
@@ -212,7 +220,11 @@ impl Report<'_> {
             }
             None => toll.push(Role::Warn, "unknown"),
         }
-        let mut lines = self.segments(Line::of(Role::Plain, "  "), if self.judgement.findings.is_empty() { vec![toll] } else { vec![toll, self.needless()] }, 2);
+        let mut lines = self.segments(
+            Line::of(Role::Plain, "  "),
+            if self.judgement.findings.is_empty() { vec![toll] } else { vec![toll, self.needless()] },
+            2,
+        );
         lines.extend(self.doubts());
         lines
     }
