@@ -102,10 +102,8 @@ pub struct Example {
 pub(crate) enum Fit {
     /// It is for a file of this program, or for what this finding is about.
     Particular,
-    /// It is for this language, or needs no change of code.
-    Language,
-    /// It is for any language, in general words.
-    General,
+    /// It is for this language, or for any.
+    Usual,
 }
 
 /// A known disease.
@@ -289,11 +287,8 @@ impl Cure {
                 return None;
             }
         }
-        Some(match () {
-            () if !(self.modules.is_empty() && self.sources.is_empty() && self.about.is_empty()) => Fit::Particular,
-            () if !self.languages.is_empty() || self.kind.is_free() => Fit::Language,
-            () => Fit::General,
-        })
+        let is_particular = !(self.modules.is_empty() && self.sources.is_empty() && self.about.is_empty());
+        Some(if is_particular { Fit::Particular } else { Fit::Usual })
     }
 
     /// Whether it is code of this language, or for any shell where it is one.

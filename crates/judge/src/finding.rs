@@ -237,6 +237,8 @@ pub struct Finding {
     pub why: String,
     /// The language of the code that makes the calls; `None` where nothing tells.
     pub language: Option<CodeLanguage>,
+    /// What that language calls the function that was called: `os.path.realpath`; `None` where nothing tells.
+    pub language_api: Option<String>,
     /// How to stop it, most preferable first: what fits this program, and nothing for others.
     pub cures: Vec<Advice>,
     /// The next command to type, as argv.

@@ -48,6 +48,7 @@ mod group;
 mod grouping;
 mod hash;
 mod language;
+mod language_api;
 mod options;
 mod pattern;
 mod per_unit;

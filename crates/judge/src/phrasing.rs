@@ -4,6 +4,7 @@ use crate::catalogue::{Cause, Cure};
 use crate::finding::{Advice, Evidence, Finding, Kind};
 use crate::group::{Group, symptoms};
 use crate::language::Author;
+use crate::language_api::language_api;
 use crate::survey::RowView;
 use systoll_model::{BackendKind, Elision, Header, Recording, RowId};
 
@@ -17,6 +18,8 @@ pub(crate) fn put(
 ) {
     let author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
     finding.language = author.language;
+    let lead = finding.rows.first().filter(|_| group.children.is_none()).map(|id| recording.row(*id));
+    finding.language_api = lead.and_then(|row| language_api(recording, row, author.language));
     let mut applied = None;
     match group.cause {
         Some(cause) => {
@@ -52,9 +55,9 @@ fn asked_as(cause: &Cause, cure: &Cure) -> String {
     }
 }
 
-/// The cures that fit the program, best first: those for a file of it, those of its language and those that need
-/// no change of code as the cause lists them, then what is said in general. What the next command tries is among
-/// the first two, which is all that a short report shows.
+/// The cures that fit the program, best first: those for a file of it or for what the finding is about, then the
+/// others as the cause lists them. What the next command tries is among the first two, which is all that a short
+/// report shows.
 fn offered<'a>(cause: &'a Cause, calls: &ClaimedCalls<'_>, author: &Author, what: Option<&str>) -> Vec<&'a Cure> {
     let fits = |cure: &'a Cure| Some((cure.fit(author, what)?, cure)).filter(|_| calls.ask_for(cure));
     let mut fitting: Vec<_> = cause.stop.iter().filter_map(fits).collect();

@@ -293,6 +293,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         rows,
         why: String::new(),
         language: None,
+        language_api: None,
         cures: Vec::new(),
         prove: Vec::new(),
     };
@@ -414,6 +415,7 @@ pub(crate) fn blank() -> Finding {
         evidence: Evidence::default(),
         why: String::new(),
         language: None,
+        language_api: None,
         cures: Vec::new(),
         prove: Vec::new(),
     }

@@ -224,6 +224,7 @@ fn finding() -> impl Strategy<Value = Finding> {
             phase,
             evidence: Evidence::default(),
             why: names.3,
+            language_api: (n[4] % 3 == 0).then(|| "os.path.realpath".to_owned()),
             language: CodeLanguage::ALL.get((n[3] % 40) as usize).copied(),
             cures: names
                 .4

@@ -1,5 +1,6 @@
 //! Where reports go.
 
+mod ascii;
 mod place;
 mod stderr;
 
@@ -9,6 +10,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use systoll_present::Style;
 
+use ascii::Ascii;
 pub(crate) use place::Place;
 pub(crate) use stderr::to_stderr;
 
@@ -67,6 +69,7 @@ impl Output {
         what: &'static str,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
+        let write = |w: &mut dyn Write| if ascii::wanted() { write(&mut Ascii::new(w)) } else { write(w) };
         let (result, name) = match self {
             Self::Stdout => (buffered(io::stdout().lock(), write), "standard output"),
             Self::Stderr => (buffered(io::stderr().lock(), write), "standard error"),

@@ -266,6 +266,7 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
         why: &f.why,
         objects: f.objects.iter().map(|o| WireObject { name: &o.name, share: o.share }).collect(),
         objects_seen: f.objects_seen,
+        language_api: f.language_api.as_deref(),
         stop: f.stop(),
         language: f.language.map(systoll_judge::CodeLanguage::name),
         cures: f.cures.iter().map(cure).collect(),

@@ -267,6 +267,7 @@ pub(super) struct WireFinding<'a> {
     pub(super) objects: Vec<WireObject<'a>>,
     pub(super) objects_seen: usize,
     pub(super) language: Option<&'static str>,
+    pub(super) language_api: Option<&'a str>,
     pub(super) stop: Vec<&'a str>,
     pub(super) cures: Vec<WireCure<'a>>,
     pub(super) gives_up: &'a str,

@@ -283,6 +283,9 @@ impl Report<'_> {
 pub(super) fn subject(f: &Finding) -> Line {
     let mut line = Line::default();
     line.push_name(Role::Name, if f.starts { "start of".to_owned() } else { syscall_names(f) });
+    if let Some(api) = &f.language_api {
+        line.push_name(Role::Plain, format!(" by {}", shorten(&clean(api), OBJECT)));
+    }
     if let Some(what) = &f.what {
         line.push_name(Role::Plain, format!(" {}", shorten(&clean(what), OBJECT)));
     } else if let Some(most) = f.objects.first().filter(|_| !f.starts) {

@@ -85,6 +85,7 @@ impl Builder {
             locations: vec![Location { function: function.into(), file, line }],
             callee: None,
             language: None,
+            language_api: None,
         };
         self.rec.frames.push(frame);
         FrameId(self.rec.frames.len() as u32 - 1)
