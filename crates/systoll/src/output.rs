@@ -6,6 +6,7 @@ mod stderr;
 
 use crate::cli::When;
 use crate::failure::Failure;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use systoll_present::Style;
@@ -112,4 +113,16 @@ fn buffered(to: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     let mut to = BufWriter::new(to);
     write(&mut to)?;
     to.flush()
+}
+
+/// A line on a terminal's standard error that says what is done, and how far it is; nothing where nobody watches.
+pub(crate) fn progress_line(quiet: bool) -> ProgressBar {
+    if quiet || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
+    if let Ok(style) = ProgressStyle::with_template("systoll  {elapsed}  {msg}") {
+        line.set_style(style);
+    }
+    line
 }

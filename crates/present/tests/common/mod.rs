@@ -85,7 +85,6 @@ impl Builder {
             locations: vec![Location { function: function.into(), file, line }],
             callee: None,
             language: None,
-            language_api: None,
         };
         self.rec.frames.push(frame);
         FrameId(self.rec.frames.len() as u32 - 1)
@@ -182,6 +181,7 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         evidence: Evidence { windows: 24, agree: 24, calls: 700, claimed: 699 },
         why: String::new(),
         language: None,
+        language_api: None,
         cures: vec![],
         prove: vec![],
     }
