@@ -1,44 +1,11 @@
 //! Causes: what is known of a disease, as data.
 
+use crate::cure_kind::CureKind;
 use crate::language::{Author, CodeLanguage, Version};
 use crate::pattern::{Pattern, PatternFile, glob};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-
-/// What kind of change a cure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CureKind {
-    /// A setting of the program or the box.
-    Configuration,
-    /// An environment variable.
-    Environment,
-    /// A library of systoll's that is loaded before the others.
-    Shim,
-    /// Another build of the same source.
-    BuildFlag,
-    /// A change of the source.
-    Code,
-}
-
-impl CureKind {
-    /// Whether it costs no change of code or build.
-    pub fn is_free(self) -> bool {
-        matches!(self, Self::Configuration | Self::Environment)
-    }
-
-    /// Its name in causes' files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Configuration => "configuration",
-            Self::Environment => "environment",
-            Self::Shim => "shim",
-            Self::BuildFlag => "build-flag",
-            Self::Code => "code",
-        }
-    }
-}
 
 /// How a cure can be tried without touching the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]

@@ -1,6 +1,6 @@
 //! What the judge says: findings and remarks.
 
-use crate::catalogue::CureKind;
+use crate::cure_kind::CureKind;
 use crate::language::CodeLanguage;
 use std::sync::Arc;
 use systoll_model::{FrameId, Phase, RowId, Sysno};

@@ -39,6 +39,7 @@
 
 mod catalogue;
 mod could_explain;
+mod cure_kind;
 mod deferred_cost;
 mod detect;
 mod extrapolate;
@@ -59,7 +60,8 @@ mod subject;
 mod survey;
 mod verdict;
 
-pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, CureKind, Example};
+pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
+pub use cure_kind::CureKind;
 pub use fact::{AskedFacts, Fact};
 pub use finding::{
     Advice, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, ObjectShare, PerUnit, WorkUnit,

@@ -144,7 +144,7 @@ pub enum Command {
     /// Measure what system calls cost on this box
     #[command(after_help = BOX_EXAMPLES)]
     Box(PlainArgs),
-    /// Tell what can be watched here, and what would help
+    /// Check what systoll can watch on this machine and how to enable more
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(PlainArgs),
     /// Explain a cause: mechanism, how to recognise it, every cure
@@ -197,7 +197,7 @@ pub struct ShowArgs {
     /// Whole stacks instead of the chain that tells the caller
     #[arg(short = 'k', long, alias = "stack-trace")]
     pub stack_traces: bool,
-    /// What descriptors are behind: paths, sockets with their ends, pipes, as `strace -yy`
+    /// Show what each descriptor refers to: paths, sockets with their ends, pipes, as `strace -yy`
     #[arg(short = 'y', long, action = ArgAction::Count)]
     pub decode_fds: u8,
     /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
@@ -270,8 +270,8 @@ pub struct DemoArgs {
     /// One story only: localtime, ucontext, setjmp, getpid or membarrier
     #[arg(value_name = "STORY")]
     pub story: Option<String>,
-    /// Prove each by every way there is: cured, by a library loaded into the sick program as it
-    /// is, and with its calls answered in place
+    /// Prove each story three ways: with the code fixed, with a preloaded library, and with its
+    /// calls answered without the kernel
     #[arg(long)]
     pub prove: bool,
     /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never

@@ -38,6 +38,8 @@ fn completed() -> Command {
     };
     let command = with(command(), "explain", "cause", &causes);
     let command = with(command, "cure", "cause", &causes);
+    // What is changed comes last, and the program has to stand behind its causes.
+    let command = command.mut_subcommand("cure", |c| c.mut_arg("command", |program| program));
     let command = with(command, "prove", "cure", &causes);
     let command = with(command, "demo", "story", &stories);
     let command = with(command, "run", "trace", &calls);

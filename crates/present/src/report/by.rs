@@ -180,8 +180,8 @@ impl Report<'_> {
                 line.append(self.of_process(*process));
             }
             Common::File(target) => line.push_name(Role::Plain, clean(target)),
-            Common::None => line.push(Role::Faint, "(no descriptor)"),
-            Common::Unknown => line.push(
+            Common::None => line.push_name(Role::Faint, "(no descriptor)"),
+            Common::Unknown => line.push_name(
                 Role::Faint,
                 match by {
                     By::Api => "(no public function)",
