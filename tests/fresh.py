@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The README's two commands on a fresh machine: a new Debian in a folder, with gcc, git, python3 and cargo.
 
-  fresh.py [--suite bookworm] [--slice] [--at DIR] [--systoll PATH] [ARGUMENT OF ./test ...]
+  fresh.py [--suite bookworm] [--slice] [--at DIR] [--ahead] [--systoll PATH] [ARGUMENT OF ./test ...]
 
 Makes the machine by debootstrap, copies this checkout in, and runs `cargo run --release -- demo` and
 `./test --no-install` there. The machine lives in namespaces of its own: its mounts and processes are
 gone when this ends, however it ends; its folder is removed. --slice tests what continuous integration
-has time for. --at DIR uses a machine that is already there, and keeps it or the new one. --systoll PATH
-builds nothing there: this systoll tells the stories and is tested.
+has time for. --at DIR uses a machine that is already there, and keeps it or the new one; --ahead makes it and
+builds systoll there, no more, while its caller does other things. --systoll PATH builds nothing there: this
+systoll tells the stories and is tested.
 Root and the network are needed. Status 0: both work; 77: it can't be tried here, the last line says why.
 """
 import argparse
@@ -156,6 +157,8 @@ def machine(opts):
         make(place, opts.suite)
     configure(place)
     copy_checkout(place)
+    if opts.ahead:
+        return inside(place, ["cargo", "build", "--release", "--quiet", "-p", "systoll"])[0]
     wrong = []
     first = ["cargo", "run", "--release", "--", "demo"]
     if opts.systoll:
@@ -181,6 +184,7 @@ def main():
     p.add_argument("--suite", default="bookworm", help="Debian 11, 12, 13: bullseye, bookworm, trixie")
     p.add_argument("--slice", action="store_true")
     p.add_argument("--at", metavar="DIR")
+    p.add_argument("--ahead", action="store_true")
     p.add_argument("--systoll", metavar="PATH")
     p.add_argument("--inside", help=argparse.SUPPRESS)
     opts, opts.arguments = p.parse_known_args()

@@ -13,10 +13,13 @@ pub use watched::{IMAGE_BYTES, image, plan, shared, stack, stored, target};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
-use systoll_judge::{By, Catalogue, Options, grouped, judge};
+use systoll_compare::{Budget, Run, Side, Tracked, Wanted, diff, hold, learn};
+use systoll_judge::{By, Catalogue, Judgement, Options, grouped, judge};
 use systoll_model::Recording;
 use systoll_present::{
-    ReportOptions, Style, TableOptions, report_json, write_grouping, write_report, write_strace_table,
+    BudgetReport, DiffOptions, ReportOptions, Style, TableOptions, bencher_json, benchmark_json, diff_json,
+    report_json, sarif_json, write_check, write_diff, write_diff_markdown, write_github, write_grouping, write_junit,
+    write_report, write_strace_table, write_vim,
 };
 
 /// A recording's file, as `systoll report` reads it. Bytes that are no gzip are packed first:
@@ -26,6 +29,7 @@ pub fn recording(data: &[u8]) {
     let Ok(read) = Recording::read(packed.as_slice()) else { return };
     assert_eq!(read.check(), Ok(()), "a recording that was read is whole");
     told(&read, &Catalogue::builtin());
+    compared(&read);
     let mut again = Vec::new();
     read.write(&mut again).expect("what was read can be written");
     let reread = Recording::read(again.as_slice()).expect("what was written can be read");
@@ -45,6 +49,51 @@ pub fn cause(data: &[u8]) {
     let mut catalogue = Catalogue::builtin();
     catalogue.extend([cause]);
     told(&seeds::run(), &catalogue);
+}
+
+/// A budget for `systoll check`, and a run that is held against it and that it is learnt from.
+pub fn budget(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(budget) = Budget::parse(text) else { return };
+    let recording = seeds::run();
+    let judgement = judge(&recording, &Catalogue::builtin(), &Options::default());
+    let units = budget.per.as_ref().and_then(|per| per.count("served 12 requests\n"));
+    let runs = [Run { recording: &recording, judgement: &judgement, units }];
+    let held = hold(&budget, &runs);
+    let command = ["app".to_owned()];
+    let report = BudgetReport { held: &held, budget: "b.toml", command: &command, root: "/" };
+    let mut told = Vec::new();
+    write_check(&mut told, &report, true, &Style::default()).expect("a vector takes all");
+    write_junit(&mut told, &report).expect("a vector takes all");
+    write_github(&mut told, &report).expect("a vector takes all");
+    write_vim(&mut told, &report).expect("a vector takes all");
+    for json in [sarif_json(&report, "0"), bencher_json(&report), benchmark_json(&report)] {
+        serde_json::to_writer(&mut told, &json).expect("JSON has no bad values");
+    }
+    if let Ok(learnt) = learn(Some(text), None, &runs) {
+        let again = Budget::parse(&learnt).expect("what is written anew can be read");
+        assert_eq!(hold(&again, &runs).broken(), 0, "what was learnt holds: {learnt}");
+    }
+}
+
+/// What changed between a recording that was read and one of ours, both ways.
+fn compared(read: &Recording) {
+    let judgements = [Judgement::default()];
+    let (ours, theirs) = ([seeds::run()], [read.clone()]);
+    let side = |recordings| Side { recordings, judgements: &judgements };
+    let mut told = Vec::new();
+    for by in systoll_compare::By::ALL {
+        assert!(diff(side(&theirs), side(&theirs), by).is_empty(), "it is as itself");
+        for diff in [diff(side(&ours), side(&theirs), by), diff(side(&theirs), side(&ours), by)] {
+            let options = DiffOptions { all: true, limit: None };
+            write_diff(&mut told, &diff, options, &Style { color: true, width: 60 }).expect("a vector takes all");
+            write_diff_markdown(&mut told, &diff, options).expect("a vector takes all");
+            serde_json::to_writer(&mut told, &diff_json(&diff, "0")).expect("JSON has no bad values");
+        }
+    }
+    if let Some(tracked) = Tracked::of(&Wanted::Largest, &ours[0], &theirs[0]) {
+        tracked.places(read);
+    }
 }
 
 /// Everything that is ever made of a recording.

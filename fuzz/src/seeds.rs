@@ -197,3 +197,14 @@ pub fn kept() -> Vec<Vec<u8>> {
     let code = |plan| assemble::assemble(plan, &assemble::Options::default(), 1 << 26).ok();
     plans.iter().map(plan::Plan::to_bytes).chain(plans.iter().filter_map(code).map(|blob| blob.to_bytes())).collect()
 }
+
+/// Budgets: with each key there is.
+pub fn budgets() -> Vec<Vec<u8>> {
+    let texts = [
+        "per = \"served {} requests\"\nothers = 0\nfindings = [\"tz-unset\"]\n\n[[limit]]\nsyscall = \"getpid,%file\"\ncalls = 12\n",
+        "exact = false\nexit = 1\n[[limit]]\ncaller = \"main\"\nphase = \"main\"\ncalls = \"10..=20\" # mine\n",
+        "per = 10\n[[limit]]\nline = \"app.c:7\"\nrate = \"..=2.5\"\n[[limit]]\napi = \"f\"\nlibrary = \"l.so\"\nfailed = \"1..\"\n",
+        "[[limit]]\nprogram = \"app\"\nphase = \"start-up\"\ncalls = \"..=50\"\n",
+    ];
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use systoll_fuzz::mutate::{Random, mutated};
-use systoll_fuzz::{cause, file, image, plan, recording, seeds, shared, stack, stored, target};
+use systoll_fuzz::{budget, cause, file, image, plan, recording, seeds, shared, stack, stored, target};
 use systoll_judge::{Catalogue, Options, judge};
 
 /// Whoever hands in a file must not be able to hold systoll up: debug builds on busy boxes included.
@@ -53,6 +53,11 @@ fn recordings_do_no_harm() {
 #[test]
 fn causes_do_no_harm() {
     survives("cause", cause, &seeds::causes());
+}
+
+#[test]
+fn budgets_do_no_harm() {
+    survives("budget", budget, &seeds::budgets());
 }
 
 #[test]

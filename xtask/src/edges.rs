@@ -28,7 +28,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-judge", &["systoll-model"]),
     ("systoll-cure", &["systoll-files", "systoll-model", "systoll-trust"]),
     ("systoll-prove", &["systoll-model", "systoll-cure", "systoll-record", "systoll-trust"]),
-    ("systoll-present", &["systoll-model", "systoll-judge", "systoll-prove"]),
+    ("systoll-compare", &["systoll-model", "systoll-judge"]),
+    ("systoll-present", &["systoll-model", "systoll-judge", "systoll-prove", "systoll-compare"]),
     (
         "systoll",
         &[
@@ -39,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "systoll-judge",
             "systoll-cure",
             "systoll-prove",
+            "systoll-compare",
             "systoll-present",
         ],
     ),

@@ -279,11 +279,16 @@ pub mod node {
     pub const SIBLING: u64 = 0x20;
     /// u64: address of the tree's root.
     pub const ROOT: u64 = 0x28;
-    /// u64: all ones where a positive result counts bytes moved, else zero. Looked at where a
-    /// site's number is unknown.
+    /// u64: [`MOVES`] where a positive result counts bytes moved, looked at where a site's number is
+    /// unknown; and [`ASKS`].
     pub const TRANSFERS: u64 = 0x30;
     /// u64: a window is asked for when a thread's own count here reaches this.
     pub const WINDOW_AT: u64 = 0x38;
+
+    /// In [`TRANSFERS`], all that a positive result can have.
+    pub const MOVES: u64 = !ASKS;
+    /// In [`TRANSFERS`]: the launcher is asked where a window is due, whoever else opens windows.
+    pub const ASKS: u64 = 1 << 63;
 
     /// Value of [`SIBLING`]: further contexts are counted at the root, without asking.
     pub const OTHERS: u64 = 1;

@@ -21,7 +21,10 @@
 
 mod access;
 mod answered;
+mod bisect;
+mod check;
 mod comparison;
+mod diff;
 mod doctor;
 mod explain;
 mod export;
@@ -34,12 +37,17 @@ mod style;
 mod text;
 mod units;
 
+pub use bisect::{BisectReport, Hunk, Tried, bisect_json, write_bisect};
+pub use check::{
+    BudgetReport, bencher_json, benchmark_json, sarif_json, write_check, write_github, write_junit, write_vim,
+};
 pub use comparison::{write_comparison, write_idle, write_keep, write_ways};
+pub use diff::{DiffOptions, write_diff, write_diff_markdown};
 pub use doctor::{Checked, doctor_json, write_doctor};
 pub use explain::{write_causes, write_explain};
 pub use export::{hyperfine_json, hyperfine_markdown};
 pub use host_report::{box_json, write_box};
-pub use json::{SCHEMA_VERSION, SideCommand, prove_json, report_json};
+pub use json::{SCHEMA_VERSION, SideCommand, diff_json, prove_json, report_json};
 pub use report::{ReportOptions, write_finding, write_grouping, write_report};
 pub use servers::{serve_json, write_servers};
 pub use strace_table::{TableColumn, TableOptions, TableSort, write_strace_table};

@@ -5,7 +5,7 @@ use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use crate::procfs::running_times;
 use crate::sys::children_times;
 use crate::table::Table;
-use crate::windows::{Windows, fault_price, switch_price};
+use crate::windows::{RawWindow, Windows, fault_price, switch_price};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_model::{
@@ -43,9 +43,9 @@ impl RunFacts {
     }
 
     /// Prices of a run, but for those of calls.
-    pub(crate) fn prices(&self, crossing_after: Spread, table: &Table) -> Prices {
-        let (crossing_before, fault, switch) = (self.crossing_before, fault_price(table), switch_price(table));
-        Prices { crossing_before, crossing_after, fault, switch, calls: BTreeMap::new() }
+    pub(crate) fn prices(&self, crossing_after: Spread, table: &Table, windows: &[&RawWindow]) -> Prices {
+        let (fault, switch) = (fault_price(table), switch_price(table, windows));
+        Prices { crossing_before: self.crossing_before, crossing_after, fault, switch, calls: BTreeMap::new() }
     }
 }
 

@@ -31,6 +31,8 @@ const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
 /// A program that gives memory back, or waits, so often may have a habit of it.
 const HABIT: u64 = 100;
+/// Calls looked at that have waited, at least: of fewer nobody says how often the others did.
+const WAITS: usize = 8;
 
 /// A call of a window with raw addresses.
 #[derive(Clone, Debug)]
@@ -325,10 +327,12 @@ pub(crate) fn fault_price(table: &Table) -> Option<Spread> {
     habit.then(systoll_price::fault)?
 }
 
-/// What a context switch costs, where the run waited so often that it matters.
-pub(crate) fn switch_price(table: &Table) -> Option<Spread> {
+/// What a context switch costs, where the run waited so often that it matters and windows tell how often: every
+/// program loses its processor in some call.
+pub(crate) fn switch_price(table: &Table, windows: &[&RawWindow]) -> Option<Spread> {
     let habit = table.rows.iter().any(|r| r.counts.calls >= HABIT && r.counts.waited_ns.is_some_and(|ns| ns > 0));
-    habit.then(systoll_price::switch)?
+    let waits = windows.iter().flat_map(|w| &w.calls).filter(|c| c.waited_ns.is_some_and(|ns| ns > 0));
+    (habit && waits.take(WAITS).count() == WAITS).then(systoll_price::switch)?
 }
 
 /// What has been spent, by the classes of [`RESERVES`] and beyond.

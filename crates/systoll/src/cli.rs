@@ -1,7 +1,13 @@
 //! What can be typed. One definition gives the parser, `--help`, the man page and completions.
 
+mod bisect;
+mod check;
+mod diff;
 mod prove;
 
+pub use bisect::{BisectArgs, Calls};
+pub use check::{CheckArgs, Format};
+pub use diff::DiffArgs;
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 
 use crate::call_set::CallSet;
@@ -132,6 +138,22 @@ pub enum Command {
     )]
     #[command(after_help = prove::PROVE_EXAMPLES)]
     Prove(Box<ProveArgs>),
+    /// Tell what changed between two recordings, or two commands
+    #[command(
+        override_usage = "systoll diff [OPTIONS] OLD NEW\n       systoll diff [OPTIONS] OLD... : NEW...\n       systoll diff [OPTIONS] <--vs NEW|-E VAR=VALUE> -- OLD [ARGS]...\n       systoll diff [OPTIONS] OLD... -- NEW [ARGS]..."
+    )]
+    #[command(after_help = diff::EXAMPLES)]
+    Diff(DiffArgs),
+    /// Find the commit from which on a program makes more system calls
+    #[command(override_usage = "systoll bisect [OPTIONS] GOOD BAD -- CMD [ARGS]...")]
+    #[command(after_help = bisect::EXAMPLES)]
+    Bisect(BisectArgs),
+    /// Hold a program's system calls against a budget, for CI
+    #[command(
+        override_usage = "systoll check [OPTIONS] -- CMD [ARGS]...\n       systoll check --update [OPTIONS] -- CMD [ARGS]...\n       systoll check [OPTIONS] REC..."
+    )]
+    #[command(after_help = check::EXAMPLES)]
+    Check(CheckArgs),
     /// Run a program cured, nothing watched; or print what to keep
     #[command(
         override_usage = "systoll cure CAUSE... -- CMD [ARGS]...\n       systoll cure --print CAUSE... [--for WHAT]"

@@ -17,6 +17,14 @@ pub(crate) enum Failure {
     Record(systoll_record::Error),
     /// A recording could not be read.
     Recording(PathBuf, systoll_model::FileError),
+    /// There can be no bisection.
+    Bisect(crate::bisect::Trouble),
+    /// There is no budget.
+    NoBudget(PathBuf),
+    /// A budget that can't be used.
+    Budget(PathBuf, String),
+    /// A folder without recordings.
+    NoRecordings(PathBuf),
     /// A file could not be read, created or written.
     File { what: &'static str, path: PathBuf, source: std::io::Error },
     /// What came out of a run could not be put into its file.
@@ -69,6 +77,10 @@ impl Failure {
         let mut lines = match self {
             Self::Record(e) => vec![with_sources(e)],
             Self::Recording(path, e) => vec![format!("can't read the recording {}: {e}", path.display())],
+            Self::Bisect(trouble) => vec![trouble.to_string()],
+            Self::NoBudget(path) => vec![format!("there is no budget {}", path.display())],
+            Self::Budget(path, e) => vec![format!("{}: {e}", path.display())],
+            Self::NoRecordings(path) => vec![format!("there is no recording (*.systoll) in {}", path.display())],
             Self::File { what, path, source } => vec![format!("can't {what} {}: {}", path.display(), plain(source))],
             Self::NotKept { what, path, source, bytes } => {
                 vec![format!("the {what} was not kept: {}: {}", path.display(), no_room(source, *bytes))]
@@ -103,7 +115,9 @@ impl Failure {
     fn advice(&self) -> Option<String> {
         match self {
             Self::Record(e) => e.advice(),
-            Self::Recording(..) => Some("make one with: systoll run --save FILE -- CMD".into()),
+            Self::Recording(..) | Self::NoRecordings(_) => Some("make one with: systoll run --save FILE -- CMD".into()),
+            Self::NoBudget(_) => Some("make one with: systoll check --update -- CMD".into()),
+            Self::Budget(..) => Some("docs/check.md tells what a budget can hold".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some((*help).into()),
             Self::Unreached { cure, elided, .. } => {
@@ -154,6 +168,12 @@ pub(crate) fn ended_by(signal: i32) -> u8 {
 /// As shells have it: 127 where there is no such program, 126 where it can't be executed.
 fn not_run(error: &std::io::Error) -> u8 {
     if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
+}
+
+impl From<crate::bisect::Trouble> for Failure {
+    fn from(trouble: crate::bisect::Trouble) -> Self {
+        Self::Bisect(trouble)
+    }
 }
 
 impl From<systoll_cure::CureError> for Failure {

@@ -1,11 +1,14 @@
 //! The command line: what was typed, what it means, who does it. No logic of its own.
 #![forbid(unsafe_code)]
 
+mod bisect;
 mod call_set;
+mod check;
 pub mod cli;
 pub mod completions;
 mod control;
 mod demo;
+mod diff;
 mod doctor;
 mod explain;
 mod failure;
@@ -15,6 +18,7 @@ mod prove;
 mod report;
 mod run;
 mod seed;
+mod watched;
 
 use cli::{Cli, Command};
 use failure::Failure;
@@ -40,7 +44,15 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(command: Command) -> Result<ExitCode, Failure> {
-    if matches!(command, Command::Prove(_) | Command::Demo(_) | Command::Box(_) | Command::Doctor(_)) {
+    if matches!(
+        command,
+        Command::Prove(_)
+            | Command::Diff(_)
+            | Command::Check(_)
+            | Command::Demo(_)
+            | Command::Box(_)
+            | Command::Doctor(_)
+    ) {
         // Where that can't be had a signal ends this process alone, as it would have.
         let _ = systoll_cure::catch_interrupts();
     }
@@ -48,6 +60,9 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::report(&args),
         Command::Prove(args) => prove::prove(&args),
+        Command::Diff(args) => diff::diff_sides(&args),
+        Command::Bisect(args) => bisect::bisect(&args),
+        Command::Check(args) => check::check(&args),
         Command::Cure(args) => prove::cure(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Box(args) => report::survey(&args),

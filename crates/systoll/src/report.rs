@@ -103,7 +103,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &Path) -> Result<Recording, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Recording, Failure> {
     let read = if path == Path::new("-") {
         Recording::read(io::stdin().lock())
     } else {

@@ -63,7 +63,7 @@ pub use tree_reader::{
     DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, SlotCounts, SlotReading, Thread, Words, read,
     slots_drawn,
 };
-pub use tree_writer::{Room, Step, TreeError, grow, grow_asking, number_site};
+pub use tree_writer::{Due, Room, Step, TreeError, grow, grow_due, number_site};
 pub use write_blob::assemble;
 
 use thiserror::Error;

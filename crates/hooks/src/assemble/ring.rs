@@ -41,6 +41,7 @@ pub(super) struct Ways {
 /// slot. Lost: rax, rcx, r11, flags.
 pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
     let (entry, open, write, ret, skip, own) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
+    let look = e.label();
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); and(eax, QUESTION); cmp(eax, Question::WindowEntry as i32); je(entry););
     asm!(e; cmp(eax, Question::WindowReturn as i32); jne(ways.ask););
     asm!(e; cmp(gs(slot::WANT), want::HAND_SHAKE as i32); je(ways.ask); ja(ret); jmp(ways.done););
@@ -49,10 +50,15 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         asm!(e; mov(r11, IMAGE + image::WINDOWS); mov(ecx, dword_ptr(r11)); mov(rax, gs(slot::WANT)););
         asm!(e; cmp(eax, want::HAND_SHAKE as i32); je(ways.ask); jb(own); cmp(eax, want::RING as i32); je(open););
         // In a window: the launcher is asked beside where it wants to look.
-        asm!(e; cmp(ecx, windows::ASKED_ONCE as i32); ja(write););
+        asm!(e; cmp(ecx, windows::ASKED_ONCE as i32); jbe(look););
+        asks(e)?;
+        asm!(e; jns(write););
+        e.here(look)?;
         is_due(e, write)?;
         asm!(e; jmp(ways.ask););
         e.here(own)?;
+        asks(e)?;
+        asm!(e; js(ways.ask););
         asm!(e; cmp(ecx, windows::OWN as i32); jb(ways.ask); ja(skip););
         e.here(open)?;
         begin(e)?;
@@ -76,6 +82,13 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         asm!(e; cmp(gs(slot::WANT), want::RING as i32); jb(ways.done); je(open); jmp(write););
         Ok(())
     });
+    Ok(())
+}
+
+/// The sign flag says whether the launcher is asked where a window is due at this call's node. Lost: r11.
+fn asks(e: &mut Emitter) -> Emitted {
+    const { assert!(node::ASKS == 1 << 63) };
+    asm!(e; mov(r11, gs(slot::ANSWER)); cmp(at(r11, node::TRANSFERS), 0););
     Ok(())
 }
 

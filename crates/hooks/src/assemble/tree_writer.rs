@@ -56,22 +56,25 @@ const LONGEST: usize = 1 << 16;
 ///
 /// When there is no room or no sense in it; nothing has changed then.
 pub fn grow(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step]) -> Result<u64, TreeError> {
-    grow_asking(words, room, root, steps, 0)
+    grow_due(words, room, root, steps, Due::default())
 }
 
-/// [`grow`]; a node that is made has its threads ask at their `window_at`th call there. A thread may
-/// be counting there as soon as the node is linked.
+/// When the first window of a new node is due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Due {
+    /// At which call of a thread there; zero: at none.
+    pub at: u64,
+    /// Whether the launcher is asked there, whoever else opens windows.
+    pub asks: bool,
+}
+
+/// [`grow`]; in a node that is made, a window is `due`. A thread may be counting there as soon as the node is
+/// linked.
 ///
 /// # Errors
 ///
 /// As for [`grow`].
-pub fn grow_asking(
-    words: &[AtomicU64],
-    room: &mut Room,
-    root: u64,
-    steps: &[Step],
-    window_at: u64,
-) -> Result<u64, TreeError> {
+pub fn grow_due(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step], due: Due) -> Result<u64, TreeError> {
     let tree = Tree { words };
     let mut found = root;
     for (i, step) in steps.iter().enumerate() {
@@ -84,7 +87,7 @@ pub fn grow_asking(
             Found::Node(at) => found = at,
             Found::Closed => return Err(TreeError::Closed),
             Found::End(last) => {
-                let made = tree.chain(room, root, offset, steps.get(i..).unwrap_or_default(), window_at)?;
+                let made = tree.chain(room, root, offset, steps.get(i..).unwrap_or_default(), due)?;
                 // The root stands for a first level that has no node yet.
                 let (link, field) = if level == root { (root, node::CHILD) } else { (last, node::SIBLING) };
                 tree.set(link, field, made.first)?;
@@ -213,15 +216,9 @@ impl Tree<'_> {
     }
 
     /// New nodes for `steps`, one below the other.
-    fn chain(
-        &self,
-        room: &mut Room,
-        root: u64,
-        offset: u64,
-        steps: &[Step],
-        window_at: u64,
-    ) -> Result<Chain, TreeError> {
+    fn chain(&self, room: &mut Room, root: u64, offset: u64, steps: &[Step], due: Due) -> Result<Chain, TreeError> {
         let transfers = self.get(root, node::TRANSFERS)?;
+        let asks = if due.asks { node::ASKS } else { 0 };
         let before = room.clone();
         let taken: Result<Vec<_>, _> = steps.iter().map(|_| room.node(self.words)).collect();
         let leaf = taken.and_then(|nodes| Ok((nodes, room.record()?)));
@@ -236,8 +233,8 @@ impl Tree<'_> {
                 (node::CHILD, child),
                 (node::SIBLING, 0),
                 (node::ROOT, root),
-                (node::TRANSFERS, transfers),
-                (node::WINDOW_AT, if child == 0 { window_at } else { 0 }),
+                (node::TRANSFERS, transfers | asks),
+                (node::WINDOW_AT, if child == 0 { due.at } else { 0 }),
             ];
             for (field, word) in fields {
                 self.set(*at, field, word)?;

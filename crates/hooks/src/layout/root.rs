@@ -20,7 +20,7 @@ pub fn root_words(address: u64, record: u64, offset: u64, transfers: bool) -> [(
         (node::CHILD, address),
         (node::SIBLING, 0),
         (node::ROOT, address),
-        (node::TRANSFERS, if transfers { u64::MAX } else { 0 }),
+        (node::TRANSFERS, if transfers { node::MOVES } else { 0 }),
         (node::WINDOW_AT, 0),
     ]
 }

@@ -6,7 +6,7 @@ use crate::lab::{half, image_words, room};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use systoll_hooks::assemble::{Room, Step, grow_asking, number_site};
+use systoll_hooks::assemble::{Due, Room, Step, grow_due, number_site};
 use systoll_hooks::layout::{GLOBAL, IMAGE, Question, Saved, global, image, node, slot, slot_address, state};
 
 /// A thread that answers.
@@ -38,10 +38,19 @@ impl Server {
 
     /// The same, where the first window of each context is due at its call `window_at`.
     pub(crate) fn opening(distances: &'static [u64], window_at: u64) -> Self {
+        Self::with(distances, Due { at: window_at, asks: false })
+    }
+
+    /// The same, where the server is to be asked there.
+    pub(crate) fn looking(distances: &'static [u64], window_at: u64) -> Self {
+        Self::with(distances, Due { at: window_at, asks: true })
+    }
+
+    fn with(distances: &'static [u64], due: Due) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
-            let mut serving = Serving { taken: 0, room: room(), distances, window_at, answered: Answered::default() };
+            let mut serving = Serving { taken: 0, room: room(), distances, due, answered: Answered::default() };
             while !stopped.load(Ordering::SeqCst) {
                 serving.turn();
             }
@@ -61,7 +70,7 @@ struct Serving {
     taken: u64,
     room: Room,
     distances: &'static [u64],
-    window_at: u64,
+    due: Due,
     answered: Answered,
 }
 
@@ -112,7 +121,7 @@ impl Serving {
                 let word = unsafe { *((saved(Saved::Rsp) + distance) as *const u64) };
                 steps.push(Step { word, next: self.distances.get(steps.len()).copied().unwrap_or(0) });
             }
-            let node = grow_asking(image_words(), &mut self.room, root, &steps, self.window_at).unwrap_or(root);
+            let node = grow_due(image_words(), &mut self.room, root, &steps, self.due).unwrap_or(root);
             word(at + slot::ANSWER).store(node, Ordering::SeqCst);
         }
         half(at + slot::STATE).store(state::ANSWERED, Ordering::SeqCst);

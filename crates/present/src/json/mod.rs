@@ -4,11 +4,13 @@
 //! here are the wire's own, so that no change of a domain type changes a script's input.
 
 mod common;
+mod diff;
 mod groups;
 mod proof;
 mod wire;
 
 pub use common::SCHEMA_VERSION;
+pub use diff::diff_json;
 pub use proof::{SideCommand, prove_json};
 
 use crate::access::{frame, module, row, stack};

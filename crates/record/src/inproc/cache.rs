@@ -54,6 +54,12 @@ impl Key {
     pub fn with(&self, way: &str) -> Self {
         Self(format!("{}-{way}", self.0))
     }
+
+    /// As text, which is the same in every run.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// A folder with entries, or none.

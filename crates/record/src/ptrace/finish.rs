@@ -32,7 +32,7 @@ impl Engine {
         let children = sys::children_times();
         let crossing_after =
             if ended { systoll_price::crossing(CROSSING) } else { self.measured.facts.crossing_before };
-        let mut prices = self.measured.facts.prices(crossing_after, &self.table);
+        let mut prices = self.measured.facts.prices(crossing_after, &self.table, &self.windows.all());
         let observer = Observer::calibrated(self.measured.cost, prices.crossing_ns());
         let tolls = tolls(&self.table, &self.windows.all(), &observer, &mut prices);
         let observer = observer.seen(&self.measured.sampler, &prices);

@@ -178,7 +178,7 @@ pub(super) fn elision(text: &str) -> Result<Elision, String> {
     Elision::from_name(text).ok_or_else(|| format!("{text} can't be answered in place; what can: {}", known()))
 }
 
-fn words(text: &str) -> Result<Words, String> {
+pub(super) fn words(text: &str) -> Result<Words, String> {
     match shell_words::split(text) {
         Ok(words) if words.is_empty() => Err("a command needs a program".into()),
         Ok(words) => Ok(Words(words.into_iter().map(OsString::from).collect())),

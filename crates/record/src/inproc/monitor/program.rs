@@ -216,12 +216,17 @@ impl Program {
         self.hooks.files.get(at.file)?.code.blob.sites.get(at.site)?.number
     }
 
-    /// Which call is counted at `node`, in the tree of `root`, and its frames as far as they are known. `rax`:
-    /// its number where the site does not say.
-    pub(crate) fn call_at(&self, node: NodeAddr, root: NodeAddr, rax: u32) -> (Sysno, Vec<RawFrame>) {
-        let leaf = || self.site_of(root).and_then(|at| self.leaf(at)).into_iter().collect();
+    /// Which call is counted at `node`, in the tree of `root`, and its frames as far as they are known; `None`
+    /// where it is a call into the vDSO. `rax`: its number where the site does not say.
+    pub(crate) fn call_at(&self, node: NodeAddr, root: NodeAddr, rax: u32) -> Option<(Sysno, Vec<RawFrame>)> {
+        let at = self.site_of(root);
+        let site = at.and_then(|at| self.hooks.files.get(at.file)?.code.blob.sites.get(at.site));
+        if site.is_some_and(|site| site.vdso) {
+            return None;
+        }
+        let leaf = || at.and_then(|at| self.leaf(at)).into_iter().collect();
         let frames = self.contexts.nodes.get(&node).map_or_else(leaf, |frames| frames.to_vec());
-        (Sysno::made(self.number_of(root).unwrap_or(rax)), frames)
+        Some((Sysno::made(self.number_of(root).unwrap_or(rax)), frames))
     }
 
     /// The site that counts at `root`.

@@ -6,6 +6,7 @@
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::context_reuse::KnownContexts;
 use crate::inproc::monitor::exec::files::Files;
+use crate::inproc::monitor::exec::kept_contexts::KeptContexts;
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::polling::Polling;
 use crate::inproc::monitor::program::Program;
@@ -50,6 +51,8 @@ pub(crate) struct Session {
 #[derive(Default)]
 pub(crate) struct Reuse {
     pub(crate) contexts: KnownContexts,
+    /// What earlier runs have kept of them.
+    pub(crate) kept: KeptContexts,
     /// What is known of programs of each file, by its path.
     pub(crate) by_file: HashMap<Arc<str>, Earlier>,
     /// Programs to be given the contexts of earlier ones once their thread has gone on.

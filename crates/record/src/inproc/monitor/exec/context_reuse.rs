@@ -2,7 +2,8 @@
 //!
 //! A context is return addresses in files and places on the stack, all of them constants of the
 //! files: in another process they lie elsewhere, but nothing else about them changes. So a
-//! program that runs for the tenth time need not ask anew for every way to a call.
+//! program that runs for the tenth time need not ask anew for every way to a call. `kept_contexts` keeps them
+//! from one run to the next.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -37,7 +38,8 @@ pub(crate) struct Context {
     /// File and address in it of each return address, and where the next one lies.
     pub(crate) steps: Vec<(ModuleKey, u64, u64)>,
     pub(crate) frames: Rc<[RawFrame]>,
-    /// Whether they lead to the user's own frame: places on the stack that vary end them before.
+    /// Whether a look at the stack would tell no more of who called: they lead to the user's own frame, which
+    /// places on the stack that vary end them before, or there was none, as in a loader at a program's start.
     pub(crate) whole: bool,
     /// Whether `main` was on the stack when it was first met.
     pub(crate) main: bool,
@@ -58,6 +60,8 @@ impl Hash for Context {
 #[derive(Debug)]
 pub(crate) struct KnownContext {
     pub(crate) context: Rc<Context>,
+    /// Whether an earlier run has kept it.
+    pub(crate) kept: bool,
     asked: Cell<[u32; END_OF_OFTEN as usize]>,
 }
 
@@ -110,7 +114,7 @@ impl KnownContexts {
     }
 
     /// Keeps a context of `site`. `steps` lead to it, `frames` are the site's own and one for each step, and
-    /// `whole` says whether they lead to the user's own. `main`: whether `main` is on the stack.
+    /// `whole` says whether they tell all there is to tell. `main`: whether `main` is on the stack.
     pub(crate) fn keep(
         &mut self,
         site: SiteOfFile,
@@ -122,12 +126,22 @@ impl KnownContexts {
         let placed = frames.iter().skip(1).zip(steps).map(|(f, s)| Some((f.module?, f.address, s.next)));
         // Code without a file is no other program's.
         let steps = placed.collect::<Option<Vec<_>>>()?;
-        let (outermost, _, _) = steps.last().copied()?;
+        let context = Context { site: (site, address), number, steps, frames: Rc::clone(frames), whole, main };
+        self.add(file, context, false)
+    }
+
+    /// Takes in a context of a site of `file` that an earlier run has kept.
+    pub(crate) fn take_in_kept(&mut self, file: ModuleKey, context: Context) {
+        self.add(file, context, true);
+    }
+
+    fn add(&mut self, file: ModuleKey, context: Context, kept: bool) -> Option<Rc<KnownContext>> {
+        let (outermost, _, _) = context.steps.last().copied()?;
         let pair = (file, outermost);
         if self.pairs.len() >= MOST_PAIRS && !self.pairs.contains_key(&pair) {
             return None;
         }
-        let context = Rc::new(Context { site: (site, address), number, steps, frames: Rc::clone(frames), whole, main });
+        let context = Rc::new(context);
         if let Some(known) = self.known.get(&context) {
             return Some(Rc::clone(known));
         }
@@ -135,7 +149,7 @@ impl KnownContexts {
         if of_pair.len() >= MOST_OF_PAIR || self.known.len() >= MOST {
             return None;
         }
-        let seed = Rc::new(KnownContext { context: Rc::clone(&context), asked: Cell::default() });
+        let seed = Rc::new(KnownContext { context: Rc::clone(&context), kept, asked: Cell::default() });
         self.known.insert(context, Rc::clone(&seed));
         of_pair.push(Rc::clone(&seed));
         Some(seed)

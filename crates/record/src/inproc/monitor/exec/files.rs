@@ -1,7 +1,7 @@
 //! Files of watched programs: planned once, assembled once for each distance.
 
 use crate::inproc::cache::{Cache, Key};
-use crate::inproc::monitor::exec::place::{CODE, FIXED, Maker, first_room, kept_fixed, place};
+use crate::inproc::monitor::exec::place::{CODE, CONTEXTS, FIXED, Maker, first_room, kept_fixed, place};
 use crate::inproc::monitor::exec::read_ahead::{Ahead, Placed};
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::{CodeRoom, Runs};
@@ -120,6 +120,27 @@ impl Files {
                 self.cache.put(FIXED, id, &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
             }
         }
+    }
+
+    /// What a file is known by in the cache, once it has been looked into.
+    pub(crate) fn name(&self, key: ModuleKey) -> Option<&str> {
+        self.fixed.get(&key).map(|(id, _)| id.as_str())
+    }
+
+    /// What an earlier run has kept of contexts that begin in a file, with the same hooks.
+    pub(crate) fn kept_contexts(&self, key: ModuleKey) -> Option<Vec<u8>> {
+        self.cache.get(CONTEXTS, &self.with_hooks(key)?)
+    }
+
+    /// Keeps them for later runs.
+    pub(crate) fn keep_contexts(&self, key: ModuleKey, contexts: &[u8]) {
+        if let Some(id) = self.with_hooks(key) {
+            self.cache.put(CONTEXTS, &id, contexts);
+        }
+    }
+
+    fn with_hooks(&self, key: ModuleKey) -> Option<Key> {
+        self.maker.hooks_key(&self.fixed.get(&key)?.0)
     }
 
     /// The file's code at a distance where it is free to lie, and the address, in a process that

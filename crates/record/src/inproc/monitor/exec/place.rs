@@ -27,6 +27,9 @@ pub(crate) const FIXED: Kind = Kind { name: "fixed", version: 1 };
 /// Assembled code in the cache.
 pub(crate) const CODE: Kind = Kind { name: "code", version: 7 };
 
+/// Contexts of earlier runs in the cache.
+pub(crate) const CONTEXTS: Kind = Kind { name: "contexts", version: 1 };
+
 /// Where files' roots lie in every image, given out by whichever thread has a plan first.
 #[derive(Clone, Debug)]
 pub(crate) struct Regions(Arc<AtomicU64>);
@@ -75,6 +78,12 @@ impl Maker {
     pub(crate) fn key(&self, id: &Key, delta: i64) -> Option<Key> {
         let assembler = self.assembler.as_deref()?;
         Some(id.with(&format!("{delta:x}-{:x}-{assembler}", self.options.bits())))
+    }
+
+    /// What is known by for the file `id` that depends on how hooks are made, but not on where they lie.
+    pub(crate) fn hooks_key(&self, id: &Key) -> Option<Key> {
+        let assembler = self.assembler.as_deref()?;
+        Some(id.with(&format!("{:x}-{assembler}", self.options.bits())))
     }
 
     /// The code in the cache.

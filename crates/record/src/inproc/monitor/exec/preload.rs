@@ -8,8 +8,8 @@ use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use std::collections::HashMap;
 use std::rc::Rc;
-use systoll_hooks::assemble::{Step, grow_asking, number_site};
-use systoll_hooks::layout::{NODE_SIZE, image, windows};
+use systoll_hooks::assemble::{Due, Step, grow_due, number_site};
+use systoll_hooks::layout::NODE_SIZE;
 use systoll_symbols::ModuleKey;
 
 /// A node made of what is known.
@@ -22,22 +22,19 @@ struct Preloaded {
 pub(crate) fn preload(session: &mut Session, id: ProgramId) {
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
     let Some(program) = session.programs.get_mut(&id) else { return };
+    let modules: Vec<ModuleKey> = program.space.files().map(|f| f.module).collect();
+    session.reuse.kept.make_known(&modules, &session.provisioning.files, &mut session.reuse.contexts);
     let Some(area) = session.memory.image(id) else { return };
     let looked_at = affordable && program.is_looked_at();
     let main_seen = program.contexts.main_seen;
     // The first call in `main` is asked about in any case.
-    let window_at = |known: &KnownContext| {
-        let seeks_main = known.context.main && !main_seen;
-        if seeks_main {
-            // Before the thread can come by: it may be in `main` before the launcher is done here.
-            have_asked(area);
-        }
-        if looked_at || seeks_main { 1 } else { known.later() }
+    let due = |known: &KnownContext| {
+        let asks = known.context.main && !main_seen;
+        Due { at: if looked_at || asks { 1 } else { known.later() }, asks }
     };
     // Who called is told by a look at the stack alone, where the context does not: the thread asks then.
     let is_given = |known: &KnownContext| known.context.whole || !looked_at;
-    for Preloaded { node, known } in nodes_of_known(session.reuse.contexts.pairs(), program, area, is_given, window_at)
-    {
+    for Preloaded { node, known } in nodes_of_known(session.reuse.contexts.pairs(), program, area, is_given, due) {
         let main = known.context.main;
         program.contexts.known.insert(node, known);
         if main {
@@ -48,23 +45,14 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
     }
 }
 
-/// From now on the program's threads ask where a window is due, as [`windows::settle_who_opens`] will say too.
-///
-/// [`windows::settle_who_opens`]: crate::inproc::monitor::requests::windows::settle_who_opens
-fn have_asked(area: &Area) {
-    if area.get(image::WINDOWS) as u32 > windows::ASKED_ONCE {
-        area.set(image::WINDOWS, windows::ASKED_ONCE.into());
-    }
-}
-
 /// Adds what is known of the files of `program` to its trees, for pairs of files that were not both there
-/// before. `is_given` tells which, `window_at` at which call of one it is to be asked about first. The new nodes.
+/// before. `is_given` tells which, `due` when the first window of one is. The new nodes.
 fn nodes_of_known(
     pairs: &HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>>,
     program: &mut Program,
     area: &Area,
     is_given: impl Fn(&KnownContext) -> bool,
-    window_at: impl Fn(&KnownContext) -> u64,
+    due: impl Fn(&KnownContext) -> Due,
 ) -> Vec<Preloaded> {
     let mut nodes = Vec::new();
     let biases: HashMap<ModuleKey, u64> = program.space.files().map(|f| (f.module, f.bias)).collect();
@@ -74,7 +62,7 @@ fn nodes_of_known(
             let Some(all) = pairs.get(&(key, *outermost)) else { continue };
             if program.contexts.preloaded.insert((file, *outermost)) {
                 let node = |known: &Rc<KnownContext>| {
-                    let node = grow_known(&known.context, program, area, (file, &biases), window_at(known))?;
+                    let node = grow_known(&known.context, program, area, (file, &biases), due(known))?;
                     Some(Preloaded { node, known: Rc::clone(known) })
                 };
                 nodes.extend(all.iter().filter(|known| is_given(known)).filter_map(node));
@@ -90,7 +78,7 @@ fn grow_known(
     program: &mut Program,
     area: &Area,
     (file, biases): (usize, &HashMap<ModuleKey, u64>),
-    window_at: u64,
+    due: Due,
 ) -> Option<NodeAddr> {
     let patched = program.hooks.files.get(file)?;
     let (site, address) = context.site;
@@ -109,7 +97,7 @@ fn grow_known(
         Some(Step { word: biases.get(key)?.wrapping_add(*address), next: *next })
     };
     let steps: Vec<Step> = context.steps.iter().map(step).collect::<Option<_>>()?;
-    let node = grow_asking(area.words(), &mut program.hooks.room, root, &steps, window_at).map(NodeAddr).ok()?;
+    let node = grow_due(area.words(), &mut program.hooks.room, root, &steps, due).map(NodeAddr).ok()?;
     let new = program.contexts.nodes.insert(node, Rc::clone(&context.frames)).is_none();
     new.then_some(node)
 }

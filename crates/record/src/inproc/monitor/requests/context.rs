@@ -33,8 +33,15 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
     let Some(at) = program.site_of(root) else { return root };
     let (frames, complete) = unwind(program, &mut session.symbols, waiter, at);
     let Some(area) = session.memory.image(waiter.slot.program) else { return root };
-    let (node, main) =
-        context(program, (&mut session.symbols, &mut session.reuse.contexts), area, waiter, root, at, &frames);
+    let (node, main) = context(
+        program,
+        (&mut session.symbols, &mut session.reuse.contexts),
+        area,
+        waiter,
+        root,
+        at,
+        (&frames, complete),
+    );
     if waiter.slot.index == 0 && !program.contexts.main_seen && main {
         on_main(session, waiter.slot.program);
     }
@@ -90,6 +97,10 @@ pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAd
     }
     let nodes = std::mem::take(&mut program.contexts.main_nodes);
     on_main(session, thread.program);
+    if let Some(area) = session.memory.image(thread.program) {
+        let moves = |node: &NodeAddr| area.get(node.offset() + node::TRANSFERS) & node::MOVES;
+        nodes.iter().for_each(|node| area.set(node.offset() + node::TRANSFERS, moves(node)));
+    }
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
     if affordable && session.programs.get(&thread.program).is_some_and(Program::is_looked_at) {
         return;
@@ -151,7 +162,7 @@ fn context(
     thread: &Waiter,
     root: NodeAddr,
     at: SiteRef,
-    frames: &[PlacedFrame],
+    (frames, complete): (&[PlacedFrame], bool),
 ) -> (NodeAddr, bool) {
     let user = frames.iter().position(|f| matches!(symbols.class(f.frame), FrameClass::User | FrameClass::Unknown));
     let context = frames.get(..user.map_or(frames.len(), |u| u + 1)).unwrap_or_default();
@@ -182,7 +193,7 @@ fn context(
     };
     match grown {
         Ok(node) => {
-            let whole = user.is_some() && steps.len() + 1 == context.len();
+            let whole = if user.is_some() { steps.len() + 1 == context.len() } else { complete };
             let raw: Rc<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
             let number = program.contexts.number_roots.contains_key(&root).then_some(thread.registers.ax as u32);
             let known = program.hooks.files.get(at.file).zip(site_address).map(|(f, address)| (f.key, address));

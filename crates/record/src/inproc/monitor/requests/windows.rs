@@ -116,11 +116,9 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
         let Some(area) = session.memory.image(program.id) else { continue };
         // A thread that may make no system call can't see what there is to be copied.
         let quiet = area.get(image::QUIET) as u32 != 0;
-        let looks =
-            program.space.runs_scripts() || !program.contexts.main_seen && !program.contexts.main_nodes.is_empty();
         let who = if !session.provisioning.writes_windows || quiet {
             windows::ASKED
-        } else if looks {
+        } else if program.space.runs_scripts() {
             windows::ASKED_ONCE
         } else if affordable {
             windows::OWN
@@ -232,7 +230,7 @@ fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Enter
     (slot::RECORDS..=slot::RINGS - record::SIZE).contains(&record).then_some(())?;
     let nth = area.get(waiter.slot.offset() + record + record::ENTERED);
     let program = session.programs.get(&waiter.slot.program)?;
-    let (syscall, frames) = program.call_at(at, root, waiter.registers.ax as u32);
+    let (syscall, frames) = program.call_at(at, root, waiter.registers.ax as u32)?;
     let (row, _) = session.table.row(image_id, syscall, &frames);
     Some(Entered { row, nth, record, syscall, root })
 }

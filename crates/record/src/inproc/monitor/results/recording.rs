@@ -22,6 +22,7 @@ pub(crate) fn finish(mut session: Session) -> Recording {
     count_first_exec(&mut session);
     audit(&mut session);
     session.provisioning.files.keep_fixed(&session.symbols);
+    session.reuse.kept.keep(&session.provisioning.files, &session.reuse.contexts);
     let children = sys::children_times();
     let crossing = overhead::crossing(session.stats.around.again.as_ref(), &session.clock.ratio);
     session.stats.facts.leave_out(children, sys::children_times());
@@ -75,7 +76,7 @@ fn recording(session: &mut Session, wall_ns: u64, crossing_after: Spread) -> Rec
     }
     // That takes children, which are none of the command's.
     let children = sys::children_times();
-    let prices = session.stats.facts.prices(crossing_after, &session.table);
+    let prices = session.stats.facts.prices(crossing_after, &session.table, &session.windows.budget.all());
     let progress = Progress::of(&session.table, wall_ns, session.root.exit, children);
     let own = own_cpu::own_cpu(session, progress.used());
     named.problems.extend(own.problem());

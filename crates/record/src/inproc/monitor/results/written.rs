@@ -153,7 +153,7 @@ fn row_of(
 ) -> Option<(u32, Sysno)> {
     let node = NodeAddr(call.node);
     may_hold_node(call.node.wrapping_sub(IMAGE)).then_some(())?;
-    let (syscall, frames) = program.call_at(node, roots(node)?, call.number);
+    let (syscall, frames) = program.call_at(node, roots(node)?, call.number)?;
     let (row, _) = table.row(of, syscall, &frames);
     Some((row, syscall))
 }

@@ -1,0 +1,431 @@
+//! What changed between two sides.
+
+use crate::attribution;
+use crate::findings::{self, FindingChange, Judged};
+use crate::key::{By, Key};
+use crate::lines;
+use crate::names::Names;
+use crate::range::Range;
+use crate::table::{Cell, Table, sum, table};
+use crate::vary::{Chance, chance, in_runtime};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use systoll_judge::Judgement;
+use systoll_model::{BackendKind, Counts, Recording, RowId};
+
+/// What a call costs where nothing is known of it, ns: an order of magnitude, to sort by.
+const ANY_CALL_NS: f64 = 200.0;
+
+/// One side: the recordings of several runs, and what the judge says of each.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// The recordings; [`Recording::check`] holds for each.
+    pub recordings: &'a [Recording],
+    /// One for each.
+    pub judgements: &'a [Judgement],
+}
+
+/// The figures of one side.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Calls.
+    pub calls: Range,
+    /// Of these, failed.
+    pub failed: Range,
+    /// What they cost in the middle run, ns; `None` where it is not known.
+    pub toll_ns: Option<u64>,
+}
+
+/// How far it can be said that something changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// By more than it varies.
+    Changed,
+    /// It varies from run to run on one side, and both sides lie within that.
+    Varies,
+    /// The runs do not tell; it depends on chance.
+    ByChance(Chance),
+}
+
+/// A row that is not the same on both sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// What it is.
+    pub key: Key,
+    /// On the old side.
+    pub old: Figures,
+    /// On the new side.
+    pub new: Figures,
+    /// How far it can be said.
+    pub verdict: Verdict,
+    /// Where it is called in the source, on the side that has more calls.
+    pub place: Option<Place>,
+    /// What it is about, where all calls that were looked at are about one thing.
+    pub object: Option<String>,
+    /// Who makes the calls, for changes told by system call: those that changed, most first.
+    pub beneath: Vec<Change>,
+}
+
+/// A place in the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The function.
+    pub function: Arc<str>,
+    /// The file, as its debug information or interpreter names it.
+    pub file: Option<Arc<str>>,
+    /// The line, from 1.
+    pub line: Option<u32>,
+}
+
+/// A side as a whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// The command of its first recording.
+    pub command: Vec<String>,
+    /// Recordings.
+    pub runs: usize,
+    /// Whether all of them are exact.
+    pub exact: bool,
+    /// All calls.
+    pub calls: Range,
+    /// What they cost in the middle run, ns.
+    pub toll_ns: Option<u64>,
+    /// The program's own processor time in the middle run, ns.
+    pub own_cpu_ns: Option<u64>,
+}
+
+/// What makes the sides less comparable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A side has one recording: what varies by itself can't be told from what changed.
+    OneRun,
+    /// A recording of the new side (or the old) is not exact, for this reason.
+    NotExact(&'static str, String),
+    /// The sides were recorded under different kernels or on different processors.
+    Boxes(String, String),
+    /// The sides were watched in different ways.
+    Backends(&'static str, &'static str),
+}
+
+/// What changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Diff {
+    /// What it is told by.
+    pub by: By,
+    /// The old side.
+    pub old: Summary,
+    /// The new side.
+    pub new: Summary,
+    /// What changed, largest toll first.
+    pub changed: Vec<Change>,
+    /// What differs, but varies by itself.
+    pub varying: Vec<Change>,
+    /// Rows that are the same on both sides.
+    pub same: usize,
+    /// Rows (by system call, public function and caller) that changed where what it is told by did not.
+    pub hidden: usize,
+    /// Findings that the new side has and the old has not, in rows that changed.
+    pub findings_new: Vec<FindingChange>,
+    /// Likewise those that are gone.
+    pub findings_gone: Vec<FindingChange>,
+    /// What to keep in mind.
+    pub notes: Vec<Note>,
+}
+
+impl Diff {
+    /// Whether anything changed beyond what varies.
+    pub fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.findings_new.is_empty() && self.findings_gone.is_empty() && self.hidden == 0
+    }
+}
+
+/// What changed from `old` to `new`.
+pub fn diff(old: Side<'_>, new: Side<'_>, by: By) -> Diff {
+    let names = Names::of(old.recordings, new.recordings);
+    let rows = Tables::of(old, new, By::Row, &names).changes();
+    let changed_rows: BTreeSet<&Key> = rows.iter().filter(|c| c.verdict == Verdict::Changed).map(|c| &c.key).collect();
+    let judged = [old, new].map(|side| Judged::of(side, &names, &changed_rows));
+    let (findings_new, findings_gone) = findings::changes(&judged[0], &judged[1]);
+    let tables = (by != By::Row).then(|| Tables::of(old, new, by, &names));
+    let same = tables.as_ref().unwrap_or(&Tables::of(old, new, By::Row, &names)).same();
+    let mut all = tables.map_or_else(|| rows.clone(), |t| t.changes());
+    if by == By::Syscall {
+        for change in &mut all {
+            let made = rows.iter().filter(|r| r.key.syscall == change.key.syscall && r.verdict == Verdict::Changed);
+            change.beneath = made.cloned().collect();
+        }
+    }
+    let (changed, varying): (Vec<_>, Vec<_>) = all.into_iter().partition(|c| c.verdict == Verdict::Changed);
+    let hidden = match by {
+        By::Syscall => {
+            let told: BTreeSet<_> = changed.iter().map(|c| c.key.syscall).collect();
+            rows.iter().filter(|r| r.verdict == Verdict::Changed && !told.contains(&r.key.syscall)).count()
+        }
+        _ if changed.is_empty() => changed_rows.len(),
+        _ => 0,
+    };
+    Diff {
+        by,
+        old: summary(old),
+        new: summary(new),
+        changed,
+        varying,
+        same,
+        hidden,
+        findings_new,
+        findings_gone,
+        notes: notes(old, new),
+    }
+}
+
+/// Both sides' calls by what they mean.
+struct Tables<'a> {
+    old: Vec<Table>,
+    new: Vec<Table>,
+    sides: (Side<'a>, Side<'a>),
+}
+
+impl<'a> Tables<'a> {
+    fn of(old: Side<'a>, new: Side<'a>, by: By, names: &Names) -> Self {
+        let of = |side: Side<'_>| side.recordings.iter().map(|r| table(r, by, names)).collect::<Vec<_>>();
+        let mut tables = Self { old: of(old), new: of(new), sides: (old, new) };
+        if by == By::Line {
+            tables.follow_lines();
+        }
+        tables
+    }
+
+    /// Gives lines of the new side the number they had.
+    fn follow_lines(&mut self) {
+        let lines = |tables: &[Table]| keys(tables).into_iter().map(|k| (k.clone(), calls(tables, k))).collect();
+        let moved = lines::moved(lines(&self.old), lines(&self.new));
+        for table in &mut self.new {
+            *table = std::mem::take(table)
+                .into_iter()
+                .map(|(key, cell)| (moved.get(&key).cloned().unwrap_or(key), cell))
+                .collect();
+        }
+    }
+
+    fn keys(&self) -> BTreeSet<&Key> {
+        keys(&self.old).into_iter().chain(keys(&self.new)).collect()
+    }
+
+    fn same(&self) -> usize {
+        let same = |key: &&&Key| {
+            calls(&self.old, key) == calls(&self.new, key) && failed(&self.old, key) == failed(&self.new, key)
+        };
+        self.keys().iter().filter(same).count()
+    }
+
+    /// Rows that are not the same, what would weigh most first.
+    fn changes(&self) -> Vec<Change> {
+        let mut changes: Vec<Change> = self.keys().into_iter().filter_map(|key| self.change(key)).collect();
+        let objects =
+            [self.sides.0, self.sides.1].map(|side| side.recordings.iter().map(Objects::of).collect::<Vec<_>>());
+        for change in &mut changes {
+            let more_on_new = change.new.calls.median >= change.old.calls.median;
+            let (tables, side, objects) = if more_on_new {
+                (&self.new, self.sides.1, &objects[1])
+            } else {
+                (&self.old, self.sides.0, &objects[0])
+            };
+            let found = tables.iter().zip(side.recordings).zip(objects).rev();
+            let found =
+                found.filter_map(|((table, recording), objects)| Some((table.get(&change.key)?, recording, objects)));
+            for (cell, recording, objects) in found.take(1) {
+                change.place = place(recording, cell);
+                change.object = objects.of_rows(&cell.rows);
+            }
+        }
+        attribution::set_apart(&mut changes);
+        changes.sort_by(|a, b| b.weight().total_cmp(&a.weight()).then_with(|| a.key.cmp(&b.key)));
+        changes
+    }
+
+    fn change(&self, key: &Key) -> Option<Change> {
+        let (old, new) = (figures(&self.old, key), figures(&self.new, key));
+        if old.calls == new.calls && old.failed == new.failed {
+            return None;
+        }
+        Some(Change {
+            verdict: self.verdict(key, &old, &new),
+            key: key.clone(),
+            old,
+            new,
+            place: None,
+            object: None,
+            beneath: Vec::new(),
+        })
+    }
+
+    fn verdict(&self, key: &Key, old: &Figures, new: &Figures) -> Verdict {
+        let (a, b) = (self.by_chance(key, false), self.by_chance(key, true));
+        let most = a.calls.high.max(b.calls.high);
+        let runs = self.old.len().min(self.new.len());
+        // What depends on chance alone must differ by much; what does not, by anything.
+        let firm = a.firm.differs(b.firm, 0);
+        let slack = match (most, firm) {
+            (0, _) | (_, true) => 0,
+            (most, false) if runs > 1 => (most / 2).max(16),
+            // A runtime's threads look around as long as a run takes.
+            (_, false) if a.runtime || b.runtime => u64::MAX,
+            (most, false) => (most / 16 * 15).max(256),
+        };
+        if old.calls.differs(new.calls, slack) || old.failed.differs(new.failed, slack) {
+            return Verdict::Changed;
+        }
+        match a.chance.or(b.chance) {
+            Some(chance) if runs < 2 => Verdict::ByChance(chance),
+            _ => Verdict::Varies,
+        }
+    }
+
+    fn by_chance(&self, key: &Key, new: bool) -> ByChance {
+        let (tables, side) = if new { (&self.new, self.sides.1) } else { (&self.old, self.sides.0) };
+        let mut main = None;
+        let mut runtime = false;
+        let (mut firm, mut by) = (Vec::new(), Vec::new());
+        for (table, recording) in tables.iter().zip(side.recordings) {
+            let Some(cell) = table.get(key) else {
+                firm.push(0);
+                by.push(0);
+                continue;
+            };
+            let (mut calls, mut of_runtime) = (0u64, 0u64);
+            for row in cell.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize)) {
+                if let Some(chance) = chance(recording, row) {
+                    calls = calls.saturating_add(row.counts.calls);
+                    main.get_or_insert(chance);
+                    of_runtime =
+                        of_runtime.saturating_add(if in_runtime(recording, row) { row.counts.calls } else { 0 });
+                }
+            }
+            runtime |= of_runtime > calls / 2;
+            by.push(calls.min(cell.calls));
+            firm.push(cell.calls.saturating_sub(calls));
+        }
+        ByChance { chance: main, runtime, calls: Range::of(&by), firm: Range::of(&firm) }
+    }
+}
+
+/// Of a key's calls on one side, those whose number depends on chance, and the others.
+struct ByChance {
+    chance: Option<Chance>,
+    /// Whether most of them are a language's runtime's own.
+    runtime: bool,
+    calls: Range,
+    firm: Range,
+}
+
+impl Change {
+    /// What the calls that came or went cost, about: their number by what one of them costs on either side. The toll
+    /// itself varies more than the calls do.
+    fn weight(&self) -> f64 {
+        let toll = sum(self.old.toll_ns, self.new.toll_ns);
+        let calls = self.old.calls.median.saturating_add(self.new.calls.median);
+        let each = toll.filter(|_| calls > 0).map_or(ANY_CALL_NS, |ns| ns as f64 / calls as f64);
+        let failed = self.old.failed.median.abs_diff(self.new.failed.median);
+        self.old.calls.median.abs_diff(self.new.calls.median).max(failed) as f64 * each
+    }
+}
+
+fn keys(tables: &[Table]) -> BTreeSet<&Key> {
+    tables.iter().flat_map(|t| t.keys()).collect()
+}
+
+fn range(tables: &[Table], key: &Key, of: impl Fn(&Cell) -> u64) -> Range {
+    Range::of(&tables.iter().map(|t| t.get(key).map_or(0, &of)).collect::<Vec<_>>())
+}
+
+/// Where only looks tell, as far apart as they leave open.
+fn calls(tables: &[Table], key: &Key) -> Range {
+    let (low, high) = (range(tables, key, |c| c.low), range(tables, key, |c| c.high));
+    Range { low: low.low, median: range(tables, key, |c| c.calls).median, high: high.high }
+}
+
+fn failed(tables: &[Table], key: &Key) -> Range {
+    range(tables, key, |c| c.failed)
+}
+
+fn figures(tables: &[Table], key: &Key) -> Figures {
+    let mut tolls: Vec<u64> = tables.iter().filter_map(|t| t.get(key)?.toll_ns).collect();
+    tolls.sort_unstable();
+    Figures { calls: calls(tables, key), failed: failed(tables, key), toll_ns: tolls.get(tolls.len() / 2).copied() }
+}
+
+/// Where the row with most calls is called.
+fn place(recording: &Recording, cell: &Cell) -> Option<Place> {
+    let rows = cell.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize));
+    let row = rows.filter(|r| r.user.is_some()).max_by_key(|r| r.counts.calls)?;
+    let place = recording.frames.get(row.user?.0 as usize)?.location()?;
+    Some(Place { function: place.function.clone(), file: place.file.clone(), line: place.line })
+}
+
+/// What rows are about, by the calls that were looked at.
+struct Objects(BTreeMap<RowId, Option<String>>);
+
+impl Objects {
+    fn of(recording: &Recording) -> Self {
+        let mut objects: BTreeMap<RowId, Option<String>> = BTreeMap::new();
+        for call in recording.windows.iter().flat_map(|w| &w.calls) {
+            let Some(row) = recording.rows.get(call.row.0 as usize) else { continue };
+            if let Some(None) = objects.get(&call.row) {
+                continue;
+            }
+            let object = call.object(row.syscall);
+            match objects.get(&call.row) {
+                Some(known) if *known == object => {}
+                Some(_) => _ = objects.insert(call.row, None),
+                None => _ = objects.insert(call.row, object),
+            }
+        }
+        Self(objects)
+    }
+
+    fn of_rows(&self, rows: &[RowId]) -> Option<String> {
+        let mut found = rows.iter().filter_map(|id| self.0.get(id));
+        let first = found.next()?.clone()?;
+        found.all(|other| other.as_deref() == Some(&*first)).then_some(first)
+    }
+}
+
+fn summary(side: Side<'_>) -> Summary {
+    let totals: Vec<Counts> = side.recordings.iter().map(Recording::total).collect();
+    let middle = |mut of: Vec<u64>| {
+        of.sort_unstable();
+        of.get(of.len() / 2).copied()
+    };
+    Summary {
+        command: side.recordings.first().map(|r| r.header.command.clone()).unwrap_or_default(),
+        runs: side.recordings.len(),
+        exact: side.recordings.iter().all(Recording::exact),
+        calls: Range::of(&totals.iter().map(|t| t.calls).collect::<Vec<_>>()),
+        toll_ns: middle(totals.iter().filter_map(|t| t.toll_ns).collect()),
+        own_cpu_ns: middle(side.recordings.iter().filter_map(Recording::own_cpu_ns).collect()),
+    }
+}
+
+fn notes(old: Side<'_>, new: Side<'_>) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if old.recordings.len().min(new.recordings.len()) < 2 {
+        notes.push(Note::OneRun);
+    }
+    for (name, side) in [("old", old), ("new", new)] {
+        if let Some(recording) = side.recordings.iter().find(|r| !r.exact()) {
+            let why = recording.problems.iter().find(|p| p.kind.spoils_exactness());
+            notes.push(Note::NotExact(name, why.map_or_else(|| "calls were lost".into(), |p| p.text.clone())));
+        }
+    }
+    if let (Some(a), Some(b)) = (old.recordings.first(), new.recordings.first()) {
+        let on = |r: &Recording| format!("{}, Linux {}", r.header.host.cpu, r.header.host.kernel);
+        if on(a) != on(b) {
+            notes.push(Note::Boxes(on(a), on(b)));
+        }
+        let (a, b): (BackendKind, BackendKind) = (a.header.backend, b.header.backend);
+        if a != b {
+            notes.push(Note::Backends(a.name(), b.name()));
+        }
+    }
+    notes
+}

@@ -1,0 +1,53 @@
+//! What changed between recordings, and whether a budget holds. Pure: no I/O beyond given text (clippy.toml holds it).
+//!
+//! Rows are matched by what they mean (system call, public function, caller's function and file), never by an
+//! address. What varies from run to run is told apart from what changed: by several recordings of a side where
+//! there are, else by what a call's number is known to depend on.
+//!
+//! ```
+//! use systoll_compare::{By, Side, diff};
+//! use systoll_judge::Judgement;
+//! use systoll_model::*;
+//!
+//! let run = |calls| {
+//!     let mut recording = Recording::default();
+//!     recording.processes.push(Process { exe: "/bin/app".into(), instances: 1, ..Process::default() });
+//!     recording.stacks.push(Stack::default());
+//!     let counts = Counts { calls, ..Counts::default() };
+//!     let (process, syscall, stack) = (ProcessId(0), Sysno::from_name("openat").unwrap(), StackId(0));
+//!     let (context, outer, api) = (stack, stack, Some("fopen".into()));
+//!     recording.rows.push(Row { process, syscall, context, outer, api, api_module: None, user: None, lines: vec![], counts });
+//!     recording
+//! };
+//! let judgements = [Judgement::default()];
+//! let (old, new) = ([run(12)], [run(30_012)]);
+//! let side = |recordings| Side { recordings, judgements: &judgements };
+//! let changed = diff(side(&old), side(&new), By::Syscall).changed;
+//! assert_eq!(changed[0].new.calls.median - changed[0].old.calls.median, 30_000);
+//! assert!(diff(side(&old), side(&old), By::Row).is_empty());
+//! ```
+#![forbid(unsafe_code)]
+
+mod attribution;
+mod budget;
+mod diff;
+mod findings;
+mod key;
+mod lines;
+mod names;
+mod range;
+mod select;
+mod table;
+mod tracked;
+mod vary;
+
+pub use budget::{
+    Bound, Breach, Budget, BudgetError, Held, HeldFinding, Limit, MAX_TEXT, Measured, Run, Units, Who, hold, learn,
+};
+pub use diff::{Change, Diff, Figures, Note, Place, Side, Summary, Verdict, diff};
+pub use findings::FindingChange;
+pub use key::{By, Key};
+pub use range::Range;
+pub use select::{SelectError, Selector};
+pub use tracked::{Tracked, Wanted};
+pub use vary::Chance;

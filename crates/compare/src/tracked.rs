@@ -1,0 +1,110 @@
+//! One row, followed through recordings of many builds.
+
+use crate::diff::{Place, Side, diff};
+use crate::key::{By, Key};
+use crate::names::Names;
+use crate::select::Selector;
+use crate::table::Keys;
+use systoll_judge::Judgement;
+use systoll_model::{Recording, Row};
+
+/// What is to be followed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Wanted {
+    /// The row that differs most.
+    #[default]
+    Largest,
+    /// What this selects.
+    Selected(Selector),
+}
+
+/// Calls that are not as many in one recording as in another.
+#[derive(Debug)]
+pub struct Tracked {
+    what: What,
+    names: Names,
+}
+
+#[derive(Debug)]
+enum What {
+    Row(Key),
+    Selected(Selector),
+}
+
+impl Tracked {
+    /// What is `wanted` of the change from `old` to `new`; `None` where nothing that does not vary by itself differs.
+    pub fn of(wanted: &Wanted, old: &Recording, new: &Recording) -> Option<Self> {
+        let sides = [old, new].map(std::slice::from_ref);
+        let names = Names::of(sides[0], sides[1]);
+        let what = match wanted {
+            Wanted::Selected(selector) => What::Selected(selector.clone()),
+            Wanted::Largest => {
+                let none = [Judgement::default()];
+                let side = |recordings| Side { recordings, judgements: &none };
+                let changes = diff(side(sides[0]), side(sides[1]), By::Row).changed;
+                // A row without a caller tells nobody what to look at.
+                let known = changes.iter().find(|c| c.key.function.is_some() && c.old.calls != c.new.calls);
+                let any = changes.iter().find(|c| c.old.calls != c.new.calls);
+                What::Row(known.or(any)?.key.clone())
+            }
+        };
+        let tracked = Self { what, names };
+        (tracked.count(old) != tracked.count(new)).then_some(tracked)
+    }
+
+    /// How often they are made in `recording`.
+    pub fn count(&self, recording: &Recording) -> u64 {
+        let rows = self.rows(recording).into_iter();
+        rows.fold(0u64, |sum, row| sum.saturating_add(row.counts.calls))
+    }
+
+    fn rows<'a>(&self, recording: &'a Recording) -> Vec<&'a Row> {
+        let keys = Keys::new(recording, &self.names);
+        let selects = |row: &&Row| match &self.what {
+            What::Row(key) => keys.row(row) == *key,
+            What::Selected(selector) => selector.selects(recording, row),
+        };
+        recording.rows.iter().filter(selects).collect()
+    }
+
+    /// The row in words, as `fstat < read_config`.
+    pub fn name(&self, recording: &Recording) -> String {
+        match &self.what {
+            What::Selected(selector) => selector.chain.join(" < "),
+            What::Row(key) => {
+                let call = key.syscall.map(|s| s.to_string());
+                let api = key.api.as_deref().filter(|api| Some(*api) != call.as_deref()).map(str::to_owned);
+                let function = key.function.as_deref().map(str::to_owned);
+                let parts: Vec<String> = [call, api, function].into_iter().flatten().collect();
+                let program = key.program.as_deref().filter(|_| recording.processes.len() > 1);
+                let program = program.map_or_else(String::new, |p| format!(" in {p}"));
+                parts.join(" < ") + &program
+            }
+        }
+    }
+
+    /// The places in the source that the calls come from in `recording`: a script's lines, then the nearest to the call.
+    pub fn places(&self, recording: &Recording) -> Vec<Place> {
+        let mut rows = self.rows(recording);
+        rows.sort_by_key(|row| std::cmp::Reverse(row.counts.calls));
+        let mut places: Vec<Place> = Vec::new();
+        for row in rows.into_iter().take(MOST_ROWS) {
+            let frames =
+                |id: systoll_model::StackId| recording.stacks.get(id.0 as usize).map_or(&[][..], |s| &s.frames);
+            let lines = row.lines.iter().map(|l| l.frame);
+            let all = lines.chain(row.user).chain(frames(row.context).iter().chain(frames(row.outer)).copied());
+            let located = all.filter_map(|id| recording.frames.get(id.0 as usize)).flat_map(|f| &f.locations);
+            for at in located.filter(|l| l.file.is_some()) {
+                let place = Place { function: at.function.clone(), file: at.file.clone(), line: at.line };
+                if places.len() < MOST_PLACES && !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+        }
+        places
+    }
+}
+
+/// Rows whose places are told, at most, and places.
+const MOST_ROWS: usize = 16;
+const MOST_PLACES: usize = 200;

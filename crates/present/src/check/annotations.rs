@@ -1,0 +1,39 @@
+//! For editors and for GitHub: a file, a line, a text.
+
+use super::{BudgetReport, Message};
+use crate::text::clean;
+use std::io::{self, Write};
+
+/// Writes `FILE:LINE:1: error: TEXT`, as compilers do and vim's quickfix list reads it.
+///
+/// # Errors
+/// Where `w` fails.
+pub fn write_vim(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()> {
+    checked.messages().iter().try_for_each(|m| {
+        let kind = if m.breaks { "error" } else { "note" };
+        writeln!(w, "{}:{}:1: {kind}: {} [{}]", clean(&m.file), m.line, m.text, clean(&m.rule))
+    })
+}
+
+/// Writes GitHub's workflow commands: `::error file=…,line=…::TEXT`.
+///
+/// # Errors
+/// Where `w` fails.
+pub fn write_github(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()> {
+    checked.messages().iter().try_for_each(|m| writeln!(w, "{}", github(m)))
+}
+
+fn github(m: &Message) -> String {
+    let kind = if m.breaks { "error" } else { "notice" };
+    let (file, title) = (property(&m.file), property(&format!("systoll: {}", m.rule)));
+    format!("::{kind} file={file},line={},title={title}::{}", m.line, data(&m.text))
+}
+
+/// As GitHub's runner reads it back (actions/toolkit, `command.ts`).
+fn data(text: &str) -> String {
+    clean(text).replace('%', "%25")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

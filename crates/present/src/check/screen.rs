@@ -1,0 +1,36 @@
+//! For people: one line a breach.
+
+use super::{BudgetReport, bound_text, figure, unit};
+use crate::style::{Line, Role, Style};
+use crate::text::{clean, shell_words};
+use crate::units::counted;
+use std::io::{self, Write};
+
+/// Writes what breaks the budget, one line each; all that is held where `all`.
+///
+/// # Errors
+/// Where `w` fails.
+pub fn write_check(w: &mut dyn Write, checked: &BudgetReport<'_>, all: bool, style: &Style) -> io::Result<()> {
+    let held = checked.held;
+    for message in checked.messages().iter().filter(|m| m.breaks || all) {
+        let (role, label) = if message.breaks { (Role::Bad, "over  ") } else { (Role::Faint, "known ") };
+        let line = Line::of(role, label).with(Role::Plain, message.text.clone());
+        writeln!(w, "{}", line.render(style))?;
+    }
+    for m in held.measured.iter().filter(|m| all && !m.broken) {
+        let text = format!("{}: {} {} of {}", clean(&m.name), figure(m.value), unit(m.figure), bound_text(m.bound));
+        writeln!(w, "{}", Line::of(Role::Good, "holds ").with(Role::Plain, text).render(style))?;
+    }
+    let limits = counted(held.measured.len() as u64, "limit", "limits");
+    let runs = counted(held.runs as u64, "run", "runs");
+    let command = shell_words(checked.command);
+    let (role, text) = if held.holds() {
+        (Role::Good, format!("{} holds: {limits}, {runs}", clean(checked.budget)))
+    } else {
+        let unknown = held.findings.iter().filter(|f| !f.known).count();
+        let broken = held.broken() + held.breaches.len() + unknown;
+        let broken = counted(broken as u64, "breach", "breaches");
+        (Role::Bad, format!("{} is broken: {broken}, {limits}, {runs}", clean(checked.budget)))
+    };
+    writeln!(w, "{}", Line::of(role, text).with(Role::Faint, format!("  {command}")).render(style))
+}

@@ -1,0 +1,362 @@
+//! The `diff` screen: what changed, old beside new; and the same as a table in Markdown.
+
+use crate::style::{Line, Role, Style, flow};
+use crate::text::{clean, columns, sentence, shell_words, shorten};
+use crate::units::{counted, grouped, time};
+use std::io::{self, Write};
+use systoll_compare::{By, Chance, Change, Diff, Figures, FindingChange, Key, Note, Range, Summary, Verdict};
+
+/// Changes shown where not all are asked for.
+const CHANGES: usize = 20;
+/// Callers shown beneath a system call.
+const BENEATH: usize = 3;
+/// Columns a row's name has beside its figures at least; where there are fewer it stands above.
+const NAME: usize = 24;
+/// What varies by itself is named so often.
+const VARYING: usize = 8;
+
+/// How much of a diff is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiffOptions {
+    /// All of it.
+    pub all: bool,
+    /// At most so many rows; 20 where `None`.
+    pub limit: Option<usize>,
+}
+
+impl DiffOptions {
+    fn rows(self) -> usize {
+        self.limit.unwrap_or(if self.all { usize::MAX } else { CHANGES })
+    }
+
+    fn beneath(self) -> usize {
+        if self.all { usize::MAX } else { BENEATH }
+    }
+}
+
+/// Figures before a row's name: old, new, change, toll.
+const CELLS: usize = 4;
+type Cells = [String; CELLS];
+
+/// Writes what changed, largest toll first.
+///
+/// # Errors
+/// Where `w` fails.
+pub fn write_diff(w: &mut dyn Write, diff: &Diff, options: DiffOptions, style: &Style) -> io::Result<()> {
+    let mut lines = head(diff, style);
+    if diff.is_empty() {
+        let text = format!("no change: {} the same", counted(diff.same as u64, "row is", "rows are"));
+        lines.extend([Line::default(), Line::of(Role::Good, format!("  {text}"))]);
+    } else if !diff.changed.is_empty() {
+        lines.push(Line::default());
+        lines.extend(table(diff, options, style));
+    }
+    let findings = findings(diff);
+    if !findings.is_empty() {
+        lines.push(Line::default());
+        lines.extend(findings.into_iter().flat_map(|line| line.broken(style.columns())));
+    }
+    let closing = closing(diff, options, style);
+    if !closing.is_empty() {
+        lines.push(Line::default());
+        lines.extend(closing);
+    }
+    lines.iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))
+}
+
+fn head(diff: &Diff, style: &Style) -> Vec<Line> {
+    let room = style.columns().saturating_sub(9);
+    let command = |side: &Summary| shorten(&shell_words(&side.command), room.max(16));
+    let runs = |side: &Summary| counted(side.runs as u64, "run", "runs");
+    let (new, old) = (command(&diff.new), command(&diff.old));
+    let mut lines = vec![Line::of(Role::Strong, "systoll  ").with(Role::Plain, new.clone())];
+    if new != old {
+        lines.push(Line::of(Role::Plain, "         ").with(Role::Faint, format!("against {old}")));
+    }
+    let mut parts = vec![
+        Line::of(Role::Plain, format!("{} system calls", range(diff.new.calls)))
+            .with(Role::Faint, format!(", {} before", range(diff.old.calls))),
+    ];
+    if let (Some(new), Some(old)) = (diff.new.toll_ns, diff.old.toll_ns) {
+        parts.push(
+            Line::of(Role::Plain, format!("toll {}", time(new))).with(Role::Faint, format!(", {} before", time(old))),
+        );
+    }
+    let runs = match (runs(&diff.old), runs(&diff.new)) {
+        (old, new) if old == new => format!("{new} a side"),
+        (old, new) => format!("{old} before, {new} now"),
+    };
+    parts.push(Line::of(Role::Faint, runs));
+    lines.extend(flow(Line::of(Role::Plain, "         "), parts, 4, 9, style.columns()));
+    lines
+}
+
+fn table(diff: &Diff, options: DiffOptions, style: &Style) -> Vec<Line> {
+    let shown = &diff.changed[..diff.changed.len().min(options.rows())];
+    let heads = ["old", "new", "change", "toll"].map(str::to_owned);
+    let beneath = |change: &Change| change.beneath.len().min(options.beneath());
+    let all = shown.iter().flat_map(|c| std::iter::once(c).chain(&c.beneath[..beneath(c)]));
+    let cells: Vec<Cells> = all.map(cells).chain([heads.clone()]).collect();
+    let widths: [usize; CELLS] =
+        std::array::from_fn(|i| cells.iter().map(|c| c.get(i).map_or(0, |t| columns(t))).max().unwrap_or(0));
+    let line = |cells: &Cells, role: Role, name: Line| {
+        let mut line = Line::default();
+        for (cell, width) in cells.iter().zip(widths) {
+            line.push(Role::Plain, " ".repeat(2 + width.saturating_sub(columns(cell))));
+            line.push(role, cell.clone());
+        }
+        line.push(Role::Plain, "  ");
+        let room = style.columns().saturating_sub(line.width());
+        if room >= NAME {
+            return vec![line.joined(name.fit(room))];
+        }
+        vec![Line::of(Role::Plain, "  ").joined(name.fit(style.columns().saturating_sub(2))), line]
+    };
+    let mut lines = line(&heads, Role::Faint, Line::of(Role::Faint, diff.by.name()));
+    for change in shown {
+        lines.extend(line(&self::cells(change), role(change), name(change, diff.by)));
+        for row in &change.beneath[..beneath(change)] {
+            let who = Line::of(Role::Plain, "  ").joined(name(row, By::Caller));
+            lines.extend(line(&self::cells(row), Role::Faint, who));
+        }
+    }
+    if diff.changed.len() > shown.len() {
+        let more = counted((diff.changed.len() - shown.len()) as u64, "row", "rows");
+        lines.push(Line::of(Role::Faint, format!("  {more} more: --all shows them")));
+    }
+    lines
+}
+
+fn role(change: &Change) -> Role {
+    if change.new.calls.median > change.old.calls.median { Role::Bad } else { Role::Good }
+}
+
+fn cells(change: &Change) -> Cells {
+    let (old, new) = (&change.old, &change.new);
+    let figure = |f: &Figures| {
+        let failing = old.calls == new.calls;
+        if failing { format!("{} failed", range(f.failed)) } else { range(f.calls) }
+    };
+    let by = if old.calls == new.calls { (old.failed, new.failed) } else { (old.calls, new.calls) };
+    [figure(old), figure(new), signed(by.0.median, by.1.median), toll(old.toll_ns, new.toll_ns)]
+}
+
+fn signed(old: u64, new: u64) -> String {
+    let sign = if new < old { '-' } else { '+' };
+    format!("{sign}{}", grouped(new.abs_diff(old)))
+}
+
+/// What the calls cost more or less, where that is known.
+fn toll(old: Option<u64>, new: Option<u64>) -> String {
+    let (Some(old), Some(new)) = (old.or(new.map(|_| 0)), new.or(old.map(|_| 0))) else { return String::new() };
+    format!("{}{}", if new < old { '-' } else { '+' }, time(new.abs_diff(old)))
+}
+
+/// A count, or where it varied from what to what.
+fn range(range: Range) -> String {
+    if range.spread() == 0 { grouped(range.low) } else { format!("{}..{}", grouped(range.low), grouped(range.high)) }
+}
+
+/// What a row is called.
+fn name(change: &Change, by: By) -> Line {
+    let mut line = who(&change.key, by);
+    if matches!(by, By::Row | By::Caller | By::Line)
+        && let Some(place) = change.place.as_ref().filter(|p| p.line.is_some())
+        && let Some(file) = place.file.as_deref()
+    {
+        let own = change.key.function.as_deref() == Some(&*place.function);
+        let file = clean(file.rsplit('/').next().unwrap_or(file));
+        line.push_name(
+            Role::Faint,
+            if own { format!(" {file}") } else { format!(" by {} {file}", clean(&place.function)) },
+        );
+        line.push(Role::Faint, format!(":{}", place.line.unwrap_or(0)));
+    }
+    line = whereabouts(line, &change.key, by);
+    if let Some(object) = &change.object {
+        line.push_name(Role::Faint, format!("  {}", clean(object)));
+    }
+    line
+}
+
+/// A key in words.
+fn key_name(key: &Key, by: By) -> Line {
+    whereabouts(who(key, by), key, by)
+}
+
+/// The call and who makes it.
+fn who(key: &Key, by: By) -> Line {
+    let mut line = Line::default();
+    let text = |part: &Option<std::sync::Arc<str>>| part.as_deref().map(clean);
+    if let Some(call) = key.syscall.filter(|_| by != By::Caller) {
+        line.push(Role::Name, call.to_string());
+    }
+    // A function that is called as its system call is says nothing twice.
+    let call = key.syscall.map(|s| s.to_string());
+    let callers = [text(&key.api).filter(|api| Some(api) != call.as_ref()), text(&key.function)];
+    for caller in callers.into_iter().flatten() {
+        if !line.is_empty() {
+            line.push(Role::Faint, " < ");
+        }
+        line.push_name(Role::Plain, caller);
+    }
+    line
+}
+
+/// The file and the program a caller lies in, where that is no matter of course.
+fn whereabouts(mut line: Line, key: &Key, by: By) -> Line {
+    let text = |part: &Option<std::sync::Arc<str>>| part.as_deref().map(clean);
+    if let Some(library) = text(&key.library) {
+        let own = key.program.as_deref() == key.library.as_deref();
+        if line.is_empty() {
+            line.push_name(Role::Plain, library);
+        } else if !own {
+            line.push_name(Role::Faint, format!(" {library}"));
+        }
+    }
+    if let Some(program) = text(&key.program)
+        && (line.is_empty() || by == By::Row && key.program != key.library)
+    {
+        line.push_name(Role::Plain, if line.is_empty() { program } else { format!("  {program}") });
+    }
+    if line.is_empty() {
+        let words = match by {
+            By::Api => "(no public function)",
+            _ => "(no caller known)",
+        };
+        line.push(Role::Faint, words);
+    }
+    line
+}
+
+fn findings(diff: &Diff) -> Vec<Line> {
+    let line = |label: &str, role: Role, f: &FindingChange| {
+        let mut line = Line::of(role, format!("  {label}  ")).with(Role::Strong, clean(&f.id));
+        line.push(Role::Plain, format!("  {} needless", counted(f.needless, "call", "calls")));
+        if let Some(call) = f.syscall {
+            line.push(Role::Name, format!("  {call}"));
+        }
+        if let Some(user) = &f.user {
+            line.push_name(Role::Plain, format!(" < {}", clean(user)));
+        }
+        if let Some(what) = &f.what {
+            line.push_name(Role::Faint, format!("  {}", clean(what)));
+        }
+        line.with(Role::Faint, format!("  {}", time(f.toll_ns)))
+    };
+    let new = diff.findings_new.iter().map(|f| line("new finding ", Role::Bad, f));
+    new.chain(diff.findings_gone.iter().map(|f| line("finding gone", Role::Good, f))).collect()
+}
+
+fn closing(diff: &Diff, options: DiffOptions, style: &Style) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut say = |label: &str, role: Role, parts: Vec<Line>| {
+        let first = Line::of(role, format!("  {label:<9}"));
+        lines.extend(flow(first, parts, 2, 11, style.columns()));
+    };
+    if diff.hidden > 0 {
+        let rows = counted(diff.hidden as u64, "row", "rows");
+        let text = match diff.by {
+            By::Syscall => format!("as many calls, but from other callers, in {rows}: --by row"),
+            _ => format!("{rows} changed that are not told apart so: --by row"),
+        };
+        say("moved", Role::Plain, vec![Line::of(Role::Plain, text)]);
+    }
+    if !diff.varying.is_empty() {
+        let most = if options.all { usize::MAX } else { VARYING };
+        let mut parts: Vec<Line> = diff.varying.iter().take(most).map(|c| varying(c, diff.by)).collect();
+        if let Some(more) = diff.varying.len().checked_sub(most).filter(|n| *n > 0) {
+            parts.push(Line::of(Role::Faint, format!("and {more} more")));
+        }
+        say("varies", Role::Faint, parts);
+    }
+    for note in &diff.notes {
+        let role = if matches!(note, Note::OneRun) { Role::Faint } else { Role::Warn };
+        say("note", role, vec![Line::of(Role::Plain, note_text(note))]);
+    }
+    lines
+}
+
+fn varying(change: &Change, by: By) -> Line {
+    let line = key_name(&change.key, by);
+    let (old, new) = if change.old.calls == change.new.calls {
+        (change.old.failed, change.new.failed)
+    } else {
+        (change.old.calls, change.new.calls)
+    };
+    let why = match change.verdict {
+        Verdict::ByChance(Chance::Scheduling) => " (by scheduling)",
+        Verdict::ByChance(Chance::Memory) => " (by where memory lies)",
+        Verdict::ByChance(Chance::Attribution) => " (callers not seen each time)",
+        _ => "",
+    };
+    line.with(Role::Faint, format!(" {} → {}{why}", range(old), range(new)))
+}
+
+/// A note in words.
+pub(crate) fn note_text(note: &Note) -> String {
+    match note {
+        Note::OneRun => "one recording a side: only what depends on scheduling or memory is known to vary by itself; \
+                         give several a side for more"
+            .into(),
+        Note::NotExact(side, why) => format!("the {side} side's counts are not exact: {}", sentence(why)),
+        Note::Boxes(old, new) => format!("other boxes: {} before, {} now", sentence(old), sentence(new)),
+        Note::Backends(old, new) => format!("watched in other ways: {old} before, {new} now"),
+    }
+}
+
+/// Writes what changed as a table in Markdown, for a pull request.
+///
+/// # Errors
+/// Where `w` fails.
+pub fn write_diff_markdown(w: &mut dyn Write, diff: &Diff, options: DiffOptions) -> io::Result<()> {
+    writeln!(w, "### System calls: {} → {}\n", range(diff.old.calls), range(diff.new.calls))?;
+    if diff.is_empty() {
+        writeln!(w, "No change: {} the same.", counted(diff.same as u64, "row is", "rows are"))?;
+    }
+    if !diff.changed.is_empty() {
+        writeln!(w, "| {} | old | new | change | toll |\n|:---|---:|---:|---:|---:|", diff.by.name())?;
+    }
+    let row = |w: &mut dyn Write, change: &Change, indent: &str, by: By| {
+        let [old, new, by_how_much, toll] = cells(change);
+        let plain = Style { color: false, ..Style::default() };
+        let name = markdown(&name(change, by).render(&plain));
+        writeln!(w, "| {indent}{name} | {old} | {new} | {by_how_much} | {toll} |")
+    };
+    for change in diff.changed.iter().take(options.rows()) {
+        row(w, change, "", diff.by)?;
+        for beneath in change.beneath.iter().take(options.beneath()) {
+            row(w, beneath, "&nbsp;&nbsp;", By::Caller)?;
+        }
+    }
+    let more = diff.changed.len().saturating_sub(options.rows());
+    if more > 0 {
+        writeln!(w, "\n{} more.", counted(more as u64, "row", "rows"))?;
+    }
+    for (label, findings) in [("New finding", &diff.findings_new), ("Finding gone", &diff.findings_gone)] {
+        for f in findings {
+            let calls = counted(f.needless, "needless call", "needless calls");
+            writeln!(w, "\n**{label}:** {} ({calls})", markdown(&f.id))?;
+        }
+    }
+    if !diff.varying.is_empty() {
+        let rows = counted(diff.varying.len() as u64, "row varies", "rows vary");
+        writeln!(w, "\n<sub>{rows} by itself, left out above.</sub>")?;
+    }
+    diff.notes.iter().try_for_each(|note| writeln!(w, "\n<sub>{}</sub>", markdown(&note_text(note))))
+}
+
+/// Text of strangers in Markdown: nothing of it is markup, a cell's border or HTML.
+fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in clean(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\\' | '|' | '*' | '_' | '`' | '[' | ']' | '#' | '~' | '@' | '!' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
+}

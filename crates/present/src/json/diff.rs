@@ -1,0 +1,153 @@
+//! `systoll diff --json` (docs/json.md, docs/diff.schema.json).
+
+use super::common::SCHEMA_VERSION;
+use crate::diff::note_text;
+use serde::Serialize;
+use serde_json::Value;
+use systoll_compare::{Change, Diff, Figures, FindingChange, Range, Summary, Verdict};
+
+#[derive(Serialize)]
+struct WireDiff<'a> {
+    systoll: super::wire::Version<'a>,
+    by: &'static str,
+    old: Side<'a>,
+    new: Side<'a>,
+    changed: Vec<WireChange<'a>>,
+    varying: Vec<WireChange<'a>>,
+    same: u64,
+    hidden: u64,
+    findings_new: Vec<WireFinding<'a>>,
+    findings_gone: Vec<WireFinding<'a>>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Side<'a> {
+    command: &'a [String],
+    runs: u64,
+    exact: bool,
+    calls: WireRange,
+    toll_ns: Option<u64>,
+    own_cpu_ns: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct WireRange {
+    low: u64,
+    median: u64,
+    high: u64,
+}
+
+#[derive(Serialize)]
+struct WireFigures {
+    calls: WireRange,
+    failed: WireRange,
+    toll_ns: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Place<'a> {
+    function: &'a str,
+    file: Option<&'a str>,
+    line: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct WireChange<'a> {
+    syscall: Option<String>,
+    api: Option<&'a str>,
+    function: Option<&'a str>,
+    library: Option<&'a str>,
+    program: Option<&'a str>,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    old: WireFigures,
+    new: WireFigures,
+    verdict: &'static str,
+    place: Option<Place<'a>>,
+    object: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    beneath: Vec<WireChange<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireFinding<'a> {
+    id: &'a str,
+    syscall: Option<String>,
+    what: Option<&'a str>,
+    function: Option<&'a str>,
+    needless_calls: u64,
+    needless_toll_ns: u64,
+}
+
+/// What changed, as one JSON object; `version` is that of the systoll that compared.
+pub fn diff_json(diff: &Diff, version: &str) -> Value {
+    let wire = WireDiff {
+        systoll: super::wire::Version { version, schema: SCHEMA_VERSION },
+        by: diff.by.name(),
+        old: side(&diff.old),
+        new: side(&diff.new),
+        changed: diff.changed.iter().map(change).collect(),
+        varying: diff.varying.iter().map(change).collect(),
+        same: diff.same as u64,
+        hidden: diff.hidden as u64,
+        findings_new: diff.findings_new.iter().map(finding).collect(),
+        findings_gone: diff.findings_gone.iter().map(finding).collect(),
+        notes: diff.notes.iter().map(note_text).collect(),
+    };
+    // Plain structs with string keys: there is nothing in them that JSON can't hold.
+    serde_json::to_value(wire).unwrap_or_default()
+}
+
+fn side(side: &Summary) -> Side<'_> {
+    Side {
+        command: &side.command,
+        runs: side.runs as u64,
+        exact: side.exact,
+        calls: range(side.calls),
+        toll_ns: side.toll_ns,
+        own_cpu_ns: side.own_cpu_ns,
+    }
+}
+
+fn range(range: Range) -> WireRange {
+    WireRange { low: range.low, median: range.median, high: range.high }
+}
+
+fn figures(figures: &Figures) -> WireFigures {
+    WireFigures { calls: range(figures.calls), failed: range(figures.failed), toll_ns: figures.toll_ns }
+}
+
+fn change(change: &Change) -> WireChange<'_> {
+    let key = &change.key;
+    WireChange {
+        syscall: key.syscall.map(|s| s.to_string()),
+        api: key.api.as_deref(),
+        function: key.function.as_deref(),
+        library: key.library.as_deref(),
+        program: key.program.as_deref(),
+        file: key.file.as_deref(),
+        line: key.line,
+        old: figures(&change.old),
+        new: figures(&change.new),
+        verdict: match change.verdict {
+            Verdict::Changed => "changed",
+            Verdict::Varies => "varies",
+            Verdict::ByChance(chance) => chance.name(),
+        },
+        place: change.place.as_ref().map(|p| Place { function: &p.function, file: p.file.as_deref(), line: p.line }),
+        object: change.object.as_deref(),
+        beneath: change.beneath.iter().map(self::change).collect(),
+    }
+}
+
+fn finding(finding: &FindingChange) -> WireFinding<'_> {
+    WireFinding {
+        id: &finding.id,
+        syscall: finding.syscall.map(|s| s.to_string()),
+        what: finding.what.as_deref(),
+        function: finding.user.as_deref(),
+        needless_calls: finding.needless,
+        needless_toll_ns: finding.toll_ns,
+    }
+}

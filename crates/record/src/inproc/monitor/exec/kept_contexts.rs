@@ -1,0 +1,307 @@
+//! Contexts that programs had in earlier runs, kept in the cache by the file that each begins in.
+//!
+//! They are of use as long as all files on their way are the same bytes and the hooks the same code: files
+//! are named by their [`Key`](crate::inproc::cache::Key), and an entry by all that code is named by.
+
+use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownContexts};
+use crate::inproc::monitor::exec::files::Files;
+use prost::Message;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use systoll_symbols::{ModuleKey, RawFrame};
+
+/// Contexts kept that begin in one file. Each is a record in every thread's memory, of which there are
+/// some thousands.
+const MOST: usize = 1024;
+
+/// An entry is written anew for so many of what it has: where threads take turns by chance there are some new
+/// ones in every run, and to ask for a few takes less time than to write all.
+const WORTH_WRITING: usize = 16;
+
+#[derive(Clone, PartialEq, Message)]
+struct WireContexts {
+    /// Keys of the files that contexts speak of.
+    #[prost(string, repeated, tag = "1")]
+    files: Vec<String>,
+    #[prost(message, repeated, tag = "2")]
+    contexts: Vec<WireContext>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WireContext {
+    /// Index of the site's file, and the site there.
+    #[prost(uint32, tag = "1")]
+    file: u32,
+    #[prost(uint32, tag = "2")]
+    site: u32,
+    #[prost(uint64, tag = "3")]
+    site_address: u64,
+    #[prost(uint32, optional, tag = "4")]
+    number: Option<u32>,
+    /// The site's own frame.
+    #[prost(uint64, tag = "5")]
+    address: u64,
+    #[prost(bool, tag = "6")]
+    is_return: bool,
+    #[prost(bool, tag = "7")]
+    whole: bool,
+    #[prost(bool, tag = "8")]
+    main: bool,
+    #[prost(message, repeated, tag = "9")]
+    steps: Vec<WireStep>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct WireStep {
+    #[prost(uint32, tag = "1")]
+    file: u32,
+    #[prost(uint64, tag = "2")]
+    address: u64,
+    #[prost(uint64, tag = "3")]
+    next: u64,
+}
+
+/// What earlier runs have kept of the files met in this one.
+#[derive(Debug, Default)]
+pub(crate) struct KeptContexts {
+    by_outermost: HashMap<ModuleKey, OfFile>,
+}
+
+/// What was kept of contexts that begin in one file.
+#[derive(Debug, Default)]
+struct OfFile {
+    /// Those of which a file has not been met so far, and the files they speak of.
+    waiting: WireContexts,
+    /// Files that were met when it was last tried to know them again.
+    met: HashSet<ModuleKey>,
+}
+
+impl KeptContexts {
+    /// Makes known what earlier runs have kept of the files that a program has mapped.
+    pub(crate) fn make_known(&mut self, modules: &[ModuleKey], files: &Files, contexts: &mut KnownContexts) {
+        let mut by_name: Option<HashMap<&str, ModuleKey>> = None;
+        for outermost in modules {
+            // Its name is not known before it has been looked into.
+            let Some(name) = files.name(*outermost) else { continue };
+            let of_file = self.by_outermost.entry(*outermost).or_insert_with(|| OfFile::read(files, *outermost));
+            let is_new = |module: &ModuleKey| files.name(*module).is_some() && !of_file.met.contains(module);
+            if of_file.waiting.contexts.is_empty() || !modules.iter().any(is_new) {
+                continue;
+            }
+            let named = |module: &ModuleKey| Some((files.name(*module)?, *module));
+            let by_name = by_name.get_or_insert_with(|| modules.iter().filter_map(named).collect());
+            // Of two files of the same bytes, this one.
+            by_name.insert(name, *outermost);
+            of_file.met.extend(by_name.values());
+            of_file.know_again(by_name, contexts);
+        }
+    }
+
+    /// Keeps for later runs what contexts were met in this one that no earlier one has kept.
+    pub(crate) fn keep(&self, files: &Files, known: &KnownContexts) {
+        let mut by_outermost: HashMap<ModuleKey, Vec<&Rc<KnownContext>>> = HashMap::new();
+        for ((_, outermost), contexts) in known.pairs() {
+            by_outermost.entry(*outermost).or_default().extend(contexts);
+        }
+        for (outermost, mut contexts) in by_outermost {
+            let new = contexts.iter().filter(|known| !known.kept).count();
+            let waiting = self.by_outermost.get(&outermost).map(|of_file| &of_file.waiting);
+            let before = contexts.len() - new + waiting.map_or(0, |w| w.contexts.len());
+            if new == 0 || new < before / WORTH_WRITING {
+                continue;
+            }
+            // What this run has met first: of the others the last ones make room.
+            contexts.sort_by_key(|known| known.kept);
+            let mut wire = WireContexts::default();
+            for known in contexts {
+                wire.add(&known.context, |module| files.name(module));
+            }
+            if let Some(waiting) = waiting {
+                wire.add_all(waiting);
+            }
+            wire.contexts.truncate(MOST);
+            files.keep_contexts(outermost, &wire.encode_to_vec());
+        }
+    }
+}
+
+impl OfFile {
+    fn read(files: &Files, outermost: ModuleKey) -> Self {
+        let kept = files.kept_contexts(outermost).and_then(|bytes| WireContexts::decode(bytes.as_slice()).ok());
+        Self { waiting: kept.unwrap_or_default(), met: HashSet::new() }
+    }
+
+    /// Makes those contexts known all of whose files are among `by_name`.
+    fn know_again(&mut self, by_name: &HashMap<&str, ModuleKey>, contexts: &mut KnownContexts) {
+        let WireContexts { files, contexts: waiting } = &mut self.waiting;
+        let modules: Vec<Option<ModuleKey>> = files.iter().map(|name| by_name.get(name.as_str()).copied()).collect();
+        waiting.retain(|wire| match wire.file_in(&modules).zip(wire.context(&modules)) {
+            Some((file, context)) => {
+                contexts.take_in_kept(file, context);
+                false
+            }
+            None => true,
+        });
+    }
+}
+
+impl WireContexts {
+    /// Adds a context, unless a file of it has no name.
+    fn add<'a>(&mut self, context: &Context, name: impl Fn(ModuleKey) -> Option<&'a str>) {
+        let file = |wire: &mut Self, module: Option<ModuleKey>| Some(wire.file(name(module?)?));
+        let Some(own) = context.frames.first() else { return };
+        let Some(site_file) = file(self, own.module) else { return };
+        let step = |wire: &mut Self, (module, address, next): &(ModuleKey, u64, u64)| {
+            Some(WireStep { file: file(wire, Some(*module))?, address: *address, next: *next })
+        };
+        let Some(steps) = context.steps.iter().map(|s| step(self, s)).collect() else { return };
+        let (site, site_address) = context.site;
+        self.contexts.push(WireContext {
+            file: site_file,
+            site: site as u32,
+            site_address,
+            number: context.number,
+            address: own.address,
+            is_return: own.is_return,
+            whole: context.whole,
+            main: context.main,
+            steps,
+        });
+    }
+
+    /// Adds contexts of another entry.
+    fn add_all(&mut self, other: &Self) {
+        let places: Vec<u32> = other.files.iter().map(|name| self.file(name)).collect();
+        let place = |file: u32| places.get(file as usize).copied();
+        let moved = other.contexts.iter().filter_map(|context| {
+            let step = |s: &WireStep| Some(WireStep { file: place(s.file)?, ..*s });
+            let steps = context.steps.iter().map(step).collect::<Option<Vec<_>>>()?;
+            Some(WireContext { file: place(context.file)?, steps, ..context.clone() })
+        });
+        self.contexts.extend(moved);
+    }
+
+    /// The place of a file's name, which is added where it is new.
+    fn file(&mut self, name: &str) -> u32 {
+        let known = self.files.iter().position(|known| known == name);
+        let place = known.unwrap_or_else(|| {
+            self.files.push(name.to_owned());
+            self.files.len() - 1
+        });
+        place as u32
+    }
+}
+
+impl WireContext {
+    /// Where its site's file is now, if it was met.
+    fn file_in(&self, modules: &[Option<ModuleKey>]) -> Option<ModuleKey> {
+        modules.get(self.file as usize).copied().flatten()
+    }
+
+    /// The context, if all its files were met.
+    fn context(&self, modules: &[Option<ModuleKey>]) -> Option<Context> {
+        let module = |file: u32| modules.get(file as usize).copied().flatten();
+        let own = RawFrame { module: Some(self.file_in(modules)?), address: self.address, is_return: self.is_return };
+        let steps: Vec<_> =
+            self.steps.iter().map(|s| Some((module(s.file)?, s.address, s.next))).collect::<Option<_>>()?;
+        let callers =
+            steps.iter().map(|(m, address, _)| RawFrame { module: Some(*m), address: *address, is_return: true });
+        Some(Context {
+            site: (self.site as usize, self.site_address),
+            number: self.number,
+            frames: std::iter::once(own).chain(callers).collect(),
+            steps,
+            whole: self.whole,
+            main: self.main,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use systoll_symbols::{AddressSpace, Symbols};
+
+    /// Two files that this process has mapped, and their names.
+    fn two_files() -> [(ModuleKey, &'static str); 2] {
+        let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
+        space.update(&mut symbols, std::process::id() as i32);
+        let mut files = space.files().map(|f| f.module);
+        [(files.next().unwrap(), "one"), (files.next().unwrap(), "another")]
+    }
+
+    fn name(module: ModuleKey) -> Option<&'static str> {
+        two_files().into_iter().find(|(known, _)| *known == module).map(|(_, name)| name)
+    }
+
+    fn context() -> Context {
+        let [(one, _), (another, _)] = two_files();
+        let steps = vec![(one, 0x1234, 0x58), (another, 0x4321, 0)];
+        let frame = |module, address, is_return| RawFrame { module: Some(module), address, is_return };
+        let frames = [frame(one, 0x1000, false), frame(one, 0x1234, true), frame(another, 0x4321, true)];
+        Context { site: (7, 0xffe), number: Some(39), steps, frames: Rc::from(frames), whole: true, main: true }
+    }
+
+    #[test]
+    fn a_context_comes_back_as_it_was() {
+        let [(one, _), (another, _)] = two_files();
+        let mut wire = WireContexts::default();
+        wire.add(&context(), name);
+        let read = WireContexts::decode(wire.encode_to_vec().as_slice()).unwrap();
+        let mut of_file = OfFile { waiting: read, met: HashSet::new() };
+        let mut contexts = KnownContexts::default();
+        // Not as long as one of its files has not been met.
+        of_file.know_again(&HashMap::from([("one", one)]), &mut contexts);
+        assert!(contexts.pairs().is_empty() && of_file.waiting.contexts.len() == 1);
+        of_file.know_again(&HashMap::from([("one", one), ("another", another)]), &mut contexts);
+        assert!(of_file.waiting.contexts.is_empty());
+        let known = &contexts.pairs()[&(one, another)];
+        assert!(known.len() == 1 && known[0].kept && *known[0].context == context());
+    }
+
+    #[test]
+    fn one_with_a_file_that_has_no_name_is_not_kept() {
+        let mut wire = WireContexts::default();
+        wire.add(&context(), |_| None);
+        assert!(wire.contexts.is_empty());
+    }
+
+    #[test]
+    fn entries_are_joined_by_their_files_names() {
+        let mut other = WireContexts { files: vec!["another".into(), "one".into()], contexts: Vec::new() };
+        other.add(&context(), name);
+        let mut wire = WireContexts::default();
+        wire.add(&context(), name);
+        wire.add_all(&other);
+        assert_eq!(wire.files, ["one", "another"]);
+        assert_eq!(wire.contexts[0], wire.contexts[1]);
+    }
+
+    fn any_context() -> impl Strategy<Value = WireContext> {
+        let steps = proptest::collection::vec((0..4u32, any::<u64>(), any::<u64>()), 0..5);
+        (0..4u32, any::<u32>(), any::<[u64; 2]>(), any::<Option<u32>>(), steps).prop_map(
+            |(file, site, [site_address, address], number, steps)| {
+                let steps = steps.into_iter().map(|(file, address, next)| WireStep { file, address, next }).collect();
+                WireContext { file, site, site_address, number, address, steps, ..WireContext::default() }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_was_kept_does_no_harm(contexts in proptest::collection::vec(any_context(), 0..20), bytes: Vec<u8>) {
+            let _ = WireContexts::decode(bytes.as_slice());
+            let [one, another] = two_files();
+            let waiting = WireContexts { files: vec!["one".into(), "another".into(), "third".into()], contexts };
+            let mut joined = WireContexts::default();
+            joined.add_all(&waiting);
+            prop_assert!(joined.contexts.len() <= waiting.contexts.len());
+            let known = waiting.contexts.iter().filter(|c| c.file < 2 && c.steps.iter().all(|s| s.file < 2)).count();
+            let (mut of_file, mut contexts) = (OfFile { waiting, met: HashSet::new() }, KnownContexts::default());
+            let before = of_file.waiting.contexts.len();
+            of_file.know_again(&[one, another].map(|(module, name)| (name, module)).into(), &mut contexts);
+            prop_assert_eq!(before - of_file.waiting.contexts.len(), known);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! git, asked in a way that neither its configuration nor the language of its words can change.
+
+use super::Trouble;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What git prints is cut to this, bytes: a diff may be of any length.
+const MOST_OUTPUT: usize = 4 << 20;
+
+/// A repository of the user's, and a worktree of ours beside it.
+pub(super) struct Worktree {
+    repository: PathBuf,
+    folder: tempfile::TempDir,
+    made: bool,
+}
+
+/// What git said.
+pub(super) struct Said {
+    pub(super) ok: bool,
+    pub(super) out: String,
+    pub(super) err: String,
+}
+
+/// A commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Commit {
+    pub(super) id: String,
+    pub(super) subject: String,
+    pub(super) author: String,
+    pub(super) date: String,
+}
+
+fn git(at: &Path, args: &[&OsStr]) -> Result<Said, Trouble> {
+    let mut command = Command::new("git");
+    // No hook of the user's runs, nothing asks for a password, no other repository is meant.
+    command.arg("-C").arg(at).args(["-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false"]);
+    command.args(["-c", "color.ui=false", "-c", "core.quotePath=false", "-c", "gc.auto=0"]).args(args);
+    command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_PAGER", "cat").env("GIT_OPTIONAL_LOCKS", "0");
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE"] {
+        command.env_remove(name);
+    }
+    let done = command.stdin(Stdio::null()).output().map_err(Trouble::NoGit)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_OUTPUT)]).into_owned();
+    Ok(Said { ok: done.status.success(), out: text(&done.stdout), err: text(&done.stderr) })
+}
+
+impl Worktree {
+    /// A worktree of the repository that `at` lies in, with `commit` checked out.
+    pub(super) fn new(at: &Path, commit: &Commit) -> Result<Self, Trouble> {
+        let folder = tempfile::Builder::new().prefix("systoll-bisect-").tempdir().map_err(Trouble::Folder)?;
+        let mut worktree = Self { repository: at.to_owned(), folder, made: false };
+        let tree = worktree.path();
+        let words = ["worktree", "add", "--detach", "--force"].map(OsStr::new);
+        let said = git(at, &[&words[..], &[tree.as_os_str(), OsStr::new(&commit.id)]].concat())?;
+        // Where it failed halfway there is something to take away as well.
+        worktree.made = true;
+        if said.ok { Ok(worktree) } else { Err(Trouble::Git("make a worktree", said.err)) }
+    }
+
+    /// The worktree's folder: always of the same name, so that what is built there is the same.
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path().join("tree")
+    }
+
+    /// Runs git in it.
+    pub(super) fn git(&self, args: &[&str]) -> Result<Said, Trouble> {
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        git(&self.path(), &args.iter().map(OsString::as_os_str).collect::<Vec<_>>())
+    }
+
+    /// Checks `commit` out. What a build has changed of the repository's own files is put back.
+    pub(super) fn check_out(&self, commit: &str) -> Result<(), Trouble> {
+        let said = self.git(&["checkout", "--quiet", "--force", "--detach", commit])?;
+        if said.ok { Ok(()) } else { Err(Trouble::Git("check a commit out", said.err)) }
+    }
+}
+
+impl Drop for Worktree {
+    fn drop(&mut self) {
+        if self.made {
+            let tree = self.path();
+            let words = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
+            // The folder goes in any case; what git still knows of it then is gone with its next prune.
+            let _ = git(&self.repository, &[&words[..], &[tree.as_os_str()]].concat());
+        }
+    }
+}
+
+/// The commit that `name` means in the repository that `at` lies in.
+pub(super) fn commit(at: &Path, name: &str) -> Result<Commit, Trouble> {
+    let inside = git(at, &["rev-parse", "--git-dir"].map(OsStr::new))?;
+    if !inside.ok {
+        return Err(Trouble::NoRepository(at.to_owned(), inside.err));
+    }
+    let wanted = format!("{name}^{{commit}}");
+    let found = git(at, &["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted].map(OsStr::new))?;
+    let id = found.out.trim().to_owned();
+    if !found.ok || id.is_empty() {
+        return Err(Trouble::NoCommit(name.to_owned()));
+    }
+    describe(at, &id)
+}
+
+/// What is known of the commit `id`.
+pub(super) fn describe(at: &Path, id: &str) -> Result<Commit, Trouble> {
+    let words = ["show", "--no-patch", "--format=%H%x00%s%x00%an%x00%ad", "--date=short", id];
+    let said = git(at, &words.map(OsStr::new))?;
+    let mut parts = said.out.trim_end_matches('\n').split('\0').map(str::to_owned);
+    let mut next = || parts.next().unwrap_or_default();
+    let commit = Commit { id: next(), subject: next(), author: next(), date: next() };
+    if said.ok && !commit.id.is_empty() { Ok(commit) } else { Err(Trouble::NoCommit(id.to_owned())) }
+}
+
+/// Whether `old` is an ancestor of `new`.
+pub(super) fn is_ancestor(at: &Path, old: &Commit, new: &Commit) -> Result<bool, Trouble> {
+    Ok(git(at, &["merge-base", "--is-ancestor", &old.id, &new.id].map(OsStr::new))?.ok)
+}

@@ -1,0 +1,206 @@
+//! The steps of a bisection: each checks a commit out, builds it and runs it once.
+
+use super::Trouble;
+use super::git::{Commit, Worktree};
+use super::shell_text;
+use crate::cli::BisectArgs;
+use crate::failure::Failure;
+use crate::output::to_stderr;
+use crate::watched::Watched;
+use indicatif::ProgressBar;
+use std::ffi::{OsStr, OsString};
+use std::process::{Command, Stdio};
+use systoll_compare::Tracked;
+use systoll_cure::{interrupted, interrupted_after};
+use systoll_model::{EnvChange, Exit, Recording};
+
+/// More steps than this no history takes, skipped commits among them.
+const MOST: usize = 10_000;
+/// Of what a failed build wrote, the last line is told.
+const TOLD: usize = 300;
+
+/// Python keeps what it compiled by its source's size and second of change: two commits checked out within one
+/// second look alike to it.
+const NO_BYTECODE: &str = "PYTHONDONTWRITEBYTECODE";
+
+/// One run.
+pub(super) struct Run {
+    pub(super) recording: Recording,
+    pub(super) exit: Option<Exit>,
+}
+
+/// What was found.
+pub(super) struct Found {
+    pub(super) commit: String,
+    pub(super) calls: u64,
+    pub(super) calls_before: u64,
+    pub(super) recording: Recording,
+    pub(super) recording_before: Recording,
+}
+
+/// A bisection under way.
+pub(super) struct Steps<'a> {
+    worktree: &'a Worktree,
+    build: Option<OsString>,
+    command: Vec<OsString>,
+    progress: ProgressBar,
+    pub(super) steps: usize,
+    pub(super) runs: usize,
+    /// Commits that can't be built or run.
+    pub(super) skipped: Vec<String>,
+}
+
+/// What became of a commit.
+enum Tried {
+    Ran(Run),
+    Failed(String),
+}
+
+impl<'a> Steps<'a> {
+    pub(super) fn new(worktree: &'a Worktree, args: &BisectArgs) -> Self {
+        let (build, command) = commands(args);
+        let progress = crate::output::progress_line(args.quiet);
+        Self { worktree, build, command, progress, steps: 0, runs: 0, skipped: Vec::new() }
+    }
+
+    /// Runs one of the ends, which must run.
+    pub(super) fn end(&mut self, commit: &Commit, name: &str) -> Result<Run, Failure> {
+        self.progress.set_message(format!("running {name}"));
+        self.progress.tick();
+        self.worktree.check_out(&commit.id)?;
+        match self.run()? {
+            Tried::Ran(run) => Ok(run),
+            Tried::Failed(why) => Err(Trouble::End(name.to_owned(), why).into()),
+        }
+    }
+
+    /// Lets git choose commits until one is left. `None` where what is left can't be built.
+    pub(super) fn find(
+        &mut self,
+        tracked: &Tracked,
+        [good, bad]: [&Commit; 2],
+        mut before: Run,
+        mut after: Run,
+    ) -> Result<Option<Found>, Failure> {
+        let (low, high) = (tracked.count(&before.recording), tracked.count(&after.recording));
+        let exits = [before.exit, after.exit];
+        let mut said = self.worktree.git(&["bisect", "start", &bad.id, &good.id])?;
+        while self.steps < MOST {
+            if let Some(commit) = first_bad(&said.out) {
+                let (calls, calls_before) = (tracked.count(&after.recording), tracked.count(&before.recording));
+                let (recording, recording_before) = (after.recording, before.recording);
+                self.progress.finish_and_clear();
+                return Ok(Some(Found { commit, calls, calls_before, recording, recording_before }));
+            }
+            if !said.ok {
+                self.progress.finish_and_clear();
+                let only_skipped =
+                    said.out.contains("only 'skip'ped commits") || said.err.contains("only 'skip'ped commits");
+                return if only_skipped { Ok(None) } else { Err(Trouble::Git("bisect", said.err).into()) };
+            }
+            self.steps += 1;
+            self.progress.set_message(format!("step {}", self.steps));
+            self.progress.tick();
+            let head = self.worktree.git(&["rev-parse", "HEAD"])?.out.trim().to_owned();
+            // A build may have changed files that the next commit changes as well.
+            self.worktree.git(&["reset", "--quiet", "--hard"])?;
+            let word = match self.run()? {
+                Tried::Ran(run) if exits.contains(&run.exit) => {
+                    let calls = tracked.count(&run.recording);
+                    if calls.abs_diff(low) < calls.abs_diff(high) {
+                        before = run;
+                        "good"
+                    } else {
+                        after = run;
+                        "bad"
+                    }
+                }
+                Tried::Ran(_) | Tried::Failed(_) => {
+                    self.skipped.push(head);
+                    "skip"
+                }
+            };
+            self.worktree.git(&["reset", "--quiet", "--hard"])?;
+            said = self.worktree.git(&["bisect", word])?;
+        }
+        Ok(None)
+    }
+
+    /// Builds what is checked out, and runs it once.
+    fn run(&mut self) -> Result<Tried, Failure> {
+        let tree = self.worktree.path();
+        if let Some(build) = &self.build {
+            let mut shell = Command::new("/bin/sh");
+            shell.arg("-c").arg(build).current_dir(&tree).env(NO_BYTECODE, "1").stdin(Stdio::null());
+            let done = shell.output().map_err(|e| Failure::Exec("/bin/sh".into(), e))?;
+            if let Some(signal) = interrupted().or_else(|| interrupted_by(done.status)) {
+                return Err(Failure::Interrupted(signal));
+            }
+            if !done.status.success() {
+                let text = String::from_utf8_lossy(&done.stderr);
+                let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("it says nothing");
+                let last: String = last.chars().take(TOLD).collect();
+                return Ok(Tried::Failed(format!("does not build: {last}")));
+            }
+        }
+        self.runs += 1;
+        let watched = Watched {
+            command: self.command.clone(),
+            env: vec![EnvChange::Set(NO_BYTECODE.into(), "1".into())],
+            cwd: Some(tree),
+            ..Watched::default()
+        };
+        match watched.run() {
+            Ok(recording) => match recording.header.exit {
+                // A shell's words for a program that is not there or can't be run.
+                Some(Exit::Code(126 | 127)) if self.command.first().is_some_and(|c| c == "/bin/sh") => {
+                    Ok(Tried::Failed("has no such program to run".into()))
+                }
+                exit => Ok(Tried::Ran(Run { recording, exit })),
+            },
+            Err(Failure::Record(e)) if matches!(e.exit_code(), 126 | 127) => {
+                Ok(Tried::Failed(format!("can't be run: {e}")))
+            }
+            Err(e) => Err(e),
+        }
+    }
+}
+
+impl Drop for Steps<'_> {
+    fn drop(&mut self) {
+        self.progress.finish_and_clear();
+    }
+}
+
+/// The signal of the terminal's that ended a build.
+fn interrupted_by(status: std::process::ExitStatus) -> Option<i32> {
+    use std::os::unix::process::ExitStatusExt;
+    status.signal().and_then(|signal| interrupted_after(Exit::Signal(signal)))
+}
+
+/// What is built, and what is run.
+fn commands(args: &BisectArgs) -> (Option<OsString>, Vec<OsString>) {
+    let [text] = args.command.as_slice() else { return (args.build.clone(), args.command.clone()) };
+    let shell = |text: &OsStr| vec!["/bin/sh".into(), "-c".into(), text.to_owned()];
+    if let Some(build) = &args.build {
+        return (Some(build.clone()), shell(text));
+    }
+    match text.to_str().map(shell_text::parts) {
+        Some(shell_text::Parts { build: Some(build), run }) => (Some(build.into()), shell(OsStr::new(run))),
+        _ => {
+            if text.to_str().is_some_and(|t| t.contains("&&") || t.contains(';')) {
+                to_stderr(
+                    "systoll: what builds can't be told from what is run, so both are counted: --build sets it apart\n",
+                );
+            }
+            (None, shell(text))
+        }
+    }
+}
+
+/// git's verdict: `ID is the first bad commit`, at the beginning of a line.
+fn first_bad(out: &str) -> Option<String> {
+    let line = out.lines().find(|line| line.ends_with(" is the first bad commit"))?;
+    let id = line.split_whitespace().next()?;
+    (id.len() >= 40 && id.bytes().all(|b| b.is_ascii_hexdigit())).then(|| id.to_owned())
+}

@@ -1,0 +1,269 @@
+"""diff, check and bisect on real programs: what is planted is found, what varies is not called a change."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+from harness import HERE, test, text, tool
+
+sys.path.insert(0, HERE)
+import histories  # noqa: E402
+
+SCRIPT = """import os
+def look(n):
+    for i in range(n):
+        os.stat("/etc/hosts")
+def main():
+    look(%d)
+    for i in range(30):
+        open("/etc/passwd").read()
+main()
+"""
+NODE = "const fs=require('fs'); for(let i=0;i<%d;i++) fs.statSync('/etc/hosts'); fs.promises.readFile('/etc/passwd').then(() => {})\n"
+GO = """package main
+
+import (
+	"os"
+	"sync"
+)
+
+func main() {
+	var all sync.WaitGroup
+	for i := 0; i < 20; i++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for j := 0; j < 20; j++ {
+				os.ReadFile("/etc/passwd")
+			}
+		}()
+	}
+	all.Wait()
+}
+"""
+
+
+def save(box, name, argv):
+    # As `diff` runs commands: what their standard streams are is seen in what they call.
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    r = box.run([box.systoll, "run", "-q", "--save", name, "--", *argv], **streams)
+    assert r.returncode == 0, r.returncode
+    return os.path.join(box.dir, name)
+
+
+def diff(box, *args):
+    r = box.run([box.systoll, "diff", "--json", *args])
+    assert r.returncode == 0, text(r.stderr)[-400:]
+    return json.loads(r.stdout)
+
+
+def python():
+    """An interpreter that no wrapper starts, for its children's counts are not the script's."""
+    return os.path.realpath(tool("/usr/bin/python3"))
+
+
+@test()
+def a_recording_against_itself_is_no_change(box):
+    rec = save(box, "a.systoll", [python(), box.file("a.py", SCRIPT % 50)])
+    for by in ("syscall", "row", "api", "caller", "line", "library", "process"):
+        found = diff(box, "--by", by, rec, rec)
+        assert not found["changed"] and not found["varying"] and not found["findings_new"] and found["same"] > 0, (by, found)
+    assert "no change" in text(box.run([box.systoll, "diff", rec, rec]).stdout)
+
+
+def two_runs(box, argv):
+    one, other = (save(box, f"{n}.systoll", argv) for n in "ab")
+    for by in ("syscall", "row"):
+        found = diff(box, "--by", by, one, other)
+        assert not found["changed"], (by, found["changed"])
+        assert not found["findings_new"] and not found["findings_gone"], found
+
+
+@test()
+def two_runs_of_python_differ_by_what_varies(box):
+    two_runs(box, [python(), box.file("a.py", SCRIPT % 50)])
+
+
+@test()
+def two_runs_of_node_differ_by_what_varies(box):
+    two_runs(box, [tool("node"), box.file("a.js", NODE % 50)])
+
+
+@test()
+def two_runs_of_go_differ_by_what_varies(box):
+    tool("go")
+    box.file("go-diff.go", GO)
+    two_runs(box, [box.build(os.path.join(box.dir, "go-diff.go"), name=f"go-diff-{box.user}")])
+
+
+@test()
+def what_changed_is_told_with_its_caller(box):
+    old, new = (save(box, f"{n}.systoll", [python(), box.file("a.py", SCRIPT % n)]) for n in (50, 950))
+    found = diff(box, old, new)
+    by_call = {c["syscall"]: c for c in found["changed"]}
+    assert set(by_call) & {"stat", "newfstatat"} and len(by_call) == 1, list(by_call)
+    change = next(iter(by_call.values()))
+    assert change["new"]["calls"]["median"] - change["old"]["calls"]["median"] == 900, change
+    line = diff(box, "--by", "line", old, new)["changed"]
+    assert [c["function"] for c in line] == ["look"], line
+    markdown = text(box.run([box.systoll, "diff", "--markdown", old, new]).stdout)
+    assert "| +900 |" in markdown, markdown
+    assert box.run([box.systoll, "diff", "--exit-code", old, new]).returncode == 1
+    assert box.run([box.systoll, "diff", "--exit-code", old, old]).returncode == 0
+
+
+@test()
+def commands_are_run_in_turns(box):
+    script = box.file("a.py", "import os, sys\nfor i in range(int(sys.argv[1])): os.stat('/etc/hosts')\n")
+    vs = f"{python()} {script} 70"
+    found = diff(box, "--vs", vs, "--", python(), script, "10")
+    assert (found["old"]["runs"], found["new"]["runs"]) == (3, 3), found
+    deltas = [c["new"]["calls"]["median"] - c["old"]["calls"]["median"] for c in found["changed"]]
+    assert deltas == [60], found["changed"]
+    kept = save(box, "old.systoll", [python(), script, "10"])
+    found = diff(box, "--runs", "1", kept, "--", python(), script, "10")
+    assert not found["changed"], found["changed"]
+
+
+@test()
+def bad_input_of_diff_has_a_word(box):
+    rec = save(box, "a.systoll", ["/bin/true"])
+    folder = os.path.join(box.dir, "tmp")
+    junk = box.file("junk", "not a recording")
+    for args, words in [([rec], "only one recording"), ([rec, rec, rec], "put a : between"), ([rec, ":"], "no recording"),
+                        ([rec, junk], "not a recording"), ([rec, "missing"], "No such file"), ([folder, rec], "no recording"),
+                        (["--vs", "/bin/false"], "--"), (["--", "/bin/true"], "with what"), (["-E", "A=1", "--", "/nonexistent"], "nonexistent")]:
+        r = box.run([box.systoll, "diff", *args])
+        assert r.returncode in (125, 127) and words in text(r.stderr), (args, r.returncode, text(r.stderr))
+
+
+def check(box, *args):
+    r = box.run([box.systoll, "check", *args])
+    return r.returncode, text(r.stdout), text(r.stderr)
+
+
+@test()
+def a_budget_is_learnt_held_and_broken(box):
+    few, many = ([python(), box.file(f"{n}.py", SCRIPT % n)] for n in (50, 350))
+    assert check(box, "--", *few)[0] == 125, "there is no budget"
+    code, out, err = check(box, "--update", "--", *few)
+    assert code == 0 and os.path.exists(os.path.join(box.dir, "systoll.toml")), err
+    code, out, err = check(box, "--", *few)
+    assert code == 0 and "systoll.toml holds" in out, (out, err)
+    code, out, err = check(box, "--", *many)
+    line = [line for line in out.splitlines() if line.startswith("over")]
+    assert code == 1 and len(line) == 1 and "look 350.py:4" in line[0], (out, err)
+    # The same by each form.
+    junit = xml.etree.ElementTree.fromstring(check(box, "--format", "junit", "--", *many)[1])
+    assert junit.get("failures") == "1" and int(junit.get("tests")) > 10, junit.attrib
+    sarif = json.loads(check(box, "--format", "sarif", "--", *many)[1])
+    place = sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": "350.py"}, "region": {"startLine": 4}}, place
+    assert "::error file=350.py,line=4," in check(box, "--format", "github", "--", *many)[1]
+    assert "350.py:4:1: error: " in check(box, "--format", "vim", "--", *many)[1]
+    stat = "newfstatat" if "newfstatat" in line[0] else "stat"
+    bencher = json.loads(check(box, "--format", "bencher", "--", *many)[1])
+    assert bencher[stat]["system-calls"]["value"] >= 350, bencher[stat]
+    names = {b["name"]: b for b in json.loads(check(box, "--format", "benchmark", "--", *many)[1])}
+    assert names[f"{stat}: calls"]["value"] == bencher[stat]["system-calls"]["value"]
+    # Written anew, it holds.
+    assert check(box, "--update", "--", *many)[0] == 0
+    assert check(box, "--", *many)[0] == 0
+
+
+@test()
+def limits_are_of_what_was_asked_for(box):
+    script = box.file("a.py", "import os\nfor i in range(30): os.stat('/etc/hosts')\nprint('served 10 requests')\n")
+    budget = box.file("b.toml", 'per = "served {} requests"\n\n[[limit]]\nline = "a.py:2"\nrate = "..=3.5"\n\n'
+                                '[[limit]]\nsyscall = "%%stat"\napi = "stat"\nphase = "main"\nrate = "..=2"\n\n'
+                                '[[limit]]\nsyscall = "ptrace"\ncalls = 0\n')
+    code, out, err = check(box, "--budget", budget, "--all", "--", python(), script)
+    over = [line for line in out.splitlines() if line.startswith("over")]
+    assert code == 1 and len(over) == 1 and "at most 2" in over[0], (out, err)
+    assert "served 10 requests" in err and "ptrace: 0 calls of 0" in out, (out, err)
+    # Said on the command line, it counts.
+    code, out, err = check(box, "-q", "--budget", budget, "--per", "1000", "--", python(), script)
+    assert code == 0, (out, err)
+
+
+@test()
+def bad_budgets_have_a_word(box):
+    for name, body, words in [("typo", "[[limit]]\nsyscal = 'read'\n", "line 2: unknown field `syscal`"),
+                              ("call", "[[limit]]\nsyscall = 'opnat'\ncalls = 1\n", "no system call opnat"),
+                              ("no-toml", "a b c", "line 1"), ("bytes", b"\xff\xfe", "no UTF-8")]:
+        code, out, err = check(box, "--budget", box.file(name, body), "--", "/bin/true")
+        assert code == 125 and words in err, (name, err)
+    code, out, err = check(box, "--budget", box.dir, "--", "/bin/true")
+    assert code == 125 and "directory" in err.lower(), err
+    empty = box.file("empty", "")
+    assert check(box, "--budget", empty, "--", "/bin/true")[0] == 0
+    code, out, err = check(box, "--budget", empty, "--", "/bin/false")
+    assert code == 2 and "exit code 1" in err, err
+    assert check(box, "--budget", empty, "--", "/nonexistent")[0] == 127
+    assert check(box, "--budget", box.file("one", "exit = 1\n"), "--", "/bin/false")[0] == 0
+
+
+def bisect(box, name, commits=8, extra=()):
+    for needed in ["git", *histories.LANGUAGES[name.split("-")[0]]["needs"]]:
+        tool(needed)
+    at = os.path.join(box.dir, "repository")
+    planted = histories.make(name, at, commits)
+    if box.user == "nobody":
+        for folder, _, files in os.walk(at):
+            for each in [folder, *(os.path.join(folder, f) for f in files)]:
+                shutil.chown(each, 65534, 65534)
+    # Something of the user's own, and a place of their own in the history.
+    box.file("repository/mine", "not in git")
+    with open(os.path.join(at, "NOTES"), "a") as f:
+        f.write("changed and not committed\n")
+    before = state(box, at)
+    first = histories.git(at, "-c", "safe.directory=*", "rev-list", "--max-parents=0", "HEAD")
+    r = box.run([box.systoll, "bisect", "--json", "-C", at, *extra, first, "HEAD", "--", histories.command(name)])
+    assert state(box, at) == before, "the user's tree has changed"
+    box.no_leftovers()
+    return planted, first, at, r
+
+
+def state(box, at):
+    """All files of a repository's tree, and what git says of it."""
+    found = {}
+    for folder, folders, files in os.walk(at):
+        if ".git" in folders:
+            folders.remove(".git")
+        for f in files:
+            with open(os.path.join(folder, f), "rb") as opened:
+                found[os.path.join(folder, f)] = opened.read()
+    said = [text(box.run(["git", "-C", at, *args]).stdout) for args in (["status", "--porcelain"], ["rev-parse", "HEAD"], ["worktree", "list"], ["for-each-ref"])]
+    return found, said
+
+
+@test(users=("nobody",))
+def bisect_finds_the_commit_in_c(box):
+    planted, first, at, r = bisect(box, "c-stat")
+    found = json.loads(r.stdout)
+    assert r.returncode == 0 and found["first_bad"]["id"] == planted, (found, text(r.stderr))
+    assert found["first_bad"]["calls"] == 2000 and found["calls_before"] == 1 and "work" in found["row"], found
+    assert found["hunks"][0]["file"] == "app.c" and any("k < 50" in line for line in found["hunks"][0]["lines"]), found["hunks"]
+    assert found["runs"] <= found["steps"] + 2, "one run a step"
+
+
+@test(users=("root",))
+def bisect_finds_the_commit_in_python(box):
+    planted, first, at, r = bisect(box, "python-cache", extra=("--calls", "openat < read_config"))
+    found = json.loads(r.stdout)
+    assert r.returncode == 0 and found["first_bad"]["id"] == planted, (found, text(r.stderr))
+    # Detached, it works as well; ends that can't be have a word.
+    histories.git(at, "checkout", "-q", "--force", "--detach", "HEAD")
+    for good, bad, words in [("HEAD", first, "wrong way round"), (first, first, "same commit"), (first, "nothing", "no commit nothing"),
+                             ("--help", "HEAD", "")]:
+        r = box.run([box.systoll, "bisect", "-C", at, good, bad, "--", "python3 app.py"])
+        assert words in text(r.stderr) and (r.returncode == 125 or good == "--help"), (good, bad, text(r.stderr))
+    r = box.run([box.systoll, "bisect", "-C", at, f"{first}", "HEAD", "--", "python3 nothing.py && false && ./no"])
+    assert r.returncode == 125 and "does not build" in text(r.stderr), text(r.stderr)
+    r = box.run([box.systoll, "bisect", "-C", box.tmp, first, "HEAD", "--", "true"])
+    assert r.returncode == 125 and "no git repository" in text(r.stderr), text(r.stderr)
+    empty = dict(box.env, PATH=box.tmp)
+    r = box.run([box.systoll, "bisect", "-C", at, first, "HEAD", "--", "true"], env=empty)
+    assert r.returncode == 125 and "git can't be run" in text(r.stderr), text(r.stderr)

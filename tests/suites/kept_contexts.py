@@ -1,0 +1,62 @@
+"""What a run has learnt of a program's callers is kept, and the next run of the same files tells the same by it."""
+import os
+import subprocess
+
+from harness import Skip, test
+
+COMMANDS = [["/bin/ls", "-l", "/usr/include"], ["sh", "-c", "for i in 1 2 3; do wc -l /etc/passwd; done"], ["sort", "/etc/passwd"]]
+
+
+def kept(place):
+    """What is kept of contexts: name -> when it was written."""
+    folder = os.path.join(place, "systoll")
+    return {n: os.stat(os.path.join(folder, n)).st_mtime_ns for n in os.listdir(folder) if n.startswith("contexts-")}
+
+
+def told(doc):
+    """Each row's call, names and count."""
+    rows = []
+    for r in doc["rows"]:
+        user = r["user"] or {}
+        rows.append((r["syscall"], r["api"], user.get("function"), user.get("module"), user.get("line"), r["calls"]))
+    return sorted(rows, key=repr)
+
+
+def fresh(box, name):
+    place = os.path.join(box.dir, name)
+    os.mkdir(place, 0o700)
+    if box.user == "nobody":
+        os.chown(place, 65534, 65534)
+    return place, {**box.env, "XDG_CACHE_HOME": place}
+
+
+@test(backends=("inproc",))
+def the_next_run_tells_the_same(box):
+    for number, argv in enumerate(COMMANDS):
+        place, env = fresh(box, f"cache{number}")
+        (first, _), before = box.report(argv, env=env), kept(place)
+        if not before:
+            raise Skip("the file system of the box's files does not note every change: nothing is kept of them")
+        second, _ = box.report(argv, env=env)
+        assert first["exact"] and second["exact"], (argv, first["problems"], second["problems"])
+        assert told(first) == told(second), (argv, set(told(first)) ^ set(told(second)))
+        # It had nothing new to keep, as it has asked about nothing new.
+        assert kept(place) == before, (argv, before, kept(place))
+
+
+@test(backends=("inproc",))
+def a_changed_program_is_not_taken_for_what_it_was(box):
+    place, env = fresh(box, "cache")
+    path = os.path.join(box.dir, "calls")
+    for function, call in (("one", "getsid(0)"), ("another", "getpgid(0)")):
+        source = box.file("calls.c", f"""
+#include <unistd.h>
+__attribute__((noinline)) int {function}(void) {{ return {call} + 1; }}
+int main(void) {{ int sum = 0; for (int i = 0; i < 10; i++) sum += {function}(); return sum == 1; }}
+""")
+        done = subprocess.run(["gcc", "-g", "-O1", "-o", path, source], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        for _ in range(2):
+            doc, _ = box.report([path], env=env)
+            names = [(r["user"]["function"], r["calls"]) for r in doc["rows"] if r["syscall"] in ("getsid", "getpgid")]
+            assert names == [(function, 10)], names
