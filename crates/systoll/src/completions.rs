@@ -14,6 +14,22 @@ use systoll_model::{Class, signatures};
 /// Writes the completions of a shell, whichever.
 pub fn write_for(shell: Shell, w: &mut dyn Write) {
     generate(shell, &mut completed(), "systoll", &mut &mut *w);
+    if shell == Shell::Fish {
+        // clap_complete completes no words that stand without a flag there. A pipe that is closed has no reader.
+        let _ = w.write_all(for_fish().as_bytes());
+    }
+}
+
+/// Fish's own lines for causes, stories and programs.
+fn for_fish() -> String {
+    let causes: Vec<String> = Catalogue::builtin().iter().map(|cause| cause.id.to_string()).collect();
+    let stories: Vec<&str> = systoll_cure::stories().iter().map(|story| story.id).collect();
+    let line = |commands: &str, words: &str| {
+        format!("complete -c systoll -n \"__fish_seen_subcommand_from {commands}\" -f -a \"{words}\"\n")
+    };
+    line("explain cure", &causes.join(" "))
+        + &line("demo", &stories.join(" "))
+        + &line("run prove", "(__fish_complete_command)")
 }
 
 pub(crate) fn write(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
