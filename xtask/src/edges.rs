@@ -53,7 +53,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// Crates of others that only some of ours may use.
 const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["systoll"]),
-    ("clap_complete", &["xtask"]),
+    ("clap_complete", &["systoll", "xtask"]),
     ("clap_mangen", &["xtask"]),
     ("anyhow", &["systoll", "xtask", "systoll-bench"]),
     ("indicatif", &["systoll"]),

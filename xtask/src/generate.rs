@@ -1,7 +1,7 @@
 //! Man pages and shell completions, from the one definition of the command line.
 
 use anyhow::{Context, Result};
-use clap_complete::Shell;
+use clap_complete::{Generator, Shell};
 use std::path::Path;
 use systoll::cli::command;
 
@@ -17,8 +17,10 @@ pub(crate) fn man(dir: &Path) -> Result<()> {
 pub(crate) fn completions(dir: &Path) -> Result<()> {
     make(dir)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut command(), "systoll", dir)
-            .with_context(|| format!("can't write {shell} completions to {}", dir.display()))?;
+        let mut text = Vec::new();
+        systoll::completions::write_for(shell, &mut text);
+        let file = dir.join(shell.file_name("systoll"));
+        std::fs::write(&file, text).with_context(|| format!("can't write {}", file.display()))?;
     }
     Ok(())
 }

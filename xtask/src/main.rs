@@ -1,4 +1,4 @@
-//! `cargo run -p xtask -- tidy | man DIR | completions DIR`.
+//! `cargo run -p xtask -- tidy | man DIR | completions DIR | picture FILE COMMAND`.
 //!
 //! The tidy rules are also tests (`cargo test -p xtask`), so that they need not be remembered.
 #![forbid(unsafe_code)]
@@ -7,6 +7,7 @@ mod edges;
 mod generate;
 mod licences;
 mod modules;
+mod picture;
 mod repository;
 mod rooms;
 mod tidy;
@@ -21,7 +22,11 @@ fn main() -> Result<()> {
         ["tidy"] => tidy(),
         ["man", dir] => generate::man(dir.as_ref()),
         ["completions", dir] => generate::completions(dir.as_ref()),
-        _ => bail!("usage: cargo run -p xtask -- tidy | man DIR | completions DIR"),
+        ["picture", file, command] => {
+            let output = std::io::read_to_string(std::io::stdin()).context("standard input is not text")?;
+            picture::write(file.as_ref(), command, &output)
+        }
+        _ => bail!("usage: cargo run -p xtask -- tidy | man DIR | completions DIR | picture FILE COMMAND"),
     }
 }
 

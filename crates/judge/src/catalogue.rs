@@ -1,43 +1,11 @@
 //! Causes: what is known of a disease, as data.
 
-use crate::pattern::{Pattern, PatternFile};
+use crate::cure_kind::CureKind;
+use crate::language::{Author, CodeLanguage, Version};
+use crate::pattern::{Pattern, PatternFile, glob};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-
-/// What kind of change a cure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CureKind {
-    /// A setting of the program or the box.
-    Configuration,
-    /// An environment variable.
-    Environment,
-    /// A library of systoll's that is loaded before the others.
-    Shim,
-    /// Another build of the same source.
-    BuildFlag,
-    /// A change of the source.
-    Code,
-}
-
-impl CureKind {
-    /// Whether it costs no change of code or build.
-    pub fn is_free(self) -> bool {
-        matches!(self, Self::Configuration | Self::Environment)
-    }
-
-    /// Its name in causes' files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Configuration => "configuration",
-            Self::Environment => "environment",
-            Self::Shim => "shim",
-            Self::BuildFlag => "build-flag",
-            Self::Code => "code",
-        }
-    }
-}
 
 /// How a cure can be tried without touching the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -71,6 +39,38 @@ pub struct Cure {
     pub shim: Option<String>,
     /// Where given, the cure is offered only for what matches.
     pub when: Option<Pattern>,
+    /// Languages it is for; empty where it is for any.
+    pub languages: Vec<CodeLanguage>,
+    /// Files it is for, programs or libraries, as patterns with `*`; empty where for any.
+    pub modules: Vec<String>,
+    /// Source files of which one must be on the stack, as patterns with `*`; empty where any will do.
+    pub sources: Vec<String>,
+    /// What the finding must be about (a path, a program that is started), as patterns; empty where anything.
+    pub about: Vec<String>,
+    /// The first version of the language that has what it takes.
+    pub since: Option<Version>,
+    /// The first version of the language that needs it no more.
+    pub older_than: Option<Version>,
+    /// The same few lines without it and with it.
+    pub example: Option<Example>,
+}
+
+/// A few lines that have a disease, and the same without. In compiled languages what stands in `main`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// With the disease.
+    pub before: String,
+    /// Without: it does the same.
+    pub after: String,
+}
+
+/// How well a cure fits, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fit {
+    /// It is for a file of this program, or for what this finding is about.
+    Particular,
+    /// It is for this language, or for any.
+    Usual,
 }
 
 /// A known disease.
@@ -219,9 +219,50 @@ struct CureFile {
     env: BTreeMap<String, String>,
     shim: Option<String>,
     when: Option<PatternFile>,
+    #[serde(default)]
+    languages: Vec<String>,
+    #[serde(default)]
+    modules: Vec<String>,
+    #[serde(default)]
+    sources: Vec<String>,
+    #[serde(default)]
+    about: Vec<String>,
+    since: Option<String>,
+    older_than: Option<String>,
+    before: Option<String>,
+    after: Option<String>,
 }
 
 impl Cure {
+    /// How well it fits what `author` wrote about `what`; `None` where it is for something else.
+    pub(crate) fn fit(&self, author: &Author, what: Option<&str>) -> Option<Fit> {
+        let of_module = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
+        let of_source = |pattern: &String| author.sources.iter().any(|file| glob(pattern, file));
+        let is_about = |pattern: &String| what.is_some_and(|what| glob(pattern, what));
+        let of_language = |own: CodeLanguage| self.languages.iter().any(|language| own.is_a(*language));
+        if !self.modules.is_empty() && !self.modules.iter().any(of_module)
+            || !self.languages.is_empty() && !author.language.is_some_and(of_language)
+            || !self.sources.is_empty() && !self.sources.iter().any(of_source)
+            || !self.about.is_empty() && !self.about.iter().any(is_about)
+        {
+            return None;
+        }
+        // Of a version that is not known nothing is left out.
+        if let Some(version) = author.version.as_ref().filter(|_| !self.languages.is_empty()) {
+            let is_older = |than: &Version| version.compare(than).is_lt();
+            if self.since.as_ref().is_some_and(is_older) || self.older_than.as_ref().is_some_and(|v| !is_older(v)) {
+                return None;
+            }
+        }
+        let is_particular = !(self.modules.is_empty() && self.sources.is_empty() && self.about.is_empty());
+        Some(if is_particular { Fit::Particular } else { Fit::Usual })
+    }
+
+    /// Whether it is code of this language, or for any shell where it is one.
+    pub fn is_for_language(&self, language: CodeLanguage) -> bool {
+        self.languages.iter().any(|own| language.is_a(*own))
+    }
+
     /// Whether systoll can apply it to a run.
     pub fn is_applied(&self) -> bool {
         !self.env.is_empty() || self.shim.is_some()
@@ -278,9 +319,57 @@ impl CureFile {
             return Err(format!("{name:?} can't be the name of an environment variable"));
         }
         let when = self.when.map(PatternFile::into_pattern).transpose()?;
-        let Self { situation, how, kind, gives_up, env, shim, .. } = self;
-        Ok(Cure { situation, how, kind, gives_up, env, shim, when })
+        let languages = self.languages.iter().map(|name| language(name)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(pattern) = self.modules.iter().find(|m| m.is_empty() || m.contains('/')) {
+            return Err(format!("{pattern:?} in modules is no pattern of a file's name"));
+        }
+        let version = |text: Option<String>| {
+            let parse = |text: String| {
+                Version::parse(&text).ok_or_else(|| format!("{text:?} is no version: numbers between dots"))
+            };
+            text.map(parse).transpose()
+        };
+        let (since, older_than) = (version(self.since)?, version(self.older_than)?);
+        if (since.is_some() || older_than.is_some()) && languages.len() != 1 {
+            return Err(format!("the cure {:?}: since and older_than need the one language they are of", self.how));
+        }
+        let example = match (self.before, self.after) {
+            (Some(before), Some(after))
+                if languages.is_empty() || before.trim().is_empty() || after.trim().is_empty() =>
+            {
+                return Err(format!("the cure {:?}: an example needs languages, and lines", self.how));
+            }
+            (Some(before), Some(after)) => Some(Example { before, after }),
+            (None, None) => None,
+            _ => return Err(format!("the cure {:?}: before and after go together", self.how)),
+        };
+        let Self { situation, how, kind, gives_up, env, shim, modules, sources, about, .. } = self;
+        let mut cure = Cure {
+            situation,
+            how,
+            kind,
+            gives_up,
+            env,
+            shim,
+            when,
+            languages,
+            modules,
+            sources,
+            about,
+            since,
+            older_than,
+            example,
+        };
+        cure.languages.sort_unstable();
+        Ok(cure)
     }
+}
+
+fn language(name: &str) -> Result<CodeLanguage, String> {
+    CodeLanguage::named(name).ok_or_else(|| {
+        let known: Vec<&str> = CodeLanguage::ALL.iter().map(|language| language.name()).collect();
+        format!("{name:?} is no language that cures may be for: {}", known.join(", "))
+    })
 }
 
 fn check_placeholders(text: &str) -> Result<(), String> {

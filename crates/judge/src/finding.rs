@@ -1,5 +1,7 @@
 //! What the judge says: findings and remarks.
 
+use crate::cure_kind::CureKind;
+use crate::language::CodeLanguage;
 use std::sync::Arc;
 use systoll_model::{FrameId, Phase, RowId, Sysno};
 
@@ -147,6 +149,15 @@ pub struct PerUnit {
     pub agree: u64,
 }
 
+/// One of several objects that calls are about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectShare {
+    /// A path, or a descriptor's target.
+    pub name: String,
+    /// Its part of the calls that were looked at, 0 to 1.
+    pub share: f64,
+}
+
 /// What was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
@@ -158,6 +169,21 @@ pub struct Evidence {
     pub calls: u64,
     /// Of these, claimed needless.
     pub claimed: u64,
+}
+
+/// One way to stop it, for this program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// What to do, in a line; with the situation it is for, where it is not for all.
+    pub how: String,
+    /// What kind of change it is; `None` where no cause is known.
+    pub kind: Option<CureKind>,
+    /// What is lost by it; empty where nothing.
+    pub gives_up: String,
+    /// The language it is code of; `None` where it is of no language.
+    pub language: Option<CodeLanguage>,
+    /// Whether `systoll prove` can try it.
+    pub is_applied: bool,
 }
 
 /// A claim that calls are needless, with its price and its cure.
@@ -179,6 +205,10 @@ pub struct Finding {
     pub user: Option<FrameId>,
     /// The object it is about: a path, an option, a descriptor's target.
     pub what: Option<String>,
+    /// Where it is about several objects: the most frequent, of those that were looked at.
+    pub objects: Vec<ObjectShare>,
+    /// How many different objects were seen, `objects` among them; there may be more.
+    pub objects_seen: usize,
     /// All calls of its rows.
     pub calls: u64,
     /// The calls it claims needless.
@@ -207,15 +237,34 @@ pub struct Finding {
     pub evidence: Evidence,
     /// The mechanism and the evidence, in a sentence or two.
     pub why: String,
-    /// How to stop it, most preferable first.
-    pub stop: Vec<String>,
-    /// What the first cure gives up; empty where nothing.
-    pub gives_up: String,
+    /// The language of the code that makes the calls; `None` where nothing tells.
+    pub language: Option<CodeLanguage>,
+    /// What that language calls the function that was called: `os.path.realpath`; `None` where nothing tells.
+    pub language_api: Option<String>,
+    /// How to stop it, most preferable first: what fits this program, and nothing for others.
+    pub cures: Vec<Advice>,
     /// The next command to type, as argv.
     pub prove: Vec<String>,
 }
 
+impl Advice {
+    /// In general words, for any language, that gives nothing up.
+    pub fn general(how: impl Into<String>) -> Self {
+        Self { how: how.into(), kind: None, gives_up: String::new(), language: None, is_applied: false }
+    }
+}
+
 impl Finding {
+    /// The cures' lines alone, most preferable first.
+    pub fn stop(&self) -> Vec<&str> {
+        self.cures.iter().map(|cure| &*cure.how).collect()
+    }
+
+    /// What the first cure gives up; empty where nothing.
+    pub fn gives_up(&self) -> &str {
+        self.cures.first().map_or("", |cure| &cure.gives_up)
+    }
+
     /// Whether it is about time waited rather than paid.
     pub fn is_about_waiting(&self) -> bool {
         match (self.share_of_wall, self.share_of_cpu) {

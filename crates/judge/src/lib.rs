@@ -39,6 +39,7 @@
 
 mod catalogue;
 mod could_explain;
+mod cure_kind;
 mod deferred_cost;
 mod detect;
 mod extrapolate;
@@ -47,6 +48,8 @@ mod finding;
 mod group;
 mod grouping;
 mod hash;
+mod language;
+mod language_api;
 mod options;
 mod pattern;
 mod per_unit;
@@ -57,10 +60,14 @@ mod subject;
 mod survey;
 mod verdict;
 
-pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, CureKind};
+pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
+pub use cure_kind::CureKind;
 pub use fact::{AskedFacts, Fact};
-pub use finding::{Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, PerUnit, WorkUnit};
+pub use finding::{
+    Advice, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, ObjectShare, PerUnit, WorkUnit,
+};
 pub use grouping::{By, Common, Group, Grouping, grouped};
+pub use language::{CodeLanguage, Version};
 pub use options::Options;
 pub use pattern::Pattern;
 

@@ -93,7 +93,7 @@ impl Pattern {
 }
 
 /// Whether `text` fits a pattern in which `*` stands for anything, `/` included.
-fn glob(pattern: &str, text: &str) -> bool {
+pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
     let mut parts = parts.peekable();

@@ -1,8 +1,10 @@
 //! What a finding says: the mechanism with its evidence, the cures, the next command.
 
 use crate::catalogue::{Cause, Cure};
-use crate::finding::{Finding, Kind};
+use crate::finding::{Advice, Evidence, Finding, Kind};
 use crate::group::{Group, symptoms};
+use crate::language::Author;
+use crate::language_api::language_api;
 use crate::survey::RowView;
 use systoll_model::{BackendKind, Elision, Header, Recording, RowId};
 
@@ -14,7 +16,11 @@ pub(crate) fn put(
     views: &[RowView<'_>],
     api: Option<&str>,
 ) {
-    let mut applies = false;
+    let author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
+    finding.language = author.language;
+    let lead = finding.rows.first().filter(|_| group.children.is_none()).map(|id| recording.row(*id));
+    finding.language_api = lead.and_then(|row| language_api(recording, row, author.language));
+    let mut applied = None;
     match group.cause {
         Some(cause) => {
             let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, recording, views };
@@ -23,24 +29,40 @@ pub(crate) fn put(
             let matched = cause.matches.iter().find(|m| lead.any(m));
             let matched = matched.or_else(|| cause.matches.iter().find(|m| calls.any(m)));
             let why = matched.and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
-            let cures = offered(cause, &calls);
+            let cures = offered(cause, &calls, &author, finding.what.as_deref());
             // Of the environment only where it is what is offered first: a variable that is right in
             // some situations is no cure in others.
-            applies = cures.first().is_some_and(|c| !c.env.is_empty()) || cures.iter().any(|c| c.shim.is_some());
+            let first = cures.first().filter(|c| !c.env.is_empty());
+            applied = first.or_else(|| cures.iter().find(|c| c.shim.is_some())).map(|cure| asked_as(cause, cure));
             let why = fill(why, finding, api);
-            finding.stop = cures.iter().map(|c| line(c)).collect();
-            finding.gives_up = cures.first().map(|c| c.gives_up.clone()).unwrap_or_default();
+            finding.cures = cures.iter().map(|cure| advice(cure, &author)).collect();
             finding.why = why;
         }
         None => generic(finding, group),
     }
-    finding.prove = next_command(group.cause, applies, finding, &recording.header);
+    if finding.cures.is_empty() {
+        finding.cures = vec![Advice::general("leave the calls out")];
+    }
+    finding.prove = next_command(group.cause, applied, finding, &recording.header);
 }
 
-/// The cures that fit, most preferable first; what the next command tries is among the first two,
-/// which is all that a short report shows.
-fn offered<'a>(cause: &'a Cause, calls: &ClaimedCalls<'_>) -> Vec<&'a Cure> {
-    let mut cures: Vec<&Cure> = cause.stop.iter().filter(|c| c.when.as_ref().is_none_or(|w| calls.any(w))).collect();
+/// What `systoll prove --cure` calls a cure: by its cause alone where it is the first that can be applied.
+fn asked_as(cause: &Cause, cure: &Cure) -> String {
+    let first = cause.stop.iter().find(|c| c.is_applied());
+    match cause.stop.iter().position(|c| std::ptr::eq(c, cure)) {
+        Some(at) if !first.is_some_and(|first| std::ptr::eq(first, cure)) => format!("{}:{}", cause.id, at + 1),
+        _ => cause.id.to_string(),
+    }
+}
+
+/// The cures that fit the program, best first: those for a file of it or for what the finding is about, then the
+/// others as the cause lists them. What the next command tries is among the first two, which is all that a short
+/// report shows.
+fn offered<'a>(cause: &'a Cause, calls: &ClaimedCalls<'_>, author: &Author, what: Option<&str>) -> Vec<&'a Cure> {
+    let fits = |cure: &'a Cure| Some((cure.fit(author, what)?, cure)).filter(|_| calls.ask_for(cure));
+    let mut fitting: Vec<_> = cause.stop.iter().filter_map(fits).collect();
+    fitting.sort_by_key(|(fit, _)| *fit);
+    let mut cures: Vec<&Cure> = fitting.into_iter().map(|(_, cure)| cure).collect();
     if let Some(at) = cures.iter().position(|c| c.shim.is_some()).filter(|at| *at > 1) {
         let shim = cures.remove(at);
         cures.insert(1, shim);
@@ -48,11 +70,26 @@ fn offered<'a>(cause: &'a Cause, calls: &ClaimedCalls<'_>) -> Vec<&'a Cure> {
     cures
 }
 
+fn advice(cure: &Cure, author: &Author) -> Advice {
+    Advice {
+        how: line(cure),
+        kind: Some(cure.kind),
+        gives_up: cure.gives_up.clone(),
+        language: author.language.filter(|_| !cure.languages.is_empty()),
+        is_applied: cure.is_applied(),
+    }
+}
+
 /// Whether a cure that fits the group costs no change of code or build.
 pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>]) -> bool {
     let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, recording, views };
-    let mut cures = group.cause.iter().flat_map(|c| &c.stop);
-    cures.any(|c| c.kind.is_free() && c.when.as_ref().is_none_or(|w| calls.any(w)))
+    let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
+    let mut cures = group.cause.iter().flat_map(|c| &c.stop).filter(|c| c.kind.is_free()).peekable();
+    if cures.peek().is_none() {
+        return false;
+    }
+    let author = Author::of(recording, lead);
+    cures.any(|cure| cure.fit(&author, None).is_some() && calls.ask_for(cure))
 }
 
 /// The calls a finding is about, to hold patterns against.
@@ -65,6 +102,11 @@ struct ClaimedCalls<'a> {
 }
 
 impl ClaimedCalls<'_> {
+    /// Whether the cure is one for these calls.
+    fn ask_for(&self, cure: &Cure) -> bool {
+        cure.when.as_ref().is_none_or(|when| self.any(when))
+    }
+
     /// Whether the pattern holds for a claimed call of the finding.
     fn any(&self, pattern: &crate::pattern::Pattern) -> bool {
         self.rows.iter().any(|id| {
@@ -83,9 +125,23 @@ fn line(cure: &Cure) -> String {
     if cure.situation.is_empty() { cure.how.clone() } else { format!("{} ({})", cure.how, cure.situation) }
 }
 
+/// How many of the looks agreed: `in all 24 samples`, `in 20 of 24 samples`.
+fn samples(evidence: Evidence) -> String {
+    match (evidence.agree, evidence.windows) {
+        (1, 1) => "in the one sample".to_owned(),
+        (agree, windows) if agree == windows => format!("in all {windows} samples"),
+        (agree, windows) => format!("in {agree} of {windows} samples"),
+    }
+}
+
 fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
     let syscall = finding.syscalls.first().map_or_else(|| "the call".to_owned(), ToString::to_string);
     let mut out = String::with_capacity(text.len() + 32);
+    // Causes speak of windows; a reader knows samples.
+    let samples = samples(finding.evidence);
+    let text = text.replace("so it was in {agree} of {windows} windows", &format!("seen {samples}"));
+    let text = text.replace("so in {agree} of {windows} windows", &format!("seen {samples}"));
+    let text = text.replace("in {agree} of {windows} windows", &samples);
     for (at, part) in text.split('{').enumerate() {
         let Some((name, rest)) = part.split_once('}').filter(|_| at > 0) else {
             out.push_str(part);
@@ -108,7 +164,7 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
 /// Words for waste that no cause names.
 fn generic(finding: &mut Finding, group: &Group<'_>) {
     let e = finding.evidence;
-    let windows = format!("in {} of {} windows", e.agree, e.windows);
+    let windows = samples(e);
     let about = group.claim.as_ref().map_or("the same", |c| c.about);
     let (why, stop) = match finding.kind {
         Kind::Repeat => (
@@ -122,24 +178,24 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
             format!("sets or makes {about} and takes it back; {windows} the calls cancelled each other"),
             "set it once around the whole loop",
         ),
-        Kind::Blocking if group.startup.is_none() => (format!("{about}; so it was {windows}"), "do it less often"),
+        Kind::Blocking if group.startup.is_none() => (format!("{about}; seen {windows}"), "do it less often"),
         Kind::SlowPath if group.children.is_some() => (about.to_owned(), "start it less often"),
         Kind::Blocking => (
             format!("waits {} before main", group.startup.unwrap_or("for something")),
             "do it later, or not at all, unless the program can't begin without it",
         ),
-        Kind::SlowPath => (format!("{about}; so it was {windows}"), "take the cheaper way"),
-        Kind::Failing | Kind::SmallIo | Kind::BusyPoll => (format!("{about}; so it was {windows}"), "leave it out"),
+        Kind::SlowPath => (format!("{about}; seen {windows}"), "take the cheaper way"),
+        Kind::Failing | Kind::SmallIo | Kind::BusyPoll => (format!("{about}; seen {windows}"), "leave it out"),
     };
     finding.why = why;
     let instead = group.claim.as_ref().and_then(|c| c.instead);
-    finding.stop = vec![instead.unwrap_or(stop).to_owned()];
-    finding.gives_up = group.claim.as_ref().map(|c| c.gives_up.to_owned()).unwrap_or_default();
+    let gives_up = group.claim.as_ref().map(|c| c.gives_up.to_owned()).unwrap_or_default();
+    finding.cures = vec![Advice { gives_up, ..Advice::general(instead.unwrap_or(stop)) }];
 }
 
 /// The next command to type, as argv: one that exists in this version. Where systoll can apply
 /// the cure itself, it proves what that wins.
-fn next_command(cause: Option<&Cause>, applies: bool, finding: &Finding, recording: &Header) -> Vec<String> {
+fn next_command(cause: Option<&Cause>, applied: Option<String>, finding: &Finding, recording: &Header) -> Vec<String> {
     let (command, backend) = (&recording.command, recording.backend);
     let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let elide = answered_in_place(finding).filter(|_| backend == BackendKind::Inproc && !command.is_empty());
@@ -160,10 +216,10 @@ fn next_command(cause: Option<&Cause>, applies: bool, finding: &Finding, recordi
         argv.extend_from_slice(command);
         return argv;
     };
-    if !applies || command.is_empty() {
+    let Some(applied) = applied.filter(|_| !command.is_empty()) else {
         return elide.map_or_else(|| words(&["systoll", "explain", &cause.id]), experiment);
-    }
-    let mut argv = words(&["systoll", "prove", "--cure", &cause.id, "--"]);
+    };
+    let mut argv = words(&["systoll", "prove", "--cure", &applied, "--"]);
     argv.extend_from_slice(command);
     argv
 }

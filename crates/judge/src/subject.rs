@@ -1,5 +1,6 @@
 //! What a finding is about: the file behind its calls, and what they ask of it.
 
+use crate::finding::ObjectShare;
 use crate::group::common_object;
 use crate::survey::RowView;
 use std::collections::BTreeMap;
@@ -12,10 +13,53 @@ const ASKED: usize = 1024;
 const AGREE: (usize, usize) = (9, 10);
 /// Options told where calls that belong together differ in theirs: two that undo each other.
 const OPTIONS: usize = 2;
+/// Objects named where there are several.
+const NAMED: usize = 3;
 
 /// The object and option of a finding's calls, as far as nine in ten agree: `/etc/localtime`,
 /// `SOL_TCP, TCP_NODELAY on TCP sockets`, `F_GETFL on /tmp/x`.
 pub(crate) fn subject(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Option<String> {
+    let calls = asked_calls(rows, recording, views);
+    let options = common(calls.iter().map(|(syscall, call)| call.option(*syscall)), OPTIONS);
+    let objects: Vec<Option<String>> = calls.iter().map(|(syscall, call)| call.object(*syscall)).collect();
+    // What its claims say it is about comes first: a search has many paths and one name.
+    let views: Vec<&RowView<'_>> = rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
+    let claimed = common_object(&views).map(|object| vec![object.to_string()]);
+    let object = claimed
+        .or_else(|| common(objects.iter().map(|o| o.as_deref().map(lasting)), 1))
+        .or_else(|| common(objects.iter().map(|o| o.as_deref().and_then(kind).map(str::to_owned)), 1));
+    match (options.map(|o| o.join(" / ")), object.and_then(|mut o| o.pop())) {
+        (Some(option), Some(object)) => Some(format!("{option} on {object}")),
+        (option, object) => option.or(object),
+    }
+}
+
+/// Several objects that calls are about.
+#[derive(Default)]
+pub(crate) struct Objects {
+    /// The most frequent.
+    pub most: Vec<ObjectShare>,
+    /// How many different ones were seen.
+    pub seen: usize,
+}
+
+/// The objects of a finding that is about more than one: files and what else has a name.
+pub(crate) fn objects(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Objects {
+    let calls = asked_calls(rows, recording, views);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for object in calls.iter().filter_map(|(syscall, call)| call.object(*syscall)) {
+        *counts.entry(lasting(&object)).or_default() += 1;
+    }
+    let seen = counts.len();
+    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let share = |n: usize| n as f64 / calls.len().max(1) as f64;
+    let most = counts.into_iter().take(NAMED).map(|(name, n)| ObjectShare { name, share: share(n) });
+    Objects { most: most.collect(), seen }
+}
+
+/// Calls of the rows that are asked what they are about, evenly drawn.
+fn asked_calls<'a>(rows: &[RowId], recording: &Recording, views: &'a [RowView<'a>]) -> Vec<(Sysno, &'a WindowCall)> {
     let of_rows = || rows.iter().filter_map(|id| Some((recording.rows.get(id.0 as usize)?, views.get(id.0 as usize)?)));
     // What only waited was claimed by its row: any call of it will do.
     let asked =
@@ -29,18 +73,7 @@ pub(crate) fn subject(rows: &[RowId], recording: &Recording, views: &[RowView<'_
         }
         before += asked(view);
     }
-    let options = common(calls.iter().map(|(syscall, call)| call.option(*syscall)), OPTIONS);
-    let objects: Vec<Option<String>> = calls.iter().map(|(syscall, call)| call.object(*syscall)).collect();
-    // What its claims say it is about comes first: a search has many paths and one name.
-    let views: Vec<&RowView<'_>> = of_rows().map(|(_, view)| view).collect();
-    let claimed = common_object(&views).map(|object| vec![object.to_string()]);
-    let object = claimed
-        .or_else(|| common(objects.iter().map(|o| o.as_deref().map(lasting)), 1))
-        .or_else(|| common(objects.iter().map(|o| o.as_deref().and_then(kind).map(str::to_owned)), 1));
-    match (options.map(|o| o.join(" / ")), object.and_then(|mut o| o.pop())) {
-        (Some(option), Some(object)) => Some(format!("{option} on {object}")),
-        (option, object) => option.or(object),
-    }
+    calls
 }
 
 /// At most [`ASKED`] places of `all`, in order, one of each stretch, in no step with what goes round and round.

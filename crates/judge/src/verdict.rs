@@ -6,7 +6,7 @@ use crate::group::Group;
 use crate::options::Options;
 use crate::per_unit::{Wanted, per_unit};
 use crate::phrasing;
-use crate::subject::subject;
+use crate::subject::{Objects, objects, subject};
 use crate::survey::{Interval, RowView, Shown, interval};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -279,6 +279,9 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let lead = rows.first().map(|id| recording.row(*id));
     let evidence = Evidence { windows: f.interval.windows, agree: f.interval.agree, calls: f.seen, claimed: f.claimed };
     let api = lead.and_then(|r| r.api.clone());
+    let what = group.children.as_ref().map(|c| c.program.to_string()).or_else(|| subject(&rows, recording, views));
+    let of_several = what.is_none() && group.children.is_none();
+    let objects = if of_several { objects(&rows, recording, views) } else { Objects::default() };
     let mut finding = Finding {
         cause: group.cause.map(|c| c.id.clone()),
         kind: group.kind,
@@ -286,7 +289,9 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         syscalls: by_calls(&rows, recording, |r| Some(r.syscall)),
         apis: by_calls(&rows, recording, |r| r.api.clone()),
         user: lead.and_then(|r| r.user),
-        what: group.children.as_ref().map(|c| c.program.to_string()).or_else(|| subject(&rows, recording, views)),
+        what,
+        objects: objects.most,
+        objects_seen: objects.seen,
         calls: f.calls,
         needless,
         starts: group.children.is_some(),
@@ -305,8 +310,9 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         evidence,
         rows,
         why: String::new(),
-        stop: Vec::new(),
-        gives_up: String::new(),
+        language: None,
+        language_api: None,
+        cures: Vec::new(),
         prove: Vec::new(),
     };
     phrasing::put(&mut finding, group, recording, views, api.as_deref());
@@ -421,6 +427,8 @@ pub(crate) fn blank() -> Finding {
         apis: Vec::new(),
         user: None,
         what: None,
+        objects: Vec::new(),
+        objects_seen: 0,
         calls: 0,
         needless: Estimate::default(),
         starts: false,
@@ -435,8 +443,9 @@ pub(crate) fn blank() -> Finding {
         phase: Phase::Steady,
         evidence: Evidence::default(),
         why: String::new(),
-        stop: Vec::new(),
-        gives_up: String::new(),
+        language: None,
+        language_api: None,
+        cures: Vec::new(),
         prove: Vec::new(),
     }
 }

@@ -163,7 +163,7 @@ proptest! {
                 for share in [f.share_of_cpu, f.share_of_wall, Some(f.share_of_calls)].into_iter().flatten() {
                     prop_assert!((0.0..=1.0).contains(&share), "{:?}", f);
                 }
-                prop_assert!(!f.rows.is_empty() && !f.why.is_empty() && !f.stop.is_empty() && !f.prove.is_empty(), "{:?}", f);
+                prop_assert!(!f.rows.is_empty() && !f.why.is_empty() && !f.stop().is_empty() && !f.prove.is_empty(), "{:?}", f);
             }
         }
     }

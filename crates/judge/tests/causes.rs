@@ -24,7 +24,7 @@ fn localtime_with_tz_unset() {
     assert_eq!(f.calls, 20_000);
     assert!(f.needless.low >= 13_000 && f.needless.high <= 20_000 && f.needless.estimate >= 19_990, "{:?}", f.needless);
     assert!(f.why.starts_with("glibc's localtime") && f.why.contains("/etc/localtime"), "{}", f.why);
-    assert!(f.stop[0].contains("TZ=:/etc/localtime"));
+    assert!(f.stop()[0].contains("TZ=:/etc/localtime"));
     assert_eq!(f.prove, ["systoll", "prove", "--cure", "tz-unset", "--", "./app"]);
     assert_eq!(f.phase, Phase::Steady);
 }
@@ -94,9 +94,9 @@ fn getcontext_asks_and_setcontext_sets() {
     assert_eq!((f.rows.len(), f.calls), (2, 20_000));
     // The library that the next command tries comes right after the best cure.
     assert!(
-        f.stop.len() == 4 && f.stop[0].starts_with("configure") && f.stop[1].contains("before libc"),
+        f.stop().len() == 3 && f.stop()[0].contains("_setjmp/_longjmp") && f.stop()[1].contains("before libc"),
         "{:?}",
-        f.stop
+        f.stop()
     );
 }
 
@@ -112,7 +112,7 @@ fn sigsetjmp_asks_and_siglongjmp_sets() {
     let f = only(judged(&trace, 1_000_000));
     assert_eq!(f.cause.as_deref(), Some("sigmask-setjmp"));
     assert_eq!(f.calls, 25_000);
-    assert!(f.stop[0].contains("sigsetjmp(env, 0)"));
+    assert!(f.stop()[0].contains("sigsetjmp(env, 0)"));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn clocks_asked_through_the_kernel() {
         assert_eq!(f.cause.as_deref(), Some("clock-in-kernel"), "{name} {id}");
         assert_eq!(f.kind, Kind::SlowPath);
         assert!(f.why.contains(says), "{name} {id}: {}", f.why);
-        assert!(!f.stop.is_empty() && !f.stop[0].contains("clock source"), "{:?}", f.stop);
+        assert!(!f.stop().is_empty() && !f.stop()[0].contains("clock source"), "{:?}", f.stop());
     }
 }
 
@@ -216,8 +216,8 @@ fn a_clock_source_without_vdso_is_told_by_where_the_call_is_made() {
         vec![call]
     });
     let f = only(judged(&trace, 1_000_000));
-    assert!(f.stop[0].contains("clock source"), "{:?}", f.stop);
-    assert_eq!(f.stop.len(), 1);
+    assert!(f.stop()[0].contains("clock source"), "{:?}", f.stop());
+    assert_eq!(f.stop().len(), 1);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_clock_the_vdso_never_serves_is_no_fault_of_the_clock_source() {
     });
     let f = only(judged(&trace, 1_000_000));
     assert!(f.why.contains("processor time"), "{}", f.why);
-    assert!(f.stop.len() == 1 && f.stop[0].contains("every N steps"), "{:?}", f.stop);
+    assert!(f.stop().len() == 1 && f.stop()[0].contains("every N steps"), "{:?}", f.stop());
 }
 
 #[test]
@@ -300,7 +300,8 @@ fn a_cause_of_the_users_own() {
     let trace = rounds(20_000, |_| vec![call("getpid", "getpid", &[], 4711)]);
     let f = only(judge(&recording(&trace, 1_000_000), &catalogue, &Options::default()));
     assert_eq!(f.cause.as_deref(), Some("who-am-i"));
-    assert!(f.why.starts_with("getpid has one answer; in 8 of 8") || f.why.contains(" of "), "{}", f.why);
+    let samples = f.evidence.windows;
+    assert_eq!(f.why, format!("getpid has one answer; in all {samples} samples it was known"));
 }
 
 #[test]
@@ -357,6 +358,16 @@ fn files_that_are_no_causes_say_why() {
         (r#"kind = "code""#, r#"kind = "environment""#, "env"),
         (r#"syscalls = ["getpid"]"#, "", "empty pattern"),
         (r#"syscalls = ["getpid"]"#, "syscals = []", "syscals"),
+        (
+            r#"kind = "code""#,
+            "kind = \"code\"\nlanguages = [\"Pyton\"]",
+            "\"Pyton\" is no language that cures may be for: c, c++",
+        ),
+        (r#"kind = "code""#, "kind = \"code\"\nmodules = [\"/usr/bin/x\"]", "modules"),
+        (r#"kind = "code""#, "kind = \"code\"\nlanguages = [\"go\"]\nsince = \"new\"", "version"),
+        (r#"kind = "code""#, "kind = \"code\"\nsince = \"1.2\"", "the one language"),
+        (r#"kind = "code""#, "kind = \"code\"\nlanguages = [\"go\"]\nbefore = \"x\"", "go together"),
+        (r#"kind = "code""#, "kind = \"code\"\nbefore = \"x\"\nafter = \"y\"", "needs languages"),
         (r#"syscalls = ["getpid"]"#, r#"args = { 6 = [1] }"#, "position"),
         (r#"syscalls = ["getpid"]"#, r#"kinds = ["waste"]"#, "waste"),
         ("id", "i d", ""),

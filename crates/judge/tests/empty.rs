@@ -20,7 +20,7 @@ fn what_moves_no_byte_is_needless() {
     for to in ["/tmp/out", "pipe:[77]"] {
         let finding = only(judged(&rounds(20_000, |_| vec![record(to), write(0, to)]), BUSY));
         assert_eq!((finding.kind, finding.cause.as_deref(), finding.calls), (Kind::SlowPath, None, 20_000), "{to}");
-        assert_eq!(finding.stop, ["look at the length first"]);
+        assert_eq!(finding.stop(), ["look at the length first"]);
     }
     let read = |_| vec![call("read", "read", &[5, 0x1000, 0], 0).fd("pipe:[77]").toll(300)];
     assert_eq!(only(judged(&rounds(20_000, read), BUSY)).kind, Kind::SlowPath);

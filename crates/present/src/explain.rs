@@ -1,35 +1,73 @@
 //! `systoll explain CAUSE` and `systoll causes`: what is known of a disease.
 
 use crate::style::{Line, Role, Style, flow};
-use crate::text::{columns, sentence, shell_words, wrap};
+use crate::text::{clean, columns, sentence, shell_words, wrap};
 use std::io;
-use systoll_judge::{Apply, Catalogue, Cause, Cure, Pattern};
+use systoll_judge::{Catalogue, Cause, CodeLanguage, Cure, Pattern};
 
 /// Column at which the text beside a label begins.
 const TEXT: usize = 13;
 
-/// Writes all that is known of `cause`: the mechanism, how to recognise it, every cure and what it
-/// gives up, the public reports it comes from.
+/// Writes all that is known of `cause`: the mechanism, how to recognise it, every cure by language with what it
+/// gives up and an example, the public reports it comes from. Where a `language` is given, its cures alone.
 ///
 /// # Errors
 /// Those of `w`.
-pub fn write_explain(w: &mut dyn io::Write, cause: &Cause, style: &Style) -> io::Result<()> {
+pub fn write_explain(
+    w: &mut dyn io::Write,
+    cause: &Cause,
+    language: Option<CodeLanguage>,
+    style: &Style,
+) -> io::Result<()> {
     let page = Page { width: style.columns() };
     let mut lines = vec![Line::of(Role::Strong, sentence(&cause.id))];
     let title = wrap(&sentence(&cause.title), page.width.saturating_sub(2));
     lines.extend(title.into_iter().map(|text| Line::of(Role::Plain, format!("  {text}"))));
     for (i, why) in mechanisms(cause).into_iter().enumerate() {
-        lines.extend(page.part(if i == 0 { "why" } else { "or" }, &[why]));
+        lines.extend(page.part(if i == 0 { "why" } else { "also" }, &[why]));
     }
     lines.extend(page.part("recognise", std::slice::from_ref(&cause.recognise)));
-    for (i, cure) in cause.stop.iter().enumerate() {
-        lines.extend(page.cure(i == 0, cure));
+    for (label, number, cure) in by_language(cause, language) {
+        lines.extend(page.cure(&label, cause, number, cure));
     }
     lines.extend(page.part("mended", &cause.mended));
-    lines.extend(page.part("to try", &[to_try(cause.apply).to_owned()]));
-    lines.extend(page.part("reports", &cause.reports));
-    lines.extend(page.part("cases", &[cause.cases.join(", ")]));
+    let reports: Vec<String> = cause.reports.iter().map(|report| address(report)).collect();
+    lines.extend(page.part("reports", &reports));
     lines.iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))
+}
+
+/// The cures with their labels and numbers: first those for anybody, then each language's.
+fn by_language(cause: &Cause, language: Option<CodeLanguage>) -> Vec<(String, usize, &Cure)> {
+    let wanted = |cure: &Cure| language.is_none_or(|l| cure.languages.is_empty() || cure.is_for_language(l));
+    let mut cures: Vec<(usize, &Cure)> = (1..).zip(&cause.stop).filter(|(_, cure)| wanted(cure)).collect();
+    // Of several languages it is told with the first.
+    cures.sort_by_key(|(_, cure)| cure.languages.first().copied());
+    let mut last = None;
+    let label = |(at, (number, cure)): (usize, (usize, &'_ Cure))| {
+        let names: Vec<&str> = cure.languages.iter().map(|l| l.shown()).collect();
+        let own = names.join(", ");
+        let label = match (own.is_empty(), at) {
+            (true, 0) => "fix".to_owned(),
+            (true, _) => "or".to_owned(),
+            (false, _) if last.as_ref() == Some(&own) => "or".to_owned(),
+            (false, _) => own.clone(),
+        };
+        last = Some(own);
+        (label, number)
+    };
+    let labels: Vec<(String, usize)> = cures.iter().copied().enumerate().map(label).collect();
+    labels.into_iter().zip(cures).map(|((label, number), (_, cure))| (label, number, cure)).collect()
+}
+
+/// `owner/name#12` as an address that can be opened; anything else as it is.
+fn address(report: &str) -> String {
+    let parts = report.split_once('#').and_then(|(repository, n)| Some((repository.split_once('/')?, n)));
+    match parts {
+        Some(((owner, name), n)) if !name.contains('/') && n.parse::<u64>().is_ok() => {
+            format!("https://github.com/{owner}/{name}/issues/{n}")
+        }
+        _ => report.to_owned(),
+    }
 }
 
 /// Writes one line a cause: its id, and what happens.
@@ -82,23 +120,63 @@ impl Page {
         lines.collect()
     }
 
-    fn cure(&self, first: bool, cure: &Cure) -> Vec<Line> {
+    fn cure(&self, label: &str, cause: &Cause, number: usize, cure: &Cure) -> Vec<Line> {
         let mut lines = vec![Line::default()];
-        lines.extend(self.paragraph(if first { "stop" } else { "or" }, Role::Good, &sentence(&cure.how)));
+        // Several languages are a line of their own.
+        let beside = if columns(label) + 3 > TEXT { "" } else { label };
+        if beside.is_empty() {
+            lines.push(Line::of(Role::Plain, "  ").with(Role::Faint, label));
+        }
+        lines.extend(self.paragraph(beside, Role::Good, &sentence(&cure.how)));
         let variable = |(name, value): (&String, &String)| format!("{}={}", sentence(name), shell_words(&[value]));
-        let environment: Vec<_> = cure.env.iter().map(variable).collect();
+        let told = |text: &String| cure.how.contains(text.as_str());
+        let environment: Vec<_> = cure.env.iter().map(variable).filter(|text| !told(text)).collect();
+        let patterns = |patterns: &[String]| sentence(&patterns.join(", "));
+        let version = match (&cure.since, &cure.older_than) {
+            (Some(since), _) => format!("{since} or newer"),
+            (None, Some(older)) => format!("older than {older}"),
+            (None, None) => String::new(),
+        };
         let details = [
+            ("for", patterns(&cure.modules)),
+            ("about", patterns(&cure.about)),
+            ("version", version),
             ("when", sentence(&cure.situation)),
-            ("change of", cure.kind.name().replace('-', " ")),
             ("set", environment.join(" ")),
             ("load", cure.shim.as_ref().map_or_else(String::new, |name| format!("libsystoll-{}.so", sentence(name)))),
             ("gives up", sentence(&cure.gives_up)),
+            ("try", self.command(cause, number, cure)),
         ];
         for (what, text) in details.iter().filter(|(_, text)| !text.is_empty()) {
             lines.extend(self.paragraph("", Role::Plain, &format!("{what}: {text}")));
         }
+        let example = cure.example.iter().flat_map(|e| [("before", &e.before), ("after", &e.after)]);
+        lines.extend(example.flat_map(|(what, code)| self.code(what, code)));
         lines
     }
+
+    /// What to type to see what a cure wins; nothing where systoll can't apply it.
+    fn command(&self, cause: &Cause, number: usize, cure: &Cure) -> String {
+        let is_first = cause.stop.iter().find(|c| c.is_applied()).is_some_and(|first| std::ptr::eq(first, cure));
+        match (cure.is_applied(), is_first) {
+            (false, _) => String::new(),
+            (true, true) => format!("systoll prove --cure {} -- CMD", sentence(&cause.id)),
+            (true, false) => format!("systoll prove --cure {}:{number} -- CMD", sentence(&cause.id)),
+        }
+    }
+
+    /// Lines of code as they are: a line that is too long stays one, to be pasted.
+    fn code(&self, what: &str, code: &str) -> Vec<Line> {
+        let mut lines = self.paragraph("", Role::Faint, what);
+        let text = |line: &str| Line::of(Role::Plain, " ".repeat(TEXT + 2)).with(Role::Name, code_line(line));
+        lines.extend(code.trim_end().lines().map(text));
+        lines
+    }
+}
+
+/// A line of code, its tabs four columns wide, escaped.
+fn code_line(line: &str) -> String {
+    clean(&line.replace('\t', "    "))
 }
 
 /// A cause's mechanisms where there is no finding to fill their braces from: the examples are
@@ -117,7 +195,8 @@ fn mechanisms(cause: &Cause) -> Vec<String> {
 fn general(why: &str, pattern: Option<&Pattern>) -> String {
     // The clause about windows tells of one run.
     let end = why.find("{agree}").and_then(|at| why.get(..at)?.rfind(';')).unwrap_or(why.len());
-    let first = |names: Option<&Vec<String>>, or: &str| names.and_then(|n| n.first().cloned()).unwrap_or(or.to_owned());
+    let named = |names: &Vec<String>| names.first().filter(|name| *name != "*").cloned();
+    let first = |names: Option<&Vec<String>>, or: &str| names.and_then(named).unwrap_or(or.to_owned());
     let syscall = pattern.and_then(|p| p.syscalls.first()).map_or("the system call".into(), ToString::to_string);
     let fillers = [
         ("{api}", first(pattern.map(|p| &p.apis), "the function")),
@@ -128,13 +207,4 @@ fn general(why: &str, pattern: Option<&Pattern>) -> String {
     ];
     let text = why.get(..end).unwrap_or(why).to_owned();
     fillers.iter().fold(text, |text, (brace, word)| text.replace(brace, word))
-}
-
-fn to_try(apply: Apply) -> &'static str {
-    match apply {
-        Apply::Env => "without touching the program: by environment variables",
-        Apply::Shim => "without touching the program: by a library loaded before the others",
-        Apply::Elide => "without touching the program: by answering the call without making it",
-        Apply::None => "",
-    }
 }

@@ -82,14 +82,14 @@ fn callers_lines_and_libraries() {
     let rec = server();
     let plain = ReportOptions::default();
     assert_snapshot!(screen(&rec, By::Caller, &plain, 100), @r#"
-    calls  errors     toll       of CPU  caller
+    calls  errors     time       of CPU  caller
     4,000            11 ms         28 %  parse parse.c
       500     500   700 µs        1.8 %  on_\u{202e}load evil\x1b.so
         3           900 ns  below 0.1 %  (no caller known)
     4,503     500  11.7 ms         29 %  all
     "#);
     assert_snapshot!(screen(&rec, By::Line, &plain, 100), @r#"
-    calls  errors     toll       of CPU  line
+    calls  errors     time       of CPU  line
     3,000             9 ms         22 %  parse parse.c:40
     1,000             2 ms        5.0 %  parse parse.c:77
       500     500   700 µs        1.8 %  on_\u{202e}load evil\x1b.so
@@ -97,16 +97,11 @@ fn callers_lines_and_libraries() {
     4,503     500  11.7 ms         29 %  all
     "#);
     assert_snapshot!(screen(&rec, By::Library, &plain, 44), @r#"
-        library
-    calls  errors     toll       of CPU
-        /srv/server
-    4,000            11 ms         28 %
-        /srv/plugins/evil\x1b.so
-      500     500   700 µs        1.8 %
-        (no caller known)
-        3           900 ns  below 0.1 %
-        all
-    4,503     500  11.7 ms         29 %
+    calls     time  library
+    4,000    11 ms  /srv/server
+      500   700 µs  /srv/plugins/evil\x1b.so
+        3   900 ns  (no caller known)
+    4,503  11.7 ms  all
     "#);
 }
 
@@ -115,14 +110,14 @@ fn threads_and_descriptors() {
     let rec = server();
     let plain = ReportOptions::default();
     assert_snapshot!(screen(&rec, By::Thread, &plain, 100), @r#"
-    calls  errors     toll       of CPU  thread
+    calls  errors     time       of CPU  thread
     3,990          7.98 ms         20 %  io\x1bworker 4712
        10            20 µs        0.1 %  server 4711
         2             4 µs  below 0.1 %  threads not told apart
     4,503     500  11.7 ms         29 %  all
     "#);
     assert_snapshot!(screen(&rec, By::Fd, &plain, 120), @r#"
-    calls       between  looked at  errors     toll       of CPU  fd
+    calls       between  looked at  errors     time       of CPU  fd
     2,489  594 to 3,000          4          7.47 ms         19 %  pipe:[77]
     1,000   50 to 1,000          4             2 ms        5.0 %  /tmp/\x1b[2J
       511    8 to 2,406          8          1.53 ms        3.8 %  TCP:[10.0.0.1:80->10.0.0.2:4711]
@@ -149,7 +144,7 @@ fn figures_fit_a_narrow_screen() {
 fn stacks_and_descriptors_beneath() {
     let options = ReportOptions { stacks: true, fds: true, ..ReportOptions::default() };
     assert_snapshot!(screen(&server(), By::Api, &options, 100), @r#"
-    calls  errors     toll       of CPU  api
+    calls  errors     time       of CPU  api
     3,000             9 ms         22 %  read libc.so.6
      read   3,000 calls
        __read  libc.so.6
@@ -208,8 +203,8 @@ fn a_finding_tells_its_descriptors() {
     let text = report(&rec, &judgement, &options, &Style::default());
     assert!(text.contains("     fd     3</srv>   2 of 2 calls looked at\n"), "{text}");
     let judgement = Judgement::default();
-    // Without a finding it is the largest cost that is looked into.
+    // Without a finding it is what takes most time that is looked into.
     let text = report(&rec, &judgement, &options, &Style::default());
-    assert!(text.contains("largest honest cost") && text.contains("3</srv>"), "{text}");
+    assert!(text.contains("most time goes to") && text.contains("3</srv>"), "{text}");
     assert!(!report(&rec, &judgement, &ReportOptions::default(), &Style::default()).contains("</srv>"));
 }

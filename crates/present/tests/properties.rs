@@ -7,7 +7,10 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use systoll_judge::{By, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, PerUnit, WorkUnit, grouped};
+use systoll_judge::{
+    Advice, By, CodeLanguage, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, PerUnit, WorkUnit,
+    grouped,
+};
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
     ModuleId, Phase, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, RowLine, Spread, Stack,
@@ -193,6 +196,8 @@ fn finding() -> impl Strategy<Value = Finding> {
             apis: names.1.into_iter().map(Into::into).collect(),
             user: user.map(FrameId),
             what: names.2,
+            objects: vec![],
+            objects_seen: 0,
             calls: n[0],
             needless: Estimate { estimate: n[1], low: n[2], high: n[3] },
             toll_ns: n[4],
@@ -219,8 +224,13 @@ fn finding() -> impl Strategy<Value = Finding> {
             phase,
             evidence: Evidence::default(),
             why: names.3,
-            stop: names.4,
-            gives_up,
+            language_api: (n[4] % 3 == 0).then(|| "os.path.realpath".to_owned()),
+            language: CodeLanguage::ALL.get((n[3] % 40) as usize).copied(),
+            cures: names
+                .4
+                .into_iter()
+                .map(|how| Advice { gives_up: gives_up.clone(), ..Advice::general(how) })
+                .collect(),
             prove,
         },
     )

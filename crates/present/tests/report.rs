@@ -19,37 +19,27 @@ fn screen_with(story: (Recording, Judgement), options: ReportOptions) -> String 
 #[test]
 fn ruby_story() {
     assert_snapshot!(screen(stories::ruby(), 120), @r#"
-    systoll  ruby test.rb    exit 0    6.15 s wall    6.12 s CPU    one thread
-             20,033,214 system calls, 3.3 M/s    a crossing costs 97 to 99 ns here
-             watched in-process, +14 ns a call, taken off below    counts are exact
-
-      toll       1.95 s   32 % of CPU    needless   about 1.95 s   32 %
+    systoll  ruby test.rb    exit 0    6.15 s    6.12 s CPU
+             1 finding: 32 % of its CPU time goes to needless system calls
 
       1  rt_sigprocmask   20,033,022 calls   1.95 s   32 % of CPU                                            sigmask-context
          getcontext  <  rb_yield_0 eval.c:5081  <  rb_yield eval.c:5189  <  int_dotimes numeric.c:2964
          why    glibc's getcontext asks the kernel for the signal mask each time; in 24 of 24 windows it had not changed
-         stop   save frames with _setjmp/_longjmp (Ruby 1.8: configure without --enable-pthread)
+         fix    save frames with _setjmp/_longjmp (Ruby 1.8: configure without --enable-pthread)
                 gives up: a context no longer carries its signal mask
          or     preload a getcontext that leaves the mask alone
-         prove  systoll prove --cure sigmask-context -- ruby test.rb                        about 1.95 s for the calls alone
+         try    systoll prove --cure sigmask-context -- ruby test.rb                             the calls alone take 1.95 s
 
-      also seen   nothing
-      the rest    192 calls (151 before main), 900 µs, below 0.1 % of CPU: mmap 70, write 41, openat 41, read 40
+      20,033,214 system calls, counted exactly    --all: everything, and the figures of this box
     "#);
 }
 
 #[test]
 fn ruby_story_in_a_narrow_terminal() {
     assert_snapshot!(screen(stories::ruby(), 60), @r#"
-    systoll  ruby test.rb    exit 0    6.15 s wall    6.12 s CPU
-             one thread
-             20,033,214 system calls, 3.3 M/s
-             a crossing costs 97 to 99 ns here
-             watched in-process, +14 ns a call, taken off below
-             counts are exact
-
-      toll       1.95 s   32 % of CPU
-      needless   about 1.95 s   32 %
+    systoll  ruby test.rb    exit 0    6.15 s    6.12 s CPU
+             1 finding: 32 % of its CPU time goes to needless
+             system calls
 
       1  rt_sigprocmask   20,033,022 calls   1.95 s
          32 % of CPU                             sigmask-context
@@ -59,18 +49,16 @@ fn ruby_story_in_a_narrow_terminal() {
          why    glibc's getcontext asks the kernel for the
                 signal mask each time; in 24 of 24 windows it
                 had not changed
-         stop   save frames with _setjmp/_longjmp (Ruby 1.8:
+         fix    save frames with _setjmp/_longjmp (Ruby 1.8:
                 configure without --enable-pthread)
                 gives up: a context no longer carries its signal
                 mask
          or     preload a getcontext that leaves the mask alone
-         prove  systoll prove --cure sigmask-context -- ruby \
-                test.rb         about 1.95 s for the calls alone
+         try    systoll prove --cure sigmask-context -- ruby \
+                test.rb              the calls alone take 1.95 s
 
-      also seen   nothing
-      the rest    192 calls (151 before main), 900 µs, below
-                  0.1 % of CPU: mmap 70, write 41, openat 41,
-                  read 40
+      20,033,214 system calls, counted exactly
+      --all: everything, and the figures of this box
     "#);
 }
 
@@ -79,124 +67,103 @@ fn ruby_story_in_colour() {
     let (rec, judgement) = stories::ruby();
     let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: true, width: 120 });
     assert_snapshot!(text.replace('\u{1b}', "^"), @r#"
-    ^[1msystoll^[0m  ^[1mruby test.rb^[0m    exit 0    6.15 s wall    6.12 s CPU    one thread
-             ^[1m20,033,214 system calls^[0m, 3.3 M/s    a crossing costs 97 to 99 ns here
-             watched in-process, +14 ns a call, taken off below    counts are exact
-
-      ^[2mtoll^[0m       ^[1m1.95 s^[0m   32 % of CPU    ^[2mneedless^[0m   ^[1m^[31mabout 1.95 s   32 %^[0m
+    ^[1msystoll^[0m  ^[1mruby test.rb^[0m    exit 0    6.15 s    6.12 s CPU
+             ^[1m^[31m1 finding^[0m: 32 % of its CPU time goes to needless system calls
 
     ^[1m  1  ^[0m^[36mrt_sigprocmask^[0m   20,033,022 calls   ^[1m^[31m1.95 s^[0m   ^[1m^[31m32 % of CPU^[0m                                            ^[1msigmask-context^[0m
          ^[36mgetcontext^[0m^[2m  <  ^[0mrb_yield_0^[2m eval.c:5081  <  ^[0mrb_yield^[2m eval.c:5189  <  ^[0mint_dotimes^[2m numeric.c:2964^[0m
          ^[2mwhy^[0m    glibc's getcontext asks the kernel for the signal mask each time; in 24 of 24 windows it had not changed
-         ^[2mstop^[0m   ^[32msave frames with _setjmp/_longjmp (Ruby 1.8: configure without --enable-pthread)^[0m
+         ^[2mfix^[0m    ^[32msave frames with _setjmp/_longjmp (Ruby 1.8: configure without --enable-pthread)^[0m
                 gives up: a context no longer carries its signal mask
          ^[2mor^[0m     ^[32mpreload a getcontext that leaves the mask alone^[0m
-         ^[2mprove^[0m  ^[32msystoll prove --cure sigmask-context -- ruby test.rb^[0m                        ^[2mabout 1.95 s for the calls alone^[0m
+         ^[2mtry^[0m    ^[32msystoll prove --cure sigmask-context -- ruby test.rb^[0m                             ^[2mthe calls alone take 1.95 s^[0m
 
-      ^[2malso seen^[0m   nothing
-      ^[2mthe rest^[0m    192 calls (151 before main), 900 µs, below 0.1 % of CPU: mmap 70, write 41, openat 41, read 40
+      20,033,214 system calls, counted exactly    ^[2m--all: everything, and the figures of this box^[0m
     "#);
 }
 
 #[test]
 fn lttng_story() {
     assert_snapshot!(screen(stories::lttng(), 110), @r#"
-    systoll  ./app    exit 0    0.241 s wall    4 ms CPU    one thread
-             4,333 system calls, 17,979/s    a crossing costs 97 to 99 ns here
-             watched in-process, +14 ns a call, taken off below    counts are exact
-
-      toll       449 µs   11 % of CPU    needless   0.166 s of waiting   69 % of wall
+    systoll  ./app    exit 0    0.241 s    4 ms CPU
+             1 finding: 0.166 s, 69 % of the run, is waited for nothing before main begins
 
       1  membarrier   14 calls   waited 0.166 s   69 % of wall, before main                      membarrier-global
          synchronize_rcu_bp  <  lttng_probe_register
            <  __lttng_events_init__lttng_ust_lib liblttng-ust.so.0, constructor
          why    MEMBARRIER_CMD_GLOBAL waits until every CPU has been through the scheduler
-         stop   liburcu 0.11 or newer (PRIVATE_EXPEDITED, Linux 4.14)
-         read   systoll explain membarrier-global
-
-      also seen   nothing
-      the rest    4,319 calls, 439 µs, 11 % of CPU: mmap 4,315, recvmsg 4
+         fix    liburcu 0.11 or newer (PRIVATE_EXPEDITED, Linux 4.14)
+         more   systoll explain membarrier-global
 
       longest     membarrier   16.1 ms   at +5 ms    app 4711   synchronize_rcu_bp liblttng-ust.so.0, constructor
                   membarrier   12.4 ms   at +23 ms   app 4711   synchronize_rcu_bp liblttng-ust.so.0, constructor
                   recvmsg       2.4 ms   at +2 ms    app 4711
                     recvmsg  <  lttng_probe_register liblttng-ust.so.0, before main
+
+      4,333 system calls, counted exactly    --all: everything, and the figures of this box
     "#);
 }
 
 #[test]
 fn localtime_story_by_ptrace() {
     assert_snapshot!(screen(stories::localtime(), 110), @r#"
-    systoll  ./app --days 'two words'    exit 0    14.2 s wall, watched    about 1.18 s CPU of its own
-             one thread
-             1,004,119 system calls, 70,713/s while watched    a crossing costs 97 to 99 ns here
-             watched by ptrace: slow, +12,500 ns a call    times are estimates, counts are exact
-
-      toll       about 1.11 s   94 % of CPU    needless   about 1.11 s   94 %
+    systoll  ./app --days 'two words'    exit 0    14.2 s watched    about 1.18 s CPU
+             1 finding: 94 % of its CPU time goes to needless system calls
 
       1  newfstatat /etc/localtime   999,999 calls   about 1.11 s   94 % of CPU                           tz-unset
          localtime  <  stamp log.c:12  <  main app.c:30
          also   mktime < rotate log.c:80, 100,000 calls
          why    localtime looks at /etc/localtime on each call while TZ is unset; in 38 of 38 windows the answer
                 was the same
-         stop   export TZ=:/etc/localtime
+         fix    export TZ=:/etc/localtime
                 gives up: a changed /etc/localtime is seen only after a restart
          or     localtime_r, which does not look
-         prove  systoll prove --cure tz-unset -- ./app --days 'two words'         about 1.11 s for the calls alone
+         try    systoll prove --cure tz-unset -- ./app --days 'two words'              the calls alone take 1.11 s
 
       also seen   lseek   4,000 calls   about 400 µs, below 0.1 % of CPU   repeat   ftell  <  rotate log.c:80
-      the rest    4,120 calls, about 580 µs, below 0.1 % of CPU: lseek 4,000, openat 120
 
       problem     no source lines for libfoo.so.1: install its debug file
+
+      1,004,119 system calls, counted exactly    watched by ptrace, which is slow: times are estimates
+      --all: everything, and the figures of this box
     "#);
 }
 
 #[test]
 fn a_healthy_program_gets_two_lines() {
+    assert_eq!(screen(stories::healthy(), 100).lines().count(), 2);
     assert_snapshot!(screen(stories::healthy(), 100), @r#"
-    systoll  wc -l /usr/share/dict/words    exit 0    3 ms wall, watched    about 2 ms CPU of its own
-             one thread
-             93 system calls, 31,000/s while watched    a crossing costs 97 to 99 ns here
-             watched by ptrace: slow, +12,500 ns a call    times are estimates, counts are exact
-
-      nothing needless found in 93 calls; they cost about 87 µs, 4.3 % of CPU
-      largest honest cost   read   62 calls   about 60 µs, 3.0 % of CPU   read  <  wc_lines wc.c:274
+    systoll  wc -l /usr/share/dict/words    exit 0    3 ms watched    about 2 ms CPU
+             nothing needless in 93 system calls (exact); they take about 87 µs, 4.3 % of CPU
     "#);
 }
 
 #[test]
 fn what_strangers_wrote_is_escaped_and_problems_are_told() {
     assert_snapshot!(screen(stories::troubled(), 100), @r#"
-    systoll  $'./x\033[31m' $'a\nb'    killed by SIGSEGV    0.500 s wall    CPU time unknown
-             1,000 system calls, 2,000/s    the crossing moved: 97 ns before the run, 145 ns after
-             watched in-process, +14 ns a call, taken off below
-             counts are not exact: 1,200 calls lost
-
-      toll       unknown    needless   unknown
-                the program's own processor time is not known: no shares of it
+    systoll  $'./x\033[31m' $'a\nb'    killed by SIGSEGV    0.500 s    CPU time unknown
+             1 finding: needless system calls; what they cost is not known
 
       1  getpid \x1b[5mblink   1,000 calls   at a price unknown                                   repeat
          get\x9bpid  <  evil\u{202e}\x1b[2J x\r.c:1
          why    line one line two \x1b[0m
-         next   systoll run -- $'a\033b'
-
-      also seen   nothing
-      the rest    no call
+         try    systoll run -- $'a\033b'
 
       problems    1,200 calls were made by threads that started before bpf was attached
                   /usr/bin/sudo is set-uid: it ran unwatched
                   \x1b[1mno file for /tmp/gone.so
+
+      1,000 system calls, not counted exactly: 1,200 calls lost
+      entering the kernel cost 97 ns before the run, 145 ns after: this box is not at rest
+      --all: everything, and the figures of this box
     "#);
 }
 
 #[test]
 fn an_empty_recording() {
     assert_snapshot!(screen(stories::empty(), 100), @r#"
-    systoll  still running    0 ns wall, watched    CPU time unknown
-             0 system calls    what a crossing costs here was not measured    watched by ptrace: slow
-             counts are exact
-
-      no system call was seen
+    systoll  still running    0 ns watched    CPU time unknown
+             no system call was seen
     "#);
 }
 
@@ -204,12 +171,8 @@ fn an_empty_recording() {
 fn whole_stacks_and_all_cures() {
     let options = ReportOptions { stacks: true, all: true, ..ReportOptions::default() };
     assert_snapshot!(screen_with(stories::localtime(), options), @r#"
-    systoll  ./app --days 'two words'    exit 0    14.2 s wall, watched    about 1.18 s CPU of its own
-             one thread
-             1,004,119 system calls, 70,713/s while watched    a crossing costs 97 to 99 ns here
-             watched by ptrace: slow, +12,500 ns a call    times are estimates, counts are exact
-
-      toll       about 1.11 s   94 % of CPU    needless   about 1.11 s   94 %
+    systoll  ./app --days 'two words'    exit 0    14.2 s watched    about 1.18 s CPU
+             1 finding: 94 % of its CPU time goes to needless system calls
 
       1  newfstatat /etc/localtime   999,999 calls   about 1.11 s   94 % of CPU                 tz-unset
          __newfstatat  libc.so.6
@@ -220,10 +183,10 @@ fn whole_stacks_and_all_cures() {
          also   mktime < rotate log.c:80, 100,000 calls
          why    localtime looks at /etc/localtime on each call while TZ is unset; in 38 of 38 windows
                 the answer was the same
-         stop   export TZ=:/etc/localtime
+         fix    export TZ=:/etc/localtime
                 gives up: a changed /etc/localtime is seen only after a restart
          or     localtime_r, which does not look
-         prove  systoll prove --cure tz-unset -- ./app --days 'two words'
+         try    systoll prove --cure tz-unset -- ./app --days 'two words'    the calls alone take 1.11 s
 
       also seen   lseek   4,000 calls   about 400 µs, below 0.1 % of CPU   repeat
                   ftell  <  rotate log.c:80
@@ -232,9 +195,16 @@ fn whole_stacks_and_all_cures() {
          rotate  app log.c:80
          main  app app.c:30
          __libc_start_call_main  libc.so.6
-      the rest    4,120 calls, about 580 µs, below 0.1 % of CPU: lseek 4,000, openat 120
 
       problem     no source lines for libfoo.so.1: install its debug file
+
+      the others  4,120 calls, about 580 µs, below 0.1 % of CPU: lseek 4,000, openat 120
+
+      all calls  about 1.11 s   94 % of CPU    needless   about 1.11 s   94 %
+      70,713/s while watched    one thread    entering the kernel costs 97 to 99 ns here
+      watched by ptrace: slow, +12,500 ns a call
+
+      1,004,119 system calls, counted exactly    watched by ptrace, which is slow: times are estimates
     "#);
 }
 
@@ -271,7 +241,7 @@ fn long_calls_are_listed_from_the_length_asked_for() {
 fn a_report_so_far_says_so() {
     let options = ReportOptions { so_far: true, ..ReportOptions::default() };
     let first = screen_with(stories::ruby(), options).lines().next().unwrap_or_default().to_owned();
-    assert_eq!(first, "systoll  ruby test.rb    so far    6.15 s wall    6.12 s CPU    one thread");
+    assert_eq!(first, "systoll  ruby test.rb    so far    6.15 s    6.12 s CPU");
 }
 
 #[test]
@@ -280,10 +250,12 @@ fn a_server_is_told_in_rates_and_cores() {
     let h = &mut rec.header;
     (h.wall_ns, h.own_cpu_ns, h.threads) = (61_500_000_000, Some(196_800_000_000), 8);
     (h.user_ns, h.sys_ns) = (150_000_000_000, 46_800_000_000);
-    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    let all = ReportOptions { all: true, ..ReportOptions::default() };
+    let text = report(&rec, &judgement, &all, &Style { color: false, width: 120 });
     assert!(text.contains("8 threads"), "{text}");
-    assert!(text.contains("20,033,214 system calls, 325,743/s"), "{text}");
-    assert!(text.contains("toll       1.95 s   0.03 of 3.20 cores"), "{text}");
+    assert!(text.contains("20,033,214 system calls, counted exactly"), "{text}");
+    assert!(text.contains("  325,743/s"), "{text}");
+    assert!(text.contains("all calls  1.95 s   0.03 of 3.20 cores"), "{text}");
     assert!(text.contains("rt_sigprocmask   20,033,022 calls, 325,740/s"), "{text}");
 }
 
@@ -293,11 +265,15 @@ fn figures_that_cannot_be_are_said_to_be() {
     rec.header.own_cpu_ns = Some(1_000_000_000);
     judgement.findings[0].share_of_cpu = Some(1.95);
     let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    assert!(text.contains("1 finding: about 1.95 s of CPU time goes to needless system calls"), "{text}");
+    assert!(!text.contains("of CPU\n"), "{text}");
+    let all = ReportOptions { all: true, ..ReportOptions::default() };
+    let text = report(&rec, &judgement, &all, &Style { color: false, width: 120 });
     assert!(
-        text.contains("CPU time unknown") && text.contains("toll       1.95 s    needless   about 1.95 s\n"),
+        text.contains("CPU time unknown") && text.contains("all calls  1.95 s    needless   about 1.95 s\n"),
         "{text}"
     );
-    assert!(!text.contains("of CPU"), "{text}");
+    assert!(!text.contains("% of CPU") && !text.contains("% of its CPU"), "{text}");
     assert!(text.contains("the calls come to more than the program's processor time"), "{text}");
 }
 
@@ -307,7 +283,8 @@ fn starts_that_are_needless_are_no_calls() {
     let f = &mut judgement.findings[0];
     (f.starts, f.needless) = (true, systoll_judge::Estimate { estimate: 60, low: 60, high: 60 });
     let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
-    assert!(text.contains("claim  the 60 starts are needless; the calls are what starting takes"), "{text}");
+    assert!(text.contains("  1  start of   60 starts   1.95 s"), "{text}");
+    assert!(text.contains("calls  starting them takes 20,033,022 calls: rt_sigprocmask"), "{text}");
     assert!(!text.contains("60 of the"), "{text}");
 }
 
@@ -317,7 +294,7 @@ fn a_part_that_is_needless_is_told_with_its_bounds() {
     judgement.findings[0].needless = systoll_judge::Estimate { estimate: 9_000_000, low: 8_000_000, high: 9_500_000 };
     let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
     assert!(
-        text.contains("claim  about 9,000,000 of the 20,033,022 calls (8,000,000 to 9,500,000) are needless"),
+        text.contains("of it  about 9,000,000 of the 20,033,022 calls (8,000,000 to 9,500,000) are needless"),
         "{text}"
     );
 }
@@ -329,7 +306,7 @@ fn a_problem_spoils_exactness_only_where_calls_may_be_missing() {
         rec.problems.push(Problem::new(kind, "something happened"));
         let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
         assert!(text.contains("problem     something happened"), "{text}");
-        text.contains("counts are exact")
+        text.contains("counted exactly") && !text.contains("not counted exactly")
     };
     assert!(exactness(ProblemKind::Name));
     assert!(!exactness(ProblemKind::Audit));
@@ -344,7 +321,7 @@ fn problems_that_spoil_the_counts_come_first_and_many_are_counted() {
     rec.problems.push(Problem::new(ProblemKind::Lost, "some were lost"));
     let text = report(&rec, &judgement, &ReportOptions::default(), &Style::default());
     let tail = text.split_once("  problems ").map(|(_, tail)| tail).unwrap_or_default();
-    let lines: Vec<_> = tail.lines().map(str::trim).collect();
+    let lines: Vec<_> = tail.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     assert_eq!(
         lines,
         ["some were lost", "no name 0", "no name 1", "no name 2", "no name 3", "2 more: --all shows them"]
@@ -359,14 +336,14 @@ fn calls_that_only_watching_made_long_are_not_told() {
     let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
     assert!(text.contains("longest     membarrier   16.1 ms   at +5 ms"), "{text}");
     assert!(!text.contains("membarrier   12.4 ms"), "{text}");
-    assert!(text.ends_with("              elapsed, the watching included\n"), "{text}");
+    assert!(text.contains("              elapsed, the watching included\n\n"), "{text}");
 }
 
 /// Windows are gone from such a file: to call the program healthy would be made up.
 #[test]
 fn a_copy_by_another_tool_is_not_called_healthy() {
     let (mut rec, judgement) = stories::healthy();
-    assert!(screen((rec.clone(), judgement.clone()), 100).contains("nothing needless found"));
+    assert!(screen((rec.clone(), judgement.clone()), 100).contains("nothing needless in 93 system calls"));
     rec.header.exit = None;
     rec.problems.push(Problem::new(ProblemKind::Stripped, "another tool rewrote the file"));
     let text = screen((rec, judgement), 100);
@@ -402,7 +379,7 @@ fn what_processes_have_in_common_is_told_once() {
     }
     let text = report(&rec, &judgement, &ReportOptions::default(), &Style::default());
     let tail = text.split_once("  problems ").map(|(_, tail)| tail).unwrap_or_default();
-    let lines: Vec<_> = tail.lines().map(str::trim).collect();
+    let lines: Vec<_> = tail.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     assert_eq!(lines, ["go: calls waited (1,502)", "cc: calls waited (1)", "same", "odd (x)"]);
 }
 
@@ -410,5 +387,5 @@ fn what_processes_have_in_common_is_told_once() {
 fn a_healthy_program_with_remarks_is_not_called_free_of_waste() {
     let (rec, mut judgement) = stories::localtime();
     judgement.also.append(&mut judgement.findings);
-    assert!(screen((rec, judgement), 100).contains("nothing surely needless found in 1,004,119 calls"));
+    assert!(screen((rec, judgement), 100).contains("nothing needless for sure in 1,004,119 system calls"));
 }

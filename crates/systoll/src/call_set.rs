@@ -1,5 +1,6 @@
 //! Sets of system calls as they are typed after `-e`.
 
+use crate::nearest::others;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use systoll_model::{Class, Sysno, signatures};
@@ -39,8 +40,11 @@ impl FromStr for CallSet {
             match (name, name.strip_prefix('%')) {
                 ("all", _) => set.extend(all.map(|s| s.sysno)),
                 ("none", _) => {}
-                (_, Some(class)) => {
-                    let class = Class::from_name(class).ok_or_else(|| format!("there is no class %{class}"))?;
+                (_, Some(plain)) => {
+                    let known = || Class::all().map(|class| class.name().to_owned()).collect::<Vec<_>>();
+                    let class = Class::from_name(name)
+                        .or_else(|| Class::from_name(plain))
+                        .ok_or_else(|| format!("there is no class {name}; there are: {}", known().join(", ")))?;
                     set.extend(all.filter(|s| s.classes.contains(class)).map(|s| s.sysno));
                 }
                 _ => {
@@ -48,7 +52,10 @@ impl FromStr for CallSet {
                     match Sysno::from_name(plain) {
                         Some(sysno) => drop(set.insert(sysno)),
                         None if plain.len() < name.len() => {}
-                        None => return Err(format!("there is no system call {name}")),
+                        None => {
+                            let known: Vec<String> = signatures().iter().map(|s| s.sysno.to_string()).collect();
+                            return Err(format!("there is no system call {name}{}", others(plain, &known)));
+                        }
                     }
                 }
             }
@@ -77,6 +84,13 @@ mod tests {
         assert!(network.contains(&Sysno::from_name("sendto").unwrap()));
         let rest = calls("!%network");
         assert!(rest.is_disjoint(&network) && rest.len() + network.len() == signatures().len());
-        assert!("%nonsense".parse::<CallSet>().is_err() && "opnat".parse::<CallSet>().is_err());
+        assert!(calls("%stat").contains(&Sysno::from_name("stat").unwrap()) && calls("%creds").len() > 5);
+        let wrong = |text: &str| text.parse::<CallSet>().unwrap_err();
+        assert!(
+            wrong("opennat").starts_with("there is no system call opennat; the nearest: openat"),
+            "{}",
+            wrong("opennat")
+        );
+        assert!(wrong("%fil").contains("%desc, %file, %process"), "{}", wrong("%fil"));
     }
 }

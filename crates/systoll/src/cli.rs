@@ -14,11 +14,12 @@ pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 
 use crate::call_set::CallSet;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use systoll_judge::By;
+use systoll_judge::{By, CodeLanguage};
 use systoll_model::{Elision, EnvChange};
 use systoll_present::{TableColumn, TableSort};
 
@@ -67,11 +68,17 @@ Exit code: 0 where a program can be watched, 1 where not";
 
 const EXPLAIN_EXAMPLES: &str = "Examples:
   systoll causes                           the ids there are
-  systoll explain tz-unset                 one of them";
+  systoll explain tz-unset                 one of them
+  systoll explain tz-unset -l perl         its cures for Perl, with an example";
 
 const CAUSES_EXAMPLES: &str = "Examples:
   systoll causes                           what systoll knows by name
   systoll causes --causes ./mine           with your own; docs/causes.md tells how one is written";
+
+const COMPLETIONS_EXAMPLES: &str = "Examples:
+  systoll completions bash > ~/.local/share/bash-completion/completions/systoll
+  systoll completions zsh > ~/.zfunc/_systoll        with ~/.zfunc in fpath
+  systoll completions fish > ~/.config/fish/completions/systoll.fish";
 
 /// Finds the system calls a program never meant to make: who makes them, what they cost on
 /// this box, why, and how to stop.
@@ -165,7 +172,7 @@ pub enum Command {
     /// Measure what system calls cost on this box
     #[command(after_help = BOX_EXAMPLES)]
     Box(PlainArgs),
-    /// Tell what can be watched here, and what would help
+    /// Check what systoll can watch on this machine and how to enable more
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(PlainArgs),
     /// Explain a cause: mechanism, how to recognise it, every cure
@@ -174,6 +181,9 @@ pub enum Command {
     /// List the causes known by name
     #[command(after_help = CAUSES_EXAMPLES)]
     Causes(CausesArgs),
+    /// Print what completes systoll's words in a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
 }
 
 /// How results are shown: shared by `run` and `report`.
@@ -215,7 +225,7 @@ pub struct ShowArgs {
     /// Whole stacks instead of the chain that tells the caller
     #[arg(short = 'k', long, alias = "stack-trace")]
     pub stack_traces: bool,
-    /// What descriptors are behind: paths, sockets with their ends, pipes, as `strace -yy`
+    /// Show what each descriptor refers to: paths, sockets with their ends, pipes, as `strace -yy`
     #[arg(short = 'y', long, action = ArgAction::Count)]
     pub decode_fds: u8,
     /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
@@ -267,7 +277,7 @@ pub struct RunArgs {
     #[arg(short = 'f', long, hide = true, action = ArgAction::Count)]
     pub follow_forks: u8,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
 
@@ -288,8 +298,8 @@ pub struct DemoArgs {
     /// One story only: localtime, ucontext, setjmp, getpid or membarrier
     #[arg(value_name = "STORY")]
     pub story: Option<String>,
-    /// Prove each by every way there is: cured, by a library loaded into the sick program as it
-    /// is, and with its calls answered in place
+    /// Prove each story three ways: with the code fixed, with a preloaded library, and with its
+    /// calls answered without the kernel
     #[arg(long)]
     pub prove: bool,
     /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
@@ -314,6 +324,9 @@ pub struct ExplainArgs {
     /// The cause's id, as findings name it
     #[arg(value_name = "CAUSE")]
     pub cause: String,
+    /// Only the cures for code in this language: python, c++, bash, ...
+    #[arg(short, long, value_name = "LANGUAGE", hide_possible_values = true, value_parser = language())]
+    pub language: Option<CodeLanguage>,
     /// Add the causes (*.toml) in DIR to those built in
     #[arg(long, value_name = "DIR")]
     pub causes: Option<PathBuf>,
@@ -331,6 +344,14 @@ pub struct CausesArgs {
     /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: When,
+}
+
+/// `systoll completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell: bash, zsh, fish, elvish or powershell
+    #[arg(value_name = "SHELL", hide_possible_values = true)]
+    pub shell: Shell,
 }
 
 /// When to colour.
@@ -364,6 +385,11 @@ pub struct Columns(pub Vec<TableColumn>);
 fn by() -> impl TypedValueParser<Value = By> {
     PossibleValuesParser::new(By::ALL.map(By::name))
         .try_map(|name| By::from_name(&name).ok_or("nothing calls are regrouped by"))
+}
+
+fn language() -> impl TypedValueParser<Value = CodeLanguage> {
+    PossibleValuesParser::new(CodeLanguage::ALL.iter().map(|language| language.name()))
+        .try_map(|name| CodeLanguage::named(&name).ok_or("no language of a cure"))
 }
 
 fn number(text: &str) -> Result<usize, String> {

@@ -4,7 +4,7 @@ mod ways;
 
 use crate::cli::DemoArgs;
 use crate::failure::{Failure, ended_by};
-use crate::output::{Output, to_stderr};
+use crate::output::{Output, progress_line, to_stderr};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use systoll_cure::{Spec, Story, Workshop, interrupted, interrupted_after, storie
 use systoll_judge::{Catalogue, Finding, judge};
 use systoll_model::Recording;
 use systoll_present::{Role, Style, write_comparison, write_finding, write_ways};
-use systoll_prove::{CallCounts, Options, Pairs, Processes, compare};
+use systoll_prove::{CallCounts, Options, Pairs, Processes, Verdict, compare};
 use systoll_record::{Launch, Quiet, automatic, run_with_first};
 use ways::{LIMIT, PAIRS};
 
@@ -32,8 +32,17 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let shop = Workshop::new().map_err(|e| Failure::Demo(e.to_string()))?;
     let mut found = true;
     let of = told.len();
+    let stories = if of == 1 { "one story" } else { "true stories" };
+    let time = if args.prove { "a minute or two" } else { "half a minute" };
+    let intro =
+        format!("{of} {stories}, on this box: small C programs are built, watched and timed, in about {time}\n\n");
+    output.write("introduction", |w| w.write_all(intro.as_bytes()))?;
+    let mut won: Vec<(&str, f64)> = Vec::new();
     for (told, story) in told.into_iter().enumerate() {
-        let page = tell(story, &shop, args.prove, &style, &mut found);
+        let line = progress_line(false);
+        let told_so_far = |what: &str| line.set_message(format!("{} of {of}  {}: {what}", told + 1, story.id));
+        let page = tell(story, &shop, args.prove, &style, &mut found, &told_so_far, &mut won);
+        line.finish_and_clear();
         // What was killed for it has not failed by itself, and proves nothing.
         if let Some(signal) = interrupted() {
             to_stderr(&format!("systoll: interrupted; {told} of {of} stories told\n"));
@@ -42,14 +51,28 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
         let page = page?;
         output.write("story", |w| w.write_all(&page))?;
     }
+    let won: Vec<String> = won.iter().map(|(id, times)| format!("{id} {times:.1}×")).collect();
+    let faster = if won.is_empty() { String::new() } else { format!("faster here: {}\n", won.join("   ")) };
+    let end = format!("{faster}now your own: systoll run -- ./app\n");
+    output.write("end", |w| w.write_all(end.as_bytes()))?;
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn tell(story: &Story, shop: &Workshop, prove: bool, style: &Style, found: &mut bool) -> Result<Vec<u8>, Failure> {
+fn tell(
+    story: &'static Story,
+    shop: &Workshop,
+    prove: bool,
+    style: &Style,
+    found: &mut bool,
+    progress: &dyn Fn(&str),
+    won: &mut Vec<(&str, f64)>,
+) -> Result<Vec<u8>, Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure::Demo(format!("{}: {e}", story.id));
     let mut page = Vec::new();
     heading(&mut page, story, style).map_err(|e| failed(&e))?;
+    progress("building");
     let built = story.build(shop.path()).map_err(|e| failed(&e))?;
+    progress("watching");
     let sick = watch(&built.watched.sick)?;
     let cured = watch(&built.watched.cured)?;
     let judgement = judge(&sick, &Catalogue::builtin(), &systoll_judge::Options::default());
@@ -70,13 +93,18 @@ fn tell(story: &Story, shop: &Workshop, prove: bool, style: &Style, found: &mut 
     if built.watched.sick.args != built.timed.sick.args {
         let rounds = |spec: &Spec| spec.args.last().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         let (watched, timed) = (rounds(&built.watched.sick), rounds(&built.timed.sick));
-        let note = format!("  calls counted in a watched run of {watched} rounds, times taken unwatched over {timed}");
+        let note = format!("  calls are counted in a run of {watched} rounds, times are of {timed} rounds, unwatched");
         writeln!(page, "{}", style.paint(Role::Faint, &note)).map_err(|e| failed(&e))?;
     }
     let options = Options { pairs: Pairs::Fixed(PAIRS), ..Options::default() };
     let mut processes = Processes { limit: Some(LIMIT), ..Processes::default() };
-    let timed = compare(&mut processes, &built.timed.sick, &built.timed.cured, &options, &mut |_, _| {})
-        .map_err(|e| failed(&e))?;
+    let timed = compare(&mut processes, &built.timed.sick, &built.timed.cured, &options, &mut |pair, of| {
+        progress(&format!("proving, {pair} of {of} pairs"));
+    })
+    .map_err(|e| failed(&e))?;
+    if let Some(m) = timed.measured.as_ref().filter(|m| m.wall.verdict == Verdict::Faster) {
+        won.push((story.id, 100.0 / (100.0 + m.wall.percent).max(0.1)));
+    }
     // Their price is that of fewer rounds than are timed.
     let counts = |of| CallCounts { toll_ns: None, ..CallCounts::of(std::slice::from_ref(of)) };
     let counts = (&counts(&sick), &counts(&cured));

@@ -37,7 +37,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     };
     let mut output = Output::open(None, Output::Stdout)?;
     let style = output.style(args.color);
-    output.write("text", |w| write_explain(w, cause, &style))?;
+    output.write("text", |w| write_explain(w, cause, args.language, &style))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! Everything a user can meet: one text, one piece of advice, one exit code for each.
 
+use crate::nearest::others;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -162,22 +163,6 @@ impl Failure {
     }
 }
 
-/// What else there is: all of few, the nearest of many.
-fn others(name: &str, known: &[String]) -> String {
-    const FEW: usize = 12;
-    const NEAREST: usize = 3;
-    // Where clap, too, takes a word for a slip of the pen.
-    const ALIKE: f64 = 0.7;
-    if known.len() <= FEW {
-        return format!("; there are: {}", known.join(", "));
-    }
-    let likeness = |other: &str| if other.contains(name) { 1.0 } else { strsim::jaro(name, other) };
-    let mut near: Vec<(f64, &str)> = known.iter().map(|k| (likeness(k), k.as_str())).filter(|n| n.0 > ALIKE).collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    let near: Vec<&str> = near.into_iter().take(NEAREST).map(|(_, name)| name).collect();
-    if near.is_empty() { String::new() } else { format!("; the nearest: {}", near.join(", ")) }
-}
-
 /// How to see what a cure would win where none can be applied: a line more.
 fn ceiling(elided: Option<&str>) -> String {
     elided.map_or_else(String::new, |calls| {
@@ -254,6 +239,13 @@ fn no_room(error: &std::io::Error, bytes: u64) -> String {
 /// `--help` and `--version` are no failure; wrong arguments are ours, not CMD's.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
+        if let Some(program) = taken_for_a_command(error) {
+            let typed = systoll_present::shell_words(&[&program]);
+            crate::output::to_stderr(&format!(
+                "systoll: there is no command {typed}\n         to watch a program: systoll run -- {typed} …\n"
+            ));
+            return ExitCode::from(OWN);
+        }
         let text = error.render().to_string();
         crate::output::to_stderr(&text.replacen("error: ", "systoll: ", 1));
         return ExitCode::from(OWN);
@@ -263,21 +255,14 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-#[cfg(test)]
-mod tests {
-    use super::others;
-
-    #[test]
-    fn the_nearest_of_many_names_are_told() {
-        let many: Vec<String> =
-            ["tz-unset", "tiny-io", "sigmask-context", "sigmask-setjmp", "sigmask-toggle", "sync-per-op", "spin-wait"]
-                .into_iter()
-                .chain(["stat-per-op", "umask-per-op", "split-sends", "sleep-poll", "search-path", "heap-trim"])
-                .map(String::from)
-                .collect();
-        assert_eq!(others("tz-unsett", &many), "; the nearest: tz-unset");
-        assert_eq!(others("sigmask", &many), "; the nearest: sigmask-context, sigmask-setjmp, sigmask-toggle");
-        assert_eq!(others("qqq", &many), "");
-        assert_eq!(others("qqq", &many[..2]), "; there are: tz-unset, tiny-io");
-    }
+/// The program that was typed where a command of ours stands: `systoll ./app`, `systoll python3`.
+fn taken_for_a_command(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let is_command = error.kind() == ErrorKind::InvalidSubcommand;
+    let on_path = || {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path).map(|dir| dir.join(word)).find(|file| file.is_file())
+    };
+    (is_command && (word.contains('/') || on_path().is_some())).then(|| word.clone())
 }

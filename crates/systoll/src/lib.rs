@@ -5,6 +5,7 @@ mod bisect;
 mod call_set;
 mod check;
 pub mod cli;
+pub mod completions;
 mod control;
 mod demo;
 mod diff;
@@ -12,6 +13,7 @@ mod doctor;
 mod explain;
 mod failure;
 mod import;
+mod nearest;
 mod output;
 mod prove;
 mod report;
@@ -70,5 +72,6 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Causes(args) => explain::causes(&args),
+        Command::Completions(args) => completions::write(&args),
     }
 }

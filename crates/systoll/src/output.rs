@@ -1,14 +1,17 @@
 //! Where reports go.
 
+mod ascii;
 mod place;
 mod stderr;
 
 use crate::cli::When;
 use crate::failure::Failure;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use systoll_present::Style;
 
+use ascii::Ascii;
 pub(crate) use place::Place;
 pub(crate) use stderr::to_stderr;
 
@@ -67,6 +70,7 @@ impl Output {
         what: &'static str,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
+        let write = |w: &mut dyn Write| if ascii::wanted() { write(&mut Ascii::new(w)) } else { write(w) };
         let (result, name) = match self {
             Self::Stdout => (buffered(io::stdout().lock(), write), "standard output"),
             Self::Stderr => (buffered(io::stderr().lock(), write), "standard error"),
@@ -109,4 +113,16 @@ fn buffered(to: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     let mut to = BufWriter::new(to);
     write(&mut to)?;
     to.flush()
+}
+
+/// A line on a terminal's standard error that says what is done, and how far it is; nothing where nobody watches.
+pub(crate) fn progress_line(quiet: bool) -> ProgressBar {
+    if quiet || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
+    if let Ok(style) = ProgressStyle::with_template("systoll  {elapsed}  {msg}") {
+        line.set_style(style);
+    }
+    line
 }

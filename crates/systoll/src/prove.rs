@@ -5,8 +5,6 @@ mod counted;
 mod serve;
 mod sides;
 
-pub(crate) use sides::progress_line;
-
 use crate::cli::{CureArgs, ProveArgs};
 use crate::explain::catalogue;
 use crate::failure::{Failure, ended_by};

@@ -299,7 +299,7 @@ fn found(budget: &Budget, runs: &[Run<'_>]) -> Vec<HeldFinding> {
             known: budget.findings.as_ref().is_none_or(|known| known.iter().any(|k| **k == *id)),
             id,
             why: f.why.clone(),
-            stop: f.stop.clone(),
+            stop: f.stop().into_iter().map(str::to_owned).collect(),
             needless: f.needless.estimate,
             place: place.map(|l| Place { function: l.function.clone(), file: l.file.clone(), line: l.line }),
         }

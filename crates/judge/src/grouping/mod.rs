@@ -65,7 +65,7 @@ pub struct Grouping {
     pub by: By,
     /// Whether the figures rest on windows.
     pub sampled: bool,
-    /// The groups, costliest first; what is not known comes last.
+    /// The groups, costliest first, what has no name in its rank too.
     pub groups: Vec<Group>,
     /// All calls that were regrouped.
     pub total: Counts,
@@ -99,7 +99,7 @@ pub fn grouped(recording: &Recording, by: By, only: Option<&BTreeSet<Sysno>>) ->
 fn sort(groups: &mut [Group]) {
     // A sort by the largest first that keeps the order of equals: groups come in a fixed order.
     let unknown = |g: &Group| matches!(g.common, Common::Unknown | Common::None);
-    groups.sort_by_key(|g| (unknown(g), std::cmp::Reverse((g.toll_ns.unwrap_or(0), g.calls))));
+    groups.sort_by_key(|g| (std::cmp::Reverse((g.toll_ns.unwrap_or(0), g.calls)), unknown(g)));
 }
 
 /// How a key is shown.

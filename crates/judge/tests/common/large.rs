@@ -36,7 +36,7 @@ pub(crate) const LOOPS: [(Option<&str>, Loop); 12] = [
         let read = call("read", "serve", &[7 + i % 9, 1, 16_384], 700).fd("TCP:[127.0.0.1:80]").toll(700);
         vec![wait, read, call("write", "serve", &[7 + i % 9, 1, 2000], 2000).fd("TCP:[127.0.0.1:80]").toll(2_000)]
     }),
-    (Some("tiny-io"), |_| vec![call("read", "getbyte", &[3, 1, 1], 1).fd("/srv/in")]),
+    (Some("tiny-io"), |_| vec![call("read", "getbyte", &[3, 1, 1], 1).fd("/srv/in").toll(500)]),
     (Some("heap-trim"), |i| vec![call("brk", "free", &[0x1000 * (1 + i % 2)], 0x1000 * (1 + i as i64 % 2)).toll(800)]),
     (Some("path-canonicalise"), |_| {
         let link = |path: &str| call("readlink", "realpath", &[1, 2, 1023], -22).path(0, path).toll(500);

@@ -17,7 +17,7 @@ use crate::access::{frame, module, row, stack};
 use common::{exit, user};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use systoll_judge::{Confidence, Finding, Grouping, Judgement};
+use systoll_judge::{Advice, Confidence, CureKind, Finding, Grouping, Judgement};
 use systoll_model::{Counts, FrameId, Language, LongCall, Phase, Price, Recording, Row, StackId, VdsoRow};
 use wire::*;
 
@@ -267,10 +267,25 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
             claimed: f.evidence.claimed,
         },
         why: &f.why,
-        stop: &f.stop,
-        gives_up: &f.gives_up,
+        objects: f.objects.iter().map(|o| WireObject { name: &o.name, share: o.share }).collect(),
+        objects_seen: f.objects_seen,
+        language_api: f.language_api.as_deref(),
+        stop: f.stop(),
+        language: f.language.map(systoll_judge::CodeLanguage::name),
+        cures: f.cures.iter().map(cure).collect(),
+        gives_up: f.gives_up(),
         prove: &f.prove,
         rows: f.rows.iter().map(|r| r.0).collect(),
+    }
+}
+
+fn cure(cure: &Advice) -> WireCure<'_> {
+    WireCure {
+        how: &cure.how,
+        kind: cure.kind.map(CureKind::name),
+        gives_up: &cure.gives_up,
+        language: cure.language.map(systoll_judge::CodeLanguage::name),
+        applied: cure.is_applied,
     }
 }
 

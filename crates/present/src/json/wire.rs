@@ -224,6 +224,23 @@ pub(super) struct Evidence {
     pub(super) claimed: u64,
 }
 
+/// One of several objects that a finding is about.
+#[derive(Serialize)]
+pub(super) struct WireObject<'a> {
+    pub(super) name: &'a str,
+    pub(super) share: f64,
+}
+
+/// One way to stop a finding's calls.
+#[derive(Serialize)]
+pub(super) struct WireCure<'a> {
+    pub(super) how: &'a str,
+    pub(super) kind: Option<&'static str>,
+    pub(super) gives_up: &'a str,
+    pub(super) language: Option<&'static str>,
+    pub(super) applied: bool,
+}
+
 #[derive(Serialize)]
 pub(super) struct WireFinding<'a> {
     pub(super) cause: Option<&'a str>,
@@ -247,7 +264,12 @@ pub(super) struct WireFinding<'a> {
     pub(super) phase: &'static str,
     pub(super) evidence: Evidence,
     pub(super) why: &'a str,
-    pub(super) stop: &'a [String],
+    pub(super) objects: Vec<WireObject<'a>>,
+    pub(super) objects_seen: usize,
+    pub(super) language: Option<&'static str>,
+    pub(super) language_api: Option<&'a str>,
+    pub(super) stop: Vec<&'a str>,
+    pub(super) cures: Vec<WireCure<'a>>,
     pub(super) gives_up: &'a str,
     pub(super) prove: &'a [String],
     pub(super) rows: Vec<u32>,

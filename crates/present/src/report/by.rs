@@ -14,21 +14,25 @@ use crate::access::{frame, module, row};
 /// Groups shown where not all are asked for.
 const GROUPS: usize = 20;
 
-/// Columns a group's name has beside its figures at least; where there are fewer it stands above.
+/// Columns a group's name has beside its figures at least.
 const NAME: usize = 24;
 
 /// The same of names that are told apart by their ends: paths, sockets.
-const LONG_NAME: usize = 44;
+const LONG_NAME: usize = 36;
+
+/// Columns in which a name can still be told from others.
+const LEAST_NAME: usize = 12;
 
 /// Figures of a group, and what it is called.
 const COLUMNS: usize = 7;
 
 type Cells = [String; COLUMNS];
 
-const HEADINGS: [&str; COLUMNS] = ["calls", "between", "looked at", "errors", "toll", "of CPU", "waited"];
+const HEADINGS: [&str; COLUMNS] = ["calls", "between", "looked at", "errors", "time", "of CPU", "waited"];
 
-/// Columns left out where the screen is narrow, in this order: calls looked at, waiting, share.
-const DROPPED: [usize; 3] = [2, 6, 5];
+/// Columns left out where a name would find no room beside them, in this order: calls looked at, errors, waiting,
+/// share.
+const DROPPED: [usize; 4] = [2, 3, 6, 5];
 
 /// Writes the recording's calls as `grouping` has them: one line a group, costliest first, at most
 /// `limit` (20 where `None`, all where all is asked for). Figures that rest on windows have bounds
@@ -78,15 +82,16 @@ impl Report<'_> {
                 cells.iter().chain([&total, &HEADINGS.map(str::to_owned)]).map(|c| columns(&c[i])).max().unwrap_or(0)
             })
             .collect();
-        // On a narrow screen some can be done without.
+        let long = matches!(grouping.by, By::Fd | By::Library | By::Process);
+        let name = if long { LONG_NAME } else { NAME };
+        // A name has to be read too: some figures can be done without.
         for drop in DROPPED {
             let width: usize = used.iter().zip(&widths).filter(|(used, _)| **used).map(|(_, width)| width + 2).sum();
-            if let Some(used) = used.get_mut(drop).filter(|_| width > self.style.columns()) {
+            if let Some(used) = used.get_mut(drop).filter(|_| width + 2 + name > self.style.columns()) {
                 *used = false;
             }
         }
-        let long = matches!(grouping.by, By::Fd | By::Library | By::Process);
-        let table = GroupTable { used, widths, name: if long { LONG_NAME } else { NAME } };
+        let table = GroupTable { used, widths };
         lines.extend(table.lines(
             self,
             &HEADINGS.map(str::to_owned),
@@ -175,8 +180,8 @@ impl Report<'_> {
                 line.append(self.of_process(*process));
             }
             Common::File(target) => line.push_name(Role::Plain, clean(target)),
-            Common::None => line.push(Role::Faint, "(no descriptor)"),
-            Common::Unknown => line.push(
+            Common::None => line.push_name(Role::Faint, "(no descriptor)"),
+            Common::Unknown => line.push_name(
                 Role::Faint,
                 match by {
                     By::Api => "(no public function)",
@@ -251,13 +256,11 @@ impl Report<'_> {
 struct GroupTable {
     used: Vec<bool>,
     widths: Vec<usize>,
-    /// Columns a name needs.
-    name: usize,
 }
 
 impl GroupTable {
-    /// One line, figures to the right, the name at the end; the name on a line of its own where the
-    /// screen is narrow.
+    /// One line: figures, and the name at the end, its middle left out where there is little room; where there is
+    /// none, the name on a line above.
     fn lines(&self, report: &Report<'_>, cells: &Cells, name: Line, role: Role) -> Vec<Line> {
         let mut line = Line::default();
         for (i, cell) in cells.iter().enumerate().filter(|(i, _)| self.used.get(*i).is_some_and(|u| *u)) {
@@ -265,10 +268,10 @@ impl GroupTable {
             line.push(Role::Plain, " ".repeat(2 + width.saturating_sub(columns(cell))));
             line.push(role, cell.clone());
         }
-        let width = report.style.columns();
         line.push(Role::Plain, "  ");
+        let width = report.style.columns();
         let room = width.saturating_sub(line.width());
-        if room >= self.name {
+        if room >= LEAST_NAME {
             return vec![line.joined(name.fit(room))];
         }
         let below = Line::of(Role::Plain, "      ").joined(name.fit(width.saturating_sub(6)));

@@ -2,11 +2,10 @@
 
 use super::screen::{DETAIL, DETAIL_TEXT, LONG_RUN_NS, Report, SHOWN};
 use crate::access::row;
-use crate::style::{Line, Role};
+use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
 use crate::units::{calls, counted, grouped, percent, percent_of_cpu, rate, time};
-use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use systoll_judge::{Finding, WorkUnit};
 use systoll_model::{Phase, Row, RowLine};
 
@@ -58,8 +57,12 @@ impl Report<'_> {
 
     fn finding_head(&self, number: usize, f: &Finding) -> Vec<Line> {
         let first = Line::of(Role::Strong, format!("{number:>3}  "));
-        let rate = self.long_run_rate(f.calls).map_or_else(String::new, |rate| format!(", {rate}"));
-        let count = Line::of(Role::Plain, format!("{}{rate}", calls(f.calls)));
+        let rate = self
+            .long_run_rate(if f.starts { f.needless.estimate } else { f.calls })
+            .map_or_else(String::new, |rate| format!(", {rate}"));
+        // Of programs that are started it is the starts that count.
+        let many = if f.starts { counted(f.needless.estimate, "start", "starts") } else { calls(f.calls) };
+        let count = Line::of(Role::Plain, format!("{many}{rate}"));
         let segments = [vec![subject(f), count], self.price(f)].concat();
         let width = self.style.columns();
         let mut lines = crate::style::flow(first, segments, 3, DETAIL, width);
@@ -121,15 +124,24 @@ impl Report<'_> {
     fn other_places(&self, f: &Finding) -> Vec<Line> {
         let rows: Vec<&Row> = f.rows.iter().filter_map(|id| row(self.rec, *id)).collect();
         let Some(first) = rows.first() else { return vec![] };
-        let mut calls_from: HashMap<_, (u64, &Row)> = HashMap::new();
-        for r in rows.iter().filter(|r| (&r.api, r.user) != (&first.api, first.user)) {
-            let place = calls_from.entry((&r.api, r.user)).or_insert((0, r));
+        // By what they are called: several places in code without lines read the same.
+        let plain = Style { color: false, width: 0 };
+        let named = |r: &Row| self.place_and_api(r).render(&plain);
+        let shown = named(first);
+        let mut calls_from: BTreeMap<String, (u64, &Row)> = BTreeMap::new();
+        for r in &rows {
+            let place = calls_from.entry(named(r)).or_insert((0, r));
             place.0 = place.0.saturating_add(r.counts.calls);
         }
-        let mut places: Vec<_> = calls_from.into_iter().map(|((api, user), (n, row))| (n, api, user, row)).collect();
-        places.sort_by_key(|(n, api, user, _)| (Reverse(*n), *api, *user));
+        calls_from.remove(&shown);
+        let mut places: Vec<_> = calls_from.into_iter().map(|(name, (n, row))| (n, name, row)).collect();
+        places.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let limit = if self.options.all { usize::MAX } else { PLACES };
-        let mut segments: Vec<Line> = places.iter().take(limit).map(|(n, _, _, r)| self.other_place(*n, r)).collect();
+        let mut segments: Vec<Line> = places
+            .iter()
+            .take(limit)
+            .map(|(n, _, r)| self.place_and_api(r).with(Role::Faint, format!(", {}", calls(*n))))
+            .collect();
         if let Some(more) = places.len().checked_sub(limit).filter(|more| *more > 0) {
             segments.push(Line::of(Role::Faint, format!("{more} more places")));
         }
@@ -167,7 +179,8 @@ impl Report<'_> {
         self.segments(label, segments, DETAIL_TEXT)
     }
 
-    fn other_place(&self, n: u64, row: &Row) -> Line {
+    /// Who called what, in one piece: `mktime < rotate log.c:80`.
+    fn place_and_api(&self, row: &Row) -> Line {
         let mut line = Line::default();
         let links = [self.api_link(row), self.place(row)];
         for link in links.into_iter().flatten() {
@@ -179,19 +192,15 @@ impl Report<'_> {
         if line.is_empty() {
             line.push(Role::Faint, "an unknown place");
         }
-        line.with(Role::Faint, format!(", {}", calls(n)))
+        line
     }
 
     /// How many of the calls are needless, where that isn't all of them.
     fn needless_part(&self, f: &Finding) -> Vec<Line> {
         let n = f.needless;
         if f.starts {
-            let starts = counted(n.estimate, "start is", "starts are");
-            return self.detail(
-                "claim",
-                Role::Plain,
-                &format!("the {starts} needless; the calls are what starting takes"),
-            );
+            let text = format!("starting them takes {}: {}", calls(f.calls), syscall_names(f));
+            return self.detail("calls", Role::Plain, &text);
         }
         // First calls and rounding take up to a tenth: that is all of them.
         if n.estimate >= f.calls - f.calls / 10 {
@@ -203,7 +212,7 @@ impl Report<'_> {
             let bounds = format!("{} to {}", grouped(n.low), grouped(n.high.min(f.calls)));
             format!("about {} of the {} ({bounds})", grouped(n.estimate), calls(f.calls))
         };
-        self.detail("claim", Role::Plain, &format!("{text} are needless"))
+        self.detail("of it", Role::Plain, &format!("{text} are needless"))
     }
 
     /// How many of them fall on each request, connection, …
@@ -211,9 +220,12 @@ impl Report<'_> {
         let Some(r) = f.per_unit else { return vec![] };
         let name = r.per.name();
         let many = if r.calls == r.needless { String::new() } else { format!(" of {}", grouped(r.calls)) };
-        let text =
-            format!("{}{many} needless per {name}, {}", grouped(r.needless), counted(r.rounds, name, &plural(r.per)));
-        self.detail("rhythm", Role::Plain, &text)
+        let text = format!(
+            "{}{many} needless calls per {name}; {}",
+            grouped(r.needless),
+            counted(r.rounds, name, &plural(r.per))
+        );
+        self.detail("each", Role::Plain, &text)
     }
 
     /// What the needless calls cost after they have returned.
@@ -225,17 +237,18 @@ impl Report<'_> {
             [(later.faults, "page fault", "page faults"), (later.switches, "context switch", "context switches")];
         let some = kinds.iter().filter(|(n, ..)| n.high > 0).map(|(n, one, many)| counted(n.estimate, one, many));
         let counts = some.collect::<Vec<_>>().join(", ");
-        let text = format!("about {}{share} ({bounds}), on top: {counts}", time(later.ns.estimate));
-        self.detail("later", Role::Warn, &text)
+        let text = format!("about {}{share} ({bounds}) beside the calls themselves: {counts}", time(later.ns.estimate));
+        self.detail("plus", Role::Warn, &text)
     }
 
     fn cures(&self, f: &Finding) -> Vec<Line> {
         let mut lines = vec![];
         let limit = if self.options.all { usize::MAX } else { CURES };
-        for (i, cure) in f.stop.iter().take(limit).enumerate() {
-            lines.extend(self.detail(if i == 0 { "stop" } else { "or" }, Role::Good, &sentence(cure)));
-            if i == 0 && !f.gives_up.is_empty() {
-                lines.extend(self.detail("", Role::Plain, &format!("gives up: {}", sentence(&f.gives_up))));
+        for (i, cure) in f.cures.iter().take(limit).enumerate() {
+            lines.extend(self.detail(if i == 0 { "fix" } else { "or" }, Role::Good, &sentence(&cure.how)));
+            // Of the others only where all is asked for: a first look needs what to do, and its price.
+            if !cure.gives_up.is_empty() && (i == 0 || self.options.all) {
+                lines.extend(self.detail("", Role::Plain, &format!("gives up: {}", sentence(&cure.gives_up))));
             }
         }
         lines
@@ -247,17 +260,16 @@ impl Report<'_> {
         }
         let words: Vec<&str> = f.prove.iter().map(String::as_str).take(2).collect();
         let label = match words.as_slice() {
-            ["systoll", "prove"] => "prove",
-            ["systoll", "explain"] => "read",
-            _ => "next",
+            ["systoll", "explain"] => "more",
+            _ => "try",
         };
         let width = self.style.columns();
         let commands = shell_lines(&f.prove, width.saturating_sub(DETAIL_TEXT));
         let commands = commands.into_iter().map(|c| Line::of(Role::Good, c)).collect();
         let mut lines = self.beside(DETAIL, label, DETAIL_TEXT, commands);
         // A ceiling, not a promise: what surrounds the calls comes on top or not at all.
-        let ceiling = format!("about {} for the calls alone", time(f.needless_toll_ns));
-        let promising = label == "prove" && !f.is_about_waiting() && f.needless_toll_ns > 0;
+        let ceiling = format!("the calls alone take {}", time(f.needless_toll_ns));
+        let promising = label == "try" && !f.is_about_waiting() && f.needless_toll_ns > 0;
         let fits = |line: &&mut Line| line.width() + 4 + columns(&ceiling) <= width;
         if let Some(line) = lines.last_mut().filter(|_| promising).filter(fits) {
             line.pad_to(width - columns(&ceiling));
@@ -270,9 +282,20 @@ impl Report<'_> {
 /// What a finding is about: its system calls, and their object where there is one.
 pub(super) fn subject(f: &Finding) -> Line {
     let mut line = Line::default();
-    line.push_name(Role::Name, syscall_names(f));
+    line.push_name(Role::Name, if f.starts { "start of".to_owned() } else { syscall_names(f) });
+    if let Some(api) = &f.language_api {
+        line.push_name(Role::Plain, format!(" by {}", shorten(&clean(api), OBJECT)));
+    }
     if let Some(what) = &f.what {
         line.push_name(Role::Plain, format!(" {}", shorten(&clean(what), OBJECT)));
+    } else if let Some(most) = f.objects.first().filter(|_| !f.starts) {
+        line.push_name(Role::Plain, format!(" {}", shorten(&clean(&most.name), OBJECT)));
+        // Of calls that were looked at: there may be more.
+        match f.objects_seen {
+            0 | 1 => {}
+            2 => line.push(Role::Plain, " and one more"),
+            n => line.push(Role::Plain, format!(" and {} more", grouped(n as u64 - 1))),
+        }
     }
     line
 }
@@ -284,7 +307,7 @@ fn syscall_names(f: &Finding) -> String {
     match (names.is_empty(), more) {
         (true, _) => "system calls".into(),
         (false, 0) => names.join(", "),
-        (false, n) => format!("{} +{n}", names.join(", ")),
+        (false, n) => format!("{} and {n} more", names.join(", ")),
     }
 }
 

@@ -1,24 +1,22 @@
-//! The first lines: what ran, how it ended, what was counted and how; and what it cost.
+//! The first lines: what ran, how it ended, and what is to be thought of it. The last: what was counted and how.
 
 use super::screen::{LONG_RUN_NS, Report};
 use crate::access::processes;
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, shell_words, shorten};
 use crate::units::{calls, counted, grouped, ns, percent, percent_of_cpu, rate, time};
-use systoll_model::{BackendKind, Exit, signal_name};
+use systoll_judge::Finding;
+use systoll_model::{BackendKind, Exit, Phase, signal_name};
 
 /// Column of the header's text, beside the name.
-const HEAD: usize = 9;
+pub(super) const HEAD: usize = 9;
 
 impl Report<'_> {
+    /// What ran and how it ended; below, what is to be thought of it.
     pub(super) fn header(&self) -> Vec<Line> {
         let mut first = Line::of(Role::Strong, "systoll");
         first.pad_to(HEAD);
-        let mut lines = self.segments(first, self.what_ran(), HEAD);
-        let mut first = Line::default();
-        first.push(Role::Plain, " ".repeat(HEAD));
-        lines.extend(self.segments(first, self.what_was_seen(), HEAD));
-        lines
+        self.segments(first, self.what_ran(), HEAD)
     }
 
     fn what_ran(&self) -> Vec<Line> {
@@ -30,20 +28,90 @@ impl Report<'_> {
         let mut what = Line::default();
         what.push_name(Role::Strong, command);
         let mut segments = vec![what, self.ending()];
-        let watched = if self.slowed() { ", watched" } else { "" };
-        segments.push(Line::of(Role::Plain, format!("{} wall{watched}", time(h.wall_ns))));
+        let watched = if self.slowed() { " watched" } else { "" };
+        segments.push(Line::of(Role::Plain, format!("{}{watched}", time(h.wall_ns))));
         segments.push(self.cpu());
         let processes = processes(self.rec);
         if processes > 1 {
             segments.push(Line::of(Role::Plain, counted(processes, "process", "processes")));
         }
-        segments.push(match h.threads {
-            0 => Line::default(),
-            1 => Line::of(Role::Plain, "one thread"),
-            n if n == processes => Line::of(Role::Plain, "one thread each"),
-            n => Line::of(Role::Plain, format!("{} threads", grouped(n))),
-        });
         segments
+    }
+
+    /// What a program with findings is told first: how much of its time is needless.
+    pub(super) fn verdict(&self) -> Vec<Line> {
+        let findings = &self.judgement.findings;
+        let (waiting, paying): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|f| f.is_about_waiting());
+        let sum =
+            |of: &[&Finding], ns: &dyn Fn(&Finding) -> u64| of.iter().fold(0u64, |sum, f| sum.saturating_add(ns(f)));
+        let paid = sum(&paying, &|f| f.needless_toll_ns);
+        let later = sum(&paying, &|f| f.later.map_or(0, |l| l.ns.estimate));
+        let waited = sum(&waiting, &|f| self.waited(f).1);
+        let mut line = Line::of(Role::Bad, counted(findings.len() as u64, "finding", "findings"));
+        let mut parts: Vec<String> = vec![];
+        if paid.max(later) > 0 {
+            let (ns, after) = if paid > 0 { (paid, "") } else { (later, " after them, or while others ran") };
+            parts.push(match self.part_of_cpu(ns) {
+                Some(share) => format!(
+                    "{} of its CPU time goes to needless system calls{after}",
+                    share.trim_end_matches(" of CPU")
+                ),
+                None => format!("about {} of CPU time goes to needless system calls{after}", time(ns)),
+            });
+        }
+        if waited > 0 {
+            let shares = waiting.iter().filter_map(|f| f.share_of_wall).fold(0.0, |sum, share| sum + share);
+            let share =
+                percent(shares).filter(|_| shares > 0.0).map_or_else(String::new, |p| format!(", {p} of the run"));
+            let before = if waiting.iter().all(|f| f.phase == Phase::StartUp) { " before main begins" } else { "" };
+            parts.push(format!("{}{share}, is waited for nothing{before}", time(waited)));
+        }
+        if parts.is_empty() {
+            parts.push("needless system calls; what they cost is not known".into());
+        }
+        line.push(Role::Plain, format!(": {}", parts.join("; ")));
+        let width = self.style.columns().saturating_sub(HEAD);
+        self.beside(HEAD, "", HEAD, line.broken(width))
+    }
+
+    /// What the figures are worth, at the report's end: how many calls were counted, how, and where more is told.
+    pub(super) fn counted_how(&self) -> Vec<Line> {
+        let mut segments = vec![self.count()];
+        segments.extend(self.only());
+        if self.rec.header.backend == BackendKind::Ptrace {
+            let slow = "watched by ptrace, which is slow: times are estimates";
+            segments.push(Line::of(Role::Plain, slow));
+        }
+        if self.rec.prices.moved() {
+            segments.push(self.crossing());
+        }
+        if !self.options.all {
+            segments.push(Line::of(Role::Faint, "--all: everything, and the figures of this box"));
+        }
+        self.segments(Line::of(Role::Plain, "  "), segments, 2)
+    }
+
+    /// All figures of the run and the box, where they are asked for.
+    pub(super) fn figures(&self) -> Vec<Line> {
+        let mut lines = self.toll();
+        lines.extend(self.segments(Line::of(Role::Plain, "  "), self.what_was_seen(), 2));
+        lines
+    }
+
+    fn count(&self) -> Line {
+        let n = self.rec.calls();
+        let mut count = Line::of(Role::Plain, counted(n, "system call", "system calls"));
+        match (self.rec.exact(), self.rec.header.lost) {
+            (true, _) => count.push(Role::Plain, ", counted exactly"),
+            (false, 0) => count.push(Role::Warn, ", not counted exactly: see the problems"),
+            (false, lost) => count.push(Role::Warn, format!(", not counted exactly: {} lost", calls(lost))),
+        }
+        count
+    }
+
+    fn only(&self) -> Option<Line> {
+        let only = self.options.only.as_ref()?;
+        Some(Line::of(Role::Warn, format!("only {}", shorten(&clean(only), 60))))
     }
 
     /// Whether watching took so much time that the wall time isn't the program's own.
@@ -60,9 +128,7 @@ impl Report<'_> {
         let measured = h.user_ns.saturating_add(h.sys_ns);
         match self.rec.own_cpu_ns() {
             None => Line::of(Role::Warn, "CPU time unknown"),
-            Some(own) if own < measured - measured / 50 => {
-                Line::of(Role::Plain, format!("about {} CPU of its own", time(own)))
-            }
+            Some(own) if own < measured - measured / 50 => Line::of(Role::Plain, format!("about {} CPU", time(own))),
             Some(_) => Line::of(Role::Plain, format!("{} CPU", time(measured))),
         }
     }
@@ -84,23 +150,22 @@ impl Report<'_> {
     fn what_was_seen(&self) -> Vec<Line> {
         let h = &self.rec.header;
         let n = self.rec.calls();
-        let mut count = Line::of(Role::Strong, counted(n, "system call", "system calls"));
+        let mut segments = vec![];
         if let (Some(rate), true) = (rate(n, h.wall_ns), n > 0) {
-            // Apart, so that no line of a narrow screen begins with it.
-            count.push(Role::Plain, ",");
-            count.push(Role::Plain, format!(" {rate}{}", if self.slowed() { " while watched" } else { "" }));
+            segments
+                .push(Line::of(Role::Plain, format!("{rate}{}", if self.slowed() { " while watched" } else { "" })));
         }
-        let mut segments = vec![count];
-        if let Some(only) = &self.options.only {
-            let only = format!("only {}", shorten(&clean(only), 60));
-            segments.push(Line::of(Role::Warn, only));
-        }
+        segments.push(match h.threads {
+            0 => Line::default(),
+            1 => Line::of(Role::Plain, "one thread"),
+            n if n == processes(self.rec) => Line::of(Role::Plain, "one thread each"),
+            n => Line::of(Role::Plain, format!("{} threads", grouped(n))),
+        });
         if let Some(vdso) = h.vdso_calls.filter(|v| *v > 0) {
             segments.push(Line::of(Role::Plain, format!("{} more in the vDSO", grouped(vdso))));
         }
         segments.push(self.crossing());
         segments.push(self.watching());
-        segments.push(self.exactness());
         segments
     }
 
@@ -109,10 +174,14 @@ impl Report<'_> {
         let (before, after) = (&p.crossing_before, &p.crossing_after);
         let quoted = p.crossing_ns();
         if !(quoted.is_finite() && quoted > 0.0) {
-            return Line::of(Role::Warn, "what a crossing costs here was not measured");
+            return Line::of(Role::Warn, "what entering the kernel costs here was not measured");
         }
         if p.moved() {
-            let text = format!("the crossing moved: {} before the run, {} after", ns(before.min), ns(after.min));
+            let text = format!(
+                "entering the kernel cost {} before the run, {} after: this box is not at rest",
+                ns(before.min),
+                ns(after.min)
+            );
             return Line::of(Role::Warn, text);
         }
         let high = before.high.max(after.high).max(quoted);
@@ -121,7 +190,7 @@ impl Report<'_> {
         } else {
             String::new()
         };
-        Line::of(Role::Plain, format!("a crossing costs {low}{} here", ns(high)))
+        Line::of(Role::Plain, format!("entering the kernel costs {low}{} here", ns(high)))
     }
 
     fn watching(&self) -> Line {
@@ -133,7 +202,7 @@ impl Report<'_> {
         let cpu = added(h.observer_ns_per_call);
         let off = if cpu.is_empty() { "" } else { ", taken off below" };
         match h.backend {
-            BackendKind::Inproc => Line::of(Role::Plain, format!("watched in-process{cpu}{off}")),
+            BackendKind::Inproc => Line::of(Role::Plain, format!("watched from within{cpu}{off}")),
             BackendKind::Ptrace => {
                 Line::of(Role::Plain, format!("watched by ptrace: slow{}", added(h.observer_wall_ns_per_call)))
             }
@@ -141,19 +210,10 @@ impl Report<'_> {
         }
     }
 
-    fn exactness(&self) -> Line {
-        let times = if self.rec.header.toll_estimated { "times are estimates, " } else { "" };
-        match (self.rec.exact(), self.rec.header.lost) {
-            (true, _) => Line::of(Role::Plain, format!("{times}counts are exact")),
-            (false, 0) => Line::of(Role::Warn, format!("{times}counts are not exact, see problems")),
-            (false, n) => Line::of(Role::Warn, format!("{times}counts are not exact: {} lost", calls(n))),
-        }
-    }
-
     /// The line that adds up: all tolls, and what of it is needless.
-    pub(super) fn toll(&self) -> Vec<Line> {
+    fn toll(&self) -> Vec<Line> {
         let total = self.rec.total();
-        let mut toll = label("toll");
+        let mut toll = label("all calls");
         match total.toll_ns {
             Some(ns) => {
                 toll.push(Role::Strong, format!("{}{}", self.about(), time(ns)));
@@ -161,7 +221,11 @@ impl Report<'_> {
             }
             None => toll.push(Role::Warn, "unknown"),
         }
-        let mut lines = self.segments(Line::of(Role::Plain, "  "), vec![toll, self.needless()], 2);
+        let mut lines = self.segments(
+            Line::of(Role::Plain, "  "),
+            if self.judgement.findings.is_empty() { vec![toll] } else { vec![toll, self.needless()] },
+            2,
+        );
         lines.extend(self.doubts());
         lines
     }

@@ -1,11 +1,12 @@
 //! What is no finding: remarks, the rest, the longest calls, problems; and healthy programs.
 
 use super::finding::{subject, tag};
+use super::header::HEAD;
 use super::screen::{CLOSING_TEXT, Report};
 use crate::access::{frame, module, row, rows_of};
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, sentence, shorten};
-use crate::units::{calls, grouped, percent, percent_of_cpu, time};
+use crate::units::{calls, counted, grouped, percent, percent_of_cpu, time};
 use std::collections::BTreeMap;
 use systoll_judge::Finding;
 use systoll_model::{Counts, LongCall, Problem, ProblemKind, Recording, Row, RowId, Sysno, VdsoRow};
@@ -26,23 +27,36 @@ const PROBLEMS: usize = 5;
 const PARTS: usize = 4;
 
 impl Report<'_> {
-    /// The two lines that a program without findings gets.
+    /// The line that a program without findings gets below its header.
     pub(super) fn healthy(&self) -> Vec<Line> {
         let total = self.rec.total();
         let cost = match total.toll_ns {
-            Some(ns) => format!("; they cost {}{}{}", self.about(), time(ns), self.share_of_cpu(ns)),
+            Some(ns) => format!("; they take {}{}{}", self.about(), time(ns), self.share_of_cpu(ns)),
             None => String::new(),
         };
-        let n = calls(total.calls);
+        let exact = match (self.rec.exact(), self.rec.header.lost) {
+            (true, _) => " (exact)".to_owned(),
+            (false, 0) => ", not counted exactly".to_owned(),
+            (false, lost) => format!(", not counted exactly ({} lost)", calls(lost)),
+        };
+        let n = counted(total.calls, "system call", "system calls");
+        let only =
+            self.options.only.as_ref().map_or_else(String::new, |o| format!(" (only {})", shorten(&clean(o), 60)));
         let mut lines = if self.stripped() {
-            let text = format!("which of {n} were needless can't be told: the windows are gone{cost}");
-            self.labelled(2, "", 2, Role::Warn, &text)
+            let text = format!("which of {n} were needless can't be told: another tool dropped the samples{cost}");
+            self.labelled(HEAD, "", HEAD, Role::Warn, &text)
         } else {
             // Remarks are below: what is less sure, or too little to care.
-            let surely = if self.judgement.also.is_empty() { "" } else { "surely " };
-            self.labelled(2, "", 2, Role::Good, &format!("nothing {surely}needless found in {n}{cost}"))
+            let text = match self.judgement.also.is_empty() {
+                true => format!("nothing needless in {n}{only}{exact}{cost}"),
+                false => format!("nothing needless for sure in {n}{only}{exact}{cost}"),
+            };
+            self.labelled(HEAD, "", HEAD, Role::Good, &text)
         };
-        lines.extend(self.largest_cost());
+        if self.options.all || self.options.stacks || self.options.fds {
+            lines.push(Line::default());
+            lines.extend(self.largest_cost());
+        }
         lines
     }
 
@@ -75,7 +89,7 @@ impl Report<'_> {
             segments.push(self.caller(costliest));
         }
         let mut first = Line::of(Role::Plain, "  ");
-        first.push(Role::Faint, "largest honest cost");
+        first.push(Role::Faint, "most time goes to");
         first.push(Role::Plain, "   ");
         let mut lines = crate::style::flow(first, segments, 3, CLOSING_TEXT, self.style.columns());
         lines.extend(costliest.into_iter().flat_map(|(id, _)| self.looked_into(&[id])));
@@ -107,19 +121,33 @@ impl Report<'_> {
     }
 
     pub(super) fn closing(&self) -> Vec<Line> {
+        let healthy = self.judgement.findings.is_empty();
+        let some = self.rec.calls() > 0;
+        let all = self.options.all;
+        let when = |wanted: bool, part: &dyn Fn() -> Vec<Line>| if wanted { part() } else { vec![] };
+        // Waits are what long calls tell most of.
+        let waits = self.judgement.findings.iter().any(Finding::is_about_waiting);
+        let parts = [
+            when(some, &|| self.also()),
+            when(all || waits || self.options.longer_ns.is_some(), &|| self.longest()),
+            self.problems(),
+            when(some && all && !healthy, &|| self.remaining()),
+            when(some && all, &|| self.vdso()),
+            when(all, &|| self.figures()),
+            self.sites(),
+            when(some && (all || !healthy), &|| self.counted_how()),
+        ];
         let mut lines = vec![];
-        if self.rec.calls() > 0 {
-            lines.extend(self.also());
-            if !self.judgement.findings.is_empty() {
-                lines.extend(self.remaining());
-            }
-            lines.extend(self.vdso());
-        }
-        for part in [self.longest(), self.problems(), self.sites()] {
-            if !part.is_empty() {
+        for (i, part) in parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+            // Findings end with an empty line of their own.
+            if i > 0 || healthy {
                 lines.push(Line::default());
-                lines.extend(part);
             }
+            lines.extend(part);
+        }
+        // The first part of a report with findings follows an empty line already.
+        if !healthy && lines.first().is_some_and(Line::is_empty) {
+            lines.remove(0);
         }
         lines
     }
@@ -127,10 +155,7 @@ impl Report<'_> {
     fn also(&self) -> Vec<Line> {
         let also = &self.judgement.also;
         if also.is_empty() {
-            return match self.judgement.findings.is_empty() {
-                true => vec![],
-                false => self.closing_line("also seen", Role::Plain, "nothing"),
-            };
+            return vec![];
         }
         let limit = if self.options.all { usize::MAX } else { REMARKS };
         let mut lines = vec![];
@@ -182,7 +207,7 @@ impl Report<'_> {
             }
         }
         if total.calls == 0 {
-            return self.closing_line("the rest", Role::Plain, "no call");
+            return self.closing_line("the others", Role::Plain, "no call");
         }
         parts.sort_by_key(|(syscall, n, ns)| (std::cmp::Reverse((*ns, *n)), *syscall));
         let named: Vec<_> =
@@ -197,7 +222,7 @@ impl Report<'_> {
             n => format!(" ({} before main)", grouped(n)),
         };
         let text = format!("{}{start}{toll}: {}{more}", calls(total.calls), named.join(", "));
-        self.closing_line("the rest", Role::Plain, &text)
+        self.closing_line("the others", Role::Plain, &text)
     }
 
     /// Calls that needed no system call: how many of which, and who makes most of them.

@@ -86,13 +86,12 @@ pub fn write_finding(
 impl Report<'_> {
     fn lines(&self) -> Vec<Line> {
         let mut lines = self.header();
-        lines.push(Line::default());
         if self.rec.calls() == 0 {
-            lines.push(Line::of(Role::Plain, "  no system call was seen"));
+            lines.push(Line::of(Role::Plain, "         no system call was seen"));
         } else if self.judgement.findings.is_empty() {
             lines.extend(self.healthy());
         } else {
-            lines.extend(self.toll());
+            lines.extend(self.verdict());
             lines.push(Line::default());
             for (i, finding) in self.shown().iter().enumerate() {
                 lines.extend(self.finding(i + 1, finding));

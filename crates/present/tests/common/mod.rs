@@ -5,7 +5,7 @@ pub mod schema;
 pub mod stories;
 
 use std::sync::Arc;
-use systoll_judge::{Confidence, Estimate, Evidence, Finding, Judgement, Kind};
+use systoll_judge::{Advice, Confidence, Estimate, Evidence, Finding, Judgement, Kind};
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Location, LongCall, Module, ModuleId, Phase,
     Prices, Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Sysno,
@@ -164,6 +164,8 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         apis: all.iter().filter_map(|r| r.api.clone()).collect(),
         user: all.first().and_then(|r| r.user),
         what: None,
+        objects: vec![],
+        objects_seen: 0,
         calls,
         needless: Estimate { estimate: calls, low: calls - calls / 20, high: calls },
         toll_ns,
@@ -178,10 +180,16 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         phase: Phase::Steady,
         evidence: Evidence { windows: 24, agree: 24, calls: 700, claimed: 699 },
         why: String::new(),
-        stop: vec![],
-        gives_up: String::new(),
+        language: None,
+        language_api: None,
+        cures: vec![],
         prove: vec![],
     }
+}
+
+/// A cure that gives `gives_up` up.
+pub fn cure(how: &str, gives_up: &str) -> Advice {
+    Advice { gives_up: gives_up.into(), ..Advice::general(how) }
 }
 
 /// The report as text.

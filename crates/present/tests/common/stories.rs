@@ -1,6 +1,6 @@
 //! The stories of screens.md as recordings: what systoll exists to tell.
 
-use super::{Builder, counts, failing, finding};
+use super::{Builder, counts, cure, failing, finding};
 use systoll_judge::{Confidence, Judgement, Kind};
 use systoll_model::{BackendKind, Counts, Exit, FrameClass, Phase, Problem, ProblemKind, Recording, RowId};
 
@@ -24,11 +24,13 @@ pub fn ruby() -> (Recording, Judgement) {
     f.why = "glibc's getcontext asks the kernel for the signal mask each time; \
              in 24 of 24 windows it had not changed"
         .into();
-    f.stop = vec![
-        "save frames with _setjmp/_longjmp (Ruby 1.8: configure without --enable-pthread)".into(),
-        "preload a getcontext that leaves the mask alone".into(),
+    f.cures = vec![
+        cure(
+            "save frames with _setjmp/_longjmp (Ruby 1.8: configure without --enable-pthread)",
+            "a context no longer carries its signal mask",
+        ),
+        cure("preload a getcontext that leaves the mask alone", ""),
     ];
-    f.gives_up = "a context no longer carries its signal mask".into();
     f.prove = words("systoll prove --cure sigmask-context -- ruby test.rb");
     (rec, Judgement { findings: vec![f], also: vec![] })
 }
@@ -63,7 +65,7 @@ pub fn lttng() -> (Recording, Judgement) {
     f.share_of_wall = Some(0.69);
     f.phase = Phase::StartUp;
     f.why = "MEMBARRIER_CMD_GLOBAL waits until every CPU has been through the scheduler".into();
-    f.stop = vec!["liburcu 0.11 or newer (PRIVATE_EXPEDITED, Linux 4.14)".into()];
+    f.cures = vec![cure("liburcu 0.11 or newer (PRIVATE_EXPEDITED, Linux 4.14)", "")];
     f.prove = words("systoll explain membarrier-global");
     (rec, Judgement { findings: vec![f], also: vec![] })
 }
@@ -89,8 +91,10 @@ pub fn localtime() -> (Recording, Judgement) {
     f.why = "localtime looks at /etc/localtime on each call while TZ is unset; \
              in 38 of 38 windows the answer was the same"
         .into();
-    f.stop = vec!["export TZ=:/etc/localtime".into(), "localtime_r, which does not look".into()];
-    f.gives_up = "a changed /etc/localtime is seen only after a restart".into();
+    f.cures = vec![
+        cure("export TZ=:/etc/localtime", "a changed /etc/localtime is seen only after a restart"),
+        cure("localtime_r, which does not look", ""),
+    ];
     f.prove = words("systoll prove --cure tz-unset -- ./app --days");
     f.prove.push("two words".into());
     let mut also = finding(&rec, Kind::Repeat, None, &[seek]);

@@ -59,7 +59,7 @@ enum Tried {
 impl<'a> Steps<'a> {
     pub(super) fn new(worktree: &'a Worktree, args: &BisectArgs) -> Self {
         let (build, command) = commands(args);
-        let progress = crate::prove::progress_line(args.quiet);
+        let progress = crate::output::progress_line(args.quiet);
         Self { worktree, build, command, progress, steps: 0, runs: 0, skipped: Vec::new() }
     }
 

@@ -57,8 +57,8 @@ pub struct ProveArgs {
     #[arg(long, value_name = "COMMAND", value_parser = words, requires_all = ["ready", "load"])]
     #[arg(conflicts_with_all = ["command", "prepare", "input", "timeout", "export_json", "export_markdown", "warmup"])]
     pub serve: Option<Words>,
-    /// A server is ready when this URL answers, this PORT or HOST:PORT accepts, or this text is in
-    /// what it has written
+    /// Wait until this URL responds, this PORT or HOST:PORT accepts, or this text appears in the
+    /// server's output
     #[arg(long, value_name = "URL|PORT|TEXT", value_parser = Ready::parse, requires = "serve")]
     pub ready: Option<Ready>,
     /// What drives the servers, in a shell's words: wrk, ab and redis-benchmark are understood;
@@ -71,7 +71,7 @@ pub struct ProveArgs {
     /// Run so many pairs [default: until decisive]
     #[arg(long, value_name = "N")]
     pub pairs: Option<u32>,
-    /// Begin no more pairs after this long
+    /// Stop starting pairs after this time
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, conflicts_with = "pairs")]
     pub limit: Duration,
     /// Runs of either side before the first that counts

@@ -1,9 +1,9 @@
 //! `systoll prove --serve`: two forms of a server under the same load.
 
-use super::sides::{SideWords, Sides, progress_line, strings};
+use super::sides::{SideWords, Sides, strings};
 use crate::cli::ProveArgs;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, progress_line};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;

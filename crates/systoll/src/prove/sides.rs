@@ -5,10 +5,10 @@ use super::counted::{Counted, counted};
 use crate::cli::ProveArgs;
 use crate::explain::catalogue;
 use crate::failure::Failure;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::output::progress_line;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use systoll_cure::{Spec, interrupted};
 use systoll_model::EnvChange;
 use systoll_present::{SideCommand, Style, shell_words, write_keep};
@@ -150,17 +150,6 @@ fn same(text: &OsStr) -> Same {
         }
     }
     same
-}
-
-pub(crate) fn progress_line(quiet: bool) -> ProgressBar {
-    if quiet || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
-    if let Ok(style) = ProgressStyle::with_template("systoll  {elapsed}  {msg}") {
-        line.set_style(style);
-    }
-    line
 }
 
 pub(super) fn strings(words: &[OsString]) -> Vec<String> {

@@ -1,0 +1,334 @@
+//! In which language the calls were written that somebody has to change, and with which version of it.
+//!
+//! A cure for another language is worse than none, so a language is named only where frames, modules or the program
+//! say so: scripts by the lines that were read from their interpreter, by the interpreter's file on the stack, or by
+//! the program that runs; compiled ones by their source files and by the names their functions have.
+
+use std::cmp::Ordering;
+use std::fmt;
+use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Module, Process, Recording, Row};
+
+macro_rules! languages {
+    ($($(#[$doc:meta])* $language:ident = $name:literal, $shown:literal, [$($file:literal),*];)*) => {
+        /// A language that programs and scripts are written in, as far as a cure may be for it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum CodeLanguage {
+            $($(#[$doc])* $language,)*
+        }
+
+        impl CodeLanguage {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$language),*];
+
+            /// Its name in causes' files and in JSON.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$language => $name,)* }
+            }
+
+            /// Its name for a reader.
+            pub fn shown(self) -> &'static str {
+                match self { $(Self::$language => $shown,)* }
+            }
+
+            /// Files that run it, without versions: programs and libraries.
+            fn files(self) -> &'static [&'static str] {
+                match self { $(Self::$language => &[$($file),*],)* }
+            }
+        }
+    };
+}
+
+languages! {
+    /// C.
+    C = "c", "C", [];
+    /// C++.
+    Cpp = "c++", "C++", [];
+    /// Rust.
+    Rust = "rust", "Rust", [];
+    /// Go.
+    Go = "go", "Go", [];
+    /// Python.
+    Python = "python", "Python", ["python", "libpython", "pypy", "libpypy"];
+    /// Ruby.
+    Ruby = "ruby", "Ruby", ["ruby", "libruby"];
+    /// Perl.
+    Perl = "perl", "Perl", ["perl", "libperl"];
+    /// PHP.
+    Php = "php", "PHP", ["php", "php-cgi", "php-fpm", "libphp"];
+    /// JavaScript, as Node and its like run it.
+    JavaScript = "javascript", "JavaScript", ["node", "nodejs", "libnode", "bun", "deno"];
+    /// Java and what else runs in its virtual machine.
+    Java = "java", "Java", ["java", "libjvm", "libjava", "libnio"];
+    /// Any shell.
+    Shell = "shell", "shell", ["sh", "dash", "ash", "ksh", "mksh", "yash", "zsh"];
+    /// Bash: a shell with expansions of its own.
+    Bash = "bash", "bash", ["bash"];
+    /// Awk.
+    Awk = "awk", "awk", ["awk", "mawk", "gawk", "nawk", "original-awk"];
+    /// Tcl.
+    Tcl = "tcl", "Tcl", ["tclsh", "wish", "libtcl"];
+    /// Lua.
+    Lua = "lua", "Lua", ["lua", "luajit", "liblua", "libluajit"];
+    /// R.
+    R = "r", "R", ["R", "libR"];
+    /// Julia.
+    Julia = "julia", "Julia", ["julia", "libjulia"];
+    /// Erlang and Elixir.
+    Erlang = "erlang", "Erlang", ["beam.smp", "erl"];
+    /// C# and what else runs on .NET.
+    CSharp = "c#", "C#", ["dotnet", "libcoreclr", "mono"];
+    /// Scheme.
+    Scheme = "scheme", "Scheme", ["guile", "libguile"];
+    /// Octave.
+    Octave = "octave", "Octave", ["octave", "octave-cli", "octave-gui", "liboctinterp"];
+    /// OCaml.
+    OCaml = "ocaml", "OCaml", ["ocamlrun", "ocaml"];
+}
+
+impl CodeLanguage {
+    /// The language with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|language| language.name() == name)
+    }
+
+    /// Whether what is said for `general` holds for this one too: bash is a shell.
+    pub(crate) fn is_a(self, general: Self) -> bool {
+        self == general || (self, general) == (Self::Bash, Self::Shell)
+    }
+
+    fn of_script(language: ScriptLanguage) -> Self {
+        match language {
+            ScriptLanguage::Python => Self::Python,
+            ScriptLanguage::Ruby => Self::Ruby,
+            ScriptLanguage::JavaScript => Self::JavaScript,
+            ScriptLanguage::Java => Self::Java,
+        }
+    }
+
+    /// The one whose interpreter has this file name.
+    fn of_file(name: &str) -> Option<Self> {
+        let stem = stem(name);
+        Self::ALL.iter().copied().find(|language| language.files().contains(&stem))
+    }
+}
+
+/// A version: numbers between dots.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(Vec<u32>);
+
+impl Version {
+    /// Reads `3.14`; `None` for anything else.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        text.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u32>>>().map(Self)
+    }
+
+    /// Compares as many numbers as both have: what 3.14 has, 3.14.1 has.
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
+        let both = self.0.len().min(other.0.len());
+        self.0[..both].cmp(&other.0[..both])
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&numbers.join("."))
+    }
+}
+
+/// Who must act: the language of a row's code, its version, and the files it is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Author {
+    /// `None` where nothing tells.
+    pub language: Option<CodeLanguage>,
+    /// Of the language, where the interpreter's file name says it.
+    pub version: Option<Version>,
+    /// File names of the program, of its script and of the modules on the row's stacks.
+    pub files: Vec<String>,
+    /// Source files on the row's stacks, as their language names them.
+    pub sources: Vec<String>,
+}
+
+impl Author {
+    pub(crate) fn of(recording: &Recording, row: &Row) -> Self {
+        let frames: Vec<&Frame> = recording.row_frames(row).collect();
+        let lines: Vec<&Frame> = row.lines.iter().map(|line| recording.frame(line.frame)).collect();
+        let modules: Vec<&Module> = frames.iter().filter_map(|f| f.module).map(|id| recording.module(id)).collect();
+        let program = recording.process(row.process);
+        let mut files: Vec<String> = modules.iter().map(|m| m.file_name().to_owned()).collect();
+        files.push(program.name().to_owned());
+        // `perl /usr/bin/parallel`: a script that is a program of its own.
+        let script_file = program.argv.get(1).filter(|_| CodeLanguage::of_file(program.name()).is_some());
+        files.extend(script_file.map(|path| path.rsplit('/').next().unwrap_or(path).to_owned()));
+        files.dedup();
+        let all = || frames.iter().chain(&lines).copied();
+        let sources = all().flat_map(|f| &f.locations).filter_map(|l| l.file.as_deref()).map(str::to_owned).collect();
+        let script = all().find_map(|f| f.language).map(CodeLanguage::of_script);
+        let interpreter = || files.iter().find_map(|file| CodeLanguage::of_file(file)).or_else(|| applet(program));
+        let user = row.user.map(|id| recording.frame(id));
+        let language = script.or_else(interpreter).or_else(|| compiled(user, &frames));
+        let version = language.and_then(|l| files.iter().find(|f| CodeLanguage::of_file(f) == Some(l)));
+        let version = version.and_then(|file| version_of(file));
+        Self { language, version, files, sources }
+    }
+}
+
+/// `python3.11`, `libpython3.11.so.1.0`, `php-fpm8.2`, `libruby-3.1.so`: without what changes with the version.
+fn stem(name: &str) -> &str {
+    let name = name.split_once(".so").map_or(name, |(stem, _)| stem);
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    bare.trim_end_matches(['-', '_'])
+}
+
+/// The version in a file's name.
+fn version_of(name: &str) -> Option<Version> {
+    let (stem, behind) = name.split_once(".so").map_or((name, ""), |(stem, behind)| (stem, behind));
+    let numbers = |text: &str| {
+        let start = text.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+        text.get(start..).map(|n| n.trim_matches('.')).filter(|n| !n.is_empty()).and_then(Version::parse)
+    };
+    // libperl.so.5.36: behind the suffix where there is none before.
+    numbers(stem).or_else(|| numbers(behind))
+}
+
+/// BusyBox is what it is called as.
+fn applet(program: &Process) -> Option<CodeLanguage> {
+    let called = || program.argv.first().map(|word| word.rsplit('/').next().unwrap_or(word).trim_start_matches('-'));
+    if program.name() == "busybox" { CodeLanguage::of_file(called()?) } else { None }
+}
+
+/// The language of compiled code, by the user's own frame and else by those around it.
+fn compiled(user: Option<&Frame>, frames: &[&Frame]) -> Option<CodeLanguage> {
+    let own = frames.iter().copied().filter(|f| !matches!(f.class, FrameClass::Libc | FrameClass::Loader));
+    user.and_then(by_source)
+        .or_else(|| frames.iter().find_map(|f| by_runtime(f)))
+        .or_else(|| own.clone().find_map(by_source))
+        .or_else(|| user.and_then(by_name))
+}
+
+fn by_source(frame: &Frame) -> Option<CodeLanguage> {
+    // The last is the function's own; others were inlined into it.
+    let file = frame.locations.last()?.file.as_deref()?;
+    match file.rsplit_once('.')?.1 {
+        "c" => Some(CodeLanguage::C),
+        "cc" | "cpp" | "cxx" | "C" | "c++" | "hpp" | "hh" | "hxx" | "tcc" => Some(CodeLanguage::Cpp),
+        "rs" => Some(CodeLanguage::Rust),
+        "go" => Some(CodeLanguage::Go),
+        "java" | "kt" | "scala" => Some(CodeLanguage::Java),
+        _ => None,
+    }
+}
+
+/// Functions that only programs of one language have on their stacks.
+fn by_runtime(frame: &Frame) -> Option<CodeLanguage> {
+    let name = frame.function();
+    let starts = |prefixes: &[&str]| prefixes.iter().any(|p| name.starts_with(p));
+    if starts(&["runtime.goexit", "runtime.main", "runtime.mcall", "runtime.mstart", "runtime.systemstack"]) {
+        return Some(CodeLanguage::Go);
+    }
+    if starts(&["std::rt::", "std::sys::", "std::io::", "core::ops::", "core::ptr::", "alloc::", "<alloc::", "<std::"])
+    {
+        return Some(CodeLanguage::Rust);
+    }
+    if starts(&["caml_", "camlStdlib"]) {
+        return Some(CodeLanguage::OCaml);
+    }
+    starts(&["std::basic_", "std::ostream", "std::__", "__gnu_cxx::", "operator new"]).then_some(CodeLanguage::Cpp)
+}
+
+/// By the shape of a function's name: `run(int)` and `ns::run` are C++, a plain word is C.
+fn by_name(frame: &Frame) -> Option<CodeLanguage> {
+    let name = frame.function();
+    if name.is_empty() || name == "?" || name.contains("+0x") {
+        return None;
+    }
+    if name.contains('(') {
+        return Some(CodeLanguage::Cpp);
+    }
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.split_once(".constprop")
+        .or(name.split_once(".part"))
+        .or(name.split_once(".isra"))
+        .map_or(name, |(n, _)| n)
+        .chars()
+        .all(word)
+        .then_some(CodeLanguage::C)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systoll_model::Location;
+
+    #[test]
+    fn interpreters_are_known_by_their_files() {
+        use CodeLanguage::*;
+        for (file, language, version) in [
+            ("python3.11", Some(Python), Some("3.11")),
+            ("libpython3.11.so.1.0", Some(Python), Some("3.11")),
+            ("ruby3.1", Some(Ruby), Some("3.1")),
+            ("libruby-3.1.so.3.1", Some(Ruby), Some("3.1")),
+            ("perl", Some(Perl), None),
+            ("libperl.so.5.36", Some(Perl), Some("5.36")),
+            ("php-fpm8.2", Some(Php), Some("8.2")),
+            ("libnode.so.108", Some(JavaScript), Some("108")),
+            ("libjvm.so", Some(Java), None),
+            ("bash", Some(Bash), None),
+            ("dash", Some(Shell), None),
+            ("mawk", Some(Awk), None),
+            ("tclsh8.6", Some(Tcl), Some("8.6")),
+            ("libuv.so.1", None, None),
+            ("pythonista", None, None),
+            ("basher", None, None),
+        ] {
+            assert_eq!(CodeLanguage::of_file(file), language, "{file}");
+            if language.is_some() {
+                assert_eq!(version_of(file), version.and_then(Version::parse), "{file}");
+            }
+        }
+    }
+
+    #[test]
+    fn versions_compare_as_far_as_both_go() {
+        let compare = |a: &str, b: &str| Version::parse(a).unwrap().compare(&Version::parse(b).unwrap());
+        assert_eq!(compare("3.9", "3.14"), Ordering::Less);
+        assert_eq!(compare("3.14.1", "3.14"), Ordering::Equal);
+        assert_eq!(compare("8.2", "8.1"), Ordering::Greater);
+        assert!(Version::parse("3.x").is_none() && Version::parse("").is_none() && Version::parse("3..1").is_none());
+    }
+
+    fn frame(function: &str, file: Option<&str>) -> Frame {
+        let location = Location { function: function.into(), file: file.map(Into::into), line: Some(1) };
+        Frame { locations: vec![location], ..Frame::default() }
+    }
+
+    #[test]
+    fn compiled_languages_are_known_by_sources_and_names() {
+        use CodeLanguage::*;
+        for (function, file, language) in [
+            ("log_line", Some("app.c"), Some(C)),
+            ("log_line", None, Some(C)),
+            ("log_line.constprop.0", None, Some(C)),
+            ("app::main", Some("src/main.rs"), Some(Rust)),
+            ("Log::line(int)", None, Some(Cpp)),
+            ("main.main", Some("/x/main.go"), Some(Go)),
+            ("app+0x1234", None, None),
+            ("app::main", None, None),
+        ] {
+            assert_eq!(compiled(Some(&frame(function, file)), &[]), language, "{function}");
+        }
+        let lang_start = frame("std::rt::lang_start_internal", None);
+        assert_eq!(compiled(Some(&frame("app::main", None)), &[&lang_start]), Some(Rust));
+        let goexit = frame("runtime.goexit.abi0", None);
+        assert_eq!(compiled(Some(&frame("main.main", None)), &[&goexit]), Some(Go));
+    }
+
+    #[test]
+    fn names_are_told_apart() {
+        for language in CodeLanguage::ALL {
+            assert_eq!(CodeLanguage::named(language.name()), Some(*language));
+        }
+        assert!(CodeLanguage::Bash.is_a(CodeLanguage::Shell) && !CodeLanguage::Shell.is_a(CodeLanguage::Bash));
+        assert_eq!(CodeLanguage::named("Python"), None);
+    }
+}

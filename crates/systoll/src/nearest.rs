@@ -1,0 +1,41 @@
+//! What was meant by a name that there is not.
+
+/// What else there is, as the end of a sentence: all of few, the nearest of many.
+pub(crate) fn others(name: &str, known: &[String]) -> String {
+    const FEW: usize = 12;
+    if known.len() <= FEW {
+        return format!("; there are: {}", known.join(", "));
+    }
+    let near = nearest(name, known.iter().map(String::as_str));
+    if near.is_empty() { String::new() } else { format!("; the nearest: {}", near.join(", ")) }
+}
+
+/// At most three of the names that are nearly this one, the nearest first.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    const NEAREST: usize = 3;
+    // Where clap, too, takes a word for a slip of the pen.
+    const ALIKE: f64 = 0.7;
+    let likeness = |other: &str| if other.contains(name) { 1.0 } else { strsim::jaro(name, other) };
+    let mut near: Vec<(f64, &str)> = known.map(|k| (likeness(k), k)).filter(|n| n.0 > ALIKE).collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.len().cmp(&b.1.len())).then(a.1.cmp(b.1)));
+    near.into_iter().take(NEAREST).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::others;
+
+    #[test]
+    fn the_nearest_of_many_names_are_told() {
+        let many: Vec<String> =
+            ["tz-unset", "tiny-io", "sigmask-context", "sigmask-setjmp", "sigmask-toggle", "sync-per-op", "spin-wait"]
+                .into_iter()
+                .chain(["stat-per-op", "umask-per-op", "split-sends", "sleep-poll", "search-path", "heap-trim"])
+                .map(String::from)
+                .collect();
+        assert_eq!(others("tz-unsett", &many), "; the nearest: tz-unset");
+        assert_eq!(others("sigmask", &many), "; the nearest: sigmask-setjmp, sigmask-toggle, sigmask-context");
+        assert_eq!(others("qqq", &many), "");
+        assert_eq!(others("qqq", &many[..2]), "; there are: tz-unset, tiny-io");
+    }
+}
