@@ -2,7 +2,7 @@
 
 use crate::key::Key;
 use crate::range::Range;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// More lines of one function than this, both sides multiplied, are matched by their numbers.
 const MOST: usize = 40_000;
@@ -28,13 +28,20 @@ pub(crate) fn moved(old: Vec<Line>, new: Vec<Line>) -> BTreeMap<Key, Key> {
     let mut moved = BTreeMap::new();
     for (function, new) in by_function(new) {
         let Some(old) = old.get(&function).filter(|_| function.function.is_some()) else { continue };
-        for (a, b) in aligned(old, &new) {
-            if a != b {
-                moved.insert(b, a);
-            }
+        let mut here: BTreeMap<Key, Key> =
+            aligned(old, &new).into_iter().map(|(a, b)| (b, a)).filter(|(b, a)| a != b).collect();
+        while let Some(taken) = taken(&here, &new) {
+            here.remove(&taken);
         }
+        moved.extend(here);
     }
     moved
+}
+
+/// A line whose old number another line of the new side has and keeps: they can't both go by it.
+fn taken(moved: &BTreeMap<Key, Key>, new: &[Line]) -> Option<Key> {
+    let stays: BTreeSet<&Key> = new.iter().map(|(key, _)| key).filter(|key| !moved.contains_key(key)).collect();
+    moved.iter().find(|(_, old)| stays.contains(old)).map(|(line, _)| line.clone())
 }
 
 /// Pairs of lines, in order, that agree best (Needleman and Wunsch 1970).
@@ -84,6 +91,16 @@ mod tests {
     fn pairs(old: &[(u32, u64)], new: &[(u32, u64)]) -> Vec<(u32, u32)> {
         let number = |key: Key| key.line.unwrap_or(0);
         aligned(&lines(old), &lines(new)).into_iter().map(|(a, b)| (number(a), number(b))).collect()
+    }
+
+    #[test]
+    fn no_two_lines_go_by_one_number() {
+        // Line 1 calls as often as line 5 did, but there still is a line 5.
+        let now = moved(lines(&[(5, 100)]), lines(&[(1, 100), (5, 1)]));
+        assert!(now.is_empty(), "{now:?}");
+        // One that moves makes way for another.
+        let now = moved(lines(&[(5, 100), (6, 7)]), lines(&[(4, 100), (5, 7)]));
+        assert_eq!(now.len(), 2);
     }
 
     #[test]

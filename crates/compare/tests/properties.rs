@@ -87,8 +87,9 @@ proptest! {
         let (a, b) = ([recording(&a, 1)], [recording(&b, 1)]);
         for by in By::ALL {
             let (there, back) = (diff(of(&a, &judged), of(&b, &judged), by), diff(of(&b, &judged), of(&a, &judged), by));
-            prop_assert_eq!(there.same, back.same);
+            // Lines go by the numbers of the old side, where no other has them.
             if by != By::Line {
+                prop_assert_eq!(there.same, back.same);
                 prop_assert_eq!(there.changed.len(), back.changed.len());
             }
             for change in &there.changed {
