@@ -114,6 +114,8 @@ impl Report<'_> {
                         19 times in 20";
             lines.extend(self.labelled(2, "", 2, Role::Warn, text));
         }
+        lines.push(Line::default());
+        lines.extend(self.counted_how());
         self.with_problems(lines)
     }
 
