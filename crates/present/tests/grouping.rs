@@ -10,13 +10,26 @@ use systoll_model::{
 };
 use systoll_present::{ReportOptions, Style, write_grouping};
 
-fn screen(rec: &Recording, by: By, options: &ReportOptions, width: usize) -> String {
+fn whole_screen(rec: &Recording, by: By, options: &ReportOptions, width: usize) -> String {
     let mut out = vec![];
     let style = Style { color: false, width };
     write_grouping(&mut out, rec, &grouped(rec, by, None), None, options, &style).expect("writing to memory");
-    let text = String::from_utf8(out).expect("UTF-8");
-    // What ran is the report's own.
-    text.split_once("\n\n").map(|(_, rest)| rest.to_owned()).unwrap_or_default()
+    String::from_utf8(out).expect("UTF-8")
+}
+
+/// Without what ran, and without how calls were counted.
+fn screen(rec: &Recording, by: By, options: &ReportOptions, width: usize) -> String {
+    let text = whole_screen(rec, by, options, width);
+    let table = text.split_once("\n\n").map(|(_, rest)| rest).unwrap_or_default();
+    table.rsplit_once("\n\n").map_or(table, |(table, _)| table).to_owned() + "\n"
+}
+
+#[test]
+fn how_calls_were_counted_and_which_is_told() {
+    let options = ReportOptions { only: Some("%file".into()), ..ReportOptions::default() };
+    let text = whole_screen(&server(), By::Caller, &options, 100);
+    let last = text.rsplit_once("\n\n").map(|(_, last)| last).unwrap_or_default();
+    assert!(last.starts_with("  4,503 system calls, counted exactly    only %file"), "{last}");
 }
 
 fn call(row: RowId, nth: u64, fd: (u64, &str), stack: Option<StackId>) -> WindowCall {
