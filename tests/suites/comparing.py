@@ -11,6 +11,7 @@ from harness import HERE, test, text, tool
 sys.path.insert(0, HERE)
 import histories  # noqa: E402
 
+REPOSITORY = os.path.dirname(HERE)
 SCRIPT = """import os
 def look(n):
     for i in range(n):
@@ -171,6 +172,37 @@ def a_budget_is_learnt_held_and_broken(box):
     # Written anew, it holds.
     assert check(box, "--update", "--", *many)[0] == 0
     assert check(box, "--", *many)[0] == 0
+
+
+def steps(path, *way):
+    """What a file of YAML has at a place."""
+    import_yaml = "require 'yaml'; require 'json'; puts YAML.load_file(ARGV[0]).to_json"
+    with_ruby = subprocess.run([tool("ruby"), "-e", import_yaml, path], capture_output=True, text=True, check=True)
+    found = json.loads(with_ruby.stdout)
+    for step in way:
+        found = found[step]
+    return found
+
+
+@test()
+def what_ci_services_are_given_does_what_it_says(box):
+    """The steps of the GitHub Action and of GitLab's template, run as those would."""
+    few, many = ([python(), box.file(f"{n}.py", SCRIPT % n)] for n in (50, 350))
+    assert check(box, "--update", "--", *few)[0] == 0
+    action = os.path.join(REPOSITORY, "action.yml")
+    [build, hold] = steps(action, "runs", "steps")
+    # It names a crate that is there; to build it takes minutes, and CI has done so.
+    assert os.path.exists(os.path.join(REPOSITORY, "crates/systoll/Cargo.toml")) and "/crates/systoll\"" in build["run"], build
+    assert set(hold["env"]) == {"COMMAND", "BUDGET", "SYSTOLL"} and set(steps(action, "inputs")) == {"command", "budget", "systoll"}
+    [script] = steps(os.path.join(REPOSITORY, ".gitlab/systoll.yml"), ".systoll", "script")
+    for command, breaches in ((few, 0), (many, 1)):
+        env = {**box.env, "COMMAND": " ".join(command), "BUDGET": "systoll.toml", "SYSTOLL": box.systoll}
+        r = box.run(["bash", "-eo", "pipefail", "-c", hold["run"]], env=env)
+        assert r.returncode == breaches and text(r.stdout).count("::error ") == breaches, text(r.stdout + r.stderr)
+        r = box.run(["bash", "-eo", "pipefail", "-c", script], env=env)
+        with open(os.path.join(box.dir, "systoll.xml")) as f:
+            junit = xml.etree.ElementTree.fromstring(f.read())
+        assert r.returncode == breaches and junit.get("failures") == str(breaches), text(r.stdout + r.stderr)
 
 
 @test()

@@ -31,7 +31,7 @@ macro_rules! languages {
             }
 
             /// Files that run it, without versions: programs and libraries.
-            fn files(self) -> &'static [&'static str] {
+            pub fn files(self) -> &'static [&'static str] {
                 match self { $(Self::$language => &[$($file),*],)* }
             }
         }

@@ -196,7 +196,11 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
 /// The next command to type, as argv: one that exists in this version. Where systoll can apply
 /// the cure itself, it proves what that wins.
 fn next_command(cause: Option<&Cause>, applied: Option<String>, finding: &Finding, recording: &Header) -> Vec<String> {
-    let (command, backend) = (&recording.command, recording.backend);
+    let backend = recording.backend;
+    // What a trace has cut off nobody can type.
+    let cut = backend == BackendKind::Import && recording.command.iter().any(|word| word.ends_with('…'));
+    let unknown = ["CMD".to_owned()];
+    let command = if cut { unknown.as_slice() } else { recording.command.as_slice() };
     let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let elide = answered_in_place(finding).filter(|_| backend == BackendKind::Inproc && !command.is_empty());
     let experiment = |calls: String| {

@@ -13,7 +13,7 @@ pub use import::ImportArgs;
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 
 use crate::call_set::CallSet;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -387,9 +387,12 @@ fn by() -> impl TypedValueParser<Value = By> {
         .try_map(|name| By::from_name(&name).ok_or("nothing calls are regrouped by"))
 }
 
+/// A language by its name, or by that of what runs it: `node` for `javascript`.
 fn language() -> impl TypedValueParser<Value = CodeLanguage> {
-    PossibleValuesParser::new(CodeLanguage::ALL.iter().map(|language| language.name()))
-        .try_map(|name| CodeLanguage::named(&name).ok_or("no language of a cure"))
+    let value = |language: &CodeLanguage| PossibleValue::new(language.name()).aliases(language.files());
+    let by_alias = |name: &str| CodeLanguage::ALL.iter().copied().find(|language| language.files().contains(&name));
+    PossibleValuesParser::new(CodeLanguage::ALL.iter().map(value))
+        .try_map(move |name| CodeLanguage::named(&name).or_else(|| by_alias(&name)).ok_or("no language of a cure"))
 }
 
 fn number(text: &str) -> Result<usize, String> {

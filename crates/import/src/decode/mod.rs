@@ -16,6 +16,8 @@ use systoll_model::{ArgData, ArgKind, Moment, Signature, Size};
 
 /// Bytes kept of one argument, at most: what a program that is watched has read of it.
 const MOST_BYTES: usize = 256;
+/// Words of a command line that are kept.
+const MOST_WORDS: usize = 16;
 /// The longest path Linux knows.
 const MOST_PATH: usize = 4096;
 /// Strings of an array, and bytes of each.
@@ -87,16 +89,25 @@ pub(crate) fn string_at(call: &Call, index: usize) -> Option<String> {
     string(found.get(index), MOST_PATH).map(|text| String::from_utf8_lossy(&text.bytes).into_owned())
 }
 
-/// The strings of an array, at most 16 and 1,024 bytes of them.
+/// The strings of an array, at most 16 and 1,024 bytes of them; what was cut off, by the trace or here, ends in `…`.
 pub(crate) fn strings_at(call: &Call, index: usize) -> Vec<Arc<str>> {
     let found = arguments(&call.text);
     let inner = within(found.get(index), b'[', b']').unwrap_or_default();
     let mut left = 1_024usize;
     let mut all = Vec::new();
-    for member in members(inner, 16) {
+    let of_array = members(inner, MOST_WORDS + 1);
+    for member in of_array.iter().take(MOST_WORDS) {
+        // The array itself is cut short so.
+        if *member == b"..." {
+            all.push(Arc::from("…"));
+        }
         let Some(text) = string(member, left) else { continue };
         left = left.saturating_sub(text.bytes.len());
-        all.push(Arc::from(String::from_utf8_lossy(&text.bytes)));
+        let more = if text.cut { "…" } else { "" };
+        all.push(Arc::from(format!("{}{more}", String::from_utf8_lossy(&text.bytes))));
+    }
+    if of_array.len() > MOST_WORDS {
+        all.push(Arc::from("…"));
     }
     all
 }

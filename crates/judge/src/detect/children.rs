@@ -29,6 +29,10 @@ struct Family {
     cpu_ns: u64,
     /// What became the program.
     start_ns: u64,
+    /// Of that, what is known of single processes, and how many they are.
+    single: (u64, u64),
+    /// Programs folded into one of which only the first one's process is known.
+    unknown: u64,
     /// Its own start-up, once an image: of several folded into one, only the first one's was measured.
     startup_ns: u64,
 }
@@ -36,7 +40,10 @@ struct Family {
 impl Family {
     fn started_ns(&self) -> f64 {
         let mean = self.startup_ns as f64 / self.images.len().max(1) as f64;
-        self.start_ns as f64 + mean * self.count as f64
+        let (ns, processes) = self.single;
+        // The others' were like those.
+        let unknown = ns as f64 / processes.max(1) as f64 * self.unknown as f64;
+        self.start_ns as f64 + unknown + mean * self.count as f64
     }
 }
 
@@ -60,7 +67,12 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         }
         // Several folded into one may have become other programs too, or none.
         let became = image.instances.min(stub.instances) as f64 / stub.instances.max(1) as f64;
-        family.start_ns = family.start_ns.saturating_add((stub.cpu_ns.unwrap_or(0) as f64 * became) as u64);
+        let start_ns = (stub.cpu_ns.unwrap_or(0) as f64 * became) as u64;
+        family.start_ns = family.start_ns.saturating_add(start_ns);
+        if stub.instances <= 1 {
+            family.single = (family.single.0.saturating_add(start_ns), family.single.1 + 1);
+            family.unknown = family.unknown.saturating_add(image.instances.saturating_sub(1));
+        }
         family.count = family.count.saturating_add(image.instances);
         // Where that is not known, it is no more than all the time that its threads lived.
         let cpu_ns = image.cpu_ns.unwrap_or(image.life_ns.saturating_mul(image.threads.max(1)));
@@ -142,6 +154,27 @@ mod tests {
     }
 
     #[test]
+    fn programs_folded_into_the_last_one_were_started_like_the_others() {
+        let of = |recording: &Recording| {
+            let [family] = &children(recording, &Semantics::new(), &Options::default())[..] else {
+                panic!("one family")
+            };
+            (family.count, family.start_ns)
+        };
+        let mut recording = items("/bin/sh");
+        let (count, start_ns) = of(&recording);
+        // Of 300 more only the dates were folded where the last one stands; their shells share a line of their own.
+        let date = recording.processes.last_mut().unwrap();
+        (date.instances, date.cpu_ns) = (301, Some(301_000_000));
+        let mut shells = recording.processes[2].clone();
+        (shells.pid, shells.instances, shells.cpu_ns) = (900, 300, Some(300_000_000));
+        recording.processes.push(shells);
+        let folded = of(&recording);
+        assert_eq!((count, folded.0), (30, 330));
+        assert!((folded.1 / start_ns - 11.0).abs() < 0.01, "{start_ns} {}", folded.1);
+    }
+
+    #[test]
     fn each_of_several_folded_into_one_was_started() {
         let mut recording = items("/bin/sh");
         for image in recording.processes.iter_mut().filter(|p| &*p.exe == "/bin/date") {
@@ -153,11 +186,12 @@ mod tests {
         let before = start(&recording);
         let folded = recording.processes.last_mut().unwrap();
         (folded.instances, folded.cpu_ns) = (11, Some(11_000_000));
-        assert_eq!(start(&recording) - before, 1_000_000.0);
-        // Of 44 shells that share a line, 11 became dates: a quarter of their time is what these took.
+        // Ten more, each with a start-up of its own and a shell like the others'.
+        assert_eq!(start(&recording) - before, 10.0 * (100_000.0 + 1_000_000.0));
+        // Of 44 shells that share a line, 11 became dates: a quarter of their time is what all of these took.
         let before = start(&recording);
         let stub = recording.processes.iter_mut().rev().nth(1).unwrap();
         (stub.instances, stub.cpu_ns) = (44, Some(4_000_000));
-        assert_eq!(start(&recording) - before, 0.0);
+        assert_eq!(start(&recording) - before, -10.0 * 1_000_000.0);
     }
 }

@@ -29,7 +29,10 @@ impl Report<'_> {
         what.push_name(Role::Strong, command);
         let mut segments = vec![what, self.ending()];
         let watched = if self.slowed() { " watched" } else { "" };
-        segments.push(Line::of(Role::Plain, format!("{}{watched}", time(h.wall_ns))));
+        // A trace without times does not tell.
+        if h.wall_ns > 0 || h.backend != BackendKind::Import {
+            segments.push(Line::of(Role::Plain, format!("{}{watched}", time(h.wall_ns))));
+        }
         segments.push(self.cpu());
         let processes = processes(self.rec);
         if processes > 1 {
@@ -143,6 +146,9 @@ impl Report<'_> {
             Some(Exit::Signal(signal)) => Line::of(Role::Bad, format!("killed by {}", signal_name(signal))),
             // Another tool's copy of a recording does not tell.
             None if self.stripped() => Line::default(),
+            None if self.rec.header.backend == BackendKind::Import => {
+                Line::of(Role::Warn, "its end is not in the trace")
+            }
             None => Line::of(Role::Warn, "still running"),
         }
     }
