@@ -173,3 +173,28 @@ def code_that_must_not_be_written_by_its_own_program(box):
     plain, _ = box.report([tool("env"), tool("ls"), box.dir])
     exact(plain)
     assert calls_of(doc, "ls")[0] == calls_of(plain, "ls")[0] > 20, (calls_of(doc, "ls"), calls_of(plain, "ls"))
+
+
+@test(backends=("inproc",))
+def who_only_asks_what_filters_there_are_is_not_confined(box):
+    """libseccomp asks whenever it is loaded (man, systemd's tools): what such a program forks and becomes is watched."""
+    program = box.build("probes_filters.c")
+    doc, r = box.report([program, "none"])
+    assert r.returncode == 0 and exact(doc)["getppid"] == (150, 0), doc["problems"]
+    assert len(calls_of(doc, "ls")) == 3 and min(calls_of(doc, "ls")) > 10, doc["processes"]
+    same(box, [program, "none"])
+
+
+@test(backends=("inproc",))
+def a_program_started_under_a_filter_is_told(box):
+    """Whoever put it on, and however many processes there are beside: it can't be watched, and nothing is exact."""
+    program = box.build("probes_filters.c")
+    for who in ("child", "first"):
+        for argv in ([program, who], ["sh", "-c", f"{program} {who}; true"]):
+            doc, r = box.report(argv)
+            said = [p for p in doc["problems"] if "ran unwatched" in p or "what it ran or mapped then is not counted" in p]
+            assert r.returncode == 0 and not doc["exact"] and said, (argv, doc["exact"], doc["problems"])
+            # What the children made before is counted; a shell asks for its parent too.
+            its_own = [i + 1 for i, p in enumerate(doc["processes"]) if p["exe"] == program]
+            made = sum(r["calls"] for r in doc["rows"] if r["syscall"] == "getppid" and r["process"] in its_own)
+            assert made == 150, (argv, made)

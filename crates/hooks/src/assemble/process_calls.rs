@@ -20,7 +20,10 @@ const PR_SET_SECCOMP: i32 = 22;
 const PR_SET_TSC: i32 = 26;
 const PR_TSC_SIGSEGV: i32 = 2;
 const SECCOMP_MODE_STRICT: i32 = 1;
-const SECCOMP_SET_MODE_STRICT: i32 = 0;
+const SECCOMP_MODE_FILTER: i32 = 2;
+const SECCOMP_SET_MODE_FILTER: i32 = 1;
+/// The last operation that only asks; the other is SECCOMP_GET_ACTION_AVAIL.
+const SECCOMP_GET_NOTIF_SIZES: i32 = 3;
 /// Of linux/time.h.
 const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
 
@@ -187,13 +190,21 @@ fn last_watched(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
 /// let be before.
 fn confine(e: &mut Emitter, root: u64, (go, plain): (CodeLabel, CodeLabel)) -> Emitted {
     let (prctl, tsc, clockless, keeps) = (e.label(), e.label(), e.label(), e.label());
+    let (filter, strict) = (e.label(), e.label());
     super::elide_ids::seal(e)?;
     asm!(e; cmp(eax, PRCTL as i32); je(prctl););
-    asm!(e; cmp(edi, SECCOMP_SET_MODE_STRICT); jne(keeps););
-    // The kernel refuses it with flags or an argument: so libseccomp asks what the kernel can do.
+    // So libseccomp asks what the kernel can do: by a strict mode with flags or an argument, by filters that are
+    // nowhere, and by operations that only ask. A program that does no more than that is not confined.
+    asm!(e; cmp(edi, SECCOMP_SET_MODE_FILTER); je(filter); jb(strict););
+    asm!(e; cmp(edi, SECCOMP_GET_NOTIF_SIZES); ja(keeps); jmp(go););
+    e.here(strict)?;
     asm!(e; mov(r11d, esi); or(r11, rdx); je(clockless); jmp(go););
     e.here(prctl)?;
-    asm!(e; cmp(edi, PR_SET_TSC); je(tsc); cmp(esi, SECCOMP_MODE_STRICT); je(clockless); jmp(keeps););
+    asm!(e; cmp(edi, PR_SET_TSC); je(tsc); cmp(esi, SECCOMP_MODE_STRICT); je(clockless););
+    asm!(e; cmp(esi, SECCOMP_MODE_FILTER); jne(keeps););
+    e.here(filter)?;
+    // The kernel reads it there (EFAULT): address 0 is nobody's where vm.mmap_min_addr has not been lowered.
+    asm!(e; test(rdx, rdx); je(go); jmp(keeps););
     e.here(tsc)?;
     asm!(e; cmp(esi, PR_TSC_SIGSEGV); jne(keeps););
     e.here(clockless)?;

@@ -189,7 +189,7 @@ impl Signals {
             Ok(handle) => *thread() = Some(Thread { shared: Arc::clone(&shared), handle, original }),
             Err(e) => {
                 original.restore();
-                return Err(Error::own("can't start a thread", e));
+                return Err(Error::own("can't start a thread (ulimit -u, or -v for its stack)", e));
             }
         }
         Ok(Self { shared, original, ignored, holds: true, give_back: false, released: false })

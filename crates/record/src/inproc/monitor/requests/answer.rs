@@ -112,6 +112,11 @@ fn preload_new(session: &mut Session) {
 /// PID namespace, where numbers mean others.
 fn is_itself(session: &mut Session, thread: SlotRef, (tid, question): (i32, Option<Question>)) -> bool {
     if tid <= 0 {
+        if matches!(question, Some(Question::Exec | Question::Mapped | Question::Identity | Question::Last)) {
+            let text = "a process that was made under a seccomp filter asked before its maker knew which it is: what it \
+                        ran or mapped then is not counted";
+            session.problems.note(ProblemKind::Lost, text);
+        }
         return false;
     }
     // A slot belongs to one thread until it is recycled; the last slot is shared by all threads that found none.

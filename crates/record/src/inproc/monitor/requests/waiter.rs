@@ -37,7 +37,10 @@ impl Waiter {
             r15: saved(Saved::R15),
             ..Registers::default()
         };
-        Self { slot: thread, tid: area.get(base + slot::TID) as i32, sp: saved(Saved::Rsp), registers }
+        // One that was made where no system call of ours may be made has not asked for its number: its maker was told.
+        let tid =
+            [slot::TID, slot::MADE_AS].map(|at| area.get(base + at) as u32 as i32).into_iter().find(|tid| *tid > 0);
+        Self { slot: thread, tid: tid.unwrap_or(0), sp: saved(Saved::Rsp), registers }
     }
 
     /// The call's arguments.
