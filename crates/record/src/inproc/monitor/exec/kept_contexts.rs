@@ -170,16 +170,16 @@ impl WireContexts {
         });
     }
 
-    /// Adds contexts of another entry.
+    /// Adds contexts of another entry, and the names of their files alone: others would pile up from run to run.
     fn add_all(&mut self, other: &Self) {
-        let places: Vec<u32> = other.files.iter().map(|name| self.file(name)).collect();
-        let place = |file: u32| places.get(file as usize).copied();
-        let moved = other.contexts.iter().filter_map(|context| {
-            let step = |s: &WireStep| Some(WireStep { file: place(s.file)?, ..*s });
-            let steps = context.steps.iter().map(step).collect::<Option<Vec<_>>>()?;
-            Some(WireContext { file: place(context.file)?, steps, ..context.clone() })
-        });
-        self.contexts.extend(moved);
+        let place = |wire: &mut Self, file: u32| Some(wire.file(other.files.get(file as usize)?));
+        let step = |wire: &mut Self, step: &WireStep| Some(WireStep { file: place(wire, step.file)?, ..*step });
+        for context in &other.contexts {
+            let steps = context.steps.iter().map(|s| step(self, s)).collect::<Option<Vec<_>>>();
+            if let Some((file, steps)) = place(self, context.file).zip(steps) {
+                self.contexts.push(WireContext { file, steps, ..context.clone() });
+            }
+        }
     }
 
     /// The place of a file's name, which is added where it is new.
@@ -277,6 +277,10 @@ mod tests {
         wire.add_all(&other);
         assert_eq!(wire.files, ["one", "another"]);
         assert_eq!(wire.contexts[0], wire.contexts[1]);
+        // A file of which no context is left is not named any more.
+        other.files.push("gone".into());
+        wire.add_all(&other);
+        assert_eq!(wire.files, ["one", "another"]);
     }
 
     fn any_context() -> impl Strategy<Value = WireContext> {
