@@ -2,7 +2,7 @@
 import os
 import subprocess
 
-from harness import Skip, test
+from harness import Skip, test, tool
 
 COMMANDS = [["/bin/ls", "-l", "/usr/include"], ["sh", "-c", "for i in 1 2 3; do wc -l /etc/passwd; done"], ["sort", "/etc/passwd"]]
 
@@ -60,3 +60,15 @@ int main(void) {{ int sum = 0; for (int i = 0; i < 10; i++) sum += {function}();
             doc, _ = box.report([path], env=env)
             names = [(r["user"]["function"], r["calls"]) for r in doc["rows"] if r["syscall"] in ("getsid", "getpgid")]
             assert names == [(function, 10)], names
+
+
+@test(backends=("inproc",))
+def names_of_compiled_functions_come_from_this_runs_map(box):
+    script = box.file("ask.js", "function leaf() {\n  for (let i = 0; i < 300; i++) process.ppid;\n}\nleaf();\n")
+    os.chmod(script, 0o644)
+    _, env = fresh(box, "cache")
+    maps = ["--perf-basic-prof-only-functions", "--interpreted-frames-native-stack"]
+    for options, function in (([], "node::GetParentProcessId"), (maps, "leaf"), (maps, "leaf")):
+        doc, _ = box.report([tool("node"), *options, script], env=env, private_tmp=True)
+        row = max((r for r in doc["rows"] if r["syscall"] == "getppid"), key=lambda r: r["calls"])
+        assert row["calls"] == 300 and row["user"]["function"] == function, (options, row["calls"], row["user"])

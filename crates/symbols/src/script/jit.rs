@@ -127,6 +127,11 @@ fn line(compiler: Compiler, name: &str) -> Option<(ScriptLine, FrameClass)> {
     Some((ScriptLine { language, function, file, line: None }, class))
 }
 
+/// Whether there is a map of what the process of `tid` compiles, whoever's it is.
+pub(crate) fn has_map(tid: i32) -> bool {
+    process(tid).is_some_and(|process| process.map.symlink_metadata().is_ok())
+}
+
 fn process(tid: i32) -> Option<Process> {
     let status = String::from_utf8(systoll_files::read_kernel(format!("/proc/{tid}/status"), 4096).ok()?).ok()?;
     let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'));

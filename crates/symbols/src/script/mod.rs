@@ -18,6 +18,7 @@ mod ruby;
 mod ruby_layout;
 mod thread;
 
+pub(crate) use jit::has_map;
 use memory::Memory;
 pub use memory::ReadMemory;
 use python::Python;
@@ -182,6 +183,11 @@ impl Symbols {
     /// The compiler at run time that a file is.
     fn compiler(&self, key: ModuleKey) -> Option<jit::Compiler> {
         jit::Compiler::of(self.module(key)?.file_name())
+    }
+
+    /// Whether a file compiles scripts as they run.
+    pub(crate) fn compiles(&self, key: ModuleKey) -> bool {
+        self.compiler(key).is_some()
     }
 
     /// The function that begins at `start`.

@@ -1,7 +1,7 @@
 //! One address space: what is mapped where.
 
 use crate::mapped::{MapsEntry, maps};
-use crate::script::{FileAt, Interpreters, ReadMemory, Stopped, Thread};
+use crate::script::{FileAt, Interpreters, ReadMemory, Stopped, Thread, has_map};
 use crate::{ModuleKey, PlacedFrame, RawFrame, Symbols};
 use std::sync::Arc;
 
@@ -36,6 +36,8 @@ pub struct AddressSpace {
     /// By address.
     mappings: Arc<Vec<Mapping>>,
     interpreters: Interpreters,
+    /// Whether a file in it compiles scripts as they run.
+    compiles: bool,
 }
 
 impl AddressSpace {
@@ -75,6 +77,7 @@ impl AddressSpace {
         mapped.insert(at, new);
         mappings.insert(at, mapping);
         (self.mapped, self.mappings) = (Arc::new(mapped), Arc::new(mappings));
+        self.compiles |= symbols.compiles(file.module);
         Some(file)
     }
 
@@ -88,8 +91,9 @@ impl AddressSpace {
             self.mappings.get(i).copied()
         };
         let mappings = mapped.iter().map(|m| known(m).unwrap_or_else(|| load(symbols, pid, m))).collect();
-        self.mappings = Arc::new(mappings);
-        self.mapped = Arc::new(mapped);
+        (self.mapped, self.mappings) = (Arc::new(mapped), Arc::new(mappings));
+        let compiles = self.files().any(|f| symbols.compiles(f.module));
+        self.compiles = compiles;
     }
 
     /// Whether `address` lies in an executable mapping, as of the last update.
@@ -132,6 +136,18 @@ impl AddressSpace {
     /// Whether scripts' lines have been asked for and can be told.
     pub fn runs_scripts(&self) -> bool {
         self.interpreters.any()
+    }
+
+    /// Whether a look at a stack may tell a script's line or function: one has, or what is mapped compiles
+    /// scripts, whose names a map may tell that is written as the program runs.
+    pub fn may_run_scripts(&self) -> bool {
+        self.compiles || self.runs_scripts()
+    }
+
+    /// Whether the stack of `tid` has names that its frames in files don't: unless it compiles scripts and no
+    /// map of them is there so far.
+    pub fn has_names_on_stack(&self, tid: i32) -> bool {
+        !self.compiles || self.interpreters.any() || has_map(tid)
     }
 
     /// Frames of a waiting thread, as unwound just now, with the lines of scripts between them.

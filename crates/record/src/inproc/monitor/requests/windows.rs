@@ -118,7 +118,7 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
         let quiet = area.get(image::QUIET) as u32 != 0;
         let who = if !session.provisioning.writes_windows || quiet {
             windows::ASKED
-        } else if program.space.runs_scripts() {
+        } else if program.space.may_run_scripts() {
             windows::ASKED_ONCE
         } else if affordable {
             windows::OWN
@@ -240,6 +240,8 @@ fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Opt
     let site = program.site_of(entered.root)?;
     let (placed, complete) = match session.windows.unwound.take() {
         Some(last) => (last.frames, last.complete),
+        // Frames in files are known by the context.
+        None if !program.space.has_names_on_stack(waiter.tid) => return None,
         None => unwind(program, &mut session.symbols, waiter, site),
     };
     let frames = with_scripts(program, &mut session.symbols, waiter, &placed);
