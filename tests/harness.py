@@ -6,6 +6,8 @@ it runs once as root and once as an ordinary user without capabilities, each tim
 backend it names.
 """
 import contextlib
+import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -68,32 +70,45 @@ def tool(name):
 
 
 class Shared:
-    """What all tests of a run share: systoll, and the programs built for them."""
+    """What all tests of a run share: systoll, and the programs built for them. Another run may share it, in `root`."""
 
-    def __init__(self, systoll, long):
-        self.root = tempfile.mkdtemp(prefix="systoll-test-")
-        os.chmod(self.root, 0o755)
+    def __init__(self, systoll, long, root=None):
+        self.made = root is None
+        self.root = root or tempfile.mkdtemp(prefix="systoll-test-")
         # Where it was built need not be readable for others.
         self.systoll = os.path.join(self.root, "systoll")
-        shutil.copy(systoll, self.systoll)
-        os.chmod(self.systoll, 0o755)
+        if self.made:
+            os.chmod(self.root, 0o755)
+            shutil.copy(systoll, self.systoll)
+            os.chmod(self.systoll, 0o755)
         self.long = long
-        self.built, self.refusals = {}, {}
+        self.refusals = {}
 
     def build(self, source, *flags, compiler="gcc", name=None):
         """Builds programs/SOURCE once and returns the path of the program."""
-        key = (source, flags, compiler)
-        if key not in self.built:
-            out = os.path.join(self.root, name or f"{source.split('.')[0]}-{len(self.built)}")
-            cmd = [tool(compiler), "-O2", "-g", "-w", "-pthread", "-o", out, os.path.join(PROGRAMS, source), *flags]
+        what = hashlib.sha256(repr((source, flags, compiler)).encode()).hexdigest()[:8]
+        path = os.path.join(PROGRAMS, source)
+
+        def command(out):
             if source.endswith(".go"):
-                cmd = [tool("go"), "build", "-o", out, os.path.join(PROGRAMS, source)]
-            env = {"PATH": PATH, "HOME": self.root, "GOCACHE": os.path.join(self.root, "go-cache"), "GOFLAGS": "-mod=mod"}
-            r = subprocess.run(cmd, env=env, cwd=self.root, capture_output=True, text=True)
-            assert r.returncode == 0, f"{source} does not build: {r.stderr[-400:]}"
-            os.chmod(out, 0o755)
-            self.built[key] = out
-        return self.built[key]
+                return [tool("go"), "build", "-o", out, path]
+            return [tool(compiler), "-O2", "-g", "-w", "-pthread", "-o", out, path, *flags]
+
+        go = {"GOCACHE": os.path.join(self.root, "go-cache"), "GOFLAGS": "-mod=mod"}
+        return self.built(name or f"{source.split('.')[0]}-{what}", command, {"PATH": PATH, "HOME": self.root, **go})
+
+    def built(self, name, command, env):
+        """The program that `command(path)` builds, built once, whoever else wants it at the same time."""
+        out = os.path.join(self.root, name)
+        with open(f"{out}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not os.path.exists(out):
+                # It is called so only once it is whole.
+                r = subprocess.run(command(f"{out}.new"), env=env, cwd=self.root, capture_output=True, text=True, timeout=300)
+                assert r.returncode == 0, f"{name} does not build: {r.stderr[-400:]}"
+                os.chmod(f"{out}.new", 0o755)
+                os.rename(f"{out}.new", out)
+        return out
 
     def cache(self, user):
         """Where systoll keeps what it learnt of files, a folder of each user's."""
@@ -112,7 +127,8 @@ class Shared:
         return self.refusals[argv]
 
     def close(self):
-        shutil.rmtree(self.root, ignore_errors=True)
+        if self.made:
+            shutil.rmtree(self.root, ignore_errors=True)
 
 
 class Box:

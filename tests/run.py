@@ -10,6 +10,7 @@ import argparse
 import importlib
 import os
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -23,6 +24,8 @@ def main():
     p.add_argument("--long", action="store_true", help="also the long tests")
     p.add_argument("--strict", action="store_true", help="a test that is skipped, or needs a second attempt, fails")
     p.add_argument("--list", action="store_true")
+    # One user's half of a run: the other's shares this folder.
+    p.add_argument("--shared", help=argparse.SUPPRESS)
     p.add_argument("words", nargs="*")
     opts = p.parse_args()
     # A shell that starts us in the background leaves these ignored, and so would every program
@@ -42,13 +45,28 @@ def main():
     if os.getuid() != 0:
         # Whoever we are: an ordinary user's tests without changing user.
         users = ("root",)
-    shared = harness.Shared(opts.systoll, opts.long)
+    shared = harness.Shared(opts.systoll, opts.long, opts.shared)
     try:
+        if len(users) > 1 and not opts.words:
+            return side_by_side(users, shared.root)
         passed, failed, skipped = harness.run_tests(shared, users, opts.words, opts.strict)
     finally:
         shared.close()
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0
+
+
+def side_by_side(users, root):
+    """Each user's tests at the same time as the other's: they wait more than they compute. Each half has a summary."""
+    halves = []
+    try:
+        for user in users:
+            halves.append(subprocess.Popen([sys.executable, *sys.argv, "--user", user, "--shared", root], stdin=subprocess.DEVNULL))
+        return max([half.wait() for half in halves], default=1)
+    finally:
+        for half in halves:
+            half.terminate()
+            half.wait()
 
 
 if __name__ == "__main__":
