@@ -133,7 +133,9 @@ impl Counts {
 }
 
 fn caller(context: &RawContext, calls: u64) -> Caller {
-    let frames = context.addresses.iter().flat_map(|address| frame(*address)).filter(|name| !is_ours(name)).collect();
+    let mut frames = context.addresses.iter().flat_map(|address| frame(*address)).filter(|name| !is_ours(name)).collect::<Vec<_>>();
+    // The C library's inlined halves have the names of their wholes.
+    frames.dedup();
     Caller { call: names::name(context.number), calls, frames, script: context.script.clone() }
 }
 
@@ -142,6 +144,9 @@ fn is_ours(name: &str) -> bool {
     name.starts_with("systoll_test::counts::calls<") || name.starts_with("systoll_test::counts::calls ") || name == "systoll_test::counts::calls"
 }
 
+/// Where sources lie that were compiled elsewhere: std's and the C library's, whose lines help nobody here.
+const NOT_HERE: [&str; 3] = ["/rustc", ".", "/usr/src"];
+
 /// The functions at a return address, inlined ones first.
 fn frame(address: u64) -> Vec<String> {
     let mut names = Vec::new();
@@ -149,7 +154,8 @@ fn frame(address: u64) -> Vec<String> {
     backtrace::resolve((address - 1) as *mut std::ffi::c_void, |symbol| {
         let Some(name) = symbol.name() else { return };
         let name = format!("{name:#}");
-        names.push(match (symbol.filename(), symbol.lineno()) {
+        let file = symbol.filename().filter(|file| !NOT_HERE.iter().any(|start| file.starts_with(start)));
+        names.push(match (file, symbol.lineno()) {
             (Some(file), Some(line)) => format!("{name} ({}:{line})", file.display()),
             _ => name,
         });
