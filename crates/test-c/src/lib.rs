@@ -61,16 +61,16 @@ fn text(told: &impl Serialize) -> *mut c_char {
     serde_json::to_string(told).ok().and_then(|t| CString::new(t).ok()).map_or(std::ptr::null_mut(), CString::into_raw)
 }
 
-pub(crate) fn counts_json(counts: &Counts) -> *mut c_char {
-    text(&Told {
+fn told(counts: &Counts) -> Told {
+    Told {
         calls: counts.by_name(),
         total: counts.total(),
         incomplete: counts.incomplete().map(|why| why.to_string()),
         without_caller: counts.without_caller(),
-    })
+    }
 }
 
-pub(crate) fn callers_json(counts: &Counts) -> *mut c_char {
+fn callers_json(counts: &Counts) -> *mut c_char {
     let told = counts.callers().into_iter().map(|c| ToldCaller {
         call: c.call,
         calls: c.calls,
@@ -109,7 +109,7 @@ pub extern "C" fn systoll_block_end() -> *mut Ended {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn systoll_block_counts(ended: *const Ended) -> *mut c_char {
     // SAFETY: the caller's.
-    unsafe { ended.as_ref() }.map_or(std::ptr::null_mut(), |ended| counts_json(&ended.0))
+    unsafe { ended.as_ref() }.map_or(std::ptr::null_mut(), |ended| text(&told(&ended.0)))
 }
 
 /// The callers of an ended block as JSON, for `systoll_block_free_text`; null for null.

@@ -13,6 +13,11 @@ pub fn number(name: &str) -> Option<u32> {
     NAMES.iter().find(|n| n.name == name).map(|n| n.number)
 }
 
+/// All names of calls.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().map(|n| n.name)
+}
+
 /// Whether there is a call of this name, for the compiler to tell.
 pub(crate) const fn is_name(name: &str) -> bool {
     let mut at = 0;
