@@ -26,7 +26,7 @@
 //! Invariant: no function here panics through C, and each pointer that it gives out has one function
 //! that takes it back.
 
-mod node;
+pub mod node;
 
 use serde::Serialize;
 use std::collections::BTreeMap;

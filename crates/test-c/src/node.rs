@@ -140,14 +140,21 @@ extern "C" fn names(env: Env, _info: *mut c_void) -> Value {
 }
 
 /// Called by Node when it loads the addon.
+///
+/// # Safety
+/// Node's own environment and the addon's object.
 #[unsafe(no_mangle)]
-pub extern "C" fn napi_register_module_v1(env: *mut c_void, exports: *mut c_void) -> *mut c_void {
+pub unsafe extern "C" fn napi_register_module_v1(env: *mut c_void, exports: *mut c_void) -> *mut c_void {
     let Some(api) = api() else { return exports };
-    for (name, callback) in [(c"begin", begin as Callback), (c"end", end), (c"callers", callers), (c"forget", forget), (c"names", names)] {
+    for (name, callback) in
+        [(c"begin", begin as Callback), (c"end", end), (c"callers", callers), (c"forget", forget), (c"names", names)]
+    {
         let mut function = null_mut();
-        // SAFETY: Node's own environment and object; names end with a zero.
+        // SAFETY: the caller's; names end with a zero.
         unsafe {
-            if (api.create_function)(env, name.as_ptr(), name.to_bytes().len(), callback, null_mut(), &raw mut function) == 0 {
+            if (api.create_function)(env, name.as_ptr(), name.to_bytes().len(), callback, null_mut(), &raw mut function)
+                == 0
+            {
                 (api.set_named_property)(env, exports, name.as_ptr(), function);
             }
         }

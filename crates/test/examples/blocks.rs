@@ -103,7 +103,8 @@ fn signals() {
 fn masks() {
     // SAFETY: masks of this thread.
     unsafe {
-        let (mut all, mut before, mut now): (libc::sigset_t, libc::sigset_t, libc::sigset_t) = (zeroed(), zeroed(), zeroed());
+        let (mut all, mut before, mut now): (libc::sigset_t, libc::sigset_t, libc::sigset_t) =
+            (zeroed(), zeroed(), zeroed());
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
         libc::getppid();

@@ -121,27 +121,31 @@ impl Counts {
 
     /// Who made the calls, most first. Names are looked up now, which takes a while the first time.
     pub fn callers(&self) -> Vec<Caller> {
-        let mut merged: BTreeMap<(u32, &[u64], Vec<(u64, u64)>), (&RawContext, u64)> = BTreeMap::new();
+        // Contexts are kept by stack depth too, which is nothing to a reader.
+        let mut merged: BTreeMap<(u32, &[u64], &[ScriptFrame]), RawContext> = BTreeMap::new();
         for context in &self.raw.contexts {
-            let script = context.script.iter().map(|f| (f.code, f.instruction)).collect();
-            merged.entry((context.number, &context.addresses, script)).or_insert((context, 0)).1 += context.calls;
+            let key = (context.number, context.addresses.as_slice(), context.script.as_slice());
+            merged.entry(key).or_insert_with(|| RawContext { calls: 0, ..context.clone() }).calls += context.calls;
         }
-        let mut callers: Vec<_> = merged.into_values().map(|(context, calls)| caller(context, calls)).collect();
+        let mut callers: Vec<_> = merged.into_values().map(caller).collect();
         callers.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| (a.call, &a.frames).cmp(&(b.call, &b.frames))));
         callers
     }
 }
 
-fn caller(context: &RawContext, calls: u64) -> Caller {
-    let mut frames = context.addresses.iter().flat_map(|address| frame(*address)).filter(|name| !is_ours(name)).collect::<Vec<_>>();
+fn caller(context: RawContext) -> Caller {
+    let mut frames =
+        context.addresses.iter().flat_map(|address| frame(*address)).filter(|name| !is_ours(name)).collect::<Vec<_>>();
     // The C library's inlined halves have the names of their wholes.
     frames.dedup();
-    Caller { call: names::name(context.number), calls, frames, script: context.script.clone() }
+    Caller { call: names::name(context.number), calls: context.calls, frames, script: context.script }
 }
 
 /// Frames of this crate between the block and what runs it.
 fn is_ours(name: &str) -> bool {
-    name.starts_with("systoll_test::counts::calls<") || name.starts_with("systoll_test::counts::calls ") || name == "systoll_test::counts::calls"
+    name.starts_with("systoll_test::counts::calls<")
+        || name.starts_with("systoll_test::counts::calls ")
+        || name == "systoll_test::counts::calls"
 }
 
 /// Where sources lie that were compiled elsewhere: std's and the C library's, whose lines help nobody here.

@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn names_are_the_models() {
         let ours: Vec<_> = NAMES.iter().map(|n| (n.number, n.name)).collect();
-        let models: Vec<_> = signatures().iter().map(|s| (s.sysno.0 as u32, s.name)).collect();
+        let models: Vec<_> = signatures().iter().map(|s| (s.sysno.0, s.name)).collect();
         assert_eq!(ours, models);
     }
 

@@ -7,7 +7,9 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Unavailable {
     /// The kernel is older than 5.11, or something that stands in for it (gVisor, valgrind, qemu-user).
-    #[error("this kernel has no Syscall User Dispatch (Linux 5.11 and later have it, gVisor, valgrind and qemu-user do not)")]
+    #[error(
+        "this kernel has no Syscall User Dispatch (Linux 5.11 and later have it, gVisor, valgrind and qemu-user do not)"
+    )]
     NoDispatch,
     /// A seccomp filter, most likely.
     #[error("{}: prctl(PR_SET_SYSCALL_USER_DISPATCH) is refused here, most likely by a seccomp filter", std::io::Error::from_raw_os_error(*.0))]
@@ -34,6 +36,8 @@ pub enum Incomplete {
     #[error("more than 4096 places make calls; what came later was not counted")]
     TooManySites,
     /// A wait with SIGSYS blocked, in which a handler's calls would end the process.
-    #[error("the block waited with SIGSYS blocked (sigsuspend, ppoll, pselect or epoll_pwait with a full mask); what came later was not counted")]
+    #[error(
+        "the block waited with SIGSYS blocked (sigsuspend, ppoll, pselect or epoll_pwait with a full mask); what came later was not counted"
+    )]
     WaitedWithSigsysBlocked,
 }

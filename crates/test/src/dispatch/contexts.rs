@@ -15,7 +15,7 @@ const CONTEXTS: usize = 1024;
 const PROBES: usize = 32;
 
 /// A frame of a Python program: its code object and the instruction it is at; not dereferenced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ScriptFrame {
     /// Address of the code object.
     pub code: u64,
@@ -90,7 +90,13 @@ impl Tables {
     }
 
     /// Finds the context of `calls` calls, by `same`, and counts them; `new` fills one that was not there.
-    pub(super) fn at_context(&mut self, site: Site, calls: u64, same: impl Fn(&Context) -> bool, new: impl FnOnce() -> Context) {
+    pub(super) fn at_context(
+        &mut self,
+        site: Site,
+        calls: u64,
+        same: impl Fn(&Context) -> bool,
+        new: impl FnOnce() -> Context,
+    ) {
         let mixed = (site.ip ^ site.sp.rotate_left(32) ^ u64::from(site.number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let first = (mixed >> 54) as usize;
         for step in 0..PROBES {
@@ -114,7 +120,11 @@ impl Tables {
 
     /// Calls by number, those that were made.
     pub(super) fn numbers(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.by_number.iter().enumerate().filter(|(_, count)| **count != 0).map(|(number, count)| (number as u32, *count))
+        self.by_number
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count != 0)
+            .map(|(number, count)| (number as u32, *count))
     }
 
     /// The contexts in the order of their first calls.

@@ -89,7 +89,11 @@ fn count(thread: &Thread, site: Site) {
     // SAFETY: `begin` has checked the offsets against a frame that was known, in this thread.
     let script = python.map(|frames| unsafe { frames.read() }).unwrap_or_default();
     let same = |context: &Context| context.script == script && unwind::same_stack(context);
-    tables.at_context(site, 1, same, || Context { stack: unwind::stack_of(site.ip, end), script, ..Context::default() });
+    tables.at_context(site, 1, same, || Context {
+        stack: unwind::stack_of(site.ip, end),
+        script,
+        ..Context::default()
+    });
 }
 
 /// A SIGSYS that is not ours: what the program wants done.
@@ -110,6 +114,7 @@ fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut ucontext_t) {
     }
     // SAFETY: the program has given its address as a handler's; the third argument does no harm to
     // one that takes a signal alone.
-    let handler: extern "C" fn(c_int, *mut siginfo_t, *mut ucontext_t) = unsafe { core::mem::transmute(action.handler) };
+    let handler: extern "C" fn(c_int, *mut siginfo_t, *mut ucontext_t) =
+        unsafe { core::mem::transmute(action.handler) };
     handler(signal, info, context);
 }

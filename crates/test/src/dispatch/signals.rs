@@ -49,7 +49,8 @@ pub(super) fn install(handler: u64) -> Result<(), i64> {
     }
     set_programs_action(now);
     // All signals wait until the handler has ended, which is soon: it makes no call that waits.
-    let ours = Action { handler, flags: libc::SA_SIGINFO as u64 | SA_RESTORER, restorer: stubs::restorer(), mask: u64::MAX };
+    let ours =
+        Action { handler, flags: libc::SA_SIGINFO as u64 | SA_RESTORER, restorer: stubs::restorer(), mask: u64::MAX };
     action(libc::SIGSYS, Some(&ours)).map(drop)
 }
 

@@ -100,7 +100,9 @@ pub(super) fn stub(target: u64) -> Option<u64> {
     (0..PROBES).map(|step| (first + step) % STUBS).find_map(|at| {
         let entry = TARGETS.get(at)?;
         let seen = entry.load(SeqCst);
-        let ours = seen == target || seen == 0 && entry.compare_exchange(0, target, SeqCst, SeqCst).map_or_else(|now| now == target, |_| true);
+        let ours = seen == target
+            || seen == 0
+                && entry.compare_exchange(0, target, SeqCst, SeqCst).map_or_else(|now| now == target, |_| true);
         ours.then(|| start() + at as u64 * STUB)
     })
 }
@@ -118,7 +120,7 @@ mod tests {
         different.sort_unstable();
         different.dedup();
         assert_eq!(different.len(), sites.len());
-        assert!(stubs.iter().all(|s| (start()..start() + length()).contains(s) && (s - start()) % STUB == 0));
+        assert!(stubs.iter().all(|s| (start()..start() + length()).contains(s) && (s - start()).is_multiple_of(STUB)));
     }
 
     #[test]
@@ -141,6 +143,6 @@ mod tests {
         };
         assert_eq!((read, &text[..7]), (7, &b"systoll"[..]));
         // SAFETY: nobody else has these.
-        unsafe { libc::close(pipe[0]) + libc::close(pipe[1]) };
+        unsafe { assert_eq!(libc::close(pipe[0]) + libc::close(pipe[1]), 0) };
     }
 }

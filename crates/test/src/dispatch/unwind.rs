@@ -69,7 +69,8 @@ struct Walk {
 
 extern "C" fn on_frame(context: *mut c_void, walk: *mut c_void) -> c_int {
     // SAFETY: `walk` is what `stack_of` passed; `context` is the unwinder's.
-    let (walk, ip, sp) = unsafe { (&mut *walk.cast::<Walk>(), _Unwind_GetIP(context) as u64, _Unwind_GetCFA(context) as u64) };
+    let (walk, ip, sp) =
+        unsafe { (&mut *walk.cast::<Walk>(), _Unwind_GetIP(context) as u64, _Unwind_GetCFA(context) as u64) };
     if !walk.begun {
         walk.begun = ip == walk.ip;
         if !walk.begun {
@@ -82,7 +83,9 @@ extern "C" fn on_frame(context: *mut c_void, walk: *mut c_void) -> c_int {
     }
     walk.previous = sp;
     let at = walk.stack.length;
-    let (Some(address), Some(place)) = (walk.stack.addresses.get_mut(at), walk.stack.places.get_mut(at)) else { return STOP };
+    let (Some(address), Some(place)) = (walk.stack.addresses.get_mut(at), walk.stack.places.get_mut(at)) else {
+        return STOP;
+    };
     *address = ip;
     // A return address lies right below the frame it returns to; a signal's frame has none.
     // SAFETY: the unwinder has just read it there, or the words around it.
@@ -109,7 +112,8 @@ pub(super) fn same_stack(context: &Context) -> bool {
     let stack = &context.stack;
     let further = stack.addresses.iter().zip(&stack.places).take(stack.length.min(FRAMES)).skip(1);
     // SAFETY: the places are of the stack whose innermost end is where this call's is.
-    further.clone().all(|(_, place)| *place != 0) && further.clone().all(|(address, place)| unsafe { (*place as *const u64).read_volatile() } == *address)
+    further.clone().all(|(_, place)| *place != 0)
+        && further.clone().all(|(address, place)| unsafe { (*place as *const u64).read_volatile() } == *address)
 }
 
 /// Loads what the unwinder needs, outside of a signal handler.

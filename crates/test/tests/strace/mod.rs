@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-pub type Calls = BTreeMap<String, u64>;
+pub(crate) type Calls = BTreeMap<String, u64>;
 
 const MARK: &str = "/systoll-mark";
 
 /// Why there can be no comparison, for the test to say; nothing where there can.
-pub fn missing() -> Option<String> {
+pub(crate) fn missing() -> Option<String> {
     let traced = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).output();
     match traced {
         Ok(traced) if traced.status.success() => None,
@@ -19,7 +19,7 @@ pub fn missing() -> Option<String> {
 }
 
 /// Runs `command` under strace and counts what the marking thread called between its marks.
-pub fn between_marks(program: &Path, arguments: &[&str], set: &[(&str, &str)]) -> Calls {
+pub(crate) fn between_marks(program: &Path, arguments: &[&str], set: &[(&str, &str)]) -> Calls {
     let trace = tempfile::NamedTempFile::new().unwrap();
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o"]).arg(trace.path()).arg(program).args(arguments).envs(set.iter().copied());
@@ -29,7 +29,7 @@ pub fn between_marks(program: &Path, arguments: &[&str], set: &[(&str, &str)]) -
 }
 
 /// The output of a program that has to end well.
-pub fn told(output: &Output) -> String {
+pub(crate) fn told(output: &Output) -> String {
     assert!(output.status.success(), "{}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -42,7 +42,10 @@ fn counted(trace: &str) -> Calls {
     for line in trace.lines().take(end).skip(begin + 1) {
         let Some(rest) = line.strip_prefix(thread).map(str::trim_start) else { continue };
         // What is resumed has been counted; signals and exits are no calls.
-        let Some((name, _)) = rest.split_once('(').filter(|(n, _)| n.chars().all(|c| c.is_alphanumeric() || c == '_')) else { continue };
+        let Some((name, _)) = rest.split_once('(').filter(|(n, _)| n.chars().all(|c| c.is_alphanumeric() || c == '_'))
+        else {
+            continue;
+        };
         let name = if name.starts_with("syscall_") { "unknown" } else { name };
         *calls.entry(name.to_owned()).or_default() += 1;
     }
@@ -50,9 +53,13 @@ fn counted(trace: &str) -> Calls {
 }
 
 /// `name count` lines; the reason where calls were not counted.
-pub fn listed(text: &str) -> Result<Calls, String> {
+pub(crate) fn listed(text: &str) -> Result<Calls, String> {
     if let Some(why) = text.strip_prefix("skipped: ") {
         return Err(why.trim().to_owned());
     }
-    Ok(text.lines().map(|l| l.split_once(' ').unwrap()).map(|(name, calls)| (name.to_owned(), calls.parse().unwrap())).collect())
+    Ok(text
+        .lines()
+        .map(|l| l.split_once(' ').unwrap())
+        .map(|(name, calls)| (name.to_owned(), calls.parse().unwrap()))
+        .collect())
 }

@@ -1,4 +1,5 @@
 """`systoll.calls()`."""
+import sys
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional
 
@@ -23,8 +24,9 @@ class Caller:
     """'file:line in function' of the Python program, innermost first; empty where it can't be told."""
 
     def __str__(self):
-        native = " < ".join(self.frames[:2])
-        return f"{self.calls} x {self.call}: " + " < ".join([native, *self.lines[:4]])
+        # Of native code the function's name is enough where a line of Python is known.
+        native = [frame.split(" (")[0] for frame in self.frames[:2]]
+        return f"{self.calls} x {self.call}: " + " < ".join([*native, *self.lines])
 
 
 class Calls:
@@ -38,12 +40,14 @@ class Calls:
         self._ended = None
         self._told = None
         self._callers: Optional[List[Caller]] = None
+        self._block = None
 
     def __enter__(self):
         if self._told is not None or self._ended is not None:
             raise RuntimeError("a block's counts can't be counted again: call systoll.calls() for each")
         if self.skipped is None:
             frames = _lines.frames()
+            self._block = sys._getframe(1).f_code
             self.skipped = _native.text(_native.library.systoll_block_begin(frames))
         return self
 
@@ -92,8 +96,14 @@ class Calls:
         self._counted()
         if self._callers is None:
             told = _native.told(_native.library.systoll_block_callers, self._ended)
-            lines = _lines.named([caller["script"] for caller in told])
-            self._callers = [Caller(c["call"], c["calls"], c["frames"], ls) for c, ls in zip(told, lines)]
+            lines = _lines.named([caller["script"] for caller in told], self._block)
+            # One line may reach its call in several ways: the interpreter specialises what runs often.
+            merged: Dict[tuple, list] = {}
+            for c, ls in zip(told, lines):
+                native = c["frames"][:2] if ls else c["frames"]
+                merged.setdefault((c["call"], tuple(native), tuple(ls)), [c["frames"], 0])[1] += c["calls"]
+            self._callers = [Caller(call, calls, frames, list(ls)) for (call, _, ls), (frames, calls) in merged.items()]
+            self._callers.sort(key=lambda c: -c.calls)
         return self._callers
 
     def __str__(self):

@@ -96,12 +96,26 @@ def _code_objects():
     return found
 
 
-def named(scripts):
-    """Each list of (code, instruction) as a list of 'file:line in function', innermost first."""
+def named(scripts, block):
+    """Each list of (code, instruction) as a list of 'file:line in function', innermost first, up to the
+    function with the block: `block` is its code. A mark's block is in pytest's code, which is left out."""
     if layout is None or not any(scripts):
         return [[] for _ in scripts]
     codes, bytecode = _code_objects(), layout[5]
-    return [[line for line in (_line(codes.get(code), at - code - bytecode) for code, at in script) if line] for script in scripts]
+    named = []
+    for script in scripts:
+        lines = []
+        for address, at in script:
+            code = codes.get(address)
+            if code is not None and code.co_name == "pytest_pyfunc_call":
+                break
+            line = _line(code, at - address - bytecode)
+            if line:
+                lines.append(line)
+            if code is block:
+                break
+        named.append(lines)
+    return named
 
 
 def _line(code, offset):
