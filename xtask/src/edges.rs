@@ -46,6 +46,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "systoll-present",
         ],
     ),
+    // What other projects' tests depend on stays small: nothing of ours comes with it.
+    ("systoll-test", &[]),
+    ("systoll-test-c", &["systoll-test"]),
     ("xtask", &["systoll"]),
     ("systoll-bench", &["systoll-hooks", "systoll-model", "systoll-price", "systoll-record", "systoll-symbols"]),
 ];

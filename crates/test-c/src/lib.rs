@@ -1,0 +1,157 @@
+//! Blocks of system calls counted, for languages that call C: `libsystoll_block.so`.
+//!
+//! ```
+//! // What a plugin does, in C's words.
+//! use std::ffi::{CStr, CString};
+//! use systoll_block::*;
+//! # #[allow(unsafe_code)]
+//! # fn main() {
+//! // SAFETY: no Python; a block is ended in the thread it began in; texts are freed once.
+//! unsafe {
+//!     let why = systoll_block_begin(std::ptr::null());
+//!     if why.is_null() {
+//!         let read = std::fs::read("/proc/self/comm");
+//!         let ended = systoll_block_end();
+//!         let text = systoll_block_counts(ended);
+//!         assert!(CStr::from_ptr(text).to_str().unwrap().contains(r#""openat":1"#));
+//!         systoll_block_free_text(text);
+//!         systoll_block_free(ended);
+//!     } else {
+//!         println!("skipped: {}", CString::from_raw(why).to_str().unwrap());
+//!     }
+//! }
+//! # }
+//! ```
+//!
+//! Invariant: no function here panics through C, and each pointer that it gives out has one function
+//! that takes it back.
+
+pub mod node;
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char};
+use systoll_test::{Counts, PythonFrames, abi};
+
+/// A block that has ended.
+pub struct Ended(Counts);
+
+/// What is told of a block at once.
+#[derive(Serialize)]
+struct Told {
+    calls: BTreeMap<&'static str, u64>,
+    total: u64,
+    /// Why the counts are too low.
+    incomplete: Option<String>,
+    /// Calls whose callers found no room.
+    without_caller: u64,
+}
+
+/// Who made calls: names are looked up when this is asked for.
+#[derive(Serialize)]
+struct ToldCaller {
+    call: &'static str,
+    calls: u64,
+    frames: Vec<String>,
+    /// Python's frames: code object and instruction, as addresses.
+    script: Vec<[u64; 2]>,
+}
+
+fn text(told: &impl Serialize) -> *mut c_char {
+    serde_json::to_string(told).ok().and_then(|t| CString::new(t).ok()).map_or(std::ptr::null_mut(), CString::into_raw)
+}
+
+fn told(counts: &Counts) -> Told {
+    Told {
+        calls: counts.by_name(),
+        total: counts.total(),
+        incomplete: counts.incomplete().map(|why| why.to_string()),
+        without_caller: counts.without_caller(),
+    }
+}
+
+fn callers_json(counts: &Counts) -> *mut c_char {
+    let told = counts.callers().into_iter().map(|c| ToldCaller {
+        call: c.call,
+        calls: c.calls,
+        frames: c.frames,
+        script: c.script.iter().map(|f| [f.code, f.instruction]).collect(),
+    });
+    text(&told.collect::<Vec<_>>())
+}
+
+/// Begins a block in the calling thread. Null where it has begun, else why calls can't be counted: a
+/// text for `systoll_block_free_text`.
+///
+/// # Safety
+/// `python` is null, or has the offsets of this process's interpreter and the calling thread's state.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn systoll_block_begin(python: *const PythonFrames) -> *mut c_char {
+    // SAFETY: the caller's.
+    let python = unsafe { python.as_ref() }.copied();
+    match abi::begin(python) {
+        Ok(()) => std::ptr::null_mut(),
+        Err(why) => CString::new(why.to_string()).map_or(std::ptr::null_mut(), CString::into_raw),
+    }
+}
+
+/// Ends the calling thread's innermost block. Null where it is in none: in another thread than the
+/// block began in, or in a child forked in it. Else for `systoll_block_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn systoll_block_end() -> *mut Ended {
+    abi::end().map_or(std::ptr::null_mut(), |counts| Box::into_raw(Box::new(Ended(counts))))
+}
+
+/// The counts of an ended block as JSON, for `systoll_block_free_text`; null for null.
+///
+/// # Safety
+/// `ended` is null or of `systoll_block_end`, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn systoll_block_counts(ended: *const Ended) -> *mut c_char {
+    // SAFETY: the caller's.
+    unsafe { ended.as_ref() }.map_or(std::ptr::null_mut(), |ended| text(&told(&ended.0)))
+}
+
+/// The callers of an ended block as JSON, for `systoll_block_free_text`; null for null.
+///
+/// # Safety
+/// `ended` is null or of `systoll_block_end`, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn systoll_block_callers(ended: *const Ended) -> *mut c_char {
+    // SAFETY: the caller's.
+    unsafe { ended.as_ref() }.map_or(std::ptr::null_mut(), |ended| callers_json(&ended.0))
+}
+
+/// Whether a system call of x86-64 has this name.
+///
+/// # Safety
+/// `name` is a text that ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn systoll_block_is_call(name: *const c_char) -> bool {
+    // SAFETY: the caller's.
+    unsafe { CStr::from_ptr(name) }.to_str().is_ok_and(|name| systoll_test::number(name).is_some())
+}
+
+/// Frees an ended block; null is nothing.
+///
+/// # Safety
+/// `ended` is null or of `systoll_block_end`, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn systoll_block_free(ended: *mut Ended) {
+    if !ended.is_null() {
+        // SAFETY: made by `systoll_block_end`, and the caller's word that it is freed once.
+        drop(unsafe { Box::from_raw(ended) });
+    }
+}
+
+/// Frees a text of this library; null is nothing.
+///
+/// # Safety
+/// `text` is null or of this library, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn systoll_block_free_text(text: *mut c_char) {
+    if !text.is_null() {
+        // SAFETY: made by `CString::into_raw`, and the caller's word that it is freed once.
+        drop(unsafe { CString::from_raw(text) });
+    }
+}

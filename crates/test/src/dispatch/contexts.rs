@@ -1,0 +1,147 @@
+//! Counts of one block, by system call and by calling context, in tables that never grow.
+//!
+//! Invariant: nothing here allocates, locks or makes a call: the handler counts in the middle of
+//! whatever the program was doing, an allocation as well.
+
+/// Numbers of calls that have a counter each; x86-64 has some 470.
+pub(crate) const NUMBERS: usize = 512;
+/// Return addresses kept of a call's stack.
+pub(crate) const FRAMES: usize = 16;
+/// Frames of a script kept beside them, innermost first.
+pub(crate) const SCRIPT_FRAMES: usize = 6;
+/// Contexts of a block that have a counter each.
+const CONTEXTS: usize = 1024;
+/// Neighbours that are looked at for a context.
+const PROBES: usize = 32;
+
+/// A frame of a Python program: its code object and the instruction it is at; not dereferenced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScriptFrame {
+    /// Address of the code object.
+    pub code: u64,
+    /// Address of the instruction.
+    pub instruction: u64,
+}
+
+/// Where a call came from, by its registers: what finds its context again without unwinding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Site {
+    pub(super) number: u32,
+    pub(super) ip: u64,
+    pub(super) sp: u64,
+    pub(super) bp: u64,
+}
+
+/// A stack's return addresses, innermost first, and the places on the stack where they were found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stack {
+    pub(super) length: usize,
+    pub(super) addresses: [u64; FRAMES],
+    /// 0 where it is not known: such a stack is unwound each time.
+    pub(super) places: [u64; FRAMES],
+}
+
+/// One calling context with its count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Context {
+    pub(super) site: Site,
+    pub(super) stack: Stack,
+    pub(super) script: [ScriptFrame; SCRIPT_FRAMES],
+    pub(super) calls: u64,
+}
+
+/// The tables of one block.
+pub(super) struct Tables {
+    by_number: [u64; NUMBERS],
+    /// Calls with numbers beyond the table's.
+    pub(super) beyond: u64,
+    /// Calls whose context found no room: counted by number all the same.
+    pub(super) without_context: u64,
+    contexts: [Context; CONTEXTS],
+    /// Places in `contexts` that are taken.
+    used: [u16; CONTEXTS],
+    used_length: usize,
+}
+
+impl Tables {
+    /// Empty tables, made where they stay: too large for a stack.
+    pub(super) fn boxed() -> Box<Self> {
+        let empty = Box::<Self>::new_zeroed();
+        // SAFETY: all fields are integers, for which zeros are values.
+        unsafe { empty.assume_init() }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.by_number = [0; NUMBERS];
+        (self.beyond, self.without_context) = (0, 0);
+        for at in self.used.iter().take(self.used_length) {
+            if let Some(context) = self.contexts.get_mut(usize::from(*at)) {
+                context.calls = 0;
+            }
+        }
+        self.used_length = 0;
+    }
+
+    pub(super) fn count(&mut self, number: u32) {
+        match self.by_number.get_mut(number as usize) {
+            Some(count) => *count += 1,
+            None => self.beyond += 1,
+        }
+    }
+
+    /// Finds the context of `calls` calls, by `same`, and counts them; `new` fills one that was not there.
+    pub(super) fn at_context(
+        &mut self,
+        site: Site,
+        calls: u64,
+        same: impl Fn(&Context) -> bool,
+        new: impl FnOnce() -> Context,
+    ) {
+        let mixed = (site.ip ^ site.sp.rotate_left(32) ^ u64::from(site.number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let first = (mixed >> 54) as usize;
+        for step in 0..PROBES {
+            let at = (first + step) % CONTEXTS;
+            let Some(context) = self.contexts.get_mut(at) else { break };
+            if context.calls == 0 {
+                *context = Context { site, calls, ..new() };
+                if let Some(place) = self.used.get_mut(self.used_length) {
+                    *place = at as u16;
+                    self.used_length += 1;
+                }
+                return;
+            }
+            if context.site == site && same(context) {
+                context.calls += calls;
+                return;
+            }
+        }
+        self.without_context += calls;
+    }
+
+    /// Calls by number, those that were made.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.by_number
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count != 0)
+            .map(|(number, count)| (number as u32, *count))
+    }
+
+    /// The contexts in the order of their first calls.
+    pub(super) fn contexts(&self) -> impl Iterator<Item = &Context> {
+        self.used.iter().take(self.used_length).filter_map(|at| self.contexts.get(usize::from(*at)))
+    }
+
+    /// Adds what an inner block has counted.
+    pub(super) fn add(&mut self, inner: &Self) {
+        for (all, one) in self.by_number.iter_mut().zip(&inner.by_number) {
+            *all += one;
+        }
+        self.beyond += inner.beyond;
+        self.without_context += inner.without_context;
+        for context in inner.contexts() {
+            let same = |c: &Context| c.stack.addresses == context.stack.addresses && c.script == context.script;
+            self.at_context(context.site, context.calls, same, || *context);
+        }
+    }
+}

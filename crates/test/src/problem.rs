@@ -1,0 +1,43 @@
+//! Why a block could not be counted, or not to its end.
+
+use thiserror::Error;
+
+/// Why calls can't be counted here at all: a test that wants to can only be skipped.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// The kernel is older than 5.11, or something that stands in for it (gVisor, valgrind, qemu-user).
+    #[error(
+        "this kernel has no Syscall User Dispatch (Linux 5.11 and later have it, gVisor, valgrind and qemu-user do not)"
+    )]
+    NoDispatch,
+    /// A seccomp filter, most likely.
+    #[error("{}: prctl(PR_SET_SYSCALL_USER_DISPATCH) is refused here, most likely by a seccomp filter", std::io::Error::from_raw_os_error(*.0))]
+    Refused(i32),
+    /// Too many threads count at the same time.
+    #[error("more than 256 threads count at the same time")]
+    TooManyThreads,
+    /// Blocks lie too deep in one another.
+    #[error("more than 8 blocks lie in one another")]
+    TooDeep,
+    /// The block ended in another thread, or in a child, than it began in.
+    #[error("the block ended in another thread or process than it began in")]
+    EndedElsewhere,
+}
+
+/// Why counting stopped before the block's end: its counts are too low.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Incomplete {
+    /// The program made a 32-bit call.
+    #[error("the block made a 32-bit call, which can't be counted; what came later was not")]
+    Call32,
+    /// More `syscall` instructions than there is room for.
+    #[error("more than 4096 places make calls; what came later was not counted")]
+    TooManySites,
+    /// A wait with SIGSYS blocked, in which a handler's calls would end the process.
+    #[error(
+        "the block waited with SIGSYS blocked (sigsuspend, ppoll, pselect or epoll_pwait with a full mask); what came later was not counted"
+    )]
+    WaitedWithSigsysBlocked,
+}

@@ -1,0 +1,214 @@
+//! How blocks behave: in one another, in several threads, left by panics, where they can't count.
+#![expect(clippy::print_stdout, reason = "a test that can't run says why")]
+
+use std::panic::catch_unwind;
+use systoll_test::{Counts, Incomplete, Unavailable, assert_calls, calls};
+
+fn getppid() {
+    // SAFETY: it takes nothing and can't fail.
+    unsafe { libc::getppid() };
+}
+
+/// What a block counted; nothing where this machine can't count, which is said.
+fn counted<T>(block: impl FnOnce() -> T) -> Option<(T, Counts)> {
+    let block = calls(block);
+    match block.counts {
+        Ok(counts) => Some((block.value, counts)),
+        Err(why) => {
+            println!("skipped: {why}");
+            None
+        }
+    }
+}
+
+#[test]
+fn blocks_in_one_another_count_into_the_outer_one() {
+    let Some((inner, outer)) = counted(|| {
+        getppid();
+        let inner = counted(|| (0..3).for_each(|_| getppid())).unwrap().1;
+        getppid();
+        inner
+    }) else {
+        return;
+    };
+    assert_eq!((inner.of("getppid"), outer.of("getppid"), outer.total()), (3, 5, 5));
+    assert_eq!(outer.callers().iter().map(|c| c.calls).sum::<u64>(), 5);
+    assert_eq!(inner.by_name().len(), 1);
+}
+
+fn too_deep(depth: usize) -> Option<Unavailable> {
+    match calls(|| (depth > 0).then(|| too_deep(depth - 1)).flatten()) {
+        systoll_test::Block { counts: Err(why), .. } => Some(why),
+        block => block.value,
+    }
+}
+
+#[test]
+fn blocks_lie_no_deeper_than_is_said() {
+    if counted(|| ()).is_some() {
+        assert_eq!((too_deep(7), too_deep(8)), (None, Some(Unavailable::TooDeep)));
+        assert_eq!(counted(getppid).unwrap().1.total(), 1);
+    }
+}
+
+#[test]
+fn each_thread_counts_its_own() {
+    let count = |n: u64| move || counted(|| (0..n).for_each(|_| getppid())).map(|(_, c)| (c.of("getppid"), c.total()));
+    let threads: Vec<_> = (1..=24).map(|n| (n * 50, std::thread::spawn(count(n * 50)))).collect();
+    for (n, thread) in threads {
+        assert!(thread.join().unwrap().is_none_or(|counts| counts == (n, n)), "{n}");
+    }
+}
+
+#[test]
+fn a_panic_ends_the_block() {
+    let left = catch_unwind(|| calls(|| std::panic::resume_unwind(Box::new("left"))));
+    assert!(left.is_err());
+    if let Some((_, counts)) = counted(getppid) {
+        // Were the block still open, this one would lie in it, and one more would be too deep some day.
+        assert_eq!(counts.total(), 1);
+        assert_eq!(too_deep(7), None);
+    }
+}
+
+#[inline(never)]
+fn asks_often(times: u64) {
+    for _ in 0..times {
+        getppid();
+    }
+    std::hint::black_box(times);
+}
+
+#[test]
+fn callers_are_named_and_what_lies_around_the_block_is_not() {
+    let Some((_, counts)) = counted(|| asks_often(9)) else { return };
+    let callers = counts.callers();
+    assert_eq!(callers.iter().map(|c| c.calls).sum::<u64>(), 9);
+    let frames = &callers[0].frames;
+    assert!(frames.iter().any(|f| f.contains("asks_often") && f.contains("blocks.rs:")), "{frames:#?}");
+    assert!(!frames.iter().any(|f| f.contains("test_main") || f.contains("counts::calls")), "{frames:#?}");
+}
+
+#[test]
+fn an_assertion_holds_or_says_who_broke_it() {
+    assert_eq!(
+        assert_calls!(getppid <= 2, total == 2, {
+            asks_often(2);
+            7
+        }),
+        7
+    );
+    if counted(|| ()).is_none() {
+        return;
+    }
+    let said = catch_unwind(|| assert_calls!(getppid <= 2, { asks_often(3) })).unwrap_err();
+    let said = said.downcast_ref::<String>().unwrap();
+    assert!(said.starts_with("getppid <= 2, but there were 3:\n"), "{said}");
+    assert!(said.contains("3 x getppid: ") && said.contains("asks_often"), "{said}");
+    assert!(catch_unwind(|| assert_calls!(getppid > 2, {})).is_err());
+}
+
+/// Calls from stacks of different depths: each is a context of its own.
+#[inline(never)]
+fn deeper(depth: u32) {
+    getppid();
+    if depth > 0 {
+        deeper(std::hint::black_box(depth - 1));
+    }
+    std::hint::black_box(depth);
+}
+
+#[test]
+fn what_finds_no_room_for_its_caller_is_counted_all_the_same() {
+    let Some((_, counts)) = counted(|| deeper(2_999)) else { return };
+    let with_caller: u64 = counts.callers().iter().map(|c| c.calls).sum();
+    assert_eq!(counts.of("getppid"), 3_000);
+    assert_eq!(with_caller + counts.without_caller(), 3_000);
+    assert!((500..=1_024).contains(&with_caller), "{with_caller}");
+    assert_eq!(counted(|| deeper(9)).unwrap().1.without_caller(), 0, "the tables are empty again");
+}
+
+/// A wait of no time with all signals blocked, between two calls.
+fn waits_blocked() {
+    getppid();
+    // SAFETY: a mask of ours, and no descriptors.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        assert_eq!(libc::ppoll(std::ptr::null_mut(), 0, &raw const now, &raw const all), 0);
+    }
+    getppid();
+}
+
+#[test]
+fn a_wait_that_blocks_sigsys_is_not_counted_and_says_so() {
+    let Some((_, counts)) = counted(waits_blocked) else { return };
+    assert_eq!((counts.of("getppid"), counts.incomplete()), (1, Some(Incomplete::WaitedWithSigsysBlocked)));
+    assert!(
+        catch_unwind(|| assert_calls!(getppid <= 9, { waits_blocked() })).is_err(),
+        "too low a count keeps no limit"
+    );
+    assert_eq!(counted(getppid).unwrap().1.incomplete(), None);
+}
+
+/// The action for SIGSYS, as the kernel has it.
+fn sigsys() -> usize {
+    // SAFETY: asks only.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGSYS, std::ptr::null(), &raw mut now);
+        now.sa_sigaction
+    }
+}
+
+/// Alone in its process, since other tests' blocks have the handler in.
+#[test]
+#[ignore = "started by the test below"]
+fn alone_sigsys_is_the_programs_again() {
+    let before = sigsys();
+    if counted(getppid).is_some() {
+        assert_eq!(sigsys(), before);
+    }
+}
+
+/// What containers of a strict kind do: prctl is refused for what is asked here.
+#[test]
+#[ignore = "started by the test below"]
+fn alone_a_filter_that_refuses_is_said() {
+    const PRCTL_DISPATCH: u32 = 59;
+    let load = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    let equal = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    let answer = (libc::BPF_RET | libc::BPF_K) as u16;
+    let line = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut program = [
+        line(load, 0, 0, 0),
+        line(equal, 0, 3, libc::SYS_prctl as u32),
+        line(load, 0, 0, 16),
+        line(equal, 0, 1, PRCTL_DISPATCH),
+        line(answer, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        line(answer, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let filter = libc::sock_fprog { len: 6, filter: program.as_mut_ptr() };
+    // SAFETY: a filter of this thread.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter), 0);
+    }
+    let before = sigsys();
+    let block = calls(|| 5);
+    assert_eq!((block.value, block.counts), (5, Err(Unavailable::Refused(libc::EPERM))));
+    assert_eq!(sigsys(), before);
+    assert_eq!(assert_calls!(getppid == 3, { 8 }), 8, "the block runs, and nothing is asserted");
+}
+
+#[test]
+fn in_processes_of_their_own() {
+    let own = std::env::current_exe().unwrap();
+    for test in ["alone_sigsys_is_the_programs_again", "alone_a_filter_that_refuses_is_said"] {
+        let run =
+            std::process::Command::new(&own).args(["--ignored", "--exact", test, "--nocapture"]).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&run.stderr));
+    }
+}

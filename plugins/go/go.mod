@@ -1,0 +1,3 @@
+module systoll.invalid/systolltest
+
+go 1.21
