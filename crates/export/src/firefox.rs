@@ -132,6 +132,17 @@ impl<'a> Builder<'a> {
             let which = i32::try_from(self.weights.len()).unwrap_or(i32::MAX);
             self.profile.add_sample(thread, start, stack, CpuDelta::ZERO, which);
         }
+        self.ends();
+    }
+
+    /// The viewer shows the time from the first sample to the last: one that weighs nothing stands at each end.
+    fn ends(&mut self) {
+        let rec = self.judged.recording;
+        for (process, handles) in rec.processes.iter().zip(&self.processes) {
+            let last = if process.end_ns == 0 { rec.header.wall_ns } else { process.end_ns };
+            let end = Timestamp::from_nanos_since_reference(last.max(process.start_ns));
+            self.profile.add_sample(handles.thread, end, None, CpuDelta::ZERO, 0);
+        }
     }
 
     fn frame(&mut self, link: &Link<'_>, kernel: CategoryHandle, user: CategoryHandle) -> FrameInfo {
