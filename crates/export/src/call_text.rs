@@ -38,17 +38,23 @@ fn argument(call: &WindowCall, kind: ArgKind, index: usize, value: u64, syscall:
             }
             _ => (value as i32).to_string(),
         },
-        ArgKind::Path | ArgKind::Str | ArgKind::In(_) => {
-            let data = u8::try_from(index).ok().and_then(|i| call.arg_data(i, Moment::Entry));
-            data.map_or_else(|| number(value), |d| quoted(&d.bytes, d.cut))
-        }
-        ArgKind::Out(_) | ArgKind::InOut(_) => {
-            let data = u8::try_from(index).ok().and_then(|i| call.arg_data(i, Moment::Exit));
-            data.filter(|d| d.bytes.iter().any(u8::is_ascii_graphic))
-                .map_or_else(|| number(value), |d| quoted(&d.bytes, d.cut))
-        }
+        ArgKind::Path | ArgKind::Str => text(call, index, Moment::Entry, |_| true),
+        ArgKind::In(_) => text(call, index, Moment::Entry, is_text),
+        ArgKind::Out(_) | ArgKind::InOut(_) => text(call, index, Moment::Exit, is_text),
         ArgKind::Int | ArgKind::Address | ArgKind::StrArray | ArgKind::ByCommand => number(value),
     }
+}
+
+/// What an argument points to, where that was read and is text; else the address.
+fn text(call: &WindowCall, index: usize, at: Moment, is_text: fn(&[u8]) -> bool) -> String {
+    let data = u8::try_from(index).ok().and_then(|arg| call.arg_data(arg, at)).filter(|data| is_text(&data.bytes));
+    data.map_or_else(|| number(call.args.get(index).copied().unwrap_or(0)), |data| quoted(&data.bytes, data.cut))
+}
+
+/// Structs and compressed data say nothing when they are spelt out.
+fn is_text(bytes: &[u8]) -> bool {
+    let plain = bytes.iter().filter(|b| b.is_ascii_graphic() || b.is_ascii_whitespace()).count();
+    !bytes.is_empty() && plain * 4 >= bytes.len() * 3
 }
 
 /// Small numbers as people count, large ones as addresses and flags are written.
@@ -75,5 +81,51 @@ fn result(call: &WindowCall) -> String {
         (None, _) => "?".into(),
         (Some(_), Some(errno)) => format!("-1 {errno}"),
         (Some(value), None) => number(value as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systoll_model::{ArgData, RowId};
+
+    fn call(args: [u64; 6], result: i64, data: Vec<ArgData>) -> WindowCall {
+        WindowCall {
+            row: RowId(0),
+            nth: 1,
+            args,
+            data,
+            fd: None,
+            result: Some(result),
+            entry_ns: 0,
+            elapsed_ns: 0,
+            waited_ns: None,
+            signals_before: 0,
+            faults: None,
+            stack: None,
+        }
+    }
+
+    fn at_entry(arg: u8, bytes: &[u8]) -> ArgData {
+        ArgData { arg, at: Moment::Entry, bytes: bytes.to_vec(), cut: false }
+    }
+
+    #[test]
+    fn calls_are_written_as_strace_does() {
+        let openat = Sysno::from_name("openat").unwrap();
+        let args = [-100i64 as u64, 0x7fff_0000, 0x80000, 0, 0, 0];
+        let opened = call(args, 3, vec![at_entry(1, b"/etc/localtime")]);
+        assert_eq!(call_text(&opened, openat), "openat(AT_FDCWD, \"/etc/localtime\", 0x80000, 0) = 3");
+        let failed = call(args, -2, vec![at_entry(1, b"\x1b[31m\"</script>")]);
+        assert_eq!(call_text(&failed, openat), "openat(AT_FDCWD, \"\\x1b[31m\\\"</script>\", 0x80000, 0) = -1 ENOENT");
+    }
+
+    #[test]
+    fn structs_are_not_spelt_out() {
+        let write = Sysno::from_name("write").unwrap();
+        let args = [1, 0x7fff_0000, 24, 0, 0, 0];
+        let text = |bytes: &[u8]| call_text(&call(args, 24, vec![at_entry(1, bytes)]), write);
+        assert_eq!(text(b"hello\n"), "write(1, \"hello\\n\", 24) = 24");
+        assert_eq!(text(&[0, 1, 2, 3, 200, 255, 65, 66]), "write(1, 0x7fff0000, 24) = 24");
     }
 }

@@ -3,7 +3,7 @@
 //! A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line's end for a formula, quoted or
 //! not. Names that do get a `'` in front, which spreadsheets take for "this is text".
 
-use crate::judged::Told;
+use crate::judged::{Told, short};
 use crate::{ExportError, Judged};
 use std::io::Write;
 
@@ -60,7 +60,7 @@ pub(crate) fn cells(judged: &Judged<'_>, told: &Told<'_>) -> Vec<Cell> {
     let user = row.user.map(|id| judged.recording.frame(id));
     let place = user.and_then(|frame| frame.location());
     let module = user.and_then(|frame| frame.module).map(|id| &*judged.recording.module(id).path);
-    let text = |text: Option<&str>| Cell::Text(text.unwrap_or_default().to_owned());
+    let text = |text: Option<&str>| Cell::Text(short(text.unwrap_or_default()).to_owned());
     let number = |number: u64| Cell::Number(Some(number));
     vec![
         number(told.index as u64),

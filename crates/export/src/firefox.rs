@@ -5,7 +5,7 @@
 //! life, so all stand at its beginning. Markers have the times that windows saw.
 
 use crate::call_text::call_text;
-use crate::judged::{KERNEL, Link};
+use crate::judged::{KERNEL, Link, short};
 use crate::seen::{Lane, SeenCall, lanes};
 use crate::{ExportError, Judged, Value};
 use fxprof_processed_profile::{
@@ -105,7 +105,7 @@ impl<'a> Builder<'a> {
         profile.set_symbolicated(true);
         let mut handles = |process: &Process| {
             let start = Timestamp::from_nanos_since_reference(process.start_ns);
-            let name = clean(process.name());
+            let name = clean(short(process.name()));
             let handle = profile.add_process(&name, process.pid, start);
             let thread = profile.add_thread(handle, process.pid, start, true);
             profile.set_thread_name(thread, &name);

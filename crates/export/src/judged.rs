@@ -93,6 +93,18 @@ pub(crate) struct Link<'a> {
     pub(crate) line: Option<u32>,
 }
 
+/// Bytes of a name that are written: stacks repeat names, so a recording of some MiB could become files of many GiB.
+const NAME: usize = 1024;
+
+/// A name that is not too long.
+pub(crate) fn short(name: &str) -> &str {
+    let mut end = name.len().min(NAME);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.get(..end).unwrap_or_default()
+}
+
 /// The module of system calls.
 pub(crate) const KERNEL: &str = "[kernel]";
 
@@ -137,7 +149,7 @@ impl<'a> Judged<'a> {
         let mut links = vec![Link { function: syscall, module: KERNEL, file: None, line: None }];
         if let Some(api) = &row.api {
             let module = row.api_module.map_or("", |m| self.module(m));
-            links.push(Link { function: Cow::Borrowed(api), module, file: None, line: None });
+            links.push(Link { function: Cow::Borrowed(short(api)), module, file: None, line: None });
         }
         for id in rec.told_frames(row) {
             self.frame(id, &mut links);
@@ -149,24 +161,24 @@ impl<'a> Judged<'a> {
         let frame = self.recording.frame(id);
         let module = frame.module.map_or("", |m| self.module(m));
         links.extend(frame.locations.iter().map(|l| Link {
-            function: Cow::Borrowed(&*l.function),
+            function: Cow::Borrowed(short(&l.function)),
             module,
-            file: l.file.as_deref(),
+            file: l.file.as_deref().map(short),
             line: l.line,
         }));
     }
 
     fn module(&self, id: ModuleId) -> &'a str {
-        &self.recording.module(id).path
+        short(&self.recording.module(id).path)
     }
 
     /// File name of a row's program.
     pub(crate) fn program(&self, row: &Row) -> &'a str {
-        self.recording.process(row.process).name()
+        short(self.recording.process(row.process).name())
     }
 
     /// The command as typed, on one line.
     pub(crate) fn command(&self) -> String {
-        systoll_present::shell_words(&self.recording.header.command)
+        short(&systoll_present::shell_words(&self.recording.header.command)).to_owned()
     }
 }

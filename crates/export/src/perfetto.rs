@@ -7,6 +7,7 @@
 //! The format: "Trace Event Format", linked from <https://perfetto.dev/docs/getting-started/other-formats>.
 
 use crate::call_text::call_text;
+use crate::judged::short;
 use crate::seen::lanes;
 use crate::{ExportError, Judged};
 use serde::Serialize;
@@ -86,7 +87,7 @@ fn names(rec: &Recording) -> Vec<Event> {
         args: json!({"name": text}),
     };
     let process = |(i, p): (usize, &systoll_model::Process)| {
-        event("process_name", i as u64 + 1, 0, format!("{} (pid {})", clean(p.name()), p.pid))
+        event("process_name", i as u64 + 1, 0, format!("{} (pid {})", clean(short(p.name())), p.pid))
     };
     let processes = rec.processes.iter().enumerate().map(process);
     let threads = lanes(rec)

@@ -43,7 +43,7 @@ pub(crate) fn lanes(rec: &Recording) -> Vec<Lane<'_>> {
         }));
     }
     let lanes = threads.into_iter().map(|((process, thread), calls)| {
-        let program = rec.process(process).name();
+        let program = crate::judged::short(rec.process(process).name());
         Lane { process, thread, program, calls: in_order(calls) }
     });
     lanes.filter(|lane| !lane.calls.is_empty()).collect()

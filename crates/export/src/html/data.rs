@@ -5,13 +5,14 @@ use super::timeline::timeline;
 use super::{AROUND, Excerpt};
 use crate::Judged;
 use crate::call_text::call_text;
-use crate::judged::{KERNEL, Link, Told, Value as Drawn};
+use crate::judged::{KERNEL, Link, Told, Value as Drawn, short};
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use systoll_judge::Finding;
-use systoll_model::{Recording, Window};
-use systoll_present::{report_json, shell_words};
+use systoll_model::{Recording, Stack, Window};
+use systoll_present::report_json;
 
 /// Excerpts in a page, at most.
 const SOURCES: usize = 60;
@@ -75,12 +76,12 @@ fn places<'a>(rec: &'a Recording, finding: &Finding) -> Vec<(&'a str, u32)> {
 /// All of it, within `bounds`.
 pub(super) fn data(judged: &Judged<'_>, sources: &[Value], bounds: &Bounds) -> Value {
     let rec = judged.recording;
-    let mut report = report_json(rec, judged.judgement, None);
+    let mut report = report_json(&slim(rec, bounds), judged.judgement, None);
     let mut data = Map::new();
     for field in KEPT {
         data.insert(field.into(), report.get_mut(field).map(Value::take).unwrap_or_default());
     }
-    data.insert("command".into(), shell_words(&rec.header.command).into());
+    data.insert("command".into(), judged.command().into());
     data.insert("startup_calls".into(), rec.total().startup_calls.into());
     data.insert("sources".into(), sources.iter().map(|s| s.to_owned()).collect());
     let mut left_out = 0;
@@ -103,6 +104,36 @@ pub(super) fn data(judged: &Judged<'_>, sources: &[Value], bounds: &Bounds) -> V
     data["frames"] = table.frames.into();
     data["rows"] = table.rows.into();
     data
+}
+
+/// What the report's JSON needs of a recording: no stacks, which the page has in its own form, and short names.
+fn slim(rec: &Recording, bounds: &Bounds) -> Recording {
+    let cut = |text: &Arc<str>| -> Arc<str> {
+        if text.len() > bounds.text { bounds.text(text).into() } else { text.clone() }
+    };
+    let stacks = rec.stacks.iter().map(|s| Stack { frames: Vec::new(), complete: s.complete }).collect();
+    let mut slim = Recording {
+        header: rec.header.clone(),
+        processes: rec.processes.clone(),
+        modules: rec.modules.clone(),
+        frames: rec.frames.clone(),
+        rows: rec.rows.clone(),
+        prices: rec.prices.clone(),
+        problems: rec.problems.clone(),
+        stacks,
+        ..Recording::default()
+    };
+    for process in &mut slim.processes {
+        process.exe = cut(&process.exe);
+        process.argv.clear();
+    }
+    slim.modules.iter_mut().for_each(|m| m.path = cut(&m.path));
+    slim.rows.iter_mut().for_each(|r| r.api = r.api.as_ref().map(cut));
+    for location in slim.frames.iter_mut().flat_map(|f| &mut f.locations) {
+        location.function = cut(&location.function);
+        location.file = location.file.as_ref().map(cut);
+    }
+    slim
 }
 
 /// Rows, and the functions on their stacks, each once.
@@ -216,7 +247,7 @@ fn figures(told: &Told<'_>) -> Value {
     })
 }
 
-/// Windows that hold calls a finding is about, the latest first, then the others.
+/// Windows that hold most calls a finding is about, then the latest others; in the order of time.
 fn windows(rec: &Recording, causes: &[Option<&str>], bounds: &Bounds) -> Vec<Value> {
     let cause = |id: systoll_model::RowId| causes.get(id.0 as usize).copied().flatten();
     let mut all: Vec<&Window> = rec.windows.iter().collect();
@@ -236,9 +267,11 @@ fn windows(rec: &Recording, causes: &[Option<&str>], bounds: &Bounds) -> Vec<Val
             .collect();
         let row = rec.row(w.row);
         json!({
-            "program": bounds.text(rec.process(w.process).name()), "thread": w.thread, "cause": cause(w.row),
+            "program": bounds.text(short(rec.process(w.process).name())), "thread": w.thread, "cause": cause(w.row),
             "opened_by": row.syscall.to_string(), "calls": calls,
         })
     };
-    all.iter().take(bounds.windows).map(window).collect()
+    all.truncate(bounds.windows);
+    all.sort_by_key(|w| w.calls.first().map(|c| c.entry_ns));
+    all.iter().map(window).collect()
 }

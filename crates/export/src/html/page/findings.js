@@ -43,7 +43,7 @@ function finding(f, data, remark) {
     percent(f.share_of_wall) && `waits ${percent(f.share_of_wall)} of its phase's time`].filter(Boolean).join(", ");
   const who = f.lines.length ? f.lines.slice(0, 4).map((l) => place(l)) : [place(f.user)].filter(Boolean);
   const sources = data.sources.filter((s) => (f.lines.length ? f.lines : [f.user]).some((u) => u && u.file === s.file && u.line === s.line));
-  const cures = f.cures.map((c) => el("li", {}, shown(c.how), c.gives_up ? el("span", { class: "faint" }, ` gives up: ${shown(c.gives_up)}`) : null));
+  const cures = f.cures.map((c) => el("li", {}, shown(c.how), c.gives_up ? el("span", { class: "faint aside" }, `gives up: ${shown(c.gives_up)}`) : null));
   const facts = [
     ["calls", `${among} of ${count(f.calls)} are needless: ${f.syscalls.join(", ")}${f.apis.length ? ` from ${f.apis.map(shown).join(", ")}` : ""}`],
     ["cost", costs],

@@ -9,12 +9,14 @@ function timeline(data) {
     body.append(el("p", {}, "Not recorded: no window tells when calls were made."));
     return;
   }
-  const [width, height, left, right, top, foot] = [960, 240, 64, 14, 14, 30];
+  // As wide as there is room for, so that words stay readable on a telephone.
+  const [width, height, left, right, top, foot] = [Math.min(Math.max(body.clientWidth, 300), 1300), 240, 56, 14, 14, 30];
   const end = line.times[line.times.length - 1] || 1;
   const most = round(Math.max(...line.series.map((s) => s.calls[s.calls.length - 1]), 4));
   const x = (t) => left + (t / end) * (width - left - right);
   const y = (n) => height - foot - (n / most) * (height - foot - top);
   const marks = [0, 0.25, 0.5, 0.75, 1];
+  const moments = width < 500 ? [0, 0.5, 1] : marks;
   const paths = line.series.map((s, i) => drawn("polyline", { fill: "none", stroke: LINES[i % LINES.length], "stroke-width": 2,
     "stroke-dasharray": i >= 4 ? "6 3" : null, points: line.times.map((t, k) => `${x(t).toFixed(1)},${y(s.calls[k]).toFixed(1)}`).join(" ") }));
   const late = line.main_ns > end * 0.8;
@@ -24,8 +26,8 @@ function timeline(data) {
   body.append(
     drawn("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Calls made so far, by system call, over ${time(end)}; the table below has the totals` },
       marks.map((m) => [drawn("line", { x1: left, x2: width - right, y1: y(m * most), y2: y(m * most), stroke: "currentColor", opacity: 0.12 }),
-        drawn("text", { x: left - 6, y: y(m * most) + 4, "text-anchor": "end" }, short(m * most)),
-        drawn("text", { x: x(m * end), y: height - 10, "text-anchor": m === 1 ? "end" : m ? "middle" : "start" }, time(m * end))]), main, paths),
+        drawn("text", { x: left - 6, y: y(m * most) + 4, "text-anchor": "end" }, short(m * most))]),
+      moments.map((m) => drawn("text", { x: x(m * end), y: height - 10, "text-anchor": m === 1 ? "end" : m ? "middle" : "start" }, time(m * end))), main, paths),
     el("ul", { class: "legend" }, line.series.map((s, i) => el("li", {},
       drawn("svg", { viewBox: "0 0 32 12", "aria-hidden": "true" }, drawn("line", { x1: 0, x2: 32, y1: 6, y2: 6, stroke: LINES[i % LINES.length], "stroke-width": 4, "stroke-dasharray": i >= 4 ? "8 4" : null })),
       el("code", {}, shown(s.name)), ` ${count(s.calls[s.calls.length - 1])}`))),

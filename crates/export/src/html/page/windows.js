@@ -7,7 +7,8 @@ function windows(data) {
     return;
   }
   body.append(el("p", { class: "faint" }, "Some 32 consecutive calls of a thread, recorded whole now and then. Marked: calls of rows that a finding is about."));
-  body.append(...data.windows.map((w, i) => el("details", { open: i === 0 },
+  const first = Math.max(data.windows.findIndex((w) => w.cause), 0);
+  body.append(...data.windows.map((w, i) => el("details", { open: i === first },
     el("summary", {}, `${shown(w.program)}, thread ${w.thread}, at ${time(w.calls[0].at_ns)}: ${counted(w.calls.length, "call", "calls")}, opened by `, el("code", {}, shown(w.opened_by)), w.cause ? ` (${shown(w.cause)})` : ""),
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `window ${i + 1}` },
       el("table", { class: "strace" }, el("thead", {}, el("tr", {}, ["after", "call", "took"].map((h) => el("th", { scope: "col", class: h === "call" ? null : "n" }, h)))),
