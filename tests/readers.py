@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""The programs that exports are opened with, which no distribution packages: from PyPI and npm, pinned.
+"""The programs that exports are opened with: from PyPI and npm, pinned, and promtool out of Debian's package.
 
-  readers.py            installs them into target/readers (SYSTOLL_READERS: elsewhere), if they are not there
+  readers.py            puts them into target/readers (SYSTOLL_READERS: elsewhere), if they are not there
 
-Browsers, promtool and Go's pprof are the distribution's; ./test installs the first two.
+The package of promtool is unpacked and not installed: it would start a server.
 """
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -32,6 +33,24 @@ def node(module):
     return found if os.path.isdir(found) else None
 
 
+def program(name):
+    """The path of a program that was put here, or the distribution's; nothing where there is none."""
+    found = os.path.join(place(), "bin", name)
+    return found if os.path.exists(found) else shutil.which(name)
+
+
+def unpack_promtool():
+    folder = tempfile.mkdtemp()
+    try:
+        subprocess.run(["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", "prometheus"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        [package] = os.listdir(folder)
+        subprocess.run(["dpkg-deb", "-x", package, "out"], cwd=folder, check=True)
+        os.makedirs(os.path.join(place(), "bin"), exist_ok=True)
+        shutil.copy(os.path.join(folder, "out", "usr", "bin", "promtool"), os.path.join(place(), "bin", "promtool"))
+    finally:
+        shutil.rmtree(folder)
+
+
 def install():
     """Whatever can't be had is left out: the test that wants it says so."""
     failed = []
@@ -53,6 +72,11 @@ def install():
             subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--no-save", "--prefix", folder, *NODE], check=True)
         except (OSError, subprocess.CalledProcessError) as e:
             failed.append(f"{', '.join(wanted)} ({e})")
+    if not program("promtool"):
+        try:
+            unpack_promtool()
+        except (OSError, ValueError, subprocess.CalledProcessError) as e:
+            failed.append(f"promtool ({e})")
     for what in failed:
         print(f"could not install {what}")
 

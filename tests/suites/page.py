@@ -3,6 +3,7 @@ import base64
 import hashlib
 import os
 import re
+import shutil
 
 from browser import Browser
 from harness import test, text
@@ -134,3 +135,35 @@ def a_page_goes_to_a_file(box):
     # A locale without UTF-8 changes nothing: the script's sum must hold.
     plain = box.run([box.systoll, "report", "--html", rec]).stdout
     assert plain == box.run([box.systoll, "report", "--html", rec], env={**box.env, "LC_ALL": "C"}).stdout
+
+
+HOSTILE = "<img src=x onerror=document.title=1><!--"
+
+
+@test(users=("root",))
+def hostile_names_are_text(box):
+    """A program, its folder and its arguments named to become markup, formulas and lines of other formats."""
+    folder = os.path.join(box.dir, "=cmd|' C calc'!A0;x 99\n# EOF")
+    os.mkdir(folder)
+    program = os.path.join(folder, HOSTILE)
+    shutil.copy(box.build("exported.c", name="exported"), program)
+    argument = "</script><script>document.title='owned'</script>\x1b]0;owned\x07"
+    r = box.run([box.systoll, "run", "-q", "--save", "h.systoll", "--", program, argument])
+    assert r.returncode == 0, text(r.stderr)
+    path = page_of(box, "h.systoll", "h.html")
+    with open_page(box, path) as page:
+        assert page.js("document.title").startswith("systoll: "), page.js("document.title")
+        told = page.js("document.getElementById('command').textContent")
+        assert "<script>document.title='owned'</script>" in told.replace("'\\''", "'") or "document.title" in told, told
+        assert page.js("document.querySelectorAll('img, iframe, script:not(#data)').length") == 1
+        assert HOSTILE in page.js("document.body.innerText")
+        quiet(page, path)
+    r = box.run([box.systoll, "export", "--format", "flamegraph", "-o", "h.svg", "h.systoll"])
+    assert r.returncode == 0, text(r.stderr)
+    with open_page(box, os.path.join(box.dir, "h.svg")) as page:
+        assert page.js("document.querySelectorAll('script').length") == 1 and page.js("document.querySelectorAll('img').length") == 0
+        assert not page.complaints, page.complaints
+    for form in ("csv", "collapsed", "openmetrics"):
+        told = text(box.run([box.systoll, "export", "--format", form, "h.systoll"]).stdout)
+        assert "\x1b" not in told and not re.search(r"(^|,)[=+@]", told, re.M), form
+        assert len(told.splitlines()) == told.count("\n") and told.count("# EOF\n") == (form == "openmetrics"), form
