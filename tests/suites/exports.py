@@ -117,7 +117,8 @@ def firefox_profiler_adds_up(box):
         raise Skip("@firefox-devtools/profiler-cli is not installed: tests/readers.py")
     rec, report = recorded(box)
     command = [tool("node"), os.path.join(cli, "dist", "profiler-cli.js")]
-    for value, field in VALUES.items():
+    for value in ("toll", "calls"):
+        field = VALUES[value]
         try:
             load(box, command, exported(box, rec, "firefox", value))
             told = json.loads(read(box, [*command, "thread", "samples", "--json"]))
