@@ -31,6 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-prove", &["systoll-model", "systoll-cure", "systoll-record", "systoll-trust"]),
     ("systoll-compare", &["systoll-model", "systoll-judge"]),
     ("systoll-present", &["systoll-model", "systoll-judge", "systoll-prove", "systoll-compare"]),
+    ("systoll-export", &["systoll-model", "systoll-judge", "systoll-present"]),
     (
         "systoll",
         &[
@@ -43,6 +44,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "systoll-cure",
             "systoll-prove",
             "systoll-compare",
+            "systoll-export",
+            "systoll-files",
             "systoll-present",
         ],
     ),

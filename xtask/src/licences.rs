@@ -15,12 +15,25 @@ pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     let allowed = deny.get("licenses").and_then(|l| l.get("allow")).and_then(|a| a.as_array());
     let allowed = allowed.context("deny.toml has no licenses.allow")?;
     let allowed: BTreeSet<&str> = allowed.iter().filter_map(toml::Value::as_str).collect();
+    let exceptions = exceptions(&deny);
     let metadata = repository::dependencies(root)?;
     let packages = metadata["packages"].as_array().context("no packages in cargo metadata")?;
     let name = |p: &serde_json::Value| p["name"].as_str().unwrap_or_default().to_owned();
     let licence = |p: &serde_json::Value| p["license"].as_str().unwrap_or_default().to_owned();
-    let bad = packages.iter().filter(|p| !is_allowed(&licence(p), &allowed));
+    let excepted = |p: &serde_json::Value| exceptions.contains(&(name(p), licence(p)));
+    let bad = packages.iter().filter(|p| !is_allowed(&licence(p), &allowed) && !excepted(p));
     Ok(bad.map(|p| format!("{}: its licence is {:?}, which deny.toml does not allow", name(p), licence(p))).collect())
+}
+
+/// Packages and the one licence that each is excepted for.
+fn exceptions(deny: &toml::Table) -> BTreeSet<(String, String)> {
+    let listed = deny.get("licenses").and_then(|l| l.get("exceptions")).and_then(|e| e.as_array());
+    let pairs = listed.into_iter().flatten().flat_map(|exception| {
+        let name = exception.get("name").and_then(|n| n.as_str()).unwrap_or_default();
+        let allowed = exception.get("allow").and_then(|a| a.as_array()).into_iter().flatten();
+        allowed.filter_map(move |licence| Some((name.to_owned(), licence.as_str()?.to_owned())))
+    });
+    pairs.collect()
 }
 
 /// Whether `allowed` satisfies an SPDX expression. `/` is how `OR` was written once.
@@ -72,6 +85,13 @@ mod tests {
     #[test]
     fn all_licences_are_allowed() {
         assert_eq!(broken(&repository::root()).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn exceptions_are_for_one_package() {
+        let deny = "[licenses]\nexceptions = [{ name = \"a\", allow = [\"X\", \"Y\"] }]".parse().unwrap();
+        let pair = |name: &str, licence: &str| (name.to_owned(), licence.to_owned());
+        assert_eq!(exceptions(&deny), BTreeSet::from([pair("a", "X"), pair("a", "Y")]));
     }
 
     #[test]

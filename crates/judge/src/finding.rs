@@ -158,6 +158,15 @@ pub struct ObjectShare {
     pub share: f64,
 }
 
+/// What one row has of a finding's needless calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowNeedless {
+    /// Needless calls, an estimate.
+    pub calls: u64,
+    /// Their toll, ns.
+    pub toll_ns: u64,
+}
+
 /// What was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
@@ -219,6 +228,8 @@ pub struct Finding {
     pub toll_ns: u64,
     /// Toll of the needless ones, ns.
     pub needless_toll_ns: u64,
+    /// What each of `rows`, in their order, has of `needless.estimate` and `needless_toll_ns`: adds up to both.
+    pub by_row: Vec<RowNeedless>,
     /// How many of them fall on each request, connection, …; `None` where they do not agree on a number.
     pub per_unit: Option<PerUnit>,
     /// What the needless ones cost later, on top; `None` where nothing was seen.

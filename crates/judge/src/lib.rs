@@ -56,6 +56,7 @@ mod per_unit;
 mod phrasing;
 mod replay;
 mod semantics;
+mod share_out;
 mod subject;
 mod survey;
 mod verdict;
@@ -64,7 +65,8 @@ pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
 pub use cure_kind::CureKind;
 pub use fact::{AskedFacts, Fact};
 pub use finding::{
-    Advice, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, ObjectShare, PerUnit, WorkUnit,
+    Advice, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, ObjectShare, PerUnit, RowNeedless,
+    WorkUnit,
 };
 pub use grouping::{By, Common, Group, Grouping, grouped};
 pub use language::{CodeLanguage, Version};

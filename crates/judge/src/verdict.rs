@@ -1,11 +1,12 @@
 //! What a group costs, and whether that makes it a finding, a remark or nothing.
 
 use crate::deferred_cost::deferred_cost;
-use crate::finding::{Confidence, Estimate, Evidence, Finding, Later};
+use crate::finding::{Confidence, Estimate, Evidence, Finding, Later, RowNeedless};
 use crate::group::Group;
 use crate::options::Options;
 use crate::per_unit::{Wanted, per_unit};
 use crate::phrasing;
+use crate::share_out::share_out;
 use crate::subject::{Objects, objects, subject};
 use crate::survey::{Interval, RowView, Shown, interval};
 use std::cmp::Reverse;
@@ -142,6 +143,16 @@ struct Figures {
     /// Whether it is of more than one system call.
     several: bool,
     later: Option<Later>,
+    /// Of each of the group's rows.
+    by_row: BTreeMap<RowId, RowWeight>,
+}
+
+/// How many of a row's calls are needless, before rounding.
+struct RowWeight {
+    strong: f64,
+    any: f64,
+    /// ns a call.
+    price: f64,
 }
 
 fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phases: &Phases) -> Figures {
@@ -172,6 +183,7 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
             .windows(2)
             .any(|two| matches!(two, [a, b] if recording.row(*a).syscall != recording.row(*b).syscall)),
         later: None,
+        by_row: BTreeMap::new(),
     };
     for id in &group.rows {
         let row = recording.row(*id);
@@ -190,6 +202,8 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         f.any += needless.any;
         f.exact &= needless.exact;
         f.toll += toll;
+        let price = toll / calls.max(1) as f64;
+        f.by_row.insert(*id, RowWeight { strong: needless.strong, any: needless.any, price });
         f.needless_toll += toll * needless.strong / calls.max(1) as f64;
         f.any_toll += toll * needless.any / calls.max(1) as f64;
         f.waited += match group.startup {
@@ -208,6 +222,20 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
 }
 
 impl Figures {
+    /// `needless` calls and their toll shared out over `rows`, in their order.
+    fn by_row(&self, rows: &[RowId], low: bool, started: bool, needless: u64, toll_ns: u64) -> Vec<RowNeedless> {
+        let weights = |of: fn(&RowWeight) -> f64| rows.iter().map(move |id| self.by_row.get(id).map_or(0.0, of));
+        let calls: Vec<f64> = match low {
+            // What started children is all of their rows.
+            _ if started => weights(|_| 1.0).collect(),
+            true => weights(|w| w.any).collect(),
+            false => weights(|w| w.strong).collect(),
+        };
+        let tolls: Vec<f64> = calls.iter().zip(weights(|w| w.price)).map(|(calls, price)| calls * price).collect();
+        let parts = share_out(needless, &calls).into_iter().zip(share_out(toll_ns, &tolls));
+        parts.map(|(calls, toll_ns)| RowNeedless { calls, toll_ns }).collect()
+    }
+
     /// How many of the calls are needless: at least, probably, at most.
     fn needless(&self) -> [f64; 3] {
         let e = self.estimate(false);
@@ -282,6 +310,8 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let what = group.children.as_ref().map(|c| c.program.to_string()).or_else(|| subject(&rows, recording, views));
     let of_several = what.is_none() && group.children.is_none();
     let objects = if of_several { objects(&rows, recording, views) } else { Objects::default() };
+    let needless_toll_ns = needless_toll.round() as u64;
+    let by_row = f.by_row(&rows, low, group.children.is_some(), needless.estimate, needless_toll_ns);
     let mut finding = Finding {
         cause: group.cause.map(|c| c.id.clone()),
         kind: group.kind,
@@ -296,7 +326,8 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         needless,
         starts: group.children.is_some(),
         toll_ns: f.toll.round() as u64,
-        needless_toll_ns: needless_toll.round() as u64,
+        needless_toll_ns,
+        by_row,
         per_unit,
         later: f.later.map(|l| {
             let share_of_cpu = own_cpu.and_then(|own| part(l.ns.estimate as f64, own));
@@ -434,6 +465,7 @@ pub(crate) fn blank() -> Finding {
         starts: false,
         toll_ns: 0,
         needless_toll_ns: 0,
+        by_row: Vec::new(),
         per_unit: None,
         later: None,
         waited_ns: None,

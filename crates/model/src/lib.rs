@@ -38,6 +38,7 @@ mod row;
 mod syscalls;
 mod sysno;
 mod thread;
+mod told;
 mod window;
 
 pub use boxreport::{BoxFigure, BoxReport, Figure, Mitigation, Probe, Seccomp};
@@ -47,7 +48,7 @@ pub use counts::{Counts, Histogram};
 pub use describe::described_calls;
 pub use describe::{signal_name, signal_number};
 pub use errno::Errno;
-pub use file::FileError;
+pub use file::{FileError, PprofColumn};
 pub use in_place::{InPlace, Missed};
 pub use names::{Frame, FrameClass, FrameId, Language, Location, Module, ModuleId, Stack, StackId};
 pub use prices::{Price, PriceSource, Prices, Spread};

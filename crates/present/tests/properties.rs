@@ -202,6 +202,7 @@ fn finding() -> impl Strategy<Value = Finding> {
             needless: Estimate { estimate: n[1], low: n[2], high: n[3] },
             toll_ns: n[4],
             needless_toll_ns: n[5],
+            by_row: vec![],
             starts: n[0] % 5 == 0,
             per_unit: (n[1] % 2 == 0).then_some(PerUnit {
                 per: WorkUnit::ALL[(n[2] % 7) as usize],

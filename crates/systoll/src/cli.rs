@@ -3,12 +3,14 @@
 mod bisect;
 mod check;
 mod diff;
+mod export;
 mod import;
 mod prove;
 
 pub use bisect::{BisectArgs, Calls};
 pub use check::{CheckArgs, Format};
 pub use diff::DiffArgs;
+pub use export::ExportArgs;
 pub use import::ImportArgs;
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 
@@ -39,6 +41,7 @@ const RUN_EXAMPLES: &str = "Examples:
   systoll run --by fd -e %desc -- ./app    what the calls on descriptors are about
   systoll run -k -y -- ./app               findings with whole stacks and descriptors
   systoll run --json -o r.json -- ./app    for scripts; docs/json.md tells the contract
+  systoll run --open -- ./app              the report as a page in the browser
   systoll run --save a.systoll -- ./app    keep the recording: systoll report a.systoll,
                                            go tool pprof -top a.systoll
   kill -USR1 $(pidof systoll)              the report so far";
@@ -48,6 +51,7 @@ const REPORT_EXAMPLES: &str = "Examples:
   systoll report -c -S calls a.systoll     strace's table of it, most calls first
   systoll report --by thread a.systoll     who of the threads made the calls
   systoll report --longer 1ms a.systoll    with every single call of a millisecond or more
+  systoll report --html -o a.html a.systoll   a page to open or send, everything in it
   ssh box cat a.systoll | systoll report --json -";
 
 const DEMO_EXAMPLES: &str = "Examples:
@@ -134,6 +138,9 @@ pub enum Command {
     /// Print the report of a kept recording again, anywhere
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
+    /// Write a recording in the format of another tool: flame graph, speedscope, Perfetto, CSV, ...
+    #[command(after_help = export::EXAMPLES)]
+    Export(ExportArgs),
     /// Tell what a trace of strace, perf or ltrace says
     #[command(override_usage = "systoll import [OPTIONS] FILE...\n       strace -f CMD 2>&1 | systoll import -")]
     #[command(after_help = import::IMPORT_EXAMPLES)]
@@ -195,6 +202,12 @@ pub struct ShowArgs {
     /// Write JSON (docs/json.md, docs/report.schema.json)
     #[arg(long, conflicts_with = "counts")]
     pub json: bool,
+    /// Write one page for a browser, everything in it, nothing fetched (docs/page.md)
+    #[arg(long, conflicts_with_all = ["counts", "json", "by", "trace"])]
+    pub html: bool,
+    /// Write that page, to -o or a new file, and open it in the browser
+    #[arg(long, conflicts_with_all = ["counts", "json", "by", "trace"])]
+    pub open: bool,
     /// Write strace's table (`strace -c`) instead: time, calls and errors of each system call
     #[arg(short, long = "summary-only", id = "counts")]
     pub counts: bool,

@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     Record(systoll_record::Error),
     /// A recording could not be read.
     Recording(PathBuf, systoll_model::FileError),
+    /// It can't be written in that format.
+    Export(systoll_export::ExportError),
     /// A trace could not be read.
     Trace(PathBuf, systoll_import::ImportError),
     /// There can be no bisection.
@@ -79,6 +81,7 @@ impl Failure {
         let mut lines = match self {
             Self::Record(e) => vec![with_sources(e)],
             Self::Recording(path, e) => vec![format!("can't read the recording {}: {e}", path.display())],
+            Self::Export(e) => vec![e.to_string()],
             Self::Trace(path, systoll_import::ImportError::Read(e)) => {
                 vec![format!("can't read {}: {}", path.display(), plain(e))]
             }

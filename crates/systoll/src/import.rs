@@ -19,13 +19,12 @@ const MAX_PRICED: usize = 40;
 
 /// Reads traces and shows what was asked for.
 pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
-    let mut output = Output::open(args.show.output.as_deref(), Output::Stdout)?;
-    let shown = Shown::new(&args.show, &output)?;
+    let (mut output, shown) = Shown::open(&args.show, Output::Stdout)?;
     let place = |path: &PathBuf| Place::open(path).map_err(|e| Failure::file("write", path, e));
     let mut kept = args.save.as_ref().map(place).transpose()?;
     let mut recording = read(args)?;
     price_here(&mut recording);
-    let told = output.write("report", |w| shown.write(w, &recording, false));
+    let told = shown.tell(&mut output, &recording);
     kept.as_mut().map_or(Ok(()), |place| save(place, &recording))?;
     told?;
     Ok(ExitCode::SUCCESS)

@@ -11,10 +11,12 @@ mod demo;
 mod diff;
 mod doctor;
 mod explain;
+mod export;
 mod failure;
 mod import;
 mod nearest;
 mod output;
+mod page;
 mod prove;
 mod report;
 mod run;
@@ -61,6 +63,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::report(&args),
+        Command::Export(args) => export::write(&args),
         Command::Import(args) => import::import(&args),
         Command::Prove(args) => prove::prove(&args),
         Command::Diff(args) => diff::diff_sides(&args),

@@ -35,6 +35,15 @@ impl Output {
         Place::open(path).map(Self::File).map_err(|e| Failure::file("write", path, e))
     }
 
+    /// Whether people read there what is written.
+    pub(crate) fn is_terminal_or_stderr(&self) -> bool {
+        match self {
+            Self::Stdout => io::stdout().is_terminal(),
+            Self::Stderr => true,
+            Self::File(_) => false,
+        }
+    }
+
     /// How to write there.
     pub(crate) fn style(&self, when: When) -> Style {
         let terminal = match self {
@@ -70,7 +79,15 @@ impl Output {
         what: &'static str,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let write = |w: &mut dyn Write| if ascii::wanted() { write(&mut Ascii::new(w)) } else { write(w) };
+        self.write_as_is(what, |w| if ascii::wanted() { write(&mut Ascii::new(w)) } else { write(w) })
+    }
+
+    /// As [`Output::write`], whatever the locale: a file for another tool.
+    pub(crate) fn write_as_is(
+        &mut self,
+        what: &'static str,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
         let (result, name) = match self {
             Self::Stdout => (buffered(io::stdout().lock(), write), "standard output"),
             Self::Stderr => (buffered(io::stderr().lock(), write), "standard error"),

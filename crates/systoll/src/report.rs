@@ -5,10 +5,11 @@ use crate::cli::{PlainArgs, ReportArgs, ShowArgs};
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::{Output, Place, keep, to_stderr, whole};
+use crate::page;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_judge::{Catalogue, Finding, grouped, judge};
 use systoll_model::{Counts, Recording, Sysno};
@@ -20,17 +21,41 @@ use systoll_present::{
 /// What of a recording is shown, and how.
 pub(crate) struct Shown {
     args: ShowArgs,
+    /// The file of a page that is opened once it is written.
+    page: Option<PathBuf>,
     catalogue: Catalogue,
     style: Style,
 }
 
 impl Shown {
-    pub(crate) fn new(args: &ShowArgs, output: &Output) -> Result<Self, Failure> {
-        Ok(Self { args: args.clone(), catalogue: catalogue(args.causes.as_deref())?, style: output.style(args.color) })
+    /// Looks where it goes: to a file if one is named, else to `stream`.
+    pub(crate) fn open(args: &ShowArgs, stream: Output) -> Result<(Output, Self), Failure> {
+        let terminal = args.output.is_none() && stream.is_terminal_or_stderr();
+        if args.html && !args.open && terminal {
+            return Err(Failure::Usage("a page is for a browser and not for a terminal: -o FILE.html, or --open"));
+        }
+        let page = args.open.then(|| page::place(args.output.as_deref())).transpose()?;
+        let output = Output::open(page.as_deref().or(args.output.as_deref()), stream)?;
+        let (catalogue, style) = (catalogue(args.causes.as_deref())?, output.style(args.color));
+        Ok((output, Self { args: args.clone(), page, catalogue, style }))
+    }
+
+    /// Writes the recording as asked to where it goes, and opens a page where that was asked for.
+    pub(crate) fn tell(&self, output: &mut Output, recording: &Recording) -> Result<(), Failure> {
+        self.put(output, recording, false)?;
+        self.page.as_deref().map_or(Ok(()), page::open)
+    }
+
+    fn put(&self, output: &mut Output, recording: &Recording, so_far: bool) -> Result<(), Failure> {
+        if !self.args.html && !self.args.open {
+            return output.write("report", |w| self.write(w, recording, so_far));
+        }
+        let judgement = judge(recording, &self.catalogue, &systoll_judge::Options::default());
+        output.write_as_is("page", |w| page::write(w, recording, &judgement))
     }
 
     /// Writes the recording as asked: report, table, groups or JSON.
-    pub(crate) fn write(&self, w: &mut dyn Write, recording: &Recording, so_far: bool) -> io::Result<()> {
+    fn write(&self, w: &mut dyn Write, recording: &Recording, so_far: bool) -> io::Result<()> {
         let only = self.args.trace.as_ref().map(CallSet::calls);
         if self.args.counts {
             return self.write_table(w, recording, only);
@@ -76,8 +101,8 @@ impl Shown {
 
     /// A report so far goes where the report will go; a file holds the latest.
     pub(crate) fn so_far(&self, recording: &Recording) {
-        let place = Output::open(self.args.output.as_deref(), Output::Stderr);
-        if let Err(failure) = place.and_then(|mut o| o.write("report", |w| self.write(w, recording, true))) {
+        let place = Output::open(self.page.as_deref().or(self.args.output.as_deref()), Output::Stderr);
+        if let Err(failure) = place.and_then(|mut output| self.put(&mut output, recording, true)) {
             failure.tell();
         }
     }
@@ -97,9 +122,8 @@ fn narrowed(recording: &Recording, only: &BTreeSet<Sysno>) -> Recording {
 /// `systoll report REC`.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let recording = read(&args.recording)?;
-    let mut output = Output::open(args.show.output.as_deref(), Output::Stdout)?;
-    let shown = Shown::new(&args.show, &output)?;
-    output.write("report", |w| shown.write(w, &recording, false))?;
+    let (mut output, shown) = Shown::open(&args.show, Output::Stdout)?;
+    shown.tell(&mut output, &recording)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -23,10 +23,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let recording = record(args, &places)?;
     // The command has run: whatever becomes of what is told of it, its exit code is its own.
     let kept = places.save.as_mut().map_or(Ok(()), |place| save(place, &recording));
-    let told = places
-        .report
-        .as_mut()
-        .map_or(Ok(()), |(output, shown)| output.write("report", |w| shown.write(w, &recording, false)));
+    let told = places.report.as_mut().map_or(Ok(()), |(output, shown)| shown.tell(output, &recording));
     drop(limits);
     let proved = if args.prove { prove_straight(args, &recording) } else { Ok(()) };
     for failure in [told, kept, proved].into_iter().filter_map(Result::err) {
@@ -78,10 +75,8 @@ impl Places {
     fn open(args: &RunArgs) -> Result<Self, Failure> {
         let place = |path: &PathBuf| Place::open(path).map_err(|e| Failure::file("write", path, e));
         let save = args.save.as_ref().map(place).transpose()?;
-        let report = (args.show.output.is_some() || args.quiet == 0).then(|| {
-            let output = Output::open(args.show.output.as_deref(), Output::Stderr)?;
-            Shown::new(&args.show, &output).map(|shown| (output, shown))
-        });
+        let report = (args.show.output.is_some() || args.show.open || args.quiet == 0)
+            .then(|| Shown::open(&args.show, Output::Stderr));
         Ok(Self { report: report.transpose()?, save })
     }
 }

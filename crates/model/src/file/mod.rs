@@ -48,17 +48,25 @@ impl Recording {
     /// [`FileError::TooLarge`] where [`Recording::read`] would not take the file.
     pub fn write(&self, out: impl Write) -> Result<(), FileError> {
         self.check().map_err(FileError::Invalid)?;
-        let mut profile = profile::profile(self);
+        let mut profile = profile::profile(self, &[]);
         profile.private = fit::message(self, fit::BOUND);
         bounded(&profile.private)?;
-        let bytes = profile.encode_to_vec();
-        if bytes.len() as u64 > MAX_FILE {
-            return Err(too_large());
+        packed(&profile, out)
+    }
+
+    /// Writes what other tools read of a recording, and nothing of what only [`Recording::read`] does: a gzipped
+    /// pprof profile with `more` values for each row, and `shown` (the name of one of them, or of one that
+    /// every profile has) as what is shown by default.
+    ///
+    /// # Errors
+    /// Those of [`Recording::write`].
+    pub fn write_pprof(&self, out: impl Write, more: &[PprofColumn<'_>], shown: &str) -> Result<(), FileError> {
+        self.check().map_err(FileError::Invalid)?;
+        let mut profile = profile::profile(self, more);
+        if let Some(name) = profile.string_table.iter().position(|s| s == shown) {
+            profile.default_sample_type = i64::try_from(name).unwrap_or_default();
         }
-        let mut gzip = GzEncoder::new(out, LEVEL);
-        gzip.write_all(&bytes)?;
-        gzip.finish()?.flush()?;
-        Ok(())
+        packed(&profile, out)
     }
 
     /// Reads a recording that [`Recording::write`] wrote, here or elsewhere. One that another
@@ -81,6 +89,28 @@ impl Recording {
         bounded(private)?;
         decode::decode(wire::Recording::decode(private).map_err(undecodable)?)
     }
+}
+
+/// A value that goes with each row of a profile.
+#[derive(Clone, Debug)]
+pub struct PprofColumn<'a> {
+    /// What it is called.
+    pub name: &'a str,
+    /// Its unit: `count`, `bytes`, `nanoseconds`.
+    pub unit: &'a str,
+    /// One a row, in the order of [`Recording::rows`]; 0 where there is none.
+    pub values: Vec<u64>,
+}
+
+fn packed(profile: &pprof::Profile, out: impl Write) -> Result<(), FileError> {
+    let bytes = profile.encode_to_vec();
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(too_large());
+    }
+    let mut gzip = GzEncoder::new(out, LEVEL);
+    gzip.write_all(&bytes)?;
+    gzip.finish()?.flush()?;
+    Ok(())
 }
 
 /// The bytes within the gzip.

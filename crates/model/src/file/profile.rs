@@ -3,9 +3,10 @@
 //! One sample a row. pprof's top and speedscope show frames and not labels: so the leaf is a
 //! function named after the system call, in a mapping `[kernel]`, and below it stands the API.
 
+use super::PprofColumn;
 use super::intern::Interner;
 use super::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use crate::names::{FrameClass, FrameId, ModuleId};
+use crate::names::ModuleId;
 use crate::recording::Recording;
 use crate::row::Row;
 use std::collections::HashMap;
@@ -17,10 +18,11 @@ pub(super) const KERNEL: &str = "[kernel]";
 pub(super) const TYPES: [(&str, &str); 5] =
     [("calls", "count"), ("errors", "count"), ("bytes", "bytes"), ("waited", "nanoseconds"), ("toll", "nanoseconds")];
 
-/// The profile without our message.
-pub(super) fn profile(rec: &Recording) -> Profile {
+/// The profile without our message. `more` values go with each sample after [`TYPES`].
+pub(super) fn profile(rec: &Recording, more: &[PprofColumn<'_>]) -> Profile {
     let mut b = Builder {
         rec,
+        more,
         strings: Interner::with(String::new()),
         functions: HashMap::new(),
         leaves: HashMap::new(),
@@ -36,6 +38,7 @@ pub(super) fn profile(rec: &Recording) -> Profile {
 
 struct Builder<'a> {
     rec: &'a Recording,
+    more: &'a [PprofColumn<'a>],
     strings: Interner<String>,
     /// Function ids by name and file, both as string indices.
     functions: HashMap<(i64, i64), u64>,
@@ -53,6 +56,10 @@ impl Builder<'_> {
         for (name, unit) in TYPES {
             let value_type = ValueType { r#type: self.string(name), unit: self.string(unit) };
             self.profile.default_sample_type = value_type.r#type;
+            self.profile.sample_type.push(value_type);
+        }
+        for column in self.more {
+            let value_type = ValueType { r#type: self.string(column.name), unit: self.string(column.unit) };
             self.profile.sample_type.push(value_type);
         }
         let h = &self.rec.header;
@@ -134,11 +141,12 @@ impl Builder<'_> {
     }
 
     fn samples(&mut self) {
-        for row in &self.rec.rows {
+        for (at, row) in self.rec.rows.iter().enumerate() {
             let c = &row.counts;
             let calls = [c.calls, c.failed(), c.bytes, c.waited_ns.unwrap_or(0), c.toll_ns.unwrap_or(0)];
-            let sample =
-                Sample { location_id: self.chain(row), value: calls.map(signed).to_vec(), label: self.labels(row) };
+            let more = self.more.iter().map(|column| column.values.get(at).copied().unwrap_or(0));
+            let value = calls.into_iter().chain(more).map(signed).collect();
+            let sample = Sample { location_id: self.chain(row), value, label: self.labels(row) };
             self.profile.sample.push(sample);
         }
     }
@@ -149,26 +157,8 @@ impl Builder<'_> {
         if let Some(api) = &row.api {
             chain.push(self.leaf(row.api_module.map_or(0, mapping_id), api));
         }
-        let context = &self.rec.stack(row.context).frames;
-        let inside = if row.api.is_some() { self.inside_api(context, row.user) } else { 0 };
-        let outer = &self.rec.stack(row.outer).frames;
-        let frames: Vec<FrameId> = context.iter().skip(inside).chain(outer).copied().collect();
-        // A script's lines say what the interpreter's own functions between them do.
-        let script = frames.iter().any(|f| self.rec.frame(*f).language.is_some());
-        let shown = |f: &&FrameId| {
-            let frame = self.rec.frame(**f);
-            !script || frame.language.is_some() || frame.class == FrameClass::User
-        };
-        chain.extend(frames.iter().filter(shown).map(|f| u64::from(f.0) + 1));
+        chain.extend(self.rec.told_frames(row).into_iter().map(|f| u64::from(f.0) + 1));
         chain
-    }
-
-    /// How many of the context's frames lie inside the API: those below the user's, or, where
-    /// that is not known, the C library's own at the leaf.
-    fn inside_api(&self, context: &[FrameId], user: Option<FrameId>) -> usize {
-        let at_user = user.and_then(|user| context.iter().position(|f| *f == user));
-        let of_libc = |f: &&FrameId| matches!(self.rec.frame(**f).class, FrameClass::Libc | FrameClass::Vdso);
-        at_user.unwrap_or_else(|| context.iter().take_while(of_libc).count())
     }
 
     fn labels(&mut self, row: &Row) -> Vec<Label> {

@@ -170,6 +170,7 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         needless: Estimate { estimate: calls, low: calls - calls / 20, high: calls },
         toll_ns,
         needless_toll_ns: toll_ns,
+        by_row: vec![],
         starts: false,
         per_unit: None,
         later: None,

@@ -1,0 +1,34 @@
+//! Collapsed stacks: `program;outer;inner;syscall 42`, as flame graph tools read them.
+
+use crate::{ExportError, Judged, Value};
+use std::collections::BTreeMap;
+use std::io::Write;
+use systoll_present::clean;
+
+/// Writes a line for each stack with a value.
+pub(crate) fn write(value: Value, judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
+    for (stack, sum) in stacks(value, judged) {
+        writeln!(out, "{stack} {sum}")?;
+    }
+    Ok(())
+}
+
+/// Stacks and their values, each stack once; those without are left out.
+pub(crate) fn stacks(value: Value, judged: &Judged<'_>) -> BTreeMap<String, u64> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for told in judged.rows().filter(|told| told.value(value) > 0) {
+        let mut stack = name(judged.program(told.row));
+        for link in judged.links(told.row).iter().rev() {
+            stack.push(';');
+            stack.push_str(&name(&link.function));
+        }
+        let sum = sums.entry(stack).or_default();
+        *sum = sum.saturating_add(told.value(value));
+    }
+    sums
+}
+
+/// A frame's name on a line in which `;` separates frames. One without a name would be no frame.
+fn name(text: &str) -> String {
+    if text.is_empty() { "?".into() } else { clean(text).replace(';', ",") }
+}

@@ -1,0 +1,111 @@
+//! CSV (RFC 4180): a line a row of the exact table.
+//!
+//! A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line's end for a formula, quoted or
+//! not. Names that do get a `'` in front, which spreadsheets take for "this is text".
+
+use crate::judged::{Told, short};
+use crate::{ExportError, Judged};
+use std::io::Write;
+
+/// What a cell holds, as far as readers that know types care.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    Text(String),
+    /// `None` where it is not known.
+    Number(Option<u64>),
+}
+
+/// Names of the columns, each with whether it holds text; the order is part of the format, new ones come last.
+pub(crate) const COLUMNS: [(&str, bool); 20] = [
+    ("row", false),
+    ("syscall", true),
+    ("program", true),
+    ("pid", false),
+    ("api", true),
+    ("function", true),
+    ("file", true),
+    ("line", false),
+    ("module", true),
+    ("calls", false),
+    ("errors", false),
+    ("bytes", false),
+    ("toll_ns", false),
+    ("waited_ns", false),
+    ("elapsed_ns", false),
+    ("longest_ns", false),
+    ("startup_calls", false),
+    ("needless_calls", false),
+    ("needless_ns", false),
+    ("cause", true),
+];
+
+/// Writes all rows under a line of names.
+pub(crate) fn write(judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
+    let mut csv = csv::WriterBuilder::new().from_writer(out);
+    csv.write_record(COLUMNS.iter().map(|(name, _)| *name)).map_err(io)?;
+    for told in judged.rows() {
+        let text = cells(judged, &told).into_iter().map(|cell| match cell {
+            Cell::Text(text) => harmless(text),
+            Cell::Number(number) => number.map_or_else(String::new, |n| n.to_string()),
+        });
+        csv.write_record(text).map_err(io)?;
+    }
+    csv.flush()?;
+    Ok(())
+}
+
+/// A row's cells, in the order of [`COLUMNS`]. Text that is not known is empty.
+pub(crate) fn cells(judged: &Judged<'_>, told: &Told<'_>) -> Vec<Cell> {
+    let (row, counts) = (told.row, &told.row.counts);
+    let user = row.user.map(|id| judged.recording.frame(id));
+    let place = user.and_then(|frame| frame.location());
+    let module = user.and_then(|frame| frame.module).map(|id| &*judged.recording.module(id).path);
+    let text = |text: Option<&str>| Cell::Text(short(text.unwrap_or_default()).to_owned());
+    let number = |number: u64| Cell::Number(Some(number));
+    vec![
+        number(told.index as u64),
+        Cell::Text(row.syscall.to_string()),
+        text(Some(judged.program(row))),
+        number(judged.recording.process(row.process).pid.into()),
+        text(row.api.as_deref()),
+        text(place.map(|p| &*p.function)),
+        text(place.and_then(|p| p.file.as_deref())),
+        Cell::Number(place.and_then(|p| p.line).map(u64::from)),
+        text(module),
+        number(counts.calls),
+        number(counts.failed()),
+        number(counts.bytes),
+        Cell::Number(counts.toll_ns),
+        Cell::Number(counts.waited_ns),
+        number(counts.elapsed_ns),
+        number(counts.max_ns),
+        number(counts.startup_calls),
+        number(told.needless_calls),
+        number(told.needless_ns),
+        text(told.cause),
+    ]
+}
+
+/// A name that no spreadsheet takes for a formula, and that ends no line for readers that know no quotes.
+fn harmless(text: String) -> String {
+    let text = text.replace('\0', "\\0").replace('\r', "\\r").replace('\n', "\\n");
+    if text.starts_with(['=', '+', '-', '@', '\t', '\'']) { format!("'{text}") } else { text }
+}
+
+fn io(error: csv::Error) -> ExportError {
+    ExportError::Io(error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_a_formula() {
+        for name in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "'=1"] {
+            assert!(harmless(name.into()).starts_with('\''), "{name}");
+        }
+        assert_eq!(harmless("\r=1\n".into()), "\\r=1\\n");
+        assert_eq!(harmless("localtime".into()), "localtime");
+    }
+}

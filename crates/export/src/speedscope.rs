@@ -1,0 +1,146 @@
+//! speedscope's own JSON: a profile for each value, and what windows saw, in the order of time, for each thread.
+//!
+//! The format: <https://www.speedscope.app/file-format-schema.json>.
+
+use crate::judged::Link;
+use crate::seen::{Lane, lanes};
+use crate::{ExportError, Judged, Value};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::io::Write;
+
+#[derive(Serialize)]
+struct File<'a> {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    exporter: String,
+    name: String,
+    #[serde(rename = "activeProfileIndex")]
+    active: usize,
+    shared: Shared<'a>,
+    profiles: Vec<Profile>,
+}
+
+#[derive(Serialize)]
+struct Shared<'a> {
+    frames: Vec<Frame<'a>>,
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Profile {
+    Sampled {
+        name: String,
+        unit: &'static str,
+        #[serde(rename = "startValue")]
+        start: u64,
+        #[serde(rename = "endValue")]
+        end: u64,
+        /// Frames by their index, outermost first.
+        samples: Vec<Vec<usize>>,
+        weights: Vec<u64>,
+    },
+    Evented {
+        name: String,
+        unit: &'static str,
+        #[serde(rename = "startValue")]
+        start: u64,
+        #[serde(rename = "endValue")]
+        end: u64,
+        events: Vec<Event>,
+    },
+}
+
+#[derive(Serialize)]
+struct Event {
+    /// `O` opens a frame, `C` closes it.
+    r#type: char,
+    frame: usize,
+    at: u64,
+}
+
+/// Frames, each once.
+#[derive(Default)]
+struct Frames<'a> {
+    all: Vec<Link<'a>>,
+    index: HashMap<Link<'a>, usize>,
+}
+
+impl<'a> Frames<'a> {
+    fn index(&mut self, link: Link<'a>) -> usize {
+        *self.index.entry(link).or_insert_with_key(|link| {
+            self.all.push(link.clone());
+            self.all.len() - 1
+        })
+    }
+}
+
+/// Writes the file.
+pub(crate) fn write(value: Value, judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
+    let mut frames = Frames::default();
+    let stacks: Vec<Vec<usize>> = judged
+        .rows()
+        .map(|told| {
+            let links = judged.links(told.row);
+            let program = plain(judged.program(told.row));
+            std::iter::once(program).chain(links.into_iter().rev()).map(|link| frames.index(link)).collect()
+        })
+        .collect();
+    let mut profiles: Vec<Profile> = Value::ALL.into_iter().map(|value| sampled(value, judged, &stacks)).collect();
+    profiles.extend(lanes(judged.recording).iter().map(|lane| evented(lane, &mut frames)));
+    let file = File {
+        schema: "https://www.speedscope.app/file-format-schema.json",
+        exporter: format!("systoll {}", env!("CARGO_PKG_VERSION")),
+        name: judged.command(),
+        active: Value::ALL.iter().position(|v| *v == value).unwrap_or(0),
+        shared: Shared {
+            frames: frames.all.iter().map(|l| Frame { name: &l.function, file: l.file, line: l.line }).collect(),
+        },
+        profiles,
+    };
+    serde_json::to_writer(out, &file).map_err(std::io::Error::from)?;
+    Ok(())
+}
+
+fn plain(name: &str) -> Link<'_> {
+    Link { function: name.into(), module: "", file: None, line: None }
+}
+
+fn sampled(value: Value, judged: &Judged<'_>, stacks: &[Vec<usize>]) -> Profile {
+    let some = || judged.rows().filter(|told| told.value(value) > 0);
+    Profile::Sampled {
+        name: value.name().into(),
+        unit: if value.is_time() { "nanoseconds" } else { "none" },
+        start: 0,
+        end: judged.total(value),
+        samples: some().filter_map(|told| stacks.get(told.index).cloned()).collect(),
+        weights: some().map(|told| told.value(value)).collect(),
+    }
+}
+
+/// What windows saw of one thread. Between windows there is nothing, as when nothing was called.
+fn evented<'a>(lane: &Lane<'a>, frames: &mut Frames<'a>) -> Profile {
+    let mut events = Vec::new();
+    for call in &lane.calls {
+        let name = call.syscall.name().map_or_else(|| call.syscall.to_string().into(), Into::into);
+        let frame = frames.index(Link { function: name, ..plain("") });
+        events.push(Event { r#type: 'O', frame, at: call.start_ns });
+        events.push(Event { r#type: 'C', frame, at: call.end_ns });
+    }
+    Profile::Evented {
+        name: format!("windows of {}", lane.name()),
+        unit: "nanoseconds",
+        start: lane.calls.first().map_or(0, |c| c.start_ns),
+        end: lane.calls.last().map_or(0, |c| c.end_ns),
+        events,
+    }
+}

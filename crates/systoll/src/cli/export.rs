@@ -1,0 +1,52 @@
+//! What can be typed after `systoll export`.
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::path::PathBuf;
+use systoll_export::{Format, Value};
+
+/// Examples of `export`, for `--help` and the man page.
+pub(super) const EXAMPLES: &str = "Examples:
+  systoll export --format flamegraph -o toll.svg a.systoll      a picture for any browser
+  systoll export --format flamegraph --against old.systoll new.systoll > diff.svg
+                                                                red: more than before, blue: less
+  systoll export --format collapsed --value calls a.systoll     stacks for flame graph tools
+  systoll export --format speedscope -o a.json a.systoll        speedscope a.json
+  systoll export --format firefox -o a.json a.systoll           for profiler.firefox.com, windows as markers
+  systoll export --format perfetto -o a.json a.systoll          for ui.perfetto.dev, windows as slices
+  systoll export --format pprof -o a.pb.gz a.systoll            go tool pprof -sample_index=needless a.pb.gz
+  systoll export --format csv a.systoll | duckdb -c \"from read_csv('/dev/stdin')\"
+  systoll export --format openmetrics -o a.prom a.systoll       promtool tsdb create-blocks-from openmetrics a.prom";
+
+/// `systoll export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// collapsed, csv, firefox, flamegraph, openmetrics, parquet, perfetto, pprof or speedscope
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = format())]
+    pub format: Format,
+    /// What is drawn, or shown first: toll, waited, calls or needless
+    #[arg(long, value_name = "VALUE", default_value = "toll", hide_possible_values = true, value_parser = value())]
+    pub value: Value,
+    /// An older recording to compare with: a flame graph in red and blue
+    #[arg(long, value_name = "OLD")]
+    pub against: Option<PathBuf>,
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Add the causes (*.toml) in DIR to those built in
+    #[arg(long, value_name = "DIR")]
+    pub causes: Option<PathBuf>,
+    /// A recording that `run --save` kept; - for standard input
+    #[arg(value_name = "REC")]
+    pub recording: PathBuf,
+}
+
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name))
+        .try_map(|name| Format::from_name(&name).ok_or("nothing recordings are written as"))
+}
+
+fn value() -> impl TypedValueParser<Value = Value> {
+    PossibleValuesParser::new(Value::ALL.map(Value::name))
+        .try_map(|name| Value::from_name(&name).ok_or("nothing that can be drawn"))
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""The programs that exports are opened with: from PyPI and npm, pinned, and promtool out of Debian's package.
+
+  readers.py            puts them into target/readers (SYSTOLL_READERS: elsewhere), if they are not there
+
+The package of promtool is unpacked and not installed: it would start a server.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PYTHON = ("duckdb==1.4.2",)
+NODE = ("speedscope@1.25.0", "@firefox-devtools/profiler-cli@0.10.0")
+
+
+def place():
+    return os.environ.get("SYSTOLL_READERS") or os.path.join(os.path.dirname(HERE), "target", "readers")
+
+
+def python():
+    """A Python that has duckdb, or nothing."""
+    found = os.path.join(place(), "python", "bin", "python3")
+    return found if os.path.exists(os.path.join(place(), "python", "installed")) else None
+
+
+def node(module):
+    """The folder of an npm package, or nothing."""
+    found = os.path.join(place(), "node", "node_modules", module)
+    return found if os.path.isdir(found) else None
+
+
+def program(name):
+    """The path of a program that was put here, or the distribution's; nothing where there is none."""
+    found = os.path.join(place(), "bin", name)
+    return found if os.path.exists(found) else shutil.which(name)
+
+
+def unpack_promtool():
+    folder = tempfile.mkdtemp()
+    try:
+        subprocess.run(["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", "prometheus"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        [package] = os.listdir(folder)
+        subprocess.run(["dpkg-deb", "-x", package, "out"], cwd=folder, check=True)
+        os.makedirs(os.path.join(place(), "bin"), exist_ok=True)
+        shutil.copy(os.path.join(folder, "out", "usr", "bin", "promtool"), os.path.join(place(), "bin", "promtool"))
+    finally:
+        shutil.rmtree(folder)
+
+
+def install():
+    """Whatever can't be had is left out: the test that wants it says so."""
+    failed = []
+    if not python():
+        folder = os.path.join(place(), "python")
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            venv.create(folder, with_pip=True)
+            subprocess.run([os.path.join(folder, "bin", "python3"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PYTHON], check=True)
+            with open(os.path.join(folder, "installed"), "w"):
+                pass
+        except (OSError, subprocess.CalledProcessError) as e:
+            failed.append(f"{', '.join(PYTHON)} ({e})")
+    wanted = [package for package in NODE if not node(package.rpartition("@")[0])]
+    if wanted:
+        folder = os.path.join(place(), "node")
+        os.makedirs(folder, exist_ok=True)
+        try:
+            subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--no-save", "--prefix", folder, *NODE], check=True)
+        except (OSError, subprocess.CalledProcessError) as e:
+            failed.append(f"{', '.join(wanted)} ({e})")
+    if not program("promtool"):
+        try:
+            unpack_promtool()
+        except (OSError, ValueError, subprocess.CalledProcessError) as e:
+            failed.append(f"promtool ({e})")
+    for what in failed:
+        print(f"could not install {what}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        sys.exit(__doc__)
+    install()
