@@ -96,7 +96,7 @@ fn switch_on(thread: &'static Thread, counting: &mut Counting) -> Result<(), Una
         *active += 1;
     }
     signals::unblock_in_handlers();
-    let bit = masks::SIGSYS_BIT;
+    let bit = signals::SIGSYS_BIT;
     let mut before = 0u64;
     let selector = (&raw const thread.selector) as u64;
     // SAFETY: masks of ours; the selector and the stubs are statics.
@@ -118,7 +118,7 @@ fn switch_on(thread: &'static Thread, counting: &mut Counting) -> Result<(), Una
 
 fn restore_signals(counting: &Counting) {
     if counting.sigsys_was_blocked {
-        let bit = masks::SIGSYS_BIT;
+        let bit = signals::SIGSYS_BIT;
         // SAFETY: a mask of ours.
         unsafe { stubs::call(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as u64, &raw const bit as u64, 0, 8, 0, 0]) };
     }
