@@ -212,3 +212,22 @@ fn in_processes_of_their_own() {
         assert!(run.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&run.stderr));
     }
 }
+
+/// A program that valgrind translates, or qemu, runs its blocks and says that it has not counted.
+#[test]
+fn translators_are_told() {
+    let example =
+        std::env::current_exe().unwrap().parent().and_then(|deps| deps.parent()).unwrap().join("examples/blocks");
+    for translator in ["valgrind", "qemu-x86_64"] {
+        let Ok(run) = std::process::Command::new(translator).arg(&example).args(["count", "files"]).output() else {
+            println!("skipped: no {translator}");
+            continue;
+        };
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(
+            run.status.success() && said.starts_with("skipped: "),
+            "{translator}: {said}{}",
+            String::from_utf8_lossy(&run.stderr)
+        );
+    }
+}

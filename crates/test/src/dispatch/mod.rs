@@ -6,6 +6,7 @@ mod masks;
 mod signals;
 mod stubs;
 mod threads;
+mod translated;
 mod unwind;
 
 pub use contexts::ScriptFrame;
@@ -89,6 +90,9 @@ fn enter(counting: &mut Counting) -> Result<(), Unavailable> {
 
 /// Has the kernel dispatch what comes from outside the stubs.
 fn switch_on(thread: &'static Thread, counting: &mut Counting) -> Result<(), Unavailable> {
+    if translated::by_valgrind() {
+        return Err(Unavailable::Translated);
+    }
     unwind::warm_up();
     {
         let mut active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
