@@ -55,13 +55,11 @@ pub(crate) struct Begin {
 pub(crate) fn begin(how: Begin) -> Result<(), Unavailable> {
     let id = handler::thread_id();
     if let Some(thread) = Thread::of(id) {
-        thread.selector.store(ALLOW, SeqCst);
-        // SAFETY: this thread's, and nothing is dispatched now.
-        let counting = unsafe { thread.counting() };
-        let entered = enter(counting);
-        let selector = if counting.incomplete.is_none() { BLOCK } else { ALLOW };
-        thread.selector.store(selector, SeqCst);
-        return entered;
+        if let Some(entered) = enter_inner(thread) {
+            return entered;
+        }
+        // It had the id before, and ended in a block.
+        thread.give_back();
     }
     let thread = Thread::take(id).ok_or(Unavailable::TooManyThreads)?;
     // SAFETY: taken for this thread.
@@ -74,6 +72,30 @@ pub(crate) fn begin(how: Begin) -> Result<(), Unavailable> {
         Err(_) => thread.give_back(),
     }
     begun
+}
+
+/// Begins a block within a block; `None` where the thread's entry is another's that has ended.
+fn enter_inner(thread: &'static Thread) -> Option<Result<(), Unavailable>> {
+    thread.selector.store(ALLOW, SeqCst);
+    // SAFETY: this thread's, and nothing is dispatched now.
+    if unsafe { thread.counting() }.incomplete.is_none() {
+        // SAFETY: as above; the handler takes the flag away, if it is run.
+        unsafe { thread.counting() }.probing = true;
+        thread.selector.store(BLOCK, SeqCst);
+        // SAFETY: it takes nothing and can't fail.
+        unsafe { libc::syscall(libc::SYS_getppid) };
+        thread.selector.store(ALLOW, SeqCst);
+        // SAFETY: nothing is dispatched now.
+        if std::mem::take(&mut unsafe { thread.counting() }.probing) {
+            return None;
+        }
+    }
+    // SAFETY: nothing is dispatched now.
+    let counting = unsafe { thread.counting() };
+    let entered = enter(counting);
+    let selector = if counting.incomplete.is_none() { BLOCK } else { ALLOW };
+    thread.selector.store(selector, SeqCst);
+    Some(entered)
 }
 
 fn enter(counting: &mut Counting) -> Result<(), Unavailable> {
