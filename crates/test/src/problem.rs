@@ -6,11 +6,12 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unavailable {
-    /// The kernel is older than 5.11, or something that stands in for it (gVisor, valgrind, qemu-user).
-    #[error(
-        "this kernel has no Syscall User Dispatch (Linux 5.11 and later have it, gVisor, valgrind and qemu-user do not)"
-    )]
+    /// The kernel is older than 5.11, or something that stands in for it (gVisor, qemu-user).
+    #[error("this kernel has no Syscall User Dispatch (Linux 5.11 and later have it, gVisor and qemu-user do not)")]
     NoDispatch,
+    /// valgrind makes the process's calls from code of its own.
+    #[error("valgrind runs this process, and makes its calls from code of its own")]
+    Translated,
     /// A seccomp filter, most likely.
     #[error("{}: prctl(PR_SET_SYSCALL_USER_DISPATCH) is refused here, most likely by a seccomp filter", std::io::Error::from_raw_os_error(*.0))]
     Refused(i32),

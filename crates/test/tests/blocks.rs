@@ -71,6 +71,48 @@ fn a_panic_ends_the_block() {
     }
 }
 
+extern "C" fn ends_in_a_block(id: *mut libc::c_void) -> *mut libc::c_void {
+    assert!(systoll_test::abi::begin(None).is_ok());
+    // SAFETY: the starter's own variable, which it reads when this thread has ended.
+    unsafe { *id.cast::<i32>() = libc::gettid() };
+    std::ptr::null_mut()
+}
+
+/// A thread that ends in a block leaves what is known of it; one that gets its id counts all the same.
+#[test]
+fn a_thread_that_ended_in_a_block_is_not_taken_for_a_later_one() {
+    if counted(|| ()).is_none() {
+        return;
+    }
+    let mut same = 0;
+    for _ in 0..200 {
+        let mut id = 0i32;
+        // SAFETY: a thread of ours, joined before its variable goes; it leaves nothing of Rust's behind.
+        unsafe {
+            let mut thread = std::mem::zeroed();
+            let argument = (&raw mut id).cast();
+            assert_eq!(libc::pthread_create(&raw mut thread, std::ptr::null(), ends_in_a_block, argument), 0);
+            libc::pthread_join(thread, std::ptr::null_mut());
+        }
+        if let Err(why) = std::fs::write("/proc/sys/kernel/ns_last_pid", (id - 1).to_string()) {
+            println!("skipped: the next thread's id can't be chosen: {why}");
+            return;
+        }
+        let next = std::thread::spawn(|| {
+            let calls = counted(|| (0..9).for_each(|_| getppid())).unwrap().1.of("getppid");
+            // SAFETY: it takes nothing and can't fail.
+            (unsafe { libc::gettid() }, calls)
+        });
+        let (now, calls) = next.join().unwrap();
+        assert_eq!(calls, 9);
+        same += u32::from(now == id);
+        if same == 3 {
+            return;
+        }
+    }
+    println!("skipped: other processes were given the ids");
+}
+
 #[inline(never)]
 fn asks_often(times: u64) {
     for _ in 0..times {
@@ -210,5 +252,24 @@ fn in_processes_of_their_own() {
             std::process::Command::new(&own).args(["--ignored", "--exact", test, "--nocapture"]).output().unwrap();
         let said = String::from_utf8_lossy(&run.stdout);
         assert!(run.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&run.stderr));
+    }
+}
+
+/// A program that valgrind translates, or qemu, runs its blocks and says that it has not counted.
+#[test]
+fn translators_are_told() {
+    let example =
+        std::env::current_exe().unwrap().parent().and_then(|deps| deps.parent()).unwrap().join("examples/blocks");
+    for translator in ["valgrind", "qemu-x86_64"] {
+        let Ok(run) = std::process::Command::new(translator).arg(&example).args(["count", "files"]).output() else {
+            println!("skipped: no {translator}");
+            continue;
+        };
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(
+            run.status.success() && said.starts_with("skipped: "),
+            "{translator}: {said}{}",
+            String::from_utf8_lossy(&run.stderr)
+        );
     }
 }

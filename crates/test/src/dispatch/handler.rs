@@ -83,6 +83,9 @@ fn on_call(thread: &Thread, number: u32, arch: u32, program: &mut ucontext_t) ->
 fn count(thread: &Thread, site: Site) {
     // SAFETY: this thread's, and its selector was BLOCK, so that none of its own code has it.
     let counting = unsafe { thread.counting() };
+    if std::mem::take(&mut counting.probing) {
+        return;
+    }
     let (python, end) = (counting.python, counting.stack_end);
     let Some(tables) = counting.innermost() else { return };
     tables.count(site.number);

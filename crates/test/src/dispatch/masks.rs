@@ -1,13 +1,11 @@
 //! Calls that would block SIGSYS or take it over: while it is blocked, a dispatched call ends the
 //! process. They are answered here, with all else as the program asked.
 
-use super::signals::{self, Action};
+use super::signals::{self, Action, SIGSYS_BIT};
 use super::stubs;
 use crate::problem::Incomplete;
 use libc::c_long;
 
-/// SIGSYS in a kernel's signal mask.
-pub(super) const SIGSYS_BIT: u64 = 1 << (libc::SIGSYS - 1);
 const UNBLOCKABLE: u64 = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
 const MASK_SIZE: u64 = 8;
 const SYS_IO_PGETEVENTS: c_long = 333;

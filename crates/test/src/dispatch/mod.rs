@@ -6,6 +6,7 @@ mod masks;
 mod signals;
 mod stubs;
 mod threads;
+mod translated;
 mod unwind;
 
 pub use contexts::ScriptFrame;
@@ -54,13 +55,11 @@ pub(crate) struct Begin {
 pub(crate) fn begin(how: Begin) -> Result<(), Unavailable> {
     let id = handler::thread_id();
     if let Some(thread) = Thread::of(id) {
-        thread.selector.store(ALLOW, SeqCst);
-        // SAFETY: this thread's, and nothing is dispatched now.
-        let counting = unsafe { thread.counting() };
-        let entered = enter(counting);
-        let selector = if counting.incomplete.is_none() { BLOCK } else { ALLOW };
-        thread.selector.store(selector, SeqCst);
-        return entered;
+        if let Some(entered) = enter_inner(thread) {
+            return entered;
+        }
+        // It had the id before, and ended in a block.
+        thread.give_back();
     }
     let thread = Thread::take(id).ok_or(Unavailable::TooManyThreads)?;
     // SAFETY: taken for this thread.
@@ -73,6 +72,30 @@ pub(crate) fn begin(how: Begin) -> Result<(), Unavailable> {
         Err(_) => thread.give_back(),
     }
     begun
+}
+
+/// Begins a block within a block; `None` where the thread's entry is another's that has ended.
+fn enter_inner(thread: &'static Thread) -> Option<Result<(), Unavailable>> {
+    thread.selector.store(ALLOW, SeqCst);
+    // SAFETY: this thread's, and nothing is dispatched now.
+    if unsafe { thread.counting() }.incomplete.is_none() {
+        // SAFETY: as above; the handler takes the flag away, if it is run.
+        unsafe { thread.counting() }.probing = true;
+        thread.selector.store(BLOCK, SeqCst);
+        // SAFETY: it takes nothing and can't fail.
+        unsafe { libc::syscall(libc::SYS_getppid) };
+        thread.selector.store(ALLOW, SeqCst);
+        // SAFETY: nothing is dispatched now.
+        if std::mem::take(&mut unsafe { thread.counting() }.probing) {
+            return None;
+        }
+    }
+    // SAFETY: nothing is dispatched now.
+    let counting = unsafe { thread.counting() };
+    let entered = enter(counting);
+    let selector = if counting.incomplete.is_none() { BLOCK } else { ALLOW };
+    thread.selector.store(selector, SeqCst);
+    Some(entered)
 }
 
 fn enter(counting: &mut Counting) -> Result<(), Unavailable> {
@@ -89,6 +112,9 @@ fn enter(counting: &mut Counting) -> Result<(), Unavailable> {
 
 /// Has the kernel dispatch what comes from outside the stubs.
 fn switch_on(thread: &'static Thread, counting: &mut Counting) -> Result<(), Unavailable> {
+    if translated::by_valgrind() {
+        return Err(Unavailable::Translated);
+    }
     unwind::warm_up();
     {
         let mut active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,7 +122,7 @@ fn switch_on(thread: &'static Thread, counting: &mut Counting) -> Result<(), Una
         *active += 1;
     }
     signals::unblock_in_handlers();
-    let bit = masks::SIGSYS_BIT;
+    let bit = signals::SIGSYS_BIT;
     let mut before = 0u64;
     let selector = (&raw const thread.selector) as u64;
     // SAFETY: masks of ours; the selector and the stubs are statics.
@@ -118,7 +144,7 @@ fn switch_on(thread: &'static Thread, counting: &mut Counting) -> Result<(), Una
 
 fn restore_signals(counting: &Counting) {
     if counting.sigsys_was_blocked {
-        let bit = masks::SIGSYS_BIT;
+        let bit = signals::SIGSYS_BIT;
         // SAFETY: a mask of ours.
         unsafe { stubs::call(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as u64, &raw const bit as u64, 0, 8, 0, 0]) };
     }

@@ -1,8 +1,10 @@
 //! SIGSYS: our handler in, the program's own kept and put back.
 
-use super::masks::SIGSYS_BIT;
 use super::stubs;
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+/// SIGSYS in a kernel's signal mask.
+pub(super) const SIGSYS_BIT: u64 = 1 << (libc::SIGSYS - 1);
 
 /// The kernel's `struct sigaction`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -37,6 +37,8 @@ pub(super) struct Counting {
     /// Why counting has stopped before its end.
     pub(super) incomplete: Option<Incomplete>,
     pub(super) python: Option<PythonFrames>,
+    /// The next call is made to see whether it is dispatched, and is not counted.
+    pub(super) probing: bool,
     /// The thread had SIGSYS blocked.
     pub(super) sigsys_was_blocked: bool,
 }
@@ -61,6 +63,7 @@ static POOL: [Thread; THREADS] = [const {
             stack_end: u64::MAX,
             incomplete: None,
             python: None,
+            probing: false,
             sigsys_was_blocked: false,
         }),
     }

@@ -77,4 +77,6 @@ def _force(outcome, exception):
     if hasattr(outcome, "force_exception"):
         outcome.force_exception(exception)
     else:
-        raise exception
+        # pluggy before 1.1, of pytest 7.2: raising here would leave other plugins' wrappers unfinished.
+        outcome._result = None
+        outcome._excinfo = (type(exception), exception, exception.__traceback__)

@@ -1,0 +1,32 @@
+"""systoll's own start, held to budgets by systoll: what a user pays before anything is watched."""
+import os
+
+from harness import HERE, test, text
+
+
+def holds(box, name, argv):
+    budget = os.path.join(HERE, "budgets", name)
+    r = box.run([box.systoll, "check", "--quiet", "--all", "--budget", budget, "--", *argv])
+    assert r.returncode == 0, f"{r.returncode}: {text(r.stdout)[-1500:]}{text(r.stderr)[-500:]}"
+    return text(r.stdout)
+
+
+@test()
+def version_calls_little(box):
+    holds(box, "version.toml", [box.systoll, "--version"])
+
+
+@test()
+def a_watched_true_calls_what_it_needs(box):
+    # The first run has no cache, the second one has.
+    for _ in range(2):
+        holds(box, "run.toml", [box.systoll, "run", "-q", "--", "/bin/true"])
+
+
+@test()
+def a_broken_budget_is_seen(box):
+    """The budgets hold because little is called, and not because nothing is held."""
+    budget = os.path.join(HERE, "budgets", "version.toml")
+    r = box.run([box.systoll, "check", "--quiet", "--budget", budget, "--", "/bin/sh", "-c",
+                 "for i in 1 2 3 4 5 6 7; do test -e /nowhere; done; exit 0"])
+    assert r.returncode == 1 and "%file" in text(r.stdout), f"{r.returncode}: {text(r.stdout)}"
