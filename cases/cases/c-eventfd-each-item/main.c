@@ -7,7 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #define BURST 40
-static atomic_long queued;
+static long queued;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int awake;
 static int bell, back;
 static long rounds, taken;
@@ -17,7 +18,10 @@ static void *reader(void *unused)
         uint64_t n;
         if (read(bell, &n, 8) != 8) break;
         atomic_store(&awake, 0);
-        long got = atomic_exchange(&queued, 0);
+        pthread_mutex_lock(&lock);
+        long got = queued;
+        queued = 0;
+        pthread_mutex_unlock(&lock);
         taken += got;
         if (taken % BURST == 0 && got) {
             n = 1;
@@ -36,14 +40,16 @@ int main(int argc, char **argv)
     pthread_t t;
     pthread_create(&t, 0, reader, 0);
     for (long r = 0; r < rounds; r++) {
+        pthread_mutex_lock(&lock);
         for (int i = 0; i < BURST; i++) {
             uint64_t one = 1;
-            atomic_fetch_add(&queued, 1);
+            queued++;
 #ifdef CURED
             if (atomic_exchange(&awake, 1)) continue;
 #endif
             if (write(bell, &one, 8) != 8) return 1;
         }
+        pthread_mutex_unlock(&lock);
         char done[8];
         if (read(ends[0], done, 8) != 8) return 1;
     }

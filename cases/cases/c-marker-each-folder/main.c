@@ -16,11 +16,13 @@ static void walk(const char *path)
 #ifndef CURED
     snprintf(below, sizeof below, "%s/.nobackup", path);
     skipped += access(below, F_OK) == 0;
+    snprintf(below, sizeof below, "%s/.nosync", path);
+    skipped += access(below, F_OK) == 0;
 #endif
     for (struct dirent *e; (e = readdir(d));) {
         seen++;
 #ifdef CURED
-        skipped += strcmp(e->d_name, ".nobackup") == 0;
+        skipped += strcmp(e->d_name, ".nobackup") == 0 || strcmp(e->d_name, ".nosync") == 0;
 #endif
         if (e->d_type != DT_DIR || e->d_name[0] == '.') continue;
         snprintf(below, sizeof below, "%s/%s", path, e->d_name);

@@ -1,4 +1,4 @@
-// Truncates each file to nothing that os.Create has just emptied.
+// Truncates each file that os.Create has just emptied, and cuts it to what was written.
 package main
 
 import (
@@ -19,6 +19,7 @@ func main() {
 		}
 		f.Truncate(0)
 		wrote, _ := f.Write(text)
+		f.Truncate(int64(wrote))
 		total += wrote
 		f.Close()
 	}

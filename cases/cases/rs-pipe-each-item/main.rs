@@ -1,9 +1,9 @@
 //! A worker that is woken through a pipe for each item, and takes all there are.
 use std::io::{Read, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Mutex, mpsc};
 
-static QUEUED: AtomicU64 = AtomicU64::new(0);
+static QUEUED: Mutex<u64> = Mutex::new(0);
 static AWAKE: AtomicBool = AtomicBool::new(false);
 const BURST: u64 = 40;
 
@@ -18,7 +18,7 @@ fn main() {
         while taken < rounds * BURST {
             ear.read(&mut bytes).unwrap();
             AWAKE.store(false, SeqCst);
-            let got = QUEUED.swap(0, SeqCst);
+            let got = std::mem::take(&mut *QUEUED.lock().unwrap());
             taken += got;
             if got > 0 && taken % BURST == 0 {
                 done.send(()).unwrap();
@@ -27,12 +27,14 @@ fn main() {
         taken
     });
     for _ in 0..rounds {
+        let mut queued = QUEUED.lock().unwrap();
         for _ in 0..BURST {
-            QUEUED.fetch_add(1, SeqCst);
+            *queued += 1;
             if !cured || !AWAKE.swap(true, SeqCst) {
                 bell.write_all(&[1]).unwrap();
             }
         }
+        drop(queued);
         finished.recv().unwrap();
     }
     println!("{}", worker.join().unwrap());

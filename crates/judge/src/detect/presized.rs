@@ -48,14 +48,25 @@ impl Detector for Presized {
             let moved = step.moved.as_ref().and_then(|m| Some((m, m.fd?, m.got?)));
             if let Some((moved, fd, got)) = moved.filter(|(m, ..)| m.line.way == Way::Out)
                 && let Some(file) = files.get_mut(&fd)
-                && moved.line.at.is_none_or(|at| step.observed.arg(at) == file.written)
             {
-                file.written = file.written.saturating_add(got);
-                if let Some((at, _)) = file.sized.take_if(|(_, size)| *size <= file.written) {
+                if moved.line.at.is_some_and(|at| step.observed.arg(at) != file.written) {
+                    // Written elsewhere: where it ends is not known any more.
+                    files.remove(&fd);
+                } else if let Some(at) = file.grow(got) {
                     put(claims, at, claim());
                 }
             }
         }
+    }
+}
+
+impl Grown {
+    /// Adds what was written at its end, and returns the call that set the size to where it ends now, or before.
+    fn grow(&mut self, got: u64) -> Option<usize> {
+        self.written = self.written.saturating_add(got);
+        let (at, _) = self.sized.take_if(|(_, size)| *size <= self.written)?;
+        self.longer = false;
+        Some(at)
     }
 }
 
