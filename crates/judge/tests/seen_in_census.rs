@@ -208,3 +208,22 @@ fn a_mode_set_by_the_same_number_is_another_files() {
     });
     silent(&calls, BUSY);
 }
+
+// short-lived
+
+fn map(at: i64, length: u64) -> Call {
+    call("mmap", "mmap", &[0, length, 3, 0x22, u64::MAX, 0], at).toll(1_000)
+}
+
+fn unmap(at: u64, length: u64) -> Call {
+    call("munmap", "munmap", &[at, length], 0).toll(1_000)
+}
+
+#[test]
+fn memory_that_is_cut_to_where_it_is_to_lie_is_kept() {
+    let at = |i: u64| 0x7000_0000_0000 + i * 0x4_0000;
+    let cut = |i: u64| vec![map(at(i) as i64, 0x2_0000), unmap(at(i), 0x8000), unmap(at(i) + 0x1_8000, 0x8000)];
+    silent(&rounds(5_000, cut), BUSY);
+    let whole = |i: u64| vec![map(at(i) as i64, 0x1_fff0), unmap(at(i), 0x2_0000)];
+    assert_eq!(only(judged(&rounds(5_000, whole), BUSY)).cause.as_deref(), Some("mmap-churn"));
+}

@@ -135,7 +135,7 @@ impl Detector for Awake {
             let Some(each) = self.each.get(&bell).copied() else { continue };
             let rung = self.rung.entry(bell).or_default();
             *rung += 1;
-            if *rung % each != 0 {
+            if !rung.is_multiple_of(each) {
                 put(claims, step.index, claim());
             }
         }
