@@ -194,12 +194,12 @@ def row(name, c, m):
     known = {e["cause"]: e for e in c.get("found", [])}
     missed = f"missed: {c['missed']}" if "missed" in c else ""
     if not m["findings"]:
-        return [f"{head} | | | {'honest' if not missed else ''} | {missed} |"]
+        return [f"{head} | | | {'silent' if not missed else ''} | {missed} |"]
     rows = []
     for f in m["findings"]:
         entry = known.get(f["cause"], {"verdict": "not judged", "why": ""})
         why = "; ".join(x for x in (entry.get("why", ""), f.get("proof", ""), missed) if x)
-        cost = percent(f["share"]) if f["share"] else f"{percent(f['wall'])} of wall"
+        cost = percent(f["share"]) if f["share"] else f"{percent(f['wall'])} of wall" if f["wall"] else "share not known"
         rows.append(f"{head} {f['cause']} | `{f['caller']}`, {cost} | {entry['verdict']} | {why} |")
         head, missed = "| | | | | |", ""
     return rows
@@ -222,7 +222,7 @@ def document(all_of, kept):
         f"Known to be wasted and missed: {sum('missed' in all_of[n] for n in told)}.",
         "",
         "*Calls* are the run's; *share* is what all calls cost of the program's own processor time; *found* is the cause, who",
-        "makes the calls, and their share of it. A verdict `honest` says that nothing is found and nothing was to be.",
+        "makes the calls, and their share of it. `silent`: nothing is found, and no waste is known; not each of these was read.",
     ]
     for registry in sorted({all_of[n]["registry"] for n in told}):
         out += ["", f"## {registry}", "", "| command | version | calls | share | exact | found | by, share | verdict | why |", "|---|---|---|---|---|---|---|---|---|"]
