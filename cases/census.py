@@ -3,7 +3,7 @@
 
   census.py --systoll PATH [--keep DIR] [--prove] [--write DOC] [NAME...]
 
-Each command is a table of census/*.toml (a file a registry). A command whose program is not here is skipped with the
+Each command is a table of census/*.toml (a file a registry, or several: debian-files.toml). A command whose program is not here is skipped with the
 reason. What is found is held against the verdicts kept beside the command: a finding without a verdict and a verdict
 without its finding are told, and fail. Not run by ./test; Debian's programs come from apt-get, the others from
 folders in `--keep`: pip/ (a venv), npm/ (a folder with node_modules), gobin/, cargo/bin/.
@@ -45,7 +45,7 @@ def commands():
         if name.endswith(".toml"):
             with open(os.path.join(FOLDER, name), encoding="utf-8") as f:
                 for command, table in load(f.read()).items():
-                    found[command] = {**table, "registry": name[:-5]}
+                    found[command] = {**table, "registry": name[:-5].split("-")[0]}
     return found
 
 

@@ -88,7 +88,7 @@ fn one_name_that_no_folder_holds_is_a_remark() {
 
 #[test]
 fn a_name_that_some_folder_holds_is_looked_for_for_good_reason() {
-    let found = |i: u64| if i % 8 == 0 { 0 } else { MISSING };
+    let found = |i: u64| if i.is_multiple_of(8) { 0 } else { MISSING };
     silent(&rounds(5_000, |i| vec![stat_at(&format!("/tree/{i}/.skip"), 0, found(i))]), BUSY);
 }
 
