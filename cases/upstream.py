@@ -14,6 +14,7 @@ by ./test. Each fix is a file of upstream/:
                    it goes by another name since
   syscalls, cause  what the old version makes too many of, and what systoll is to call it
   driver           the program; `@NEW@ … @END@` stands only in the new version's, `@OLD@ … @END@` in the old one's
+  beside           other packages it needs; of a crate `features`, `features_new`: what is asked of it
   env, limit_nofile, run   of the driver's process; the command behind the interpreter
   later            why it is not found yet
 """
@@ -63,16 +64,18 @@ def driver_of(fix, new):
     return re.sub(rf"@{mine}@(.*?)@END@", r"\1", text, flags=re.S)
 
 
-def by_cargo(fix, package, version, text, into):
+def by_cargo(fix, package, version, text, into, new):
     name = package.replace("_", "-")
     more = "".join(f"{line}\n" for line in fix.get("beside", []))
-    write(os.path.join(into, "Cargo.toml"), f'[package]\nname = "driver"\nversion = "0.0.0"\nedition = "2021"\n\n[dependencies]\n{name} = "={version}"\n{more}')
+    named = fix.get("features_new" if new else "features", [])
+    features = f", features = {json.dumps(named)}" if named else ""
+    write(os.path.join(into, "Cargo.toml"), f'[package]\nname = "driver"\nversion = "0.0.0"\nedition = "2021"\n\n[dependencies]\n{name} = {{ version = "={version}"{features} }}\n{more}')
     write(os.path.join(into, "src/main.rs"), text)
     do([tool("cargo"), "build", "--release"], into, {"CARGO_TARGET_DIR": os.path.join(into, "target")})
     return [os.path.join(into, "target/release/driver")]
 
 
-def by_go(fix, package, version, text, into):
+def by_go(fix, package, version, text, into, _new):
     write(os.path.join(into, "go.mod"), f"module driver\n\ngo {fix.get('go', '1.18')}\n")
     write(os.path.join(into, "main.go"), text)
     env = {"GOFLAGS": "-mod=mod", "GO111MODULE": "on"}
@@ -81,14 +84,14 @@ def by_go(fix, package, version, text, into):
     return [os.path.join(into, "driver")]
 
 
-def by_npm(fix, package, version, text, into):
+def by_npm(fix, package, version, text, into, _new):
     write(os.path.join(into, "package.json"), '{"name": "driver", "private": true}\n')
     write(os.path.join(into, "driver.js"), text)
     do([tool("npm"), "install", "--no-audit", "--no-fund", f"{package}@{version}", *fix.get("beside", [])], into)
     return [tool("node"), "driver.js"]
 
 
-def by_pip(fix, package, version, text, into):
+def by_pip(fix, package, version, text, into, _new):
     python = tool(fix.get("python", "python3"))
     do([python, "-m", "venv", "venv"], into)
     inner = os.path.join(into, "venv/bin/python")
@@ -132,7 +135,7 @@ def version_of(opts, fix, new, into):
     package = fix.get("package_new", fix["package"]) if new else fix["package"]
     version = fix["new"] if new else fix["old"]
     os.makedirs(into, exist_ok=True)
-    argv = CLIENTS[fix["client"]](fix, package, version, driver_of(fix, new), into)
+    argv = CLIENTS[fix["client"]](fix, package, version, driver_of(fix, new), into, new)
     return watched(opts, fix, argv, into)
 
 

@@ -15,6 +15,14 @@ macro_rules! with_facts {
             per_read => PerRead { weight: 2, of_row: false },
             /// The call makes, begins or ends a thread that hardly lives.
             thread => Thread { weight: 2, of_row: false },
+            /// The name asked about was found missing right before.
+            missing => Missing { weight: 3, of_row: false },
+            /// The name was looked for in many folders, none of which holds it.
+            nowhere => Nowhere { weight: 2, of_row: false },
+            /// The size set is that which the next writes lead to.
+            presized => Presized { weight: 2, of_row: false },
+            /// The call wakes who has not yet seen to the wake before.
+            awake => Awake { weight: 2, of_row: false },
             /// What the call moved was a message of its own: it can't be joined with others.
             message => Message { weight: 1, of_row: false },
             /// The call's thread was woken together with others.

@@ -1,6 +1,7 @@
 //! The detectors: each reads windows, or exact counts, and claims calls. None knows a cause.
 
 mod absent;
+mod awake;
 mod blocking;
 mod busy_poll;
 mod children;
@@ -13,8 +14,11 @@ mod given_back;
 mod handoff;
 mod held_back;
 mod herd;
+mod missing;
 mod noop;
+mod nowhere;
 mod overwritten;
+mod presized;
 mod rearm;
 mod reload;
 mod reopen;
@@ -43,14 +47,16 @@ use systoll_model::Recording;
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics);
     // A call is claimed by the first that can tell why.
-    let mut detectors: [Box<dyn Detector>; 25] = [
+    let mut detectors: [Box<dyn Detector>; 29] = [
         Box::new(reload::Reload::default()),
         Box::new(short_threads::ShortThreads::new(recording)),
         Box::new(ritual::Ritual::default()),
         Box::new(repeat::Repeat),
+        Box::new(missing::Missing::default()),
         Box::new(noop::NoOp),
         Box::new(status::Status),
         Box::new(toggle::Toggle),
+        Box::new(presized::Presized),
         Box::new(overwritten::Overwritten),
         Box::new(short_lived::ShortLived::default()),
         Box::new(rearm::Rearm),
@@ -59,10 +65,12 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(herd::Herd::new(recording, semantics)),
         Box::new(failing::Failing::default()),
         Box::new(absent::Absent::default()),
+        Box::new(nowhere::Nowhere::default()),
+        Box::new(awake::Awake::new(recording, semantics)),
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
         Box::new(empty::Empty),
         Box::new(entries::Entries::new(recording, semantics)),
-        Box::new(small_io::SmallIo),
+        Box::new(small_io::SmallIo::new(recording, semantics)),
         Box::new(slow_path::SlowPath),
         Box::new(handoff::Handoff::new(recording, semantics)),
         Box::new(held_back::HeldBack::new(recording, semantics)),

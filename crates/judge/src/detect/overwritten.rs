@@ -17,6 +17,8 @@ pub(super) struct Overwritten;
 /// The newest setting of a thing, and how many before it are claimed.
 struct Newest {
     at: usize,
+    /// The descriptor it is about.
+    fd: Option<i32>,
     overwritten: usize,
 }
 
@@ -28,8 +30,14 @@ impl Detector for Overwritten {
                 // A child has the name, and what was asked was seen.
                 newest.clear();
             }
+            for effect in step.effects.iter() {
+                if let Effect::Closes(arg) | Effect::Redirects(arg) = effect {
+                    // Its number may come back as another file's.
+                    newest.retain(|_, n| n.fd != Some(step.observed.descriptor(arg)));
+                }
+            }
             let Some((shown, key)) = shown(step).filter(|_| step.observed.call.errno().is_none()) else { continue };
-            let before = newest.insert(key, Newest { at, overwritten: 0 });
+            let before = newest.insert(key, Newest { at, fd: descriptor(step), overwritten: 0 });
             let Some((before, last)) = before.and_then(|b| Some((steps.get(b.at)?, b))) else { continue };
             if lasted(before, step).is_some_and(|ns| ns < GLANCE) {
                 put(claims, before.index, claim(shown));
@@ -52,6 +60,12 @@ fn shown(step: &Step<'_>) -> Option<(&'static Shown, Vec<u8>)> {
         key.push(0);
     }
     Some((shown, key))
+}
+
+/// The descriptor that a step is about.
+fn descriptor(step: &Step<'_>) -> Option<i32> {
+    let arg = step.lines.fd.and_then(|arg| u8::try_from(arg).ok())?;
+    Some(step.observed.descriptor(arg))
 }
 
 /// Whether the program itself looks at files' times or its name.

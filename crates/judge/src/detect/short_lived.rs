@@ -29,7 +29,16 @@ struct Life {
     sort: Sort,
 }
 
+/// Lengths within one page are the same: the kernel rounds them up.
+const PAGE: u64 = 4096;
+
 impl Life {
+    /// Whether the step takes away a part of it only.
+    fn is_cut_by(&self, step: &Step<'_>) -> bool {
+        let length = self.pair.ends_length.filter(|_| self.moved.is_empty()).map(|arg| step.observed.arg(arg));
+        length.is_some_and(|length| length.saturating_add(PAGE - 1) < self.sort.1)
+    }
+
     fn calls(&self) -> impl Iterator<Item = usize> {
         std::iter::once(self.made).chain(self.moved.iter().copied())
     }
@@ -71,6 +80,8 @@ impl Lives {
                 life.moved.push(at);
                 self.alive.insert(result(step), life);
             }
+            // What is cut to where it is to lie goes on.
+            Some(life) if life.is_cut_by(step) => {}
             Some(life) if at - life.made <= SHORT_LIFE => self.ended.entry(life.sort).or_default().push((life, at)),
             Some(_) => {}
             None if at <= SHORT_LIFE && !forked => self.older.push(at),

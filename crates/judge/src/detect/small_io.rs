@@ -1,12 +1,16 @@
 //! Many small transfers where one would do.
 
+use super::awake::{Bells, Within};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Moved, Step};
-use crate::semantics::{Act, COUNTERS, DATAGRAMS, Effect, POSITION, RANDOM_FILES, SYNCED, TERMINALS, Unit, Way};
+use crate::semantics::{
+    Act, COUNTERS, DATAGRAMS, Effect, POSITION, RANDOM_FILES, SYNCED, Semantics, TERMINALS, Unit, Way,
+};
 use std::sync::Arc;
+use systoll_model::Recording;
 
 /// Mean size of a small transfer, at most.
 const SMALL: u64 = 512;
@@ -29,7 +33,15 @@ const SHORT: usize = 7;
 const GIVEN: std::ops::RangeInclusive<i32> = 1..=2;
 
 /// Claims transfers that could have gone with the one before.
-pub(super) struct SmallIo;
+pub(super) struct SmallIo {
+    bells: Bells,
+}
+
+impl SmallIo {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        Self { bells: Bells::new(recording, semantics) }
+    }
+}
 
 /// Transfers of one way through one descriptor, with nothing in between that asks for them.
 struct Run {
@@ -43,6 +55,8 @@ struct Run {
     /// Inputs opened before the last transfer, and transfers that had one of their own.
     inputs: usize,
     results: usize,
+    /// Whether another thread of the process is at the other end.
+    within: bool,
 }
 
 /// One way through one descriptor.
@@ -85,6 +99,10 @@ impl Detector for SmallIo {
             if let Some(claim) = random(step, moved) {
                 put(claims, step.index, claim);
             } else if ordinary(step, moved) {
+                let within = self.bells.of(step);
+                if within == Some(Within::Wakes) {
+                    continue;
+                }
                 let stream = Stream::of(moved);
                 let position = moved.line.at.map(|a| step.observed.arg(a));
                 if runs.get(&stream).is_some_and(|r| r.next != position) {
@@ -93,6 +111,7 @@ impl Detector for SmallIo {
                 }
                 let run =
                     runs.entry(stream).or_insert_with(|| Run::new(is_message(step, moved), runs_from(at), inputs));
+                run.within |= within.is_some();
                 run.add(at, moved, position, inputs);
             }
         }
@@ -215,7 +234,7 @@ fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
 
 impl Run {
     fn new(message: bool, cut: bool, inputs: usize) -> Self {
-        Self { steps: Vec::new(), bytes: 0, message, next: None, cut, inputs, results: 0 }
+        Self { steps: Vec::new(), bytes: 0, message, next: None, cut, inputs, results: 0, within: false }
     }
 
     fn add(&mut self, at: usize, moved: &Moved, position: Option<u64>, inputs: usize) {
@@ -227,11 +246,11 @@ impl Run {
         self.next = position.map(|p| p.saturating_add(got));
     }
 
-    /// Whether the transfers are results of one input each, told as soon as they are known: the
-    /// process that gave the program its output may be waiting for them, or write there too and rely on whole lines.
+    /// Whether another thread of the process may wait for each, or the transfers are results of one input each, told
+    /// as soon as they are known: the process that gave the program its output may be waiting for them, or write there too and rely on whole lines.
     fn weak(&self, Stream { fd, way }: Stream) -> bool {
         let given = fd.is_some_and(|fd| GIVEN.contains(&fd));
-        way == Way::Out && given && 2 * self.results >= self.steps.len()
+        self.within || way == Way::Out && given && 2 * self.results >= self.steps.len()
     }
 
     fn small(&self) -> bool {

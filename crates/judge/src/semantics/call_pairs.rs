@@ -184,12 +184,14 @@ pub(crate) struct Pair {
     pub moves: Option<&'static str>,
     /// The call that unmakes it; its first argument is the handle.
     pub ends: &'static str,
+    /// The argument of that call which says how much of it goes, where its sort is its length: less than all is a cut.
+    pub ends_length: Option<u8>,
     /// What it is, for a sentence.
     pub thing: &'static str,
 }
 
 const fn pair(makes: &'static str, ends: &'static str, thing: &'static str) -> Pair {
-    Pair { makes, when: &[], sort: 0, moves: None, ends, thing }
+    Pair { makes, when: &[], sort: 0, moves: None, ends, ends_length: None, thing }
 }
 
 impl Pair {
@@ -203,7 +205,7 @@ impl Pair {
 #[rustfmt::skip]
 pub(crate) static PAIRS: &[Pair] = &[
     // By length.
-    Pair { moves: Some("mremap"), when: &[AnyBits(3, MAP_ANONYMOUS)],
+    Pair { moves: Some("mremap"), when: &[AnyBits(3, MAP_ANONYMOUS)], ends_length: Some(1),
         ..pair("mmap", "munmap", "a block of memory").sort(1) },
     pair("shmat", "shmdt", "a shared block of memory"),
     pair("pkey_alloc", "pkey_free", "a protection key").sort(1),

@@ -131,6 +131,8 @@ pub(crate) const RANDOM_FILES: &[&str] = &["/dev/urandom", "/dev/random"];
 pub(crate) const TERMINALS: &[&str] = &["/dev/pts/", "/dev/tty", "/dev/console"];
 /// Descriptors that hand out fixed small records: `anon_inode:[eventfd]` and the like.
 pub(crate) const COUNTERS: &str = "anon_inode:";
+/// Those that one thread adds to so that another wakes.
+pub(crate) const WAKE_COUNTERS: &str = "anon_inode:[eventfd]";
 /// What the names of datagram sockets begin with.
 pub(crate) const DATAGRAMS: [&str; 2] = ["UDP:", "UDPv6:"];
 /// What the names of streams over a network begin with, and those of two ends on one box.

@@ -11,6 +11,7 @@ mod io;
 #[cfg(test)]
 mod left_out;
 mod memory;
+mod names;
 mod read;
 mod registry;
 mod shown;
@@ -28,15 +29,15 @@ pub(crate) use effects::{Effect, Effects};
 pub(crate) use errors::{HOPELESS, Hopeless};
 pub(crate) use io::{
     COUNTERS, DATAGRAMS, DEVICES, Look, MADE_UP, NETWORK_STREAMS, Nothing, ON_THIS_BOX, PIPES, RANDOM_FILES, TERMINALS,
-    Transfer, Unit, Way,
+    Transfer, Unit, WAKE_COUNTERS, Way,
 };
 pub(crate) use memory::Amount;
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value};
 pub(crate) use registry::{Followed, Lines, Semantics};
 pub(crate) use shown::Shown;
 pub(crate) use state::{
-    ADVICE, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY, NAME, PATH,
-    POSITION, PROTECTION, SCHEDULING, SIZE, STATUS_FLAGS, SYNCED, Shared, State, StateId,
+    ADVICE, ATTEMPT, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY, NAME,
+    PATH, POSITION, PROTECTION, SCHEDULING, SIZE, STATUS_FLAGS, SYNCED, Shared, State, StateId,
 };
 pub(crate) use state_lines::StateLine;
 pub(crate) use vocabulary::{Act, How, Source};

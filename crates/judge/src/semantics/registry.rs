@@ -6,6 +6,7 @@ use super::effects::{EFFECT_LINES, Effect, EffectLine, Effects};
 use super::errors::{ATTRIBUTE_QUESTIONS, Attribute, IN_VAIN, InVain};
 use super::io::{ENTERS, Enter, LOOKS, Look, TRANSFERS, Transfer, Way};
 use super::memory::{Amount, FREES, Frees, GIVES_BACK, GivesBack, LOADS, Loads};
+use super::names::{NO_FOLLOWS, NoFollow};
 use super::read::ObservedCall;
 use super::shown::{SHOWN, Shown};
 use super::state::State;
@@ -73,6 +74,7 @@ line!(InVain, call);
 line!(Attribute, call);
 line!(Enter, call);
 line!(Spawn, call when when);
+line!(NoFollow, call when when);
 line!(ThreadSetup, call when when);
 line!(Sequel, first when when, beside |sequel| sequel.then.to_vec());
 
@@ -140,6 +142,7 @@ tables! {
     tell_ready: TellsReady = TELL_READY,
     enters: Enter = ENTERS,
     spawns: Spawn = SPAWNS,
+    no_follows: NoFollow = NO_FOLLOWS,
     thread_setups: ThreadSetup = THREAD_SETUPS,
 }
 
@@ -274,6 +277,11 @@ impl Lines {
     /// How it was refused, where it always is.
     pub(crate) fn in_vain(&self, call: &ObservedCall<'_>) -> Option<&'static InVain> {
         self.in_vain.iter().copied().find(|line| call.call.errno() == Some(line.errno))
+    }
+
+    /// Whether it asks about a name itself, where that is a symbolic link.
+    pub(crate) fn no_follow(&self, call: &ObservedCall<'_>) -> bool {
+        first(&self.no_follows, call).is_some()
     }
 
     /// How it asks a file for an attribute.

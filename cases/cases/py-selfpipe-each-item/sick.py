@@ -1,0 +1,32 @@
+"""A worker that is woken through a pipe for each item, and takes all there are."""
+import os
+import sys
+import threading
+from collections import deque
+
+rounds, burst = int(sys.argv[1]), 40
+ear, bell = os.pipe()
+items, done = deque(), threading.Semaphore(0)
+taken = 0
+
+
+def work():
+    global taken
+    while taken < rounds * burst:
+        os.read(ear, 4096)
+        while items:
+            items.popleft()
+            taken += 1
+            if taken % burst == 0:
+                done.release()
+
+
+worker = threading.Thread(target=work)
+worker.start()
+for _ in range(rounds):
+    for n in range(burst):
+        items.append(n)
+        os.write(bell, b"\0")
+    done.acquire()
+worker.join()
+print(taken)

@@ -1,0 +1,154 @@
+//! Wakes for a thread that has not yet seen the one before.
+
+use super::claim::{Claim, Claims, Detector, put};
+use crate::fact::Fact;
+use crate::finding::Kind;
+use crate::hash::{Map, Set};
+use crate::replay::Step;
+use crate::semantics::{ObservedCall, PIPES, Semantics, WAKE_COUNTERS, Way};
+use systoll_model::{Moment, Recording, RowId};
+
+/// Wakes for each time somebody looked, at least: of two in a row either may have been the one that woke.
+const LEAST: u64 = 4;
+/// Looks in all: who never looks, or hardly ever, is woken by the edge (mio's eventfd is never read).
+const LOOKS: u64 = 16;
+/// And wakes for each look, at most.
+const MOST: u64 = 1024;
+
+/// What lies behind the descriptor: a pipe by its name, or the process's counters for events, which have one name.
+type Bell = (u32, Box<str>);
+
+/// Claims wakes that came before the last one was seen. All calls of a row go to one bell; how often a bell was rung
+/// and seen to is exact, so that it is known how many of the wakes woke nobody, if not which.
+pub(super) struct Awake {
+    /// Of each wake that was needed, how many there were.
+    each: Map<Bell, u64>,
+    rung: Map<Bell, u64>,
+}
+
+/// What goes through a pipe that the process which writes it reads itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Within {
+    /// Always the same few bytes: it wakes, and tells nothing.
+    Wakes,
+    /// Something else: it hands on what another thread may wait for.
+    Tells,
+}
+
+/// Pipes and counters by which threads of one process tell each other something.
+#[derive(Default)]
+pub(super) struct Bells(Map<Bell, Within>);
+
+impl Bells {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let within = |rows: &Rows| if rows.is_token() { Within::Wakes } else { Within::Tells };
+        let both = bells(recording, semantics).into_iter().filter(|(_, r)| !r.out.is_empty() && !r.read.is_empty());
+        Self(both.map(|(bell, rows)| (bell, within(&rows))).collect())
+    }
+
+    /// What the descriptor of a step carries within its process; `None` where others have the other end.
+    pub(super) fn of(&self, step: &Step<'_>) -> Option<Within> {
+        let process = step.observed.window.process.0;
+        bell(process, step.observed.call.fd.as_deref()).and_then(|bell| self.0.get(&bell).copied())
+    }
+}
+
+#[derive(Default)]
+struct Rows {
+    out: Set<RowId>,
+    read: Set<RowId>,
+    /// What is sent, while it is the same.
+    token: Option<Vec<u8>>,
+    /// Whether what is sent tells something.
+    tells: bool,
+}
+
+impl Awake {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let bells = bells(recording, semantics);
+        let each = bells.into_iter().filter_map(|(bell, rows)| Some((bell, rows.each(recording)?))).collect();
+        Self { each, rung: Map::default() }
+    }
+}
+
+/// What windows show of pipes and counters: which rows' calls write and read them.
+fn bells(recording: &Recording, semantics: &Semantics) -> Map<Bell, Rows> {
+    let mut bells: Map<Bell, Rows> = Map::default();
+    for window in &recording.windows {
+        for call in &window.calls {
+            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+            let transfer = semantics.of(observed.syscall).transfer(&observed);
+            let (Some(bell), Some(transfer)) = (bell(window.process.0, call.fd.as_deref()), transfer) else { continue };
+            let rows = bells.entry(bell).or_default();
+            if transfer.way == Way::In {
+                rows.read.insert(call.row);
+            } else {
+                rows.out.insert(call.row);
+                rows.sends(observed.data(1, Moment::Entry));
+            }
+        }
+    }
+    bells
+}
+
+impl Rows {
+    fn sends(&mut self, bytes: Option<&[u8]>) {
+        match (bytes, &self.token) {
+            (Some(bytes), Some(token)) => self.tells |= bytes != token,
+            (Some(bytes), None) => self.token = Some(bytes.to_vec()),
+            (None, _) => self.tells = true,
+        }
+    }
+
+    /// Whether all that is sent is the same byte, or the same number.
+    fn is_token(&self) -> bool {
+        !self.tells && self.token.as_ref().is_some_and(|token| token.len() == 1 || token.len() == 8)
+    }
+
+    fn each(&self, recording: &Recording) -> Option<u64> {
+        let succeeded = |rows: &Set<RowId>| {
+            rows.iter().fold(0u64, |sum, row| {
+                let counts = &recording.row(*row).counts;
+                let failed = counts.errors.iter().fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
+                sum.saturating_add(counts.calls.saturating_sub(failed))
+            })
+        };
+        let (rung, looks) = (succeeded(&self.out), succeeded(&self.read));
+        let each = rung.checked_div(looks)?;
+        (self.is_token() && looks >= LOOKS && (LEAST..=MOST).contains(&each)).then_some(each)
+    }
+}
+
+/// What a descriptor rings, if anything.
+fn bell(process: u32, fd: Option<&str>) -> Option<Bell> {
+    fd.filter(|name| *name == WAKE_COUNTERS || name.starts_with(PIPES)).map(|name| (process, name.into()))
+}
+
+impl Detector for Awake {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        for step in steps {
+            let out = step.moved.as_ref().is_some_and(|m| m.line.way == Way::Out && m.got.is_some());
+            let Some(bell) = bell(step.observed.window.process.0, step.observed.call.fd.as_deref()).filter(|_| out)
+            else {
+                continue;
+            };
+            let Some(each) = self.each.get(&bell).copied() else { continue };
+            let rung = self.rung.entry(bell).or_default();
+            *rung += 1;
+            if !rung.is_multiple_of(each) {
+                put(claims, step.index, claim());
+            }
+        }
+    }
+}
+
+fn claim() -> Claim {
+    Claim {
+        facts: Fact::Awake.into(),
+        ..Claim::of(
+            Kind::NoOp,
+            "a wake for a thread that has not seen to the one before",
+            "keep a flag that says that a wake is under way: set it before the wake, clear it before the work is looked for",
+        )
+    }
+}

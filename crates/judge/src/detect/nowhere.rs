@@ -1,0 +1,72 @@
+//! One name, looked for in folder after folder, that none of them holds.
+
+use super::claim::{Claim, Claims, Detector, put};
+use crate::fact::Fact;
+use crate::finding::Kind;
+use crate::hash::{Map, Seeded, Set};
+use crate::replay::Step;
+use crate::semantics::{ATTEMPT, Act, NAME, PATH};
+use std::hash::BuildHasher;
+use systoll_model::{Errno, Sysno};
+
+/// Folders without it before it is claimed that another has none.
+const SEEN: usize = 32;
+/// Names that are remembered.
+const REMEMBERED: usize = 1 << 14;
+
+/// Claims looks for a name that many folders were seen not to hold and none to hold. A remark: the next may.
+#[derive(Default)]
+pub(super) struct Nowhere {
+    hash: Seeded,
+    /// By process, call and name: folders without it, until one has it.
+    without: Map<(u32, Sysno, u64), Option<Set<u64>>>,
+}
+
+impl Detector for Nowhere {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        for step in steps {
+            let Some((folder, name)) = looked_for(step).and_then(|path| path.rsplit_once('/')) else { continue };
+            let key = (step.observed.window.process.0, step.observed.syscall, self.hash.hash_one(name));
+            if self.without.len() >= REMEMBERED && !self.without.contains_key(&key) {
+                continue;
+            }
+            let folder = self.hash.hash_one(folder);
+            let without = self.without.entry(key).or_insert_with(|| Some(Set::default()));
+            match (step.observed.call.errno(), without.as_mut()) {
+                (Some(Errno::ENOENT), Some(folders)) => {
+                    if folders.len() < SEEN {
+                        folders.insert(folder);
+                    } else if !folders.contains(&folder) {
+                        put(claims, step.index, claim());
+                    }
+                }
+                (None, _) => *without = None,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The path that a question or an opening is about.
+fn looked_for<'s>(step: &'s Step<'_>) -> Option<&'s str> {
+    let meaning = step.meaning.as_ref()?;
+    let looks = match meaning.line.act {
+        Act::Ask(_) => [PATH.name, NAME.name].contains(&meaning.line.about.name),
+        Act::Try => meaning.line.about.name == ATTEMPT.name,
+        Act::Set { .. } => false,
+    };
+    step.object.as_deref().filter(|_| looks)
+}
+
+fn claim() -> Claim {
+    Claim {
+        weak: true,
+        facts: Fact::Nowhere.into(),
+        gives_up: "a file of that name that appears meanwhile is not noticed",
+        ..Claim::of(
+            Kind::Failing,
+            "looks in each folder for a name that none holds",
+            "take it from the folder's listing where that is read anyway, or say once where such a file may lie",
+        )
+    }
+}

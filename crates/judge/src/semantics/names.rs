@@ -1,0 +1,29 @@
+//! Questions about a name that do not follow what it leads to.
+
+use super::vocabulary::When::{self, AnyBits};
+use systoll_model::constants::AT_SYMLINK_NOFOLLOW;
+
+/// A call that asks about a name itself, where it is a symbolic link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoFollow {
+    /// The system call's name.
+    pub call: &'static str,
+    /// All must hold.
+    pub when: &'static [When],
+}
+
+const fn no_follow(call: &'static str, when: &'static [When]) -> NoFollow {
+    NoFollow { call, when }
+}
+
+/// The table.
+pub(crate) static NO_FOLLOWS: &[NoFollow] = &[
+    no_follow("lstat", &[]),
+    no_follow("readlink", &[]),
+    no_follow("readlinkat", &[]),
+    no_follow("lgetxattr", &[]),
+    no_follow("llistxattr", &[]),
+    no_follow("newfstatat", &[AnyBits(3, AT_SYMLINK_NOFOLLOW)]),
+    no_follow("statx", &[AnyBits(2, AT_SYMLINK_NOFOLLOW)]),
+    no_follow("faccessat2", &[AnyBits(3, AT_SYMLINK_NOFOLLOW)]),
+];
