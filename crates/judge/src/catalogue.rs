@@ -267,6 +267,7 @@ impl Cure {
         self.kind == CureKind::Code
             && [&self.modules, &self.sources, &self.about].iter().all(|names| names.is_empty())
             && self.languages.is_empty()
+            && self.situation.is_empty()
     }
 
     /// Whether it is code of this language, or for any shell where it is one.

@@ -138,6 +138,9 @@ impl Failure {
                 let others = format!("the cures in its code, and what each gives up: systoll explain {id}");
                 Some(others + &ceiling(elided.as_deref()))
             }
+            Self::Prove(ProveError::TooLong { needed, .. }) => {
+                Some(format!("--limit {}s allows it; a shorter run of the same needs less", needed.as_secs() + 1))
+            }
             Self::Prove(ProveError::NothingAnswered { .. }) => {
                 Some("what it makes, and how: systoll run -- CMD; two builds can be compared: prove --vs".into())
             }

@@ -312,7 +312,7 @@ pub(super) fn subject(f: &Finding) -> Line {
     if let Some(api) = api().filter(|api| !f.starts && told(api)) {
         line.push_name(Role::Plain, api);
     }
-    if f.starts && f.what.is_none() {
+    if f.starts && f.what.is_none() && f.objects_seen > 0 {
         line.push_name(Role::Plain, format!(" {}", counted(f.objects_seen as u64, "program", "programs")));
     }
     if let Some(what) = &f.what {

@@ -71,9 +71,10 @@ pub struct ProveArgs {
     /// Run so many pairs [default: until decisive]
     #[arg(long, value_name = "N")]
     pub pairs: Option<u32>,
-    /// Stop starting pairs after this time
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, conflicts_with = "pairs")]
-    pub limit: Duration,
+    /// Start no pair after this time, and none at all where the fewest take longer [default: 60s, or what
+    /// the fewest take]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "pairs")]
+    pub limit: Option<Duration>,
     /// Runs of either side before the first that counts
     #[arg(short, long, value_name = "N", default_value_t = 0)]
     pub warmup: u32,
