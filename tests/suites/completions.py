@@ -79,7 +79,7 @@ def completes(box, shell):
         for n, (typed, wanted) in enumerate(TYPED):
             # Completed, made an argument of echo, and said: what stands there then is what the shell made of it.
             terminal.type(typed + "\t")
-            time.sleep(0.5)
+            time.sleep(0.3)
             terminal.type(f"\x01echo G{n}O: \n")
             said = terminal.until(rb"\nG%dO: (systoll[^\n]*)\n" % n).rstrip()
             if said != wanted:

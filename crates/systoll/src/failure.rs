@@ -156,9 +156,11 @@ impl Failure {
     /// Prints the failure on standard error and gives its exit code.
     pub(crate) fn tell(&self) -> ExitCode {
         let mut text = String::new();
-        for (i, line) in self.lines().iter().flat_map(|l| l.lines()).enumerate() {
-            text.push_str(if i == 0 { "systoll: " } else { "         " });
-            text.push_str(&systoll_present::clean(line));
+        let width = crate::output::stderr_columns().saturating_sub(INDENT.len());
+        let cleaned = self.lines().iter().flat_map(|l| l.lines()).map(systoll_present::clean).collect::<Vec<_>>();
+        for (i, line) in cleaned.iter().flat_map(|line| systoll_present::wrapped(line, width)).enumerate() {
+            text.push_str(if i == 0 { "systoll: " } else { INDENT });
+            text.push_str(&line);
             text.push('\n');
         }
         crate::output::to_stderr(&text);
@@ -168,6 +170,9 @@ impl Failure {
         ExitCode::from(self.exit_code())
     }
 }
+
+/// What stands before every line of a failure but the first, which begins with `systoll: `.
+const INDENT: &str = "         ";
 
 /// How to see what a cure would win where none can be applied: a line more.
 fn ceiling(elided: Option<&str>) -> String {
@@ -252,8 +257,10 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             ));
             return ExitCode::from(OWN);
         }
-        let text = error.render().to_string();
-        crate::output::to_stderr(&text.replacen("error: ", "systoll: ", 1));
+        let width = crate::output::stderr_columns();
+        let text = error.render().to_string().replacen("error: ", "systoll: ", 1);
+        let lines: Vec<String> = text.lines().flat_map(|line| systoll_present::wrapped(line, width)).collect();
+        crate::output::to_stderr(&(lines.join("\n") + "\n"));
         return ExitCode::from(OWN);
     }
     // A closed pipe has no reader to tell.
