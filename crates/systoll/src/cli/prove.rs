@@ -139,9 +139,9 @@ pub struct CureArgs {
     /// Print what to keep instead of running anything
     #[arg(long)]
     pub print: bool,
-    /// For what it is printed
-    #[arg(long = "for", value_name = "WHAT", default_value = "shell", conflicts_with = "command")]
-    pub keep_for: KeepFor,
+    /// For what it is printed [default: shell, or code where nothing can be set from outside]
+    #[arg(long = "for", value_name = "WHAT", conflicts_with = "command")]
+    pub keep_for: Option<KeepFor>,
     /// Write the libraries of cures that have one into DIR, to be kept, and print what to keep
     #[arg(long, value_name = "DIR")]
     pub export: Option<PathBuf>,
@@ -168,6 +168,8 @@ pub enum KeepFor {
     Docker,
     /// `env` of a container in a manifest.
     Kubernetes,
+    /// What to change in the program, in each language.
+    Code,
 }
 
 /// A command in a shell's words.
