@@ -215,6 +215,51 @@ mod tests {
     }
 
     #[test]
+    fn what_one_program_starts_is_told_together() {
+        let mut recording = items("/bin/sh");
+        for (at, image) in recording.processes.iter_mut().filter(|p| &*p.exe == "/bin/date").enumerate() {
+            if at % 3 == 0 {
+                image.exe = "/bin/expr".into();
+            }
+        }
+        let mut more = items("/bin/sh").processes;
+        for image in more.iter_mut().skip(1) {
+            image.parent = image.parent.map(|p| if p.0 == 0 { p } else { ProcessId(p.0 + 90) });
+        }
+        recording.processes.extend(more.drain(1..));
+        let options = Options { min_children: 10, ..Options::default() };
+        let [all] = &children(&recording, &Semantics::new(), &options)[..] else { panic!("one finding") };
+        let programs: Vec<(&str, u64)> = all.programs.iter().map(|s| (&*s.program, s.count)).collect();
+        assert_eq!((programs, all.count), (vec![("/bin/date", 50), ("/bin/expr", 10)], 60));
+    }
+
+    #[test]
+    fn a_shell_between_is_not_who_starts_the_programs() {
+        // As `popen` does it: the program forks, becomes a shell, which forks and becomes what was asked for.
+        let image = |pid: u32, exe: &str, parent: Option<u32>| Process {
+            pid,
+            exe: exe.into(),
+            parent: parent.map(ProcessId),
+            instances: 1,
+            ..Process::default()
+        };
+        let mut recording = Recording::default();
+        recording.processes.push(image(1, "/bin/app", None));
+        for n in 0..30 {
+            let at = recording.processes.len() as u32;
+            recording.processes.push(image(100 + 2 * n, "/bin/app", Some(0)));
+            recording.processes.push(image(100 + 2 * n, "/bin/sh", Some(at)));
+            recording.processes.push(image(101 + 2 * n, "/bin/sh", Some(at + 1)));
+            recording.processes.push(image(101 + 2 * n, "/bin/date", Some(at + 2)));
+        }
+        // Of the last one many more were folded.
+        recording.processes.last_mut().unwrap().instances = 100;
+        let [all] = &children(&recording, &Semantics::new(), &Options::default())[..] else { panic!("one finding") };
+        assert_eq!(all.single().map(|s| (&*s.program, s.count)), Some(("/bin/sh", 30)));
+        assert_eq!(all.within.iter().map(|p| &**p).collect::<Vec<_>>(), ["/bin/date"]);
+    }
+
+    #[test]
     fn programs_folded_into_the_last_one_were_started_like_the_others() {
         let of = |recording: &Recording| {
             let [family] = &children(recording, &Semantics::new(), &Options::default())[..] else {
