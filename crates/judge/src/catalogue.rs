@@ -234,16 +234,15 @@ struct CureFile {
 }
 
 impl Cure {
-    /// How well it fits what `author` wrote about `what`; `None` where it is for something else.
-    pub(crate) fn fit(&self, author: &Author, what: Option<&str>) -> Option<Fit> {
+    /// How well it fits what `author` wrote about these objects; `None` where it is for something else.
+    pub(crate) fn fit(&self, author: &Author, about: &[&str]) -> Option<Fit> {
         let of_module = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
         let of_source = |pattern: &String| author.sources.iter().any(|file| glob(pattern, file));
-        let is_about = |pattern: &String| what.is_some_and(|what| glob(pattern, what));
         let of_language = |own: CodeLanguage| self.languages.iter().any(|language| own.is_a(*language));
         if !self.modules.is_empty() && !self.modules.iter().any(of_module)
             || !self.languages.is_empty() && !author.language.is_some_and(of_language)
             || !self.sources.is_empty() && !self.sources.iter().any(of_source)
-            || !self.about.is_empty() && !self.about.iter().any(is_about)
+            || !self.about.is_empty() && !about.iter().any(|what| self.is_about(what))
         {
             return None;
         }
@@ -256,6 +255,19 @@ impl Cure {
         }
         let is_particular = !(self.modules.is_empty() && self.sources.is_empty() && self.about.is_empty());
         Some(if is_particular { Fit::Particular } else { Fit::Usual })
+    }
+
+    /// Whether it is for this object by name.
+    pub(crate) fn is_about(&self, what: &str) -> bool {
+        self.about.iter().any(|pattern| glob(pattern, what))
+    }
+
+    /// Whether it says in words for every language what others say in one.
+    pub(crate) fn is_general(&self) -> bool {
+        self.kind == CureKind::Code
+            && [&self.modules, &self.sources, &self.about].iter().all(|names| names.is_empty())
+            && self.languages.is_empty()
+            && self.situation.is_empty()
     }
 
     /// Whether it is code of this language, or for any shell where it is one.

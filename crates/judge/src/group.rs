@@ -349,14 +349,15 @@ fn group<'a>(cause: Option<&'a Cause>, rows: Vec<RowId>, views: &[RowView<'_>]) 
     }
 }
 
-/// The group of a program that is started for each item.
+/// The group of programs that are started for each item.
 pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: &'a Catalogue) -> Group<'a> {
     let rows = children.rows.iter().map(|id| recording.row(*id));
-    let rows = rows.map(|row| symptoms(recording, row, Kind::SlowPath, Some(&children.program), None));
+    let program = children.programs.first().map(|started| started.program.clone());
+    let rows = rows.map(|row| symptoms(recording, row, Kind::SlowPath, program.as_deref(), None));
     let cause = rows.filter_map(|row| explain(catalogue, &row)).next();
     let about = "starts a program for each item; most of what it costs is the starting";
     let instead = "start it once for many items, or call what it does from the program itself";
-    let claim = Claim { object: Some(children.program.clone()), ..Claim::of(Kind::SlowPath, about, instead) };
+    let claim = Claim { object: program.clone(), ..Claim::of(Kind::SlowPath, about, instead) };
     Group {
         cause,
         rows: children.rows.clone(),

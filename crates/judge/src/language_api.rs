@@ -1,47 +1,85 @@
 //! What the caller's language calls the function that was called: `os.path.realpath`, not `readlink`.
 
-use crate::language::CodeLanguage;
-use systoll_model::{Frame, FrameClass, Recording, Row};
+mod known;
 
-/// Functions of languages that call the C library's function of the same job and leave no frame of their own:
-/// language, the C library's function, what the language calls it.
-const BUILTIN: &[(CodeLanguage, &str, &str)] = &[
-    (CodeLanguage::Python, "access", "os.access"),
-    (CodeLanguage::Python, "chdir", "os.chdir"),
-    (CodeLanguage::Python, "getcwd", "os.getcwd"),
-    (CodeLanguage::Python, "getpid", "os.getpid"),
-    (CodeLanguage::Python, "getppid", "os.getppid"),
-    (CodeLanguage::Python, "getrusage", "resource.getrusage"),
-    (CodeLanguage::Python, "lstat", "os.lstat"),
-    (CodeLanguage::Python, "mktime", "time.mktime"),
-    (CodeLanguage::Python, "readlink", "os.readlink"),
-    (CodeLanguage::Python, "umask", "os.umask"),
-    (CodeLanguage::Ruby, "getpid", "Process.pid"),
-    (CodeLanguage::Ruby, "getppid", "Process.ppid"),
-    (CodeLanguage::Ruby, "getpwuid", "Etc.getpwuid"),
-    (CodeLanguage::Ruby, "realpath", "File.realpath"),
-    (CodeLanguage::Ruby, "umask", "File.umask"),
-    (CodeLanguage::Perl, "getpid", "$$"),
-    (CodeLanguage::Perl, "getppid", "getppid"),
-    (CodeLanguage::Perl, "times", "times"),
-    (CodeLanguage::Perl, "tzset", "localtime"),
-    (CodeLanguage::Perl, "umask", "umask"),
-    (CodeLanguage::Php, "getpid", "getmypid"),
-];
+use crate::language::CodeLanguage;
+use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Recording, Row};
 
 /// The function of the language's own library that the user's code called: by the script's lines, where its library
-/// is written in the language, else by what calls the C library's function in that language. `None` where nothing
-/// tells, or where it is called as in C.
+/// is written in the language; by the functions of its run-time on the stack; else by what calls the C library's
+/// function in that language. `None` where nothing tells, or where it is called as in C.
 pub(crate) fn language_api(recording: &Recording, row: &Row, language: Option<CodeLanguage>) -> Option<String> {
     let language = language?;
-    let frames: Vec<&Frame> = recording.row_frames(row).filter(|frame| frame.language.is_some()).collect();
-    let user = frames.iter().position(|frame| frame.class == FrameClass::User);
-    let library = user.and_then(|at| frames.get(at.checked_sub(1)?));
-    if let (CodeLanguage::Python, Some(frame)) = (language, library) {
-        return python_name(frame);
+    let frames: Vec<&Frame> = recording.row_frames(row).collect();
+    let of_script: Vec<&Frame> = frames.iter().copied().filter(|frame| frame.language.is_some()).collect();
+    let user = of_script.iter().position(|frame| frame.class == FrameClass::User);
+    let library = user.and_then(|at| of_script.get(at.checked_sub(1)?)).copied();
+    let own = match (language, library) {
+        (CodeLanguage::Python, Some(frame)) => return python_name(frame),
+        (CodeLanguage::Ruby, Some(frame)) if frame.language == Some(ScriptLanguage::Ruby) => ruby_name(frame),
+        (CodeLanguage::Rust, _) => rust_name(&frames),
+        // As it is imported: `os.Stat`, and `fmt.Println`.
+        (CodeLanguage::Go, _) => go_name(row.api.as_deref()?),
+        _ => None,
+    };
+    let api = row.api.as_deref();
+    own.or_else(|| known::by_runtime(language, &frames).map(str::to_owned))
+        .or_else(|| known::by_libc(language, api?).map(str::to_owned))
+}
+
+/// `path/filepath.EvalSymlinks` as it is called: `filepath.EvalSymlinks`; `None` for what isn't Go's.
+fn go_name(api: &str) -> Option<String> {
+    let api = api.rsplit('/').next().unwrap_or(api);
+    api.contains('.').then(|| api.to_owned())
+}
+
+/// Ruby's functions that are written in C have a name and no line: `realpath`; those of its library have both.
+fn ruby_name(frame: &Frame) -> Option<String> {
+    let place = frame.location()?;
+    let name = place.function.rsplit([' ', '#', '.']).next().unwrap_or_default();
+    let word = |c: char| c.is_ascii_alphanumeric() || "_?!".contains(c);
+    let file = place.file.as_deref().and_then(|file| file.rsplit('/').next()?.strip_suffix(".rb"));
+    if let Some(module) = file.and_then(known::ruby_module) {
+        return Some(format!("{module}.{name}"));
     }
-    let api = row.api.as_deref()?;
-    BUILTIN.iter().find(|(of, name, _)| *of == language && *name == api).map(|(.., shown)| (*shown).to_owned())
+    (!name.is_empty() && name.chars().all(word))
+        .then(|| known::ruby(name).map_or_else(|| name.to_owned(), str::to_owned))
+}
+
+/// The outermost function of Rust's library that the user's code called: `std::fs::metadata`, `File::read`.
+fn rust_name(frames: &[&Frame]) -> Option<String> {
+    let of_library =
+        |name: &str| name.starts_with("std::") || name.starts_with("<std::") || name.starts_with("<&std::");
+    let names = frames.iter().flat_map(|frame| &frame.locations).map(|place| &*place.function);
+    // Those of start-up, which are outside of `main`, are not what it calls.
+    let before_user = names.skip_while(|name| !of_library(name)).take_while(|name| {
+        of_library(name) || name.starts_with("core::") || name.starts_with("<core::") || name.starts_with("alloc::")
+    });
+    before_user.filter_map(rust_path).last()
+}
+
+/// `std::fs::metadata::<&str>` as `fs::metadata`, `<&std::fs::File as std::io::Read>::read` as `File::read`; `None` for
+/// what isn't called from outside the library.
+fn rust_path(name: &str) -> Option<String> {
+    if ["std::sys::", "std::rt::", "std::panic", "{closure", "_print", "drop", "FnOnce"]
+        .iter()
+        .any(|p| name.contains(p))
+    {
+        return name.starts_with("std::io::stdio::_print").then(|| "println!".to_owned());
+    }
+    let name = match name.strip_prefix('<') {
+        Some(of_type) => {
+            let (of, method) = of_type.rsplit_once(">::")?;
+            let of = of.split(" as ").next().unwrap_or(of).trim_start_matches('&');
+            let method = method.split("::<").next().unwrap_or(method);
+            format!("{}::{method}", of.rsplit("::").next().unwrap_or(of))
+        }
+        None => name.split("::<").next().unwrap_or(name).to_owned(),
+    };
+    let parts: Vec<&str> = name.split("::").collect();
+    let last = parts.get(parts.len().saturating_sub(2)..)?.join("::");
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    (!last.is_empty() && last.chars().all(word)).then_some(last)
 }
 
 /// `realpath` in `<frozen posixpath>` is `os.path.realpath`, `info` in `…/logging/__init__.py` is `logging.info`.
@@ -69,6 +107,34 @@ fn python_name(frame: &Frame) -> Option<String> {
 mod tests {
     use super::*;
     use systoll_model::Location;
+
+    #[test]
+    fn rusts_library_is_named_as_it_is_used() {
+        for (name, shown) in [
+            ("std::fs::metadata::<&str>", Some("fs::metadata")),
+            ("<&std::fs::File as std::io::Read>::read", Some("File::read")),
+            ("<std::fs::OpenOptions>::open::<&str>", Some("OpenOptions::open")),
+            ("std::fs::canonicalize::<&str>", Some("fs::canonicalize")),
+            ("std::io::stdio::_print", Some("println!")),
+            ("<std::sys::fd::unix::FileDesc>::read", None),
+            ("std::rt::lang_start::{{closure}}", None),
+            ("<<", None),
+            ("", None),
+        ] {
+            assert_eq!(rust_path(name).as_deref(), shown, "{name}");
+        }
+    }
+
+    #[test]
+    fn rubys_functions_are_named_with_their_class() {
+        let named = |function: &str| {
+            let location = Location { function: function.into(), file: None, line: None };
+            ruby_name(&Frame { locations: vec![location], ..Frame::default() })
+        };
+        assert_eq!(named("exist?").as_deref(), Some("File.exist?"));
+        assert_eq!(named("frobnicate").as_deref(), Some("frobnicate"));
+        assert_eq!(named("<main>"), None);
+    }
 
     #[test]
     fn pythons_library_is_named_as_it_is_imported() {

@@ -1,6 +1,7 @@
 //! What a finding says: the mechanism with its evidence, the cures, the next command.
 
-use crate::catalogue::{Cause, Cure};
+use crate::catalogue::{Cause, Cure, Fit};
+use crate::cure_kind::CureKind;
 use crate::finding::{Advice, Evidence, Finding, Kind};
 use crate::group::{Group, symptoms};
 use crate::language::Author;
@@ -18,7 +19,7 @@ pub(crate) fn put(
 ) {
     let author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
     finding.language = author.language;
-    let lead = finding.rows.first().filter(|_| group.children.is_none()).map(|id| recording.row(*id));
+    let lead = finding.rows.first().map(|id| recording.row(*id));
     finding.language_api = lead.and_then(|row| language_api(recording, row, author.language));
     let mut applied = None;
     match group.cause {
@@ -29,7 +30,8 @@ pub(crate) fn put(
             let matched = cause.matches.iter().find(|m| lead.any(m));
             let matched = matched.or_else(|| cause.matches.iter().find(|m| calls.any(m)));
             let why = matched.and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
-            let cures = offered(cause, &calls, &author, finding.what.as_deref());
+            let about = subjects(finding, group);
+            let cures = offered(cause, &calls, &author, &about, finding.starts);
             // Of the environment only where it is what is offered first: a variable that is right in
             // some situations is no cure in others.
             let first = cures.first().filter(|c| !c.env.is_empty());
@@ -55,13 +57,38 @@ fn asked_as(cause: &Cause, cure: &Cure) -> String {
     }
 }
 
+/// What a finding is about: its object, or the programs that are started, and of shells what these run.
+fn subjects<'a>(finding: &'a Finding, group: &'a Group<'_>) -> Vec<&'a str> {
+    if let Some(children) = group.children.as_ref().filter(|children| !children.within.is_empty()) {
+        return children.within.iter().map(|program| &**program).collect();
+    }
+    let programs = finding.objects.iter().filter(|_| finding.starts).map(|o| o.name.as_str());
+    finding.what.as_deref().into_iter().chain(programs).collect()
+}
+
 /// The cures that fit the program, best first: those for a file of it or for what the finding is about, then the
-/// others as the cause lists them. What the next command tries is among the first two, which is all that a short
-/// report shows.
-fn offered<'a>(cause: &'a Cause, calls: &ClaimedCalls<'_>, author: &Author, what: Option<&str>) -> Vec<&'a Cure> {
-    let fits = |cure: &'a Cure| Some((cure.fit(author, what)?, cure)).filter(|_| calls.ask_for(cure));
+/// others as the cause lists them; where a cure is in the program's language, none in general words. What the next
+/// command tries is among the first two, which is all that a short report shows.
+fn offered<'a>(
+    cause: &'a Cause,
+    calls: &ClaimedCalls<'_>,
+    author: &Author,
+    about: &[&str],
+    starts: bool,
+) -> Vec<&'a Cure> {
+    let fits = |cure: &'a Cure| Some((cure.fit(author, about)?, cure)).filter(|_| calls.ask_for(cure));
     let mut fitting: Vec<_> = cause.stop.iter().filter_map(fits).collect();
-    fitting.sort_by_key(|(fit, _)| *fit);
+    if fitting.iter().any(|(_, cure)| cure.kind == CureKind::Code && !cure.languages.is_empty()) {
+        fitting.retain(|(_, cure)| !cure.is_general());
+    }
+    // Where it is known what to do without each of the programs, nothing is said of programs as such.
+    let known = |what: &&str| fitting.iter().any(|(_, cure)| cure.is_about(what));
+    if starts && about.iter().all(known) {
+        fitting.retain(|(fit, _)| *fit == Fit::Particular);
+    }
+    // For the most frequent program first.
+    let first_about = |cure: &Cure| about.iter().position(|what| cure.is_about(what)).unwrap_or(0);
+    fitting.sort_by_key(|(fit, cure)| (*fit, first_about(cure)));
     let mut cures: Vec<&Cure> = fitting.into_iter().map(|(_, cure)| cure).collect();
     if let Some(at) = cures.iter().position(|c| c.shim.is_some()).filter(|at| *at > 1) {
         let shim = cures.remove(at);
@@ -89,7 +116,7 @@ pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: 
         return false;
     }
     let author = Author::of(recording, lead);
-    cures.any(|cure| cure.fit(&author, None).is_some() && calls.ask_for(cure))
+    cures.any(|cure| cure.fit(&author, &[]).is_some() && calls.ask_for(cure))
 }
 
 /// The calls a finding is about, to hold patterns against.
@@ -151,6 +178,9 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
             // Of `syscall(SYS_statx, …)` it is statx that does something.
             "api" => out.push_str(api.filter(|a| *a != "syscall").unwrap_or(&syscall)),
             "syscall" => out.push_str(&syscall),
+            "what" if finding.starts && finding.what.is_none() => {
+                out.push_str(&format!("each of {} programs", finding.objects_seen));
+            }
             "what" => out.push_str(finding.what.as_deref().unwrap_or("the file")),
             "agree" => out.push_str(&finding.evidence.agree.to_string()),
             "windows" => out.push_str(&finding.evidence.windows.to_string()),

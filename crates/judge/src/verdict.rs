@@ -1,7 +1,8 @@
 //! What a group costs, and whether that makes it a finding, a remark or nothing.
 
 use crate::deferred_cost::deferred_cost;
-use crate::finding::{Confidence, Estimate, Evidence, Finding, Later, RowNeedless};
+use crate::detect::{Children, Started};
+use crate::finding::{Confidence, Estimate, Evidence, Finding, Later, ObjectShare, RowNeedless};
 use crate::group::Group;
 use crate::options::Options;
 use crate::per_unit::{Wanted, per_unit};
@@ -307,9 +308,15 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let lead = rows.first().map(|id| recording.row(*id));
     let evidence = Evidence { windows: f.interval.windows, agree: f.interval.agree, calls: f.seen, claimed: f.claimed };
     let api = lead.and_then(|r| r.api.clone());
-    let what = group.children.as_ref().map(|c| c.program.to_string()).or_else(|| subject(&rows, recording, views));
-    let of_several = what.is_none() && group.children.is_none();
-    let objects = if of_several { objects(&rows, recording, views) } else { Objects::default() };
+    let what = match &group.children {
+        Some(children) => children.single().map(|started| started.program.to_string()),
+        None => subject(&rows, recording, views),
+    };
+    let objects = match &group.children {
+        Some(children) if what.is_none() => programs(children),
+        None if what.is_none() => objects(&rows, recording, views),
+        _ => Objects::default(),
+    };
     let needless_toll_ns = needless_toll.round() as u64;
     let by_row = f.by_row(&rows, low, group.children.is_some(), needless.estimate, needless_toll_ns);
     let mut finding = Finding {
@@ -348,6 +355,13 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     };
     phrasing::put(&mut finding, group, recording, views, api.as_deref());
     Some(finding)
+}
+
+/// The programs that are started, each with its part of the starts.
+fn programs(children: &Children) -> Objects {
+    let share = |started: &Started| started.count as f64 / children.count.max(1) as f64;
+    let of = |started: &Started| ObjectShare { name: started.program.to_string(), share: share(started) };
+    Objects { most: children.programs.iter().map(of).collect(), seen: children.programs.len() }
 }
 
 /// Whether looks were not whole.

@@ -42,7 +42,7 @@ fn advice_for_another_language_is_gone() {
         ("/usr/bin/ruby3.1", readlinks(), "File.realpath", &["gcc", "canonical-system-headers", "os.path"]),
         ("/usr/bin/ruby3.1", getpid(), "Process.pid", &["logging", "pthread_atfork", "glibc"]),
         ("/usr/bin/perl", getpid(), "$$", &["logging", "pthread_atfork"]),
-        ("/usr/bin/tclsh8.6", getpid(), "ask once", &["logging", "os.getpid", "pthread_atfork"]),
+        ("/usr/bin/tclsh8.6", getpid(), "set pid [pid] once", &["logging", "os.getpid", "pthread_atfork"]),
         ("/usr/bin/bash", getpid(), "ask once", &["logging", "os.getpid", "pthread_atfork"]),
         ("/bin/app", getpid(), "pthread_atfork", &["logging", "Python", "Ruby"]),
         ("/usr/bin/perl", byte_writes(), "$| = 1", &["PYTHONUNBUFFERED", "setvbuf", "BufWriter", "bufio"]),

@@ -52,4 +52,4 @@ pub use report::{ReportOptions, write_finding, write_grouping, write_report};
 pub use servers::{serve_json, write_servers};
 pub use strace_table::{TableColumn, TableOptions, TableSort, write_strace_table};
 pub use style::{Role, Style};
-pub use text::{clean, shell_words};
+pub use text::{clean, shell_words, wrapped};

@@ -83,6 +83,20 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     wrap_words(words.into_iter(), width, "")
 }
 
+/// `text` over several lines where it is wider than `width`, which are indented as far as it is; shorter ones stay as
+/// they are, their spaces too.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    if columns(text) <= width {
+        return vec![text.to_owned()];
+    }
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    let lines = wrap(text, width.saturating_sub(indent).max(SHORTEST_LINE));
+    lines.into_iter().map(|line| " ".repeat(indent) + &line).collect()
+}
+
+/// Nothing is broken into shorter lines, in columns.
+const SHORTEST_LINE: usize = 20;
+
 /// What stays with the number before it.
 const UNITS: [&str; 8] = ["%", "ns", "µs", "ms", "s", "min", "h", "MiB"];
 

@@ -187,14 +187,21 @@ fn stacks_and_descriptors_beneath() {
 
 #[test]
 fn few_are_shown_unless_all_are_asked_for() {
-    let mut b = Builder::new(&["./app"]).times(10.0, 5.0);
-    for i in 0..30u64 {
-        let frame = b.frame("/app", FrameClass::User, &format!("f{i}"), "/app.c:1");
-        b.row("getpid", Some("getpid"), &[frame], counts(100 - i, 1000 - i));
-    }
-    let rec = b.build();
+    let groups = |toll: u64| {
+        let mut b = Builder::new(&["./app"]).times(10.0, 5.0);
+        for i in 0..30u64 {
+            let frame = b.frame("/app", FrameClass::User, &format!("f{i}"), "/app.c:1");
+            b.row("getpid", Some("getpid"), &[frame], counts(100 - i, toll - i));
+        }
+        b.build()
+    };
+    let rec = groups(100_000_000);
     let text = screen(&rec, By::Caller, &ReportOptions::default(), 100);
     assert!(text.contains("10 groups more with 755 calls: --all shows them"), "{text}");
+    // What is small is summed sooner.
+    let rec = groups(1000);
+    let text = screen(&rec, By::Caller, &ReportOptions::default(), 100);
+    assert!(text.contains("25 groups more with 2,075 calls: --all shows them"), "{text}");
     let all = ReportOptions { all: true, ..ReportOptions::default() };
     let text = screen(&rec, By::Caller, &all, 100);
     assert!(!text.contains("--all") && text.contains(" f29 app.c"), "{text}");

@@ -12,9 +12,27 @@ use systoll_model::{EnvChange, Random};
 /// speed by a little, and in one direction for all runs of the same size.
 const OFFSET_VARIABLE: &str = "SYSTOLL_STACK_OFFSET";
 
+/// How far a comparison is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Pairs that were run.
+    pub pairs: u32,
+    /// Pairs there will be at the next look.
+    pub wanted: u32,
+    /// What a pair takes, by those that were run.
+    pub pair: Duration,
+}
+
+impl Progress {
+    /// What the pairs until the next look will take.
+    pub fn left(&self) -> Duration {
+        self.pair.saturating_mul(self.wanted.saturating_sub(self.pairs))
+    }
+}
+
 /// Runs `a` against itself and against `b` to see whether they do the same, then both in
-/// interleaved pairs, output discarded, to see what they take. `progress` hears of each pair: how
-/// many there are, and how many there will be at the next look.
+/// interleaved pairs, output discarded, to see what they take. `progress` hears of each pair, and
+/// before the first.
 ///
 /// Pairs come two at a time, as A B B A or B A A B (drawn from the seed), so that a box growing
 /// slower or faster over time favours neither. Both runs of a pair get a stack of the same size.
@@ -26,12 +44,12 @@ pub fn compare(
     a: &Spec,
     b: &Spec,
     options: &Options,
-    progress: &mut dyn FnMut(u32, u32),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<Comparison, ProveError> {
     options.check()?;
     let began = Instant::now();
     let watched = exec.watches();
-    let Compared { outcome, differs_at, patience } = compare_outcomes(exec, a, b, options)?;
+    let Compared { outcome, differs_at, patience, pair } = compare_outcomes(exec, a, b, options)?;
     let unmeasured = Comparison { outcome, differs_at, measured: None, watched, answered: exec.answered() };
     if !matches!(outcome, Outcome::Same { .. }) || unmeasured.is_part() {
         return Ok(unmeasured);
@@ -44,6 +62,11 @@ pub fn compare(
         outcome,
         same_exit: options.same.exit,
         patience,
+        pair,
+        end: match options.pairs {
+            Pairs::Within(limit) => began.checked_add(limit),
+            Pairs::Fixed(_) | Pairs::Decisive(_) => None,
+        },
         random: Random::new(options.seed),
         runs: [Vec::new(), Vec::new()],
     };
@@ -84,6 +107,10 @@ struct Timing<'a> {
     outcome: Outcome,
     same_exit: bool,
     patience: Duration,
+    /// What a pair takes, by the first runs of both.
+    pair: Duration,
+    /// No pair is begun afterwards.
+    end: Option<Instant>,
     random: Random,
     runs: [Vec<Usage>; 2],
 }
@@ -103,17 +130,18 @@ impl Timing<'_> {
         &mut self,
         options: &Options,
         began: Instant,
-        progress: &mut dyn FnMut(u32, u32),
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<Measured, Halt> {
         let looks = options.looks();
+        self.check_room(options, began)?;
         let mut told = None;
         for look in &looks {
-            self.pairs(*look, progress)?;
+            self.pairs(*look, options.min_pairs(), progress)?;
             let last = look == looks.last().unwrap_or(look);
             let stopped = match options.pairs {
                 Pairs::Fixed(_) => Stopped::Asked,
-                Pairs::Decisive(limit) if began.elapsed() >= limit => Stopped::Time,
-                Pairs::Decisive(_) => Stopped::LastLook,
+                Pairs::Decisive(limit) | Pairs::Within(limit) if began.elapsed() >= limit => Stopped::Time,
+                Pairs::Decisive(_) | Pairs::Within(_) => Stopped::LastLook,
             };
             let mut measured = measure(&self.runs[0], &self.runs[1], stopped, options)?;
             if !matches!(options.pairs, Pairs::Fixed(_)) && measured.wall.is_decided() && measured.cpu.is_decided() {
@@ -127,16 +155,40 @@ impl Timing<'_> {
         told.ok_or_else(|| ProveError::Options("no number of pairs can show anything at this confidence".into()).into())
     }
 
+    /// Refuses what can't show anything in the time allowed, before it takes that time.
+    fn check_room(&self, options: &Options, began: Instant) -> Result<(), Halt> {
+        let Pairs::Within(allowed) = options.pairs else { return Ok(()) };
+        let least = options.min_pairs();
+        let needed = began.elapsed().saturating_add(self.pair.saturating_mul(least));
+        if needed <= allowed {
+            return Ok(());
+        }
+        Err(ProveError::TooLong { pair: self.pair, least, needed, allowed }.into())
+    }
+
+    /// How far it is, `wanted` pairs being run until the next look.
+    fn progress(&self, wanted: u32) -> Progress {
+        let pairs = u32::try_from(self.runs[0].len().min(self.runs[1].len())).unwrap_or(u32::MAX);
+        let all = self.runs.iter().flatten().fold(0u64, |sum, run| sum.saturating_add(run.wall_ns));
+        let pair = all.checked_div(u64::from(pairs)).map_or(self.pair, Duration::from_nanos);
+        Progress { pairs, wanted, pair }
+    }
+
     /// What the whole pairs that were run come to, where they are enough for intervals.
     fn so_far(&self, options: &Options) -> Option<Measured> {
         let pairs = self.runs[0].len().min(self.runs[1].len());
         measure(&self.runs[0][..pairs], &self.runs[1][..pairs], Stopped::Interrupted, options).ok()
     }
 
-    /// Runs pairs until there are `wanted`.
-    fn pairs(&mut self, wanted: u32, progress: &mut dyn FnMut(u32, u32)) -> Result<(), Halt> {
+    /// Runs pairs until there are `wanted`, or no more time and at least `least`.
+    fn pairs(&mut self, wanted: u32, least: u32, progress: &mut dyn FnMut(Progress)) -> Result<(), Halt> {
         let enough = wanted as usize;
+        progress(self.progress(wanted));
         while self.runs.iter().any(|runs| runs.len() < enough) {
+            let is_late = self.end.is_some_and(|end| Instant::now() >= end);
+            if is_late && self.runs[0].len() >= least as usize {
+                break;
+            }
             let first = usize::from(self.random.draw().is_multiple_of(2));
             for pair in [[first, 1 - first], [1 - first, first]] {
                 if self.runs[0].len() >= enough {
@@ -147,7 +199,7 @@ impl Timing<'_> {
                     let usage = self.run(side, offset)?;
                     self.runs[side].push(usage);
                 }
-                progress(u32::try_from(self.runs[0].len()).unwrap_or(u32::MAX), wanted);
+                progress(self.progress(wanted));
             }
         }
         Ok(())

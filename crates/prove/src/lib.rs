@@ -20,7 +20,7 @@ mod stats;
 
 pub use answered::Answered;
 pub use calls::{CallCounts, ChangedCount, CountChange, Range};
-pub use compare::compare;
+pub use compare::{Progress, compare};
 pub use digest::{Digest, Sameness};
 pub use executor::{Executor, Output, Processes, Run, shell};
 pub use gain_source::{GainReason, GainSource};
@@ -37,6 +37,7 @@ pub use systoll_cure::Usage;
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 use systoll_cure::RunError;
 use systoll_model::Exit;
 
@@ -93,6 +94,21 @@ pub enum ProveError {
     Interrupted {
         /// By which signal.
         signal: i32,
+    },
+    /// The fewest pairs that can show something take longer than they may.
+    #[error(
+        "one pair takes {:.1} s, and {least} are the fewest that can show something: about {} s in all, where {} s are allowed",
+        pair.as_secs_f64(), needed.as_secs_f64().ceil(), allowed.as_secs_f64()
+    )]
+    TooLong {
+        /// What one pair takes.
+        pair: Duration,
+        /// The fewest pairs.
+        least: u32,
+        /// What has passed, and what these take.
+        needed: Duration,
+        /// What was asked for.
+        allowed: Duration,
     },
     /// The options contradict themselves.
     #[error("{0}")]

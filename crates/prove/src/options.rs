@@ -12,6 +12,9 @@ pub enum Pairs {
     /// Until both measures are decided, at one of [`LOOKS`], or until this much time has passed:
     /// the look under way is finished, no other begun.
     Decisive(Duration),
+    /// The same, but no pair is begun once this much time has passed, and none at all where the fewest
+    /// that can show something would take longer.
+    Within(Duration),
 }
 
 /// After so many pairs a comparison until decisive is looked at. Fixed beforehand, so that the
@@ -95,7 +98,7 @@ impl Options {
     pub(crate) fn looks(&self) -> Vec<u32> {
         match self.pairs {
             Pairs::Fixed(pairs) => vec![pairs],
-            Pairs::Decisive(_) => LOOKS.into_iter().filter(|n| *n >= self.min_pairs()).collect(),
+            Pairs::Decisive(_) | Pairs::Within(_) => LOOKS.into_iter().filter(|n| *n >= self.min_pairs()).collect(),
         }
     }
 

@@ -25,14 +25,16 @@ pub(crate) fn compare_outcomes(
         Ok(other) => other,
         Err(error) => match timed_out(&error) {
             Some(limit) if limit == patience => {
-                return Ok(Compared { outcome: differs(Difference::Hangs(limit)), differs_at: None, patience });
+                let outcome = differs(Difference::Hangs(limit));
+                return Ok(Compared { outcome, differs_at: None, patience, pair: limit });
             }
             _ => return Err(error),
         },
     };
     let outcome = judge(&options.same, &first, &second, &other);
     let differs_at = differs_at(outcome, &first, &second, &other);
-    Ok(Compared { outcome, differs_at, patience })
+    let pair = Duration::from_nanos(second.usage.wall_ns.saturating_add(other.usage.wall_ns));
+    Ok(Compared { outcome, differs_at, patience, pair })
 }
 
 /// Whether both do the same, and how long a run of `b` may take.
@@ -40,6 +42,8 @@ pub(crate) struct Compared {
     pub(crate) outcome: Outcome,
     pub(crate) differs_at: Option<DiffersAt>,
     pub(crate) patience: Duration,
+    /// What a run of either side took, together.
+    pub(crate) pair: Duration,
 }
 
 /// Where the outputs that differ do so first, by the standard they were compared by.

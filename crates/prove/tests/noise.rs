@@ -41,7 +41,7 @@ fn trial(seed: u64, factor: f64, options: &Options) -> Measured {
     let at = usize::try_from(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33).unwrap();
     let options = Options { same: Same::NONE, seed: seed.wrapping_mul(0xd134_2543_de82_ef95), ..options.clone() };
     let mut recorded = Recorded { runs, at, factor };
-    let compared = compare(&mut recorded, &Spec::new("a"), &Spec::new("b"), &options, &mut |_, _| {}).unwrap();
+    let compared = compare(&mut recorded, &Spec::new("a"), &Spec::new("b"), &options, &mut |_| {}).unwrap();
     compared.measured.unwrap()
 }
 

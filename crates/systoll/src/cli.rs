@@ -147,13 +147,13 @@ pub enum Command {
     Import(ImportArgs),
     /// Run a program with and without a change, and tell what it wins
     #[command(
-        override_usage = "systoll prove [OPTIONS] <--cure CAUSE|--vs COMMAND|-E VAR=VALUE|--preload LIB|--elide CALLS> [--] CMD [ARGS]..."
+        override_usage = "systoll prove [OPTIONS] --cure CAUSE -- CMD [ARGS]...\n       systoll prove --vs 'NEW CMD' -- CMD [ARGS]...\n       systoll prove -E VAR=VALUE -- CMD [ARGS]...\n       systoll prove --elide CALLS -- CMD [ARGS]...\n       systoll prove --preload LIB -- CMD [ARGS]..."
     )]
     #[command(after_help = prove::PROVE_EXAMPLES)]
     Prove(Box<ProveArgs>),
     /// Tell what changed between two recordings, or two commands
     #[command(
-        override_usage = "systoll diff [OPTIONS] OLD NEW\n       systoll diff [OPTIONS] OLD... : NEW...\n       systoll diff [OPTIONS] <--vs NEW|-E VAR=VALUE> -- OLD [ARGS]...\n       systoll diff [OPTIONS] OLD... -- NEW [ARGS]..."
+        override_usage = "systoll diff [OPTIONS] OLD NEW\n       systoll diff [OPTIONS] OLD... : NEW...\n       systoll diff --vs 'NEW CMD' -- OLD [ARGS]...\n       systoll diff -E VAR=VALUE -- OLD [ARGS]...\n       systoll diff [OPTIONS] OLD... -- NEW [ARGS]..."
     )]
     #[command(after_help = diff::EXAMPLES)]
     Diff(DiffArgs),

@@ -14,11 +14,34 @@ use systoll_model::{Class, signatures};
 /// Writes the completions of a shell, whichever.
 pub fn write_for(shell: Shell, w: &mut dyn Write) {
     generate(shell, &mut completed(), "systoll", &mut &mut *w);
-    if shell == Shell::Fish {
-        // clap_complete completes no words that stand without a flag there. A pipe that is closed has no reader.
-        let _ = w.write_all(for_fish().as_bytes());
-    }
+    // A pipe that is closed has no reader.
+    let _ = match shell {
+        // clap_complete completes no words that stand without a flag there.
+        Shell::Fish => w.write_all(for_fish().as_bytes()),
+        Shell::Bash => w.write_all(FOR_BASH.as_bytes()),
+        _ => Ok(()),
+    };
 }
+
+/// Bash's own lines: what stands after `--` is a program with its arguments, which bash-completion completes where it
+/// is there.
+const FOR_BASH: &str = r#"
+_systoll_or_program() {
+    local i
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        [[ ${COMP_WORDS[i]} == -- ]] || continue
+        COMPREPLY=()
+        if declare -F _command_offset > /dev/null; then
+            _command_offset $((i + 1))
+        elif ((COMP_CWORD == i + 1)); then
+            COMPREPLY=($(compgen -c -- "${COMP_WORDS[COMP_CWORD]}"))
+        fi
+        return
+    done
+    _systoll "$@"
+}
+complete -F _systoll_or_program -o bashdefault -o default systoll
+"#;
 
 /// Fish's own lines for causes, stories and programs.
 fn for_fish() -> String {
@@ -29,7 +52,7 @@ fn for_fish() -> String {
     };
     line("explain cure", &causes.join(" "))
         + &line("demo", &stories.join(" "))
-        + &line("run prove", "(__fish_complete_command)")
+        + &line("run prove check diff", "(__fish_complete_command)")
 }
 
 pub(crate) fn write(args: &CompletionsArgs) -> Result<ExitCode, Failure> {

@@ -98,8 +98,8 @@ fn tell(
     }
     let options = Options { pairs: Pairs::Fixed(PAIRS), ..Options::default() };
     let mut processes = Processes { limit: Some(LIMIT), ..Processes::default() };
-    let timed = compare(&mut processes, &built.timed.sick, &built.timed.cured, &options, &mut |pair, of| {
-        progress(&format!("proving, {pair} of {of} pairs"));
+    let timed = compare(&mut processes, &built.timed.sick, &built.timed.cured, &options, &mut |at| {
+        progress(&format!("proving, {} of {} pairs", at.pairs, at.wanted));
     })
     .map_err(|e| failed(&e))?;
     if let Some(m) = timed.measured.as_ref().filter(|m| m.wall.verdict == Verdict::Faster) {

@@ -138,6 +138,9 @@ impl Failure {
                 let others = format!("the cures in its code, and what each gives up: systoll explain {id}");
                 Some(others + &ceiling(elided.as_deref()))
             }
+            Self::Prove(ProveError::TooLong { needed, .. }) => {
+                Some(format!("--limit {}s allows it; a shorter run of the same needs less", needed.as_secs() + 1))
+            }
             Self::Prove(ProveError::NothingAnswered { .. }) => {
                 Some("what it makes, and how: systoll run -- CMD; two builds can be compared: prove --vs".into())
             }
@@ -153,9 +156,11 @@ impl Failure {
     /// Prints the failure on standard error and gives its exit code.
     pub(crate) fn tell(&self) -> ExitCode {
         let mut text = String::new();
-        for (i, line) in self.lines().iter().flat_map(|l| l.lines()).enumerate() {
-            text.push_str(if i == 0 { "systoll: " } else { "         " });
-            text.push_str(&systoll_present::clean(line));
+        let width = crate::output::stderr_columns().saturating_sub(INDENT.len());
+        let cleaned = self.lines().iter().flat_map(|l| l.lines()).map(systoll_present::clean).collect::<Vec<_>>();
+        for (i, line) in cleaned.iter().flat_map(|line| systoll_present::wrapped(line, width)).enumerate() {
+            text.push_str(if i == 0 { "systoll: " } else { INDENT });
+            text.push_str(&line);
             text.push('\n');
         }
         crate::output::to_stderr(&text);
@@ -165,6 +170,9 @@ impl Failure {
         ExitCode::from(self.exit_code())
     }
 }
+
+/// What stands before every line of a failure but the first, which begins with `systoll: `.
+const INDENT: &str = "         ";
 
 /// How to see what a cure would win where none can be applied: a line more.
 fn ceiling(elided: Option<&str>) -> String {
@@ -249,8 +257,10 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             ));
             return ExitCode::from(OWN);
         }
-        let text = error.render().to_string();
-        crate::output::to_stderr(&text.replacen("error: ", "systoll: ", 1));
+        let width = crate::output::stderr_columns();
+        let text = error.render().to_string().replacen("error: ", "systoll: ", 1);
+        let lines: Vec<String> = text.lines().flat_map(|line| systoll_present::wrapped(line, width)).collect();
+        crate::output::to_stderr(&(lines.join("\n") + "\n"));
         return ExitCode::from(OWN);
     }
     // A closed pipe has no reader to tell.

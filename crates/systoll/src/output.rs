@@ -13,7 +13,7 @@ use systoll_present::Style;
 
 use ascii::Ascii;
 pub(crate) use place::Place;
-pub(crate) use stderr::to_stderr;
+pub(crate) use stderr::{stderr_columns, to_stderr};
 
 /// A place for a report, checked before anything is started.
 pub(crate) enum Output {

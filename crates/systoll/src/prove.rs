@@ -1,11 +1,12 @@
 //! `systoll prove` and `systoll cure`: with and without.
 
 mod chosen;
+mod code;
 mod counted;
 mod serve;
 mod sides;
 
-use crate::cli::{CureArgs, ProveArgs};
+use crate::cli::{CureArgs, KeepFor, ProveArgs};
 use crate::explain::catalogue;
 use crate::failure::{Failure, ended_by};
 use crate::output::{Output, Place, keep, to_stderr};
@@ -136,7 +137,15 @@ impl Places {
 /// Becomes the command, cured; or prints how the cure is kept.
 pub(crate) fn cure(args: &CureArgs) -> Result<ExitCode, Failure> {
     let catalogue = catalogue(args.causes.as_deref())?;
-    let cures = args.cause.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>()?;
+    let cures = args.cause.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>();
+    let only_code = args.keep_for.is_none() && matches!(cures, Err(Failure::NotApplied { .. }));
+    if args.print && args.export.is_none() && (args.keep_for == Some(KeepFor::Code) || only_code) {
+        let mut output = Output::open(None, Output::Stdout)?;
+        let text = code::of_causes(&catalogue, &args.cause)?;
+        output.write("report", |w| w.write_all(text.as_bytes()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let cures = cures?;
     if let Some(dir) = &args.export {
         cures.iter().try_for_each(|cure| cure.export(dir))?;
     }
@@ -144,7 +153,7 @@ pub(crate) fn cure(args: &CureArgs) -> Result<ExitCode, Failure> {
         let mut output = Output::open(None, Output::Stdout)?;
         // A relative place would be another one for a program that is started elsewhere.
         let dir = args.export.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone()));
-        let text = chosen::keep(&cures, args.keep_for, dir.as_deref());
+        let text = chosen::keep(&cures, args.keep_for.unwrap_or_default(), dir.as_deref());
         output.write("report", |w| w.write_all(text.as_bytes()))?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -4,18 +4,37 @@ use crate::options::Options;
 use crate::semantics::{Effect, Semantics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use systoll_model::{Class, Process, ProcessId, Recording, RowId};
+use systoll_model::{Class, Process, ProcessId, Recording, Row, RowId};
 
-/// Many short children of one process that run the same program.
+/// Many short children of one process.
 pub(crate) struct Children {
-    /// Path of the program.
-    pub program: Arc<str>,
+    /// What they run, the most frequent first; never empty.
+    pub programs: Vec<Started>,
+    /// Their images.
+    pub images: BTreeSet<ProcessId>,
+    /// Where these are shells: what they run in turn.
+    pub within: BTreeSet<Arc<str>>,
     /// How many there were.
     pub count: u64,
     /// Processor time that starting them took, in ns: until their `main`, and the parent's calls.
     pub start_ns: f64,
     /// Rows that made, started and awaited them.
     pub rows: Vec<RowId>,
+}
+
+impl Children {
+    /// The program, where it is one.
+    pub(crate) fn single(&self) -> Option<&Started> {
+        self.programs.first().filter(|_| self.programs.len() == 1)
+    }
+}
+
+/// A program that is started again and again.
+pub(crate) struct Started {
+    /// Its path.
+    pub program: Arc<str>,
+    /// How many times.
+    pub count: u64,
 }
 
 #[derive(Default)]
@@ -73,7 +92,7 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
             family.single = (family.single.0.saturating_add(start_ns), family.single.1 + 1);
             family.unknown = family.unknown.saturating_add(image.instances.saturating_sub(1));
         }
-        family.count = family.count.saturating_add(image.instances);
+        family.count = family.count.saturating_add(started(recording, semantics, at, image));
         // Where that is not known, it is no more than all the time that its threads lived.
         let cpu_ns = image.cpu_ns.unwrap_or(image.life_ns.saturating_mul(image.threads.max(1)));
         family.cpu_ns = family.cpu_ns.saturating_add(cpu_ns);
@@ -81,8 +100,42 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         family.startup_ns = family.startup_ns.saturating_add(each);
     }
     let many = |f: &Family| f.count >= options.min_children && f.cpu_ns / f.count.max(1) <= options.short_life_ns;
-    let families = families.into_iter().filter(|(_, f)| many(f));
-    families.map(|((_, program), family)| gather(recording, semantics, program, &family)).collect()
+    let runs: Vec<(ProcessId, Arc<str>)> = families.keys().cloned().collect();
+    families.retain(|_, f| many(f));
+    let images: Vec<(ProcessId, u64)> =
+        families.values().flat_map(|f| f.images.iter().map(|image| (*image, f.count))).collect();
+    // `popen` starts a shell that starts the program: who starts the shells is who must act.
+    let only_between = |maker: ProcessId, f: &Family| {
+        let of = images.iter().find(|(image, _)| *image == maker);
+        of.is_some_and(|(_, makers)| f.count < makers.saturating_mul(options.min_children))
+    };
+    let mut by_maker: BTreeMap<ProcessId, Vec<(Arc<str>, Family)>> = BTreeMap::new();
+    for ((maker, program), family) in families {
+        if !only_between(maker, &family) {
+            by_maker.entry(maker).or_default().push((program, family));
+        }
+    }
+    let mut all: Vec<Children> = by_maker.into_values().map(|of_one| gather(recording, semantics, of_one)).collect();
+    for children in &mut all {
+        let within = runs.iter().filter(|(maker, _)| children.images.contains(maker));
+        children.within = within.map(|(_, program)| program.clone()).collect();
+    }
+    all
+}
+
+/// How many of an image's instances were started as programs: into those that are folded into one, their own
+/// forks are folded too.
+fn started(recording: &Recording, semantics: &Semantics, at: u32, image: &Process) -> u64 {
+    if image.instances <= 1 {
+        return image.instances;
+    }
+    let forks = |row: &&Row| row.process.0 == at && semantics.of(row.syscall).does(|e| matches!(e, Effect::Forks));
+    let forked = recording
+        .rows
+        .iter()
+        .filter(forks)
+        .fold(0u64, |n, row| n.saturating_add(row.counts.calls.saturating_sub(row.counts.failed())));
+    image.instances.saturating_sub(forked).max(1)
 }
 
 /// The image that a process was forked from, or the one that was, and so on.
@@ -100,23 +153,31 @@ fn itself(recording: &Recording, mut process: ProcessId) -> ProcessId {
     process
 }
 
-fn gather(recording: &Recording, semantics: &Semantics, program: Arc<str>, family: &Family) -> Children {
-    let of_family = |p: &ProcessId| family.images.contains(p) || family.stubs.contains(p);
+/// All that one process starts.
+fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>, Family)>) -> Children {
+    let makers = |p: &ProcessId| families.iter().any(|(_, f)| f.makers.contains(p));
+    let stubs = |p: &ProcessId| families.iter().any(|(_, f)| f.stubs.contains(p));
     let mut rows = Vec::new();
     let mut toll = 0u64;
     for (at, row) in recording.rows.iter().enumerate() {
         let process = row.syscall.signature().is_some_and(|s| s.classes.contains(Class::Process) && !s.never_returns);
         let forks = semantics.of(row.syscall).does(|e| matches!(e, Effect::Forks));
         let Ok(at) = u32::try_from(at) else { break };
-        let makes = family.makers.contains(&row.process);
-        if makes && (process || forks) || of_family(&row.process) && process {
+        let makes = makers(&row.process);
+        if makes && (process || forks) || stubs(&row.process) && process {
             rows.push(RowId(at));
             if makes && forks {
                 toll = toll.saturating_add(row.counts.toll_ns.unwrap_or(0));
             }
         }
     }
-    Children { program, count: family.count, start_ns: family.started_ns() + toll as f64, rows }
+    let start_ns = families.iter().map(|(_, f)| f.started_ns()).sum::<f64>() + toll as f64;
+    let images = families.iter().flat_map(|(_, f)| f.images.iter().copied()).collect();
+    let mut programs: Vec<Started> =
+        families.into_iter().map(|(program, f)| Started { program, count: f.count }).collect();
+    programs.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.program.cmp(&b.program)));
+    let count = programs.iter().fold(0u64, |n, started| n.saturating_add(started.count));
+    Children { programs, images, within: BTreeSet::new(), count, start_ns, rows }
 }
 
 #[cfg(test)]
@@ -151,6 +212,51 @@ mod tests {
         let counts: Vec<u64> = of(&items("/bin/sh")).iter().map(|c| c.count).collect();
         assert_eq!(counts, [30]);
         assert!(of(&items("/bin/other")).is_empty());
+    }
+
+    #[test]
+    fn what_one_program_starts_is_told_together() {
+        let mut recording = items("/bin/sh");
+        for (at, image) in recording.processes.iter_mut().filter(|p| &*p.exe == "/bin/date").enumerate() {
+            if at % 3 == 0 {
+                image.exe = "/bin/expr".into();
+            }
+        }
+        let mut more = items("/bin/sh").processes;
+        for image in more.iter_mut().skip(1) {
+            image.parent = image.parent.map(|p| if p.0 == 0 { p } else { ProcessId(p.0 + 90) });
+        }
+        recording.processes.extend(more.drain(1..));
+        let options = Options { min_children: 10, ..Options::default() };
+        let [all] = &children(&recording, &Semantics::new(), &options)[..] else { panic!("one finding") };
+        let programs: Vec<(&str, u64)> = all.programs.iter().map(|s| (&*s.program, s.count)).collect();
+        assert_eq!((programs, all.count), (vec![("/bin/date", 50), ("/bin/expr", 10)], 60));
+    }
+
+    #[test]
+    fn a_shell_between_is_not_who_starts_the_programs() {
+        // As `popen` does it: the program forks, becomes a shell, which forks and becomes what was asked for.
+        let image = |pid: u32, exe: &str, parent: Option<u32>| Process {
+            pid,
+            exe: exe.into(),
+            parent: parent.map(ProcessId),
+            instances: 1,
+            ..Process::default()
+        };
+        let mut recording = Recording::default();
+        recording.processes.push(image(1, "/bin/app", None));
+        for n in 0..30 {
+            let at = recording.processes.len() as u32;
+            recording.processes.push(image(100 + 2 * n, "/bin/app", Some(0)));
+            recording.processes.push(image(100 + 2 * n, "/bin/sh", Some(at)));
+            recording.processes.push(image(101 + 2 * n, "/bin/sh", Some(at + 1)));
+            recording.processes.push(image(101 + 2 * n, "/bin/date", Some(at + 2)));
+        }
+        // Of the last one many more were folded.
+        recording.processes.last_mut().unwrap().instances = 100;
+        let [all] = &children(&recording, &Semantics::new(), &Options::default())[..] else { panic!("one finding") };
+        assert_eq!(all.single().map(|s| (&*s.program, s.count)), Some(("/bin/sh", 30)));
+        assert_eq!(all.within.iter().map(|p| &**p).collect::<Vec<_>>(), ["/bin/date"]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ mod toggle;
 mod walk;
 
 pub(crate) use blocking::{StartupWait, startup_waits};
-pub(crate) use children::{Children, children};
+pub(crate) use children::{Children, Started, children};
 pub(crate) use claim::{Claim, Claims, Judged};
 
 use crate::replay::Replay;

@@ -14,6 +14,12 @@ use crate::access::{frame, module, row};
 /// Groups shown where not all are asked for.
 const GROUPS: usize = 20;
 
+/// Groups that cost a smaller part of the processor time are summed where not all are asked for.
+const SMALL: f64 = 0.001;
+
+/// Groups shown, however small.
+const LEAST_GROUPS: usize = 5;
+
 /// Columns a group's name has beside its figures at least.
 const NAME: usize = 24;
 
@@ -69,9 +75,9 @@ impl Report<'_> {
             lines.push(Line::of(Role::Warn, format!("  {text}")));
             return self.with_problems(lines);
         }
-        let most = limit.unwrap_or(if self.options.all { usize::MAX } else { GROUPS });
-        let shown = &grouping.groups[..grouping.groups.len().min(most)];
         let own = self.rec.own_cpu_ns();
+        let most = limit.unwrap_or(if self.options.all { usize::MAX } else { telling(grouping, own).min(GROUPS) });
+        let shown = &grouping.groups[..grouping.groups.len().min(most)];
         let cells: Vec<Cells> = shown.iter().map(|g| self.cells(grouping, own, g)).collect();
         let total = self.total_cells(grouping, own);
         let mut used: Vec<bool> = (0..COLUMNS)
@@ -254,6 +260,16 @@ impl Report<'_> {
     }
 }
 
+/// How many groups, of those that cost most, say something: from some on, each is below [`SMALL`].
+fn telling(grouping: &Grouping, own: Option<u64>) -> usize {
+    let Some(own) = own else { return usize::MAX };
+    let is_small = |g: &Group| g.toll_ns.is_some_and(|toll| (toll as f64) < own as f64 * SMALL);
+    let small = grouping.groups.iter().rev().take_while(|g| is_small(g)).count();
+    // One line that says that there is one more is no shorter.
+    let small = if small < 2 { 0 } else { small };
+    (grouping.groups.len() - small).max(LEAST_GROUPS)
+}
+
 /// The columns of a grouping's table.
 struct GroupTable {
     used: Vec<bool>,
@@ -274,7 +290,12 @@ impl GroupTable {
         let width = report.style.columns();
         let room = width.saturating_sub(line.width());
         if room >= LEAST_NAME {
-            return vec![line.joined(name.fit(room))];
+            let mut name = name.fit(room);
+            if name.width() > room {
+                let plain = name.render(&Style { color: false, width: 0 });
+                name = Line::of(role, shorten(&plain, room));
+            }
+            return vec![line.joined(name)];
         }
         let below = Line::of(Role::Plain, "      ").joined(name.fit(width.saturating_sub(6)));
         vec![below, line]

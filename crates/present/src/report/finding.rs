@@ -6,7 +6,7 @@ use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
 use crate::units::{calls, counted, grouped, percent, percent_of_cpu, rate, time};
 use std::collections::BTreeMap;
-use systoll_judge::{Finding, WorkUnit};
+use systoll_judge::{Finding, ObjectShare, WorkUnit};
 use systoll_model::{Phase, Row, RowLine};
 
 /// Columns a finding's object may take in its first line.
@@ -17,6 +17,9 @@ const CURES: usize = 2;
 
 /// Lines of a script with a smaller share are told only where all are asked for.
 const FAINT_LINE: f64 = 0.01;
+
+/// Programs told where not all are asked for.
+const PROGRAMS: usize = 8;
 
 /// Further places told where not all are asked for.
 const PLACES: usize = 3;
@@ -31,6 +34,7 @@ impl Report<'_> {
         if self.options.fds {
             lines.extend(self.fds_of(&f.rows));
         }
+        lines.extend(self.programs(f));
         lines.extend(self.other_places(f));
         lines.extend(self.needless_part(f));
         lines.extend(self.per_unit(f));
@@ -195,6 +199,25 @@ impl Report<'_> {
         line
     }
 
+    /// The programs that are started, and how often each.
+    fn programs(&self, f: &Finding) -> Vec<Line> {
+        let limit = if self.options.all { usize::MAX } else { PROGRAMS };
+        let times = |share: f64| grouped((share * f.needless.estimate as f64).round() as u64);
+        let of = |program: &ObjectShare| {
+            let name = clean(&program.name);
+            let name = name.rsplit('/').next().unwrap_or(&name);
+            format!("{} {}×", shorten(name, OBJECT), times(program.share))
+        };
+        let mut programs: Vec<String> = f.objects.iter().filter(|_| f.starts).take(limit).map(of).collect();
+        if programs.is_empty() {
+            return vec![];
+        }
+        if let Some(more) = f.objects.len().checked_sub(limit).filter(|more| *more > 0) {
+            programs.push(format!("{more} more"));
+        }
+        self.detail("which", Role::Plain, &programs.join(", "))
+    }
+
     /// How many of the calls are needless, where that isn't all of them.
     fn needless_part(&self, f: &Finding) -> Vec<Line> {
         let n = f.needless;
@@ -283,8 +306,14 @@ impl Report<'_> {
 pub(super) fn subject(f: &Finding) -> Line {
     let mut line = Line::default();
     line.push_name(Role::Name, if f.starts { "start of".to_owned() } else { syscall_names(f) });
-    if let Some(api) = &f.language_api {
-        line.push_name(Role::Plain, format!(" by {}", shorten(&clean(api), OBJECT)));
+    let api = || f.language_api.as_ref().map(|api| format!(" by {}", shorten(&clean(api), OBJECT)));
+    // "umask by umask" says nothing.
+    let told = |api: &String| f.syscalls.first().is_none_or(|call| api.as_str() != format!(" by {call}"));
+    if let Some(api) = api().filter(|api| !f.starts && told(api)) {
+        line.push_name(Role::Plain, api);
+    }
+    if f.starts && f.what.is_none() && f.objects_seen > 0 {
+        line.push_name(Role::Plain, format!(" {}", counted(f.objects_seen as u64, "program", "programs")));
     }
     if let Some(what) = &f.what {
         line.push_name(Role::Plain, format!(" {}", shorten(&clean(what), OBJECT)));
@@ -296,6 +325,9 @@ pub(super) fn subject(f: &Finding) -> Line {
             2 => line.push(Role::Plain, " and one more"),
             n => line.push(Role::Plain, format!(" and {} more", grouped(n as u64 - 1))),
         }
+    }
+    if let Some(api) = api().filter(|_| f.starts) {
+        line.push_name(Role::Plain, api);
     }
     line
 }

@@ -49,7 +49,7 @@ fn compare_fakes(answer: impl FnMut(char, usize) -> Run) -> Comparison {
 }
 
 fn compare_fakes_by(answer: impl FnMut(char, usize) -> Run, options: &Options) -> Comparison {
-    compare(&mut Fake::new(answer), &Spec::new("a"), &Spec::new("b"), options, &mut |_, _| {}).unwrap()
+    compare(&mut Fake::new(answer), &Spec::new("a"), &Spec::new("b"), options, &mut |_| {}).unwrap()
 }
 
 #[test]
@@ -151,8 +151,8 @@ fn runs_are_interleaved_in_both_orders_on_stacks_of_one_size_a_pair() {
     let options = Options { pairs: Pairs::Fixed(21), seed: 3, ..Options::default() };
     let mut heard = Vec::new();
     let (a, b) = (Spec::new("a").arg("longer"), Spec::new("b"));
-    compare(&mut fake, &a, &b, &options, &mut |done, of| heard.push((done, of))).unwrap();
-    assert_eq!(heard, (1..=21).map(|n| (n, 21)).collect::<Vec<_>>());
+    compare(&mut fake, &a, &b, &options, &mut |p| heard.push((p.pairs, p.wanted))).unwrap();
+    assert_eq!(heard, (0..=21).map(|n| (n, 21)).collect::<Vec<_>>());
     let order: String = fake.log.iter().map(|(side, _)| *side).collect();
     assert_eq!(&order[..3], "aab");
     let timed = &order.as_bytes()[3..];
@@ -250,7 +250,7 @@ impl Executor for Hanging {
 
 #[test]
 fn a_cure_that_hangs_is_told_as_that() {
-    let c = compare(&mut Hanging, &Spec::new("a"), &Spec::new("b"), &Options::default(), &mut |_, _| {}).unwrap();
+    let c = compare(&mut Hanging, &Spec::new("a"), &Spec::new("b"), &Options::default(), &mut |_| {}).unwrap();
     assert_eq!(c.outcome, Outcome::Differs(Difference::Hangs(Duration::from_secs(30))));
     assert_eq!(c.measured, None);
 }
@@ -269,7 +269,7 @@ impl Executor for Interrupted {
 fn what_is_interrupted_tells_what_the_whole_pairs_show() {
     let after = |runs| {
         let options = Options { pairs: Pairs::Fixed(30), ..Options::default() };
-        compare(&mut Interrupted(runs), &Spec::new("a"), &Spec::new("b"), &options, &mut |_, _| {})
+        compare(&mut Interrupted(runs), &Spec::new("a"), &Spec::new("b"), &options, &mut |_| {})
     };
     // Three runs to see whether they do the same; fewer than eight pairs have no interval at 99 %.
     for few in [0, 1, 3, 3 + 2 * 7, 3 + 2 * 7 + 1] {
@@ -285,10 +285,30 @@ fn what_is_interrupted_tells_what_the_whole_pairs_show() {
 fn real_processes_that_sleep_and_work() {
     let sh = |script| Spec::new("/bin/sh").arg("-c").arg(script);
     let options = Options { pairs: Pairs::Fixed(8), ..Options::default() };
-    let c = compare(&mut Processes::default(), &sh("sleep 0.05"), &sh("true"), &options, &mut |_, _| {}).unwrap();
+    let c = compare(&mut Processes::default(), &sh("sleep 0.05"), &sh("true"), &options, &mut |_| {}).unwrap();
     let m = c.measured.unwrap();
     assert_eq!(m.wall.verdict, Verdict::Faster);
     assert!(m.a.wall_ns.median > 5e7 && m.wall.percent < -50.0, "{m:?}");
-    let missing = compare(&mut Processes::default(), &sh("true"), &Spec::new("/nonexistent"), &options, &mut |_, _| {});
+    let missing = compare(&mut Processes::default(), &sh("true"), &Spec::new("/nonexistent"), &options, &mut |_| {});
     assert!(matches!(missing, Err(ProveError::Run(_))));
+}
+
+#[test]
+fn no_pair_is_begun_where_the_fewest_take_longer_than_they_may() {
+    let slow = |_: char, _: usize| run(1_000_000_000, 1, "x");
+    let mut fake = Fake::new(slow);
+    let options = Options { pairs: Pairs::Within(Duration::from_secs(5)), ..Options::default() };
+    let refused = compare(&mut fake, &Spec::new("a"), &Spec::new("b"), &options, &mut |_| {});
+    let told = refused.map(|_| ()).unwrap_err().to_string();
+    assert!(told.contains("one pair takes 2.0 s, and 10 are the fewest"), "{told}");
+    assert_eq!(fake.log.len(), 3);
+}
+
+#[test]
+fn what_is_left_is_told_before_the_first_pair_and_after_each() {
+    let mut fake = Fake::new(|_, _| run(1_000_000, 1, "x"));
+    let options = Options { pairs: Pairs::Fixed(8), ..Options::default() };
+    let mut left = Vec::new();
+    compare(&mut fake, &Spec::new("a"), &Spec::new("b"), &options, &mut |p| left.push(p.left().as_millis())).unwrap();
+    assert_eq!(left, [16, 14, 12, 10, 8, 6, 4, 2, 0]);
 }

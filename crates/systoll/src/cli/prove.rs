@@ -71,9 +71,10 @@ pub struct ProveArgs {
     /// Run so many pairs [default: until decisive]
     #[arg(long, value_name = "N")]
     pub pairs: Option<u32>,
-    /// Stop starting pairs after this time
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, conflicts_with = "pairs")]
-    pub limit: Duration,
+    /// Start no pair after this time, and none at all where the fewest take longer [default: 60s, or what
+    /// the fewest take]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "pairs")]
+    pub limit: Option<Duration>,
     /// Runs of either side before the first that counts
     #[arg(short, long, value_name = "N", default_value_t = 0)]
     pub warmup: u32,
@@ -138,9 +139,9 @@ pub struct CureArgs {
     /// Print what to keep instead of running anything
     #[arg(long)]
     pub print: bool,
-    /// For what it is printed
-    #[arg(long = "for", value_name = "WHAT", default_value = "shell", conflicts_with = "command")]
-    pub keep_for: KeepFor,
+    /// For what it is printed [default: shell, or code where nothing can be set from outside]
+    #[arg(long = "for", value_name = "WHAT", conflicts_with = "command")]
+    pub keep_for: Option<KeepFor>,
     /// Write the libraries of cures that have one into DIR, to be kept, and print what to keep
     #[arg(long, value_name = "DIR")]
     pub export: Option<PathBuf>,
@@ -167,6 +168,8 @@ pub enum KeepFor {
     Docker,
     /// `env` of a container in a manifest.
     Kubernetes,
+    /// What to change in the program, in each language.
+    Code,
 }
 
 /// A command in a shell's words.

@@ -43,7 +43,7 @@ pub(super) fn measure(cause: Option<&str>, finding: Option<&Finding>, pair: &Pai
 
 fn one(exec: &mut dyn Executor, a: &Spec, b: &Spec) -> Result<Comparison, Failure> {
     let options = Options { pairs: Pairs::Fixed(PAIRS), ..Options::default() };
-    Ok(compare(exec, a, b, &options, &mut |_, _| {})?)
+    Ok(compare(exec, a, b, &options, &mut |_| {})?)
 }
 
 /// The library that is a cure of the cause, if one is.

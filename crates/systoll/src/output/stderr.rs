@@ -6,3 +6,8 @@ use std::io::{self, Write};
 pub(crate) fn to_stderr(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
+
+/// Columns of the terminal that standard error is, without bound where it is none.
+pub(crate) fn stderr_columns() -> usize {
+    terminal_size::terminal_size_of(io::stderr()).map_or(usize::MAX, |(width, _)| usize::from(width.0))
+}

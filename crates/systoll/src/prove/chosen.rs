@@ -30,14 +30,7 @@ pub(super) struct Chosen {
 pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failure> {
     let numbered = asked.rsplit_once(':').and_then(|(id, n)| Some((id, n.parse::<usize>().ok()?)));
     let (id, number) = numbered.map_or((asked, None), |(id, n)| (id, Some(n)));
-    let Some(cause) = catalogue.get(id) else {
-        return Err(Failure::Unknown {
-            what: "cause",
-            name: id.to_owned(),
-            known: catalogue.iter().map(|c| c.id.to_string()).collect(),
-            help: "systoll causes lists them",
-        });
-    };
+    let cause = known(catalogue, id)?;
     let cure = cure_of(cause, number).ok_or_else(|| Failure::NotApplied {
         asked: asked.to_owned(),
         cause: id.to_owned(),
@@ -46,6 +39,16 @@ pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failu
     let shim = cure.shim.as_deref().map(|name| Shim::named(name).ok_or_else(|| unknown_shim(name))).transpose()?;
     let (env, gives_up) = (cure.env.clone(), cure.gives_up.clone());
     Ok(Chosen { asked: asked.to_owned(), env, shim, cause: cause.clone(), elided: elided(cause), gives_up })
+}
+
+/// The cause with this id.
+pub(super) fn known<'a>(catalogue: &'a Catalogue, id: &str) -> Result<&'a Cause, Failure> {
+    catalogue.get(id).ok_or_else(|| Failure::Unknown {
+        what: "cause",
+        name: id.to_owned(),
+        known: catalogue.iter().map(|c| c.id.to_string()).collect(),
+        help: "systoll causes lists them",
+    })
 }
 
 /// What `prove --elide` can try where no cure reaches a program.
@@ -160,7 +163,7 @@ impl Chosen {
 /// The lines that keep all of them; libraries lie in `exported`, or are to be put into place.
 pub(super) fn keep(cures: &[Chosen], keep_for: KeepFor, exported: Option<&Path>) -> String {
     let head = match keep_for {
-        KeepFor::Shell | KeepFor::Docker => None,
+        KeepFor::Shell | KeepFor::Docker | KeepFor::Code => None,
         KeepFor::Systemd => Some("[Service]".to_owned()),
         KeepFor::Kubernetes => Some("env:".to_owned()),
     };
@@ -173,7 +176,7 @@ pub(super) fn keep(cures: &[Chosen], keep_for: KeepFor, exported: Option<&Path>)
 fn variables(cures: &[Chosen], keep_for: KeepFor, dir: &Path) -> Vec<String> {
     let variable = |name: &str, value: &str| match keep_for {
         // Only the value is quoted: a quoted name would be no assignment.
-        KeepFor::Shell => format!("export {name}={}", shell_words(&[value])),
+        KeepFor::Shell | KeepFor::Code => format!("export {name}={}", shell_words(&[value])),
         KeepFor::Systemd => format!("Environment={}", quoted(&format!("{name}={value}"))),
         KeepFor::Docker => format!("ENV {name}={}", quoted(value)),
         KeepFor::Kubernetes => format!("  - name: {name}\n    value: {}", quoted(value)),

@@ -5,14 +5,21 @@ use super::counted::{Counted, counted};
 use crate::cli::ProveArgs;
 use crate::explain::catalogue;
 use crate::failure::Failure;
-use crate::output::progress_line;
+use crate::output::{progress_line, to_stderr};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::time::Duration;
 use systoll_cure::{Spec, interrupted};
 use systoll_model::EnvChange;
 use systoll_present::{SideCommand, Style, shell_words, write_keep};
-use systoll_prove::{Comparison, Executor, Inside, Options, Outcome, Pairs, Processes, Same, compare};
+use systoll_prove::{Comparison, Executor, Inside, Options, Outcome, Pairs, Processes, Progress, Same, compare};
+
+/// No more looks are begun after this long, where nothing else is asked for.
+const USUAL_LIMIT: Duration = Duration::from_secs(60);
+
+/// What takes longer is announced.
+const LONG: Duration = Duration::from_secs(20);
 
 /// The two sides of a comparison.
 pub(super) struct Sides {
@@ -46,14 +53,25 @@ impl Sides {
             Box::new(Inside { around, ..Inside::default() })
         };
         let line = progress_line(args.quiet);
-        let mut progress = |done: u32, of: u32| {
-            line.set_message(format!("{done} of {of} pairs"));
+        let mut progress = |at: Progress| {
+            // The runs that are counted come last.
+            let left = at.left().saturating_add(at.pair.saturating_mul(args.watched));
+            let takes = shown_time(left);
+            if at.pairs == 0 && left >= LONG && !args.quiet {
+                let pair = shown_time(at.pair);
+                to_stderr(&format!(
+                    "systoll: one pair takes {pair}; {} pairs at least, and runs to count the calls: {takes}. \
+                     Ctrl-C tells what is known by then.\n",
+                    at.wanted
+                ));
+            }
+            line.set_message(format!("{} of {} pairs, {takes} left", at.pairs, at.wanted));
             line.tick();
         };
         let comparison = compare(exec.as_mut(), &self.a, &self.b, &options, &mut progress)?;
         let to_count = args.watched > 0 && matches!(comparison.outcome, Outcome::Same { .. });
         let counts = (to_count && interrupted().is_none()).then(|| {
-            line.set_message("counting");
+            line.set_message("counting the calls of both");
             line.tick();
             Ok((counted(&self.a, &self.cures, args)?, counted(&self.b, &self.cures, args)?))
         });
@@ -125,11 +143,26 @@ fn change_text(change: &EnvChange) -> String {
     }
 }
 
+/// `0.4 s`, `12 s`, `3 min 40 s`: as exact as a guess is.
+fn shown_time(time: Duration) -> String {
+    let seconds = time.as_secs_f64().ceil() as u64;
+    match seconds {
+        0..=1 if time < Duration::from_secs(1) => format!("{:.1} s", time.as_secs_f64()),
+        0..=59 => format!("{seconds} s"),
+        _ if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
+        _ => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
 fn options(args: &ProveArgs) -> Options {
     let mut same = same(&args.same);
     same.exit &= !args.ignore_failure;
     Options {
-        pairs: args.pairs.map_or(Pairs::Decisive(args.limit), Pairs::Fixed),
+        pairs: match (args.pairs, args.limit) {
+            (Some(pairs), _) => Pairs::Fixed(pairs),
+            (None, Some(limit)) => Pairs::Within(limit),
+            (None, None) => Pairs::Decisive(USUAL_LIMIT),
+        },
         warmup: args.warmup,
         same,
         seed: args.seed.unwrap_or_else(crate::seed::fresh),

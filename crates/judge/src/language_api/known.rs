@@ -1,0 +1,247 @@
+//! Which functions of languages' run-times, and of the C library under them, serve which functions of the languages.
+
+use crate::language::CodeLanguage;
+use systoll_model::Frame;
+
+/// A function of a language, and by what it is known.
+struct Known {
+    language: CodeLanguage,
+    /// A function of the run-time, or of the C library.
+    serves: &'static str,
+    /// What it is called by who calls it.
+    shown: &'static str,
+}
+
+macro_rules! known {
+    ($($language:ident { $($serves:literal => $shown:literal,)* })*) => {
+        &[$($(Known { language: CodeLanguage::$language, serves: $serves, shown: $shown },)*)*]
+    };
+}
+
+/// Functions of the run-time. Where one serves several that the stack does not tell apart, all are named.
+const RUNTIME: &[Known] = known! {
+    Perl {
+        "Perl_pp_sysread" => "sysread",
+        "Perl_pp_syswrite" => "syswrite",
+        "Perl_pp_getppid" => "getppid",
+        "Perl_pp_umask" => "umask",
+        "Perl_pp_tms" => "times",
+        "Perl_pp_stat" => "stat",
+        "Perl_pp_chdir" => "chdir",
+        "Perl_pp_readlink" => "readlink",
+        "Perl_pp_sysseek" => "sysseek",
+        "Perl_pp_tell" => "tell",
+        "Perl_pp_sselect" => "select",
+        "Perl_pp_system" => "system",
+        "Perl_pp_backtick" => "`…`",
+        "Perl_my_pclose" => "`…` or a pipe",
+        "Perl_my_popen" => "`…` or a pipe",
+        "Perl_my_stat_flags" => "a file test (-e, -f, -s)",
+        "Perl_my_lstat_flags" => "a file test (-l)",
+        "Perl_localtime64_r" => "localtime",
+        "Perl_getcwd_sv" => "Cwd::getcwd",
+        "PerlIOUnix_write" => "print",
+        "PerlIOUnix_open" => "open",
+    }
+    Php {
+        "php_random_bytes" => "random_bytes",
+        "php_random_int" => "random_int",
+        "php_stat" => "file_exists, filesize or their like",
+        "php_exec" => "exec",
+        "sapi_cli_single_write" => "echo",
+    }
+    JavaScript {
+        "node::fs::Access" => "fs.accessSync",
+        "node::fs::Close" => "fs.closeSync",
+        "node::fs::ExistsSync" => "fs.existsSync",
+        "node::fs::FStat" => "fs.fstatSync",
+        "node::fs::LStat" => "fs.lstatSync",
+        "node::fs::Open" => "fs.openSync",
+        "node::fs::Read" => "fs.readSync",
+        "node::fs::ReadDir" => "fs.readdirSync",
+        "node::fs::ReadFileUtf8" => "fs.readFileSync",
+        "node::fs::RealPath" => "fs.realpathSync.native",
+        "node::fs::Stat" => "fs.statSync",
+        "node::fs::WriteBuffer" => "fs.writeSync",
+        "node::fs::WriteFileUtf8" => "fs.writeFileSync or appendFileSync",
+        "node::fs::WriteString" => "fs.writeSync",
+        "node::fs::Fsync" => "fs.fsyncSync",
+        "node::Chdir" => "process.chdir",
+        "node::os::GetCPUInfo" => "os.cpus",
+        "uv_cpu_info" => "os.cpus",
+        "node::Umask" => "process.umask",
+        "node::SyncProcessRunner::Run" => "child_process.execSync or spawnSync",
+    }
+    Java {
+        "Java_java_io_UnixFileSystem_getBooleanAttributes0" => "File.exists, isFile or isDirectory",
+        "Java_java_io_UnixFileSystem_getLastModifiedTime" => "File.lastModified",
+        "Java_java_io_UnixFileSystem_getLength" => "File.length",
+        "Java_java_io_UnixFileSystem_checkAccess" => "File.canRead or canWrite",
+        "Java_java_io_UnixFileSystem_canonicalize0" => "File.getCanonicalPath",
+        "Java_java_io_FileInputStream_read0" => "FileInputStream.read",
+        "Java_java_io_RandomAccessFile_read0" => "RandomAccessFile.read",
+        "handleRead" => "FileInputStream.read or RandomAccessFile.read",
+        "handleWrite" => "FileOutputStream.write",
+        "handleOpen" => "FileInputStream or FileOutputStream",
+    }
+    Tcl {
+        "TclpOpenFileChannel" => "open",
+        "TclpCreateProcess" => "exec",
+        "Tcl_WaitPid" => "exec",
+    }
+};
+
+/// Functions of the C library that a language calls for one of its own, whatever is between.
+const LIBC: &[Known] = known! {
+    Python {
+        "access" => "os.access",
+        "chdir" => "os.chdir",
+        "fsync" => "os.fsync",
+        "fdatasync" => "os.fdatasync",
+        "getcwd" => "os.getcwd",
+        "getpid" => "os.getpid",
+        "getppid" => "os.getppid",
+        "getrusage" => "resource.getrusage",
+        "lstat" => "os.lstat",
+        "mktime" => "time.mktime",
+        "readlink" => "os.readlink",
+        "stat" => "os.stat",
+        "times" => "os.times",
+        "umask" => "os.umask",
+    }
+    Ruby {
+        "getcwd" => "Dir.pwd",
+        "getpid" => "Process.pid",
+        "getppid" => "Process.ppid",
+        "getpwuid" => "Etc.getpwuid",
+        "realpath" => "File.realpath",
+        "stat" => "File.exist?, size or their like",
+        "umask" => "File.umask",
+    }
+    Perl {
+        "getpid" => "$$",
+        "tzset" => "localtime",
+    }
+    Php {
+        "getcwd" => "getcwd",
+        "getpid" => "getmypid",
+        "popen" => "exec, system or popen",
+        "pclose" => "exec, system or popen",
+        "usleep" => "usleep",
+    }
+    Tcl {
+        "access" => "file exists",
+        "getpid" => "pid",
+    }
+    Lua {
+        "fopen" => "io.open",
+        "fclose" => "file:close",
+        "fflush" => "file:flush",
+        "fread" => "file:read",
+        "fwrite" => "print or io.write",
+        "pclose" => "io.popen",
+        "popen" => "io.popen",
+        "strftime" => "os.date",
+        "system" => "os.execute",
+    }
+    Awk {
+        "fflush" => "fflush",
+        "pclose" => "| getline",
+        "popen" => "| getline",
+        "system" => "system",
+    }
+    Rust {
+        "getpid" => "process::id",
+    }
+};
+
+/// Methods of Ruby that are written in C, whose class no frame tells, and which make system calls in one class only.
+const RUBY: &[(&str, &str)] = &[
+    ("exist?", "File.exist?"),
+    ("file?", "File.file?"),
+    ("directory?", "File.directory?"),
+    ("size", "File.size"),
+    ("mtime", "File.mtime"),
+    ("realpath", "File.realpath"),
+    ("readlink", "File.readlink"),
+    ("sysread", "IO#sysread"),
+    ("syswrite", "IO#syswrite"),
+    ("fsync", "IO#fsync"),
+    ("getwd", "Dir.pwd"),
+    ("pwd", "Dir.pwd"),
+    ("chdir", "Dir.chdir"),
+    ("pid", "Process.pid"),
+    ("getcwd", "Dir.pwd"),
+];
+
+/// Modules of Ruby's library, by their files.
+const RUBY_MODULES: &[(&str, &str)] = &[
+    ("fileutils", "FileUtils"),
+    ("find", "Find"),
+    ("logger", "Logger"),
+    ("open3", "Open3"),
+    ("pathname", "Pathname"),
+    ("securerandom", "SecureRandom"),
+    ("tempfile", "Tempfile"),
+];
+
+/// By the functions of the run-time on the stack, the outermost that stands before the script itself.
+pub(super) fn by_runtime(language: CodeLanguage, frames: &[&Frame]) -> Option<&'static str> {
+    let of_script = |frame: &&&Frame| {
+        let runs = ["execute_ex", "Perl_runops", "Builtins_", "v8::internal::", "Tcl_FSEvalFile"];
+        frame.language.is_none() && !runs.iter().any(|name| frame.function().starts_with(name))
+    };
+    let known = frames.iter().take_while(of_script).filter_map(|frame| {
+        RUNTIME.iter().find(|known| known.language == language && frame.function() == known.serves)
+    });
+    known.last().map(|known| known.shown)
+}
+
+/// By the function of the C library.
+pub(super) fn by_libc(language: CodeLanguage, api: &str) -> Option<&'static str> {
+    LIBC.iter().find(|known| known.language == language && known.serves == api).map(|known| known.shown)
+}
+
+/// Ruby's method with its class, where it is one that makes system calls in one class only.
+pub(super) fn ruby(method: &str) -> Option<&'static str> {
+    RUBY.iter().find(|(name, _)| *name == method).map(|(_, shown)| *shown)
+}
+
+/// The module of Ruby's library that is in this file.
+pub(super) fn ruby_module(file: &str) -> Option<&'static str> {
+    RUBY_MODULES.iter().find(|(name, _)| *name == file).map(|(_, module)| *module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systoll_model::Location;
+
+    fn frames(functions: &[&str]) -> Vec<Frame> {
+        let named = |function: &&str| Location { function: (*function).into(), ..Location::default() };
+        functions.iter().map(|f| Frame { locations: vec![named(f)], ..Frame::default() }).collect()
+    }
+
+    #[test]
+    fn the_script_is_where_its_run_time_ends() {
+        let of = |language, functions: &[&str]| {
+            let frames = frames(functions);
+            by_runtime(language, &frames.iter().collect::<Vec<_>>())
+        };
+        let stat = ["syscall", "uv__statx", "uv_fs_stat", "node::fs::Stat", "v8::internal::Builtin_HandleApiCall"];
+        assert_eq!(of(CodeLanguage::JavaScript, &stat), Some("fs.statSync"));
+        assert_eq!(of(CodeLanguage::Python, &stat), None);
+        let outside = ["write", "execute_ex", "php_random_bytes"];
+        assert_eq!(of(CodeLanguage::Php, &outside), None);
+    }
+
+    #[test]
+    fn no_function_stands_twice() {
+        for table in [RUNTIME, LIBC] {
+            for (at, known) in table.iter().enumerate() {
+                let same = |other: &&Known| other.language == known.language && other.serves == known.serves;
+                assert_eq!(table.iter().skip(at).filter(same).count(), 1, "{}", known.serves);
+            }
+        }
+    }
+}

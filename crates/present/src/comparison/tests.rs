@@ -1,0 +1,168 @@
+use super::*;
+use systoll_model::Sysno;
+use systoll_prove::Side;
+
+fn change(percent: f64, low: f64, high: f64, verdict: Verdict) -> Change {
+    Change { percent, low, high, verdict, pairs_for_one_percent: 80 }
+}
+
+fn estimate(median: f64) -> Estimate {
+    Estimate { median, low: median, high: median }
+}
+
+fn side(wall: f64, cpu: f64) -> Side {
+    let (wall_ns, cpu_ns, zero) = (estimate(wall), estimate(cpu), estimate(0.0));
+    let (user_ns, sys_ns, max_rss, switches, faults) = (zero, zero, zero, zero, zero);
+    Side { wall_ns, cpu_ns, user_ns, sys_ns, max_rss, switches, faults, runs: Vec::new() }
+}
+
+fn measured(a: Side, b: Side, wall: Change, cpu: Change) -> Comparison {
+    let same = change(0.0, 0.0, 0.0, Verdict::NoDifference);
+    let stopped = Stopped::Asked;
+    let m = Measured { pairs: 20, stopped, confidence: 0.99, a, b, wall, cpu, user: same, sys: same, max_rss: same };
+    Comparison {
+        outcome: Outcome::Same { exit: Exit::Code(0), output: Sameness::Exact },
+        differs_at: None,
+        measured: Some(m),
+        watched: false,
+        answered: None,
+    }
+}
+
+fn counts(pairs: &[(&str, u64)]) -> CallCounts {
+    let same = |n| Range { low: n, median: n, high: n };
+    let by_syscall = pairs.iter().map(|(n, c)| (Sysno::from_name(n).unwrap(), same(*c))).collect();
+    CallCounts {
+        by_syscall,
+        total: same(pairs.iter().map(|(_, c)| c).sum()),
+        runs: 3,
+        exact: true,
+        ..CallCounts::default()
+    }
+}
+
+#[test]
+fn where_outputs_differ_is_shown() {
+    let at = DiffersAt { line: 1_200, a: Some("a\u{1b}[31m".into()), b: None };
+    let outcome = Outcome::Differs(Difference::Stdout);
+    let c = Comparison { outcome, differs_at: Some(at), measured: None, watched: false, answered: None };
+    let text = written(&c, None, "b");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 4, "{text}");
+    assert!(lines[1].starts_with("    line 1,200   - a") && !lines[1].contains('\u{1b}'), "{text}");
+    assert_eq!(lines[2], "                 + (ended)");
+    assert!(lines[3].contains("--same exit"), "{text}");
+}
+
+fn written(c: &Comparison, counts: Option<(&CallCounts, &CallCounts)>, b: &str) -> String {
+    let mut out = Vec::new();
+    write_comparison(&mut out, c, counts, ("as it is", b), Style { color: false, width: 120 }).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_proof() {
+    let c = measured(
+        side(1.182e9, 1.173e9),
+        side(3.1e7, 3e7),
+        change(-97.4, -97.6, -97.1, Verdict::Faster),
+        change(-97.45, -97.5, -97.2, Verdict::Faster),
+    );
+    let a = counts(&[("newfstatat", 999_999), ("read", 41)]);
+    let b = counts(&[("read", 41)]);
+    assert_eq!(
+        written(&c, Some((&a, &b)), "cured: TZ=:/etc/localtime"),
+        "  20 pairs, interleaved, unwatched for time; 3 watched runs a side for counts; same output, same exit code
+
+                          as it is   cured: TZ=:/etc/localtime
+  system calls           1,000,040                41      -999,999   the same in all watched runs
+    newfstatat             999,999                 0      -999,999
+  wall                      1.18 s             31 ms       -97.4 %   99 % between -97.6 and -97.1
+  CPU                       1.17 s             30 ms       -97.5 %   99 % between -97.5 and -97.2
+
+  proved   38 times faster, 39 times less CPU
+"
+    );
+}
+
+#[test]
+fn fewer_calls_and_nothing_won() {
+    let same = change(-0.01, -1.0, 1.0, Verdict::NoDifference);
+    let c = measured(side(1e9, 1e9), side(1e9, 1e9), same, same);
+    let text = written(&c, Some((&counts(&[("read", 100)]), &counts(&[("read", 3)]))), "cured");
+    assert!(text.contains("  not proved   97 % fewer calls, nothing won in time\n"), "{text}");
+    let told = "99 % between -1.0 and +1.0: no difference shown; 1 % would need about 80 pairs\n";
+    assert!(text.contains("      0.0 %\n") && text.contains(told), "{text}");
+    assert!(written(&c, None, "cured").ends_with("  not proved   no difference shown\n"));
+}
+
+#[test]
+fn counts_that_vary_are_ranges_and_no_change_where_they_overlap() {
+    let r = |low, median, high| Range { low, median, high };
+    let line = |a, b| count_line("    read", a, b, Role::Name, &ENDS).render(&Style::default());
+    assert_eq!(line(r(1, 2, 3), r(3, 3, 3)), "    read                      1..3                 3        varies");
+    assert_eq!(line(r(5, 6, 7), r(3, 3, 3)), "    read                      5..7                 3            -3");
+}
+
+#[test]
+fn a_cure_that_hangs_or_changes_what_is_done_is_told() {
+    let text = |d| {
+        written(
+            &Comparison {
+                outcome: Outcome::Differs(d),
+                differs_at: None,
+                measured: None,
+                watched: false,
+                answered: None,
+            },
+            None,
+            "b",
+        )
+    };
+    let hangs = text(Difference::Hangs(std::time::Duration::from_secs(30)));
+    assert!(hangs.contains("the other was still running after 30 s: they do not do the same"), "{hangs}");
+    assert!(text(Difference::By).contains("what the comparing command says differs"));
+}
+
+#[test]
+fn less_processor_time_in_the_same_wall_time_and_the_reverse() {
+    let same = change(0.0, -1.0, 1.0, Verdict::NoDifference);
+    let c = measured(side(1e9, 1e9), side(1e9, 1e7), same, change(-98.8, -99.0, -98.0, Verdict::Faster));
+    assert!(written(&c, None, "b").ends_with("  proved   83 times less CPU, same wall time\n"));
+    let slower = change(150.0, 140.0, 160.0, Verdict::Slower);
+    let c = measured(side(1e9, 1e9), side(2e9, 2e9), slower, change(20.0, 19.0, 21.0, Verdict::Slower));
+    assert!(written(&c, None, "b").ends_with("  shown    2.5 times as long, 20.0 % more CPU\n"));
+}
+
+#[test]
+fn programs_that_differ_claim_nothing() {
+    let difference = Difference::Exit { a: Exit::Code(0), b: Exit::Signal(11) };
+    let c = Comparison {
+        outcome: Outcome::Differs(difference),
+        differs_at: None,
+        measured: None,
+        watched: false,
+        answered: None,
+    };
+    assert_eq!(
+        written(&c, None, "b"),
+        "  one ends with exit code 0, the other with signal 11: they do not do the same, so nothing is claimed\n"
+    );
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let same = change(-0.01, -11.0, 12.0, Verdict::NoDifference);
+    let noisy = Change { pairs_for_one_percent: 284_063, ..same };
+    let c = measured(side(1e9, 1e9), side(1e9, 1e9), noisy, noisy);
+    let calls = counts(&[("rt_sigprocmask", 20_000_000), ("newfstatat", 999_999)]);
+    for width in [60, 80, 120, 200] {
+        let mut out = Vec::new();
+        let head = ("as it is", "cured: TZ=:/etc/localtime and much else");
+        let style = Style { color: false, width };
+        write_comparison(&mut out, &c, Some((&calls, &counts(&[("read", 3)]))), head, style).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.lines().all(|line| columns(line) <= width), "{width}:\n{text}");
+        assert!(text.contains("vary too much") && !text.contains("284,063"), "{text}");
+    }
+}

@@ -1,0 +1,104 @@
+"""`systoll completions SHELL` in the shells themselves, typed at a terminal: a word begun, then Tab."""
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+
+from harness import test, text, tool
+
+# What is typed, and what stands there after Tab: commands, flags, causes, stories, system calls, programs.
+TYPED = [
+    ("systoll prov", "systoll prove"),
+    ("systoll run --sav", "systoll run --save"),
+    ("systoll explain tz-", "systoll explain tz-unset"),
+    ("systoll cure tz-", "systoll cure tz-unset"),
+    ("systoll prove --cure tz-", "systoll prove --cure tz-unset"),
+    ("systoll demo localt", "systoll demo localtime"),
+    ("systoll run -e newfst", "systoll run -e newfstatat"),
+    ("systoll report -e %netw", "systoll report -e %network"),
+    ("systoll run -- setpri", "systoll run -- setpriv"),
+    ("systoll prove -- setpri", "systoll prove -- setpriv"),
+]
+SHELLS = {
+    "bash": (["--norc", "--noprofile", "-i"], "bind 'set enable-bracketed-paste off'; source {}"),
+    "zsh": (["-f", "-i"], "PROMPT='> '; unsetopt zle_bracketed_paste 2>/dev/null; bindkey -e; autoload -U compinit; compinit -u -D; source {}"),
+    "fish": (["--no-config", "-i"], "source {}"),
+}
+LIMIT = 60
+
+
+class Terminal:
+    """A shell at a terminal of 80 columns that nobody sees."""
+
+    def __init__(self, argv, env, cwd):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            os.execvpe(argv[0], argv, env)
+        self.seen = b""
+
+    def type(self, keys):
+        os.write(self.fd, keys.encode())
+
+    def until(self, pattern):
+        """What matches in what was written since it was last asked."""
+        end = time.monotonic() + LIMIT
+        while time.monotonic() < end:
+            plain = re.sub(rb"\x1b(\[[0-9;?>=]*[A-Za-z]|[()][A-Z0-9]|\][^\x07\x1b]*(\x07|\x1b\\)|[=>])", b"", self.seen)
+            found = re.search(pattern, plain.replace(b"\r", b""))
+            if found:
+                self.seen = b""
+                return text(found.group(1))
+            if select.select([self.fd], [], [], 0.1)[0]:
+                try:
+                    self.seen += os.read(self.fd, 65536)
+                except OSError:
+                    break
+        raise AssertionError(f"no {pattern} in {LIMIT} s: {text(self.seen)[-600:]!r}")
+
+    def close(self):
+        os.close(self.fd)
+        os.kill(self.pid, 9)
+        os.waitpid(self.pid, 0)
+
+
+def completes(box, shell):
+    program = tool(shell)
+    flags, prepare = SHELLS[shell]
+    script = os.path.join(box.dir, f"completions.{shell}")
+    with open(script, "wb") as f:
+        f.write(subprocess.run([box.systoll, "completions", shell], capture_output=True, check=True).stdout)
+    env = dict(box.env, TERM="xterm", PS1="> ", PATH=os.path.dirname(box.systoll) + ":" + box.env["PATH"], XDG_CONFIG_HOME=box.dir)
+    terminal = Terminal([program, *flags], env, box.dir)
+    wrong = []
+    try:
+        terminal.type(prepare.format(script) + "; echo rea''dy\n")
+        terminal.until(rb"\n(ready)\n")
+        for n, (typed, wanted) in enumerate(TYPED):
+            # Completed, made an argument of echo, and said: what stands there then is what the shell made of it.
+            terminal.type(typed + "\t")
+            time.sleep(0.3)
+            terminal.type(f"\x01echo G{n}O: \n")
+            said = terminal.until(rb"\nG%dO: (systoll[^\n]*)\n" % n).rstrip()
+            if said != wanted:
+                wrong.append((typed, said, wanted))
+    finally:
+        terminal.close()
+    assert not wrong, wrong
+
+
+@test(users=("root",))
+def in_bash(box):
+    completes(box, "bash")
+
+
+@test(users=("root",))
+def in_zsh(box):
+    completes(box, "zsh")
+
+
+@test(users=("root",))
+def in_fish(box):
+    completes(box, "fish")
