@@ -97,6 +97,7 @@ pub(crate) fn raw_call(
         signals_before: 0,
         faults: call.faults,
         stack: None,
+        stands_for: call.stands_for,
     }
 }
 
@@ -120,6 +121,8 @@ mod tests {
             waited: None,
             faults: None,
             after_gap: false,
+            stands_for: 0,
+            alone: false,
             pieces,
         }
     }

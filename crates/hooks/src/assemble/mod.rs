@@ -39,6 +39,7 @@ mod new_image;
 mod on_return;
 mod process_calls;
 mod relocate;
+mod look;
 mod ring;
 mod ring_data;
 mod ring_reader;

@@ -2,7 +2,7 @@
 //! program's own invention.
 
 use crate::layout::ring::{self, call};
-use crate::layout::slot;
+use crate::layout::{look, slot};
 
 /// When, or what, a piece of memory was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,10 @@ pub struct WrittenCall {
     pub faults: Option<u64>,
     /// Whether calls that came right before it are missing.
     pub after_gap: bool,
+    /// For how many calls it stands, where it is a look ([`crate::layout::look`]); else zero.
+    pub stands_for: u64,
+    /// Whether it stands alone, and is of no window.
+    pub alone: bool,
     /// What its arguments pointed to.
     pub pieces: Vec<Piece>,
 }
@@ -69,6 +73,7 @@ fn written_call(words: &[u64], index: u64, n: u64) -> Option<WrittenCall> {
         return None;
     }
     let returned = has(call::RETURNED);
+    let shift = ((word(call::FLAGS) >> call::LOOK_SHIFT) as u8).min(look::MOST_SHIFT as u8);
     let pieces = (0..word(call::PIECE_COUNT).min(call::MOST_PIECES))
         .filter_map(|i| piece(words, index, word(call::PIECES + 8 * i)))
         .collect();
@@ -83,6 +88,8 @@ fn written_call(words: &[u64], index: u64, n: u64) -> Option<WrittenCall> {
         waited: (returned && has(call::HAS_WAITED)).then(|| word(call::WAITED)),
         faults: has(call::HAS_FAULTS).then(|| word(call::FAULTS)),
         after_gap: has(call::AFTER_GAP),
+        stands_for: if has(call::LOOK) { 1 << shift } else { 0 },
+        alone: has(call::ALONE),
         pieces,
     })
 }
