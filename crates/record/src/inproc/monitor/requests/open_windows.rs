@@ -61,10 +61,9 @@ impl Looks {
         // Looks become rarer before all is spent, so that some are left for what comes later.
         let eighths = self.spent.as_nanos().saturating_mul(8) / budget.as_nanos().max(1);
         match eighths {
-            0..4 => 0,
-            4..6 => 1,
-            6..8 => 3,
-            8..12 => 6,
+            0..7 => 0,
+            7 => 2,
+            8..10 => 5,
             _ => 10,
         }
     }

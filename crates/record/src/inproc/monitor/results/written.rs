@@ -81,7 +81,6 @@ fn note_looks(session: &mut Session, program: &mut Program, thread: SlotRef, cal
     for call in &raw {
         session.windows.budget.ledger.note(&session.table, of, call);
     }
-    if std::env::var_os("LOOKDBG").is_some() { let c=word(session, thread, thread.offset()+slot::RING_CYCLES); let n=word(session, thread, thread.offset()+slot::RING_CALLS); eprintln!("looks {} ours {} ns each, thread {} ns each", calls.len(), sys::now().saturating_sub(began)/calls.len() as u64, c as f64/n as f64/session.clock.ratio.cycles_per_ns()); }
     session.windows.looks.spend(EACH * calls.len() as u32, Duration::from_nanos(sys::now().saturating_sub(began)));
 }
 
