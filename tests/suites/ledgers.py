@@ -44,8 +44,9 @@ def a_short_row_is_known_whole(box):
     row = largest(doc, name)
     ledger = row["ledger"]
     assert row["calls"] == sum(theirs.values()) == 900, row["calls"]
+    # The launcher of a busy box may come too late for some.
     if not ledger["whole"]:
-        raise Skip(f"a buffer was full, {ledger['looks']} of 900 calls were looked at")
+        raise Skip(f"no buffer was free: {ledger['looks']} of 900 calls were looked at")
     assert ledger["objects"]["estimate"] == len(theirs) == 300, ledger
     assert ledger["known_share"]["low"] == ledger["known_share"]["high"] == 600 / 900, ledger
     assert ledger["top"] and all(theirs.get(o["name"]) == o["stands_for"] for o in ledger["top"]), ledger["top"]

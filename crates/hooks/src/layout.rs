@@ -511,6 +511,7 @@ const _: () = {
     assert!(slot::QUIET_CYCLES < slot::RING_SEED && slot::RING_BOUNCE + ring::MOST <= slot::RING_HEADERS);
     assert!(slot::RING_HEADERS + ring::COUNT * ring::HEADER <= slot::FRAME_COUNT);
     assert!(slot::RINGS.is_multiple_of(4096) && slot::RINGS + ring::COUNT * ring::BUFFER == slot::SIZE);
+    assert!(look::DATA + ring::ROOM < ring::BUFFER && look::DATA.is_multiple_of(8));
     assert!(ring::DATA.is_multiple_of(8) && ring::DATA + ring::MOST * 16 < ring::BUFFER);
     assert!(image::RING_LEN.is_power_of_two() && image::RING + 8 * image::RING_LEN <= image::CODE_COUNT);
     assert!(image::RSEQ_ABORT < image::DEAD && image::MAPPED_FILE + 48 <= image::HEEDED);
@@ -530,7 +531,7 @@ const _: () = {
     assert!(image::RSEQ_START < image::RSEQ_ABORT && image::RSEQ_ABORT < image::CODE_COUNT);
     assert!(slot::REGISTERS + 8 * Saved::COUNT <= slot::REQUEST && slot::REQUEST + 56 <= slot::REPLY);
     assert!(slot::RING_HEADERS + ring::COUNT * ring::HEADER <= slot::REQUESTS_NEXT);
-    assert!(slot::RING_CALLS < slot::LOOK_HEADER && slot::LOOK_FLAGS < slot::RING_VECTORS && look::BUFFERS < ring::COUNT);
+    assert!(slot::RING_CALLS < slot::LOOK_HEADER && slot::RING_MOST < slot::RING_VECTORS && look::BUFFERS < ring::COUNT);
     assert!(slot::REQUESTS + slot::MOST_REQUESTS * slot::REQUEST_LEN <= slot::FRAME_COUNT);
     assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);
     assert!(slot::INHERITED.is_multiple_of(8) && slot::UNASKED < slot::CPU);

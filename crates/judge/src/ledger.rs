@@ -40,7 +40,8 @@ impl LedgerView<'_> {
     /// The share of the row's calls that was known from before, where enough was looked at.
     pub(crate) fn share(&self, calls: u64) -> Option<Between> {
         let told = self.told?;
-        (self.known >= ENOUGH && told.observations() >= LOOKS).then(|| told.known_share(calls))
+        let covered = told.calls.saturating_mul(1 << told.level.min(63)) >= calls / 2;
+        (covered && self.known >= ENOUGH && told.observations() >= LOOKS).then(|| told.known_share(calls))
     }
 
     /// Whether every call of the row, of which there are `calls`, was looked at.

@@ -80,13 +80,15 @@ pub(super) fn begin(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (fill, ready, none) = (e.label(), e.label(), e.label());
     asm!(e; cmp(gs(slot::LOOK_FLAGS), 0); je(done); mov(rdi, gs(slot::LOOK_HEADER)); test(rdi, rdi); jne(fill););
     free_buffer(e, look::BUFFERS, none)?;
-    asm!(e; mov(rax, gs(slot::RING_HEADER)); mov(gs(slot::LOOK_HEADER), rax); jmp(ready););
+    asm!(e; mov(rax, gs(slot::RING_HEADER)); mov(gs(slot::LOOK_HEADER), rax););
+    asm!(e; lea(rax, qword_ptr(rdi + look::DATA as i32)); mov(gs(slot::RING_DATA), rax); jmp(ready););
     e.here(none)?;
     asm!(e; jmp(done););
     e.here(fill)?;
     go_on_in(e)?;
     asm!(e; mov(rax, gs(slot::LOOK_DATA)); mov(gs(slot::RING_DATA), rax););
     e.here(ready)?;
+    asm!(e; mov(gs(slot::RING_MOST), look::CALLS as i32););
     asm!(e; or(gs(slot::LOOK_FLAGS), call::ALONE as i32); mov(gs(slot::WANT), want::LOOK as i32););
     Ok(())
 }

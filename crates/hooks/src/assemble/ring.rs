@@ -151,6 +151,8 @@ pub(super) fn draw(e: &mut Emitter) -> Emitted {
 fn open_buffer(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let none = e.label();
     free_buffer(e, ring::COUNT, none)?;
+    asm!(e; lea(rax, qword_ptr(rdi + ring::DATA as i32)); mov(gs(slot::RING_DATA), rax););
+    asm!(e; mov(gs(slot::RING_MOST), ring::CALLS as i32););
     // Its pages come now: page faults counted from call to call are the program's.
     for page in (0..ring::BUFFER).step_by(PAGE as usize) {
         asm!(e; mov(gs_at(rdi, page), 0););
@@ -164,7 +166,7 @@ fn open_buffer(e: &mut Emitter, done: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Finds a free buffer among the first `count`, else goes to `none`, and begins it. rdi: its offset. Lost: rax.
+/// Finds a free buffer among the first `count`, else goes to `none`, and begins it. rdi: its offset.
 pub(super) fn free_buffer(e: &mut Emitter, count: u64, none: CodeLabel) -> Emitted {
     let (again, found) = (e.label(), e.label());
     let end = slot::RING_HEADERS + count * ring::HEADER;
@@ -176,9 +178,7 @@ pub(super) fn free_buffer(e: &mut Emitter, count: u64, none: CodeLabel) -> Emitt
     asm!(e; add(edi, ring::HEADER as i32); cmp(edi, end as i32); jb(again); jmp(none););
     e.here(found)?;
     asm!(e; mov(gs_at(rdi, ring::LEN), 0); mov(gs_at(rdi, ring::STATE), state::WRITING as i32););
-    go_on_in(e)?;
-    asm!(e; lea(rax, qword_ptr(rdi + ring::DATA as i32)); mov(gs(slot::RING_DATA), rax););
-    Ok(())
+    go_on_in(e)
 }
 
 /// Has calls written into the buffer whose header is at the offset in rdi. rdi: its offset.
@@ -273,7 +273,7 @@ fn returned(e: &mut Emitter, done: CodeLabel) -> Emitted {
 /// Goes to `room` if the window has room for another call. r8: its header. Lost: rax.
 pub(super) fn is_full(e: &mut Emitter, room: CodeLabel) -> Emitted {
     let full = e.label();
-    asm!(e; mov(r8, gs(slot::RING_HEADER)); cmp(gs_at(r8, ring::LEN), ring::CALLS as i32); jae(full););
+    asm!(e; mov(r8, gs(slot::RING_HEADER)); mov(rax, gs_at(r8, ring::LEN)); cmp(rax, gs(slot::RING_MOST)); jae(full););
     asm!(e; mov(rax, gs(slot::RING_DATA)); sub(rax, gs(slot::RING_BUFFER)); cmp(rax, (ring::BUFFER - ring::ROOM) as i32););
     asm!(e; jbe(room););
     e.here(full)?;

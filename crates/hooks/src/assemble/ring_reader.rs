@@ -61,10 +61,12 @@ pub struct WrittenCall {
 /// before the first of which something that it points to found no room.
 #[must_use]
 pub fn written_calls(words: &[u64], index: u64, len: u64) -> Vec<WrittenCall> {
-    (0..len.min(ring::CALLS)).map_while(|n| written_call(words, index, n)).collect()
+    let flags = words.get((call::FLAGS / 8) as usize).copied().unwrap_or(0);
+    let most = if flags & call::ALONE != 0 { look::CALLS } else { ring::CALLS };
+    (0..len.min(most)).map_while(|n| written_call(words, index, (n, most))).collect()
 }
 
-fn written_call(words: &[u64], index: u64, n: u64) -> Option<WrittenCall> {
+fn written_call(words: &[u64], index: u64, (n, most): (u64, u64)) -> Option<WrittenCall> {
     let start = usize::try_from(n * ring::CALL / 8).ok()?;
     let own = words.get(start..start + (ring::CALL / 8) as usize)?;
     let word = |offset: u64| own.get((offset / 8) as usize).copied().unwrap_or(0);
@@ -75,7 +77,7 @@ fn written_call(words: &[u64], index: u64, n: u64) -> Option<WrittenCall> {
     let returned = has(call::RETURNED);
     let shift = ((word(call::FLAGS) >> call::LOOK_SHIFT) as u8).min(look::MOST_SHIFT as u8);
     let pieces = (0..word(call::PIECE_COUNT).min(call::MOST_PIECES))
-        .filter_map(|i| piece(words, index, word(call::PIECES + 8 * i)))
+        .filter_map(|i| piece(words, (index, most * ring::CALL), word(call::PIECES + 8 * i)))
         .collect();
     Some(WrittenCall {
         node: word(call::NODE),
@@ -94,7 +96,7 @@ fn written_call(words: &[u64], index: u64, n: u64) -> Option<WrittenCall> {
     })
 }
 
-fn piece(words: &[u64], index: u64, word: u64) -> Option<Piece> {
+fn piece(words: &[u64], (index, data): (u64, u64), word: u64) -> Option<Piece> {
     let read = match word & (call::AT_RETURN | call::NAME) {
         0 => Read::Entry,
         call::AT_RETURN => Read::Return,
@@ -103,7 +105,7 @@ fn piece(words: &[u64], index: u64, word: u64) -> Option<Piece> {
     };
     let (argument, len, at) = ((word & 0xff) as u8, word >> 16 & 0xffff, word >> 32);
     let start = at.checked_sub(slot::RINGS + index.checked_mul(ring::BUFFER)?)?;
-    let within = start >= ring::DATA && start.checked_add(len)? <= ring::BUFFER;
+    let within = start >= data && start.checked_add(len)? <= ring::BUFFER;
     (argument < 6 && len <= ring::MOST && within).then_some(())?;
     let byte = |at: u64| words.get((at / 8) as usize).map(|word| (word >> (8 * (at % 8))) as u8);
     let bytes = (start..start + len).map(byte).collect::<Option<Vec<u8>>>()?;

@@ -18,6 +18,10 @@ pub const MOST_SHIFT: u32 = 30;
 /// Calls until the next look of those that are never looked at.
 pub const NEVER: u64 = i64::MAX as u64;
 /// Buffers of the ring that looks may fill; the others are left to windows.
-pub const BUFFERS: u64 = 24;
+pub const BUFFERS: u64 = 26;
+/// Looks in a buffer: what their arguments point to is less than windows' calls have.
+pub const CALLS: u64 = 80;
+/// Where in such a buffer begins what arguments point to.
+pub const DATA: u64 = CALLS * super::ring::CALL;
 /// Where the launcher sleeps it is woken for each buffer beyond so many that it has not read yet.
-pub const WAKE_FROM: u64 = 8;
+pub const WAKE_FROM: u64 = 6;

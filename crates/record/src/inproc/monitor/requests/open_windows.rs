@@ -51,9 +51,10 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Accounts for looks that have taken a thread so long, and us.
+    /// Accounts for looks that have taken their thread and us so long. Ours counts for half: the program does not
+    /// wait for it, and has mostly another processor.
     pub(crate) fn spend(&mut self, thread: Duration, ours: Duration) {
-        self.spent += thread + ours.min(MOST_OF_OURS);
+        self.spent += thread + ours / 2;
     }
 
     /// By which power of two looks are to be rarer, in a run that may spend so much on them.
@@ -63,14 +64,11 @@ impl Looks {
         match eighths {
             0..7 => 0,
             7 => 2,
-            8..10 => 5,
-            _ => 10,
+            8..10 => 4,
+            _ => 7,
         }
     }
 }
-
-/// A buffer of looks takes us no longer; where it seems to, others had the processor.
-const MOST_OF_OURS: Duration = Duration::from_micros(100);
 
 /// Windows of a run.
 pub(crate) struct OpenWindows {

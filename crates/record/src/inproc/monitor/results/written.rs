@@ -6,6 +6,7 @@ use crate::inproc::monitor::results::images::{image_of, note_maker};
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::procfs;
+use crate::sys::own_cpu;
 use crate::table::{ImageId, Table};
 use crate::windows::{RawCall, RawWindow};
 use crate::written::{Names, Times, raw_call};
@@ -76,12 +77,13 @@ pub(crate) fn take(session: &mut Session, program: &mut Program, slots: &[u64], 
 
 /// Notes calls in the ledger that a thread has looked at one by one.
 fn note_looks(session: &mut Session, program: &mut Program, thread: SlotRef, calls: &[WrittenCall]) {
-    let began = sys::now();
+    let began = own_cpu();
     let (of, raw) = raw_calls(session, program, thread, calls);
     for call in &raw {
         session.windows.budget.ledger.note(&session.table, of, call);
     }
-    session.windows.looks.spend(EACH * calls.len() as u32, Duration::from_nanos(sys::now().saturating_sub(began)));
+    let ours = own_cpu().saturating_sub(began);
+    session.windows.looks.spend(EACH * calls.len() as u32, ours);
 }
 
 /// Keeps a written window.
