@@ -43,7 +43,7 @@ func main() {
 			defer all.Done()
 			for item := 0; item < items; item++ {
 				for i := 0; i < paths; i++ {
-					if isLink("/usr/lib/modules-"+strconv.Itoa(i)+"/index.js", cured) {
+					if isLink("dirs/module-"+strconv.Itoa(i)+".js", cured) {
 						links[worker]++
 					}
 				}
