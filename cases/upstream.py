@@ -64,9 +64,8 @@ def driver_of(fix, new):
 
 
 def by_cargo(fix, package, version, text, into):
-    name = package.replace("_", "-")
     more = "".join(f"{line}\n" for line in fix.get("beside", []))
-    write(os.path.join(into, "Cargo.toml"), f'[package]\nname = "driver"\nversion = "0.0.0"\nedition = "2021"\n\n[dependencies]\n{name} = "={version}"\n{more}')
+    write(os.path.join(into, "Cargo.toml"), f'[package]\nname = "driver"\nversion = "0.0.0"\nedition = "2021"\n\n[dependencies]\n{package} = "={version}"\n{more}')
     write(os.path.join(into, "src/main.rs"), text)
     do([tool("cargo"), "build", "--release"], into, {"CARGO_TARGET_DIR": os.path.join(into, "target")})
     return [os.path.join(into, "target/release/driver")]

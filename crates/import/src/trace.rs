@@ -189,9 +189,8 @@ impl Trace {
 
     /// Notes a call in the ledger, which sees all of a trace; how its question is known from before.
     fn note(&mut self, image: ProcessId, syscall: Sysno, call: &WindowCall) -> Before {
-        let asked = syscall.signature().and_then(|s| {
-            Question::of(s, &call.args, &call.data, call.fd.as_deref(), call.result)
-        });
+        let asked =
+            syscall.signature().and_then(|s| Question::of(s, &call.args, &call.data, call.fd.as_deref(), call.result));
         let Some(question) = asked else { return Before::Unknown };
         // Of calls that have no times the order tells.
         self.looks += 1;

@@ -4,8 +4,8 @@
 
 use crate::hash::{Map, Set};
 use crate::semantics::{
-    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Effects, FILE_STATUS, FOLDER,
-    Generations, How, IDENTITY, Key, Known, Lines, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION,
+    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Effects, FILE_STATUS,
+    FOLDER, Generations, How, IDENTITY, Key, Known, Lines, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION,
     PROTECTION, Pair, SCHEDULING, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value,
     answer, value,
 };
@@ -254,7 +254,8 @@ impl<'a> Replay<'a> {
         let generation = if writes { 0 } else { self.generations.path(&path) };
         let wanders = self.wanders.contains(&observed.window.process.0);
         let opened = self.opened.entry((observed.window.process.0, writes)).or_default();
-        let told = observed.call.before == Before::Same && generation <= self.began && (path.starts_with('/') || !wanders);
+        let told =
+            observed.call.before == Before::Same && generation <= self.began && (path.starts_with('/') || !wanders);
         let again = opened.insert(path.clone(), generation) == Some(generation) || told && !writes;
         Some(Opened { path, writes, anew, again })
     }

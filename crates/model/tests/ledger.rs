@@ -47,7 +47,8 @@ fn the_time_of_the_last_access_is_no_answer_and_the_time_of_a_change_is() {
 #[test]
 fn one_question_by_two_ways_is_known_where_the_answer_is_alike() {
     let (follows, stays) = (0, 0x100);
-    let of = |flags: u64, byte: u8| asked("newfstatat", [-100i64 as u64, 1, 2, flags, 0, 0], "/a", &[byte; 144], 0).unwrap();
+    let of =
+        |flags: u64, byte: u8| asked("newfstatat", [-100i64 as u64, 1, 2, flags, 0, 0], "/a", &[byte; 144], 0).unwrap();
     let mut notes = Notes::default();
     add(&mut notes, 0, &of(stays, 1), 10, 1);
     assert_eq!(notes.before(1, &of(follows, 1), 20), Before::OtherWay);

@@ -8,6 +8,7 @@ mod lab;
 mod machine;
 mod masks;
 mod real;
+mod looks;
 mod ring;
 mod server;
 mod signals;

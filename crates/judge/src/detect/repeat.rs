@@ -5,8 +5,8 @@ use super::walk::walks;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
-use crate::replay::Step;
 use crate::ledger::of_rows;
+use crate::replay::Step;
 use crate::semantics::{Act, NAME, PATH};
 use systoll_model::{Before, Ledger, Recording, RowId};
 

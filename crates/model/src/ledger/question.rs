@@ -126,11 +126,8 @@ impl Asks {
         let way = |flags: u64| if flags & u64::from(AT_SYMLINK_NOFOLLOW) == 0 { Way::Follows } else { Way::Stays };
         let others = |flags: u64| flags & 0xffff_ffff & !u64::from(AT_SYMLINK_NOFOLLOW);
         let plain = |kind, path, told| Self { kind, path, detail: 0, named: None, way: Way::Only, told };
-        let status = |path, out, way, detail| Self {
-            detail,
-            way,
-            ..plain("stat", path, Told::Status(out, STAT_ATIME))
-        };
+        let status =
+            |path, out, way, detail| Self { detail, way, ..plain("stat", path, Told::Status(out, STAT_ATIME)) };
         Some(match name {
             "stat" => status(0, 1, Way::Follows, 0),
             "lstat" => status(0, 1, Way::Stays, 0),

@@ -210,7 +210,21 @@ fn ledger(s: Sizes) -> impl Strategy<Value = Ledger> {
     (0..s.rows, sums, objects, vec(object, 0..6)).prop_map(
         |(row, (looks, calls, squares, repeats, other_way, changes), (objects, once, twice, level, relative), top)| {
             let row = RowId(row);
-            Ledger { row, looks, calls, squares, repeats, other_way, changes, objects, once, twice, level, relative, top }
+            Ledger {
+                row,
+                looks,
+                calls,
+                squares,
+                repeats,
+                other_way,
+                changes,
+                objects,
+                once,
+                twice,
+                level,
+                relative,
+                top,
+            }
         },
     )
 }

@@ -19,7 +19,9 @@ use common::{exit, user};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_judge::{Advice, Confidence, CureKind, Finding, Grouping, Judgement};
-use systoll_model::{Counts, FrameId, Language, Ledger, LongCall, Phase, Price, Recording, Row, RowId, StackId, VdsoRow};
+use systoll_model::{
+    Counts, FrameId, Language, Ledger, LongCall, Phase, Price, Recording, Row, RowId, StackId, VdsoRow,
+};
 use wire::*;
 
 /// The report of `rec` as judged by `judgement`, as one JSON object, with its calls regrouped where
