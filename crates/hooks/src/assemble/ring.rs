@@ -44,7 +44,7 @@ pub(super) struct Ways {
 /// slot. Lost: rax, rcx, r11, flags.
 pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
     let (entry, open, write, ret, skip, own) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
-    let (look, window, go) = (e.label(), e.label(), e.label());
+    let (look, window, alone, go) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); and(eax, QUESTION); cmp(eax, Question::WindowEntry as i32); je(entry););
     asm!(e; cmp(eax, Question::WindowReturn as i32); jne(ways.ask););
     asm!(e; cmp(gs(slot::WANT), want::HAND_SHAKE as i32); je(ways.ask); ja(ret); jmp(ways.done););
@@ -65,6 +65,7 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         // A window is due at this very call, or a look, or both: then the window has it.
         asm!(e; mov(r11, gs(slot::ANSWER)); mov(rdx, at(r11, node::RECORD)); mov(rdx, gs_at(rdx, record::ENTERED)););
         asm!(e; cmp(rdx, at(r11, node::WINDOW_AT)); je(window););
+        e.here(alone)?;
         look::begin(e, ways.done)?;
         begin(e)?;
         entered(e, ways.done)?;
@@ -83,7 +84,7 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         entered(e, ways.done)?;
         e.here(skip)?;
         plan_next(e)?;
-        asm!(e; inc(gs(slot::RING_REFUSED)); jmp(ways.done););
+        asm!(e; inc(gs(slot::RING_REFUSED)); jmp(alone););
         e.here(ret)?;
         asm!(e; mov(rax, gs(slot::WANT)); cmp(eax, want::LOOK as i32); je(go); cmp(eax, want::WRITING as i32); jne(ways.done););
         e.here(go)?;
