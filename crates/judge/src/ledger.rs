@@ -2,7 +2,6 @@
 
 use crate::detect::Claim;
 use crate::hash::Set;
-use crate::survey::Needless;
 use systoll_model::{Before, Between, Ledger, Recording, RowId, Sysno, WindowCall};
 
 /// Calls that the ledger knows from before and windows show, of which detectors have had their say, at least: what
@@ -21,6 +20,15 @@ pub(crate) struct LedgerView<'a> {
     any: u64,
 }
 
+/// Calls that were known from before and are claimed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    /// By strong claims.
+    pub strong: f64,
+    /// By any.
+    pub any: f64,
+}
+
 impl LedgerView<'_> {
     /// Takes in a call of a window.
     pub(crate) fn show(&mut self, call: &WindowCall, claim: Option<&Claim>) {
@@ -32,9 +40,9 @@ impl LedgerView<'_> {
     }
 
     /// How many of the row's `calls` calls were known from before and are claimed, as those that windows show.
-    pub(crate) fn needless(&self, calls: u64) -> Option<Needless> {
+    pub(crate) fn needless(&self, calls: u64) -> Option<Known> {
         let share = self.share(calls)?.estimate * calls as f64 / self.known as f64;
-        Some(Needless { strong: share * self.strong as f64, any: share * self.any as f64, exact: false })
+        Some(Known { strong: share * self.strong as f64, any: share * self.any as f64 })
     }
 
     /// The share of the row's calls that was known from before, where enough was looked at.

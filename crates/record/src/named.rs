@@ -127,7 +127,7 @@ pub(crate) fn windows(table: &Table, kept: &Windows) -> Vec<Window> {
         signals_before: c.signals_before,
         faults: c.faults,
         stack: c.stack.map(StackId),
-        before: kept.ledger.before(table, image, c),
+        before: kept.ledger.before(table, image, c.looked_at()),
     };
     let window = |w: &RawWindow| Window {
         process: w.image.process(),

@@ -2,7 +2,7 @@
 
 use crate::arguments::argument_data;
 use crate::backend::WindowPolicy;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, LookedAt};
 use crate::procfs;
 use crate::sockets::Sockets;
 use crate::sys::{own_cpu, read_memory};
@@ -52,6 +52,15 @@ pub(crate) struct RawCall {
     pub(crate) stack: Option<u32>,
     /// For how many calls of its row it stands in the ledger; zero: for none.
     pub(crate) stands_for: u64,
+}
+
+impl RawCall {
+    /// As the ledger has it.
+    pub(crate) fn looked_at(&self) -> LookedAt<'_> {
+        let Self { row, args, data, fd, result, entry_ns, stands_for, .. } = self;
+        let (row, result, entry_ns, stands_for) = (*row, *result, *entry_ns, *stands_for);
+        LookedAt { row, args, data, fd: fd.as_deref(), result, entry_ns, stands_for }
+    }
 }
 
 /// A call that a thread is about to make.
@@ -279,7 +288,7 @@ impl Windows {
             return;
         }
         for call in &window.calls {
-            self.ledger.note(table, window.image, call);
+            self.ledger.note(table, window.image, call.looked_at());
         }
         let row = window.row as usize;
         if table.rows[row].windows.len() >= self.policy.kept_per_row {

@@ -5,13 +5,10 @@
 //! or it never returned.
 
 use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
-use super::ring::{close, draw, free_buffer, go_on_in, is_full};
+use super::ring_buffer::{close, draw, free_buffer, go_on_in, is_full, put_by};
 use crate::layout::ring::call;
-use crate::layout::{GLOBAL, IMAGE, NUMBERS, Saved, capture, global, image, look, node, record, ring, slot, want};
-use crate::numbers::FUTEX;
+use crate::layout::{GLOBAL, IMAGE, NUMBERS, Saved, capture, global, image, look, node, record, slot, want};
 use iced_x86::code_asm::*;
-
-const FUTEX_WAKE: u32 = 1;
 
 /// Notes in [`slot::LOOK_FLAGS`] whether this call is looked at, and if it is draws the next one: at a random
 /// place of the part of the count that comes next. In: what is asked, in the slot. Lost: rax, rcx, rdx, r8, r10, r11.
@@ -90,21 +87,5 @@ pub(super) fn begin(e: &mut Emitter, done: CodeLabel) -> Emitted {
     e.here(ready)?;
     asm!(e; mov(gs(slot::RING_MOST), look::CALLS as i32););
     asm!(e; or(gs(slot::LOOK_FLAGS), call::ALONE as i32); mov(gs(slot::WANT), want::LOOK as i32););
-    Ok(())
-}
-
-/// Keeps the buffer for the next look, if this was one; else goes to `done`. Lost: rax.
-pub(super) fn put_by(e: &mut Emitter, done: CodeLabel) -> Emitted {
-    asm!(e; cmp(gs(slot::WANT), want::LOOK as i32); jne(done););
-    asm!(e; mov(rax, gs(slot::RING_DATA)); mov(gs(slot::LOOK_DATA), rax); mov(gs(slot::WANT), want::NOTHING as i32););
-    Ok(())
-}
-
-/// Wakes the launcher if it sleeps and many buffers wait for it, then goes to `done`. A wake-up that comes right
-/// before it sleeps is lost; the next buffer brings another. In: r8 the header just filled. Lost: all but r9.
-pub(super) fn wake(e: &mut Emitter, done: CodeLabel) -> Emitted {
-    let first = slot::RING_HEADERS + look::WAKE_FROM * ring::HEADER;
-    asm!(e; cmp(r8, first as i32); jb(done); mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(done););
-    asm!(e; mov(rdi, GLOBAL + global::WAKE); mov(esi, FUTEX_WAKE); mov(edx, 1); mov(eax, FUTEX); syscall(); jmp(done););
     Ok(())
 }

@@ -41,6 +41,7 @@ mod on_return;
 mod process_calls;
 mod relocate;
 mod ring;
+mod ring_buffer;
 mod ring_data;
 mod ring_reader;
 mod rseq_areas;

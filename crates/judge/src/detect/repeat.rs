@@ -143,14 +143,14 @@ fn extends(walk: &[usize], steps: &[Step<'_>], step: &Step<'_>) -> bool {
 
 impl Repeat {
     /// A walk is claimed if its end was asked for before: walks to different ends share their beginning for good
-    /// reason. Of a row most of whose calls repeat over the whole run the beginnings are claimed too: there are many
+    /// reason. Of a row most of whose calls repeat over the whole run the beginnings make a remark: there are many
     /// walks and few folders.
     fn finish(&self, walk: &mut Vec<usize>, steps: &[Step<'_>], claims: &mut Claims) {
         let walked = || walk.iter().filter_map(|at| steps.get(*at));
         let again = walked().next_back().is_some_and(asked_before);
         for step in walked().filter(|s| asked_before(s) && (again || self.is_habit(s))) {
             if let Some(claim) = about_state(Kind::Repeat, step, claims) {
-                put(claims, step.index, claim);
+                put(claims, step.index, Claim { weak: claim.weak || !again, ..claim });
             }
         }
         walk.clear();

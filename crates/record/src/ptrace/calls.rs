@@ -309,7 +309,7 @@ impl Engine {
             stack: None,
             stands_for: 1,
         };
-        self.windows.ledger.note(&self.table, image, &call);
+        self.windows.ledger.note(&self.table, image, call.looked_at());
     }
 
     fn window_exit(

@@ -80,7 +80,7 @@ fn note_looks(session: &mut Session, program: &mut Program, thread: SlotRef, cal
     let began = own_cpu();
     let (of, raw) = raw_calls(session, program, thread, calls);
     for call in &raw {
-        session.windows.budget.ledger.note(&session.table, of, call);
+        session.windows.budget.ledger.note(&session.table, of, call.looked_at());
     }
     let ours = own_cpu().saturating_sub(began);
     session.windows.looks.spend(EACH * calls.len() as u32, ours);
