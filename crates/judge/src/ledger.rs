@@ -52,9 +52,10 @@ impl LedgerView<'_> {
         (covered && self.known >= ENOUGH && told.observations() >= LOOKS).then(|| told.known_share(calls))
     }
 
-    /// Whether every call of the row, of which there are `calls`, was looked at.
-    pub(crate) fn whole(&self, calls: u64) -> bool {
-        self.told.is_some_and(|told| told.whole(calls))
+    /// Whether nearly every call of the row, of which there are `calls`, was looked at: windows then know no better.
+    pub(crate) fn nearly_whole(&self, calls: u64) -> bool {
+        let nearly = |told: &Ledger| told.level == 0 && told.squares == told.calls && told.looks >= calls - calls / 5;
+        self.told.is_some_and(nearly)
     }
 
     /// Whether windows show one thing of all calls that were known from before: what then decides is the ledger.

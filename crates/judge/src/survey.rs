@@ -118,7 +118,7 @@ impl RowView<'_> {
         }
         // What lies too far apart for windows to know it for a repeat.
         let Some(known) = self.ledger.needless(calls) else { return needless };
-        let whole = self.ledger.whole(calls);
+        let whole = self.ledger.nearly_whole(calls);
         let most = |windows: f64, ledger: f64, other: f64| {
             let told = (ledger + other).min(calls as f64);
             if whole { told } else { told.max(windows) }

@@ -23,6 +23,8 @@ const OFTEN: usize = 4;
 
 /// Share of a row's calls that asked what was known, over the whole run, that makes a habit.
 const HABIT: f64 = 0.45;
+/// Such calls, at least: an interpreter that starts asks about its folders a hundred times.
+const HABIT_CALLS: f64 = 500.0;
 
 /// Claims questions whose answer was known.
 pub(super) struct Repeat {
@@ -34,7 +36,8 @@ impl Repeat {
     pub(super) fn new(recording: &Recording) -> Self {
         let habit = |(row, l): &(RowId, &Ledger)| {
             let calls = recording.rows.get(row.0 as usize).map_or(0, |row| row.counts.calls);
-            l.known_share(calls).low >= HABIT
+            let low = l.known_share(calls).low;
+            low >= HABIT && low * calls as f64 >= HABIT_CALLS
         };
         Self { habits: of_rows(recording).filter(habit).map(|(row, _)| row).collect() }
     }
