@@ -65,11 +65,10 @@ def driver_of(fix, new):
 
 
 def by_cargo(fix, package, version, text, into, new):
-    name = package.replace("_", "-")
     more = "".join(f"{line}\n" for line in fix.get("beside", []))
     named = fix.get("features_new" if new else "features", [])
     features = f", features = {json.dumps(named)}" if named else ""
-    write(os.path.join(into, "Cargo.toml"), f'[package]\nname = "driver"\nversion = "0.0.0"\nedition = "2021"\n\n[dependencies]\n{name} = {{ version = "={version}"{features} }}\n{more}')
+    write(os.path.join(into, "Cargo.toml"), f'[package]\nname = "driver"\nversion = "0.0.0"\nedition = "2021"\n\n[dependencies]\n{package} = {{ version = "={version}"{features} }}\n{more}')
     write(os.path.join(into, "src/main.rs"), text)
     do([tool("cargo"), "build", "--release"], into, {"CARGO_TARGET_DIR": os.path.join(into, "target")})
     return [os.path.join(into, "target/release/driver")]

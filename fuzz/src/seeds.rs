@@ -120,6 +120,7 @@ fn stat(nth: u64) -> WindowCall {
         signals_before: 0,
         faults: None,
         stack: Some(StackId(1)),
+        before: systoll_model::Before::OtherWay,
     }
 }
 

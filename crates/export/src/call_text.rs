@@ -103,6 +103,7 @@ mod tests {
             signals_before: 0,
             faults: None,
             stack: None,
+            before: systoll_model::Before::Unknown,
         }
     }
 

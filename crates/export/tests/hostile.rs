@@ -112,6 +112,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                 signals_before: 0,
                 faults: None,
                 stack: None,
+                before: systoll_model::Before::Unknown,
             };
             let calls: Vec<WindowCall> = calls.into_iter().map(call).collect();
             rec.windows.push(Window { process: ProcessId(thread % 2), thread, row: calls[0].row, octave: 1, calls });

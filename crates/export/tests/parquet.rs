@@ -32,7 +32,8 @@ fn recording() -> Recording {
 #[test]
 fn duckdb_reads_the_reports_totals() {
     let readers = std::env::var_os("SYSTOLL_READERS").map(PathBuf::from);
-    let readers = readers.unwrap_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/readers")));
+    let readers =
+        readers.unwrap_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/readers")));
     let python = readers.join("python/bin/python3");
     if !python.exists() {
         println!("skipped: duckdb is not installed: tests/readers.py");

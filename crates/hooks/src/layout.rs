@@ -35,7 +35,7 @@ pub use root::{root_words, transfers};
 use systoll_model::Sysno;
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 7;
+pub const VERSION: u64 = 8;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -180,6 +180,8 @@ pub mod image {
     pub const SEED: u64 = 0x460;
     /// u64, not zero: the program has this file, and could not map all that it shares with us.
     pub const NOT_MAPPED: u64 = 0x468;
+    /// u32: looks are rarer than [`super::look`] has them by this power of two: what they cost is bounded.
+    pub const LOOK_SHIFT: u64 = 0x470;
     /// A byte for each system call number below [`super::NUMBERS`], not zero where more is done at
     /// its calls than counting: looked at where a site's number is unknown.
     pub const HEEDED: u64 = 0x500;
@@ -298,6 +300,7 @@ pub mod node {
 }
 
 pub mod capture;
+pub mod look;
 pub mod ring;
 pub mod slot;
 pub mod want;
@@ -504,10 +507,11 @@ const _: () = {
     assert!(GLOBAL.is_multiple_of(4096) && IMAGE.is_multiple_of(4096));
     assert!(global::PROCESSOR < global::CAPTURES && global::SIZE.is_multiple_of(4096));
     assert!(global::CAPTURES + NUMBERS * global::CAPTURE_ENTRY <= global::SIZE);
-    assert!(image::MAPPED_FILE + 48 <= image::WINDOWS && image::SEED + 8 <= image::HEEDED);
+    assert!(image::MAPPED_FILE + 48 <= image::WINDOWS && image::LOOK_SHIFT + 8 <= image::HEEDED);
     assert!(slot::QUIET_CYCLES < slot::RING_SEED && slot::RING_BOUNCE + ring::MOST <= slot::RING_HEADERS);
     assert!(slot::RING_HEADERS + ring::COUNT * ring::HEADER <= slot::FRAME_COUNT);
     assert!(slot::RINGS.is_multiple_of(4096) && slot::RINGS + ring::COUNT * ring::BUFFER == slot::SIZE);
+    assert!(look::DATA + ring::ROOM < ring::BUFFER && look::DATA.is_multiple_of(8));
     assert!(ring::DATA.is_multiple_of(8) && ring::DATA + ring::MOST * 16 < ring::BUFFER);
     assert!(image::RING_LEN.is_power_of_two() && image::RING + 8 * image::RING_LEN <= image::CODE_COUNT);
     assert!(image::RSEQ_ABORT < image::DEAD && image::MAPPED_FILE + 48 <= image::HEEDED);
@@ -527,6 +531,9 @@ const _: () = {
     assert!(image::RSEQ_START < image::RSEQ_ABORT && image::RSEQ_ABORT < image::CODE_COUNT);
     assert!(slot::REGISTERS + 8 * Saved::COUNT <= slot::REQUEST && slot::REQUEST + 56 <= slot::REPLY);
     assert!(slot::RING_HEADERS + ring::COUNT * ring::HEADER <= slot::REQUESTS_NEXT);
+    assert!(
+        slot::RING_CALLS < slot::LOOK_HEADER && slot::RING_MOST < slot::RING_VECTORS && look::BUFFERS < ring::COUNT
+    );
     assert!(slot::REQUESTS + slot::MOST_REQUESTS * slot::REQUEST_LEN <= slot::FRAME_COUNT);
     assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);
     assert!(slot::INHERITED.is_multiple_of(8) && slot::UNASKED < slot::CPU);
@@ -542,7 +549,7 @@ const _: () = {
     assert!(slot::AREA_ASIDE + 40 <= slot::ASKED_FROM && slot::QUIET_CYCLES < slot::FRAME_COUNT);
     assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
     assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));
-    assert!(record::HISTOGRAM + 8 * record::BUCKETS == record::SIZE && record::SIZE.is_multiple_of(64));
+    assert!(record::LOOK_NEXT + 8 <= record::SIZE && record::SIZE.is_multiple_of(64));
     assert!(slot::RECORD_COUNT > NUMBERS && slot::SIZE < 1 << 31);
     assert!(node::WINDOW_AT + 8 == NODE_SIZE);
     assert!(image::SLOT_COUNT < 1 << 16 && image::SIZE < 1 << 40);

@@ -69,6 +69,7 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         rows: trace.table.rows,
         threads,
         windows: trace.windows.finish(),
+        ledgers: trace.ledger.ledgers(),
         longest: longest.collect(),
         problems,
         ..Recording::default()

@@ -13,7 +13,7 @@ use crate::windows::Windows;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use systoll_model::{Errno, Exit, RowId, Signature, StackId, Sysno, WindowCall};
+use systoll_model::{Before, Errno, Exit, Looked, ProcessId, Question, RowId, Signature, StackId, Sysno, WindowCall};
 
 /// Slowest calls remembered.
 const MAX_LONGEST: usize = 256;
@@ -39,6 +39,9 @@ pub(crate) struct Trace {
     pub(crate) gaps: Gaps,
     pub(crate) notes: Notes,
     pub(crate) clock: Clock,
+    /// What dear calls were about, and how many there were.
+    pub(crate) ledger: systoll_model::Notes,
+    looks: u64,
     descriptors: Descriptors,
     follow: Follow,
 }
@@ -78,6 +81,8 @@ impl Trace {
             gaps: Gaps::default(),
             notes: Notes::default(),
             clock: Clock::default(),
+            ledger: systoll_model::Notes::default(),
+            looks: 0,
             descriptors: Descriptors::default(),
             follow: Follow::default(),
         }
@@ -103,11 +108,17 @@ impl Trace {
         };
         self.notes.call(syscall, call);
         let counted = self.table.count(row, call.tid, ended);
-        if self.windows.wants(image, ordinal, counted) {
+        let wanted = self.windows.wants(image, ordinal, counted);
+        if wanted || signature.is_some_and(Question::is_asked_by) {
             let decoded = decode(call, signature);
-            self.notes.looked_at(&decoded, call);
-            let call = self.looked_at(call, decoded, process, (row, counted.nth, entry), &context, met.signals);
-            self.windows.add(ordinal, call);
+            if wanted {
+                self.notes.looked_at(&decoded, call);
+            }
+            let mut looked = self.looked_at(call, decoded, process, (row, counted.nth, entry), &context, met.signals);
+            looked.before = self.note(image, syscall, &looked);
+            if wanted {
+                self.windows.add(ordinal, looked);
+            }
         }
         if let Some(ns) = call.times.elapsed_ns.filter(|ns| *ns >= LONG_NS) {
             self.note_long(Long { ns, row: row.0, at_ns: entry, tid: call.tid });
@@ -172,7 +183,21 @@ impl Trace {
             signals_before: signals,
             faults: None,
             stack: (context.whole != StackId(0)).then_some(context.whole),
+            before: Before::Unknown,
         }
+    }
+
+    /// Notes a call in the ledger, which sees all of a trace; how its question is known from before.
+    fn note(&mut self, image: ProcessId, syscall: Sysno, call: &WindowCall) -> Before {
+        let asked =
+            syscall.signature().and_then(|s| Question::of(s, &call.args, &call.data, call.fd.as_deref(), call.result));
+        let Some(question) = asked else { return Before::Unknown };
+        // Of calls that have no times the order tells.
+        self.looks += 1;
+        let (process, row, at_ns) = (image.0, call.row.0, self.looks);
+        let before = self.ledger.before(process, &question, at_ns);
+        self.ledger.add(Looked { process, row, syscall, question: &question, at_ns, stands_for: 1 });
+        before
     }
 
     fn note_long(&mut self, long: Long) {

@@ -231,6 +231,7 @@ mod tests {
             signals_before: 0,
             faults: None,
             stack: None,
+            before: systoll_model::Before::Unknown,
         }
     }
 

@@ -24,7 +24,7 @@
 //! for octave in 4..14 {
 //!     let call = |n: u64| WindowCall {
 //!         row, nth: (1 << octave) + n, args: [0; 6], data: vec![], fd: None, result: Some(4711), entry_ns: n,
-//!         elapsed_ns: 100, waited_ns: None, signals_before: 0, faults: None, stack: None,
+//!         elapsed_ns: 100, waited_ns: None, signals_before: 0, faults: None, stack: None, before: Before::Unknown,
 //!     };
 //!     recording.windows.push(Window { process, thread: 0, row, octave, calls: (0..16).map(call).collect() });
 //! }
@@ -50,6 +50,7 @@ mod grouping;
 mod hash;
 mod language;
 mod language_api;
+mod ledger;
 mod options;
 mod pattern;
 mod per_unit;

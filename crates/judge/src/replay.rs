@@ -4,15 +4,15 @@
 
 use crate::hash::{Map, Set};
 use crate::semantics::{
-    ADVICE, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Effects, FILE_STATUS, FOLDER,
-    Generations, How, IDENTITY, Key, Known, Lines, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION,
+    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Effects, FILE_STATUS,
+    FOLDER, Generations, How, IDENTITY, Key, Known, Lines, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION,
     PROTECTION, Pair, SCHEDULING, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value,
     answer, value,
 };
 use std::borrow::Cow;
 use std::cell::RefCell;
 use systoll_model::constants::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY};
-use systoll_model::{Moment, Recording, Sysno};
+use systoll_model::{Before, Moment, Recording, Sysno};
 
 /// Keys kept of what descriptors share: a trace is one long window, and each is looked at.
 const MOST_SHARED: usize = 64;
@@ -252,8 +252,11 @@ impl<'a> Replay<'a> {
         let anew = flags & (O_TRUNC | O_EXCL) != 0;
         // Our own writes to a file that is open for writing are what it is opened for.
         let generation = if writes { 0 } else { self.generations.path(&path) };
+        let wanders = self.wanders.contains(&observed.window.process.0);
         let opened = self.opened.entry((observed.window.process.0, writes)).or_default();
-        let again = opened.insert(path.clone(), generation) == Some(generation);
+        let told =
+            observed.call.before == Before::Same && generation <= self.began && (path.starts_with('/') || !wanders);
+        let again = opened.insert(path.clone(), generation) == Some(generation) || told && !writes;
         Some(Opened { path, writes, anew, again })
     }
 
@@ -293,6 +296,9 @@ impl<'a> Replay<'a> {
                 Act::Ask(sources) => answer(sources, observed),
                 _ => answer(&[], observed).filter(|_| observed.call.errno().is_some()),
             };
+            if known != now && newest <= self.began && self.asked_before(line, observed) {
+                known = now.clone();
+            }
             let (operand, changes_nothing) = (None, false);
             return Some(Meaning { line, key, version, from_before, known, now, operand, changes_nothing });
         };
@@ -315,6 +321,29 @@ impl<'a> Replay<'a> {
         let changes_nothing = how != How::Replace && bits == Some(0);
         let operand = operand.filter(|_| how != How::Replace).map(|o| [&*o, &[how as u8]].concat().into());
         Some(Meaning { line, key, version, from_before, known, now, operand, changes_nothing })
+    }
+
+    /// Whether the ledger of the run knows the answer from before: an equal one is as good a proof as one from
+    /// another window. The caller sees to what the window itself shows to have changed.
+    fn asked_before(&self, line: &'static StateLine, observed: &ObservedCall<'a>) -> bool {
+        let process = observed.window.process.0;
+        let about = [PATH.name, NAME.name, ATTEMPT.name].contains(&line.about.name);
+        let known = match observed.call.before {
+            Before::Unknown => false,
+            Before::Same => true,
+            Before::OtherWay => line.about.name == PATH.name,
+        };
+        about && known && self.gap(line.about, process).is_none() && !self.is_relative(line.key, observed)
+    }
+
+    /// Whether the path is relative to a working directory that is another now and then.
+    fn is_relative(&self, key: &[Source], observed: &ObservedCall<'a>) -> bool {
+        let path = |source: &Source| match *source {
+            Source::Path { at, path } => observed.path(at, path),
+            _ => None,
+        };
+        let absolute = || key.iter().find_map(path).is_some_and(|path| path.starts_with('/'));
+        self.wanders.contains(&observed.window.process.0) && !absolute()
     }
 
     /// Keeps the answer or the value set, under the key that holds after the call's own effects.

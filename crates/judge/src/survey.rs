@@ -2,8 +2,9 @@
 
 use crate::detect::{Claim, Claims, Judged};
 use crate::hash::Set;
+use crate::ledger::{self, LedgerView};
 use crate::semantics::Semantics;
-use systoll_model::{Recording, RowId, WindowCall};
+use systoll_model::{Before, Recording, RowId, WindowCall};
 
 /// Calls of a row seen in one octave of its count.
 #[derive(Clone, Copy, Default)]
@@ -11,6 +12,9 @@ struct OctaveTally {
     calls: u64,
     strong: u64,
     any: u64,
+    /// Of both, claimed of calls that the ledger does not know from before.
+    strong_else: u64,
+    any_else: u64,
 }
 
 /// Calls of a row seen in one window.
@@ -45,6 +49,8 @@ pub(crate) struct RowView<'a> {
     pub sample: Option<&'a WindowCall>,
     /// What stands for it where no window shows it.
     pub like: Option<Alike>,
+    /// What the ledger of the run says of it.
+    pub ledger: LedgerView<'a>,
 }
 
 /// What stands for a row that no window shows.
@@ -99,6 +105,7 @@ impl RowView<'_> {
             return Needless { strong: self.strong().min(calls) as f64, any: any.min(calls) as f64, exact: true };
         }
         let mut needless = Needless::default();
+        let mut otherwise = Needless::default();
         for octave in 0..=calls.ilog2() {
             let size = ((1u64 << octave).min(calls - ((1u64 << octave) - 1))) as f64;
             let seen = (0u32..).zip(&self.octaves).filter(|(_, o)| o.calls > 0);
@@ -106,8 +113,29 @@ impl RowView<'_> {
             let Some((_, o)) = nearest else { continue };
             needless.strong += size * o.strong as f64 / o.calls as f64;
             needless.any += size * o.any as f64 / o.calls as f64;
+            otherwise.strong += size * o.strong_else as f64 / o.calls as f64;
+            otherwise.any += size * o.any_else as f64 / o.calls as f64;
         }
-        needless
+        // What lies too far apart for windows to know it for a repeat.
+        let Some(known) = self.ledger.needless(calls) else { return needless };
+        let whole = self.ledger.nearly_whole(calls);
+        let most = |windows: f64, ledger: f64, other: f64| {
+            let told = (ledger + other).min(calls as f64);
+            if whole { told } else { told.max(windows) }
+        };
+        Needless {
+            strong: most(needless.strong, known.strong, otherwise.strong),
+            any: most(needless.any, known.any, otherwise.any),
+            exact: false,
+        }
+    }
+
+    /// By how much the share of needless calls may be less than [`RowView::needless`] says, where that comes from the
+    /// ledger and not from windows.
+    pub(crate) fn ledger_scatter(&self, calls: u64) -> Option<f64> {
+        let share = self.ledger.settled(calls)?;
+        let known = self.ledger.needless(calls)?.strong;
+        (known >= 0.999 * self.needless(calls).strong).then_some(share.estimate - share.low)
     }
 }
 
@@ -121,7 +149,12 @@ impl<'a> RowView<'a> {
             seen.calls += 1;
             seen.strong += u64::from(claim.is_some_and(|c| !c.weak));
             seen.any += u64::from(claim.is_some());
+            if call.before == Before::Unknown {
+                seen.strong_else += u64::from(claim.is_some_and(|c| !c.weak));
+                seen.any_else += u64::from(claim.is_some());
+            }
         }
+        self.ledger.show(call, claim);
         let first = call.nth == 1 && claim.is_none();
         if !first {
             if self.windows.last().is_none_or(|(at, _)| *at != window) {
@@ -158,6 +191,11 @@ pub(crate) struct Shown<'a> {
 /// One view a row, in the order of [`Recording::rows`].
 pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<RowView<'a>> {
     let mut views: Vec<RowView<'a>> = recording.rows.iter().map(|_| RowView::default()).collect();
+    for (row, ledger) in ledger::of_rows(recording) {
+        if let Some(view) = views.get_mut(row.0 as usize) {
+            view.ledger.told = Some(ledger);
+        }
+    }
     let mut claims = claims.iter();
     let mut counted: Vec<Counted> = recording.rows.iter().map(|_| Counted::default()).collect();
     for (at, window) in recording.windows.iter().enumerate() {
@@ -287,7 +325,7 @@ mod tests {
     fn an_octave_counts_by_its_size_not_by_its_windows() {
         let mut view = RowView::default();
         for (octave, strong) in [(0, 0), (1, 0), (2, 0), (3, 0), (9, 32)] {
-            view.put(octave, OctaveTally { calls: 32.min(1 << octave), strong, any: strong });
+            view.put(octave, OctaveTally { calls: 32.min(1 << octave), strong, any: strong, ..OctaveTally::default() });
         }
         // Octaves 7 to 9 are taken to be like the ninth, 4 and 5 like the third, 6 like the ninth.
         let got = view.needless(1023);
@@ -298,8 +336,8 @@ mod tests {
     #[test]
     fn looked_at_whole_is_exact() {
         let mut view = RowView::default();
-        view.put(0, OctaveTally { calls: 1, strong: 0, any: 0 });
-        view.put(1, OctaveTally { calls: 2, strong: 1, any: 2 });
+        view.put(0, OctaveTally { calls: 1, ..OctaveTally::default() });
+        view.put(1, OctaveTally { calls: 2, strong: 1, any: 2, ..OctaveTally::default() });
         let got = view.needless(3);
         assert_eq!((got.strong, got.any, got.exact), (1.0, 2.0, true));
     }

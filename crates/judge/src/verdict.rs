@@ -141,6 +141,8 @@ struct Figures {
     single_thread: bool,
     /// Calls that failed, by exact counts.
     failed: u64,
+    /// Whether the ledger of the whole run says how many are needless.
+    by_ledger: bool,
     /// Whether it is of more than one system call.
     several: bool,
     later: Option<Later>,
@@ -179,6 +181,7 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         claimed: of_group.iter().map(|v| v.claimed.len() as u64).sum(),
         single_thread: single && threads.len() <= 1,
         failed: 0,
+        by_ledger: false,
         several: group
             .rows
             .windows(2)
@@ -211,6 +214,12 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
             Some(_) if row.counts.waited_ns.is_some() => row.counts.startup_waited_ns as f64,
             _ => waited(phases, recording, row),
         };
+    }
+    let of_row = |id: &RowId| views.get(id.0 as usize)?.ledger_scatter(recording.row(*id).counts.calls);
+    let scatters = group.rows.iter().map(|id| Some(of_row(id)? * recording.row(*id).counts.calls as f64));
+    if let Some(scatter) = scatters.sum::<Option<f64>>().filter(|_| !group.rows.is_empty()) {
+        f.interval = Interval { scatter: scatter / f.calls.max(1) as f64, unseen: 0.0, ..f.interval };
+        f.by_ledger = true;
     }
     if let Some(children) = &group.children {
         // Exact counts of processes; the price is what starting them took.
@@ -420,6 +429,7 @@ fn confidence(
     // What was seen claimed needs no interval: of short rows windows show the greater part.
     let looked_at = f.exact
         || f.agreeing as f64 >= options.min_low_share * f.calls as f64
+        || (f.by_ledger && share - f.interval.scatter >= options.min_low_share)
         || (f.interval.agree >= options.min_windows
             && f.octaves as u64 >= options.min_octaves
             && share - f.interval.scatter >= options.min_low_share);

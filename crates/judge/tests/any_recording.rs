@@ -81,6 +81,7 @@ fn window_call() -> impl Strategy<Value = WindowCall> {
         signals_before,
         faults: (nth % 3 != 0).then_some(ns),
         stack: None,
+        before: systoll_model::Before::Unknown,
     })
 }
 

@@ -337,6 +337,7 @@ mod tests {
             signals_before: 0,
             faults: None,
             stack: None,
+            before: crate::Before::Unknown,
         }
     }
 

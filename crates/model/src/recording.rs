@@ -2,6 +2,7 @@
 
 use crate::counts::Counts;
 use crate::in_place::InPlace;
+use crate::ledger::Ledger;
 use crate::names::{Frame, FrameId, Module, ModuleId, Stack, StackId};
 use crate::prices::Prices;
 use crate::problem::Problem;
@@ -210,6 +211,8 @@ pub struct Recording {
     pub threads: Vec<Thread>,
     /// Windows, in the order they were opened.
     pub windows: Vec<Window>,
+    /// What rows' calls were about over the whole run, most calls first; not of every row.
+    pub ledgers: Vec<Ledger>,
     /// The slowest single calls, slowest first.
     pub longest: Vec<LongCall>,
     /// Prices around the run.
@@ -347,6 +350,9 @@ impl Recording {
             |w: &Window| process(w.process) && row(w.row) && !w.calls.is_empty() && w.calls.iter().all(call_ok);
         if !self.windows.iter().all(window_ok) {
             return Err("a window names no process or row of the file".into());
+        }
+        if !self.ledgers.iter().all(|l| row(l.row)) {
+            return Err("a ledger names no row of the file".into());
         }
         if !self.longest.iter().all(|l| row(l.row)) {
             return Err("a long call names no row of the file".into());

@@ -7,7 +7,7 @@ use crate::sysno::Sysno;
 use std::sync::Arc;
 
 /// Index into [`crate::Recording::rows`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId(pub u32);
 
 /// All calls of one process image, one system call and one calling context.

@@ -1,5 +1,6 @@
 //! Windows: a few consecutive calls of one thread, recorded whole.
 
+use crate::ledger::Before;
 use crate::names::StackId;
 use crate::process::ProcessId;
 use crate::row::RowId;
@@ -51,6 +52,8 @@ pub struct WindowCall {
     pub faults: Option<u64>,
     /// The whole stack, where it was taken.
     pub stack: Option<StackId>,
+    /// How the ledger of the run knows its question from before.
+    pub before: Before,
 }
 
 impl WindowCall {

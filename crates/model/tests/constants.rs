@@ -34,6 +34,7 @@ fn call(args: [u64; 6]) -> WindowCall {
         signals_before: 0,
         faults: None,
         stack: None,
+        before: systoll_model::Before::Unknown,
     }
 }
 

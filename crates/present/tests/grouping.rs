@@ -46,6 +46,7 @@ fn call(row: RowId, nth: u64, fd: (u64, &str), stack: Option<StackId>) -> Window
         signals_before: 0,
         faults: None,
         stack,
+        before: systoll_model::Before::Unknown,
     }
 }
 

@@ -161,6 +161,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                 vdso,
                 threads: vec![],
                 windows: vec![],
+                ledgers: Vec::new(),
                 longest,
                 prices: Prices {
                     crossing_before: before,

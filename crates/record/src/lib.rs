@@ -14,6 +14,7 @@ mod ending;
 mod error;
 pub mod inproc;
 mod launch;
+mod ledger;
 mod limits;
 mod named;
 mod parts;

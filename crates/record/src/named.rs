@@ -1,6 +1,6 @@
 //! From the table every backend fills to a recording's rows, windows and names.
 
-use crate::table::{Line, RawRow, RawStack, Table};
+use crate::table::{ImageId, Line, RawRow, RawStack, Table};
 use crate::windows::{RawCall, RawWindow, Windows};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -111,10 +111,10 @@ pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> 
 }
 
 /// The windows kept, in the order they were opened.
-pub(crate) fn windows(kept: &Windows) -> Vec<Window> {
+pub(crate) fn windows(table: &Table, kept: &Windows) -> Vec<Window> {
     let sockets = kept.socket_names();
     let named = |fd: &Arc<str>| sockets.get(&**fd).unwrap_or(fd).clone();
-    let call = |c: &RawCall| WindowCall {
+    let call = |image: ImageId, c: &RawCall| WindowCall {
         row: RowId(c.row),
         nth: c.nth,
         args: c.args,
@@ -127,13 +127,14 @@ pub(crate) fn windows(kept: &Windows) -> Vec<Window> {
         signals_before: c.signals_before,
         faults: c.faults,
         stack: c.stack.map(StackId),
+        before: kept.ledger.before(table, image, c.looked_at()),
     };
     let window = |w: &RawWindow| Window {
         process: w.image.process(),
         thread: w.thread,
         row: RowId(w.row),
         octave: w.octave,
-        calls: w.calls.iter().map(call).collect(),
+        calls: w.calls.iter().map(|c| call(w.image, c)).collect(),
     };
     kept.all().into_iter().map(window).collect()
 }

@@ -2,6 +2,7 @@
 
 use crate::arguments::argument_data;
 use crate::backend::WindowPolicy;
+use crate::ledger::{Ledger, LookedAt};
 use crate::procfs;
 use crate::sockets::Sockets;
 use crate::sys::{own_cpu, read_memory};
@@ -49,6 +50,17 @@ pub(crate) struct RawCall {
     pub(crate) signals_before: u32,
     pub(crate) faults: Option<u64>,
     pub(crate) stack: Option<u32>,
+    /// For how many calls of its row it stands in the ledger; zero: for none.
+    pub(crate) stands_for: u64,
+}
+
+impl RawCall {
+    /// As the ledger has it.
+    pub(crate) fn looked_at(&self) -> LookedAt<'_> {
+        let Self { row, args, data, fd, result, entry_ns, stands_for, .. } = self;
+        let (row, result, entry_ns, stands_for) = (*row, *result, *entry_ns, *stands_for);
+        LookedAt { row, args, data, fd: fd.as_deref(), result, entry_ns, stands_for }
+    }
 }
 
 /// A call that a thread is about to make.
@@ -89,6 +101,8 @@ pub(crate) struct Windows {
     of_octave: [u8; 64],
     pub(crate) refused: u64,
     sockets: Sockets,
+    /// What dear calls were about, over the whole run.
+    pub(crate) ledger: Ledger,
 }
 
 impl Windows {
@@ -105,6 +119,7 @@ impl Windows {
             of_octave: [0; 64],
             refused: 0,
             sockets: Sockets::default(),
+            ledger: Ledger::default(),
         }
     }
 
@@ -136,7 +151,8 @@ impl Windows {
         self.looked.allows(octave, self.budget(run_ns).mul_f64(LOOKS_SHARE))
     }
 
-    fn budget(&self, run_ns: u64) -> Duration {
+    /// What a run that has lasted `run_ns` may spend on looking closely.
+    pub(crate) fn budget(&self, run_ns: u64) -> Duration {
         self.policy.allowance + Duration::from_nanos(run_ns).mul_f64(self.policy.share)
     }
 
@@ -208,6 +224,9 @@ impl Windows {
     /// What is behind the descriptor that a call of a window works on.
     pub(crate) fn descriptor(&mut self, pid: i32, signature: &Signature, args: &[u64; 6]) -> Option<Arc<str>> {
         let fd = *args.get(signature.fd_arg()?)? as i32;
+        if fd < 0 {
+            return None;
+        }
         let target = procfs::fd_target(pid, fd)?;
         self.seen(pid, signature, &target);
         Some(target)
@@ -251,6 +270,7 @@ impl Windows {
             signals_before: 0,
             faults: None,
             stack,
+            stands_for: 0,
         }
     }
 
@@ -266,6 +286,9 @@ impl Windows {
     pub(crate) fn keep(&mut self, table: &mut Table, window: RawWindow) {
         if window.calls.is_empty() {
             return;
+        }
+        for call in &window.calls {
+            self.ledger.note(table, window.image, call.looked_at());
         }
         let row = window.row as usize;
         if table.rows[row].windows.len() >= self.policy.kept_per_row {
@@ -375,6 +398,7 @@ mod tests {
             signals_before: 0,
             faults: None,
             stack: None,
+            stands_for: 0,
         }
     }
 

@@ -97,6 +97,7 @@ pub(crate) fn raw_call(
         signals_before: 0,
         faults: call.faults,
         stack: None,
+        stands_for: call.stands_for,
     }
 }
 
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use systoll_hooks::assemble::written_calls;
-    use systoll_hooks::layout::ring;
+    use systoll_hooks::layout::{look, ring};
     use systoll_model::Sysno;
 
     fn call(number: u32, args: [u64; 6], result: Option<i64>, pieces: Vec<Piece>) -> WrittenCall {
@@ -120,6 +121,8 @@ mod tests {
             waited: None,
             faults: None,
             after_gap: false,
+            stands_for: 0,
+            alone: false,
             pieces,
         }
     }
@@ -178,7 +181,7 @@ mod tests {
                 if dense { word } else { (word % 512) | ((word >> 60) << 32) }
             }).collect();
             let calls = written_calls(&words, seed % ring::COUNT, len);
-            prop_assert!(calls.len() as u64 <= ring::CALLS.min(len));
+            prop_assert!(calls.len() as u64 <= look::CALLS.min(len));
             let mut names = Names::new(seed.is_multiple_of(2));
             for call in &calls {
                 prop_assert!(call.pieces.iter().all(|p| p.bytes.len() as u64 <= ring::MOST && p.argument < 6));

@@ -3,8 +3,9 @@
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::tree_walk::{Start, walk};
-use crate::layout::{IMAGE, image, node, record, slot};
+use crate::layout::{IMAGE, capture, image, node, record, slot};
 use iced_x86::code_asm::*;
+use systoll_model::Sysno;
 
 /// What `before` writes of a site.
 #[derive(Clone, Copy)]
@@ -75,10 +76,13 @@ fn interrupted(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Hands the call to the launcher if a window is open, or due by this thread's count.
+/// Hands the call to the launcher if a window is open, or due by this thread's count, or to be looked at.
 /// In: r11 the node, rcx its record.
 fn window(e: &mut Emitter, number: Option<u32>) -> Emitted {
     let (ask, done) = (e.label(), e.label());
+    if number.is_none_or(|n| Sysno(n).signature().is_some_and(capture::is_looked_at)) {
+        asm!(e; dec(gs_at(rcx, record::LOOK_LEFT)); js(ask););
+    }
     asm!(e; cmp(gs(slot::WANT), 0); jne(ask););
     asm!(e; mov(rcx, gs_at(rcx, record::ENTERED)); cmp(rcx, at(r11, node::WINDOW_AT)); je(ask););
     e.here(done)?;

@@ -10,19 +10,21 @@
 //! by gs and by offsets, so that a process forked in the middle of it goes on in a slot of its own.
 
 use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
+use super::look;
+use super::ring_buffer::{close, draw, free_buffer, is_full, put_by};
 use super::ring_data::{CALL, Moment, fetch, name, names_change, page_faults};
-use crate::layout::ring::{self, call, state};
+use crate::layout::ring::{self, call};
 use crate::layout::{IMAGE, NUMBERS, Question, Saved, global, image, node, record, slot, want, windows};
 use iced_x86::code_asm::*;
 
 /// Time stamp counter when the thread began to write.
 const BEGAN: u64 = slot::RING_SCRATCH;
-/// The same as for errors: 2^64 divided by the golden ratio.
-const GOLDEN: u64 = super::on_return::ERROR_HASH;
 /// Arguments, in their order.
 const ARGUMENTS: [Saved; 6] = [Saved::Rdi, Saved::Rsi, Saved::Rdx, Saved::R10, Saved::R8, Saved::R9];
 /// Bits of a question, in what is asked.
 const QUESTION: i32 = (1 << NUMBER_BIT) - 1;
+/// Cycles that writing takes at most: in longer ones others had the processor.
+const LONGEST: u32 = 1 << 15;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
@@ -41,12 +43,14 @@ pub(super) struct Ways {
 /// slot. Lost: rax, rcx, r11, flags.
 pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
     let (entry, open, write, ret, skip, own) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
-    let look = e.label();
+    let (look, window, alone, go) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); and(eax, QUESTION); cmp(eax, Question::WindowEntry as i32); je(entry););
     asm!(e; cmp(eax, Question::WindowReturn as i32); jne(ways.ask););
     asm!(e; cmp(gs(slot::WANT), want::HAND_SHAKE as i32); je(ways.ask); ja(ret); jmp(ways.done););
     e.cold(move |e| {
         e.here(entry)?;
+        look::plan(e)?;
+        look::unfinished(e)?;
         asm!(e; mov(r11, IMAGE + image::WINDOWS); mov(ecx, dword_ptr(r11)); mov(rax, gs(slot::WANT)););
         asm!(e; cmp(eax, want::HAND_SHAKE as i32); je(ways.ask); jb(own); cmp(eax, want::RING as i32); je(open););
         // In a window: the launcher is asked beside where it wants to look.
@@ -57,6 +61,14 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         is_due(e, write)?;
         asm!(e; jmp(ways.ask););
         e.here(own)?;
+        // A window is due at this very call, or a look, or both: then the window has it.
+        asm!(e; mov(r11, gs(slot::ANSWER)); mov(rdx, at(r11, node::RECORD)); mov(rdx, gs_at(rdx, record::ENTERED)););
+        asm!(e; cmp(rdx, at(r11, node::WINDOW_AT)); je(window););
+        e.here(alone)?;
+        look::begin(e, ways.done)?;
+        begin(e)?;
+        entered(e, ways.done)?;
+        e.here(window)?;
         asks(e)?;
         asm!(e; js(ways.ask););
         asm!(e; cmp(ecx, windows::OWN as i32); jb(ways.ask); ja(skip););
@@ -71,9 +83,10 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         entered(e, ways.done)?;
         e.here(skip)?;
         plan_next(e)?;
-        asm!(e; inc(gs(slot::RING_REFUSED)); jmp(ways.done););
+        asm!(e; inc(gs(slot::RING_REFUSED)); jmp(alone););
         e.here(ret)?;
-        asm!(e; cmp(gs(slot::WANT), want::WRITING as i32); jne(ways.done););
+        asm!(e; mov(rax, gs(slot::WANT)); cmp(eax, want::LOOK as i32); je(go); cmp(eax, want::WRITING as i32); jne(ways.done););
+        e.here(go)?;
         begin(e)?;
         returned(e, ways.done)?;
         // The launcher was asked at a call's entry, and may have opened a window there.
@@ -109,15 +122,9 @@ fn begin(e: &mut Emitter) -> Emitted {
 /// If a window is due here, draws where the next one is: a place in the second half of the octave of the
 /// count, or in the first half of the next octave.
 fn plan_next(e: &mut Emitter) -> Emitted {
-    let (seeded, later, place, done) = (e.label(), e.label(), e.label(), e.label());
+    let (later, place, done) = (e.label(), e.label(), e.label());
     is_due(e, done)?;
-    asm!(e; mov(rax, gs(slot::RING_SEED)); test(rax, rax); jne(seeded););
-    asm!(e; mov(rdx, IMAGE + image::SEED); mov(rax, qword_ptr(rdx)); add(rax, gs(slot::TAG)););
-    asm!(e; mov(rdx, GOLDEN); imul_2(rax, rdx); or(rax, 1););
-    e.here(seeded)?;
-    // Marsaglia's xorshift.
-    asm!(e; mov(rdx, rax); shl(rdx, 13u32); xor(rax, rdx); mov(rdx, rax); shr(rdx, 7u32); xor(rax, rdx););
-    asm!(e; mov(rdx, rax); shl(rdx, 17u32); xor(rax, rdx); mov(gs(slot::RING_SEED), rax); shr(rax, 11u32););
+    draw(e)?;
     asm!(e; mov(r8, rcx); bsr(r10, r8); je(done); test(r10d, r10d); je(later););
     asm!(e; lea(ecx, dword_ptr(r10 - 1)); mov(edx, 1); shl(rdx, cl); test(r8, rdx); jne(later););
     asm!(e; lea(r8, qword_ptr(rdx + rdx * 2)); jmp(place););
@@ -131,30 +138,20 @@ fn plan_next(e: &mut Emitter) -> Emitted {
 
 /// Takes a free buffer.
 fn open_buffer(e: &mut Emitter, done: CodeLabel) -> Emitted {
-    let (again, none, found) = (e.label(), e.label(), e.label());
-    let end = slot::RING_HEADERS + ring::COUNT * ring::HEADER;
-    // Threads that found no slot share one.
-    asm!(e; cmp(word_ptr(slot::TAG).gs(), image::SLOT_COUNT as i32); je(none););
-    asm!(e; mov(edi, slot::RING_HEADERS as u32););
-    e.here(again)?;
-    asm!(e; cmp(gs_at(rdi, ring::STATE), state::FREE as i32); je(found););
-    asm!(e; add(edi, ring::HEADER as i32); cmp(edi, end as i32); jb(again););
-    e.here(none)?;
-    asm!(e; inc(gs(slot::RING_REFUSED)); mov(gs(slot::WANT), want::NOTHING as i32); jmp(done););
-    e.here(found)?;
-    asm!(e; mov(gs_at(rdi, ring::LEN), 0); mov(gs_at(rdi, ring::STATE), state::WRITING as i32););
-    asm!(e; mov(gs(slot::RING_HEADER), rdi); sub(edi, slot::RING_HEADERS as i32););
-    asm!(e; shl(rdi, ring::BUFFER_SHIFT - ring::HEADER.trailing_zeros()); add(rdi, slot::RINGS as i32););
-    asm!(e; mov(gs(slot::RING_BUFFER), rdi); lea(rax, qword_ptr(rdi + ring::DATA as i32)););
-    asm!(e; mov(gs(slot::RING_DATA), rax););
-    for word in [slot::RING_UNDER_WAY, slot::RING_NAMED, slot::RING_MISSED] {
-        asm!(e; mov(gs(word), 0););
-    }
+    let none = e.label();
+    free_buffer(e, ring::COUNT, none)?;
+    asm!(e; lea(rax, qword_ptr(rdi + ring::DATA as i32)); mov(gs(slot::RING_DATA), rax););
+    asm!(e; mov(gs(slot::RING_MOST), ring::CALLS as i32););
     // Its pages come now: page faults counted from call to call are the program's.
     for page in (0..ring::BUFFER).step_by(PAGE as usize) {
         asm!(e; mov(gs_at(rdi, page), 0););
     }
     asm!(e; mov(gs(slot::WANT), want::WRITING as i32););
+    e.cold(move |e| {
+        e.here(none)?;
+        asm!(e; inc(gs(slot::RING_REFUSED)); mov(gs(slot::WANT), want::NOTHING as i32); jmp(done););
+        Ok(())
+    });
     Ok(())
 }
 
@@ -188,7 +185,7 @@ fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     e.here(whole)?;
     asm!(e; cmp(gs(slot::RSEQ), 0); je(waits); or(eax, call::HAS_WAITED as i32););
     e.here(waits)?;
-    asm!(e; mov(gs_at(r9, call::FLAGS), rax););
+    asm!(e; or(rax, gs(slot::LOOK_FLAGS)); mov(gs_at(r9, call::FLAGS), rax););
     captures(e, plain)?;
     page_faults(e)?;
     name(e)?;
@@ -226,30 +223,13 @@ fn returned(e: &mut Emitter, done: CodeLabel) -> Emitted {
     asm!(e; mov(r9, gs(CALL)); or(gs_at(r9, call::FLAGS), call::RETURNED as i32););
     spent(e)?;
     e.here(full)?;
-    is_full(e, done)?;
+    let room = e.label();
+    is_full(e, room)?;
     close(e)?;
     asm!(e; jmp(done););
-    Ok(())
-}
-
-/// Goes to `room` if the window has room for another call. r8: its header. Lost: rax.
-fn is_full(e: &mut Emitter, room: CodeLabel) -> Emitted {
-    let full = e.label();
-    asm!(e; mov(r8, gs(slot::RING_HEADER)); cmp(gs_at(r8, ring::LEN), ring::CALLS as i32); jae(full););
-    asm!(e; mov(rax, gs(slot::RING_DATA)); sub(rax, gs(slot::RING_BUFFER)); cmp(rax, (ring::BUFFER - ring::ROOM) as i32););
-    asm!(e; jbe(room););
-    e.here(full)?;
-    Ok(())
-}
-
-/// Marks the window as written; unless a process was forked meanwhile, whose slot has none. In: r8 its header.
-fn close(e: &mut Emitter) -> Emitted {
-    let forked = e.label();
-    asm!(e; cmp(gs(slot::WANT), want::WRITING as i32); jne(forked););
-    asm!(e; mov(gs(slot::WANT), want::NOTHING as i32); mov(gs_at(r8, ring::STATE), state::WRITTEN as i32););
-    asm!(e; mov(r11, IMAGE + image::WRITTEN););
-    e.a.lock().inc(qword_ptr(r11))?;
-    e.here(forked)?;
+    e.here(room)?;
+    put_by(e, done)?;
+    asm!(e; jmp(done););
     Ok(())
 }
 
@@ -263,7 +243,8 @@ fn captures(e: &mut Emitter, none: CodeLabel) -> Emitted {
 }
 
 fn spent(e: &mut Emitter) -> Emitted {
-    asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); sub(rax, gs(BEGAN)); add(gs(slot::RING_CYCLES), rax););
+    asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); sub(rax, gs(BEGAN)););
+    asm!(e; mov(edx, LONGEST); cmp(rax, rdx); cmova(rax, rdx); add(gs(slot::RING_CYCLES), rax););
     asm!(e; inc(gs(slot::RING_CALLS)););
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! program's own invention.
 
 use crate::layout::ring::{self, call};
-use crate::layout::slot;
+use crate::layout::{look, slot};
 
 /// When, or what, a piece of memory was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,10 @@ pub struct WrittenCall {
     pub faults: Option<u64>,
     /// Whether calls that came right before it are missing.
     pub after_gap: bool,
+    /// For how many calls it stands, where it is a look ([`crate::layout::look`]); else zero.
+    pub stands_for: u64,
+    /// Whether it stands alone, and is of no window.
+    pub alone: bool,
     /// What its arguments pointed to.
     pub pieces: Vec<Piece>,
 }
@@ -57,10 +61,12 @@ pub struct WrittenCall {
 /// before the first of which something that it points to found no room.
 #[must_use]
 pub fn written_calls(words: &[u64], index: u64, len: u64) -> Vec<WrittenCall> {
-    (0..len.min(ring::CALLS)).map_while(|n| written_call(words, index, n)).collect()
+    let flags = words.get((call::FLAGS / 8) as usize).copied().unwrap_or(0);
+    let most = if flags & call::ALONE != 0 { look::CALLS } else { ring::CALLS };
+    (0..len.min(most)).map_while(|n| written_call(words, index, (n, most))).collect()
 }
 
-fn written_call(words: &[u64], index: u64, n: u64) -> Option<WrittenCall> {
+fn written_call(words: &[u64], index: u64, (n, most): (u64, u64)) -> Option<WrittenCall> {
     let start = usize::try_from(n * ring::CALL / 8).ok()?;
     let own = words.get(start..start + (ring::CALL / 8) as usize)?;
     let word = |offset: u64| own.get((offset / 8) as usize).copied().unwrap_or(0);
@@ -69,8 +75,9 @@ fn written_call(words: &[u64], index: u64, n: u64) -> Option<WrittenCall> {
         return None;
     }
     let returned = has(call::RETURNED);
+    let shift = ((word(call::FLAGS) >> call::LOOK_SHIFT) as u8).min(look::MOST_SHIFT as u8);
     let pieces = (0..word(call::PIECE_COUNT).min(call::MOST_PIECES))
-        .filter_map(|i| piece(words, index, word(call::PIECES + 8 * i)))
+        .filter_map(|i| piece(words, (index, most * ring::CALL), word(call::PIECES + 8 * i)))
         .collect();
     Some(WrittenCall {
         node: word(call::NODE),
@@ -83,11 +90,13 @@ fn written_call(words: &[u64], index: u64, n: u64) -> Option<WrittenCall> {
         waited: (returned && has(call::HAS_WAITED)).then(|| word(call::WAITED)),
         faults: has(call::HAS_FAULTS).then(|| word(call::FAULTS)),
         after_gap: has(call::AFTER_GAP),
+        stands_for: if has(call::LOOK) { 1 << shift } else { 0 },
+        alone: has(call::ALONE),
         pieces,
     })
 }
 
-fn piece(words: &[u64], index: u64, word: u64) -> Option<Piece> {
+fn piece(words: &[u64], (index, data): (u64, u64), word: u64) -> Option<Piece> {
     let read = match word & (call::AT_RETURN | call::NAME) {
         0 => Read::Entry,
         call::AT_RETURN => Read::Return,
@@ -96,7 +105,7 @@ fn piece(words: &[u64], index: u64, word: u64) -> Option<Piece> {
     };
     let (argument, len, at) = ((word & 0xff) as u8, word >> 16 & 0xffff, word >> 32);
     let start = at.checked_sub(slot::RINGS + index.checked_mul(ring::BUFFER)?)?;
-    let within = start >= ring::DATA && start.checked_add(len)? <= ring::BUFFER;
+    let within = start >= data && start.checked_add(len)? <= ring::BUFFER;
     (argument < 6 && len <= ring::MOST && within).then_some(())?;
     let byte = |at: u64| words.get((at / 8) as usize).map(|word| (word >> (8 * (at % 8))) as u8);
     let bytes = (start..start + len).map(byte).collect::<Option<Vec<u8>>>()?;

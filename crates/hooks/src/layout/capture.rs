@@ -17,6 +17,9 @@ pub const CHANGES_FDS: u8 = 1;
 /// Of [`FLAGS`]: page faults are of interest.
 pub const FAULTS: u8 = 2;
 
+/// Of [`FLAGS`]: a dear call that names an object: some are looked at over the whole run, see [`super::look`].
+pub const LOOKS: u8 = 4;
+
 /// Of an argument: up to a zero byte.
 pub const STRING: u8 = 0xff;
 /// Of an argument: how much at most, in units of eight bytes.
@@ -75,6 +78,33 @@ const SIGNAL_SET: u64 = 8;
 /// Calls before which page faults are counted.
 const COUNT_FAULTS: [&str; 5] = ["brk", "munmap", "madvise", "mmap", "mremap"];
 
+/// Dear calls that ask about a path, or open it.
+const LOOKED_AT: [&str; 17] = [
+    "stat",
+    "lstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "readlink",
+    "readlinkat",
+    "open",
+    "openat",
+    "openat2",
+    "getxattr",
+    "lgetxattr",
+    "listxattr",
+    "llistxattr",
+    "statfs",
+];
+
+/// Whether some of such calls are looked at over the whole run, see [`super::look`].
+#[must_use]
+pub fn is_looked_at(signature: &Signature) -> bool {
+    LOOKED_AT.contains(&signature.name)
+}
+
 /// The entry of a system call.
 #[must_use]
 pub fn entry(number: u32) -> [u8; 16] {
@@ -94,7 +124,7 @@ pub fn entry(number: u32) -> [u8; 16] {
     let fd = signature.fd_arg().and_then(|at| u8::try_from(at + 1).ok());
     let flag = |all: &[&str], flag: u8| if all.contains(&signature.name) { flag } else { 0 };
     entry[FD as usize] = fd.unwrap_or(0);
-    entry[FLAGS as usize] = flag(&CHANGE_FDS, CHANGES_FDS) | flag(&COUNT_FAULTS, FAULTS);
+    entry[FLAGS as usize] = flag(&CHANGE_FDS, CHANGES_FDS) | flag(&COUNT_FAULTS, FAULTS) | flag(&LOOKED_AT, LOOKS);
     entry
 }
 
@@ -104,11 +134,14 @@ pub fn changes_fds(signature: &Signature) -> bool {
     CHANGE_FDS.contains(&signature.name)
 }
 
-/// The words of all entries, as (offset in the global area, value).
+/// The words of all entries, as (offset in the global area, value). `looks`: whether single calls are looked at.
 #[must_use]
-pub fn words() -> Vec<(u64, u64)> {
+pub fn words(looks: bool) -> Vec<(u64, u64)> {
     let of = |number: u64| {
-        let halves = entry(u32::try_from(number).unwrap_or(u32::MAX));
+        let mut halves = entry(u32::try_from(number).unwrap_or(u32::MAX));
+        if !looks {
+            halves[FLAGS as usize] &= !LOOKS;
+        }
         let at = super::global::CAPTURES + number * super::global::CAPTURE_ENTRY;
         let (first, second) = (halves.first_chunk().copied(), halves.last_chunk().copied());
         [(at, u64::from_le_bytes(first.unwrap_or_default())), (at + 8, u64::from_le_bytes(second.unwrap_or_default()))]

@@ -1,7 +1,7 @@
 //! What is counted of a node by one thread, offsets from the record's start.
 
 /// Bytes of a record.
-pub const SIZE: u64 = 0x240;
+pub const SIZE: u64 = 0x280;
 /// u64: calls entered.
 pub const ENTERED: u64 = 0x00;
 /// u64: calls that returned and were seen to.
@@ -22,3 +22,9 @@ pub const ELIDED: u64 = 0x38;
 pub const HISTOGRAM: u64 = 0x40;
 /// Buckets of the histogram.
 pub const BUCKETS: u64 = 64;
+/// i64: calls until the next look, see [`super::look`]; below zero: it is due.
+pub const LOOK_LEFT: u64 = HISTOGRAM + 8 * BUCKETS;
+/// u64: for how many calls that look stands, as a power of two.
+pub const LOOK_SHIFT: u64 = LOOK_LEFT + 0x08;
+/// u64: which call of the thread the part after that look's begins with; zero: none was planned yet.
+pub const LOOK_NEXT: u64 = LOOK_LEFT + 0x10;

@@ -82,6 +82,13 @@ pub mod call {
     pub const HAS_WAITED: u64 = 8;
     /// Of [`FLAGS`]: something it points to found no room, for a handler's calls took it meanwhile.
     pub const NO_ROOM: u64 = 16;
+    /// Of [`FLAGS`]: it is a look, see [`crate::layout::look`]; for how many calls it stands is told from
+    /// [`LOOK_SHIFT`] on.
+    pub const LOOK: u64 = 32;
+    /// Of [`FLAGS`]: it stands alone, and what came before and after it is not told.
+    pub const ALONE: u64 = 64;
+    /// Bit of [`FLAGS`] from which on a byte says how many calls a look stands for, as a power of two.
+    pub const LOOK_SHIFT: u32 = 8;
 
     /// Of a piece: read when the call had returned.
     pub const AT_RETURN: u64 = 1 << 8;

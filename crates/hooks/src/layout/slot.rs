@@ -167,6 +167,14 @@ pub const RING_MISSED: u64 = 0x608;
 pub const RING_CYCLES: u64 = 0x610;
 /// u64: calls written so far.
 pub const RING_CALLS: u64 = 0x618;
+/// u64: offset in the slot of the header of the buffer that looks fill, zero: none yet.
+pub const LOOK_HEADER: u64 = 0x620;
+/// u64: offset in the slot of the next free byte for what their arguments point to.
+pub const LOOK_DATA: u64 = 0x628;
+/// u64: flags of the call that is about to be written as a look, zero: it is none.
+pub const LOOK_FLAGS: u64 = 0x630;
+/// u64: calls that the buffer under way has room for.
+pub const RING_MOST: u64 = 0x638;
 /// Two struct iovec: here, there.
 pub const RING_VECTORS: u64 = 0x680;
 /// Text of a path, to its end at [`RING_PATH_END`].

@@ -8,3 +8,5 @@ pub const HAND_SHAKE: u64 = 1;
 pub const RING: u64 = 2;
 /// It has, and writes every call.
 pub const WRITING: u64 = 3;
+/// It writes this one call beside windows, see [`super::look`].
+pub const LOOK: u64 = 4;

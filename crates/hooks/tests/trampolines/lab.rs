@@ -255,7 +255,7 @@ impl Lab {
         let words =
             systoll_hooks::assemble::new_image(0, SIGNATURE).into_iter().chain(blob.roots(REGION, NUMBERS).unwrap());
         words.for_each(|(offset, word)| image_words()[offset as usize / 8].store(word, Ordering::Relaxed));
-        for (offset, word) in layout::capture::words() {
+        for (offset, word) in layout::capture::words(true) {
             global_word(offset).store(word, Ordering::Relaxed);
         }
         image_words()[image::ELIDE as usize / 8].store(u64::MAX >> 32, Ordering::Relaxed);

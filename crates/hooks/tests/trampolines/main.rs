@@ -5,6 +5,7 @@ mod counts;
 mod handshake;
 mod hostile;
 mod lab;
+mod looks;
 mod machine;
 mod masks;
 mod real;

@@ -14,15 +14,15 @@ use systoll_hooks::layout::{IMAGE, Question, image, ring, slot, slot_address, wa
 const WINDOWS: Options = Options { windows: true, ..TIMED };
 const READ: u32 = 0;
 const CLOSE: u32 = 3;
-const STAT: u32 = 4;
+pub(crate) const STAT: u32 = 4;
 const MUNMAP: u32 = 11;
 const FORK: u32 = 57;
-const GETPPID: u32 = 110;
+pub(crate) const GETPPID: u32 = 110;
 const GETPGRP: u32 = 111;
 const OPENAT: u32 = 257;
 const BAD: u64 = 0x6666_0000;
 
-fn lab() -> Lab {
+pub(crate) fn lab() -> Lab {
     let mut file = crate::counts::file();
     file.wrapper("stat", STAT);
     file.wrapper("munmap", MUNMAP);
@@ -34,7 +34,7 @@ fn lab() -> Lab {
     lab
 }
 
-fn word(index: u64, offset: u64) -> &'static AtomicU64 {
+pub(crate) fn word(index: u64, offset: u64) -> &'static AtomicU64 {
     &image_words()[(slot_address(index) - IMAGE + offset) as usize / 8]
 }
 
@@ -46,13 +46,13 @@ fn buffer(index: u64, n: u64) -> Vec<WrittenCall> {
 }
 
 /// Windows of a slot in a state.
-fn in_state(index: u64, state: u64) -> Vec<u64> {
+pub(crate) fn in_state(index: u64, state: u64) -> Vec<u64> {
     let state_of = |n: &u64| word(index, slot::RING_HEADERS + n * ring::HEADER + ring::STATE).load(SeqCst);
     (0..ring::COUNT).filter(|n| state_of(n) == state).collect()
 }
 
 /// Takes the windows a slot's thread has written, as the launcher does.
-fn drain(index: u64) -> Vec<Vec<WrittenCall>> {
+pub(crate) fn drain(index: u64) -> Vec<Vec<WrittenCall>> {
     let written = in_state(index, ring::state::WRITTEN);
     let taken = |n: &u64| {
         let calls = buffer(index, *n);
@@ -63,13 +63,13 @@ fn drain(index: u64) -> Vec<Vec<WrittenCall>> {
 }
 
 /// The window that a slot's thread is writing.
-fn open(index: u64) -> Vec<WrittenCall> {
+pub(crate) fn open(index: u64) -> Vec<WrittenCall> {
     let all = in_state(index, ring::state::WRITING);
     assert!(all.len() <= 1, "{all:?}");
     all.first().map_or_else(Vec::new, |n| buffer(index, *n))
 }
 
-fn piece(call: &WrittenCall, argument: u8, read: Read) -> Option<&[u8]> {
+pub(crate) fn piece(call: &WrittenCall, argument: u8, read: Read) -> Option<&[u8]> {
     call.pieces.iter().find(|p| (p.argument, p.read) == (argument, read)).map(|p| p.bytes.as_slice())
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(reload::Reload::default()),
         Box::new(short_threads::ShortThreads::new(recording)),
         Box::new(ritual::Ritual::default()),
-        Box::new(repeat::Repeat),
+        Box::new(repeat::Repeat::new(recording)),
         Box::new(missing::Missing::default()),
         Box::new(noop::NoOp),
         Box::new(status::Status),

@@ -5,8 +5,10 @@ use super::walk::walks;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
+use crate::ledger::of_rows;
 use crate::replay::Step;
 use crate::semantics::{Act, NAME, PATH};
+use systoll_model::{Before, Ledger, Recording, RowId};
 
 /// A path asked about and opened within so many calls belongs to the opening, which may have
 /// good reason to come again.
@@ -19,8 +21,33 @@ const KNOWN: usize = 2;
 /// Times one directory is asked about in a window that make a habit.
 const OFTEN: usize = 4;
 
+/// Share of a row's calls that asked what was known, over the whole run, that makes a habit.
+const HABIT: f64 = 0.45;
+/// Such calls, at least: an interpreter that starts asks about its folders a hundred times.
+const HABIT_CALLS: f64 = 500.0;
+
 /// Claims questions whose answer was known.
-pub(super) struct Repeat;
+pub(super) struct Repeat {
+    /// Rows of which the ledger shows a habit.
+    habits: Set<RowId>,
+}
+
+impl Repeat {
+    pub(super) fn new(recording: &Recording) -> Self {
+        let habit = |(row, l): &(RowId, &Ledger)| {
+            let calls = recording.rows.get(row.0 as usize).map_or(0, |row| row.counts.calls);
+            let low = l.known_share(calls).low;
+            low >= HABIT && low * calls as f64 >= HABIT_CALLS
+        };
+        Self { habits: of_rows(recording).filter(habit).map(|(row, _)| row).collect() }
+    }
+
+    /// Whether the ledger knows the question from before, and the row for asking so.
+    fn is_habit(&self, step: &Step<'_>) -> bool {
+        let call = step.observed.call;
+        call.before != Before::Unknown && self.habits.contains(&call.row)
+    }
+}
 
 impl Detector for Repeat {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
@@ -29,12 +56,12 @@ impl Detector for Repeat {
         let mut walk: Vec<usize> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             if !extends(&walk, steps, step) {
-                finish(&mut walk, steps, claims);
+                self.finish(&mut walk, steps, claims);
             }
             if chained(step) {
                 walk.push(at);
             } else if (asked_before(step) || looks.same_search(at))
-                && looks.enough(at, step)
+                && (looks.enough(at, step) || self.is_habit(step))
                 && let Some(claim) = about_state(Kind::Repeat, step, claims)
             {
                 let walks = walked.get(at).is_some_and(|walks| *walks);
@@ -117,18 +144,20 @@ fn extends(walk: &[usize], steps: &[Step<'_>], step: &Step<'_>) -> bool {
     chained(step) && to.strip_prefix(&**from).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// A walk is claimed only if its end was asked for before: walks to different ends share their
-/// beginning for good reason.
-fn finish(walk: &mut Vec<usize>, steps: &[Step<'_>], claims: &mut Claims) {
-    let walked = || walk.iter().filter_map(|at| steps.get(*at));
-    if walked().next_back().is_some_and(asked_before) {
-        for step in walked().filter(|s| asked_before(s)) {
+impl Repeat {
+    /// A walk is claimed if its end was asked for before: walks to different ends share their beginning for good
+    /// reason. Of a row most of whose calls repeat over the whole run the beginnings make a remark: there are many
+    /// walks and few folders.
+    fn finish(&self, walk: &mut Vec<usize>, steps: &[Step<'_>], claims: &mut Claims) {
+        let walked = || walk.iter().filter_map(|at| steps.get(*at));
+        let again = walked().next_back().is_some_and(asked_before);
+        for step in walked().filter(|s| asked_before(s) && (again || self.is_habit(s))) {
             if let Some(claim) = about_state(Kind::Repeat, step, claims) {
-                put(claims, step.index, claim);
+                put(claims, step.index, Claim { weak: claim.weak || !again, ..claim });
             }
         }
+        walk.clear();
     }
-    walk.clear();
 }
 
 fn weaken(steps: &[Step<'_>], at: usize, opened: &str, claims: &mut Claims) {

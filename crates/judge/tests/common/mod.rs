@@ -244,6 +244,7 @@ fn window_call(call: &Call, at: u64) -> WindowCall {
         signals_before: call.signals,
         faults: call.faults,
         stack: None,
+        before: systoll_model::Before::Unknown,
     }
 }
 

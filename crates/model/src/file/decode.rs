@@ -4,7 +4,7 @@
 use super::error::{FileError, damaged};
 use super::intern::Strings;
 use super::wire;
-use super::{blobs, codes, window};
+use super::{blobs, codes, ledger, window};
 use crate::counts::{Counts, Histogram};
 use crate::errno::Errno;
 use crate::in_place::InPlace;
@@ -34,6 +34,7 @@ pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
         prices: prices(w.prices.unwrap_or_default())?,
         problems: w.problems.into_iter().map(|p| Problem::new(codes::kind(&p.kind), p.text)).collect(),
         in_place: w.in_place.into_iter().map(in_place).collect(),
+        ledgers: w.ledgers.iter().map(|l| ledger::decode(l, &strings)).collect::<Result<_, _>>()?,
     };
     rec.check().map_err(FileError::Damaged)?;
     Ok(rec)

@@ -3,7 +3,9 @@
 use super::blobs;
 use super::codes;
 use super::intern::Interner;
+use super::ledger;
 use super::wire::{self, flag};
+use crate::ledger::Before;
 use crate::process::Exit;
 use crate::recording::Recording;
 use crate::row::RowId;
@@ -36,6 +38,7 @@ impl Encoder {
             vdso: rec.vdso.iter().map(|v| self.vdso(v)).collect(),
             threads: rec.threads.iter().map(|t| self.thread(t)).collect(),
             in_place: rec.in_place.iter().map(in_place).collect(),
+            ledgers: rec.ledgers.iter().map(|l| ledger::encode(l, &mut self.strings)).collect(),
             strings: self.strings.into_values(),
             blobs: Some(blobs::encode(&self.blobs.into_values())),
         }
@@ -192,6 +195,11 @@ impl Encoder {
             flags |= flag::FD;
             out.fds.push(self.string(fd));
         }
+        flags |= match call.before {
+            Before::Unknown => 0,
+            Before::Same => flag::ASKED_BEFORE,
+            Before::OtherWay => flag::ASKED_THE_OTHER_WAY,
+        };
         if let Some(stack) = call.stack {
             flags |= flag::STACK;
             out.stacks.push(stack.0);

@@ -11,6 +11,7 @@ mod error;
 mod fields;
 mod fit;
 mod intern;
+mod ledger;
 mod pprof;
 mod profile;
 mod stripped;

@@ -5,6 +5,7 @@ use super::error::FileError;
 use super::error::damaged;
 use super::intern::Strings;
 use super::wire::{self, flag};
+use crate::ledger::Before;
 use crate::names::StackId;
 use crate::process::ProcessId;
 use crate::row::RowId;
@@ -117,6 +118,7 @@ impl<'a> Columns<'a> {
                 fd: self.fds.next_if(flags, flag::FD)?.map(|fd| strings.get(fd)).transpose()?,
                 stack: self.stacks.next_if(flags, flag::STACK)?.map(StackId),
                 data: self.memory(flags, blobs, room)?,
+                before: before(flags),
             });
         }
         let octave = u8::try_from(w.octave).map_err(|_| damaged("a window's octave is out of range"))?;
@@ -139,6 +141,16 @@ impl<'a> Columns<'a> {
             });
         }
         Ok(data)
+    }
+}
+
+fn before(flags: u32) -> Before {
+    if flags & flag::ASKED_BEFORE != 0 {
+        Before::Same
+    } else if flags & flag::ASKED_THE_OTHER_WAY != 0 {
+        Before::OtherWay
+    } else {
+        Before::Unknown
     }
 }
 

@@ -51,6 +51,8 @@ pub(super) struct Recording {
     pub(super) threads: Vec<Thread>,
     #[prost(message, repeated, tag = "16")]
     pub(super) in_place: Vec<InPlace>,
+    #[prost(message, repeated, tag = "17")]
+    pub(super) ledgers: Vec<Ledger>,
 }
 
 /// Calls of one kind that were to be answered in place.
@@ -383,6 +385,8 @@ pub(super) mod flag {
     pub(in super::super) const STACK: u32 = 16;
     pub(in super::super) const DATA: u32 = 32;
     pub(in super::super) const FAULTS: u32 = 64;
+    pub(in super::super) const ASKED_BEFORE: u32 = 128;
+    pub(in super::super) const ASKED_THE_OTHER_WAY: u32 = 256;
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -397,6 +401,46 @@ pub(super) struct LongCall {
     pub(super) thread: u32,
     #[prost(bool, tag = "5")]
     pub(super) startup: bool,
+}
+
+/// What a row's calls were about. Its objects are columns of one length.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Ledger {
+    #[prost(uint32, tag = "1")]
+    pub(super) row: u32,
+    #[prost(uint64, tag = "2")]
+    pub(super) looks: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) calls: u64,
+    #[prost(uint64, tag = "4")]
+    pub(super) squares: u64,
+    #[prost(uint64, tag = "5")]
+    pub(super) repeats: u64,
+    #[prost(uint64, tag = "6")]
+    pub(super) other_way: u64,
+    #[prost(uint64, tag = "7")]
+    pub(super) changes: u64,
+    #[prost(uint64, tag = "8")]
+    pub(super) objects: u64,
+    #[prost(uint64, tag = "9")]
+    pub(super) once: u64,
+    #[prost(uint64, tag = "10")]
+    pub(super) twice: u64,
+    #[prost(uint32, tag = "11")]
+    pub(super) level: u32,
+    #[prost(bool, tag = "12")]
+    pub(super) relative: bool,
+    #[prost(uint32, repeated, tag = "13")]
+    pub(super) top_names: Vec<u32>,
+    #[prost(uint64, repeated, tag = "14")]
+    pub(super) top_looks: Vec<u64>,
+    #[prost(uint64, repeated, tag = "15")]
+    pub(super) top_calls: Vec<u64>,
+    #[prost(uint64, repeated, tag = "16")]
+    pub(super) top_same: Vec<u64>,
+    /// Of each object in turn: how many, and which.
+    #[prost(uint32, repeated, tag = "17")]
+    pub(super) top_also: Vec<u32>,
 }
 
 /// The prices of calls are columns of one length.

@@ -97,6 +97,7 @@ fn window(index: u32, rows: u32, noise: &mut Noise) -> Window {
             signals_before: 0,
             faults: None,
             stack: Some(StackId(row.0 * 2)),
+            before: systoll_model::Before::Unknown,
         }
     };
     let calls = (0..32).map(call).collect();

@@ -197,6 +197,34 @@ fn window_call(s: Sizes) -> impl Strategy<Value = WindowCall> {
             signals_before,
             faults: (nth % 3 == 0).then_some(entry_ns),
             stack: stack.map(StackId),
+            before: [Before::Unknown, Before::Same, Before::OtherWay][(nth % 3) as usize],
+        },
+    )
+}
+
+fn ledger(s: Sizes) -> impl Strategy<Value = Ledger> {
+    let object = (name(), number(), number(), number(), vec((0..480u32).prop_map(Sysno), 0..5))
+        .prop_map(|(name, looks, calls, same, also)| LedgerObject { name, looks, calls, same, also });
+    let sums = (number(), number(), number(), number(), number(), number());
+    let objects = (number(), number(), number(), any::<u8>(), any::<bool>());
+    (0..s.rows, sums, objects, vec(object, 0..6)).prop_map(
+        |(row, (looks, calls, squares, repeats, other_way, changes), (objects, once, twice, level, relative), top)| {
+            let row = RowId(row);
+            Ledger {
+                row,
+                looks,
+                calls,
+                squares,
+                repeats,
+                other_way,
+                changes,
+                objects,
+                once,
+                twice,
+                level,
+                relative,
+                top,
+            }
         },
     )
 }
@@ -287,12 +315,19 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
             vec(vdso(s), 0..4),
             vec(thread(s), 0..4),
         );
-        let rest = (vec(window(s), 0..5), vec(long, 0..3), prices(), vec(problem(), 0..3), vec(in_place(), 0..3));
+        let rest = (
+            vec(window(s), 0..5),
+            vec(ledger(s), 0..3),
+            vec(long, 0..3),
+            prices(),
+            vec(problem(), 0..3),
+            vec(in_place(), 0..3),
+        );
         (header(), tables, rest).prop_map(
             |(
                 header,
                 (processes, modules, frames, stacks, rows, vdso, threads),
-                (windows, longest, prices, problems, in_place),
+                (windows, ledgers, longest, prices, problems, in_place),
             )| {
                 Recording {
                     header,
@@ -304,6 +339,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                     vdso,
                     threads,
                     windows,
+                    ledgers,
                     longest,
                     prices,
                     problems,

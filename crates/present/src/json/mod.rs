@@ -6,6 +6,7 @@
 mod common;
 mod diff;
 mod groups;
+mod ledger;
 mod proof;
 mod wire;
 
@@ -18,7 +19,9 @@ use common::{exit, user};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_judge::{Advice, Confidence, CureKind, Finding, Grouping, Judgement};
-use systoll_model::{Counts, FrameId, Language, LongCall, Phase, Price, Recording, Row, StackId, VdsoRow};
+use systoll_model::{
+    Counts, FrameId, Language, Ledger, LongCall, Phase, Price, Recording, Row, RowId, StackId, VdsoRow,
+};
 use wire::*;
 
 /// The report of `rec` as judged by `judgement`, as one JSON object, with its calls regrouped where
@@ -31,6 +34,7 @@ pub fn report_json(rec: &Recording, judgement: &Judgement, grouping: Option<&Gro
 fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a Grouping>) -> Report<'a> {
     let h = &rec.header;
     let total = rec.total();
+    let ledgers = ledger::by_row(rec);
     let needless = judgement.findings.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
     Report {
         systoll: Version { version: &h.version, schema: SCHEMA_VERSION },
@@ -76,7 +80,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         processes: processes(rec),
         prices: rec.prices.calls.iter().map(|(syscall, p)| (syscall.to_string(), price(p))).collect(),
         by_syscall: by_syscall(rec),
-        rows: rec.rows.iter().map(|r| wire_row(rec, r)).collect(),
+        rows: (0..).map(RowId).zip(&rec.rows).map(|(id, r)| wire_row(rec, r, ledgers.get(&id).copied())).collect(),
         vdso: rec.vdso.iter().map(|v| wire_vdso(rec, v)).collect(),
         grouped: grouping.map(|g| groups::grouped(rec, g)),
         findings: judgement.findings.iter().map(|f| finding(rec, f)).collect(),
@@ -145,7 +149,7 @@ fn by_syscall(rec: &Recording) -> Vec<BySyscall> {
     rec.by_syscall().into_iter().map(wire).collect()
 }
 
-fn wire_row<'a>(rec: &'a Recording, r: &'a Row) -> WireRow<'a> {
+fn wire_row<'a>(rec: &'a Recording, r: &'a Row, ledger: Option<&'a Ledger>) -> WireRow<'a> {
     let c = &r.counts;
     WireRow {
         syscall: r.syscall.to_string(),
@@ -166,6 +170,7 @@ fn wire_row<'a>(rec: &'a Recording, r: &'a Row) -> WireRow<'a> {
         user: r.user.and_then(|id| user(rec, id)),
         lines: lines(rec, &[r]),
         stack: [r.context, r.outer].into_iter().flat_map(|id| functions(rec, id)).collect(),
+        ledger: ledger.map(|l| ledger::wire_ledger(l, c.calls)),
     }
 }
 

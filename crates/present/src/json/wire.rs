@@ -146,6 +146,7 @@ pub(super) struct WireRow<'a> {
     pub(super) user: Option<User<'a>>,
     pub(super) lines: Vec<WireLine<'a>>,
     pub(super) stack: Vec<&'a str>,
+    pub(super) ledger: Option<super::ledger::WireLedger<'a>>,
 }
 
 #[derive(Serialize)]

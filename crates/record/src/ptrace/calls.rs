@@ -8,6 +8,7 @@ use crate::sys::{self, own_cpu};
 use crate::table::{ImageId, Look, RawLong, Returned};
 use crate::tracee::{self, Call};
 use crate::windows::{EnteredCall, RawCall, Windows};
+use systoll_hooks::layout::capture;
 use systoll_model::{Counts, Errno, FrameClass, Moment, ProblemKind, Signature, Sysno};
 use systoll_symbols::{Registers, Thread, Until};
 
@@ -274,10 +275,41 @@ impl Engine {
             let thread = format!("{} {tid}", procfs::comm(tid)).into();
             self.table.long(RawLong { ns: own_ns, row: pending.row, at_ns, thread, startup: pending.startup });
         }
+        self.note_object(tid, pid, &pending, result);
         if pending.in_window {
             self.window_exit(tid, pid, &pending, result, elapsed_ns, waited_ns);
         }
         self.after_call(tid, pid, &pending, result);
+    }
+
+    /// Notes in the ledger what a dear call was about: all are seen.
+    fn note_object(&mut self, tid: i32, pid: i32, pending: &Pending, result: i64) {
+        let Some(signature) = pending.signature.filter(|s| capture::is_looked_at(s)) else { return };
+        if !self.names {
+            return;
+        }
+        let image = self.table.rows[pending.row as usize].image;
+        let read = |address: u64, buffer: &mut [u8]| sys::read_memory(tid, address, buffer);
+        let (args, bound) = (&pending.args, self.windows.bytes());
+        let mut data = argument_data(signature, Moment::Entry, args, None, bound, &read);
+        data.extend(argument_data(signature, Moment::Exit, args, Some(result), bound, &read));
+        let nth = self.table.rows[pending.row as usize].entered;
+        let call = RawCall {
+            row: pending.row,
+            nth,
+            args: *args,
+            data,
+            fd: self.windows.descriptor(pid, signature, args),
+            result: Some(result),
+            entry_ns: self.at(pending.resumed_ns),
+            elapsed_ns: 0,
+            waited_ns: None,
+            signals_before: 0,
+            faults: None,
+            stack: None,
+            stands_for: 1,
+        };
+        self.windows.ledger.note(&self.table, image, call.looked_at());
     }
 
     fn window_exit(

@@ -118,7 +118,7 @@ fn set_up_global(session: &Session) {
     g.set(global::LONG_LIMIT_CYCLES, cycles(LONG_LIMIT));
     g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
     g.set(global::AWAKE, 1);
-    capture::words().into_iter().for_each(|(at, word)| g.set(at, word));
+    capture::words(session.provisioning.writes_windows).into_iter().for_each(|(at, word)| g.set(at, word));
 }
 
 /// Takes in the held child and drives it up to its exec's outcome.

@@ -5,6 +5,7 @@ use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::table::Table;
 use crate::windows::{RawWindow, Windows};
 use std::collections::HashMap;
+use std::time::Duration;
 use systoll_symbols::PlacedFrame;
 
 /// A window that is open in a thread.
@@ -43,6 +44,32 @@ pub(crate) struct Looked {
     pub(crate) opened: bool,
 }
 
+/// What looks at single calls have cost, the thread's share and ours.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Looks {
+    spent: Duration,
+}
+
+impl Looks {
+    /// Accounts for looks that have taken their thread and us so long. Ours counts for half: the program does not
+    /// wait for it, and has mostly another processor.
+    pub(crate) fn spend(&mut self, thread: Duration, ours: Duration) {
+        self.spent += thread + ours / 2;
+    }
+
+    /// By which power of two looks are to be rarer, in a run that may spend so much on them.
+    pub(crate) fn shift(&self, budget: Duration) -> u32 {
+        // Looks become rarer before all is spent, so that some are left for what comes later.
+        let eighths = self.spent.as_nanos().saturating_mul(8) / budget.as_nanos().max(1);
+        match eighths {
+            0..7 => 0,
+            7 => 2,
+            8..10 => 4,
+            _ => 7,
+        }
+    }
+}
+
 /// Windows of a run.
 pub(crate) struct OpenWindows {
     /// When windows open, and what is kept of them.
@@ -53,6 +80,8 @@ pub(crate) struct OpenWindows {
     /// Threads' numbers within the recording.
     pub(crate) ordinals: HashMap<SlotRef, u32>,
     next_ordinal: u32,
+    /// What single looks have cost.
+    pub(crate) looks: Looks,
     /// The stack that was unwound for the last question, if that was about a context.
     pub(crate) unwound: Option<LastUnwound>,
 }
@@ -66,6 +95,7 @@ impl OpenWindows {
             looked: HashMap::new(),
             ordinals: HashMap::new(),
             next_ordinal: 0,
+            looks: Looks::default(),
             unwound: None,
         }
     }

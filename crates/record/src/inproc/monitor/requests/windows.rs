@@ -112,6 +112,7 @@ pub(crate) fn opened_by(session: &Session, id: ProgramId) -> u32 {
 pub(crate) fn settle_who_opens(session: &mut Session) {
     let run_ns = session.clock.at(sys::now());
     let affordable = session.windows.budget.has_room(run_ns);
+    let rarer = session.windows.looks.shift(session.windows.budget.budget(run_ns)).into();
     for program in session.programs.values() {
         let Some(area) = session.memory.image(program.id) else { continue };
         // A thread that may make no system call can't see what there is to be copied.
@@ -125,6 +126,9 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
         } else {
             windows::NONE
         };
+        if area.get(image::LOOK_SHIFT) != rarer {
+            area.set(image::LOOK_SHIFT, rarer);
+        }
         if area.get(image::WINDOWS) as u32 != who {
             area.set(image::WINDOWS, who.into());
         }

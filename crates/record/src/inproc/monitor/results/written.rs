@@ -6,8 +6,9 @@ use crate::inproc::monitor::results::images::{image_of, note_maker};
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::procfs;
+use crate::sys::own_cpu;
 use crate::table::{ImageId, Table};
-use crate::windows::RawWindow;
+use crate::windows::{RawCall, RawWindow};
 use crate::written::{Names, Times, raw_call};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -65,9 +66,24 @@ pub(crate) fn take(session: &mut Session, program: &mut Program, slots: &[u64], 
             note_maker(&session.memory, program, &mut session.table, thread, session.clock.at(sys::now()));
         }
         for calls in found {
-            keep(session, program, thread, &calls);
+            if calls.first().is_some_and(|call| call.alone) {
+                note_looks(session, program, thread, &calls);
+            } else {
+                keep(session, program, thread, &calls);
+            }
         }
     }
+}
+
+/// Notes calls in the ledger that a thread has looked at one by one.
+fn note_looks(session: &mut Session, program: &mut Program, thread: SlotRef, calls: &[WrittenCall]) {
+    let began = own_cpu();
+    let (of, raw) = raw_calls(session, program, thread, calls);
+    for call in &raw {
+        session.windows.budget.ledger.note(&session.table, of, call.looked_at());
+    }
+    let ours = own_cpu().saturating_sub(began);
+    session.windows.looks.spend(EACH * calls.len() as u32, ours);
 }
 
 /// Keeps a written window.
@@ -95,10 +111,38 @@ fn raw_window(
     thread: SlotRef,
     calls: &[WrittenCall],
 ) -> Option<RawWindow> {
+    let (of, raw) = raw_calls(session, program, thread, calls);
+    let (row, nth) = raw.first().map(|call| (call.row, call.nth))?;
+    let tid = tid_of(session, thread);
+    if !session.windows.ordinals.contains_key(&thread) {
+        let name = procfs::comm(tid);
+        if !name.is_empty() {
+            session.table.thread_named(of, tid as u32, &name);
+        }
+    }
+    let thread = session.windows.ordinal(thread);
+    Some(RawWindow { image: of, thread, row, octave: nth.max(1).ilog2() as u8, calls: raw })
+}
+
+fn word(session: &Session, thread: SlotRef, offset: u64) -> u64 {
+    session.memory.words(offset, thread.program, 8).first().copied().unwrap_or(0)
+}
+
+fn tid_of(session: &Session, thread: SlotRef) -> i32 {
+    word(session, thread, thread.offset() + slot::TID) as i32
+}
+
+/// What a thread has written, by the rows of the image it is of: consecutive calls up to the first that can't be
+/// told, or all single ones that can.
+fn raw_calls(
+    session: &mut Session,
+    program: &mut Program,
+    thread: SlotRef,
+    calls: &[WrittenCall],
+) -> (ImageId, Vec<RawCall>) {
     let now = session.clock.at(sys::now());
-    let word = |offset: u64| session.memory.words(offset, program.id, 8).first().copied().unwrap_or(0);
-    let (pid, tid) = (word(thread.offset() + slot::PID) as i32, word(thread.offset() + slot::TID) as i32);
-    let shared = word(image::THREADS) as u32 != 0;
+    let (pid, tid) = (word(session, thread, thread.offset() + slot::PID) as i32, tid_of(session, thread));
+    let shared = word(session, thread, image::THREADS) as u32 != 0;
     let taken_for_us = if tid == program.pid { program.hooks.faults } else { 0 };
     let of = image_of(program, &mut session.table, pid, now);
     let clock = session.clock.reading(session.stats.around.own_cycles);
@@ -107,8 +151,11 @@ fn raw_window(
     let mut raw = Vec::new();
     for call in calls {
         // What is missing may have changed what those after it find.
-        if call.after_gap && !raw.is_empty() || session.windows.budget.full(raw.len()) {
+        if !call.alone && (call.after_gap && !raw.is_empty() || session.windows.budget.full(raw.len())) {
             break;
+        }
+        if call.alone {
+            names = Names::new(shared);
         }
         // Read: to look at a hole in what is mapped would fill it, and the program names any place.
         let roots = |node: NodeAddr| {
@@ -117,7 +164,11 @@ fn raw_window(
         };
         let key = (call.node, call.number);
         let row = *rows.entry(key).or_insert_with(|| row_of(&mut session.table, program, (of, call), roots));
-        let Some((row, syscall)) = row else { break };
+        let (row, syscall) = match row {
+            Some(known) => known,
+            None if call.alone => continue,
+            None => break,
+        };
         let signature = syscall.signature();
         let fd = signature.and_then(|s| {
             let name = names.of(call, s)?;
@@ -133,15 +184,7 @@ fn raw_window(
         call.faults = call.faults.map(|all| all.saturating_sub(taken_for_us));
         raw.push(call);
     }
-    let (row, nth) = raw.first().map(|call| (call.row, call.nth))?;
-    if !session.windows.ordinals.contains_key(&thread) {
-        let name = procfs::comm(tid);
-        if !name.is_empty() {
-            session.table.thread_named(of, tid as u32, &name);
-        }
-    }
-    let thread = session.windows.ordinal(thread);
-    Some(RawWindow { image: of, thread, row, octave: nth.max(1).ilog2() as u8, calls: raw })
+    (of, raw)
 }
 
 /// The row of a written call, and which system call it is. `roots` tells a node's root.

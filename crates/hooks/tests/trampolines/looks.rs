@@ -1,0 +1,89 @@
+//! Looks: single calls that name an object, written over the whole run.
+
+use crate::lab::{apart, half};
+use crate::ring::{GETPPID, STAT, drain, in_state, lab, open, piece, word};
+use crate::server::Server;
+use std::sync::atomic::Ordering::SeqCst;
+use systoll_hooks::assemble::{Read, WrittenCall};
+use systoll_hooks::layout::{IMAGE, image, look, ring, slot, want, windows};
+
+/// What was looked at since the last time, those of a window apart.
+fn looks() -> Vec<WrittenCall> {
+    drain(0).into_iter().chain([open(0)]).flatten().filter(|call| call.alone).collect()
+}
+
+#[test]
+fn the_first_are_all_looked_at_and_later_ones_stand_for_more() {
+    apart("looks::the_first_are_all_looked_at_and_later_ones_stand_for_more", || {
+        let lab = lab();
+        half(IMAGE + image::WINDOWS).store(windows::NONE, SeqCst);
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        let mut status = [0u64; 18];
+        let (path, all) = (c"/etc/passwd", 40_000u64);
+        let mut nths: Vec<(u64, u64)> = Vec::new();
+        for n in 1..=all {
+            assert_eq!(lab.call("stat", &[path.as_ptr() as u64, status.as_mut_ptr() as u64]), 0);
+            if n % 1_000 == 0 {
+                for call in drain(0).into_iter().flatten() {
+                    assert!(call.alone && call.result == Some(0) && call.number == STAT, "{call:?}");
+                    let name = piece(&call, 0, Read::Entry).unwrap_or_default();
+                    assert!(name.starts_with(c"/etc/passwd".to_bytes_with_nul()), "{call:?}");
+                    assert_eq!(piece(&call, 1, Read::Return).map(<[u8]>::len), Some(144));
+                    nths.push((call.nth, call.stands_for));
+                }
+            }
+        }
+        nths.extend(open(0).iter().map(|call| (call.nth, call.stands_for)));
+        server.stop();
+        nths.sort_unstable();
+        let (first, later) = nths.split_at(nths.partition_point(|(nth, _)| *nth < look::ALL));
+        // What the test's own launcher answers at a first sight may be of a window.
+        assert!(first.iter().all(|(_, calls)| *calls == 1) && first.len() as u64 >= look::ALL - 2, "{}", first.len());
+        assert!(later.iter().all(|(nth, calls)| *calls == 1 << (nth.ilog2() - look::OF_OCTAVE_BITS)), "{later:?}");
+        let stands_for: u64 = nths.iter().map(|(_, calls)| calls).sum();
+        assert!(stands_for.abs_diff(all) <= 64, "{stands_for}");
+        let places: Vec<u64> = later.iter().map(|(nth, _)| nth % 8).collect();
+        assert!((0..8).all(|place| places.iter().filter(|p| **p == place).count() > places.len() / 16), "in step");
+        assert_eq!(lab.total(STAT).0, all);
+    });
+}
+
+#[test]
+fn where_nobody_reads_looks_are_left_out_and_calls_counted() {
+    apart("looks::where_nobody_reads_looks_are_left_out_and_calls_counted", || {
+        let lab = lab();
+        half(IMAGE + image::WINDOWS).store(windows::NONE, SeqCst);
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        for _ in 0..6_000 {
+            assert_eq!(lab.call("stat", &[c"/nowhere".as_ptr() as u64, 0x6666_0000]), -i64::from(libc::ENOENT));
+        }
+        server.stop();
+        assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, look::BUFFERS);
+        assert_eq!(word(0, slot::WANT).load(SeqCst), want::NOTHING);
+        assert!(looks().len() as u64 <= look::BUFFERS * look::CALLS);
+        assert_eq!(lab.total(STAT), (6_000, 6_000, 6_000, 0));
+        // There is room again.
+        assert_eq!(lab.call("stat", &[c"/nowhere".as_ptr() as u64, 0x6666_0000]), -i64::from(libc::ENOENT));
+        assert_eq!(open(0).len(), 1);
+    });
+}
+
+#[test]
+fn others_and_those_who_may_make_no_call_are_not_looked_at() {
+    apart("looks::others_and_those_who_may_make_no_call_are_not_looked_at", || {
+        let lab = lab();
+        half(IMAGE + image::WINDOWS).store(windows::NONE, SeqCst);
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        lab.call("getppid 1", &[2_000]);
+        half(IMAGE + image::QUIET).store(1, SeqCst);
+        for _ in 0..200 {
+            lab.call("stat", &[c"/nowhere".as_ptr() as u64, 0x6666_0000]);
+        }
+        server.stop();
+        assert_eq!(lab.total(GETPPID).0, 2_000);
+        assert_eq!(looks(), []);
+    });
+}

@@ -1,0 +1,279 @@
+//! The ledger while it is written: bounded, whatever a program asks.
+
+use super::question::{Question, hasher};
+use super::{Before, Ledger, LedgerObject};
+use crate::row::RowId;
+use crate::sysno::Sysno;
+use foldhash::HashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Questions and objects of rows kept at most, together; of more, those of every other object go.
+const MOST: usize = 1 << 16;
+/// Objects are picked by this many bits of their names' hash at most.
+const LEVELS: usize = 24;
+/// Objects of a row that are told by name.
+const TOP: usize = 5;
+/// Other system calls that are told of one.
+const ALSO: usize = 4;
+/// Rows that are told, those with most calls looked at.
+const ROWS: usize = 256;
+/// A row with fewer looks tells nothing.
+const LEAST_LOOKS: u64 = 16;
+/// Bytes of a name that are told.
+const LONGEST: usize = 256;
+
+/// A call that was looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Looked<'a> {
+    /// The process image it was made in, by any number that is its own.
+    pub process: u32,
+    /// Its row, by any number that is its own.
+    pub row: u32,
+    /// The system call.
+    pub syscall: Sysno,
+    /// What it asked.
+    pub question: &'a Question,
+    /// When it was made, ns since the run's start.
+    pub at_ns: u64,
+    /// For how many calls of the row it stands; zero: it was not picked at random, and is only remembered.
+    pub stands_for: u64,
+}
+
+/// Calls that were looked at, and what they were about.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    /// By process, question and object.
+    asked: HashMap<Key, Asked>,
+    rows: BTreeMap<u32, OfRow>,
+    /// Objects of all rows.
+    objects: usize,
+    names: HashMap<u64, Name>,
+    level: usize,
+}
+
+/// A question of an object, by hashes: of the object's name first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    name: u64,
+    question: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    answer: u64,
+    /// First and last time that this was the answer.
+    since_ns: u64,
+    last_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Name {
+    text: Arc<str>,
+    calls: Vec<Sysno>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct OfRow {
+    looks: u64,
+    relative: bool,
+    /// By the level up to which the object is kept.
+    sums: Vec<Sums>,
+    objects: HashMap<u64, OfObject>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    calls: u64,
+    squares: u64,
+    repeats: u64,
+    other_way: u64,
+    changes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct OfObject {
+    looks: u64,
+    calls: u64,
+    same: u64,
+}
+
+/// What was known of a question when it was asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Not,
+    Same,
+    OtherWay,
+    Otherwise,
+}
+
+impl Notes {
+    /// Notes a call.
+    pub fn add(&mut self, look: Looked<'_>) {
+        let name = hash(&look.question.path);
+        let depth = depth(name);
+        if look.stands_for > 0 {
+            let row = self.rows.entry(look.row).or_default();
+            row.looks += 1;
+            row.relative |= !look.question.path.starts_with('/');
+        }
+        if depth < self.level {
+            return;
+        }
+        let known = self.known(look, name);
+        self.learn(look, name, known);
+        let text = || Name { text: cut(&look.question.path), calls: Vec::new() };
+        let calls = &mut self.names.entry(name).or_insert_with(text).calls;
+        if !calls.contains(&look.syscall) && calls.len() <= ALSO {
+            calls.push(look.syscall);
+        }
+        if look.stands_for > 0 {
+            self.count(look, (name, depth), known);
+        }
+        while self.asked.len() + self.objects > MOST && self.level < LEVELS {
+            self.thin();
+        }
+    }
+
+    /// How the question of a call was known when it was made at `at_ns`.
+    pub fn before(&self, process: u32, question: &Question, at_ns: u64) -> Before {
+        let name = hash(&question.path);
+        let told = |way| {
+            let asked = self.asked.get(&key(process, question, way, name))?;
+            Some(asked.answer == question.answer && asked.since_ns < at_ns)
+        };
+        if told(question.way) == Some(true) {
+            return Before::Same;
+        }
+        if question.way.other().and_then(told) == Some(true) { Before::OtherWay } else { Before::Unknown }
+    }
+
+    /// What came of each row, most calls first.
+    pub fn ledgers(&self) -> Vec<Ledger> {
+        let mut all: Vec<Ledger> = self.rows.iter().map(|(row, of)| self.ledger(*row, of)).collect();
+        all.retain(|ledger| ledger.looks >= LEAST_LOOKS && ledger.calls > 0);
+        all.sort_by_key(|ledger| (Reverse(ledger.calls), ledger.row));
+        all.truncate(ROWS);
+        all
+    }
+
+    fn ledger(&self, row: u32, of: &OfRow) -> Ledger {
+        let mut sums = Sums::default();
+        for part in of.sums.iter().skip(self.level) {
+            sums.add(part);
+        }
+        let with = |looks: u64| of.objects.values().filter(|o| o.looks == looks).count() as u64;
+        let mut most: Vec<(&u64, &OfObject)> = of.objects.iter().collect();
+        most.sort_by_key(|(name, o)| (Reverse(o.calls), Reverse(o.looks), **name));
+        let object = |(name, o): (&u64, &OfObject)| {
+            let name = self.names.get(name)?;
+            let also = name.calls.clone();
+            Some(LedgerObject { name: name.text.clone(), looks: o.looks, calls: o.calls, same: o.same, also })
+        };
+        Ledger {
+            row: RowId(row),
+            looks: of.looks,
+            calls: sums.calls,
+            squares: sums.squares,
+            repeats: sums.repeats,
+            other_way: sums.other_way,
+            changes: sums.changes,
+            objects: of.objects.len() as u64,
+            once: with(1),
+            twice: with(2),
+            level: self.level as u8,
+            relative: of.relative,
+            top: most.into_iter().take(TOP).filter_map(object).collect(),
+        }
+    }
+
+    fn known(&self, look: Looked<'_>, name: u64) -> Known {
+        let question = look.question;
+        let asked = |way| self.asked.get(&key(look.process, question, way, name));
+        match (asked(question.way), question.way.other().and_then(asked)) {
+            (Some(before), _) if before.answer == question.answer => Known::Same,
+            (Some(_), _) => Known::Otherwise,
+            (None, Some(before)) if before.answer == question.answer => Known::OtherWay,
+            (None, _) => Known::Not,
+        }
+    }
+
+    fn learn(&mut self, look: Looked<'_>, name: u64, known: Known) {
+        let question = look.question;
+        let new = Asked { answer: question.answer, since_ns: look.at_ns, last_ns: look.at_ns };
+        let asked = self.asked.entry(key(look.process, question, question.way, name)).or_insert(new);
+        if known == Known::Same {
+            asked.since_ns = asked.since_ns.min(look.at_ns);
+            asked.last_ns = asked.last_ns.max(look.at_ns);
+        } else if look.at_ns > asked.last_ns {
+            *asked = new;
+        }
+    }
+
+    fn count(&mut self, look: Looked<'_>, (name, depth): (u64, usize), known: Known) {
+        let row = self.rows.entry(look.row).or_default();
+        if row.sums.len() <= depth {
+            row.sums.resize(depth + 1, Sums::default());
+        }
+        let weight = look.stands_for;
+        let of = |wanted| if known == wanted { weight } else { 0 };
+        if let Some(sums) = row.sums.get_mut(depth) {
+            sums.add(&Sums {
+                calls: weight,
+                squares: weight.saturating_mul(weight),
+                repeats: of(Known::Same),
+                other_way: of(Known::OtherWay),
+                changes: of(Known::Otherwise),
+            });
+        }
+        let before = row.objects.len();
+        let object = row.objects.entry(name).or_default();
+        object.looks += 1;
+        object.calls = object.calls.saturating_add(weight);
+        object.same += u64::from(known == Known::Same);
+        self.objects += row.objects.len() - before;
+    }
+
+    /// Forgets every other object.
+    fn thin(&mut self) {
+        self.level += 1;
+        let stays = |name: &u64| depth(*name) >= self.level;
+        self.asked.retain(|key, _| stays(&key.name));
+        self.names.retain(|name, _| stays(name));
+        self.rows.values_mut().for_each(|row| row.objects.retain(|name, _| stays(name)));
+        self.objects = self.rows.values().map(|row| row.objects.len()).sum();
+    }
+}
+
+impl Sums {
+    fn add(&mut self, more: &Self) {
+        let Self { calls, squares, repeats, other_way, changes } = *more;
+        self.calls = self.calls.saturating_add(calls);
+        self.squares = self.squares.saturating_add(squares);
+        self.repeats = self.repeats.saturating_add(repeats);
+        self.other_way = self.other_way.saturating_add(other_way);
+        self.changes = self.changes.saturating_add(changes);
+    }
+}
+
+fn key(process: u32, question: &Question, way: super::Way, name: u64) -> Key {
+    Key { name, question: hash(&(process, question.what, way)) }
+}
+
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = hasher();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Up to which level an object is kept.
+fn depth(name: u64) -> usize {
+    (name.trailing_zeros() as usize).min(LEVELS)
+}
+
+fn cut(path: &str) -> Arc<str> {
+    let end = (0..=path.len().min(LONGEST)).rev().find(|end| path.is_char_boundary(*end)).unwrap_or(0);
+    path.get(..end).unwrap_or(path).into()
+}

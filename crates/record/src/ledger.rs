@@ -1,0 +1,49 @@
+//! The ledger of a run: what dear calls that name an object were about, see [`systoll_model::Notes`].
+
+use crate::table::{ImageId, Table};
+use systoll_model::{ArgData, Before, Looked, Notes, Question, Sysno};
+
+/// A call that was looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LookedAt<'a> {
+    pub(crate) row: u32,
+    pub(crate) args: &'a [u64; 6],
+    pub(crate) data: &'a [ArgData],
+    pub(crate) fd: Option<&'a str>,
+    pub(crate) result: Option<i64>,
+    pub(crate) entry_ns: u64,
+    /// For how many calls of its row it stands; zero: for none.
+    pub(crate) stands_for: u64,
+}
+
+/// Filled with calls as they are looked at, by whichever way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    notes: Notes,
+}
+
+impl Ledger {
+    /// Notes a call of an image.
+    pub(crate) fn note(&mut self, table: &Table, image: ImageId, call: LookedAt<'_>) {
+        let Some(syscall) = table.rows.get(call.row as usize).map(|row| row.syscall) else { return };
+        let Some(question) = question(syscall, call) else { return };
+        let (process, row) = (image.index() as u32, call.row);
+        let (at_ns, stands_for) = (call.entry_ns, call.stands_for);
+        self.notes.add(Looked { process, row, syscall, question: &question, at_ns, stands_for });
+    }
+
+    /// How the question of a call of an image is known from before.
+    pub(crate) fn before(&self, table: &Table, image: ImageId, call: LookedAt<'_>) -> Before {
+        let asked = table.rows.get(call.row as usize).and_then(|row| question(row.syscall, call));
+        asked.map_or(Before::Unknown, |q| self.notes.before(image.index() as u32, &q, call.entry_ns))
+    }
+
+    /// What came of it, by rows.
+    pub(crate) fn ledgers(&self) -> Vec<systoll_model::Ledger> {
+        self.notes.ledgers()
+    }
+}
+
+fn question(syscall: Sysno, call: LookedAt<'_>) -> Option<Question> {
+    Question::of(syscall.signature()?, call.args, call.data, call.fd, call.result)
+}
