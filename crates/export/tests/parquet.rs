@@ -1,5 +1,6 @@
 //! Parquet as DuckDB reads it: `cargo test -p systoll-export --features parquet`, after `tests/readers.py`.
 #![cfg(feature = "parquet")]
+#![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "it asks DuckDB, which reads a file")]
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -32,7 +33,8 @@ fn recording() -> Recording {
 #[test]
 fn duckdb_reads_the_reports_totals() {
     let readers = std::env::var_os("SYSTOLL_READERS").map(PathBuf::from);
-    let readers = readers.unwrap_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/readers")));
+    let readers =
+        readers.unwrap_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/readers")));
     let python = readers.join("python/bin/python3");
     if !python.exists() {
         println!("skipped: duckdb is not installed: tests/readers.py");
