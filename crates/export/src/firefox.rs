@@ -5,9 +5,9 @@
 //! life, so all stand at its beginning. Markers have the times that windows saw.
 
 use crate::call_text::call_text;
-use crate::judged::{KERNEL, Link, short};
+use crate::error::ExportError;
+use crate::judged::{Judged, KERNEL, Link, Value, short};
 use crate::seen::{Lane, SeenCall, lanes};
-use crate::{ExportError, Judged, Value};
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerFieldFlags, MarkerFieldFormat,
     MarkerTiming, ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, StaticSchemaMarker,

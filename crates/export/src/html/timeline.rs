@@ -1,7 +1,7 @@
 //! How many calls had been made by when. Windows know it exactly, for the calls they hold: which call of its row,
 //! and when. Between those places the count is taken to grow evenly.
 
-use crate::Judged;
+use crate::judged::Judged;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use systoll_model::{Recording, Row, RowId, Sysno};
