@@ -67,6 +67,8 @@ def totals_are_the_reports(box):
             if value == "calls":
                 assert int(re.sub(r"\D", "", label.split(":")[1].split(",")[0])) == report[field], label
         assert page.js("document.querySelectorAll('#findings-list > article').length") == len(report["findings"])
+        legend = page.js("[...document.querySelectorAll('#time .legend li')].map(li => Number(li.lastChild.textContent.replace(/\\D/g, '')))")
+        assert sum(legend) == report["calls"], legend
         text_of = page.js("document.body.innerText")
         for finding in report["findings"]:
             assert finding["cause"] in text_of and finding["stop"][0] in text_of, finding["cause"]

@@ -1,6 +1,7 @@
 //! Collapsed stacks: `program;outer;inner;syscall 42`, as flame graph tools read them.
 
-use crate::{ExportError, Judged, Value};
+use crate::error::ExportError;
+use crate::judged::{Judged, Value};
 use std::collections::BTreeMap;
 use std::io::Write;
 use systoll_present::clean;

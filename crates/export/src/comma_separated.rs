@@ -3,8 +3,8 @@
 //! A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line's end for a formula, quoted or
 //! not. Names that do get a `'` in front, which spreadsheets take for "this is text".
 
-use crate::judged::{Told, short};
-use crate::{ExportError, Judged};
+use crate::error::ExportError;
+use crate::judged::{Judged, Told, short};
 use std::io::Write;
 
 /// What a cell holds, as far as readers that know types care.

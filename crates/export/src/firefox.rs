@@ -5,9 +5,9 @@
 //! life, so all stand at its beginning. Markers have the times that windows saw.
 
 use crate::call_text::call_text;
-use crate::judged::{KERNEL, Link, short};
+use crate::error::ExportError;
+use crate::judged::{Judged, KERNEL, Link, Value, short};
 use crate::seen::{Lane, SeenCall, lanes};
-use crate::{ExportError, Judged, Value};
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerFieldFlags, MarkerFieldFormat,
     MarkerTiming, ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, StaticSchemaMarker,
@@ -16,7 +16,7 @@ use fxprof_processed_profile::{
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use systoll_model::{Process, ProcessId};
 use systoll_present::clean;
 
@@ -99,8 +99,8 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(value: Value, judged: &'a Judged<'a>) -> Self {
         let header = &judged.recording.header;
-        let started = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(header.started_unix));
-        let started = ReferenceTimestamp::from(started.unwrap_or(SystemTime::UNIX_EPOCH));
+        let started = Duration::from_secs(header.started_unix);
+        let started = ReferenceTimestamp::from_duration_since_unix_epoch(started);
         let mut profile = Profile::new(&clean(&judged.command()), started, SamplingInterval::from_millis(1));
         profile.set_symbolicated(true);
         let mut handles = |process: &Process| {

@@ -1,7 +1,8 @@
 //! Flame graphs as pictures (SVG), by inferno; in red and blue where two recordings are compared.
 
 use crate::collapsed::stacks;
-use crate::{ExportError, Judged, Value};
+use crate::error::ExportError;
+use crate::judged::{Judged, Value};
 use inferno::flamegraph::{Options, from_lines};
 use std::collections::BTreeMap;
 use std::io::Write;

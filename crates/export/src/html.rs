@@ -6,9 +6,12 @@
 
 mod cut;
 mod data;
+mod excerpt;
 mod timeline;
 
-use crate::Judged;
+pub use excerpt::{AROUND, Excerpt};
+
+use crate::judged::Judged;
 
 /// Bytes of a page, at most.
 pub const MOST: usize = 2_000_000;
@@ -31,18 +34,6 @@ const SCRIPT: &str = concat!(
 /// (`tests/suites/page.py`) says what they must be.
 const STYLE_HASH: &str = "sha256-dWkTyv/idGpaFP6gvrPcTMuz0EBCUI76Vyq1F62hlIQ=";
 const SCRIPT_HASH: &str = "sha256-tEhpr0yipFG38NtKfJoJ6TmuCXbgZwou+LrqjRei8iE=";
-
-/// Lines of a source file around one that calls.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Excerpt {
-    /// Number of the first line, from 1.
-    pub first: u32,
-    /// The lines, without their ends.
-    pub text: Vec<String>,
-}
-
-/// How many lines before and after one are shown of a source.
-pub const AROUND: u32 = 3;
 
 /// The page of a recording. `source` gives what can be read around a line of a file (see [`AROUND`]), `None`
 /// where it can't or may not be.

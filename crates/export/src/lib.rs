@@ -29,6 +29,7 @@
 mod call_text;
 mod collapsed;
 mod comma_separated;
+mod error;
 mod firefox;
 mod flamegraph;
 pub mod html;
@@ -40,11 +41,11 @@ mod pprof;
 mod seen;
 mod speedscope;
 
+pub use error::ExportError;
 pub use flamegraph::compared as flamegraph_compared;
 pub use judged::{Judged, Value};
 
-use std::io::{self, Write};
-use systoll_model::FileError;
+use std::io::Write;
 
 /// What a recording can be written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,23 +108,6 @@ impl Format {
     pub fn is_binary(self) -> bool {
         matches!(self, Self::Pprof | Self::Parquet)
     }
-}
-
-/// Why something was not written.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// The place it goes to failed.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// A picture of nothing.
-    #[error("there is nothing to draw: no {0} in this recording")]
-    Nothing(&'static str),
-    /// A recording whose parts do not fit together, or that is too large.
-    #[error(transparent)]
-    Recording(FileError),
-    /// A format that takes too long to build for everybody.
-    #[error("this systoll was built without Parquet (cargo build --features parquet); DuckDB and Spark read csv too")]
-    NotBuilt,
 }
 
 /// Writes `judged` to `out` in one format. `value` is what is drawn, or shown first; formats that hold all values

@@ -5,7 +5,8 @@
 //!
 //! The format: <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
 
-use crate::{ExportError, Judged};
+use crate::error::ExportError;
+use crate::judged::Judged;
 use std::collections::BTreeMap;
 use std::io::Write;
 

@@ -1,6 +1,7 @@
 //! Parquet: the table of CSV, each column with its type.
 
-use crate::{ExportError, Judged};
+use crate::error::ExportError;
+use crate::judged::Judged;
 use std::io::Write;
 
 /// Writes one row group.
@@ -17,8 +18,8 @@ pub(crate) fn write(_: &Judged<'_>, _: &mut dyn Write) -> Result<(), ExportError
 
 #[cfg(feature = "parquet")]
 mod columns {
-    use crate::Judged;
     use crate::comma_separated::{COLUMNS, Cell, cells};
+    use crate::judged::Judged;
     use parquet::basic::{LogicalType, Repetition, Type as Physical};
     use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
     use parquet::errors::ParquetError;

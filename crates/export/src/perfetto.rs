@@ -7,9 +7,9 @@
 //! The format: "Trace Event Format", linked from <https://perfetto.dev/docs/getting-started/other-formats>.
 
 use crate::call_text::call_text;
-use crate::judged::short;
+use crate::error::ExportError;
+use crate::judged::{Judged, short};
 use crate::seen::lanes;
-use crate::{ExportError, Judged};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;

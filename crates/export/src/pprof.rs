@@ -1,6 +1,7 @@
 //! A gzipped pprof profile: the file of a recording without what only systoll reads, and with what is needless.
 
-use crate::{ExportError, Judged, Value};
+use crate::error::ExportError;
+use crate::judged::{Judged, Value};
 use std::io::Write;
 use systoll_model::{FileError, PprofColumn};
 

@@ -2,9 +2,9 @@
 //!
 //! The format: <https://www.speedscope.app/file-format-schema.json>.
 
-use crate::judged::Link;
+use crate::error::ExportError;
+use crate::judged::{Judged, Link, Value};
 use crate::seen::{Lane, lanes};
-use crate::{ExportError, Judged, Value};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::Write;

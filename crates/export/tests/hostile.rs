@@ -280,6 +280,10 @@ fn page_holds(judged: &Judged<'_>, rec: &Recording) {
     let data: Json = serde_json::from_str(data).expect("JSON");
     let rows = data["rows"].as_array().expect("rows");
     assert_eq!(rows.iter().filter_map(|r| r["calls"].as_u64()).sum::<u64>(), rec.calls());
+    // Lines over time end at the totals, where there are any.
+    let lines = data["timeline"]["series"].as_array().expect("lines");
+    let last = |line: &Json| line["calls"].as_array().and_then(|c| c.last()?.as_u64());
+    assert!(lines.is_empty() || lines.iter().filter_map(last).sum::<u64>() == rec.calls(), "{lines:?}");
     assert_eq!(rows.iter().filter_map(|r| r["toll_ns"].as_u64()).sum::<u64>(), rec.total().toll_ns.unwrap_or(0));
 }
 

@@ -1,5 +1,6 @@
 //! Parquet as DuckDB reads it: `cargo test -p systoll-export --features parquet`, after `tests/readers.py`.
 #![cfg(feature = "parquet")]
+#![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "it asks DuckDB, which reads a file")]
 
 use std::path::PathBuf;
 use std::process::Command;

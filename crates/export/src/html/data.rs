@@ -1,11 +1,10 @@
 //! What the page's script draws: the report's JSON, rows with their stacks, windows as strace would write them.
 
 use super::cut::Bounds;
+use super::excerpt::{AROUND, Excerpt};
 use super::timeline::timeline;
-use super::{AROUND, Excerpt};
-use crate::Judged;
 use crate::call_text::call_text;
-use crate::judged::{KERNEL, Link, Told, Value as Drawn, short};
+use crate::judged::{Judged, KERNEL, Link, Told, Value as Drawn, short};
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};

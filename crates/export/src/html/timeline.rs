@@ -1,10 +1,10 @@
 //! How many calls had been made by when. Windows know it exactly, for the calls they hold: which call of its row,
 //! and when. Between those places the count is taken to grow evenly.
 
-use crate::Judged;
+use crate::judged::Judged;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use systoll_model::{Recording, RowId, Sysno};
+use systoll_model::{Recording, Row, RowId, Sysno};
 
 /// Places in time.
 const POINTS: u32 = 160;
@@ -21,19 +21,15 @@ struct Known {
 /// Calls so far at each of some times: `{"times": […], "main_ns": …, "series": [{"name", "calls": […]}]}`.
 pub(super) fn timeline(judged: &Judged<'_>) -> Value {
     let rec = judged.recording;
-    let known = known(rec);
+    let mut known = known(rec);
     let end = rec.header.wall_ns.max(known.values().flatten().map(|k| k.at_ns).max().unwrap_or(0));
     if known.is_empty() || end == 0 {
         return json!({"times": [], "main_ns": null, "series": []});
     }
     let times: Vec<u64> = (0..=POINTS).map(|i| (u128::from(end) * u128::from(i) / u128::from(POINTS)) as u64).collect();
     let mut sums: BTreeMap<Sysno, Vec<f64>> = BTreeMap::new();
-    for (id, mut places) in known {
-        let row = rec.row(id);
-        let process = rec.process(row.process);
-        places.insert(0, Known { at_ns: process.start_ns, calls: 0 });
-        let last = if process.end_ns == 0 { end } else { process.end_ns };
-        places.push(Known { at_ns: last, calls: row.counts.calls });
+    for (index, row) in rec.rows.iter().enumerate() {
+        let places = places(rec, row, known.remove(&RowId(index as u32)).unwrap_or_default(), end);
         let sum = sums.entry(row.syscall).or_insert_with(|| vec![0.0; times.len()]);
         for (sum, at) in sum.iter_mut().zip(&times) {
             *sum += so_far(&places, *at);
@@ -50,6 +46,17 @@ pub(super) fn timeline(judged: &Judged<'_>) -> Value {
     }
     let main = rec.processes.first().and_then(|p| p.main_at_ns);
     json!({"times": times, "main_ns": main.filter(|at| *at <= end), "series": series})
+}
+
+/// What is known of a row, from nothing at its process's start to all of it at its end.
+fn places(rec: &Recording, row: &Row, seen: Vec<Known>, end: u64) -> Vec<Known> {
+    let process = rec.process(row.process);
+    let first = seen.first().map_or(end, |k| k.at_ns);
+    let last = seen.last().map_or(0, |k| k.at_ns);
+    let ended = if process.end_ns == 0 { end } else { process.end_ns.min(end) };
+    let start = Known { at_ns: process.start_ns.min(first), calls: 0 };
+    let all = Known { at_ns: ended.max(last).max(start.at_ns), calls: row.counts.calls };
+    std::iter::once(start).chain(seen).chain([all]).collect()
 }
 
 fn one(name: &str, calls: &[f64]) -> Value {

@@ -5,6 +5,7 @@
 
 mod blobs;
 mod codes;
+mod column;
 mod decode;
 mod encode;
 mod error;
@@ -18,6 +19,7 @@ mod stripped;
 mod window;
 mod wire;
 
+pub use column::PprofColumn;
 pub use error::FileError;
 
 use crate::recording::Recording;
@@ -90,17 +92,6 @@ impl Recording {
         bounded(private)?;
         decode::decode(wire::Recording::decode(private).map_err(undecodable)?)
     }
-}
-
-/// A value that goes with each row of a profile.
-#[derive(Clone, Debug)]
-pub struct PprofColumn<'a> {
-    /// What it is called.
-    pub name: &'a str,
-    /// Its unit: `count`, `bytes`, `nanoseconds`.
-    pub unit: &'a str,
-    /// One a row, in the order of [`Recording::rows`]; 0 where there is none.
-    pub values: Vec<u64>,
 }
 
 fn packed(profile: &pprof::Profile, out: impl Write) -> Result<(), FileError> {

@@ -3,7 +3,7 @@
 //! One sample a row. pprof's top and speedscope show frames and not labels: so the leaf is a
 //! function named after the system call, in a mapping `[kernel]`, and below it stands the API.
 
-use super::PprofColumn;
+use super::column::PprofColumn;
 use super::intern::Interner;
 use super::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use crate::names::ModuleId;
