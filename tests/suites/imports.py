@@ -6,6 +6,7 @@ import os
 import re
 
 from harness import Skip, test, tool
+from public_traces import TRACES
 from suites.counts import RESULTLESS
 
 LEAN = ["-ttt", "-T"]
@@ -253,3 +254,14 @@ def what_people_paste(box):
     for name, (content, want) in PASTED.items():
         doc = imported(box, box.file("pasted", content))
         assert counted(doc) == want, (name, counted(doc), doc["problems"])
+
+
+@test(users=("nobody",))
+def what_people_found_by_reading(box):
+    for issue, (cause, sure, lines) in TRACES.items():
+        doc = imported(box, box.file("pasted", "\n".join(lines()) + "\n"))
+        told = doc["findings"] if sure else doc["also"]
+        causes = {f["cause"]: f["confidence"] for f in told}
+        # Whose trace it is nobody knows: never as sure as a run's own.
+        assert causes.get(cause) == ("medium" if sure else "low"), (issue, causes, doc["findings"], doc["also"])
+        assert not [f for f in doc["findings"] if f["cause"] != cause], (issue, causes)
