@@ -172,7 +172,11 @@ const BUDGET: &str =
     "others = 0\n\n[[limit]]\nsyscall = \"openat\"\ncalls = 12\n\n[[limit]]\nsyscall = \"read\"\ncalls = \"..=5\"\n";
 
 fn checked(write: impl Fn(&mut Vec<u8>, &BudgetReport<'_>)) -> String {
-    let budget = Budget::parse(BUDGET).unwrap();
+    checked_by(BUDGET, write)
+}
+
+fn checked_by(budget: &str, write: impl Fn(&mut Vec<u8>, &BudgetReport<'_>)) -> String {
+    let budget = Budget::parse(budget).unwrap();
     let recording =
         recording(&[("openat", "read_config", 41, 30_012), ("read", "work", 9, 3), ("getpid", "\u{1b}x,y%", 5, 7)]);
     let judgement = Judgement::default();
@@ -182,6 +186,13 @@ fn checked(write: impl Fn(&mut Vec<u8>, &BudgetReport<'_>)) -> String {
     let mut out = vec![];
     write(&mut out, &report);
     String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn fewer_calls_than_a_limit_has_are_under_it() {
+    let budget = "[[limit]]\nsyscall = \"read\"\ncalls = \"5..\"\n";
+    let told = checked_by(budget, |out, report| write_check(out, report, false, &Style::default()).unwrap());
+    assert!(told.starts_with("under read: at least 5 → 3 calls\n"), "{told}");
 }
 
 #[test]

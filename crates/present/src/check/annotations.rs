@@ -10,7 +10,7 @@ use std::io::{self, Write};
 /// Where `w` fails.
 pub fn write_vim(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()> {
     checked.messages().iter().try_for_each(|m| {
-        let kind = if m.breaks { "error" } else { "note" };
+        let kind = if m.verdict.breaks() { "error" } else { "note" };
         writeln!(w, "{}:{}:1: {kind}: {} [{}]", clean(&m.file), m.line, m.text, clean(&m.rule))
     })
 }
@@ -24,7 +24,7 @@ pub fn write_github(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result
 }
 
 fn github(m: &Message) -> String {
-    let kind = if m.breaks { "error" } else { "notice" };
+    let kind = if m.verdict.breaks() { "error" } else { "notice" };
     let (file, title) = (property(&m.file), property(&format!("systoll: {}", m.rule)));
     format!("::{kind} file={file},line={},title={title}::{}", m.line, data(&m.text))
 }

@@ -37,8 +37,29 @@ struct Message {
     /// Where it is in the source, else in the budget.
     file: String,
     line: u32,
+    verdict: Verdict,
+}
+
+/// What a message says of the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// More than a limit allows.
+    Over,
+    /// Fewer than a limit allows.
+    Under,
+    /// A finding that the budget does not know.
+    New,
+    /// The run can't be held to it.
+    Unheld,
+    /// A finding that it knows.
+    Known,
+}
+
+impl Verdict {
     /// Whether it breaks the budget.
-    breaks: bool,
+    fn breaks(self) -> bool {
+        self != Self::Known
+    }
 }
 
 impl BudgetReport<'_> {
@@ -52,18 +73,26 @@ impl BudgetReport<'_> {
                 Breach::NotExact(_) => "exact",
                 Breach::NoUnits => "units",
             };
-            messages.push(Message { rule: rule.into(), text: breach_text(breach), file, line, breaks: true });
+            messages.push(Message {
+                rule: rule.into(),
+                text: breach_text(breach),
+                file,
+                line,
+                verdict: Verdict::Unheld,
+            });
         }
         for m in self.held.measured.iter().filter(|m| m.broken) {
             let place = m.who.as_ref().filter(|_| m.value > m.bound.high).and_then(|w| w.place.as_ref());
             let (file, line) = self.place(place).unwrap_or_else(|| budget(m.at_line));
-            messages.push(Message { rule: m.figure.into(), text: measured_text(m), file, line, breaks: true });
+            let verdict = if m.value > m.bound.high { Verdict::Over } else { Verdict::Under };
+            messages.push(Message { rule: m.figure.into(), text: measured_text(m), file, line, verdict });
         }
         for f in &self.held.findings {
             let (file, line) = self.place(f.place.as_ref()).unwrap_or_else(|| budget(1));
-            messages.push(Message { rule: f.id.to_string(), text: finding_text(f), file, line, breaks: !f.known });
+            let verdict = if f.known { Verdict::Known } else { Verdict::New };
+            messages.push(Message { rule: f.id.to_string(), text: finding_text(f), file, line, verdict });
         }
-        messages.sort_by_key(|m| !m.breaks);
+        messages.sort_by_key(|m| !m.verdict.breaks());
         messages
     }
 

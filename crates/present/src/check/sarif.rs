@@ -43,7 +43,7 @@ fn rule_text(rule: &str) -> String {
 fn result(m: &Message) -> Value {
     json!({
         "ruleId": m.rule,
-        "level": if m.breaks { "error" } else { "note" },
+        "level": if m.verdict.breaks() { "error" } else { "note" },
         "message": {"text": m.text},
         "locations": [{"physicalLocation": {
             "artifactLocation": {"uri": uri(&m.file)},

@@ -1,6 +1,6 @@
 //! For people: one line a breach.
 
-use super::{BudgetReport, bound_text, figure, unit};
+use super::{BudgetReport, Verdict, bound_text, figure, unit};
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, shell_words};
 use crate::units::counted;
@@ -12,8 +12,14 @@ use std::io::{self, Write};
 /// Where `w` fails.
 pub fn write_check(w: &mut dyn Write, checked: &BudgetReport<'_>, all: bool, style: &Style) -> io::Result<()> {
     let held = checked.held;
-    for message in checked.messages().iter().filter(|m| m.breaks || all) {
-        let (role, label) = if message.breaks { (Role::Bad, "over  ") } else { (Role::Faint, "known ") };
+    for message in checked.messages().iter().filter(|m| m.verdict.breaks() || all) {
+        let (role, label) = match message.verdict {
+            Verdict::Over => (Role::Bad, "over  "),
+            Verdict::Under => (Role::Bad, "under "),
+            Verdict::New => (Role::Bad, "new   "),
+            Verdict::Unheld => (Role::Bad, "fails "),
+            Verdict::Known => (Role::Faint, "known "),
+        };
         let line = Line::of(role, label).with(Role::Plain, message.text.clone());
         writeln!(w, "{}", line.render(style))?;
     }
