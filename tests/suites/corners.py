@@ -109,7 +109,7 @@ def strace_attaches_and_lets_go(box):
     assert "read(0" in seen and "went on" in seen and "exit_group(5)" in seen, seen
 
 
-program("strace_inside", lambda b: ["/bin/sh", "-c", f"{tool('strace')} -f -o log /bin/sh -c '/bin/ls /; exit 3'; echo $?; grep -c execve log"], complete="unwatched")
+program("strace_inside", lambda b: ["/bin/sh", "-c", f"{tool('strace')} -f -o log /bin/sh -c '/bin/ls /; exit 3'; echo $?; grep -c 'execve(' log"], complete="unwatched")
 program("gdb_inside", lambda b: ["/bin/sh", "-c", f"{tool('gdb')} -q -batch -ex 'break innermost' -ex run -ex bt -ex kill {b.build('waits.c')} </dev/null 2>/dev/null | grep -c 'innermost\\|middle'"], complete="unwatched")
 
 

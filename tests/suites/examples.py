@@ -51,6 +51,8 @@ PLACES = os.environ.get("PATH", "") + ":/usr/local/go/bin"
 # A loop of an example goes round 300 times, one that starts programs three times or more.
 FEWER = 250
 FEWER_STARTS = 3
+# What a runtime calls when it sees fit, on a busy box more often.
+RUNTIMES = {"futex", "nanosleep", "sched_yield", "epoll_pwait", "tgkill", "getpid", "rt_sigreturn", "madvise", "mmap", "munmap", "rt_sigprocmask"}
 
 
 def examples(language):
@@ -89,6 +91,10 @@ def once(box, language, code, name):
     return text(r.stdout).replace(dir, "THERE"), found
 
 
+def calls(found, but=frozenset()):
+    return sum(row["calls"] for row in found["by_syscall"] if row["syscall"] not in but)
+
+
 def hold(box, language):
     *_, build, run = LANGUAGES[language]
     program = build[0] if build else run[0]
@@ -104,8 +110,8 @@ def hold(box, language):
             wrong.append((cause, "prints something else", said[-200:], says[-200:]))
         starts = cause == "process-per-item"
         fewer = FEWER_STARTS if starts else FEWER
-        if sick["calls"] - cured["calls"] < fewer:
-            wrong.append((cause, "makes no fewer calls", sick["calls"], cured["calls"]))
+        if max(calls(sick) - calls(cured), calls(sick, RUNTIMES) - calls(cured, RUNTIMES)) < fewer:
+            wrong.append((cause, "makes no fewer calls", sick["by_syscall"], cured["by_syscall"]))
     assert not wrong, wrong
 
 
