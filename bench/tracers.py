@@ -36,7 +36,10 @@ def tracers(systoll):
 
 
 def command(front, argv):
-    return [*front, " ".join(f"'{a}'" if " " in a else a for a in argv)] if front[-1:] == ["-c"] and front[0] == "bpftrace" else [*front, *argv]
+    if front[:1] != ["bpftrace"]:
+        return [*front, *argv]
+    # One word of its command line, which begins with a path.
+    return [*front, " ".join([shutil.which(argv[0]) or argv[0], *argv[1:]])]
 
 
 def works(front):
@@ -69,7 +72,7 @@ def main():
             for _ in range(options.runs):
                 for tracer, front in fronts.items():
                     # A tracer's command line is a shell's words: not every one can be written so.
-                    if usable[tracer] and not (tracer == "bpftrace" and any(c in " ".join(argv) for c in "'\"$(;")):
+                    if usable[tracer] and not (tracer == "bpftrace" and any(set(a) & set(" '\"$(;") for a in argv)):
                         kept[tracer].append(spent(command(front, argv)))
             print(name[:70])
             for n, what in enumerate(("wall", "processor")):
