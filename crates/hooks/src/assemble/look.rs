@@ -18,8 +18,8 @@ pub(super) fn plan(e: &mut Emitter) -> Emitted {
     asm!(e; cmp(gs_at(r11, record::LOOK_LEFT), 0); jl(due););
     e.here(done)?;
     e.cold(move |e| {
-        let (known, never, later, ahead, few, shifted) =
-            (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
+        let (known, never, named, later, ahead, few, shifted) =
+            (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
         e.here(due)?;
         asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48 + NUMBER_BIT); sub(eax, 1); jae(known););
         asm!(e; mov(eax, gs32(Saved::Rax.offset())););
@@ -27,6 +27,9 @@ pub(super) fn plan(e: &mut Emitter) -> Emitted {
         asm!(e; cmp(eax, (NUMBERS - 1) as i32); jae(never); shl(eax, global::CAPTURE_SHIFT););
         asm!(e; mov(r8, GLOBAL + global::CAPTURES); add(r8, rax););
         asm!(e; test(byte_ptr(r8 + capture::FLAGS as i32), i32::from(capture::LOOKS)); je(never););
+        // A name in a folder that a descriptor stands for takes another call to tell, dearer than the look.
+        asm!(e; cmp(byte_ptr(r8 + capture::FD as i32), 0); je(named); cmp(gs32(Saved::Rdi.offset()), libc::AT_FDCWD); jne(later););
+        e.here(named)?;
         // What can't be copied is not looked at.
         asm!(e; mov(r8, IMAGE + image::QUIET); cmp(dword_ptr(r8), 0); jne(later););
         asm!(e; mov(rax, gs_at(r11, record::LOOK_SHIFT)); shl(eax, call::LOOK_SHIFT); or(eax, call::LOOK as i32););
