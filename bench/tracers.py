@@ -13,6 +13,7 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 
 import own_cpu
 from beside import spent
@@ -74,7 +75,7 @@ def main():
                     # A tracer's command line is a shell's words: not every one can be written so.
                     if usable[tracer] and not (tracer == "bpftrace" and any(set(a) & set(" '\"$(;") for a in argv)):
                         kept[tracer].append(spent(command(front, argv)))
-            print(name[:70])
+            print(name.replace(sys.executable, "python3")[:70])
             for n, what in enumerate(("wall", "processor")):
                 show = lambda kept: f"{min(k[n] for k in kept):8.1f}/{statistics.median(k[n] for k in kept):8.1f}" if kept else f"{'-':>17}"
                 print(f"  {what:<18} " + "  ".join(show(kept[tracer]) for tracer in fronts), flush=True)
