@@ -5,7 +5,7 @@
 //! or it never returned.
 
 use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
-use super::ring_buffer::{close, draw, free_buffer, go_on_in, is_full, put_by};
+use super::ring_buffer::{draw, free_buffer, go_on_in, leave};
 use crate::layout::ring::call;
 use crate::layout::{GLOBAL, IMAGE, NUMBERS, Saved, capture, global, image, look, node, record, slot, want};
 use iced_x86::code_asm::*;
@@ -56,21 +56,14 @@ pub(super) fn plan(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Ends a look whose call has not returned. Lost: rax, rdx, r8, r11.
+/// Ends a look whose call has not returned. Lost: all but r9.
 pub(super) fn unfinished(e: &mut Emitter) -> Emitted {
     let (under_way, done) = (e.label(), e.label());
     asm!(e; cmp(gs(slot::WANT), want::LOOK as i32); je(under_way););
     e.here(done)?;
     e.cold(move |e| {
-        let room = e.label();
         e.here(under_way)?;
-        is_full(e, room)?;
-        close(e)?;
-        asm!(e; jmp(done););
-        e.here(room)?;
-        put_by(e, done)?;
-        asm!(e; jmp(done););
-        Ok(())
+        leave(e, done)
     });
     Ok(())
 }

@@ -11,7 +11,7 @@
 
 use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
 use super::look;
-use super::ring_buffer::{close, draw, free_buffer, is_full, put_by};
+use super::ring_buffer::{close, draw, free_buffer, is_full, leave};
 use super::ring_data::{CALL, Moment, fetch, name, names_change, page_faults};
 use crate::layout::ring::{self, call};
 use crate::layout::{IMAGE, NUMBERS, Question, Saved, global, image, node, record, slot, want, windows};
@@ -223,14 +223,7 @@ fn returned(e: &mut Emitter, done: CodeLabel) -> Emitted {
     asm!(e; mov(r9, gs(CALL)); or(gs_at(r9, call::FLAGS), call::RETURNED as i32););
     spent(e)?;
     e.here(full)?;
-    let room = e.label();
-    is_full(e, room)?;
-    close(e)?;
-    asm!(e; jmp(done););
-    e.here(room)?;
-    put_by(e, done)?;
-    asm!(e; jmp(done););
-    Ok(())
+    leave(e, done)
 }
 
 /// r8: the entry of the call in r9 in the table of what is copied; goes to `none` where there is none, or no

@@ -82,10 +82,16 @@ fn written(e: &mut Emitter) -> Emitted {
     e.a.lock().inc(qword_ptr(r11))
 }
 
-/// Keeps the buffer for the next look, if this was one; else goes to `done`. Lost: rax.
-pub(super) fn put_by(e: &mut Emitter, done: CodeLabel) -> Emitted {
+/// Closes the buffer if it is full, else keeps it for the next look where this was one; goes to `done`. Lost: all but r9.
+pub(super) fn leave(e: &mut Emitter, done: CodeLabel) -> Emitted {
+    let room = e.label();
+    is_full(e, room)?;
+    close(e)?;
+    asm!(e; jmp(done););
+    e.here(room)?;
     asm!(e; cmp(gs(slot::WANT), want::LOOK as i32); jne(done););
     asm!(e; mov(rax, gs(slot::RING_DATA)); mov(gs(slot::LOOK_DATA), rax); mov(gs(slot::WANT), want::NOTHING as i32););
+    asm!(e; jmp(done););
     Ok(())
 }
 
