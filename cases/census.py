@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A census: everyday programs at everyday work under systoll, beside what somebody who read them says is true.
+"""A census: everyday commands under systoll, each with our verdict on what it found.
 
   census.py --systoll PATH [--keep DIR] [--prove] [--write DOC] [NAME...]
 
@@ -215,7 +215,7 @@ def document(all_of, kept):
         "# A census of everyday programs",
         "",
         "What systoll says of programs as their registries ship them, at the work they are used for, and whether it is true.",
-        "Made by `cases/census.py`; the commands, and the verdicts of somebody who read the programs, are in `cases/census/`.",
+        "Made by `cases/census.py`; `cases/census/` has the commands, and our verdicts: we read the programs.",
         "",
         f"{len(told)} commands, {sum(m['calls'] for m in told.values()):,} system calls; exact {sum(m['exact'] for m in told.values())}.",
         f"Nothing found: {sum(not m['findings'] for m in told.values())}. Findings: {len(judged)}, of them {sums}; true and worth 2 % or more: {large}.",

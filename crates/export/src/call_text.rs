@@ -87,24 +87,10 @@ fn result(call: &WindowCall) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{ArgData, RowId};
+    use systoll_model::ArgData;
 
     fn call(args: [u64; 6], result: i64, data: Vec<ArgData>) -> WindowCall {
-        WindowCall {
-            row: RowId(0),
-            nth: 1,
-            args,
-            data,
-            fd: None,
-            result: Some(result),
-            entry_ns: 0,
-            elapsed_ns: 0,
-            waited_ns: None,
-            signals_before: 0,
-            faults: None,
-            stack: None,
-            before: systoll_model::Before::Unknown,
-        }
+        WindowCall { nth: 1, args, data, result: Some(result), ..WindowCall::default() }
     }
 
     fn at_entry(arg: u8, bytes: &[u8]) -> ArgData {

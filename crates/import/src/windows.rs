@@ -218,21 +218,7 @@ mod tests {
     use super::*;
 
     fn call(row: u32, nth: u64) -> WindowCall {
-        WindowCall {
-            row: RowId(row),
-            nth,
-            args: [0; 6],
-            data: Vec::new(),
-            fd: None,
-            result: Some(0),
-            entry_ns: 0,
-            elapsed_ns: 0,
-            waited_ns: None,
-            signals_before: 0,
-            faults: None,
-            stack: None,
-            before: systoll_model::Before::Unknown,
-        }
+        WindowCall { row: RowId(row), nth, result: Some(0), ..WindowCall::default() }
     }
 
     fn go_through(calls: u64) -> Vec<Window> {

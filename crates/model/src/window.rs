@@ -23,7 +23,7 @@ pub struct ArgData {
 }
 
 /// One call of a window.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowCall {
     /// The row it was counted on.
     pub row: RowId,

@@ -4,7 +4,7 @@ mod common;
 
 use common::{behind_a_filter, run, skip};
 use std::collections::BTreeSet;
-use systoll_model::{RowId, Sysno, WindowCall, described_calls};
+use systoll_model::{Sysno, WindowCall, described_calls};
 
 /// The calls of `calls.h`.
 const ALL_OF_THEM: [&str; 2] = [
@@ -21,21 +21,7 @@ static const unsigned long calls[][7] = {
 ];
 
 fn call(args: [u64; 6]) -> WindowCall {
-    WindowCall {
-        row: RowId(0),
-        nth: 1,
-        args,
-        data: vec![],
-        fd: None,
-        result: None,
-        entry_ns: 0,
-        elapsed_ns: 0,
-        waited_ns: None,
-        signals_before: 0,
-        faults: None,
-        stack: None,
-        before: systoll_model::Before::Unknown,
-    }
+    WindowCall { nth: 1, args, ..WindowCall::default() }
 }
 
 #[test]
