@@ -29,6 +29,13 @@ def largest(doc, syscall):
     return max((r for r in doc["rows"] if r["syscall"] == syscall), key=lambda r: r["calls"])
 
 
+def listed(box, *args):
+    """The report on far.c, and the ledger of its questions."""
+    doc, r = box.report([box.build("far.c"), *args])
+    assert r.returncode == 0, r
+    return doc, largest(doc, status_call(doc))["ledger"]
+
+
 def status_call(doc):
     return "newfstatat" if any(r["syscall"] == "newfstatat" and r["calls"] > 50 for r in doc["rows"]) else "stat"
 
@@ -55,10 +62,7 @@ def a_short_row_is_known_whole(box):
 
 @test(backends=BOTH)
 def repeats_thousands_of_calls_apart(box):
-    program = box.build("far.c")
-    doc, r = box.report([program, "7000", "4", "0"])
-    assert r.returncode == 0, r
-    ledger = largest(doc, status_call(doc))["ledger"]
+    doc, ledger = listed(box, "7000", "4", "0")
     share, objects = ledger["known_share"], ledger["objects"]
     # No more than there were; most of them.
     assert 0.4 < share["estimate"] <= 0.76 and share["low"] <= 0.75, ledger
@@ -69,10 +73,7 @@ def repeats_thousands_of_calls_apart(box):
 
 @test(backends=BOTH)
 def threads_share_what_they_asked(box):
-    program = box.build("far.c")
-    doc, r = box.report([program, "400", "5", "4"])
-    assert r.returncode == 0, r
-    ledger = largest(doc, status_call(doc))["ledger"]
+    _, ledger = listed(box, "400", "5", "4")
     # Of 8,000 calls, 400 are first ones.
     assert ledger["known_share"]["high"] >= 0.93 and ledger["known_share"]["estimate"] <= 0.951, ledger
     assert ledger["objects"]["low"] <= 400, ledger
@@ -80,10 +81,7 @@ def threads_share_what_they_asked(box):
 
 @test(backends=BOTH)
 def each_file_once_is_no_waste(box):
-    program = box.build("far.c")
-    doc, r = box.report([program, "20000", "1", "0"])
-    assert r.returncode == 0, r
-    ledger = largest(doc, status_call(doc))["ledger"]
+    doc, ledger = listed(box, "20000", "1", "0")
     assert ledger["known_share"]["estimate"] == 0, ledger
     assert 0.9 * 20_000 <= ledger["objects"]["high"] and ledger["objects"]["low"] <= 20_000, ledger
     assert not doc["findings"], [f["cause"] for f in doc["findings"]]
@@ -91,13 +89,10 @@ def each_file_once_is_no_waste(box):
 
 @test(backends=BOTH)
 def who_sees_changes_asks_for_good_reason(box):
-    program = box.build("far.c")
     folder = os.path.join(box.dir, "watched")
     os.mkdir(folder)
     os.chmod(folder, 0o777)
-    doc, r = box.report([program, "100", "30", "0", folder])
-    assert r.returncode == 0, r
-    ledger = largest(doc, status_call(doc))["ledger"]
+    doc, ledger = listed(box, "100", "30", "0", folder)
     assert ledger["changed_share"] > 0.9 and ledger["known_share"]["estimate"] < 0.05, ledger
     stats = [f for f in doc["findings"] if f["cause"] == "stat-per-op"]
     assert not stats, stats
