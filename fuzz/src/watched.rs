@@ -60,8 +60,9 @@ fn all() -> Options {
 fn window(data: &[u8]) {
     let word = |chunk: &[u8]| u64::from_le_bytes(std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0)));
     let words: Vec<u64> = data.chunks(8).map(word).cycle().take((ring::BUFFER / 8) as usize).collect();
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     for index in [0, ring::COUNT - 1] {
-        for call in written_calls(&words, index, words.last().copied().unwrap_or(0)) {
+        for call in written_calls(&bytes, index, words.last().copied().unwrap_or(0)) {
             use_written(&call);
         }
     }

@@ -8,9 +8,10 @@ COMMANDS = [["/bin/ls", "-l", "/usr/include"], ["sh", "-c", "for i in 1 2 3; do 
 
 
 def kept(place):
-    """What is kept of contexts: name -> when it was written."""
+    """What is kept of contexts and of functions' names: name -> when it was written."""
     folder = os.path.join(place, "systoll")
-    return {n: os.stat(os.path.join(folder, n)).st_mtime_ns for n in os.listdir(folder) if n.startswith("contexts-")}
+    of_runs = [n for n in os.listdir(folder) if n.startswith(("contexts-", "names-"))]
+    return {n: os.stat(os.path.join(folder, n)).st_mtime_ns for n in of_runs}
 
 
 def told(doc):
@@ -37,6 +38,7 @@ def the_next_run_tells_the_same(box):
         (first, _), before = box.report(argv, env=env), kept(place)
         if not before:
             raise Skip("the file system of the box's files does not note every change: nothing is kept of them")
+        assert {n.split("-")[0] for n in before} == {"contexts", "names"}, (argv, sorted(before))
         second, _ = box.report(argv, env=env)
         assert first["exact"] and second["exact"], (argv, first["problems"], second["problems"])
         assert told(first) == told(second), (argv, set(told(first)) ^ set(told(second)))

@@ -54,19 +54,21 @@ pub(crate) fn data(call: &WrittenCall, signature: &Signature, bound: usize) -> V
 
 /// Fills a buffer with what was copied from an address on; how much of it there is.
 fn copied(call: &WrittenCall, read: Read, address: u64, buffer: &mut [u8]) -> usize {
-    let from = |piece: &Piece| {
-        let start = call.args.get(usize::from(piece.argument))?;
-        let offset = usize::try_from(address.checked_sub(*start)?).ok()?;
-        piece.bytes.get(offset..).filter(|rest| !rest.is_empty()).map(<[u8]>::to_vec)
-    };
     // Of pieces that hold the place the longest: one may have been cut short.
-    let pieces = call.pieces.iter().filter(|p| p.read == read).filter_map(from);
-    let bytes = pieces.max_by_key(Vec::len).unwrap_or_default();
+    let pieces = call.pieces.iter().filter(|p| p.read == read);
+    let bytes = pieces.filter_map(|p| rest(call, p, address)).max_by_key(|rest| rest.len()).unwrap_or_default();
     let n = bytes.len().min(buffer.len());
-    for (to, from) in buffer.iter_mut().zip(&bytes) {
-        *to = *from;
+    if let Some((to, from)) = buffer.get_mut(..n).zip(bytes.get(..n)) {
+        to.copy_from_slice(from);
     }
     n
+}
+
+/// What of a piece lies at an address and behind it.
+fn rest<'p>(call: &WrittenCall, piece: &'p Piece, address: u64) -> Option<&'p [u8]> {
+    let start = call.args.get(usize::from(piece.argument))?;
+    let offset = usize::try_from(address.checked_sub(*start)?).ok()?;
+    piece.bytes.get(offset..).filter(|rest| !rest.is_empty())
 }
 
 /// When a written call was, and how long it took.
@@ -180,7 +182,8 @@ mod tests {
                 let word = random.below(u64::MAX);
                 if dense { word } else { (word % 512) | ((word >> 60) << 32) }
             }).collect();
-            let calls = written_calls(&words, seed % ring::COUNT, len);
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let calls = written_calls(&bytes, seed % ring::COUNT, len);
             prop_assert!(calls.len() as u64 <= look::CALLS.min(len));
             let mut names = Names::new(seed.is_multiple_of(2));
             for call in &calls {

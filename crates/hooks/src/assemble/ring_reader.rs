@@ -57,19 +57,25 @@ pub struct WrittenCall {
     pub pieces: Vec<Piece>,
 }
 
-/// The calls in a slot's buffer `index`: `words` are the buffer's, `len` the header's [`ring::LEN`]. They end
-/// before the first of which something that it points to found no room.
+/// The calls in a slot's buffer `index`, all of whose bytes are `buffer`; `len` is the header's [`ring::LEN`]. They
+/// end before the first of which something that it points to found no room.
 #[must_use]
-pub fn written_calls(words: &[u64], index: u64, len: u64) -> Vec<WrittenCall> {
-    let flags = words.get((call::FLAGS / 8) as usize).copied().unwrap_or(0);
+pub fn written_calls(buffer: &[u8], index: u64, len: u64) -> Vec<WrittenCall> {
+    let flags = word(buffer, call::FLAGS);
     let most = if flags & call::ALONE != 0 { look::CALLS } else { ring::CALLS };
-    (0..len.min(most)).map_while(|n| written_call(words, index, (n, most))).collect()
+    (0..len.min(most)).map_while(|n| written_call(buffer, index, (n, most))).collect()
 }
 
-fn written_call(words: &[u64], index: u64, (n, most): (u64, u64)) -> Option<WrittenCall> {
-    let start = usize::try_from(n * ring::CALL / 8).ok()?;
-    let own = words.get(start..start + (ring::CALL / 8) as usize)?;
-    let word = |offset: u64| own.get((offset / 8) as usize).copied().unwrap_or(0);
+/// The word at an offset, zero outside.
+fn word(bytes: &[u8], offset: u64) -> u64 {
+    let there = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)?.first_chunk());
+    there.map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+fn written_call(buffer: &[u8], index: u64, (n, most): (u64, u64)) -> Option<WrittenCall> {
+    let start = usize::try_from(n * ring::CALL).ok()?;
+    let own = buffer.get(start..start + ring::CALL as usize)?;
+    let word = |offset: u64| word(own, offset);
     let has = |flag: u64| word(call::FLAGS) & flag != 0;
     if has(call::NO_ROOM) {
         return None;
@@ -77,7 +83,7 @@ fn written_call(words: &[u64], index: u64, (n, most): (u64, u64)) -> Option<Writ
     let returned = has(call::RETURNED);
     let shift = ((word(call::FLAGS) >> call::LOOK_SHIFT) as u8).min(look::MOST_SHIFT as u8);
     let pieces = (0..word(call::PIECE_COUNT).min(call::MOST_PIECES))
-        .filter_map(|i| piece(words, (index, most * ring::CALL), word(call::PIECES + 8 * i)))
+        .filter_map(|i| piece(buffer, (index, most * ring::CALL), word(call::PIECES + 8 * i)))
         .collect();
     Some(WrittenCall {
         node: word(call::NODE),
@@ -96,7 +102,7 @@ fn written_call(words: &[u64], index: u64, (n, most): (u64, u64)) -> Option<Writ
     })
 }
 
-fn piece(words: &[u64], (index, data): (u64, u64), word: u64) -> Option<Piece> {
+fn piece(buffer: &[u8], (index, data): (u64, u64), word: u64) -> Option<Piece> {
     let read = match word & (call::AT_RETURN | call::NAME) {
         0 => Read::Entry,
         call::AT_RETURN => Read::Return,
@@ -107,7 +113,6 @@ fn piece(words: &[u64], (index, data): (u64, u64), word: u64) -> Option<Piece> {
     let start = at.checked_sub(slot::RINGS + index.checked_mul(ring::BUFFER)?)?;
     let within = start >= data && start.checked_add(len)? <= ring::BUFFER;
     (argument < 6 && len <= ring::MOST && within).then_some(())?;
-    let byte = |at: u64| words.get((at / 8) as usize).map(|word| (word >> (8 * (at % 8))) as u8);
-    let bytes = (start..start + len).map(byte).collect::<Option<Vec<u8>>>()?;
+    let bytes = buffer.get(start as usize..(start + len) as usize)?.to_vec();
     Some(Piece { argument, read, bytes })
 }

@@ -10,7 +10,7 @@ use crate::sys::own_cpu;
 use crate::table::{ImageId, Table};
 use crate::windows::{RawCall, RawWindow};
 use crate::written::{Names, Times, raw_call};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::time::Duration;
 use systoll_hooks::assemble::{WrittenCall, written_calls};
 use systoll_hooks::layout::{IMAGE, image, may_hold_node, node, ring, slot};
@@ -56,7 +56,7 @@ pub(crate) fn take(session: &mut Session, program: &mut Program, slots: &[u64], 
                 continue;
             }
             let at = thread.offset() + slot::RINGS + n * ring::BUFFER;
-            found.push(written_calls(&session.memory.words(at, program.id, ring::BUFFER), n, len));
+            found.push(written_calls(&session.memory.bytes(at, program.id, ring::BUFFER), n, len));
             if let Some(area) = session.memory.image(program.id).filter(|_| whole) {
                 area.set(thread.offset() + slot::RING_HEADERS + n * ring::HEADER + ring::STATE, ring::state::FREE);
             }
@@ -125,7 +125,7 @@ fn raw_window(
 }
 
 fn word(session: &Session, thread: SlotRef, offset: u64) -> u64 {
-    session.memory.words(offset, thread.program, 8).first().copied().unwrap_or(0)
+    session.memory.word(offset, thread.program)
 }
 
 fn tid_of(session: &Session, thread: SlotRef) -> i32 {
@@ -147,7 +147,7 @@ fn raw_calls(
     let of = image_of(program, &mut session.table, pid, now);
     let clock = session.clock.reading(session.stats.around.own_cycles);
     let bound = session.windows.budget.bytes();
-    let (mut names, mut rows) = (Names::new(shared), HashMap::new());
+    let (mut names, mut rows) = (Names::new(shared), HashMap::default());
     let mut raw = Vec::new();
     for call in calls {
         // What is missing may have changed what those after it find.
@@ -159,8 +159,8 @@ fn raw_calls(
         }
         // Read: to look at a hole in what is mapped would fill it, and the program names any place.
         let roots = |node: NodeAddr| {
-            let root = session.memory.words(node.offset() + node::ROOT, program.id, 8);
-            root.first().map(|root| NodeAddr(*root))
+            let root = session.memory.word(node.offset() + node::ROOT, program.id);
+            (root != 0).then_some(NodeAddr(root))
         };
         let key = (call.node, call.number);
         let row = *rows.entry(key).or_insert_with(|| row_of(&mut session.table, program, (of, call), roots));

@@ -303,13 +303,25 @@ impl Memory {
         self.data(id, 0..image::SLOTS, MOST_OF_TREES)
     }
 
-    /// Some bytes of an image from an offset on, as words; none where there are not so many.
-    pub(crate) fn words(&self, at: u64, id: ProgramId, bytes: u64) -> Vec<u64> {
+    /// Some bytes of an image from an offset on; none where there are not so many.
+    pub(crate) fn bytes(&self, at: u64, id: ProgramId, bytes: u64) -> Vec<u8> {
         let mut read = vec![0; bytes as usize];
         if self.file(id).is_none_or(|file| file.read_exact_at(&mut read, at).is_err()) {
             return Vec::new();
         }
-        read.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+        read
+    }
+
+    /// The same as words.
+    pub(crate) fn words(&self, at: u64, id: ProgramId, bytes: u64) -> Vec<u64> {
+        self.bytes(at, id, bytes).as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+    }
+
+    /// The word at an offset of an image; zero where there is none.
+    pub(crate) fn word(&self, at: u64, id: ProgramId) -> u64 {
+        let mut word = [0; 8];
+        let read = self.file(id).is_some_and(|file| file.read_exact_at(&mut word, at).is_ok());
+        if read { u64::from_le_bytes(word) } else { 0 }
     }
 
     /// What a slot has counted so far.
@@ -343,8 +355,7 @@ impl Memory {
 
     /// The same of an image that may be deserted.
     pub(crate) fn slots_drawn_at_last(&self, id: ProgramId) -> u64 {
-        let word = |offset: u64| self.words(offset, id, 8).first().copied().unwrap_or(0);
-        slots_used(word(image::NEXT_SLOT), word(image::GIVEN))
+        slots_used(self.word(image::NEXT_SLOT, id), self.word(image::GIVEN, id))
     }
 
     /// Processor time of a thread when it began to ask, by its own clock; `None` where it could not read that.
