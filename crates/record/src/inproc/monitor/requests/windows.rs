@@ -2,6 +2,7 @@
 
 use crate::arguments::argument_data;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
+use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::{Looked, Open};
 use crate::inproc::monitor::requests::unwind::{unwind, with_scripts};
 use crate::inproc::monitor::requests::waiter::Waiter;
@@ -259,13 +260,17 @@ fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Opt
 /// a look tells, and a window would cost more.
 fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_ns: u64) {
     let octave = entered.nth.max(1).ilog2() as u8;
-    let scripted = session.programs.get(&waiter.slot.program).is_some_and(|p| p.space.runs_scripts());
     // Whatever the start-up has spent: some looks at each row that is more than a crumb.
     const SURE: u64 = 8;
     const CRUMB: u8 = 4;
     let row = session.table.rows.get(entered.row as usize);
     let sure = octave >= CRUMB && row.is_some_and(|r| r.lines.iter().map(|l| l.looks).sum::<u64>() < SURE);
-    if scripted && (sure || session.windows.budget.look_affordable(octave, run_ns)) {
+    if !sure && !session.windows.budget.look_affordable(octave, run_ns) {
+        return;
+    }
+    // Not whether a script's name has been told already: what was spent before its first call tells none.
+    let tells = |p: &Program| p.space.may_run_scripts() && p.space.has_names_on_stack(waiter.tid);
+    if session.programs.get(&waiter.slot.program).is_some_and(tells) {
         let cpu = own_cpu();
         whole_stack(session, waiter, entered);
         session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
