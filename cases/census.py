@@ -12,7 +12,9 @@ folders in `--keep`: pip/ (a venv), npm/ (a folder with node_modules), gobin/, c
   run          the command, by sh -c; `{tree}` and the like are inputs (census_inputs.py), standard output is dropped
   prepare      by sh -c before, unwatched, in the command's own folder
   found        [{cause, verdict, why, cure | twin}]: what must be found and whether it is
-               true, not true, laughable (or `may`: now and then). `cure` proves it by systoll's own, `twin` by a command
+               true, not true, laughable (or `may`: now and then). `cure` proves it by systoll's own, `twin` by a command;
+               `same` is what must be the same of the two (as `prove` takes it), where not all they print
+  again        `prepare` has to be done before each run of a proof
   missed       what is wasted and not found
   exit         exit codes other than 0 that are its answer
 
@@ -34,7 +36,8 @@ from tally import Skip, Tally
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "census")
 MEASURED = os.path.join(FOLDER, "measured.json")
-RUN_S = 60
+# A run under systoll, and what pairs of runs may take.
+RUN_S, PROOF_S = 60, 30
 VERDICTS = ("true", "not true", "laughable")
 
 
@@ -125,8 +128,13 @@ def proof(opts, c, entry, argv, cwd, env):
         how = ["--cure", entry["cure"]]
     else:
         how = ["--vs", "sh -c " + repr("exec " + filled(entry["twin"], os.path.join(opts.keep, "inputs")))]
-    run = [opts.systoll, "prove", "--json", "--limit", "8s", *how, "--", *argv]
-    r = subprocess.run(run, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=RUN_S)
+    same = ["--same", entry["same"]] if "same" in entry else []
+    before = ["--prepare", filled(c["prepare"], os.path.join(opts.keep, "inputs"))] if c.get("again") else []
+    run = [opts.systoll, "prove", "--json", "--limit", f"{PROOF_S}s", *same, *before, *how, "--", *argv]
+    try:
+        r = subprocess.run(run, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=3 * PROOF_S)
+    except subprocess.TimeoutExpired:
+        return f"not tried: longer than {3 * PROOF_S} s"
     try:
         doc = json.loads(r.stdout[r.stdout.index("{") :])
     except ValueError:

@@ -1,35 +1,53 @@
 //! The same file opened, used and closed again and again.
 
 use super::claim::{Claim, Claims, Detector, put};
+use super::reread::{Reread, Rereads};
 use super::walk::walks;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Opened, Step};
-use crate::semantics::{Act, Effect, FD_FLAGS, FILE_STATUS, MADE_UP, POSITION, RANDOM_FILES, STATUS_FLAGS, Way};
+use crate::semantics::{
+    Act, Effect, FD_FLAGS, FILE_STATUS, MADE_UP, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
+};
 use std::sync::Arc;
+use systoll_model::Recording;
 
 /// Calls between an opening and what belongs to it, at most.
 const CYCLE: usize = 24;
 /// Bytes of files that are remembered, all in all.
 const REMEMBERED: usize = 1 << 20;
 /// Bytes of an ordinary file that are worth keeping. A program that opens a small one anew each time
-/// may want to see its newest version, and nothing here tells.
+/// may want to see its newest version, and nothing here tells: unless it is opened very often, it is let be.
 const LARGE: u64 = 64 << 10;
+/// Openings of a large file in all, before its reads are claimed in windows that do not show how it was opened.
+const OFTEN: u64 = 16;
 
 /// Claims openings of what was open before, and the plumbing that goes with them.
-#[derive(Default)]
 pub(super) struct Reopen {
+    /// What windows together show of files.
+    rereads: Rereads,
     /// What was read last of a path: bytes that come again need not have been read.
     contents: Map<(u32, String), Vec<u8>>,
     size: usize,
 }
 
+impl Reopen {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        Self { rereads: Rereads::new(recording, semantics), contents: Map::default(), size: 0 }
+    }
+}
+
 impl Detector for Reopen {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let walked = walks(steps);
+        let mut shown: Vec<i64> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
-            let Some(opened) = &step.opened else { continue };
+            let Some(opened) = &step.opened else {
+                self.further(step, &shown, claims);
+                continue;
+            };
+            shown.extend(step.observed.call.result);
             let facts = Facts::default().with(Fact::Walk, walked.get(at).is_some_and(|walks| *walks));
             let rest = steps.get(at + 1..(at + 1 + CYCLE).min(steps.len())).unwrap_or_default();
             if opened.writes {
@@ -52,13 +70,20 @@ fn claim(kind: Kind, opened: &Opened<'_>, weak: bool) -> Claim {
         _ if made_up => {
             ("a file of the kernel's, opened anew each time", "keep it open and pread it at 0, or keep the answer", "")
         }
-        _ => (
-            "a file that is opened and read anew each time",
-            "keep what was read, and look whether the file has changed",
-            "a change of the file is noticed later",
-        ),
+        _ => return Claim { weak, object: Some(Arc::from(&*opened.path)), ..anew() },
     };
     Claim { weak, gives_up, object: Some(Arc::from(&*opened.path)), ..Claim::of(kind, about, instead) }
+}
+
+fn anew() -> Claim {
+    Claim {
+        gives_up: "a change of the file is noticed later",
+        ..Claim::of(
+            Kind::Repeat,
+            "a file that is opened and read anew each time",
+            "keep what was read, and look whether the file has changed",
+        )
+    }
 }
 
 fn made_up(opened: &Opened<'_>) -> bool {
@@ -99,7 +124,10 @@ impl Reopen {
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
         let weak = !made_up(opened);
-        if weak && bytes_of(fd, rest) < LARGE {
+        let process = step.observed.window.process.0;
+        let habit = self.rereads.of((process, &opened.path));
+        let often = habit.is_some_and(|file: Reread| file.many && file.unchanged);
+        if weak && bytes_of(fd, rest) < LARGE && !often {
             return;
         }
         if opened.again {
@@ -119,11 +147,28 @@ impl Reopen {
                 put(claims, step.index, of(weak));
             }
             if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
-                if self.same_bytes(step.observed.window.process.0, opened, read) {
+                if self.same_bytes(process, opened, read) || opened.again && often {
                     reads.iter().for_each(|at| put(claims, *at, of(weak)));
                 }
                 return;
             }
+        }
+    }
+
+    /// Reads of a file whose opening the window does not show: of one that is opened again and again and stays as
+    /// it is, all but those of the first time are of what was read before.
+    fn further(&self, step: &Step<'_>, shown: &[i64], claims: &mut Claims) {
+        let Some(moved) = step.moved.filter(|m| m.line.way == Way::In && m.line.at.is_none()) else { return };
+        let Some(path) = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/')) else { return };
+        let Some(file) = self.rereads.of((step.observed.window.process.0, path)) else { return };
+        let is_shown = moved.fd.is_some_and(|fd| shown.contains(&i64::from(fd)));
+        if is_shown || !file.unchanged || file.openings < OFTEN || moved.got.is_none() {
+            return;
+        }
+        // Of so many openings' reads the first were needed.
+        if step.observed.call.nth > file.openings {
+            let object = Some(claims.object(path));
+            put(claims, step.index, Claim { weak: true, object, ..anew() });
         }
     }
 
