@@ -24,6 +24,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -37,7 +38,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "census")
 MEASURED = os.path.join(FOLDER, "measured.json")
 # A run under systoll, and what pairs of runs may take.
-RUN_S, PROOF_S = 60, 30
+RUN_S, PROOF_S = 60, 70
 VERDICTS = ("true", "not true", "laughable")
 
 
@@ -127,7 +128,7 @@ def proof(opts, c, entry, argv, cwd, env):
     if "cure" in entry:
         how = ["--cure", entry["cure"]]
     else:
-        how = ["--vs", "sh -c " + repr("exec " + filled(entry["twin"], os.path.join(opts.keep, "inputs")))]
+        how = ["--vs", shlex.join(["sh", "-c", "exec " + filled(entry["twin"], os.path.join(opts.keep, "inputs"))])]
     same = ["--same", entry["same"]] if "same" in entry else []
     before = ["--prepare", filled(c["prepare"], os.path.join(opts.keep, "inputs"))] if c.get("again") else []
     run = [opts.systoll, "prove", "--json", "--limit", f"{PROOF_S}s", *same, *before, *how, "--", *argv]

@@ -36,7 +36,7 @@ fn a_lock_left_and_taken_again_around_each_line() {
     // Somebody else had it; a request was waited for; much is done under it, or between; a child is made.
     silent(&rounds(5_000, |_| vec![flock(2).waited(20_000), writes(), flock(8)]), BUSY);
     silent(&rounds(5_000, |_| vec![flock(6), call("flock", "flock", &[3, 6], -11).fd("/tmp/log"), flock(8)]), BUSY);
-    let asked = || call("read", "read", &[5, 0x1000, 64], 64).fd("pipe:[7]").waited(9_000);
+    let asked = || call("read", "read", &[5, 0x1000, 512], 64).fd("pipe:[7]").waited(9_000);
     silent(&rounds(5_000, |_| vec![asked(), flock(2), writes(), flock(8)]), BUSY);
     let sums = |n: usize| vec![call("getrusage", "getrusage", &[0, 0x1000], 0).toll(20); n];
     let busy = |under: usize, between: usize| {
@@ -120,7 +120,7 @@ fn a_small_file_that_is_opened_very_often() {
         let path = |i: u64| if n == 1 { "/tmp/f".into() } else { format!("/tmp/{}", i % n) };
         rounds(times, move |i| vec![opens(&path(i)), fstat(1), reads(900), closes()])
     };
-    assert!(remarked(&zone(1, 2_000)).is_some_and(|claimed| claimed > 7_000));
+    assert!(remarked(&zone(1, 2_000)).is_some_and(|claimed| claimed > 5_500));
     // Not often, and one of very many.
     assert_eq!(remarked(&zone(1, 100)), None);
     assert_eq!(remarked(&zone(1_000, 2_000)), None);

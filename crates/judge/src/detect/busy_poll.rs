@@ -81,9 +81,8 @@ impl Detector for BusyPoll {
             }
             let empty = step.look.filter(|_| step.nothing && !self.handed_over.contains(&step.observed.call.row));
             let key = empty.map(|look| (step.observed.syscall, look.at.map_or(0, |a| step.observed.arg(a))));
-            for (other, run) in &mut runs {
-                run.others += usize::from(Some(*other) != key);
-            }
+            // Another look that finds nothing is no work either.
+            runs.values_mut().for_each(|run| run.others += usize::from(key.is_none()));
             let ended = |run: &Run| run.others > WORK;
             let gone: Vec<_> = runs.iter().filter(|(_, r)| ended(r)).map(|(k, _)| *k).collect();
             for key in gone {

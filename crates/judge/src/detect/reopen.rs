@@ -41,13 +41,15 @@ impl Reopen {
 impl Detector for Reopen {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let walked = walks(steps);
-        let mut shown: Vec<i64> = Vec::new();
+        let mut first: Vec<i64> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             let Some(opened) = &step.opened else {
-                self.further(step, &shown, claims);
+                self.further(step, &first, claims);
                 continue;
             };
-            shown.extend(step.observed.call.result);
+            if !opened.again {
+                first.extend(step.observed.call.result);
+            }
             let facts = Facts::default().with(Fact::Walk, walked.get(at).is_some_and(|walks| *walks));
             let rest = steps.get(at + 1..(at + 1 + CYCLE).min(steps.len())).unwrap_or_default();
             if opened.writes {
@@ -56,11 +58,12 @@ impl Detector for Reopen {
                 self.reading(step, opened, facts, rest, claims);
             }
         }
+        self.leave_out_cut(steps, claims);
     }
 }
 
 fn claim(kind: Kind, opened: &Opened<'_>, weak: bool) -> Claim {
-    let made_up = made_up(opened);
+    let made_up = made_up(&opened.path);
     let (about, instead, gives_up) = match kind {
         Kind::Toggle => (
             "a file to write to",
@@ -86,8 +89,8 @@ fn anew() -> Claim {
     }
 }
 
-fn made_up(opened: &Opened<'_>) -> bool {
-    MADE_UP.iter().any(|m| opened.path.starts_with(m))
+fn made_up(path: &str) -> bool {
+    MADE_UP.iter().any(|m| path.starts_with(m))
 }
 
 /// Whether a call opens or otherwise begins something of its own.
@@ -123,7 +126,7 @@ impl Reopen {
         let fd = step.observed.call.result.unwrap_or(-1);
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
-        let weak = !made_up(opened);
+        let weak = !made_up(&opened.path);
         let process = step.observed.window.process.0;
         let habit = self.rereads.of((process, &opened.path));
         let often = habit.is_some_and(|file: Reread| file.many && file.unchanged);
@@ -153,16 +156,40 @@ impl Reopen {
                 return;
             }
         }
+        // What was read is known when the file is closed, which the window does not show.
+        if opened.again {
+            reads.iter().for_each(|at| claims.leave_out(*at));
+        }
     }
 
-    /// Reads of a file whose opening the window does not show: of one that is opened again and again and stays as
-    /// it is, all but those of the first time are of what was read before.
-    fn further(&self, step: &Step<'_>, shown: &[i64], claims: &mut Claims) {
+    /// Leaves out what is done with a file whose opening lies before the window, where it is one of those that are
+    /// opened again and again.
+    fn leave_out_cut(&self, steps: &[Step<'_>], claims: &mut Claims) {
+        let again = |s: &Step<'_>| s.opened.as_ref().is_some_and(|o| o.again && !o.writes && made_up(&o.path));
+        let made_up_again = steps.iter().any(again);
+        let mut shown: Vec<i64> = Vec::new();
+        for step in steps {
+            if step.opened.is_some() {
+                shown.extend(step.observed.call.result);
+                continue;
+            }
+            let Some(path) = step.observed.call.fd.as_deref().filter(|_| step.lines.fd == Some(0)) else { continue };
+            let of_many = self.rereads.of((step.observed.window.process.0, path)).is_some_and(|file| file.many);
+            let is_cut = !shown.contains(&i64::from(step.observed.descriptor(0)));
+            if is_cut && (of_many || made_up_again && made_up(path)) {
+                claims.leave_out(step.index);
+            }
+        }
+    }
+
+    /// Reads of a file that is opened again and again and stays as it is: all but those of the first time, which went
+    /// through `first`, are of what was read before.
+    fn further(&self, step: &Step<'_>, first: &[i64], claims: &mut Claims) {
         let Some(moved) = step.moved.filter(|m| m.line.way == Way::In && m.line.at.is_none()) else { return };
         let Some(path) = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/')) else { return };
         let Some(file) = self.rereads.of((step.observed.window.process.0, path)) else { return };
-        let is_shown = moved.fd.is_some_and(|fd| shown.contains(&i64::from(fd)));
-        if is_shown || !file.unchanged || file.openings < OFTEN || moved.got.is_none() {
+        let is_first = moved.fd.is_some_and(|fd| first.contains(&i64::from(fd)));
+        if is_first || !file.unchanged || file.openings < OFTEN || moved.got.is_none() {
             return;
         }
         // Of so many openings' reads the first were needed.
