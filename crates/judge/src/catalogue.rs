@@ -275,10 +275,7 @@ impl Cure {
 
     /// Whether it says in words for every language what others say in one.
     pub(crate) fn is_general(&self) -> bool {
-        self.kind == CureKind::Code
-            && self.names_nothing()
-            && self.languages.is_empty()
-            && self.situation.is_empty()
+        self.kind == CureKind::Code && self.names_nothing() && self.languages.is_empty() && self.situation.is_empty()
     }
 
     /// Whether it is code of this language, or for any shell where it is one.

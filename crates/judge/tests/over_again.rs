@@ -42,7 +42,8 @@ fn a_lock_left_and_taken_again_around_each_line() {
     let busy = |under: usize, between: usize| {
         rounds(2_000, |_| [vec![flock(2)], sums(under), vec![flock(8)], sums(between)].concat())
     };
-    let locks = |trace: &[Call]| judged(trace, BUSY).findings.iter().any(|f| f.cause.as_deref() == Some("lock-per-line"));
+    let locks =
+        |trace: &[Call]| judged(trace, BUSY).findings.iter().any(|f| f.cause.as_deref() == Some("lock-per-line"));
     assert!(locks(&busy(2, 1)) && !locks(&busy(12, 1)) && !locks(&busy(2, 5)));
     let forks = || call("clone", "fork", &[17, 0, 0, 0, 0], 100).toll(9_000);
     assert!(!locks(&rounds(2_000, |_| vec![flock(2), writes(), flock(8), forks()])));

@@ -131,11 +131,7 @@ impl Run {
         // Of a wait that is cut short it is the end that is needless, not the wait.
         let sleeps = self.look.sleeps && !is_rounded;
         let facts = Facts::default().with(Fact::Sleeps, sleeps).with(Fact::Rounded, is_rounded);
-        let claim = || Claim {
-            weak: sleeps,
-            facts,
-            ..Claim::of(Kind::BusyPoll, self.look.does, self.look.instead)
-        };
+        let claim = || Claim { weak: sleeps, facts, ..Claim::of(Kind::BusyPoll, self.look.does, self.look.instead) };
         let waits = |step: &Step<'_>| is_rounded && step.look.is_some_and(|look| look.sleeps);
         for around in self.steps.windows(2) {
             let [before, at] = around else { continue };

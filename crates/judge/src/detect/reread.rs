@@ -85,12 +85,7 @@ impl Rereads {
     }
 }
 
-fn look_through<'a>(
-    window: &'a Window,
-    recording: &Recording,
-    semantics: &Semantics,
-    looks: &mut Looks<'a>,
-) {
+fn look_through<'a>(window: &'a Window, recording: &Recording, semantics: &Semantics, looks: &mut Looks<'a>) {
     let process = window.process.0;
     for (at, call) in window.calls.iter().enumerate() {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
