@@ -13,6 +13,8 @@ const LONG: usize = 8;
 const LONG_CUT: usize = 4;
 /// Waits that ran out and were followed by looks without waiting, before it is a habit.
 const ROUNDED: usize = 2;
+/// Waits as long as the longest that the time waited amounts to, where windows show but one.
+const WAITS: u64 = 4;
 /// So many other calls between two looks are work.
 const WORK: usize = 5;
 
@@ -57,7 +59,12 @@ fn rounded(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
             }
         }
     }
-    seen.into_iter().filter(|(_, times)| *times >= ROUNDED).map(|(row, _)| row).collect()
+    // Waits are few beside the looks, so that windows may show but the first: their time tells that there were more.
+    let waits = |row: RowId| {
+        let counts = &recording.row(row).counts;
+        counts.waited_ns.is_some_and(|waited| waited >= WAITS * counts.max_ns)
+    };
+    seen.into_iter().filter(|(row, times)| *times >= ROUNDED || waits(*row)).map(|(row, _)| row).collect()
 }
 
 struct Run {

@@ -129,7 +129,7 @@ impl Reopen {
         let weak = !made_up(&opened.path);
         let process = step.observed.window.process.0;
         let habit = self.rereads.of((process, &opened.path));
-        let often = habit.is_some_and(|file: Reread| file.many && file.unchanged);
+        let often = habit.is_some_and(|file: Reread| file.many && file.unchanged) && takes(fd, rest);
         if weak && bytes_of(fd, rest) < LARGE && !often {
             return;
         }
@@ -216,6 +216,13 @@ fn bytes_of(fd: i64, rest: &[Step<'_>]) -> u64 {
     let own = rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0));
     let until_closed = own.take_while(|s| !s.effects.iter().any(|e| matches!(e, Effect::Closes(0))));
     until_closed.filter_map(|s| s.moved.and_then(|m| m.got)).fold(0, u64::saturating_add)
+}
+
+/// Whether anything is taken from a descriptor until it is closed, as far as the window goes: bytes, entries of a folder.
+fn takes(fd: i64, rest: &[Step<'_>]) -> bool {
+    let own = rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0));
+    let mut until_closed = own.take_while(|s| !s.effects.iter().any(|e| matches!(e, Effect::Closes(0))));
+    until_closed.any(|s| s.meaning.is_none() && s.observed.call.result.is_some_and(|got| got > 0))
 }
 
 fn sets(step: &Step<'_>) -> bool {

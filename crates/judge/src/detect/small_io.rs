@@ -148,8 +148,7 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
     if let Some(moved) = &step.moved {
         let outside = !step.observed.call.fd.as_deref().is_some_and(|f| f.starts_with('/'));
         let failed = moved.got.is_none();
-        // Where nothing was to be written, nothing was said.
-        let empty = moved.got == Some(0) && moved.line.way == Way::In;
+        let empty = moved.got == Some(0);
         let Stream { fd, way } = Stream::of(moved);
         let random = moved.line.unit == Unit::Random;
         return every(&|p| {
