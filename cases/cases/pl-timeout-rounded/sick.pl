@@ -6,12 +6,12 @@ use Time::HiRes qw(time);
 my $n = $ARGV[0] || 60;
 pipe(my $in, my $out) or die;
 my $fired = 0;
-my $due = time + 0.0025;
+my $due = time + 0.0029;
 while ($fired < $n) {
     my $left = $due - time;
     if ($left <= 0) {
         $fired++;
-        $due = time + 0.0025;
+        $due = time + 0.0029;
         next;
     }
     my ($fd, $mask) = (fileno($in), POLLIN);
