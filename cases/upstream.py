@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 """Find again what real projects mended: both versions from their registry, one driver, systoll on each.
 
-  upstream.py --systoll PATH [--keep DIR] [NAME...]
+  upstream.py --systoll PATH [--keep DIR] [--gain] [NAME...]
 
-One line a fix: of how many focus calls the old version made, how many are claimed and as what, and what is still
-said of the new one. Needs the network and the package's own client (cargo, go, npm, pip); what can't be had is
-skipped with the reason, and what needs something that systoll does not do yet (`later`) is told, not tried. Not run
-by ./test. Each fix is a file of upstream/:
+One line a fix: of how many focus calls the old version made, how many are claimed and as what, how many of them the
+fix took away, and what is still said of the new one. Needs the network and the package's own client (cargo, go, npm,
+pip); what can't be had is skipped with the reason, and what needs something that systoll does not do yet (`later`) is
+told, not tried. Ends with how many were verified: found whole (at least nine tenths of the calls that the fix took
+away), with the advice, and silent in the new version. `--gain` has `systoll prove` run the two versions beside each
+other. Not run by ./test. Each fix is a file of upstream/:
 
   what, source     the fix in a sentence, where it was made
   client           cargo, go, npm or pip
   package          as the client calls it; `old`, `new` its versions (no `new`: not mended yet); `package_new` where
                    it goes by another name since
   syscalls, cause  what the old version makes too many of, and what systoll is to call it
+  advice           what one of the ways to stop it must say, by a regular expression, to lead to the fix
   driver           the program; `@NEW@ … @END@` stands only in the new version's, `@OLD@ … @END@` in the old one's
   beside           other packages it needs; of a crate `features`, `features_new`: what is asked of it
   env, limit_nofile, run   of the driver's process; the command behind the interpreter
@@ -23,18 +26,22 @@ import json
 import os
 import re
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 
 from casefile import load
+from census import verdict_of
 from tally import Skip, Tally
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIXES = os.path.join(HERE, "upstream")
 # A first build of a crate with what it depends on.
 INSTALL_S, RUN_S = 900, 120
+# Of the calls that a fix took away, what has to be claimed in the version before.
+WHOLE = 0.9
 
 
 def tool(name):
@@ -92,9 +99,12 @@ def by_npm(fix, package, version, text, into, _new):
 
 def by_pip(fix, package, version, text, into, _new):
     python = tool(fix.get("python", "python3"))
-    do([python, "-m", "venv", "venv"], into)
     inner = os.path.join(into, "venv/bin/python")
-    do([inner, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{package}=={version}", *fix.get("beside", [])], into)
+    # Another version of the driver's does for an environment that was kept.
+    if not os.path.exists(os.path.join(into, "installed")):
+        do([python, "-m", "venv", "--without-pip", "venv"], into)
+        do([tool("python3"), "-m", "pip", "--python", inner, "install", "-q", "--disable-pip-version-check", f"{package}=={version}", *fix.get("beside", [])], into)
+        write(os.path.join(into, "installed"), version)
     write(os.path.join(into, "driver.py"), text)
     return [inner, "driver.py"]
 
@@ -102,18 +112,19 @@ def by_pip(fix, package, version, text, into, _new):
 CLIENTS = {"cargo": by_cargo, "go": by_go, "npm": by_npm, "pip": by_pip}
 
 
+def limits(fix):
+    """Gives the process that a driver is to be its limits."""
+    if "limit_nofile" in fix:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(fix["limit_nofile"], most) if most >= 0 else fix["limit_nofile"], most))
+
+
 def watched(opts, fix, argv, cwd):
     """systoll's report of the driver."""
-
-    def limits():
-        if "limit_nofile" in fix:
-            most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-            resource.setrlimit(resource.RLIMIT_NOFILE, (min(fix["limit_nofile"], most) if most >= 0 else fix["limit_nofile"], most))
-
     report = os.path.join(cwd, "report.json")
     env = {**os.environ, **fix.get("env", {})}
     run = [opts.systoll, "run", "--json", "-o", report, *(["--backend", opts.backend] if opts.backend else []), "--", *argv, *fix.get("args", [])]
-    r = subprocess.run(run, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_S, preexec_fn=limits)
+    r = subprocess.run(run, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_S, preexec_fn=lambda: limits(fix))
     if r.returncode or not os.path.exists(report):
         raise Skip(f"the driver ended with {r.returncode}: {(r.stderr or r.stdout).strip()[-300:]}")
     with open(report, encoding="utf-8") as f:
@@ -130,12 +141,36 @@ def about(doc, fix):
     return [f for f in both if f["cause"] == fix["cause"] and set(f["syscalls"]) & set(fix["syscalls"])]
 
 
+def beside(doc, fix):
+    """Findings and remarks of other causes that are about nothing but the fix's calls: those go with it."""
+    return [f for f in doc["findings"] + doc["also"] if f["cause"] != fix["cause"] and set(f["syscalls"]) <= set(fix["syscalls"])]
+
+
 def version_of(opts, fix, new, into):
     package = fix.get("package_new", fix["package"]) if new else fix["package"]
     version = fix["new"] if new else fix["old"]
     os.makedirs(into, exist_ok=True)
     argv = CLIENTS[fix["client"]](fix, package, version, driver_of(fix, new), into, new)
+    opts.argv["new" if new else "old"] = argv
     return watched(opts, fix, argv, into)
+
+
+def advised(found, fix):
+    """Whether a way to stop it leads to the fix that was made."""
+    wanted = fix.get("advice")
+    return not wanted or any(re.search(wanted, how) for f in found for how in f["stop"])
+
+
+def gain(opts, fix, found, into):
+    """What `prove` says of the new version beside the old one, and what the findings told of it."""
+    told = sum(f["share_of_cpu"] or 0 for f in found)
+    in_folder = lambda which: ["sh", "-c", f"cd {shlex.quote(os.path.join(into, which))} && exec {shlex.join(opts.argv[which])}"]
+    run = [opts.systoll, "prove", "--json", "--same", "stdout", "--limit", "12s", "--vs", shlex.join(in_folder("new")), "--", *in_folder("old")]
+    r = subprocess.run(run, env={**os.environ, **fix.get("env", {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_S, preexec_fn=lambda: limits(fix))
+    try:
+        return f"{told:.1%} of CPU told; {verdict_of(json.loads(r.stdout[r.stdout.index('{') :]))}"
+    except ValueError:
+        return f"{told:.1%} of CPU told; not proved: {(r.stderr or r.stdout).strip()[-200:]}"
 
 
 def compare(opts, fix, into):
@@ -145,16 +180,27 @@ def compare(opts, fix, into):
     old = version_of(opts, fix, False, os.path.join(into, "old"))
     made, found = calls(old, fix["syscalls"]), about(old, fix)
     claimed = sum(f["needless_calls"]["estimate"] for f in found)
+    whole = claimed + sum(f["needless_calls"]["estimate"] for f in beside(old, fix))
     wrong = [] if found else [f"{fix['cause']} was not found, but {[f['cause'] or f['kind'] for f in old['findings'] + old['also']]}"]
-    sure = [f["confidence"] for f in found]
-    line = f"{fix['old']}: {made} calls, {claimed} claimed ({min(1, claimed / max(made, 1)):.0%}) as {fix['cause']}, {'/'.join(sure) or 'not found'}"
+    if found and not advised(found, fix):
+        wrong.append(f"no way to stop it leads to the fix: {[how for f in found for how in f['stop']]}")
+    sure = "/".join(f["confidence"] for f in found)
+    line = f"{fix['old']}: {made} calls, {claimed} claimed ({min(1, claimed / max(made, 1)):.0%}) as {fix['cause']}, {sure or 'not found'}"
     if "new" not in fix:
         return line + "; not mended yet", wrong
     new = version_of(opts, fix, True, os.path.join(into, "new"))
-    left = about(new, fix)
+    left, kept = about(new, fix), calls(new, fix["syscalls"])
     if left:
         wrong.append(f"still found in {fix['new']}: {sum(f['needless_calls']['estimate'] for f in left)} calls")
-    return f"{line}; {fix['new']}: {calls(new, fix['syscalls'])} calls, {'still found' if left else 'silent'}", wrong
+    taken = made - kept
+    after = f"{fix['new']}: {kept} calls, {'still found' if left else 'silent'}"
+    if found and whole < WHOLE * taken:
+        wrong.append(f"{whole} of the {taken} calls that the fix took away were claimed")
+    if not wrong:
+        opts.verified.add(os.path.basename(into))
+    if opts.gain:
+        after += f"; {gain(opts, fix, found, into)}"
+    return f"{line}; {after}", wrong
 
 
 def main():
@@ -162,10 +208,12 @@ def main():
     p.add_argument("--systoll", required=True)
     p.add_argument("--backend")
     p.add_argument("--keep", metavar="DIR", help="where drivers and packages are put, and left")
+    p.add_argument("--gain", action="store_true", help="measure what the fix wins")
     p.add_argument("--strict", action="store_true", help="what is skipped has failed")
     p.add_argument("names", nargs="*")
     opts = p.parse_args()
     opts.systoll = os.path.abspath(opts.systoll)
+    opts.verified, opts.argv = set(), {}
     tally = Tally(opts.strict)
     with tempfile.TemporaryDirectory(prefix="upstream-") as t:
         for name in opts.names or sorted(n[:-5] for n in os.listdir(FIXES) if n.endswith(".toml")):
@@ -173,6 +221,7 @@ def main():
                 fix = load(f.read())
             into = os.path.join(os.path.abspath(opts.keep) if opts.keep else t, name)
             tally.attempt(name, lambda again, fix=fix, into=into: compare(opts, fix, into))
+    print(f"{len(opts.verified)} fixes verified")
     return tally.end()
 
 

@@ -45,6 +45,8 @@ pub struct Cure {
     pub modules: Vec<String>,
     /// Source files of which one must be on the stack, as patterns with `*`; empty where any will do.
     pub sources: Vec<String>,
+    /// Functions of which one must be on the stack, as patterns with `*`; empty where any will do.
+    pub functions: Vec<String>,
     /// What the finding must be about (a path, a program that is started), as patterns; empty where anything.
     pub about: Vec<String>,
     /// The first version of the language that has what it takes.
@@ -226,6 +228,8 @@ struct CureFile {
     #[serde(default)]
     sources: Vec<String>,
     #[serde(default)]
+    functions: Vec<String>,
+    #[serde(default)]
     about: Vec<String>,
     since: Option<String>,
     older_than: Option<String>,
@@ -238,10 +242,12 @@ impl Cure {
     pub(crate) fn fit(&self, author: &Author, about: &[&str]) -> Option<Fit> {
         let of_module = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
         let of_source = |pattern: &String| author.sources.iter().any(|file| glob(pattern, file));
+        let of_function = |pattern: &String| author.functions.iter().any(|name| glob(pattern, name));
         let of_language = |own: CodeLanguage| self.languages.iter().any(|language| own.is_a(*language));
         if !self.modules.is_empty() && !self.modules.iter().any(of_module)
             || !self.languages.is_empty() && !author.language.is_some_and(of_language)
             || !self.sources.is_empty() && !self.sources.iter().any(of_source)
+            || !self.functions.is_empty() && !self.functions.iter().any(of_function)
             || !self.about.is_empty() && !about.iter().any(|what| self.is_about(what))
         {
             return None;
@@ -253,7 +259,7 @@ impl Cure {
                 return None;
             }
         }
-        let is_particular = !(self.modules.is_empty() && self.sources.is_empty() && self.about.is_empty());
+        let is_particular = !self.names_nothing();
         Some(if is_particular { Fit::Particular } else { Fit::Usual })
     }
 
@@ -262,12 +268,14 @@ impl Cure {
         self.about.iter().any(|pattern| glob(pattern, what))
     }
 
+    /// Whether it is for no file, function or object in particular.
+    fn names_nothing(&self) -> bool {
+        [&self.modules, &self.sources, &self.functions, &self.about].iter().all(|names| names.is_empty())
+    }
+
     /// Whether it says in words for every language what others say in one.
     pub(crate) fn is_general(&self) -> bool {
-        self.kind == CureKind::Code
-            && [&self.modules, &self.sources, &self.about].iter().all(|names| names.is_empty())
-            && self.languages.is_empty()
-            && self.situation.is_empty()
+        self.kind == CureKind::Code && self.names_nothing() && self.languages.is_empty() && self.situation.is_empty()
     }
 
     /// Whether it is code of this language, or for any shell where it is one.
@@ -355,7 +363,7 @@ impl CureFile {
             (None, None) => None,
             _ => return Err(format!("the cure {:?}: before and after go together", self.how)),
         };
-        let Self { situation, how, kind, gives_up, env, shim, modules, sources, about, .. } = self;
+        let Self { situation, how, kind, gives_up, env, shim, modules, sources, functions, about, .. } = self;
         let mut cure = Cure {
             situation,
             how,
@@ -367,6 +375,7 @@ impl CureFile {
             languages,
             modules,
             sources,
+            functions,
             about,
             since,
             older_than,

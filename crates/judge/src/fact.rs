@@ -13,6 +13,8 @@ macro_rules! with_facts {
             sleeps => Sleeps { weight: 2, of_row: false },
             /// The question comes before each piece that is read of a file.
             per_read => PerRead { weight: 2, of_row: false },
+            /// The look comes where a wait ran out and what was left of its time was rounded down to none.
+            rounded => Rounded { weight: 3, of_row: false },
             /// The call makes, begins or ends a thread that hardly lives.
             thread => Thread { weight: 2, of_row: false },
             /// The name asked about was found missing right before.
@@ -23,6 +25,8 @@ macro_rules! with_facts {
             presized => Presized { weight: 2, of_row: false },
             /// The call wakes who has not yet seen to the wake before.
             awake => Awake { weight: 2, of_row: false },
+            /// The call leaves a lock that is taken again right away, or takes it again.
+            relock => Relock { weight: 2, of_row: false },
             /// What the call moved was a message of its own: it can't be joined with others.
             message => Message { weight: 1, of_row: false },
             /// The call's thread was woken together with others.

@@ -147,6 +147,8 @@ pub(crate) struct Author {
     pub files: Vec<String>,
     /// Source files on the row's stacks, as their language names them.
     pub sources: Vec<String>,
+    /// Functions on the row's stacks.
+    pub functions: Vec<String>,
 }
 
 impl Author {
@@ -163,13 +165,14 @@ impl Author {
         files.dedup();
         let all = || frames.iter().chain(&lines).copied();
         let sources = all().flat_map(|f| &f.locations).filter_map(|l| l.file.as_deref()).map(str::to_owned).collect();
+        let functions = frames.iter().flat_map(|f| &f.locations).map(|l| l.function.to_string()).collect();
         let script = all().find_map(|f| f.language).map(CodeLanguage::of_script);
         let interpreter = || files.iter().find_map(|file| CodeLanguage::of_file(file)).or_else(|| applet(program));
         let user = row.user.map(|id| recording.frame(id));
         let language = script.or_else(interpreter).or_else(|| compiled(user, &frames));
         let version = language.and_then(|l| files.iter().find(|f| CodeLanguage::of_file(f) == Some(l)));
         let version = version.and_then(|file| version_of(file));
-        Self { language, version, files, sources }
+        Self { language, version, files, sources, functions }
     }
 }
 

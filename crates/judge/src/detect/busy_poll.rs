@@ -5,12 +5,16 @@ use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Effect, Look, Semantics};
-use systoll_model::{Recording, RowId, Sysno};
+use crate::semantics::{Effect, Look, ObservedCall, Semantics};
+use systoll_model::{Recording, RowId, Sysno, WindowCall};
 
 /// Looks that make a run; in a run that the window cuts, which may be longer.
 const LONG: usize = 8;
 const LONG_CUT: usize = 4;
+/// Waits that ran out and were followed by looks without waiting, before it is a habit.
+const ROUNDED: usize = 2;
+/// Waits as long as the longest that the time waited amounts to, where windows show but one.
+const WAITS: u64 = 4;
 /// So many other calls between two looks are work.
 const WORK: usize = 5;
 
@@ -18,6 +22,8 @@ const WORK: usize = 5;
 pub(super) struct BusyPoll {
     /// Rows whose calls gave the processor up, and another thread took it most times.
     handed_over: Set<RowId>,
+    /// Rows in which a wait ran out right before a look without waiting: what is left of the time became none.
+    rounded: Set<RowId>,
 }
 
 impl BusyPoll {
@@ -32,8 +38,33 @@ impl BusyPoll {
             }
         }
         let most = seen.into_iter().filter(|(_, (calls, switched))| 2 * switched > *calls);
-        Self { handed_over: most.map(|(row, _)| row).collect() }
+        Self { handed_over: most.map(|(row, _)| row).collect(), rounded: rounded(recording, semantics) }
     }
+}
+
+/// Rows of which windows show, [`ROUNDED`] times or more, a wait that ran out and then a look without waiting.
+fn rounded(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
+    let mut seen: Map<RowId, usize> = Map::default();
+    for window in &recording.windows {
+        let empty = |call: &WindowCall| {
+            let syscall = recording.row(call.row).syscall;
+            let lines = semantics.of(syscall);
+            let timed = lines.tells_ready() && call.result == Some(0);
+            timed.then(|| lines.look(&ObservedCall { window, call, syscall }).is_some_and(|look| !look.sleeps))
+        };
+        for pair in window.calls.windows(2) {
+            let [wait, look] = pair else { continue };
+            if wait.row == look.row && empty(wait) == Some(false) && empty(look) == Some(true) {
+                *seen.entry(look.row).or_default() += 1;
+            }
+        }
+    }
+    // Waits are few beside the looks, so that windows may show but the first: their time tells that there were more.
+    let waits = |row: RowId| {
+        let counts = &recording.row(row).counts;
+        counts.waited_ns.is_some_and(|waited| waited >= WAITS * counts.max_ns)
+    };
+    seen.into_iter().filter(|(row, times)| *times >= ROUNDED || waits(*row)).map(|(row, _)| row).collect()
 }
 
 struct Run {
@@ -52,18 +83,25 @@ impl Detector for BusyPoll {
         for (at, step) in steps.iter().enumerate() {
             if found(step) {
                 fresh = true;
-                runs.drain().for_each(|(_, run)| run.claim(false, steps, claims));
+                runs.drain().for_each(|(_, run)| run.claim(false, steps, &self.rounded, claims));
                 continue;
             }
             let empty = step.look.filter(|_| step.nothing && !self.handed_over.contains(&step.observed.call.row));
             let key = empty.map(|look| (step.observed.syscall, look.at.map_or(0, |a| step.observed.arg(a))));
-            for (other, run) in &mut runs {
-                run.others += usize::from(Some(*other) != key);
-            }
+            // Another look that finds nothing is no work either.
+            runs.values_mut().for_each(|run| run.others += usize::from(key.is_none()));
             let ended = |run: &Run| run.others > WORK;
             let gone: Vec<_> = runs.iter().filter(|(_, r)| ended(r)).map(|(k, _)| *k).collect();
             for key in gone {
-                runs.remove(&key).into_iter().for_each(|run| run.claim(false, steps, claims));
+                runs.remove(&key).into_iter().for_each(|run| run.claim(false, steps, &self.rounded, claims));
+            }
+            if empty.is_some_and(|look| look.sleeps) {
+                // Who sleeps between two looks does not spin: they belong to the sleep.
+                let spins = |(of, run): (&(Sysno, u64), &Run)| (!run.look.sleeps && Some(*of) != key).then_some(*of);
+                let slept: Vec<_> = runs.iter().filter_map(spins).collect();
+                for key in slept {
+                    runs.remove(&key).into_iter().for_each(|run| run.claim(false, steps, &self.rounded, claims));
+                }
             }
             if let (Some(look), Some(key)) = (empty, key) {
                 let cut = at <= WORK;
@@ -73,7 +111,7 @@ impl Detector for BusyPoll {
                 run.others = 0;
             }
         }
-        runs.drain().for_each(|(_, run)| run.claim(true, steps, claims));
+        runs.drain().for_each(|(_, run)| run.claim(true, steps, &self.rounded, claims));
     }
 }
 
@@ -87,7 +125,7 @@ fn found(step: &Step<'_>) -> bool {
 }
 
 impl Run {
-    fn claim(self, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {
+    fn claim(self, cut: bool, steps: &[Step<'_>], rounded: &Set<RowId>, claims: &mut Claims) {
         let least = if self.cut || cut { LONG_CUT } else { LONG };
         if self.steps.len() < least {
             return;
@@ -95,14 +133,18 @@ impl Run {
         if let Some(first) = self.steps.first().and_then(|at| steps.get(*at)).filter(|_| self.older) {
             leave_out_later(first, claims);
         }
-        let sleeps = Facts::default().with(Fact::Sleeps, self.look.sleeps);
-        let claim = || Claim {
-            weak: self.look.sleeps,
-            facts: sleeps,
-            ..Claim::of(Kind::BusyPoll, self.look.does, self.look.instead)
-        };
+        let row = self.steps.first().and_then(|at| steps.get(*at)).map(|step| step.observed.call.row);
+        let is_rounded = row.is_some_and(|row| rounded.contains(&row));
+        // Of a wait that is cut short it is the end that is needless, not the wait.
+        let sleeps = self.look.sleeps && !is_rounded;
+        let facts = Facts::default().with(Fact::Sleeps, sleeps).with(Fact::Rounded, is_rounded);
+        let claim = || Claim { weak: sleeps, facts, ..Claim::of(Kind::BusyPoll, self.look.does, self.look.instead) };
+        let waits = |step: &Step<'_>| is_rounded && step.look.is_some_and(|look| look.sleeps);
         for around in self.steps.windows(2) {
             let [before, at] = around else { continue };
+            if steps.get(*at).is_none_or(waits) {
+                continue;
+            }
             put(claims, *at, claim());
             // What a sleep is followed by, looks; without the sleep it would not be made either.
             let looks = steps.get(before + 1..*at).unwrap_or_default().iter().filter(|s| self.look.sleeps && s.nothing);

@@ -21,8 +21,10 @@ mod overwritten;
 mod presized;
 mod rearm;
 mod reload;
+mod relock;
 mod reopen;
 mod repeat;
+mod reread;
 mod ritual;
 mod search;
 mod short_lived;
@@ -47,7 +49,7 @@ use systoll_model::Recording;
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics);
     // A call is claimed by the first that can tell why.
-    let mut detectors: [Box<dyn Detector>; 29] = [
+    let mut detectors: [Box<dyn Detector>; 30] = [
         Box::new(reload::Reload::default()),
         Box::new(short_threads::ShortThreads::new(recording)),
         Box::new(ritual::Ritual::default()),
@@ -55,6 +57,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(missing::Missing::default()),
         Box::new(noop::NoOp),
         Box::new(status::Status),
+        Box::new(relock::Relock::new(recording, semantics)),
         Box::new(toggle::Toggle),
         Box::new(presized::Presized),
         Box::new(overwritten::Overwritten),
@@ -75,7 +78,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(handoff::Handoff::new(recording, semantics)),
         Box::new(held_back::HeldBack::new(recording, semantics)),
         Box::new(sync::Sync::new(recording, semantics)),
-        Box::new(reopen::Reopen::default()),
+        Box::new(reopen::Reopen::new(recording, semantics)),
         Box::new(edge::Edge),
     ];
     let mut claims = Claims::default();

@@ -1,35 +1,55 @@
 //! The same file opened, used and closed again and again.
 
 use super::claim::{Claim, Claims, Detector, put};
+use super::reread::{Reread, Rereads};
 use super::walk::walks;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Opened, Step};
-use crate::semantics::{Act, Effect, FD_FLAGS, FILE_STATUS, MADE_UP, POSITION, RANDOM_FILES, STATUS_FLAGS, Way};
+use crate::semantics::{
+    Act, Effect, FD_FLAGS, FILE_STATUS, MADE_UP, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
+};
 use std::sync::Arc;
+use systoll_model::Recording;
 
 /// Calls between an opening and what belongs to it, at most.
 const CYCLE: usize = 24;
 /// Bytes of files that are remembered, all in all.
 const REMEMBERED: usize = 1 << 20;
 /// Bytes of an ordinary file that are worth keeping. A program that opens a small one anew each time
-/// may want to see its newest version, and nothing here tells.
+/// may want to see its newest version, and nothing here tells: unless it is opened very often, it is let be.
 const LARGE: u64 = 64 << 10;
+/// Openings of a large file in all, before its reads are claimed in windows that do not show how it was opened.
+const OFTEN: u64 = 16;
 
 /// Claims openings of what was open before, and the plumbing that goes with them.
-#[derive(Default)]
 pub(super) struct Reopen {
+    /// What windows together show of files.
+    rereads: Rereads,
     /// What was read last of a path: bytes that come again need not have been read.
     contents: Map<(u32, String), Vec<u8>>,
     size: usize,
 }
 
+impl Reopen {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        Self { rereads: Rereads::new(recording, semantics), contents: Map::default(), size: 0 }
+    }
+}
+
 impl Detector for Reopen {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let walked = walks(steps);
+        let mut first: Vec<i64> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
-            let Some(opened) = &step.opened else { continue };
+            let Some(opened) = &step.opened else {
+                self.further(step, &first, claims);
+                continue;
+            };
+            if !opened.again {
+                first.extend(step.observed.call.result);
+            }
             let facts = Facts::default().with(Fact::Walk, walked.get(at).is_some_and(|walks| *walks));
             let rest = steps.get(at + 1..(at + 1 + CYCLE).min(steps.len())).unwrap_or_default();
             if opened.writes {
@@ -38,11 +58,12 @@ impl Detector for Reopen {
                 self.reading(step, opened, facts, rest, claims);
             }
         }
+        self.leave_out_cut(steps, claims);
     }
 }
 
 fn claim(kind: Kind, opened: &Opened<'_>, weak: bool) -> Claim {
-    let made_up = made_up(opened);
+    let made_up = made_up(&opened.path);
     let (about, instead, gives_up) = match kind {
         Kind::Toggle => (
             "a file to write to",
@@ -52,17 +73,24 @@ fn claim(kind: Kind, opened: &Opened<'_>, weak: bool) -> Claim {
         _ if made_up => {
             ("a file of the kernel's, opened anew each time", "keep it open and pread it at 0, or keep the answer", "")
         }
-        _ => (
-            "a file that is opened and read anew each time",
-            "keep what was read, and look whether the file has changed",
-            "a change of the file is noticed later",
-        ),
+        _ => return Claim { weak, object: Some(Arc::from(&*opened.path)), ..anew() },
     };
     Claim { weak, gives_up, object: Some(Arc::from(&*opened.path)), ..Claim::of(kind, about, instead) }
 }
 
-fn made_up(opened: &Opened<'_>) -> bool {
-    MADE_UP.iter().any(|m| opened.path.starts_with(m))
+fn anew() -> Claim {
+    Claim {
+        gives_up: "a change of the file is noticed later",
+        ..Claim::of(
+            Kind::Repeat,
+            "a file that is opened and read anew each time",
+            "keep what was read, and look whether the file has changed",
+        )
+    }
+}
+
+fn made_up(path: &str) -> bool {
+    MADE_UP.iter().any(|m| path.starts_with(m))
 }
 
 /// Whether a call opens or otherwise begins something of its own.
@@ -98,8 +126,11 @@ impl Reopen {
         let fd = step.observed.call.result.unwrap_or(-1);
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
-        let weak = !made_up(opened);
-        if weak && bytes_of(fd, rest) < LARGE {
+        let weak = !made_up(&opened.path);
+        let process = step.observed.window.process.0;
+        let habit = self.rereads.of((process, &opened.path));
+        let often = habit.is_some_and(|file: Reread| file.many && file.unchanged) && takes(fd, rest);
+        if weak && bytes_of(fd, rest) < LARGE && !often {
             return;
         }
         if opened.again {
@@ -119,11 +150,52 @@ impl Reopen {
                 put(claims, step.index, of(weak));
             }
             if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
-                if self.same_bytes(step.observed.window.process.0, opened, read) {
+                if self.same_bytes(process, opened, read) || opened.again && often {
                     reads.iter().for_each(|at| put(claims, *at, of(weak)));
                 }
                 return;
             }
+        }
+        // What was read is known when the file is closed, which the window does not show.
+        if opened.again {
+            reads.iter().for_each(|at| claims.leave_out(*at));
+        }
+    }
+
+    /// Leaves out what is done with a file whose opening lies before the window, where it is one of those that are
+    /// opened again and again.
+    fn leave_out_cut(&self, steps: &[Step<'_>], claims: &mut Claims) {
+        let again = |s: &Step<'_>| s.opened.as_ref().is_some_and(|o| o.again && !o.writes && made_up(&o.path));
+        let made_up_again = steps.iter().any(again);
+        let mut shown: Vec<i64> = Vec::new();
+        for step in steps {
+            if step.opened.is_some() {
+                shown.extend(step.observed.call.result);
+                continue;
+            }
+            let Some(path) = step.observed.call.fd.as_deref().filter(|_| step.lines.fd == Some(0)) else { continue };
+            let of_many = self.rereads.of((step.observed.window.process.0, path)).is_some_and(|file| file.many);
+            let is_cut = !shown.contains(&i64::from(step.observed.descriptor(0)));
+            if is_cut && (of_many || made_up_again && made_up(path)) {
+                claims.leave_out(step.index);
+            }
+        }
+    }
+
+    /// Reads of a file that is opened again and again and stays as it is: all but those of the first time, which went
+    /// through `first`, are of what was read before.
+    fn further(&self, step: &Step<'_>, first: &[i64], claims: &mut Claims) {
+        let Some(moved) = step.moved.filter(|m| m.line.way == Way::In && m.line.at.is_none()) else { return };
+        let Some(path) = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/')) else { return };
+        let Some(file) = self.rereads.of((step.observed.window.process.0, path)) else { return };
+        let is_first = moved.fd.is_some_and(|fd| first.contains(&i64::from(fd)));
+        if is_first || !file.unchanged || file.openings < OFTEN || moved.got.is_none() {
+            return;
+        }
+        // Of so many openings' reads the first were needed.
+        if step.observed.call.nth > file.openings {
+            let object = Some(claims.object(path));
+            put(claims, step.index, Claim { weak: true, object, ..anew() });
         }
     }
 
@@ -144,6 +216,13 @@ fn bytes_of(fd: i64, rest: &[Step<'_>]) -> u64 {
     let own = rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0));
     let until_closed = own.take_while(|s| !s.effects.iter().any(|e| matches!(e, Effect::Closes(0))));
     until_closed.filter_map(|s| s.moved.and_then(|m| m.got)).fold(0, u64::saturating_add)
+}
+
+/// Whether anything is taken from a descriptor until it is closed, as far as the window goes: bytes, entries of a folder.
+fn takes(fd: i64, rest: &[Step<'_>]) -> bool {
+    let own = rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0));
+    let mut until_closed = own.take_while(|s| !s.effects.iter().any(|e| matches!(e, Effect::Closes(0))));
+    until_closed.any(|s| s.meaning.is_none() && s.observed.call.result.is_some_and(|got| got > 0))
 }
 
 fn sets(step: &Step<'_>) -> bool {

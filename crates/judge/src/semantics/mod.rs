@@ -10,6 +10,7 @@ mod errors;
 mod io;
 #[cfg(test)]
 mod left_out;
+mod locks;
 mod memory;
 mod names;
 mod read;

@@ -33,6 +33,11 @@ impl<'a> ObservedCall<'a> {
         self.call.args.get(usize::from(arg)).copied().unwrap_or(0)
     }
 
+    /// The first 32 bits of what the argument pointed to before the call.
+    fn first_word(&self, arg: u8) -> Option<u32> {
+        self.data(arg, Moment::Entry)?.first_chunk().map(|word| u32::from_le_bytes(*word))
+    }
+
     /// Whether all of `tests` hold.
     pub(crate) fn holds(&self, tests: &[When]) -> bool {
         tests.iter().all(|test| match *test {
@@ -48,10 +53,8 @@ impl<'a> ObservedCall<'a> {
             When::InZero(arg) => self.time(arg).is_some_and(|t| t == (0, 0)),
             When::InShort(arg) => self.time(arg).is_some_and(|(s, ns)| s == 0 && ns <= 1_000_000),
             When::Negative(arg) => (self.low(arg) as i32) < 0,
-            When::InNoBits(arg, bits) => self
-                .data(arg, Moment::Entry)
-                .and_then(|d| d.first_chunk::<4>())
-                .is_some_and(|word| u32::from_le_bytes(*word) & bits == 0),
+            When::InNoBits(arg, bits) => self.first_word(arg).is_some_and(|word| word & bits == 0),
+            When::InAnyBits(arg, bits) => self.first_word(arg).is_some_and(|word| word & bits != 0),
             When::OutZero(arg) => {
                 self.data(arg, Moment::Exit).is_some_and(|d| !d.is_empty() && d.iter().all(|b| *b == 0))
             }

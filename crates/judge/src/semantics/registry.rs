@@ -4,7 +4,9 @@ use super::alternatives::{CHEAPER, Cheaper};
 use super::call_pairs::{PAIRS, Pair, SEQUELS, Sequel};
 use super::effects::{EFFECT_LINES, Effect, EffectLine, Effects};
 use super::errors::{ATTRIBUTE_QUESTIONS, Attribute, IN_VAIN, InVain};
+
 use super::io::{ENTERS, Enter, LOOKS, Look, TRANSFERS, Transfer, Way};
+use super::locks::{FILE_LOCKS, FileLock};
 use super::memory::{Amount, FREES, Frees, GIVES_BACK, GivesBack, LOADS, Loads};
 use super::names::{NO_FOLLOWS, NoFollow};
 use super::read::ObservedCall;
@@ -73,6 +75,7 @@ line!(SendsAtOnce, call when when);
 line!(InVain, call);
 line!(Attribute, call);
 line!(Enter, call);
+line!(FileLock, call when when);
 line!(Spawn, call when when);
 line!(NoFollow, call when when);
 line!(ThreadSetup, call when when);
@@ -141,6 +144,7 @@ tables! {
     attributes: Attribute = ATTRIBUTE_QUESTIONS,
     tell_ready: TellsReady = TELL_READY,
     enters: Enter = ENTERS,
+    file_locks: FileLock = FILE_LOCKS,
     spawns: Spawn = SPAWNS,
     no_follows: NoFollow = NO_FOLLOWS,
     thread_setups: ThreadSetup = THREAD_SETUPS,
@@ -302,6 +306,16 @@ impl Lines {
     /// Whether it enters a ring.
     pub(crate) fn enters(&self) -> bool {
         !self.enters.is_empty()
+    }
+
+    /// How it takes or leaves a lock of a file.
+    pub(crate) fn file_lock(&self, call: &ObservedCall<'_>) -> Option<&'static FileLock> {
+        first(&self.file_locks, call)
+    }
+
+    /// Whether it may take or leave a lock of a file.
+    pub(crate) fn may_lock(&self) -> bool {
+        !self.file_locks.is_empty()
     }
 
     /// The stack of the thread that it makes.

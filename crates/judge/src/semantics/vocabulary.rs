@@ -76,6 +76,8 @@ pub(crate) enum When {
     Negative(u8),
     /// What the argument points to is known and its first 32 bits have none of these set.
     InNoBits(u8, u32),
+    /// What the argument points to is known and its first 32 bits have one of these set.
+    InAnyBits(u8, u32),
     /// What the argument points to after the call is known and zero.
     OutZero(u8),
     /// The path is empty and the call is about the descriptor (AT_EMPTY_PATH).

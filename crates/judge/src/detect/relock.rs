@@ -1,0 +1,141 @@
+//! Locks of files that are left and taken again right away.
+
+use super::claim::{Claim, Claims, Detector, put};
+use crate::fact::Fact;
+use crate::finding::Kind;
+use crate::hash::{Map, Set};
+use crate::replay::Step;
+use crate::semantics::{Effect, Semantics};
+use std::sync::Arc;
+use systoll_model::{Errno, Recording, WindowCall};
+
+/// Times in a window that a lock is left and taken again, before they are claimed.
+const AGAIN: usize = 3;
+/// Other calls between leaving and taking: with more the program does something else meanwhile.
+const BETWEEN: usize = 2;
+/// Other calls under the lock: with more it stands for a piece of work, after which it is fair to let others in.
+const UNDER: usize = 8;
+
+/// Claims leaving a lock and taking it again with nothing in between that others could have been waited for, where
+/// nobody else was seen to want it.
+pub(super) struct Relock {
+    /// Files that more than one process locks, or that somebody had to wait for; `None` of those without a name.
+    wanted: Set<Option<Arc<str>>>,
+}
+
+impl Relock {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let mut lockers: Map<Option<Arc<str>>, u32> = Map::default();
+        let mut wanted = Set::default();
+        for window in &recording.windows {
+            let process = recording.processes.get(window.process.0 as usize);
+            let several = process.is_none_or(|p| p.instances > 1);
+            for call in window.calls.iter().filter(|c| semantics.of(recording.row(c.row).syscall).may_lock()) {
+                let file = call.fd.clone();
+                let first = *lockers.entry(file.clone()).or_insert(window.process.0);
+                if several || first != window.process.0 || had_to_wait(call) {
+                    wanted.insert(file);
+                }
+            }
+        }
+        Self { wanted }
+    }
+}
+
+/// Whether somebody else had the lock.
+fn had_to_wait(call: &WindowCall) -> bool {
+    call.waited_ns.is_some_and(|ns| ns > 0) || [Some(Errno::EAGAIN), Some(Errno::EACCES)].contains(&call.errno())
+}
+
+/// A descriptor's lock.
+#[derive(Default)]
+struct Held {
+    /// Calls since it was taken.
+    under: Option<usize>,
+    /// Where it was left, and calls since then.
+    left: Option<(usize, usize)>,
+    /// Where it was left and taken again.
+    again: Vec<(usize, usize)>,
+}
+
+impl Held {
+    fn others(&mut self) {
+        self.under = self.under.map(|calls| calls + 1);
+        self.left = self.left.map(|(at, calls)| (at, calls + 1));
+    }
+
+    fn takes(&mut self, at: usize) {
+        let left = self.left.take().filter(|(_, calls)| *calls <= BETWEEN);
+        self.again.extend(left.map(|(left, _)| (left, at)));
+        self.under.get_or_insert(0);
+    }
+
+    fn leaves(&mut self, at: usize) {
+        let short = self.under.take().is_some_and(|calls| calls <= UNDER);
+        self.left = short.then_some((at, 0));
+    }
+}
+
+impl Detector for Relock {
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut locks: Map<i32, Held> = Map::default();
+        for (at, step) in steps.iter().enumerate() {
+            if step.forks {
+                return;
+            }
+            if let Some(lock) = step.lines.file_lock(&step.observed) {
+                if step.observed.call.errno().is_some() || self.wanted.contains(&step.observed.call.fd) {
+                    continue;
+                }
+                let held = locks.entry(step.observed.descriptor(0)).or_default();
+                if lock.leaves {
+                    held.leaves(at);
+                } else {
+                    held.takes(at);
+                }
+                continue;
+            }
+            for (fd, held) in &mut locks {
+                held.others();
+                if lets_in(step) || closes(step, *fd) {
+                    (held.under, held.left) = (None, None);
+                }
+            }
+        }
+        for held in locks.into_values().filter(|held| held.again.len() >= AGAIN) {
+            for step in held.again.iter().flat_map(|(left, taken)| [left, taken]).filter_map(|at| steps.get(*at)) {
+                let object = step.observed.call.fd.as_deref().map(|file| claims.object(file));
+                put(claims, step.index, Claim { object, ..claim() });
+            }
+        }
+    }
+}
+
+/// Whether the program waited, or took something from outside: what follows may be long after.
+fn lets_in(step: &Step<'_>) -> bool {
+    let from_outside = |m: crate::replay::Moved| {
+        m.line.way == crate::semantics::Way::In
+            && !step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'))
+    };
+    step.pauses && step.moved.is_none() || step.look.is_some_and(|l| l.sleeps) || step.moved.is_some_and(from_outside)
+}
+
+fn closes(step: &Step<'_>, fd: i32) -> bool {
+    step.effects.iter().any(|effect| match effect {
+        Effect::Closes(arg) | Effect::Redirects(arg) => step.observed.descriptor(arg) == fd,
+        Effect::Descriptors => true,
+        _ => false,
+    })
+}
+
+fn claim() -> Claim {
+    Claim {
+        facts: Fact::Relock.into(),
+        gives_up: "others wait longer for the file",
+        ..Claim::of(
+            Kind::Toggle,
+            "a lock of a file, which nobody else was seen to want",
+            "take the lock once for many of them",
+        )
+    }
+}

@@ -1,0 +1,118 @@
+//! What all windows together show of files that are opened again and again: whether they stayed as they were.
+
+use crate::hash::Map;
+use crate::semantics::{Act, Effect, FILE_STATUS, ObservedCall, Semantics, Value, answer};
+use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
+use systoll_model::{Recording, RowId, Window};
+
+/// Openings that were seen, before they are a habit.
+const SEEN: u64 = 3;
+/// Openings of a small file in all, by the exact count of their rows: what is looked at so often is not looked at for news.
+const MANY: u64 = 256;
+/// Calls after the opening within which its status is asked.
+const SOON: usize = 4;
+
+/// A path of a process.
+type File<'a> = (u32, &'a str);
+
+/// One file over all windows.
+#[derive(Default)]
+struct Seen<'a> {
+    /// Openings of it that windows show, by row.
+    openings: Map<RowId, u64>,
+    status: Option<Value<'a>>,
+    /// How often its status was the same as before.
+    alike: u64,
+    changed: bool,
+    written: bool,
+}
+
+impl<'a> Seen<'a> {
+    fn has(&mut self, status: Value<'a>) {
+        let alike = self.status.as_ref().map(|before| *before == status);
+        self.alike += u64::from(alike == Some(true));
+        self.changed |= alike == Some(false);
+        self.status = Some(status);
+    }
+}
+
+/// What windows show: files, and openings of any file by row.
+#[derive(Default)]
+struct Looks<'a> {
+    files: Map<(u32, Box<str>), Seen<'a>>,
+    rows: Map<RowId, u64>,
+}
+
+/// Files that were opened again and again.
+pub(super) struct Rereads {
+    files: Map<(u32, Box<str>), Reread>,
+}
+
+/// A file that was opened again and again and never written to by the process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reread {
+    /// Its openings, an estimate: of each row's calls as many as of those that windows show.
+    pub openings: u64,
+    /// Whether its status was asked more than once and always was the same, the time of its last change included.
+    pub unchanged: bool,
+    /// Whether it is opened so often that a small one counts too.
+    pub many: bool,
+}
+
+impl Rereads {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        let mut looks = Looks::default();
+        for window in &recording.windows {
+            look_through(window, recording, semantics, &mut looks);
+        }
+        let rows = looks.rows;
+        let part = |(row, seen): (&RowId, &u64)| {
+            let all = rows.get(row).copied().unwrap_or(0).max(1);
+            recording.row(*row).counts.calls as f64 * *seen as f64 / all as f64
+        };
+        let habit = |seen: &Seen<'_>| {
+            let openings = seen.openings.iter().map(part).sum::<f64>() as u64;
+            Reread { openings, unchanged: seen.alike > 0 && !seen.changed, many: openings >= MANY }
+        };
+        let again = |seen: &Seen<'_>| seen.openings.values().sum::<u64>() >= SEEN && !seen.written;
+        let files = looks.files.into_iter().filter(|(_, seen)| again(seen));
+        Self { files: files.map(|(file, seen)| (file, habit(&seen))).collect() }
+    }
+
+    /// What is known of a path of a process.
+    pub(super) fn of(&self, (process, path): File<'_>) -> Option<Reread> {
+        self.files.get(&(process, path.into())).copied()
+    }
+}
+
+fn look_through<'a>(window: &'a Window, recording: &Recording, semantics: &Semantics, looks: &mut Looks<'a>) {
+    let process = window.process.0;
+    for (at, call) in window.calls.iter().enumerate() {
+        let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+        if call.errno().is_some() {
+            continue;
+        }
+        let effects = semantics.of(observed.syscall).effects(&observed);
+        let opens = effects.iter().find_map(|effect| match effect {
+            Effect::OpensPath { at, path, flags } => observed.path(at, path).zip(Some(flags)),
+            _ => None,
+        });
+        let Some((path, flags)) = opens else { continue };
+        let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |arg| observed.arg(arg) as u32);
+        *looks.rows.entry(call.row).or_default() += 1;
+        let seen = looks.files.entry((process, Box::from(&*path))).or_default();
+        seen.written |= flags & (O_RDWR | O_WRONLY | O_TRUNC) != 0;
+        *seen.openings.entry(call.row).or_default() += 1;
+        let soon = window.calls.get(at + 1..(at + 1 + SOON).min(window.calls.len())).unwrap_or_default();
+        let mut statuses = soon.iter().filter_map(|next| {
+            let asked = ObservedCall { window, call: next, syscall: recording.row(next.row).syscall };
+            let line = semantics.of(asked.syscall).state(&asked)?;
+            let Act::Ask(sources) = line.act else { return None };
+            let of_file = line.about.name == FILE_STATUS.name && Some(i64::from(asked.descriptor(0))) == call.result;
+            of_file.then(|| answer(sources, &asked))?
+        });
+        if let Some(status) = statuses.next() {
+            seen.has(status);
+        }
+    }
+}

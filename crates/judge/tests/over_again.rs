@@ -1,0 +1,128 @@
+//! Locks left and taken again, timeouts rounded down, looks between sleeps, files read anew; each with the neighbour
+//! that makes the same calls for good reason.
+
+mod common;
+
+use common::{Call, call, judged, no_finding, only, rounds, silent, stat_bytes};
+use systoll_judge::{Finding, Kind};
+
+const BUSY: u64 = 2_000_000;
+const CWD: u64 = (-100i32) as u32 as u64;
+
+fn is(f: &Finding, kind: Kind, cause: &str) {
+    assert_eq!((f.kind, f.cause.as_deref()), (kind, Some(cause)), "{f:#?}");
+}
+
+fn flock(operation: u64) -> Call {
+    call("flock", "flock", &[3, operation], 0).fd("/tmp/log").toll(300)
+}
+
+/// F_SETLKW; F_WRLCK is 1, F_UNLCK 2.
+fn record_lock(kind: u16) -> Call {
+    let mut bytes = vec![0; 32];
+    bytes[..2].copy_from_slice(&kind.to_le_bytes());
+    call("fcntl", "fcntl", &[3, 7, 0x1000], 0).fd("/tmp/log").input(2, &bytes).toll(300)
+}
+
+fn writes() -> Call {
+    call("pwrite64", "pwrite", &[3, 0x1000, 4000, 0], 4000).fd("/tmp/log").toll(700)
+}
+
+#[test]
+fn a_lock_left_and_taken_again_around_each_line() {
+    is(&only(judged(&rounds(5_000, |_| vec![flock(2), writes(), flock(8)]), BUSY)), Kind::Toggle, "lock-per-line");
+    let records = |_| vec![record_lock(1), writes(), record_lock(2)];
+    is(&only(judged(&rounds(5_000, records), BUSY)), Kind::Toggle, "lock-per-line");
+    // Somebody else had it; a request was waited for; much is done under it, or between; a child is made.
+    silent(&rounds(5_000, |_| vec![flock(2).waited(20_000), writes(), flock(8)]), BUSY);
+    silent(&rounds(5_000, |_| vec![flock(6), call("flock", "flock", &[3, 6], -11).fd("/tmp/log"), flock(8)]), BUSY);
+    let asked = || call("read", "read", &[5, 0x1000, 512], 64).fd("pipe:[7]").waited(9_000);
+    silent(&rounds(5_000, |_| vec![asked(), flock(2), writes(), flock(8)]), BUSY);
+    let sums = |n: usize| vec![call("getrusage", "getrusage", &[0, 0x1000], 0).toll(20); n];
+    let busy = |under: usize, between: usize| {
+        rounds(2_000, |_| [vec![flock(2)], sums(under), vec![flock(8)], sums(between)].concat())
+    };
+    let locks =
+        |trace: &[Call]| judged(trace, BUSY).findings.iter().any(|f| f.cause.as_deref() == Some("lock-per-line"));
+    assert!(locks(&busy(2, 1)) && !locks(&busy(12, 1)) && !locks(&busy(2, 5)));
+    let forks = || call("clone", "fork", &[17, 0, 0, 0, 0], 100).toll(9_000);
+    assert!(!locks(&rounds(2_000, |_| vec![flock(2), writes(), flock(8), forks()])));
+}
+
+fn poll(timeout: u64, ready: i64) -> Call {
+    let waited = if timeout > 0 { 1_000_000 * timeout } else { 0 };
+    call("epoll_wait", "epoll_wait", &[4, 0x1000, 8, timeout], ready).toll(400).waited(waited)
+}
+
+#[test]
+fn what_is_left_of_a_timeout_is_rounded_down() {
+    let rounded = |spins: usize| rounds(2_000, |_| [vec![poll(2, 0)], vec![poll(0, 0); spins]].concat());
+    is(&only(judged(&rounded(40), BUSY)), Kind::BusyPoll, "timeout-rounded");
+    // No wait ran out: it only spins. One look after each wait, for what came meanwhile.
+    is(&only(judged(&rounds(40_000, |_| vec![poll(0, 0)]), BUSY)), Kind::BusyPoll, "spin-wait");
+    silent(&rounded(1), BUSY);
+    let came = || call("read", "read", &[5, 0x1000, 64], 64).fd("pipe:[7]");
+    silent(&rounds(5_000, |_| vec![poll(2, 1), came(), poll(0, 0)]), BUSY);
+}
+
+#[test]
+fn looks_between_sleeps_belong_to_the_sleeping() {
+    let sleeps = || {
+        let time: Vec<u8> = [0u64, 100_000].iter().flat_map(|word| word.to_le_bytes()).collect();
+        call("ppoll", "ppoll", &[0x1000, 1, 0x2000, 0, 8], 0).input(2, &time).toll(500).waited(150_000)
+    };
+    let looks = || call("read", "read", &[3, 0x1000, 8], -11).fd("anon_inode:[eventfd]").toll(400);
+    let judgement = judged(&rounds(3_000, |_| vec![sleeps(), looks()]), BUSY);
+    assert!(judgement.findings.is_empty(), "{judgement:#?}");
+    let remark = &judgement.also[0];
+    assert_eq!((remark.cause.as_deref(), remark.syscalls.len()), (Some("sleep-poll"), 2), "{remark:#?}");
+}
+
+fn opens(path: &str) -> Call {
+    call("openat", "open", &[CWD, 1, 0, 0], 3).path(1, path).toll(1_500)
+}
+
+fn fstat(ctime: u64) -> Call {
+    call("fstat", "fstat", &[3, 1], 0).output(1, &stat_bytes(ctime, 1)).toll(280)
+}
+
+fn reads(got: i64) -> Call {
+    call("read", "read", &[3, 0x1000, 4096], got).fd("/tmp/f").toll(600)
+}
+
+fn closes() -> Call {
+    call("close", "close", &[3], 0).toll(150)
+}
+
+fn remarked(trace: &[Call]) -> Option<u64> {
+    let judgement = judged(trace, BUSY);
+    let of = judgement.also.iter().filter(|f| f.cause.as_deref() == Some("file-reread"));
+    of.map(|f| f.needless.estimate).reduce(|a, b| a + b)
+}
+
+#[test]
+fn a_file_whose_next_opening_no_window_reaches() {
+    let bundle = |ctime: &dyn Fn(u64) -> u64| {
+        rounds(60, |n| [vec![opens("/tmp/f"), fstat(ctime(n))], vec![reads(4096); 70], vec![closes()]].concat())
+    };
+    let calls = 60 * 73;
+    let claimed = remarked(&bundle(&|_| 1)).unwrap();
+    assert!(claimed > calls * 9 / 10 && claimed <= calls, "{claimed}");
+    // It changes; each is another.
+    assert!(remarked(&bundle(&|n| n)).is_none_or(|claimed| claimed < calls / 10));
+    let others = rounds(60, |n| [vec![opens(&format!("/tmp/{n}")), fstat(n)], vec![reads(4096); 70]].concat());
+    no_finding(&others, BUSY);
+    assert_eq!(remarked(&others), None);
+}
+
+#[test]
+fn a_small_file_that_is_opened_very_often() {
+    let zone = |n: u64, times: u64| {
+        let path = |i: u64| if n == 1 { "/tmp/f".into() } else { format!("/tmp/{}", i % n) };
+        rounds(times, move |i| vec![opens(&path(i)), fstat(1), reads(900), closes()])
+    };
+    assert!(remarked(&zone(1, 2_000)).is_some_and(|claimed| claimed > 5_500));
+    // Not often, and one of very many.
+    assert_eq!(remarked(&zone(1, 100)), None);
+    assert_eq!(remarked(&zone(1_000, 2_000)), None);
+}
