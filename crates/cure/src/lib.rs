@@ -22,8 +22,8 @@ pub use reach::{Unreached, reached};
 pub use server::Running;
 pub use shim::{Shim, preload};
 pub use spec::Spec;
-pub use tree::kill_tree;
 pub use story::{Built, Pair, Story, stories, story};
+pub use tree::kill_tree;
 pub use unwatched::{Deadline, RunError, Streams, Usage, children_so_far, run_unwatched};
 pub use workshop::Workshop;
 

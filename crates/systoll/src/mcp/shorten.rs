@@ -12,14 +12,16 @@ const FEWER: [usize; 4] = [20, 10, 5, 2];
 /// How many elements of any list, and bytes of any text, are kept where that did not do.
 const FEWEST: [(usize, usize); 6] = [(40, 4000), (20, 2000), (10, 1000), (5, 400), (2, 120), (1, 40)];
 
-/// Shortens `value` to [`ROOM`]. Its rows come dearest first, and without what only a computer reads.
+/// Shortens `value` to [`ROOM`]. Its rows come dearest first, each with its place in the report.
 pub(super) fn shorten(mut value: Value) -> Value {
     let mut left_out = Map::new();
     if let Some(rows) = value.get_mut("rows").and_then(Value::as_array_mut) {
-        rows.sort_by_cached_key(|row| Reverse(row["toll_ns"].as_u64().unwrap_or(0)));
-        for row in rows.iter_mut().filter_map(Value::as_object_mut) {
+        for (nth, row) in rows.iter_mut().enumerate().filter_map(|(nth, row)| Some((nth, row.as_object_mut()?))) {
             row.remove("histogram_log2_ns");
+            // What `rows` of a finding names, and `/rows/N` of the whole report.
+            row.insert("nth".into(), nth.into());
         }
+        rows.sort_by_cached_key(|row| Reverse(row["toll_ns"].as_u64().unwrap_or(0)));
     }
     for most in FEWER {
         for name in LOOKED_UP {
@@ -114,7 +116,8 @@ mod tests {
     #[test]
     fn what_fits_stays() {
         let value = json!({"rows": [{"toll_ns": 1}, {"toll_ns": 2}], "calls": 3});
-        assert_eq!(shorten(value), json!({"rows": [{"toll_ns": 2}, {"toll_ns": 1}], "calls": 3}));
+        let rows = json!([{"toll_ns": 2, "nth": 1}, {"toll_ns": 1, "nth": 0}]);
+        assert_eq!(shorten(value), json!({"rows": rows, "calls": 3}));
     }
 
     #[test]

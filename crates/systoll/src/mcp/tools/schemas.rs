@@ -64,7 +64,8 @@ fn timeout() -> Value {
 }
 
 fn command() -> Value {
-    let mut command = texts("The program and its arguments, e.g. [\"python3\", \"app.py\"]; no shell: no globs, pipes, $VAR");
+    let mut command =
+        texts("The program and its arguments, e.g. [\"python3\", \"app.py\"]; no shell: no globs, pipes, $VAR");
     command["minItems"] = 1.into();
     command
 }
