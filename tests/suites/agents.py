@@ -122,6 +122,7 @@ def a_program_that_does_not_end_is_ended(box):
     late = client.call("run", command=["/bin/sh", "-c", "echo here; sleep 600"], timeout_seconds=1)["structuredContent"]
     assert late["timed_out"] and late["output"]["stdout"]["text"] == "here\n", late
     assert any(r["syscall"] == "write" for r in late["rows"]), "nothing was told of what had been seen"
+    assert len(box.leftovers()) == 1, box.leftovers()
     number = client.start("tools/call", {"name": "run", "arguments": {"command": SLEEPER}})
     begun(box)
     client.send("notifications/cancelled", {"requestId": number})

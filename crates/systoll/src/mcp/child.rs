@@ -1,6 +1,10 @@
 //! This very command, run with other words in a process of its own.
 
 use super::clip::Clip;
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -9,7 +13,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use systoll_cure::kill_tree;
+use systoll_cure::{interrupted, kill_tree};
 use systoll_mcp::Call;
 
 /// How often it is looked how the child is.
@@ -69,21 +73,24 @@ impl Words {
         let began = Instant::now();
         let (mut told, mut asked_to_end) = (began, None);
         loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(Some((status, asked_to_end.is_some())));
-            }
-            if call.is_cancelled() {
-                kill_tree(child.id());
+            if call.is_cancelled() || interrupted().is_some() {
+                kill_all(child);
                 child.wait()?;
                 return Ok(None);
+            }
+            if has_ended(child)? {
+                if asked_to_end.is_some() {
+                    kill_all(child);
+                }
+                return Ok(Some((child.wait()?, asked_to_end.is_some())));
             }
             match asked_to_end {
                 None if began.elapsed() >= self.timeout => {
                     asked_to_end = Some(Instant::now());
-                    end(child);
+                    tell(child, Signal::SIGTERM);
                 }
                 Some(at) if at.elapsed() >= GRACE => {
-                    kill_tree(child.id());
+                    kill_all(child);
                     return Ok(Some((child.wait()?, true)));
                 }
                 _ => {}
@@ -98,12 +105,29 @@ impl Words {
     }
 }
 
-/// Tells it to end: it tells what it watches to, and says what it has seen.
-fn end(child: &Child) {
-    use nix::sys::signal::{Signal, kill};
-    use nix::unistd::Pid;
-    // It has not been waited for, so the number is its own; where it has just ended there is nothing to tell.
-    let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id().cast_signed())
+}
+
+/// Whether it has ended. It is not waited for: its number, and its group's, are its own until then.
+fn has_ended(child: &Child) -> io::Result<bool> {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    match waitid(Id::Pid(pid(child)), flags) {
+        Err(Errno::EINTR) => Ok(false),
+        status => Ok(status? != WaitStatus::StillAlive),
+    }
+}
+
+/// Sends a signal to the child and what it watches, which share a group.
+fn tell(child: &Child, signal: Signal) {
+    // Where nobody is left in the group there is nothing to tell.
+    let _ = killpg(pid(child), signal);
+}
+
+/// Kills it with all it has started: what left the group, and what lost its parent.
+fn kill_all(child: &Child) {
+    kill_tree(child.id());
+    tell(child, Signal::SIGKILL);
 }
 
 /// A stream that is being read.
