@@ -63,7 +63,7 @@ def make_deb(folder):
     files = [Entry("usr/bin/systoll", built.command(folder), 0o755), Entry(f"{doc}/copyright", copyright)]
     files += [Entry(f"usr/{e.name}", e.data) for e in pages(folder)]
     files += [Entry(f"{doc}/{e.name}", e.data) for e in built.licences()]
-    files += [Entry(f"{doc}/changelog.gz", gz(built.read(ROOT, "CHANGELOG.md"))), Entry(f"{doc}/SKILL.md", built.read(ROOT, "docs", "SKILL.md"))]
+    files += [Entry(f"{doc}/changelog.gz", gz(built.read(ROOT, "CHANGELOG.md"))), Entry(f"{doc}/SKILL.md", built.read(ROOT, "skills", "systoll", "SKILL.md"))]
     control = (
         f"Package: systoll\nVersion: {version}\nArchitecture: amd64\nMaintainer: the authors of systoll <systoll@{home_host()}>\n"
         f"Installed-Size: {sum(len(e.data) for e in files) // 1024 + 1}\nSection: devel\nPriority: optional\n"

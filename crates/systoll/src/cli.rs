@@ -84,7 +84,7 @@ const MCP_EXAMPLES: &str = "Examples:
   {\"mcpServers\": {\"systoll\": {\"command\": \"systoll\", \"args\": [\"mcp\"]}}}    in another's settings
 
 Tools: run, explain, prove, diff, report. Those that run a command run what the agent names, as you:
-let the agent ask you first. docs/agents.md; from a finding to a patch: docs/SKILL.md";
+let the agent ask you first. docs/agents.md; from a finding to a patch: skills/systoll/SKILL.md";
 
 const COMPLETIONS_EXAMPLES: &str = "Examples:
   systoll completions bash > ~/.local/share/bash-completion/completions/systoll
