@@ -28,9 +28,14 @@ def epoch():
     return int(r.stdout) if r.returncode == 0 and r.stdout.strip() else 315532800
 
 
+def level():
+    """How hard packages are compressed, 1 to 9: tests have no time to lose."""
+    return int(os.environ.get("SYSTOLL_PACKAGE_LEVEL", "6"))
+
+
 def gz(data):
     out = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=epoch()) as f:
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=level(), fileobj=out, mtime=epoch()) as f:
         f.write(data)
     return out.getvalue()
 
@@ -75,7 +80,7 @@ def wheel(entries, info_folder):
     record = "".join(f"{e.name},sha256={digest(e.data)},{len(e.data)}\n" for e in entries)
     record += f"{info_folder}/RECORD,,\n"
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=level()) as z:
         for entry in [*entries, Entry(f"{info_folder}/RECORD", record)]:
             i = zipfile.ZipInfo(entry.name, time.gmtime(max(epoch(), 315532800))[:6])
             i.external_attr, i.compress_type, i.create_system = (0o100000 | entry.mode) << 16, zipfile.ZIP_DEFLATED, 3

@@ -23,7 +23,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import built  # noqa: E402
-from archives import ROOT, Entry, ar, gz, tar, wheel  # noqa: E402
+from archives import ROOT, Entry, ar, gz, level, tar, wheel  # noqa: E402
 
 SUMMARY = "finds needless system calls: who makes them, what they cost, why, how to stop them"
 ABOUT = """ systoll runs a program, counts every system call it makes by calling context, looks
@@ -70,7 +70,7 @@ def make_deb(folder):
         f"Suggests: gcc, debuginfod\nHomepage: {built.workspace('repository')}\nDescription: {SUMMARY}\n{ABOUT}"
     )
     sums = "".join(f"{hashlib.md5(e.data).hexdigest()}  {e.name}\n" for e in sorted(files, key=lambda e: e.name))
-    inside = lambda entries: lzma.compress(tar([Entry(f"./{e.name}", e.data, e.mode) for e in entries]), preset=6)
+    inside = lambda entries: lzma.compress(tar([Entry(f"./{e.name}", e.data, e.mode) for e in entries]), preset=level())
     parts = [("debian-binary", b"2.0\n"), ("control.tar.xz", inside([Entry("control", control), Entry("md5sums", sums)])), ("data.tar.xz", inside(files))]
     return f"systoll_{version}_amd64.deb", ar(parts)
 
