@@ -16,7 +16,10 @@ pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     let module = format!("module {}/plugins/go", home.trim_start_matches("https://"));
     let node: serde_json::Value = serde_json::from_str(&read("plugins/node/package.json")?)?;
     let holds = [
-        ("plugins/go/go.mod: another module than Cargo.toml's repository has", read("plugins/go/go.mod")?.lines().any(|l| l == module)),
+        (
+            "plugins/go/go.mod: another module than Cargo.toml's repository has",
+            read("plugins/go/go.mod")?.lines().any(|l| l == module),
+        ),
         ("plugins/node/package.json: another repository than Cargo.toml's", node["repository"]["url"] == home),
         ("plugins/node/package.json: another version than Cargo.toml's", node["version"] == version),
         ("CHANGELOG.md: nothing of this version", read("CHANGELOG.md")?.contains(&format!("\n## [{version}]"))),
@@ -44,7 +47,10 @@ mod tests {
         };
         put("Cargo.toml", "[workspace.package]\nversion = \"1.2.3\"\nrepository = \"https://a.example/b\"");
         put("plugins/go/go.mod", "module a.example/b/plugins/go\n");
-        put("plugins/node/package.json", "{\"version\": \"1.2.3\", \"repository\": {\"url\": \"https://a.example/b\"}}");
+        put(
+            "plugins/node/package.json",
+            "{\"version\": \"1.2.3\", \"repository\": {\"url\": \"https://a.example/b\"}}",
+        );
         put("CHANGELOG.md", "# Changelog\n\n## [1.2.3] - 2030-01-01\n");
         assert_eq!(broken(dir.path()).unwrap(), Vec::<String>::new());
         put("plugins/go/go.mod", "module a.example/c\n");
