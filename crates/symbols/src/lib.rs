@@ -49,7 +49,8 @@ mod unwind;
 
 pub use frame::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
 pub use mapped::FileState;
-pub use module::{Preloaded, PreloadedFile, libraries_of, make_decoder_ready};
+pub use module::{NameAnswers, NameCounts, NameQuestion, Preloaded, PreloadedFile, libraries_of, make_decoder_ready};
+pub use names::Function;
 pub use naming::{Lines, Resolved};
 pub use script::{ReadMemory, Thread};
 pub use stack::{AddressSpace, MappedFile};

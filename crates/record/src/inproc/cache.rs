@@ -9,15 +9,19 @@
 
 use super::checksum::checksum;
 use std::fmt::Write;
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_hooks::plan::{self, Plan, PlanError};
 use systoll_symbols::FileState;
 use systoll_trust::Folder;
 
-/// Bytes kept, names and trailers not counted.
+/// Bytes kept, names and trailers not counted, give or take a sixteenth ([`LOOKS`]).
 pub const DEFAULT_LIMIT: u64 = 64 << 20;
+
+/// To see whether there is too much takes a look at every entry, milliseconds for a few thousand. It is taken at random,
+/// so many times on average while what is put fills the folder once.
+const LOOKS: u64 = 16;
 
 const MAGIC: &[u8; 8] = b"systoll\x02";
 /// Magic and checksum, after the payload: a reader of an entry has the payload without a copy.
@@ -172,7 +176,7 @@ impl Cache {
         let name = name(kind, key);
         let fits = payload.len() as u64 <= open.limit;
         let kept = fits && open.folder.write(&name, &[payload, &open.trailer(&name, payload)]).is_ok();
-        if kept {
+        if kept && open.is_to_shrink(payload.len() as u64) {
             open.folder.shrink(open.limit, SECRET);
         }
         kept
@@ -225,6 +229,12 @@ fn is_telling(state: &FileState) -> bool {
 }
 
 impl Open {
+    /// Whether to look for entries to drop, now that one of so many bytes is new: always if it is large beside the limit.
+    fn is_to_shrink(&self, bytes: u64) -> bool {
+        let drawn = RandomState::new().hash_one(bytes) % self.limit.max(1);
+        drawn < bytes.saturating_mul(LOOKS)
+    }
+
     /// A hash that cannot be aimed at without the secret. Its algorithm may change with the compiler:
     /// entries are then not found, or thrown away.
     fn hash(&self, parts: &[&[u8]]) -> u64 {

@@ -1,8 +1,9 @@
 //! Whose code it is: the user's, the C library's, a language run-time's.
 
+use super::asked::Functions;
 use crate::code::{GotSlots, start};
 use crate::elf::ElfFile;
-use crate::names::{NamedSymbol, Names, demangle};
+use crate::names::{demangle, is_reserved};
 use crate::unwind::Cfi;
 use std::ops::Range;
 use systoll_model::FrameClass;
@@ -117,7 +118,13 @@ pub(crate) struct Ownership {
 }
 
 impl Ownership {
-    pub(crate) fn of(elf: &ElfFile, names: &Names, slots: &GotSlots, cfi: &Cfi, start: Option<Range<u64>>) -> Self {
+    pub(crate) fn of(
+        elf: &ElfFile,
+        names: Functions<'_>,
+        slots: &GotSlots,
+        cfi: &Cfi,
+        start: Option<Range<u64>>,
+    ) -> Self {
         let is_program = elf.entry() != 0 && (elf.has_interpreter() || !elf.needs_others);
         let is_go = is_go(elf);
         let start = start.filter(|_| is_program && !is_go);
@@ -137,7 +144,7 @@ impl Ownership {
     }
 
     /// Class of the function called `name` (as in the symbol table) around `addr`.
-    pub(crate) fn class(&self, names: &Names, cfi: &Cfi, addr: u64, name: Option<&str>) -> FrameClass {
+    pub(crate) fn class(&self, names: Functions<'_>, cfi: &Cfi, addr: u64, name: Option<&str>) -> FrameClass {
         if self.start.as_ref().is_some_and(|s| s.contains(&addr)) {
             return FrameClass::Libc;
         }
@@ -217,7 +224,7 @@ pub(crate) fn is_go(elf: &ElfFile) -> bool {
 
 /// Where the C library lies in a static program: linkers put the members of archives behind the
 /// program's own objects, so from its first function on.
-fn static_libc(elf: &ElfFile, names: &Names, slots: &GotSlots, start: Option<Range<u64>>) -> Option<Range<u64>> {
+fn static_libc(elf: &ElfFile, names: Functions<'_>, slots: &GotSlots, start: Option<Range<u64>>) -> Option<Range<u64>> {
     let start = start?;
     let main = start::main_of(elf, slots);
     // An optimised `main` lies in a section of its own, before everything else.
@@ -226,46 +233,11 @@ fn static_libc(elf: &ElfFile, names: &Names, slots: &GotSlots, start: Option<Ran
         // Stripped: all that is known for sure is what the start-up code calls.
         start::first_call(elf, slots).filter(|at| *at > own)
     } else {
-        first_libc_function(names, own)
+        names.first_of_libc(own)
     }?;
     let end =
         elf.headers.segments.iter().filter(|s| s.executable).map(|s| s.vaddr.saturating_add(s.file_size)).max()?;
     Some(first..end)
-}
-
-fn first_libc_function(names: &Names, after: u64) -> Option<u64> {
-    let is_libc = |s: &NamedSymbol<'_>| s.name.starts_with(b"__libc_") || (!s.is_static && is_reserved(&s.name));
-    names.all().filter(|symbol| symbol.addr > after && is_libc(symbol)).map(|symbol| symbol.addr).min()
-}
-
-/// Names that the C standard keeps for implementations, less those of compilers and C++.
-fn is_reserved(name: &[u8]) -> bool {
-    const OTHERS: &[&[u8]] = &[
-        b"_Z",
-        b"__Z",
-        b"_R",
-        b"__rust",
-        b"__rdl",
-        b"__rg_",
-        b"_Unwind_",
-        b"__cxa_",
-        b"__gxx_",
-        b"__gnu",
-        b"__asan",
-        b"__ubsan",
-        b"__tsan",
-        b"__sanitizer",
-        b"__interceptor",
-        b"__gcov",
-        b"__do_global",
-        b"_GLOBAL_",
-        b"__deregister",
-        b"__register",
-        b"__emutls",
-        b"__dso",
-    ];
-    let reserved = matches!(name, [b'_', b'_' | b'A'..=b'Z', ..]);
-    reserved && !OTHERS.iter().any(|o| name.starts_with(o))
 }
 
 #[cfg(test)]

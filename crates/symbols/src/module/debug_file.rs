@@ -3,7 +3,10 @@
 
 use crate::elf::ElfFile;
 use crate::mapped::{self, FileBytes};
+use foldhash::fast::FixedState;
+use std::hash::BuildHasher;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -48,13 +51,29 @@ fn open(path: PathBuf) -> Option<DebugFile> {
     Some(DebugFile { elf })
 }
 
-fn by_build_id(elf: &ElfFile) -> Option<DebugFile> {
-    let id = elf.build_id.as_deref()?;
-    let (first, rest) = id.split_at_checked(2)?;
+/// Which separate debug files of `elf` there may be, and in which state they are, as one number: zero where there
+/// is none. They are not opened.
+pub(crate) fn state(elf: &ElfFile, path: &str) -> u64 {
+    let link = link(elf).map_or_else(Vec::new, |link| link.places(Path::new(path)));
+    let found = places_of_build_id(elf).into_iter().chain(link);
+    let stated = found.filter_map(|path| Some((std::fs::metadata(&path).ok()?, path)));
+    stated.fold(0, |before, (m, path)| {
+        let state = (m.dev(), m.ino(), m.size(), m.mtime(), m.mtime_nsec(), m.ctime(), m.ctime_nsec());
+        FixedState::with_seed(before).hash_one((path, state))
+    })
+}
+
+fn places_of_build_id(elf: &ElfFile) -> Vec<PathBuf> {
+    let split = elf.build_id.as_deref().and_then(|id| id.split_at_checked(2));
+    let Some((first, rest)) = split else { return Vec::new() };
     let name = format!(".build-id/{first}/{rest}.debug");
+    roots().iter().map(|root| root.join(&name)).collect()
+}
+
+fn by_build_id(elf: &ElfFile) -> Option<DebugFile> {
     // The link there may point to the stripped file itself.
     let is_it = |found: &DebugFile| found.elf.build_id == elf.build_id && found.elf.section(".symtab").is_some();
-    roots().iter().filter_map(|root| open(root.join(&name))).find(is_it)
+    places_of_build_id(elf).into_iter().filter_map(open).find(is_it)
 }
 
 /// By `.gnu_debugdata`: an ELF file of symbols alone, packed by xz (gdb's "MiniDebugInfo").
@@ -104,19 +123,34 @@ fn fetched(id: &str, limit: Duration) -> Option<PathBuf> {
     Some(PathBuf::from(path.trim_end_matches('\n')))
 }
 
-/// By `.gnu_debuglink`: a file name, padded to 4, and the CRC of the file.
-fn by_link(elf: &ElfFile, path: &Path) -> Option<DebugFile> {
+/// What `.gnu_debuglink` says: a file's name, and its CRC.
+struct Link {
+    name: String,
+    crc: u32,
+}
+
+impl Link {
+    /// Where the file may lie, for a file that the target knows as `path`.
+    fn places(&self, path: &Path) -> Vec<PathBuf> {
+        let Some(folder) = path.parent() else { return Vec::new() };
+        let Ok(below) = folder.strip_prefix("/") else { return Vec::new() };
+        let installed = roots().iter().map(|root| root.join(below).join(&self.name));
+        [folder.join(&self.name), folder.join(".debug").join(&self.name)].into_iter().chain(installed).collect()
+    }
+}
+
+/// `.gnu_debuglink`: a file name, padded to 4, and the CRC of the file.
+fn link(elf: &ElfFile) -> Option<Link> {
     let link = elf.section_data(elf.section(".gnu_debuglink")?)?;
     let name = c_str(&link, 0)?;
     let crc = half(&link, name.len().checked_add(1)?.checked_next_multiple_of(4)?)?;
     let name = std::str::from_utf8(name).ok().filter(|n| !n.contains('/') && !n.is_empty())?;
-    let folder = path.parent()?;
-    let below = folder.strip_prefix("/").ok()?;
-    [folder.join(name), folder.join(".debug").join(name)]
-        .into_iter()
-        .chain(roots().iter().map(|root| root.join(below).join(name)))
-        .filter_map(open)
-        .find(|found| belongs(elf, &found.elf, crc))
+    Some(Link { name: name.to_owned(), crc })
+}
+
+fn by_link(elf: &ElfFile, path: &Path) -> Option<DebugFile> {
+    let link = link(elf)?;
+    link.places(path).into_iter().filter_map(open).find(|found| belongs(elf, &found.elf, link.crc))
 }
 
 fn belongs(elf: &ElfFile, debug: &ElfFile, crc: u32) -> bool {

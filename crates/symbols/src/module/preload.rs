@@ -3,6 +3,7 @@
 //! Nearly every program maps this box's C library. A target does not wait for tables that have been
 //! read by then, and a report has its names sooner.
 
+use super::asked::{HasTables, NameAnswers};
 use super::tables::Module;
 use crate::elf::ElfFile;
 use crate::mapped::{self, FileState, Identity};
@@ -75,9 +76,22 @@ impl PreloadedFile {
         self.0.cfi();
     }
 
-    /// Reads what the file's functions are called, and what the loader is to write into it.
+    /// [`Symbols::debug_file_state`](crate::Symbols::debug_file_state).
+    pub fn debug_file_state(&self) -> u64 {
+        self.0.debug_file_state()
+    }
+
+    /// [`Symbols::know_names`](crate::Symbols::know_names).
+    pub fn know_names(&self, answers: NameAnswers) {
+        self.0.know_names(answers);
+    }
+
+    /// Reads what the file's functions are called, unless an earlier run has kept what it asked of them, and what
+    /// the loader is to write into it.
     pub fn read_names(&self) {
-        self.0.names().make_ready();
+        if self.0.name_counts().kept == 0 {
+            self.0.tables().make_ready();
+        }
         self.0.slots();
         self.0.runtime();
     }

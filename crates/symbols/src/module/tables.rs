@@ -1,5 +1,6 @@
 //! One file that was seen mapped, and what has been found out about it so far.
 
+use super::asked::{Asked, Functions, HasTables, NameAnswers, NameCounts};
 use super::class::{self, Ownership};
 use super::debug_file::{self, DebugFile};
 use super::runtime::Runtime;
@@ -19,7 +20,8 @@ pub(crate) struct Module {
     pub(crate) elf: ElfFile,
     class: Option<FrameClass>,
     cfi: OnceLock<Cfi>,
-    names: OnceLock<Names>,
+    tables: OnceLock<Names>,
+    asked: Asked,
     slots: OnceLock<GotSlots>,
     ownership: OnceLock<Ownership>,
     main: OnceLock<Option<Range<u64>>>,
@@ -29,6 +31,13 @@ pub(crate) struct Module {
     go: OnceLock<Option<GoTable>>,
 }
 
+impl HasTables for Module {
+    /// Those of the separate debug file included, so that a name does not depend on who asked first.
+    fn tables(&self) -> &Names {
+        self.tables.get_or_init(|| Names::read(&self.elf, self.debug_file().map(|d| &d.elf), self.go()))
+    }
+}
+
 impl Module {
     pub(crate) fn new(path: &str, elf: ElfFile) -> Self {
         Self {
@@ -36,7 +45,8 @@ impl Module {
             class: class::of_file(path, elf.soname.as_deref()),
             elf,
             cfi: OnceLock::new(),
-            names: OnceLock::new(),
+            tables: OnceLock::new(),
+            asked: Asked::default(),
             slots: OnceLock::new(),
             ownership: OnceLock::new(),
             main: OnceLock::new(),
@@ -55,15 +65,34 @@ impl Module {
         self.cfi.get_or_init(|| Cfi::read(&self.elf))
     }
 
-    /// All symbols, those of the separate debug file included, so that a name does not depend on
-    /// who asked first.
-    pub(crate) fn names(&self) -> &Names {
-        self.names.get_or_init(|| Names::read(&self.elf, self.debug_file().map(|d| &d.elf), self.go()))
+    /// Its functions, by address and by name.
+    pub(crate) fn names(&self) -> Functions<'_> {
+        Functions { asked: &self.asked, file: self }
+    }
+
+    /// See [`crate::Symbols::know_names`].
+    pub(crate) fn know_names(&self, answers: NameAnswers) {
+        self.asked.know(answers);
+    }
+
+    /// See [`crate::Symbols::name_counts`].
+    pub(crate) fn name_counts(&self) -> NameCounts {
+        self.asked.counts()
+    }
+
+    /// See [`crate::Symbols::asked_names`].
+    pub(crate) fn asked_names(&self) -> NameAnswers {
+        self.asked.all()
     }
 
     /// What a Go program knows of its functions.
     pub(crate) fn go(&self) -> Option<&GoTable> {
         self.go.get_or_init(|| GoTable::read(&self.elf)).as_ref()
+    }
+
+    /// See [`crate::Symbols::debug_file_state`].
+    pub(crate) fn debug_file_state(&self) -> u64 {
+        debug_file::state(&self.elf, &self.path)
     }
 
     pub(crate) fn debug_file(&self) -> Option<&DebugFile> {
@@ -115,7 +144,7 @@ impl Module {
     }
 
     /// The symbol whose function `addr` lies in; none that ends before it.
-    pub(crate) fn symbol(&self, addr: u64) -> Option<Function<'_>> {
+    pub(crate) fn symbol(&self, addr: u64) -> Option<Function> {
         let function = self.names().around(addr)?;
         if function.size > 0 {
             return Some(function);
@@ -169,7 +198,7 @@ impl Module {
 
     /// The program's `main`, where this is a program.
     pub(crate) fn main(&self) -> Option<Range<u64>> {
-        self.main.get_or_init(|| self.find_main()).clone()
+        self.main.get_or_init(|| self.names().main(|| self.find_main())).clone()
     }
 
     fn find_main(&self) -> Option<Range<u64>> {
@@ -177,7 +206,7 @@ impl Module {
         if self.class.is_some() || self.elf.entry() == 0 {
             return None;
         }
-        let names = self.names();
+        let names = self.tables();
         let by_symbol = |name: &str| names.scan(name).filter(|main| !main.is_empty());
         // gccgo's programs say nowhere else what they are.
         let may_be_go = class::is_go(&self.elf) || names.at_hand();

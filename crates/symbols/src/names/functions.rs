@@ -50,15 +50,28 @@ pub(crate) struct Names {
 }
 
 /// A function as the symbol table has it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Function<'n> {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Function {
     /// As in the table, mangled.
-    pub(crate) name: Cow<'n, str>,
-    pub(crate) start: u64,
-    /// 0 where the table does not say.
-    pub(crate) size: u64,
+    pub name: Arc<str>,
+    /// Its first address in the file.
+    pub start: u64,
+    /// Bytes; 0 where the table does not say.
+    pub size: u64,
     /// Where the next function starts.
-    pub(crate) next: Option<u64>,
+    pub next: Option<u64>,
+}
+
+impl Function {
+    /// One of which only the extent is told.
+    pub(crate) fn nameless(extent: Range<u64>) -> Self {
+        Self { start: extent.start, size: extent.end.saturating_sub(extent.start), ..Self::default() }
+    }
+
+    /// Its addresses.
+    pub(crate) fn extent(&self) -> Range<u64> {
+        self.start..self.start.saturating_add(self.size)
+    }
 }
 
 /// More names of one address than this are read with all others, not each by itself.
@@ -168,26 +181,27 @@ impl Names {
         self.symbols.get(same).unwrap_or_default().iter().map(|s| s.size).max().unwrap_or(0)
     }
 
-    fn function(&self, same: Range<usize>) -> Option<Function<'_>> {
+    fn function(&self, same: Range<usize>) -> Option<Function> {
         let size = self.size(same.clone());
         let next = self.symbols.get(same.end).map(|s| s.addr);
         let (symbol, name) = self.best(same)?;
-        Some(Function { name: text(name), start: symbol.addr, size, next })
+        Some(Function { name: text(&name), start: symbol.addr, size, next })
     }
 
     /// The best name of the function that starts at `addr`.
-    pub(crate) fn exactly(&self, addr: u64) -> Option<Cow<'_, str>> {
-        self.best(self.at(addr)).map(|(_, name)| text(name))
+    pub(crate) fn exactly(&self, addr: u64) -> Option<Function> {
+        self.function(self.at(addr))
     }
 
     /// The best name of the function that starts at `addr`, if others can link to it.
-    pub(crate) fn exported_at(&self, addr: u64) -> Option<Cow<'_, str>> {
-        let (best, name) = self.best(self.at(addr))?;
-        best.exported.then(|| text(name))
+    pub(crate) fn exported_at(&self, addr: u64) -> Option<Function> {
+        let same = self.at(addr);
+        let (best, _) = self.best(same.clone())?;
+        best.exported.then(|| self.function(same))?
     }
 
     /// The function around `addr`; one without a size may or may not reach so far.
-    pub(crate) fn around(&self, addr: u64) -> Option<Function<'_>> {
+    pub(crate) fn around(&self, addr: u64) -> Option<Function> {
         let mut end = self.symbols.partition_point(|s| s.addr <= addr);
         let mut sizeless = None;
         for _ in 0..LOOK_BACK {
@@ -295,11 +309,8 @@ impl Names {
     }
 }
 
-fn text(name: Cow<'_, [u8]>) -> Cow<'_, str> {
-    match name {
-        Cow::Borrowed(name) => String::from_utf8_lossy(name),
-        Cow::Owned(name) => Cow::Owned(String::from_utf8_lossy(&name).into_owned()),
-    }
+fn text(name: &[u8]) -> Arc<str> {
+    String::from_utf8_lossy(name).into()
 }
 
 /// FNV-1a (Fowler, Noll, Vo): names are compared as well, so that nothing hangs on it.
@@ -329,8 +340,9 @@ mod tests {
         assert!(full.symbols.len() > plain.symbols.len() + 1000, "the debug file adds nothing");
         let mut seen = 0;
         for symbol in plain.symbols.iter().filter(|s| s.size > 1) {
-            let name = |names: &Names, addr| names.around(addr).map(|f| (f.name.into_owned(), f.start));
-            assert_eq!(plain.exactly(symbol.addr), full.exactly(symbol.addr));
+            let name = |names: &Names, addr| names.around(addr).map(|f| (f.name, f.start));
+            let exactly = |names: &Names| names.exactly(symbol.addr).map(|f| f.name);
+            assert_eq!(exactly(&plain), exactly(&full));
             for addr in [symbol.addr, symbol.addr + 1, symbol.addr + symbol.size - 1] {
                 assert_eq!(name(&plain, addr), name(&full, addr), "{addr:#x}");
             }
@@ -338,7 +350,7 @@ mod tests {
         }
         assert!(seen > 1000, "{seen}");
         let localtime = full.export("localtime").expect("localtime").start;
-        assert_eq!(full.exactly(localtime).as_deref(), Some("localtime"));
+        assert_eq!(full.exactly(localtime).map(|f| f.name).as_deref(), Some("localtime"));
         assert!(full.is_called(localtime, "localtime"));
     }
 }

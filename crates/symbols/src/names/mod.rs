@@ -2,6 +2,9 @@
 
 mod demangle;
 mod functions;
+mod reserved;
 
 pub(crate) use demangle::demangle;
-pub(crate) use functions::{Function, NamedSymbol, Names};
+pub use functions::Function;
+pub(crate) use functions::Names;
+pub(crate) use reserved::is_reserved;

@@ -57,7 +57,7 @@ impl Symbols {
             Callee::Local(addr) => (from, *addr),
         };
         if is_libc(self.class(RawFrame { module: Some(module), address: addr, is_return: false })) {
-            let name = self.module(module)?.names().exactly(addr)?.into_owned();
+            let name = self.module(module)?.names().exactly(addr)?;
             return Some(self.public_name(&name));
         }
         if jumps == MAX_JUMPS {
@@ -83,7 +83,6 @@ impl Symbols {
             // Static: nothing is exported; a public name has no underscores in front.
             None => module.names().exactly(start).filter(|n| !n.starts_with('_'))?,
         };
-        let name = name.into_owned();
         Some(self.public_name(&name)).filter(|n| !n.starts_with("__"))
     }
 
@@ -101,12 +100,12 @@ impl Symbols {
         let called = self.callee(user).and_then(|(key, callee)| match callee {
             Callee::Local(addr) => {
                 let frame = RawFrame { module: Some(key), address: addr, is_return: false };
-                let name = self.module(key)?.names().exactly(addr)?.into_owned();
+                let name = self.module(key)?.names().exactly(addr)?;
                 (self.class(frame) == FrameClass::Runtime).then_some(name)
             }
-            Callee::Symbol(name) => Some(name.to_string()),
+            Callee::Symbol(name) => Some(name),
         });
-        let running = || Some(self.module(inner.module?)?.symbol(inner.lookup())?.name.into_owned());
+        let running = || Some(self.module(inner.module?)?.symbol(inner.lookup())?.name);
         let name = called.or_else(running)?;
         Some((demangle(&name).into(), inner.module))
     }
@@ -150,7 +149,7 @@ impl Symbols {
         if plain.starts_with('_')
             && let Some(alias) = names.exactly(addr).filter(|a| !a.starts_with('_'))
         {
-            return alias.into_owned();
+            return alias.to_string();
         }
         match plain.strip_suffix("64") {
             Some(short) if names.is_called(addr, short) => short.into(),

@@ -118,7 +118,7 @@ impl Symbols {
     fn callee_name(&self, key: ModuleKey, callee: &Callee) -> Option<Arc<str>> {
         let name = match callee {
             Callee::Symbol(name) => self.public_name(name),
-            Callee::Local(addr) => self.module(key)?.names().exactly(*addr)?.into_owned(),
+            Callee::Local(addr) => self.module(key)?.names().exactly(*addr)?.to_string(),
         };
         Some(demangle(&name).into())
     }

@@ -7,7 +7,7 @@ use super::problems::Problems;
 use crate::code::{calls, kernel, start};
 use crate::lines::ScriptLines;
 use crate::mapped::{FileState, MapsEntry};
-use crate::module::{Module, Preloaded};
+use crate::module::{Module, NameAnswers, NameCounts, Preloaded};
 use crate::unwind::{REGISTERS, RowContext, Step};
 use crate::{ModuleKey, RawFrame};
 use std::collections::{HashMap, HashSet};
@@ -189,6 +189,30 @@ impl Symbols {
     /// Takes what an earlier run has found out about the same file by decoding its functions.
     pub fn know_fixed(&mut self, key: ModuleKey, known: impl IntoIterator<Item = (u64, bool)>) {
         self.fixed.learn(key, known);
+    }
+
+    /// Which separate debug files a file may have, and in which state these are, as one number: zero where there is
+    /// none. What its functions are called depends on them too.
+    pub fn debug_file_state(&self, key: ModuleKey) -> u64 {
+        self.module(key).map_or(0, Module::debug_file_state)
+    }
+
+    /// Takes what an earlier run was answered about a file's functions, where the file is the same and
+    /// [`Symbols::debug_file_state`] says the same: its symbols are then read only when something new is asked.
+    pub fn know_names(&self, key: ModuleKey, answers: NameAnswers) {
+        if let Some(module) = self.module(key) {
+            module.know_names(answers);
+        }
+    }
+
+    /// How much was asked of a file's symbols, and how much of it [`Symbols::know_names`] was told.
+    pub fn name_counts(&self, key: ModuleKey) -> NameCounts {
+        self.module(key).map_or_else(NameCounts::default, Module::name_counts)
+    }
+
+    /// What [`Symbols::know_names`] wants to be told in a later run.
+    pub fn asked_names(&self, key: ModuleKey) -> NameAnswers {
+        self.module(key).map_or_else(NameAnswers::default, Module::asked_names)
     }
 
     /// Whether the executable's `main` is one of the frames, or was until it left by a jump.

@@ -1,6 +1,7 @@
 //! Files of watched programs: planned once, assembled once for each distance.
 
 use crate::inproc::cache::{Cache, Key};
+use crate::inproc::monitor::exec::kept_names;
 use crate::inproc::monitor::exec::place::{CODE, CONTEXTS, FIXED, Maker, first_room, kept_fixed, place};
 use crate::inproc::monitor::exec::read_ahead::{Ahead, Placed};
 use crate::inproc::monitor::shared::code::Code;
@@ -81,7 +82,14 @@ impl Files {
                 Placed { plan, region: None, fixed: Vec::new() }
             }
         };
-        self.fixed.extend(id.clone().map(|id| (key, (id, fixed.len()))));
+        if let Some(id) = &id {
+            self.fixed.insert(key, (id.clone(), fixed.len()));
+            if symbols.name_counts(key).kept == 0
+                && let Some(answers) = kept_names::read(&self.cache, id, symbols.debug_file_state(key))
+            {
+                symbols.know_names(key, answers);
+            }
+        }
         symbols.know_fixed(key, fixed);
         if plan.guards_memory {
             return Err(Unwatchable::GuardsMemory);
@@ -118,6 +126,15 @@ impl Files {
             if fixed.len() > *kept {
                 let words = fixed.map(|(address, fixed)| address << 1 | u64::from(fixed));
                 self.cache.put(FIXED, id, &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
+            }
+        }
+    }
+
+    /// Keeps for later runs what was asked of files' symbols.
+    pub(crate) fn keep_names(&self, symbols: &Symbols) {
+        for (key, (id, _)) in &self.fixed {
+            if kept_names::is_worth_keeping(symbols.name_counts(*key)) {
+                kept_names::keep(&self.cache, id, symbols.debug_file_state(*key), symbols.asked_names(*key));
             }
         }
     }

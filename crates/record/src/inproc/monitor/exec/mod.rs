@@ -7,6 +7,7 @@ pub(crate) mod context_reuse;
 pub(crate) mod files;
 pub(crate) mod hand_over;
 pub(crate) mod kept_contexts;
+pub(crate) mod kept_names;
 pub(crate) mod on_exec;
 pub(crate) mod place;
 pub(crate) mod preload;

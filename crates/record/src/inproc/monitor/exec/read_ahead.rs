@@ -5,6 +5,7 @@
 //! the other one waits for that.
 
 use crate::inproc::cache::{Cache, Key};
+use crate::inproc::monitor::exec::kept_names;
 use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, kept_fixed, place};
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::{CodeRoom, Runs};
@@ -139,7 +140,9 @@ impl Ahead {
         let files: Vec<PreloadedFile> = libraries.iter().filter_map(|path| self.modules.open(path)).collect();
         let mut roots = Room::default();
         for file in &files {
-            self.read_code(file, what, &mut roots);
+            if let Some(key) = know(file, &what.cache) {
+                self.read_code(file, what, &key, &mut roots);
+            }
             file.read_frames();
         }
         systoll_symbols::make_decoder_ready();
@@ -148,6 +151,7 @@ impl Ahead {
         let _ = systoll_price::host();
         // A large program's take as long as it needs to begin. Its code is read at its exec, which is sooner.
         if let Some(program) = program {
+            know(&program, &what.cache);
             program.read_frames();
             program.read_names();
         }
@@ -155,17 +159,15 @@ impl Ahead {
 
     /// Plan and code, where they are in the cache, and `roots` behind those of the files before. A file
     /// whose plan is needed needs its code next, so both are waited for as one.
-    fn read_code(&self, file: &PreloadedFile, what: &Reading, roots: &mut Room) -> Option<()> {
-        let key = what.cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
-        self.plans.put(&key, || {
-            let plan = what.cache.kept_plan(&key)?;
+    fn read_code(&self, file: &PreloadedFile, what: &Reading, key: &Key, roots: &mut Room) {
+        self.plans.put(key, || {
+            let plan = what.cache.kept_plan(key)?;
             let region = self.regions.give(&plan);
             if let Some(region) = region {
-                self.store_code(file, what, &key, (&plan, region), roots);
+                self.store_code(file, what, key, (&plan, region), roots);
             }
-            Some(Placed { plan, region, fixed: kept_fixed(&what.cache, &key) })
+            Some(Placed { plan, region, fixed: kept_fixed(&what.cache, key) })
         });
-        Some(())
     }
 
     fn store_code(
@@ -189,6 +191,15 @@ impl Ahead {
         });
         Some(())
     }
+}
+
+/// Tells a file what an earlier run has asked of its symbols; what it is known by in the cache.
+fn know(file: &PreloadedFile, cache: &Cache) -> Option<Key> {
+    let key = cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
+    if let Some(answers) = kept_names::read(cache, &key, file.debug_file_state()) {
+        file.know_names(answers);
+    }
+    Some(key)
 }
 
 #[cfg(test)]

@@ -26,7 +26,9 @@ pub(crate) fn finish(mut session: Session) -> Recording {
     let children = sys::children_times();
     let crossing = overhead::crossing(session.stats.around.again.as_ref(), &session.clock.ratio);
     session.stats.facts.leave_out(children, sys::children_times());
-    recording(&mut session, wall_ns, crossing)
+    let recording = recording(&mut session, wall_ns, crossing);
+    session.provisioning.files.keep_names(&session.symbols);
+    recording
 }
 
 /// The recording of a run that goes on.

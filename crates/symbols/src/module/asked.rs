@@ -1,0 +1,160 @@
+//! What is asked of a file's symbol tables, and what was answered: in this run, or in an earlier one.
+//!
+//! A large library has a hundred thousand symbols, of which a run asks for a few hundred, nearly the same in
+//! every run. So answers are kept, and the tables are read when something new is asked.
+
+use crate::names::{Function, Names};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What is asked of a file's symbol tables.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NameQuestion {
+    /// The function around an address.
+    Around(u64),
+    /// The function that starts at an address.
+    StartsAt(u64),
+    /// The same, if others can link to it.
+    ExportedAt(u64),
+    /// The exported function of a name.
+    Exported(Arc<str>),
+    /// Any function of a name.
+    Named(Arc<str>),
+    /// Whether the function that starts at an address also goes by a name; the answer is an empty one.
+    AlsoCalled(u64, Arc<str>),
+    /// The first function behind an address whose name is one of a C library's own.
+    FirstOfLibc(u64),
+    /// Whether there is any function; the answer is an empty one.
+    Any,
+    /// The program's `main`.
+    Main,
+}
+
+/// Questions and answers, `None` where there is no such function.
+pub type NameAnswers = HashMap<NameQuestion, Option<Function>>;
+
+/// How much was asked of a file's symbol tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NameCounts {
+    /// Different questions, those of an earlier run included.
+    pub asked: usize,
+    /// Of them, those that an earlier run has kept.
+    pub kept: usize,
+}
+
+/// What was asked of one file so far.
+#[derive(Debug, Default)]
+pub(super) struct Asked(Mutex<Answers>);
+
+#[derive(Debug, Default)]
+struct Answers {
+    all: NameAnswers,
+    /// How many of them an earlier run has kept.
+    kept: usize,
+}
+
+impl Asked {
+    fn lock(&self) -> MutexGuard<'_, Answers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes answers of an earlier run; those of this run stay.
+    pub(super) fn know(&self, answers: NameAnswers) {
+        let mut asked = self.lock();
+        let known = std::mem::take(&mut asked.all);
+        asked.kept = answers.len();
+        asked.all = answers;
+        asked.all.extend(known);
+    }
+
+    /// How much was asked so far.
+    pub(super) fn counts(&self) -> NameCounts {
+        let asked = self.lock();
+        NameCounts { asked: asked.all.len(), kept: asked.kept }
+    }
+
+    /// All that was asked.
+    pub(super) fn all(&self) -> NameAnswers {
+        self.lock().all.clone()
+    }
+
+    /// What `find` finds, unless that was asked before. Not locked meanwhile: it may ask in turn.
+    fn ask(&self, question: NameQuestion, find: impl FnOnce() -> Option<Function>) -> Option<Function> {
+        if let Some(known) = self.lock().all.get(&question) {
+            return known.clone();
+        }
+        let answer = find();
+        self.lock().all.insert(question, answer.clone());
+        answer
+    }
+}
+
+/// Who has a file's symbol tables.
+pub(super) trait HasTables {
+    /// All symbols, read now if they have not been.
+    fn tables(&self) -> &Names;
+}
+
+/// The functions of a file, by address and by name.
+#[derive(Clone, Copy)]
+pub(crate) struct Functions<'m> {
+    pub(super) asked: &'m Asked,
+    pub(super) file: &'m dyn HasTables,
+}
+
+impl Functions<'_> {
+    fn ask(&self, question: NameQuestion, find: impl FnOnce(&Names) -> Option<Function>) -> Option<Function> {
+        self.asked.ask(question, || find(self.file.tables()))
+    }
+
+    /// The function around `addr`; one without a size may or may not reach so far.
+    pub(crate) fn around(&self, addr: u64) -> Option<Function> {
+        self.ask(NameQuestion::Around(addr), |names| names.around(addr))
+    }
+
+    /// The best name of the function that starts at `addr`.
+    pub(crate) fn exactly(&self, addr: u64) -> Option<Arc<str>> {
+        self.ask(NameQuestion::StartsAt(addr), |names| names.exactly(addr)).map(|f| f.name)
+    }
+
+    /// The same, if others can link to it.
+    pub(crate) fn exported_at(&self, addr: u64) -> Option<Arc<str>> {
+        self.ask(NameQuestion::ExportedAt(addr), |names| names.exported_at(addr)).map(|f| f.name)
+    }
+
+    /// The extent of the exported function of this name.
+    pub(crate) fn export(&self, name: &str) -> Option<Range<u64>> {
+        let place = |names: &Names| names.export(name).map(Function::nameless);
+        self.ask(NameQuestion::Exported(name.into()), place).map(|f| f.extent())
+    }
+
+    /// The extent of the function of this name, empty where the tables do not say.
+    pub(crate) fn find(&self, name: &str) -> Option<Range<u64>> {
+        let place = |names: &Names| names.find(name).map(Function::nameless);
+        self.ask(NameQuestion::Named(name.into()), place).map(|f| f.extent())
+    }
+
+    /// Whether the function at `addr` also goes by `name`.
+    pub(crate) fn is_called(&self, addr: u64, name: &str) -> bool {
+        let is = |names: &Names| names.is_called(addr, name).then(Function::default);
+        self.ask(NameQuestion::AlsoCalled(addr, name.into()), is).is_some()
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        let any = |names: &Names| (!names.is_empty()).then(Function::default);
+        self.ask(NameQuestion::Any, any).is_none()
+    }
+
+    /// Where the first function behind `after` begins whose name is one of a C library's own.
+    pub(crate) fn first_of_libc(&self, after: u64) -> Option<u64> {
+        let first = |names: &Names| names.first_of_libc(after).map(|start| Function::nameless(start..start));
+        self.ask(NameQuestion::FirstOfLibc(after), first).map(|f| f.start)
+    }
+
+    /// The extent of the program's `main`, which `find` finds.
+    pub(super) fn main(&self, find: impl FnOnce() -> Option<Range<u64>>) -> Option<Range<u64>> {
+        self.asked.ask(NameQuestion::Main, || find().map(Function::nameless)).map(|f| f.extent())
+    }
+}
