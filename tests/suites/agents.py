@@ -193,7 +193,11 @@ def a_megabyte_without_an_end_does_no_harm(box):
     client.server.stdin.flush()
     codes = [client.hear()["error"]["code"] for _ in range(4)]
     assert codes == [-32600, -32700, -32600, -32600], codes
-    assert client.call("explain")["content"][0]["text"]
+    # A long text is whole.
+    listed = client.call("explain")["content"][0]["text"]
+    assert "tz-unset" in listed and "left out" not in listed, listed
+    longest = client.call("explain", cause="process-per-item")["content"][0]["text"]
+    assert len(longest) > 7000 and "left out" not in longest, len(longest)
     with open(f"/proc/{client.server.pid}/status") as f:
         status = dict(line.split(":", 1) for line in f)
     assert int(status["VmHWM"].split()[0]) < 60_000, status["VmHWM"]

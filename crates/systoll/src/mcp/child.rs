@@ -1,6 +1,6 @@
 //! This very command, run with other words in a process of its own.
 
-use super::clip::Clip;
+use super::clip::{self, Clip};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -34,6 +34,8 @@ pub(super) struct Words {
     pub(super) folder: Option<PathBuf>,
     /// When it is told to end.
     pub(super) timeout: Duration,
+    /// Bytes of the beginning of its standard output that are kept.
+    pub(super) keep: usize,
     /// What the client is told it waits for.
     pub(super) doing: String,
 }
@@ -62,8 +64,8 @@ impl Words {
             // A signal to the server's group is for the server, which ends its children in order.
             .process_group(0)
             .spawn()?;
-        let stdout = Heard::of(child.stdout.take())?;
-        let stderr = Heard::of(child.stderr.take())?;
+        let stdout = Heard::of(child.stdout.take(), self.keep)?;
+        let stderr = Heard::of(child.stderr.take(), clip::HEAD)?;
         let Some((status, timed_out)) = self.wait(&mut child, call)? else { return Ok(None) };
         let end = Instant::now() + LAST_WORDS;
         Ok(Some(Done { status, stdout: stdout.until(end), stderr: stderr.until(end), timed_out }))
@@ -137,8 +139,8 @@ struct Heard {
 }
 
 impl Heard {
-    fn of(stream: Option<impl Read + Send + 'static>) -> io::Result<Self> {
-        let clip = Arc::<Mutex<Clip>>::default();
+    fn of(stream: Option<impl Read + Send + 'static>, keep: usize) -> io::Result<Self> {
+        let clip = Arc::new(Mutex::new(Clip::keeping(keep)));
         let heard = Arc::clone(&clip);
         let Some(mut stream) = stream else { return Ok(Self { clip, reader: None }) };
         let reader = thread::Builder::new().name("systoll-child".into()).spawn(move || {

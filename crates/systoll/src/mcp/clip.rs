@@ -4,22 +4,29 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 
 /// Bytes kept of the beginning.
-const HEAD: usize = 2048;
+pub(super) const HEAD: usize = 2048;
 /// Bytes kept of the end: that is where programs say what went wrong.
 const TAIL: usize = 4096;
 
 /// The beginning and the end of a stream.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Clip {
+    /// Bytes of the beginning that are kept.
+    most: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     bytes: u64,
 }
 
 impl Clip {
+    /// One that keeps so many bytes of the beginning.
+    pub(super) fn keeping(most: usize) -> Self {
+        Self { most, head: Vec::new(), tail: VecDeque::new(), bytes: 0 }
+    }
+
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
-        let room = HEAD.saturating_sub(self.head.len()).min(bytes.len());
+        let room = self.most.saturating_sub(self.head.len()).min(bytes.len());
         let (first, rest) = bytes.split_at(room);
         self.head.extend_from_slice(first);
         let rest = &rest[rest.len().saturating_sub(TAIL)..];
@@ -50,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_beginning_and_the_end_are_kept() {
-        let mut clip = Clip::default();
+        let mut clip = Clip::keeping(HEAD);
         clip.push(b"one ");
         clip.push(b"two");
         assert_eq!((clip.text().as_str(), clip.bytes), ("one two", 7));
@@ -60,7 +67,7 @@ mod tests {
         let text = clip.text();
         assert!(text.starts_with("one twoline 0\n") && text.ends_with("line 9999\n"), "{text}");
         assert!(text.contains("bytes left out") && text.len() < HEAD + TAIL + 60);
-        let mut whole = Clip::default();
+        let mut whole = Clip::keeping(HEAD);
         whole.push(&vec![b'x'; HEAD + TAIL]);
         assert_eq!(whole.text().len(), HEAD + TAIL);
         whole.push(b"y");

@@ -4,7 +4,8 @@ mod schemas;
 
 use super::arguments::{Arguments, file};
 use super::child::{Done, Words};
-use super::shorten::{part, shorten};
+use super::clip;
+use super::shorten::{ROOM, part, shorten};
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -245,7 +246,7 @@ impl SystollTool {
         let place = self.place("json");
         // After the command's own word, before what may be a program's.
         words.splice(1..1, ["--output".into(), place.clone().into_os_string()]);
-        let done = started(words, arguments, timeout, call)?;
+        let done = started(words, arguments, timeout, clip::HEAD, call)?;
         let read = read(&place);
         // It has been read; what can't be removed now goes with the folder.
         let _ = std::fs::remove_file(&place);
@@ -278,7 +279,7 @@ fn explain(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble
             words.extend(["--", cause]);
         }
     }
-    let done = started(words.0, arguments, Duration::from_secs(super::arguments::TIMEOUT), call)?;
+    let done = started(words.0, arguments, Duration::from_secs(super::arguments::TIMEOUT), ROOM, call)?;
     if done.status.success() { Ok(Answer::Text(done.stdout.text())) } else { Err(said(&done).into()) }
 }
 
@@ -286,11 +287,12 @@ fn started(
     words: Vec<OsString>,
     arguments: &Arguments<'_>,
     timeout: Duration,
+    keep: usize,
     call: &Call<'_>,
 ) -> Result<Done, Trouble> {
     let folder = arguments.folder()?;
     let doing = format!("systoll {}", words.first().map_or_else(String::new, |w| w.to_string_lossy().into_owned()));
-    let done = Words { words, folder, timeout, doing }.run(call);
+    let done = Words { words, folder, timeout, keep, doing }.run(call);
     done.map_err(|e| format!("can't run systoll: {e}"))?.ok_or(Trouble::Cancelled)
 }
 
