@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Packages of systoll for x86-64 Linux, each by one command, the same bytes each time.
+"""Packages of systoll for x86-64 Linux, each by one command, the same bytes from the same pieces.
 
   package.py build            the static command, the tests' library, man pages, completions
   package.py tar              systoll-VERSION-x86_64-linux.tar.gz: the command alone, with its pages
