@@ -116,10 +116,10 @@ mod tests {
     #[test]
     fn good_arguments_are_read() {
         assert_eq!(read(json!({"command": ["a", "b c"]}), |a| a.command().map(|c| c.len())), Ok(2));
-        let env = read(json!({"env": {"A": "1=2", "B": null}}), Arguments::env);
+        let env = read(json!({"env": {"A": "1=2", "B": null}}), |a| a.env());
         assert_eq!(env, Ok(vec!["A=1=2".to_owned(), "B".to_owned()]));
         assert_eq!(read(json!({"n": null}), |a| a.number("n", 0, 9)), Ok(None));
-        assert_eq!(read(json!({}), Arguments::timeout), Ok(Duration::from_secs(TIMEOUT)));
+        assert_eq!(read(json!({}), |a| a.timeout()), Ok(Duration::from_secs(TIMEOUT)));
         assert_eq!([file("-o"), file(":"), file("a")], ["./-o", "./:", "a"]);
     }
 
@@ -129,11 +129,11 @@ mod tests {
             assert!(read(wrong.clone(), |a| a.command().map(|c| c.len())).is_err(), "{wrong}");
         }
         for wrong in [json!({"env": ["A=1"]}), json!({"env": {"": "1"}}), json!({"env": {"A=B": "1"}})] {
-            assert!(read(wrong.clone(), Arguments::env).is_err(), "{wrong}");
+            assert!(read(wrong.clone(), |a| a.env()).is_err(), "{wrong}");
         }
         assert!(read(json!({"n": 10}), |a| a.number("n", 0, 9)).is_err());
-        assert!(read(json!({"timeout_seconds": 1e9}), Arguments::timeout).is_err());
-        assert!(read(json!({"cwd": "/no/such"}), Arguments::folder).is_err());
+        assert!(read(json!({"timeout_seconds": 1e9}), |a| a.timeout()).is_err());
+        assert!(read(json!({"cwd": "/no/such"}), |a| a.folder()).is_err());
         assert!(read(json!({"comand": []}), |_| Ok(())).unwrap_err().contains("there are command, env"));
     }
 }
