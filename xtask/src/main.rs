@@ -5,6 +5,7 @@
 
 mod edges;
 mod generate;
+mod home;
 mod licences;
 mod modules;
 mod picture;
@@ -38,6 +39,7 @@ fn tidy() -> Result<()> {
     broken.extend(tidy::broken(&root, &files)?);
     broken.extend(rooms::broken(&root)?);
     broken.extend(licences::broken(&root)?);
+    broken.extend(home::broken(&root)?);
     for line in &broken {
         writeln!(std::io::stderr(), "{line}").context("stderr is closed")?;
     }

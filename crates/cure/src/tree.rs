@@ -3,7 +3,7 @@
 /// Kills a child that has not been waited for, and all it has started. All are stopped first, so
 /// that none can start another meanwhile; a process that has ended while its parent is stopped
 /// keeps its id, so no other process is hit.
-pub(crate) fn kill_tree(root: u32) {
+pub fn kill_tree(root: u32) {
     let mut tree = vec![root];
     signal(root, libc::SIGSTOP);
     let mut next = 0;

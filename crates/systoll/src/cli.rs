@@ -79,6 +79,13 @@ const CAUSES_EXAMPLES: &str = "Examples:
   systoll causes                           what systoll knows by name
   systoll causes --causes ./mine           with your own; docs/causes.md tells how one is written";
 
+const MCP_EXAMPLES: &str = "Examples:
+  claude mcp add systoll -- systoll mcp    in an agent that has a command for it
+  {\"mcpServers\": {\"systoll\": {\"command\": \"systoll\", \"args\": [\"mcp\"]}}}    in another's settings
+
+Tools: run, explain, prove, diff, report. Those that run a command run what the agent names, as you:
+let the agent ask you first. docs/agents.md; from a finding to a patch: skills/systoll/SKILL.md";
+
 const COMPLETIONS_EXAMPLES: &str = "Examples:
   systoll completions bash > ~/.local/share/bash-completion/completions/systoll
   systoll completions zsh > ~/.zfunc/_systoll        with ~/.zfunc in fpath
@@ -188,6 +195,9 @@ pub enum Command {
     /// List the causes known by name
     #[command(after_help = CAUSES_EXAMPLES)]
     Causes(CausesArgs),
+    /// Serve tools to agents over standard input and output (Model Context Protocol)
+    #[command(after_help = MCP_EXAMPLES)]
+    Mcp,
     /// Print what completes systoll's words in a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),

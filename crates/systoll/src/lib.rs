@@ -14,6 +14,7 @@ mod explain;
 mod export;
 mod failure;
 mod import;
+mod mcp;
 mod nearest;
 mod output;
 mod page;
@@ -75,6 +76,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Causes(args) => explain::causes(&args),
+        Command::Mcp => mcp::serve(),
         Command::Completions(args) => completions::write(&args),
     }
 }

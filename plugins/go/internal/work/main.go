@@ -10,7 +10,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"systoll.invalid/systolltest"
+	systolltest "systoll.invalid/systoll/plugins/go"
 )
 
 var works = map[string]func(){

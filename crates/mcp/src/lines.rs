@@ -1,0 +1,71 @@
+//! Lines of a stream, none longer than a message may be.
+
+use std::io::{self, BufRead};
+
+/// Bytes of the longest message that is read. A call's arguments are a command and a few words.
+pub const MAX_LINE: usize = 1 << 20;
+
+/// What came.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A whole line without its end; the last may lack one.
+    Whole(Vec<u8>),
+    /// One that was longer than allowed; it was passed over.
+    TooLong,
+    /// The stream has ended.
+    End,
+}
+
+/// Reads the next line.
+///
+/// # Errors
+/// Those of the stream.
+pub(crate) fn next_line(from: &mut impl BufRead) -> io::Result<Line> {
+    let mut line = Vec::new();
+    let (mut some, mut too_long) = (false, false);
+    loop {
+        let bytes = match from.fill_buf() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            bytes => bytes?,
+        };
+        if bytes.is_empty() {
+            break;
+        }
+        some = true;
+        let end = bytes.iter().position(|b| *b == b'\n');
+        let part = &bytes[..end.unwrap_or(bytes.len())];
+        too_long |= line.len() + part.len() > MAX_LINE;
+        if too_long {
+            line = Vec::new();
+        } else {
+            line.extend_from_slice(part);
+        }
+        let used = end.map_or(bytes.len(), |at| at + 1);
+        from.consume(used);
+        if end.is_some() {
+            break;
+        }
+    }
+    Ok(match (some, too_long) {
+        (false, _) => Line::End,
+        (true, true) => Line::TooLong,
+        (true, false) => Line::Whole(line),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_whole_or_passed_over() {
+        let long = vec![b'x'; MAX_LINE + 1];
+        let text = [b"one\n\n".as_slice(), &long, b"\n", &long[1..], b"\nlast"].concat();
+        // A small buffer: a line comes in parts.
+        let mut from = io::BufReader::with_capacity(1000, text.as_slice());
+        let mut next = || next_line(&mut from).unwrap();
+        assert_eq!([next(), next(), next()], [Line::Whole(b"one".into()), Line::Whole(vec![]), Line::TooLong]);
+        assert_eq!(next(), Line::Whole(long[1..].to_vec()));
+        assert_eq!([next(), next()], [Line::Whole(b"last".into()), Line::End]);
+    }
+}

@@ -1,0 +1,43 @@
+//! `systoll mcp`: what systoll can do, as tools for agents (docs/agents.md).
+//!
+//! Each call runs this very command with the words a person would type, in a process of its own: what a program
+//! writes never gets into the protocol, a call can be ended with all that it started, and there is one contract.
+
+mod arguments;
+mod child;
+mod clip;
+mod shorten;
+mod tools;
+
+use crate::failure::{Failure, ended_by};
+use std::io::{self, BufReader};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use systoll_cure::{Workshop, catch_interrupts, interrupted};
+use systoll_mcp::Server;
+
+/// What a model is told before it chooses a tool.
+const INSTRUCTIONS: &str = "systoll finds system calls that a Linux program makes needlessly, says who makes them, \
+what they cost, why, and how to stop them, and proves a change by running with and without. From a finding to a \
+proved patch: `run` a command that does the work (some tenths of a second at least); take the first of `findings`: \
+its `user` is the file and line, `what` the object, `stop` the cures, best first; `explain` its `cause`; change the \
+code or the environment; `prove` the old command against the new one (`vs`), or a cure by name before you write \
+it (`cure`); `diff` two recordings for exact counts. No finding means that nothing needless was seen: then change \
+nothing. Counts are exact; a gain is claimed only by `prove`.";
+
+/// Serves tools over standard input and output until the input ends.
+pub(crate) fn serve() -> Result<ExitCode, Failure> {
+    let shop = Arc::new(Workshop::new()?);
+    // What it installs ends what is being run where we are told to end.
+    let _ = catch_interrupts();
+    let server = Server {
+        name: "systoll",
+        version: env!("CARGO_PKG_VERSION"),
+        instructions: INSTRUCTIONS,
+        tools: tools::all(&shop, &Arc::new(Mutex::new(()))),
+    };
+    let over = || interrupted().is_some();
+    systoll_mcp::serve(&server, BufReader::new(io::stdin()), io::stdout(), &over)
+        .map_err(|e| Failure::Stream("standard input", e))?;
+    Ok(interrupted().map_or(ExitCode::SUCCESS, |signal| ExitCode::from(ended_by(signal))))
+}

@@ -1,0 +1,139 @@
+//! A call's arguments, looked at before anything is run: what is wrong is said in words that help.
+
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Seconds a command may take unless told.
+pub(super) const TIMEOUT: u64 = 120;
+/// Seconds a command may be given.
+pub(super) const LONGEST: u64 = 3600;
+
+/// Arguments of one call.
+pub(super) struct Arguments<'a>(&'a Map<String, Value>);
+
+impl<'a> Arguments<'a> {
+    /// Those of a tool with this schema; what the schema does not have is refused.
+    pub(super) fn of(given: &'a Map<String, Value>, schema: &Value) -> Result<Self, String> {
+        let known = schema["properties"].as_object();
+        let is_known = |name: &String| known.is_some_and(|known| known.contains_key(name));
+        if let Some(name) = given.keys().find(|name| !is_known(name)) {
+            let known: Vec<&str> = known.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+            let name: String = name.chars().take(80).collect();
+            return Err(format!("there is no argument {name}; there are {}", known.join(", ")));
+        }
+        Ok(Self(given))
+    }
+
+    /// An argument that is null is one that is not there.
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, String> {
+        let text = self.get(name).map(|value| value.as_str().ok_or_else(|| format!("{name} is a text")));
+        let text = text.transpose()?;
+        if text.is_some_and(|text| text.contains('\0')) {
+            return Err(format!("{name} holds a byte that is zero"));
+        }
+        Ok(text)
+    }
+
+    /// A list of texts; empty where there is none.
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<&'a str>, String> {
+        let wrong = || format!("{name} is a list of texts, e.g. [\"make\", \"-j2\"]: no shell splits it");
+        let Some(value) = self.get(name) else { return Ok(Vec::new()) };
+        let texts: Option<Vec<&str>> = value.as_array().ok_or_else(wrong)?.iter().map(Value::as_str).collect();
+        let texts = texts.ok_or_else(wrong)?;
+        if texts.iter().any(|text| text.contains('\0')) {
+            return Err(format!("{name} holds a byte that is zero"));
+        }
+        Ok(texts)
+    }
+
+    /// The command that has to be there.
+    pub(super) fn command(&self) -> Result<Vec<&'a str>, String> {
+        match self.texts("command")? {
+            command if command.is_empty() => Err("command is missing: a list of texts, the program first".into()),
+            command => Ok(command),
+        }
+    }
+
+    /// Changes of the environment: `VAR=VALUE`, or `VAR` where it is removed.
+    pub(super) fn env(&self) -> Result<Vec<String>, String> {
+        let wrong = || "env is an object of texts, null to remove: {\"TZ\": \":/etc/localtime\"}".to_owned();
+        let Some(value) = self.get("env") else { return Ok(Vec::new()) };
+        let change = |(name, value): (&String, &Value)| {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(format!("{name:?} names no variable"));
+            }
+            match value {
+                Value::Null => Ok(name.clone()),
+                Value::String(value) if !value.contains('\0') => Ok(format!("{name}={value}")),
+                _ => Err(wrong()),
+            }
+        };
+        value.as_object().ok_or_else(wrong)?.iter().map(change).collect()
+    }
+
+    /// A whole number between these, if one is given.
+    pub(super) fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
+        let wrong = || format!("{name} is a whole number from {least} to {most}");
+        let number = self.get(name).map(|value| value.as_u64().ok_or_else(wrong)).transpose()?;
+        if number.is_some_and(|n| n < least || n > most) { Err(wrong()) } else { Ok(number) }
+    }
+
+    pub(super) fn timeout(&self) -> Result<Duration, String> {
+        Ok(Duration::from_secs(self.number("timeout_seconds", 1, LONGEST)?.unwrap_or(TIMEOUT)))
+    }
+
+    /// The folder to run in, if another than the server's.
+    pub(super) fn folder(&self) -> Result<Option<PathBuf>, String> {
+        let Some(folder) = self.text("cwd")?.map(PathBuf::from) else { return Ok(None) };
+        if folder.is_dir() { Ok(Some(folder)) } else { Err(format!("{} is no folder", folder.display())) }
+    }
+}
+
+/// A file's name that no flag can be taken for, nor the sign between two sides.
+pub(super) fn file(name: &str) -> String {
+    if name.starts_with('-') || name == ":" { format!("./{name}") } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read<T>(given: Value, get: impl Fn(&Arguments<'_>) -> Result<T, String>) -> Result<T, String> {
+        let schema = json!({"properties": {"command": {}, "env": {}, "n": {}, "cwd": {}, "timeout_seconds": {}}});
+        Arguments::of(given.as_object().unwrap(), &schema).and_then(|arguments| get(&arguments))
+    }
+
+    #[test]
+    fn good_arguments_are_read() {
+        assert_eq!(read(json!({"command": ["a", "b c"]}), |a| a.command().map(|c| c.len())), Ok(2));
+        let env = read(json!({"env": {"A": "1=2", "B": null}}), |a| a.env());
+        assert_eq!(env, Ok(vec!["A=1=2".to_owned(), "B".to_owned()]));
+        assert_eq!(read(json!({"n": null}), |a| a.number("n", 0, 9)), Ok(None));
+        assert_eq!(read(json!({}), |a| a.timeout()), Ok(Duration::from_secs(TIMEOUT)));
+        assert_eq!([file("-o"), file(":"), file("a")], ["./-o", "./:", "a"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for wrong in [json!({}), json!({"command": []}), json!({"command": "ls -l"}), json!({"command": ["a\0"]})] {
+            assert!(read(wrong.clone(), |a| a.command().map(|c| c.len())).is_err(), "{wrong}");
+        }
+        for wrong in [json!({"env": ["A=1"]}), json!({"env": {"": "1"}}), json!({"env": {"A=B": "1"}})] {
+            assert!(read(wrong.clone(), |a| a.env()).is_err(), "{wrong}");
+        }
+        assert!(read(json!({"n": 10}), |a| a.number("n", 0, 9)).is_err());
+        assert!(read(json!({"timeout_seconds": 1e9}), |a| a.timeout()).is_err());
+        assert!(read(json!({"cwd": "/no/such"}), |a| a.folder()).is_err());
+        assert!(read(json!({"comand": []}), |_| Ok(())).unwrap_err().contains("there are command, env"));
+    }
+}

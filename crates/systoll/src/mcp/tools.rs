@@ -1,0 +1,337 @@
+//! The tools: what each takes, and the words it becomes.
+
+mod schemas;
+
+use super::arguments::{Arguments, file};
+use super::child::{Done, Words};
+use super::clip;
+use super::shorten::{ROOM, part, shorten};
+use serde_json::{Map, Value, json};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::thread;
+use std::time::Duration;
+use systoll_cure::Workshop;
+use systoll_mcp::{Answer, Call, Description, Effect, Tool};
+
+/// Files of one session that are kept at once: recordings of `run` without `save`. The oldest give way.
+const KEPT: u64 = 50;
+/// The largest report that is read.
+const MAX_REPORT: u64 = 256 << 20;
+/// What `prove` may take beyond its own limit: the pair that has begun, watched runs.
+const BEYOND: Duration = Duration::from_secs(120);
+/// Elements of a list that `report` gives at once, unless told.
+const SOME: u64 = 20;
+
+/// A tool, by what it does with its arguments.
+struct SystollTool {
+    what: What,
+    shop: Arc<Workshop>,
+    /// Held while a command is measured: two at once would measure each other.
+    alone: Arc<Mutex<()>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Run,
+    Report,
+    Explain,
+    Prove,
+    Diff,
+}
+
+/// All of them. What they keep lies in `shop`.
+pub(super) fn all(shop: &Arc<Workshop>, alone: &Arc<Mutex<()>>) -> Vec<Box<dyn Tool>> {
+    [What::Run, What::Explain, What::Prove, What::Diff, What::Report]
+        .map(|what| -> Box<dyn Tool> {
+            Box::new(SystollTool { what, shop: Arc::clone(shop), alone: Arc::clone(alone) })
+        })
+        .into()
+}
+
+/// Why there is no answer.
+enum Trouble {
+    /// In words for the model.
+    Said(String),
+    /// Nobody waits for one.
+    Cancelled,
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Self {
+        Self::Said(why)
+    }
+}
+
+impl Tool for SystollTool {
+    fn describe(&self) -> Description {
+        let (name, title, text, input) = match self.what {
+            What::Run => ("run", "Find needless system calls", schemas::RUN, schemas::run()),
+            What::Report => ("report", "Look into a recording", schemas::REPORT, schemas::report()),
+            What::Explain => ("explain", "Explain a cause and its cures", schemas::EXPLAIN, schemas::explain()),
+            What::Prove => ("prove", "Prove what a change wins", schemas::PROVE, schemas::prove()),
+            What::Diff => ("diff", "Compare exact counts", schemas::DIFF, schemas::diff()),
+        };
+        let reads = matches!(self.what, What::Report | What::Explain);
+        let effect = if reads { Effect::Reads } else { Effect::RunsCommands };
+        Description { name, title, text, input, effect }
+    }
+
+    fn call(&self, arguments: &Map<String, Value>, call: &Call<'_>) -> Answer {
+        let done = Arguments::of(arguments, &self.describe().input).map_err(Trouble::Said).and_then(|arguments| {
+            let _alone = self.turn(call)?;
+            match self.what {
+                What::Run => self.run(&arguments, call),
+                What::Report => self.report(&arguments, call),
+                What::Explain => explain(&arguments, call),
+                What::Prove => self.prove(&arguments, call),
+                What::Diff => self.diff(&arguments, call),
+            }
+        });
+        match done {
+            Ok(answer) => answer,
+            Err(Trouble::Said(why)) => Answer::Failed(why),
+            Err(Trouble::Cancelled) => Answer::Failed("taken back".into()),
+        }
+    }
+}
+
+impl SystollTool {
+    /// Waits until no other command is measured.
+    fn turn(&self, call: &Call<'_>) -> Result<Option<std::sync::MutexGuard<'_, ()>>, Trouble> {
+        const LOOK: Duration = Duration::from_millis(20);
+        if matches!(self.what, What::Report | What::Explain) {
+            return Ok(None);
+        }
+        loop {
+            match self.alone.try_lock() {
+                Ok(turn) => return Ok(Some(turn)),
+                Err(TryLockError::Poisoned(turn)) => return Ok(Some(turn.into_inner())),
+                Err(TryLockError::WouldBlock) if call.is_cancelled() => return Err(Trouble::Cancelled),
+                Err(TryLockError::WouldBlock) => thread::sleep(LOOK),
+            }
+        }
+    }
+
+    /// A new name in the session's folder; what had the oldest one goes.
+    fn place(&self, extension: &str) -> PathBuf {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = |number: u64| self.shop.path().join(format!("{number}.{extension}"));
+        if let Some(old) = number.checked_sub(KEPT) {
+            // Most numbers were another kind's.
+            let _ = std::fs::remove_file(name(old));
+        }
+        name(number)
+    }
+
+    fn run(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
+        let command = arguments.command()?;
+        let kept = match arguments.text("save")? {
+            Some(save) => PathBuf::from(file(save)),
+            None => self.place("systoll"),
+        };
+        let mut words = Line::new(&["run", "--quiet", "--json", "--save"]);
+        words.push(&kept);
+        if let Some(backend) = arguments.text("backend")? {
+            words.push(format!("--backend={backend}"));
+        }
+        words.extend(arguments.env()?.into_iter().map(|change| format!("--env={change}")));
+        let line = words.command(&command);
+        let (mut report, done) = self.json(line, arguments, arguments.timeout()?, call)?;
+        let folder = arguments.folder()?.filter(|_| kept.is_relative()).unwrap_or_default();
+        let kept = std::path::absolute(folder.join(&kept)).unwrap_or(kept);
+        if let Some(report) = report.as_object_mut() {
+            let left_out = report.remove("left_out");
+            report.insert("recording".into(), kept.to_string_lossy().into());
+            report.insert("output".into(), json!({"stdout": done.stdout.json(), "stderr": done.stderr.json()}));
+            report.insert("timed_out".into(), done.timed_out.into());
+            left_out.map(|left_out| report.insert("left_out".into(), left_out));
+        }
+        Ok(Answer::Json(report))
+    }
+
+    fn report(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
+        let recording = arguments.text("recording")?.ok_or_else(|| "recording is missing: a file".to_owned())?;
+        let mut words = Line::new(&["report", "--json"]);
+        if let Some(by) = arguments.text("by")? {
+            words.push(format!("--by={by}"));
+        }
+        if let Some(set) = arguments.text("calls")? {
+            words.push(format!("--trace={set}"));
+        }
+        words.push(file(recording));
+        let at = arguments.text("at")?;
+        let offset = arguments.number("offset", 0, u64::MAX)?.unwrap_or(0);
+        let limit = arguments.number("limit", 1, 1000)?.unwrap_or(SOME);
+        let (whole, _) = self.whole(words.0, arguments, arguments.timeout()?, call)?;
+        let shown = match at {
+            None => whole,
+            Some(at) => part(&whole, at, usize::try_from(offset).unwrap_or(usize::MAX), limit as usize)
+                .ok_or_else(|| format!("nothing is at {at}: a JSON pointer, such as /findings/0 or /rows"))?,
+        };
+        Ok(Answer::Json(shorten(shown)))
+    }
+
+    fn prove(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
+        let command = arguments.command()?;
+        if !["cure", "vs", "env", "elide", "preload"].iter().any(|change| arguments.has(change)) {
+            return Err("nothing differs: give cure, vs, env, elide or preload".to_owned().into());
+        }
+        let limit = arguments.number("limit_seconds", 1, super::arguments::LONGEST)?.unwrap_or(60);
+        let mut words = Line::new(&["prove", "--quiet", "--json"]);
+        words.push(format!("--limit={limit}s"));
+        words.extend(arguments.texts("cure")?.into_iter().map(|cure| format!("--cure={cure}")));
+        words.extend(arguments.env()?.into_iter().map(|change| format!("--env={change}")));
+        words.extend(arguments.texts("elide")?.into_iter().map(|call| format!("--elide={call}")));
+        words.vs(arguments)?;
+        for name in ["preload", "input", "same", "prepare"] {
+            if let Some(text) = arguments.text(name)? {
+                words.push(format!("--{name}={text}"));
+            }
+        }
+        let line = words.command(&command);
+        let (proof, _) = self.json(line, arguments, Duration::from_secs(limit) + BEYOND, call)?;
+        Ok(Answer::Json(proof))
+    }
+
+    fn diff(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
+        let (old, new, command) = (arguments.texts("old")?, arguments.texts("new")?, arguments.texts("command")?);
+        let mut words = Line::new(&["diff", "--json"]);
+        if let Some(by) = arguments.text("by")? {
+            words.push(format!("--by={by}"));
+        }
+        let line = match (old.is_empty(), new.is_empty(), command.is_empty()) {
+            (false, false, true) => {
+                words.extend(old.into_iter().map(file));
+                words.push(":");
+                words.extend(new.into_iter().map(file));
+                words.0
+            }
+            (true, true, false) => {
+                if let Some(runs) = arguments.number("runs", 1, 100)? {
+                    words.push(format!("--runs={runs}"));
+                }
+                words.extend(arguments.env()?.into_iter().map(|change| format!("--env={change}")));
+                words.vs(arguments)?;
+                words.command(&command)
+            }
+            _ => return Err("give old and new (recordings), or command with vs or env".to_owned().into()),
+        };
+        let (changes, _) = self.json(line, arguments, arguments.timeout()?, call)?;
+        Ok(Answer::Json(changes))
+    }
+
+    /// Runs systoll for its JSON, shortened.
+    fn json(
+        &self,
+        words: Vec<OsString>,
+        arguments: &Arguments<'_>,
+        timeout: Duration,
+        call: &Call<'_>,
+    ) -> Result<(Value, Done), Trouble> {
+        let (whole, done) = self.whole(words, arguments, timeout, call)?;
+        Ok((shorten(whole), done))
+    }
+
+    fn whole(
+        &self,
+        mut words: Vec<OsString>,
+        arguments: &Arguments<'_>,
+        timeout: Duration,
+        call: &Call<'_>,
+    ) -> Result<(Value, Done), Trouble> {
+        let place = self.place("json");
+        // After the command's own word, before what may be a program's.
+        words.splice(1..1, ["--output".into(), place.clone().into_os_string()]);
+        let done = started(words, arguments, timeout, clip::HEAD, call)?;
+        let read = read(&place);
+        // It has been read; what can't be removed now goes with the folder.
+        let _ = std::fs::remove_file(&place);
+        let Some(value) = read.and_then(|text| serde_json::from_slice(&text).ok()) else {
+            let late = if done.timed_out { format!("no end in {} s: ", timeout.as_secs()) } else { String::new() };
+            return Err(format!("{late}{}", said(&done)).into());
+        };
+        Ok((value, done))
+    }
+}
+
+/// What a file holds, if it is no larger than a report can be.
+fn read(place: &Path) -> Option<Vec<u8>> {
+    use std::io::Read;
+    let mut text = Vec::new();
+    let file = std::fs::File::open(place).ok()?;
+    file.take(MAX_REPORT).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+fn explain(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
+    let mut words = Line::new(&[]);
+    match arguments.text("cause")? {
+        None => words.extend(["causes", "--color=never"]),
+        Some(cause) => {
+            words.extend(["explain", "--color=never"]);
+            if let Some(language) = arguments.text("language")? {
+                words.push(format!("--language={language}"));
+            }
+            words.extend(["--", cause]);
+        }
+    }
+    let done = started(words.0, arguments, Duration::from_secs(super::arguments::TIMEOUT), ROOM, call)?;
+    if done.status.success() { Ok(Answer::Text(done.stdout.text())) } else { Err(said(&done).into()) }
+}
+
+fn started(
+    words: Vec<OsString>,
+    arguments: &Arguments<'_>,
+    timeout: Duration,
+    keep: usize,
+    call: &Call<'_>,
+) -> Result<Done, Trouble> {
+    let folder = arguments.folder()?;
+    let doing = format!("systoll {}", words.first().map_or_else(String::new, |w| w.to_string_lossy().into_owned()));
+    let done = Words { words, folder, timeout, keep, doing }.run(call);
+    done.map_err(|e| format!("can't run systoll: {e}"))?.ok_or(Trouble::Cancelled)
+}
+
+/// What systoll said where there is no result.
+fn said(done: &Done) -> String {
+    let text = done.stderr.text();
+    let text = if text.trim().is_empty() { done.stdout.text() } else { text };
+    if text.trim().is_empty() { format!("systoll ended with {} and said nothing", done.status) } else { text }
+}
+
+/// Words of a command line.
+struct Line(Vec<OsString>);
+
+impl Line {
+    fn new(words: &[&str]) -> Self {
+        Self(words.iter().map(OsString::from).collect())
+    }
+
+    fn push(&mut self, word: impl Into<OsString>) {
+        self.0.push(word.into());
+    }
+
+    fn extend(&mut self, words: impl IntoIterator<Item = impl Into<OsString>>) {
+        self.0.extend(words.into_iter().map(Into::into));
+    }
+
+    /// The other command, which `--vs` takes in a shell's words.
+    fn vs(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
+        let vs = arguments.texts("vs")?;
+        if !vs.is_empty() {
+            self.push(format!("--vs={}", shell_words::join(vs)));
+        }
+        Ok(())
+    }
+
+    /// The whole line, with the program's words at its end.
+    fn command(mut self, command: &[&str]) -> Vec<OsString> {
+        self.push("--");
+        self.extend(command.iter().copied());
+        self.0
+    }
+}

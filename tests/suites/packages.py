@@ -1,0 +1,156 @@
+"""Packages: what is in them, that they install and run, that they are the same bytes each time."""
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+
+from harness import HERE, Skip, test, text, tool
+
+ROOT = os.path.dirname(HERE)
+sys.path.insert(0, os.path.join(ROOT, "dist"))
+import built  # noqa: E402
+
+VERSION = built.workspace("version")
+PAGES = ("systoll.1", "systoll-run.1", "systoll-mcp.1", "systoll-prove.1")
+# Of all packages, so that two made at different times can be compared.
+SET = {"SOURCE_DATE_EPOCH": "1790000000", "SYSTOLL_PACKAGE_LEVEL": "1"}
+NOT_PUBLISHED = ("xtask", "systoll-bench", "systoll-test-c")
+
+
+def cargo(*words):
+    env = {**os.environ, "PATH": os.environ.get("PATH", "") + ":" + os.path.expanduser("~/.cargo/bin")}
+    if not shutil.which("cargo", path=env["PATH"]):
+        raise Skip("cargo is not installed")
+    r = subprocess.run(["cargo", *words], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
+    assert r.returncode == 0, f"cargo {words}: {text(r.stdout)[-1500:]}"
+    return text(r.stdout)
+
+
+def pieces(box):
+    """What packages hold, put together once: the systoll under test, not one built anew. SYSTOLL_PIECES has them already."""
+    if os.environ.get("SYSTOLL_PIECES"):
+        return os.environ["SYSTOLL_PIECES"]
+    folder = os.path.join(box.shared.root, "pieces")
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(os.path.join(folder, "done")):
+            os.makedirs(folder, exist_ok=True)
+            shutil.copy(box.systoll, os.path.join(folder, "systoll"))
+            try:
+                built.command(folder)
+            except SystemExit as e:
+                raise Skip(str(e))
+            # With the profile that systoll was built with, most of what they need is there.
+            cargo("build", "--quiet", "--release", "-p", "systoll-test-c")
+            target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
+            shutil.copy(os.path.join(target, "release", built.LIBRARY), folder)
+            # As the profile of packages has it done: what tells of lines is four fifths of the bytes to be packed.
+            for name in ("systoll", built.LIBRARY):
+                subprocess.run([tool("strip"), "--strip-debug", os.path.join(folder, name)], check=True)
+            for what in ("man", "completions"):
+                cargo("run", "--quiet", "--release", "-p", "xtask", "--", what, os.path.join(folder, what))
+            box.file(os.path.join(folder, "done"))
+    return folder
+
+
+def package(box, what):
+    """The package's path; a second one made at another time has the same bytes."""
+    made = []
+    for out in ("out", "again"):
+        command = [sys.executable, os.path.join(ROOT, "dist", "package.py"), what, "--from", pieces(box), "--out", os.path.join(box.dir, out)]
+        r = box.run(command, env={**box.env, **SET, "TZ": "UTC" if out == "out" else "Asia/Tokyo"})
+        assert r.returncode == 0, text(r.stderr)[-1500:]
+        made.append((text(r.stdout), os.path.join(box.dir, out, text(r.stdout).split()[1])))
+    assert made[0][0] == made[1][0], made
+    return made[0][1]
+
+
+def runs(box, systoll):
+    """The installed command watches a program."""
+    r = box.run([systoll, "run", "--", "/bin/true"])
+    assert r.returncode == 0 and b"system calls" in r.stderr, text(r.stderr)
+    assert box.run([systoll, "--version"]).stdout == f"systoll {VERSION}\n".encode()
+
+
+@test(users=("root",))
+def the_debian_package(box):
+    dpkg, dpkg_deb = tool("dpkg"), tool("dpkg-deb")
+    deb = package(box, "deb")
+    listed = text(box.run([dpkg_deb, "-c", deb]).stdout)
+    for name in ("usr/bin/systoll", "bash-completion/completions/systoll", "vendor-completions/_systoll", "systoll.fish", "doc/systoll/copyright",
+                 *(f"man1/{page}.gz" for page in PAGES)):  # fmt: skip
+        assert name in listed, f"{name} is not in it: {listed}"
+    assert all(line.split()[1] == "root/root" for line in listed.splitlines()), listed
+    fields = text(box.run([dpkg_deb, "-f", deb]).stdout)
+    assert f"Version: {VERSION}\n" in fields and "Depends" not in fields, fields
+    root = os.path.join(box.dir, "root")
+    for folder in ("var/lib/dpkg/updates", "var/lib/dpkg/info"):
+        os.makedirs(os.path.join(root, folder))
+    open(os.path.join(root, "var/lib/dpkg/status"), "w").close()
+    r = box.run([dpkg, f"--root={root}", "--force-not-root", "--force-script-chrootless", "-i", deb])
+    assert r.returncode == 0, text(r.stdout) + text(r.stderr)
+    runs(box, os.path.join(root, "usr/bin/systoll"))
+    assert "installed" in text(box.run([dpkg, f"--root={root}", "-s", "systoll"]).stdout)
+    page = box.run(["gzip", "-dc", os.path.join(root, "usr/share/man/man1/systoll.1.gz")]).stdout
+    assert b".TH systoll" in page, page[:200]
+    completed = box.run(["bash", "-c", f"source {root}/usr/share/bash-completion/completions/systoll && complete -p systoll"])
+    assert completed.returncode == 0, text(completed.stderr)
+
+
+@test(users=("root",))
+def the_wheel(box):
+    python = "/usr/bin/python3"
+    wheel = package(box, "wheel")
+    assert "musllinux" in wheel and "manylinux_2_" in wheel, wheel
+    venv = os.path.join(box.dir, "venv")
+    if box.run([python, "-m", "venv", venv]).returncode:
+        raise Skip("python3-venv is not installed")
+    # pip makes it from a checkout as well, by the few lines that it asks for (PEP 517): the same bytes.
+    env, out = {**box.env, **SET, "SYSTOLL_PIECES": pieces(box)}, os.path.join(box.dir, "by-pip")
+    pip = [f"{venv}/bin/python", "-m", "pip", "--disable-pip-version-check"]
+    r = box.run([*pip, "wheel", "-q", "--no-index", "--no-deps", "-w", out, os.path.join(ROOT, "plugins", "pytest")], env=env)
+    assert r.returncode == 0, text(r.stderr)[-1500:]
+    with open(os.path.join(out, os.path.basename(wheel)), "rb") as a, open(wheel, "rb") as b:
+        assert a.read() == b.read()
+    r = box.run([*pip, "install", "-q", "--no-index", "--no-deps", wheel])
+    assert r.returncode == 0, text(r.stderr)
+    runs(box, f"{venv}/bin/systoll")
+    counted = "import os, systoll\nwith systoll.calls() as c:\n    os.stat('/')\nprint(c.skipped or c['newfstatat'] + c['stat'] + c['statx'])"
+    r = box.run([f"{venv}/bin/python", "-c", counted])
+    assert r.returncode == 0 and (r.stdout == b"1\n" or b"kernel" in r.stdout), text(r.stdout) + text(r.stderr)
+    plugin = "from importlib.metadata import distribution as d; [e] = d('systoll').entry_points; print(e.group, e.value)"
+    assert box.run([f"{venv}/bin/python", "-c", plugin]).stdout == b"pytest11 systoll.pytest_plugin\n"
+
+
+@test(users=("root",))
+def the_npm_package(box):
+    npm, node = tool("npm"), tool("node")
+    r = box.run([npm, "install", "--silent", "--offline", "--no-audit", "--no-fund", "--prefix", box.dir, package(box, "npm")])
+    assert r.returncode == 0, text(r.stdout) + text(r.stderr)
+    runs(box, os.path.join(box.dir, "node_modules", ".bin", "systoll"))
+    script = "const c = require('systoll').calls(() => require('fs').statSync('/')); console.log(c.skipped ?? c.counts.total > 0)"
+    r = box.run([node, "-e", script])
+    assert r.returncode == 0 and r.stdout.strip(), text(r.stderr)
+
+
+@test(users=("root",))
+def the_tar(box):
+    r = box.run(["tar", "xzf", package(box, "tar"), "-C", box.dir])
+    assert r.returncode == 0, text(r.stderr)
+    runs(box, os.path.join(box.dir, f"systoll-{VERSION}-x86_64-linux", "bin", "systoll"))
+
+
+@test(users=("root",))
+def every_crate_packs(box):
+    left_out = [word for name in NOT_PUBLISHED for word in ("--exclude", name)]
+    # What they depend on has been fetched: systoll has been built.
+    said = cargo("package", "--workspace", *left_out, "--allow-dirty", "--no-verify", "--offline", "--target-dir", os.path.join(box.dir, "target"))
+    crates = os.listdir(os.path.join(box.dir, "target", "package"))
+    packed = [n for n in crates if n.endswith(f"-{VERSION}.crate")]
+    folders = [n for n in os.listdir(os.path.join(ROOT, "crates")) if n != "test-c"]
+    assert len(packed) == len(folders), (packed, folders)
+    assert "warning" not in said, said
+    for name in packed:
+        listed = text(box.run(["tar", "tzf", os.path.join(box.dir, "target", "package", name)]).stdout)
+        assert "/README.md\n" in listed and "/Cargo.lock\n" in listed, name
