@@ -254,13 +254,12 @@ impl Memory {
     }
 
     /// Writes words of an image: without mapping in every page that is touched, which costs more
-    /// than the writing.
-    pub(crate) fn write(&self, id: ProgramId, words: &Runs) {
-        let Some(file) = self.file(id) else { return };
-        for (at, bytes) in &words.0 {
-            // Without memory the words stay zero, and who finds no root there counts nothing.
-            let _ = file.write_all_at(bytes, *at);
-        }
+    /// than the writing. Whether they are there: not where there is no memory, or where somebody who may
+    /// open the file has sealed it.
+    #[must_use]
+    pub(crate) fn write(&self, id: ProgramId, words: &Runs) -> bool {
+        let Some(file) = self.file(id) else { return false };
+        words.0.iter().all(|(at, bytes)| file.write_all_at(bytes, *at).is_ok())
     }
 
     /// Gives an image's memory back.
