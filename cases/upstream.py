@@ -29,7 +29,7 @@ import sys
 import tempfile
 
 from casefile import load
-from tally import Skip, Tally
+from tally import Skip, Tally, until_interrupted
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIXES = os.path.join(HERE, "upstream")
@@ -177,4 +177,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_interrupted(main))
