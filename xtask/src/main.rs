@@ -6,6 +6,7 @@
 mod edges;
 mod generate;
 mod licences;
+mod man;
 mod modules;
 mod picture;
 mod repository;

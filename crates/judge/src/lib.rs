@@ -60,6 +60,7 @@ mod semantics;
 mod share_out;
 mod subject;
 mod survey;
+mod upgrade;
 mod verdict;
 
 pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
@@ -71,6 +72,7 @@ pub use finding::{
 };
 pub use grouping::{By, Common, Group, Grouping, grouped};
 pub use language::{CodeLanguage, Version};
+pub use upgrade::Upgrade;
 pub use options::Options;
 pub use pattern::Pattern;
 
