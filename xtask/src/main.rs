@@ -28,7 +28,9 @@ fn main() -> Result<()> {
             let output = std::io::read_to_string(std::io::stdin()).context("standard input is not text")?;
             picture::write(file.as_ref(), command, &output)
         }
-        _ => bail!("usage: cargo run -p xtask -- tidy | man DIR | completions DIR | pictures SYSTOLL | picture FILE COMMAND"),
+        _ => bail!(
+            "usage: cargo run -p xtask -- tidy | man DIR | completions DIR | pictures SYSTOLL | picture FILE COMMAND"
+        ),
     }
 }
 

@@ -72,9 +72,9 @@ pub use finding::{
 };
 pub use grouping::{By, Common, Group, Grouping, grouped};
 pub use language::{CodeLanguage, Version};
-pub use upgrade::Upgrade;
 pub use options::Options;
 pub use pattern::Pattern;
+pub use upgrade::Upgrade;
 
 use semantics::Semantics;
 use std::cmp::Reverse;

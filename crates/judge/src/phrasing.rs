@@ -40,10 +40,8 @@ pub(crate) fn put(
             let upgrades = cause.upgrades.iter().filter_map(|u| u.advice(&author, &recording.header.host));
             let (older, unknown): (Vec<_>, Vec<_>) = upgrades.partition(|(is_older, _)| *is_older);
             let advised = |upgrades: Vec<(bool, Advice)>| upgrades.into_iter().map(|(_, advice)| advice);
-            finding.cures = advised(older)
-                .chain(cures.iter().map(|cure| advice(cure, &author)))
-                .chain(advised(unknown))
-                .collect();
+            finding.cures =
+                advised(older).chain(cures.iter().map(|cure| advice(cure, &author))).chain(advised(unknown)).collect();
             finding.why = why;
         }
         None => generic(finding, group),

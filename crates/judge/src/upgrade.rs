@@ -60,13 +60,8 @@ impl Upgrade {
         };
         let then = if self.then.is_empty() { String::new() } else { format!(", then {}", self.then) };
         let how = format!("upgrade {} to {} or newer{then} ({here})", self.what, self.version);
-        let advice = Advice {
-            how,
-            kind: Some(CureKind::Upgrade),
-            gives_up: String::new(),
-            language: None,
-            is_applied: false,
-        };
+        let advice =
+            Advice { how, kind: Some(CureKind::Upgrade), gives_up: String::new(), language: None, is_applied: false };
         Some((matches!(seen, Seen::Version(_)), advice))
     }
 
@@ -204,7 +199,8 @@ mod tests {
         let old = "upgrade Linux to 6.11 or newer (here: 6.1.0)".to_owned();
         assert_eq!(told("6.1.0-18-amd64"), Some((true, old)));
         assert_eq!((told("6.11.2"), told("7.0-rc1"), told("")), (None, None, None));
-        let of_glibc = upgrade("what = 'Linux'\nversion = '6.11'\nkernel = true\nmodules = ['libc.so.6']\nreference = 'r'");
+        let of_glibc =
+            upgrade("what = 'Linux'\nversion = '6.11'\nkernel = true\nmodules = ['libc.so.6']\nreference = 'r'");
         let host = Host { kernel: "5.10".into(), ..Host::default() };
         assert!(of_glibc.advice(&Author::default(), &host).is_none());
         assert!(of_glibc.advice(&author(&[], &["app", "libc.so.6"]), &host).is_some_and(|(known, _)| known));
@@ -212,9 +208,13 @@ mod tests {
 
     #[test]
     fn a_library_by_its_file() {
-        let libc = upgrade("what = 'glibc'\nversion = '2.41'\nreference = 'r'\nmodules = ['libc-{version}.so', 'libc.so.6']");
+        let libc =
+            upgrade("what = 'glibc'\nversion = '2.41'\nreference = 'r'\nmodules = ['libc-{version}.so', 'libc.so.6']");
         let told = |file: &str| libc.advice(&author(&[], &[file]), &Host::default()).map(|(known, _)| known);
-        assert_eq!((told("libc-2.31.so"), told("libc.so.6"), told("ld-musl-x86_64.so.1")), (Some(true), Some(false), None));
+        assert_eq!(
+            (told("libc-2.31.so"), told("libc.so.6"), told("ld-musl-x86_64.so.1")),
+            (Some(true), Some(false), None)
+        );
     }
 
     #[test]
