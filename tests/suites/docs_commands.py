@@ -36,7 +36,7 @@ NOT_TYPED = {
     "go ": "takes Go's tools; the exports' suite types pprof",
     "perf ": "takes perf and its rights", "ltrace ": "takes ltrace",
     "strace ": "takes strace; the imports' suite types it",
-    "sqlite3": "takes sqlite3", "duckdb": "takes duckdb", "clickhouse": "takes clickhouse",
+    "duckdb": "takes duckdb",
     "systoll run -- node": "takes node; the names' suite types it",
     "systoll run -c -- git": "about the repository it is typed in", "systoll run -o report.txt -- make": "about a makefile of the reader's",
     "systoll cure --export /usr/local/lib": "writes to /usr/local/lib",
@@ -90,7 +90,7 @@ def commands_of(page):
     for line in lines:
         # What stands behind a wide gap says what it does.
         command = re.split(r"\s{2,}(?=[#a-zA-Z(])|\s+# ", line.removeprefix("$ "))[0].strip()
-        if re.match(r"(systoll|jq|kill|sudo|ssh|cargo|target/release|strace|perf|ltrace|go) ", command):
+        if re.match(r"(systoll|jq|kill|sudo|ssh|cargo|target/release/systoll|strace|perf|ltrace|go) ", command):
             yield command
     inline = re.sub(r"^    .*$", "", rest, flags=re.M)
     for words in re.findall(r"`(systoll [^`]+)`", re.sub(r"\s*\n\s*", " ", inline)):
