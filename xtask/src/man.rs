@@ -2,10 +2,10 @@
 //! their own, its examples as they are typed.
 
 use anyhow::{Context, Result};
-use clap::Command;
 use clap_mangen::Man;
 use std::io::Write;
 use std::path::Path;
+use systoll::cli::Definition as Command;
 
 /// The exit codes of commands whose help names no others.
 const EXIT: &str = "0  it was done      125  systoll itself failed: wrong arguments, a file it can't read or write

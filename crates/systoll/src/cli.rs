@@ -130,8 +130,11 @@ impl Cli {
     }
 }
 
+/// The command line as clap has it.
+pub type Definition = clap::Command;
+
 /// The definition as clap has it, for man pages and completions.
-pub fn command() -> clap::Command {
+pub fn command() -> Definition {
     <Cli as clap::CommandFactory>::command()
 }
 

@@ -253,21 +253,18 @@ impl Memory {
         self.images.get(&id).map(|image| &image.file)
     }
 
-    /// Writes words of an image: without mapping in every page that is touched, which costs more
-    /// than the writing. Whether they are there: not where there is no memory, or where somebody who may
-    /// open the file has sealed it.
+    /// Writes words of an image, and maps no page in: that costs more. Whether they are there: there may be no memory,
+    /// or somebody who may open the file has sealed it.
     #[must_use]
     pub(crate) fn write(&self, id: ProgramId, words: &Runs) -> bool {
-        let Some(file) = self.file(id) else { return false };
-        words.0.iter().all(|(at, bytes)| file.write_all_at(bytes, *at).is_ok())
+        self.file(id).is_some_and(|file| words.0.iter().all(|(at, bytes)| file.write_all_at(bytes, *at).is_ok()))
     }
 
     /// Gives an image's memory back.
     pub(crate) fn free_image(&mut self, id: ProgramId) {
         if let Some(Image { file, area, .. }) = self.images.remove(&id) {
-            // First, or the kernel would look for its pages here.
+            // First, or the kernel would look for its pages here. A process that was left alone may still map it.
             drop(area);
-            // A process that was left alone may still map it.
             sys::punch_hole(&file, 0, image::SIZE);
         }
     }
@@ -444,8 +441,8 @@ impl Memory {
         gaps(trees.chain(slots), image::SIZE)
     }
 
-    /// Whether no other process maps an image any more. If so none ever will again, and from here
-    /// on only [`Memory::snapshot`] tells what was in it. `None` where the program has put seals on it by itself,
+    /// Whether no other process maps an image any more; none ever will again then, and only [`Memory::snapshot`] tells
+    /// what was in it. `None` where the program has put seals on it by itself,
     /// so that the kernel can't be asked.
     ///
     /// # Errors
