@@ -269,8 +269,7 @@ impl Memory {
         }
     }
 
-    /// Whether a program has put seals on its image, so that we may not write there or not ask about it: what
-    /// it counts can't be trusted then.
+    /// Whether an image was sealed, so that we may not write there or not ask about it: its counts can't be trusted.
     pub(crate) fn is_sealed_off(&self, id: ProgramId) -> bool {
         // Once an image is deserted it is the launcher that has sealed it.
         self.images.get(&id).is_some_and(|image| !image.deserted && sys::forbids_writing(&image.file))
