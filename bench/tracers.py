@@ -91,4 +91,8 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("interrupted: the lines above are what is known so far", flush=True)
+        sys.exit(130)

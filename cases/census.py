@@ -32,7 +32,7 @@ import tempfile
 
 import census_inputs
 from casefile import load
-from tally import Skip, Tally
+from tally import Skip, Tally, until_interrupted
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "census")
@@ -278,4 +278,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_interrupted(main))

@@ -47,3 +47,12 @@ class Tally:
         """Says which failed and why, then how many of each; -> the exit status."""
         print("\n".join([*self.remarks, f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"]), flush=True)
         return 1 if self.failed or not self.passed + self.skipped else 0
+
+
+def until_interrupted(main):
+    """What `main()` returns; interrupted, 130: what was tried until then has been told."""
+    try:
+        return main()
+    except KeyboardInterrupt:
+        print("interrupted: the lines above are what is known so far", flush=True)
+        return 130

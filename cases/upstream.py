@@ -34,7 +34,7 @@ import tempfile
 
 from casefile import load
 from census import verdict_of
-from tally import Skip, Tally
+from tally import Skip, Tally, until_interrupted
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIXES = os.path.join(HERE, "upstream")
@@ -226,4 +226,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_interrupted(main))

@@ -17,24 +17,9 @@ static __attribute__((noinline)) void call(int n) {
   if (n % 64 == 0) access("/" ESCAPES, R_OK);
 }
 
-/* The systoll that has started us, of all there may be on the box. */
-static pid_t own_watcher(void) {
-  for (pid_t pid = getppid(), up; pid > 1; pid = up) {
-    char path[64], stat[300] = {0};
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    int fd = open(path, O_RDONLY);
-    if (fd < 0 || read(fd, stat, sizeof stat - 1) <= 0) return 0;
-    close(fd);
-    if (strstr(stat, "(systoll)")) return pid;
-    char *end = strrchr(stat, ')');
-    if (!end || sscanf(end + 1, " %*c %d", &up) != 1) return 0;
-  }
-  return 0;
-}
-
 /* Stops the watcher where the kernel lets us; who tests has it go on. */
 static void stops(void) {
-  pid_t pid = own_watcher();
+  pid_t pid = watcher();
   if (!pid) _exit(4);
   kill(pid, SIGSTOP);
 }

@@ -85,7 +85,7 @@ def once(box, language, code, name):
     report = os.path.join(dir, "report.json")
     there = ["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", dir]
     r = box.run([*there, box.systoll, "run", "-q", "--json", "-o", report, "--", *run], env=env)
-    assert r.returncode == 0, f"{name}: {text(r.stderr)[-600:]}"
+    assert r.returncode == 0, f"{name}: ends with {r.returncode}: {text(r.stderr)[-600:]}"
     with open(report) as f:
         found = json.load(f)
     return text(r.stdout).replace(dir, "THERE"), found

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 
-from harness import NOBODY, test
+from harness import NOBODY, test, text
 
 # A hostile program has so long, then it is killed; systoll has so long from then on.
 LIFE, AFTER = 5, 10
@@ -23,6 +23,19 @@ MAPPINGS = ["unmapped", "moved", "twice", "private", "anonymous", "readonly", "p
 CALLS = 2000
 # So long a systoll that was stopped stays so.
 STOPPED = 1.5
+
+# Seals each image of systoll PID's against being written to other than by those who have it mapped; says how many.
+SEALS = """
+import fcntl, os, sys
+folder = f"/proc/{sys.argv[1]}/fd"
+sealed = 0
+for name in os.listdir(folder):
+    if "memfd:systoll" in os.readlink(f"{folder}/{name}") and os.stat(f"{folder}/{name}").st_size > 1 << 33:
+        with open(f"{folder}/{name}", "r+b", buffering=0) as file:
+            fcntl.fcntl(file, 1033, 0x10)
+            sealed += 1
+print(sealed)
+"""
 
 
 def processes(mark):
@@ -278,6 +291,28 @@ for how in ("burst", "nofile", "killed", "swapped", "undumpable"):
 @test(backends=("inproc",))
 def no_road_leads_to_the_code(box):
     roads(box, "same")
+
+
+@test(backends=("inproc",))
+def memory_sealed_by_somebody_else(box):
+    """Another process of the user seals what systoll shares with the program, which then loads a library: it runs on,
+    and what is not counted is said."""
+    ready, go, out = (os.path.join(box.dir, name) for name in ("ready", "go", "report.json"))
+    program = box.build("late_library.c", "-ldl")
+    library = box.build("late_calls.c", "-shared", "-fPIC")
+    p = box.start(box.watch([program, ready, go, library], "-q", "--json", "-o", out), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    end = time.monotonic() + 60
+    while not os.path.exists(ready):
+        assert p.poll() is None and time.monotonic() < end, p.communicate()
+        time.sleep(0.01)
+    r = box.run(["/usr/bin/python3", "-c", SEALS, str(p.pid)])
+    assert r.returncode == 0 and int(text(r.stdout)) > 0, (text(r.stdout), text(r.stderr))
+    box.file("go")
+    said, err = p.communicate(timeout=60)
+    assert (p.returncode, text(said), text(err)) == (0, "1000 calls\n", ""), (p.returncode, said, err)
+    with open(out) as f:
+        doc = json.load(f)
+    assert not doc["exact"] and any("sealed the memory" in problem for problem in doc["problems"]), doc["problems"]
 
 
 @test(backends=("inproc",))

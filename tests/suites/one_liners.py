@@ -75,7 +75,7 @@ class Place:
         env = dict({name: value for name, value in self.box.env.items() if name != "TZ"}, **(env or {}))
         there = ["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", self.dir]
         r = self.box.run([*there, self.box.systoll, "run", "-q", "--json", "-o", report, "--", *through, *command], env=env)
-        assert r.returncode == 0, f"{code}: {text(r.stderr)[-600:]}"
+        assert r.returncode == 0, f"{code}: ends with {r.returncode}: {text(r.stderr)[-600:]}"
         with open(report) as f:
             return text(r.stdout), json.load(f)
 

@@ -3,14 +3,11 @@
 use anyhow::{Context, Result};
 use clap_complete::{Generator, Shell};
 use std::path::Path;
-use systoll::cli::command;
 
 /// Writes systoll.1 and one page a command into `dir`.
 pub(crate) fn man(dir: &Path) -> Result<()> {
     make(dir)?;
-    // `systoll help` needs no page of its own: each command's page is what it prints.
-    clap_mangen::generate_to(command().disable_help_subcommand(true), dir)
-        .with_context(|| format!("can't write man pages to {}", dir.display()))
+    crate::man::write(dir)
 }
 
 /// Writes a completion file for each common shell into `dir`.
@@ -41,7 +38,7 @@ mod tests {
 
     #[test]
     fn every_command_has_a_page_with_its_flags() {
-        assert!(written(man, "systoll.1").contains("Exit codes"));
+        assert!(written(man, "systoll.1").contains("EXIT STATUS"));
         assert!(written(man, "systoll-run.1").contains("\\-\\-save"));
     }
 

@@ -1,4 +1,4 @@
-//! `cargo run -p xtask -- tidy | man DIR | completions DIR | picture FILE COMMAND`.
+//! `cargo run -p xtask -- tidy | man DIR | completions DIR | pictures SYSTOLL | picture FILE COMMAND`.
 //!
 //! The tidy rules are also tests (`cargo test -p xtask`), so that they need not be remembered.
 #![forbid(unsafe_code)]
@@ -7,6 +7,7 @@ mod edges;
 mod generate;
 mod home;
 mod licences;
+mod man;
 mod modules;
 mod picture;
 mod repository;
@@ -23,11 +24,14 @@ fn main() -> Result<()> {
         ["tidy"] => tidy(),
         ["man", dir] => generate::man(dir.as_ref()),
         ["completions", dir] => generate::completions(dir.as_ref()),
+        ["pictures", systoll] => picture::write_all(systoll.as_ref()),
         ["picture", file, command] => {
             let output = std::io::read_to_string(std::io::stdin()).context("standard input is not text")?;
             picture::write(file.as_ref(), command, &output)
         }
-        _ => bail!("usage: cargo run -p xtask -- tidy | man DIR | completions DIR | picture FILE COMMAND"),
+        _ => bail!(
+            "usage: cargo run -p xtask -- tidy | man DIR | completions DIR | pictures SYSTOLL | picture FILE COMMAND"
+        ),
     }
 }
 

@@ -1,10 +1,75 @@
-//! A terminal's screen as an SVG file: `systoll run --color always -- ./app 2>&1 | cargo run -p xtask -- picture FILE`.
-//!
-//! The pictures of the README and docs are made of real output this way, so that they show what is printed.
+//! Terminals' screens as SVG files: `cargo run -p xtask -- pictures SYSTOLL` draws all of the README and docs anew, each
+//! of a real run; `… | cargo run -p xtask -- picture FILE COMMAND` draws what comes.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A picture in docs/, and the command whose screen it is, as it is typed after `systoll`.
+struct Picture {
+    file: &'static str,
+    typed: &'static str,
+}
+
+const PICTURES: &[Picture] = &[
+    Picture { file: "report.svg", typed: "run -- ./app" },
+    Picture { file: "healthy.svg", typed: "run -- sort /etc/services" },
+    Picture { file: "prove.svg", typed: "prove --cure tz-unset -- ./app" },
+    Picture { file: "explain.svg", typed: "explain tz-unset -l perl" },
+    Picture { file: "table.svg", typed: "run -c -- ./app" },
+    Picture { file: "by.svg", typed: "run --by caller -- ./app" },
+    Picture { file: "diff.svg", typed: "diff -E TZ=:/etc/localtime -- ./app" },
+    Picture { file: "cure.svg", typed: "cure --print tz-unset --for systemd" },
+];
+
+/// What `./app` is in them.
+const APP: &str = include_str!("../../docs/pictures/app.c");
+
+/// The width of their terminals.
+const COLUMNS: &str = "100";
+
+/// Draws all pictures of the docs, by the program `systoll`.
+pub(crate) fn write_all(systoll: &Path) -> Result<()> {
+    let systoll = systoll.canonicalize().with_context(|| format!("there is no {}", systoll.display()))?;
+    let folder = std::env::temp_dir().join(format!("systoll-pictures-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).context("no folder for the pictures' program")?;
+    let drawn = draw_all(&systoll, &folder);
+    std::fs::remove_dir_all(&folder).context("the pictures' program stays")?;
+    drawn
+}
+
+fn draw_all(systoll: &Path, folder: &Path) -> Result<()> {
+    std::fs::write(folder.join("app.c"), APP).context("can't write app.c")?;
+    let built = Command::new("cc").args(["-O2", "-g", "-o", "app", "app.c"]).current_dir(folder).status();
+    if !built.context("there is no C compiler")?.success() {
+        bail!("docs/pictures/app.c does not build");
+    }
+    for picture in PICTURES {
+        // Both streams, as a terminal shows them; what the program itself prints is not the picture's.
+        let (own, command) = picture.typed.split_once(" -- ").unwrap_or((picture.typed, ""));
+        let streams = if own.starts_with("run") { "2>&1 > /dev/null" } else { "2>&1" };
+        let dashes = if command.is_empty() { "" } else { " --color always -- " };
+        let script = format!("exec \"$0\" {own}{dashes}{command} {streams}");
+        let said = Command::new("sh")
+            .args(["-c", &script])
+            .arg(systoll)
+            .current_dir(folder)
+            .env("COLUMNS", COLUMNS)
+            .env("LC_ALL", "C.UTF-8")
+            .env_remove("TZ")
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null())
+            .output()
+            .context("there is no shell")?;
+        if !said.status.success() {
+            bail!("systoll {}: {}", picture.typed, String::from_utf8_lossy(&said.stdout));
+        }
+        let file = crate::repository::root().join("docs").join(picture.file);
+        write(&file, &format!("systoll {}", picture.typed), &String::from_utf8_lossy(&said.stdout))?;
+    }
+    Ok(())
+}
 
 /// Width and height of a character, in pixels, and the room around the text.
 const COLUMN: f64 = 8.4;
@@ -115,13 +180,28 @@ mod tests {
         assert!(!picture.contains('\u{1b}'));
     }
 
-    /// The README's picture is one of these, and of a run: it names a finding and its cure.
+    /// Each is of the command that it says, and is shown on a page; no page shows another.
     #[test]
-    fn the_pictures_of_the_docs_are_real() {
-        let picture = std::fs::read_to_string(crate::repository::root().join("docs/report.svg")).unwrap();
-        let text = pieces_of(&picture);
-        for word in ["systoll run -- ./app", "tz-unset", "needless system calls", "TZ=:/etc/localtime"] {
-            assert!(text.contains(word), "docs/report.svg lacks {word:?}: {text}");
+    fn the_pictures_of_the_docs_are_those_that_are_drawn() {
+        let root = crate::repository::root();
+        let mut pages = std::fs::read_to_string(root.join("README.md")).unwrap();
+        for entry in std::fs::read_dir(root.join("docs")).unwrap().map(Result::unwrap) {
+            if entry.path().extension().is_some_and(|e| e == "md") {
+                pages.push_str(&std::fs::read_to_string(entry.path()).unwrap());
+            }
+        }
+        for picture in PICTURES {
+            let drawn = std::fs::read_to_string(root.join("docs").join(picture.file)).unwrap();
+            assert!(pieces_of(&drawn).contains(&format!(" systoll {}", picture.typed)), "{}", picture.file);
+            assert!(pages.contains(picture.file), "no page shows {}", picture.file);
+        }
+        for shown in pages.split("](").filter_map(|rest| rest.split(')').next()).filter(|file| file.ends_with(".svg")) {
+            let name = shown.rsplit('/').next().unwrap();
+            assert!(PICTURES.iter().any(|p| p.file == name), "{shown} is drawn by nothing");
+        }
+        let report = pieces_of(&std::fs::read_to_string(root.join("docs/report.svg")).unwrap());
+        for word in ["tz-unset", "needless system calls", "TZ=:/etc/localtime"] {
+            assert!(report.contains(word), "docs/report.svg lacks {word:?}: {report}");
         }
     }
 

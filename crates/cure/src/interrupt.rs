@@ -3,7 +3,8 @@
 //! The default action would drop nothing: folders would stay, and programs that were started run on. A
 //! signal handler therefore wakes a thread. It kills what is being run, again and again, so that the code that
 //! waits for that comes back, asks [`interrupted`], tells what it has, and ends. What does not end within
-//! [`PATIENCE`], or is told a second time, the thread ends itself, by the signal.
+//! [`PATIENCE`], or is told a second time, the thread ends itself, by the signal. Where nothing is waited for and
+//! nothing would be known sooner ([`end_at_once`]), it says what is known and ends the process.
 
 use crate::tree::{children, kill_tree};
 use std::io::{self, Read};
@@ -31,6 +32,27 @@ static WAKE: AtomicI32 = AtomicI32::new(-1);
 /// Whether what is started now is to end by itself. Held while what is being run is killed, so that it
 /// is never what was started after that.
 static SETTLED: Mutex<bool> = Mutex::new(false);
+
+/// What is said before the process ends at once; `None` where its code asks [`interrupted`] by itself.
+static AT_ONCE: Mutex<Option<String>> = Mutex::new(None);
+
+fn at_once() -> MutexGuard<'static, Option<String>> {
+    AT_ONCE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on a signal that tells this process to end does so at once, with the exit code that shells give for it:
+/// first `systoll: interrupted` and `known`, what is known by then, are written to standard error. For work that
+/// waits for no program. The last `known` holds.
+pub fn end_at_once(known: impl Into<String>) {
+    *at_once() = Some(known.into());
+}
+
+/// What is known is being told: who ends at once ([`end_at_once`]) says nothing more.
+pub fn telling() {
+    if let Some(known) = &mut *at_once() {
+        known.clear();
+    }
+}
 
 fn settled() -> MutexGuard<'static, bool> {
     SETTLED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -187,6 +209,20 @@ fn end_on_signal(mut woken: UnixStream) {
         return;
     }
     let signal = libc::c_int::from(byte[0]);
+    // What this process does ends here: `known` is not changed any more.
+    let known = at_once();
+    if let Some(known) = &*known {
+        children(std::process::id()).into_iter().for_each(kill_tree);
+        let all = folders();
+        all.iter().for_each(|place| remove(place));
+        if !known.is_empty() {
+            // Where nobody can be told there is nothing left to do.
+            let _ = io::Write::write_all(&mut io::stderr(), format!("systoll: interrupted{known}\n").as_bytes());
+        }
+        // SAFETY: ends the process without running anything more of it: another thread is at work.
+        unsafe { libc::_exit(128 + signal) };
+    }
+    drop(known);
     let began = Instant::now();
     // A second signal ends the waiting.
     let _ = woken.set_read_timeout(Some(LOOK));

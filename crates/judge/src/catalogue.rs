@@ -3,6 +3,7 @@
 use crate::cure_kind::CureKind;
 use crate::language::{Author, CodeLanguage, Version};
 use crate::pattern::{Pattern, PatternFile, glob};
+use crate::upgrade::{Upgrade, UpgradeFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -93,6 +94,8 @@ pub struct Cause {
     pub stop: Vec<Cure>,
     /// Since which version of what it is mended.
     pub mended: Vec<String>,
+    /// Newer versions that do not have it.
+    pub upgrades: Vec<Upgrade>,
     /// How a cure can be tried.
     pub apply: Apply,
     /// Public reports it comes from.
@@ -200,6 +203,8 @@ struct CauseFile {
     stop: Vec<CureFile>,
     #[serde(default)]
     mended: Vec<String>,
+    #[serde(default, rename = "upgrade")]
+    upgrades: Vec<UpgradeFile>,
     #[serde(default)]
     apply: Apply,
     #[serde(default)]
@@ -312,6 +317,7 @@ impl CauseFile {
         }
         let matches = self.matches.into_iter().map(PatternFile::into_pattern).collect::<Result<_, _>>()?;
         let stop = self.stop.into_iter().map(CureFile::into_cure).collect::<Result<_, _>>()?;
+        let upgrades = self.upgrades.into_iter().map(UpgradeFile::into_upgrade).collect::<Result<_, _>>()?;
         Ok(Cause {
             id: self.id.into(),
             title: self.title,
@@ -320,6 +326,7 @@ impl CauseFile {
             recognise: self.recognise,
             stop,
             mended: self.mended,
+            upgrades,
             apply: self.apply,
             reports: self.reports,
             cases: self.cases,

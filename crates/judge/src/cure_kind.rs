@@ -6,6 +6,8 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CureKind {
+    /// A newer version of what the program uses.
+    Upgrade,
     /// A setting of the program or the box.
     Configuration,
     /// An environment variable.
@@ -27,6 +29,7 @@ impl CureKind {
     /// Its name in causes' files.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Upgrade => "upgrade",
             Self::Configuration => "configuration",
             Self::Environment => "environment",
             Self::Shim => "shim",

@@ -60,6 +60,7 @@ mod semantics;
 mod share_out;
 mod subject;
 mod survey;
+mod upgrade;
 mod verdict;
 
 pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
@@ -73,6 +74,7 @@ pub use grouping::{By, Common, Group, Grouping, grouped};
 pub use language::{CodeLanguage, Version};
 pub use options::Options;
 pub use pattern::Pattern;
+pub use upgrade::Upgrade;
 
 use semantics::Semantics;
 use std::cmp::Reverse;

@@ -37,7 +37,11 @@ pub(crate) fn put(
             let first = cures.first().filter(|c| !c.env.is_empty());
             applied = first.or_else(|| cures.iter().find(|c| c.shim.is_some())).map(|cure| asked_as(cause, cure));
             let why = fill(why, finding, api);
-            finding.cures = cures.iter().map(|cure| advice(cure, &author)).collect();
+            let upgrades = cause.upgrades.iter().filter_map(|u| u.advice(&author, &recording.header.host));
+            let (older, unknown): (Vec<_>, Vec<_>) = upgrades.partition(|(is_older, _)| *is_older);
+            let advised = |upgrades: Vec<(bool, Advice)>| upgrades.into_iter().map(|(_, advice)| advice);
+            finding.cures =
+                advised(older).chain(cures.iter().map(|cure| advice(cure, &author))).chain(advised(unknown)).collect();
             finding.why = why;
         }
         None => generic(finding, group),

@@ -30,7 +30,9 @@ pub fn write_explain(
     for (label, number, cure) in by_language(cause, language) {
         lines.extend(page.cure(&label, cause, number, cure));
     }
-    lines.extend(page.part("mended", &cause.mended));
+    let upgrades = cause.upgrades.iter().map(systoll_judge::Upgrade::line);
+    let mended: Vec<String> = cause.mended.iter().cloned().chain(upgrades).collect();
+    lines.extend(page.part("mended", &mended));
     let reports: Vec<String> = cause.reports.iter().map(|report| address(report)).collect();
     lines.extend(page.part("reports", &reports));
     lines.iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))

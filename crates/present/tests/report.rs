@@ -235,6 +235,14 @@ fn long_calls_are_listed_from_the_length_asked_for() {
     rec.rows[0].counts.histogram.add_many(16_000_000, 100);
     let text = report(&rec, &judgement, &longer(4_000_000), &Style::default());
     assert!(text.contains("at least 98 more of 4 ms or longer, not kept one by one"), "{text}");
+
+    // Where none was kept, those who made them are told, and the longest of each.
+    rec.longest.clear();
+    rec.rows[0].counts.max_ns = 17_000_000;
+    let text = report(&rec, &judgement, &longer(4_000_000), &Style::default());
+    let line = text.lines().find(|l| l.starts_with("  longest")).unwrap_or_default();
+    assert!(line.contains("17 ms") && line.contains("calls or more"), "{text}");
+    assert!(text.contains("the longest of each caller, and how many took 4 ms or longer"), "{text}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::cli::{CheckArgs, Format};
 use crate::diff::{judgements, read_all};
 use crate::explain::catalogue;
 use crate::failure::Failure;
-use crate::output::{Output, Place, keep, to_stderr};
+use crate::output::{Left, Output, Place, keep, progress_line, to_stderr};
 use crate::watched::Watched;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -120,7 +120,13 @@ fn runs(args: &CheckArgs, per: Option<&Units>) -> Result<Runs, Failure> {
         return Ok(Runs { recordings, units });
     }
     let mut runs = Runs::default();
-    for seed in 0..args.runs.unwrap_or(if args.update { LEARNING } else { 1 }) {
+    let of = args.runs.unwrap_or(if args.update { LEARNING } else { 1 });
+    // What the command writes goes to the same terminal, unless that is not wanted.
+    let (line, left) = (progress_line(!args.quiet), Left::new());
+    let nothing = if args.update { "learnt" } else { "held" };
+    for seed in 0..of {
+        line.set_message(format!("run {} of {of}{}", seed + 1, left.words(seed.into(), of.into())));
+        line.tick();
         let printed = matches!(per, Some(Units::Printed(_))).then(tempfile::tempfile).transpose();
         let printed = printed.map_err(|e| Failure::file("create", &std::env::temp_dir(), e))?.map(Arc::new);
         let errors = if args.quiet { None } else { stderr() };
@@ -132,7 +138,8 @@ fn runs(args: &CheckArgs, per: Option<&Units>) -> Result<Runs, Failure> {
             seed: seed.into(),
             ..Watched::default()
         };
-        runs.recordings.push(watched.run()?);
+        let known = || format!(" after {seed} of {of} runs: nothing was {nothing}");
+        runs.recordings.push(watched.run().map_err(|e| e.knowing(known))?);
         let text = printed.map(|file| end_of(&file)).transpose();
         let text = text.map_err(|e| Failure::file("read", &std::env::temp_dir(), e))?.unwrap_or_default();
         if !args.quiet {
@@ -140,6 +147,7 @@ fn runs(args: &CheckArgs, per: Option<&Units>) -> Result<Runs, Failure> {
         }
         runs.units.push(per.and_then(|per| per.count(&text)));
     }
+    line.finish_and_clear();
     Ok(runs)
 }
 

@@ -32,6 +32,12 @@ const EXIT_CODES: &str = "Exit codes:
   126  CMD can't be executed      127  CMD was not found
   143  SIGTERM told systoll to end, and CMD did not: it runs on unwatched";
 
+const FIRST_EXAMPLES: &str = "Examples:
+  systoll run -- ./app                     which of its system calls are needless
+  systoll explain tz-unset                 why, and every cure of it
+  systoll prove --cure tz-unset -- ./app   what the cure wins
+  systoll cure --print tz-unset            how to keep it";
+
 const RUN_EXAMPLES: &str = "Examples:
   systoll run -- ./app --its --flags       the report comes on stderr when it ends
   systoll run -o report.txt -- make        the report goes to a file
@@ -94,7 +100,8 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
 /// Finds the system calls a program never meant to make: who makes them, what they cost on
 /// this box, why, and how to stop.
 #[derive(Debug, Parser)]
-#[command(name = "systoll", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "systoll", version, max_term_width = 100)]
+#[command(after_help = format!("{FIRST_EXAMPLES}\n\n{EXIT_CODES}"))]
 #[command(arg_required_else_help = true)]
 pub struct Cli {
     /// What to do.
@@ -130,8 +137,11 @@ impl Cli {
     }
 }
 
+/// The command line as clap has it.
+pub type Definition = clap::Command;
+
 /// The definition as clap has it, for man pages and completions.
-pub fn command() -> clap::Command {
+pub fn command() -> Definition {
     <Cli as clap::CommandFactory>::command()
 }
 

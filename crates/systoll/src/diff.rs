@@ -2,10 +2,11 @@
 
 use crate::cli::DiffArgs;
 use crate::explain::catalogue;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::failure::{Failure, ended_by};
+use crate::output::{Left, Output, progress_line, to_stderr};
 use crate::report::read;
 use crate::watched::Watched;
+use indicatif::ProgressBar;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,6 +25,8 @@ const MOST: usize = 100;
 struct Sides {
     old: Vec<Recording>,
     new: Vec<Recording>,
+    /// The signal by which the runs were cut short: these are whole, and as many as there are.
+    cut_short: Option<i32>,
 }
 
 pub(crate) fn diff_sides(args: &DiffArgs) -> Result<ExitCode, Failure> {
@@ -45,6 +48,11 @@ pub(crate) fn diff_sides(args: &DiffArgs) -> Result<ExitCode, Failure> {
             write_diff(w, &changes, options, &style)
         }
     })?;
+    if let Some(signal) = sides.cut_short {
+        let (runs, of) = (sides.new.len(), args.runs);
+        to_stderr(&format!("systoll: interrupted after {runs} of {of} runs: this is what is known so far\n"));
+        return Ok(ExitCode::from(ended_by(signal)));
+    }
     Ok(ExitCode::from(u8::from(args.exit_code && !changes.is_empty())))
 }
 
@@ -63,13 +71,16 @@ fn sides(args: &DiffArgs) -> Result<Sides, Failure> {
         }
         let watched = Watched { command: args.command.clone(), env: args.env.clone(), ..Watched::default() };
         let mut sides = Sides { old: read_all(&args.recordings)?, ..Sides::default() };
+        let mut turns = Turns::new(args);
         for seed in 0..args.runs {
-            sides.new.push(Watched { seed: seed.into(), ..watched.clone() }.run()?);
+            if !turns.run(&watched, seed, &mut sides.new)? {
+                break;
+            }
         }
-        return Ok(sides);
+        return turns.end(sides);
     }
     let (old, new) = split(&args.recordings)?;
-    Ok(Sides { old: read_all(old)?, new: read_all(new)? })
+    Ok(Sides { old: read_all(old)?, new: read_all(new)?, cut_short: None })
 }
 
 /// Both commands, in turns: what changes on the box meanwhile changes for both.
@@ -86,12 +97,56 @@ fn run_both(args: &DiffArgs) -> Result<Sides, Failure> {
 fn run_turns(args: &DiffArgs, new: &[std::ffi::OsString]) -> Result<Sides, Failure> {
     let old = Watched { command: args.command.clone(), ..Watched::default() };
     let new = Watched { command: new.to_vec(), env: args.env.clone(), ..Watched::default() };
-    let mut sides = Sides::default();
+    let (mut sides, mut turns) = (Sides::default(), Turns::new(args));
     for seed in 0..args.runs {
-        sides.old.push(Watched { seed: seed.into(), ..old.clone() }.run()?);
-        sides.new.push(Watched { seed: seed.into(), ..new.clone() }.run()?);
+        if !turns.run(&old, seed, &mut sides.old)? || !turns.run(&new, seed, &mut sides.new)? {
+            break;
+        }
     }
-    Ok(sides)
+    // As many of either.
+    sides.old.truncate(sides.new.len());
+    turns.end(sides)
+}
+
+/// Runs one after the other, with a line that says how far they are.
+struct Turns {
+    done: u32,
+    of: u32,
+    line: ProgressBar,
+    left: Left,
+    cut_short: Option<i32>,
+}
+
+impl Turns {
+    fn new(args: &DiffArgs) -> Self {
+        let sides = if args.recordings.is_empty() { 2 } else { 1 };
+        let of = args.runs.saturating_mul(sides);
+        Self { done: 0, of, line: progress_line(false), left: Left::new(), cut_short: None }
+    }
+
+    /// Adds one more run to its side; whether it came to its end.
+    fn run(&mut self, what: &Watched, seed: u32, side: &mut Vec<Recording>) -> Result<bool, Failure> {
+        let left = self.left.words(self.done.into(), self.of.into());
+        self.line.set_message(format!("run {} of {}{left}", self.done + 1, self.of));
+        self.line.tick();
+        match (Watched { seed: seed.into(), ..what.clone() }).run() {
+            Ok(recording) => side.push(recording),
+            Err(Failure::Interrupted(signal)) => self.cut_short = Some(signal),
+            Err(e) => return Err(e),
+        }
+        self.done += 1;
+        Ok(self.cut_short.is_none())
+    }
+
+    /// The sides, unless nothing can be said of them.
+    fn end(self, mut sides: Sides) -> Result<Sides, Failure> {
+        self.line.finish_and_clear();
+        sides.cut_short = self.cut_short;
+        match sides.cut_short {
+            Some(signal) if sides.new.is_empty() => Err(Failure::Interrupted(signal)),
+            _ => Ok(sides),
+        }
+    }
 }
 
 /// `OLD NEW`, or several a side with a `:` between.

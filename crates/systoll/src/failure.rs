@@ -55,6 +55,8 @@ pub(crate) enum Failure {
     Prove(systoll_prove::ProveError),
     /// We were told to end, by this signal, before there was anything to tell.
     Interrupted(i32),
+    /// The same, with this known by then: what follows `interrupted`.
+    InterruptedKnowing(i32, String),
     /// The command could not be executed.
     Exec(PathBuf, std::io::Error),
     /// A demo program can't be built or compared.
@@ -62,6 +64,22 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Where it is that we were told to end, what is known by then is told with it: what follows `interrupted`.
+    pub(crate) fn knowing(self, known: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Interrupted(signal) => Self::InterruptedKnowing(signal, known()),
+            other => other,
+        }
+    }
+
+    /// What was killed because we were told to end has not failed by itself.
+    pub(crate) fn unless_interrupted(self) -> Self {
+        match (&self, systoll_cure::interrupted()) {
+            (Self::Interrupted(_) | Self::InterruptedKnowing(..), _) | (_, None) => self,
+            (_, Some(signal)) => Self::Interrupted(signal),
+        }
+    }
+
     pub(crate) fn file(what: &'static str, path: &Path, source: std::io::Error) -> Self {
         Self::File { what, path: path.to_owned(), source }
     }
@@ -70,7 +88,7 @@ impl Failure {
         match self {
             Self::Record(e) => e.exit_code() as u8,
             Self::Exec(_, e) => not_run(e),
-            Self::Interrupted(signal) => ended_by(*signal),
+            Self::Interrupted(signal) | Self::InterruptedKnowing(signal, _) => ended_by(*signal),
             Self::Prove(ProveError::Run(RunError::Start { source, .. })) => not_run(source),
             _ => OWN,
         }
@@ -114,6 +132,7 @@ impl Failure {
             }
             Self::Prove(e) => vec![with_sources(e)],
             Self::Interrupted(_) => vec!["interrupted before there was anything to tell".into()],
+            Self::InterruptedKnowing(_, known) => vec![format!("interrupted{known}")],
             Self::Exec(program, e) => vec![format!("can't run {}: {}", program.display(), plain(e))],
             Self::Demo(text) => vec![text.clone()],
         };

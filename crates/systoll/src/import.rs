@@ -2,12 +2,14 @@
 
 use crate::cli::ImportArgs;
 use crate::failure::Failure;
-use crate::output::{Output, Place};
+use crate::output::{Left, Output, Place, progress_line};
 use crate::report::{Shown, save};
+use indicatif::ProgressBar;
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use systoll_cure::end_at_once;
 use systoll_import::{Import, ImportError, calls_to_price, price};
 use systoll_model::{Prices, Recording};
 use systoll_price::{CROSSING_BUDGET, crossing, host, price_of_failing, prices_of};
@@ -23,6 +25,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let place = |path: &PathBuf| Place::open(path).map_err(|e| Failure::file("write", path, e));
     let mut kept = args.save.as_ref().map(place).transpose()?;
     let mut recording = read(args)?;
+    end_at_once(": all is read, and not judged yet");
     price_here(&mut recording);
     let told = shown.tell(&mut output, &recording);
     kept.as_mut().map_or(Ok(()), |place| save(place, &recording))?;
@@ -36,21 +39,68 @@ fn read(args: &ImportArgs) -> Result<Recording, Failure> {
     // A thread is made by one that was there before it, and most often has a higher id.
     traces.sort_by_key(|path| tid(path));
     let several = traces.len() > 1;
+    let mut reading = Reading::of(&traces);
     for path in &traces {
-        match read_one(&mut import, path) {
+        match reading.one(&mut import, path) {
             // A thread that made no call leaves an empty file.
             Err(ImportError::Empty) if several => {}
             done => done.map_err(|e| Failure::Trace(path.clone(), e))?,
         }
     }
+    reading.line.finish_and_clear();
     import.finish().map_err(|e| Failure::Trace(traces.first().cloned().unwrap_or_default(), e))
 }
 
-fn read_one(import: &mut Import, path: &Path) -> Result<(), ImportError> {
-    if path == Path::new("-") {
-        return import.read("-", BufReader::with_capacity(CHUNK, io::stdin().lock()));
+/// How far the reading is.
+struct Reading {
+    done: u64,
+    /// Bytes of all traces; `None` where one has no size.
+    all: Option<u64>,
+    line: ProgressBar,
+    left: Left,
+}
+
+impl Reading {
+    fn of(traces: &[PathBuf]) -> Self {
+        let size = |path: &PathBuf| std::fs::metadata(path).ok().filter(|m| m.is_file()).map(|m| m.len());
+        let all = traces.iter().map(size).sum();
+        Self { done: 0, all, line: progress_line(false), left: Left::new() }
     }
-    import.read(&path.to_string_lossy(), BufReader::with_capacity(CHUNK, File::open(path)?))
+
+    fn one(&mut self, import: &mut Import, path: &Path) -> Result<(), ImportError> {
+        if path == Path::new("-") {
+            let input = Counted { input: io::stdin().lock(), reading: self };
+            return import.read("-", BufReader::with_capacity(CHUNK, input));
+        }
+        let input = Counted { input: File::open(path)?, reading: self };
+        import.read(&path.to_string_lossy(), BufReader::with_capacity(CHUNK, input))
+    }
+
+    /// So many bytes more were read.
+    fn add(&mut self, bytes: usize) {
+        const MIB: u64 = 1 << 20;
+        self.done += bytes as u64;
+        let (done, all) = (self.done / MIB, self.all.map(|all| all.div_ceil(MIB)));
+        let far = all.map_or_else(|| format!("{done} MiB read"), |all| format!("{done} of {all} MiB read"));
+        end_at_once(format!(": {far}, and nothing is told of half a trace"));
+        let left = self.all.map_or_else(String::new, |all| self.left.words(self.done, all));
+        self.line.set_message(far + &left);
+        self.line.tick();
+    }
+}
+
+/// A trace that is being read.
+struct Counted<'a, R> {
+    input: R,
+    reading: &'a mut Reading,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.input.read(buffer)?;
+        self.reading.add(got);
+        Ok(got)
+    }
 }
 
 /// The thread whose own file it is, where its name ends so.

@@ -40,26 +40,25 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return failure::usage(&e),
     };
-    let done = dispatch(cli.command);
-    match done {
+    match dispatch(cli.command) {
         Ok(code) => code,
-        Err(failure) => failure.tell(),
+        Err(failure) => failure.unless_interrupted().tell(),
     }
 }
 
 fn dispatch(command: Command) -> Result<ExitCode, Failure> {
-    if matches!(
-        command,
-        Command::Prove(_)
-            | Command::Import(_)
-            | Command::Diff(_)
-            | Command::Check(_)
-            | Command::Demo(_)
-            | Command::Box(_)
-            | Command::Doctor(_)
-    ) {
+    // What runs programs asks by itself whether it was interrupted, and tells what it knows; `run` passes the
+    // signal on to the program, and `cure` becomes it.
+    let takes_no_time = matches!(command, Command::Explain(_) | Command::Causes(_) | Command::Completions(_));
+    if !takes_no_time && !matches!(command, Command::Run(_) | Command::Cure(_)) {
         // Where that can't be had a signal ends this process alone, as it would have.
         let _ = systoll_cure::catch_interrupts();
+    }
+    if matches!(
+        command,
+        Command::Report(_) | Command::Export(_) | Command::Import(_) | Command::Box(_) | Command::Doctor(_)
+    ) {
+        systoll_cure::end_at_once(" before there was anything to tell");
     }
     match command {
         Command::Run(args) => run::run(&args),

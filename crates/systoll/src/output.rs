@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 use systoll_present::Style;
 
 use ascii::Ascii;
@@ -88,6 +89,7 @@ impl Output {
         what: &'static str,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
+        systoll_cure::telling();
         let (result, name) = match self {
             Self::Stdout => (buffered(io::stdout().lock(), write), "standard output"),
             Self::Stderr => (buffered(io::stderr().lock(), write), "standard error"),
@@ -142,4 +144,35 @@ pub(crate) fn progress_line(quiet: bool) -> ProgressBar {
         line.set_style(style);
     }
     line
+}
+
+/// How much longer work of so many alike steps takes, by how long those done have taken.
+pub(crate) struct Left(Instant);
+
+impl Left {
+    /// The work begins now.
+    pub(crate) fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    /// `, about 12 s left`; nothing before a step is done.
+    pub(crate) fn words(&self, done: u64, of: u64) -> String {
+        let left = of.saturating_sub(done);
+        if done == 0 || left == 0 {
+            return String::new();
+        }
+        let seconds = self.0.elapsed().as_secs_f64() * (left as f64 / done as f64);
+        format!(", about {} left", shown_time(Duration::from_secs_f64(seconds.min(1e9))))
+    }
+}
+
+/// `0.4 s`, `12 s`, `3 min 40 s`: as exact as a guess is.
+pub(crate) fn shown_time(time: Duration) -> String {
+    let seconds = time.as_secs_f64().ceil() as u64;
+    match seconds {
+        0..=1 if time < Duration::from_secs(1) => format!("{:.1} s", time.as_secs_f64()),
+        0..=59 => format!("{seconds} s"),
+        _ if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
+        _ => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
 }

@@ -43,6 +43,14 @@ const RUNTIME: &[Known] = known! {
         "PerlIOUnix_write" => "print",
         "PerlIOUnix_open" => "open",
     }
+    Ruby {
+        "rb_io_puts" => "puts",
+        "rb_io_print" => "print",
+        "rb_io_printf" => "printf",
+        "rb_io_getbyte" => "IO#getbyte",
+        "rb_io_gets" => "gets",
+        "rb_backtick" => "`…`",
+    }
     Php {
         "php_random_bytes" => "random_bytes",
         "php_random_int" => "random_int",
@@ -62,9 +70,9 @@ const RUNTIME: &[Known] = known! {
         "node::fs::ReadFileUtf8" => "fs.readFileSync",
         "node::fs::RealPath" => "fs.realpathSync.native",
         "node::fs::Stat" => "fs.statSync",
-        "node::fs::WriteBuffer" => "fs.writeSync",
+        "node::fs::WriteBuffer" => "console.log or fs.writeSync",
         "node::fs::WriteFileUtf8" => "fs.writeFileSync or appendFileSync",
-        "node::fs::WriteString" => "fs.writeSync",
+        "node::fs::WriteString" => "console.log or fs.writeSync",
         "node::fs::Fsync" => "fs.fsyncSync",
         "node::Chdir" => "process.chdir",
         "node::os::GetCPUInfo" => "os.cpus",
@@ -104,6 +112,10 @@ const LIBC: &[Known] = known! {
         "getrusage" => "resource.getrusage",
         "lstat" => "os.lstat",
         "mktime" => "time.mktime",
+        "open" => "open or os.open",
+        "open64" => "open or os.open",
+        "read" => "file.read or os.read",
+        "write" => "print, file.write or os.write",
         "readlink" => "os.readlink",
         "stat" => "os.stat",
         "times" => "os.times",
@@ -114,6 +126,14 @@ const LIBC: &[Known] = known! {
         "getpid" => "Process.pid",
         "getppid" => "Process.ppid",
         "getpwuid" => "Etc.getpwuid",
+        "fork" => "`…`, system or spawn",
+        "open" => "File.open",
+        "open64" => "File.open",
+        "read" => "IO#read, gets or sysread",
+        "vfork" => "`…`, system or spawn",
+        "waitpid" => "`…`, system or spawn",
+        "write" => "puts, print or IO#write",
+        "writev" => "puts, print or IO#write",
         "realpath" => "File.realpath",
         "stat" => "File.exist?, size or their like",
         "umask" => "File.umask",
@@ -149,6 +169,12 @@ const LIBC: &[Known] = known! {
         "pclose" => "| getline",
         "popen" => "| getline",
         "system" => "system",
+    }
+    JavaScript {
+        "fork" => "child_process.execSync or its like",
+        "waitpid" => "child_process.execSync or its like",
+        "write" => "console.log or a stream's write",
+        "writev" => "console.log or a stream's write",
     }
     Rust {
         "getpid" => "process::id",

@@ -4,6 +4,7 @@ mod by;
 mod chain;
 mod finding;
 mod header;
+mod long_calls;
 mod remaining;
 mod screen;
 mod stacks;

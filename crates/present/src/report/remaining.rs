@@ -3,19 +3,13 @@
 use super::finding::{subject, tag};
 use super::header::HEAD;
 use super::screen::{CLOSING_TEXT, Report};
-use crate::access::{frame, module, row, rows_of};
+use crate::access::{row, rows_of};
 use crate::style::{Line, Role};
-use crate::text::{clean, columns, sentence, shorten};
+use crate::text::{clean, sentence, shorten};
 use crate::units::{calls, counted, grouped, percent, percent_of_cpu, time};
 use std::collections::BTreeMap;
 use systoll_judge::Finding;
-use systoll_model::{Counts, LongCall, Problem, ProblemKind, Recording, Row, RowId, Sysno, VdsoRow};
-
-/// Calls shorter than this are not worth a line under `longest`, ns.
-const LONG_CALL_NS: u64 = 1_000_000;
-
-/// Calls listed under `longest`.
-const LONGEST: usize = 5;
+use systoll_model::{Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow};
 
 /// Remarks shown where not all are asked for.
 const REMARKS: usize = 3;
@@ -109,7 +103,7 @@ impl Report<'_> {
     }
 
     /// `fgets  <  count wc.c:12`, or empty.
-    fn caller(&self, row: &Row) -> Line {
+    pub(super) fn caller(&self, row: &Row) -> Line {
         let mut line = self.api_link(row).unwrap_or_default();
         if let Some(place) = self.place(row) {
             if !line.is_empty() {
@@ -264,84 +258,6 @@ impl Report<'_> {
         line
     }
 
-    fn longest(&self) -> Vec<Line> {
-        let at_least = self.options.longer_ns.unwrap_or_else(|| self.long_call_ns());
-        let limit = if self.options.longer_ns.is_some() { usize::MAX } else { LONGEST };
-        let long: Vec<&LongCall> = self.rec.longest.iter().filter(|l| l.ns >= at_least).take(limit).collect();
-        let mut lines = self.long_calls(&long);
-        if !long.is_empty() && self.slowed() {
-            lines.extend(self.closing_line("", Role::Faint, "elapsed, the watching included"));
-        }
-        if self.options.longer_ns.is_some() {
-            let known = long.len() as u64;
-            let more = calls_of_at_least(self.rec, at_least).saturating_sub(known);
-            if more > 0 {
-                let text =
-                    format!("at least {} more of {} or longer, not kept one by one", grouped(more), time(at_least));
-                lines.extend(self.closing_line(if known == 0 { "longest" } else { "" }, Role::Faint, &text));
-            } else if known == 0 {
-                let text = format!("no call took {} or longer", time(at_least));
-                lines.extend(self.closing_line("longest", Role::Plain, &text));
-            }
-        }
-        lines
-    }
-
-    /// A call worth telling of: far above what watching alone makes of a call.
-    fn long_call_ns(&self) -> u64 {
-        let watching = 100.0 * self.rec.header.observer_wall_ns_per_call;
-        // A float too large for the type becomes its largest value, NaN becomes 0.
-        LONG_CALL_NS.max(watching as u64)
-    }
-
-    fn long_calls(&self, long: &[&LongCall]) -> Vec<Line> {
-        let name = |l: &LongCall| row(self.rec, l.row).map_or("?".into(), |r| r.syscall.to_string());
-        let cells: Vec<[String; 4]> = long
-            .iter()
-            .map(|l| [name(l), time(l.ns), format!("at +{}", time(l.at_ns)), shorten(&clean(&l.thread), 32)])
-            .collect();
-        let widest = |i: usize| cells.iter().map(|c| columns(&c[i])).max().unwrap_or(0);
-        let widths = [0, 1, 2, 3].map(widest);
-        let mut lines = vec![];
-        for (i, (l, [name, ns, at, thread])) in long.iter().zip(&cells).enumerate() {
-            let mut first = Line::of(Role::Plain, "  ");
-            first.push(Role::Faint, if i == 0 { "longest" } else { "" });
-            first.pad_to(CLOSING_TEXT);
-            let mut call = Line::default();
-            call.push_name(Role::Name, name);
-            call.pad_to(widths[0] + 3 + widths[1].saturating_sub(columns(ns)));
-            call.push(Role::Plain, ns);
-            let mut when = Line::of(Role::Plain, at);
-            when.push(Role::Plain, " ".repeat(widths[2].saturating_sub(columns(at))));
-            let mut who = Line::default();
-            who.push_name(Role::Plain, thread);
-            who.push(Role::Plain, " ".repeat(widths[3].saturating_sub(columns(thread))));
-            let mut segments = vec![call, when, who];
-            if let Some(r) = row(self.rec, l.row) {
-                segments.push(self.culprit(r, l.startup));
-            }
-            lines.extend(crate::style::flow(first, segments, 3, CLOSING_TEXT + 2, self.style.columns()));
-        }
-        lines
-    }
-
-    /// Who made a long call: the caller, and before `main` whose constructor it is.
-    fn culprit(&self, r: &Row, startup: bool) -> Line {
-        let mut line = self.caller(r);
-        if startup {
-            let user = r.user.and_then(|id| frame(self.rec, id));
-            // A place without a source line already tells its module.
-            let named = user.and_then(|f| f.location()).is_none_or(|l| l.file.is_none());
-            let library = user.and_then(|f| module(self.rec, f.module)).filter(|_| !named);
-            line.push(Role::Faint, if line.is_empty() { "" } else { ", " });
-            line.push_name(Role::Faint, library.map_or_else(String::new, |m| shorten(&clean(m.file_name()), 40)));
-            let space = if library.is_some() { " " } else { "" };
-            let when = if self.in_constructor(r) { "constructor" } else { "before main" };
-            line.push(Role::Faint, format!("{space}{when}"));
-        }
-        line
-    }
-
     /// How places that make calls were hooked, for those who want to see all.
     fn sites(&self) -> Vec<Line> {
         let Some(s) = self.rec.header.sites.filter(|_| self.options.all) else { return vec![] };
@@ -395,11 +311,4 @@ fn added_up<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
         }
     }
     sums.into_iter().map(|(start, n)| n.map_or(start.to_owned(), |n| format!("{start} ({})", grouped(n)))).collect()
-}
-
-/// A number of calls that surely took `ns` or longer: those of histogram buckets all above it.
-fn calls_of_at_least(rec: &Recording, ns: u64) -> u64 {
-    let from = if ns <= 1 { 0 } else { u64::BITS - (ns - 1).leading_zeros() } as usize;
-    let counts = rec.rows.iter().flat_map(|r| r.counts.histogram.buckets().iter().skip(from));
-    counts.fold(0, |sum, n| sum.saturating_add(*n))
 }

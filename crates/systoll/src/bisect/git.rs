@@ -79,6 +79,10 @@ impl Worktree {
 impl Drop for Worktree {
     fn drop(&mut self) {
         if self.made {
+            // Interrupted, what is started is killed: not this.
+            if systoll_cure::interrupted().is_some() {
+                systoll_cure::settle();
+            }
             let tree = self.path();
             let words = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
             // The folder goes in any case; what git still knows of it then is gone with its next prune.

@@ -5,15 +5,18 @@ use super::shell_text;
 use super::trouble::Trouble;
 use crate::cli::BisectArgs;
 use crate::failure::Failure;
-use crate::output::to_stderr;
+use crate::output::{shown_time, to_stderr};
 use crate::watched::Watched;
 use indicatif::ProgressBar;
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use systoll_compare::Tracked;
-use systoll_cure::{interrupted, interrupted_after};
+use systoll_cure::{interrupted, interrupted_after, settle};
 use systoll_model::{EnvChange, Exit, Recording};
 
+/// Letters of a commit's name that are shown.
+const SHOWN: usize = 12;
 /// More steps than this no history takes, skipped commits among them.
 const MOST: usize = 10_000;
 /// Of what a failed build wrote, the last line is told.
@@ -44,6 +47,7 @@ pub(super) struct Steps<'a> {
     build: Option<OsString>,
     command: Vec<OsString>,
     progress: ProgressBar,
+    began: Instant,
     pub(super) steps: usize,
     pub(super) runs: usize,
     /// Commits that can't be built or run.
@@ -60,7 +64,8 @@ impl<'a> Steps<'a> {
     pub(super) fn new(worktree: &'a Worktree, args: &BisectArgs) -> Self {
         let (build, command) = commands(args);
         let progress = crate::output::progress_line(args.quiet);
-        Self { worktree, build, command, progress, steps: 0, runs: 0, skipped: Vec::new() }
+        let began = Instant::now();
+        Self { worktree, build, command, progress, began, steps: 0, runs: 0, skipped: Vec::new() }
     }
 
     /// Runs one of the ends, which must run.
@@ -99,12 +104,12 @@ impl<'a> Steps<'a> {
                 return if only_skipped { Ok(None) } else { Err(Trouble::Git("bisect", said.err).into()) };
             }
             self.steps += 1;
-            self.progress.set_message(format!("step {}", self.steps));
-            self.progress.tick();
+            self.tell_step(steps_left(&said.out));
             let head = self.worktree.git(&["rev-parse", "HEAD"])?.out.trim().to_owned();
             // A build may have changed files that the next commit changes as well.
             self.worktree.git(&["reset", "--quiet", "--hard"])?;
-            let word = match self.run()? {
+            let tried = self.run().map_err(|e| e.knowing(|| self.known()))?;
+            let word = match tried {
                 Tried::Ran(run) if exits.contains(&run.exit) => {
                     let calls = tracked.count(&run.recording);
                     if calls.abs_diff(low) < calls.abs_diff(high) {
@@ -124,6 +129,35 @@ impl<'a> Steps<'a> {
             said = self.worktree.git(&["bisect", word])?;
         }
         Ok(None)
+    }
+
+    /// Says which step this is; `later` come after it, as git guesses.
+    fn tell_step(&self, later: Option<u64>) {
+        let left = later.map_or_else(String::new, |later| {
+            let step = self.began.elapsed().as_secs_f64() / (self.runs.max(1) as f64);
+            let left = shown_time(Duration::from_secs_f64(step * (later + 1) as f64));
+            format!(" of about {}, about {left} left", self.steps as u64 + later)
+        });
+        self.progress.set_message(format!("step {}{left}", self.steps));
+        self.progress.tick();
+    }
+
+    /// What is known where the bisection is cut short.
+    fn known(&self) -> String {
+        // git is started for it, and what is started is killed else.
+        settle();
+        let done = self.steps.saturating_sub(1);
+        let refs = ["rev-list", "refs/bisect/bad", "--not", "--glob=refs/bisect/good-*"];
+        let left = self.worktree.git(&refs).ok().filter(|said| said.ok);
+        let left: Vec<String> = left.map_or_else(Vec::new, |said| said.out.lines().map(str::to_owned).collect());
+        match left.first() {
+            Some(newest) => format!(
+                " after {done} steps: the commit is one of {}, {} the newest of them",
+                left.len(),
+                newest.get(..SHOWN).unwrap_or(newest)
+            ),
+            None => format!(" after {done} steps"),
+        }
     }
 
     /// Builds what is checked out, and runs it once.
@@ -196,6 +230,11 @@ fn commands(args: &BisectArgs) -> (Option<OsString>, Vec<OsString>) {
             (None, shell(text))
         }
     }
+}
+
+/// How many steps git thinks come after this one: `(roughly 2 steps)`.
+fn steps_left(out: &str) -> Option<u64> {
+    out.lines().find_map(|line| line.split_once("(roughly ")?.1.split_once(" step")?.0.parse().ok())
 }
 
 /// git's verdict: `ID is the first bad commit`, at the beginning of a line.

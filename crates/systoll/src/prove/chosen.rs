@@ -31,6 +31,17 @@ pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failu
     let numbered = asked.rsplit_once(':').and_then(|(id, n)| Some((id, n.parse::<usize>().ok()?)));
     let (id, number) = numbered.map_or((asked, None), |(id, n)| (id, Some(n)));
     let cause = known(catalogue, id)?;
+    // Another number than those that are there.
+    let numbers: Vec<String> =
+        (1..).zip(&cause.stop).filter(|(_, c)| c.is_applied()).map(|(n, _)| format!("{id}:{n}")).collect();
+    if number.is_some() && cure_of(cause, number).is_none() && !numbers.is_empty() {
+        return Err(Failure::Unknown {
+            what: "cure",
+            name: asked.to_owned(),
+            known: numbers,
+            help: "systoll explain lists those that can be applied, with a try: line",
+        });
+    }
     let cure = cure_of(cause, number).ok_or_else(|| Failure::NotApplied {
         asked: asked.to_owned(),
         cause: id.to_owned(),

@@ -3,7 +3,7 @@
 use super::sides::{SideWords, Sides, strings};
 use crate::cli::ProveArgs;
 use crate::failure::Failure;
-use crate::output::{Output, progress_line};
+use crate::output::{Left, Output, progress_line};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -65,8 +65,10 @@ fn compare(args: &ProveArgs, sides: &Sides) -> Result<Served, Failure> {
         stop: STOP,
     };
     let line = progress_line(args.quiet);
+    let (left, mut far) = (Left::new(), None);
     let mut progress = |done: u32, of: u32| {
-        line.set_message(format!("{done} of {of} turns"));
+        far = Some((done, of));
+        line.set_message(format!("{done} of {of} turns{}", left.words(done.into(), of.into())));
         line.tick();
     };
     let mut servers = Servers { drive, watcher: &watcher };
@@ -77,7 +79,12 @@ fn compare(args: &ProveArgs, sides: &Sides) -> Result<Served, Failure> {
         shell(cleanup, Vec::new())?;
     }
     // What was killed for it has not failed by itself.
-    interrupted().map_or(Ok(()), |signal| Err(Failure::Interrupted(signal)))?;
+    if let Some(signal) = interrupted() {
+        return Err(Failure::Interrupted(signal).knowing(|| match far {
+            Some((done, of)) => format!(" after {done} of {of} turns: too few to tell anything"),
+            None => " before the first turn was over".into(),
+        }));
+    }
     Ok(served?)
 }
 

@@ -5,7 +5,7 @@ use super::counted::{Counted, counted};
 use crate::cli::ProveArgs;
 use crate::explain::catalogue;
 use crate::failure::Failure;
-use crate::output::{progress_line, to_stderr};
+use crate::output::{progress_line, shown_time, to_stderr};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -140,17 +140,6 @@ fn change_text(change: &EnvChange) -> String {
     match change {
         EnvChange::Set(name, value) => format!("{}={}", name.to_string_lossy(), value.to_string_lossy()),
         EnvChange::Remove(name) => format!("no {}", name.to_string_lossy()),
-    }
-}
-
-/// `0.4 s`, `12 s`, `3 min 40 s`: as exact as a guess is.
-fn shown_time(time: Duration) -> String {
-    let seconds = time.as_secs_f64().ceil() as u64;
-    match seconds {
-        0..=1 if time < Duration::from_secs(1) => format!("{:.1} s", time.as_secs_f64()),
-        0..=59 => format!("{seconds} s"),
-        _ if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
-        _ => format!("{} min {} s", seconds / 60, seconds % 60),
     }
 }
 

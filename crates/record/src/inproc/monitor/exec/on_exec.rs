@@ -131,7 +131,10 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
         }
     };
     let mappings = bootstrap::files(code_file, image_file, code);
-    provision::enter(session, id, pid);
+    if !provision::enter(session, id, pid) {
+        session.memory.free_image(id);
+        return Err("the memory shared with it can't be written".into());
+    }
     let away = from.filter(|from| asked_elsewhere(session, *from)).and_then(|_| sys::Away::from_here(pid));
     let processors = away.as_ref().map_or(0, |_| sys::Away::EVERYWHERE);
     if let Err(why) = plant(session, pid, &mem, &maps.all, &mappings, Start { stub, processors }, regs) {

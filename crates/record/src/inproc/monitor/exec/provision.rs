@@ -13,7 +13,6 @@ use crate::inproc::monitor::shared::memory::{BLOBS, BLOBS_AT, Memory, Runs};
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::procfs;
 use std::rc::Rc;
-use systoll_hooks::assemble::AssembleError;
 use systoll_hooks::assemble::own_words;
 use systoll_hooks::layout::{WRITE_CODE, image, slot};
 use systoll_model::{ProblemKind, Random};
@@ -44,12 +43,13 @@ impl std::ops::Deref for MemOf<'_> {
 /// Writes a file's roots into a program's image, unless they are there.
 ///
 /// # Errors
-/// Those of [`Code::roots`]; nothing is written then.
-fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), AssembleError> {
+/// In words, where they can't be: no jump may lead to code that counts at them then, or it would go astray.
+fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), String> {
     if program.hooks.regions.contains(&code.region) {
         return Ok(());
     }
-    memory.write(program.id, &*code.roots(&program.hooks.room)?);
+    let roots = code.roots(&program.hooks.room).map_err(|e| e.to_string())?;
+    memory.write(program.id, &roots).then_some(()).ok_or("the memory shared with it can't be written")?;
     program.hooks.room.roots += code.blob.sites.len() as u64;
     program.hooks.regions.insert(code.region);
     Ok(())
@@ -58,10 +58,13 @@ fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), Assemb
 /// A new image, as every program begins with.
 pub(crate) fn blank_image(session: &mut Session) -> Option<ProgramId> {
     let id = session.memory.new_image()?;
-    session.memory.write(id, session.provisioning.files.blank());
     let seed = Random::new(session.stats.facts.seed ^ u64::from(id.0)).below(u64::MAX);
-    session.memory.write(id, &Runs::new(own_words(id.0).into_iter().chain([(image::SEED, seed)])));
-    Some(id)
+    let own = Runs::new(own_words(id.0).into_iter().chain([(image::SEED, seed)]));
+    let written = [session.provisioning.files.blank(), &own].into_iter().all(|words| session.memory.write(id, words));
+    if !written {
+        session.memory.free_image(id);
+    }
+    written.then_some(id)
 }
 
 /// Makes the image of the next program while an exec is under way: that takes long enough.
@@ -71,11 +74,12 @@ pub(crate) fn make_ahead(session: &mut Session) {
     }
 }
 
-/// Takes process `pid` into its first slot.
-pub(crate) fn enter(session: &Session, id: ProgramId, pid: i32) {
+/// Takes process `pid` into its first slot; whether that could be written.
+#[must_use]
+pub(crate) fn enter(session: &Session, id: ProgramId, pid: i32) -> bool {
     let pid = pid as u64;
     let first = [(image::SLOTS + slot::TID, pid), (image::SLOTS + slot::PID, pid)];
-    session.memory.write(id, &Runs::new(first));
+    session.memory.write(id, &Runs::new(first))
 }
 
 /// What of a new program can be done while it maps our memory.
@@ -171,7 +175,7 @@ fn take_in(session: &mut Session, id: ProgramId, file: Patched) -> Option<usize>
     let program = session.programs.get_mut(&id)?;
     let area = session.memory.image(id)?;
     if let Err(e) = lay(program, &session.memory, &file.code) {
-        lost(session, file.key, &e.to_string());
+        lost(session, file.key, &e);
         return None;
     }
     file.code.announce(area, file.bias.wrapping_add_signed(file.code.blob.delta));

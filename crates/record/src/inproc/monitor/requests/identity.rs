@@ -83,10 +83,11 @@ struct CopiedSlot {
 }
 
 impl Memory {
-    /// Copies the trees of an image and the slots `own` to a new one; `None` where they hold too much.
+    /// Copies the trees of an image and the slots `own` to a new one; `None` where they hold too much, or the new
+    /// one can't be written.
     fn copy(&self, from: ProgramId, to: ProgramId, own: &BTreeSet<u64>) -> Option<Vec<CopiedSlot>> {
         for (at, bytes) in self.trees(from) {
-            self.write(to, &Runs::of(at, bytes));
+            self.write(to, &Runs::of(at, bytes)).then_some(())?;
         }
         let (mut left, mut slots) = (MOST_COPIED, Vec::new());
         for index in own {
@@ -95,7 +96,7 @@ impl Memory {
             slots.push(CopiedSlot { index: *index, data });
         }
         for (at, bytes) in slots.iter().flat_map(|slot| &slot.data) {
-            self.write(to, &Runs::of(*at, bytes.clone()));
+            self.write(to, &Runs::of(*at, bytes.clone())).then_some(())?;
         }
         let Some(area) = self.image(to) else { return Some(slots) };
         area.set(image::ID, u64::from(to.0));
@@ -300,7 +301,7 @@ fn fill_and_move(session: &mut Session, waiter: &Waiter, pid: i32, OwnImage { co
         program.threads.tickets.look(area);
     }
     let Some(copied) = session.memory.copy(id, copy, &own) else {
-        return Moved::No("there is too much in it to be copied".into());
+        return Moved::No("there is too much in it to be copied, or no memory to copy it to".into());
     };
     // Another thread may have put another file there before it was stopped. Mapping that could fail when the old
     // image is gone already (a socket's does), and the thread would have nothing to stand on.

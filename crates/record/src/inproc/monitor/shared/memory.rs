@@ -253,28 +253,23 @@ impl Memory {
         self.images.get(&id).map(|image| &image.file)
     }
 
-    /// Writes words of an image: without mapping in every page that is touched, which costs more
-    /// than the writing.
-    pub(crate) fn write(&self, id: ProgramId, words: &Runs) {
-        let Some(file) = self.file(id) else { return };
-        for (at, bytes) in &words.0 {
-            // Without memory the words stay zero, and who finds no root there counts nothing.
-            let _ = file.write_all_at(bytes, *at);
-        }
+    /// Writes words of an image, and maps no page in: that costs more. Whether they are there: there may be no memory,
+    /// or somebody who may open the file has sealed it.
+    #[must_use]
+    pub(crate) fn write(&self, id: ProgramId, words: &Runs) -> bool {
+        self.file(id).is_some_and(|file| words.0.iter().all(|(at, bytes)| file.write_all_at(bytes, *at).is_ok()))
     }
 
     /// Gives an image's memory back.
     pub(crate) fn free_image(&mut self, id: ProgramId) {
         if let Some(Image { file, area, .. }) = self.images.remove(&id) {
-            // First, or the kernel would look for its pages here.
+            // First, or the kernel would look for its pages here. A process that was left alone may still map it.
             drop(area);
-            // A process that was left alone may still map it.
             sys::punch_hole(&file, 0, image::SIZE);
         }
     }
 
-    /// Whether a program has put seals on its image, so that we may not write there or not ask about it: what
-    /// it counts can't be trusted then.
+    /// Whether an image was sealed, so that we may not write there or not ask about it: its counts can't be trusted.
     pub(crate) fn is_sealed_off(&self, id: ProgramId) -> bool {
         // Once an image is deserted it is the launcher that has sealed it.
         self.images.get(&id).is_some_and(|image| !image.deserted && sys::forbids_writing(&image.file))
@@ -445,8 +440,8 @@ impl Memory {
         gaps(trees.chain(slots), image::SIZE)
     }
 
-    /// Whether no other process maps an image any more. If so none ever will again, and from here
-    /// on only [`Memory::snapshot`] tells what was in it. `None` where the program has put seals on it by itself,
+    /// Whether no other process maps an image any more; none ever will again then, and only [`Memory::snapshot`] tells
+    /// what was in it. `None` where the program has put seals on it by itself,
     /// so that the kernel can't be asked.
     ///
     /// # Errors

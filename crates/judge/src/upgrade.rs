@@ -1,0 +1,228 @@
+//! A cause that a newer version of something does not have: what is installed is compared, never guessed.
+
+use crate::cure_kind::CureKind;
+use crate::finding::Advice;
+use crate::language::{Author, Version};
+use crate::pattern::glob;
+use serde::Deserialize;
+use systoll_model::Host;
+
+/// Where the version stands in a pattern.
+const VERSION: &str = "{version}";
+
+/// What to upgrade.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upgrade {
+    /// What it is called.
+    pub what: String,
+    /// The first version without the cause.
+    pub version: Version,
+    /// What else has to be done then; empty where nothing.
+    pub then: String,
+    /// The command that tells which version is installed, where no file's name does; may be empty.
+    pub ask: String,
+    /// Where it can be read: the project and its change.
+    pub reference: String,
+    installed: Installed,
+}
+
+/// By what is known that the program uses it, and which version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Installed {
+    /// The kernel that the program ran on, where one of these files is on the stack, as patterns; any, where none is
+    /// given.
+    Kernel(Vec<String>),
+    /// Source files on the stack, as patterns with `*`, of which some hold the version.
+    Sources(Vec<String>),
+    /// Files of programs and libraries on the stack, likewise.
+    Modules(Vec<String>),
+}
+
+/// What of a program tells the version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Seen {
+    Version(Version),
+    /// It is there, in which version is not known.
+    There,
+    Not,
+}
+
+impl Upgrade {
+    /// The advice for who wrote the calls; `None` where it does not concern them, or they have it. And whether the
+    /// version that is installed is known to be older.
+    pub(crate) fn advice(&self, author: &Author, host: &Host) -> Option<(bool, Advice)> {
+        let seen = self.seen(author, host);
+        let here = match &seen {
+            Seen::Version(version) if version.compare(&self.version).is_lt() => format!("here: {version}"),
+            Seen::Version(_) | Seen::Not => return None,
+            Seen::There if self.ask.is_empty() => "where it is older".into(),
+            Seen::There => format!("where it is older: {}", self.ask),
+        };
+        let then = if self.then.is_empty() { String::new() } else { format!(", then {}", self.then) };
+        let how = format!("upgrade {} to {} or newer{then} ({here})", self.what, self.version);
+        let advice =
+            Advice { how, kind: Some(CureKind::Upgrade), gives_up: String::new(), language: None, is_applied: false };
+        Some((matches!(seen, Seen::Version(_)), advice))
+    }
+
+    fn seen(&self, author: &Author, host: &Host) -> Seen {
+        let (patterns, names) = match &self.installed {
+            Installed::Kernel(beside) => {
+                let is_there = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
+                let concerns = beside.is_empty() || beside.iter().any(is_there);
+                let version = leading_version(&host.kernel).filter(|_| concerns);
+                return version.map_or(Seen::Not, |(version, _)| Seen::Version(version));
+            }
+            Installed::Sources(patterns) => (patterns, &author.sources),
+            Installed::Modules(patterns) => (patterns, &author.files),
+        };
+        let pairs = || patterns.iter().flat_map(|pattern| names.iter().map(move |name| (pattern, name)));
+        if let Some(version) = pairs().find_map(|(pattern, name)| version_in(pattern, name)) {
+            return Seen::Version(version);
+        }
+        if pairs().any(|(pattern, name)| glob(pattern, name)) { Seen::There } else { Seen::Not }
+    }
+
+    /// In a line, for those who look the cause up.
+    pub fn line(&self) -> String {
+        let then = if self.then.is_empty() { String::new() } else { format!(", then {}", self.then) };
+        format!("{} {} or newer{then} ({})", self.what, self.version, self.reference)
+    }
+}
+
+/// The version that a name has where the pattern has `{version}`.
+fn version_in(pattern: &str, name: &str) -> Option<Version> {
+    let (head, tail) = pattern.split_once(VERSION)?;
+    let fixed = head.trim_start_matches('*');
+    let mut ends = name.match_indices(fixed).map(|(at, _)| at + fixed.len());
+    let begins = |end: &usize| head != fixed || *end == fixed.len();
+    ends.by_ref().filter(begins).find_map(|end| {
+        let (version, rest) = leading_version(name.get(end..)?)?;
+        glob(tail, rest).then_some(version)
+    })
+}
+
+/// The numbers that a text begins with, and what follows them.
+fn leading_version(text: &str) -> Option<(Version, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (numbers, _) = text.split_at_checked(end)?;
+    let numbers = numbers.trim_end_matches('.');
+    Some((Version::parse(numbers)?, text.get(numbers.len()..)?))
+}
+
+/// As it stands in a cause's file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpgradeFile {
+    what: String,
+    version: String,
+    #[serde(default)]
+    then: String,
+    #[serde(default)]
+    ask: String,
+    #[serde(default)]
+    kernel: bool,
+    #[serde(default)]
+    sources: Vec<String>,
+    #[serde(default)]
+    modules: Vec<String>,
+    reference: String,
+}
+
+impl UpgradeFile {
+    pub(crate) fn into_upgrade(self) -> Result<Upgrade, String> {
+        let Self { what, version, then, ask, kernel, sources, modules, reference } = self;
+        let version =
+            Version::parse(&version).ok_or_else(|| format!("{version:?} is no version: numbers between dots"))?;
+        if reference.is_empty() {
+            return Err(format!("the upgrade of {what}: no reference, and nothing is guessed"));
+        }
+        let installed = match (kernel, sources.is_empty(), modules.is_empty()) {
+            (true, true, _) => Installed::Kernel(modules),
+            (false, false, true) => Installed::Sources(sources),
+            (false, true, false) => Installed::Modules(modules),
+            _ => return Err(format!("the upgrade of {what}: kernel, sources or modules tell what is installed")),
+        };
+        Ok(Upgrade { what, version, then, ask, reference, installed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upgrade(text: &str) -> Upgrade {
+        let file: UpgradeFile = toml::from_str(text).unwrap();
+        file.into_upgrade().unwrap()
+    }
+
+    fn author(sources: &[&str], files: &[&str]) -> Author {
+        let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        Author { sources: owned(sources), files: owned(files), ..Author::default() }
+    }
+
+    #[test]
+    fn versions_are_compared_where_names_tell_them() {
+        let uuid = upgrade(
+            "what = 'google/uuid'\nversion = '1.3.0'\nthen = 'call it'\nreference = 'r'\n\
+             sources = ['*github.com/google/uuid@v{version}/*']",
+        );
+        let told = |source: &str| uuid.advice(&author(&[source], &[]), &Host::default());
+        let old = told("/root/go/pkg/mod/github.com/google/uuid@v1.2.0/version4.go").unwrap();
+        assert_eq!(old.1.how, "upgrade google/uuid to 1.3.0 or newer, then call it (here: 1.2.0)");
+        assert!(old.0 && told("github.com/google/uuid@v1.2.9/a.go").unwrap().0);
+        for source in ["x/github.com/google/uuid@v1.3.0/a.go", "github.com/google/uuid@v10.0/a.go", "/src/uuid.go"] {
+            assert_eq!(told(source), None, "{source}");
+        }
+        // A version that is more than numbers is not known.
+        assert_eq!(told("github.com/google/uuid@v1.2.0-rc1/a.go"), None);
+    }
+
+    #[test]
+    fn what_is_there_in_an_unknown_version_is_not_said_to_be_old() {
+        let psutil = upgrade(
+            "what = 'psutil'\nversion = '6.0'\nask = 'pip show psutil'\nreference = 'r'\nsources = ['*/psutil/__init__.py']",
+        );
+        let (known, advice) = psutil.advice(&author(&["/x/psutil/__init__.py"], &[]), &Host::default()).unwrap();
+        assert!(!known);
+        assert_eq!(advice.how, "upgrade psutil to 6.0 or newer (where it is older: pip show psutil)");
+        assert_eq!(psutil.advice(&author(&["/x/other.py"], &[]), &Host::default()), None);
+    }
+
+    #[test]
+    fn the_kernel_is_that_of_the_run() {
+        let linux = upgrade("what = 'Linux'\nversion = '6.11'\nkernel = true\nreference = 'r'");
+        let told = |kernel: &str| {
+            let host = Host { kernel: kernel.into(), ..Host::default() };
+            linux.advice(&Author::default(), &host).map(|(known, advice)| (known, advice.how))
+        };
+        let old = "upgrade Linux to 6.11 or newer (here: 6.1.0)".to_owned();
+        assert_eq!(told("6.1.0-18-amd64"), Some((true, old)));
+        assert_eq!((told("6.11.2"), told("7.0-rc1"), told("")), (None, None, None));
+        let of_glibc =
+            upgrade("what = 'Linux'\nversion = '6.11'\nkernel = true\nmodules = ['libc.so.6']\nreference = 'r'");
+        let host = Host { kernel: "5.10".into(), ..Host::default() };
+        assert!(of_glibc.advice(&Author::default(), &host).is_none());
+        assert!(of_glibc.advice(&author(&[], &["app", "libc.so.6"]), &host).is_some_and(|(known, _)| known));
+    }
+
+    #[test]
+    fn a_library_by_its_file() {
+        let libc =
+            upgrade("what = 'glibc'\nversion = '2.41'\nreference = 'r'\nmodules = ['libc-{version}.so', 'libc.so.6']");
+        let told = |file: &str| libc.advice(&author(&[], &[file]), &Host::default()).map(|(known, _)| known);
+        assert_eq!(
+            (told("libc-2.31.so"), told("libc.so.6"), told("ld-musl-x86_64.so.1")),
+            (Some(true), Some(false), None)
+        );
+    }
+
+    #[test]
+    fn what_tells_nothing_is_refused() {
+        let refused = |text: &str| toml::from_str::<UpgradeFile>(text).ok().is_none_or(|f| f.into_upgrade().is_err());
+        assert!(refused("what = 'a'\nversion = '1'\nreference = 'r'"));
+        assert!(refused("what = 'a'\nversion = 'x'\nreference = 'r'\nkernel = true"));
+        assert!(refused("what = 'a'\nversion = '1'\nreference = ''\nkernel = true"));
+        assert!(refused("what = 'a'\nversion = '1'\nreference = 'r'\nkernel = true\nsources = ['x']"));
+    }
+}

@@ -1,0 +1,148 @@
+//! The longest calls: one by one where they were kept so, else by who made them.
+
+use super::screen::{CLOSING_TEXT, Report};
+use crate::access::{frame, module, row};
+use crate::style::{Line, Role};
+use crate::text::{clean, columns, shorten};
+use crate::units::{calls, grouped, time};
+use systoll_model::{LongCall, Row};
+
+/// Calls shorter than this are not worth a line under `longest`, ns.
+const LONG_CALL_NS: u64 = 1_000_000;
+
+/// Calls listed under `longest`.
+const LONGEST: usize = 5;
+
+/// Callers listed where long calls were not kept one by one.
+const BY_CALLER: usize = 10;
+
+impl Report<'_> {
+    pub(super) fn longest(&self) -> Vec<Line> {
+        let at_least = self.options.longer_ns.unwrap_or_else(|| self.long_call_ns());
+        let limit = if self.options.longer_ns.is_some() { usize::MAX } else { LONGEST };
+        let long: Vec<&LongCall> = self.rec.longest.iter().filter(|l| l.ns >= at_least).take(limit).collect();
+        let mut lines = self.long_calls(&long);
+        if !long.is_empty() && self.slowed() {
+            lines.extend(self.closing_line("", Role::Faint, "elapsed, the watching included"));
+        }
+        if self.options.longer_ns.is_some() {
+            let known = long.len() as u64;
+            let more = calls_of_at_least(&self.rec.rows, at_least).saturating_sub(known);
+            if known == 0 && more > 0 {
+                lines.extend(self.long_by_caller(at_least));
+            } else if more > 0 {
+                let text =
+                    format!("at least {} more of {} or longer, not kept one by one", grouped(more), time(at_least));
+                lines.extend(self.closing_line("", Role::Faint, &text));
+            } else if known == 0 {
+                let text = format!("no call took {} or longer", time(at_least));
+                lines.extend(self.closing_line("longest", Role::Plain, &text));
+            }
+        }
+        lines
+    }
+
+    /// A call worth telling of: far above what watching alone makes of a call.
+    fn long_call_ns(&self) -> u64 {
+        let watching = 100.0 * self.rec.header.observer_wall_ns_per_call;
+        // A float too large for the type becomes its largest value, NaN becomes 0.
+        LONG_CALL_NS.max(watching as u64)
+    }
+
+    fn long_calls(&self, long: &[&LongCall]) -> Vec<Line> {
+        let name = |l: &LongCall| row(self.rec, l.row).map_or("?".into(), |r| r.syscall.to_string());
+        let cells: Vec<[String; 4]> = long
+            .iter()
+            .map(|l| [name(l), time(l.ns), format!("at +{}", time(l.at_ns)), shorten(&clean(&l.thread), 32)])
+            .collect();
+        let widest = |i: usize| cells.iter().map(|c| columns(&c[i])).max().unwrap_or(0);
+        let widths = [0, 1, 2, 3].map(widest);
+        let mut lines = vec![];
+        for (i, (l, [name, ns, at, thread])) in long.iter().zip(&cells).enumerate() {
+            let mut first = Line::of(Role::Plain, "  ");
+            first.push(Role::Faint, if i == 0 { "longest" } else { "" });
+            first.pad_to(CLOSING_TEXT);
+            let mut call = Line::default();
+            call.push_name(Role::Name, name);
+            call.pad_to(widths[0] + 3 + widths[1].saturating_sub(columns(ns)));
+            call.push(Role::Plain, ns);
+            let mut when = Line::of(Role::Plain, at);
+            when.push(Role::Plain, " ".repeat(widths[2].saturating_sub(columns(at))));
+            let mut who = Line::default();
+            who.push_name(Role::Plain, thread);
+            who.push(Role::Plain, " ".repeat(widths[3].saturating_sub(columns(thread))));
+            let mut segments = vec![call, when, who];
+            if let Some(r) = row(self.rec, l.row) {
+                segments.push(self.culprit(r, l.startup));
+            }
+            lines.extend(crate::style::flow(first, segments, 3, CLOSING_TEXT + 2, self.style.columns()));
+        }
+        lines
+    }
+
+    /// Where long calls were not kept one by one, as programs that count by themselves don't: by who made them, how
+    /// many there were, and the longest of each.
+    fn long_by_caller(&self, at_least: u64) -> Vec<Line> {
+        let long = |r: &&Row| r.counts.max_ns >= at_least;
+        let mut rows: Vec<&Row> = self.rec.rows.iter().filter(long).collect();
+        rows.sort_by_key(|r| std::cmp::Reverse(r.counts.max_ns));
+        let shown = if self.options.all { rows.len() } else { BY_CALLER };
+        let left = rows.len().saturating_sub(shown);
+        rows.truncate(shown);
+        let cells: Vec<[String; 3]> = rows
+            .iter()
+            .map(|r| {
+                // What a bucket across the limit holds is not known, but for its longest call.
+                let surely = calls_of_at_least(std::slice::from_ref(*r), at_least).max(1);
+                let of = if surely == r.counts.calls { calls(surely) } else { format!("{} or more", calls(surely)) };
+                [r.syscall.to_string(), time(r.counts.max_ns), of]
+            })
+            .collect();
+        let widths = [0, 1, 2].map(|i| cells.iter().map(|c| columns(&c[i])).max().unwrap_or(0));
+        let mut lines = vec![];
+        for (i, (r, [name, ns, of])) in rows.iter().zip(&cells).enumerate() {
+            let mut first = Line::of(Role::Plain, "  ");
+            first.push(Role::Faint, if i == 0 { "longest" } else { "" });
+            first.pad_to(CLOSING_TEXT);
+            let mut call = Line::default();
+            call.push_name(Role::Name, name);
+            call.pad_to(widths[0] + 3 + widths[1].saturating_sub(columns(ns)));
+            call.push(Role::Plain, ns);
+            let mut many = Line::of(Role::Plain, of);
+            many.push(Role::Plain, " ".repeat(widths[2].saturating_sub(columns(of))));
+            let segments = vec![call, many, self.caller(r)];
+            lines.extend(crate::style::flow(first, segments, 3, CLOSING_TEXT + 2, self.style.columns()));
+        }
+        let more = if left > 0 { format!("; {left} callers more: --all") } else { String::new() };
+        let text = format!(
+            "the longest of each caller, and how many took {} or longer; one by one: --backend ptrace{more}",
+            time(at_least)
+        );
+        lines.extend(self.closing_line("", Role::Faint, &text));
+        lines
+    }
+
+    /// Who made a long call: the caller, and before `main` whose constructor it is.
+    fn culprit(&self, r: &Row, startup: bool) -> Line {
+        let mut line = self.caller(r);
+        if startup {
+            let user = r.user.and_then(|id| frame(self.rec, id));
+            // A place without a source line already tells its module.
+            let named = user.and_then(|f| f.location()).is_none_or(|l| l.file.is_none());
+            let library = user.and_then(|f| module(self.rec, f.module)).filter(|_| !named);
+            line.push(Role::Faint, if line.is_empty() { "" } else { ", " });
+            line.push_name(Role::Faint, library.map_or_else(String::new, |m| shorten(&clean(m.file_name()), 40)));
+            let space = if library.is_some() { " " } else { "" };
+            let when = if self.in_constructor(r) { "constructor" } else { "before main" };
+            line.push(Role::Faint, format!("{space}{when}"));
+        }
+        line
+    }
+}
+
+/// A number of calls that surely took `ns` or longer: those of histogram buckets all above it.
+fn calls_of_at_least(rows: &[Row], ns: u64) -> u64 {
+    let from = if ns <= 1 { 0 } else { u64::BITS - (ns - 1).leading_zeros() } as usize;
+    let counts = rows.iter().flat_map(|r| r.counts.histogram.buckets().iter().skip(from));
+    counts.fold(0, |sum, n| sum.saturating_add(*n))
+}
