@@ -121,13 +121,13 @@ fn header(text: &str) -> Option<Vec<Column>> {
     let columns: Vec<Column> = text
         .split_whitespace()
         .map(|word| match word {
-            "seconds" | "total-time" => Some(Column::Seconds),
+            "seconds" => Some(Column::Seconds),
             "calls" => Some(Column::Calls),
             "errors" => Some(Column::Errors),
             "syscall" => Some(Column::Name),
-            "%time" | "usecs/call" | "shortest" | "longest" | "avg-time" | "min-time" | "max-time" => {
-                Some(Column::Other)
-            }
+            "%time" | "usecs/call" | "shortest" | "longest" => Some(Column::Other),
+            // Since strace 7.1.
+            "wall-total" | "wall-min" | "wall-max" | "wall-avg" => Some(Column::Other),
             _ => None,
         })
         .collect::<Option<_>>()?;
