@@ -93,6 +93,19 @@ fn unseen(recording: &Recording, group: &Group) -> u64 {
     few.fold(0u64, |sum, r| sum.saturating_add(r.counts.calls))
 }
 
+/// How many calls of one line looks at a script may have missed, by the row that makes them.
+pub(crate) fn missed_by_row(recording: &Recording, names: &Names) -> BTreeMap<Key, u64> {
+    let keys = Keys::new(recording, names);
+    let mut missed: BTreeMap<Key, u64> = BTreeMap::new();
+    for row in recording.rows.iter().filter(|r| !r.lines.is_empty()) {
+        let looks = row.lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.looks));
+        let sum = missed.entry(keys.row(row)).or_default();
+        *sum =
+            sum.saturating_add((row.counts.calls as f64 * systoll_judge::unseen_share(looks, row.counts.calls)) as u64);
+    }
+    missed
+}
+
 /// Makes keys of a recording's rows, each frame's once.
 pub(crate) struct Keys<'a> {
     recording: &'a Recording,
