@@ -6,7 +6,7 @@ pub use columns::{TableColumn, TableSort};
 
 use crate::style::{Line, Role, Style};
 use crate::text::clean;
-use crate::units::{calls, ns};
+use crate::units::{calls, grouped, ns};
 use std::io;
 use systoll_model::{Counts, Recording, SyscallTotal};
 
@@ -145,8 +145,8 @@ impl StraceTable {
             }
             TableColumn::Total => seconds(self.time(counts)),
             TableColumn::Average => usecs(self.average(counts)),
-            TableColumn::Shortest | TableColumn::WallShortest => seconds(self.shortest(counts)),
-            TableColumn::Longest | TableColumn::WallLongest => seconds(self.longest(counts)),
+            TableColumn::Shortest | TableColumn::WallShortest => one_call(self.shortest(counts)),
+            TableColumn::Longest | TableColumn::WallLongest => one_call(self.longest(counts)),
             TableColumn::WallTotal => seconds(self.elapsed(counts)),
             TableColumn::WallAverage => usecs(self.elapsed_average(counts)),
             TableColumn::Calls => counts.calls.to_string(),
@@ -185,6 +185,11 @@ fn seconds(time: Option<u64>) -> String {
     time.map_or("?".into(), |ns| format!("{:.6}", ns as f64 / 1e9))
 }
 
+/// Seconds of a single call, to the nanosecond: one costs some 0.1 µs.
+fn one_call(time: Option<u64>) -> String {
+    time.map_or("?".into(), |ns| format!("{:.9}", ns as f64 / 1e9))
+}
+
 fn usecs(ns_per_call: Option<f64>) -> String {
     ns_per_call.map_or("?".into(), |ns| format!("{:.3}", ns / 1e3))
 }
@@ -216,7 +221,7 @@ fn notes(rec: &Recording, options: &TableOptions) -> Vec<String> {
     }
     let (all, timed) = (rec.calls(), rec.by_syscall().iter().fold(0u64, |sum, t| sum.saturating_add(timed(&t.counts))));
     if (options.wall || elapsed) && timed < all {
-        notes.push(format!("elapsed times are those of the {} that were timed, of {all}", calls(timed)));
+        notes.push(format!("elapsed times are those of {} of {}, which were timed", grouped(timed), calls(all)));
     }
     if !options.wall && rec.total().toll_ns.is_none() && rec.calls() > 0 {
         notes.push("what the calls cost is unknown".into());
