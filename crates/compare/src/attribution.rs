@@ -10,26 +10,61 @@ use std::collections::BTreeMap;
 
 /// Marks rows that differ by no more than what others have of which more is known, or less.
 pub(crate) fn set_apart(changes: &mut [Change]) {
-    // What no other row has taken or given so far, and whether any has.
-    let mut left: Vec<i128> = changes.iter().map(more).collect();
-    let mut met = vec![false; changes.len()];
+    let mut moves = Moves::of(changes);
     // What is known best is what has least to choose from.
     let mut vague: Vec<usize> = (0..changes.len()).filter(|at| is_vague(&changes[*at].key)).collect();
     vague.sort_by_key(|at| std::cmp::Reverse(known(&changes[*at].key)));
     for at in vague {
-        for other in 0..changes.len() {
-            let opposite = left[at].signum() * left[other].signum() < 0;
-            if opposite && is_part(&changes[at].key, &changes[other].key) {
-                let both = left[at].abs().min(left[other].abs());
-                left[at] -= both * left[at].signum();
-                left[other] -= both * left[other].signum();
-                (met[at], met[other]) = (true, true);
+        moves.through(changes, at);
+        moves.greedily(changes, at);
+    }
+    for ((change, left), met) in changes.iter_mut().zip(moves.left).zip(moves.met) {
+        if met && left == 0 {
+            change.verdict = Verdict::ByChance(Chance::Attribution);
+        }
+    }
+}
+
+struct Moves {
+    /// Calls that came (or went) of each change, less those that others have given or taken.
+    left: Vec<i128>,
+    /// Whether any has.
+    met: Vec<bool>,
+}
+
+impl Moves {
+    fn of(changes: &[Change]) -> Self {
+        Self { left: changes.iter().map(more).collect(), met: vec![false; changes.len()] }
+    }
+
+    /// The vague row at `at` may have taken from some what others took from it: where it had as many before as these
+    /// have got, has as many now as those have lost, and it comes out even to the call.
+    fn through(&mut self, changes: &[Change], at: usize) {
+        let others: Vec<usize> =
+            (0..changes.len()).filter(|o| self.left[*o] != 0 && is_part(&changes[at].key, &changes[*o].key)).collect();
+        let (got, lost) = others.iter().fold((0i128, 0i128), |(got, lost), o| {
+            let by = self.left[*o];
+            (got.saturating_add(by.max(0)), lost.saturating_sub(by.min(0)))
+        });
+        let vague = &changes[at];
+        let had = i128::from(vague.old.calls.median) >= got && i128::from(vague.new.calls.median) >= lost;
+        if had && self.left[at] != 0 && self.left[at] == lost - got {
+            for at in others.into_iter().chain([at]) {
+                (self.left[at], self.met[at]) = (0, true);
             }
         }
     }
-    for ((change, left), met) in changes.iter_mut().zip(left).zip(met) {
-        if met && left == 0 {
-            change.verdict = Verdict::ByChance(Chance::Attribution);
+
+    /// The vague row at `at` has what those lack that differ the other way, one after the other.
+    fn greedily(&mut self, changes: &[Change], at: usize) {
+        for other in 0..changes.len() {
+            let opposite = self.left[at].signum() * self.left[other].signum() < 0;
+            if opposite && is_part(&changes[at].key, &changes[other].key) {
+                let both = self.left[at].abs().min(self.left[other].abs());
+                self.left[at] -= both * self.left[at].signum();
+                self.left[other] -= both * self.left[other].signum();
+                (self.met[at], self.met[other]) = (true, true);
+            }
         }
     }
 }
@@ -123,6 +158,12 @@ mod tests {
         assert_eq!(apart(vec![dlopen(0, 48), change(Some("read"), 64, 16)]), [false, false], "another caller");
         assert_eq!(apart(vec![dlopen(0, 48), change(Some("map"), 16, 16)]), [false, false]);
         assert_eq!(apart(vec![dlopen(0, 4), change(Some("map"), 3, 1), change(None, 2, 0)]), [true, true, true]);
+        // Two of f's are seen in the second run, four of g's are not.
+        let through = |g| vec![change(None, 2, 4), change(Some("f"), 3, 5), change(Some("g"), g, 0)];
+        assert_eq!(apart(through(4)), [true; 3]);
+        assert_eq!(apart(through(5)), [true, false, false], "one is gone");
+        let too_many = vec![change(None, 1, 3), change(Some("f"), 3, 5), change(Some("g"), 4, 0)];
+        assert_eq!(apart(too_many), [true, false, false], "f has got two, and one was there");
         assert_eq!(apart(vec![dlopen(0, 5), change(Some("map"), 3, 1), change(None, 2, 0)]), [false, true, true]);
     }
 

@@ -155,7 +155,7 @@ impl<'a> Tables<'a> {
                 let keys = Keys::new(recording, names);
                 for (key, cell) in table.iter().filter(|(key, _)| key.line.is_some()) {
                     let of = cell.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize));
-                    rows.entry(key.clone()).or_default().extend(of.map(|row| keys.row(row)));
+                    rows.entry(key.clone()).or_default().extend(of.map(|row| keys.native(row)));
                 }
             }
         }

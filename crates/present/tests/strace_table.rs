@@ -153,7 +153,26 @@ fn elapsed_times_stand_beside_those_paid() {
         String::from_utf8(out).expect("UTF-8")
     };
     assert_snapshot!(table("total-time,wall-total,wall-min,wall-max,wall-avg,calls,name", "wall-total", 0), @r#"
+    systoll: shortest, longest and wall are elapsed, waiting and the watching included, some 14 ns of it
+    a call our own
+    systoll: elapsed times are those of 4 of 6 calls, which were timed
+        seconds  wall-total    wall-min    wall-max    wall-avg     calls syscall
+    ----------- ----------- ----------- ----------- ----------- --------- ----------------
+       0.000001    0.002001 0.000000400 0.002000000     666.967         3 read
+              ?    0.000030 0.000030000 0.000030000      30.000         2 futex
+              ?           ?           ?           ?           ?         1 exit_group
+    ----------- ----------- ----------- ----------- ----------- --------- ----------------
+       0.000001    0.002031 0.000000400 0.002000000     507.725         6 total
     "#);
     assert_snapshot!(table("min-time,max-time,name", "wall-min", 450), @r#"
+    systoll: shortest, longest and wall are elapsed, waiting included, less 450 ns a call
+    systoll: elapsed times are those of 4 of 6 calls, which were timed
+       shortest     longest syscall
+    ----------- ----------- ----------------
+    0.000029550 0.000029550 futex
+    0.000000000 0.001999550 read
+              ?           ? exit_group
+    ----------- ----------- ----------------
+    0.000000000 0.001999550 total
     "#);
 }

@@ -81,7 +81,11 @@ pub(super) fn by_place<K: Eq + Hash>(
 
 /// The share of a row's calls that a line may have which none of the looks at it has met, 19 times in 20 less.
 pub fn unseen_share(looks: u64, calls: u64) -> f64 {
-    if looks >= calls { 0.0 } else { unseen(looks) }
+    match looks {
+        0 => 1.0,
+        _ if looks >= calls => 0.0,
+        _ => unseen(looks),
+    }
 }
 
 /// What windows that were not opened might hide: of `n` alike, 19 times in 20 less than this.
