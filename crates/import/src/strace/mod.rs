@@ -275,7 +275,8 @@ impl Strace {
                 }
             },
         };
-        Some(Syscall(named(name).unwrap_or_else(|| {
+        let known = if self.dialect == Dialect::Ltrace { named_by_ltrace(name) } else { named(name) };
+        Some(Syscall(known.unwrap_or_else(|| {
             trace.notes.nameless(name);
             Sysno::UNKNOWN
         })))
@@ -357,6 +358,12 @@ pub(crate) fn named(name: &[u8]) -> Option<Sysno> {
     Sysno::from_display(name).or_else(other)
 }
 
+/// Likewise of one of ltrace's, which has numbers for the calls that came after it: `SYS_334`.
+fn named_by_ltrace(name: &[u8]) -> Option<Sysno> {
+    let number = || std::str::from_utf8(name).ok()?.parse().ok().map(Sysno).filter(|call| call.name().is_some());
+    named(name).or_else(number)
+}
+
 /// `SYS_read`, `read@SYS`.
 fn system_call(name: &[u8]) -> Option<&[u8]> {
     name.strip_prefix(b"SYS_").or_else(|| name.strip_suffix(b"@SYS"))
@@ -366,7 +373,7 @@ fn system_call(name: &[u8]) -> Option<&[u8]> {
 fn is_known(name: &[u8], dialect: Dialect) -> bool {
     match dialect {
         Dialect::Strace => named(name).is_some(),
-        Dialect::Ltrace => system_call(name).and_then(named).is_some(),
+        Dialect::Ltrace => system_call(name).and_then(named_by_ltrace).is_some(),
     }
 }
 
@@ -378,7 +385,7 @@ pub(crate) fn recognise(line: &[u8]) -> Option<Dialect> {
     let body = led(line).body.trim_ascii_end();
     if let Some(end) = name_end(body) {
         let name = body.get(..end)?;
-        if system_call(name).and_then(named).is_some() {
+        if system_call(name).and_then(named_by_ltrace).is_some() {
             return Some(Dialect::Ltrace);
         }
         let rest = body.get(end + 1..)?;
