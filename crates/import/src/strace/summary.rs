@@ -1,5 +1,6 @@
 //! Tables of counts: of `strace -c` and `-C`, of `ltrace -S -c`, of `perf trace -s`.
 
+use super::names::{named, named_by_ltrace};
 use std::collections::BTreeMap;
 use systoll_model::{Counts, Errno, Sysno};
 
@@ -121,8 +122,8 @@ impl Line {
     /// Which call it is.
     pub(crate) fn syscall(&self) -> Option<Sysno> {
         match self.name.strip_prefix("SYS_") {
-            Some(name) => super::named_by_ltrace(name.as_bytes()),
-            None => super::named(self.name.as_bytes()),
+            Some(name) => named_by_ltrace(name.as_bytes()),
+            None => named(self.name.as_bytes()),
         }
     }
 }
