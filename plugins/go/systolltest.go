@@ -83,14 +83,17 @@ func Limit(t testing.TB, limits Limits, f func()) *Counts {
 		t.Skipf("system calls can't be counted: %v", err)
 	}
 	var broken []string
+	over := map[string]bool{}
 	for name, limit := range limits {
 		if calls := counts.Of(name); calls > limit {
+			over[name] = true
 			broken = append(broken, fmt.Sprintf("%s: %d calls, %d is the limit", name, calls, limit))
 		}
 	}
 	if len(broken) > 0 || counts.Incomplete != "" {
 		sort.Strings(broken)
-		t.Errorf("%s\n%s", strings.Join(broken, "\n"), counts)
+		told := func(call string) bool { return over[call] || over["total"] }
+		t.Errorf("%s\n%s", strings.Join(broken, "\n"), counts.told(told))
 	}
 	return counts
 }
@@ -175,8 +178,16 @@ var ownName = runtime.FuncForPC(reflect.ValueOf(Calls).Pointer()).Name()
 
 // String has a line for each caller.
 func (c *Counts) String() string {
+	return c.told(func(string) bool { return true })
+}
+
+// told has a line for each caller of these calls.
+func (c *Counts) told(these func(call string) bool) string {
 	var text strings.Builder
 	for _, caller := range c.Callers() {
+		if !these(caller.Call) {
+			continue
+		}
 		fmt.Fprintf(&text, "  %d x %s: %s\n", caller.Calls, caller.Call, strings.Join(caller.Frames, " < "))
 	}
 	if c.Incomplete != "" {

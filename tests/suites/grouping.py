@@ -125,5 +125,15 @@ def tables_have_straces_columns(box):
     heading, rows = table("-U", "name,max-time,total-time", "-S", "name", "-e", "%desc")
     assert heading == ["syscall", "longest", "seconds"] and [r[0] for r in rows] == sorted(r[0] for r in rows), (heading, rows)
     assert table("-w", "-S", "max-time", "-e", "!%desc")[0] == ["%", "time", "seconds", "usecs/call", "calls", "errors", "syscall"]
+    columns = "total-time,wall-total,wall-min,wall-avg,wall-max,min-time,max-time,calls,name"
+    heading, rows = table("-U", columns, "-S", "wall-min")
+    assert heading == ["seconds", "wall-total", "wall-min", "wall-avg", "wall-max", "shortest", "longest", "calls", "syscall"], heading
+    timed = [[float(cell) for cell in row[1:7]] + [int(row[7])] for row in rows if "?" not in row and not row[0].startswith("-")]
+    assert len(timed) > 5 and [r[1] for r in timed] == sorted((r[1] for r in timed), reverse=True), rows
+    for whole, least, average, most, shortest, longest, calls in timed:
+        assert 0 < least <= average / 1e6 + 1e-6 and average / 1e6 <= most + 1e-6 and (shortest, longest) == (least, most), rows
+        assert least * calls <= whole + 1e-5 and (calls > 1 or least == most), rows
+    less = table("-U", "wall-total,name", "-O", "1s")[1]
+    assert {row[0] for row in less if not row[0].startswith("-")} <= {"0.000000", "?"}, less
     theirs = box.run([tool("strace"), "-c", "-U", "calls,errors,name", "/bin/true"])
     assert text(theirs.stderr).splitlines()[0].split() == table("-U", "calls,errors,name")[0]

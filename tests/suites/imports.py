@@ -209,6 +209,11 @@ def perfs_traces(box):
         raise Skip("perf trace wrote nothing")
     doc = imported(box, out)
     assert sum(c for c, _ in counted(doc).values()) == len(lines), (len(lines), doc["problems"])
+    box.run([perf, "trace", "-s", "-o", out, "--", *argv])
+    with open(out, errors="replace") as f:
+        told = re.findall(r"^ +(\w+) +(\d+) +(\d+) +[\d.]+ +[\d.]+", f.read(), re.M)
+    doc = imported(box, out)
+    assert counted(doc) == {name: (int(calls), int(errors)) for name, calls, errors in told} and len(told) > 5, (told, doc["by_syscall"])
 
 
 @test()
@@ -221,6 +226,16 @@ def ltraces_system_calls(box):
         calls = re.findall(r"SYS_(?!exit)\w+(?:\(.*\)| resumed>.*\)) += ", f.read())
     doc = imported(box, trace)
     assert sum(c for c, _ in counted(doc).values()) == len(calls) > 20, (len(calls), doc["by_syscall"], doc["problems"])
+    box.run([tool("ltrace"), "-S", "-i", "-o", trace, tool("true")])
+    with open(trace, errors="replace") as f:
+        calls = re.findall(r"^\[0x[0-9a-f]+\] SYS_(?!exit)\w+\(.*\) += ", f.read(), re.M)
+    assert sum(c for c, _ in counted(imported(box, trace)).values()) == len(calls) > 5, calls
+    box.run([tool("ltrace"), "-S", "-c", "-o", trace, tool("true")])
+    with open(trace, errors="replace") as f:
+        theirs = [int(calls) for calls, name in re.findall(r"(\d+) SYS_(\w+)$", f.read(), re.M)]
+    # ltrace has names of its own for some calls, and none for new ones.
+    ours = sorted(calls for calls, _ in counted(imported(box, trace)).values())
+    assert ours == sorted(theirs) and len(ours) > 5, (ours, theirs)
 
 
 # As people paste them: what was on the terminal, cut and quoted by nobody's rules.

@@ -1,47 +1,117 @@
 //! Calls whose caller was seen in one run and not in another: no change, though two rows differ.
 //!
-//! A backend follows a stack as far as it can; where it can't, the row has no caller. The calls are counted all the
-//! same, so what one row lacks another has.
+//! A backend follows a stack as far as it can; where it can't, the row has no caller, or no public function. The
+//! calls are counted all the same, so what one row lacks another has, of which more is known.
 
 use crate::change::{Change, Verdict};
-use crate::key::Key;
+use crate::key::{By, Key};
 use crate::vary::Chance;
 use std::collections::BTreeMap;
 
-/// Marks rows that differ by no more than what has no caller.
+/// Marks rows that differ by no more than what others have of which more is known, or less.
 pub(crate) fn set_apart(changes: &mut [Change]) {
-    // Calls without a caller that came (or went) of each group of rows.
-    let mut unknown: BTreeMap<Key, i128> = BTreeMap::new();
-    for change in changes.iter().filter(|c| is_unknown(&c.key)) {
-        *unknown.entry(group(&change.key)).or_default() += more(change);
+    let mut moves = Moves::of(changes);
+    // What is known best is what has least to choose from.
+    let mut vague: Vec<usize> = (0..changes.len()).filter(|at| is_vague(&changes[*at].key)).collect();
+    vague.sort_by_key(|at| std::cmp::Reverse(known(&changes[*at].key)));
+    for at in vague {
+        moves.through(changes, at);
+        moves.greedily(changes, at);
     }
-    let mut explained: BTreeMap<Key, i128> = BTreeMap::new();
-    for change in changes.iter_mut().filter(|c| !is_unknown(&c.key)) {
-        let Some(moved) = unknown.get(&group(&change.key)) else { continue };
-        let rest = explained.entry(group(&change.key)).or_insert(-moved);
-        let by = more(change);
-        if by != 0 && by.signum() == rest.signum() && by.abs() <= rest.abs() {
-            *rest -= by;
-            change.verdict = Verdict::ByChance(Chance::Attribution);
-        }
-    }
-    for change in changes.iter_mut().filter(|c| is_unknown(&c.key)) {
-        if explained.get(&group(&change.key)) == Some(&0) {
+    for ((change, left), met) in changes.iter_mut().zip(moves.left).zip(moves.met) {
+        if met && left == 0 {
             change.verdict = Verdict::ByChance(Chance::Attribution);
         }
     }
 }
 
-fn is_unknown(key: &Key) -> bool {
-    key.api.is_none()
-        && key.function.is_none()
-        && key.library.is_none()
+struct Moves {
+    /// Calls that came (or went) of each change, less those that others have given or taken.
+    left: Vec<i128>,
+    /// Whether any has.
+    met: Vec<bool>,
+}
+
+impl Moves {
+    fn of(changes: &[Change]) -> Self {
+        Self { left: changes.iter().map(more).collect(), met: vec![false; changes.len()] }
+    }
+
+    /// The vague row at `at` may have taken from some what others took from it: where it had as many before as these
+    /// have got, has as many now as those have lost, and it comes out even to the call.
+    fn through(&mut self, changes: &[Change], at: usize) {
+        let others: Vec<usize> =
+            (0..changes.len()).filter(|o| self.left[*o] != 0 && is_part(&changes[at].key, &changes[*o].key)).collect();
+        let (got, lost) = others.iter().fold((0i128, 0i128), |(got, lost), o| {
+            let by = self.left[*o];
+            (got.saturating_add(by.max(0)), lost.saturating_sub(by.min(0)))
+        });
+        let vague = &changes[at];
+        let had = i128::from(vague.old.calls.median) >= got && i128::from(vague.new.calls.median) >= lost;
+        if had && self.left[at] != 0 && self.left[at] == lost - got {
+            for at in others.into_iter().chain([at]) {
+                (self.left[at], self.met[at]) = (0, true);
+            }
+        }
+    }
+
+    /// The vague row at `at` has what those lack that differ the other way, one after the other.
+    fn greedily(&mut self, changes: &[Change], at: usize) {
+        for other in 0..changes.len() {
+            let opposite = self.left[at].signum() * self.left[other].signum() < 0;
+            if opposite && is_part(&changes[at].key, &changes[other].key) {
+                let both = self.left[at].abs().min(self.left[other].abs());
+                self.left[at] -= both * self.left[at].signum();
+                self.left[other] -= both * self.left[other].signum();
+                (self.met[at], self.met[other]) = (true, true);
+            }
+        }
+    }
+}
+
+/// Likewise marks what is told by something else than rows, where `rows` that are set apart are all that differs of it.
+pub(crate) fn set_apart_as_rows(changes: &mut [Change], rows: &[Change], by: By) {
+    let told_by = |key: &Key| match by {
+        By::Api => Some(Key { api: key.api.clone(), ..Key::default() }),
+        By::Caller => Some(Key { syscall: None, api: None, program: None, ..key.clone() }),
+        By::Library => Some(Key { library: key.library.clone(), ..Key::default() }),
+        By::Syscall | By::Row | By::Line | By::Process => None,
+    };
+    let mut moved: BTreeMap<Key, i128> = BTreeMap::new();
+    for row in rows.iter().filter(|r| r.verdict == Verdict::ByChance(Chance::Attribution)) {
+        if let Some(key) = told_by(&row.key) {
+            *moved.entry(key).or_default() += more(row);
+        }
+    }
+    for change in changes.iter_mut().filter(|c| c.verdict == Verdict::Changed) {
+        if moved.get(&change.key).is_some_and(|by| *by != 0 && *by == more(change)) {
+            change.verdict = Verdict::ByChance(Chance::Attribution);
+        }
+    }
+}
+
+/// Whether something of the key is not known that may be known of others.
+fn is_vague(key: &Key) -> bool {
+    (key.api.is_none() || key.function.is_none() || key.library.is_none())
         && (key.program.is_none() || key.syscall.is_some())
 }
 
-/// Rows among which a call may have changed its place.
-fn group(key: &Key) -> Key {
-    Key { syscall: key.syscall, program: key.program.clone(), ..Key::default() }
+fn known(key: &Key) -> usize {
+    let names = [&key.api, &key.function, &key.library, &key.file];
+    names.iter().filter(|name| name.is_some()).count() + usize::from(key.line.is_some())
+}
+
+/// Whether `key` is what is left of `whole` where some of it is not known.
+fn is_part(key: &Key, whole: &Key) -> bool {
+    let agrees = |a: &Option<_>, b: &Option<_>| a.is_none() || a == b;
+    key.syscall == whole.syscall
+        && key.program == whole.program
+        && agrees(&key.api, &whole.api)
+        && agrees(&key.function, &whole.function)
+        && agrees(&key.library, &whole.library)
+        && agrees(&key.file, &whole.file)
+        && (key.line.is_none() || key.line == whole.line)
+        && known(key) < known(whole)
 }
 
 fn more(change: &Change) -> i128 {
@@ -78,5 +148,41 @@ mod tests {
         assert_eq!(apart(vec![change(None, 0, 2), change(Some("f"), 5, 4)]), [false, true]);
         assert_eq!(apart(vec![change(None, 0, 2), change(Some("f"), 5, 7)]), [false, false]);
         assert_eq!(apart(vec![change(Some("f"), 5, 3), change(Some("g"), 0, 2)]), [false, false]);
+        // The loader's mmap, in one run of them with the dlopen above it.
+        let of = |api: Option<&str>, mut change: Change| {
+            change.key.api = api.map(Into::into);
+            change
+        };
+        let dlopen = |old, new| of(Some("dlopen"), change(Some("map"), old, new));
+        assert_eq!(apart(vec![dlopen(0, 48), change(Some("map"), 64, 16)]), [true, true]);
+        assert_eq!(apart(vec![dlopen(0, 48), change(Some("read"), 64, 16)]), [false, false], "another caller");
+        assert_eq!(apart(vec![dlopen(0, 48), change(Some("map"), 16, 16)]), [false, false]);
+        assert_eq!(apart(vec![dlopen(0, 4), change(Some("map"), 3, 1), change(None, 2, 0)]), [true, true, true]);
+        // Two of f's are seen in the second run, four of g's are not.
+        let through = |g| vec![change(None, 2, 4), change(Some("f"), 3, 5), change(Some("g"), g, 0)];
+        assert_eq!(apart(through(4)), [true; 3]);
+        assert_eq!(apart(through(5)), [true, false, false], "one is gone");
+        let too_many = vec![change(None, 1, 3), change(Some("f"), 3, 5), change(Some("g"), 4, 0)];
+        assert_eq!(apart(too_many), [true, false, false], "f has got two, and one was there");
+        assert_eq!(apart(vec![dlopen(0, 5), change(Some("map"), 3, 1), change(None, 2, 0)]), [false, true, true]);
+    }
+
+    #[test]
+    fn what_rows_are_told_by_moves_as_they_do() {
+        let moved = |key: &str, old, new| {
+            let mut row = change(None, old, new);
+            row.key.api = Some(key.into());
+            row.verdict = Verdict::ByChance(Chance::Attribution);
+            row
+        };
+        let told = |old, new| {
+            let mut change = moved("dlopen", old, new);
+            change.key.syscall = None;
+            change.verdict = Verdict::Changed;
+            let mut all = vec![change];
+            set_apart_as_rows(&mut all, &[moved("dlopen", 0, 5), moved("dlopen", 3, 0)], By::Api);
+            all[0].verdict != Verdict::Changed
+        };
+        assert!(told(3, 5) && !told(3, 6), "one call more came");
     }
 }

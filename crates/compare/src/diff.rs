@@ -8,9 +8,9 @@ use crate::lines;
 use crate::names::Names;
 use crate::objects::Objects;
 use crate::range::Range;
-use crate::table::{Cell, Table, table};
+use crate::table::{Cell, Keys, Table, missed_by_row, table};
 use crate::vary::{Chance, chance, in_runtime};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{BackendKind, Counts, Recording};
 
 /// A side as a whole.
@@ -86,6 +86,7 @@ pub fn diff(old: Side<'_>, new: Side<'_>, by: By) -> Diff {
     let tables = (by != By::Row).then(|| Tables::of(old, new, by, &names));
     let same = tables.as_ref().unwrap_or(&row_tables).same();
     let mut all = tables.map_or_else(|| rows.clone(), |t| t.changes());
+    attribution::set_apart_as_rows(&mut all, &rows, by);
     if by == By::Syscall {
         for change in &mut all {
             let made = rows.iter().filter(|r| r.key.syscall == change.key.syscall && r.verdict == Verdict::Changed);
@@ -128,6 +129,7 @@ impl<'a> Tables<'a> {
         let mut tables = Self { old: of(old), new: of(new), sides: (old, new) };
         if by == By::Line {
             tables.follow_lines();
+            tables.add_unseen_lines(names);
         }
         tables
     }
@@ -141,6 +143,33 @@ impl<'a> Tables<'a> {
                 .into_iter()
                 .map(|(key, cell)| (moved.get(&key).cloned().unwrap_or(key), cell))
                 .collect();
+        }
+    }
+
+    /// Gives a line that one recording shows, and another does not, the calls that looks of that other one may have
+    /// missed.
+    fn add_unseen_lines(&mut self, names: &Names) {
+        let mut rows: BTreeMap<Key, BTreeSet<Key>> = BTreeMap::new();
+        for (tables, side) in [(&self.old, self.sides.0), (&self.new, self.sides.1)] {
+            for (table, recording) in tables.iter().zip(side.recordings) {
+                let keys = Keys::new(recording, names);
+                for (key, cell) in table.iter().filter(|(key, _)| key.line.is_some()) {
+                    let of = cell.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize));
+                    rows.entry(key.clone()).or_default().extend(of.map(|row| keys.native(row)));
+                }
+            }
+        }
+        for (tables, side) in [(&mut self.old, self.sides.0), (&mut self.new, self.sides.1)] {
+            for (table, recording) in tables.iter_mut().zip(side.recordings) {
+                let missed = missed_by_row(recording, names);
+                for (key, rows) in rows.iter().filter(|(key, _)| !table.contains_key(*key)).collect::<Vec<_>>() {
+                    let high =
+                        rows.iter().filter_map(|row| missed.get(row)).fold(0u64, |sum, n| sum.saturating_add(*n));
+                    if high > 0 {
+                        table.insert(key.clone(), Cell { high, ..Cell::default() });
+                    }
+                }
+            }
         }
     }
 

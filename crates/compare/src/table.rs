@@ -93,6 +93,19 @@ fn unseen(recording: &Recording, group: &Group) -> u64 {
     few.fold(0u64, |sum, r| sum.saturating_add(r.counts.calls))
 }
 
+/// How many calls of one line looks at a script may have missed, by the row that makes them.
+pub(crate) fn missed_by_row(recording: &Recording, names: &Names) -> BTreeMap<Key, u64> {
+    let keys = Keys::new(recording, names);
+    let mut missed: BTreeMap<Key, u64> = BTreeMap::new();
+    for row in recording.rows.iter().filter(|r| !r.lines.is_empty() || r.counts.calls <= FEW_LOOKS) {
+        let looks = row.lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.looks));
+        let sum = missed.entry(keys.native(row)).or_default();
+        *sum =
+            sum.saturating_add((row.counts.calls as f64 * systoll_judge::unseen_share(looks, row.counts.calls)) as u64);
+    }
+    missed
+}
+
 /// Makes keys of a recording's rows, each frame's once.
 pub(crate) struct Keys<'a> {
     recording: &'a Recording,
@@ -114,6 +127,12 @@ impl<'a> Keys<'a> {
             program: self.names.program(self.recording, row.process),
             ..caller
         }
+    }
+
+    /// The same whether looks at scripts' lines were taken or not: what the native stack tells.
+    pub(crate) fn native(&self, row: &Row) -> Key {
+        let caller = last_of_context(self.recording, row).map(|frame| self.caller(frame)).unwrap_or_default();
+        Key { syscall: Some(row.syscall), program: self.names.program(self.recording, row.process), ..caller }
     }
 
     /// Function and library of a frame.
@@ -155,5 +174,9 @@ pub(crate) fn caller(recording: &Recording, row: &Row) -> Option<FrameId> {
     if row.lines.is_empty() {
         return row.user;
     }
-    recording.stacks.get(row.context.0 as usize).and_then(|s| s.frames.last().copied()).or(row.user)
+    last_of_context(recording, row).or(row.user)
+}
+
+fn last_of_context(recording: &Recording, row: &Row) -> Option<FrameId> {
+    recording.stacks.get(row.context.0 as usize).and_then(|s| s.frames.last().copied())
 }

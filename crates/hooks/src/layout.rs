@@ -549,7 +549,7 @@ const _: () = {
     assert!(slot::AREA_ASIDE + 40 <= slot::ASKED_FROM && slot::QUIET_CYCLES < slot::FRAME_COUNT);
     assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
     assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));
-    assert!(record::LOOK_NEXT + 8 <= record::SIZE && record::SIZE.is_multiple_of(64));
+    assert!(record::ELIDED + 8 <= record::SIZE && record::SIZE.is_multiple_of(64));
     assert!(slot::RECORD_COUNT > NUMBERS && slot::SIZE < 1 << 31);
     assert!(node::WINDOW_AT + 8 == NODE_SIZE);
     assert!(image::SLOT_COUNT < 1 << 16 && image::SIZE < 1 << 40);

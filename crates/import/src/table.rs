@@ -169,9 +169,7 @@ fn add(counts: &mut Counts, ended: Ended) -> bool {
         counts.bytes = counts.bytes.saturating_add(u64::try_from(result).unwrap_or(0));
     }
     if let Some(ns) = ended.elapsed_ns {
-        counts.elapsed_ns = counts.elapsed_ns.saturating_add(ns);
-        counts.max_ns = counts.max_ns.max(ns);
-        counts.histogram.add(ns);
+        counts.time(ns);
         counts.waited_ns = Some(counts.waited_ns.unwrap_or(0).saturating_add(ended.waited_ns));
     }
     errno.is_some()

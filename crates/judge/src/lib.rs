@@ -70,7 +70,7 @@ pub use finding::{
     Advice, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, ObjectShare, PerUnit, RowNeedless,
     WorkUnit,
 };
-pub use grouping::{By, Common, Group, Grouping, grouped};
+pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use language::{CodeLanguage, Version};
 pub use options::Options;
 pub use pattern::Pattern;

@@ -79,6 +79,9 @@ pub struct Counts {
     pub elapsed_ns: u64,
     /// The slowest single call, elapsed ns.
     pub max_ns: u64,
+    /// The fastest single call, elapsed ns, of those that were timed; `None` where none was, and in
+    /// recordings made before it was kept.
+    pub min_ns: Option<u64>,
     /// Elapsed time of each call.
     pub histogram: Histogram,
     /// How many of `calls` were made before the program's `main` (see [`crate::Phase`]).
@@ -91,6 +94,14 @@ impl Counts {
     /// Number of calls that failed.
     pub fn failed(&self) -> u64 {
         self.errors.values().fold(0, |sum, n| sum.saturating_add(*n))
+    }
+
+    /// Takes in the elapsed time of one call.
+    pub fn time(&mut self, ns: u64) {
+        self.elapsed_ns = self.elapsed_ns.saturating_add(ns);
+        self.max_ns = self.max_ns.max(ns);
+        self.min_ns = least_known(self.min_ns, Some(ns));
+        self.histogram.add(ns);
     }
 
     /// Adds all of `other`. An unknown toll or wait stays unknown only if both are.
@@ -107,6 +118,7 @@ impl Counts {
         self.waited_ns = add_known(self.waited_ns, other.waited_ns);
         self.elapsed_ns = self.elapsed_ns.saturating_add(other.elapsed_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
+        self.min_ns = least_known(self.min_ns, other.min_ns);
         self.histogram.merge(&other.histogram);
         self.startup_calls = self.startup_calls.saturating_add(other.startup_calls);
         self.startup_waited_ns = self.startup_waited_ns.saturating_add(other.startup_waited_ns);
@@ -116,6 +128,13 @@ impl Counts {
 fn add_known(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+fn least_known(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     }
 }
@@ -132,6 +151,18 @@ mod tests {
         }
         assert_eq!(h.buckets(), [2, 2, 1, 0, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!(h.calls(), 7);
+    }
+
+    #[test]
+    fn of_the_shortest_calls_the_shortest_is_kept() {
+        let (mut a, mut b) = (Counts::default(), Counts::default());
+        [700, 300, 900].into_iter().for_each(|ns| a.time(ns));
+        assert_eq!((a.min_ns, a.max_ns, a.elapsed_ns, a.histogram.calls()), (Some(300), 900, 1900, 3));
+        a.merge(&b);
+        assert_eq!(a.min_ns, Some(300), "none was timed there");
+        b.time(0);
+        a.merge(&b);
+        assert_eq!(a.min_ns, Some(0));
     }
 
     #[test]

@@ -86,12 +86,11 @@ fn lines(report: &BisectReport, style: &Style) -> Vec<Line> {
         effort.push_str(&format!(", {} skipped", grouped(report.skipped.len() as u64)));
     }
     let Some(row) = report.row.as_deref().filter(|_| !counts.is_empty()) else {
-        let what = report.row.as_deref().map_or_else(|| "nothing".to_owned(), clean);
-        let text = format!(
-            "{what} differs between {} and {}, but for what varies by itself",
-            short(&report.good),
-            short(&report.bad)
-        );
+        let (good, bad) = (short(&report.good), short(&report.bad));
+        let text = match &report.row {
+            None => format!("nothing differs between {good} and {bad}, but for what varies by itself"),
+            Some(row) => format!("{} is called as often by {good} as by {bad}, or by neither", clean(row)),
+        };
         return vec![Line::of(Role::Warn, text)];
     };
     let Some(first) = &report.first else {

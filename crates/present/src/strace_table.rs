@@ -1,120 +1,14 @@
 //! `-c`: the table of `strace -c`, column for column.
 
+mod columns;
+
+pub use columns::{TableColumn, TableSort};
+
 use crate::style::{Line, Role, Style};
 use crate::text::clean;
-use crate::units::{calls, ns};
-use std::cmp::Reverse;
+use crate::units::{calls, grouped, ns};
 use std::io;
 use systoll_model::{Counts, Recording, SyscallTotal};
-
-/// The order of the table's rows, largest first but for names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TableSort {
-    /// Time paid.
-    #[default]
-    Time,
-    /// Time paid a call.
-    Average,
-    /// The slowest call.
-    Longest,
-    /// Calls.
-    Calls,
-    /// Failed calls.
-    Errors,
-    /// The system call's name, from A to Z.
-    Name,
-    /// By number: no order of ours.
-    Nothing,
-}
-
-impl TableSort {
-    /// Its name on the command line, as `strace -S` has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Time => "time",
-            Self::Average => "avg-time",
-            Self::Longest => "max-time",
-            Self::Calls => "calls",
-            Self::Errors => "errors",
-            Self::Name => "name",
-            Self::Nothing => "nothing",
-        }
-    }
-
-    /// The order with this name, or with another spelling of it that strace takes.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "time" | "time-percent" | "time_percent" | "total-time" | "total_time" => Self::Time,
-            "avg-time" | "avg_time" => Self::Average,
-            "max-time" | "max_time" | "longest" => Self::Longest,
-            "calls" | "count" => Self::Calls,
-            "errors" | "error" => Self::Errors,
-            "name" | "syscall" | "syscall-name" | "syscall_name" => Self::Name,
-            "nothing" | "none" => Self::Nothing,
-            _ => return None,
-        })
-    }
-}
-
-/// A column of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableColumn {
-    /// Share of the time of all.
-    Share,
-    /// Time, in seconds.
-    Total,
-    /// Time a call, in µs.
-    Average,
-    /// The slowest call, in seconds: elapsed, waiting and the watching included.
-    Longest,
-    /// Calls.
-    Calls,
-    /// Failed calls.
-    Errors,
-    /// The system call.
-    Name,
-}
-
-impl TableColumn {
-    /// The columns that `strace -c` has.
-    pub const USUAL: [Self; 6] = [Self::Share, Self::Total, Self::Average, Self::Calls, Self::Errors, Self::Name];
-
-    /// The column with this name, or with another spelling of it that `strace -U` takes.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "time-percent" | "time_percent" | "time" => Self::Share,
-            "total-time" | "total_time" => Self::Total,
-            "avg-time" | "avg_time" => Self::Average,
-            "max-time" | "max_time" | "longest" => Self::Longest,
-            "calls" | "count" => Self::Calls,
-            "errors" | "error" => Self::Errors,
-            "name" | "syscall" | "syscall-name" | "syscall_name" => Self::Name,
-            _ => return None,
-        })
-    }
-
-    fn heading(self) -> &'static str {
-        match self {
-            Self::Share => "% time",
-            Self::Total => "seconds",
-            Self::Average => "usecs/call",
-            Self::Longest => "longest",
-            Self::Calls => "calls",
-            Self::Errors => "errors",
-            Self::Name => "syscall",
-        }
-    }
-
-    /// strace's width; the column grows where a figure needs it.
-    fn width(self) -> usize {
-        match self {
-            Self::Share => 6,
-            Self::Total | Self::Average | Self::Longest => 11,
-            Self::Calls | Self::Errors => 9,
-            Self::Name => 16,
-        }
-    }
-}
 
 /// How the table is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,11 +19,13 @@ pub struct TableOptions {
     pub columns: Vec<TableColumn>,
     /// Elapsed time, waiting included, rather than time paid: `strace -w`.
     pub wall: bool,
+    /// What is taken off each call's elapsed time, ns: `strace -O`.
+    pub overhead_ns: u64,
 }
 
 impl Default for TableOptions {
     fn default() -> Self {
-        Self { sort: TableSort::default(), columns: TableColumn::USUAL.to_vec(), wall: false }
+        Self { sort: TableSort::default(), columns: TableColumn::USUAL.to_vec(), wall: false, overhead_ns: 0 }
     }
 }
 
@@ -176,6 +72,7 @@ pub fn write_strace_table(
 struct StraceTable {
     columns: Vec<TableColumn>,
     wall: bool,
+    overhead_ns: u64,
     /// Time of all calls, ns.
     whole: u64,
 }
@@ -186,43 +83,72 @@ impl StraceTable {
         if !columns.contains(&TableColumn::Name) {
             columns.push(TableColumn::Name);
         }
-        let mut table = Self { columns, wall: options.wall, whole: 0 };
+        let mut table = Self { columns, wall: options.wall, overhead_ns: options.overhead_ns, whole: 0 };
         table.whole = table.time(&rec.total()).unwrap_or(0);
         table
     }
 
     fn time(&self, counts: &Counts) -> Option<u64> {
-        if self.wall { Some(counts.elapsed_ns) } else { counts.toll_ns }
+        if self.wall { self.elapsed(counts) } else { counts.toll_ns }
     }
 
-    fn sort(&self, totals: &mut [SyscallTotal], by: TableSort) {
-        let name = |t: &SyscallTotal| t.syscall.to_string();
-        let time = |t: &SyscallTotal| Reverse((self.time(&t.counts), t.counts.calls));
-        match by {
-            TableSort::Time => totals.sort_by_key(|t| (time(t), name(t))),
-            TableSort::Average => totals.sort_by(|a, b| {
-                let average =
-                    |t: &SyscallTotal| self.time(&t.counts).map_or(-1.0, |ns| ns as f64 / t.counts.calls as f64);
-                average(b).total_cmp(&average(a)).then_with(|| name(a).cmp(&name(b)))
-            }),
-            TableSort::Longest => totals.sort_by_key(|t| (Reverse(t.counts.max_ns), name(t))),
-            TableSort::Calls => totals.sort_by_key(|t| (Reverse(t.counts.calls), time(t), name(t))),
-            TableSort::Errors => totals.sort_by_key(|t| (Reverse(t.counts.failed()), time(t), name(t))),
-            TableSort::Name => totals.sort_by_key(name),
-            TableSort::Nothing => totals.sort_by_key(|t| t.syscall),
-        }
+    /// Time of those calls that were timed; `None` where none was.
+    fn elapsed(&self, counts: &Counts) -> Option<u64> {
+        let timed = timed(counts);
+        (timed > 0).then(|| counts.elapsed_ns.saturating_sub(self.overhead_ns.saturating_mul(timed)))
+    }
+
+    fn shortest(&self, counts: &Counts) -> Option<u64> {
+        counts.min_ns.map(|ns| ns.saturating_sub(self.overhead_ns))
+    }
+
+    fn longest(&self, counts: &Counts) -> Option<u64> {
+        (timed(counts) > 0).then(|| counts.max_ns.saturating_sub(self.overhead_ns))
+    }
+
+    /// Time a call, in ns.
+    fn average(&self, counts: &Counts) -> Option<f64> {
+        if self.wall { self.elapsed_average(counts) } else { per_call(counts.toll_ns, counts.calls) }
+    }
+
+    fn elapsed_average(&self, counts: &Counts) -> Option<f64> {
+        per_call(self.elapsed(counts), timed(counts))
+    }
+
+    fn sort(&self, totals: &mut [SyscallTotal], sort: TableSort) {
+        let TableSort::By(column) = sort else { return totals.sort_by_key(|t| t.syscall) };
+        let figure = |t: &SyscallTotal| {
+            let whole = |figure: Option<u64>| figure.map_or(-1.0, |n| n as f64);
+            match column {
+                TableColumn::Share | TableColumn::Total => whole(self.time(&t.counts)),
+                TableColumn::Average => self.average(&t.counts).unwrap_or(-1.0),
+                TableColumn::Shortest | TableColumn::WallShortest => whole(self.shortest(&t.counts)),
+                TableColumn::Longest | TableColumn::WallLongest => whole(self.longest(&t.counts)),
+                TableColumn::WallTotal => whole(self.elapsed(&t.counts)),
+                TableColumn::WallAverage => self.elapsed_average(&t.counts).unwrap_or(-1.0),
+                TableColumn::Calls => whole(Some(t.counts.calls)),
+                TableColumn::Errors => whole(Some(t.counts.failed())),
+                TableColumn::Name => 0.0,
+            }
+        };
+        // Equal ones stand as by time, then by calls; by name from A to Z.
+        let time = |t: &SyscallTotal| (column != TableColumn::Name).then(|| (self.time(&t.counts), t.counts.calls));
+        totals.sort_by_cached_key(|t| t.syscall.to_string());
+        totals.sort_by(|a, b| figure(b).total_cmp(&figure(a)).then_with(|| time(b).cmp(&time(a))));
     }
 
     fn cells(&self, counts: &Counts, name: &str) -> Vec<String> {
-        let time = self.time(counts);
         let cell = |column: &TableColumn| match column {
             TableColumn::Share => {
                 let share = |ns: u64| if self.whole > 0 { ns as f64 * 100.0 / self.whole as f64 } else { 0.0 };
-                time.map_or("?".into(), |ns| format!("{:.2}", share(ns)))
+                self.time(counts).map_or("?".into(), |ns| format!("{:.2}", share(ns)))
             }
-            TableColumn::Total => seconds(time),
-            TableColumn::Average => usecs_per_call(time, counts.calls),
-            TableColumn::Longest => seconds(Some(counts.max_ns)),
+            TableColumn::Total => seconds(self.time(counts)),
+            TableColumn::Average => usecs(self.average(counts)),
+            TableColumn::Shortest | TableColumn::WallShortest => one_call(self.shortest(counts)),
+            TableColumn::Longest | TableColumn::WallLongest => one_call(self.longest(counts)),
+            TableColumn::WallTotal => seconds(self.elapsed(counts)),
+            TableColumn::WallAverage => usecs(self.elapsed_average(counts)),
             TableColumn::Calls => counts.calls.to_string(),
             TableColumn::Errors => match counts.failed() {
                 0 => String::new(),
@@ -259,24 +185,43 @@ fn seconds(time: Option<u64>) -> String {
     time.map_or("?".into(), |ns| format!("{:.6}", ns as f64 / 1e9))
 }
 
-fn usecs_per_call(time: Option<u64>, calls: u64) -> String {
-    match time {
-        Some(ns) if calls > 0 => format!("{:.3}", ns as f64 / 1e3 / calls as f64),
-        Some(_) => "0.000".into(),
-        None => "?".into(),
+/// Seconds of a single call, to the nanosecond: one costs some 0.1 µs.
+fn one_call(time: Option<u64>) -> String {
+    time.map_or("?".into(), |ns| format!("{:.9}", ns as f64 / 1e9))
+}
+
+fn usecs(ns_per_call: Option<f64>) -> String {
+    ns_per_call.map_or("?".into(), |ns| format!("{:.3}", ns / 1e3))
+}
+
+fn per_call(ns: Option<u64>, calls: u64) -> Option<f64> {
+    ns.map(|ns| if calls > 0 { ns as f64 / calls as f64 } else { 0.0 })
+}
+
+/// Calls whose elapsed time was taken. A file that has lost its histograms has kept the time of all.
+fn timed(counts: &Counts) -> u64 {
+    match counts.histogram.calls() {
+        0 if counts.elapsed_ns > 0 => counts.calls,
+        timed => timed.min(counts.calls),
     }
 }
 
 fn notes(rec: &Recording, options: &TableOptions) -> Vec<String> {
     let mut notes = vec![];
+    let elapsed = options.columns.iter().any(|c| c.is_elapsed());
     if options.wall && rec.calls() > 0 {
-        let each = rec.header.observer_wall_ns_per_call;
-        let own = if each > 0.0 { format!(", some {} of it a call our own", ns(each)) } else { String::new() };
-        notes.push(format!("counts are exact, times are elapsed, waiting and the watching included{own}"));
+        notes.push(format!("counts are exact, times are {}", what_elapsed_is(rec, options)));
     } else if rec.header.toll_estimated && rec.calls() > 0 {
         let crossing = rec.prices.crossing_ns();
         let at_least = if crossing > 0.0 { format!(" (a crossing costs {})", ns(crossing)) } else { String::new() };
         notes.push(format!("counts are exact, times are calls x this box's price of each{at_least}"));
+    }
+    if elapsed && !options.wall && rec.calls() > 0 {
+        notes.push(format!("shortest, longest and wall are {}", what_elapsed_is(rec, options)));
+    }
+    let (all, timed) = (rec.calls(), rec.by_syscall().iter().fold(0u64, |sum, t| sum.saturating_add(timed(&t.counts))));
+    if (options.wall || elapsed) && timed < all {
+        notes.push(format!("elapsed times are those of {} of {}, which were timed", grouped(timed), calls(all)));
     }
     if !options.wall && rec.total().toll_ns.is_none() && rec.calls() > 0 {
         notes.push("what the calls cost is unknown".into());
@@ -294,4 +239,13 @@ fn notes(rec: &Recording, options: &TableOptions) -> Vec<String> {
         notes.extend(rec.problems.iter().filter(|p| p.kind.spoils_exactness()).map(|p| clean(&p.text)));
     }
     notes
+}
+
+fn what_elapsed_is(rec: &Recording, options: &TableOptions) -> String {
+    if options.overhead_ns > 0 {
+        return format!("elapsed, waiting included, less {} a call", ns(options.overhead_ns as f64));
+    }
+    let each = rec.header.observer_wall_ns_per_call;
+    let own = if each > 0.0 { format!(", some {} of it a call our own", ns(each)) } else { String::new() };
+    format!("elapsed, waiting and the watching included{own}")
 }

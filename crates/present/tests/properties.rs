@@ -16,7 +16,9 @@ use systoll_model::{
     ModuleId, Phase, Prices, Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, RowLine, Spread, Stack,
     StackId, Sysno, VdsoRow,
 };
-use systoll_present::{ReportOptions, Style, TableOptions, TableSort, report_json, write_grouping, write_strace_table};
+use systoll_present::{
+    ReportOptions, Style, TableColumn, TableOptions, TableSort, report_json, write_grouping, write_strace_table,
+};
 use unicode_width::UnicodeWidthChar;
 
 /// Text of strangers: any characters, control characters and wide ones more often than not.
@@ -46,6 +48,7 @@ fn counts() -> impl Strategy<Value = Counts> {
             waited_ns,
             elapsed_ns: n[3],
             max_ns: n[4],
+            min_ns: (n[5] % 2 == 0).then_some(n[7]),
             histogram: Histogram::from_buckets(buckets),
             startup_calls: n[5],
             startup_waited_ns: n[6],
@@ -298,7 +301,7 @@ proptest! {
     #[test]
     fn tables_add_up(rec in recording()) {
         let mut out = vec![];
-        write_strace_table(&mut out, &rec, &TableOptions { sort: TableSort::Calls, ..TableOptions::default() }, &Style::default())
+        write_strace_table(&mut out, &rec, &TableOptions { sort: TableSort::By(TableColumn::Calls), ..TableOptions::default() }, &Style::default())
             .map_err(|e| TestCaseError::fail(e.to_string()))?;
         let text = String::from_utf8(out).map_err(|e| TestCaseError::fail(e.to_string()))?;
         let total = text.lines().last().unwrap_or_default();

@@ -359,9 +359,7 @@ impl Table {
             Some(errno) => *counts.errors.entry(errno).or_default() += 1,
             None => counts.bytes = counts.bytes.saturating_add(call.bytes),
         }
-        counts.elapsed_ns = counts.elapsed_ns.saturating_add(call.elapsed_ns);
-        counts.max_ns = counts.max_ns.max(call.elapsed_ns);
-        counts.histogram.add(call.elapsed_ns);
+        counts.time(call.elapsed_ns);
         if let Some(ns) = call.waited_ns {
             *counts.waited_ns.get_or_insert(0) += ns;
         }

@@ -231,15 +231,18 @@ pub struct ShowArgs {
     /// Write strace's table (`strace -c`) instead: time, calls and errors of each system call
     #[arg(short, long = "summary-only", id = "counts")]
     pub counts: bool,
-    /// Sort that table: time, avg-time, max-time, calls, errors, name or nothing
+    /// Sort that table by a column of -U, or by nothing
     #[arg(short = 'S', long, value_name = "COLUMN", default_value = "time", requires = "counts", value_parser = sort_by)]
     pub summary_sort_by: TableSort,
-    /// Columns of that table: time-percent, total-time, avg-time, max-time, calls, errors, name
+    /// Columns of that table: time-percent, total-, min-, max-, avg-time, wall-total, -min, -max, -avg, calls, errors, name
     #[arg(short = 'U', long, value_name = "COLUMNS", requires = "counts", value_parser = columns)]
     pub summary_columns: Option<Columns>,
     /// Elapsed time in that table, waiting included, rather than time paid
     #[arg(short = 'w', long, requires = "counts")]
     pub summary_wall_clock: bool,
+    /// Take this off each call's elapsed time in that table, in s, ms, us (unless told) or ns
+    #[arg(short = 'O', long, value_name = "TIME", default_value = "0", hide_default_value = true, requires = "counts", value_parser = overhead)]
+    pub summary_syscall_overhead: Duration,
     /// Calls regrouped, one line a group: by caller, api, library, line, process, thread or fd
     #[arg(long, value_name = "WHAT", conflicts_with = "counts", hide_possible_values = true, value_parser = by())]
     pub by: Option<By>,
@@ -433,14 +436,23 @@ fn number(text: &str) -> Result<usize, String> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
+    in_unit(text, "s")
+}
+
+/// strace takes a time without a unit for microseconds.
+fn overhead(text: &str) -> Result<Duration, String> {
+    in_unit(text, "us")
+}
+
+fn in_unit(text: &str, usual: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let number: f64 = number.parse().map_err(|_| "a number and a unit, e.g. 10ms, 2.5s, 1m".to_owned())?;
-    let seconds = match unit {
+    let seconds = match if unit.is_empty() { usual } else { unit } {
         "ns" => 1e-9,
         "us" | "µs" => 1e-6,
         "ms" => 1e-3,
-        "" | "s" => 1.0,
+        "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
         _ => return Err(format!("{unit} is no unit of time: ns, us, ms, s, m or h")),
@@ -460,7 +472,11 @@ fn env_change(text: &str) -> Result<EnvChange, String> {
 }
 
 fn sort_by(text: &str) -> Result<TableSort, String> {
-    TableSort::from_name(text).ok_or_else(|| "time, avg-time, max-time, calls, errors, name or nothing".to_owned())
+    TableSort::from_name(text).ok_or_else(|| format!("{}, or nothing", column_names()))
+}
+
+fn column_names() -> String {
+    TableColumn::ALL.map(TableColumn::name).join(", ")
 }
 
 fn columns(text: &str) -> Result<Columns, String> {
@@ -468,13 +484,7 @@ fn columns(text: &str) -> Result<Columns, String> {
     for name in text.split(',') {
         let column = match TableColumn::from_name(name) {
             Some(column) => column,
-            None if matches!(name, "min-time" | "min_time" | "shortest") => {
-                return Err("the shortest call is not kept: time-percent, total-time, avg-time, max-time".into());
-            }
-            None => {
-                let all = "time-percent, total-time, avg-time, max-time, calls, errors, name";
-                return Err(format!("there is no column {name:?}: {all}"));
-            }
+            None => return Err(format!("there is no column {name:?}: {}", column_names())),
         };
         if columns.contains(&column) {
             return Err(format!("column {name} stands there twice"));
@@ -542,11 +552,22 @@ mod tests {
         let all = run(&["-ff", "-qq", "-yy", "-k", "-e", "trace=!%file"]).unwrap();
         assert_eq!((all.follow_forks, all.quiet, all.show.decode_fds, all.show.stack_traces), (2, 2, 2, true));
         let table = run(&["-c", "-w", "-S", "count", "-U", "calls,name,max_time"]).unwrap().show;
-        assert!(table.summary_wall_clock && table.summary_sort_by == TableSort::Calls);
+        assert!(table.summary_wall_clock && table.summary_sort_by == TableSort::By(TableColumn::Calls));
         assert_eq!(table.summary_columns.unwrap().0, [TableColumn::Calls, TableColumn::Name, TableColumn::Longest]);
-        for wrong in
-            [&["-c", "-U", "min-time"][..], &["-c", "-U", "calls,calls"], &["-w"], &["-S", "time"], &["-n", "3"]]
-        {
+        let table = run(&["-c", "-S", "wall_min", "-U", "total-time,wall-total,shortest", "-O", "1.5"]).unwrap().show;
+        assert_eq!(table.summary_sort_by, TableSort::By(TableColumn::WallShortest));
+        assert_eq!(table.summary_syscall_overhead, Duration::from_nanos(1500));
+        assert_eq!(run(&["-c", "-O", "300ns"]).unwrap().show.summary_syscall_overhead, Duration::from_nanos(300));
+        for wrong in [
+            &["-c", "-U", "slowest"][..],
+            &["-c", "-U", "calls,calls"],
+            &["-c", "-U", "calls,none"],
+            &["-c", "-O", "3 parsecs"],
+            &["-w"],
+            &["-O", "1"],
+            &["-S", "time"],
+            &["-n", "3"],
+        ] {
             assert!(run(wrong).is_err(), "{wrong:?}");
         }
         assert!(run(&["-c", "--by", "line"]).is_err() && run(&["--by", "moon"]).is_err());

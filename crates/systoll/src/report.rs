@@ -92,7 +92,9 @@ impl Shown {
 
     fn write_table(&self, w: &mut dyn Write, recording: &Recording, only: Option<&BTreeSet<Sysno>>) -> io::Result<()> {
         let columns = self.args.summary_columns.as_ref().map_or(TableColumn::USUAL.to_vec(), |c| c.0.clone());
-        let options = TableOptions { sort: self.args.summary_sort_by, columns, wall: self.args.summary_wall_clock };
+        let overhead_ns = u64::try_from(self.args.summary_syscall_overhead.as_nanos()).unwrap_or(u64::MAX);
+        let (sort, wall) = (self.args.summary_sort_by, self.args.summary_wall_clock);
+        let options = TableOptions { sort, columns, wall, overhead_ns };
         match only {
             None => write_strace_table(w, recording, &options, &self.style),
             Some(only) => write_strace_table(w, &narrowed(recording, only), &options, &self.style),

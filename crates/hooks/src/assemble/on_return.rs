@@ -96,15 +96,21 @@ fn waited(e: &mut Emitter) -> Emitted {
 
 /// In: rax cycles, rdx the record. Lost: rax.
 fn time(e: &mut Emitter) -> Emitted {
-    let (longer, done) = (e.label(), e.label());
+    let (longer, next, shorter, done) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; add(gs_at(rdx, record::CYCLES), rax); cmp(rax, gs_at(rdx, record::LONGEST)); ja(longer););
+    e.here(next)?;
+    // The shortest is the one with the largest complement.
+    asm!(e; not(rax); cmp(rax, gs_at(rdx, record::SHORTEST)); ja(shorter););
     e.here(done)?;
+    asm!(e; not(rax););
     // Of zero there is no highest bit.
     asm!(e; or(rax, 1); bsr(rax, rax););
     asm!(e; inc(qword_ptr(rdx + rax * 8 + record::HISTOGRAM as i32).gs()););
     e.cold(move |e| {
         e.here(longer)?;
-        asm!(e; mov(gs_at(rdx, record::LONGEST), rax); jmp(done););
+        asm!(e; mov(gs_at(rdx, record::LONGEST), rax); jmp(next););
+        e.here(shorter)?;
+        asm!(e; mov(gs_at(rdx, record::SHORTEST), rax); jmp(done););
         Ok(())
     });
     Ok(())

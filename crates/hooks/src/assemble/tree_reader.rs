@@ -88,6 +88,8 @@ pub struct SlotCounts {
     pub waited: u64,
     /// Cycles of the longest call.
     pub longest: u64,
+    /// Cycles of the shortest call; `None`: none was timed.
+    pub shortest: Option<u64>,
     /// Bytes moved.
     pub bytes: u64,
     /// Calls answered in place, besides `entered`.
@@ -383,6 +385,7 @@ fn slot_counts<W: Words + ?Sized>(words: &W, slot: &Held, at: u64) -> Option<Slo
         cycles: field(record::CYCLES),
         waited: field(record::WAITED),
         longest: field(record::LONGEST),
+        shortest: Some(!field(record::SHORTEST)).filter(|cycles| *cycles != u64::MAX),
         bytes: field(record::BYTES),
         histogram: std::array::from_fn(|i| field(record::HISTOGRAM + 8 * i as u64)),
         errors: slot.errors.range(of_record).map(|(key, count)| (key.errno, *count)).collect(),

@@ -16,8 +16,8 @@ pub const WAITED: u64 = 0x20;
 pub const LONGEST: u64 = 0x28;
 /// u64: sum of positive results of calls that move bytes.
 pub const BYTES: u64 = 0x30;
-/// u64: calls answered in place, not made; not among [`ENTERED`].
-pub const ELIDED: u64 = 0x38;
+/// u64: the complement of the shortest call's cycles, so that zero is no call: none was timed.
+pub const SHORTEST: u64 = 0x38;
 /// 64 u64: calls by the power of two of their cycles.
 pub const HISTOGRAM: u64 = 0x40;
 /// Buckets of the histogram.
@@ -28,3 +28,5 @@ pub const LOOK_LEFT: u64 = HISTOGRAM + 8 * BUCKETS;
 pub const LOOK_SHIFT: u64 = LOOK_LEFT + 0x08;
 /// u64: which call of the thread the part after that look's begins with; zero: none was planned yet.
 pub const LOOK_NEXT: u64 = LOOK_LEFT + 0x10;
+/// u64: calls answered in place, not made; not among [`ENTERED`].
+pub const ELIDED: u64 = LOOK_LEFT + 0x18;

@@ -80,7 +80,7 @@ fn numbered(text: &[u8]) -> Item<'_> {
     }
 }
 
-/// `[pid  4941] `, `[pid 4941<sh>] `, `[  59] `, `[00007ff4ed7c9ad7] `.
+/// `[pid  4941] `, `[pid 4941<sh>] `, `[  59] `, `[00007ff4ed7c9ad7] `; ltrace's `[0x7ff4ed7c9ad7] `.
 fn bracketed(text: &[u8]) -> Item<'_> {
     if let Some(rest) = text.strip_prefix(b"[pid ") {
         let (tid, rest) = digits(rest.trim_ascii_start())?;
@@ -89,6 +89,7 @@ fn bracketed(text: &[u8]) -> Item<'_> {
     }
     let end = memchr::memchr(b']', text.get(..40.min(text.len()))?)?;
     let inner = text.get(1..end)?;
+    let inner = inner.strip_prefix(b"0x").unwrap_or(inner);
     let address = !inner.is_empty() && inner.iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b' ' | b'?'));
     let rest = text.get(end + 1..)?;
     (address && rest.starts_with(b" ")).then_some((None, None, rest))
@@ -157,6 +158,7 @@ mod tests {
         assert_eq!(said("03:51:40 (+     0.000025) brk(NULL) = 0").1, Some(Stamp::OfDay(13_900_000_000_000)));
         assert_eq!(said("[  59] brk(NULL) = 0").2, body());
         assert_eq!(said("[00007ff4ed7c9ad7] brk(NULL) = 0").2, body());
+        assert_eq!(said("[0x7ff4ed7c9ad7] brk(NULL) = 0").2, body());
         assert_eq!(said("[ Process PID=4 runs in 32 bit mode. ]").2, "[ Process PID=4 runs in 32 bit mode. ]");
     }
 

@@ -1,6 +1,7 @@
 //! strace's text, and ltrace's, which is written alike.
 
 pub(crate) mod leader;
+mod names;
 pub(crate) mod outcome;
 mod solo;
 mod stack;
@@ -12,6 +13,8 @@ use crate::lex::arguments;
 use crate::pending::{Entered, Pending};
 use crate::trace::Trace;
 use leader::{Led, Stamp, led};
+pub(crate) use names::named;
+use names::named_by_ltrace;
 use outcome::outcome;
 use solo::Solo;
 use summary::Summary;
@@ -275,7 +278,8 @@ impl Strace {
                 }
             },
         };
-        Some(Syscall(named(name).unwrap_or_else(|| {
+        let known = if self.dialect == Dialect::Ltrace { named_by_ltrace(name) } else { named(name) };
+        Some(Syscall(known.unwrap_or_else(|| {
             trace.notes.nameless(name);
             Sysno::UNKNOWN
         })))
@@ -335,28 +339,6 @@ fn unfinished(text: &[u8]) -> Option<&[u8]> {
     Some(text.trim_ascii_end())
 }
 
-/// Names of older and of other systems' calls that are those of x86-64.
-#[rustfmt::skip]
-static OTHER_NAMES: &[(&str, &str)] = &[
-    ("_llseek", "lseek"), ("chown32", "chown"), ("clock_gettime64", "clock_gettime"),
-    ("clock_nanosleep_time64", "clock_nanosleep"), ("fcntl64", "fcntl"), ("fchown32", "fchown"), ("fstat64", "fstat"),
-    ("fstatat64", "newfstatat"), ("fstatfs64", "fstatfs"), ("ftruncate64", "ftruncate"), ("futex_time64", "futex"),
-    ("getegid32", "getegid"), ("geteuid32", "geteuid"), ("getgid32", "getgid"), ("getgroups32", "getgroups"),
-    ("getresgid32", "getresgid"), ("getresuid32", "getresuid"), ("getuid32", "getuid"), ("lchown32", "lchown"),
-    ("lstat64", "lstat"), ("mmap2", "mmap"), ("ppoll_time64", "ppoll"), ("pselect6_time64", "pselect6"),
-    ("_newselect", "select"), ("prlimit", "prlimit64"), ("pread", "pread64"), ("pwrite", "pwrite64"),
-    ("sendfile64", "sendfile"), ("setgid32", "setgid"), ("setuid32", "setuid"), ("sigaction", "rt_sigaction"),
-    ("sigprocmask", "rt_sigprocmask"), ("stat64", "stat"), ("statfs64", "statfs"), ("truncate64", "truncate"),
-    ("ugetrlimit", "getrlimit"), ("umount", "umount2"), ("sync_file_range2", "sync_file_range"),
-];
-
-/// The call of this name.
-pub(crate) fn named(name: &[u8]) -> Option<Sysno> {
-    let name = std::str::from_utf8(name).ok()?;
-    let other = || OTHER_NAMES.iter().find(|(known, _)| *known == name).and_then(|(_, ours)| Sysno::from_name(ours));
-    Sysno::from_display(name).or_else(other)
-}
-
 /// `SYS_read`, `read@SYS`.
 fn system_call(name: &[u8]) -> Option<&[u8]> {
     name.strip_prefix(b"SYS_").or_else(|| name.strip_suffix(b"@SYS"))
@@ -366,7 +348,7 @@ fn system_call(name: &[u8]) -> Option<&[u8]> {
 fn is_known(name: &[u8], dialect: Dialect) -> bool {
     match dialect {
         Dialect::Strace => named(name).is_some(),
-        Dialect::Ltrace => system_call(name).and_then(named).is_some(),
+        Dialect::Ltrace => system_call(name).and_then(named_by_ltrace).is_some(),
     }
 }
 
@@ -378,7 +360,7 @@ pub(crate) fn recognise(line: &[u8]) -> Option<Dialect> {
     let body = led(line).body.trim_ascii_end();
     if let Some(end) = name_end(body) {
         let name = body.get(..end)?;
-        if system_call(name).and_then(named).is_some() {
+        if system_call(name).and_then(named_by_ltrace).is_some() {
             return Some(Dialect::Ltrace);
         }
         let rest = body.get(end + 1..)?;

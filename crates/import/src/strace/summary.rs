@@ -1,5 +1,6 @@
-//! The table of `strace -c` and `-C`.
+//! Tables of counts: of `strace -c` and `-C`, of `ltrace -S -c`, of `perf trace -s`.
 
+use super::names::{named, named_by_ltrace};
 use std::collections::BTreeMap;
 use systoll_model::{Counts, Errno, Sysno};
 
@@ -25,9 +26,13 @@ pub(crate) struct Summary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Seconds,
+    /// perf's.
+    Milliseconds,
     Calls,
     Errors,
     Name,
+    /// ltrace's: a library's function, or a system call as `SYS_read`.
+    Function,
     Other,
 }
 
@@ -42,10 +47,14 @@ impl Summary {
             (self.columns, self.reading) = (columns, true);
             return true;
         }
+        let of_perf = self.columns.contains(&Column::Milliseconds);
+        if of_perf && (text.contains(" events, ") || text.trim() == "Summary of events:") {
+            return true;
+        }
         if !self.reading {
             return false;
         }
-        if text.starts_with("------") || text.trim().is_empty() {
+        if text.trim_start().starts_with("------") || text.trim().is_empty() || of_perf && text.contains("(msec)") {
             return true;
         }
         let Some(line) = self.row(&text) else {
@@ -54,6 +63,8 @@ impl Summary {
         };
         if line.name == "total" {
             self.reading = false;
+        } else if self.columns.contains(&Column::Function) && !line.name.starts_with("SYS_") {
+            // A library's function.
         } else if self.lines.len() < MOST || self.lines.contains_key(&line.name) {
             let sum =
                 self.lines.entry(line.name.clone()).or_insert(Line { calls: 0, errors: 0, ns: 0, ..line.clone() });
@@ -75,13 +86,12 @@ impl Summary {
         let mut line = Line { name: String::new(), calls: 0, errors: 0, ns: 0 };
         for (column, word) in columns.into_iter().zip(words) {
             match column {
-                Column::Name => line.name = word.to_owned(),
+                Column::Name | Column::Function => line.name = word.to_owned(),
                 Column::Calls => line.calls = word.parse().ok()?,
                 Column::Errors => line.errors = word.parse().ok()?,
-                Column::Seconds => {
-                    line.ns = (word.parse::<f64>().ok().filter(|s| s.is_finite())?.max(0.0) * 1e9) as u64
-                }
-                Column::Other => _ = word.parse::<f64>().ok()?,
+                Column::Seconds => line.ns = nanoseconds(word, 1e9)?,
+                Column::Milliseconds => line.ns = nanoseconds(word, 1e6)?,
+                Column::Other => _ = word.trim_end_matches('%').parse::<f64>().ok()?,
             }
         }
         (!line.name.is_empty()).then_some(line)
@@ -111,8 +121,15 @@ impl Line {
 
     /// Which call it is.
     pub(crate) fn syscall(&self) -> Option<Sysno> {
-        Sysno::from_name(&self.name)
+        match self.name.strip_prefix("SYS_") {
+            Some(name) => named_by_ltrace(name.as_bytes()),
+            None => named(self.name.as_bytes()),
+        }
     }
+}
+
+fn nanoseconds(word: &str, each: f64) -> Option<u64> {
+    Some((word.parse::<f64>().ok().filter(|time| time.is_finite())?.max(0.0) * each) as u64)
 }
 
 /// The columns of a table that begins: `% time     seconds  usecs/call     calls    errors syscall`.
@@ -121,17 +138,21 @@ fn header(text: &str) -> Option<Vec<Column>> {
     let columns: Vec<Column> = text
         .split_whitespace()
         .map(|word| match word {
-            "seconds" | "total-time" => Some(Column::Seconds),
+            "seconds" => Some(Column::Seconds),
             "calls" => Some(Column::Calls),
             "errors" => Some(Column::Errors),
             "syscall" => Some(Column::Name),
-            "%time" | "usecs/call" | "shortest" | "longest" | "avg-time" | "min-time" | "max-time" => {
-                Some(Column::Other)
-            }
+            "function" => Some(Column::Function),
+            "total" => Some(Column::Milliseconds),
+            "min" | "avg" | "max" | "stddev" => Some(Column::Other),
+            "%time" | "usecs/call" | "shortest" | "longest" => Some(Column::Other),
+            // Since strace 7.1.
+            "wall-total" | "wall-min" | "wall-max" | "wall-avg" => Some(Column::Other),
             _ => None,
         })
         .collect::<Option<_>>()?;
-    (columns.contains(&Column::Calls) && columns.contains(&Column::Name)).then_some(columns)
+    let named = columns.contains(&Column::Name) || columns.contains(&Column::Function);
+    (columns.contains(&Column::Calls) && named).then_some(columns)
 }
 
 #[cfg(test)]
@@ -154,6 +175,48 @@ done";
         let lines: Vec<(&str, u64, u64, u64)> = summary.lines().map(|l| (&*l.name, l.calls, l.errors, l.ns)).collect();
         assert_eq!(lines, [("access", 4, 1, 80_000), ("read", 24, 0, 120_000)]);
         assert!(!Summary::default().line(b"read(3) = 0"));
+    }
+
+    #[test]
+    fn other_tools_tables() {
+        let read = |text: &str| {
+            let mut summary = Summary::default();
+            let left: Vec<_> = text.lines().skip_while(|l| !summary.line(l.as_bytes())).collect();
+            let unread = left.iter().skip(1).filter(|l| !summary.line(l.as_bytes())).count();
+            let of = |l: &Line| (l.syscall().and_then(Sysno::name), l.calls, l.errors, l.ns);
+            (summary.lines().map(of).collect::<Vec<_>>(), unread)
+        };
+        let perf = "
+ Summary of events:
+
+ ls (4138), 294 events, 18.6%
+
+   syscall            calls  errors  total       min       avg       max       stddev
+                                     (msec)    (msec)    (msec)    (msec)        (%)
+   --------------- --------  ------ -------- --------- --------- ---------     ------
+   mmap                  30      0     0.759     0.014     0.025     0.070      6.91%
+   openat                34     13     0.700     0.015     0.021     0.028      2.44%
+
+ sh (4139), 4 events, 1.0%
+
+   syscall            calls  errors  total       min       avg       max       stddev
+                                     (msec)    (msec)    (msec)    (msec)        (%)
+   --------------- --------  ------ -------- --------- --------- ---------     ------
+   openat                 2      1     0.100     0.015     0.021     0.028      2.44%
+";
+        assert_eq!(read(perf), (vec![(Some("mmap"), 30, 0, 759_000), (Some("openat"), 36, 14, 800_000)], 0));
+        let ltrace = "\
+% time     seconds  usecs/call     calls      function
+------ ----------- ----------- --------- --------------------
+ 34.84    0.000177          22         8 SYS_mmap
+ 14.57    0.000074          24         3 strlen
+  4.57    0.000024          24         2 SYS_pread
+  4.57    0.000024          24         1 SYS_334
+------ ----------- ----------- --------- --------------------
+100.00    0.000251                    11 total
+";
+        let told: Vec<_> = read(ltrace).0.into_iter().map(|(name, calls, ..)| (name, calls)).collect();
+        assert_eq!(told, [(Some("rseq"), 1), (Some("mmap"), 8), (Some("pread64"), 2)]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod group;
 mod sampled;
 
 pub use group::{Common, Group};
+pub use sampled::unseen_share;
 
 use group::add;
 use std::collections::{BTreeSet, HashMap};

@@ -69,7 +69,7 @@ pub(super) fn by_place<K: Eq + Hash>(
             continue;
         }
         let calls = row.counts.calls as f64;
-        let unseen = if looks >= row.counts.calls { 0.0 } else { unseen(looks) };
+        let unseen = unseen_share(looks, row.counts.calls);
         for line in &row.lines {
             let n = calls * row.share(line);
             let (low, high) = ((n - unseen * calls).max(line.looks as f64), (n + unseen * calls).min(calls));
@@ -77,6 +77,15 @@ pub(super) fn by_place<K: Eq + Hash>(
         }
     }
     sums.groups
+}
+
+/// The share of a row's calls that a line may have which none of the looks at it has met, 19 times in 20 less.
+pub fn unseen_share(looks: u64, calls: u64) -> f64 {
+    match looks {
+        0 => 1.0,
+        _ if looks >= calls => 0.0,
+        _ => unseen(looks),
+    }
 }
 
 /// What windows that were not opened might hide: of `n` alike, 19 times in 20 less than this.

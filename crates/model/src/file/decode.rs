@@ -164,6 +164,7 @@ fn row(r: wire::Row, strings: &Strings) -> Result<Row, FileError> {
             waited_ns: r.waited_ns,
             elapsed_ns: r.elapsed_ns,
             max_ns: r.max_ns,
+            min_ns: r.min_ns,
             histogram: Histogram::from_buckets(r.histogram),
             startup_calls: r.startup_calls,
             startup_waited_ns: r.startup_waited_ns,

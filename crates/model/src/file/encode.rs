@@ -109,6 +109,7 @@ impl Encoder {
             waited_ns: c.waited_ns,
             elapsed_ns: c.elapsed_ns,
             max_ns: c.max_ns,
+            min_ns: c.min_ns,
             histogram: c.histogram.buckets().to_vec(),
             startup_calls: c.startup_calls,
             startup_waited_ns: c.startup_waited_ns,

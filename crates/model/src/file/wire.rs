@@ -270,6 +270,8 @@ pub(super) struct Row {
     pub(super) elided: u64,
     #[prost(message, repeated, tag = "20")]
     pub(super) lines: Vec<RowLine>,
+    #[prost(uint64, optional, tag = "21")]
+    pub(super) min_ns: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]

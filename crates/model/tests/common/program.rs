@@ -65,6 +65,7 @@ pub(crate) fn recording(rows: u32, windows: u32) -> Recording {
                 toll_ns: Some(1_158_000 + noise.next() % 1000),
                 elapsed_ns: noise.next(),
                 max_ns: noise.next(),
+                min_ns: Some(noise.next()),
                 histogram,
                 startup_calls: 1,
                 ..Counts::default()

@@ -122,6 +122,7 @@ fn counts() -> impl Strategy<Value = Counts> {
             waited_ns,
             elapsed_ns: n[3],
             max_ns: n[4],
+            min_ns: n[4].checked_sub(n[3]),
             histogram: Histogram::from_buckets(histogram),
             startup_calls: n[5],
             startup_waited_ns: n[6],

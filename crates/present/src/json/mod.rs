@@ -144,6 +144,7 @@ fn by_syscall(rec: &Recording) -> Vec<BySyscall> {
         toll_ns: t.counts.toll_ns,
         waited_ns: t.counts.waited_ns,
         max_ns: t.counts.max_ns,
+        min_ns: t.counts.min_ns,
         bytes: t.counts.bytes,
     };
     rec.by_syscall().into_iter().map(wire).collect()
@@ -161,6 +162,7 @@ fn wire_row<'a>(rec: &'a Recording, r: &'a Row, ledger: Option<&'a Ledger>) -> W
         waited_ns: c.waited_ns,
         elapsed_ns: c.elapsed_ns,
         max_ns: c.max_ns,
+        min_ns: c.min_ns,
         bytes: c.bytes,
         startup_calls: c.startup_calls,
         histogram_log2_ns: c.histogram.buckets(),

@@ -113,6 +113,7 @@ pub(super) struct BySyscall {
     pub(super) toll_ns: Option<u64>,
     pub(super) waited_ns: Option<u64>,
     pub(super) max_ns: u64,
+    pub(super) min_ns: Option<u64>,
     pub(super) bytes: u64,
 }
 
@@ -137,6 +138,7 @@ pub(super) struct WireRow<'a> {
     pub(super) waited_ns: Option<u64>,
     pub(super) elapsed_ns: u64,
     pub(super) max_ns: u64,
+    pub(super) min_ns: Option<u64>,
     pub(super) bytes: u64,
     pub(super) startup_calls: u64,
     pub(super) histogram_log2_ns: &'a [u64],

@@ -67,7 +67,7 @@ def _verdict(marks, counted):
     ]
     if not broken and counted.incomplete is None:
         return None
-    names = {name for mark in marks for name in mark.kwargs}
+    names = {name for mark in marks for name, limit in mark.kwargs.items() if counted[name] > limit}
     who = [f"    {c}" for c in counted.callers if "total" in names or c.call in names]
     said = broken + who + ([counted.incomplete] if counted.incomplete else [])
     return pytest.fail.Exception("\n".join(said), pytrace=False)

@@ -29,7 +29,7 @@ impl Clock {
         let is_possible = |c: &SlotCounts| {
             let returned = c.returned.saturating_add(SLACK);
             c.cycles.max(c.waited) <= cycles.saturating_mul(DEEPEST)
-                && c.longest <= cycles
+                && c.longest.max(c.shortest.unwrap_or(0)) <= cycles
                 && c.bytes <= returned.saturating_mul(MOST_BYTES)
                 && c.failed <= returned
                 && c.errors.iter().all(|(_, n)| *n <= returned)
@@ -55,6 +55,7 @@ mod tests {
             cycles,
             waited: 0,
             longest: cycles.min(1000),
+            shortest: Some(cycles.min(100)),
             bytes: 0,
             elided: 0,
             histogram: [0; 64],
@@ -79,6 +80,7 @@ mod tests {
             SlotCounts { failed: u64::MAX, ..sound.clone() },
             SlotCounts { elided: u64::MAX, ..sound.clone() },
             SlotCounts { longest: u64::MAX, ..sound.clone() },
+            SlotCounts { shortest: Some(1 << 40), ..sound.clone() },
             SlotCounts { cycles: u64::MAX, ..sound.clone() },
             SlotCounts { errors: vec![(2, u64::MAX)], ..sound.clone() },
             SlotCounts { histogram: [u64::MAX; 64], ..sound.clone() },

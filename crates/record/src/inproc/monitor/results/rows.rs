@@ -250,6 +250,7 @@ fn counts_of(number: u32, slot: &SlotCounts, seen: Seen, clock: Clock) -> Counts
     }
     counts.elapsed_ns = clock.ns(slot.cycles as f64);
     counts.max_ns = clock.ns(slot.longest as f64);
+    counts.min_ns = slot.shortest.map(|cycles| clock.ns(cycles as f64).min(counts.max_ns));
     let own = clock.own_cycles * timed as f64;
     let worked = slot.cycles.saturating_sub(slot.waited) as f64 - own;
     // Where waiting can't be told, all of a sleep would pass for work, and the turns of others too.
