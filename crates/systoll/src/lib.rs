@@ -21,6 +21,7 @@ mod prove;
 mod report;
 mod run;
 mod seed;
+mod tables;
 mod watched;
 
 use cli::{Cli, Command};
