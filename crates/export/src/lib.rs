@@ -41,6 +41,7 @@ mod pprof;
 mod seen;
 mod speedscope;
 
+pub use comma_separated::answer_csv;
 pub use error::ExportError;
 pub use flamegraph::compared as flamegraph_compared;
 pub use judged::{Judged, Value};
