@@ -2,6 +2,7 @@
 """The programs that exports are opened with: from PyPI and npm, pinned, and promtool out of Debian's package.
 
   readers.py            puts them into target/readers (SYSTOLL_READERS: elsewhere), if they are not there
+  readers.py --spark    and Spark, 450 MB; it needs Java
 
 The package of promtool is unpacked and not installed: it would start a server.
 """
@@ -14,6 +15,7 @@ import venv
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = ("duckdb==1.4.2",)
+SPARK = ("duckdb==1.4.2", "pyspark==4.0.1")
 NODE = ("speedscope@1.25.0", "@firefox-devtools/profiler-cli@0.10.0")
 
 
@@ -25,6 +27,12 @@ def python():
     """A Python that has duckdb, or nothing."""
     found = os.path.join(place(), "python", "bin", "python3")
     return found if os.path.exists(os.path.join(place(), "python", "installed")) else None
+
+
+def spark():
+    """A Python that has pyspark, or nothing."""
+    found = os.path.join(place(), "spark", "bin", "python3")
+    return found if os.path.exists(os.path.join(place(), "spark", "installed")) else None
 
 
 def node(module):
@@ -51,19 +59,25 @@ def unpack_promtool():
         shutil.rmtree(folder)
 
 
-def install():
+def make_python(name, packages):
+    """A Python with packages, in a folder of its own."""
+    folder = os.path.join(place(), name)
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder, with_pip=True)
+    subprocess.run([os.path.join(folder, "bin", "python3"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages], check=True)
+    with open(os.path.join(folder, "installed"), "w"):
+        pass
+
+
+def install(with_spark=False):
     """Whatever can't be had is left out: the test that wants it says so."""
     failed = []
-    if not python():
-        folder = os.path.join(place(), "python")
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            venv.create(folder, with_pip=True)
-            subprocess.run([os.path.join(folder, "bin", "python3"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PYTHON], check=True)
-            with open(os.path.join(folder, "installed"), "w"):
-                pass
-        except (OSError, subprocess.CalledProcessError) as e:
-            failed.append(f"{', '.join(PYTHON)} ({e})")
+    for name, packages, found in (("python", PYTHON, python()), ("spark", SPARK, spark() or not with_spark)):
+        if not found:
+            try:
+                make_python(name, packages)
+            except (OSError, subprocess.CalledProcessError) as e:
+                failed.append(f"{', '.join(packages)} ({e})")
     wanted = [package for package in NODE if not node(package.rpartition("@")[0])]
     if wanted:
         folder = os.path.join(place(), "node")
@@ -82,6 +96,6 @@ def install():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
+    if sys.argv[1:] not in ([], ["--spark"]):
         sys.exit(__doc__)
-    install()
+    install(with_spark=sys.argv[1:] == ["--spark"])
