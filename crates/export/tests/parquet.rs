@@ -1,5 +1,4 @@
-//! Parquet as DuckDB reads it: `cargo test -p systoll-export --features parquet`, after `tests/readers.py`.
-#![cfg(feature = "parquet")]
+//! Parquet as DuckDB reads it, after `tests/readers.py`.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "it asks DuckDB, which reads a file")]
 
 use std::path::PathBuf;
