@@ -4,19 +4,19 @@
 -- held against its runs of earlier ones. A line is a cause and caller whose part of the processor time has at least
 -- doubled, and is at least a thousandth: before_share was before, share is since. more_ns is what that comes to.
 with began as (
-  select service, release, min(started_unix) as at
+  select service, release, min(started_unix) as first_unix
   from runs
   group by service, release
 ), candidates as (
-  select began.service, began.release, began.at,
-    row_number() over (partition by began.service order by began.at desc, began.release desc) as place
+  select began.service, began.release, began.first_unix,
+    row_number() over (partition by began.service order by began.first_unix desc, began.release desc) as place
   from began cross join asked
   where began.release <> '' and (asked.release is null or began.release = asked.release)
 ), since as (
-  select service, release, at from candidates where place = 1
+  select service, release, first_unix from candidates where place = 1
 ), sides as (
   select began.service, began.release, since.release as since_release,
-    case when began.at >= since.at then 1 else 0 end as is_new
+    case when began.first_unix >= since.first_unix then 1 else 0 end as is_new
   from began join since on began.service = since.service
 ), cpu as (
   select sides.service,

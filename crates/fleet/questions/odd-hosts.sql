@@ -1,8 +1,9 @@
 -- Hosts that differ from their peers: time zone, libc, kernel, clock, processor, release
 --
 -- Peers are the hosts of the same service, three at least; each says what its latest run says. A value is usual where
--- four fifths of them have it; who has another is told. services is of how many this is so. share is the needless
--- calls' part of the processor time of the host's runs of these services, peers_share that of its peers' runs.
+-- two thirds of them have it; told is one that a fifth of them have at most, or one host alone. services is of how many
+-- services this is so. share is the needless calls' part of the processor time of the host's runs of these services,
+-- peers_share that of its peers' runs.
 with latest as (
   select *, row_number() over (partition by service, host order by started_unix desc, run desc) as place
   from runs
@@ -28,11 +29,13 @@ with latest as (
     row_number() over (partition by service, fact order by hosts desc, value) as place
   from counted
 ), usual as (
-  select service, fact, value, hosts from ordered where place = 1 and of_hosts >= 3 and hosts * 5 >= of_hosts * 4
+  select service, fact, value, hosts from ordered where place = 1 and of_hosts >= 3 and hosts * 3 >= of_hosts * 2
 ), odd as (
   select facts.host, facts.fact, facts.value, usual.value as usual, facts.service, usual.hosts as peers
-  from facts join usual on facts.service = usual.service and facts.fact = usual.fact
-  where facts.value <> usual.value
+  from facts
+    join usual on facts.service = usual.service and facts.fact = usual.fact
+    join ordered on facts.service = ordered.service and facts.fact = ordered.fact and facts.value = ordered.value
+  where facts.value <> usual.value and (ordered.hosts * 5 <= ordered.of_hosts or ordered.hosts = 1)
 ), spent as (
   select service, host, sum(cast(needless_ns as decimal(38, 0))) as needless_ns
   from fleet where own_cpu_ns is not null group by service, host

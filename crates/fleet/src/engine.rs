@@ -160,7 +160,9 @@ fn ask_of(python: &OsString, request: &[u8]) -> Result<Answer, FleetError> {
         }
         Err(Bad::Failed { why, .. }) if why.contains("JAVA_GATEWAY_EXITED") => {
             let said = tail(&mut said);
-            let no_java = said.contains("JAVA_HOME is not set") || said.contains("java: not found") || said.contains("java: No such file");
+            let no_java = said.contains("JAVA_HOME is not set")
+                || said.contains("java: not found")
+                || said.contains("java: No such file");
             Err(if no_java { FleetError::Java } else { FleetError::Engine(format!("{why}\n{said}")) })
         }
         Err(Bad::Failed { why, .. }) => Err(FleetError::Engine(why)),

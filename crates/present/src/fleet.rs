@@ -49,9 +49,8 @@ pub fn answer_json(answer: &Answer, question: &str) -> Value {
         Cell::Text(text) => Value::String(text.clone()),
         Cell::Flag(flag) => Value::Bool(*flag),
     };
-    let object = |row: &Vec<Cell>| -> Map<String, Value> {
-        answer.columns.iter().cloned().zip(row.iter().map(value)).collect()
-    };
+    let object =
+        |row: &Vec<Cell>| -> Map<String, Value> { answer.columns.iter().cloned().zip(row.iter().map(value)).collect() };
     let rows: Vec<_> = answer.rows.iter().map(object).collect();
     json!({"schema": 1, "question": question, "columns": answer.columns, "rows": rows, "more": answer.is_cut})
 }
@@ -72,10 +71,12 @@ impl Table {
             true => format!("{} of {}", of(row, at), of(row, at + 1)),
             false => of(row, at),
         };
-        let rows: Vec<Vec<String>> = answer.rows.iter().map(|row| shown.iter().map(|at| cell(row, *at)).collect()).collect();
+        let rows: Vec<Vec<String>> =
+            answer.rows.iter().map(|row| shown.iter().map(|at| cell(row, *at)).collect()).collect();
         let text = |at: usize| !answer.rows.iter().any(|row| matches!(row.get(at), Some(Cell::Number(_))));
         let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|c| columns(c)).max().unwrap_or(0);
-        let headings = shown.iter().enumerate().map(|(place, at)| heading(names.get(*at).unwrap_or(&""), widest(place)));
+        let headings =
+            shown.iter().enumerate().map(|(place, at)| heading(names.get(*at).unwrap_or(&""), widest(place)));
         Self { headings: headings.collect(), is_text: shown.iter().map(|at| text(*at)).collect(), rows }
     }
 
@@ -111,7 +112,14 @@ impl Table {
         Ok(())
     }
 
-    fn line(&self, w: &mut dyn io::Write, cells: &[&str], widths: &[usize], role: Option<Role>, style: &Style) -> io::Result<()> {
+    fn line(
+        &self,
+        w: &mut dyn io::Write,
+        cells: &[&str],
+        widths: &[usize],
+        role: Option<Role>,
+        style: &Style,
+    ) -> io::Result<()> {
         let (mut line, mut start) = (Line::default(), 0);
         for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
             let is_text = self.is_text.get(at).copied().unwrap_or(false);
@@ -217,7 +225,13 @@ mod tests {
     fn answer(rows: usize) -> Answer {
         let text = |t: &str| Cell::Text(t.to_owned());
         let share = Number::from_f64(0.125).map_or(Cell::None, Cell::Number);
-        let row = vec![text(&"shop\u{1b}[2J".repeat(9)), Cell::Number(7.into()), Cell::Number(500.into()), Cell::Number(1_234_567.into()), share];
+        let row = vec![
+            text(&"shop\u{1b}[2J".repeat(9)),
+            Cell::Number(7.into()),
+            Cell::Number(500.into()),
+            Cell::Number(1_234_567.into()),
+            share,
+        ];
         let columns = ["service", "hosts", "of_hosts", "needless_ns", "share"].map(str::to_owned).to_vec();
         Answer { columns, rows: vec![row; rows], is_cut: rows > 1 }
     }

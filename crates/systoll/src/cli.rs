@@ -144,7 +144,9 @@ pub enum Command {
     #[command(after_help = export::EXAMPLES)]
     Export(ExportArgs),
     /// Ask about many runs at once: the dearest needless calls of all services, what came with a release
-    #[command(override_usage = "systoll fleet [OPTIONS] FOLDER... [QUESTION]\n       systoll fleet [OPTIONS] --sql FILE|TEXT FOLDER...")]
+    #[command(
+        override_usage = "systoll fleet [OPTIONS] FOLDER... [QUESTION]\n       systoll fleet [OPTIONS] --sql FILE|TEXT FOLDER..."
+    )]
     #[command(after_help = fleet::EXAMPLES)]
     Fleet(Box<FleetArgs>),
     /// Tell what a trace of strace, perf or ltrace says

@@ -96,7 +96,13 @@ impl Wanted {
         }
         let [first, ..] = QUESTIONS;
         let question = named.unwrap_or(first);
-        Ok(Self { folders, name: question.name, title: question.about(), note: question.note(), sql: question.sql.into() })
+        Ok(Self {
+            folders,
+            name: question.name,
+            title: question.about(),
+            note: question.note(),
+            sql: question.sql.into(),
+        })
     }
 }
 

@@ -4,9 +4,9 @@ mod straight;
 
 use crate::cli::{BackendChoice, RunArgs};
 use crate::control::Live;
+use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::{Output, Place};
-use crate::explain::catalogue;
 use crate::report::{Shown, save};
 use crate::tables;
 use std::path::PathBuf;

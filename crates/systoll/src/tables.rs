@@ -11,8 +11,7 @@ use systoll_model::Recording;
 /// Makes the folder if it is not there: what can't be written to is told before anything runs.
 pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|e| Failure::file("write to", folder, e))?;
-    nix::unistd::access(folder, nix::unistd::AccessFlags::W_OK)
-        .map_err(|e| Failure::file("write to", folder, e.into()))
+    nix::unistd::access(folder, nix::unistd::AccessFlags::W_OK).map_err(|e| Failure::file("write to", folder, e.into()))
 }
 
 /// Writes the table, and says where it is unless told to be quiet.

@@ -54,7 +54,10 @@ pub(super) fn pages(values: &Values<'_>) -> io::Result<Pages> {
         Values::Texts(texts) => {
             let (entries, body, indices) = by_dictionary(texts);
             let dictionary = Page { body, kind: Kind::Dictionary { entries } };
-            (Some(dictionary), Page { body: indices, kind: Kind::Data { values: texts.len(), how: encoding::RLE_DICTIONARY } })
+            (
+                Some(dictionary),
+                Page { body: indices, kind: Kind::Data { values: texts.len(), how: encoding::RLE_DICTIONARY } },
+            )
         }
         Values::Numbers(numbers) => {
             let kind = Kind::Data { values: numbers.len(), how: encoding::PLAIN };

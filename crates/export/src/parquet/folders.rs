@@ -113,7 +113,10 @@ mod tests {
 
     #[test]
     fn names_are_one_folder_whatever_they_hold() {
-        assert_eq!(["shop", "a b", "", "../../etc", "_x"].map(folder), ["shop", "a%20b", "unknown", "%2E.%2F..%2Fetc", "%5Fx"]);
+        assert_eq!(
+            ["shop", "a b", "", "../../etc", "_x"].map(folder),
+            ["shop", "a%20b", "unknown", "%2E.%2F..%2Fetc", "%5Fx"]
+        );
         assert_eq!(folder("__HIVE_DEFAULT_PARTITION__"), "%5F_HIVE_DEFAULT_PARTITION__");
         for name in ["x".repeat(1 << 20), "é".repeat(1 << 20), "/\0\n'=".repeat(1000)] {
             let (one, other) = (folder(&name), folder(&(name + "y")));
