@@ -90,7 +90,7 @@ def multiply(folder, seeds_folder, hosts, services, days):
             select number, 'h' || lpad(number::varchar, 4, '0') as host, service, number = {ODD_ZONE} as is_odd,
               case when {day} >= {days} // 2 then '{NEW}' else '{OLD}' end as release,
               strftime(make_timestamp(({FIRST_DAY} + {day} * 86400) * 1000000::bigint), '%Y-%m-%d') as day,
-              {FIRST_DAY} + {day} * 86400 + hash(number, service) % 80000 as started_unix,
+              cast({FIRST_DAY} + {day} * 86400 + hash(number, service) % 80000 as bigint) as started_unix,
               md5(number || service || {day}) as run,
               0.8 + 0.4 * ((hash(service, number, {day}) % 1000)::double / 1000) as factor
             from range({hosts}) t(number), (select unnest({list(services)!r}) as service)""")

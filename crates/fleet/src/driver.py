@@ -117,7 +117,8 @@ def ask_spark(request, asked):
     for name in ("service", "host"):
         if asked[name] is not None:
             fleet = fleet.where(f.col(name) == f.lit(folded(asked[name])))
-        fleet = fleet.withColumn(name, f.decode(f.encode(f.col(name), "ISO-8859-1"), "UTF-8"))
+        bytes_of = f.decode(f.encode(f.col(name), "ISO-8859-1"), "UTF-8")
+        fleet = fleet.withColumn(name, f.when(f.col(name).rlike("^[\\x00-\\xff]*$"), bytes_of).otherwise(f.col(name)))
     if asked["since"] is not None:
         fleet = fleet.where(f.col("day") >= f.lit(asked["since"]))
     fleet.createOrReplaceTempView("fleet")
@@ -132,7 +133,7 @@ def ask_spark(request, asked):
 
 
 def main():
-    request = json.load(sys.stdin)
+    request = json.load(sys.stdin.buffer)
     try:
         {"duckdb": ask_duckdb, "spark": ask_spark}[request["engine"]](request, request["asked"])
     except ModuleNotFoundError as error:
@@ -140,7 +141,7 @@ def main():
     except Exception as error:
         # Spark's errors go on with the stack of its own process.
         told = str(error).split("\nJVM stacktrace")[0]
-        tell({"error": f"{told[:4000]}"})
+        tell({"error": told[:4000]})
     OUT.flush()
 
 

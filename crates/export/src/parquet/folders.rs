@@ -3,9 +3,6 @@
 //!
 //! Invariant: whatever a name holds, it is one folder's name of at most [`LONGEST`] bytes, and leads nowhere else.
 
-use super::write;
-use crate::error::ExportError;
-use crate::judged::Judged;
 use std::path::PathBuf;
 use systoll_model::Recording;
 
@@ -20,21 +17,15 @@ pub struct Labels {
     pub host: String,
 }
 
-/// A table for a folder of many, and where in that folder it belongs. The same recording comes to the same file.
-///
-/// # Errors
-/// [`ExportError`], as of [`crate::export`].
-pub fn for_fleet(judged: &Judged<'_>, labels: &Labels) -> Result<(PathBuf, Vec<u8>), ExportError> {
-    let mut bytes = Vec::new();
-    write(judged, labels, &mut bytes)?;
-    let h = &judged.recording.header;
+/// Where in a folder of many a run's table belongs.
+pub(super) fn place(rec: &Recording, labels: &Labels) -> PathBuf {
+    let h = &rec.header;
     let program = h.command.first().map_or("", |c| c.rsplit('/').next().unwrap_or_default());
     let said = |label: &str, recorded: &str| folder(if label.is_empty() { recorded } else { label });
-    let place = PathBuf::from(format!("day={}", day(h.started_unix)))
+    PathBuf::from(format!("day={}", day(h.started_unix)))
         .join(format!("service={}", said(&labels.service, program)))
         .join(format!("host={}", said(&labels.host, &h.node)))
-        .join(format!("{}.parquet", run_id(judged.recording)));
-    Ok((place, bytes))
+        .join(format!("{}.parquet", run_id(rec)))
 }
 
 /// Bytes of a value in a folder's name, of the 255 that file systems allow.

@@ -9,24 +9,35 @@ mod folders;
 mod run;
 mod thrift;
 
-pub use folders::{Labels, for_fleet};
+pub use folders::Labels;
 
 use crate::comma_separated::{COLUMNS, Cell, cells};
 use crate::error::ExportError;
 use crate::judged::{Judged, Told};
 use column::{Pages, Values, encoding, pages};
 use std::io::{self, Write};
+use std::path::PathBuf;
 use thrift::Struct;
 
 /// Version of the columns: it grows where one changes its meaning, not where one is added.
 const VERSION: &str = "1";
-/// Rows of a group, which is what a reader holds at once.
-const GROUP: usize = 1 << 16;
+/// Rows of a group, which is what writer and readers hold at once.
+const GROUP: usize = 1 << 13;
 /// First and last bytes of a file.
 const MAGIC: &[u8] = b"PAR1";
 
 /// A column's name, and whether it holds text.
 type Column = (&'static str, bool);
+
+/// A table for a folder of many, and where in that folder it belongs. The same recording comes to the same file.
+///
+/// # Errors
+/// [`ExportError`], as of [`crate::export`].
+pub fn for_fleet(judged: &Judged<'_>, labels: &Labels) -> Result<(PathBuf, Vec<u8>), ExportError> {
+    let mut bytes = Vec::new();
+    write(judged, labels, &mut bytes)?;
+    Ok((folders::place(judged.recording, labels), bytes))
+}
 
 /// Writes the table.
 pub(crate) fn write(judged: &Judged<'_>, labels: &Labels, out: &mut dyn Write) -> Result<(), ExportError> {
