@@ -94,7 +94,7 @@ def multiply(folder, seeds_folder, hosts, services, days):
               md5(number || service || {day}) as run,
               0.8 + 0.4 * ((hash(service, number, {day}) % 1000)::double / 1000) as factor
             from range({hosts}) t(number), (select unnest({list(services)!r}) as service)""")
-        con.execute(f"copy ({VARIED.format(odd_clock=ODD_CLOCK)} order by service, host) to '{folder}' "
+        con.execute(f"copy ({VARIED.format(odd_clock=ODD_CLOCK)} order by one.service, one.host) to '{folder}' "
                     "(format parquet, compression gzip, partition_by (day, service, host), filename_pattern 'run_{uuid}', overwrite_or_ignore)")
 
 
