@@ -4,7 +4,7 @@ use crate::cli::LabelArgs;
 use crate::failure::Failure;
 use crate::output::{Place, keep, to_stderr};
 use std::path::Path;
-use systoll_export::{ExportError, Judged, for_fleet};
+use systoll_export::{Judged, for_fleet};
 use systoll_judge::{Catalogue, judge};
 use systoll_model::Recording;
 
@@ -24,7 +24,7 @@ pub(crate) fn add(
 ) -> Result<(), Failure> {
     let judgement = judge(recording, catalogue, &systoll_judge::Options::default());
     let written = for_fleet(&Judged::new(recording, &judgement), &labels.labels());
-    let (place, bytes) = written.map_err(|error: ExportError| Failure::Export(error))?;
+    let (place, bytes) = written.map_err(Failure::Export)?;
     let path = folder.join(place);
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|e| Failure::file("write to", folder, e))?;
