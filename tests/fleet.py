@@ -48,8 +48,11 @@ def recorded(systoll, folder, service, command, release, zone):
     env = {name: value for name, value in os.environ.items() if name != "TZ"}
     if zone:
         env["TZ"] = zone
-    subprocess.run([systoll, "run", "-q", "--save-to", folder, "--service", service, "--release", release, "--host", "seed", "--", *command],
-                   env=env, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    r = subprocess.run([systoll, "run", "-q", "--save-to", folder, "--service", service, "--release", release, "--host", "seed", "--", *command],
+                       env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    # Other codes are the program's own.
+    if r.returncode == 125:
+        sys.exit(r.stderr)
 
 
 def seeds(systoll, folder, services):
