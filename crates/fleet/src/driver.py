@@ -62,6 +62,12 @@ def ask_duckdb(request, asked):
     config = {"memory_limit": f"{request['memory_mib']}MB", "preserve_insertion_order": False,
               "autoinstall_known_extensions": False, "autoload_known_extensions": False}
     con = duckdb.connect(config=config)
+    try:
+        # Each file is read once: what is kept of thousands of them would be most of the memory.
+        con.execute("set enable_external_file_cache = false")
+    except duckdb.Error:
+        # Versions before 1.3 keep nothing.
+        pass
     if request["scratch"]:
         con.execute(f"set temp_directory = {text(request['scratch'])}")
     files = ", ".join(text(os.path.join(glob.escape(folder), "**", "*.parquet")) for folder in request["folders"])
