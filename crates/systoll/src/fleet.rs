@@ -4,7 +4,6 @@ use crate::cli::{EngineName, FleetArgs};
 use crate::failure::Failure;
 use crate::output::{Output, progress_line};
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -79,7 +78,7 @@ impl Wanted {
             return Ok(Self { folders, name: "sql", title: "", note: String::new(), sql: own(sql)? });
         }
         let named = folders.last().and_then(|word| word.to_str()).and_then(question);
-        if let Some(named) = named {
+        if named.is_some() {
             folders.pop();
             if folders.is_empty() && !args.show_sql {
                 return Err(Failure::Usage("a question is asked about folders: systoll fleet FOLDER... QUESTION"));
