@@ -2,6 +2,7 @@
 """The programs that exports are opened with, and an agent's client: from PyPI and npm, pinned, and promtool out of Debian's package.
 
   readers.py            puts them into target/readers (SYSTOLL_READERS: elsewhere), if they are not there
+  readers.py --spark    and Spark, 450 MB; it needs Java
 
 The package of promtool is unpacked and not installed: it would start a server.
 """
@@ -14,6 +15,7 @@ import venv
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = ("duckdb==1.4.2", "mcp==2.3.0")
+SPARK = ("duckdb==1.4.2", "pyspark==4.0.1")
 NODE = ("speedscope@1.25.0", "@firefox-devtools/profiler-cli@0.10.0")
 
 
@@ -21,13 +23,23 @@ def place():
     return os.environ.get("SYSTOLL_READERS") or os.path.join(os.path.dirname(HERE), "target", "readers")
 
 
-def python():
-    """A Python that has all of PYTHON, or nothing."""
-    found, installed = os.path.join(place(), "python", "bin", "python3"), os.path.join(place(), "python", "installed")
+def python_with(name, packages):
+    """The Python in the folder of this name, if it has all of the packages."""
+    found, installed = (os.path.join(place(), name, *path) for path in (("bin", "python3"), ("installed",)))
     if not os.path.exists(installed):
         return None
     with open(installed) as f:
-        return found if f.read().split() == list(PYTHON) else None
+        return found if f.read().split() == list(packages) else None
+
+
+def python():
+    """A Python that has all of PYTHON, or nothing."""
+    return python_with("python", PYTHON)
+
+
+def spark():
+    """A Python that has pyspark, or nothing."""
+    return python_with("spark", SPARK)
 
 
 def node(module):
@@ -54,19 +66,25 @@ def unpack_promtool():
         shutil.rmtree(folder)
 
 
-def install():
+def make_python(name, packages):
+    """A Python with packages, in a folder of its own."""
+    folder = os.path.join(place(), name)
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder, with_pip=True)
+    subprocess.run([os.path.join(folder, "bin", "python3"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages], check=True)
+    with open(os.path.join(folder, "installed"), "w") as f:
+        f.write("\n".join(packages))
+
+
+def install(with_spark=False):
     """Whatever can't be had is left out: the test that wants it says so."""
     failed = []
-    if not python():
-        folder = os.path.join(place(), "python")
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            venv.create(folder, with_pip=True)
-            subprocess.run([os.path.join(folder, "bin", "python3"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PYTHON], check=True)
-            with open(os.path.join(folder, "installed"), "w") as f:
-                f.write("\n".join(PYTHON))
-        except (OSError, subprocess.CalledProcessError) as e:
-            failed.append(f"{', '.join(PYTHON)} ({e})")
+    for name, packages, found in (("python", PYTHON, python()), ("spark", SPARK, spark() or not with_spark)):
+        if not found:
+            try:
+                make_python(name, packages)
+            except (OSError, subprocess.CalledProcessError) as e:
+                failed.append(f"{', '.join(packages)} ({e})")
     wanted = [package for package in NODE if not node(package.rpartition("@")[0])]
     if wanted:
         folder = os.path.join(place(), "node")
@@ -85,6 +103,6 @@ def install():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
+    if sys.argv[1:] not in ([], ["--spark"]):
         sys.exit(__doc__)
-    install()
+    install(with_spark=sys.argv[1:] == ["--spark"])

@@ -8,6 +8,7 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-binfile", &[]),
     ("systoll-files", &[]),
+    ("systoll-fleet", &[]),
     ("systoll-mcp", &[]),
     ("systoll-model", &[]),
     ("systoll-trust", &[]),
@@ -31,8 +32,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-cure", &["systoll-files", "systoll-model", "systoll-trust"]),
     ("systoll-prove", &["systoll-model", "systoll-cure", "systoll-record", "systoll-trust"]),
     ("systoll-compare", &["systoll-model", "systoll-judge"]),
-    ("systoll-present", &["systoll-model", "systoll-judge", "systoll-prove", "systoll-compare"]),
-    ("systoll-export", &["systoll-model", "systoll-judge", "systoll-present"]),
+    ("systoll-present", &["systoll-model", "systoll-judge", "systoll-prove", "systoll-compare", "systoll-fleet"]),
+    ("systoll-export", &["systoll-model", "systoll-judge", "systoll-present", "systoll-fleet"]),
     (
         "systoll",
         &[
@@ -48,6 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "systoll-compare",
             "systoll-export",
             "systoll-files",
+            "systoll-fleet",
             "systoll-present",
         ],
     ),

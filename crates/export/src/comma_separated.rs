@@ -6,6 +6,7 @@
 use crate::error::ExportError;
 use crate::judged::{Judged, Told, short};
 use std::io::Write;
+use systoll_fleet::{Answer, Cell as Answered};
 
 /// What a cell holds, as far as readers that know types care.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +48,26 @@ pub(crate) fn write(judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), Expo
         let text = cells(judged, &told).into_iter().map(|cell| match cell {
             Cell::Text(text) => harmless(text),
             Cell::Number(number) => number.map_or_else(String::new, |n| n.to_string()),
+        });
+        csv.write_record(text).map_err(io)?;
+    }
+    csv.flush()?;
+    Ok(())
+}
+
+/// Writes what an engine answered about many recordings: exact figures, what is not known empty.
+///
+/// # Errors
+/// [`ExportError`], where `out` fails.
+pub fn answer_csv(answer: &Answer, out: &mut dyn Write) -> Result<(), ExportError> {
+    let mut csv = csv::WriterBuilder::new().from_writer(out);
+    csv.write_record(answer.columns.iter().map(|name| harmless(name.clone()))).map_err(io)?;
+    for row in &answer.rows {
+        let text = row.iter().map(|cell| match cell {
+            Answered::None => String::new(),
+            Answered::Number(number) => number.to_string(),
+            Answered::Text(text) => harmless(text.clone()),
+            Answered::Flag(flag) => flag.to_string(),
         });
         csv.write_record(text).map_err(io)?;
     }

@@ -15,7 +15,4 @@ pub enum ExportError {
     /// A recording whose parts do not fit together, or that is too large.
     #[error(transparent)]
     Recording(FileError),
-    /// A format that takes too long to build for everybody.
-    #[error("this systoll was built without Parquet (cargo build --features parquet); DuckDB and Spark read csv too")]
-    NotBuilt,
 }

@@ -1,7 +1,7 @@
 //! A judged recording as all formats see it: rows with their values, and frames with names.
 
 use std::borrow::Cow;
-use systoll_judge::Judgement;
+use systoll_judge::{Finding, Judgement};
 use systoll_model::{FrameId, ModuleId, Recording, Row};
 
 /// What can be drawn.
@@ -55,7 +55,7 @@ pub struct Judged<'a> {
 struct RowJudged<'a> {
     calls: u64,
     toll_ns: u64,
-    cause: Option<&'a str>,
+    finding: Option<&'a Finding>,
 }
 
 /// One row of the exact table.
@@ -69,6 +69,8 @@ pub(crate) struct Told<'a> {
     pub(crate) needless_ns: u64,
     /// The first finding's cause, or its kind of waste where it has no name.
     pub(crate) cause: Option<&'a str>,
+    /// That finding.
+    pub(crate) finding: Option<&'a Finding>,
 }
 
 impl Told<'_> {
@@ -119,7 +121,7 @@ impl<'a> Judged<'a> {
                 let part = finding.by_row.get(at).copied().unwrap_or_default();
                 row.calls = row.calls.saturating_add(part.calls);
                 row.toll_ns = row.toll_ns.saturating_add(part.toll_ns);
-                row.cause.get_or_insert(finding.cause.as_deref().unwrap_or(finding.kind.name()));
+                row.finding.get_or_insert(finding);
             }
         }
         Self { recording, judgement, rows }
@@ -132,7 +134,8 @@ impl<'a> Judged<'a> {
             row,
             needless_calls: judged.calls,
             needless_ns: judged.toll_ns,
-            cause: judged.cause,
+            cause: judged.finding.map(|f| f.cause.as_deref().unwrap_or(f.kind.name())),
+            finding: judged.finding,
         };
         self.recording.rows.iter().zip(&self.rows).enumerate().map(told)
     }

@@ -41,9 +41,11 @@ mod pprof;
 mod seen;
 mod speedscope;
 
+pub use comma_separated::answer_csv;
 pub use error::ExportError;
 pub use flamegraph::compared as flamegraph_compared;
 pub use judged::{Judged, Value};
+pub use parquet::{Labels, for_fleet};
 
 use std::io::Write;
 
@@ -66,7 +68,7 @@ pub enum Format {
     Perfetto,
     /// OpenMetrics text, for Prometheus.
     Openmetrics,
-    /// The table of [`Format::Csv`], for DuckDB, Spark and others.
+    /// The table of [`Format::Csv`] with what is known of the run, for DuckDB, Spark and others.
     Parquet,
 }
 
@@ -125,6 +127,6 @@ pub fn export(format: Format, value: Value, judged: &Judged<'_>, out: &mut dyn W
         Format::Firefox => firefox::write(value, judged, out),
         Format::Perfetto => perfetto::write(judged, out),
         Format::Openmetrics => open_metrics::write(judged, out),
-        Format::Parquet => parquet::write(judged, out),
+        Format::Parquet => parquet::write(judged, &Labels::default(), out),
     }
 }

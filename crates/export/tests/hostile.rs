@@ -6,8 +6,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value as Json;
 use std::io::Read;
+use std::path::Component;
 use std::sync::Arc;
-use systoll_export::{Format, Judged, Value, export, html};
+use systoll_export::{Format, Judged, Labels, Value, export, for_fleet, html};
 use systoll_judge::{Confidence, Estimate, Evidence, Finding, Judgement, Kind, RowNeedless};
 use systoll_model::*;
 
@@ -287,6 +288,18 @@ fn page_holds(judged: &Judged<'_>, rec: &Recording) {
     assert_eq!(rows.iter().filter_map(|r| r["toll_ns"].as_u64()).sum::<u64>(), rec.total().toll_ns.unwrap_or(0));
 }
 
+fn table_holds(judged: &Judged<'_>, name: &str) {
+    let labels = Labels { service: name.into(), release: name.into(), host: name.into() };
+    let (place, bytes) = for_fleet(judged, &labels).expect("written");
+    let parts: Vec<_> = place.components().collect();
+    let is_name = |part: &Component| matches!(part, Component::Normal(name) if name.len() <= 255);
+    assert!(parts.len() == 4 && parts.iter().all(is_name), "{place:?}");
+    assert!(place.to_str().is_some_and(|text| text.is_ascii() && !text.contains(char::is_control)), "{place:?}");
+    let (ends, length) = (b"PAR1", bytes.len().checked_sub(8).and_then(|at| bytes.get(at..at + 4)));
+    let footer = length.and_then(|length| length.try_into().ok()).map(u32::from_le_bytes).expect("a footer");
+    assert!(bytes.starts_with(ends) && bytes.ends_with(ends) && footer as usize <= bytes.len() - 12, "{footer}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -303,6 +316,7 @@ proptest! {
         }
         csv_holds(&judged, &rec, &judgement);
         page_holds(&judged, &rec);
+        names.iter().for_each(|name| table_holds(&judged, name));
     }
 }
 

@@ -1,5 +1,4 @@
-//! Parquet as DuckDB reads it: `cargo test -p systoll-export --features parquet`, after `tests/readers.py`.
-#![cfg(feature = "parquet")]
+//! Parquet as DuckDB reads it, after `tests/readers.py`.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "it asks DuckDB, which reads a file")]
 
 use std::path::PathBuf;
@@ -13,7 +12,7 @@ fn recording() -> Recording {
     rec.header.command = vec!["app".into(), "'; DROP TABLE rows; --".into()];
     rec.processes.push(Process { exe: "/bin/it's".into(), pid: 7, instances: 1, ..Process::default() });
     rec.stacks.push(Stack::default());
-    for n in 0..1_000u32 {
+    for n in 0..30_000u32 {
         let known = n % 3 > 0;
         rec.rows.push(Row {
             process: ProcessId(0),
@@ -53,7 +52,7 @@ print(a, b)";
     let _ = std::fs::remove_file(&file);
     let told = String::from_utf8_lossy(&output.stdout);
     let wanted = format!(
-        "({}, {}, 1000, 666, \"it's\", '=1+1\\n\\x1b[31m\"') (b'1',)",
+        "({}, {}, 30000, 20000, \"it's\", '=1+1\\n\\x1b[31m\"') (b'1',)",
         rec.calls(),
         rec.total().toll_ns.unwrap_or(0)
     );

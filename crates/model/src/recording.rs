@@ -67,6 +67,18 @@ pub struct Host {
     pub virtualization: Option<String>,
 }
 
+/// What the `TZ` of a program says. The C library reads it; most programs never set it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TimeZone {
+    /// The recording does not say: an older one, or another tool's trace.
+    #[default]
+    Unknown,
+    /// There was none: glibc then asks `/etc/localtime`.
+    Unset,
+    /// This.
+    Set(String),
+}
+
 /// What is known of the run as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
@@ -78,6 +90,10 @@ pub struct Header {
     pub backend: BackendKind,
     /// The box.
     pub host: Host,
+    /// The box's own name (`uname -n`); empty where it is not known.
+    pub node: String,
+    /// The command's `TZ`.
+    pub time_zone: TimeZone,
     /// Seconds since 1970 at the run's start.
     pub started_unix: u64,
     /// How the command's own process ended; `None` if it was still running.
@@ -136,6 +152,8 @@ impl Default for Header {
             command: Vec::new(),
             backend: BackendKind::Ptrace,
             host: Host::default(),
+            node: String::new(),
+            time_zone: TimeZone::Unknown,
             started_unix: 0,
             exit: None,
             wall_ns: 0,

@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use systoll_model::{EnvChange, Exit};
+use systoll_model::{EnvChange, Exit, TimeZone};
 
 /// A program found and looked at, ready to be started.
 #[derive(Debug)]
@@ -69,6 +69,12 @@ pub(crate) fn prepare(launch: &Launch) -> Result<Prepared, Error> {
 
 fn c_string(text: OsString) -> Result<CString, Error> {
     CString::new(text.into_vec()).map_err(|e| Error::own("an argument holds a NUL byte", e))
+}
+
+/// The `TZ` that the command will have.
+pub(crate) fn time_zone(launch: &Launch) -> TimeZone {
+    let set = environment(&launch.env).remove(OsStr::new("TZ"));
+    set.map_or(TimeZone::Unset, |name| TimeZone::Set(name.to_string_lossy().into_owned()))
 }
 
 fn environment(changes: &[EnvChange]) -> BTreeMap<OsString, OsString> {

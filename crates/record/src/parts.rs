@@ -1,15 +1,17 @@
 //! A recording put together: what every backend does alike, from its table, windows and names.
 
 use crate::backend::Launch;
+use crate::launch::time_zone;
 use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use crate::procfs::running_times;
 use crate::sys::children_times;
 use crate::table::Table;
 use crate::windows::{RawWindow, Windows, fault_price, switch_price};
+use nix::sys::utsname::uname;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_model::{
-    BackendKind, Exit, Header, InPlace, LongCall, Prices, Problem, Process, Recording, Row, Spread, VdsoRow,
+    BackendKind, Exit, Header, InPlace, LongCall, Prices, Problem, Process, Recording, Row, Spread, TimeZone, VdsoRow,
 };
 use systoll_symbols::Symbols;
 
@@ -22,6 +24,7 @@ pub(crate) struct RunFacts {
     pub(crate) children_before: (u64, u64),
     pub(crate) started_unix: u64,
     pub(crate) seed: u64,
+    pub(crate) time_zone: TimeZone,
 }
 
 impl RunFacts {
@@ -33,6 +36,7 @@ impl RunFacts {
             children_before: children_times(),
             started_unix: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
             seed: launch.seed,
+            time_zone: time_zone(launch),
         }
     }
 
@@ -91,6 +95,8 @@ pub(crate) fn header(
         command: facts.command.clone(),
         backend,
         host: systoll_price::host(),
+        node: node(),
+        time_zone: facts.time_zone.clone(),
         started_unix: facts.started_unix,
         exit: progress.exit,
         wall_ns: progress.wall_ns,
@@ -102,6 +108,11 @@ pub(crate) fn header(
         windows_refused: windows.refused,
         ..Header::default()
     }
+}
+
+/// This box's own name, as far as it is text.
+fn node() -> String {
+    uname().map_or_else(|_| String::new(), |names| names.nodename().to_string_lossy().into_owned())
 }
 
 /// A table with its names.

@@ -4,6 +4,7 @@ mod bisect;
 mod check;
 mod diff;
 mod export;
+mod fleet;
 mod import;
 mod prove;
 
@@ -11,6 +12,7 @@ pub use bisect::{BisectArgs, Calls};
 pub use check::{CheckArgs, Format};
 pub use diff::DiffArgs;
 pub use export::ExportArgs;
+pub use fleet::{EngineName, FleetArgs, LabelArgs};
 pub use import::ImportArgs;
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 
@@ -158,6 +160,12 @@ pub enum Command {
     /// Write a recording in the format of another tool: flame graph, speedscope, Perfetto, CSV, ...
     #[command(after_help = export::EXAMPLES)]
     Export(ExportArgs),
+    /// Ask about many runs at once: the dearest needless calls of all services, what came with a release
+    #[command(
+        override_usage = "systoll fleet [OPTIONS] FOLDER... [QUESTION]\n       systoll fleet [OPTIONS] --sql FILE|TEXT FOLDER..."
+    )]
+    #[command(after_help = fleet::EXAMPLES)]
+    Fleet(Box<FleetArgs>),
     /// Tell what a trace of strace, perf or ltrace says
     #[command(override_usage = "systoll import [OPTIONS] FILE...\n       strace -f CMD 2>&1 | systoll import -")]
     #[command(after_help = import::IMPORT_EXAMPLES)]
@@ -281,6 +289,12 @@ pub struct RunArgs {
     /// Keep the recording: a pprof profile that `systoll report` and `go tool pprof` open
     #[arg(long, value_name = "REC")]
     pub save: Option<PathBuf>,
+    /// Add the run to FOLDER, where `systoll fleet` finds it (docs/fleet.md)
+    #[arg(long, value_name = "FOLDER")]
+    pub save_to: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub labels: LabelArgs,
     /// No report, no progress: only what -o or --save ask for
     #[arg(short, long, action = ArgAction::Count)]
     pub quiet: u8,
@@ -323,6 +337,12 @@ pub struct ReportArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "flattened")]
     pub show: ShowArgs,
+    /// Add the run to FOLDER instead, where `systoll fleet` finds it (docs/fleet.md)
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["json", "counts", "html", "open", "output"])]
+    pub parquet: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub labels: LabelArgs,
     /// A recording that `run --save` kept; - for standard input
     #[arg(value_name = "REC")]
     pub recording: PathBuf,

@@ -49,6 +49,10 @@ pub(crate) enum Failure {
     Cure(systoll_cure::CureError),
     /// The program would not load a cure's library.
     Unreached { program: OsString, why: systoll_cure::Unreached, cure: String, elided: Option<String> },
+    /// A question about many recordings has no answer.
+    Fleet(systoll_fleet::FleetError),
+    /// A folder without any of the tables that are asked about.
+    NoTables(PathBuf),
     /// Arguments that do not go together.
     Usage(&'static str),
     /// The comparison could not be made.
@@ -126,6 +130,8 @@ impl Failure {
             Self::Unreached { program, why, cure, .. } => {
                 vec![format!("{cure} can't be cured by a library here: {} {why}", program.display())]
             }
+            Self::Fleet(e) => vec![with_sources(e)],
+            Self::NoTables(path) => vec![format!("there is no table (*.parquet) below {}", path.display())],
             Self::Usage(text) => vec![(*text).to_owned()],
             Self::Prove(ProveError::Run(RunError::Start { program, source })) => {
                 vec![format!("can't run {program}: {}", plain(source))]
@@ -148,6 +154,12 @@ impl Failure {
                 Some("make one with: strace -f -ttt -T -v -o FILE CMD; docs/importing.md has the others".into())
             }
             Self::Recording(..) | Self::NoRecordings(_) => Some("make one with: systoll run --save FILE -- CMD".into()),
+            Self::NoTables(path) => {
+                let folder = systoll_present::shell_words(&[path.to_string_lossy().as_ref()]);
+                Some(format!("add a run: systoll run --save-to {folder} -- CMD"))
+            }
+            Self::Fleet(systoll_fleet::FleetError::Package(package)) => Some(crate::fleet::install(package)),
+            Self::Fleet(systoll_fleet::FleetError::Java) => Some("get it: apt-get install default-jre-headless".into()),
             Self::NoBudget(_) => Some("make one with: systoll check --update -- CMD".into()),
             Self::Budget(..) => Some("docs/check.md tells what a budget can hold".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),

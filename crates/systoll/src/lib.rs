@@ -13,6 +13,7 @@ mod doctor;
 mod explain;
 mod export;
 mod failure;
+mod fleet;
 mod import;
 mod mcp;
 mod nearest;
@@ -22,6 +23,7 @@ mod prove;
 mod report;
 mod run;
 mod seed;
+mod tables;
 mod watched;
 
 use cli::{Cli, Command};
@@ -64,6 +66,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::report(&args),
         Command::Export(args) => export::write(&args),
+        Command::Fleet(args) => fleet::fleet(&args),
         Command::Import(args) => import::import(&args),
         Command::Prove(args) => prove::prove(&args),
         Command::Diff(args) => diff::diff_sides(&args),

@@ -5,7 +5,7 @@ use crate::cli::{PlainArgs, ReportArgs, ShowArgs};
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::{Output, Place, keep, to_stderr, whole};
-use crate::page;
+use crate::{page, tables};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
@@ -123,6 +123,12 @@ fn narrowed(recording: &Recording, only: &BTreeSet<Sysno>) -> Recording {
 
 /// `systoll report REC`.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    if let Some(folder) = &args.parquet {
+        tables::prepare(folder)?;
+        let (recording, catalogue) = (read(&args.recording)?, catalogue(args.show.causes.as_deref())?);
+        tables::add(folder, &recording, &catalogue, &args.labels, true)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let recording = read(&args.recording)?;
     let (mut output, shown) = Shown::open(&args.show, Output::Stdout)?;
     shown.tell(&mut output, &recording)?;

@@ -4,9 +4,11 @@ mod straight;
 
 use crate::cli::{BackendChoice, RunArgs};
 use crate::control::Live;
+use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::{Output, Place};
 use crate::report::{Shown, save};
+use crate::tables;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -23,13 +25,20 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let recording = record(args, &places)?;
     // The command has run: whatever becomes of what is told of it, its exit code is its own.
     let kept = places.save.as_mut().map_or(Ok(()), |place| save(place, &recording));
+    let added = add(args, &recording);
     let told = places.report.as_mut().map_or(Ok(()), |(output, shown)| shown.tell(output, &recording));
     drop(limits);
     let proved = if args.prove { prove_straight(args, &recording) } else { Ok(()) };
-    for failure in [told, kept, proved].into_iter().filter_map(Result::err) {
+    for failure in [told, kept, added, proved].into_iter().filter_map(Result::err) {
         failure.tell();
     }
     Ok(end_as(recording.header.exit))
+}
+
+fn add(args: &RunArgs, recording: &Recording) -> Result<(), Failure> {
+    let Some(folder) = &args.save_to else { return Ok(()) };
+    let catalogue = catalogue(args.show.causes.as_deref())?;
+    tables::add(folder, recording, &catalogue, &args.labels, args.quiet > 0)
 }
 
 fn prove_straight(args: &RunArgs, recording: &Recording) -> Result<(), Failure> {
@@ -75,6 +84,7 @@ impl Places {
     fn open(args: &RunArgs) -> Result<Self, Failure> {
         let place = |path: &PathBuf| Place::open(path).map_err(|e| Failure::file("write", path, e));
         let save = args.save.as_ref().map(place).transpose()?;
+        args.save_to.as_deref().map_or(Ok(()), tables::prepare)?;
         let report = (args.show.output.is_some() || args.show.open || args.quiet == 0)
             .then(|| Shown::open(&args.show, Output::Stderr));
         Ok(Self { report: report.transpose()?, save })

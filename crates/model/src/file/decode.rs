@@ -12,7 +12,7 @@ use crate::names::{Frame, FrameId, Location, Module, ModuleId, Stack, StackId};
 use crate::prices::{Price, Prices, Spread};
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
-use crate::recording::{BackendKind, Header, Host, LongCall, Recording, Sites, VdsoRow};
+use crate::recording::{BackendKind, Header, Host, LongCall, Recording, Sites, TimeZone, VdsoRow};
 use crate::row::{Row, RowId, RowLine};
 use crate::sysno::Sysno;
 use crate::thread::{Thread, ThreadCalls};
@@ -55,6 +55,12 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
             kernel: h.kernel,
             clock_source: h.clock_source,
             virtualization: h.virtualization,
+        },
+        node: h.node,
+        time_zone: match h.time_zone {
+            Some(name) => TimeZone::Set(name),
+            None if h.no_time_zone => TimeZone::Unset,
+            None => TimeZone::Unknown,
         },
         started_unix: h.started_unix,
         exit: exit(h.exit_code, h.exit_signal),

@@ -7,7 +7,7 @@ use super::ledger;
 use super::wire::{self, flag};
 use crate::ledger::Before;
 use crate::process::Exit;
-use crate::recording::Recording;
+use crate::recording::{Recording, TimeZone};
 use crate::row::RowId;
 use crate::syscalls::Moment;
 use std::collections::HashMap;
@@ -260,6 +260,9 @@ fn header(rec: &Recording) -> wire::Header {
         kernel: h.host.kernel.clone(),
         clock_source: h.host.clock_source.clone(),
         virtualization: h.host.virtualization.clone(),
+        node: h.node.clone(),
+        time_zone: if let TimeZone::Set(name) = &h.time_zone { Some(name.clone()) } else { None },
+        no_time_zone: h.time_zone == TimeZone::Unset,
         started_unix: h.started_unix,
         exit_code,
         exit_signal,

@@ -137,6 +137,14 @@ pub(super) struct Header {
     pub(super) sites: Option<Sites>,
     #[prost(uint64, optional, tag = "26")]
     pub(super) own_cpu_most_ns: Option<u64>,
+    #[prost(string, tag = "27")]
+    pub(super) node: String,
+    /// The command's TZ.
+    #[prost(string, optional, tag = "28")]
+    pub(super) time_zone: Option<String>,
+    /// It is known that there was none.
+    #[prost(bool, tag = "29")]
+    pub(super) no_time_zone: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]

@@ -32,14 +32,20 @@ fn header() -> impl Strategy<Value = Header> {
         |(cpu, cpus, kernel, clock_source, virtualization)| Host { cpu, cpus, kernel, clock_source, virtualization },
     );
     let backend = prop_oneof![Just(BackendKind::Inproc), Just(BackendKind::Ptrace)];
-    let run = (text(), vec(text(), 0..4), backend, host, exit());
+    let time_zone = prop_oneof![Just(TimeZone::Unknown), Just(TimeZone::Unset), text().prop_map(TimeZone::Set)];
+    let run = (text(), vec(text(), 0..4), backend, (host, text(), time_zone), exit());
     let figures = (vec(number(), 10), float(), float(), any::<bool>(), option::of(number()), any::<bool>());
     (run, figures).prop_map(
-        |((version, command, backend, host, exit), (n, ns, wall, toll_estimated, vdso_calls, any_sites))| Header {
+        |(
+            (version, command, backend, (host, node, time_zone), exit),
+            (n, ns, wall, toll_estimated, vdso_calls, any_sites),
+        )| Header {
             version,
             command,
             backend,
             host,
+            node,
+            time_zone,
             started_unix: n[0],
             exit,
             wall_ns: n[1],

@@ -1,0 +1,93 @@
+//! Columns that CSV has not: what a row's finding is about, and what is known of the run, the same in all its rows.
+
+use super::folders::{Labels, run_id};
+use crate::comma_separated::Cell;
+use crate::judged::{Judged, Told, short};
+use systoll_model::{Recording, TimeZone};
+
+/// Of a row's finding. New columns come last.
+pub(super) const OF_ROWS: [(&str, bool); 3] = [("kind", true), ("object", true), ("cure", true)];
+
+/// Of the run.
+pub(super) const OF_RUNS: [(&str, bool); 21] = [
+    ("run", true),
+    ("started_unix", false),
+    ("release", true),
+    ("command", true),
+    ("node", true),
+    ("time_zone", true),
+    ("libc", true),
+    ("kernel", true),
+    ("clock_source", true),
+    ("cpu", true),
+    ("cpus", false),
+    ("virtualization", true),
+    ("wall_ns", false),
+    ("user_ns", false),
+    ("sys_ns", false),
+    ("own_cpu_ns", false),
+    ("vdso_calls", false),
+    ("lost", false),
+    ("exact", false),
+    ("backend", true),
+    ("systoll", true),
+];
+
+/// In the order of [`OF_ROWS`].
+pub(super) fn of_row(told: &Told<'_>) -> Vec<Cell> {
+    let text = |text: &str| Cell::Text(short(text).to_owned());
+    let Some(finding) = told.finding else { return vec![text(""), text(""), text("")] };
+    let cure = finding.cures.first().map_or("", |cure| &cure.how);
+    vec![text(finding.kind.name()), text(finding.what.as_deref().unwrap_or_default()), text(cure)]
+}
+
+/// In the order of [`OF_RUNS`].
+pub(super) fn of_run(judged: &Judged<'_>, labels: &Labels) -> Vec<Cell> {
+    let (rec, h) = (judged.recording, &judged.recording.header);
+    let text = |text: &str| Cell::Text(short(text).to_owned());
+    let number = |number: u64| Cell::Number(Some(number));
+    vec![
+        text(&run_id(rec)),
+        number(h.started_unix),
+        text(&labels.release),
+        Cell::Text(judged.command()),
+        text(&h.node),
+        text(time_zone(&h.time_zone)),
+        text(&libc(rec)),
+        text(&h.host.kernel),
+        text(&h.host.clock_source),
+        text(&h.host.cpu),
+        number(h.host.cpus.into()),
+        text(h.host.virtualization.as_deref().unwrap_or_default()),
+        number(h.wall_ns),
+        number(h.user_ns),
+        number(h.sys_ns),
+        Cell::Number(rec.own_cpu_ns()),
+        Cell::Number(h.vdso_calls),
+        number(h.lost),
+        number(rec.exact().into()),
+        text(h.backend.name()),
+        text(&h.version),
+    ]
+}
+
+/// What `TZ` says, in words that are no time zone where it says nothing.
+fn time_zone(zone: &TimeZone) -> &str {
+    match zone {
+        TimeZone::Unknown => "",
+        TimeZone::Unset => "(unset)",
+        TimeZone::Set(name) if name.is_empty() => "(empty)",
+        TimeZone::Set(name) => name,
+    }
+}
+
+/// Letters of a build-id that are told: enough to tell two builds apart.
+const BUILD: usize = 12;
+
+/// The C library: its file and its build, which a version alone would not tell apart.
+fn libc(rec: &Recording) -> String {
+    let is_libc = |name: &str| ["libc.so", "libc-2.", "ld-musl", "libc.musl"].iter().any(|n| name.starts_with(n));
+    let Some(module) = rec.modules.iter().find(|m| is_libc(m.file_name())) else { return String::new() };
+    let build = module.build_id.as_deref().unwrap_or_default();
+    format!("{} {}", module.file_name(), build.get(..BUILD).unwrap_or(build)).trim_end().to_owned()
+}

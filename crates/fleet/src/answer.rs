@@ -1,0 +1,115 @@
+//! What an engine answered.
+
+use serde_json::{Number, Value};
+use std::io::{BufRead, Read};
+
+/// One field of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Nothing is known.
+    None,
+    /// A figure, as exactly as the engine told it.
+    Number(Number),
+    /// A text, as a watched program or the user chose it: hostile.
+    Text(String),
+    /// Yes or no.
+    Flag(bool),
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Names of its columns; what a name ends with tells the unit (`_ns`, `share`, `money_`).
+    pub columns: Vec<String>,
+    /// Its lines, each as long as `columns`.
+    pub rows: Vec<Vec<Cell>>,
+    /// There are lines beyond the limit.
+    pub is_cut: bool,
+}
+
+/// Why what came is no answer.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Bad {
+    /// The engine told a failure.
+    Failed { why: String, missing: Option<String> },
+    /// It ended before its answer was whole.
+    CutShort,
+}
+
+/// Bytes of one line, and of all, that are read.
+const LINE: u64 = 64 << 20;
+const ALL: u64 = 1 << 30;
+
+impl Answer {
+    /// Reads the lines of `driver.py`.
+    pub(crate) fn read(lines: impl BufRead) -> Result<Self, Bad> {
+        let mut lines = lines.take(ALL);
+        let mut answer = Self::default();
+        let mut told = false;
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = lines.by_ref().take(LINE).read_until(b'\n', &mut line).map_err(|_| Bad::CutShort)?;
+            if read == 0 {
+                return Err(Bad::CutShort);
+            }
+            match serde_json::from_slice(&line).map_err(|_| Bad::CutShort)? {
+                Value::Array(cells) if told && cells.len() == answer.columns.len() => {
+                    answer.rows.push(cells.into_iter().map(cell).collect());
+                }
+                Value::Object(said) => {
+                    let text = |name: &str| said.get(name).and_then(Value::as_str).map(str::to_owned);
+                    if let Some(why) = text("error") {
+                        return Err(Bad::Failed { why, missing: text("missing") });
+                    }
+                    if let Some(columns) = said.get("columns").and_then(Value::as_array) {
+                        answer.columns = columns.iter().map(|c| c.as_str().unwrap_or_default().to_owned()).collect();
+                        told = true;
+                    } else if told {
+                        answer.is_cut = said.get("more").and_then(Value::as_bool).unwrap_or(false);
+                        return Ok(answer);
+                    }
+                }
+                _ => return Err(Bad::CutShort),
+            }
+        }
+    }
+}
+
+fn cell(value: Value) -> Cell {
+    match value {
+        Value::Null => Cell::None,
+        Value::Bool(flag) => Cell::Flag(flag),
+        Value::Number(number) => Cell::Number(number),
+        Value::String(text) => Cell::Text(text),
+        other => Cell::Text(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Answer, Bad> {
+        Answer::read(text.as_bytes())
+    }
+
+    #[test]
+    fn an_answer_is_whole_or_none() {
+        let whole = "{\"columns\": [\"a\", \"b\"]}\n[1, \"x\"]\n[null, true]\n{\"rows\": 2, \"more\": true}\n";
+        let answer = read(whole).unwrap();
+        assert_eq!(answer.rows, [[Cell::Number(1.into()), Cell::Text("x".into())], [Cell::None, Cell::Flag(true)]]);
+        assert!(answer.is_cut);
+        for cut in 0..whole.len() - 1 {
+            assert_eq!(read(&whole[..cut]), Err(Bad::CutShort), "{cut}");
+        }
+        assert_eq!(read("{\"columns\": [\"a\"]}\n[1, 2]\n"), Err(Bad::CutShort), "a line that is too long");
+        assert_eq!(read("[1]\n"), Err(Bad::CutShort));
+    }
+
+    #[test]
+    fn failures_are_told() {
+        let told = read("{\"error\": \"no\", \"missing\": \"duckdb\"}\n");
+        assert_eq!(told, Err(Bad::Failed { why: "no".into(), missing: Some("duckdb".into()) }));
+    }
+}

@@ -1,0 +1,210 @@
+//! Asking an engine: a Python that has its package, found and run.
+
+use crate::answer::{Answer, Bad};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The program that asks.
+const DRIVER: &str = include_str!("driver.py");
+
+/// Who answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// On this box, in a process that ends with the answer.
+    DuckDb,
+    /// Spark, by its master's URL; `None`: on this box.
+    Spark {
+        /// As Spark has it, or `sc://…` for Spark Connect.
+        master: Option<String>,
+    },
+}
+
+impl Engine {
+    /// The Python package that it needs.
+    pub fn package(&self) -> &'static str {
+        match self {
+            Self::DuckDb => "duckdb",
+            Self::Spark { .. } => "pyspark",
+        }
+    }
+}
+
+/// What a question is narrowed by, and what it may want to know: the table `asked`. `None` is SQL's null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "named as the columns of docs/fleet.md, which are the flags")]
+pub struct Asked {
+    pub service: Option<String>,
+    pub host: Option<String>,
+    /// First day, `YYYY-MM-DD`.
+    pub since: Option<String>,
+    pub release: Option<String>,
+    pub cause: Option<String>,
+    pub api: Option<String>,
+    pub function: Option<String>,
+    pub syscall: Option<String>,
+    /// Price of an hour of a core.
+    pub core_hour: f64,
+}
+
+/// One question to one engine.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Who answers.
+    pub engine: Engine,
+    /// Folders with Parquet files.
+    pub folders: Vec<PathBuf>,
+    /// The question.
+    pub sql: String,
+    /// Whether it is the user's own: it may set what ours need not.
+    pub is_own: bool,
+    /// What it may ask for.
+    pub asked: Asked,
+    /// Lines at most.
+    pub limit: Option<usize>,
+    /// MiB of memory at most, for DuckDB, which then goes on by a file.
+    pub memory_mib: u32,
+    /// Pythons to try, the first that has the package answers.
+    pub pythons: Vec<OsString>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// No Python there has the package.
+    #[error("no Python here has the package {0}")]
+    Package(&'static str),
+    /// Spark found no Java.
+    #[error("Spark needs Java, and there is none")]
+    Java,
+    /// The engine's own words.
+    #[error("{0}")]
+    Engine(String),
+    /// A folder's name that is no text.
+    #[error("{} is no name that engines take", .0.display())]
+    Name(PathBuf),
+    /// The engine can't be started.
+    #[error("can't start {}: {source}", .program.display())]
+    Start {
+        /// What was started.
+        program: OsString,
+        /// Why it can't be.
+        source: io::Error,
+    },
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    engine: &'static str,
+    master: Option<&'a str>,
+    folders: Vec<&'a str>,
+    sql: &'a str,
+    own: bool,
+    asked: &'a Asked,
+    limit: Option<usize>,
+    memory_mib: u32,
+    scratch: Option<&'a str>,
+}
+
+/// Asks, and waits for the answer.
+///
+/// # Errors
+/// [`FleetError`] says what is missing, or what the engine says.
+pub fn ask(ask: &Ask) -> Result<Answer, FleetError> {
+    let scratch = tempfile::tempdir().ok();
+    let folders = ask.folders.iter().map(|f| f.to_str().ok_or_else(|| FleetError::Name(f.clone())));
+    let (engine, master) = match &ask.engine {
+        Engine::DuckDb => ("duckdb", None),
+        Engine::Spark { master } => ("spark", master.as_deref()),
+    };
+    let request = Request {
+        engine,
+        master,
+        folders: folders.collect::<Result<_, _>>()?,
+        sql: &ask.sql,
+        own: ask.is_own,
+        asked: &ask.asked,
+        limit: ask.limit,
+        memory_mib: ask.memory_mib,
+        scratch: scratch.as_ref().and_then(|folder| folder.path().to_str()),
+    };
+    let request = serde_json::to_vec(&request).map_err(|e| FleetError::Engine(e.to_string()))?;
+    for python in &ask.pythons {
+        match ask_of(python, &request) {
+            Err(FleetError::Start { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            Err(FleetError::Package(_)) => {}
+            answered => return answered,
+        }
+    }
+    Err(FleetError::Package(ask.engine.package()))
+}
+
+fn ask_of(python: &OsString, request: &[u8]) -> Result<Answer, FleetError> {
+    let start = |source| FleetError::Start { program: python.clone(), source };
+    let mut said = tempfile::tempfile().map_err(start)?;
+    let mut command = Command::new(python);
+    command.args(["-c", DRIVER]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(said.try_clone().map_err(start)?).spawn().map_err(start)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Who does not read it has ended, and that is told below.
+        let _ = stdin.write_all(request);
+    }
+    let answer = child.stdout.take().map_or(Err(Bad::CutShort), |out| Answer::read(BufReader::new(out)));
+    let ended = child.wait();
+    match answer {
+        Ok(answer) => Ok(answer),
+        Err(Bad::Failed { missing: Some(module), .. }) if ["duckdb", "pyspark"].contains(&module.as_str()) => {
+            Err(FleetError::Package(if module == "duckdb" { "duckdb" } else { "pyspark" }))
+        }
+        Err(Bad::Failed { why, .. }) if why.contains("JAVA_GATEWAY_EXITED") => {
+            let said = tail(&mut said);
+            let no_java = said.contains("JAVA_HOME is not set")
+                || said.contains("java: not found")
+                || said.contains("java: No such file");
+            Err(if no_java { FleetError::Java } else { FleetError::Engine(format!("{why}\n{said}")) })
+        }
+        Err(Bad::Failed { why, .. }) => Err(FleetError::Engine(why)),
+        Err(Bad::CutShort) => {
+            let how = ended.map_or_else(|e| e.to_string(), |status| status.to_string());
+            Err(FleetError::Engine(format!("the engine ended without an answer ({how})\n{}", tail(&mut said))))
+        }
+    }
+}
+
+/// Bytes of what an engine said last that are told.
+const TAIL: u64 = 2_000;
+
+fn tail(said: &mut std::fs::File) -> String {
+    let end = said.seek(SeekFrom::End(0)).unwrap_or(0);
+    let mut bytes = Vec::new();
+    let read = said.seek(SeekFrom::Start(end.saturating_sub(TAIL))).and_then(|_| said.read_to_end(&mut bytes));
+    if read.is_err() { String::new() } else { String::from_utf8_lossy(&bytes).trim_end().to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked_of(pythons: &[&str]) -> FleetError {
+        let ask = Ask {
+            engine: Engine::DuckDb,
+            folders: vec![],
+            sql: String::new(),
+            is_own: false,
+            asked: Asked::default(),
+            limit: None,
+            memory_mib: 64,
+            pythons: pythons.iter().map(OsString::from).collect(),
+        };
+        super::ask(&ask).unwrap_err()
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        assert!(matches!(asked_of(&["/nowhere/python3"]), FleetError::Package("duckdb")));
+        let FleetError::Engine(why) = asked_of(&["/nowhere/python3", "false"]) else { panic!("an answer") };
+        assert!(why.contains("without an answer (exit status: 1)"), "{why}");
+    }
+}

@@ -1,0 +1,116 @@
+//! What can be typed after `systoll fleet`, and what a run is called in a fleet.
+
+use clap::Args;
+use std::path::PathBuf;
+use systoll_export::Labels;
+
+/// Examples of `fleet`, for `--help` and the man page.
+pub(super) const EXAMPLES: &str = "Examples:
+  systoll run --save-to /srv/fleet --release 2.4.0 -- ./app     what adds a run to a folder
+  systoll fleet /srv/fleet                                      dearest needless calls over all services
+  systoll fleet /srv/fleet new --release 2.4.0                  what came with a release
+  systoll fleet /srv/fleet odd-hosts                            another TZ, kernel, libc or clock than the peers'
+  systoll fleet /srv/fleet history --service shop --cause tz-unset
+  systoll fleet /srv/fleet savings --core-hour 0.04             cores and money a month
+  systoll fleet /srv/fleet --sql 'select service, count(distinct host) from fleet group by 1'
+  systoll fleet --engine spark --master spark://box:7077 /srv/fleet services
+
+Exit code: 0 where there is an answer, 125 where not";
+
+/// What a run is called in a folder of many.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "In a fleet (docs/fleet.md)")]
+pub struct LabelArgs {
+    /// What it serves as; the command's file name unless told
+    #[arg(long, value_name = "NAME", env = "SYSTOLL_SERVICE", hide_env = true)]
+    pub service: Option<String>,
+    /// Which build of it this is: a version, a commit
+    #[arg(long, value_name = "NAME", env = "SYSTOLL_RELEASE", hide_env = true)]
+    pub release: Option<String>,
+    /// The box; its own name unless told
+    #[arg(long, value_name = "NAME", env = "SYSTOLL_HOST", hide_env = true)]
+    pub host: Option<String>,
+}
+
+impl LabelArgs {
+    /// As the writer takes them.
+    pub(crate) fn labels(&self) -> Labels {
+        let own = |label: &Option<String>| label.clone().unwrap_or_default();
+        Labels { service: own(&self.service), release: own(&self.release), host: own(&self.host) }
+    }
+}
+
+/// `systoll fleet`.
+#[derive(Debug, Args)]
+pub struct FleetArgs {
+    /// Folders that `run --save-to` and `report --parquet` wrote to, then a question: dearest (unless told), new,
+    /// odd-hosts, history, savings, services or releases
+    #[arg(required = true, value_name = "FOLDER... [QUESTION]")]
+    pub words: Vec<PathBuf>,
+    /// A question of your own instead: a file, or the text; its tables are `fleet`, `runs` and `asked` (docs/fleet.md)
+    #[arg(long, value_name = "FILE|TEXT")]
+    pub sql: Option<String>,
+    /// Print the question's SQL and do nothing else
+    #[arg(long)]
+    pub show_sql: bool,
+    /// Only this service
+    #[arg(long, value_name = "NAME")]
+    pub service: Option<String>,
+    /// Only this host
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// From this day on, YYYY-MM-DD
+    #[arg(long, value_name = "DAY")]
+    pub since: Option<String>,
+    /// The release that `new` looks at; the newest of each service unless told
+    #[arg(long, value_name = "NAME")]
+    pub release: Option<String>,
+    /// Only this cause or kind of waste
+    #[arg(long, value_name = "ID")]
+    pub cause: Option<String>,
+    /// Only calls by this API
+    #[arg(long, value_name = "NAME")]
+    pub api: Option<String>,
+    /// Only calls from this function
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
+    /// Only this system call
+    #[arg(long, value_name = "NAME")]
+    pub syscall: Option<String>,
+    /// What an hour of a core costs, in any currency
+    #[arg(long, value_name = "PRICE", default_value_t = 0.04)]
+    pub core_hour: f64,
+    /// Who answers: duckdb or spark
+    #[arg(long, value_name = "NAME", default_value = "duckdb", hide_possible_values = true)]
+    pub engine: EngineName,
+    /// Spark's master, or sc://HOST:PORT for Spark Connect; all processors of this box unless told
+    #[arg(long, value_name = "URL")]
+    pub master: Option<String>,
+    /// Memory the engine may take, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 640)]
+    pub memory: u32,
+    /// At most N lines (20 unless told; with --json and --csv all)
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Write JSON: exact figures, names of columns (docs/fleet.md)
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Write CSV
+    #[arg(long)]
+    pub csv: bool,
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub color: super::When,
+}
+
+/// An engine's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum EngineName {
+    /// In a process of its own, on this box.
+    Duckdb,
+    /// On this box or a cluster.
+    Spark,
+}

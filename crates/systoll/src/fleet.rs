@@ -1,0 +1,178 @@
+//! `systoll fleet`: a question about many recordings.
+
+use crate::cli::{EngineName, FleetArgs};
+use crate::failure::Failure;
+use crate::output::{Output, progress_line};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use systoll_export::answer_csv;
+use systoll_fleet::{Ask, Asked, Engine, QUESTIONS, question};
+use systoll_present::{answer_json, write_answer};
+
+/// Lines of a table, where nobody says how many.
+const LINES: usize = 20;
+
+/// Reads the question, asks, and writes the answer.
+pub(crate) fn fleet(args: &FleetArgs) -> Result<ExitCode, Failure> {
+    let question = Wanted::of(args)?;
+    let mut output = Output::open(args.output.as_deref(), Output::Stdout)?;
+    if args.show_sql {
+        output.write_as_is("SQL", |w| w.write_all(question.sql.as_bytes()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for folder in &question.folders {
+        look_into(folder)?;
+    }
+    let is_table = !args.json && !args.csv;
+    let ask = Ask {
+        engine: match args.engine {
+            EngineName::Duckdb => Engine::DuckDb,
+            EngineName::Spark => Engine::Spark { master: args.master.clone() },
+        },
+        folders: question.folders.iter().map(|f| std::path::absolute(f).unwrap_or_else(|_| f.clone())).collect(),
+        sql: question.sql.clone(),
+        is_own: args.sql.is_some(),
+        asked: asked(args),
+        limit: args.limit.or(is_table.then_some(LINES)),
+        memory_mib: args.memory,
+        pythons: pythons(),
+    };
+    let progress = progress_line(!is_table);
+    progress.set_message(format!("{} answers", ask.engine.package()));
+    progress.enable_steady_tick(Duration::from_millis(200));
+    let answer = systoll_fleet::ask(&ask);
+    progress.finish_and_clear();
+    let answer = answer.map_err(Failure::Fleet)?;
+    if args.csv {
+        let mut bytes = Vec::new();
+        answer_csv(&answer, &mut bytes).map_err(Failure::Export)?;
+        output.write_as_is("answer", |w| w.write_all(&bytes))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let style = output.style(args.color);
+    output.write("answer", |w| {
+        if args.json {
+            serde_json::to_writer_pretty(&mut *w, &answer_json(&answer, question.name))?;
+            return writeln!(w);
+        }
+        write_answer(w, &answer, question.title, &question.note, &style)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was typed, understood.
+struct Wanted {
+    folders: Vec<PathBuf>,
+    name: &'static str,
+    title: &'static str,
+    note: String,
+    sql: String,
+}
+
+impl Wanted {
+    fn of(args: &FleetArgs) -> Result<Self, Failure> {
+        let mut folders = args.words.clone();
+        if let Some(sql) = &args.sql {
+            return Ok(Self { folders, name: "sql", title: "", note: String::new(), sql: own(sql)? });
+        }
+        let named = folders.last().and_then(|word| word.to_str()).and_then(question);
+        if named.is_some() {
+            folders.pop();
+            if folders.is_empty() && !args.show_sql {
+                return Err(Failure::Usage("a question is asked about folders: systoll fleet FOLDER... QUESTION"));
+            }
+        } else if let [_, .., last] = folders.as_slice()
+            && !last.exists()
+        {
+            return Err(Failure::Unknown {
+                what: "question or folder",
+                name: last.display().to_string(),
+                known: QUESTIONS.iter().map(|q| q.name.to_owned()).collect(),
+                help: "questions, with their SQL: docs/fleet.md; your own: --sql",
+            });
+        }
+        let [first, ..] = QUESTIONS;
+        let question = named.unwrap_or(first);
+        Ok(Self {
+            folders,
+            name: question.name,
+            title: question.about(),
+            note: question.note(),
+            sql: question.sql.into(),
+        })
+    }
+}
+
+/// SQL of the user's own: a file, or the text.
+fn own(sql: &str) -> Result<String, Failure> {
+    let path = Path::new(sql);
+    // A question has words.
+    if sql.contains(char::is_whitespace) && !path.is_file() {
+        return Ok(sql.to_owned());
+    }
+    std::fs::read_to_string(path).map_err(|e| Failure::file("read", path, e))
+}
+
+fn asked(args: &FleetArgs) -> Asked {
+    Asked {
+        service: args.service.clone(),
+        host: args.host.clone(),
+        since: args.since.clone(),
+        release: args.release.clone(),
+        cause: args.cause.clone(),
+        api: args.api.clone(),
+        function: args.function.clone(),
+        syscall: args.syscall.clone(),
+        core_hour: args.core_hour,
+    }
+}
+
+/// How deep files may lie: `day=…/service=…/host=…` and something above.
+const DEPTH: usize = 6;
+
+/// Whether there is a table below the folder at all.
+fn look_into(folder: &Path) -> Result<(), Failure> {
+    let entries = std::fs::read_dir(folder).map_err(|e| Failure::file("read", folder, e))?;
+    let found = any_table(entries, DEPTH).map_err(|e| Failure::file("read", folder, e))?;
+    if found { Ok(()) } else { Err(Failure::NoTables(folder.to_owned())) }
+}
+
+fn any_table(entries: std::fs::ReadDir, depth: usize) -> std::io::Result<bool> {
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "parquet") {
+            return Ok(true);
+        }
+        if depth > 0 && path.is_dir() && any_table(std::fs::read_dir(path)?, depth - 1)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Where engines' packages may be: what the user names, then systoll's own folder for them, then Python's.
+fn pythons() -> Vec<OsString> {
+    let named = std::env::var_os("SYSTOLL_PYTHON").filter(|p| !p.is_empty());
+    let own = home().map(|folder| folder.join("bin/python3").into_os_string());
+    named.map_or_else(|| own.into_iter().chain([OsString::from("python3")]).collect(), |named| vec![named])
+}
+
+/// The folder that the advice for a missing package makes.
+fn home() -> Option<PathBuf> {
+    let data = std::env::var_os("XDG_DATA_HOME").filter(|p| !p.is_empty()).map(PathBuf::from);
+    let data = data.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share")));
+    data.filter(|data| data.is_absolute()).map(|data| data.join("systoll/python"))
+}
+
+/// The one command that brings a package where it is found.
+pub(crate) fn install(package: &str) -> String {
+    if let Some(python) = std::env::var_os("SYSTOLL_PYTHON").filter(|p| !p.is_empty()) {
+        let python = systoll_present::shell_words(&[python.to_string_lossy().as_ref()]);
+        return format!("get it: {python} -m pip install {package}");
+    }
+    let Some(home) = home() else { return format!("get it: python3 -m pip install {package}") };
+    let home = systoll_present::shell_words(&[home.to_string_lossy().as_ref()]);
+    format!("get it: python3 -m venv {home} && {home}/bin/pip install {package}")
+}

@@ -1,0 +1,38 @@
+//! A run's table in a folder of many, for `systoll fleet`.
+
+use crate::cli::LabelArgs;
+use crate::failure::Failure;
+use crate::output::{Place, keep, to_stderr};
+use std::path::Path;
+use systoll_export::{Judged, for_fleet};
+use systoll_judge::{Catalogue, judge};
+use systoll_model::Recording;
+
+/// Makes the folder if it is not there: what can't be written to is told before anything runs.
+pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|e| Failure::file("write to", folder, e))?;
+    nix::unistd::access(folder, nix::unistd::AccessFlags::W_OK).map_err(|e| Failure::file("write to", folder, e.into()))
+}
+
+/// Writes the table, and says where it is unless told to be quiet.
+pub(crate) fn add(
+    folder: &Path,
+    recording: &Recording,
+    catalogue: &Catalogue,
+    labels: &LabelArgs,
+    quiet: bool,
+) -> Result<(), Failure> {
+    let judgement = judge(recording, catalogue, &systoll_judge::Options::default());
+    let written = for_fleet(&Judged::new(recording, &judgement), &labels.labels());
+    let (place, bytes) = written.map_err(Failure::Export)?;
+    let path = folder.join(place);
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|e| Failure::file("write to", folder, e))?;
+    }
+    let mut place = Place::open(&path).map_err(|e| Failure::file("write", &path, e))?;
+    keep("table", &mut place, &bytes)?;
+    if !quiet {
+        to_stderr(&format!("systoll: the table is {}\n", path.display()));
+    }
+    Ok(())
+}
