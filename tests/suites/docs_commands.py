@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
+import readers
 from harness import HERE, PATH, Skip, test, text
 
 ROOT = os.path.dirname(HERE)
@@ -18,6 +19,7 @@ MEANS = {
     "CMD [ARGS]...": "./app", "CMD": "./app", "YOUR PROGRAM": "./app", "CAUSE": "tz-unset", "REC": "a.systoll", "FORMAT": "csv", "LANGUAGE": "perl",
     "FILE…": "app.trace", "FILE": "f.out", "[STORY]": "getpid", "GOOD": "HEAD~1", "BAD": "HEAD", "OLD": "old.systoll", "NEW": "new.systoll",
     "CALLS": "getpid", "PORT": "8080", "VAR=VALUE": "TZ=:/etc/localtime", "SHELL": "bash", "DIR": "mine", "ID": "tz-unset", "F": "f.out",
+    "FOLDER…": "runs", "FOLDER": "runs", "QUESTION": "dearest",
 }
 # Begins so: why it is not typed.
 NOT_TYPED = {
@@ -37,6 +39,7 @@ NOT_TYPED = {
     "perf ": "takes perf and its rights", "ltrace ": "takes ltrace",
     "strace ": "takes strace; the imports' suite types it",
     "duckdb": "takes duckdb",
+    "systoll fleet --engine spark": "takes Spark; the fleets' suite asks it",
     "systoll run -- node": "takes node; the names' suite types it",
     "systoll run -c -- git": "about the repository it is typed in", "systoll run -o report.txt -- make": "about a makefile of the reader's",
     "systoll cure --export /usr/local/lib": "writes to /usr/local/lib",
@@ -117,7 +120,10 @@ def sandbox(box):
     box.file("app.trace", "".join(f"1 17000000{n:02}.000001 getpid() = 1 <0.000001>\n" for n in range(50)))
     cause = box.file("tz-unset.toml", open(os.path.join(ROOT, "crates", "judge", "causes", "tz-unset.toml")).read())
     env = {name: value for name, value in box.env.items() if name != "TZ"}
-    env.update(PATH=f"{there}/bin:{PATH}", HOME=there, BROWSER="true")
+    python = readers.python()
+    if not python:
+        raise Skip("duckdb is not installed: tests/readers.py")
+    env.update(PATH=f"{there}/bin:{PATH}", HOME=there, BROWSER="true", SYSTOLL_PYTHON=python)
     made = """
 set -e
 mkdir -p "$1/bin" "$1/mine"
@@ -132,6 +138,7 @@ for name in a old new; do systoll run -q --save $name.systoll -- ./app > /dev/nu
 cp old.systoll before/ && cp new.systoll after/ && cp old.systoll old-1.systoll && cp new.systoll new-1.systoll
 systoll run --by line --json -o report.json -- ./app > /dev/null
 systoll check --update -- ./app > /dev/null && cp systoll.toml ci.toml
+systoll run -q --save-to runs --service shop --release 2.4.0 -- ./app > /dev/null
 """
     r = box.run(["/bin/sh", "-c", made, "sh", there, box.systoll, app, cause], env=env)
     assert r.returncode == 0, text(r.stderr)[-800:]

@@ -18,7 +18,10 @@ const GAP: usize = 2;
 pub fn write_answer(w: &mut dyn io::Write, answer: &Answer, title: &str, note: &str, style: &Style) -> io::Result<()> {
     let width = style.columns();
     if !title.is_empty() {
-        writeln!(w, "{}\n", style.paint(Role::Strong, title))?;
+        for line in wrapped(title, width) {
+            writeln!(w, "{}", style.paint(Role::Strong, &line))?;
+        }
+        writeln!(w)?;
     }
     if answer.rows.is_empty() {
         writeln!(w, "  no line answers this")?;

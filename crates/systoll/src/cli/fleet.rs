@@ -6,14 +6,14 @@ use systoll_export::Labels;
 
 /// Examples of `fleet`, for `--help` and the man page.
 pub(super) const EXAMPLES: &str = "Examples:
-  systoll run --save-to /srv/fleet --release 2.4.0 -- ./app     what adds a run to a folder
-  systoll fleet /srv/fleet                                      dearest needless calls over all services
-  systoll fleet /srv/fleet new --release 2.4.0                  what came with a release
-  systoll fleet /srv/fleet odd-hosts                            another TZ, kernel, libc or clock than the peers'
-  systoll fleet /srv/fleet history --service shop --cause tz-unset
-  systoll fleet /srv/fleet savings --core-hour 0.04             cores and money a month
-  systoll fleet /srv/fleet --sql 'select service, count(distinct host) from fleet group by 1'
-  systoll fleet --engine spark --master spark://box:7077 /srv/fleet services
+  systoll run --save-to runs --release 2.4.0 -- ./app     what adds a run to a folder
+  systoll fleet runs                                      dearest needless calls over all services
+  systoll fleet runs new --release 2.4.0                  what came with a release
+  systoll fleet runs odd-hosts                            another TZ, kernel, libc or clock than the peers'
+  systoll fleet runs history --service shop --cause tz-unset
+  systoll fleet runs savings --core-hour 0.04             cores and money a month
+  systoll fleet runs --sql 'select service, count(distinct host) from fleet group by 1'
+  systoll fleet --engine spark --master spark://box:7077 runs services
 
 Exit code: 0 where there is an answer, 125 where not";
 
