@@ -158,7 +158,7 @@ impl Failure {
                 let folder = systoll_present::shell_words(&[path.to_string_lossy().as_ref()]);
                 Some(format!("add a run: systoll run --save-to {folder} -- CMD"))
             }
-            Self::Fleet(systoll_fleet::FleetError::Package(package)) => Some(crate::fleet::install(package)),
+            Self::Fleet(systoll_fleet::FleetError::Package(package)) => Some(crate::pythons::install(package)),
             Self::Fleet(systoll_fleet::FleetError::Java) => Some("get it: apt-get install default-jre-headless".into()),
             Self::NoBudget(_) => Some("make one with: systoll check --update -- CMD".into()),
             Self::Budget(..) => Some("docs/check.md tells what a budget can hold".into()),

@@ -20,6 +20,7 @@ mod nearest;
 mod output;
 mod page;
 mod prove;
+mod pythons;
 mod report;
 mod run;
 mod seed;

@@ -1,6 +1,7 @@
 //! What can be typed after `systoll check`.
 
-use super::{When, env_change};
+use super::When;
+use super::values::env_change;
 use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
 //! What can be typed after `systoll diff`.
 
 use super::prove::words;
-use super::{When, Words, env_change, number};
+use super::values::{env_change, number};
+use super::{When, Words};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;

@@ -1,6 +1,7 @@
 //! What can be typed after `systoll prove` and `systoll cure`.
 
-use super::{When, duration, env_change};
+use super::When;
+use super::values::{duration, env_change};
 use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;

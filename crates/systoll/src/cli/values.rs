@@ -1,0 +1,100 @@
+//! Values of options: numbers, times, columns, languages.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::time::Duration;
+use systoll_judge::{By, CodeLanguage};
+use systoll_model::EnvChange;
+use systoll_present::{TableColumn, TableSort};
+
+/// Columns of the `-c` table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns(pub Vec<TableColumn>);
+
+pub(super) fn by() -> impl TypedValueParser<Value = By> {
+    PossibleValuesParser::new(By::ALL.map(By::name))
+        .try_map(|name| By::from_name(&name).ok_or("nothing calls are regrouped by"))
+}
+
+/// A language by its name, or by that of what runs it: `node` for `javascript`.
+pub(super) fn language() -> impl TypedValueParser<Value = CodeLanguage> {
+    let value = |language: &CodeLanguage| PossibleValue::new(language.name()).aliases(language.files());
+    let by_alias = |name: &str| CodeLanguage::ALL.iter().copied().find(|language| language.files().contains(&name));
+    PossibleValuesParser::new(CodeLanguage::ALL.iter().map(value))
+        .try_map(move |name| CodeLanguage::named(&name).or_else(|| by_alias(&name)).ok_or("no language of a cure"))
+}
+
+pub(super) fn number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "a whole number, e.g. 20".to_owned())
+}
+
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    in_unit(text, "s")
+}
+
+/// strace takes a time without a unit for microseconds.
+pub(super) fn overhead(text: &str) -> Result<Duration, String> {
+    in_unit(text, "us")
+}
+
+fn in_unit(text: &str, usual: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: f64 = number.parse().map_err(|_| "a number and a unit, e.g. 10ms, 2.5s, 1m".to_owned())?;
+    let seconds = match if unit.is_empty() { usual } else { unit } {
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("{unit} is no unit of time: ns, us, ms, s, m or h")),
+    };
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| "too long".to_owned())
+}
+
+pub(super) fn env_change(text: &str) -> Result<EnvChange, String> {
+    let change = match text.split_once('=') {
+        Some((name, value)) => (name, EnvChange::Set(name.into(), value.into())),
+        None => (text, EnvChange::Remove(text.into())),
+    };
+    match change {
+        ("", _) => Err("a variable needs a name".into()),
+        (_, change) => Ok(change),
+    }
+}
+
+pub(super) fn sort_by(text: &str) -> Result<TableSort, String> {
+    TableSort::from_name(text).ok_or_else(|| format!("{}, or nothing", column_names()))
+}
+
+fn column_names() -> String {
+    TableColumn::ALL.map(TableColumn::name).join(", ")
+}
+
+pub(super) fn columns(text: &str) -> Result<Columns, String> {
+    let mut columns = Vec::new();
+    for name in text.split(',') {
+        let column = match TableColumn::from_name(name) {
+            Some(column) => column,
+            None => return Err(format!("there is no column {name:?}: {}", column_names())),
+        };
+        if columns.contains(&column) {
+            return Err(format!("column {name} stands there twice"));
+        }
+        columns.push(column);
+    }
+    Ok(Columns(columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("10ms"), Ok(Duration::from_millis(10)));
+        assert_eq!(duration("2.5s"), Ok(Duration::from_millis(2500)));
+        assert_eq!(duration("3"), Ok(Duration::from_secs(3)));
+        assert!(duration("ms").is_err() && duration("1 day").is_err() && duration("-1s").is_err());
+    }
+}
