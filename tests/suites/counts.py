@@ -54,15 +54,22 @@ def differences(ours, theirs):
     return [f"{k}: {ours.get(k)} not {theirs.get(k)}" for k in sorted(set(ours) | set(theirs)) if ours.get(k) != theirs.get(k)]
 
 
-def agree(box, argv, errors=True, chance=(), **kwargs):
+def ended(table, restarted):
+    """The table; of calls that may be restarted, those that were not. The kernel drops signals that are ignored, SIGCHLD
+    too, unless a tracer may want to see them: then one may interrupt a wait for a child, which begins anew."""
+    return {k: (v[0] - v[1], 0) if k in restarted else v for k, v in table.items()}
+
+
+def agree(box, argv, errors=True, chance=(), restarted=(), **kwargs):
     """The table is strace's, and so are the errnos. Programs vary a little by themselves (a hash
-    seed, an address that fits or not), so any of a few runs of either may be the one that agrees."""
+    seed, an address that fits or not), so any of a few runs of either may be the one that agrees.
+    `restarted`: calls whose only errors are that they begin anew."""
     ours, theirs, best = [], [], None
     for _ in range(TRIES):
         doc, r = box.report(argv, **kwargs)
         assert doc["lost"] == 0, doc["problems"]
         for tables, table in ((ours, counted(doc)), (theirs, strace_table(box, argv, **kwargs))):
-            tables.append({k: v for k, v in table.items() if k not in chance})
+            tables.append(ended({k: v for k, v in table.items() if k not in chance}, restarted))
         for a in ours:
             for b in theirs:
                 d = differences(a, b)
@@ -76,7 +83,7 @@ def agree(box, argv, errors=True, chance=(), **kwargs):
     for _ in range(2 * TRIES):
         mine = {r["syscall"]: {k: v for k, v in r["errors"].items() if v} for r in doc["by_syscall"]}
         for tables, table in ((ours, mine), (theirs, strace_errors(box, argv, **kwargs))):
-            tables.append({k: v for k, v in table.items() if v and k not in chance})
+            tables.append({k: v for k, v in table.items() if v and k not in {*chance, *restarted}})
         best = min((differences(a, b) for a in ours for b in theirs), key=len)
         if not best:
             return
@@ -95,7 +102,7 @@ program("mix_static_glibc", lambda b: [b.build("mix.c", "-static")])
 program("mix_musl", lambda b: [b.build("mix.c", compiler="musl-gcc")])
 program("mix_musl_static", lambda b: [b.build("mix.c", "-static", compiler="musl-gcc")])
 program("spawn", lambda b: [b.build("spawn.c")])
-program("signals", lambda b: [b.build("signals.c")])
+program("signals", lambda b: [b.build("signals.c")], restarted={"wait4"})
 program("execthread", lambda b: [b.build("execthread.c")])
 program("forks_100", lambda b: [b.build("forks.c"), "100"])
 program("perl", lambda b: [tool("perl"), "-e", "my %h; $h{$_ % 7}++ for 1..1000; open F, '<', '/etc/passwd'; my @l = <F>; print scalar(@l) > 0, \"\\n\"; -e '/nonexistent' for 1..50"])

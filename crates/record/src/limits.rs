@@ -19,6 +19,21 @@ const RAISED: [Resource; 5] =
 /// The least stack that systoll works with.
 const LEAST_STACK: u64 = 1 << 20;
 
+/// Bytes to be had for a thread to begin: for its stack, the one its signals are handled on, and what others take
+/// meanwhile.
+const OF_A_THREAD: usize = 4 << 20;
+
+/// Whether there is memory for another thread. One that finds none for its signals' stack panics as it begins, whatever
+/// it was for.
+pub(crate) fn has_memory_for_a_thread() -> bool {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping at a place of the kernel's choice, which nobody knows of and is given back at once.
+    unsafe {
+        let at = libc::mmap(std::ptr::null_mut(), OF_A_THREAD, protection, flags, -1, 0);
+        at != libc::MAP_FAILED && libc::munmap(at, OF_A_THREAD) == 0
+    }
+}
+
 /// A limit as it was, soft and hard; meaningless unless [`IS_RAISED`].
 struct Was([AtomicU64; 2]);
 

@@ -24,7 +24,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
             what: "story",
             name: id.clone(),
             known: stories().iter().map(|s| s.id.to_owned()).collect(),
-            help: "systoll demo tells them all",
+            help: "systoll demo tells them all".into(),
         })?],
     };
     let mut output = Output::open(None, Output::Stdout)?;

@@ -32,7 +32,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
             what: "cause",
             name: args.cause.clone(),
             known: catalogue.iter().map(|c| c.id.to_string()).collect(),
-            help: "systoll causes lists them",
+            help: "systoll causes lists them".into(),
         });
     };
     let mut output = Output::open(None, Output::Stdout)?;

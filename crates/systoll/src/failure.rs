@@ -1,6 +1,7 @@
 //! Everything a user can meet: one text, one piece of advice, one exit code for each.
 
 use crate::nearest::others;
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,7 +39,7 @@ pub(crate) enum Failure {
     /// Standard output or error was closed: the report would have nowhere to go.
     Closed(&'static str),
     /// No cause or story of that name.
-    Unknown { what: &'static str, name: String, known: Vec<String>, help: &'static str },
+    Unknown { what: &'static str, name: String, known: Vec<String>, help: Cow<'static, str> },
     /// A cause file that does not parse.
     Cause(PathBuf, String),
     /// The cause is known, but no cure of it, or not the one asked for, can be applied from outside.
@@ -163,7 +164,7 @@ impl Failure {
             Self::NoBudget(_) => Some("make one with: systoll check --update -- CMD".into()),
             Self::Budget(..) => Some("docs/check.md tells what a budget can hold".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
-            Self::Unknown { help, .. } => Some((*help).into()),
+            Self::Unknown { help, .. } => Some(help.to_string()),
             Self::Unreached { cure, elided, .. } => {
                 let id = cure.split(':').next().unwrap_or_default();
                 let others = format!("the cures in its code, and what each gives up: systoll explain {id}");

@@ -90,7 +90,7 @@ impl Wanted {
                 what: "question or folder",
                 name: last.display().to_string(),
                 known: QUESTIONS.iter().map(|q| q.name.to_owned()).collect(),
-                help: "questions, with their SQL: docs/fleet.md; your own: --sql",
+                help: "questions, with their SQL: docs/fleet.md; your own: --sql".into(),
             });
         }
         let [first, ..] = QUESTIONS;

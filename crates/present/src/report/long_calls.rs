@@ -55,29 +55,29 @@ impl Report<'_> {
             .iter()
             .map(|l| [name(l), time(l.ns), format!("at +{}", time(l.at_ns)), shorten(&clean(&l.thread), 32)])
             .collect();
-        let widest = |i: usize| cells.iter().map(|c| columns(&c[i])).max().unwrap_or(0);
-        let widths = [0, 1, 2, 3].map(widest);
+        let widths = widest(&cells);
         let mut lines = vec![];
         for (i, (l, [name, ns, at, thread])) in long.iter().zip(&cells).enumerate() {
-            let mut first = Line::of(Role::Plain, "  ");
-            first.push(Role::Faint, if i == 0 { "longest" } else { "" });
-            first.pad_to(CLOSING_TEXT);
-            let mut call = Line::default();
-            call.push_name(Role::Name, name);
-            call.pad_to(widths[0] + 3 + widths[1].saturating_sub(columns(ns)));
-            call.push(Role::Plain, ns);
             let mut when = Line::of(Role::Plain, at);
-            when.push(Role::Plain, " ".repeat(widths[2].saturating_sub(columns(at))));
+            fill(&mut when, at, widths[2]);
             let mut who = Line::default();
             who.push_name(Role::Plain, thread);
-            who.push(Role::Plain, " ".repeat(widths[3].saturating_sub(columns(thread))));
-            let mut segments = vec![call, when, who];
+            fill(&mut who, thread, widths[3]);
+            let mut segments = vec![time_of(name, ns, [widths[0], widths[1]]), when, who];
             if let Some(r) = row(self.rec, l.row) {
                 segments.push(self.culprit(r, l.startup));
             }
-            lines.extend(crate::style::flow(first, segments, 3, CLOSING_TEXT + 2, self.style.columns()));
+            lines.extend(self.long_line(i == 0, segments));
         }
         lines
+    }
+
+    /// One of the longest calls; what they are stands before the first.
+    fn long_line(&self, is_first: bool, segments: Vec<Line>) -> Vec<Line> {
+        let mut first = Line::of(Role::Plain, "  ");
+        first.push(Role::Faint, if is_first { "longest" } else { "" });
+        first.pad_to(CLOSING_TEXT);
+        crate::style::flow(first, segments, 3, CLOSING_TEXT + 2, self.style.columns())
     }
 
     /// Where long calls were not kept one by one, as programs that count by themselves don't: by who made them, how
@@ -98,20 +98,13 @@ impl Report<'_> {
                 [r.syscall.to_string(), time(r.counts.max_ns), of]
             })
             .collect();
-        let widths = [0, 1, 2].map(|i| cells.iter().map(|c| columns(&c[i])).max().unwrap_or(0));
+        let widths = widest(&cells);
         let mut lines = vec![];
         for (i, (r, [name, ns, of])) in rows.iter().zip(&cells).enumerate() {
-            let mut first = Line::of(Role::Plain, "  ");
-            first.push(Role::Faint, if i == 0 { "longest" } else { "" });
-            first.pad_to(CLOSING_TEXT);
-            let mut call = Line::default();
-            call.push_name(Role::Name, name);
-            call.pad_to(widths[0] + 3 + widths[1].saturating_sub(columns(ns)));
-            call.push(Role::Plain, ns);
             let mut many = Line::of(Role::Plain, of);
-            many.push(Role::Plain, " ".repeat(widths[2].saturating_sub(columns(of))));
-            let segments = vec![call, many, self.caller(r)];
-            lines.extend(crate::style::flow(first, segments, 3, CLOSING_TEXT + 2, self.style.columns()));
+            fill(&mut many, of, widths[2]);
+            let call = time_of(name, ns, [widths[0], widths[1]]);
+            lines.extend(self.long_line(i == 0, vec![call, many, self.caller(r)]));
         }
         let more = if left > 0 { format!("; {left} callers more: --all") } else { String::new() };
         let text = format!(
@@ -138,6 +131,25 @@ impl Report<'_> {
         }
         line
     }
+}
+
+/// The widths of columns.
+fn widest<const N: usize>(cells: &[[String; N]]) -> [usize; N] {
+    std::array::from_fn(|i| cells.iter().filter_map(|c| c.get(i)).map(|c| columns(c)).max().unwrap_or(0))
+}
+
+/// Goes on after a text to the end of its column.
+fn fill(line: &mut Line, text: &str, width: usize) {
+    line.push(Role::Plain, " ".repeat(width.saturating_sub(columns(text))));
+}
+
+/// A call's name and its time, in columns of these widths.
+fn time_of(name: &str, ns: &str, [names, times]: [usize; 2]) -> Line {
+    let mut call = Line::default();
+    call.push_name(Role::Name, name);
+    call.pad_to(names + 3 + times.saturating_sub(columns(ns)));
+    call.push(Role::Plain, ns);
+    call
 }
 
 /// A number of calls that surely took `ns` or longer: those of histogram buckets all above it.

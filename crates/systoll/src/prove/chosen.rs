@@ -39,7 +39,7 @@ pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failu
             what: "cure",
             name: asked.to_owned(),
             known: numbers,
-            help: "systoll explain lists those that can be applied, with a try: line",
+            help: format!("systoll explain {id} tells what each does, with a try: line").into(),
         });
     }
     let cure = cure_of(cause, number).ok_or_else(|| Failure::NotApplied {
@@ -58,7 +58,7 @@ pub(super) fn known<'a>(catalogue: &'a Catalogue, id: &str) -> Result<&'a Cause,
         what: "cause",
         name: id.to_owned(),
         known: catalogue.iter().map(|c| c.id.to_string()).collect(),
-        help: "systoll causes lists them",
+        help: "systoll causes lists them".into(),
     })
 }
 
@@ -81,7 +81,7 @@ fn unknown_shim(name: &str) -> Failure {
         what: "shim",
         name: name.to_owned(),
         known: Shim::all().iter().map(|s| s.name().to_owned()).collect(),
-        help: "docs/causes.md tells what each does",
+        help: "docs/causes.md tells what each does".into(),
     }
 }
 

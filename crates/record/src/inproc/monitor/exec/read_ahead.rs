@@ -10,7 +10,7 @@ use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, kept_fixed
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::{CodeRoom, Runs};
 use crate::inproc::monitor::sys;
-use crate::limits::allowed_descriptors;
+use crate::limits::{allowed_descriptors, has_memory_for_a_thread};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -104,9 +104,9 @@ pub(crate) struct Reading {
 
 impl Ahead {
     /// Begins to read what a program will need, on any processor but `beside`, where it does not take
-    /// descriptors that others need. The thread that does.
+    /// descriptors or memory that others need. The thread that does.
     pub(crate) fn begin(&self, what: Reading, beside: Option<usize>) -> Option<JoinHandle<()>> {
-        if allowed_descriptors() < DESCRIPTORS {
+        if allowed_descriptors() < DESCRIPTORS || !has_memory_for_a_thread() {
             return None;
         }
         let ahead = self.clone();
