@@ -90,6 +90,8 @@ pub(crate) struct Hooks {
 /// What is known of the contexts its calls are made in.
 #[derive(Default)]
 pub(crate) struct Contexts {
+    /// When a map of the functions that it compiles was last looked for, ns since the run's start.
+    pub(crate) looked_for_map_ns: Option<u64>,
     /// Frames of the contexts counted at nodes, by their addresses.
     pub(crate) nodes: HashMap<NodeAddr, Rc<[RawFrame]>>,
     /// Roots made for numbers, and their sites.

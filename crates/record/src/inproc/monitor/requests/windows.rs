@@ -268,13 +268,26 @@ fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_n
     if !sure && !session.windows.budget.look_affordable(octave, run_ns) {
         return;
     }
-    // Not whether a script's name has been told already: what was spent before its first call tells none.
-    let tells = |p: &Program| p.space.may_run_scripts() && p.space.has_names_on_stack(waiter.tid);
-    if session.programs.get(&waiter.slot.program).is_some_and(tells) {
+    if session.programs.get_mut(&waiter.slot.program).is_some_and(|p| tells_lines(p, waiter.tid, run_ns)) {
         let cpu = own_cpu();
         whole_stack(session, waiter, entered);
         session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
     }
+}
+
+/// Whether the stack of `tid` may tell a script's line or function. Not only where one was told already: what had spent
+/// the budget before its first call tells none.
+fn tells_lines(program: &mut Program, tid: i32, run_ns: u64) -> bool {
+    // To look for a map that isn't there, at each of a program's many calls, would cost more than all else.
+    const AGAIN_NS: u64 = 5_000_000;
+    if program.space.runs_scripts() || !program.space.may_run_scripts() {
+        return program.space.runs_scripts();
+    }
+    if program.contexts.looked_for_map_ns.is_some_and(|last| run_ns < last.saturating_add(AGAIN_NS)) {
+        return false;
+    }
+    program.contexts.looked_for_map_ns = Some(run_ns);
+    program.space.has_names_on_stack(tid)
 }
 
 /// Notes the script's line at a context's first call, by the stack just unwound.
