@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::Arc;
 use systoll_model::{
     ArgData, Counts, Errno, Exit, Frame, FrameClass, FrameId, Location, LongCall, Module, ModuleId, Moment, Problem,
-    ProblemKind, Process, ProcessId, Recording, Row, RowId, Stack, StackId, Sysno, Window, WindowCall,
+    Package, ProblemKind, Process, ProcessId, Recording, Row, RowId, Stack, StackId, Sysno, Window, WindowCall,
 };
 
 /// A recording's file without its gzip, and a much smaller one.
@@ -54,6 +54,7 @@ pub fn run() -> Recording {
         stacks: vec![stack(&[]), stack(&[0, 1]), stack(&[2])],
         rows: vec![row("newfstatat", Some("localtime"), 4096), row("openat", Some("fopen"), 3)],
         problems: vec![Problem::new(ProblemKind::Name, "a file had no names")],
+        packages: vec![Package { home: "/usr/lib/app".into(), version: "1.2".into() }],
         ..Recording::default()
     };
     recording.rows[1].counts.errors.insert(Errno(2), 3);

@@ -6,6 +6,7 @@
 //! Outside of this crate, `record`, `symbols` and `cure` open no file by path (a tidy rule).
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -55,6 +56,14 @@ pub fn head(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Names of what a folder has, `most` at most.
+///
+/// # Errors
+/// Where it can't be read, or is something else.
+pub fn names(folder: impl AsRef<Path>, most: usize) -> io::Result<Vec<OsString>> {
+    std::fs::read_dir(folder)?.take(most).map(|entry| entry.map(|e| e.file_name())).collect()
+}
+
 /// Opens a file of the kernel's, below /proc, /sys or /dev: it never waits, and no stranger names it.
 ///
 /// # Errors
@@ -95,6 +104,17 @@ mod tests {
         assert!(open(&link, Links::Refuse).is_err());
         assert_eq!(open(&plain, Links::Refuse).unwrap().1.len(), 10);
         assert!(open(dir.path().join("none"), Links::Follow).is_err());
+    }
+
+    #[test]
+    fn a_folder_tells_some_of_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert_eq!(names(dir.path(), 2).unwrap().len(), 2);
+        assert_eq!(names(dir.path(), 9).unwrap().len(), 3);
+        assert!(names(dir.path().join("a"), 9).is_err());
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub use root::{root_words, transfers};
 use systoll_model::Sysno;
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 8;
+pub const VERSION: u64 = 9;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -300,6 +300,7 @@ pub mod node {
 }
 
 pub mod capture;
+pub mod long;
 pub mod look;
 pub mod ring;
 pub mod slot;
@@ -550,6 +551,8 @@ const _: () = {
     assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
     assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));
     assert!(record::ELIDED + 8 <= record::SIZE && record::SIZE.is_multiple_of(64));
+    assert!(long::LEN.is_power_of_two() && long::ENTRY == long::NODE + 8 && slot::LONG_CALLS.is_multiple_of(4096));
+    assert!(slot::RING_SEED < slot::LONG_COUNT && slot::LONG_COUNT < slot::RING_REFUSED);
     assert!(slot::RECORD_COUNT > NUMBERS && slot::SIZE < 1 << 31);
     assert!(node::WINDOW_AT + 8 == NODE_SIZE);
     assert!(image::SLOT_COUNT < 1 << 16 && image::SIZE < 1 << 40);

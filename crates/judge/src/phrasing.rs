@@ -37,7 +37,7 @@ pub(crate) fn put(
             let first = cures.first().filter(|c| !c.env.is_empty());
             applied = first.or_else(|| cures.iter().find(|c| c.shim.is_some())).map(|cure| asked_as(cause, cure));
             let why = fill(why, finding, api);
-            let upgrades = cause.upgrades.iter().filter_map(|u| u.advice(&author, &recording.header.host));
+            let upgrades = cause.upgrades.iter().filter_map(|u| u.advice(&author, recording));
             let (older, unknown): (Vec<_>, Vec<_>) = upgrades.partition(|(is_older, _)| *is_older);
             let advised = |upgrades: Vec<(bool, Advice)>| upgrades.into_iter().map(|(_, advice)| advice);
             finding.cures =

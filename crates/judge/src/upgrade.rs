@@ -5,7 +5,7 @@ use crate::finding::Advice;
 use crate::language::{Author, Version};
 use crate::pattern::glob;
 use serde::Deserialize;
-use systoll_model::Host;
+use systoll_model::{Package, Recording};
 
 /// Where the version stands in a pattern.
 const VERSION: &str = "{version}";
@@ -50,8 +50,8 @@ enum Seen {
 impl Upgrade {
     /// The advice for who wrote the calls; `None` where it does not concern them, or they have it. And whether the
     /// version that is installed is known to be older.
-    pub(crate) fn advice(&self, author: &Author, host: &Host) -> Option<(bool, Advice)> {
-        let seen = self.seen(author, host);
+    pub(crate) fn advice(&self, author: &Author, recording: &Recording) -> Option<(bool, Advice)> {
+        let seen = self.seen(author, recording);
         let here = match &seen {
             Seen::Version(version) if version.compare(&self.version).is_lt() => format!("here: {version}"),
             Seen::Version(_) | Seen::Not => return None,
@@ -65,12 +65,12 @@ impl Upgrade {
         Some((matches!(seen, Seen::Version(_)), advice))
     }
 
-    fn seen(&self, author: &Author, host: &Host) -> Seen {
+    fn seen(&self, author: &Author, recording: &Recording) -> Seen {
         let (patterns, names) = match &self.installed {
             Installed::Kernel(beside) => {
                 let is_there = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
                 let concerns = beside.is_empty() || beside.iter().any(is_there);
-                let version = leading_version(&host.kernel).filter(|_| concerns);
+                let version = leading_version(&recording.header.host.kernel).filter(|_| concerns);
                 return version.map_or(Seen::Not, |(version, _)| Seen::Version(version));
             }
             Installed::Sources(patterns) => (patterns, &author.sources),
@@ -80,7 +80,11 @@ impl Upgrade {
         if let Some(version) = pairs().find_map(|(pattern, name)| version_in(pattern, name)) {
             return Seen::Version(version);
         }
-        if pairs().any(|(pattern, name)| glob(pattern, name)) { Seen::There } else { Seen::Not }
+        let mut there = pairs().filter(|(pattern, name)| glob(pattern, name)).map(|(_, name)| name).peekable();
+        if there.peek().is_none() {
+            return Seen::Not;
+        }
+        there.find_map(|source| installed(source, recording)).map_or(Seen::There, Seen::Version)
     }
 
     /// In a line, for those who look the cause up.
@@ -88,6 +92,12 @@ impl Upgrade {
         let then = if self.then.is_empty() { String::new() } else { format!(", then {}", self.then) };
         format!("{} {} or newer{then} ({})", self.what, self.version, self.reference)
     }
+}
+
+/// The version of the package that a source is of, as it was installed.
+fn installed(source: &str, recording: &Recording) -> Option<Version> {
+    let is_of = |p: &&Package| source.strip_prefix(&*p.home).is_some_and(|r| r.is_empty() || r.starts_with('/'));
+    recording.packages.iter().find(is_of).and_then(|p| Version::parse(&p.version))
 }
 
 /// The version that a name has where the pattern has `{version}`.
@@ -161,13 +171,19 @@ mod tests {
         Author { sources: owned(sources), files: owned(files), ..Author::default() }
     }
 
+    fn run_on(kernel: &str) -> Recording {
+        let mut run = Recording::default();
+        run.header.host.kernel = kernel.into();
+        run
+    }
+
     #[test]
     fn versions_are_compared_where_names_tell_them() {
         let uuid = upgrade(
             "what = 'google/uuid'\nversion = '1.3.0'\nthen = 'call it'\nreference = 'r'\n\
              sources = ['*github.com/google/uuid@v{version}/*']",
         );
-        let told = |source: &str| uuid.advice(&author(&[source], &[]), &Host::default());
+        let told = |source: &str| uuid.advice(&author(&[source], &[]), &Recording::default());
         let old = told("/root/go/pkg/mod/github.com/google/uuid@v1.2.0/version4.go").unwrap();
         assert_eq!(old.1.how, "upgrade google/uuid to 1.3.0 or newer, then call it (here: 1.2.0)");
         assert!(old.0 && told("github.com/google/uuid@v1.2.9/a.go").unwrap().0);
@@ -183,25 +199,42 @@ mod tests {
         let psutil = upgrade(
             "what = 'psutil'\nversion = '6.0'\nask = 'pip show psutil'\nreference = 'r'\nsources = ['*/psutil/__init__.py']",
         );
-        let (known, advice) = psutil.advice(&author(&["/x/psutil/__init__.py"], &[]), &Host::default()).unwrap();
+        let (known, advice) = psutil.advice(&author(&["/x/psutil/__init__.py"], &[]), &Recording::default()).unwrap();
         assert!(!known);
         assert_eq!(advice.how, "upgrade psutil to 6.0 or newer (where it is older: pip show psutil)");
-        assert_eq!(psutil.advice(&author(&["/x/other.py"], &[]), &Host::default()), None);
+        assert_eq!(psutil.advice(&author(&["/x/other.py"], &[]), &Recording::default()), None);
+    }
+
+    #[test]
+    fn a_version_that_is_installed_beside_the_source_is_compared() {
+        let psutil = upgrade(
+            "what = 'psutil'\nversion = '6.0'\nask = 'pip show psutil'\nreference = 'r'\nsources = ['*/psutil/__init__.py']",
+        );
+        let told = |version: &str, home: &str| {
+            let packages = vec![Package { home: home.into(), version: version.into() }];
+            let run = Recording { packages, ..Recording::default() };
+            psutil.advice(&author(&["/x/psutil/__init__.py"], &[]), &run).map(|(known, advice)| (known, advice.how))
+        };
+        let old = "upgrade psutil to 6.0 or newer (here: 5.9.8)".to_owned();
+        assert_eq!(told("5.9.8", "/x/psutil"), Some((true, old)));
+        assert_eq!((told("6.0.0", "/x/psutil"), told("6.1", "/x/psutil")), (None, None));
+        // Another's version, or one that can't be compared, says nothing.
+        for (version, home) in [("5.9.8", "/x/psut"), ("5.9.8", "/y/psutil"), ("x", "/x/psutil")] {
+            assert!(!told(version, home).unwrap().0, "{home} {version}");
+        }
     }
 
     #[test]
     fn the_kernel_is_that_of_the_run() {
         let linux = upgrade("what = 'Linux'\nversion = '6.11'\nkernel = true\nreference = 'r'");
-        let told = |kernel: &str| {
-            let host = Host { kernel: kernel.into(), ..Host::default() };
-            linux.advice(&Author::default(), &host).map(|(known, advice)| (known, advice.how))
-        };
+        let told =
+            |kernel: &str| linux.advice(&Author::default(), &run_on(kernel)).map(|(known, advice)| (known, advice.how));
         let old = "upgrade Linux to 6.11 or newer (here: 6.1.0)".to_owned();
         assert_eq!(told("6.1.0-18-amd64"), Some((true, old)));
         assert_eq!((told("6.11.2"), told("7.0-rc1"), told("")), (None, None, None));
         let of_glibc =
             upgrade("what = 'Linux'\nversion = '6.11'\nkernel = true\nmodules = ['libc.so.6']\nreference = 'r'");
-        let host = Host { kernel: "5.10".into(), ..Host::default() };
+        let host = run_on("5.10");
         assert!(of_glibc.advice(&Author::default(), &host).is_none());
         assert!(of_glibc.advice(&author(&[], &["app", "libc.so.6"]), &host).is_some_and(|(known, _)| known));
     }
@@ -210,7 +243,7 @@ mod tests {
     fn a_library_by_its_file() {
         let libc =
             upgrade("what = 'glibc'\nversion = '2.41'\nreference = 'r'\nmodules = ['libc-{version}.so', 'libc.so.6']");
-        let told = |file: &str| libc.advice(&author(&[], &[file]), &Host::default()).map(|(known, _)| known);
+        let told = |file: &str| libc.advice(&author(&[], &[file]), &Recording::default()).map(|(known, _)| known);
         assert_eq!(
             (told("libc-2.31.so"), told("libc.so.6"), told("ld-musl-x86_64.so.1")),
             (Some(true), Some(false), None)

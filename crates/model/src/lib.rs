@@ -57,7 +57,9 @@ pub use prices::{Price, PriceSource, Prices, Spread};
 pub use problem::{Problem, ProblemKind};
 pub use process::{Exit, Process, ProcessId};
 pub use random::Random;
-pub use recording::{BackendKind, Header, Host, LongCall, Phase, Recording, Sites, SyscallTotal, TimeZone, VdsoRow};
+pub use recording::{
+    BackendKind, Header, Host, LongCall, Package, Phase, Recording, Sites, SyscallTotal, TimeZone, VdsoRow,
+};
 pub use row::{Row, RowId, RowLine};
 pub use syscalls::constants;
 pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Moment, Signature, Size, signatures};

@@ -208,6 +208,15 @@ pub struct LongCall {
     pub startup: bool,
 }
 
+/// A package that a script's sources are of, in the version that is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Package {
+    /// Where its sources lie: a folder, or the one file it is.
+    pub home: Arc<str>,
+    /// Numbers between dots.
+    pub version: Arc<str>,
+}
+
 /// Everything observed in one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
@@ -233,6 +242,8 @@ pub struct Recording {
     pub ledgers: Vec<Ledger>,
     /// The slowest single calls, slowest first.
     pub longest: Vec<LongCall>,
+    /// Packages of scripts' sources, where their version is known.
+    pub packages: Vec<Package>,
     /// Prices around the run.
     pub prices: Prices,
     /// What can't be vouched for.

@@ -166,6 +166,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                 windows: vec![],
                 ledgers: Vec::new(),
                 longest,
+                packages: vec![],
                 prices: Prices {
                     crossing_before: before,
                     crossing_after: after,

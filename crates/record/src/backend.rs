@@ -62,6 +62,11 @@ pub struct Launch {
     pub closely: Closely,
     /// How windows are opened.
     pub windows: WindowPolicy,
+    /// Keep every call that takes so long one by one, among [`systoll_model::Recording::longest`], as far as there
+    /// is room. `None`: as each backend does unasked.
+    pub longer: Option<Duration>,
+    /// Look at the whole stack of each calling context, also of those that earlier runs have kept.
+    pub whole_stacks: bool,
     /// Seed of the windows' random places.
     pub seed: u64,
     /// How long processes the command leaves behind are watched after its own end once it has

@@ -17,6 +17,7 @@ mod launch;
 mod ledger;
 mod limits;
 mod named;
+mod packages;
 mod parts;
 mod problems;
 mod procfs;

@@ -3,6 +3,7 @@
 use crate::backend::Launch;
 use crate::launch::time_zone;
 use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
+use crate::packages::packages;
 use crate::procfs::running_times;
 use crate::sys::children_times;
 use crate::table::Table;
@@ -147,6 +148,7 @@ impl Named {
     pub(crate) fn recording(self, table: &Table, kept: &Windows, parts: Parts) -> Recording {
         let Parts { header, processes, prices, longest, in_place } = parts;
         Recording {
+            packages: packages(&self.names.frames, &self.rows),
             header,
             processes,
             modules: self.names.modules,

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
-use systoll_model::{Counts, Errno, Exit, Process, ProcessId, Sysno, ThreadCalls};
+use std::time::Duration;
+use systoll_model::{Counts, Errno, Exit, LongCall, Process, ProcessId, RowId, Sysno, ThreadCalls};
 use systoll_symbols::RawFrame;
 
 /// Distinct images kept apart; more are folded by program.
@@ -20,8 +21,10 @@ const MAX_FRAMES: usize = 1 << 21;
 const MAX_LINES: usize = 64;
 /// Threads told apart; beyond, an image's threads are one entry.
 const MAX_THREADS: usize = 512;
-/// Slowest calls remembered.
-const MAX_LONGEST: usize = 256;
+/// Slowest calls remembered unasked.
+const FEW_LONGEST: usize = 256;
+/// Slowest calls remembered where a user asks for all that take a given time.
+const MOST_LONGEST: usize = 8_192;
 /// Shorter calls are never among the longest worth showing under a tracer.
 const LONG_NS: u64 = 200_000;
 
@@ -185,6 +188,8 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<RawRow>,
     row_index: HashMap<(ImageId, Sysno, u32), u32>,
     pub(crate) longest: BinaryHeap<Reverse<RawLong>>,
+    /// Calls of so many ns are to be told one by one, if a user has asked for that.
+    pub(crate) longer_ns: Option<u64>,
     /// Calls into the vDSO, by image, function and context.
     pub(crate) vdso: HashMap<(ImageId, &'static str, u32), u64>,
     /// By image and thread id, 0 for threads not told apart.
@@ -194,6 +199,12 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// An empty table, in which calls that take `longer` are told one by one.
+    pub(crate) fn telling(longer: Option<Duration>) -> Self {
+        let longer_ns = longer.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        Self { longer_ns, ..Self::default() }
+    }
+
     /// An image for a new process or a new program: its own, or the one its program's images
     /// are folded into.
     pub(crate) fn image(&mut self, mut image: Image) -> ImageId {
@@ -315,6 +326,13 @@ impl Table {
         }
     }
 
+    /// A thread's name, or its program's where that is not known, and its number.
+    pub(crate) fn thread_told(&self, image: ImageId, tid: u32) -> Arc<str> {
+        let name = self.threads.get(&(image, tid)).and_then(|t| t.name.as_deref());
+        let exe = || self.images.get(image.index()).map_or("", |i| i.exe.rsplit('/').next().unwrap_or_default());
+        format!("{} {tid}", name.unwrap_or_else(exe)).into()
+    }
+
     fn thread(&mut self, image: ImageId, tid: u32) -> &mut RawThread {
         let room = self.threads.len() < MAX_THREADS || self.threads.contains_key(&(image, tid));
         self.threads.entry((image, if room { tid } else { 0 })).or_default()
@@ -371,14 +389,36 @@ impl Table {
 
     /// Whether a call of `ns` would be among the longest.
     pub(crate) fn is_long(&self, ns: u64) -> bool {
-        ns >= LONG_NS && (self.longest.len() < MAX_LONGEST || self.longest.peek().is_some_and(|l| l.0.ns < ns))
+        let (from, most) = self.long_limits();
+        ns >= from && (self.longest.len() < most || self.longest.peek().is_some_and(|l| l.0.ns < ns))
     }
 
+    /// Remembers a slow call; the fastest gives way where there are too many.
     pub(crate) fn long(&mut self, call: RawLong) {
+        let (_, most) = self.long_limits();
         self.longest.push(Reverse(call));
-        if self.longest.len() > MAX_LONGEST {
+        if self.longest.len() > most {
             self.longest.pop();
         }
+    }
+
+    /// From how many ns on, and how many at most.
+    fn long_limits(&self) -> (u64, usize) {
+        self.longer_ns.map_or((LONG_NS, FEW_LONGEST), |ns| (ns, MOST_LONGEST))
+    }
+
+    /// The slowest calls, slowest first.
+    pub(crate) fn slowest(&self) -> Vec<LongCall> {
+        let mut longest: Vec<_> = self.longest.iter().map(|l| &l.0).collect();
+        longest.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.at_ns.cmp(&b.at_ns)));
+        let told = |l: &&RawLong| LongCall {
+            row: RowId(l.row),
+            ns: l.ns,
+            at_ns: l.at_ns,
+            thread: l.thread.clone(),
+            startup: l.startup,
+        };
+        longest.iter().map(told).collect()
     }
 }
 

@@ -568,3 +568,61 @@ fn nothing_is_answered_in_place_once_code_may_run_that_nobody_has_looked_at() {
     assert!(elided_calls(&recording, "getpid") < 10, "{:?}", recording.total());
     assert!(sum(&recording, "getpid") >= 1000);
 }
+
+/// Watched from inside, as the launch says.
+fn launched(launch: Launch) -> Recording {
+    bounded(move || {
+        let recording = InprocBackend::new().run(&launch, &mut Quiet).unwrap();
+        assert_eq!(recording.check(), Ok(()));
+        recording
+    })
+}
+
+#[test]
+fn long_calls_are_told_one_by_one_with_their_threads() {
+    let source = "#include <pthread.h>\n#include <unistd.h>\n\
+        static void *second(void *p) { for (int i = 0; i < 7; i++) usleep(3000); return p; }\n\
+        int main(void) { pthread_t t; pthread_create(&t, 0, second, 0);\n\
+        for (int i = 0; i < 5; i++) { usleep(20000); for (int n = 0; n < 1000; n++) getppid(); }\n\
+        pthread_join(t, 0); }";
+    let program = Program::written(source, &["-pthread"]);
+    let of = |longer: Option<Duration>| {
+        launched(Launch { command: vec![program.path().into()], longer, ..Launch::default() })
+    };
+    let recording = of(Some(Duration::from_millis(2)));
+    let sleeps = |from_ns: u64| {
+        let name = |row: systoll_model::RowId| recording.rows[row.0 as usize].syscall.name();
+        let long = recording.longest.iter().filter(move |l| l.ns >= from_ns);
+        long.filter(|l| name(l.row) == Some("clock_nanosleep")).collect::<Vec<_>>()
+    };
+    // No sleep is cut short; on a busy box one of the thread's may take as long as one of main's.
+    assert!(sleeps(20_000_000).len() >= 5 && sleeps(2_000_000).len() == 12, "{:?}", recording.longest);
+    assert!(recording.longest.iter().all(|l| l.ns >= 2_000_000 && l.ns < recording.header.wall_ns));
+    assert!(recording.longest.is_sorted_by(|a, b| a.ns >= b.ns));
+    let threads: std::collections::BTreeSet<_> = sleeps(0).iter().map(|l| l.thread.clone()).collect();
+    assert_eq!(threads.len(), 2, "{threads:?}");
+    let mut begun: Vec<u64> = sleeps(0).iter().map(|l| l.at_ns).collect();
+    begun.sort_unstable();
+    // Main's five follow each other.
+    assert!(begun[11] - begun[0] >= 60_000_000 && begun[11] < recording.header.wall_ns, "{begun:?}");
+    assert!(of(None).longest.is_empty());
+}
+
+#[test]
+fn whole_stacks_are_seen_also_where_contexts_are_known_from_an_earlier_run() {
+    let source = "#include <sys/stat.h>\n\
+        __attribute__((noinline)) static void ask(void) { struct stat s; for (int i = 0; i < 500; i++) stat(\"/\", &s); }\n\
+        int main(void) { ask(); return 0; }";
+    let program = Program::written(source, &["-g", "-fno-optimize-sibling-calls"]);
+    let reaches_main = |whole_stacks| {
+        let launch = Launch { command: vec![program.path().into()], whole_stacks, ..Launch::default() };
+        let recording = launched(launch);
+        let is_main = |id: &systoll_model::FrameId| recording.frames[id.0 as usize].function() == "main";
+        let seen = |w: &systoll_model::Window| w.calls.iter().filter_map(|c| c.stack).collect::<Vec<_>>();
+        let stacks: Vec<_> = recording.windows.iter().flat_map(seen).collect();
+        stacks.iter().any(|s| recording.stacks[s.0 as usize].frames.iter().any(is_main))
+    };
+    for _ in 0..3 {
+        assert!(reaches_main(true));
+    }
+}

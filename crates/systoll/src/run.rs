@@ -54,6 +54,8 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
         command: args.command.clone(),
         env: args.env.clone(),
         windows: WindowPolicy::default(),
+        longer: args.show.longer,
+        whole_stacks: args.show.stack_traces,
         seed: args.seed.unwrap_or_else(crate::seed::fresh),
         linger: LINGER,
         forward_signals: true,

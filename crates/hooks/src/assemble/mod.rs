@@ -35,6 +35,7 @@ mod frame_info;
 mod handshake;
 mod handshake_time;
 mod hook;
+mod long_reader;
 mod look;
 mod new_image;
 mod on_return;
@@ -59,6 +60,7 @@ pub use call_kinds::is_heeded;
 pub use elide_ids::elided_calls;
 pub use emitter::Origin;
 pub use find_fde::origins_table;
+pub use long_reader::LongCall;
 pub use new_image::{every_image, new_image, own_words};
 pub use ring_reader::{Piece, Read, WrittenCall, written_calls};
 pub use tree_reader::{
@@ -85,13 +87,20 @@ pub struct Options {
     /// Answer getpid, gettid, getuid, geteuid and `rt_sigprocmask` in place where the answer is known
     /// and `image::ELIDE` allows it. Wants `results`, and has them; uses the thread's rseq area.
     pub elide: bool,
+    /// Keep calls of this many cycles or more one by one, as a power of two below 2^31, see
+    /// [`crate::layout::long`]. `None`: none. Wants `time`, and has it.
+    pub long: Option<u8>,
 }
+
+/// The largest of [`Options::long`]: an instruction has room for no more.
+pub const LONGEST_POWER: u8 = 30;
 
 impl Options {
     /// With everything that is wanted for what is asked.
     fn completed(self) -> Self {
-        let time = self.time || self.waited;
-        Self { time, results: self.results || time || self.elide, ..self }
+        let time = self.time || self.waited || self.long.is_some();
+        let long = self.long.map(|power| power.min(LONGEST_POWER));
+        Self { time, results: self.results || time || self.elide, long, ..self }
     }
 }
 

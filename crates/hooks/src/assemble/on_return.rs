@@ -5,7 +5,7 @@
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::shared_slot::unless_shared;
-use crate::layout::{IMAGE, Question, image, node, record, slot};
+use crate::layout::{IMAGE, Question, image, long, node, record, slot};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::code_asm::*;
 
@@ -52,7 +52,7 @@ pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted
     }
     asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)););
     if site.time {
-        time(e)?;
+        time(e, options.long)?;
     }
     e.here(figures)?;
     asm!(e; inc(gs_at(rdx, record::RETURNED)););
@@ -95,9 +95,13 @@ fn waited(e: &mut Emitter) -> Emitted {
 }
 
 /// In: rax cycles, rdx the record. Lost: rax.
-fn time(e: &mut Emitter) -> Emitted {
+fn time(e: &mut Emitter, long: Option<u8>) -> Emitted {
     let (longer, next, shorter, done) = (e.label(), e.label(), e.label(), e.label());
-    asm!(e; add(gs_at(rdx, record::CYCLES), rax); cmp(rax, gs_at(rdx, record::LONGEST)); ja(longer););
+    asm!(e; add(gs_at(rdx, record::CYCLES), rax););
+    if let Some(power) = long {
+        keep_long(e, power)?;
+    }
+    asm!(e; cmp(rax, gs_at(rdx, record::LONGEST)); ja(longer););
     e.here(next)?;
     // The shortest is the one with the largest complement.
     asm!(e; not(rax); cmp(rax, gs_at(rdx, record::SHORTEST)); ja(shorter););
@@ -111,6 +115,29 @@ fn time(e: &mut Emitter) -> Emitted {
         asm!(e; mov(gs_at(rdx, record::LONGEST), rax); jmp(next););
         e.here(shorter)?;
         asm!(e; mov(gs_at(rdx, record::SHORTEST), rax); jmp(done););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// Writes a call of 2^`power` cycles or more down by itself, over the oldest where there is no room. In: rax
+/// cycles, rdx the record; both are kept.
+///
+/// An entry is drawn by one instruction, so that a handler's calls get others. No register is free beside
+/// the two: they are read back.
+fn keep_long(e: &mut Emitter, power: u8) -> Emitted {
+    let (write, done) = (e.label(), e.label());
+    asm!(e; cmp(rax, 1i32 << power); jae(write););
+    e.here(done)?;
+    e.cold(move |e| {
+        let entry = |word: u64| qword_ptr(rdx * 8 + (slot::LONG_CALLS + word) as i32).gs();
+        e.here(write)?;
+        unless_shared(e, done)?;
+        asm!(e; mov(edx, 1); xadd(gs(slot::LONG_COUNT), rdx); and(edx, (long::LEN - 1) as i32););
+        asm!(e; lea(rdx, qword_ptr(rdx + rdx * 2)); mov(entry(long::CYCLES), rax););
+        asm!(e; mov(rax, gs(slot::START)); mov(entry(long::START), rax););
+        asm!(e; mov(rax, gs(slot::NODE)); mov(entry(long::NODE), rax); mov(rax, entry(long::CYCLES)););
+        asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)); jmp(done););
         Ok(())
     });
     Ok(())

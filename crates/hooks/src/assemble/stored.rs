@@ -63,18 +63,23 @@ struct WireRefused {
 /// Codes of [`Unhooked`] by position.
 const UNHOOKED: [Unhooked; 3] = [Unhooked::Site, Unhooked::Whole, Unhooked::Return];
 
+/// From which bit on [`Options::bits`] has one more than [`Options::long`].
+const LONG_BIT: u32 = 8;
+
 impl Options {
     /// A number for each choice of options.
     #[must_use]
     pub fn bits(self) -> u32 {
-        let Self { results, time, waited, windows, elide } = self;
+        let Self { results, time, waited, windows, elide, long } = self;
         let all = (0..).zip([results, time, waited, windows, elide]);
-        all.map(|(bit, set)| u32::from(set) << bit).sum()
+        let flags: u32 = all.map(|(bit, set)| u32::from(set) << bit).sum();
+        flags | long.map_or(0, |power| (u32::from(power) + 1) << LONG_BIT)
     }
 
     fn from_bits(bits: u32) -> Option<Self> {
         let has = |bit: u32| bits >> bit & 1 == 1;
-        let options = Self { results: has(0), time: has(1), waited: has(2), windows: has(3), elide: has(4) };
+        let long = (bits >> LONG_BIT).checked_sub(1).and_then(|power| u8::try_from(power).ok());
+        let options = Self { results: has(0), time: has(1), waited: has(2), windows: has(3), elide: has(4), long };
         (options.bits() == bits).then_some(options)
     }
 }
@@ -191,7 +196,7 @@ mod tests {
     fn code_comes_back_as_it_was() {
         let elf = std::fs::read("/proc/self/exe").unwrap();
         let plan = plan::plan(&elf).unwrap();
-        let options = Options { results: true, time: true, windows: true, ..Options::default() };
+        let options = Options { results: true, time: true, windows: true, long: Some(19), ..Options::default() };
         let blob = crate::assemble::assemble(&plan, &options, -(64 << 20)).unwrap();
         assert!(!blob.sites.is_empty() || !blob.origins.is_empty());
         let bytes = blob.to_bytes();

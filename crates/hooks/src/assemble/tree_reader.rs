@@ -322,7 +322,7 @@ impl Nodes {
         let held = Held { start, under_way: self.under_way(words, start), errors: errors(words, start) };
         let mut counts = Vec::new();
         let mut next = 0;
-        for range in words.data(start + slot::RECORDS..start + slot::RINGS) {
+        for range in words.data(start + slot::RECORDS..start + slot::LONG_CALLS) {
             let first = self.all.partition_point(|n| start + n.record + record::SIZE <= range.start).max(next);
             next = self.all.partition_point(|n| start + n.record < range.end).max(first);
             let nodes = (first..next).zip(self.all.get(first..next).unwrap_or_default());

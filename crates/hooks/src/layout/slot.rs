@@ -159,6 +159,8 @@ pub const QUIET_CYCLES: u64 = 0x5c8;
 
 /// u64: state of the generator that draws places for windows; zero: not begun.
 pub const RING_SEED: u64 = 0x5d0;
+/// u64: entries of [`LONG_CALLS`] drawn so far, at all.
+pub const LONG_COUNT: u64 = 0x5d8;
 /// u64: windows not opened because there was no room.
 pub const RING_REFUSED: u64 = 0x600;
 /// u64, not zero: calls of a handler were made while the thread wrote, and not written.
@@ -227,7 +229,9 @@ pub const GOOD_SHIFT: u32 = 4;
 /// The first record.
 pub const RECORDS: u64 = 0x8000;
 /// Number of records a slot has room for.
-pub const RECORD_COUNT: u64 = (RINGS - RECORDS) / super::record::SIZE;
+pub const RECORD_COUNT: u64 = (LONG_CALLS - RECORDS) / super::record::SIZE;
+/// Entries of [`super::long`], used in turn.
+pub const LONG_CALLS: u64 = RINGS - super::long::LEN * super::long::ENTRY;
 /// Buffers for windows that the thread writes, [`super::ring::COUNT`] of [`super::ring::BUFFER`] bytes:
 /// at the end, so that where none are written nothing is touched.
 pub const RINGS: u64 = SIZE - super::ring::COUNT * super::ring::BUFFER;

@@ -12,7 +12,7 @@ use crate::names::{Frame, FrameId, Location, Module, ModuleId, Stack, StackId};
 use crate::prices::{Price, Prices, Spread};
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
-use crate::recording::{BackendKind, Header, Host, LongCall, Recording, Sites, TimeZone, VdsoRow};
+use crate::recording::{BackendKind, Header, Host, LongCall, Package, Recording, Sites, TimeZone, VdsoRow};
 use crate::row::{Row, RowId, RowLine};
 use crate::sysno::Sysno;
 use crate::thread::{Thread, ThreadCalls};
@@ -31,6 +31,7 @@ pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
         threads: w.threads.into_iter().map(|t| thread(t, &strings)).collect::<Result<_, _>>()?,
         windows: window::decode_all(&w.windows, &strings, &blobs)?,
         longest: w.longest.into_iter().map(|l| long_call(l, &strings)).collect::<Result<_, _>>()?,
+        packages: w.packages.iter().map(|p| package(p, &strings)).collect::<Result<_, _>>()?,
         prices: prices(w.prices.unwrap_or_default())?,
         problems: w.problems.into_iter().map(|p| Problem::new(codes::kind(&p.kind), p.text)).collect(),
         in_place: w.in_place.into_iter().map(in_place).collect(),
@@ -211,6 +212,10 @@ fn thread(t: wire::Thread, strings: &Strings) -> Result<Thread, FileError> {
 fn long_call(l: wire::LongCall, strings: &Strings) -> Result<LongCall, FileError> {
     let thread = strings.get(l.thread)?;
     Ok(LongCall { row: RowId(l.row), ns: l.ns, at_ns: l.at_ns, thread, startup: l.startup })
+}
+
+fn package(p: &wire::Package, strings: &Strings) -> Result<Package, FileError> {
+    Ok(Package { home: strings.get(p.home)?, version: strings.get(p.version)? })
 }
 
 fn prices(p: wire::Prices) -> Result<Prices, FileError> {

@@ -7,7 +7,7 @@ use super::ledger;
 use super::wire::{self, flag};
 use crate::ledger::Before;
 use crate::process::Exit;
-use crate::recording::{Recording, TimeZone};
+use crate::recording::{Package, Recording, TimeZone};
 use crate::row::RowId;
 use crate::syscalls::Moment;
 use std::collections::HashMap;
@@ -33,6 +33,7 @@ impl Encoder {
             rows: rec.rows.iter().map(|r| self.row(r)).collect(),
             windows: rec.windows.iter().map(|w| self.window(w)).collect(),
             longest: rec.longest.iter().map(|l| self.long_call(l)).collect(),
+            packages: rec.packages.iter().map(|p| self.package(p)).collect(),
             prices: Some(prices(&rec.prices)),
             problems: rec.problems.iter().map(problem).collect(),
             vdso: rec.vdso.iter().map(|v| self.vdso(v)).collect(),
@@ -215,6 +216,10 @@ impl Encoder {
             }
         }
         flags
+    }
+
+    fn package(&mut self, p: &Package) -> wire::Package {
+        wire::Package { home: self.string(&p.home), version: self.string(&p.version) }
     }
 
     fn long_call(&mut self, l: &crate::recording::LongCall) -> wire::LongCall {

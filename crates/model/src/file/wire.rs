@@ -53,6 +53,19 @@ pub(super) struct Recording {
     pub(super) in_place: Vec<InPlace>,
     #[prost(message, repeated, tag = "17")]
     pub(super) ledgers: Vec<Ledger>,
+    #[prost(message, repeated, tag = "18")]
+    pub(super) packages: Vec<Package>,
+}
+
+/// A package that a script's sources are of.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Package {
+    /// Index of a string: where they lie.
+    #[prost(uint32, tag = "1")]
+    pub(super) home: u32,
+    /// Index of a string.
+    #[prost(uint32, tag = "2")]
+    pub(super) version: u32,
 }
 
 /// Calls of one kind that were to be answered in place.

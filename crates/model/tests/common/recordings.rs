@@ -263,6 +263,10 @@ fn prices() -> impl Strategy<Value = Prices> {
     )
 }
 
+fn package() -> impl Strategy<Value = Package> {
+    ("[a-z/]{0,8}", "[0-9.]{0,6}").prop_map(|(home, version)| Package { home: home.into(), version: version.into() })
+}
+
 fn in_place() -> impl Strategy<Value = InPlace> {
     let missed = vec((proptest::sample::select(Missed::ALL.to_vec()), any::<u64>()), 0..4);
     (any::<u32>(), any::<u64>(), any::<u64>(), missed).prop_map(|(syscall, answered, needed, missed)| InPlace {
@@ -329,12 +333,13 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
             prices(),
             vec(problem(), 0..3),
             vec(in_place(), 0..3),
+            vec(package(), 0..3),
         );
         (header(), tables, rest).prop_map(
             |(
                 header,
                 (processes, modules, frames, stacks, rows, vdso, threads),
-                (windows, ledgers, longest, prices, problems, in_place),
+                (windows, ledgers, longest, prices, problems, in_place, packages),
             )| {
                 Recording {
                     header,
@@ -348,6 +353,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                     windows,
                     ledgers,
                     longest,
+                    packages,
                     prices,
                     problems,
                     in_place,

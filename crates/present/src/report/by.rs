@@ -1,6 +1,6 @@
 //! `--by`: the calls regrouped, one line a group.
 
-use super::screen::Report;
+use super::screen::{DETAIL, Report};
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, shorten};
 use crate::units::{calls, counted, grouped, percent_of, time};
@@ -251,7 +251,7 @@ impl Report<'_> {
         {
             let name = Line::of(Role::Name, format!("{:>3}{}", "", costliest.syscall));
             lines.push(name.with(Role::Faint, format!("   {}", calls(costliest.counts.calls))));
-            lines.extend(self.stacks_of(*id));
+            lines.extend(self.stacks_of(*id, DETAIL));
         }
         if self.options.fds && by != By::Fd {
             lines.extend(self.fds_of(&group.rows));

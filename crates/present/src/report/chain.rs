@@ -20,7 +20,7 @@ impl Report<'_> {
     pub(super) fn chain(&self, id: RowId, phase: Phase) -> Vec<Line> {
         let Some(row) = row(self.rec, id) else { return vec![] };
         if self.options.stacks {
-            return self.stacks_of(id);
+            return self.stacks_of(id, DETAIL);
         }
         let mut links = self.api_link(row).into_iter().collect::<Vec<_>>();
         let frames = self.callers(row);

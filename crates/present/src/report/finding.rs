@@ -7,7 +7,7 @@ use crate::text::{clean, columns, sentence, shell_lines, shorten};
 use crate::units::{calls, counted, grouped, percent, percent_of_cpu, rate, time};
 use std::collections::BTreeMap;
 use systoll_judge::{Finding, ObjectShare, WorkUnit};
-use systoll_model::{Phase, Row, RowLine};
+use systoll_model::{Phase, Row, RowId, RowLine};
 
 /// Columns a finding's object may take in its first line.
 const OBJECT: usize = 48;
@@ -126,35 +126,40 @@ impl Report<'_> {
 
     /// The places of a finding beside its costliest: one an API and user line.
     fn other_places(&self, f: &Finding) -> Vec<Line> {
-        let rows: Vec<&Row> = f.rows.iter().filter_map(|id| row(self.rec, *id)).collect();
-        let Some(first) = rows.first() else { return vec![] };
+        let rows: Vec<(RowId, &Row)> = f.rows.iter().filter_map(|id| Some((*id, row(self.rec, *id)?))).collect();
+        let Some((_, first)) = rows.first() else { return vec![] };
         // By what they are called: several places in code without lines read the same.
         let plain = Style { color: false, width: 0 };
         let named = |r: &Row| self.place_and_api(r).render(&plain);
         let shown = named(first);
-        let mut calls_from: BTreeMap<String, (u64, &Row)> = BTreeMap::new();
-        for r in &rows {
-            let place = calls_from.entry(named(r)).or_insert((0, r));
-            place.0 = place.0.saturating_add(r.counts.calls);
+        let mut calls_from: BTreeMap<String, Place> = BTreeMap::new();
+        for (id, row) in rows {
+            let place = calls_from.entry(named(row)).or_insert(Place { calls: 0, id, row });
+            place.calls = place.calls.saturating_add(row.counts.calls);
         }
         calls_from.remove(&shown);
-        let mut places: Vec<_> = calls_from.into_iter().map(|(name, (n, row))| (n, name, row)).collect();
-        places.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let mut places: Vec<(String, Place)> = calls_from.into_iter().collect();
+        places.sort_by(|(a, one), (b, other)| other.calls.cmp(&one.calls).then_with(|| a.cmp(b)));
         let limit = if self.options.all { usize::MAX } else { PLACES };
-        let mut segments: Vec<Line> = places
-            .iter()
-            .take(limit)
-            .map(|(n, _, r)| self.place_and_api(r).with(Role::Faint, format!(", {}", calls(*n))))
-            .collect();
-        if let Some(more) = places.len().checked_sub(limit).filter(|more| *more > 0) {
-            segments.push(Line::of(Role::Faint, format!("{more} more places")));
-        }
-        if segments.is_empty() {
-            return vec![];
-        }
+        let segment = |p: &Place| self.place_and_api(p.row).with(Role::Faint, format!(", {}", calls(p.calls)));
+        let more = places.len().checked_sub(limit).filter(|more| *more > 0);
+        let more = more.map(|more| Line::of(Role::Faint, format!("{more} more places")));
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
         label.push(Role::Faint, "also");
         label.pad_to(DETAIL_TEXT);
+        places.truncate(limit);
+        if self.options.stacks {
+            let of = |(_, p): &(String, Place)| {
+                let head = self.segments(label.clone(), vec![segment(p)], DETAIL_TEXT);
+                [head, self.stacks_of(p.id, DETAIL_TEXT)].concat()
+            };
+            let rest = more.map(|more| self.segments(label.clone(), vec![more], DETAIL_TEXT));
+            return places.iter().flat_map(of).chain(rest.into_iter().flatten()).collect();
+        }
+        let segments: Vec<Line> = places.iter().map(|(_, p)| segment(p)).chain(more).collect();
+        if segments.is_empty() {
+            return vec![];
+        }
         self.segments(label, segments, DETAIL_TEXT)
     }
 
@@ -300,6 +305,15 @@ impl Report<'_> {
         }
         lines
     }
+}
+
+/// A place that makes a finding's calls.
+struct Place<'r> {
+    /// All calls of the places that read the same.
+    calls: u64,
+    /// One of them.
+    id: RowId,
+    row: &'r Row,
 }
 
 /// What a finding is about: its system calls, and their object where there is one.

@@ -108,7 +108,7 @@ impl Report<'_> {
         }
         let more = if left > 0 { format!("; {left} callers more: --all") } else { String::new() };
         let text = format!(
-            "the longest of each caller, and how many took {} or longer; one by one: --backend ptrace{more}",
+            "the longest of each caller, and how many took {} or longer; one by one: systoll run --longer{more}",
             time(at_least)
         );
         lines.extend(self.closing_line("", Role::Faint, &text));

@@ -94,7 +94,7 @@ impl Report<'_> {
     fn looked_into(&self, rows: &[RowId]) -> Vec<Line> {
         let mut lines = vec![];
         if let Some(first) = rows.first().filter(|_| self.options.stacks) {
-            lines.extend(self.stacks_of(*first));
+            lines.extend(self.stacks_of(*first, CLOSING_TEXT + 2));
         }
         if self.options.fds {
             lines.extend(self.fds_of(rows));

@@ -7,7 +7,7 @@ use crate::text::{clean, columns, shorten};
 use crate::units::{calls, counted, grouped};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use systoll_model::{FrameId, Language, Row, RowId, StackId, Sysno, WindowCall};
+use systoll_model::{Frame, FrameId, Language, Row, RowId, StackId, Sysno, WindowCall};
 
 /// Different stacks of a row, and descriptors of a finding, shown where not all are asked for.
 const TOLD: usize = 3;
@@ -16,8 +16,9 @@ const TOLD: usize = 3;
 const FRAMES: usize = 64;
 
 impl Report<'_> {
-    /// The whole stacks seen of a row, commonest first; where none was kept, what is known of all.
-    pub(super) fn stacks_of(&self, id: RowId) -> Vec<Line> {
+    /// The whole stacks seen of a row, commonest first, from column `indent` on; where none was kept, what is known
+    /// of all.
+    pub(super) fn stacks_of(&self, id: RowId, indent: usize) -> Vec<Line> {
         let Some(row) = row(self.rec, id) else { return vec![] };
         let mut seen: HashMap<StackId, u64> = HashMap::new();
         for call in self.looked_at(&[id]) {
@@ -30,7 +31,7 @@ impl Report<'_> {
         if seen.is_empty() {
             let of = |id| stack(self.rec, id).map_or(&[][..], |s| &s.frames);
             let frames: Vec<FrameId> = of(row.context).iter().chain(of(row.outer)).copied().collect();
-            return self.whole_stack(row, &frames);
+            return self.whole_stack(row, &frames, indent);
         }
         let all: u64 = seen.iter().map(|(_, n)| n).sum();
         let limit = if self.options.all { usize::MAX } else { TOLD };
@@ -38,31 +39,33 @@ impl Report<'_> {
         for (id, n) in seen.iter().take(limit) {
             if seen.len() > 1 {
                 let text = format!("{} of {} seen", grouped(*n), counted(all, "stack", "stacks"));
-                lines.push(Line::of(Role::Plain, " ".repeat(DETAIL)).with(Role::Faint, text));
+                lines.push(Line::of(Role::Plain, " ".repeat(indent)).with(Role::Faint, text));
             }
-            lines.extend(self.whole_stack(row, stack(self.rec, *id).map_or(&[], |s| &s.frames)));
+            lines.extend(self.whole_stack(row, stack(self.rec, *id).map_or(&[], |s| &s.frames), indent));
         }
         if let Some(more) = seen.len().checked_sub(limit).filter(|n| *n > 0) {
             let text = format!("{} more: --all shows them", counted(more as u64, "stack", "stacks"));
-            lines.push(Line::of(Role::Plain, " ".repeat(DETAIL)).with(Role::Faint, text));
+            lines.push(Line::of(Role::Plain, " ".repeat(indent)).with(Role::Faint, text));
         }
         lines
     }
 
     /// Frames one a line, innermost first, with their modules and whole paths.
-    fn whole_stack(&self, row: &Row, frames: &[FrameId]) -> Vec<Line> {
+    fn whole_stack(&self, row: &Row, frames: &[FrameId], indent: usize) -> Vec<Line> {
         let mut lines = vec![];
         let limit = if self.options.all { usize::MAX } else { FRAMES };
-        let mut shown = false;
+        let mut api = row.api.as_deref().map(clean);
+        let mut last: Option<&Frame> = None;
         for id in frames.iter().take(limit) {
             let Some(f) = frame(self.rec, *id) else { continue };
-            if row.user == Some(*id) && !std::mem::replace(&mut shown, true) {
-                // No stack holds the name of an API that jumped on: it is known from the call.
-                let api = self
-                    .api_link(row)
-                    .map(|api| Line::of(Role::Plain, " ".repeat(DETAIL)).joined(api).fit(self.style.columns()));
-                lines.extend(api);
+            // No stack holds the name of an API that jumped on: it is known from the call.
+            if row.user == Some(*id)
+                && let Some(api) = api.take().filter(|api| last.is_none_or(|l| !is_called(l, api)))
+            {
+                let home = last.and_then(|l| module(self.rec, l.module)).map(|m| clean(m.file_name()));
+                lines.extend(self.stack_line(Role::Name, &api, &home.unwrap_or_default(), indent));
             }
+            last = Some(f);
             for l in &f.locations {
                 let language = f.language.map_or("?", Language::name);
                 let module = module(self.rec, f.module).map_or(language.into(), |m| clean(m.file_name()));
@@ -71,25 +74,28 @@ impl Report<'_> {
                     (Some(file), None) => format!("{module} {}", clean(file)),
                     _ => module,
                 };
-                lines.extend(self.stack_line(&clean(&l.function), &place));
+                lines.extend(self.stack_line(Role::Plain, &clean(&l.function), &place, indent));
             }
         }
         if let Some(more) = frames.len().checked_sub(limit).filter(|n| *n > 0) {
             let text = format!("{} more: --all shows them", counted(more as u64, "frame", "frames"));
-            lines.push(Line::of(Role::Plain, " ".repeat(DETAIL)).with(Role::Faint, text));
+            lines.push(Line::of(Role::Plain, " ".repeat(indent)).with(Role::Faint, text));
         }
         lines
     }
 
-    fn stack_line(&self, function: &str, place: &str) -> Vec<Line> {
-        let width = self.style.columns().saturating_sub(DETAIL + 2);
-        let mut line = Line::of(Role::Plain, " ".repeat(DETAIL));
-        line.push(Role::Plain, shorten(function, width));
+    fn stack_line(&self, role: Role, function: &str, place: &str, indent: usize) -> Vec<Line> {
+        let width = self.style.columns().saturating_sub(indent + 2);
+        let mut line = Line::of(Role::Plain, " ".repeat(indent));
+        line.push_name(role, shorten(function, width));
+        if place.is_empty() {
+            return vec![line];
+        }
         if line.width() + 2 + columns(place) <= self.style.columns() {
             line.push(Role::Faint, format!("  {place}"));
             return vec![line];
         }
-        let mut below = Line::of(Role::Plain, " ".repeat(DETAIL + 2));
+        let mut below = Line::of(Role::Plain, " ".repeat(indent + 2));
         below.push(Role::Faint, shorten(place, width));
         vec![line, below]
     }
@@ -124,6 +130,11 @@ impl Report<'_> {
     fn looked_at<'s>(&'s self, rows: &'s [RowId]) -> impl Iterator<Item = &'s WindowCall> {
         self.rec.windows.iter().flat_map(|w| &w.calls).filter(|c| rows.contains(&c.row))
     }
+}
+
+/// Whether a frame is the API's own function: the C library's go by names with underscores before them.
+fn is_called(frame: &Frame, api: &str) -> bool {
+    frame.function().trim_start_matches('_') == api.trim_start_matches('_')
 }
 
 /// `3</etc/passwd>`, `AT_FDCWD` and none left out.

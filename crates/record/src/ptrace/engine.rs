@@ -113,7 +113,7 @@ impl Engine {
         Self {
             processes: HashMap::new(),
             threads: HashMap::new(),
-            table: Table::default(),
+            table: Table::telling(launch.longer),
             symbols: Symbols::new(),
             windows: Windows::new(launch.windows.clone(), launch.seed),
             problems: Problems::default(),

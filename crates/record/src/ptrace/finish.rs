@@ -6,7 +6,7 @@ use super::toll::{Observer, tolls};
 use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::parts::{self, Named, Parts, Progress};
 use crate::sys;
-use systoll_model::{BackendKind, Header, LongCall, Problem, ProblemKind, Process, Recording, Row, RowId};
+use systoll_model::{BackendKind, Header, Problem, ProblemKind, Process, Recording, Row};
 
 impl Engine {
     /// The recording of a run that has ended.
@@ -49,7 +49,7 @@ impl Engine {
         let progress = Progress::of(&self.table, wall_ns, self.root.exit, children);
         let header = self.header(&progress, own_cpu, &observer);
         self.measured.facts.leave_out(children, sys::children_times());
-        let parts = Parts { header, processes, prices, longest: self.longest(), in_place: Vec::new() };
+        let parts = Parts { header, processes, prices, longest: self.table.slowest(), in_place: Vec::new() };
         named.recording(&self.table, &self.windows, parts)
     }
 
@@ -86,21 +86,6 @@ impl Engine {
                 cpu_ns: not_below(observer.taken_off(i.cpu_ns, calls), toll).filter(|ns| *ns > 0),
                 startup_cpu_ns: observer.taken_off(i.startup_cpu_ns, i.startup_calls),
                 ..i.process(wall_ns)
-            })
-            .collect()
-    }
-
-    fn longest(&self) -> Vec<LongCall> {
-        let mut longest: Vec<_> = self.table.longest.iter().map(|l| &l.0).collect();
-        longest.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.at_ns.cmp(&b.at_ns)));
-        longest
-            .into_iter()
-            .map(|l| LongCall {
-                row: RowId(l.row),
-                ns: l.ns,
-                at_ns: l.at_ns,
-                thread: l.thread.clone(),
-                startup: l.startup,
             })
             .collect()
     }

@@ -33,7 +33,8 @@ use exec::seccomp;
 use results::run_stats::Around;
 use results::{clock, overhead, recording};
 use std::sync::Arc;
-use systoll_hooks::assemble::Options;
+use std::time::Duration;
+use systoll_hooks::assemble::{LONGEST_POWER, Options};
 use systoll_model::{BackendKind, Recording, Spread};
 use systoll_symbols::Symbols;
 #[cfg(any(test, feature = "any-target"))]
@@ -63,7 +64,15 @@ fn missing() -> Option<String> {
 fn options(closely: Closely, elide: bool) -> Options {
     let looks = closely == Closely::All;
     let time = clock::is_constant() && looks;
-    Options { results: true, time, waited: time, windows: looks, elide: elide || !looks }
+    Options { results: true, time, waited: time, windows: looks, elide: elide || !looks, long: None }
+}
+
+/// The power of two of cycles from which on code keeps calls one by one, for all that take so long. A power:
+/// code that is kept for the next run serves there too, though its clock is never quite the same.
+fn long_power(longer: Duration, cycles_per_ns: f64) -> u8 {
+    let cycles = longer.as_nanos() as f64 * cycles_per_ns;
+    // A hundredth less, by which the clock may be wrong at first.
+    (cycles * 0.99).max(1.0).log2().min(f64::from(LONGEST_POWER)) as u8
 }
 
 /// What counting code adds to a call, ns.
@@ -150,7 +159,9 @@ impl InprocBackend {
         }
         let mut signals = Signals::of(launch)?;
         let cache = Arc::new(Cache::open());
-        let options = options(launch.closely, !launch.elisions.is_empty());
+        let mut options = options(launch.closely, !launch.elisions.is_empty());
+        let longer = launch.longer.filter(|_| options.time);
+        options.long = longer.map(|time| long_power(time, ratio.settled().cycles_per_ns()));
         let measured = overhead::measure(&options, &cache);
         let ratio = ratio.settled();
         let share = measured.as_ref().map_or_else(overhead::guess, |m| m.share);

@@ -66,9 +66,9 @@ pub(crate) fn new_session(
         memory,
         programs: HashMap::new(),
         symbols,
-        table: Table::default(),
+        table: Table::telling(launch.longer),
         windows: OpenWindows::new(Windows::new(launch.windows.clone(), launch.seed)),
-        reuse: Reuse::default(),
+        reuse: Reuse { is_off: launch.whole_stacks, ..Reuse::default() },
         provisioning: Provisioning {
             files,
             spare: None,

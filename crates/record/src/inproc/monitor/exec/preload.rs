@@ -23,6 +23,9 @@ struct Preloaded {
 
 /// Gives a program the contexts of earlier ones, where their files are the same.
 pub(crate) fn preload(session: &mut Session, id: ProgramId) {
+    if session.reuse.is_off {
+        return;
+    }
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
     let Some(program) = session.programs.get_mut(&id) else { return };
     let modules: Vec<ModuleKey> = program.space.files().map(|f| f.module).collect();

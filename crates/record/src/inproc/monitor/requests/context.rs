@@ -79,7 +79,7 @@ fn ask_for_window(session: &mut Session, thread: SlotRef, node: NodeAddr) {
     }
     let base = thread.offset();
     let record = area.get(node.offset() + node::RECORD);
-    if (slot::RECORDS..slot::RINGS).contains(&record) {
+    if (slot::RECORDS..slot::LONG_CALLS).contains(&record) {
         let entered = area.get(base + record + record::ENTERED);
         area.set(node.offset() + node::WINDOW_AT, entered + 1);
     }

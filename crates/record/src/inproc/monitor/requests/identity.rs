@@ -119,7 +119,7 @@ impl Memory {
             for (at, bytes) in &slot.data {
                 let records = (*at..*at + bytes.len() as u64)
                     .step_by(8)
-                    .filter(|at| (base + slot::RECORDS..base + slot::RINGS).contains(at));
+                    .filter(|at| (base + slot::RECORDS..base + slot::LONG_CALLS).contains(at));
                 for at in records {
                     let more = old.get(at).wrapping_sub(then.word(at));
                     if more != 0 {

@@ -232,7 +232,7 @@ fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Enter
     let offset = at.offset();
     may_hold_node(offset).then_some(())?;
     let (record, root) = (area.get(offset + node::RECORD), NodeAddr(area.get(offset + node::ROOT)));
-    (slot::RECORDS..=slot::RINGS - record::SIZE).contains(&record).then_some(())?;
+    (slot::RECORDS..=slot::LONG_CALLS - record::SIZE).contains(&record).then_some(())?;
     let nth = area.get(waiter.slot.offset() + record + record::ENTERED);
     let program = session.programs.get(&waiter.slot.program)?;
     let (syscall, frames) = program.call_at(at, root, waiter.registers.ax as u32)?;

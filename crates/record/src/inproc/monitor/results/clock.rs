@@ -49,11 +49,19 @@ pub(crate) struct Clock {
     pub(crate) own_cycles: f64,
     /// Cycles there have been since the run began.
     pub(crate) cycles: u64,
+    /// By the time stamp counter, when the run began.
+    pub(crate) start_cycles: u64,
 }
 
 impl Clock {
     pub(crate) fn ns(&self, cycles: f64) -> u64 {
         (cycles.max(0.0) / self.per_ns) as u64
+    }
+
+    /// Nanoseconds from the run's start to a time stamp of it; `None` where no moment of the run has that.
+    pub(crate) fn at_ns(&self, stamp: u64) -> Option<u64> {
+        let since = stamp.checked_sub(self.start_cycles).filter(|since| *since <= self.cycles)?;
+        Some(self.ns(since as f64))
     }
 }
 
@@ -81,7 +89,7 @@ impl RunClock {
     /// What cycles are worth by now; `own_cycles` of every timed call are our own.
     pub(crate) fn reading(&self, own_cycles: f64) -> Clock {
         let cycles = sys::tsc().saturating_sub(self.start_cycles);
-        Clock { per_ns: self.ratio.so_far(), own_cycles, cycles }
+        Clock { per_ns: self.ratio.so_far(), own_cycles, cycles, start_cycles: self.start_cycles }
     }
 }
 

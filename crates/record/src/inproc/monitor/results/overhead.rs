@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn counting_costs_something_and_less_than_a_microsecond() {
-        let options = Options { results: true, time: true, waited: true, windows: true, elide: false };
+        let options = Options { results: true, time: true, waited: true, windows: true, elide: false, long: None };
         let Measured { share, plain, again } =
             measure(&options, &Cache::none()).expect("this process is not watched and may map code");
         // Some twenty to sixty cycles; what a busy box adds to every batch is far from these bounds.

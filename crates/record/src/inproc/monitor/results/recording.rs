@@ -86,7 +86,7 @@ fn recording(session: &mut Session, wall_ns: u64, crossing_after: Spread) -> Rec
     session.stats.facts.leave_out(children, sys::children_times());
     let processes = processes(session, &named.rows, &header);
     let in_place = in_place(session.provisioning.elided, &session.stats.counted.in_place, &named.rows);
-    let parts = Parts { header, processes, prices, longest: Vec::new(), in_place };
+    let parts = Parts { header, processes, prices, longest: session.table.slowest(), in_place };
     named.recording(&session.table, &session.windows.budget, parts)
 }
 

@@ -7,7 +7,7 @@ use crate::inproc::monitor::results::cpu_time::Used;
 use crate::inproc::monitor::results::images::image_of;
 use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::shared::memory::Snapshot;
-use crate::table::Table;
+use crate::table::{ImageId, RawLong, Table};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use systoll_hooks::assemble::{Node, Nodes, SlotCounts, Words};
@@ -37,6 +37,10 @@ pub(crate) struct RowBuilder<'a> {
     frames: HashMap<usize, Rc<[RawFrame]>>,
     /// What the first thread had counted when `main` began, if that is known.
     startup: Option<HashMap<usize, SlotCounts>>,
+    /// How many long calls it had kept by then, likewise.
+    startup_long: Option<u64>,
+    /// Rows of nodes at which this slot's thread has counted.
+    rows: HashMap<usize, Counted>,
     clock: Clock,
     now: u64,
     tally: Tally,
@@ -50,8 +54,8 @@ impl<'a> RowBuilder<'a> {
         (clock, now): (Clock, u64),
     ) -> Self {
         let tally = Tally { losses: nodes.losses, ..Tally::default() };
-        let (frames, startup) = (HashMap::new(), None);
-        Self { table, program, nodes, used, frames, startup, clock, now, tally }
+        let (frames, rows) = (HashMap::new(), HashMap::new());
+        Self { table, program, nodes, used, frames, startup: None, startup_long: None, rows, clock, now, tally }
     }
 
     /// Adds what slot `index` holds.
@@ -67,8 +71,10 @@ impl<'a> RowBuilder<'a> {
         if index == 0
             && let Some(at_main) = self.program.contexts.at_main.take()
         {
-            let then = self.nodes.slot(&Snapshot::of(at_main), 0);
+            let at_main = Snapshot::of(at_main);
+            let then = self.nodes.slot(&at_main, 0);
             self.startup = then.map(|s| s.counts.into_iter().collect());
+            self.startup_long = Some(at_main.word(SlotRef::offset_of(0) + slot::LONG_COUNT));
         }
         let field = |offset| words.word(SlotRef::offset_of(index) + offset);
         let has_rseq = field(slot::RSEQ) != 0;
@@ -78,9 +84,12 @@ impl<'a> RowBuilder<'a> {
         }
         let told = self.clock.possible(&slot.counts);
         self.tally.losses.damaged += slot.counts.len().saturating_sub(told.len()) as u64;
+        self.rows.clear();
+        let by = Counter { slot: index, pid, tid: thread.tid, has_rseq };
         for (node, counts) in told {
-            self.row(*node, counts, Counter { slot: index, pid, tid: thread.tid, has_rseq });
+            self.row(*node, counts, by);
         }
+        self.long_calls(words, by);
         if index + 1 < image::SLOT_COUNT && (index == 0 || pid != 0) {
             let image = image_of(self.program, self.table, pid, self.now);
             let threads = self.tally.threads.entry(image).or_default();
@@ -104,6 +113,7 @@ impl<'a> RowBuilder<'a> {
         let frames = self.frames.entry(index).or_insert_with(|| frames_of(self.program, place, node));
         let image = image_of(self.program, self.table, pid, self.now);
         let (id, _) = self.table.row(image, Sysno(number), frames);
+        self.rows.insert(index, Counted { row: id, image, longest: counts.longest });
         let execed = (number == EXECVE || number == EXECVEAT) && self.program.threads.gone_by_exec.contains(&slot);
         let seen = Seen { results, matched: self.nodes.losses.unmatched == 0, execed, has_rseq };
         let mut add = counts_of(number, counts, seen, self.clock);
@@ -132,6 +142,22 @@ impl<'a> RowBuilder<'a> {
         if let Some(raw) = self.table.rows.get_mut(id as usize) {
             raw.entered = raw.entered.saturating_add(counts.entered);
             raw.counts.merge(&add);
+        }
+    }
+
+    /// Adds the long calls that a thread has kept one by one: what there can be of them by its counts.
+    fn long_calls(&mut self, words: &Snapshot, by: Counter) {
+        let Some(longer_ns) = self.table.longer_ns else { return };
+        for call in self.nodes.long_calls(words, by.slot) {
+            let Some(counted) = self.rows.get(&call.node) else { continue };
+            let ns = self.clock.ns(call.cycles as f64);
+            let at = self.clock.at_ns(call.start).filter(|_| call.cycles <= counted.longest);
+            let (Some(at_ns), true) = (at, ns >= longer_ns && self.table.is_long(ns)) else { continue };
+            let is_first = by.slot == 0 && by.pid == self.program.pid;
+            let startup = is_first && self.startup_long.is_none_or(|kept| call.nth < kept);
+            let (row, image) = (counted.row, counted.image);
+            let thread = self.table.thread_told(image, by.tid);
+            self.table.long(RawLong { ns, row, at_ns, thread, startup });
         }
     }
 
@@ -201,6 +227,15 @@ struct Counter {
     tid: u32,
     /// Waiting is told from working.
     has_rseq: bool,
+}
+
+/// Where a thread's calls at a node were added.
+#[derive(Clone, Copy)]
+struct Counted {
+    row: u32,
+    image: ImageId,
+    /// Cycles of the longest.
+    longest: u64,
 }
 
 /// What is known of a row's calls beside their counts.
