@@ -2,13 +2,16 @@
 """Find again what real projects mended: both versions from their registry, one driver, systoll on each.
 
   upstream.py --systoll PATH [--keep DIR] [--gain] [NAME...]
+  upstream.py --systoll PATH [--keep DIR] --upgrades [NAME...]
 
 One line a fix: of how many focus calls the old version made, how many are claimed and as what, how many of them the
 fix took away, and what is still said of the new one. Needs the network and the package's own client (cargo, go, npm,
 pip); what can't be had is skipped with the reason, and what needs something that systoll does not do yet (`later`) is
 told, not tried. Ends with how many were verified: found whole (at least nine tenths of the calls that the fix took
 away), with the advice, and silent in the new version. `--gain` has `systoll prove` run the two versions beside each
-other. Not run by ./test. Each fix is a file of upstream/:
+other. `--upgrades` looks at the advice alone, for each fix that a cause's [[upgrade]] names: of the old version the
+first way to stop it must be that upgrade, with the version installed; of the new one nothing may be said of it. Not run
+by ./test. Each fix is a file of upstream/:
 
   what, source     the fix in a sentence, where it was made
   client           cargo, go, npm or pip
@@ -19,6 +22,7 @@ other. Not run by ./test. Each fix is a file of upstream/:
   driver           the program; `@NEW@ … @END@` stands only in the new version's, `@OLD@ … @END@` in the old one's
   beside           other packages it needs; of a crate `features`, `features_new`: what is asked of it
   env, limit_nofile, run   of the driver's process; the command behind the interpreter
+  upgrade          what a cause's [[upgrade]] calls it
   later            why it is not found yet
 """
 import argparse
@@ -71,11 +75,15 @@ def driver_of(fix, new):
     return re.sub(rf"@{mine}@(.*?)@END@", r"\1", text, flags=re.S)
 
 
+# By which flags Node names the functions of scripts.
+NODE_NAMES = ["--perf-basic-prof-only-functions", "--interpreted-frames-native-stack"]
+
+
 def by_cargo(fix, package, version, text, into, new):
     more = "".join(f"{line}\n" for line in fix.get("beside", []))
     named = fix.get("features_new" if new else "features", [])
     features = f", features = {json.dumps(named)}" if named else ""
-    write(os.path.join(into, "Cargo.toml"), f'[package]\nname = "driver"\nversion = "0.0.0"\nedition = "2021"\n\n[dependencies]\n{package} = {{ version = "={version}"{features} }}\n{more}')
+    write(os.path.join(into, "Cargo.toml"), f'[package]\nname = "driver"\nversion = "0.0.0"\nedition = "2021"\n\n[profile.release]\ndebug = "line-tables-only"\n\n[dependencies]\n{package} = {{ version = "={version}"{features} }}\n{more}')
     write(os.path.join(into, "src/main.rs"), text)
     do([tool("cargo"), "build", "--release"], into, {"CARGO_TARGET_DIR": os.path.join(into, "target")})
     return [os.path.join(into, "target/release/driver")]
@@ -94,7 +102,7 @@ def by_npm(fix, package, version, text, into, _new):
     write(os.path.join(into, "package.json"), '{"name": "driver", "private": true}\n')
     write(os.path.join(into, "driver.js"), text)
     do([tool("npm"), "install", "--no-audit", "--no-fund", f"{package}@{version}", *fix.get("beside", [])], into)
-    return [tool("node"), "driver.js"]
+    return [tool("node"), *(NODE_NAMES if fix.get("upgrade") else []), "driver.js"]
 
 
 def by_pip(fix, package, version, text, into, _new):
@@ -203,12 +211,36 @@ def compare(opts, fix, into):
     return f"{line}; {after}", wrong
 
 
+def upgrades_told(doc, fix):
+    """Of each finding and remark that tells to upgrade the package: where among the ways to stop it, and how."""
+    both = doc["findings"] + doc["also"]
+    head = f"upgrade {fix['upgrade']} to "
+    return [(n, how) for f in both for n, how in enumerate(f["stop"]) if how.startswith(head)]
+
+
+def upgrade(opts, fix, into):
+    """-> (what to print, what is wrong): what is advised of the old version, and that nothing is of the new one."""
+    if "upgrade" not in fix:
+        raise Skip("no cause has an upgrade of it")
+    old = upgrades_told(version_of(opts, fix, False, os.path.join(into, "old")), fix)
+    new = upgrades_told(version_of(opts, fix, True, os.path.join(into, "new")), fix)
+    here = f"(here: {fix['old']})"
+    wrong = [] if old else [f"nothing told of {fix['old']} to upgrade"]
+    wrong += [f"advised as number {n + 1}" for n, _ in old if n]
+    wrong += [f"{here} is not in: {how}" for _, how in old if here not in how]
+    wrong += [f"still told of {fix['new']}: {how}" for _, how in new]
+    if not wrong:
+        opts.verified.add(os.path.basename(into))
+    return f"{fix['old']}: {old[0][1] if old else 'no upgrade'}; {fix['new']}: {'told all the same' if new else 'silent'}", wrong
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--systoll", required=True)
     p.add_argument("--backend")
     p.add_argument("--keep", metavar="DIR", help="where drivers and packages are put, and left")
     p.add_argument("--gain", action="store_true", help="measure what the fix wins")
+    p.add_argument("--upgrades", action="store_true", help="look at what is advised to upgrade")
     p.add_argument("--strict", action="store_true", help="what is skipped has failed")
     p.add_argument("names", nargs="*")
     opts = p.parse_args()
@@ -220,8 +252,8 @@ def main():
             with open(os.path.join(FIXES, name + ".toml"), encoding="utf-8") as f:
                 fix = load(f.read())
             into = os.path.join(os.path.abspath(opts.keep) if opts.keep else t, name)
-            tally.attempt(name, lambda again, fix=fix, into=into: compare(opts, fix, into))
-    print(f"{len(opts.verified)} fixes verified")
+            tally.attempt(name, lambda again, fix=fix, into=into: (upgrade if opts.upgrades else compare)(opts, fix, into))
+    print(f"{len(opts.verified)} {'upgrades' if opts.upgrades else 'fixes'} verified")
     return tally.end()
 
 
