@@ -34,26 +34,39 @@ const FILES: &[(&str, &str)] = &[
     ("systoll.toml", "The budget of systoll check, in the folder where it is started."),
 ];
 
+/// The longest line of text, in bytes.
+const WIDTH: usize = 80;
+
+/// The day that pages name: that of the commit they are made from; empty where there is none.
+fn day() -> String {
+    let git = std::process::Command::new("git").args(["log", "-1", "--format=%cs"]).output();
+    let told = git.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    let is_day = |day: &str| day.len() == 10 && day.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    told.map(|day| day.trim().to_owned()).filter(|day| is_day(day)).unwrap_or_default()
+}
+
 /// Writes systoll.1 and one page a command into `dir`.
 pub(crate) fn write(dir: &Path) -> Result<()> {
     // `systoll help` needs no page of its own: each command's page is what it prints.
     let mut all = systoll::cli::command().disable_help_subcommand(true);
     all.build();
+    let day = day();
     let commands: Vec<Command> = all.get_subcommands().cloned().collect();
     for command in commands.iter().chain([&all]) {
         let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
         let path = dir.join(format!("{name}.1"));
-        std::fs::write(&path, page(command)?).with_context(|| format!("can't write {}", path.display()))?;
+        std::fs::write(&path, page(command, &day)?).with_context(|| format!("can't write {}", path.display()))?;
     }
     Ok(())
 }
 
-fn page(command: &Command) -> Result<Vec<u8>> {
+fn page(command: &Command, day: &str) -> Result<Vec<u8>> {
     let below = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string).unwrap_or_default();
     let below = Below::read(&below);
     let man = Man::new(command.clone());
     let mut out = Vec::new();
-    man.render_title(&mut out)?;
+    let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_uppercase();
+    writeln!(out, ".TH {title} 1 \"{day}\" \"systoll {}\" \"systoll manual\"", env!("CARGO_PKG_VERSION"))?;
     man.render_name_section(&mut out)?;
     man.render_synopsis_section(&mut out)?;
     man.render_description_section(&mut out)?;
@@ -69,7 +82,53 @@ fn page(command: &Command) -> Result<Vec<u8>> {
     entries(&mut out, "FILES", FILES)?;
     let others = if command.has_subcommands() { "systoll-run(1), systoll-prove(1), strace(1)" } else { "systoll(1)" };
     writeln!(out, ".SH \"SEE ALSO\"\n{others}")?;
-    Ok(out)
+    Ok(tidied(&String::from_utf8(out)?).into_bytes())
+}
+
+/// As mandoc and groff want it: ASCII, no blank lines, no blanks at a line's end, one break at a time, and lines that
+/// are filled no longer than 80 bytes.
+fn tidied(text: &str) -> String {
+    let (mut out, mut filled): (Vec<String>, bool) = (Vec::new(), true);
+    for line in text.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
+        match line {
+            ".nf" => filled = false,
+            ".fi" => filled = true,
+            _ => {}
+        }
+        let follows_break = line == ".br" && out.last().is_some_and(|last| last == ".br" || last.starts_with(".RE"));
+        if follows_break {
+            continue;
+        }
+        if line.starts_with(".RS") && out.last().is_some_and(|last| last == ".br") {
+            out.pop();
+        }
+        let line: String = line.chars().map(in_ascii).collect();
+        if !filled || line.starts_with(['.', '\'']) {
+            out.push(line);
+            continue;
+        }
+        let mut rest = line.as_str();
+        while rest.len() > WIDTH
+            && let Some(at) = rest.get(..WIDTH).and_then(|head| head.rfind(' ')).or_else(|| rest.find(' '))
+        {
+            out.push(rest[..at].to_owned());
+            // What begins with a dot would be a request.
+            rest = &rest[at + 1..];
+            if rest.starts_with(['.', '\'']) {
+                out.push("\\&".to_owned() + rest);
+                rest = "";
+            }
+        }
+        if !rest.is_empty() {
+            out.push(rest.to_owned());
+        }
+    }
+    out.join("\n") + "\n"
+}
+
+/// A character as troff has it in ASCII.
+fn in_ascii(c: char) -> String {
+    if c.is_ascii() { c.to_string() } else { format!("\\[u{:04X}]", u32::from(c)) }
 }
 
 /// What help prints below the options.
@@ -88,11 +147,11 @@ impl Below {
             let rest = match line.split_once(':') {
                 Some(("Examples", rest)) => {
                     part = &mut below.examples;
-                    rest
+                    rest.trim_start()
                 }
                 Some((head, rest)) if head.starts_with("Exit code") => {
                     part = &mut below.exit;
-                    rest
+                    rest.trim_start()
                 }
                 _ => line.strip_prefix("  ").unwrap_or(line),
             };
@@ -109,7 +168,7 @@ impl Below {
 fn as_typed(out: &mut Vec<u8>, name: &str, text: &str) -> Result<()> {
     if !text.is_empty() {
         writeln!(out, ".SH \"{name}\"\n.nf")?;
-        text.lines().try_for_each(|line| writeln!(out, "{}", escaped(line.strip_prefix(' ').unwrap_or(line))))?;
+        text.lines().try_for_each(|line| writeln!(out, "{}", escaped(line)))?;
         writeln!(out, ".fi")?;
     }
     Ok(())
@@ -137,7 +196,7 @@ mod tests {
         let mut all = systoll::cli::command();
         all.build();
         let command = if name.is_empty() { &all } else { all.find_subcommand(name).unwrap() };
-        String::from_utf8(page(command).unwrap()).unwrap()
+        String::from_utf8(page(command, "2026-01-31").unwrap()).unwrap()
     }
 
     #[test]
@@ -162,8 +221,44 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_what_formatters_want() {
+        let mut all = systoll::cli::command().disable_help_subcommand(true);
+        all.build();
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path()).unwrap();
+        for command in all.get_subcommands().map(Command::get_name).chain([""]) {
+            let page = of(command);
+            let title =
+                if command.is_empty() { "SYSTOLL".to_owned() } else { format!("SYSTOLL-{}", command.to_uppercase()) };
+            assert!(page.contains(&format!(".TH {title} 1 \"2026-01-31\" \"systoll ")), "{page}");
+            assert!(
+                page.is_ascii() && page.lines().all(|line| line.trim_end() == line && !line.is_empty()),
+                "{command}"
+            );
+        }
+        // Where it is installed, the strictest of them has nothing to warn of.
+        let mut pages: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        pages.sort();
+        let Ok(lint) = std::process::Command::new("mandoc").args(["-Tlint", "-Wwarning"]).args(&pages).output() else {
+            return;
+        };
+        assert!(lint.stdout.is_empty(), "{}", String::from_utf8_lossy(&lint.stdout));
+    }
+
+    #[test]
+    fn long_lines_are_filled_and_others_kept() {
+        let long = format!("{} .b", "a".repeat(79));
+        assert_eq!(
+            tidied(&format!("x \n\n.br\n.br\ny\u{b5}\n{long}")),
+            format!("x\n.br\ny\\[u00B5]\n{}\n\\&.b\n", "a".repeat(79))
+        );
+        let kept = format!(".nf\n{}\n.fi\n", "a ".repeat(60).trim_end());
+        assert_eq!(tidied(&kept), kept);
+    }
+
+    #[test]
     fn parts_are_told_apart() {
         let below = Below::read("Examples:\n  a: b   c\n   d\n\nExit code: 0 well\nExit codes:\n  1  bad\n");
-        assert_eq!((below.examples.as_str(), below.exit.as_str()), ("a: b   c\n d\n", " 0 well\n1  bad\n"));
+        assert_eq!((below.examples.as_str(), below.exit.as_str()), ("a: b   c\n d\n", "0 well\n1  bad\n"));
     }
 }

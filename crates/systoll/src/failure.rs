@@ -282,12 +282,14 @@ fn no_room(error: &std::io::Error, bytes: u64) -> String {
 /// `--help` and `--version` are no failure; wrong arguments are ours, not CMD's.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
-        if let Some(program) = taken_for_a_command(error) {
-            let typed = systoll_present::shell_words(&[&program]);
-            crate::output::to_stderr(&format!(
-                "systoll: there is no command {typed}\n         to watch a program: systoll run -- {typed} …\n"
-            ));
-            return ExitCode::from(OWN);
+        if let Some((text, code)) = crate::meant::instead(error) {
+            if code == ExitCode::SUCCESS {
+                // A closed pipe has no reader to tell.
+                let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+            } else {
+                crate::output::to_stderr(&text);
+            }
+            return code;
         }
         let width = crate::output::stderr_columns();
         let text = error.render().to_string().replacen("error: ", "systoll: ", 1);
@@ -298,16 +300,4 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     // A closed pipe has no reader to tell.
     let _ = error.print();
     ExitCode::SUCCESS
-}
-
-/// The program that was typed where a command of ours stands: `systoll ./app`, `systoll python3`.
-fn taken_for_a_command(error: &clap::Error) -> Option<String> {
-    use clap::error::{ContextKind, ContextValue, ErrorKind};
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let is_command = error.kind() == ErrorKind::InvalidSubcommand;
-    let on_path = || {
-        let path = std::env::var_os("PATH")?;
-        std::env::split_paths(&path).map(|dir| dir.join(word)).find(|file| file.is_file())
-    };
-    (is_command && (word.contains('/') || on_path().is_some())).then(|| word.clone())
 }

@@ -16,6 +16,7 @@ mod failure;
 mod fleet;
 mod import;
 mod mcp;
+mod meant;
 mod nearest;
 mod output;
 mod page;
