@@ -26,7 +26,7 @@ const fn times(call: &'static str, when: &'static [When], key: &'static [Source]
         call,
         when,
         key,
-        thing: "a file's times, before anybody could look at them",
+        thing: "a file's times, before a reader could look at them",
         instead: "set them once in a while: a second's grain serves whoever watches the file",
         gives_up: "the file's times lag behind by that much",
     }
@@ -37,7 +37,7 @@ const fn times(call: &'static str, when: &'static [When], key: &'static [Source]
 pub(crate) static SHOWN: &[Shown] = &[
     Shown {
         call: "prctl", when: &[Is(0, PR_SET_NAME)], key: &[],
-        thing: "the name that ps and top show, before anybody could look at it",
+        thing: "the name that ps and top show, before a user could look at it",
         instead: "set it when it has held for a while, or a few times a second",
         gives_up: "ps shows what a worker does a moment later",
     },
