@@ -223,6 +223,8 @@ def upgrade(opts, fix, into):
     if "upgrade" not in fix:
         raise Skip("no cause has an upgrade of it")
     old = upgrades_told(version_of(opts, fix, False, os.path.join(into, "old")), fix)
+    if not old and "later" in fix:
+        raise Skip(f"later: {fix['later']}")
     new = upgrades_told(version_of(opts, fix, True, os.path.join(into, "new")), fix)
     here = f"(here: {fix['old']})"
     wrong = [] if old else [f"nothing told of {fix['old']} to upgrade"]
