@@ -162,7 +162,6 @@ fn stacks_and_descriptors_beneath() {
     3,000             9 ms         22 %  read libc.so.6
      read   3,000 calls
        __read  libc.so.6
-       read
        parse  server /src/parse.c:40
        main  server /src/main.c:9
        fd     5<TCP:[10.0.0.1:80->10.0.0.2:4711]>   8 of 12 calls looked at
@@ -176,7 +175,7 @@ fn stacks_and_descriptors_beneath() {
       500     500   700 µs        1.8 %  stat libc.so.6
      newfstatat   500 calls
        __newfstatat  libc.so.6
-       stat
+       stat  libc.so.6
        on_\u{202e}load  evil\x1b.so
        main  server /src/main.c:9
         3           900 ns  below 0.1 %  (no public function)

@@ -176,11 +176,16 @@ fn whole_stacks_and_all_cures() {
 
       1  newfstatat /etc/localtime   999,999 calls   about 1.11 s   94 % of CPU                 tz-unset
          __newfstatat  libc.so.6
-         localtime
+         localtime  libc.so.6
          stamp  app log.c:12
          main  app app.c:30
          __libc_start_call_main  libc.so.6
          also   mktime < rotate log.c:80, 100,000 calls
+                __newfstatat  libc.so.6
+                mktime  libc.so.6
+                rotate  app log.c:80
+                main  app app.c:30
+                __libc_start_call_main  libc.so.6
          why    localtime looks at /etc/localtime on each call while TZ is unset; in 38 of 38 windows
                 the answer was the same
          fix    export TZ=:/etc/localtime
@@ -190,11 +195,11 @@ fn whole_stacks_and_all_cures() {
 
       also seen   lseek   4,000 calls   about 400 µs, below 0.1 % of CPU   repeat
                   ftell  <  rotate log.c:80
-         __lseek  libc.so.6
-         ftell
-         rotate  app log.c:80
-         main  app app.c:30
-         __libc_start_call_main  libc.so.6
+                    __lseek  libc.so.6
+                    ftell  libc.so.6
+                    rotate  app log.c:80
+                    main  app app.c:30
+                    __libc_start_call_main  libc.so.6
 
       problem     no source lines for libfoo.so.1: install its debug file
 

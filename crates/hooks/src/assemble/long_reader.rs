@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_newest_are_read_back_and_no_others() {
-        let node = Node { site: None, number: Some(0), path: vec![], address: 0x5000, record: 0, order: 0 };
+        let node = Node::alone(0x5000);
         let nodes = Nodes { all: vec![node], ..Nodes::default() };
         let read = nodes.long_calls(&drawn(3, 0x5000), 1);
         assert_eq!(read[2], LongCall { node: 0, cycles: 1002, start: 2, nth: 2 });

@@ -230,6 +230,14 @@ pub struct Node {
     order: usize,
 }
 
+#[cfg(test)]
+impl Node {
+    /// One that stands for no site.
+    pub(super) fn alone(address: u64) -> Self {
+        Self { site: None, number: Some(0), path: Vec::new(), address, record: 0, order: 0 }
+    }
+}
+
 /// All nodes of an image, and what the image's header says is lost.
 #[derive(Clone, Debug, Default)]
 pub struct Nodes {

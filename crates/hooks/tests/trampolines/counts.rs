@@ -13,8 +13,12 @@ const CLOSE: u32 = 3;
 const GETPPID: u32 = 110;
 const GETPGRP: u32 = 111;
 
-pub(crate) const COUNT: Options = Options { results: false, time: false, waited: false, windows: false, elide: false };
-pub(crate) const TIMED: Options = Options { results: true, time: true, waited: true, windows: false, elide: false };
+pub(crate) const COUNT: Options =
+    Options { results: false, time: false, waited: false, windows: false, elide: false, long: None };
+pub(crate) const TIMED: Options =
+    Options { results: true, time: true, waited: true, windows: false, elide: false, long: None };
+/// Each call is long: all go the way of those that are kept one by one.
+pub(crate) const EACH_LONG: Options = Options { long: Some(0), ..TIMED };
 
 /// Wrappers and callers of them.
 pub(crate) fn file() -> File {

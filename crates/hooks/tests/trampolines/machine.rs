@@ -1,6 +1,6 @@
 //! Registers, red zone, x87 and SSE are as without us.
 
-use crate::counts::TIMED;
+use crate::counts::{EACH_LONG, TIMED};
 use crate::lab::{File, Lab, SHORT, apart, half, image_words, set_limits};
 use crate::server::Server;
 use iced_x86::code_asm::*;
@@ -69,7 +69,7 @@ fn check(file: &mut File, name: &'static str, wrapped: bool) {
 #[test]
 fn the_machine_is_as_it_was() {
     apart("machine::the_machine_is_as_it_was", || {
-        for options in [TIMED, Options { windows: true, ..TIMED }, Options { elide: true, ..TIMED }] {
+        for options in [TIMED, Options { windows: true, ..TIMED }, Options { elide: true, ..TIMED }, EACH_LONG] {
             crate::forked(|| {
                 let mut file = File::new();
                 check(&mut file, "placed", false);
@@ -146,7 +146,7 @@ fn flags(file: &mut File) {
 #[test]
 fn flags_that_outlive_a_call_are_as_they_were() {
     apart("machine::flags_that_outlive_a_call_are_as_they_were", || {
-        for options in [TIMED, Options { windows: true, ..TIMED }, Options { elide: true, ..TIMED }] {
+        for options in [TIMED, Options { windows: true, ..TIMED }, Options { elide: true, ..TIMED }, EACH_LONG] {
             crate::forked(|| {
                 let mut file = File::new();
                 flags(&mut file);

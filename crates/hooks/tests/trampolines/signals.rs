@@ -1,6 +1,6 @@
 //! Handlers that make calls of their own, at 5 kHz, anywhere.
 
-use crate::counts::{COUNT, TIMED, file};
+use crate::counts::{COUNT, EACH_LONG, TIMED, file};
 use crate::lab::{File, Lab, apart};
 use crate::server::Server;
 use iced_x86::code_asm::*;
@@ -66,7 +66,8 @@ const PERIOD: Duration = Duration::from_micros(200);
 #[test]
 fn counts_stay_exact_under_handlers_that_call() {
     apart("signals::counts_stay_exact_under_handlers_that_call", || {
-        for options in [COUNT, Options { results: true, ..COUNT }, TIMED, Options { windows: true, ..TIMED }] {
+        for options in [COUNT, Options { results: true, ..COUNT }, TIMED, EACH_LONG, Options { windows: true, ..TIMED }]
+        {
             for flags in [libc::SA_RESTART, libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_NODEFER] {
                 crate::forked(|| exact_under_signals(options, flags));
             }
