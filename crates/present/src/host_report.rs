@@ -79,7 +79,7 @@ impl Screen<'_> {
             (StatLocaltime, "stat /etc/localtime", self.stats()),
             (ReadByte, "read 1 byte", self.bulk(ReadBulk)),
             (WriteByte, "write 1 byte", self.bulk(WriteBulk)),
-            (FutexWake, "futex wake", Some("nobody waiting".into())),
+            (FutexWake, "futex wake", Some("no thread waits".into())),
             (MembarrierGlobal, "membarrier GLOBAL", Some("nearly all of it waiting".into())),
             (MembarrierPrivate, "  PRIVATE_EXPEDITED", self.while_running()),
         ];

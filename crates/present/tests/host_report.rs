@@ -94,7 +94,7 @@ fn a_quiet_box() {
     stat /etc/localtime       1,080    a symbolic link; /etc/passwd 695
     read 1 byte                 170    64 KiB: 0.09 ns a byte
     write 1 byte                210    64 KiB: 0.11 ns a byte
-    futex wake                   99    nobody waiting
+    futex wake                   99    no thread waits
     membarrier GLOBAL     8,484,000    nearly all of it waiting
       PRIVATE_EXPEDITED         230    2,121 while another of its threads runs
   a seccomp filter adds          27    41 if it looks at an argument

@@ -47,10 +47,17 @@ pub(crate) fn instead(error: &clap::Error) -> Option<(String, ExitCode)> {
             // Before any command.
             let first = std::env::args().nth(1)?;
             let name = option.trim_start_matches('-').split('=').next()?;
-            (first == option && is_of_run(name)).then(|| {
-                let text = format!("systoll: {option} goes with a command\n         systoll run {option} … -- CMD\n");
-                (text, own)
-            })
+            if first.split('=').next() != option.split('=').next() {
+                return None;
+            }
+            let text = match name {
+                "p" | "pid" | "attach" => told(option, &hints("attach", false))?,
+                _ if is_of_run(name) => {
+                    format!("systoll: {option} goes with a command\n         systoll run {option} … -- CMD\n")
+                }
+                _ => return None,
+            };
+            Some((text, own))
         }
         _ => None,
     }

@@ -296,7 +296,7 @@ fn put_small(at: usize, weak: bool, way: Way, steps: &[Step<'_>], claims: &mut C
         _ if message => ("sends or takes one small message a call", "sendmmsg or recvmmsg move many at once"),
         Way::In => ("reads a few bytes at a time that lay together", "read into a buffer of 4 KiB or more"),
         Way::Out => {
-            ("writes a few bytes at a time with nobody waiting for them", "collect them in a buffer, or use writev")
+            ("writes a few bytes at a time though no reader waits for them", "collect them in a buffer, or use writev")
         }
     };
     let claim = Claim {

@@ -4,9 +4,10 @@ use super::screen::{DETAIL, Report};
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, shorten};
 use crate::units::{calls, counted, grouped, percent_of, time};
+use std::cmp::Reverse;
 use std::io;
 use systoll_judge::{By, Common, Group, Grouping, Judgement};
-use systoll_model::{ProcessId, Recording};
+use systoll_model::{ProcessId, Recording, Row, RowId};
 
 use super::screen::ReportOptions;
 use crate::access::{frame, module, row};
@@ -242,16 +243,21 @@ impl Report<'_> {
         line
     }
 
+    /// The row of a group that costs most.
+    fn costliest(&self, rows: &[RowId]) -> Option<(RowId, &Row)> {
+        let known = rows.iter().filter_map(|id| Some((*id, row(self.rec, *id)?)));
+        known.max_by_key(|(id, r)| (r.counts.toll_ns, r.counts.calls, Reverse(*id)))
+    }
+
     /// Stacks and descriptors of a group, where they are asked for.
     fn beneath(&self, by: By, group: &Group) -> Vec<Line> {
         let mut lines = vec![];
         if self.options.stacks
-            && let Some(id) = group.rows.first()
-            && let Some(costliest) = row(self.rec, *id)
+            && let Some((id, costliest)) = self.costliest(&group.rows)
         {
             let name = Line::of(Role::Name, format!("{:>3}{}", "", costliest.syscall));
             lines.push(name.with(Role::Faint, format!("   {}", calls(costliest.counts.calls))));
-            lines.extend(self.stacks_of(*id, DETAIL));
+            lines.extend(self.stacks_of(id, DETAIL));
         }
         if self.options.fds && by != By::Fd {
             lines.extend(self.fds_of(&group.rows));

@@ -5,7 +5,7 @@ use crate::access::{frame, module, row};
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, shorten};
 use crate::units::{calls, grouped, time};
-use systoll_model::{LongCall, Row};
+use systoll_model::{BackendKind, LongCall, Row};
 
 /// Calls shorter than this are not worth a line under `longest`, ns.
 const LONG_CALL_NS: u64 = 1_000_000;
@@ -27,7 +27,7 @@ impl Report<'_> {
         }
         if self.options.longer_ns.is_some() {
             let known = long.len() as u64;
-            let more = calls_of_at_least(&self.rec.rows, at_least).saturating_sub(known);
+            let more = self.calls_of_at_least(&self.rec.rows, at_least).saturating_sub(known);
             if known == 0 && more > 0 {
                 lines.extend(self.long_by_caller(at_least));
             } else if more > 0 {
@@ -93,7 +93,7 @@ impl Report<'_> {
             .iter()
             .map(|r| {
                 // What a bucket across the limit holds is not known, but for its longest call.
-                let surely = calls_of_at_least(std::slice::from_ref(*r), at_least).max(1);
+                let surely = self.calls_of_at_least(std::slice::from_ref(*r), at_least).max(1);
                 let of = if surely == r.counts.calls { calls(surely) } else { format!("{} or more", calls(surely)) };
                 [r.syscall.to_string(), time(r.counts.max_ns), of]
             })
@@ -113,6 +113,15 @@ impl Report<'_> {
         );
         lines.extend(self.closing_line("", Role::Faint, &text));
         lines
+    }
+
+    /// A number of calls that surely took `ns` or longer: those of histogram buckets all above it. Counted inside, a
+    /// call stands in the bucket of the middle of its power of two of cycles, and may have taken two thirds of that.
+    fn calls_of_at_least(&self, rows: &[Row], ns: u64) -> u64 {
+        let from = if ns <= 1 { 0 } else { u64::BITS - (ns - 1).leading_zeros() } as usize;
+        let from = from + usize::from(self.rec.header.backend == BackendKind::Inproc);
+        let counts = rows.iter().flat_map(|r| r.counts.histogram.buckets().iter().skip(from));
+        counts.fold(0, |sum, n| sum.saturating_add(*n))
     }
 
     /// Who made a long call: the caller, and before `main` whose constructor it is.
@@ -150,11 +159,4 @@ fn time_of(name: &str, ns: &str, [names, times]: [usize; 2]) -> Line {
     call.pad_to(names + 3 + times.saturating_sub(columns(ns)));
     call.push(Role::Plain, ns);
     call
-}
-
-/// A number of calls that surely took `ns` or longer: those of histogram buckets all above it.
-fn calls_of_at_least(rows: &[Row], ns: u64) -> u64 {
-    let from = if ns <= 1 { 0 } else { u64::BITS - (ns - 1).leading_zeros() } as usize;
-    let counts = rows.iter().flat_map(|r| r.counts.histogram.buckets().iter().skip(from));
-    counts.fold(0, |sum, n| sum.saturating_add(*n))
 }
