@@ -137,3 +137,46 @@ def tables_have_straces_columns(box):
     assert {row[0] for row in less if not row[0].startswith("-")} <= {"0.000000", "?"}, less
     theirs = box.run([tool("strace"), "-c", "-U", "calls,errors,name", "/bin/true"])
     assert text(theirs.stderr).splitlines()[0].split() == table("-U", "calls,errors,name")[0]
+
+
+@test(backends=BOTH)
+def long_calls_are_listed_one_by_one(box):
+    program = box.build("lulls.c")
+    doc, r = box.report([program], flags=("--longer", "5ms"))
+    assert r.returncode == 0 and doc["exact"], (r, doc["problems"])
+    sleeps = [c for c in doc["longest"] if c["syscall"] == "clock_nanosleep"]
+    # Under a tracer its own time alone is a call's: not while it was queued for a processor.
+    assert len(sleeps) == 12 and sum(c["ns"] >= 20_000_000 for c in sleeps) >= 7, doc["longest"]
+    assert len({c["thread"] for c in sleeps}) == 2, sleeps
+    begun = sorted(c["at_ns"] for c in sleeps)
+    assert all(later - sooner >= 9_000_000 for sooner, later in zip(begun, begun[1:])), begun
+    told = box.run(box.watch([program], "--longer", "5ms"))
+    lines = [line for line in text(told.stderr).splitlines() if "clock_nanosleep" in line and " at +" in line]
+    assert len(lines) == 12 and "not kept one by one" not in text(told.stderr), text(told.stderr)
+
+
+def stacks(screen):
+    """The stacks of a `-k` screen: the functions of each, by the line that is above them."""
+    found, head = {}, None
+    for line in screen.splitlines():
+        frame = re.match(r"( {5,})(\S+)  \S+( \S+:\d+)?$", line)
+        if frame and head:
+            found[head].append(frame.group(2))
+        else:
+            head = line.strip()
+            found.setdefault(head, [])
+    return {head: frames for head, frames in found.items() if frames}
+
+
+@test(backends=("inproc",))
+def stacks_agree_with_findings_in_every_run(box):
+    program = box.build("grouped.c")
+    argv = [program, os.path.join(box.dir, "data"), "20000"]
+    for _ in range(2):
+        # Contexts that an earlier run has kept are looked at anew.
+        screen = text(box.run(box.watch(argv, "-k", "--all")).stderr)
+        asked = [frames for frames in stacks(screen).values() if "ask" in frames]
+        assert asked and all(frames[frames.index("ask") + 1] == "main" for frames in asked), screen
+        assert all(a != b for frames in stacks(screen).values() for a, b in zip(frames, frames[1:])), screen
+        grouped = text(box.run(box.watch(argv, "-k", "--by", "caller", "-e", "getppid")).stderr)
+        assert [frames for frames in stacks(grouped).values() if "ask" in frames][0] == asked[0], (grouped, screen)
