@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Nobody, systoll, or a tool people would use instead.
+/// No observer, systoll, or a tool people would use instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Observer {
-    /// Nobody.
+    /// None.
     Nobody,
     /// `systoll run -q`, with its in-process backend: contexts, time, waiting, windows.
     Inproc,

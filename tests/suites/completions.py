@@ -16,6 +16,8 @@ TYPED = [
     ("systoll cure tz-", "systoll cure tz-unset"),
     ("systoll prove --cure tz-", "systoll prove --cure tz-unset"),
     ("systoll demo localt", "systoll demo localtime"),
+    ("systoll prove --elide gete", "systoll prove --elide geteuid"),
+    ("systoll run --by lib", "systoll run --by library"),
     ("systoll run -e newfst", "systoll run -e newfstatat"),
     ("systoll report -e %netw", "systoll report -e %network"),
     ("systoll run -- setpri", "systoll run -- setpriv"),

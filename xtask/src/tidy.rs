@@ -41,7 +41,7 @@ fn no_text(file: &Path, bytes: &[u8]) -> Option<String> {
     (source && !good).then(|| format!("{}: it is no text", file.display()))
 }
 
-/// Paths of the machine somebody happened to work on: they mean nothing to a stranger.
+/// Paths of the machine that a developer worked on: they mean nothing to a stranger.
 fn machine_path(file: &Path, text: &str) -> Option<String> {
     // Put together here, so that this file does not break its own rule.
     let paths = [["/", "work/"], ["..", "/shared"], ["/root/", "."], ["/home/", "runner"]].map(|p| p.concat());

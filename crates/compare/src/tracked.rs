@@ -43,7 +43,7 @@ impl Tracked {
                 let none = [Judgement::default()];
                 let side = |recordings| Side { recordings, judgements: &none };
                 let changes = diff(side(sides[0]), side(sides[1]), By::Row).changed;
-                // A row without a caller tells nobody what to look at.
+                // A row without a caller does not tell the user what to look at.
                 let known = changes.iter().find(|c| c.key.function.is_some() && c.old.calls != c.new.calls);
                 let any = changes.iter().find(|c| c.old.calls != c.new.calls);
                 What::Row(known.or(any)?.key.clone())

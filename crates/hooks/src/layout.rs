@@ -289,7 +289,7 @@ pub mod node {
 
     /// In [`TRANSFERS`], all that a positive result can have.
     pub const MOVES: u64 = !ASKS;
-    /// In [`TRANSFERS`]: the launcher is asked where a window is due, whoever else opens windows.
+    /// In [`TRANSFERS`]: the thread asks the launcher where a window is due, even where threads open windows themselves.
     pub const ASKS: u64 = 1 << 63;
 
     /// Value of [`SIBLING`]: further contexts are counted at the root, without asking.

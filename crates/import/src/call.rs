@@ -21,7 +21,7 @@ pub(crate) struct Call {
     pub(crate) times: Times,
 }
 
-/// A call's number; by default one that nobody has.
+/// A call's number; by default one that no system call has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Syscall(pub(crate) Sysno);
 

@@ -51,7 +51,7 @@ pub(crate) struct Family {
     ordinals: u32,
     /// Calls that make a child and have not returned: of which thread, and whether it shares the process.
     making: Vec<(u32, bool)>,
-    /// Whether threads that nobody made belong to the process that was attached to.
+    /// Whether threads that no call made belong to the process that was attached to.
     attached: Option<u32>,
     /// How the first process ended.
     pub(crate) exit: Option<Exit>,
@@ -117,7 +117,7 @@ impl Family {
         process
     }
 
-    /// A thread that nobody has told of was made by a call that has not returned.
+    /// A thread that no line has told of was made by a call that has not returned.
     fn unborn(&mut self, tid: u32) -> Option<Birth> {
         let at = self.making.iter().rposition(|(maker, _)| *maker != tid)?;
         let (maker, shares) = self.making.remove(at);

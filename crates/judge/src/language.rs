@@ -1,4 +1,4 @@
-//! In which language the calls were written that somebody has to change, and with which version of it.
+//! The language, and its version, of the code that makes the calls: what its author has to change.
 //!
 //! A cure for another language is worse than none, so a language is named only where frames, modules or the program
 //! say so: scripts by the lines that were read from their interpreter, by the interpreter's file on the stack, or by

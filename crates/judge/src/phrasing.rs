@@ -231,7 +231,7 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
 /// the cure itself, it proves what that wins.
 fn next_command(cause: Option<&Cause>, applied: Option<String>, finding: &Finding, recording: &Header) -> Vec<String> {
     let backend = recording.backend;
-    // What a trace has cut off nobody can type.
+    // A command that the trace has cut off can't be typed.
     let cut = backend == BackendKind::Import && recording.command.iter().any(|word| word.ends_with('…'));
     let unknown = ["CMD".to_owned()];
     let command = if cut { unknown.as_slice() } else { recording.command.as_slice() };

@@ -1,5 +1,5 @@
-//! Lines on their way to the client. A thread of its own writes them: a client that does not read makes
-//! nobody wait who must be able to end.
+//! Lines on their way to the client. A thread of its own writes them, so that a client that does not
+//! read can't keep the server from ending.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -38,7 +38,7 @@ impl Outbox {
                     break;
                 }
             }
-            // Nobody waits where the process ends at once.
+            // No thread waits where the process ends at once.
             let _ = end.send(());
         })?;
         Ok((Self(lines), Written(ended)))

@@ -69,7 +69,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Whether nobody waits for the answer any more: the client has taken the request back or is gone.
+    /// Whether the answer is no longer wanted: the client has taken the request back or is gone.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }

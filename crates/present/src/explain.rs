@@ -38,7 +38,7 @@ pub fn write_explain(
     lines.iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))
 }
 
-/// The cures with their labels and numbers: first those for anybody, then each language's.
+/// The cures with their labels and numbers: first those for every language, then each language's.
 fn by_language(cause: &Cause, language: Option<CodeLanguage>) -> Vec<(String, usize, &Cure)> {
     let wanted = |cure: &Cure| language.is_none_or(|l| cure.languages.is_empty() || cure.is_for_language(l));
     let mut cures: Vec<(usize, &Cure)> = (1..).zip(&cause.stop).filter(|(_, cure)| wanted(cure)).collect();

@@ -32,7 +32,7 @@ const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
 /// A program that gives memory back, or waits, so often may have a habit of it.
 const HABIT: u64 = 100;
-/// Calls looked at that have waited, at least: of fewer nobody says how often the others did.
+/// Calls looked at that have waited, at least: fewer do not tell how often the others did.
 const WAITS: usize = 8;
 
 /// A call of a window with raw addresses.

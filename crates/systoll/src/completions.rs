@@ -9,7 +9,7 @@ use clap_complete::{Shell, generate};
 use std::io::Write;
 use std::process::ExitCode;
 use systoll_judge::Catalogue;
-use systoll_model::{Class, signatures};
+use systoll_model::{Class, Elision, signatures};
 
 /// Writes the completions of a shell, whichever.
 pub fn write_for(shell: Shell, w: &mut dyn Write) {
@@ -80,6 +80,7 @@ fn completed() -> Command {
     // What is changed comes last, and the program has to stand behind its causes.
     let command = command.mut_subcommand("cure", |c| c.mut_arg("command", |program| program));
     let command = with(command, "prove", "cure", &causes);
+    let command = with(command, "prove", "elide", &Elision::ALL.map(Elision::name));
     let command = with(command, "demo", "story", &stories);
     let command = with(command, "run", "trace", &calls);
     with(command, "report", "trace", &calls)

@@ -11,7 +11,7 @@ use systoll_export::answer_csv;
 use systoll_fleet::{Ask, Asked, Engine, QUESTIONS, question};
 use systoll_present::{answer_json, write_answer};
 
-/// Lines of a table, where nobody says how many.
+/// Lines of a table, unless the user says how many.
 const LINES: usize = 20;
 
 /// Reads the question, asks, and writes the answer.

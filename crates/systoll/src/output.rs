@@ -134,7 +134,7 @@ fn buffered(to: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     to.flush()
 }
 
-/// A line on a terminal's standard error that says what is done, and how far it is; nothing where nobody watches.
+/// A line on a terminal's standard error that says what is done, and how far it is; nothing where standard error is no terminal.
 pub(crate) fn progress_line(quiet: bool) -> ProgressBar {
     if quiet || !io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -148,7 +148,7 @@ fn is_ours(name: &str) -> bool {
         || name == "systoll_test::counts::calls"
 }
 
-/// Where sources lie that were compiled elsewhere: std's and the C library's, whose lines help nobody here.
+/// Where sources lie that were compiled elsewhere: std's and the C library's, whose lines do not help here.
 const NOT_HERE: [&str; 3] = ["/rustc", ".", "/usr/src"];
 
 /// The functions at a return address, inlined ones first.

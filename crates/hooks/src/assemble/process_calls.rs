@@ -203,7 +203,7 @@ fn confine(e: &mut Emitter, root: u64, (go, plain): (CodeLabel, CodeLabel)) -> E
     asm!(e; cmp(edi, PR_SET_TSC); je(tsc); cmp(esi, SECCOMP_MODE_STRICT); je(clockless););
     asm!(e; cmp(esi, SECCOMP_MODE_FILTER); jne(keeps););
     e.here(filter)?;
-    // The kernel reads it there (EFAULT): address 0 is nobody's where vm.mmap_min_addr has not been lowered.
+    // The kernel reads it there (EFAULT): no program has memory at address 0 unless vm.mmap_min_addr was lowered.
     asm!(e; test(rdx, rdx); je(go); jmp(keeps););
     e.here(tsc)?;
     asm!(e; cmp(esi, PR_TSC_SIGSEGV); jne(keeps););

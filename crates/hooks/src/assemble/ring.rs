@@ -1,5 +1,5 @@
 //! Windows that the thread writes by itself, see [`crate::layout::ring`]: a part of the hand-shake's code, behind the
-//! same lock, that asks nobody.
+//! same lock, that does not ask the launcher.
 //!
 //! A call's registers, place, time and result go into a buffer of the thread's slot, and what its arguments
 //! point to ([`super::ring_data`]): before the call what the kernel is about to read, after it what it has

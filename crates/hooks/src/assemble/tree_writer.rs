@@ -64,7 +64,7 @@ pub fn grow(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step]) -> 
 pub struct Due {
     /// At which call of a thread there; zero: at none.
     pub at: u64,
-    /// Whether the launcher is asked there, whoever else opens windows.
+    /// Whether the thread asks the launcher there, even where threads open windows themselves.
     pub asks: bool,
 }
 

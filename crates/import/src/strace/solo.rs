@@ -18,7 +18,7 @@ pub(super) struct Solo {
     several: bool,
 }
 
-/// What the tracer says, without its name; a line of nobody's as it is.
+/// What the tracer says, without its name; a line that no tracer wrote as it is.
 pub(super) fn said_by_tracer(body: &[u8]) -> &[u8] {
     let name =
         memchr::memmem::find(body, b"strace: ").filter(|at| body.get(..*at).is_some_and(|path| !path.contains(&b' ')));

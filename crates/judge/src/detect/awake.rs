@@ -8,7 +8,7 @@ use crate::replay::Step;
 use crate::semantics::{ObservedCall, PIPES, Semantics, WAKE_COUNTERS, Way};
 use systoll_model::{Moment, Recording, RowId};
 
-/// Wakes for each time somebody looked, at least: of two in a row either may have been the one that woke.
+/// Wakes for each time a waiter looked, at least: of two in a row either may have been the one that woke.
 const LEAST: u64 = 4;
 /// Looks in all: who never looks, or hardly ever, is woken by the edge (mio's eventfd is never read).
 const LOOKS: u64 = 16;
@@ -19,7 +19,7 @@ const MOST: u64 = 1024;
 type Bell = (u32, Box<str>);
 
 /// Claims wakes that came before the last one was seen. All calls of a row go to one bell; how often a bell was rung
-/// and seen to is exact, so that it is known how many of the wakes woke nobody, if not which.
+/// and seen to is exact, so that it is known how many of the wakes woke no thread, if not which.
 pub(super) struct Awake {
     /// Of each wake that was needed, how many there were.
     each: Map<Bell, u64>,

@@ -6,7 +6,7 @@ use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Effect, Shown, value};
 
-/// How long a thing must last to be seen, in ns: whoever looks, looks no more often than this.
+/// How long a thing must last to be seen, in ns: a reader looks no more often than this.
 const GLANCE: u64 = 10_000_000;
 /// Settings that were overwritten in a window before the one it ends with is left out.
 const OVERWRITTEN: usize = 2;

@@ -26,7 +26,7 @@ impl Detector for Presized {
         let mut files: Map<i32, Grown> = Map::default();
         for step in steps {
             if step.forks || step.lines.maps() {
-                // Somebody else writes, or a mapping needs the size.
+                // Another process writes, or a mapping needs the size.
                 files.clear();
             }
             forget(step, &mut files);

@@ -45,7 +45,7 @@ struct Seen {
     any: bool,
     /// Whether one of them went elsewhere than to a file.
     shown: bool,
-    /// Whether all waited for nobody outside: for threads of their own, or for time to pass in a thread that
+    /// Whether all waited for nothing outside the process: for threads of their own, or for time to pass in a thread that
     /// brings nothing to the disk.
     own: bool,
 }

@@ -1,4 +1,4 @@
-//! Calls that set what only others look at: of two in quick succession the first was for nobody.
+//! Calls that set what only others look at: of two in quick succession no one could see the first.
 
 use super::vocabulary::Source::{self, Arg, In};
 use super::vocabulary::When::{self, Is, NotNull, Null};

@@ -77,7 +77,7 @@ pub(crate) static ARMS: &[Arm] = &[
     Arm { call: "alarm", of: "setitimer", timer: None, time: 0, plain: true, signals: true },
 ];
 
-/// A call whose waiting tells nobody outside of the process anything.
+/// A call whose waiting tells nothing to other processes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnWait {
     /// The system call's name.

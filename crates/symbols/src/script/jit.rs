@@ -127,7 +127,7 @@ fn line(compiler: Compiler, name: &str) -> Option<(ScriptLine, FrameClass)> {
     Some((ScriptLine { language, function, file, line: None }, class))
 }
 
-/// Whether there is a map of what the process of `tid` compiles, whoever's it is.
+/// Whether there is a map of what the process of `tid` compiles, of whichever user.
 pub(crate) fn has_map(tid: i32) -> bool {
     process(tid).is_some_and(|process| process.map.symlink_metadata().is_ok())
 }

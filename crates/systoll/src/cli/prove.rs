@@ -14,7 +14,7 @@ pub(super) const PROVE_EXAMPLES: &str = "Examples:
   systoll prove --cure tz-unset -- ./app          a cause's own cure, as a finding of `run` offers it
   systoll prove --vs './new --fast' -- ./old      two commands
   systoll prove -E MALLOC_ARENA_MAX=1 -- ./app    any change of the environment
-  systoll prove --elide rt_sigprocmask -- ./app   what would be won if nobody made these calls
+  systoll prove --elide rt_sigprocmask -- ./app   what a program without these calls would win
   systoll prove --serve './server 8080' --ready 8080 --load 'wrk -d2 http://127.0.0.1:8080/' --cure tz-unset
   systoll prove --pairs 50 --json -o p.json --cure tz-unset -- ./app
   systoll prove --same 'sha256sum out.bin' --vs './new' -- ./old    what must stay the same

@@ -122,7 +122,7 @@ fn has_ended(child: &Child) -> io::Result<bool> {
 
 /// Sends a signal to the child and what it watches, which share a group.
 fn tell(child: &Child, signal: Signal) {
-    // Where nobody is left in the group there is nothing to tell.
+    // Where no process is left in the group there is nothing to tell.
     let _ = killpg(pid(child), signal);
 }
 

@@ -56,7 +56,7 @@ pub(super) fn install(handler: u64) -> Result<(), i64> {
     action(libc::SIGSYS, Some(&ours)).map(drop)
 }
 
-/// Puts the program's own action back, unless somebody has put in another.
+/// Puts the program's own action back, unless other code has put in another.
 pub(super) fn remove(handler: u64) {
     if action(libc::SIGSYS, None).is_ok_and(|now| now.handler == handler) {
         // What fails here leaves a handler that hands on all that is not ours.

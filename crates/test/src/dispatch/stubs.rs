@@ -142,7 +142,7 @@ mod tests {
             call(libc::SYS_read, [pipe[0] as u64, text.as_mut_ptr() as u64, 8, 0, 0, 0])
         };
         assert_eq!((read, &text[..7]), (7, &b"systoll"[..]));
-        // SAFETY: nobody else has these.
+        // SAFETY: no other code has these.
         unsafe { assert_eq!(libc::close(pipe[0]) + libc::close(pipe[1]), 0) };
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn keeps_ids(session: &Session, waiter: &Waiter, node: NodeAddr) -> b
         Sets::Users(n) => are_kept(ids.users, waiter.args().get(..n).unwrap_or_default()),
         Sets::Groups(n) => are_kept(ids.groups, waiter.args().get(..n).unwrap_or_default()),
     });
-    // In another user namespace a number names somebody else.
+    // In another user namespace a number names another user.
     kept && procfs::has_our_namespaces(waiter.tid)
 }
 
