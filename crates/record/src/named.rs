@@ -25,7 +25,7 @@ pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
         ));
     }
     if table.images_folded() {
-        problems.push(Problem::new(ProblemKind::Bounded, "many processes: later ones are folded by program"));
+        problems.push(Problem::new(ProblemKind::Bounded, "very many processes: later ones of a program are counted together"));
     }
 }
 

@@ -167,7 +167,7 @@ impl Symbols {
             .collect();
         files.sort();
         files.dedup();
-        let text = |path| format!("{path}: stripped: its functions are shown by address");
+        let text = |path| format!("{path}: stripped: its functions are shown by address; its debug symbols would name them");
         files.into_iter().map(|path| Problem::new(ProblemKind::Name, text(path))).collect()
     }
 }

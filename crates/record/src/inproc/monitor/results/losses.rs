@@ -11,14 +11,14 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
     let exe = session.table.images.get(program.image.index()).map(|i| i.exe.clone()).unwrap_or_default();
     let l = tally.losses;
     let all = [
-        (l.homeless, ProblemKind::Lost, "threads shared a slot for want of room: calls may be missing"),
-        (l.unheard, ProblemKind::Lost, "questions about new code or a new program came to nothing: it ran uncounted"),
-        (l.astray, ProblemKind::Lost, "signals' handlers ended in ways that are not counted"),
+        (l.homeless, ProblemKind::Lost, "threads beyond the room for counters shared one: calls may be missing"),
+        (l.unheard, ProblemKind::Lost, "systoll could not hook new code or a new program in time: its calls are not counted"),
+        (l.astray, ProblemKind::Lost, "signal handlers ended in ways that systoll does not count"),
         (l.damaged, ProblemKind::Lost, "counts make no sense: the program wrote over them"),
         (l.errors, ProblemKind::Bounded, "failed calls are counted without their error"),
-        (l.unanswered, ProblemKind::Bounded, "calls waited for a context in vain and are counted without"),
-        (l.unasked, ProblemKind::Bounded, "calls of signal handlers are counted without their context"),
-        (l.unmatched, ProblemKind::Note, "calls came back otherwise than they were made: counted, not timed"),
+        (l.unanswered, ProblemKind::Bounded, "calls whose caller systoll could not look up in time are counted without it"),
+        (l.unasked, ProblemKind::Bounded, "calls that signal handlers made are counted without their caller"),
+        (l.unmatched, ProblemKind::Note, "calls whose return could not be matched are counted, not timed"),
     ];
     for (n, kind, what) in all {
         if n > 0 {
@@ -40,7 +40,7 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
         session.problems.note(
             ProblemKind::Price,
             format!(
-                "{exe}: calls that can block are left out of the toll: nothing there tells waiting from working ({n})"
+                "{exe}: calls that may wait have no price: nothing there tells how long they waited ({n})"
             ),
         );
     }
