@@ -25,7 +25,10 @@ pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
         ));
     }
     if table.images_folded() {
-        problems.push(Problem::new(ProblemKind::Bounded, "very many processes: later ones of a program are counted together"));
+        problems.push(Problem::new(
+            ProblemKind::Bounded,
+            "very many processes: later ones of a program are counted together",
+        ));
     }
 }
 

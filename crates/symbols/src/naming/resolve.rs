@@ -167,7 +167,8 @@ impl Symbols {
             .collect();
         files.sort();
         files.dedup();
-        let text = |path| format!("{path}: stripped: its functions are shown by address; its debug symbols would name them");
+        let text =
+            |path| format!("{path}: stripped: its functions are shown by address; its debug symbols would name them");
         files.into_iter().map(|path| Problem::new(ProblemKind::Name, text(path))).collect()
     }
 }

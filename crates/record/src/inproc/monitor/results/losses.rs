@@ -12,11 +12,19 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
     let l = tally.losses;
     let all = [
         (l.homeless, ProblemKind::Lost, "threads beyond the room for counters shared one: calls may be missing"),
-        (l.unheard, ProblemKind::Lost, "systoll could not hook new code or a new program in time: its calls are not counted"),
+        (
+            l.unheard,
+            ProblemKind::Lost,
+            "systoll could not hook new code or a new program in time: its calls are not counted",
+        ),
         (l.astray, ProblemKind::Lost, "signal handlers ended in ways that systoll does not count"),
         (l.damaged, ProblemKind::Lost, "counts make no sense: the program wrote over them"),
         (l.errors, ProblemKind::Bounded, "failed calls are counted without their error"),
-        (l.unanswered, ProblemKind::Bounded, "calls whose caller systoll could not look up in time are counted without it"),
+        (
+            l.unanswered,
+            ProblemKind::Bounded,
+            "calls whose caller systoll could not look up in time are counted without it",
+        ),
         (l.unasked, ProblemKind::Bounded, "calls that signal handlers made are counted without their caller"),
         (l.unmatched, ProblemKind::Note, "calls whose return could not be matched are counted, not timed"),
     ];
@@ -39,9 +47,7 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
         let n = tally.untold;
         session.problems.note(
             ProblemKind::Price,
-            format!(
-                "{exe}: calls that may wait have no price: nothing there tells how long they waited ({n})"
-            ),
+            format!("{exe}: calls that may wait have no price: nothing there tells how long they waited ({n})"),
         );
     }
     note_generated(session, program, &exe);
