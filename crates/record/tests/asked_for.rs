@@ -1,0 +1,92 @@
+//! What a launch asks for beside counts, from inside: calls that take long one by one, and whole stacks.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+use systoll_model::{FrameId, Recording, RowId};
+use systoll_record::inproc::InprocBackend;
+use systoll_record::{Backend, Launch, Quiet};
+
+/// Backends wait for all children of their process: one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A compiled program, removed with its folder.
+struct Program(tempfile::TempDir);
+
+impl Program {
+    fn written(source: &str, flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, out) = (folder.path().join("program.c"), folder.path().join("program"));
+        std::fs::write(&file, source).unwrap();
+        let cc = Command::new("cc").args(["-O1", "-w", "-o"]).arg(out).arg(file).args(flags).status().unwrap();
+        assert!(cc.success());
+        Self(folder)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("program")
+    }
+}
+
+fn launched(launch: &Launch) -> Recording {
+    let recording = InprocBackend::new().run(launch, &mut Quiet).unwrap();
+    assert_eq!(recording.check(), Ok(()));
+    recording
+}
+
+#[test]
+fn long_calls_are_told_one_by_one_with_their_threads() {
+    let _alone = alone();
+    let source = "#include <pthread.h>\n#include <unistd.h>\n\
+        static void *second(void *p) { for (int i = 0; i < 7; i++) usleep(3000); return p; }\n\
+        int main(void) { pthread_t t; pthread_create(&t, 0, second, 0);\n\
+        for (int i = 0; i < 5; i++) { usleep(20000); for (int n = 0; n < 1000; n++) getppid(); }\n\
+        pthread_join(t, 0); }";
+    let program = Program::written(source, &["-pthread"]);
+    let of = |longer: Option<Duration>| {
+        launched(&Launch { command: vec![program.path().into()], longer, ..Launch::default() })
+    };
+    let recording = of(Some(Duration::from_millis(2)));
+    let sleeps = |from_ns: u64| {
+        let name = |row: RowId| recording.rows[row.0 as usize].syscall.name();
+        let long = recording.longest.iter().filter(move |l| l.ns >= from_ns);
+        long.filter(|l| name(l.row) == Some("clock_nanosleep")).collect::<Vec<_>>()
+    };
+    // No sleep is cut short; on a busy box one of the thread's may take as long as one of main's.
+    assert!(sleeps(20_000_000).len() >= 5 && sleeps(2_000_000).len() == 12, "{:?}", recording.longest);
+    assert!(recording.longest.iter().all(|l| l.ns >= 2_000_000 && l.ns < recording.header.wall_ns));
+    assert!(recording.longest.is_sorted_by(|a, b| a.ns >= b.ns));
+    let threads: BTreeSet<_> = sleeps(0).iter().map(|l| l.thread.clone()).collect();
+    assert_eq!(threads.len(), 2, "{threads:?}");
+    let mut begun: Vec<u64> = sleeps(0).iter().map(|l| l.at_ns).collect();
+    begun.sort_unstable();
+    // Main's five follow each other.
+    assert!(begun[11] - begun[0] >= 60_000_000 && begun[11] < recording.header.wall_ns, "{begun:?}");
+    assert!(of(None).longest.is_empty());
+}
+
+#[test]
+fn whole_stacks_are_seen_also_where_contexts_are_known_from_an_earlier_run() {
+    let _alone = alone();
+    let source = "#include <sys/stat.h>\n\
+        __attribute__((noinline)) static void ask(void) { struct stat s; for (int i = 0; i < 500; i++) stat(\"/\", &s); }\n\
+        int main(void) { ask(); return 0; }";
+    let program = Program::written(source, &["-g", "-fno-optimize-sibling-calls"]);
+    let reaches_main = |whole_stacks| {
+        let launch = Launch { command: vec![program.path().into()], whole_stacks, ..Launch::default() };
+        let recording = launched(&launch);
+        let is_main = |id: &FrameId| recording.frames[id.0 as usize].function() == "main";
+        let of_windows = recording.windows.iter().flat_map(|w| &w.calls).filter_map(|c| c.stack);
+        let above = recording.rows.iter().filter(|r| r.counts.calls >= 500).map(|r| r.outer);
+        let mut stacks = of_windows.chain(above);
+        stacks.any(|s| recording.stacks[s.0 as usize].frames.iter().any(is_main))
+    };
+    for _ in 0..3 {
+        assert!(reaches_main(true));
+    }
+}
