@@ -250,13 +250,13 @@ pub struct ShowArgs {
     /// Elapsed time in that table, waiting included, rather than time paid
     #[arg(short = 'w', long, requires = "counts")]
     pub summary_wall_clock: bool,
-    /// Take this off each call's elapsed time in that table, in s, ms, us (unless told) or ns
+    /// Subtract this from each call's elapsed time in that table, in s, ms, us (the default) or ns
     #[arg(short = 'O', long, value_name = "TIME", default_value = "0", hide_default_value = true, requires = "counts", value_parser = overhead)]
     pub summary_syscall_overhead: Duration,
     /// Calls regrouped, one line a group: by caller, api, library, line, process, thread or fd
     #[arg(long, value_name = "WHAT", conflicts_with = "counts", hide_possible_values = true, value_parser = by())]
     pub by: Option<By>,
-    /// At most N groups (20 unless told, or --all)
+    /// At most N groups (default: 20; --all shows all)
     #[arg(short = 'n', long, value_name = "N", requires = "by", allow_negative_numbers = true, value_parser = number)]
     pub limit: Option<usize>,
     /// Only these system calls: names or classes, e.g. `openat,%network`, `!futex`

@@ -12,7 +12,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   systoll bisect --calls 'fstat < read_config' v1.2 HEAD -- 'make -s && ./app'
   systoll bisect --build 'cargo build -q' v1.2 HEAD -- target/debug/app --its --flags
   systoll bisect v1.2 HEAD -- python3 app.py
-It works in a worktree of its own, which is gone when it ends: nothing in yours is changed.
+It works in a worktree of its own, removes it at the end, and changes nothing in yours.
 
 Exit codes:
   0  the commit was found
@@ -26,8 +26,8 @@ pub struct BisectArgs {
     /// first, e.g. 'fstat < read_config' [default: the row that differs most between GOOD and BAD]
     #[arg(long, value_name = "CALLS", value_parser = chain)]
     pub calls: Option<Calls>,
-    /// A shell command before each run, not watched; a commit it fails on is skipped. Of a CMD in one
-    /// word, what stands before its last && is that
+    /// A shell command before each run, not watched; a commit it fails on is skipped. In a CMD of one word,
+    /// what stands before the last && is the build
     #[arg(long, value_name = "CMD")]
     pub build: Option<OsString>,
     /// The repository
@@ -51,7 +51,7 @@ pub struct BisectArgs {
     /// A commit from after it
     #[arg(value_name = "BAD")]
     pub bad: String,
-    /// What is run, in the worktree's folder: a program and its arguments, or a shell's text in one word
+    /// What to run in the worktree's folder: a program and its arguments, or a shell's text in one word
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }

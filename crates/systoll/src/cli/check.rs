@@ -20,7 +20,7 @@ docs/check.md tells what a budget can hold.
 
 Exit codes:
   0  the budget holds            1  it is broken
-  2  CMD did not end as the budget has it (with 0 unless told): nothing was held
+  2  CMD did not end as the budget says (by default with 0): nothing was compared
   125  systoll itself failed     126, 127  CMD can't be executed, was not found";
 
 /// `systoll check`.
@@ -33,7 +33,7 @@ pub struct CheckArgs {
     /// Write the budget's figures anew from these runs, or a new budget
     #[arg(long, conflicts_with_all = ["format", "output"])]
     pub update: bool,
-    /// Run CMD so often: what one run keeps is kept; with --update what varies is learnt [default: 1, with --update 3]
+    /// Run CMD N times: a limit holds if one run keeps it; --update learns what varies [default: 1, with --update 3]
     #[arg(long, value_name = "N", requires = "command", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: Option<u32>,
     /// Units of work that a run does: a number, or a text that CMD prints with {} for the number
@@ -46,13 +46,13 @@ pub struct CheckArgs {
     /// Write that to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Also what holds
+    /// Tell also what holds
     #[arg(long)]
     pub all: bool,
     /// Set (VAR=VALUE) or remove (VAR) a variable in CMD's environment
     #[arg(short = 'E', long = "env", value_name = "VAR[=VALUE]", value_parser = env_change, requires = "command")]
     pub env: Vec<EnvChange>,
-    /// Discard what CMD writes; else it comes on standard error
+    /// Discard what CMD writes; otherwise it goes to standard error
     #[arg(short, long)]
     pub quiet: bool,
     /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
@@ -61,7 +61,7 @@ pub struct CheckArgs {
     /// Add the causes (*.toml) in DIR to those built in
     #[arg(long, value_name = "DIR")]
     pub causes: Option<PathBuf>,
-    /// Hold recordings that `run --save` kept rather than running anything
+    /// Compare recordings that `run --save` kept, and run nothing
     #[arg(value_name = "REC")]
     pub recordings: Vec<PathBuf>,
     /// The program and its arguments

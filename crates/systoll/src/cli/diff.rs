@@ -34,16 +34,16 @@ pub struct DiffArgs {
     /// Compare with this command, in a shell's words, rather than with recordings; no shell runs it
     #[arg(long, value_name = "COMMAND", value_parser = words, requires = "command", conflicts_with = "recordings")]
     pub vs: Option<Words>,
-    /// Set (VAR=VALUE) or remove (VAR) a variable where the new side is run
+    /// Set (VAR=VALUE) or remove (VAR) a variable on the new side
     #[arg(short = 'E', long = "env", value_name = "VAR[=VALUE]", value_parser = env_change, requires = "command")]
     pub env: Vec<EnvChange>,
-    /// How often a command is run
+    /// How often to run a command
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
-    /// What changes are told by: syscall (and who, beneath), row, api, caller, line, library or process
+    /// Tell changes by: syscall (and who, beneath), row, api, caller, line, library or process
     #[arg(long, value_name = "WHAT", default_value = "syscall", hide_possible_values = true, value_parser = by())]
     pub by: By,
-    /// At most N rows (20 unless told, or --all)
+    /// At most N rows (default: 20; --all shows all)
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = number)]
     pub limit: Option<usize>,
     /// All rows and callers, not just the first few

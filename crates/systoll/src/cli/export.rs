@@ -24,7 +24,7 @@ pub struct ExportArgs {
     /// collapsed, csv, firefox, flamegraph, openmetrics, parquet, perfetto, pprof or speedscope
     #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = format())]
     pub format: Format,
-    /// What is drawn, or shown first: toll, waited, calls or needless
+    /// What to draw, or to show first: toll, waited, calls or needless
     #[arg(long, value_name = "VALUE", default_value = "toll", hide_possible_values = true, value_parser = value())]
     pub value: Value,
     /// An older recording to compare with: a flame graph in red and blue

@@ -21,13 +21,13 @@ Exit code: 0 where there is an answer, 125 where not";
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "In a fleet (docs/fleet.md)")]
 pub struct LabelArgs {
-    /// What it serves as; the command's file name unless told
+    /// The service's name; default: the command's file name
     #[arg(long, value_name = "NAME", env = "SYSTOLL_SERVICE", hide_env = true)]
     pub service: Option<String>,
     /// Which build of it this is: a version, a commit
     #[arg(long, value_name = "NAME", env = "SYSTOLL_RELEASE", hide_env = true)]
     pub release: Option<String>,
-    /// The box; its own name unless told
+    /// The box's name; default: its own
     #[arg(long, value_name = "NAME", env = "SYSTOLL_HOST", hide_env = true)]
     pub host: Option<String>,
 }
@@ -43,7 +43,7 @@ impl LabelArgs {
 /// `systoll fleet`.
 #[derive(Debug, Args)]
 pub struct FleetArgs {
-    /// Folders that `run --save-to` and `report --parquet` wrote to, then a question: dearest (unless told), new,
+    /// Folders that `run --save-to` and `report --parquet` wrote to, then a question: dearest (the default), new,
     /// odd-hosts, history, savings, services or releases
     #[arg(required = true, value_name = "FOLDER... [QUESTION]")]
     pub words: Vec<PathBuf>,
@@ -62,7 +62,7 @@ pub struct FleetArgs {
     /// From this day on, YYYY-MM-DD
     #[arg(long, value_name = "DAY")]
     pub since: Option<String>,
-    /// The release that `new` looks at; the newest of each service unless told
+    /// The release that `new` looks at; default: each service's newest
     #[arg(long, value_name = "NAME")]
     pub release: Option<String>,
     /// Only this cause or kind of waste
@@ -80,16 +80,16 @@ pub struct FleetArgs {
     /// What an hour of a core costs, in any currency
     #[arg(long, value_name = "PRICE", default_value_t = 0.04)]
     pub core_hour: f64,
-    /// Who answers: duckdb or spark
+    /// The engine that answers: duckdb or spark
     #[arg(long, value_name = "NAME", default_value = "duckdb", hide_possible_values = true)]
     pub engine: EngineName,
-    /// Spark's master, or sc://HOST:PORT for Spark Connect; all processors of this box unless told
+    /// Spark's master, or sc://HOST:PORT for Spark Connect; default: all processors of this box
     #[arg(long, value_name = "URL")]
     pub master: Option<String>,
     /// Memory the engine may take, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 640)]
     pub memory: u32,
-    /// At most N lines (20 unless told; with --json and --csv all)
+    /// At most N lines (default: 20; all with --json and --csv)
     #[arg(short = 'n', long, value_name = "N")]
     pub limit: Option<usize>,
     /// Write JSON: exact figures, names of columns (docs/fleet.md)

@@ -48,13 +48,12 @@ pub struct ProveArgs {
     #[arg(long, value_name = "LIB")]
     pub preload: Option<PathBuf>,
     /// Answer these calls in place of the kernel on the second side, between commas: getpid, gettid,
-    /// getuid, geteuid, and rt_sigprocmask where it changes nothing. An experiment in any program,
-    /// static ones and Go's too: about what a fix would win that is not written yet. Both sides
-    /// run watched, alike
+    /// getuid, geteuid, and rt_sigprocmask where it changes nothing. An experiment in any program, static ones
+    /// and Go's too: about what a fix would win before you write it. systoll watches both sides alike
     #[arg(long, value_name = "CALLS", value_parser = elision, value_delimiter = ',')]
     pub elide: Vec<Elision>,
-    /// Compare servers: this one, in a shell's words, is the first side in place of CMD. Both are
-    /// started, driven and stopped alike, in turns (--pairs, 8 unless told)
+    /// Compare servers: this one, in a shell's words, is the first side in place of CMD. systoll starts,
+    /// drives and stops both sides alike, in turns (--pairs; default: 8)
     #[arg(long, value_name = "COMMAND", value_parser = words, requires_all = ["ready", "load"])]
     #[arg(conflicts_with_all = ["command", "prepare", "input", "timeout", "export_json", "export_markdown", "warmup"])]
     pub serve: Option<Words>,
@@ -62,8 +61,8 @@ pub struct ProveArgs {
     /// server's output
     #[arg(long, value_name = "URL|PORT|TEXT", value_parser = Ready::parse, requires = "serve")]
     pub ready: Option<Ready>,
-    /// What drives the servers, in a shell's words: wrk, ab and redis-benchmark are understood;
-    /// of others the runs are counted
+    /// What drives the servers, in a shell's words: systoll reads what wrk, ab and redis-benchmark print, and
+    /// counts the runs of others
     #[arg(long, value_name = "COMMAND", value_parser = words, requires = "serve")]
     pub load: Option<Words>,
     /// Start the load again until it has run so long, in each turn
