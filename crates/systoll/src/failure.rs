@@ -1,5 +1,6 @@
 //! Everything a user can meet: one text, one piece of advice, one exit code for each.
 
+use crate::meant::Instead;
 use crate::nearest::others;
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -282,14 +283,17 @@ fn no_room(error: &std::io::Error, bytes: u64) -> String {
 /// `--help` and `--version` are no failure; wrong arguments are ours, not CMD's.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
-        if let Some((text, code)) = crate::meant::instead(error) {
-            if code == ExitCode::SUCCESS {
+        match crate::meant::instead(error) {
+            Some(Instead::Answer(text)) => {
                 // A closed pipe has no reader to tell.
                 let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
-            } else {
-                crate::output::to_stderr(&text);
+                return ExitCode::SUCCESS;
             }
-            return code;
+            Some(Instead::Hint(text)) => {
+                crate::output::to_stderr(&text);
+                return ExitCode::from(OWN);
+            }
+            None => {}
         }
         let width = crate::output::stderr_columns();
         let text = error.render().to_string().replacen("error: ", "systoll: ", 1);

@@ -1,7 +1,6 @@
 //! What was meant by a command that there is not: other tools' words, a cause, a program, an option without its command.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use std::process::ExitCode;
 use systoll_judge::Catalogue;
 
 /// Words that other tools have for what a command of ours does.
@@ -26,21 +25,27 @@ const WORDS: &[(&[&str], &str, &str)] = &[
     (&["status", "info"], "to see what can be watched here", "systoll doctor"),
 ];
 
-/// What is said of arguments that could not be read, and how systoll ends, where something is known to have been
-/// meant.
-pub(crate) fn instead(error: &clap::Error) -> Option<(String, ExitCode)> {
+/// What is said of arguments that could not be read.
+pub(crate) enum Instead {
+    /// What was asked for.
+    Answer(String),
+    /// What can be typed in their place.
+    Hint(String),
+}
+
+/// The same, where something is known to have been meant.
+pub(crate) fn instead(error: &clap::Error) -> Option<Instead> {
     let of = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
         _ => None,
     };
-    let own = ExitCode::from(crate::failure::OWN);
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = of(ContextKind::InvalidSubcommand)?;
             if word == "version" {
-                return Some((format!("systoll {}\n", env!("CARGO_PKG_VERSION")), ExitCode::SUCCESS));
+                return Some(Instead::Answer(format!("systoll {}\n", env!("CARGO_PKG_VERSION"))));
             }
-            Some((told(word, &hints(word, is_program(word)))?, own))
+            told(word, &hints(word, is_program(word))).map(Instead::Hint)
         }
         ErrorKind::UnknownArgument => {
             let option = of(ContextKind::InvalidArg)?;
@@ -57,7 +62,7 @@ pub(crate) fn instead(error: &clap::Error) -> Option<(String, ExitCode)> {
                 }
                 _ => return None,
             };
-            Some((text, own))
+            Some(Instead::Hint(text))
         }
         _ => None,
     }
