@@ -7,6 +7,7 @@
 mod agents;
 pub mod mutate;
 pub mod seeds;
+mod packets;
 pub mod traces;
 mod watched;
 

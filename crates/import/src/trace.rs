@@ -1,10 +1,10 @@
 //! What every format fills: calls, counted and looked at, of threads that come and go.
 
-use crate::call::{Call, Times};
+use crate::call::{Call, Calls, Times};
 use crate::decode::{self, Decoded, decode};
 use crate::descriptors::Descriptors;
 use crate::family::{Family, Met};
-use crate::follow::{self, Follow};
+use crate::follow;
 use crate::frames::{Context, Frames, Told};
 use crate::gaps::Gaps;
 use crate::notes::Notes;
@@ -56,7 +56,9 @@ pub(crate) struct Trace {
     pub(crate) ledger: systoll_model::Notes,
     looks: u64,
     descriptors: Descriptors,
-    follow: Follow,
+    follow: Calls,
+    /// Calls that may ask something of a path.
+    asks: Calls,
 }
 
 /// When the trace began and ended, on its own clock.
@@ -114,7 +116,8 @@ impl Trace {
             ledger: systoll_model::Notes::default(),
             looks: 0,
             descriptors: Descriptors::default(),
-            follow: Follow::default(),
+            follow: follow::concerned(),
+            asks: Calls::those(|signature| Question::is_asked_by(signature)),
         }
     }
 
@@ -156,19 +159,19 @@ impl Trace {
         self.notes.call(syscall, call);
         let counted = self.table.count(row, call.tid, ended);
         let wanted = self.windows.wants(image, ordinal, counted);
-        if wanted || signature.is_some_and(Question::is_asked_by) {
+        if wanted || self.asks.contains(syscall) {
             let decoded = decode(call, signature);
             if wanted {
                 self.notes.looked_at(&decoded, call);
             }
             let mut looked = self.looked_at(call, decoded, process, (row, counted.nth, entry), &context, met.signals);
-            looked.before = self.note(image, syscall, &looked);
+            looked.before = self.note(image, syscall, &looked, wanted);
             if wanted {
                 self.windows.add(ordinal, looked);
             }
         }
         self.took(call.tid, row, met.last_end, Times { entry_ns: at, ..call.times }, signature);
-        if self.follow.concerns(syscall) {
+        if self.follow.contains(syscall) {
             self.changes(call, process, entry);
         }
     }
@@ -240,15 +243,15 @@ impl Trace {
         }
     }
 
-    /// Notes a call in the ledger, which sees all of a trace; how its question is known from before.
-    fn note(&mut self, image: ProcessId, syscall: Sysno, call: &WindowCall) -> Before {
+    /// Notes a call in the ledger, which sees all of a trace; how its question is known from before, where that is wanted.
+    fn note(&mut self, image: ProcessId, syscall: Sysno, call: &WindowCall, wanted: bool) -> Before {
         let asked =
             syscall.signature().and_then(|s| Question::of(s, &call.args, &call.data, call.fd.as_deref(), call.result));
         let Some(question) = asked else { return Before::Unknown };
         // Of calls that have no times the order tells.
         self.looks += 1;
         let (process, row, at_ns) = (image.0, call.row.0, self.looks);
-        let before = self.ledger.before(process, &question, at_ns);
+        let before = if wanted { self.ledger.before(process, &question, at_ns) } else { Before::Unknown };
         self.ledger.add(Looked { process, row, syscall, question: &question, at_ns, stands_for: 1 });
         before
     }
