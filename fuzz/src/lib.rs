@@ -6,8 +6,8 @@
 
 mod agents;
 pub mod mutate;
-pub mod seeds;
 mod packets;
+pub mod seeds;
 pub mod traces;
 mod watched;
 

@@ -24,7 +24,9 @@ pub enum ImportError {
         kind: &'static str,
     },
     /// No line is one of a trace.
-    #[error("no line of it is one of strace, ltrace -S, perf trace or perf script, and it is no trace of Perfetto; the first is: {first}")]
+    #[error(
+        "no line of it is one of strace, ltrace -S, perf trace or perf script, and it is no trace of Perfetto; the first is: {first}"
+    )]
     NoTrace {
         /// The first line, shortened.
         first: String,

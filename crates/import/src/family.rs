@@ -121,14 +121,7 @@ impl Family {
             (None, Some(of)) => (of.exe, of.argv),
             (None, None) => (Arc::default(), Vec::new()),
         };
-        let image = table.image(Process {
-            pid,
-            parent,
-            exe,
-            argv,
-            start_ns: now,
-            ..Process::default()
-        });
+        let image = table.image(Process { pid, parent, exe, argv, start_ns: now, ..Process::default() });
         let process = self.next_process;
         self.next_process = self.next_process.wrapping_add(1);
         self.processes.insert(process, Running { image, pid, threads: 1, start_ns: now });

@@ -54,7 +54,6 @@ pub(crate) enum Reader {
     PerfScript(PerfScript),
 }
 
-
 impl Reader {
     /// For a file of `format` whose lines are of thread `tid` where they do not say; `None` where it has no lines.
     pub(crate) fn new(format: Format, tid: u32) -> Option<Self> {

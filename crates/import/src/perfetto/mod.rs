@@ -50,7 +50,9 @@ pub(crate) fn recognise(head: &[u8]) -> bool {
     match rest {
         // It goes on behind what is seen, in the middle of a field most likely.
         None => some,
-        Some(rest) => !inside.broken && (some || wire::first(rest).is_some()) && rest.first().is_none_or(|b| *b == PACKET),
+        Some(rest) => {
+            !inside.broken && (some || wire::first(rest).is_some()) && rest.first().is_none_or(|b| *b == PACKET)
+        }
     }
 }
 
@@ -292,7 +294,8 @@ impl Perfetto {
         trace.notes.cut |= cut;
         let unread = self.unread + passed_over;
         if unread > 0 {
-            let text = format!("{unread} packets are too long, broken, or can't be inflated: what they held is left out");
+            let text =
+                format!("{unread} packets are too long, broken, or can't be inflated: what they held is left out");
             trace.notes.add(ProblemKind::Lost, text);
         }
         if self.untimed > 0 {

@@ -144,10 +144,7 @@ fn names_by_number_are_those_of_their_sequence() {
     all.push(message().number(10, 7).number(13, 1));
     all.extend(slice(3, Err(9), 15, 19));
     let recording = read(&file(all));
-    assert_eq!(
-        counts(&recording),
-        [("openat".into(), 100, 1, 4), ("unknown_syscall".into(), 100, 1, 4)]
-    );
+    assert_eq!(counts(&recording), [("openat".into(), 100, 1, 4), ("unknown_syscall".into(), 100, 1, 4)]);
 }
 
 /// An event of a processor's bundle.

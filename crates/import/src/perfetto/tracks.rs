@@ -43,7 +43,8 @@ pub(super) enum Name {
 impl Name {
     /// The call of this name.
     pub(super) fn of(name: &[u8]) -> Self {
-        named(name).map_or_else(|| Self::Other(name.get(..name.len().min(MOST_BYTES)).unwrap_or(name).into()), Self::Call)
+        named(name)
+            .map_or_else(|| Self::Other(name.get(..name.len().min(MOST_BYTES)).unwrap_or(name).into()), Self::Call)
     }
 }
 

@@ -189,7 +189,8 @@ done";
         let lines: Vec<(&str, u64, u64, u64)> = summary.lines().map(|l| (&*l.name, l.calls, l.errors, l.ns)).collect();
         assert_eq!(lines, [("access", 4, 1, 80_000), ("read", 24, 0, 120_000)]);
         assert!(!Summary::default().line(b"read(3) = 0"));
-        let names = "seconds calls errors syscall function total min avg max stddev %time usecs/call shortest longest wall-min";
+        let names =
+            "seconds calls errors syscall function total min avg max stddev %time usecs/call shortest longest wall-min";
         assert!(names.split(' ').all(|name| may_be_header(format!("  {name} calls").as_bytes())));
     }
 
