@@ -117,7 +117,7 @@ impl Trace {
             looks: 0,
             descriptors: Descriptors::default(),
             follow: follow::concerned(),
-            asks: Calls::those(|signature| Question::is_asked_by(signature)),
+            asks: Calls::those(Question::is_asked_by),
         }
     }
 
