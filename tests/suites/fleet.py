@@ -77,6 +77,26 @@ def totals_are_the_reports(box):
 
 
 @test(users=("root",))
+def a_strangers_python_is_not_run(box):
+    """Root with another user's HOME: what that user has put there, or in a folder of PATH, is passed over."""
+    home, folder = os.path.join(box.dir, "home"), os.path.join(box.dir, "fleet")
+    ran = os.path.join(box.dir, "ran")
+    for place in (os.path.join(home, ".local/share/systoll/python/bin"), os.path.join(home, "bin"), folder):
+        os.makedirs(place)
+    for python in (".local/share/systoll/python/bin/python3", "bin/python3"):
+        box.file(os.path.join("home", python), f"#!/bin/sh\n: >{ran}\n", 0o755)
+    box.file("fleet/a.parquet", "")
+    env = {name: value for name, value in box.env.items() if name not in ("SYSTOLL_PYTHON", "XDG_DATA_HOME")}
+    for owner, is_run in ((65534, False), (0, True)):
+        for at, _, names in os.walk(home):
+            for name in (at, *(os.path.join(at, name) for name in names)):
+                os.chown(name, owner, owner)
+        r = box.run([box.systoll, "fleet", folder], env={**env, "HOME": home, "PATH": os.path.join(home, "bin")})
+        assert r.returncode == 125 and os.path.exists(ran) == is_run, (owner, r.returncode, text(r.stderr))
+        assert is_run or "python3 -m venv" in text(r.stderr), text(r.stderr)
+
+
+@test(users=("root",))
 def what_is_planted_is_found(box):
     folder = simulated(box, hosts=12, services=3, days=4)
     came = asked(box, folder, "new")

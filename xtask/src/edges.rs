@@ -51,6 +51,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "systoll-files",
             "systoll-fleet",
             "systoll-present",
+            "systoll-trust",
         ],
     ),
     // What other projects' tests depend on stays small: nothing of ours comes with it.

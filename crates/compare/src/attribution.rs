@@ -7,6 +7,12 @@ use crate::change::{Change, Verdict};
 use crate::key::{By, Key};
 use crate::vary::Chance;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use systoll_model::Sysno;
+
+/// Pairs of rows that are looked at, at most: where more of them differ there is no telling which took from which, and
+/// a recording may have as many rows as its maker likes.
+const MOST_PAIRS: usize = 1 << 25;
 
 /// Marks rows that differ by no more than what others have of which more is known, or less.
 pub(crate) fn set_apart(changes: &mut [Change]) {
@@ -14,15 +20,40 @@ pub(crate) fn set_apart(changes: &mut [Change]) {
     // What is known best is what has least to choose from.
     let mut vague: Vec<usize> = (0..changes.len()).filter(|at| is_vague(&changes[*at].key)).collect();
     vague.sort_by_key(|at| std::cmp::Reverse(known(&changes[*at].key)));
-    for at in vague {
-        moves.through(changes, at);
-        moves.greedily(changes, at);
+    let groups = groups(changes);
+    let mut pairs = 0usize;
+    for at in vague.into_iter().filter(|at| more(&changes[*at]) != 0) {
+        let group = groups.get(&group_of(&changes[at].key)).map_or(&[][..], Vec::as_slice);
+        pairs = pairs.saturating_add(group.len());
+        if pairs > MOST_PAIRS {
+            break;
+        }
+        let others: Vec<usize> =
+            group.iter().copied().filter(|o| is_part(&changes[at].key, &changes[*o].key)).collect();
+        moves.through(changes, at, &others);
+        moves.greedily(at, &others);
     }
     for ((change, left), met) in changes.iter_mut().zip(moves.left).zip(moves.met) {
         if met && left == 0 {
             change.verdict = Verdict::ByChance(Chance::Attribution);
         }
     }
+}
+
+/// Among changes with the same of both a call may have changed its place.
+type Group = (Option<Sysno>, Option<Arc<str>>);
+
+fn group_of(key: &Key) -> Group {
+    (key.syscall, key.program.clone())
+}
+
+/// Places of the changes of each group of which calls came or went.
+fn groups(changes: &[Change]) -> BTreeMap<Group, Vec<usize>> {
+    let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
+    for (at, change) in changes.iter().enumerate().filter(|(_, change)| more(change) != 0) {
+        groups.entry(group_of(&change.key)).or_default().push(at);
+    }
+    groups
 }
 
 struct Moves {
@@ -37,11 +68,9 @@ impl Moves {
         Self { left: changes.iter().map(more).collect(), met: vec![false; changes.len()] }
     }
 
-    /// The vague row at `at` may have taken from some what others took from it: where it had as many before as these
+    /// The vague row at `at` may have taken from some of the `others` what the rest took from it: where it had as many before as these
     /// have got, has as many now as those have lost, and it comes out even to the call.
-    fn through(&mut self, changes: &[Change], at: usize) {
-        let others: Vec<usize> =
-            (0..changes.len()).filter(|o| self.left[*o] != 0 && is_part(&changes[at].key, &changes[*o].key)).collect();
+    fn through(&mut self, changes: &[Change], at: usize, others: &[usize]) {
         let (got, lost) = others.iter().fold((0i128, 0i128), |(got, lost), o| {
             let by = self.left[*o];
             (got.saturating_add(by.max(0)), lost.saturating_sub(by.min(0)))
@@ -49,17 +78,16 @@ impl Moves {
         let vague = &changes[at];
         let had = i128::from(vague.old.calls.median) >= got && i128::from(vague.new.calls.median) >= lost;
         if had && self.left[at] != 0 && self.left[at] == lost - got {
-            for at in others.into_iter().chain([at]) {
+            for at in others.iter().copied().filter(|o| self.left[*o] != 0).chain([at]).collect::<Vec<_>>() {
                 (self.left[at], self.met[at]) = (0, true);
             }
         }
     }
 
-    /// The vague row at `at` has what those lack that differ the other way, one after the other.
-    fn greedily(&mut self, changes: &[Change], at: usize) {
-        for other in 0..changes.len() {
-            let opposite = self.left[at].signum() * self.left[other].signum() < 0;
-            if opposite && is_part(&changes[at].key, &changes[other].key) {
+    /// The vague row at `at` has what those of the `others` lack that differ the other way, one after the other.
+    fn greedily(&mut self, at: usize, others: &[usize]) {
+        for &other in others {
+            if self.left[at].signum() * self.left[other].signum() < 0 {
                 let both = self.left[at].abs().min(self.left[other].abs());
                 self.left[at] -= both * self.left[at].signum();
                 self.left[other] -= both * self.left[other].signum();
@@ -137,12 +165,13 @@ mod tests {
         }
     }
 
+    fn apart(mut changes: Vec<Change>) -> Vec<bool> {
+        set_apart(&mut changes);
+        changes.iter().map(|c| c.verdict != Verdict::Changed).collect()
+    }
+
     #[test]
     fn calls_without_a_caller_are_those_that_another_row_lacks() {
-        let apart = |mut changes: Vec<Change>| {
-            set_apart(&mut changes);
-            changes.iter().map(|c| c.verdict != Verdict::Changed).collect::<Vec<_>>()
-        };
         assert_eq!(apart(vec![change(None, 0, 2), change(Some("f"), 5, 3)]), [true, true]);
         // More came than went: what came is a change.
         assert_eq!(apart(vec![change(None, 0, 2), change(Some("f"), 5, 4)]), [false, true]);
@@ -165,6 +194,21 @@ mod tests {
         let too_many = vec![change(None, 1, 3), change(Some("f"), 3, 5), change(Some("g"), 4, 0)];
         assert_eq!(apart(too_many), [true, false, false], "f has got two, and one was there");
         assert_eq!(apart(vec![dlopen(0, 5), change(Some("map"), 3, 1), change(None, 2, 0)]), [false, true, true]);
+    }
+
+    #[test]
+    fn as_many_rows_as_somebody_likes_do_not_take_for_ever() {
+        // Of each function the calls are told with what is public of it in one run and without in the other.
+        let of = |n: usize, api: Option<&str>, old, new| {
+            let mut change = change(Some(&format!("f{n}")), old, new);
+            change.key.library = api.map(|_| "libc.so.6".into());
+            change.key.api = api.map(Into::into);
+            change
+        };
+        let rows = 30_000;
+        let both = (0..rows).flat_map(|n| [of(n, None, 5, 0), of(n, Some("read"), 0, 5)]).collect();
+        let told = apart(both);
+        assert!(told.iter().take(200).all(|apart| *apart) && !told.iter().rev().take(200).any(|apart| *apart));
     }
 
     #[test]

@@ -216,7 +216,7 @@ fn end_on_signal(mut woken: UnixStream) {
         let all = folders();
         all.iter().for_each(|place| remove(place));
         if !known.is_empty() {
-            // Where nobody can be told there is nothing left to do.
+            // Where standard error takes nothing the process ends all the same.
             let _ = io::Write::write_all(&mut io::stderr(), format!("systoll: interrupted{known}\n").as_bytes());
         }
         // SAFETY: ends the process without running anything more of it: another thread is at work.

@@ -98,7 +98,7 @@ def session(master):
     builder = SparkSession.builder.appName("systoll fleet").master(master or "local[*]")
     settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     if not master or master.startswith("local"):
-        # Nobody else needs to reach it.
+        # No other box needs to reach Spark's driver.
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.sql.shuffle.partitions": "8"}
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -132,7 +132,7 @@ pub fn ask(ask: &Ask) -> Result<Answer, FleetError> {
     };
     let request = serde_json::to_vec(&request).map_err(|e| FleetError::Engine(e.to_string()))?;
     for python in &ask.pythons {
-        match ask_of(python, &request) {
+        match ask_of(python, &request, ask.engine.package()) {
             Err(FleetError::Start { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             Err(FleetError::Package(_)) => {}
             answered => return answered,
@@ -141,7 +141,7 @@ pub fn ask(ask: &Ask) -> Result<Answer, FleetError> {
     Err(FleetError::Package(ask.engine.package()))
 }
 
-fn ask_of(python: &OsString, request: &[u8]) -> Result<Answer, FleetError> {
+fn ask_of(python: &OsString, request: &[u8], package: &'static str) -> Result<Answer, FleetError> {
     let start = |source| FleetError::Start { program: python.clone(), source };
     let mut said = tempfile::tempfile().map_err(start)?;
     let mut command = Command::new(python);
@@ -155,9 +155,7 @@ fn ask_of(python: &OsString, request: &[u8]) -> Result<Answer, FleetError> {
     let ended = child.wait();
     match answer {
         Ok(answer) => Ok(answer),
-        Err(Bad::Failed { missing: Some(module), .. }) if ["duckdb", "pyspark"].contains(&module.as_str()) => {
-            Err(FleetError::Package(if module == "duckdb" { "duckdb" } else { "pyspark" }))
-        }
+        Err(Bad::Failed { missing: Some(module), .. }) if module == package => Err(FleetError::Package(package)),
         Err(Bad::Failed { why, .. }) if why.contains("JAVA_GATEWAY_EXITED") => {
             let said = tail(&mut said);
             let no_java = said.contains("JAVA_HOME is not set")

@@ -27,6 +27,8 @@ macro_rules! with_facts {
             awake => Awake { weight: 2, of_row: false },
             /// The call leaves a lock that is taken again right away, or takes it again.
             relock => Relock { weight: 2, of_row: false },
+            /// What the call reads lies close to what was read before, though not behind it.
+            near => Near { weight: 2, of_row: false },
             /// What the call moved was a message of its own: it can't be joined with others.
             message => Message { weight: 1, of_row: false },
             /// The call's thread was woken together with others.

@@ -5,6 +5,7 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 
 /// systoll itself failed.
 pub(crate) const OWN: c_int = 125;
@@ -23,9 +24,22 @@ const LEAST_STACK: u64 = 1 << 20;
 /// meanwhile.
 const OF_A_THREAD: usize = 4 << 20;
 
-/// Whether there is memory for another thread. One that finds none for its signals' stack panics as it begins, whatever
-/// it was for.
-pub(crate) fn has_memory_for_a_thread() -> bool {
+/// Begins a thread, where there is memory for one: a thread that finds none for its signals' stack panics as it begins,
+/// whatever it was for.
+///
+/// # Errors
+/// Where it can't be begun.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<JoinHandle<T>> {
+    if !has_memory_for_a_thread() {
+        return Err(std::io::ErrorKind::OutOfMemory.into());
+    }
+    std::thread::Builder::new().name(name.into()).spawn(work)
+}
+
+fn has_memory_for_a_thread() -> bool {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping at a place of the kernel's choice, which nobody knows of and is given back at once.
     unsafe {

@@ -5,7 +5,7 @@
 //! number is not given again, and gets its name when the recording is made. Nothing is opened,
 //! duplicated or asked of the target.
 
-use crate::limits::has_memory_for_a_thread;
+use crate::limits;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -80,10 +80,10 @@ fn inode(target: &str) -> Option<u64> {
 fn start(found: Found, waiting: Arc<AtomicUsize>) -> SyncSender<Question> {
     let (ask, questions) = sync_channel(QUEUE);
     // Without the thread nothing is received: sockets stay numbers.
-    if crate::sys::forbids_futex().is_some() || !has_memory_for_a_thread() {
+    if crate::sys::forbids_futex().is_some() {
         return ask;
     }
-    let _ = std::thread::Builder::new().name("sockets".into()).spawn(move || answer(&questions, &found, &waiting));
+    let _ = limits::spawn("sockets", move || answer(&questions, &found, &waiting));
     ask
 }
 

@@ -13,7 +13,7 @@ use crate::failure::{Failure, ended_by};
 use std::io::{self, BufReader};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use systoll_cure::{Workshop, catch_interrupts, interrupted};
+use systoll_cure::{Workshop, interrupted};
 use systoll_mcp::Server;
 
 /// What a model is told before it chooses a tool.
@@ -28,8 +28,6 @@ nothing. Counts are exact; a gain is claimed only by `prove`.";
 /// Serves tools over standard input and output until the input ends.
 pub(crate) fn serve() -> Result<ExitCode, Failure> {
     let shop = Arc::new(Workshop::new()?);
-    // What it installs ends what is being run where we are told to end.
-    let _ = catch_interrupts();
     let server = Server {
         name: "systoll",
         version: env!("CARGO_PKG_VERSION"),

@@ -16,7 +16,7 @@ use sides::{SideWords, Sides, spec, strings};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use systoll_cure::{catch_interrupts, interrupted, settle};
+use systoll_cure::{interrupted, settle};
 use systoll_model::EnvChange;
 use systoll_present::{hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_idle};
 use systoll_prove::{Comparison, Outcome, shell};
@@ -34,8 +34,6 @@ pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) ->
     }
     let mut places = Places::open(args, stream)?;
     let sides = Sides::of(args, both)?;
-    // Without a thread for it, a signal ends us as it does others.
-    let _ = catch_interrupts();
     if let Some(setup) = &args.setup {
         shell(setup, Vec::new())?;
     }

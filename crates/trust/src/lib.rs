@@ -21,5 +21,5 @@ mod walk;
 
 pub use folder::Folder;
 pub use helper::helper;
-pub use places::{cache, own_temporary, temporary};
+pub use places::{cache, data, own_temporary, temporary};
 pub use walk::{Untrusted, check};

@@ -10,11 +10,17 @@ use std::path::{Path, PathBuf};
 /// 0.8). Where neither says, `None`. Nothing has been looked at yet.
 #[must_use]
 pub fn cache() -> Option<PathBuf> {
-    cache_of(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"))
+    place(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"), ".cache")
 }
 
-fn cache_of(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
-    absolute(xdg).or_else(|| absolute(home).map(|home| home.join(".cache")))
+/// The user's folder of data that stay: `$XDG_DATA_HOME`, or `~/.local/share`, likewise.
+#[must_use]
+pub fn data() -> Option<PathBuf> {
+    place(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"), ".local/share")
+}
+
+fn place(xdg: Option<OsString>, home: Option<OsString>, below: &str) -> Option<PathBuf> {
+    absolute(xdg).or_else(|| absolute(home).map(|home| home.join(below)))
 }
 
 /// The specification: a relative path is to be ignored.
@@ -75,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_environment_says_where() {
-        let at = |xdg: Option<&str>, home: Option<&str>| cache_of(xdg.map(Into::into), home.map(Into::into));
+        let at = |xdg: Option<&str>, home: Option<&str>| place(xdg.map(Into::into), home.map(Into::into), ".cache");
         assert_eq!(at(Some("/x"), Some("/h")).as_deref(), Some(Path::new("/x")));
         assert_eq!(at(None, Some("/h")).as_deref(), Some(Path::new("/h/.cache")));
         assert_eq!(at(Some(""), Some("/h")).as_deref(), Some(Path::new("/h/.cache")));

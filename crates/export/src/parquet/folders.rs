@@ -11,7 +11,7 @@ use systoll_model::Recording;
 pub struct Labels {
     /// What the program serves as; empty: the file name of the command.
     pub service: String,
-    /// Which build of it ran, in the user's own words; empty where nobody says.
+    /// Which build of it ran, in the user's own words; empty where the user says nothing.
     pub release: String,
     /// The box; empty: what the recording says.
     pub host: String,

@@ -15,6 +15,7 @@ mod handoff;
 mod held_back;
 mod herd;
 mod missing;
+mod near_reads;
 mod noop;
 mod nowhere;
 mod overwritten;
@@ -49,7 +50,7 @@ use systoll_model::Recording;
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics);
     // A call is claimed by the first that can tell why.
-    let mut detectors: [Box<dyn Detector>; 30] = [
+    let mut detectors: [Box<dyn Detector>; 31] = [
         Box::new(reload::Reload::default()),
         Box::new(short_threads::ShortThreads::new(recording)),
         Box::new(ritual::Ritual::default()),
@@ -74,6 +75,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(empty::Empty),
         Box::new(entries::Entries::new(recording, semantics)),
         Box::new(small_io::SmallIo::new(recording, semantics)),
+        Box::new(near_reads::NearReads),
         Box::new(slow_path::SlowPath),
         Box::new(handoff::Handoff::new(recording, semantics)),
         Box::new(held_back::HeldBack::new(recording, semantics)),

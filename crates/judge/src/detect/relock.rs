@@ -17,7 +17,7 @@ const BETWEEN: usize = 2;
 const UNDER: usize = 8;
 
 /// Claims leaving a lock and taking it again with nothing in between that others could have been waited for, where
-/// nobody else was seen to want it.
+/// no other process was seen to want it.
 pub(super) struct Relock {
     /// Files that more than one process locks, or that somebody had to wait for; `None` of those without a name.
     wanted: Set<Option<Arc<str>>>,

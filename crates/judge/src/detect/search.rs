@@ -26,7 +26,9 @@ const ENDED: usize = 2;
 const ENDLESS: usize = 64;
 
 /// Misses for each call that found something, by exact counts, and misses in all, that show that hardly anything
-/// lies where it is looked for: then no end need be seen, nor a second thing that a directory does not hold.
+/// lies where it is looked for: then no end need be seen, nor a second thing that this directory does not hold, but a
+/// second one that is looked for so, if the directories lie in one another: a program that looks for one name in each
+/// folder on its way searches nothing.
 const HARDLY: u64 = 16;
 const MANY: u64 = 100;
 
@@ -44,6 +46,8 @@ struct Ends {
     directories: Set<u64>,
     /// Misses of long searches.
     misses: usize,
+    /// What long searches looked for, the first [`KNOWN`] of them.
+    sought: Vec<u64>,
 }
 
 /// Claims misses of long searches in directories in which nothing was ever found. Directories
@@ -112,6 +116,8 @@ struct Miss {
     syscall: Sysno,
     directory: u64,
     stem: u64,
+    /// Whether the directory lies in the one that was looked into right before.
+    below: bool,
 }
 
 impl Detector for Search {
@@ -119,10 +125,13 @@ impl Detector for Search {
         let Some(process) = steps.first().map(|s| s.observed.window.process.0 as usize) else { return };
         let Some(Place { program, folder }) = self.places.get(process).copied() else { return };
         let mut run: Vec<Miss> = Vec::new();
+        let mut before = "";
         for step in steps {
             let Some((directory, name)) = step.object.as_deref().and_then(|path| path.rsplit_once('/')) else {
                 continue;
             };
+            let below = directory.strip_prefix(before).is_some_and(|rest| rest.starts_with('/')) && !before.is_empty();
+            before = directory;
             // A relative one is the working directory's.
             let of = (!directory.starts_with('/')).then_some(folder);
             let (directory, stem) = (self.hash.hash_one((of, directory)), self.hash.hash_one(stem(name)));
@@ -133,7 +142,7 @@ impl Detector for Search {
                 self.finish(program, &mut run, claims);
             }
             if missing {
-                run.push(Miss { index: step.index, syscall: step.observed.syscall, directory, stem });
+                run.push(Miss { index: step.index, syscall: step.observed.syscall, directory, stem, below });
             } else if errno.is_none() {
                 self.found(program, directory, sought);
             }
@@ -178,12 +187,17 @@ impl Search {
         let directories = || run.iter().map(|miss| miss.directory).collect::<Set<u64>>().len();
         let mut long = run.len() >= LONG && directories() >= LONG;
         let wide = long;
+        let mut several = false;
         if long {
-            self.ends.entry(program).or_default().misses += run.len();
+            let ends = self.ends.entry(program).or_default();
+            ends.misses += run.len();
+            let stem = run.first().map(|miss| miss.stem).filter(|stem| !ends.sought.contains(stem));
+            ends.sought.extend(stem.filter(|_| ends.sought.len() < KNOWN));
+            several = ends.sought.len() >= KNOWN || run.iter().all(|miss| !miss.below);
             long = self.ends_alike(program);
         }
         for miss in run.drain(..) {
-            let vain = wide && self.vain.contains(&(program, miss.syscall));
+            let vain = wide && several && self.vain.contains(&(program, miss.syscall));
             let Some(known) = self.of(program, miss.directory) else { continue };
             if !known.held && (vain || long && known.missed.len() >= KNOWN) {
                 put(claims, miss.index, claim());

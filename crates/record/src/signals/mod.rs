@@ -16,7 +16,7 @@ mod term;
 
 use crate::backend::Launch;
 use crate::error::Error;
-use crate::limits::has_memory_for_a_thread;
+use crate::limits;
 use set::{WATCHED, is_blocked, is_ignored, set_of, take};
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -183,12 +183,7 @@ impl Signals {
         let deaf = |signal: &i32| is_ignored(*signal) || is_blocked(&mask, *signal);
         let ignored: Vec<i32> = WATCHED.into_iter().filter(deaf).collect();
         let (of_thread, not_heard) = (Arc::clone(&shared), ignored.clone());
-        let builder = std::thread::Builder::new().name("signals".into());
-        let spawned = if has_memory_for_a_thread() {
-            builder.spawn(move || wait_for_signals(&of_thread, tracer, &not_heard))
-        } else {
-            Err(std::io::ErrorKind::OutOfMemory.into())
-        };
+        let spawned = limits::spawn("signals", move || wait_for_signals(&of_thread, tracer, &not_heard));
         match spawned {
             Ok(handle) => *thread() = Some(Thread { shared: Arc::clone(&shared), handle, original }),
             Err(e) => {

@@ -27,6 +27,7 @@ pub(crate) struct Module {
     main: OnceLock<Option<Range<u64>>>,
     runtime: OnceLock<Option<Runtime>>,
     debug: OnceLock<Option<DebugFile>>,
+    debug_state: OnceLock<u64>,
     fetched: OnceLock<Option<DebugFile>>,
     go: OnceLock<Option<GoTable>>,
 }
@@ -52,6 +53,7 @@ impl Module {
             main: OnceLock::new(),
             runtime: OnceLock::new(),
             debug: OnceLock::new(),
+            debug_state: OnceLock::new(),
             fetched: OnceLock::new(),
             go: OnceLock::new(),
         }
@@ -92,7 +94,7 @@ impl Module {
 
     /// See [`crate::Symbols::debug_file_state`].
     pub(crate) fn debug_file_state(&self) -> u64 {
-        debug_file::state(&self.elf, &self.path)
+        *self.debug_state.get_or_init(|| debug_file::state(&self.elf, &self.path))
     }
 
     pub(crate) fn debug_file(&self) -> Option<&DebugFile> {

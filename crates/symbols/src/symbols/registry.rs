@@ -192,7 +192,7 @@ impl Symbols {
     }
 
     /// Which separate debug files a file may have, and in which state these are, as one number: zero where there is
-    /// none. What its functions are called depends on them too.
+    /// none. What its functions are called depends on them too. As they were when this was first asked.
     pub fn debug_file_state(&self, key: ModuleKey) -> u64 {
         self.module(key).map_or(0, Module::debug_file_state)
     }

@@ -8,7 +8,7 @@ use super::clip;
 use super::shorten::{ROOM, part, shorten};
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
@@ -247,7 +247,7 @@ impl SystollTool {
         // After the command's own word, before what may be a program's.
         words.splice(1..1, ["--output".into(), place.clone().into_os_string()]);
         let done = started(words, arguments, timeout, clip::HEAD, call)?;
-        let read = read(&place);
+        let read = systoll_files::head(&place, MAX_REPORT).ok();
         // It has been read; what can't be removed now goes with the folder.
         let _ = std::fs::remove_file(&place);
         let Some(value) = read.and_then(|text| serde_json::from_slice(&text).ok()) else {
@@ -256,15 +256,6 @@ impl SystollTool {
         };
         Ok((value, done))
     }
-}
-
-/// What a file holds, if it is no larger than a report can be.
-fn read(place: &Path) -> Option<Vec<u8>> {
-    use std::io::Read;
-    let mut text = Vec::new();
-    let file = std::fs::File::open(place).ok()?;
-    file.take(MAX_REPORT).read_to_end(&mut text).ok()?;
-    Some(text)
 }
 
 fn explain(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {

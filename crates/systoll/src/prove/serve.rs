@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use systoll_cure::{Spec, catch_interrupts, interrupted, settle};
+use systoll_cure::{Spec, interrupted, settle};
 use systoll_model::EnvChange;
 use systoll_present::{serve_json, write_servers};
 use systoll_prove::{Drive, ServeOptions, Served, Servers, Watching, compare_servers, shell};
@@ -45,8 +45,6 @@ pub(super) fn serve(args: &ProveArgs, sides: &Sides) -> Result<ExitCode, Failure
 }
 
 fn compare(args: &ProveArgs, sides: &Sides) -> Result<Served, Failure> {
-    // Without a thread for it, a signal ends us as it does others.
-    let _ = catch_interrupts();
     if let Some(setup) = &args.setup {
         shell(setup, Vec::new())?;
     }

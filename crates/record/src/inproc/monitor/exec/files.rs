@@ -37,12 +37,19 @@ pub(crate) enum Unwatchable {
     Other(String),
 }
 
+/// A file in the cache.
+struct Cached {
+    /// What it is known by there.
+    id: Key,
+    /// How much of [`Symbols::fixed`] is kept there.
+    fixed: usize,
+}
+
 /// All files seen in a run.
 pub(crate) struct Files {
     known: HashMap<ModuleKey, Result<Option<Rc<Known>>, Unwatchable>>,
     codes: HashMap<(ModuleKey, i64), Rc<Code>>,
-    /// What files are known by in the cache, and how much of [`Symbols::fixed`] is kept there.
-    fixed: HashMap<ModuleKey, (Key, usize)>,
+    cached: HashMap<ModuleKey, Cached>,
     cache: Arc<Cache>,
     maker: Maker,
     ahead: Ahead,
@@ -50,7 +57,7 @@ pub(crate) struct Files {
 
 impl Files {
     pub(crate) fn new(maker: Maker, cache: Arc<Cache>, ahead: Ahead) -> Self {
-        Self { known: HashMap::new(), codes: HashMap::new(), fixed: HashMap::new(), cache, maker, ahead }
+        Self { known: HashMap::new(), codes: HashMap::new(), cached: HashMap::new(), cache, maker, ahead }
     }
 
     /// The file's plan, `None` where it has nothing to hook.
@@ -83,7 +90,7 @@ impl Files {
             }
         };
         if let Some(id) = &id {
-            self.fixed.insert(key, (id.clone(), fixed.len()));
+            self.cached.insert(key, Cached { id: id.clone(), fixed: fixed.len() });
             if symbols.name_counts(key).kept == 0
                 && let Some(answers) = kept_names::read(&self.cache, id, symbols.debug_file_state(key))
             {
@@ -121,7 +128,7 @@ impl Files {
 
     /// Keeps for later runs what was found out about files by decoding them.
     pub(crate) fn keep_fixed(&self, symbols: &Symbols) {
-        for (key, (id, kept)) in &self.fixed {
+        for (key, Cached { id, fixed: kept }) in &self.cached {
             let fixed = symbols.fixed(*key).take(MOST_FIXED);
             if fixed.len() > *kept {
                 let words = fixed.map(|(address, fixed)| address << 1 | u64::from(fixed));
@@ -132,7 +139,7 @@ impl Files {
 
     /// Keeps for later runs what was asked of files' symbols.
     pub(crate) fn keep_names(&self, symbols: &Symbols) {
-        for (key, (id, _)) in &self.fixed {
+        for (key, Cached { id, .. }) in &self.cached {
             if kept_names::is_worth_keeping(symbols.name_counts(*key)) {
                 kept_names::keep(&self.cache, id, symbols.debug_file_state(*key), symbols.asked_names(*key));
             }
@@ -141,7 +148,7 @@ impl Files {
 
     /// What a file is known by in the cache, once it has been looked into.
     pub(crate) fn name(&self, key: ModuleKey) -> Option<&str> {
-        self.fixed.get(&key).map(|(id, _)| id.as_str())
+        self.cached.get(&key).map(|cached| cached.id.as_str())
     }
 
     /// What an earlier run has kept of contexts that begin in a file, with the same hooks.
@@ -157,7 +164,7 @@ impl Files {
     }
 
     fn with_hooks(&self, key: ModuleKey) -> Option<Key> {
-        self.maker.hooks_key(&self.fixed.get(&key)?.0)
+        self.maker.hooks_key(&self.cached.get(&key)?.id)
     }
 
     /// The file's code at a distance where it is free to lie, and the address, in a process that

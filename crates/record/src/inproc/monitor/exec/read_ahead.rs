@@ -10,7 +10,7 @@ use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, kept_fixed
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::{CodeRoom, Runs};
 use crate::inproc::monitor::sys;
-use crate::limits::{allowed_descriptors, has_memory_for_a_thread};
+use crate::limits::{self, allowed_descriptors};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -106,11 +106,10 @@ impl Ahead {
     /// Begins to read what a program will need, on any processor but `beside`, where it does not take
     /// descriptors or memory that others need. The thread that does.
     pub(crate) fn begin(&self, what: Reading, beside: Option<usize>) -> Option<JoinHandle<()>> {
-        if allowed_descriptors() < DESCRIPTORS || !has_memory_for_a_thread() {
+        if allowed_descriptors() < DESCRIPTORS {
             return None;
         }
         let ahead = self.clone();
-        let thread = std::thread::Builder::new().name("systoll-ahead".into());
         let read = move || {
             if let Some(processor) = beside {
                 sys::keep_off(processor);
@@ -119,7 +118,7 @@ impl Ahead {
             ahead.read(&what);
         };
         // Without the thread everything is read when it is needed.
-        thread.spawn(read).ok()
+        limits::spawn("systoll-ahead", read).ok()
     }
 
     /// What every image begins with.

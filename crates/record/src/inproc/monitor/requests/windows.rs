@@ -280,8 +280,11 @@ fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_n
 fn tells_lines(program: &mut Program, tid: i32, run_ns: u64) -> bool {
     // To look for a map that isn't there, at each of a program's many calls, would cost more than all else.
     const AGAIN_NS: u64 = 5_000_000;
-    if program.space.runs_scripts() || !program.space.may_run_scripts() {
-        return program.space.runs_scripts();
+    if program.space.runs_scripts() {
+        return true;
+    }
+    if !program.space.may_run_scripts() {
+        return false;
     }
     if program.contexts.looked_for_map_ns.is_some_and(|last| run_ns < last.saturating_add(AGAIN_NS)) {
         return false;

@@ -283,9 +283,8 @@ impl Memory {
     /// Whether a new program has said that it could not map what it shares with us (`bootstrap`).
     pub(crate) fn could_not_be_mapped(&self, id: ProgramId) -> bool {
         let Some(Image { file, .. }) = self.images.get(&id) else { return false };
-        let mut word = [0; 8];
-        let says = file.read_at(&mut word, image::NOT_MAPPED).is_ok() && word != [0; 8];
-        says || file.metadata().is_ok_and(|m| m.permissions().mode() & 0o7777 == NOT_MAPPED)
+        self.word(image::NOT_MAPPED, id) != 0
+            || file.metadata().is_ok_and(|m| m.permissions().mode() & 0o7777 == NOT_MAPPED)
     }
 
     /// An image without its slots as it is now; none of its holes is touched.
@@ -332,14 +331,7 @@ impl Memory {
 
     /// Whose slot `index` of an image is; all zero if no thread has it. Touches no hole.
     pub(crate) fn head(&self, thread: SlotRef) -> Head {
-        let at = thread.offset() + slot::SELF;
-        let mut bytes = [0; 8 * Head::WORDS];
-        if self.file(thread.program).is_none_or(|file| file.read_exact_at(&mut bytes, at).is_err()) {
-            return Head::default();
-        }
-        let words: Vec<u64> =
-            bytes.chunks_exact(8).filter_map(|w| Some(u64::from_le_bytes(w.try_into().ok()?))).collect();
-        Head::new(&words)
+        Head::new(&self.words(thread.offset() + slot::SELF, thread.program, 8 * Head::WORDS as u64))
     }
 
     /// Slots of a program that may be in use: the first ones.
