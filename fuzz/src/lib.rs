@@ -6,6 +6,7 @@
 
 mod agents;
 pub mod mutate;
+mod packets;
 pub mod seeds;
 pub mod traces;
 mod watched;

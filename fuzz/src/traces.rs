@@ -57,5 +57,6 @@ const LTRACE: &str = r#"26390 SYS_brk(0)                                 = 0x557
 
 /// One of each kind.
 pub fn traces() -> Vec<Vec<u8>> {
-    [STRACE, TERMINAL, PERF_TRACE, PERF_SCRIPT, LTRACE].map(|text| text.as_bytes().to_vec()).into()
+    let text = [STRACE, TERMINAL, PERF_TRACE, PERF_SCRIPT, LTRACE].map(|text| text.as_bytes().to_vec());
+    text.into_iter().chain(crate::packets::traces()).collect()
 }

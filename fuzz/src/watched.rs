@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
-use systoll_record::any_target::{use_arguments, use_image, use_proc, use_written};
 use systoll_hooks::assemble::{
     Blob, Nodes, Options, Room, Step, Words, assemble, grow, number_site, read, slots_drawn, written_calls,
 };
 use systoll_hooks::layout::{IMAGE, NODE_SIZE, image, ring, slot};
 use systoll_hooks::plan::{Plan, build_id, plan as plan_of};
+use systoll_record::any_target::{use_arguments, use_image, use_proc, use_written};
 use systoll_symbols::fuzzing::{use_heap, use_maps, use_perf_map, use_stack};
 
 /// Where code of ours lies, from a file's load address.

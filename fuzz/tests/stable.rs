@@ -4,7 +4,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use systoll_fuzz::mutate::{Random, mutated};
-use systoll_fuzz::{budget, cause, clients, file, image, mcp, plan, recording, seeds, shared, stack, stored, target, trace, traces};
+use systoll_fuzz::{
+    budget, cause, clients, file, image, mcp, plan, recording, seeds, shared, stack, stored, target, trace, traces,
+};
 use systoll_judge::{Catalogue, Options, judge};
 
 /// Whoever hands in a file must not be able to hold systoll up: debug builds on busy boxes included.

@@ -6,7 +6,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
-from harness import HERE, test, text, tool
+import readers
+from harness import HERE, Skip, test, text, tool
 
 sys.path.insert(0, HERE)
 import histories  # noqa: E402
@@ -172,6 +173,35 @@ def a_budget_is_learnt_held_and_broken(box):
     # Written anew, it holds.
     assert check(box, "--update", "--", *many)[0] == 0
     assert check(box, "--", *many)[0] == 0
+
+
+@test()
+def forms_are_what_their_schemas_say(box):
+    """JUnit's XML by the schema that Jenkins validates with, SARIF by its standard's: held, broken, and with names that have to be written otherwise."""
+    schemas, validator = [readers.schema(name) for name in ("junit.xsd", "sarif.json")], readers.formats()
+    if not (validator and all(schemas)):
+        raise Skip("the schemas are not installed: tests/readers.py")
+    few, many = ([python(), box.file(name, SCRIPT % n)] for name, n in (("50.py", 50), ('<3"&\x01ü.py', 350)))
+    assert check(box, "--update", "--", *few)[0] == 0
+    box.file("broken.toml", '[[limit]]\nsyscall = "read"\nrate = 0\n\n[[limit]]\nline = "a<b&c.py:2"\ncalls = 3\n')
+    written = []
+    for budget, command in (("systoll.toml", few), ("systoll.toml", many), ("broken.toml", many)):
+        for form in ("junit", "sarif"):
+            code, out, err = check(box, "--budget", budget, "--format", form, "--all", "--", *command)
+            assert out and code == int(command is many), (code, err)
+            written.append(box.file(f"{len(written)}.{form}", out))
+    judge = """import json, sys, jsonschema, xmlschema
+junit, sarif, *files = sys.argv[1:]
+junit, sarif = xmlschema.XMLSchema(junit), json.load(open(sarif))
+sarif = jsonschema.validators.validator_for(sarif)(sarif)
+refused = [str(e.reason) for f in files if f.endswith("junit") for e in junit.iter_errors(f)]
+refused += [str(e.message) for f in files if f.endswith("sarif") for e in sarif.iter_errors(json.load(open(f)))]
+print(json.dumps(refused))
+"""
+    assert json.loads(box.run([validator, "-c", judge, *schemas, *written]).stdout) == [], "refused"
+    # What the schemas refuse, they are seen to refuse.
+    bad = [box.file("bad.junit", "<testsuites><testsuite/></testsuites>"), box.file("bad.sarif", '{"version": "2.1.0", "runs": [{"results": []}]}')]
+    assert len(json.loads(box.run([validator, "-c", judge, *schemas, *bad]).stdout)) >= 2
 
 
 def steps(path, *way):

@@ -5,6 +5,7 @@ import json
 import os
 import re
 
+import readers
 from harness import Skip, test, tool
 from public_traces import TRACES
 from suites.counts import RESULTLESS
@@ -214,6 +215,49 @@ def perfs_traces(box):
         told = re.findall(r"^ +(\w+) +(\d+) +(\d+) +[\d.]+ +[\d.]+", f.read(), re.M)
     doc = imported(box, out)
     assert counted(doc) == {name: (int(calls), int(errors)) for name, calls, errors in told} and len(told) > 5, (told, doc["by_syscall"])
+
+
+def by_perfettos_messages(box, kind, source):
+    """-> the path of a trace of Perfetto made of another one, and how many calls returned in it"""
+    python, out = readers.formats(), os.path.join(box.dir, kind + ".pb")
+    if not python:
+        raise Skip("Perfetto's messages are not installed: tests/readers.py")
+    r = box.run([python, os.path.join(readers.HERE, "perfetto_traces.py"), kind, source, out])
+    assert r.returncode == 0, text(r.stderr)
+    return out, int(r.stdout)
+
+
+@test()
+def systings_slices(box):
+    """Names and times as systing exports them, by Perfetto's own messages: all counted, nothing claimed of what is not told."""
+    source = os.path.join(box.dir, "trace")
+    box.run([tool("strace"), "-f", "-ttt", "-T", "-o", source, *PROGRAMS["python"]])
+    with open(source, errors="replace") as f:
+        names = re.findall(r"^\d+ +[\d.]+ (\w+)\(.*\) += .*<[\d.]+>$", f.read(), re.M)
+    out, count = by_perfettos_messages(box, "slices", source)
+    doc = imported(box, out)
+    assert counted(doc) == {name: (names.count(name), 0) for name in names} and sum(c for c, _ in counted(doc).values()) == count > 300, doc["by_syscall"]
+    assert doc["command"] == ["program", "argument"] and not doc["findings"] and doc["wall_ns"] > 10**6, doc["command"]
+    assert any("names and times only" in p for p in doc["problems"]), doc["problems"]
+    with open(out, "rb") as f:
+        whole = f.read()
+    cut = imported(box, box.file("cut.pb", whole[: len(whole) * 2 // 3]))
+    assert any("ends in the middle" in p for p in cut["problems"]) and 0 < sum(c for c, _ in counted(cut).values()) < count, cut["problems"]
+    for name, start, words in [("a.duckdb", b"12345678DUCK", "systing-util convert"), ("a.pb.gz", b"\x1f\x8b\x08", "gzip -dc")]:
+        r = box.run([box.systoll, "import", box.file(name, start + whole)])
+        assert r.returncode == 125 and words in text(r.stderr), text(r.stderr)
+
+
+@test(users=("root",))
+def perfettos_kernel_events(box):
+    """The same run's events as perf script's text and as Perfetto's recorder writes them: the same calls."""
+    perf, data = tool("perf"), os.path.join(box.dir, "perf.data")
+    box.may("recording system calls with perf", "perf", "stat", "-e", "raw_syscalls:sys_enter", "/bin/true")
+    r = box.run([perf, "record", "-q", "-e", "raw_syscalls:*", "-o", data, "--", *PROGRAMS["shell"]])
+    script = box.file("script", box.run([perf, "script", "-i", data]).stdout)
+    out, count = by_perfettos_messages(box, "events", script)
+    by_text, by_packets = imported(box, script), imported(box, out)
+    assert counted(by_packets) == counted(by_text) and sum(c for c, _ in counted(by_packets).values()) == count > 100, (counted(by_packets), counted(by_text))
 
 
 @test()

@@ -72,6 +72,11 @@ const ALLOCATORS: [&str; 12] = [
     "pthread_create",
 ];
 
+/// Functions that a runtime calls or not by where the kernel has put its memory. V8 maps its built-in functions again,
+/// next to the code that it makes, unless short jumps reach from there to where they are: both places are random
+/// (`Isolate::MaybeRemapEmbeddedBuiltinsIntoCodeRange` in V8's src/execution/isolate.cc).
+const BY_PLACE: [&str; 2] = ["v8::base::OS::RemapPages", "v8::base::(anonymous namespace)::ParseProcSelfMaps"];
+
 /// What the number of a row's calls depends on; `None` where on the program and its input alone, as far as the
 /// row tells.
 pub(crate) fn chance(recording: &Recording, row: &Row) -> Option<Chance> {
@@ -80,11 +85,19 @@ pub(crate) fn chance(recording: &Recording, row: &Row) -> Option<Chance> {
     if SCHEDULING.contains(&name) && (threads || of_other_processes(row.syscall)) {
         return Some(Chance::Scheduling);
     }
+    if user(recording, row).is_some_and(|frame| BY_PLACE.contains(&frame)) {
+        return Some(Chance::Memory);
+    }
     if MEMORY.contains(&name) && (name == "brk" || allocates(recording, row, threads)) {
         return Some(Chance::Memory);
     }
     // What a runtime does in threads of its own goes by when these run: starting them, signals, wake-up pipes.
     (threads && in_runtime(recording, row)).then_some(Chance::Scheduling)
+}
+
+/// The name of the row's caller.
+fn user<'a>(recording: &'a Recording, row: &Row) -> Option<&'a str> {
+    recording.frames.get(row.user?.0 as usize)?.locations.last().map(|location| &*location.function)
 }
 
 /// Waits that end early or late by what others do.
@@ -112,7 +125,33 @@ pub(crate) fn in_runtime(recording: &Recording, row: &Row) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systoll_model::{Counts, Frame, Process, ProcessId, StackId};
+    use systoll_model::{Counts, Frame, Location, Process, ProcessId, StackId};
+
+    #[test]
+    fn what_v8_does_by_where_memory_lies_is_chance() {
+        let of = |function: &str| {
+            let mut recording = Recording::default();
+            recording.processes.push(Process { instances: 1, threads: 11, ..Process::default() });
+            let location = Location { function: function.into(), file: None, line: None };
+            recording.frames.push(Frame { locations: vec![location], class: FrameClass::User, ..Frame::default() });
+            chance(&recording, &row(Sysno::from_name("openat")?))
+        };
+        assert_eq!((of("v8::base::OS::RemapPages"), of("v8::base::OS::Open")), (Some(Chance::Memory), None));
+    }
+
+    fn row(syscall: Sysno) -> Row {
+        Row {
+            process: ProcessId(0),
+            syscall,
+            context: StackId(0),
+            outer: StackId(0),
+            api: None,
+            api_module: None,
+            user: Some(FrameId(0)),
+            lines: vec![],
+            counts: Counts::default(),
+        }
+    }
 
     #[test]
     fn what_a_program_asks_for_itself_is_no_chance() {
@@ -120,18 +159,7 @@ mod tests {
             let mut recording = Recording::default();
             recording.processes.push(Process { instances: 1, threads, ..Process::default() });
             recording.frames.push(Frame { class, ..Frame::default() });
-            let row = Row {
-                process: ProcessId(0),
-                syscall: Sysno::from_name(name)?,
-                context: StackId(0),
-                outer: StackId(0),
-                api: None,
-                api_module: None,
-                user: Some(FrameId(0)),
-                lines: vec![],
-                counts: Counts::default(),
-            };
-            chance(&recording, &row)
+            chance(&recording, &row(Sysno::from_name(name)?))
         };
         use FrameClass::{Runtime, User};
         assert_eq!((of("openat", User, 5), of("openat", Runtime, 5)), (None, Some(Chance::Scheduling)));

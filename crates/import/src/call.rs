@@ -1,6 +1,6 @@
 //! One call, as any format tells it.
 
-use systoll_model::Sysno;
+use systoll_model::{Signature, Sysno};
 
 /// A call that has returned, or never will. Kept and filled anew, so that its text is copied and not allocated.
 #[derive(Clone, Debug, Default)]
@@ -50,4 +50,23 @@ pub(crate) struct Times {
     pub(crate) entry_ns: Option<u64>,
     /// Elapsed ns.
     pub(crate) elapsed_ns: Option<u64>,
+}
+
+/// Some of all calls.
+pub(crate) struct Calls([bool; 512]);
+
+impl Calls {
+    /// Those that `are`.
+    pub(crate) fn those(are: impl Fn(&Signature) -> bool) -> Self {
+        let mut all = [false; 512];
+        for (number, place) in (0..).zip(&mut all) {
+            *place = Sysno(number).signature().is_some_and(&are);
+        }
+        Self(all)
+    }
+
+    /// Whether the call is one of them.
+    pub(crate) fn contains(&self, syscall: Sysno) -> bool {
+        self.0.get(syscall.0 as usize).copied().unwrap_or(false)
+    }
 }

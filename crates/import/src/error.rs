@@ -11,8 +11,22 @@ pub enum ImportError {
     /// There is nothing in it.
     #[error("it is empty: nothing was traced, or the trace went elsewhere")]
     Empty,
+    /// It is packed.
+    #[error("it is packed by {tool}: {tool} -dc FILE | systoll import -")]
+    Packed {
+        /// The tool, which unpacks it too.
+        tool: &'static str,
+    },
+    /// It is a table of a database.
+    #[error("it is a {kind}, which is not read: of systing's, systing-util convert IN -o OUT.pb makes a trace that is")]
+    Table {
+        /// What it is.
+        kind: &'static str,
+    },
     /// No line is one of a trace.
-    #[error("no line of it is one of strace, ltrace -S, perf trace or perf script; the first is: {first}")]
+    #[error(
+        "no line of it is one of strace, ltrace -S, perf trace or perf script, and it is no trace of Perfetto; the first is: {first}"
+    )]
     NoTrace {
         /// The first line, shortened.
         first: String,

@@ -41,12 +41,22 @@ struct Birth {
     shares: bool,
 }
 
+#[derive(Clone, Debug, Default)]
+struct Told {
+    pid: u32,
+    words: Vec<Arc<str>>,
+}
+
 /// Threads and processes that run.
 #[derive(Default)]
 pub(crate) struct Family {
     threads: Map<u32, Thread>,
     processes: Map<u32, Running>,
     births: Map<u32, Birth>,
+    /// What the trace tells beside its calls: of a thread its process.
+    told: Map<u32, Told>,
+    /// Processes of threads that were told of, by their ids.
+    of_pid: Map<u32, u32>,
     next_process: u32,
     ordinals: u32,
     /// Calls that make a child and have not returned: of which thread, and whether it shares the process.
@@ -86,9 +96,11 @@ impl Family {
 
     fn adopt(&mut self, table: &mut Table, tid: u32, birth: Option<Birth>, now: u64) -> u32 {
         let attached = || self.attached.and_then(|tid| self.threads.get(&tid)).map(|t| t.process);
-        let shared = match birth {
-            Some(birth) => birth.shares.then_some(birth.process),
-            None => attached(),
+        let told = self.told.get(&tid).map(|told| told.pid);
+        let shared = match (told, birth) {
+            (Some(pid), _) => self.of_pid.get(&pid).copied(),
+            (None, Some(birth)) => birth.shares.then_some(birth.process),
+            (None, None) => attached(),
         };
         if let Some(process) = shared {
             let ended = |image| Running { image, pid: tid, threads: 0, start_ns: now };
@@ -102,17 +114,20 @@ impl Family {
         }
         let parent = birth.map(|b| b.image);
         let of = parent.and_then(|image| table.images.get(image.0 as usize)).cloned();
-        let image = table.image(Process {
-            pid: tid,
-            parent,
-            exe: of.as_ref().map_or_else(Arc::default, |o| o.exe.clone()),
-            argv: of.map_or_else(Vec::new, |o| o.argv),
-            start_ns: now,
-            ..Process::default()
-        });
+        let pid = told.unwrap_or(tid);
+        let words = self.told.get(&pid).map(|told| told.words.clone()).filter(|words| !words.is_empty());
+        let (exe, argv) = match (words, of) {
+            (Some(words), _) => (words.first().cloned().unwrap_or_default(), words),
+            (None, Some(of)) => (of.exe, of.argv),
+            (None, None) => (Arc::default(), Vec::new()),
+        };
+        let image = table.image(Process { pid, parent, exe, argv, start_ns: now, ..Process::default() });
         let process = self.next_process;
         self.next_process = self.next_process.wrapping_add(1);
-        self.processes.insert(process, Running { image, pid: tid, threads: 1, start_ns: now });
+        self.processes.insert(process, Running { image, pid, threads: 1, start_ns: now });
+        if told.is_some() {
+            self.of_pid.insert(pid, process);
+        }
         self.root.get_or_insert(process);
         process
     }
@@ -127,6 +142,18 @@ impl Family {
     fn birth(&self, maker: u32, shares: bool) -> Option<Birth> {
         let process = self.threads.get(&maker)?.process;
         Some(Birth { process, image: self.image(process), shares })
+    }
+
+    /// The trace tells, beside its calls, of which process a thread is, or of a process (`tid` is its own id) how it was
+    /// called. What is told later holds for threads that are met later.
+    pub(crate) fn told(&mut self, tid: u32, pid: u32, words: Vec<Arc<str>>) {
+        if self.told.len() < MAX_THREADS || self.told.contains_key(&tid) {
+            let told = self.told.entry(tid).or_default();
+            told.pid = pid;
+            if !words.is_empty() {
+                told.words = words;
+            }
+        }
     }
 
     /// The image that a process runs.
@@ -294,6 +321,20 @@ mod tests {
         family.named(&mut table, 0, 44);
         assert!(family.knows(44) && !family.knows(0));
         assert_eq!(table.images[1].pid, 44);
+    }
+
+    #[test]
+    fn what_is_told_of_threads_holds() {
+        let (mut family, mut table) = (Family::default(), Table::default());
+        family.told(10, 10, vec![Arc::from("/bin/sh"), Arc::from("-c")]);
+        family.told(11, 10, Vec::new());
+        // Perfetto tells of processes again.
+        family.told(10, 10, Vec::new());
+        let thread = family.thread(&mut table, 11, 0).thread;
+        assert_eq!(family.thread(&mut table, 10, 1).thread.process, thread.process);
+        assert_ne!(family.thread(&mut table, 12, 2).thread.process, thread.process);
+        let sh = &table.images[0];
+        assert_eq!((sh.pid, &*sh.exe, sh.argv.len(), sh.threads, table.images.len()), (10, "/bin/sh", 2, 2, 2));
     }
 
     #[test]

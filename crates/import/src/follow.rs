@@ -1,12 +1,11 @@
 //! Which calls change what descriptors are behind, and how.
 
-use crate::call::Call;
+use crate::call::{Call, Calls};
 use crate::decode::{file_name, number_at, string_at};
 use crate::descriptors::Descriptors;
 use crate::lex::{behind, within};
 use crate::literal::number;
 use std::sync::Arc;
-use systoll_model::Sysno;
 use systoll_model::constants::{F_DUPFD, F_DUPFD_CLOEXEC};
 
 /// Calls that make a child, begin a program, or change what a descriptor is behind.
@@ -47,43 +46,25 @@ const CONCERN: &[&str] = &[
 /// Stands for the working directory, which a trace does not tell.
 const SOMEWHERE: &str = "/…";
 
-/// Which calls to look at.
-pub(crate) struct Follow {
-    concerns: [bool; 512],
-}
-
-impl Default for Follow {
-    fn default() -> Self {
-        let mut concerns = [false; 512];
-        for sysno in CONCERN.iter().filter_map(|name| Sysno::from_name(name)) {
-            if let Some(place) = concerns.get_mut(sysno.0 as usize) {
-                *place = true;
-            }
-        }
-        Self { concerns }
-    }
-}
-
-impl Follow {
-    /// Whether the call changes something.
-    pub(crate) fn concerns(&self, syscall: Sysno) -> bool {
-        self.concerns.get(syscall.0 as usize).copied().unwrap_or(false)
-    }
+/// Which calls to look at: those that change something.
+pub(crate) fn concerned() -> Calls {
+    Calls::those(|signature| CONCERN.contains(&signature.name))
 }
 
 /// Follows a call that returned.
 pub(crate) fn descriptors(all: &mut Descriptors, process: u32, name: &str, call: &Call) {
     let Some(result) = call.result.and_then(|r| i32::try_from(r).ok()).filter(|r| *r >= 0) else { return };
     let argument = |at: usize| number_at(call, at).and_then(|n| i32::try_from(n).ok());
+    if name == "close" {
+        if let Some(fd) = argument(0) {
+            all.close(process, fd);
+        }
+        return;
+    }
     let stays_over_exec = memchr::memmem::find(&call.text, b"CLOEXEC").is_none();
     let told = behind(&call.told).1.map(file_name);
     let opened = |made_of: &str| (told.clone().unwrap_or_else(|| Arc::from(made_of)), !stays_over_exec);
     match name {
-        "close" => {
-            if let Some(fd) = argument(0) {
-                all.close(process, fd);
-            }
-        }
         "open" | "creat" | "openat" | "openat2" => {
             let at = usize::from(name.starts_with("openat"));
             let path = || {
@@ -169,6 +150,7 @@ fn pair(all: &mut Descriptors, process: u32, text: &[u8], kind: &str, closed_by_
 mod tests {
     use super::*;
     use crate::call::Syscall;
+    use systoll_model::Sysno;
 
     #[test]
     fn descriptors_are_followed_through_calls() {

@@ -16,6 +16,8 @@ pub enum Format {
     PerfTrace,
     /// `perf script` of system calls' tracepoints.
     PerfScript,
+    /// Perfetto's own, as systing writes it.
+    Perfetto,
 }
 
 impl Format {
@@ -26,6 +28,7 @@ impl Format {
             Self::Ltrace => "ltrace",
             Self::PerfTrace => "perf trace",
             Self::PerfScript => "perf script",
+            Self::Perfetto => "Perfetto",
         }
     }
 
@@ -52,13 +55,14 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
-    /// For a file of `format` whose lines are of thread `tid` where they do not say.
-    pub(crate) fn new(format: Format, tid: u32) -> Self {
+    /// For a file of `format` whose lines are of thread `tid` where they do not say; `None` where it has no lines.
+    pub(crate) fn new(format: Format, tid: u32) -> Option<Self> {
         match format {
-            Format::Strace => Self::Strace(Box::new(Strace::new(Dialect::Strace, tid))),
-            Format::Ltrace => Self::Strace(Box::new(Strace::new(Dialect::Ltrace, tid))),
-            Format::PerfTrace => Self::PerfTrace(PerfTrace::default()),
-            Format::PerfScript => Self::PerfScript(PerfScript::default()),
+            Format::Strace => Some(Self::Strace(Box::new(Strace::new(Dialect::Strace, tid)))),
+            Format::Ltrace => Some(Self::Strace(Box::new(Strace::new(Dialect::Ltrace, tid)))),
+            Format::PerfTrace => Some(Self::PerfTrace(PerfTrace::default())),
+            Format::PerfScript => Some(Self::PerfScript(PerfScript::default())),
+            Format::Perfetto => None,
         }
     }
 

@@ -4,9 +4,10 @@ use crate::error::ImportError;
 use crate::format::{Format, Reader};
 use crate::input::Lines;
 use crate::notes::shown;
+use crate::perfetto;
 use crate::recording::recording;
 use crate::trace::Trace;
-use std::io::BufRead;
+use std::io::{self, BufRead, Read};
 use systoll_model::Recording;
 
 /// Lines that are kept until one tells whose they are, and bytes of them.
@@ -31,7 +32,23 @@ impl Import {
     ///
     /// # Errors
     /// That the file can't be read, is empty, or is no trace.
-    pub fn read(&mut self, name: &str, reader: impl BufRead) -> Result<(), ImportError> {
+    pub fn read(&mut self, name: &str, mut reader: impl BufRead) -> Result<(), ImportError> {
+        if let Some(kept) = kept_as(reader.fill_buf()?) {
+            return Err(kept);
+        }
+        let head = perfetto::head(&mut reader)?;
+        if head.is_empty() {
+            return self.read_lines(name, reader);
+        }
+        let all = io::Cursor::new(&head).chain(reader);
+        if perfetto::recognise(&head) {
+            self.formats.push(Format::Perfetto);
+            return Ok(perfetto::read(&mut self.trace, all)?);
+        }
+        self.read_lines(name, all)
+    }
+
+    fn read_lines(&mut self, name: &str, reader: impl BufRead) -> Result<(), ImportError> {
         let mut lines = Lines::new(reader);
         let mut undecided: Vec<Vec<u8>> = Vec::new();
         let (mut bytes, mut whole) = (0, true);
@@ -43,16 +60,14 @@ impl Import {
                 continue;
             }
             let format = Format::of_line(line.text);
-            if format.is_none() {
+            let Some((format, mut reader)) = format.and_then(|f| Some((f, Reader::new(f, tid_of(name))?))) else {
                 bytes += line.text.len();
                 undecided.push(line.text.to_vec());
                 if undecided.len() >= UNDECIDED.0 || bytes >= UNDECIDED.1 {
                     break;
                 }
                 continue;
-            }
-            let Some(format) = format else { continue };
-            let mut reader = Reader::new(format, tid_of(name));
+            };
             self.formats.push(format);
             undecided.drain(..).for_each(|line| reader.line(&mut self.trace, &line));
             reader.line(&mut self.trace, line.text);
@@ -83,6 +98,19 @@ impl Import {
             return Err(first.map_or(ImportError::Empty, |first| ImportError::NoTrace { first }));
         }
         Ok(recording(self.trace, self.seed))
+    }
+}
+
+/// What a file is that begins so, where it is of a kind that traces are kept in and that has to be opened first.
+fn kept_as(head: &[u8]) -> Option<ImportError> {
+    // The magic numbers are those of RFC 1952, RFC 8878, DuckDB's storage and Parquet's format.
+    let packed = |tool| ImportError::Packed { tool };
+    match head {
+        [0x1f, 0x8b, ..] => Some(packed("gzip")),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(packed("zstd")),
+        [b'P', b'A', b'R', b'1', ..] => Some(ImportError::Table { kind: "Parquet file" }),
+        [_, _, _, _, _, _, _, _, b'D', b'U', b'C', b'K', ..] => Some(ImportError::Table { kind: "DuckDB database" }),
+        _ => None,
     }
 }
 

@@ -40,6 +40,7 @@ mod notes;
 mod pending;
 mod perf_script;
 mod perf_trace;
+mod perfetto;
 mod price;
 mod recording;
 mod strace;

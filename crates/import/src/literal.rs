@@ -1,6 +1,6 @@
 //! Numbers and strings, as strace writes them.
 
-use crate::lex::{behind, members, string_end};
+use crate::lex::{behind, find, members, string_end};
 use systoll_model::constants::number_of;
 use systoll_model::signal_number;
 
@@ -70,6 +70,10 @@ pub(crate) fn string(text: &[u8], most: usize) -> Option<Text> {
 /// The number that `text` stands for: digits, names, both joined by `|`, `*` and `<<`, comments left out. `None`
 /// where it is no number, or one of its names is not known.
 pub(crate) fn number(text: &[u8]) -> Option<i64> {
+    // What begins so is a string, a struct, an array or a set: none of its names is one of a number's.
+    if text.first().is_some_and(|byte| b"\"{[~@".contains(byte)) {
+        return None;
+    }
     let text = without_comment(behind(text).0).trim_ascii();
     if text.is_empty() {
         return None;
@@ -88,12 +92,12 @@ pub(crate) fn number(text: &[u8]) -> Option<i64> {
 
 /// What stands in front of a comment; behind one, where a raw number's name is one.
 fn without_comment(text: &[u8]) -> &[u8] {
-    memchr::memmem::find(text, b"/*").and_then(|at| text.get(..at)).unwrap_or(text)
+    find(text, b"/*", 0).and_then(|at| text.get(..at)).unwrap_or(text)
 }
 
 /// `8192*1024`, `1<<CAP_CHOWN`, `makedev(0x8, 0x1)`, `htons(80)`, `-1`, `0644`, `O_RDWR`.
 fn term(text: &[u8]) -> Option<i64> {
-    if let Some(at) = memchr::memmem::find(text, b"<<") {
+    if let Some(at) = find(text, b"<<", 0) {
         let shift = u32::try_from(atom(text.get(at + 2..)?)?).ok()?;
         return atom(text.get(..at)?)?.checked_shl(shift);
     }

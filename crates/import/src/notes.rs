@@ -22,6 +22,7 @@ pub(crate) struct Notes {
     with_elapsed: u64,
     kinds: Map<Sysno, u64>,
     registers: u64,
+    untold: u64,
     vague: u64,
     cut_data: u64,
     unknown_lines: u64,
@@ -49,6 +50,15 @@ impl Notes {
         self.timed += u64::from(call.times.entry_ns.is_some());
         self.with_elapsed += u64::from(call.times.elapsed_ns.is_some());
         self.registers += u64::from(call.written == Written::Registers);
+        *self.kinds.entry(syscall).or_default() += 1;
+    }
+
+    /// A call was counted of which nothing is told but its name and its times.
+    pub(crate) fn timed(&mut self, syscall: Sysno) {
+        self.calls += 1;
+        self.timed += 1;
+        self.with_elapsed += 1;
+        self.untold += 1;
         *self.kinds.entry(syscall).or_default() += 1;
     }
 
@@ -148,6 +158,17 @@ impl Notes {
             );
         } else if self.with_elapsed == 0 {
             add(ProblemKind::Partial, "the trace does not tell how long calls took (strace -T does)".into());
+        }
+        if self.untold > 0 {
+            add(
+                ProblemKind::Partial,
+                "the trace has names and times only: what calls were given and what they answered is not known, so errors \
+                 are not counted and nothing is found by looking (perf trace and strace tell them)"
+                    .into(),
+            );
+            if self.untold == self.calls {
+                return all;
+            }
         }
         if self.registers > 0 {
             add(

@@ -7,11 +7,20 @@ use systoll_model::{BackendKind, Header, LongCall, Problem, ProblemKind, Recordi
 
 /// The recording of a trace.
 pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
-    let now = trace.clock.now;
-    trace.family.finish(&mut trace.table, now);
+    trace.family.finish(&mut trace.table, trace.clock.now);
+    let late = trace.clock.late_by();
+    let now = trace.clock.now.saturating_sub(late);
+    for image in &mut trace.table.images {
+        image.start_ns = image.start_ns.saturating_sub(late);
+        image.end_ns = image.end_ns.saturating_sub(late);
+    }
+    let windows_opened = trace.windows.opened;
+    let mut windows = trace.windows.finish();
+    for call in windows.iter_mut().flat_map(|window| &mut window.calls) {
+        call.entry_ns = call.entry_ns.saturating_sub(late);
+    }
     let started_unix = trace.clock.started_unix();
     let (exit, threads) = (trace.family.exit, trace.family.seen);
-    let windows_opened = trace.windows.opened;
     let command = trace.table.images.first().map_or_else(Vec::new, |image| {
         if image.argv.is_empty() && !image.exe.is_empty() {
             vec![image.exe.to_string()]
@@ -31,7 +40,7 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
     let longest = longest.into_iter().map(|long| LongCall {
         row: RowId(long.row),
         ns: long.ns,
-        at_ns: long.at_ns,
+        at_ns: long.at_ns.saturating_sub(late),
         thread: Arc::from(if long.tid == 0 { String::new() } else { long.tid.to_string() }),
         startup: false,
     });
@@ -68,7 +77,7 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         stacks: trace.frames.stacks,
         rows: trace.table.rows,
         threads,
-        windows: trace.windows.finish(),
+        windows,
         ledgers: trace.ledger.ledgers(),
         longest: longest.collect(),
         problems,

@@ -19,10 +19,21 @@ pub(crate) struct Counted {
     pub(crate) nth: u64,
 }
 
+/// What a call answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It never returned.
+    None,
+    /// It returned, and the trace does not tell with what.
+    Untold,
+    /// As in rax.
+    Is(i64),
+}
+
 /// How a call ended, for its row's figures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
-    pub(crate) result: Option<i64>,
+    pub(crate) answer: Answer,
     /// Whether a positive result counts bytes.
     pub(crate) transfers: bool,
     pub(crate) elapsed_ns: Option<u64>,
@@ -113,7 +124,7 @@ impl Table {
         });
         let Some(row) = self.rows.get_mut(at) else { return Counted { row: id, nth } };
         let failed = add(&mut row.counts, ended);
-        if ended.result.is_some() {
+        if ended.answer != Answer::None {
             let key = if self.threads.len() < MAX_THREADS || self.threads.contains_key(&(row.process, tid)) {
                 (row.process, tid)
             } else {
@@ -157,16 +168,21 @@ impl Table {
 
 /// Adds a call to figures; whether it failed.
 fn add(counts: &mut Counts, ended: Ended) -> bool {
-    let Some(result) = ended.result else {
-        counts.unreturned = counts.unreturned.saturating_add(1);
-        return false;
+    let result = match ended.answer {
+        Answer::None => {
+            counts.unreturned = counts.unreturned.saturating_add(1);
+            return false;
+        }
+        Answer::Untold => None,
+        Answer::Is(result) => Some(result),
     };
     counts.calls = counts.calls.saturating_add(1);
-    let errno = Errno::from_result(result);
+    let errno = result.and_then(Errno::from_result);
     if let Some(errno) = errno {
         *counts.errors.entry(errno).or_default() += 1;
     } else if ended.transfers {
-        counts.bytes = counts.bytes.saturating_add(u64::try_from(result).unwrap_or(0));
+        let bytes = result.and_then(|result| u64::try_from(result).ok());
+        counts.bytes = counts.bytes.saturating_add(bytes.unwrap_or(0));
     }
     if let Some(ns) = ended.elapsed_ns {
         counts.time(ns);
@@ -202,12 +218,13 @@ mod tests {
         let mut table = Table::default();
         let process = table.image(image("/bin/a"));
         let row = table.row(process, Sysno(0), StackId(0));
-        let ended = |result| Ended { result, transfers: true, elapsed_ns: Some(5), waited_ns: 0 };
-        let nths: Vec<u64> = [Some(7), Some(-11), None].map(|r| table.count(row, 9, ended(r)).nth).into();
-        assert_eq!(nths, [1, 2, 3]);
+        let ended = |answer| Ended { answer, transfers: true, elapsed_ns: Some(5), waited_ns: 0 };
+        let answers = [Answer::Is(7), Answer::Is(-11), Answer::None, Answer::Untold];
+        let nths: Vec<u64> = answers.map(|answer| table.count(row, 9, ended(answer)).nth).into();
+        assert_eq!(nths, [1, 2, 3, 4]);
         let counts = &table.rows[0].counts;
-        assert_eq!((counts.calls, counts.unreturned, counts.failed(), counts.bytes), (2, 1, 1, 7));
+        assert_eq!((counts.calls, counts.unreturned, counts.failed(), counts.bytes), (3, 1, 1, 7));
         let threads = table.threads();
-        assert_eq!((threads.len(), threads[0].tid, threads[0].calls[0].calls), (1, 9, 2));
+        assert_eq!((threads.len(), threads[0].tid, threads[0].calls[0].calls), (1, 9, 3));
     }
 }

@@ -1,14 +1,14 @@
 //! What every format fills: calls, counted and looked at, of threads that come and go.
 
-use crate::call::Call;
+use crate::call::{Call, Calls, Times};
 use crate::decode::{self, Decoded, decode};
 use crate::descriptors::Descriptors;
 use crate::family::{Family, Met};
-use crate::follow::{self, Follow};
+use crate::follow;
 use crate::frames::{Context, Frames, Told};
 use crate::gaps::Gaps;
 use crate::notes::Notes;
-use crate::table::{Ended, Table};
+use crate::table::{Answer, Ended, Table};
 use crate::windows::Windows;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,6 +29,19 @@ pub(crate) struct Long {
     pub(crate) tid: u32,
 }
 
+/// A call of which a trace tells its name and its times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timed {
+    /// Thread id; 0 where the trace tells none.
+    pub(crate) tid: u32,
+    /// Which it is.
+    pub(crate) syscall: Sysno,
+    /// Entry, ns on any clock that the whole trace shares.
+    pub(crate) entry_ns: u64,
+    /// Elapsed ns.
+    pub(crate) elapsed_ns: u64,
+}
+
 /// All that was read so far.
 pub(crate) struct Trace {
     pub(crate) table: Table,
@@ -43,7 +56,9 @@ pub(crate) struct Trace {
     pub(crate) ledger: systoll_model::Notes,
     looks: u64,
     descriptors: Descriptors,
-    follow: Follow,
+    follow: Calls,
+    /// Calls that may ask something of a path.
+    asks: Calls,
 }
 
 /// When the trace began and ended, on its own clock.
@@ -52,6 +67,8 @@ pub(crate) struct Clock {
     began: Option<u64>,
     /// The latest moment seen, since the beginning.
     pub(crate) now: u64,
+    /// The earliest one, where a trace does not begin with it and times are counted from nothing until all is read.
+    earliest: Option<u64>,
 }
 
 impl Clock {
@@ -59,7 +76,22 @@ impl Clock {
         let at = at?;
         let since = at.saturating_sub(*self.began.get_or_insert(at));
         self.now = self.now.max(since);
+        if let Some(earliest) = &mut self.earliest {
+            *earliest = since.min(*earliest);
+        }
         Some(since)
+    }
+
+    /// The trace does not begin with its earliest moment, which is known when all is read.
+    pub(crate) fn count_from_nothing(&mut self) {
+        if self.began.is_none() {
+            (self.began, self.earliest) = (Some(0), Some(u64::MAX));
+        }
+    }
+
+    /// What all times are later than they should be.
+    pub(crate) fn late_by(&self) -> u64 {
+        self.earliest.filter(|earliest| *earliest != u64::MAX).unwrap_or(0)
     }
 
     /// When the trace began, in seconds since 1970, where its clock counts from there.
@@ -84,8 +116,26 @@ impl Trace {
             ledger: systoll_model::Notes::default(),
             looks: 0,
             descriptors: Descriptors::default(),
-            follow: Follow::default(),
+            follow: follow::concerned(),
+            asks: Calls::those(Question::is_asked_by),
         }
+    }
+
+    /// Takes in a call of which nothing is told but its name and its times. It is counted, and not looked at: nothing
+    /// tells what it was about.
+    pub(crate) fn timed(&mut self, timed: Timed) {
+        let Timed { tid, syscall, entry_ns, elapsed_ns } = timed;
+        let signature = syscall.signature();
+        let at = self.clock.since(Some(entry_ns));
+        self.clock.since(Some(entry_ns.saturating_add(elapsed_ns)));
+        let entry = at.unwrap_or(self.clock.now);
+        let met = self.meet(tid, entry);
+        let row = self.table.row(self.family.image(met.process), syscall, StackId(0));
+        self.notes.timed(syscall);
+        let waited_ns = waited(signature, Some(elapsed_ns));
+        let answer = Answer::Untold;
+        self.table.count(row, tid, Ended { answer, transfers: false, elapsed_ns: Some(elapsed_ns), waited_ns });
+        self.took(tid, row, met.last_end, Times { entry_ns: at, elapsed_ns: Some(elapsed_ns) }, signature);
     }
 
     /// Takes in a call with its stack, innermost frame first.
@@ -101,7 +151,7 @@ impl Trace {
         let row = self.table.row(image, syscall, context.context);
         self.name_row(row, &context);
         let ended = Ended {
-            result: call.result,
+            answer: call.result.map_or(Answer::None, Answer::Is),
             transfers: signature.is_some_and(|s| s.transfers),
             elapsed_ns: call.times.elapsed_ns,
             waited_ns: waited(signature, call.times.elapsed_ns),
@@ -109,31 +159,37 @@ impl Trace {
         self.notes.call(syscall, call);
         let counted = self.table.count(row, call.tid, ended);
         let wanted = self.windows.wants(image, ordinal, counted);
-        if wanted || signature.is_some_and(Question::is_asked_by) {
+        if wanted || self.asks.contains(syscall) {
             let decoded = decode(call, signature);
             if wanted {
                 self.notes.looked_at(&decoded, call);
             }
             let mut looked = self.looked_at(call, decoded, process, (row, counted.nth, entry), &context, met.signals);
-            looked.before = self.note(image, syscall, &looked);
+            looked.before = self.note(image, syscall, &looked, wanted);
             if wanted {
                 self.windows.add(ordinal, looked);
             }
         }
-        if let Some(ns) = call.times.elapsed_ns.filter(|ns| *ns >= LONG_NS) {
-            self.note_long(Long { ns, row: row.0, at_ns: entry, tid: call.tid });
+        self.took(call.tid, row, met.last_end, Times { entry_ns: at, ..call.times }, signature);
+        if self.follow.contains(syscall) {
+            self.changes(call, process, entry);
         }
-        let end = at.zip(call.times.elapsed_ns).map(|(at, elapsed)| at.saturating_add(elapsed));
-        self.gaps.between(met.last_end, at);
-        if let (Some(ns), false) = (call.times.elapsed_ns, signature.is_none_or(|s| s.waits || s.may_block)) {
+    }
+
+    /// A thread was in a call; `last_end` is when its last one returned, and times are since the trace's beginning.
+    fn took(&mut self, tid: u32, row: RowId, last_end: Option<u64>, times: Times, signature: Option<&Signature>) {
+        let at = times.entry_ns;
+        if let Some(ns) = times.elapsed_ns.filter(|ns| *ns >= LONG_NS) {
+            self.note_long(Long { ns, row: row.0, at_ns: at.unwrap_or(self.clock.now), tid });
+        }
+        let end = at.zip(times.elapsed_ns).map(|(at, elapsed)| at.saturating_add(elapsed));
+        self.gaps.between(last_end, at);
+        if let (Some(ns), false) = (times.elapsed_ns, signature.is_none_or(|s| s.waits || s.may_block)) {
             self.gaps.inside(ns);
         }
-        if let Some(thread) = self.family.thread_mut(call.tid) {
+        if let Some(thread) = self.family.thread_mut(tid) {
             thread.last_end = end.or(at);
             thread.signals = 0;
-        }
-        if self.follow.concerns(syscall) {
-            self.changes(call, process, entry);
         }
     }
 
@@ -187,15 +243,15 @@ impl Trace {
         }
     }
 
-    /// Notes a call in the ledger, which sees all of a trace; how its question is known from before.
-    fn note(&mut self, image: ProcessId, syscall: Sysno, call: &WindowCall) -> Before {
+    /// Notes a call in the ledger, which sees all of a trace; how its question is known from before, where that is wanted.
+    fn note(&mut self, image: ProcessId, syscall: Sysno, call: &WindowCall, wanted: bool) -> Before {
         let asked =
             syscall.signature().and_then(|s| Question::of(s, &call.args, &call.data, call.fd.as_deref(), call.result));
         let Some(question) = asked else { return Before::Unknown };
         // Of calls that have no times the order tells.
         self.looks += 1;
         let (process, row, at_ns) = (image.0, call.row.0, self.looks);
-        let before = self.ledger.before(process, &question, at_ns);
+        let before = if wanted { self.ledger.before(process, &question, at_ns) } else { Before::Unknown };
         self.ledger.add(Looked { process, row, syscall, question: &question, at_ns, stands_for: 1 });
         before
     }

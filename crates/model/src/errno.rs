@@ -1,6 +1,8 @@
 //! Error numbers.
 
+use foldhash::HashMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 /// A Linux error number (x86-64).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +24,9 @@ impl Errno {
 
     /// The errno with this symbol.
     pub fn from_name(name: &str) -> Option<Self> {
-        NAMES.iter().find(|(_, n)| *n == name).map(|(n, _)| Self(*n))
+        static BY_NAME: OnceLock<HashMap<&str, u16>> = OnceLock::new();
+        let by_name = BY_NAME.get_or_init(|| NAMES.iter().map(|(number, name)| (*name, *number)).collect());
+        by_name.get(name).map(|number| Self(*number))
     }
 }
 

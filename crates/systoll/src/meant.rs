@@ -105,9 +105,7 @@ fn is_of_run(name: &str) -> bool {
     let Some(run) = all.find_subcommand_mut("run") else { return false };
     let mut letters = name.chars();
     let letter = letters.next().filter(|_| letters.next().is_none());
-    let found =
-        run.get_arguments().any(|arg| arg.get_long() == Some(name) || letter.is_some() && arg.get_short() == letter);
-    found
+    run.get_arguments().any(|arg| arg.get_long() == Some(name) || letter.is_some() && arg.get_short() == letter)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Where the kernel has the fields of structs on x86-64, by the names strace gives them.
 
 use super::sets::signals;
-use crate::lex::{members, within};
+use crate::lex::{find, members, within};
 use crate::literal::{number, string};
 
 /// A field: its name, where it lies, and how many bytes it has.
@@ -103,7 +103,7 @@ fn field(layout: &[Field], name: &[u8]) -> Option<Field> {
 
 /// Writes a field's value; whether it could be read.
 fn write(bytes: &mut [u8], (name, at, width): Field, value: &[u8]) -> bool {
-    let value = match memchr::memmem::find(value, b" /* ") {
+    let value = match find(value, b" /* ", 1) {
         Some(comment) => value.get(..comment).unwrap_or(value),
         None => value,
     };

@@ -9,7 +9,7 @@ mod sets;
 mod socket;
 
 use crate::call::{Call, Written};
-use crate::lex::{Arguments, arguments, behind, members, within};
+use crate::lex::{Arguments, arguments, behind, find, members, within};
 use crate::literal::{number, string};
 use std::sync::Arc;
 use systoll_model::{ArgData, ArgKind, Moment, Signature, Size};
@@ -114,7 +114,7 @@ pub(crate) fn strings_at(call: &Call, index: usize) -> Vec<Arc<str>> {
 
 /// What a descriptor is behind, as a recording has it: without what kind of device it is.
 pub(crate) fn file_name(told: &[u8]) -> Arc<str> {
-    let bare = memchr::memmem::find(told, b"<").filter(|at| *at > 0).and_then(|at| told.get(..at)).unwrap_or(told);
+    let bare = memchr::memchr(b'<', told).filter(|at| *at > 0).and_then(|at| told.get(..at)).unwrap_or(told);
     let bare = if bare.contains(&b'[') { told } else { bare };
     let quoted = [b"\"", bare, b"\""].concat();
     let text = if bare.contains(&b'\\') { string(&quoted, MOST_PATH).map(|t| t.bytes) } else { None };
@@ -183,7 +183,7 @@ impl Place<'_> {
     /// What the argument points to before and after the call, and whether that is less than was there.
     fn memory(&self, text: &[u8]) -> (Vec<ArgData>, bool) {
         let (mut all, mut vague) = (Vec::new(), false);
-        let arrow = memchr::memmem::find(text, b" => ");
+        let arrow = find(text, b" => ", 1);
         for at in [Moment::Entry, Moment::Exit].into_iter().filter(|at| self.kind.read_at(*at)) {
             let (from, to) = match (arrow, at) {
                 (Some(arrow), Moment::Entry) => (0, arrow),

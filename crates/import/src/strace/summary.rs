@@ -42,6 +42,9 @@ const MOST: usize = 2_048;
 impl Summary {
     /// Takes in a line; whether it is one of a table.
     pub(crate) fn line(&mut self, line: &[u8]) -> bool {
+        if !self.reading && !self.columns.contains(&Column::Milliseconds) && !may_be_header(line) {
+            return false;
+        }
         let text = String::from_utf8_lossy(line.get(..line.len().min(400)).unwrap_or(line));
         if let Some(columns) = header(&text) {
             (self.columns, self.reading) = (columns, true);
@@ -133,6 +136,17 @@ fn nanoseconds(word: &str, each: f64) -> Option<u64> {
 }
 
 /// The columns of a table that begins: `% time     seconds  usecs/call     calls    errors syscall`.
+/// Whether a line may name a table's columns: it begins as one of them does, and no call's bracket is in it. Most lines
+/// of a trace are told apart so, by a byte or two.
+fn may_be_header(line: &[u8]) -> bool {
+    let begins = match line.trim_ascii_start().first() {
+        None => false,
+        Some(byte) if byte.is_ascii() => b"%acefmlstuw".contains(byte),
+        Some(_) => true,
+    };
+    begins && memchr::memchr(b'(', line).is_none()
+}
+
 fn header(text: &str) -> Option<Vec<Column>> {
     let text = text.trim().replacen("% time", "%time", 1);
     let columns: Vec<Column> = text
@@ -175,6 +189,9 @@ done";
         let lines: Vec<(&str, u64, u64, u64)> = summary.lines().map(|l| (&*l.name, l.calls, l.errors, l.ns)).collect();
         assert_eq!(lines, [("access", 4, 1, 80_000), ("read", 24, 0, 120_000)]);
         assert!(!Summary::default().line(b"read(3) = 0"));
+        let names =
+            "seconds calls errors syscall function total min avg max stddev %time usecs/call shortest longest wall-min";
+        assert!(names.split(' ').all(|name| may_be_header(format!("  {name} calls").as_bytes())));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::signature::Signature;
 use super::table;
 use crate::sysno::Sysno;
+use foldhash::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -28,13 +29,9 @@ impl Sysno {
 
     /// The call with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        static BY_NAME: OnceLock<Vec<(&str, Sysno)>> = OnceLock::new();
-        let by_name = BY_NAME.get_or_init(|| {
-            let mut all: Vec<_> = table::signatures().iter().map(|s| (s.name, s.sysno)).collect();
-            all.sort_unstable();
-            all
-        });
-        by_name.binary_search_by_key(&name, |(name, _)| name).ok().and_then(|i| by_name.get(i)).map(|(_, sysno)| *sysno)
+        static BY_NAME: OnceLock<HashMap<&str, Sysno>> = OnceLock::new();
+        let by_name = BY_NAME.get_or_init(|| table::signatures().iter().map(|s| (s.name, s.sysno)).collect());
+        by_name.get(name).copied()
     }
 
     /// The call that is displayed so: by name, or `syscall_0x151` and `i386_syscall_0x14`.

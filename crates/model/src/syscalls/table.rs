@@ -11,7 +11,9 @@ use crate::sysno::Sysno;
 
 /// The signature of `sysno`; `None` for numbers without a call, for 32-bit and for x32 calls.
 pub(super) fn signature(sysno: Sysno) -> Option<&'static Signature> {
-    TABLE.binary_search_by_key(&sysno, |s| s.sysno).ok().and_then(|i| TABLE.get(i))
+    // Numbers begin without a gap.
+    let at = TABLE.get(sysno.0 as usize).filter(|s| s.sysno == sysno);
+    at.or_else(|| TABLE.binary_search_by_key(&sysno, |s| s.sysno).ok().and_then(|i| TABLE.get(i)))
 }
 
 /// All signatures, by number.

@@ -95,7 +95,7 @@ impl Drop for Worktree {
 pub(super) fn commit(at: &Path, name: &str) -> Result<Commit, Trouble> {
     let inside = git(at, &["rev-parse", "--git-dir"].map(OsStr::new))?;
     if !inside.ok {
-        return Err(Trouble::NoRepository(at.to_owned(), inside.err));
+        return Err(Trouble::outside(at, inside.err));
     }
     let wanted = format!("{name}^{{commit}}");
     let found = git(at, &["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted].map(OsStr::new))?;

@@ -11,6 +11,8 @@ pub(super) const IMPORT_EXAMPLES: &str = "Examples:
   systoll import app.trace.*               files of strace -ff, one a thread
   perf trace -o app.trace ./app            perf trace's text
   perf record -e 'raw_syscalls:*' ./app && perf script | systoll import -
+  systing --syscalls --duration 5 && systoll import trace.pb
+                                           names and times of all calls of the box
   ltrace -S -o app.trace ./app             ltrace's, of which only system calls count
   systoll import -c app.trace              strace's table of it
   systoll import --save a.systoll app.trace
@@ -29,7 +31,7 @@ pub struct ImportArgs {
     /// Seed of the windows' random places in long traces
     #[arg(long, value_name = "N", default_value = "1", hide_default_value = true)]
     pub seed: u64,
-    /// Text of strace, ltrace -S, perf trace or perf script; several files are one trace; - for standard input
+    /// Text of strace, ltrace -S, perf trace or perf script, or a Perfetto trace; several files are one trace; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub traces: Vec<PathBuf>,
 }

@@ -5,7 +5,7 @@ use super::ioctls::IOCTLS;
 use super::names::*;
 use super::sockets::*;
 use super::table::Names;
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::OnceLock;
 
 /// Tables whose names each stand for one number. Options of levels stand apart: no name is in two of them.

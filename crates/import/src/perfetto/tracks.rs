@@ -1,0 +1,180 @@
+//! Whose track it is that an event is on, and what the numbers stand for that a trace has in place of names.
+
+use super::wire::{Fields, fields};
+use crate::hash::Map;
+use crate::strace::named;
+use std::sync::Arc;
+use systoll_model::Sysno;
+
+/// Tracks told apart.
+const MOST_TRACKS: usize = 1 << 18;
+/// Names that numbers stand for.
+const MOST_NAMES: usize = 1 << 16;
+/// What systing calls a thread's track of system calls, 1.0 and later, and before.
+const OF_CALLS: [&[u8]; 2] = [b"syscalls", b"Syscalls"];
+/// Bytes of a name, and words of a command line, that are kept.
+const MOST_BYTES: usize = 256;
+const MOST_WORDS: usize = 16;
+
+/// What a trace tells of a process or thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    /// Its command line, or its name where there is none; nothing for threads.
+    pub(super) words: Vec<Arc<str>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Track {
+    parent: u64,
+    /// The thread whose track it is.
+    tid: Option<u32>,
+    of_calls: bool,
+}
+
+/// What a name stands for: a call, or nothing that we know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    Call(Sysno),
+    Other(Vec<u8>),
+}
+
+impl Name {
+    /// The call of this name.
+    pub(super) fn of(name: &[u8]) -> Self {
+        named(name)
+            .map_or_else(|| Self::Other(name.get(..name.len().min(MOST_BYTES)).unwrap_or(name).into()), Self::Call)
+    }
+}
+
+/// All that were told.
+#[derive(Default)]
+pub(super) struct Tracks {
+    tracks: Map<u64, Track>,
+    /// By sequence and number.
+    names: Map<(u64, u64), Name>,
+}
+
+impl Tracks {
+    /// Takes in a track's description (`TrackDescriptor`); the process or thread that it tells of.
+    pub(super) fn describe(&mut self, descriptor: &[u8]) -> Option<Member> {
+        let (mut uuid, mut track, mut member) = (0, Track { parent: 0, tid: None, of_calls: false }, None);
+        for field in fields(descriptor) {
+            match field.number {
+                1 => uuid = field.value.number(),
+                5 => track.parent = field.value.number(),
+                2 | 10 => track.of_calls |= OF_CALLS.contains(&field.value.bytes()),
+                3 => member = Some(process_descriptor(field.value.bytes())),
+                4 => member = Some(thread_descriptor(field.value.bytes())),
+                _ => {}
+            }
+        }
+        track.tid = member.as_ref().map(|m: &Member| m.tid);
+        if self.tracks.len() < MOST_TRACKS || self.tracks.contains_key(&uuid) {
+            self.tracks.insert(uuid, track);
+        }
+        member
+    }
+
+    /// The thread whose calls are on a track; `None` where it is a track of something else.
+    pub(super) fn of_calls(&self, uuid: u64) -> Option<u32> {
+        let track = self.tracks.get(&uuid).filter(|track| track.of_calls)?;
+        let parent = self.tracks.get(&track.parent);
+        Some(track.tid.or_else(|| parent?.tid).unwrap_or(0))
+    }
+
+    /// Takes in names of a sequence (`InternedData`).
+    pub(super) fn intern(&mut self, sequence: u64, data: &[u8]) {
+        for entry in fields(data).filter(|field| field.number == 2) {
+            let (number, name) = two(fields(entry.value.bytes()));
+            if self.names.len() < MOST_NAMES || self.names.contains_key(&(sequence, number)) {
+                self.names.insert((sequence, number), Name::of(name));
+            }
+        }
+    }
+
+    /// A sequence's numbers stand for nothing any more.
+    pub(super) fn forget(&mut self, sequence: u64) {
+        self.names.retain(|(of, _), _| *of != sequence);
+    }
+
+    /// What a number stands for.
+    pub(super) fn name(&self, sequence: u64, number: u64) -> Option<&Name> {
+        self.names.get(&(sequence, number))
+    }
+}
+
+/// Members of a process tree (`ProcessTree`), which Perfetto's own recorder writes.
+pub(super) fn process_tree(tree: &[u8]) -> impl Iterator<Item = Member> {
+    fields(tree).filter_map(|field| match field.number {
+        1 => {
+            let mut member = Member::default();
+            for told in fields(field.value.bytes()) {
+                match told.number {
+                    1 => member.pid = told.value.number() as u32,
+                    3 => add_word(&mut member.words, told.value.bytes()),
+                    _ => {}
+                }
+            }
+            member.tid = member.pid;
+            Some(member)
+        }
+        2 => {
+            let mut member = Member::default();
+            for told in fields(field.value.bytes()) {
+                match told.number {
+                    1 => member.tid = told.value.number() as u32,
+                    3 => member.pid = told.value.number() as u32,
+                    _ => {}
+                }
+            }
+            Some(member)
+        }
+        _ => None,
+    })
+}
+
+fn process_descriptor(descriptor: &[u8]) -> Member {
+    let (mut member, mut name) = (Member::default(), Vec::new());
+    for field in fields(descriptor) {
+        match field.number {
+            1 => member.pid = field.value.number() as u32,
+            2 => add_word(&mut member.words, field.value.bytes()),
+            6 => add_word(&mut name, field.value.bytes()),
+            _ => {}
+        }
+    }
+    member.tid = member.pid;
+    if member.words.is_empty() {
+        member.words = name;
+    }
+    member
+}
+
+fn thread_descriptor(descriptor: &[u8]) -> Member {
+    let mut member = Member::default();
+    for field in fields(descriptor) {
+        match field.number {
+            1 => member.pid = field.value.number() as u32,
+            2 => member.tid = field.value.number() as u32,
+            _ => {}
+        }
+    }
+    member
+}
+
+fn add_word(words: &mut Vec<Arc<str>>, word: &[u8]) {
+    if words.len() < MOST_WORDS && !word.is_empty() {
+        words.push(Arc::from(String::from_utf8_lossy(word.get(..word.len().min(MOST_BYTES)).unwrap_or(word))));
+    }
+}
+
+/// The first field's number and the second's bytes.
+fn two(all: Fields<'_>) -> (u64, &[u8]) {
+    all.fold((0, &[]), |(number, name), field| match field.number {
+        1 => (field.value.number(), name),
+        2 => (number, field.value.bytes()),
+        _ => (number, name),
+    })
+}
