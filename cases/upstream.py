@@ -38,6 +38,7 @@ import tempfile
 
 from casefile import load
 from census import verdict_of
+from gains import MS, expected, holds, measured, within
 from tally import Skip, Tally, until_interrupted
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -173,12 +174,23 @@ def gain(opts, fix, found, into):
     """What `prove` says of the new version beside the old one, and what the findings told of it."""
     told = sum(f["share_of_cpu"] or 0 for f in found)
     in_folder = lambda which: ["sh", "-c", f"cd {shlex.quote(os.path.join(into, which))} && exec {shlex.join(opts.argv[which])}"]
-    run = [opts.systoll, "prove", "--json", "--same", "stdout", "--limit", "12s", "--vs", shlex.join(in_folder("new")), "--", *in_folder("old")]
+    run = [opts.systoll, "prove", "--json", "--same", "stdout", "--limit", "40s", "--vs", shlex.join(in_folder("new")), "--", *in_folder("old")]
     r = subprocess.run(run, env={**os.environ, **fix.get("env", {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_S, preexec_fn=lambda: limits(fix))
     try:
-        return f"{told:.1%} of CPU told; {verdict_of(json.loads(r.stdout[r.stdout.index('{') :]))}"
+        proof = json.loads(r.stdout[r.stdout.index("{") :])
+        return f"{told:.1%} of CPU told; {verdict_of(proof)}{beside_expected(found, proof)}"
     except ValueError:
         return f"{told:.1%} of CPU told; not proved: {(r.stderr or r.stdout).strip()[-200:]}"
+
+
+def beside_expected(found, proof):
+    """Whether what was won lies within what was expected, in words; nothing where nothing was expected."""
+    told = expected(found)
+    if told is None or not proof.get("change"):
+        return ""
+    row = {"expected": told, "measured": measured(proof)}
+    verdict = "within" if within(row) else "within by the measure's own interval" if holds(row) else "outside"
+    return f"; expected {told[0] / MS:.1f} to {told[1] / MS:.1f} ms, won {row['measured'][1] / MS:.1f}: {verdict}"
 
 
 def compare(opts, fix, into):
@@ -207,7 +219,7 @@ def compare(opts, fix, into):
     if not wrong:
         opts.verified.add(os.path.basename(into))
     if opts.gain:
-        after += f"; {gain(opts, fix, found, into)}"
+        after += f"; {gain(opts, fix, found + beside(old, fix), into)}"
     return f"{line}; {after}", wrong
 
 

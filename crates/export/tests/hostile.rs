@@ -152,6 +152,7 @@ fn judgement(rec: &Recording, names: &[&str]) -> Judgement {
         rows,
         per_unit: None,
         later: None,
+        expected_gain: None,
         waited_ns: None,
         share_of_cpu: None,
         share_of_wall: None,

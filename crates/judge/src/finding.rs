@@ -94,6 +94,17 @@ pub struct Later {
     pub share_of_cpu: Option<f64>,
 }
 
+/// What being rid of needless calls is expected to win, ns of the run's processor time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpectedGain {
+    /// At least.
+    pub low: u64,
+    /// At most.
+    pub high: u64,
+    /// The program's own work right around the calls, of which some may go with them.
+    pub around_ns: u64,
+}
+
 /// What a program does once a round, the nearest to what it is for first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkUnit {
@@ -234,6 +245,8 @@ pub struct Finding {
     pub per_unit: Option<PerUnit>,
     /// What the needless ones cost later, on top; `None` where nothing was seen.
     pub later: Option<Later>,
+    /// What being rid of them is expected to win; `None` where it can't be told, or is waiting.
+    pub expected_gain: Option<ExpectedGain>,
     /// Time waited in its rows, ns; `None` where it can't be told.
     pub waited_ns: Option<u64>,
     /// `needless_toll_ns` as a share of the run's processor time; `None` where it can't be told.

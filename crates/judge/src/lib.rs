@@ -42,6 +42,7 @@ mod could_explain;
 mod cure_kind;
 mod deferred_cost;
 mod detect;
+mod expected_gain;
 mod extrapolate;
 mod fact;
 mod finding;
@@ -67,8 +68,8 @@ pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
 pub use cure_kind::CureKind;
 pub use fact::{AskedFacts, Fact};
 pub use finding::{
-    Advice, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, ObjectShare, PerUnit, RowNeedless,
-    WorkUnit,
+    Advice, Confidence, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind, Later, ObjectShare, PerUnit,
+    RowNeedless, WorkUnit,
 };
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use language::{CodeLanguage, Version};

@@ -6,6 +6,9 @@ use crate::ledger::{self, LedgerView};
 use crate::semantics::Semantics;
 use systoll_model::{Before, Recording, RowId, WindowCall};
 
+/// A row of so many times fewer calls than another is rare beside it.
+const RARE: u64 = 16;
+
 /// Calls of a row seen in one octave of its count.
 #[derive(Clone, Copy, Default)]
 struct OctaveTally {
@@ -39,6 +42,9 @@ pub(crate) struct Claimed<'a> {
 pub(crate) struct RowView<'a> {
     /// By octave, as far up as calls were seen.
     octaves: Vec<OctaveTally>,
+    /// The same of windows that a row of about as many calls opened, or of more: what a rare call is surrounded by is
+    /// seen far more often than it comes.
+    unbiased: Vec<OctaveTally>,
     /// Windows that hold calls of it, by their place in the recording, in order.
     pub windows: Vec<(usize, InWindow)>,
     /// Process and thread of its calls, in order, each once.
@@ -104,18 +110,10 @@ impl RowView<'_> {
             let any: u64 = self.octaves.iter().map(|o| o.any).sum();
             return Needless { strong: self.strong().min(calls) as f64, any: any.min(calls) as f64, exact: true };
         }
-        let mut needless = Needless::default();
-        let mut otherwise = Needless::default();
-        for octave in 0..=calls.ilog2() {
-            let size = ((1u64 << octave).min(calls - ((1u64 << octave) - 1))) as f64;
-            let seen = (0u32..).zip(&self.octaves).filter(|(_, o)| o.calls > 0);
-            let nearest = seen.min_by_key(|(at, _)| (at.abs_diff(octave), u32::MAX - at));
-            let Some((_, o)) = nearest else { continue };
-            needless.strong += size * o.strong as f64 / o.calls as f64;
-            needless.any += size * o.any as f64 / o.calls as f64;
-            otherwise.strong += size * o.strong_else as f64 / o.calls as f64;
-            otherwise.any += size * o.any_else as f64 / o.calls as f64;
-        }
+        // Rare calls' windows crowd where these are; but they alone may show how what goes on between them ends.
+        let [all, unbiased] = [&self.octaves, &self.unbiased].map(|octaves| by_octaves(octaves, calls));
+        let ByOctaves { needless, otherwise } =
+            if unbiased.needless.strong > all.needless.strong { unbiased } else { all };
         // What lies too far apart for windows to know it for a repeat.
         let Some(known) = self.ledger.needless(calls) else { return needless };
         let whole = self.ledger.nearly_whole(calls);
@@ -140,19 +138,10 @@ impl RowView<'_> {
 }
 
 impl<'a> RowView<'a> {
-    fn add(&mut self, window: usize, thread: (u32, u32), call: &'a WindowCall, claim: Option<&'a Claim>) {
-        let octave = call.nth.ilog2() as usize;
-        if self.octaves.len() <= octave {
-            self.octaves.resize(octave + 1, OctaveTally::default());
-        }
-        if let Some(seen) = self.octaves.get_mut(octave) {
-            seen.calls += 1;
-            seen.strong += u64::from(claim.is_some_and(|c| !c.weak));
-            seen.any += u64::from(claim.is_some());
-            if call.before == Before::Unknown {
-                seen.strong_else += u64::from(claim.is_some_and(|c| !c.weak));
-                seen.any_else += u64::from(claim.is_some());
-            }
+    fn add(&mut self, window: usize, thread: (u32, u32), call: &'a WindowCall, claim: Option<&'a Claim>, rare: bool) {
+        tally(&mut self.octaves, call, claim);
+        if !rare {
+            tally(&mut self.unbiased, call, claim);
         }
         self.ledger.show(call, claim);
         let first = call.nth == 1 && claim.is_none();
@@ -173,6 +162,46 @@ impl<'a> RowView<'a> {
             self.claimed.push(Claimed { claim, call });
         }
     }
+}
+
+fn tally(octaves: &mut Vec<OctaveTally>, call: &WindowCall, claim: Option<&Claim>) {
+    let octave = call.nth.ilog2() as usize;
+    if octaves.len() <= octave {
+        octaves.resize(octave + 1, OctaveTally::default());
+    }
+    let Some(seen) = octaves.get_mut(octave) else { return };
+    let (strong, any) = (u64::from(claim.is_some_and(|c| !c.weak)), u64::from(claim.is_some()));
+    seen.calls += 1;
+    seen.strong += strong;
+    seen.any += any;
+    if call.before == Before::Unknown {
+        seen.strong_else += strong;
+        seen.any_else += any;
+    }
+}
+
+/// What octaves say of all calls of a row.
+struct ByOctaves {
+    needless: Needless,
+    /// Of these, of calls that the ledger does not know from before.
+    otherwise: Needless,
+}
+
+/// How many of a row's `calls` are needless: each octave counts by its size.
+fn by_octaves(octaves: &[OctaveTally], calls: u64) -> ByOctaves {
+    let mut needless = Needless::default();
+    let mut otherwise = Needless::default();
+    for octave in 0..=calls.ilog2() {
+        let size = ((1u64 << octave).min(calls - ((1u64 << octave) - 1))) as f64;
+        let seen = (0u32..).zip(octaves).filter(|(_, o)| o.calls > 0);
+        let nearest = seen.min_by_key(|(at, _)| (at.abs_diff(octave), u32::MAX - at));
+        let Some((_, o)) = nearest else { continue };
+        needless.strong += size * o.strong as f64 / o.calls as f64;
+        needless.any += size * o.any as f64 / o.calls as f64;
+        otherwise.strong += size * o.strong_else as f64 / o.calls as f64;
+        otherwise.any += size * o.any_else as f64 / o.calls as f64;
+    }
+    ByOctaves { needless, otherwise }
 }
 
 /// What a recording shows.
@@ -198,8 +227,10 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
     }
     let mut claims = claims.iter();
     let mut counted: Vec<Counted> = recording.rows.iter().map(|_| Counted::default()).collect();
+    let calls = |row: RowId| recording.row(row).counts.calls;
     for (at, window) in recording.windows.iter().enumerate() {
         let thread = (window.process.0, window.thread);
+        let opener = calls(window.row);
         for (call, judged) in window.calls.iter().zip(claims.by_ref()) {
             let claim = match judged {
                 Judged::LeftOut => continue,
@@ -209,7 +240,7 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
             let row = call.row.0 as usize;
             let Some(view) = views.get_mut(row).filter(|_| call.nth > 0) else { continue };
             if counted.get_mut(row).is_some_and(|counted| counted.insert(call.nth)) {
-                view.add(at, thread, call, claim);
+                view.add(at, thread, call, claim, RARE.saturating_mul(opener) < calls(call.row));
             }
         }
     }

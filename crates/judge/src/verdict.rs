@@ -2,6 +2,7 @@
 
 use crate::deferred_cost::deferred_cost;
 use crate::detect::{Children, Started};
+use crate::expected_gain::{NeedlessCalls, expected_gain};
 use crate::finding::{Confidence, Estimate, Evidence, Finding, Later, ObjectShare, RowNeedless};
 use crate::group::Group;
 use crate::options::Options;
@@ -349,6 +350,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
             let share_of_cpu = own_cpu.and_then(|own| part(l.ns.estimate as f64, own));
             Later { share_of_cpu, ..l }
         }),
+        expected_gain: None,
         waited_ns: waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
         share_of_cpu: own_cpu.and_then(|own| part(needless_toll, own)),
         share_of_wall: (group.by_wait && f.single_thread).then_some(of_wall),
@@ -363,6 +365,19 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         prove: Vec::new(),
     };
     phrasing::put(&mut finding, group, recording, views, api.as_deref());
+    if !group.by_wait && group.startup.is_none() {
+        let gone = NeedlessCalls {
+            kind: finding.kind,
+            rows: &finding.rows,
+            weak: low,
+            starts: finding.starts,
+            count: needless,
+            toll_ns: needless_toll,
+            later: f.later,
+            language: finding.language,
+        };
+        finding.expected_gain = expected_gain(&gone, own_cpu, shown);
+    }
     Some(finding)
 }
 
@@ -492,6 +507,7 @@ pub(crate) fn blank() -> Finding {
         by_row: Vec::new(),
         per_unit: None,
         later: None,
+        expected_gain: None,
         waited_ns: None,
         share_of_cpu: None,
         share_of_wall: None,

@@ -53,3 +53,15 @@ fn datagrams_are_not_joined_by_a_buffer() {
     assert!(datagrams.stop()[0].contains("recvmmsg"), "{:?}", datagrams.stop());
     assert_eq!(only(judged(&from("TCP:[1.2.3.4:5->1.2.3.4:6]"), BUSY)).cause.as_deref(), Some("tiny-io"));
 }
+
+#[test]
+fn few_small_reads_of_each_file_are_claimed_where_windows_cut_them() {
+    // Seven reads of a file and three calls beside: a window of 32 shows two files whole and two in part.
+    let read = |_| call("read", "read", &[3, 0x1000, 4], 4).fd("/srv/in/x").toll(900);
+    let open = || call("openat", "open", &[(-100i32) as u32 as u64, 1, 0, 0], 3).path(1, "/srv/in/x").toll(900);
+    let file = |_| [open()].into_iter().chain((0..6).map(read)).chain([call("close", "close", &[3], 0)]).collect();
+    let finding = judged(&rounds(2_000, file), BUSY).findings.into_iter().find(|f| f.kind == Kind::SmallIo);
+    let finding = finding.expect("reads of a few bytes");
+    let share = finding.needless.estimate as f64 / finding.calls as f64;
+    assert!((0.75..=0.9).contains(&share), "{share}: five of six");
+}

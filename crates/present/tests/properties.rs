@@ -8,8 +8,8 @@ use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use systoll_judge::{
-    Advice, By, CodeLanguage, Confidence, Estimate, Evidence, Finding, Judgement, Kind, Later, PerUnit, WorkUnit,
-    grouped,
+    Advice, By, CodeLanguage, Confidence, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind, Later, PerUnit,
+    WorkUnit, grouped,
 };
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
@@ -216,6 +216,11 @@ fn finding() -> impl Strategy<Value = Finding> {
                 needless: n[5],
                 looked_at: n[0],
                 agree: n[1],
+            }),
+            expected_gain: (n[0] % 3 == 0).then_some(ExpectedGain {
+                low: n[1].min(n[2]),
+                high: n[1].max(n[2]),
+                around_ns: n[0],
             }),
             later: (n[0] % 2 == 0).then_some(Later {
                 faults: Estimate { estimate: n[1], low: n[2], high: n[3] },

@@ -79,7 +79,7 @@ struct Run {
 impl Detector for BusyPoll {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut runs: Map<(Sysno, u64), Run> = Map::default();
-        let mut fresh = false;
+        let (mut fresh, mut work) = (false, 0);
         for (at, step) in steps.iter().enumerate() {
             if found(step) {
                 fresh = true;
@@ -88,6 +88,7 @@ impl Detector for BusyPoll {
             }
             let empty = step.look.filter(|_| step.nothing && !self.handed_over.contains(&step.observed.call.row));
             let key = empty.map(|look| (step.observed.syscall, look.at.map_or(0, |a| step.observed.arg(a))));
+            work += usize::from(key.is_none());
             // Another look that finds nothing is no work either.
             runs.values_mut().for_each(|run| run.others += usize::from(key.is_none()));
             let ended = |run: &Run| run.others > WORK;
@@ -104,8 +105,8 @@ impl Detector for BusyPoll {
                 }
             }
             if let (Some(look), Some(key)) = (empty, key) {
-                let cut = at <= WORK;
-                let new = Run { steps: Vec::new(), look, others: 0, cut, older: cut && !fresh };
+                let older = work <= WORK && !fresh;
+                let new = Run { steps: Vec::new(), look, others: 0, cut: older || at <= WORK, older };
                 let run = runs.entry(key).or_insert(new);
                 run.steps.push(at);
                 run.others = 0;

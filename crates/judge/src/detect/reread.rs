@@ -2,6 +2,7 @@
 
 use crate::hash::Map;
 use crate::semantics::{Act, Effect, FILE_STATUS, ObservedCall, Semantics, Value, answer};
+use std::collections::BTreeMap;
 use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
 use systoll_model::{Recording, RowId, Window};
 
@@ -18,8 +19,8 @@ type File<'a> = (u32, &'a str);
 /// One file over all windows.
 #[derive(Default)]
 struct Seen<'a> {
-    /// Openings of it that windows show, by row.
-    openings: Map<RowId, u64>,
+    /// Openings of it that windows show.
+    openings: Openings,
     status: Option<Value<'a>>,
     /// How often its status was the same as before.
     alike: u64,
@@ -36,11 +37,48 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// What windows show: files, and openings of any file by row.
+/// Openings that windows show, by row and octave of its count: windows crowd where a row begins, so that each octave
+/// counts by its size.
+#[derive(Default)]
+struct Openings {
+    seen: BTreeMap<(RowId, u32), u64>,
+}
+
+impl Openings {
+    fn add(&mut self, row: RowId, nth: u64) {
+        *self.seen.entry((row, nth.max(1).ilog2())).or_default() += 1;
+    }
+
+    fn all(&self) -> u64 {
+        self.seen.values().sum()
+    }
+
+    /// How many there are in all, of rows of whose openings windows show `any`: in each octave as many of its calls as
+    /// of those that were seen there, or in the nearest octave that was seen.
+    fn estimate(&self, any: &Self, recording: &Recording) -> f64 {
+        let mut rows: Vec<RowId> = self.seen.keys().map(|(row, _)| *row).collect();
+        rows.dedup();
+        let of_row = |row: RowId| {
+            let calls = recording.row(row).counts.calls.max(1);
+            let shown: Vec<(u32, u64)> =
+                any.seen.range((row, 0)..=(row, u32::MAX)).map(|((_, octave), n)| (*octave, *n)).collect();
+            let of_octave = |octave: u32| {
+                let nearest = shown.iter().min_by_key(|(at, _)| (at.abs_diff(octave), u32::MAX - at));
+                let (at, all) = nearest.copied().unwrap_or((octave, 1));
+                let size = (1u64 << octave).min(calls - ((1u64 << octave) - 1));
+                size as f64 * self.seen.get(&(row, at)).copied().unwrap_or(0) as f64 / all.max(1) as f64
+            };
+            (0..=calls.ilog2()).map(of_octave).sum::<f64>()
+        };
+        rows.into_iter().map(of_row).sum()
+    }
+}
+
+/// What windows show: files, and openings of any file.
 #[derive(Default)]
 struct Looks<'a> {
     files: Map<(u32, Box<str>), Seen<'a>>,
-    rows: Map<RowId, u64>,
+    any: Openings,
 }
 
 /// Files that were opened again and again.
@@ -51,7 +89,7 @@ pub(super) struct Rereads {
 /// A file that was opened again and again and never written to by the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reread {
-    /// Its openings, an estimate: of each row's calls as many as of those that windows show.
+    /// Its openings, an estimate: of each octave of a row's calls as many as of those that windows show.
     pub openings: u64,
     /// Whether its status was asked more than once and always was the same, the time of its last change included.
     pub unchanged: bool,
@@ -65,16 +103,12 @@ impl Rereads {
         for window in &recording.windows {
             look_through(window, recording, semantics, &mut looks);
         }
-        let rows = looks.rows;
-        let part = |(row, seen): (&RowId, &u64)| {
-            let all = rows.get(row).copied().unwrap_or(0).max(1);
-            recording.row(*row).counts.calls as f64 * *seen as f64 / all as f64
-        };
+        let any = looks.any;
         let habit = |seen: &Seen<'_>| {
-            let openings = seen.openings.iter().map(part).sum::<f64>() as u64;
+            let openings = seen.openings.estimate(&any, recording) as u64;
             Reread { openings, unchanged: seen.alike > 0 && !seen.changed, many: openings >= MANY }
         };
-        let again = |seen: &Seen<'_>| seen.openings.values().sum::<u64>() >= SEEN && !seen.written;
+        let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.written;
         let files = looks.files.into_iter().filter(|(_, seen)| again(seen));
         Self { files: files.map(|(file, seen)| (file, habit(&seen))).collect() }
     }
@@ -99,10 +133,10 @@ fn look_through<'a>(window: &'a Window, recording: &Recording, semantics: &Seman
         });
         let Some((path, flags)) = opens else { continue };
         let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |arg| observed.arg(arg) as u32);
-        *looks.rows.entry(call.row).or_default() += 1;
+        looks.any.add(call.row, call.nth);
         let seen = looks.files.entry((process, Box::from(&*path))).or_default();
         seen.written |= flags & (O_RDWR | O_WRONLY | O_TRUNC) != 0;
-        *seen.openings.entry(call.row).or_default() += 1;
+        seen.openings.add(call.row, call.nth);
         let soon = window.calls.get(at + 1..(at + 1 + SOON).min(window.calls.len())).unwrap_or_default();
         let mut statuses = soon.iter().filter_map(|next| {
             let asked = ObservedCall { window, call: next, syscall: recording.row(next.row).syscall };

@@ -25,8 +25,9 @@ const FEW: u64 = 64;
 /// Transfers that make a long run; in a run that the window cuts, which may be longer.
 const LONG: usize = 8;
 const LONG_CUT: usize = 4;
-/// Short runs in a window that make a habit, and their greatest length.
+/// Short runs in a window that make a habit, how many of these must be seen whole, and their greatest length.
 const SHORT_RUNS: usize = 3;
+const WHOLE: usize = 2;
 const SHORT: usize = 7;
 
 /// Standard output and error: opened by the program's parent.
@@ -75,17 +76,10 @@ impl Stream {
 impl Detector for SmallIo {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut runs: Map<Stream, Run> = Map::default();
-        let mut short: Map<Stream, Vec<Run>> = Map::default();
-        let mut ones: Map<Stream, usize> = Map::default();
+        let mut habits: Map<Stream, Habit> = Map::default();
         let mut end = |stream: Stream, run: Run, cut: bool, claims: &mut Claims| {
-            if run.claim(stream, run.cut || cut, steps, claims) || run.cut || cut {
-                return;
-            }
-            match run.steps.len() {
-                1 => *ones.entry(stream).or_default() += 1,
-                2..=SHORT if run.small() => short.entry(stream).or_default().push(run),
-                _ => {}
-            }
+            let claimed = run.claim(stream, run.cut || cut, steps, claims);
+            habits.entry(stream).or_default().add(run, cut, claimed);
         };
         let mut inputs = 0;
         for (at, step) in steps.iter().enumerate() {
@@ -120,11 +114,49 @@ impl Detector for SmallIo {
         for (stream, run) in left {
             end(stream, run, true, claims);
         }
-        for (stream, runs) in short {
-            if runs.len() >= SHORT_RUNS && runs.len() >= 9 * ones.get(&stream).copied().unwrap_or(0) {
-                for run in &runs {
-                    run.steps.iter().skip(1).for_each(|at| put_small(*at, run.weak(stream), stream.way, steps, claims));
-                }
+        for (stream, habit) in habits {
+            habit.claim(stream, steps, claims);
+        }
+    }
+}
+
+/// Short runs through one descriptor.
+#[derive(Default)]
+struct Habit {
+    /// Those that no long run's claim covers; the window's edge may cut them.
+    runs: Vec<Run>,
+    /// How many were seen whole, and how many more of two transfers or more were seen in part.
+    whole: usize,
+    part: usize,
+    /// Single transfers.
+    ones: usize,
+}
+
+impl Habit {
+    /// Adds a run that ended, by the window's own end if `cut`; `claimed` if its claims are made.
+    fn add(&mut self, run: Run, cut: bool, claimed: bool) {
+        let (n, in_part) = (run.steps.len(), run.cut || cut);
+        match n {
+            1 => self.ones += usize::from(!in_part),
+            2..=SHORT if run.small() && in_part => self.part += 1,
+            2..=SHORT if run.small() => self.whole += 1,
+            _ => return,
+        }
+        if !claimed && (n > 1 || run.cut) {
+            self.runs.push(run);
+        }
+    }
+
+    fn claim(&self, stream: Stream, steps: &[Step<'_>], claims: &mut Claims) {
+        let all = self.whole + self.part;
+        if self.whole < WHOLE || all < SHORT_RUNS || all < 9 * self.ones {
+            return;
+        }
+        for run in &self.runs {
+            run.steps.iter().skip(1).for_each(|at| put_small(*at, run.weak(stream), stream.way, steps, claims));
+            // Whether the window's first transfer is its run's first is not seen.
+            if let Some(step) = run.steps.first().filter(|_| run.cut).and_then(|at| steps.get(*at)) {
+                leave_out_later(step, claims);
             }
         }
     }

@@ -258,6 +258,13 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
             ns: estimate(l.ns),
             share_of_cpu: l.share_of_cpu.and_then(finite),
         }),
+        expected_gain: f.expected_gain.map(|g| WireGain {
+            low_ns: g.low,
+            high_ns: g.high,
+            around_ns: g.around_ns,
+            share_low: of_own_cpu(rec, g.low),
+            share_high: of_own_cpu(rec, g.high),
+        }),
         waited_ns: f.waited_ns,
         share_of_cpu: f.share_of_cpu.and_then(finite),
         share_of_wall: f.share_of_wall.and_then(finite),
@@ -284,6 +291,12 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
         prove: &f.prove,
         rows: f.rows.iter().map(|r| r.0).collect(),
     }
+}
+
+/// `ns` as a share of the run's own processor time.
+fn of_own_cpu(rec: &Recording, ns: u64) -> Option<f64> {
+    let own = rec.own_cpu_ns().filter(|own| *own > 0)?;
+    finite(ns as f64 / own as f64)
 }
 
 fn cure(cure: &Advice) -> WireCure<'_> {

@@ -210,6 +210,15 @@ pub(super) struct WireLater {
 }
 
 #[derive(Serialize)]
+pub(super) struct WireGain {
+    pub(super) low_ns: u64,
+    pub(super) high_ns: u64,
+    pub(super) around_ns: u64,
+    pub(super) share_low: Option<f64>,
+    pub(super) share_high: Option<f64>,
+}
+
+#[derive(Serialize)]
 pub(super) struct WireRhythm {
     pub(super) per: &'static str,
     pub(super) rounds: u64,
@@ -260,6 +269,7 @@ pub(super) struct WireFinding<'a> {
     pub(super) needless_toll_ns: u64,
     pub(super) rhythm: Option<WireRhythm>,
     pub(super) later: Option<WireLater>,
+    pub(super) expected_gain: Option<WireGain>,
     pub(super) waited_ns: Option<u64>,
     pub(super) share_of_cpu: Option<f64>,
     pub(super) share_of_wall: Option<f64>,

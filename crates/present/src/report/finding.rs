@@ -282,12 +282,11 @@ impl Report<'_> {
         lines
     }
 
+    /// What to type next, and beside it, else before it, what is expected to be won.
     fn next_command(&self, f: &Finding) -> Vec<Line> {
-        if f.prove.is_empty() {
-            return vec![];
-        }
         let words: Vec<&str> = f.prove.iter().map(String::as_str).take(2).collect();
         let label = match words.as_slice() {
+            [] => return self.gain(f),
             ["systoll", "explain"] => "more",
             _ => "try",
         };
@@ -295,15 +294,32 @@ impl Report<'_> {
         let commands = shell_lines(&f.prove, width.saturating_sub(DETAIL_TEXT));
         let commands = commands.into_iter().map(|c| Line::of(Role::Good, c)).collect();
         let mut lines = self.beside(DETAIL, label, DETAIL_TEXT, commands);
-        // A ceiling, not a promise: what surrounds the calls comes on top or not at all.
-        let ceiling = format!("the calls alone take {}", time(f.needless_toll_ns));
+        let gain = self.expected(f);
+        // Without it a floor, not a promise: what surrounds the calls comes on top or not at all.
+        let told = gain.as_ref().map_or_else(
+            || format!("the calls alone take {}", time(f.needless_toll_ns)),
+            |gain| format!("expected gain: {gain}"),
+        );
         let promising = label == "try" && !f.is_about_waiting() && f.needless_toll_ns > 0;
-        let fits = |line: &&mut Line| line.width() + 4 + columns(&ceiling) <= width;
+        let fits = |line: &&mut Line| line.width() + 4 + columns(&told) <= width;
         if let Some(line) = lines.last_mut().filter(|_| promising).filter(fits) {
-            line.pad_to(width - columns(&ceiling));
-            line.push(Role::Faint, ceiling);
+            line.pad_to(width - columns(&told));
+            line.push(Role::Faint, told);
+            return lines;
         }
-        lines
+        [self.gain(f), lines].concat()
+    }
+
+    /// What being rid of the calls is expected to win: `12 ms to 25 ms`.
+    fn expected(&self, f: &Finding) -> Option<String> {
+        let gain = f.expected_gain.filter(|gain| gain.high > 0)?;
+        let (low, high) = (time(gain.low), time(gain.high));
+        Some(if low == high { high } else { format!("{low} to {high}") })
+    }
+
+    fn gain(&self, f: &Finding) -> Vec<Line> {
+        let told = self.expected(f).map(|gain| format!("expected: {gain} of CPU"));
+        told.map_or_else(Vec::new, |told| self.detail("gain", Role::Plain, &told))
     }
 }
 

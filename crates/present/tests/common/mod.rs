@@ -174,6 +174,7 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         starts: false,
         per_unit: None,
         later: None,
+        expected_gain: None,
         waited_ns: None,
         share_of_cpu: rec.header.own_cpu_ns.map(|own| toll_ns as f64 / own as f64),
         share_of_wall: None,

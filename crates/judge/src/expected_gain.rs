@@ -1,0 +1,137 @@
+//! What being rid of needless calls is expected to win: their price, and what may come with it.
+//!
+//! A call's price is the time inside it. With the call goes some of what lies right around it: the library's and the
+//! interpreter's own work to make it, registers saved, caches that the kernel emptied; of a file that is opened again,
+//! what is made of its content. How much of that would go the calls can't tell, but windows tell how much there is: the
+//! time that the thread ran between a needless call and its neighbours. docs/priced.md has what the bounds were
+//! fitted to, and how often they hold.
+
+use crate::finding::{Estimate, ExpectedGain, Kind, Later};
+use crate::language::CodeLanguage;
+use crate::semantics::{Effect, ObservedCall};
+use crate::survey::{Shown, windows};
+use systoll_model::{BackendKind, RowId, Window, WindowCall};
+
+/// Gaps that must have been seen before they say anything.
+const ENOUGH: usize = 4;
+/// A gap that is so many times as long as all but one in twenty was not spent by the program: the thread had to wait
+/// for a processor.
+const ODD: u64 = 4;
+
+/// Parts of the price that are won at least and at most.
+const PRICE: [f64; 2] = [0.9, 1.1];
+/// Part of the work around the calls that goes with them at most, where they neither open nor begin anything.
+const AROUND: f64 = 0.8;
+/// Of starts of programs, parts of their price that are won at most: what the programs do themselves comes with it.
+const STARTS: f64 = 1.7;
+
+/// What a finding says of its needless calls.
+pub(crate) struct NeedlessCalls<'a> {
+    /// The kind of waste.
+    pub kind: Kind,
+    /// Their rows.
+    pub rows: &'a [RowId],
+    /// Whether weak claims count too.
+    pub weak: bool,
+    /// Whether they are starts of programs, which no window shows whole.
+    pub starts: bool,
+    /// How many there are.
+    pub count: Estimate,
+    /// Their toll, ns.
+    pub toll_ns: f64,
+    /// What they cost later.
+    pub later: Option<Later>,
+    /// The language of the code that makes them.
+    pub language: Option<CodeLanguage>,
+}
+
+/// What windows show around needless calls.
+struct Around {
+    /// Time that threads ran right before and after one, ns; what lies between two of them is shared by both.
+    ns_a_call: f64,
+    /// Whether some open or begin something: what is done with it until it ends may go with them.
+    begin: bool,
+}
+
+/// What being rid of `needless` wins, and of that no more than `own_cpu_ns`, where that is known. `None` where windows
+/// show too little of them, or their times are a tracer's.
+pub(crate) fn expected_gain(
+    needless: &NeedlessCalls<'_>,
+    own_cpu_ns: Option<f64>,
+    shown: Shown<'_>,
+) -> Option<ExpectedGain> {
+    let most = own_cpu_ns.unwrap_or(f64::INFINITY);
+    let whole = |ns: f64| ns.clamp(0.0, most).round() as u64;
+    let [least, more] = PRICE.map(|part| part * needless.toll_ns);
+    if needless.starts {
+        return Some(ExpectedGain { low: whole(least), high: whole(STARTS * needless.toll_ns), around_ns: 0 });
+    }
+    let around = around(needless, shown)?;
+    let calls = needless.count.estimate as f64;
+    let all = around.ns_a_call * calls;
+    let later = needless.later.unwrap_or_default();
+    let goes_whole = around.begin || needless.later.is_some() || needless.kind == Kind::BusyPoll;
+    let layers = layers(needless.language) * shown.recording.prices.crossing_ns();
+    let extra = if goes_whole { all } else { (AROUND * all).min(layers * calls) };
+    // Faults happen around the calls, switches inside them.
+    let faults_only = later.switches.high == 0;
+    let extra = if faults_only { extra.max(later.ns.high as f64) } else { extra + later.ns.high as f64 };
+    let of = |n: u64| n as f64 / calls.max(1.0);
+    let (low, high) = (least * of(needless.count.low) + later.ns.low as f64, (more + extra) * of(needless.count.high));
+    Some(ExpectedGain { low: whole(low.min(high)), high: whole(high), around_ns: whole(all) })
+}
+
+/// What layers of a language around a call may cost at most, in crossings.
+fn layers(language: Option<CodeLanguage>) -> f64 {
+    use CodeLanguage as L;
+    match language {
+        None | Some(L::C | L::Cpp | L::Rust) => 3.0,
+        Some(L::Go | L::Java | L::CSharp) => 8.0,
+        Some(_) => 20.0,
+    }
+}
+
+fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {
+    let Shown { recording, views, claims, semantics } = shown;
+    if recording.header.backend != BackendKind::Inproc {
+        return None;
+    }
+    let (mut gaps, mut calls, mut begin) = (Vec::new(), 0u64, false);
+    for at in windows(needless.rows, views) {
+        let Some(window) = recording.windows.get(at) else { continue };
+        let claimed = |index: usize, call: &WindowCall| {
+            let claim = || claims.at(at, index).filter(|c| needless.weak || !c.weak);
+            needless.rows.contains(&call.row) && claim().is_some()
+        };
+        let is: Vec<bool> = window.calls.iter().enumerate().map(|(index, call)| claimed(index, call)).collect();
+        calls += is.iter().filter(|is| **is).count() as u64;
+        let begins = |call: &WindowCall| {
+            let syscall = recording.row(call.row).syscall;
+            let lines = semantics.of(syscall);
+            let opens = |e| matches!(e, Effect::Opens | Effect::OpensPath { .. } | Effect::Forks);
+            lines.effects(&ObservedCall { window, call, syscall }).iter().any(opens)
+        };
+        begin |= window.calls.iter().zip(&is).any(|(call, is)| *is && begins(call));
+        gaps.extend(beside(window, &is));
+    }
+    if gaps.len() < ENOUGH || calls == 0 {
+        return None;
+    }
+    gaps.sort_unstable();
+    let odd = gaps.get(gaps.len() * 19 / 20).copied()?.saturating_mul(ODD);
+    let sum: f64 = gaps.iter().map(|gap| (*gap).min(odd) as f64).sum();
+    let observer = recording.header.observer_wall_ns_per_call;
+    let observer = if observer.is_finite() { observer.max(0.0) } else { 0.0 };
+    let ran = (sum - observer * gaps.len() as f64).max(0.0);
+    Some(Around { ns_a_call: ran / calls as f64, begin })
+}
+
+/// Times between calls of which one is needless, ns.
+fn beside(window: &Window, needless: &[bool]) -> Vec<u64> {
+    let pairs = window.calls.windows(2).zip(needless.windows(2));
+    let gap = |pair: &[WindowCall]| match pair {
+        [a, b] => b.entry_ns.saturating_sub(a.entry_ns.saturating_add(a.elapsed_ns)),
+        _ => 0,
+    };
+    pairs.filter(|(_, is)| is.contains(&true)).map(|(pair, _)| gap(pair)).collect()
+}

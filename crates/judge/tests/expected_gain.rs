@@ -1,0 +1,97 @@
+//! What being rid of needless calls is expected to win.
+
+mod common;
+
+use common::{Call, call, recording, rounds, stat_bytes};
+use systoll_judge::{Catalogue, ExpectedGain, Finding, Options, judge};
+use systoll_model::{BackendKind, Recording};
+
+const BUSY: u64 = 400_000_000;
+/// What each call takes and what its thread does until the next, ns; what a crossing costs.
+const CALL: u64 = 300;
+const CROSSING: f64 = 100.0;
+
+/// The trace as the in-process backend records it, with `gap` ns between calls.
+fn timed(trace: &[Call], gap: u64) -> Recording {
+    let mut rec = recording(trace, BUSY);
+    rec.header.backend = BackendKind::Inproc;
+    rec.header.observer_wall_ns_per_call = 0.0;
+    rec.prices.crossing_before.min = CROSSING;
+    rec.prices.crossing_after.min = CROSSING;
+    for window in &mut rec.windows {
+        for (n, call) in (0u64..).zip(&mut window.calls) {
+            (call.entry_ns, call.elapsed_ns) = (n * (CALL + gap), CALL);
+        }
+    }
+    rec
+}
+
+fn found(rec: &Recording) -> Finding {
+    judge(rec, &Catalogue::builtin(), &Options::default()).findings.remove(0)
+}
+
+fn gain(rec: &Recording) -> ExpectedGain {
+    found(rec).expected_gain.expect("a gain")
+}
+
+fn pids() -> Vec<Call> {
+    rounds(20_000, |_| vec![call("getpid", "getpid", &[], 4711).toll(CALL)])
+}
+
+#[test]
+fn it_lies_between_the_price_and_the_price_with_the_work_around() {
+    let rec = timed(&pids(), 200);
+    let (finding, gain) = (found(&rec), gain(&rec));
+    let price = finding.needless_toll_ns;
+    assert!(gain.low <= price && 2 * gain.low >= price, "{gain:?}, {price}");
+    assert!(gain.high >= price + 100 * finding.needless.estimate, "{gain:?}");
+    // Between the 32 calls of a window lie 31 times.
+    let all = 200 * finding.needless.estimate;
+    assert!((30 * all / 32..=all).contains(&gain.around_ns), "{gain:?}");
+}
+
+#[test]
+fn of_much_work_around_only_what_a_language_adds_may_go() {
+    let few = gain(&timed(&pids(), 1_000));
+    let much = gain(&timed(&pids(), 9_000));
+    assert_eq!(few.high, much.high, "three crossings a call in compiled code");
+    assert!(much.around_ns > 8 * few.around_ns);
+    let mut rec = timed(&pids(), 9_000);
+    rec.processes.iter_mut().for_each(|process| process.exe = "/usr/bin/python3.11".into());
+    assert!(gain(&rec).high > much.high, "an interpreter's layers are thicker");
+}
+
+#[test]
+fn all_that_is_made_of_a_file_read_again_may_go() {
+    let path = "/srv/app.conf";
+    let open = || call("openat", "fopen", &[(-100i32) as u32 as u64, 1, 0, 0], 3).path(1, path).toll(900);
+    let status = || call("fstat", "fopen", &[3, 0x1000], 0).fd(path).output(1, &stat_bytes(7, 7)).toll(CALL);
+    let read = || call("read", "fread", &[3, 1, 4096], 900).fd(path).output(1, &[7; 40]).toll(600);
+    let trace = rounds(4_000, |_| vec![open(), status(), read(), call("close", "fclose", &[3], 0)]);
+    let rec = timed(&trace, 9_000);
+    let judgement = judge(&rec, &Catalogue::builtin(), &Options::default());
+    let both = judgement.findings.iter().chain(&judgement.also);
+    let again = both.clone().find(|f| f.cause.as_deref() == Some("file-reread")).expect("a file read again");
+    let gain = again.expected_gain.expect("a gain");
+    assert!(gain.high >= gain.low + gain.around_ns, "{gain:?}");
+    assert!(gain.around_ns >= 9_000 * again.needless.estimate / 2, "{gain:?}");
+}
+
+#[test]
+fn a_tracers_stops_tell_nothing_of_it() {
+    for backend in [BackendKind::Ptrace, BackendKind::Import] {
+        let mut rec = timed(&pids(), 200);
+        rec.header.backend = backend;
+        assert_eq!(found(&rec).expected_gain, None);
+    }
+}
+
+#[test]
+fn one_long_gap_is_no_work() {
+    let mut rec = timed(&pids(), 200);
+    let before = gain(&rec);
+    let window = rec.windows.last_mut().expect("a window");
+    let half = window.calls.len() / 2;
+    window.calls.iter_mut().skip(half).for_each(|call| call.entry_ns += 40_000_000);
+    assert!(gain(&rec).around_ns < 2 * before.around_ns, "the thread waited for a processor");
+}
