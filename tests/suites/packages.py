@@ -18,11 +18,11 @@ SET = {"SOURCE_DATE_EPOCH": "1790000000", "SYSTOLL_PACKAGE_LEVEL": "1"}
 NOT_PUBLISHED = ("xtask", "systoll-bench", "systoll-test-c")
 
 
-def cargo(*words):
+def cargo(*words, limit=600):
     env = {**os.environ, "PATH": os.environ.get("PATH", "") + ":" + os.path.expanduser("~/.cargo/bin")}
     if not shutil.which("cargo", path=env["PATH"]):
         raise Skip("cargo is not installed")
-    r = subprocess.run(["cargo", *words], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
+    r = subprocess.run(["cargo", *words], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit)
     assert r.returncode == 0, f"cargo {words}: {text(r.stdout)[-1500:]}"
     return text(r.stdout)
 
@@ -154,3 +154,36 @@ def every_crate_packs(box):
     for name in packed:
         listed = text(box.run(["tar", "tzf", os.path.join(box.dir, "target", "package", name)]).stdout)
         assert "/README.md\n" in listed and "/Cargo.lock\n" in listed, name
+
+
+@test(users=("root",), long=True)
+def packed_crates_build_by_themselves(box):
+    """As `cargo install systoll` would build them, were they published: out of the packed files, with what is packed beside them."""
+    left_out = [word for name in NOT_PUBLISHED for word in ("--exclude", name)]
+    target = os.path.join(box.dir, "target")
+    cargo("package", "--workspace", *left_out, "--allow-dirty", "--offline", "--target-dir", target, limit=3600)
+    [systoll] = [path for path in (os.path.join(at, "systoll") for at, _, names in os.walk(target) if at.endswith("debug") and "systoll" in names)]
+    runs(box, systoll)
+
+
+@test(users=("root",), long=True)
+def two_folders_make_the_same_bytes(box):
+    """Not optimised, which takes a fraction of the time: where a build is done gets into it or not all the same."""
+    env = {**os.environ, **SET, "CARGO_PROFILE_DIST_OPT_LEVEL": "0", "CARGO_PROFILE_DIST_LTO": "off", "CARGO_NET_OFFLINE": "true"}
+    env.pop("CARGO_TARGET_DIR", None)
+    env["PATH"] += ":" + os.path.expanduser("~/.cargo/bin")
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout.split("\0")
+    sums = []
+    for folder in ("one", "another folder, with a longer name"):
+        place = os.path.join(box.dir, folder)
+        for name in filter(lambda name: os.path.isfile(os.path.join(ROOT, name)), files):
+            os.makedirs(os.path.dirname(os.path.join(place, name)), exist_ok=True)
+            shutil.copy(os.path.join(ROOT, name), os.path.join(place, name))
+        r = subprocess.run([sys.executable, "dist/package.py", "all"], cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=3600)
+        assert r.returncode == 0, text(r.stdout)[-1500:]
+        with open(os.path.join(place, "target", "packages", "SHA256SUMS")) as f:
+            sums.append(f.read())
+        with open(os.path.join(place, "target", "dist-pieces", "systoll"), "rb") as f:
+            assert box.dir.encode() not in f.read(), "the folder's name is in the command"
+        shutil.rmtree(place)
+    assert sums[0] == sums[1], sums
