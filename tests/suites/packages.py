@@ -1,5 +1,6 @@
 """Packages: what is in them, that they install and run, that they are the same bytes each time."""
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -116,6 +117,8 @@ def the_wheel(box):
     r = box.run([*pip, "install", "-q", "--no-index", "--no-deps", wheel])
     assert r.returncode == 0, text(r.stderr)
     runs(box, f"{venv}/bin/systoll")
+    for name in ("man/man1/systoll.1.gz", "bash-completion/completions/systoll", "zsh/site-functions/_systoll", "fish/vendor_completions.d/systoll.fish"):
+        assert os.path.exists(f"{venv}/share/{name}"), name
     counted = "import os, systoll\nwith systoll.calls() as c:\n    os.stat('/')\nprint(c.skipped or c['newfstatat'] + c['stat'] + c['statx'])"
     r = box.run([f"{venv}/bin/python", "-c", counted])
     assert r.returncode == 0 and (r.stdout == b"1\n" or b"kernel" in r.stdout), text(r.stdout) + text(r.stderr)
@@ -129,6 +132,9 @@ def the_npm_package(box):
     r = box.run([npm, "install", "--silent", "--offline", "--no-audit", "--no-fund", "--prefix", box.dir, package(box, "npm")])
     assert r.returncode == 0, text(r.stdout) + text(r.stderr)
     runs(box, os.path.join(box.dir, "node_modules", ".bin", "systoll"))
+    with open(os.path.join(box.dir, "node_modules", "systoll", "package.json")) as f:
+        pages = json.load(f)["man"]
+    assert len(pages) >= len(PAGES) and all(os.path.exists(os.path.join(box.dir, "node_modules", "systoll", page)) for page in pages), pages
     script = "const c = require('systoll').calls(() => require('fs').statSync('/')); console.log(c.skipped ?? c.counts.total > 0)"
     r = box.run([node, "-e", script])
     assert r.returncode == 0 and r.stdout.strip(), text(r.stderr)
