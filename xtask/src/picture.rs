@@ -120,28 +120,41 @@ fn svg(command: &str, output: &str) -> String {
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
          height=\"{height:.0}\">\n<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#0d1117\"/>\n\
-         <g font-family=\"ui-monospace, Menlo, Consolas, monospace\" font-size=\"14\" xml:space=\"preserve\">\n"
+         <g font-family=\"ui-monospace, Menlo, Consolas, monospace\" font-size=\"14\">\n"
     );
     for (n, line) in lines.iter().enumerate() {
         let y = MARGIN + (n as f64 + 0.75) * LINE;
         let mut column = 0;
         for (look, text) in line {
-            let x = MARGIN + column as f64 * COLUMN;
-            let count = text.chars().count();
-            column += count;
-            if !text.trim().is_empty() {
-                let wide = count as f64 * COLUMN;
+            for (after, word) in words(text) {
+                let x = MARGIN + (column + after) as f64 * COLUMN;
+                let wide = word.chars().count() as f64 * COLUMN;
                 let _ = writeln!(
                     out,
                     "<text x=\"{x:.1}\" y=\"{y:.1}\" textLength=\"{wide:.1}\" {}>{}</text>",
                     look.attributes(),
-                    escaped(text)
+                    escaped(word)
                 );
             }
+            column += text.chars().count();
         }
     }
     out.push_str("</g>\n</svg>\n");
     out
+}
+
+/// What stands between two or more spaces, each with its column: browsers make one space of many, so none are drawn.
+fn words(text: &str) -> Vec<(usize, &str)> {
+    let mut all = vec![];
+    let mut column = 0;
+    for part in text.split("  ") {
+        let word = part.trim();
+        if !word.is_empty() {
+            all.push((column + part.chars().take_while(|c| c.is_whitespace()).count(), word));
+        }
+        column += part.chars().count() + 2;
+    }
+    all
 }
 
 /// A line's pieces of one look each.
@@ -173,10 +186,11 @@ mod tests {
     #[test]
     fn colours_and_places_are_kept_and_nothing_is_markup() {
         let picture = svg("systoll", "a \u{1b}[1m\u{1b}[31mb<c\u{1b}[0m d");
-        assert!(picture.contains(">a </text>") && picture.contains("font-weight=\"bold\">b&lt;c</text>"), "{picture}");
+        assert!(picture.contains(">a</text>") && picture.contains("font-weight=\"bold\">b&lt;c</text>"), "{picture}");
         let red = picture.lines().find(|line| line.contains("b&lt;c")).unwrap();
         assert!(red.contains("x=\"32.8\"") && red.contains("#ff7b72"), "{red}");
         assert!(!picture.contains('\u{1b}'));
+        assert_eq!(words("  a b   c    é  "), [(2, "a b"), (8, "c"), (13, "é")]);
     }
 
     /// Each is of the command that it says, and is shown on a page; no page shows another.
@@ -191,7 +205,7 @@ mod tests {
         }
         for picture in PICTURES {
             let drawn = std::fs::read_to_string(root.join("docs").join(picture.file)).unwrap();
-            assert!(pieces_of(&drawn).contains(&format!(" systoll {}", picture.typed)), "{}", picture.file);
+            assert!(pieces_of(&drawn).contains(&format!("systoll {}", picture.typed)), "{}", picture.file);
             assert!(pages.contains(picture.file), "no page shows {}", picture.file);
         }
         for shot in &SCREENSHOTS {
