@@ -41,7 +41,7 @@ def cargo(*words, extra=()):
 def build(folder, sysroot=None):
     """Builds all pieces and puts them into `folder`. The library is linked against the C library of `sysroot`, an older
     system's folder with its libc6-dev, where one is given."""
-    target = cargo("build", "--locked", "--profile", "dist", "-p", "systoll", "--features", "systoll/parquet")
+    target = cargo("build", "--locked", "--profile", "dist", "-p", "systoll")
     keep(folder, "systoll", read(target, "dist", "systoll"), 0o755)
     library(folder, sysroot)
     for what in ("man", "completions"):

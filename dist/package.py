@@ -95,6 +95,9 @@ def make_wheel(folder):
     files = [Entry(f"systoll/{n}", built.read(source, n)) for n in sorted(os.listdir(source)) if n.endswith(".py")]
     files.append(Entry(f"systoll/{built.LIBRARY}", library, 0o755))
     files.append(Entry(f"systoll-{version}.data/scripts/systoll", built.command(folder), 0o755))
+    # Below the environment's own prefix, where man finds pages by the PATH; zsh's folder there has another name than Debian's.
+    places = [(e.name.replace("zsh/vendor-completions", "zsh/site-functions"), e.data) for e in pages(folder)]
+    files += [Entry(f"systoll-{version}.data/data/{name}", data) for name, data in places]
     files += [Entry(f"{info}/licenses/{e.name}", e.data) for e in built.licences()]
     platforms = tag.split("-")[2].split(".")
     tags = "".join(f"Tag: py3-none-{platform}\n" for platform in platforms)
@@ -108,8 +111,12 @@ def make_npm(folder):
     source = os.path.join(ROOT, "plugins", "node")
     package = json.loads(built.read(source, "package.json"))
     package.pop("scripts")
+    # npm links them where it installs for all (`-g`); for completions it has no place.
+    man = [Entry(e.name.removeprefix("share/"), e.data) for e in pages(folder) if e.name.startswith("share/man/")]
+    package["man"] = [f"./{e.name}" for e in man]
+    package["files"].append("man")
     files = [Entry(n, built.read(source, n)) for n in ("index.js", "index.d.ts", "README.md")]
-    files += [Entry("package.json", json.dumps(package, indent=2) + "\n"), *built.licences()]
+    files += [Entry("package.json", json.dumps(package, indent=2) + "\n"), *man, *built.licences()]
     files += [Entry("bin/systoll", built.command(folder), 0o755), Entry(built.LIBRARY, built.read(folder, built.LIBRARY), 0o755)]
     return f"systoll-{package['version']}.tgz", gz(tar([Entry(f"package/{e.name}", e.data, e.mode) for e in files]))
 

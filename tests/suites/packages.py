@@ -1,5 +1,6 @@
 """Packages: what is in them, that they install and run, that they are the same bytes each time."""
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -18,11 +19,11 @@ SET = {"SOURCE_DATE_EPOCH": "1790000000", "SYSTOLL_PACKAGE_LEVEL": "1"}
 NOT_PUBLISHED = ("xtask", "systoll-bench", "systoll-test-c")
 
 
-def cargo(*words):
+def cargo(*words, limit=600):
     env = {**os.environ, "PATH": os.environ.get("PATH", "") + ":" + os.path.expanduser("~/.cargo/bin")}
     if not shutil.which("cargo", path=env["PATH"]):
         raise Skip("cargo is not installed")
-    r = subprocess.run(["cargo", *words], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
+    r = subprocess.run(["cargo", *words], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit)
     assert r.returncode == 0, f"cargo {words}: {text(r.stdout)[-1500:]}"
     return text(r.stdout)
 
@@ -116,6 +117,8 @@ def the_wheel(box):
     r = box.run([*pip, "install", "-q", "--no-index", "--no-deps", wheel])
     assert r.returncode == 0, text(r.stderr)
     runs(box, f"{venv}/bin/systoll")
+    for name in ("man/man1/systoll.1.gz", "bash-completion/completions/systoll", "zsh/site-functions/_systoll", "fish/vendor_completions.d/systoll.fish"):
+        assert os.path.exists(f"{venv}/share/{name}"), name
     counted = "import os, systoll\nwith systoll.calls() as c:\n    os.stat('/')\nprint(c.skipped or c['newfstatat'] + c['stat'] + c['statx'])"
     r = box.run([f"{venv}/bin/python", "-c", counted])
     assert r.returncode == 0 and (r.stdout == b"1\n" or b"kernel" in r.stdout), text(r.stdout) + text(r.stderr)
@@ -129,6 +132,9 @@ def the_npm_package(box):
     r = box.run([npm, "install", "--silent", "--offline", "--no-audit", "--no-fund", "--prefix", box.dir, package(box, "npm")])
     assert r.returncode == 0, text(r.stdout) + text(r.stderr)
     runs(box, os.path.join(box.dir, "node_modules", ".bin", "systoll"))
+    with open(os.path.join(box.dir, "node_modules", "systoll", "package.json")) as f:
+        pages = json.load(f)["man"]
+    assert len(pages) >= len(PAGES) and all(os.path.exists(os.path.join(box.dir, "node_modules", "systoll", page)) for page in pages), pages
     script = "const c = require('systoll').calls(() => require('fs').statSync('/')); console.log(c.skipped ?? c.counts.total > 0)"
     r = box.run([node, "-e", script])
     assert r.returncode == 0 and r.stdout.strip(), text(r.stderr)
@@ -154,3 +160,36 @@ def every_crate_packs(box):
     for name in packed:
         listed = text(box.run(["tar", "tzf", os.path.join(box.dir, "target", "package", name)]).stdout)
         assert "/README.md\n" in listed and "/Cargo.lock\n" in listed, name
+
+
+@test(users=("root",), long=True)
+def packed_crates_build_by_themselves(box):
+    """As `cargo install systoll` would build them, were they published: out of the packed files, with what is packed beside them."""
+    left_out = [word for name in NOT_PUBLISHED for word in ("--exclude", name)]
+    target = os.path.join(box.dir, "target")
+    cargo("package", "--workspace", *left_out, "--allow-dirty", "--offline", "--target-dir", target, limit=3600)
+    [systoll] = [path for path in (os.path.join(at, "systoll") for at, _, names in os.walk(target) if at.endswith("debug") and "systoll" in names)]
+    runs(box, systoll)
+
+
+@test(users=("root",), long=True)
+def two_folders_make_the_same_bytes(box):
+    """Not optimised, which takes a fraction of the time: where a build is done gets into it or not all the same."""
+    env = {**os.environ, **SET, "CARGO_PROFILE_DIST_OPT_LEVEL": "0", "CARGO_PROFILE_DIST_LTO": "off", "CARGO_NET_OFFLINE": "true"}
+    env.pop("CARGO_TARGET_DIR", None)
+    env["PATH"] += ":" + os.path.expanduser("~/.cargo/bin")
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout.split("\0")
+    sums = []
+    for folder in ("one", "another folder, with a longer name"):
+        place = os.path.join(box.dir, folder)
+        for name in filter(lambda name: os.path.isfile(os.path.join(ROOT, name)), files):
+            os.makedirs(os.path.dirname(os.path.join(place, name)), exist_ok=True)
+            shutil.copy(os.path.join(ROOT, name), os.path.join(place, name))
+        r = subprocess.run([sys.executable, "dist/package.py", "all"], cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=3600)
+        assert r.returncode == 0, text(r.stdout)[-1500:]
+        with open(os.path.join(place, "target", "packages", "SHA256SUMS")) as f:
+            sums.append(f.read())
+        with open(os.path.join(place, "target", "dist-pieces", "systoll"), "rb") as f:
+            assert box.dir.encode() not in f.read(), "the folder's name is in the command"
+        shutil.rmtree(place)
+    assert sums[0] == sums[1], sums

@@ -12,6 +12,8 @@ mod modules;
 mod picture;
 mod repository;
 mod rooms;
+mod screenshot;
+mod shell;
 mod tidy;
 
 use anyhow::{Context, Result, bail};

@@ -1,10 +1,10 @@
 //! Terminals' screens as SVG files: `cargo run -p xtask -- pictures SYSTOLL` draws all of the README and docs anew, each
-//! of a real run; `… | cargo run -p xtask -- picture FILE COMMAND` draws what comes.
+//! of a real run, and those of [`crate::screenshot`]; `… | cargo run -p xtask -- picture FILE COMMAND` draws what comes.
 
+use crate::shell::{Run, docs};
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
 
 /// A picture in docs/, and the command whose screen it is, as it is typed after `systoll`.
 struct Picture {
@@ -21,13 +21,13 @@ const PICTURES: &[Picture] = &[
     Picture { file: "by.svg", typed: "run --by caller -- ./app" },
     Picture { file: "diff.svg", typed: "diff -E TZ=:/etc/localtime -- ./app" },
     Picture { file: "cure.svg", typed: "cure --print tz-unset --for systemd" },
+    Picture { file: "fleet.svg", typed: "fleet -n 8 runs" },
+    Picture { file: "fleet-new.svg", typed: "fleet runs new" },
+    Picture { file: "fleet-odd-hosts.svg", typed: "fleet runs odd-hosts" },
 ];
 
 /// What `./app` is in them.
 const APP: &str = include_str!("../../docs/pictures/app.c");
-
-/// The width of their terminals.
-const COLUMNS: &str = "100";
 
 /// Draws all pictures of the docs, by the program `systoll`.
 pub(crate) fn write_all(systoll: &Path) -> Result<()> {
@@ -41,34 +41,32 @@ pub(crate) fn write_all(systoll: &Path) -> Result<()> {
 
 fn draw_all(systoll: &Path, folder: &Path) -> Result<()> {
     std::fs::write(folder.join("app.c"), APP).context("can't write app.c")?;
-    let built = Command::new("cc").args(["-O2", "-g", "-o", "app", "app.c"]).current_dir(folder).status();
-    if !built.context("there is no C compiler")?.success() {
-        bail!("docs/pictures/app.c does not build");
-    }
+    let python = python()?;
+    let run = Run { systoll, folder, python: Some(&python) };
+    run.shell("cc -O2 -g -o app app.c")?;
+    let fleet = crate::repository::root().join("tests/fleet.py");
+    let (python, fleet) = (python.display(), fleet.display());
+    run.shell(&format!("{python} {fleet} --systoll \"$0\" --hosts 12 --services 6 --days 4 runs"))?;
     for picture in PICTURES {
         // Both streams, as a terminal shows them; what the program itself prints is not the picture's.
         let (own, command) = picture.typed.split_once(" -- ").unwrap_or((picture.typed, ""));
         let streams = if own.starts_with("run") { "2>&1 > /dev/null" } else { "2>&1" };
         let dashes = if command.is_empty() { "" } else { " --color always -- " };
-        let script = format!("exec \"$0\" {own}{dashes}{command} {streams}");
-        let said = Command::new("sh")
-            .args(["-c", &script])
-            .arg(systoll)
-            .current_dir(folder)
-            .env("COLUMNS", COLUMNS)
-            .env("LC_ALL", "C.UTF-8")
-            .env_remove("TZ")
-            .env_remove("NO_COLOR")
-            .stdin(Stdio::null())
-            .output()
-            .context("there is no shell")?;
-        if !said.status.success() {
-            bail!("systoll {}: {}", picture.typed, String::from_utf8_lossy(&said.stdout));
-        }
-        let file = crate::repository::root().join("docs").join(picture.file);
-        write(&file, &format!("systoll {}", picture.typed), &String::from_utf8_lossy(&said.stdout))?;
+        let said = run.shell(&format!("exec \"$0\" {own}{dashes}{command} {streams}"))?;
+        write(&docs().join(picture.file), &format!("systoll {}", picture.typed), &said)?;
     }
-    Ok(())
+    crate::screenshot::write_all(systoll, folder)
+}
+
+/// The Python that tests/readers.py made, which has DuckDB.
+fn python() -> Result<PathBuf> {
+    let readers = std::env::var_os("SYSTOLL_READERS").map(PathBuf::from);
+    let readers = readers.unwrap_or_else(|| crate::repository::root().join("target/readers"));
+    let python = readers.join("python/bin/python3");
+    if !python.exists() {
+        bail!("there is no {}: tests/readers.py makes it", python.display());
+    }
+    Ok(python)
 }
 
 /// Width and height of a character, in pixels, and the room around the text.
@@ -122,28 +120,41 @@ fn svg(command: &str, output: &str) -> String {
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
          height=\"{height:.0}\">\n<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#0d1117\"/>\n\
-         <g font-family=\"ui-monospace, Menlo, Consolas, monospace\" font-size=\"14\" xml:space=\"preserve\">\n"
+         <g font-family=\"ui-monospace, Menlo, Consolas, monospace\" font-size=\"14\">\n"
     );
     for (n, line) in lines.iter().enumerate() {
         let y = MARGIN + (n as f64 + 0.75) * LINE;
         let mut column = 0;
         for (look, text) in line {
-            let x = MARGIN + column as f64 * COLUMN;
-            let count = text.chars().count();
-            column += count;
-            if !text.trim().is_empty() {
-                let wide = count as f64 * COLUMN;
+            for (after, word) in words(text) {
+                let x = MARGIN + (column + after) as f64 * COLUMN;
+                let wide = word.chars().count() as f64 * COLUMN;
                 let _ = writeln!(
                     out,
                     "<text x=\"{x:.1}\" y=\"{y:.1}\" textLength=\"{wide:.1}\" {}>{}</text>",
                     look.attributes(),
-                    escaped(text)
+                    escaped(word)
                 );
             }
+            column += text.chars().count();
         }
     }
     out.push_str("</g>\n</svg>\n");
     out
+}
+
+/// What stands between two or more spaces, each with its column: browsers make one space of many, so none are drawn.
+fn words(text: &str) -> Vec<(usize, &str)> {
+    let mut all = vec![];
+    let mut column = 0;
+    for part in text.split("  ") {
+        let word = part.trim();
+        if !word.is_empty() {
+            all.push((column + part.chars().take_while(|c| c.is_whitespace()).count(), word));
+        }
+        column += part.chars().count() + 2;
+    }
+    all
 }
 
 /// A line's pieces of one look each.
@@ -170,14 +181,16 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::screenshot::{MOST, SCREENSHOTS};
 
     #[test]
     fn colours_and_places_are_kept_and_nothing_is_markup() {
         let picture = svg("systoll", "a \u{1b}[1m\u{1b}[31mb<c\u{1b}[0m d");
-        assert!(picture.contains(">a </text>") && picture.contains("font-weight=\"bold\">b&lt;c</text>"), "{picture}");
+        assert!(picture.contains(">a</text>") && picture.contains("font-weight=\"bold\">b&lt;c</text>"), "{picture}");
         let red = picture.lines().find(|line| line.contains("b&lt;c")).unwrap();
         assert!(red.contains("x=\"32.8\"") && red.contains("#ff7b72"), "{red}");
         assert!(!picture.contains('\u{1b}'));
+        assert_eq!(words("  a b   c    é  "), [(2, "a b"), (8, "c"), (13, "é")]);
     }
 
     /// Each is of the command that it says, and is shown on a page; no page shows another.
@@ -192,12 +205,19 @@ mod tests {
         }
         for picture in PICTURES {
             let drawn = std::fs::read_to_string(root.join("docs").join(picture.file)).unwrap();
-            assert!(pieces_of(&drawn).contains(&format!(" systoll {}", picture.typed)), "{}", picture.file);
+            assert!(pieces_of(&drawn).contains(&format!("systoll {}", picture.typed)), "{}", picture.file);
             assert!(pages.contains(picture.file), "no page shows {}", picture.file);
         }
-        for shown in pages.split("](").filter_map(|rest| rest.split(')').next()).filter(|file| file.ends_with(".svg")) {
+        for shot in &SCREENSHOTS {
+            let drawn = std::fs::read(root.join("docs").join(shot.file)).unwrap();
+            assert!(drawn.starts_with(b"\x89PNG") && drawn.len() as u64 <= MOST, "{}", shot.file);
+            assert!(pages.contains(shot.file), "no page shows {}", shot.file);
+        }
+        let is_picture = |file: &&str| file.ends_with(".svg") || file.ends_with(".png");
+        for shown in pages.split("](").filter_map(|rest| rest.split(')').next()).filter(is_picture) {
             let name = shown.rsplit('/').next().unwrap();
-            assert!(PICTURES.iter().any(|p| p.file == name), "{shown} is drawn by nothing");
+            let mut drawn = PICTURES.iter().map(|p| p.file).chain(SCREENSHOTS.iter().map(|s| s.file));
+            assert!(drawn.any(|file| file == name), "{shown} is drawn by nothing");
         }
         let report = pieces_of(&std::fs::read_to_string(root.join("docs/report.svg")).unwrap());
         for word in ["tz-unset", "needless system calls", "TZ=:/etc/localtime"] {

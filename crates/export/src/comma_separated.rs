@@ -5,6 +5,7 @@
 
 use crate::error::ExportError;
 use crate::judged::{Judged, Told, short};
+use std::fmt::Write as _;
 use std::io::Write;
 use systoll_fleet::{Answer, Cell as Answered};
 
@@ -16,34 +17,52 @@ pub(crate) enum Cell {
     Number(Option<u64>),
 }
 
-/// Names of the columns, each with whether it holds text; the order is part of the format, new ones come last.
-pub(crate) const COLUMNS: [(&str, bool); 20] = [
-    ("row", false),
-    ("syscall", true),
-    ("program", true),
-    ("pid", false),
-    ("api", true),
-    ("function", true),
-    ("file", true),
-    ("line", false),
-    ("module", true),
-    ("calls", false),
-    ("errors", false),
-    ("bytes", false),
-    ("toll_ns", false),
-    ("waited_ns", false),
-    ("elapsed_ns", false),
-    ("longest_ns", false),
-    ("startup_calls", false),
-    ("needless_calls", false),
-    ("needless_ns", false),
-    ("cause", true),
+/// A column, as far as readers that know types care.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    /// Text; else a number.
+    pub(crate) is_text: bool,
+}
+
+impl Column {
+    pub(crate) const fn text(name: &'static str) -> Self {
+        Self { name, is_text: true }
+    }
+
+    pub(crate) const fn number(name: &'static str) -> Self {
+        Self { name, is_text: false }
+    }
+}
+
+/// The order is part of the format, new ones come last.
+pub(crate) const COLUMNS: [Column; 20] = [
+    Column::number("row"),
+    Column::text("syscall"),
+    Column::text("program"),
+    Column::number("pid"),
+    Column::text("api"),
+    Column::text("function"),
+    Column::text("file"),
+    Column::number("line"),
+    Column::text("module"),
+    Column::number("calls"),
+    Column::number("errors"),
+    Column::number("bytes"),
+    Column::number("toll_ns"),
+    Column::number("waited_ns"),
+    Column::number("elapsed_ns"),
+    Column::number("longest_ns"),
+    Column::number("startup_calls"),
+    Column::number("needless_calls"),
+    Column::number("needless_ns"),
+    Column::text("cause"),
 ];
 
 /// Writes all rows under a line of names.
 pub(crate) fn write(judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut csv = csv::WriterBuilder::new().from_writer(out);
-    csv.write_record(COLUMNS.iter().map(|(name, _)| *name)).map_err(io)?;
+    csv.write_record(COLUMNS.iter().map(|column| column.name)).map_err(io)?;
     for told in judged.rows() {
         let text = cells(judged, &told).into_iter().map(|cell| match cell {
             Cell::Text(text) => harmless(text),
@@ -107,10 +126,25 @@ pub(crate) fn cells(judged: &Judged<'_>, told: &Told<'_>) -> Vec<Cell> {
     ]
 }
 
-/// A name that no spreadsheet takes for a formula, and that ends no line for readers that know no quotes.
+/// A name that no spreadsheet takes for a formula, that ends no line for readers that know no quotes, and that tells
+/// nothing to a terminal. A tab stays.
 fn harmless(text: String) -> String {
-    let text = text.replace('\0', "\\0").replace('\r', "\\r").replace('\n', "\\n");
-    if text.starts_with(['=', '+', '-', '@', '\t', '\'']) { format!("'{text}") } else { text }
+    let mut out = String::with_capacity(text.len() + 1);
+    if text.starts_with(['=', '+', '-', '@', '\t', '\'']) {
+        out.push('\'');
+    }
+    for c in text.chars() {
+        match c {
+            '\0' => out.push_str("\\0"),
+            '\r' => out.push_str("\\r"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push(c),
+            // Writing to a String does not fail.
+            c if c.is_control() => drop(write!(out, "\\x{:02x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 fn io(error: csv::Error) -> ExportError {
@@ -127,6 +161,7 @@ mod tests {
             assert!(harmless(name.into()).starts_with('\''), "{name}");
         }
         assert_eq!(harmless("\r=1\n".into()), "\\r=1\\n");
+        assert_eq!(harmless("\u{1b}]0;a\u{7}\t\u{9b}2J\u{7f}".into()), "\\x1b]0;a\\x07\t\\x9b2J\\x7f");
         assert_eq!(harmless("localtime".into()), "localtime");
     }
 }

@@ -32,7 +32,7 @@ const SCRIPT: &str = concat!(
 
 /// SHA-256 of [`STYLE`] and [`SCRIPT`] in base64: browsers apply and run what has these, and nothing else. A test
 /// (`tests/suites/page.py`) says what they must be.
-const STYLE_HASH: &str = "sha256-dWkTyv/idGpaFP6gvrPcTMuz0EBCUI76Vyq1F62hlIQ=";
+const STYLE_HASH: &str = "sha256-DYcydE2w7U6CbbaLc7OGbJPjikedItApUNoCAcmtaDk=";
 const SCRIPT_HASH: &str = "sha256-tEhpr0yipFG38NtKfJoJ6TmuCXbgZwou+LrqjRei8iE=";
 
 /// The page of a recording. `source` gives what can be read around a line of a file (see [`AROUND`]), `None`

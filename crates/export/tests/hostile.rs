@@ -210,7 +210,11 @@ fn csv_holds(judged: &Judged<'_>, rec: &Recording, judgement: &Judgement) {
     assert_eq!(sum("toll_ns"), rec.total().toll_ns.unwrap_or(0));
     assert_eq!(sum("needless_ns"), total(rec, judgement, Value::Needless));
     for cell in rows.iter().flatten() {
-        assert!(!cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && !cell.contains(['\n', '\0']), "{cell:?}");
+        assert!(
+            !cell.starts_with(['=', '+', '-', '@', '\t', '\r'])
+                && !cell.contains(|c: char| c.is_control() && c != '\t'),
+            "{cell:?}"
+        );
     }
 }
 
@@ -353,4 +357,48 @@ fn names_of_a_million_letters_and_thousands_of_rows_fit_a_page() {
     // Names are cut, so that what repeats them stays within what can be kept.
     let stacks = written(Format::Collapsed, Value::Toll, &judged).len() / rec.rows.len();
     assert!(stacks < 60 * 2_048, "{stacks} bytes a row");
+}
+
+#[test]
+fn names_of_a_million_letters_go_through_every_format() {
+    for hostile in ["<b>ü", "\u{1b}]0;a\u{7}", "=1;'\"--\n", "]]>&#x3c;"] {
+        let long: Arc<str> = hostile.repeat(1_000_000 / hostile.len()).into();
+        let mut rec = Recording::default();
+        rec.header.command = vec![long.to_string(), long.to_string()];
+        rec.header.node = long.to_string();
+        rec.header.wall_ns = 1;
+        rec.processes.push(Process { exe: long.clone(), instances: 1, ..Process::default() });
+        rec.modules.push(Module { path: long.clone(), build_id: None });
+        let location = Location { function: long.clone(), file: Some(long.clone()), line: Some(1) };
+        rec.frames.push(Frame { module: Some(ModuleId(0)), locations: vec![location], ..Frame::default() });
+        rec.stacks.push(Stack { frames: vec![FrameId(0); 30], complete: true });
+        rec.rows.push(Row {
+            process: ProcessId(0),
+            syscall: Sysno(0),
+            context: StackId(0),
+            outer: StackId(0),
+            api: Some(long.clone()),
+            api_module: Some(ModuleId(0)),
+            user: Some(FrameId(0)),
+            lines: vec![],
+            counts: Counts { calls: 3, toll_ns: Some(5), waited_ns: Some(7), ..Counts::default() },
+        });
+        let names: Vec<&str> = vec![&long; 5];
+        let judgement = judgement(&rec, &names);
+        let judged = Judged::new(&rec, &judgement);
+        for value in Value::ALL {
+            let sum = total(&rec, &judgement, value);
+            text_formats(&judged, sum, value);
+            json_formats(&judged, sum, value);
+            binary_and_picture(&judged, &rec, sum, value);
+        }
+        csv_holds(&judged, &rec, &judgement);
+        page_holds(&judged, &rec);
+        table_holds(&judged, &long);
+        // Each name is cut, wherever it is repeated; a profile that is read back holds it once and whole.
+        for format in Format::ALL.into_iter().filter(|format| *format != Format::Pprof) {
+            let size = written(format, Value::Toll, &judged).len();
+            assert!(size < 400_000, "{format:?}: {size} bytes");
+        }
+    }
 }

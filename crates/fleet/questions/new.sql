@@ -4,7 +4,7 @@
 -- held against its runs of earlier ones. A line is a cause and caller whose part of the processor time has at least
 -- doubled, and is at least a thousandth: before_share was before, share is since. more_ns is what that comes to.
 with began as (
-  select service, release, min(started_unix) as first_unix
+  select service, release, min(started_unix) as first_unix, sum(cast(own_cpu_ns as decimal(38, 0))) as cpu_ns
   from runs
   group by service, release
 ), candidates as (
@@ -15,15 +15,13 @@ with began as (
 ), since as (
   select service, release, first_unix from candidates where place = 1
 ), sides as (
-  select began.service, began.release, since.release as since_release,
+  select began.service, began.release, began.cpu_ns, since.release as since_release,
     case when began.first_unix >= since.first_unix then 1 else 0 end as is_new
   from began join since on began.service = since.service
 ), cpu as (
-  select sides.service,
-    sum(cast(case when is_new = 1 then own_cpu_ns end as decimal(38, 0))) as new_ns,
-    sum(cast(case when is_new = 0 then own_cpu_ns end as decimal(38, 0))) as old_ns
-  from runs join sides on runs.service = sides.service and runs.release = sides.release
-  group by sides.service
+  select service, sum(case when is_new = 1 then cpu_ns end) as new_ns, sum(case when is_new = 0 then cpu_ns end) as old_ns
+  from sides
+  group by service
 ), needless as (
   select sides.service, sides.since_release, fleet.cause, fleet.api, fleet.function,
     count(distinct case when is_new = 1 then fleet.host end) as hosts,

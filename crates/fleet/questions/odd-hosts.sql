@@ -4,9 +4,18 @@
 -- two thirds of them have it; told is one that a fifth of them have at most, or one host alone. services is of how many
 -- services this is so. share is the needless calls' part of the processor time of the host's runs of these services,
 -- peers_share that of its peers' runs.
-with latest as (
-  select *, row_number() over (partition by service, host order by started_unix desc, run desc) as place
-  from runs
+with of_runs as (
+  -- One look at the files, at the columns that are wanted: an engine keeps something of each file, look and column.
+  -- What is said of a run is the same in all its lines.
+  select day, service, host, run, max(started_unix) as started_unix, max(time_zone) as time_zone, max(libc) as libc,
+    max(kernel) as kernel, max(clock_source) as clock_source, max(cpu) as cpu, max(release) as release,
+    max(own_cpu_ns) as cpu_ns, sum(cast(needless_ns as decimal(38, 0))) as needless_ns
+  from fleet
+  group by day, service, host, run
+), latest as (
+  select service, host, time_zone, libc, kernel, clock_source, cpu, release,
+    row_number() over (partition by service, host order by started_unix desc, run desc) as place
+  from of_runs
 ), facts as (
   select service, host, 'time zone' as fact, time_zone as value from latest where place = 1 and time_zone <> ''
   union all
@@ -36,15 +45,9 @@ with latest as (
     join usual on facts.service = usual.service and facts.fact = usual.fact
     join ordered on facts.service = ordered.service and facts.fact = ordered.fact and facts.value = ordered.value
   where facts.value <> usual.value and (ordered.hosts * 5 <= ordered.of_hosts or ordered.hosts = 1)
-), spent as (
-  select service, host, sum(cast(needless_ns as decimal(38, 0))) as needless_ns
-  from fleet where own_cpu_ns is not null group by service, host
-), cpu as (
-  select service, host, sum(cast(own_cpu_ns as decimal(38, 0))) as cpu_ns
-  from runs where own_cpu_ns is not null group by service, host
 ), of_hosts as (
-  select cpu.service, cpu.host, coalesce(spent.needless_ns, 0) as needless_ns, cpu.cpu_ns
-  from cpu left join spent on cpu.service = spent.service and cpu.host = spent.host
+  select service, host, coalesce(sum(needless_ns), 0) as needless_ns, sum(cast(cpu_ns as decimal(38, 0))) as cpu_ns
+  from of_runs where cpu_ns is not null group by service, host
 ), of_services as (
   select service, sum(needless_ns) as needless_ns, sum(cpu_ns) as cpu_ns from of_hosts group by service
 )

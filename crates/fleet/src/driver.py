@@ -56,6 +56,18 @@ def text(value):
     return "'" + value.replace("'", "''") + "'"
 
 
+def unreadable(con, patterns):
+    """The first file that can't be read whole, and why; nothing where all can be."""
+    import duckdb
+
+    for pattern in patterns:
+        for (path,) in con.execute(f"select file from glob({pattern})").fetchall():
+            try:
+                con.execute(f"select count(columns(*)) from read_parquet({text(path)})").fetchall()
+            except duckdb.Error as error:
+                return path, error
+
+
 def ask_duckdb(request, asked):
     import duckdb
 
@@ -70,7 +82,20 @@ def ask_duckdb(request, asked):
         pass
     if request["scratch"]:
         con.execute(f"set temp_directory = {text(request['scratch'])}")
-    files = ", ".join(text(os.path.join(glob.escape(folder), "**", "*.parquet")) for folder in request["folders"])
+    patterns = [text(os.path.join(glob.escape(folder), "**", "*.parquet")) for folder in request["folders"]]
+    try:
+        query_duckdb(con, request, asked, patterns)
+    except duckdb.Error as error:
+        # Of most files that are not what they say, it does not say which it was.
+        found = unreadable(con, patterns) if type(error) in (duckdb.Error, duckdb.InvalidInputException, duckdb.IOException) and ".parquet" not in str(error) else None
+        if not found:
+            raise
+        path, why = found
+        raise ValueError(f"{path} can't be read: {why}") from error
+
+
+def query_duckdb(con, request, asked, patterns):
+    files = ", ".join(patterns)
     only = [f"{column} {sign} {text(asked[name])}" for column, sign, name in
             (("service", "=", "service"), ("host", "=", "host"), ("day", ">=", "since")) if asked[name] is not None]
     where = " where " + " and ".join(only) if only else ""

@@ -11,7 +11,7 @@ mod thrift;
 
 pub use folders::Labels;
 
-use crate::comma_separated::{COLUMNS, Cell, cells};
+use crate::comma_separated::{COLUMNS, Cell, Column, cells};
 use crate::error::ExportError;
 use crate::judged::{Judged, Told};
 use column::{Pages, Values, encoding, pages};
@@ -25,9 +25,6 @@ const VERSION: &str = "1";
 const GROUP: usize = 1 << 13;
 /// First and last bytes of a file.
 const MAGIC: &[u8] = b"PAR1";
-
-/// A column's name, and whether it holds text.
-type Column = (&'static str, bool);
 
 /// A table for a folder of many, and where in that folder it belongs. The same recording comes to the same file.
 ///
@@ -83,12 +80,17 @@ const OPTIONAL: i32 = 1;
 /// The converted type of text; its logical type is field 1 of a union, an empty struct.
 const UTF8: i32 = 0;
 
-fn described((name, is_text): &Column) -> Struct {
-    if *is_text {
+fn described(column: &Column) -> Struct {
+    if column.is_text {
         let text = Struct::default().nested(1, Struct::default());
-        return Struct::default().i32(1, BYTE_ARRAY).i32(3, REQUIRED).text(4, name).i32(6, UTF8).nested(10, text);
+        return Struct::default()
+            .i32(1, BYTE_ARRAY)
+            .i32(3, REQUIRED)
+            .text(4, column.name)
+            .i32(6, UTF8)
+            .nested(10, text);
     }
-    Struct::default().i32(1, INT64).i32(3, OPTIONAL).text(4, name)
+    Struct::default().i32(1, INT64).i32(3, OPTIONAL).text(4, column.name)
 }
 
 /// Writes a group of rows: `table` holds what differs from row to row, `of_run` what does not.
@@ -105,7 +107,7 @@ fn group(
     for (at, column) in columns.iter().enumerate() {
         let same = at.checked_sub(first).and_then(|at| of_run.get(at));
         let cells = table.iter().filter_map(|row| same.or_else(|| row.get(at)));
-        let values = if column.1 {
+        let values = if column.is_text {
             Values::Texts(cells.map(text).collect())
         } else {
             Values::Numbers(cells.map(number).collect())
@@ -123,15 +125,15 @@ fn group(
     Ok(group.i64(5, start as i64).i64(6, size).i16(7, ordinal))
 }
 
-fn chunk((name, is_text): &Column, pages: &Pages, at: u64, rows: usize) -> Struct {
+fn chunk(column: &Column, pages: &Pages, at: u64, rows: usize) -> Struct {
     let ahead = pages.dictionary.as_ref().map_or(0, Vec::len);
     let size = (ahead + pages.data.len()) as i64;
-    let (physical, how): (_, &[i32]) = if *is_text {
+    let (physical, how): (_, &[i32]) = if column.is_text {
         (BYTE_ARRAY, &[encoding::PLAIN, encoding::RLE, encoding::RLE_DICTIONARY])
     } else {
         (INT64, &[encoding::PLAIN, encoding::RLE])
     };
-    let meta = Struct::default().i32(1, physical).i32s(2, how).texts(3, &[name]).i32(4, pages.codec as i32);
+    let meta = Struct::default().i32(1, physical).i32s(2, how).texts(3, &[column.name]).i32(4, pages.codec as i32);
     let meta = meta.i64(5, rows as i64).i64(6, pages.uncompressed as i64).i64(7, size).i64(9, at as i64 + ahead as i64);
     let meta = if ahead > 0 { meta.i64(11, at as i64) } else { meta };
     Struct::default().i64(2, at as i64).nested(3, meta)

@@ -1,36 +1,36 @@
 //! Columns that CSV has not: what a row's finding is about, and what is known of the run, the same in all its rows.
 
 use super::folders::{Labels, run_id};
-use crate::comma_separated::Cell;
+use crate::comma_separated::{Cell, Column};
 use crate::judged::{Judged, Told, short};
 use systoll_model::{Recording, TimeZone};
 
 /// Of a row's finding. New columns come last.
-pub(super) const OF_ROWS: [(&str, bool); 3] = [("kind", true), ("object", true), ("cure", true)];
+pub(super) const OF_ROWS: [Column; 3] = [Column::text("kind"), Column::text("object"), Column::text("cure")];
 
 /// Of the run.
-pub(super) const OF_RUNS: [(&str, bool); 21] = [
-    ("run", true),
-    ("started_unix", false),
-    ("release", true),
-    ("command", true),
-    ("node", true),
-    ("time_zone", true),
-    ("libc", true),
-    ("kernel", true),
-    ("clock_source", true),
-    ("cpu", true),
-    ("cpus", false),
-    ("virtualization", true),
-    ("wall_ns", false),
-    ("user_ns", false),
-    ("sys_ns", false),
-    ("own_cpu_ns", false),
-    ("vdso_calls", false),
-    ("lost", false),
-    ("exact", false),
-    ("backend", true),
-    ("systoll", true),
+pub(super) const OF_RUNS: [Column; 21] = [
+    Column::text("run"),
+    Column::number("started_unix"),
+    Column::text("release"),
+    Column::text("command"),
+    Column::text("node"),
+    Column::text("time_zone"),
+    Column::text("libc"),
+    Column::text("kernel"),
+    Column::text("clock_source"),
+    Column::text("cpu"),
+    Column::number("cpus"),
+    Column::text("virtualization"),
+    Column::number("wall_ns"),
+    Column::number("user_ns"),
+    Column::number("sys_ns"),
+    Column::number("own_cpu_ns"),
+    Column::number("vdso_calls"),
+    Column::number("lost"),
+    Column::number("exact"),
+    Column::text("backend"),
+    Column::text("systoll"),
 ];
 
 /// In the order of [`OF_ROWS`].

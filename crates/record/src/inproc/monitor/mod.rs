@@ -32,6 +32,7 @@ use exec::read_ahead::{Ahead, Reading};
 use exec::seccomp;
 use results::run_stats::Around;
 use results::{clock, overhead, recording};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use systoll_hooks::assemble::{LONGEST_POWER, Options};
@@ -97,6 +98,10 @@ pub fn own_share(options: &Options) -> Option<OwnShare> {
     Some(OwnShare { plain_ns: measured.plain.min / ns, added_ns: measured.share.added / ns })
 }
 
+/// Programs that do next to nothing, for trying: the first that is there. Small systems have a shell and no `true` at its usual
+/// place.
+const TRIED: [&[&str]; 3] = [&["/bin/true"], &["/usr/bin/true"], &["/bin/sh", "-c", ":"]];
+
 impl Backend for InprocBackend {
     fn kind(&self) -> BackendKind {
         BackendKind::Inproc
@@ -108,14 +113,20 @@ impl Backend for InprocBackend {
             probe.missing.push((what, None));
             return probe;
         }
-        let command = vec!["/bin/true".into()];
+        let Some(command) = TRIED.iter().find(|words| words.first().is_some_and(|file| Path::new(file).is_file()))
+        else {
+            probe.missing.push(("there is neither /bin/true nor /bin/sh to try it on".into(), None));
+            return probe;
+        };
+        let file = command.first().copied().unwrap_or_default();
+        let command = command.iter().map(Into::into).collect();
         match self.watch(&Launch { command, discard_output: true, ..Launch::default() }, &mut Quiet) {
             Ok(recording) if recording.calls() > 1 => {
                 probe.can_run = true;
                 let added = self.cost().map_or_else(|_| String::new(), |c| format!(", +{:.0} ns a call", c.min));
-                probe.found.push(format!("counted {} calls of /bin/true from inside{added}", recording.calls()));
+                probe.found.push(format!("counted {} calls of {file} from inside{added}", recording.calls()));
             }
-            Ok(_) => probe.missing.push(("counted nothing of /bin/true".into(), None)),
+            Ok(_) => probe.missing.push((format!("counted nothing of {file}"), None)),
             Err(e) => probe.missing.push((e.to_string(), None)),
         }
         if !clock::is_constant() {

@@ -1,0 +1,40 @@
+//! Scripts that pictures are made by.
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The width of a picture's terminal.
+const COLUMNS: &str = "100";
+
+/// What a picture is made with.
+pub(crate) struct Run<'a> {
+    pub(crate) systoll: &'a Path,
+    /// Where it is made.
+    pub(crate) folder: &'a Path,
+    /// A Python that has DuckDB, for questions about many runs.
+    pub(crate) python: Option<&'a Path>,
+}
+
+impl Run<'_> {
+    /// What a script prints, in which `$0` is systoll.
+    pub(crate) fn shell(&self, script: &str) -> Result<String> {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", script]).arg(self.systoll).current_dir(self.folder).stdin(Stdio::null());
+        sh.env("COLUMNS", COLUMNS).env("LC_ALL", "C.UTF-8").env_remove("TZ").env_remove("NO_COLOR");
+        if let Some(python) = self.python {
+            sh.env("SYSTOLL_PYTHON", python);
+        }
+        let said = sh.output().context("there is no shell")?;
+        let told = String::from_utf8_lossy(&said.stdout).into_owned();
+        if !said.status.success() {
+            bail!("{script}: {told}{}", String::from_utf8_lossy(&said.stderr));
+        }
+        Ok(told)
+    }
+}
+
+/// Where the pictures lie.
+pub(crate) fn docs() -> PathBuf {
+    crate::repository::root().join("docs")
+}
