@@ -107,6 +107,10 @@ fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {
         calls += is.iter().filter(|is| **is).count() as u64;
         let begins = |call: &WindowCall| {
             let syscall = recording.row(call.row).syscall;
+            // What was refused opened nothing.
+            if call.errno().is_some() {
+                return false;
+            }
             let lines = semantics.of(syscall);
             let opens = |e| matches!(e, Effect::Opens | Effect::OpensPath { .. } | Effect::Forks);
             lines.effects(&ObservedCall { window, call, syscall }).iter().any(opens)

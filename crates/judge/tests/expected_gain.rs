@@ -78,6 +78,15 @@ fn all_that_is_made_of_a_file_read_again_may_go() {
 }
 
 #[test]
+fn nothing_is_made_of_a_file_that_is_not_there() {
+    let missing =
+        || call("openat", "open", &[(-100i32) as u32 as u64, 1, 0, 0], -2).path(1, "/srv/none.conf").toll(CALL);
+    let few = gain(&timed(&rounds(20_000, |_| vec![missing()]), 1_000));
+    let much = gain(&timed(&rounds(20_000, |_| vec![missing()]), 9_000));
+    assert_eq!(few.high, much.high, "what the program does meanwhile it goes on doing");
+}
+
+#[test]
 fn a_tracers_stops_tell_nothing_of_it() {
     for backend in [BackendKind::Ptrace, BackendKind::Import] {
         let mut rec = timed(&pids(), 200);
