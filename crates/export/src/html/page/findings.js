@@ -47,6 +47,7 @@ function finding(f, data, remark) {
   const facts = [
     ["calls", `${among} of ${count(f.calls)} are needless: ${f.syscalls.join(", ")}${f.apis.length ? ` from ${f.apis.map(shown).join(", ")}` : ""}`],
     ["cost", costs],
+    ["gain", expected(f.expected_gain)],
     ["who", who.map((w) => el("div", { class: "mono" }, w))],
     ["what", f.what ? el("code", {}, shown(f.what)) : null],
     ["evidence", `${count(f.evidence.agree)} of ${counted(f.evidence.windows, "window", "windows")} agree; ${count(f.evidence.claimed)} of ${counted(f.evidence.calls, "call", "calls")} looked at; confidence ${f.confidence}`],
@@ -57,6 +58,13 @@ function finding(f, data, remark) {
     el("h3", {}, shown(name), el("span", { class: "faint" }, `  ${f.phase}`)),
     el("p", {}, shown(f.why)), sources.map(excerpt),
     el("dl", {}, facts.filter(([, value]) => value && value.length !== 0).map(([what, value]) => [el("dt", {}, what), el("dd", {}, value)])));
+}
+
+/** What being rid of the calls is expected to win. */
+function expected(gain) {
+  if (!gain || !gain.high_ns) return null;
+  const [low, high] = [time(gain.low_ns), time(gain.high_ns)];
+  return `${low === high ? high : `${low} to ${high}`} of processor time expected`;
 }
 
 function excerpt(source) {
