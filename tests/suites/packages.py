@@ -94,7 +94,7 @@ def the_debian_package(box):
     runs(box, os.path.join(root, "usr/bin/systoll"))
     assert "installed" in text(box.run([dpkg, f"--root={root}", "-s", "systoll"]).stdout)
     page = box.run(["gzip", "-dc", os.path.join(root, "usr/share/man/man1/systoll.1.gz")]).stdout
-    assert b".TH systoll" in page, page[:200]
+    assert b".TH SYSTOLL 1 " in page, page[:200]
     completed = box.run(["bash", "-c", f"source {root}/usr/share/bash-completion/completions/systoll && complete -p systoll"])
     assert completed.returncode == 0, text(completed.stderr)
 
