@@ -4,8 +4,8 @@ use flate2::read::GzDecoder;
 use std::io::Read;
 use std::sync::Arc;
 use systoll_model::{
-    ArgData, Counts, Errno, Exit, Frame, FrameClass, FrameId, Location, LongCall, Module, ModuleId, Moment, Problem,
-    Package, ProblemKind, Process, ProcessId, Recording, Row, RowId, Stack, StackId, Sysno, Window, WindowCall,
+    ArgData, Counts, Errno, Exit, Frame, FrameClass, FrameId, Location, LongCall, Module, ModuleId, Moment, Package,
+    Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, Stack, StackId, Sysno, Window, WindowCall,
 };
 
 /// A recording's file without its gzip, and a much smaller one.
