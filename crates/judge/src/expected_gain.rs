@@ -25,10 +25,6 @@ const AROUND: f64 = 0.8;
 /// Of starts of programs, parts of their price that are won at most: what the programs do themselves comes with it.
 const STARTS: f64 = 1.9;
 
-/// No more can be won than the program takes, of which this much is uncertain: what watching added is taken off
-/// the time that it was seen to take.
-const OWN_CPU: f64 = 1.1;
-
 /// What a finding says of its needless calls.
 pub(crate) struct NeedlessCalls<'a> {
     /// The kind of waste.
@@ -57,14 +53,14 @@ struct Around {
     begin: bool,
 }
 
-/// What being rid of `needless` wins, and of that not much more than `own_cpu_ns`, where that is known. `None` where windows
+/// What being rid of `needless` wins, and of that no more than `own_cpu_ns`, where that is known. `None` where windows
 /// show too little of them, or their times are a tracer's.
 pub(crate) fn expected_gain(
     needless: &NeedlessCalls<'_>,
     own_cpu_ns: Option<f64>,
     shown: Shown<'_>,
 ) -> Option<ExpectedGain> {
-    let most = own_cpu_ns.map_or(f64::INFINITY, |ns| OWN_CPU * ns);
+    let most = own_cpu_ns.unwrap_or(f64::INFINITY);
     let whole = |ns: f64| ns.clamp(0.0, most).round() as u64;
     let [least, more] = PRICE.map(|part| part * needless.toll_ns);
     if needless.starts {
