@@ -352,6 +352,16 @@ fn calls_that_only_watching_made_long_are_not_told() {
     assert!(text.contains("              elapsed, the watching included\n\n"), "{text}");
 }
 
+#[test]
+fn a_trace_of_counts_alone_is_not_called_healthy() {
+    let (mut rec, judgement) = stories::healthy();
+    rec.header.backend = systoll_model::BackendKind::Import;
+    rec.windows.clear();
+    let text = screen((rec, judgement), 100);
+    assert!(text.contains("which of 93 system calls were needless the trace does not tell"), "{text}");
+    assert!(!text.contains("nothing needless"), "{text}");
+}
+
 /// Windows are gone from such a file: to call the program healthy would be made up.
 #[test]
 fn a_copy_by_another_tool_is_not_called_healthy() {

@@ -9,7 +9,7 @@ use crate::text::{clean, sentence, shorten};
 use crate::units::{calls, counted, grouped, percent, percent_of_cpu, time};
 use std::collections::BTreeMap;
 use systoll_judge::Finding;
-use systoll_model::{Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow};
+use systoll_model::{BackendKind, Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow};
 
 /// Remarks shown where not all are asked for.
 const REMARKS: usize = 3;
@@ -39,6 +39,9 @@ impl Report<'_> {
         let mut lines = if self.stripped() {
             let text = format!("which of {n} were needless can't be told: another tool dropped the samples{cost}");
             self.labelled(HEAD, "", HEAD, Role::Warn, &text)
+        } else if self.untold() {
+            let text = format!("which of {n} were needless the trace does not tell{exact}{cost}");
+            self.labelled(HEAD, "", HEAD, Role::Warn, &text)
         } else {
             // Remarks are below: what is less sure, or too little to care.
             let text = match self.judgement.also.is_empty() {
@@ -52,6 +55,12 @@ impl Report<'_> {
             lines.extend(self.largest_cost());
         }
         lines
+    }
+
+    /// Whether it is a trace that counts calls and says of none what it was about.
+    fn untold(&self) -> bool {
+        let rec = self.rec;
+        rec.header.backend == BackendKind::Import && rec.windows.is_empty() && self.judgement.also.is_empty()
     }
 
     /// Whether another tool rewrote the file and dropped what findings come from.
