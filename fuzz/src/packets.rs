@@ -1,55 +1,21 @@
 //! Traces of Perfetto to start from: a few packets of each kind that system calls are read from.
 
-/// A message as its bytes.
-#[derive(Default)]
-struct Message(Vec<u8>);
+#[path = "../../crates/import/src/perfetto/message.rs"]
+mod message;
 
-impl Message {
-    fn varint(&mut self, mut number: u64) {
-        while number > 0x7f {
-            self.0.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number as u8);
-    }
-
-    fn number(mut self, field: u64, number: u64) -> Self {
-        self.varint(field << 3);
-        self.varint(number);
-        self
-    }
-
-    fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend(bytes);
-        self
-    }
-
-    fn message(self, field: u64, message: Message) -> Self {
-        self.bytes(field, &message.0)
-    }
-}
-
-fn message() -> Message {
-    Message::default()
-}
-
-fn file(packets: impl IntoIterator<Item = Message>) -> Vec<u8> {
-    packets.into_iter().fold(message(), |file, packet| file.message(1, packet)).0
-}
+use message::{Message, file, message};
 
 /// Slices of threads' tracks, as systing writes them.
 fn slices() -> Vec<u8> {
     let track = |uuid, inner: Message| message().message(60, inner.number(1, uuid));
     let event = |at, event: Message| message().number(8, at).message(11, event.number(11, 3)).number(10, 7);
-    let name = message().message(2, message().number(1, 9).bytes(2, b"openat"));
+    let name = message().message(2, message().number(1, 9).text(2, "openat"));
     file([
-        track(1, message().message(3, message().number(1, 100).bytes(2, b"/usr/bin/app"))),
+        track(1, message().message(3, message().number(1, 100).text(2, "/usr/bin/app"))),
         track(2, message().message(4, message().number(1, 100).number(2, 101))),
-        track(3, message().number(5, 2).bytes(2, b"syscalls")),
+        track(3, message().number(5, 2).text(2, "syscalls")),
         message().message(12, name).number(10, 7).number(13, 1),
-        event(5_000, message().number(9, 1).bytes(23, b"read").bytes(22, b"syscall")),
+        event(5_000, message().number(9, 1).text(23, "read").text(22, "syscall")),
         event(7_000, message().number(9, 2)),
         event(8_000, message().number(9, 1).number(10, 9)),
         event(9_000, message().number(9, 2)),

@@ -134,6 +134,12 @@ def command_lines_that_make_no_sense(box):
 
 
 @test()
+def words_that_are_no_text(box):
+    for argv in ([b"--x\xff"], [b"\xff"], [b"-\xff"], ["run", b"--x\xff", "--", "true"]):
+        refuses(box, argv, FAILED)
+
+
+@test()
 def report_not_writable(box):
     ran = os.path.join(box.dir, "ran")
     for out in ("/nonexistent/folder/report", box.dir, "/proc/nothing"):

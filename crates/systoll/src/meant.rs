@@ -4,25 +4,36 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use systoll_judge::Catalogue;
 
 /// Words that other tools have for what a command of ours does.
-const WORDS: &[(&[&str], &str, &str)] = &[
-    (&["record", "save", "collect", "capture"], "to keep a recording", "systoll run --save REC -- CMD"),
-    (&["stat", "stats", "count", "summary"], "for strace's table of counts", "systoll run -c -- CMD"),
-    (
+struct Words {
+    typed: &'static [&'static str],
+    /// What the command is for, as a hint says it.
+    purpose: &'static str,
+    command: &'static str,
+}
+
+const fn words(typed: &'static [&'static str], purpose: &'static str, command: &'static str) -> Words {
+    Words { typed, purpose, command }
+}
+
+const WORDS: &[Words] = &[
+    words(&["record", "save", "collect", "capture"], "to keep a recording", "systoll run --save REC -- CMD"),
+    words(&["stat", "stats", "count", "summary"], "for strace's table of counts", "systoll run -c -- CMD"),
+    words(
         &["trace", "watch", "strace", "profile", "prof", "analyze", "analyse", "find", "start", "exec", "time"],
         "to watch a program",
         "systoll run -- CMD",
     ),
-    (&["attach", "pid"], "systoll watches what it starts, and does not attach", "systoll run -- CMD"),
-    (&["top"], "to see a report every ten seconds", "systoll run --every 10s -- CMD"),
-    (&["compare", "delta"], "to compare two recordings, or commands", "systoll diff OLD NEW"),
-    (&["bench", "benchmark"], "to time two commands", "systoll prove --vs 'NEW CMD' -- CMD"),
-    (&["fix", "apply", "patch"], "to keep a cure", "systoll cure --print CAUSE"),
-    (&["list", "ls", "why"], "for the causes that it knows", "systoll causes"),
-    (&["show", "open", "read", "view"], "to print a kept recording's report", "systoll report REC"),
-    (&["flamegraph", "script"], "for other tools' formats", "systoll export --format FORMAT REC"),
-    (&["man", "manual", "docs", "usage"], "for the manual", "systoll help, or systoll help COMMAND"),
-    (&["test"], "to hold a program to its calls", "systoll check -- CMD"),
-    (&["status", "info"], "to see what can be watched here", "systoll doctor"),
+    words(&["attach", "pid"], "systoll watches what it starts, and does not attach", "systoll run -- CMD"),
+    words(&["top"], "to see a report every ten seconds", "systoll run --every 10s -- CMD"),
+    words(&["compare", "delta"], "to compare two recordings, or commands", "systoll diff OLD NEW"),
+    words(&["bench", "benchmark"], "to time two commands", "systoll prove --vs 'NEW CMD' -- CMD"),
+    words(&["fix", "apply", "patch"], "to keep a cure", "systoll cure --print CAUSE"),
+    words(&["list", "ls", "why"], "for the causes that it knows", "systoll causes"),
+    words(&["show", "open", "read", "view"], "to print a kept recording's report", "systoll report REC"),
+    words(&["flamegraph", "script"], "for other tools' formats", "systoll export --format FORMAT REC"),
+    words(&["man", "manual", "docs", "usage"], "for the manual", "systoll help, or systoll help COMMAND"),
+    words(&["test"], "to hold a program to its calls", "systoll check -- CMD"),
+    words(&["status", "info"], "to see what can be watched here", "systoll doctor"),
 ];
 
 /// What is said of arguments that could not be read.
@@ -50,9 +61,9 @@ pub(crate) fn instead(error: &clap::Error) -> Option<Instead> {
         ErrorKind::UnknownArgument => {
             let option = of(ContextKind::InvalidArg)?;
             // Before any command.
-            let first = std::env::args().nth(1)?;
+            let first = std::env::args_os().nth(1)?;
             let name = option.trim_start_matches('-').split('=').next()?;
-            if first.split('=').next() != option.split('=').next() {
+            if first.to_string_lossy().split('=').next() != option.split('=').next() {
                 return None;
             }
             let text = match name {
@@ -68,26 +79,31 @@ pub(crate) fn instead(error: &clap::Error) -> Option<Instead> {
     }
 }
 
-/// What can be typed, each after what it is for.
-fn hints(word: &str, is_program: bool) -> Vec<(String, String)> {
+/// What can be typed, and what for.
+struct Hint {
+    purpose: String,
+    command: String,
+}
+
+fn hints(word: &str, is_program: bool) -> Vec<Hint> {
     let mut hints = Vec::new();
-    if let Some((_, what, command)) = WORDS.iter().find(|(words, ..)| words.contains(&word)) {
-        hints.push(((*what).to_owned(), (*command).to_owned()));
+    if let Some(known) = WORDS.iter().find(|known| known.typed.contains(&word)) {
+        hints.push(Hint { purpose: known.purpose.to_owned(), command: known.command.to_owned() });
     }
     if Catalogue::builtin().get(word).is_some() {
-        hints.push(("it is a cause".to_owned(), format!("systoll explain {word}")));
+        hints.push(Hint { purpose: "it is a cause".to_owned(), command: format!("systoll explain {word}") });
     }
     if is_program {
         let typed = systoll_present::shell_words(&[word]);
-        let what =
+        let purpose =
             if hints.is_empty() { "to watch a program".to_owned() } else { format!("to watch the program {typed}") };
-        hints.push((what, format!("systoll run -- {typed} …")));
+        hints.push(Hint { purpose, command: format!("systoll run -- {typed} …") });
     }
     hints
 }
 
-fn told(word: &str, hints: &[(String, String)]) -> Option<String> {
-    let lines: String = hints.iter().map(|(what, command)| format!("         {what}: {command}\n")).collect();
+fn told(word: &str, hints: &[Hint]) -> Option<String> {
+    let lines: String = hints.iter().map(|hint| format!("         {}: {}\n", hint.purpose, hint.command)).collect();
     let typed = systoll_present::shell_words(&[word]);
     (!hints.is_empty()).then(|| format!("systoll: there is no command {typed}\n{lines}"))
 }
@@ -133,10 +149,10 @@ mod tests {
     #[test]
     fn each_command_that_is_named_can_be_typed() {
         let all = crate::cli::command();
-        for (words, _, command) in WORDS {
+        for Words { typed, command, .. } in WORDS {
             let named = command.split_whitespace().nth(1).unwrap().trim_end_matches(',');
             assert!(named == "help" || all.get_subcommands().any(|c| c.get_name() == named), "{command}");
-            assert!(words.iter().all(|word| all.get_subcommands().all(|c| c.get_name() != *word)), "{words:?}");
+            assert!(typed.iter().all(|word| all.get_subcommands().all(|c| c.get_name() != *word)), "{typed:?}");
         }
     }
 }

@@ -8,6 +8,8 @@ mod tracks;
 mod wire;
 
 #[cfg(test)]
+mod message;
+#[cfg(test)]
 mod tests;
 
 use crate::call::{Call, Syscall, Times, Written};

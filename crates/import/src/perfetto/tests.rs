@@ -1,53 +1,10 @@
 //! Traces as systing's source writes them, and as Perfetto's own recorder does.
 
+use super::message::{Message, file, message};
 use crate::{Format, Import};
 use proptest::prelude::*;
 use std::io::Write;
 use systoll_model::{ProblemKind, Recording};
-
-/// A message as its bytes.
-#[derive(Clone, Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut number: u64) {
-        while number > 0x7f {
-            self.0.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number as u8);
-    }
-
-    fn number(mut self, field: u64, number: u64) -> Self {
-        self.varint(field << 3);
-        self.varint(number);
-        self
-    }
-
-    fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend(bytes);
-        self
-    }
-
-    fn text(self, field: u64, text: &str) -> Self {
-        self.bytes(field, text.as_bytes())
-    }
-
-    fn message(self, field: u64, message: Message) -> Self {
-        self.bytes(field, &message.0)
-    }
-}
-
-fn message() -> Message {
-    Message::default()
-}
-
-/// A file of packets.
-fn file(packets: impl IntoIterator<Item = Message>) -> Vec<u8> {
-    packets.into_iter().fold(message(), |file, packet| file.message(1, packet)).0
-}
 
 fn process(uuid: u64, pid: u64, words: &[&str]) -> Message {
     let words = words.iter().fold(message().number(1, pid), |all, word| all.text(2, word));
@@ -200,6 +157,20 @@ fn compressed_packets_are_read() {
         let recording = read(&file(systings().into_iter().chain([bad])));
         assert!(tells(&recording, ProblemKind::Lost, "1 packets"), "{:?}", recording.problems);
     }
+}
+
+#[test]
+fn names_forgotten_again_and_again_do_not_take_for_ever() {
+    let name = |number| message().message(2, message().number(1, number).text(2, "read"));
+    let mut all = message();
+    for number in 0..60_000 {
+        all = all.message(1, message().message(12, name(number)).number(10, 7));
+    }
+    for _ in 0..400_000 {
+        all = all.message(1, message().number(10, 8).number(41, 1));
+    }
+    let mut import = Import::new(1);
+    import.read("names", all.0.as_slice()).expect("a trace");
 }
 
 #[test]

@@ -52,8 +52,10 @@ impl Name {
 #[derive(Default)]
 pub(super) struct Tracks {
     tracks: Map<u64, Track>,
-    /// By sequence and number.
-    names: Map<(u64, u64), Name>,
+    /// By sequence, then by number: a sequence's are forgotten at once, as often as the file likes.
+    names: Map<u64, Map<u64, Name>>,
+    /// How many these are.
+    named: usize,
 }
 
 impl Tracks {
@@ -88,20 +90,22 @@ impl Tracks {
     pub(super) fn intern(&mut self, sequence: u64, data: &[u8]) {
         for entry in fields(data).filter(|field| field.number == 2) {
             let (number, name) = two(fields(entry.value.bytes()));
-            if self.names.len() < MOST_NAMES || self.names.contains_key(&(sequence, number)) {
-                self.names.insert((sequence, number), Name::of(name));
+            let known = self.name(sequence, number).is_some();
+            if known || self.named < MOST_NAMES {
+                self.names.entry(sequence).or_default().insert(number, Name::of(name));
+                self.named += usize::from(!known);
             }
         }
     }
 
     /// A sequence's numbers stand for nothing any more.
     pub(super) fn forget(&mut self, sequence: u64) {
-        self.names.retain(|(of, _), _| *of != sequence);
+        self.named -= self.names.remove(&sequence).map_or(0, |names| names.len());
     }
 
     /// What a number stands for.
     pub(super) fn name(&self, sequence: u64, number: u64) -> Option<&Name> {
-        self.names.get(&(sequence, number))
+        self.names.get(&sequence)?.get(&number)
     }
 }
 
