@@ -7,6 +7,7 @@
 //! fitted to, and how often they hold.
 
 use crate::finding::{Estimate, ExpectedGain, Kind, Later};
+use crate::hash::Set;
 use crate::language::CodeLanguage;
 use crate::semantics::{Effect, ObservedCall};
 use crate::survey::{Shown, windows};
@@ -96,12 +97,13 @@ fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {
     if recording.header.backend != BackendKind::Inproc {
         return None;
     }
+    let rows: Set<RowId> = needless.rows.iter().copied().collect();
     let (mut gaps, mut calls, mut begin) = (Vec::new(), 0u64, false);
     for at in windows(needless.rows, views) {
         let Some(window) = recording.windows.get(at) else { continue };
         let claimed = |index: usize, call: &WindowCall| {
             let claim = || claims.at(at, index).filter(|c| needless.weak || !c.weak);
-            needless.rows.contains(&call.row) && claim().is_some()
+            rows.contains(&call.row) && claim().is_some()
         };
         let is: Vec<bool> = window.calls.iter().enumerate().map(|(index, call)| claimed(index, call)).collect();
         calls += is.iter().filter(|is| **is).count() as u64;

@@ -5,7 +5,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, SIZE, Unit, Way};
+use crate::semantics::{Act, DEVICES, Effect, MADE_UP, SIZE, Unit, Way};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -19,8 +19,6 @@ const KEPT: usize = 4;
 const LEAST: usize = 8;
 /// The same of a file whose other reads the window's edge may hide.
 const LEAST_CUT: usize = 4;
-/// Where the kernel makes up what is read, anew for each read.
-const MADE_UP: [&str; 3] = ["/proc/", "/sys/", "/dev/"];
 
 /// Claims small reads that say where in the file, of a page that an earlier one lies in. Reads of one place again
 /// are not among them: they may wait for another process to change it.
@@ -112,7 +110,7 @@ fn small<'a>(step: &'a Step<'_>) -> Option<(i32, u64, u64, &'a str)> {
     let (place, fd) = (step.observed.arg(moved.line.at?), moved.fd?);
     let bytes = moved.got.filter(|got| (1..=SMALL).contains(got))?;
     let name = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'))?;
-    let ordinary = !MADE_UP.iter().any(|made_up| name.starts_with(made_up));
+    let ordinary = !MADE_UP.iter().chain(DEVICES).any(|folder| name.starts_with(folder));
     // More was wanted than the file has: there is nothing behind it yet.
     (ordinary && moved.asked.is_none_or(|asked| bytes >= asked)).then_some((fd, place, bytes, name))
 }
