@@ -96,3 +96,14 @@ def who_sees_changes_asks_for_good_reason(box):
     assert ledger["changed_share"] > 0.9 and ledger["known_share"]["estimate"] < 0.05, ledger
     stats = [f for f in doc["findings"] if f["cause"] == "stat-per-op"]
     assert not stats, stats
+
+
+@test(backends=BOTH)
+def what_comes_after_loops_is_looked_at(box):
+    doc, r = box.report([box.build("loops.c", "-fno-ipa-icf")])
+    assert r.returncode == 0, r
+    loops = [row for row in doc["rows"] if row["calls"] == 2000]
+    assert len(loops) == 16, [(row["syscall"], row["calls"]) for row in doc["rows"]]
+    unseen = [row["stack"] for row in loops if not row["ledger"] or not row["ledger"]["looks"]]
+    assert not unseen, unseen
+    assert [(f["cause"], f["calls"]) for f in doc["findings"]] == [("missing-asked-again", 32000)], doc["findings"]

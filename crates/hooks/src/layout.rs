@@ -532,9 +532,8 @@ const _: () = {
     assert!(image::RSEQ_START < image::RSEQ_ABORT && image::RSEQ_ABORT < image::CODE_COUNT);
     assert!(slot::REGISTERS + 8 * Saved::COUNT <= slot::REQUEST && slot::REQUEST + 56 <= slot::REPLY);
     assert!(slot::RING_HEADERS + ring::COUNT * ring::HEADER <= slot::REQUESTS_NEXT);
-    assert!(
-        slot::RING_CALLS < slot::LOOK_HEADER && slot::RING_MOST < slot::RING_VECTORS && look::BUFFERS < ring::COUNT
-    );
+    assert!(slot::RING_CALLS < slot::LOOK_HEADER && slot::RING_MOST < slot::RING_VECTORS);
+    assert!(look::SHARE.of_old < ring::SHARE.of_old && look::SHARE.of_first < ring::SHARE.of_first);
     assert!(slot::REQUESTS + slot::MOST_REQUESTS * slot::REQUEST_LEN <= slot::FRAME_COUNT);
     assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);
     assert!(slot::INHERITED.is_multiple_of(8) && slot::UNASKED < slot::CPU);

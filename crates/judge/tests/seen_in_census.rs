@@ -39,6 +39,15 @@ fn a_missing_name_is_asked_about_four_times_before_it_is_made() {
 }
 
 #[test]
+fn names_asked_about_again_and_again_have_one_cause_however_many_they_are() {
+    for names in [1, 2, 7] {
+        let calls = rounds(20_000, |i| vec![stat_at(&format!("/out/{}", i * names / 20_000), 0, MISSING)]);
+        let f = only(judged(&calls, BUSY));
+        assert_eq!((f.cause.as_deref(), f.calls), (Some("missing-asked-again"), 20_000));
+    }
+}
+
+#[test]
 fn with_links_followed_and_without_are_two_questions() {
     silent(
         &rounds(5_000, |i| {

@@ -72,7 +72,7 @@ pub(super) fn unfinished(e: &mut Emitter) -> Emitted {
 pub(super) fn begin(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (fill, ready, none) = (e.label(), e.label(), e.label());
     asm!(e; cmp(gs(slot::LOOK_FLAGS), 0); je(done); mov(rdi, gs(slot::LOOK_HEADER)); test(rdi, rdi); jne(fill););
-    free_buffer(e, look::BUFFERS, none)?;
+    free_buffer(e, look::SHARE, none)?;
     asm!(e; mov(rax, gs(slot::RING_HEADER)); mov(gs(slot::LOOK_HEADER), rax););
     asm!(e; lea(rax, qword_ptr(rdi + look::DATA as i32)); mov(gs(slot::RING_DATA), rax); jmp(ready););
     e.here(none)?;

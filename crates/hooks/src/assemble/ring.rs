@@ -13,7 +13,7 @@ use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
 use super::look;
 use super::ring_buffer::{close, draw, free_buffer, is_full, leave};
 use super::ring_data::{CALL, Moment, fetch, name, names_change, page_faults};
-use crate::layout::ring::{self, call};
+use crate::layout::ring::{self, call, state};
 use crate::layout::{IMAGE, NUMBERS, Question, Saved, global, image, node, record, slot, want, windows};
 use iced_x86::code_asm::*;
 
@@ -25,6 +25,8 @@ const ARGUMENTS: [Saved; 6] = [Saved::Rdi, Saved::Rsi, Saved::Rdx, Saved::R10, S
 const QUESTION: i32 = (1 << NUMBER_BIT) - 1;
 /// Cycles that writing takes at most: in longer ones others had the processor.
 const LONGEST: u32 = 1 << 15;
+/// State of the buffer that is taken last.
+const LAST_STATE: u64 = slot::RING_HEADERS + (ring::COUNT - 1) * ring::HEADER + ring::STATE;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
@@ -72,6 +74,8 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         asks(e)?;
         asm!(e; js(ways.ask););
         asm!(e; cmp(ecx, windows::OWN as i32); jb(ways.ask); ja(skip););
+        // What is done for the first time while the launcher has not read what came before waits until it has.
+        asm!(e; cmp(rdx, 1); ja(open); cmp(gs(LAST_STATE), state::FREE as i32); jne(ways.ask););
         e.here(open)?;
         begin(e)?;
         plan_next(e)?;
@@ -139,7 +143,7 @@ fn plan_next(e: &mut Emitter) -> Emitted {
 /// Takes a free buffer.
 fn open_buffer(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let none = e.label();
-    free_buffer(e, ring::COUNT, none)?;
+    free_buffer(e, ring::SHARE, none)?;
     asm!(e; lea(rax, qword_ptr(rdi + ring::DATA as i32)); mov(gs(slot::RING_DATA), rax););
     asm!(e; mov(gs(slot::RING_MOST), ring::CALLS as i32););
     // Its pages come now: page faults counted from call to call are the program's.

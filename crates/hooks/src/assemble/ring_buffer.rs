@@ -1,8 +1,8 @@
 //! Buffers of a thread's ring: taken, gone on in, put by and closed, for windows and for looks.
 
-use super::emitter::{Emitted, Emitter, asm, gs, gs_at};
-use crate::layout::ring::{self, state};
-use crate::layout::{GLOBAL, IMAGE, global, image, look, slot, want};
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at};
+use crate::layout::ring::{self, Share, state};
+use crate::layout::{GLOBAL, IMAGE, global, image, look, node, record, slot, want};
 use crate::numbers::FUTEX;
 use iced_x86::code_asm::*;
 
@@ -23,16 +23,21 @@ pub(super) fn draw(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Finds a free buffer among the first `count`, else goes to `none`, and begins it. rdi: its offset.
-pub(super) fn free_buffer(e: &mut Emitter, count: u64, none: CodeLabel) -> Emitted {
-    let (again, found) = (e.label(), e.label());
-    let end = slot::RING_HEADERS + count * ring::HEADER;
+/// Finds a free buffer of those that the call under way may have filled, else goes to `none`, and begins it. In: its
+/// node, in the slot. rdi: the buffer's offset. Lost: rax.
+pub(super) fn free_buffer(e: &mut Emitter, share: Share, none: CodeLabel) -> Emitted {
+    let (again, found, known) = (e.label(), e.label(), e.label());
+    let end = |count: u64| (slot::RING_HEADERS + count * ring::HEADER) as u32;
     // Threads that found no slot share one.
     asm!(e; cmp(word_ptr(slot::TAG).gs(), image::SLOT_COUNT as i32); je(none););
+    asm!(e; mov(rdi, gs(slot::ANSWER)); mov(rdi, at(rdi, node::RECORD)); mov(rdi, gs_at(rdi, record::ENTERED)););
+    asm!(e; mov(eax, end(share.of_first)); cmp(rdi, 1); jbe(known););
+    asm!(e; mov(eax, end(share.of_new)); cmp(rdi, ring::NEW as i32); jbe(known); mov(eax, end(share.of_old)););
+    e.here(known)?;
     asm!(e; mov(edi, slot::RING_HEADERS as u32););
     e.here(again)?;
     asm!(e; cmp(gs_at(rdi, ring::STATE), state::FREE as i32); je(found););
-    asm!(e; add(edi, ring::HEADER as i32); cmp(edi, end as i32); jb(again); jmp(none););
+    asm!(e; add(edi, ring::HEADER as i32); cmp(edi, eax); jb(again); jmp(none););
     e.here(found)?;
     asm!(e; mov(gs_at(rdi, ring::LEN), 0); mov(gs_at(rdi, ring::STATE), state::WRITING as i32););
     go_on_in(e)

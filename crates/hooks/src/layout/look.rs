@@ -7,6 +7,8 @@
 //! lists of files that programs go through.
 //! Looks fill buffers of the ring one after the other, which are read like windows.
 
+use super::ring::Share;
+
 /// Of a thread's calls at a node the first are all looked at, up to this many, a power of two.
 pub const ALL: u64 = 1 << 13;
 /// Looks in each octave from there on.
@@ -17,8 +19,8 @@ pub const OF_OCTAVE_BITS: u32 = 10;
 pub const MOST_SHIFT: u32 = 30;
 /// Calls until the next look of those that are never looked at.
 pub const NEVER: u64 = i64::MAX as u64;
-/// Buffers of the ring that looks may fill; the others are left to windows.
-pub const BUFFERS: u64 = 26;
+/// Buffers of the ring that looks fill; the others are left to windows.
+pub const SHARE: Share = Share { of_first: 22, of_new: 22, of_old: 18 };
 /// Looks in a buffer: what their arguments point to is less than windows' calls have.
 pub const CALLS: u64 = 80;
 /// Where in such a buffer begins what arguments point to.

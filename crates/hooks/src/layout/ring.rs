@@ -5,6 +5,23 @@
 
 /// Buffers of a slot.
 pub const COUNT: u64 = 32;
+/// Of them, those that windows fill.
+pub const SHARE: Share = Share { of_first: COUNT, of_new: 28, of_old: 24 };
+/// A node is new to a thread for so many calls.
+pub const NEW: u64 = 128;
+
+/// How many of the buffers a call may have filled, by how often its thread has been at its node: a loop that outruns
+/// the launcher fills all that it may, and what the thread does for the first time after it is to be seen too.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// By its first call there.
+    pub of_first: u64,
+    /// By the calls after it, up to [`NEW`].
+    pub of_new: u64,
+    /// By all others.
+    pub of_old: u64,
+}
+
 /// Bytes of a buffer, 1 << [`BUFFER_SHIFT`].
 pub const BUFFER: u64 = 1 << BUFFER_SHIFT;
 /// See [`BUFFER`].

@@ -2,6 +2,7 @@
 
 mod areas;
 mod counts;
+mod full_ring;
 mod handshake;
 mod hostile;
 mod lab;

@@ -19,8 +19,8 @@ const MUNMAP: u32 = 11;
 const FORK: u32 = 57;
 pub(crate) const GETPPID: u32 = 110;
 const GETPGRP: u32 = 111;
-const OPENAT: u32 = 257;
-const BAD: u64 = 0x6666_0000;
+pub(crate) const OPENAT: u32 = 257;
+pub(crate) const BAD: u64 = 0x6666_0000;
 
 pub(crate) fn lab() -> Lab {
     let mut file = crate::counts::file();
@@ -202,28 +202,6 @@ fn places_are_drawn_in_every_half_octave() {
         }
         assert_eq!(lab.total(GETPPID), (50_000, 50_000, 0, 0));
         assert_eq!(word(0, slot::RING_REFUSED).load(SeqCst), 0);
-    });
-}
-
-#[test]
-fn where_no_buffer_is_free_windows_are_refused() {
-    apart("ring::where_no_buffer_is_free_windows_are_refused", || {
-        let lab = lab();
-        lab.enter(0);
-        let server = Server::opening(&[], 1);
-        for n in 0..ring::COUNT + 5 {
-            word(0, slot::WANT).store(want::RING, SeqCst);
-            lab.call("getppid 1", &[ring::CALLS]);
-            assert_eq!(word(0, slot::WANT).load(SeqCst), want::NOTHING, "{n}");
-        }
-        server.stop();
-        assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, ring::COUNT);
-        assert!(word(0, slot::RING_REFUSED).load(SeqCst) >= 5);
-        assert_eq!(image_words()[image::WRITTEN as usize / 8].load(SeqCst), ring::COUNT);
-        let windows = drain(0);
-        assert!(windows.iter().all(|w| w.len() as u64 == ring::CALLS && w.iter().all(|c| c.result.is_some())));
-        let calls = (ring::COUNT + 5) * ring::CALLS;
-        assert_eq!(lab.total(GETPPID), (calls, calls, 0, 0));
     });
 }
 

@@ -41,8 +41,9 @@ impl Detector for Missing {
             let no_link = step.lines.no_follow(&step.observed);
             match vain.as_mut().filter(|v| v.path == path) {
                 Some(known) => {
-                    if (known.no_link || !no_link) && self.is_habit(step, path) {
-                        put_over(claims, step.index);
+                    if known.no_link || !no_link {
+                        let habit = self.is_habit(step, path);
+                        put_over(claims, step.index, habit);
                     }
                     known.no_link |= no_link;
                     known.newest = at;
@@ -77,11 +78,12 @@ fn may_appear(step: &Step<'_>) -> bool {
     step.pauses || step.look.is_some_and(|look| look.sleeps) || step.effects.iter().any(makes)
 }
 
-/// It tells more than that the same was asked before.
-fn put_over(claims: &mut Claims, index: usize) {
+/// It tells more than that the same was asked before, which needs no habit.
+fn put_over(claims: &mut Claims, index: usize, habit: bool) {
     match claims.get(index) {
         Some(old) if old.kind == Kind::Repeat => claims.set(index, claim()),
-        _ => put(claims, index, claim()),
+        _ if habit => put(claims, index, claim()),
+        _ => {}
     }
 }
 

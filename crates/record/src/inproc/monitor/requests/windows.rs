@@ -6,7 +6,7 @@ use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::{Looked, Open};
 use crate::inproc::monitor::requests::unwind::{unwind, with_scripts};
 use crate::inproc::monitor::requests::waiter::Waiter;
-use crate::inproc::monitor::results::images;
+use crate::inproc::monitor::results::{images, written};
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::sys::{own_cpu, read_memory};
@@ -74,6 +74,9 @@ fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     let run_ns = session.clock.at(began);
     let octave = entered.nth.max(1).ilog2() as u8;
     let writes = wanted(session, waiter.slot) == want::WRITING;
+    if !writes {
+        written::make_room(session, waiter.slot);
+    }
     let opens = opens(session, &entered, writes, run_ns);
     plan_next(session, waiter.slot.program, at, &entered);
     if opens {

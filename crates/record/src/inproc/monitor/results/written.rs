@@ -19,6 +19,14 @@ use systoll_model::Sysno;
 /// What a thread takes to write a call: measured, with what it points to.
 const EACH: Duration = Duration::from_nanos(250);
 
+/// Bytes of all headers of a ring.
+const HEADERS: u64 = ring::COUNT * ring::HEADER;
+/// Words of one.
+const HEADER_WORDS: usize = (ring::HEADER / 8) as usize;
+
+/// Buffers that a thread may have filled before the launcher, asked by it, takes them first.
+const FULL: usize = 12;
+
 /// Which windows are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
@@ -42,14 +50,26 @@ pub(crate) fn take_new(session: &mut Session) {
     }
 }
 
+/// Takes what a thread has written that waits for an answer, where little room is left: what it is about to do for the
+/// first time is to be seen.
+pub(crate) fn make_room(session: &mut Session, thread: SlotRef) {
+    let headers = session.memory.words(thread.offset() + slot::RING_HEADERS, thread.program, HEADERS);
+    let written = headers.chunks_exact(HEADER_WORDS).filter(|header| header.first() == Some(&ring::state::WRITTEN));
+    if written.count() < FULL {
+        return;
+    }
+    let Some(mut program) = session.programs.remove(&thread.program) else { return };
+    take(session, &mut program, &[thread.index], Take::Written);
+    session.programs.insert(thread.program, program);
+}
+
 /// Takes windows from some slots of a program.
 pub(crate) fn take(session: &mut Session, program: &mut Program, slots: &[u64], which: Take) {
     for index in slots {
         let thread = program.id.slot(*index);
-        let headers =
-            session.memory.words(thread.offset() + slot::RING_HEADERS, program.id, ring::COUNT * ring::HEADER);
+        let headers = session.memory.words(thread.offset() + slot::RING_HEADERS, program.id, HEADERS);
         let mut found: Vec<Vec<WrittenCall>> = Vec::new();
-        for (n, header) in (0u64..).zip(headers.chunks_exact((ring::HEADER / 8) as usize)) {
+        for (n, header) in (0u64..).zip(headers.chunks_exact(HEADER_WORDS)) {
             let [state, len] = *header else { continue };
             let whole = state == ring::state::WRITTEN;
             if !whole && (state != ring::state::WRITING || which == Take::Written) {

@@ -1,0 +1,63 @@
+//! A ring that the launcher has not read in time.
+
+use crate::lab::{apart, image_words};
+use crate::ring::{BAD, GETPPID, drain, in_state, lab, word};
+use crate::server::Server;
+use std::sync::atomic::Ordering::SeqCst;
+use systoll_hooks::layout::{Question, image, ring, slot, want};
+
+#[test]
+fn where_no_buffer_is_free_windows_are_refused() {
+    apart("full_ring::where_no_buffer_is_free_windows_are_refused", || {
+        let lab = lab();
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        for n in 0..ring::COUNT + 5 {
+            word(0, slot::WANT).store(want::RING, SeqCst);
+            lab.call("getppid 1", &[ring::CALLS]);
+            assert_eq!(word(0, slot::WANT).load(SeqCst), want::NOTHING, "{n}");
+        }
+        assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, ring::SHARE.of_old);
+        let refused = word(0, slot::RING_REFUSED).load(SeqCst);
+        assert!(refused >= ring::COUNT + 5 - ring::SHARE.of_old, "{refused}");
+        // Of what is new to the thread some is written nevertheless, and its first calls even then.
+        let open = |name: &str, arguments: &[u64]| {
+            word(0, slot::WANT).store(want::RING, SeqCst);
+            lab.call(name, arguments);
+        };
+        (0..4).for_each(|_| open("getppid 2", &[ring::CALLS]));
+        assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, ring::SHARE.of_old + 4);
+        (0..4).for_each(|_| open("getppid 3", &[ring::CALLS]));
+        assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, ring::SHARE.of_new + 1);
+        (0..2).for_each(|_| open("openats", &[ring::CALLS, BAD, BAD, 0]));
+        assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, ring::SHARE.of_new + 2);
+        server.stop();
+        assert_eq!(image_words()[image::WRITTEN as usize / 8].load(SeqCst), ring::SHARE.of_new + 2);
+        let windows = drain(0);
+        assert!(windows.iter().all(|w| w.len() as u64 == ring::CALLS && w.iter().all(|c| c.result.is_some())));
+        let calls = (ring::COUNT + 5 + 2 * 4) * ring::CALLS;
+        assert_eq!(lab.total(GETPPID), (calls, calls, 0, 0));
+    });
+}
+
+#[test]
+fn where_all_buffers_are_full_the_launcher_is_asked_at_first_calls_only() {
+    apart("full_ring::where_all_buffers_are_full_the_launcher_is_asked_at_first_calls_only", || {
+        let lab = lab();
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        let fill = |state| {
+            let state_of = |n| word(0, slot::RING_HEADERS + n * ring::HEADER + ring::STATE);
+            (0..ring::COUNT).for_each(|n| state_of(n).store(state, SeqCst));
+        };
+        fill(ring::state::WRITTEN);
+        for name in ["getppid 1", "getppid 2"] {
+            lab.call(name, &[10 * ring::CALLS]);
+        }
+        fill(ring::state::FREE);
+        lab.call("getppid 3", &[10 * ring::CALLS]);
+        let asked = server.stop();
+        assert_eq!(asked.count(Question::WindowEntry), 2);
+        assert_eq!(lab.total(GETPPID), (30 * ring::CALLS, 30 * ring::CALLS, 0, 0));
+    });
+}
