@@ -28,8 +28,10 @@ use term::Term;
 const NUDGE: i32 = libc::SIGURG;
 /// `si_code` of what the terminal sends.
 const SI_KERNEL: i32 = 0x80;
-/// How often the thread looks whether anything has changed where no signal comes.
+/// How often the thread looks whether anything has changed where no signal comes, but one came.
 const PAUSE: Duration = Duration::from_millis(20);
+/// The same where none came: who wants something of it wakes it.
+const CALM: Duration = Duration::from_secs(1);
 /// The same while the tracer has not looked at what it was told.
 const IMPATIENT: Duration = Duration::from_millis(2);
 
@@ -135,14 +137,19 @@ fn thread() -> std::sync::MutexGuard<'static, Option<Thread>> {
 pub fn let_signals_through() {
     let Some(Thread { shared, handle, original }) = thread().take() else { return };
     shared.phase.store(phase::STOP, Ordering::Release);
+    wake(&handle);
+    // Joining can only fail if the thread panicked, which leaves nothing to undo.
+    let _ = handle.join();
+    original.restore();
+}
+
+/// Has the thread look at the phase it is in.
+fn wake(handle: &std::thread::JoinHandle<()>) {
     handle.thread().unpark();
     // It waits for these and so does not have to be waited for; sent to it alone, this one is
     // for no other thread.
     // SAFETY: the thread has not been joined.
     unsafe { libc::pthread_kill(handle.as_pthread_t(), libc::SIGUSR1) };
-    // Joining can only fail if the thread panicked, which leaves nothing to undo.
-    let _ = handle.join();
-    original.restore();
 }
 
 impl Signals {
@@ -268,6 +275,9 @@ impl Signals {
             }
             self.shared.term.run_is_over();
             self.shared.phase.store(phase::AFTER, Ordering::Release);
+            if let Some(thread) = &*thread() {
+                wake(&thread.handle);
+            }
             self.original.restore_but(&[libc::SIGTERM, libc::SIGUSR1]);
         }
     }
@@ -296,28 +306,30 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
                 shared.term.note_pending(ignored);
                 std::thread::park_timeout(PAUSE);
             }
-            phase::AFTER => {
-                match take(&WATCHED, PAUSE) {
-                    Some((libc::SIGTERM, _)) if !ignored.contains(&libc::SIGTERM) => shared.term.note(),
-                    None | Some((libc::SIGTERM | libc::SIGUSR1, _)) => {}
-                    // Taken as the run ended: nothing but this thread blocks it any more.
-                    // SAFETY: a plain signal to this process, which it was meant for.
-                    Some((signal, _)) => drop(unsafe { libc::kill(libc::getpid(), signal) }),
-                }
-            }
+            phase::AFTER => act_after(shared, take(&WATCHED, PAUSE), ignored),
             _ => {
                 let pending = !shared.looked.load(Ordering::Acquire);
                 if pending {
                     // SAFETY: the tracer's thread outlives this one, which it joins.
                     unsafe { libc::pthread_kill(tracer, NUDGE) };
                 }
-                match take(&WATCHED, if pending { IMPATIENT } else { PAUSE }) {
+                let every = Duration::from_millis(shared.every_ms.load(Ordering::Relaxed));
+                let pause = match shared.told.load(Ordering::Acquire) {
+                    _ if pending => IMPATIENT,
+                    true => PAUSE,
+                    false if every.is_zero() => CALM,
+                    false => CALM.min(every.saturating_sub(since_snapshot.elapsed())),
+                };
+                match take(&WATCHED, pause) {
+                    // The run was over meanwhile.
+                    signal if shared.phase.load(Ordering::Acquire) != phase::WATCHED => {
+                        act_after(shared, signal, ignored);
+                    }
                     Some(signal) => act_on(shared, signal, ignored),
                     // How long it lingers is for the tracer to see, even where nothing stops any more.
                     None if shared.told.load(Ordering::Acquire) => shared.looked.store(false, Ordering::Release),
                     None => {}
                 }
-                let every = Duration::from_millis(shared.every_ms.load(Ordering::Relaxed));
                 if !every.is_zero() && since_snapshot.elapsed() >= every {
                     since_snapshot = std::time::Instant::now();
                     shared.snapshot.store(true, Ordering::Release);
@@ -333,6 +345,17 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
             }
         };
         shared.term.end_if_over(grace_is_over, line);
+    }
+}
+
+/// Heeds a signal that came when the run was over.
+fn act_after(shared: &Shared, signal: Option<(i32, i32)>, ignored: &[i32]) {
+    match signal {
+        Some((libc::SIGTERM, _)) if !ignored.contains(&libc::SIGTERM) => shared.term.note(),
+        None | Some((libc::SIGTERM | libc::SIGUSR1, _)) => {}
+        // Taken as the run ended: nothing but this thread blocks it any more.
+        // SAFETY: a plain signal to this process, which it was meant for.
+        Some((signal, _)) => drop(unsafe { libc::kill(libc::getpid(), signal) }),
     }
 }
 

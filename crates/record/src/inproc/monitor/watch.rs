@@ -44,6 +44,10 @@ use systoll_symbols::Symbols;
 
 /// How long it sleeps at most.
 const SLEEP: Duration = Duration::from_millis(20);
+/// The same where nothing has come for some time: threads, children and signals wake it.
+const CALM_SLEEP: Duration = Duration::from_millis(100);
+/// For how long that is, ns.
+const CALM_AFTER_NS: u64 = 300_000_000;
 /// The same while there are programs that may not wake it, or that make threads so quickly that they
 /// would have to wait for slots.
 const QUIET_SLEEP: Duration = Duration::from_micros(300);
@@ -224,6 +228,8 @@ fn sleep(session: &mut Session, seen: u32, brisk: bool) {
             QUIET_SLEEP
         } else if ended {
             Duration::from_millis(2)
+        } else if sys::now().saturating_sub(session.polling.answered) >= CALM_AFTER_NS {
+            CALM_SLEEP
         } else {
             SLEEP
         };
