@@ -85,7 +85,8 @@ impl Report<'_> {
             let slow = "watched by ptrace, which is slow: times are estimates";
             segments.push(Line::of(Role::Plain, slow));
         }
-        if self.rec.prices.moved() {
+        // The figures of this box say it too.
+        if self.rec.prices.moved() && !self.options.all {
             segments.push(self.crossing());
         }
         if !self.options.all {
@@ -147,7 +148,7 @@ impl Report<'_> {
             // Another tool's copy of a recording does not tell.
             None if self.stripped() => Line::default(),
             None if self.rec.header.backend == BackendKind::Import => {
-                Line::of(Role::Warn, "its end is not in the trace")
+                Line::of(Role::Warn, "the trace does not show how it ended")
             }
             None => Line::of(Role::Warn, "still running"),
         }
@@ -208,7 +209,7 @@ impl Report<'_> {
         let cpu = added(h.observer_ns_per_call);
         let off = if cpu.is_empty() { "" } else { ", taken off below" };
         match h.backend {
-            BackendKind::Inproc => Line::of(Role::Plain, format!("watched from within{cpu}{off}")),
+            BackendKind::Inproc => Line::of(Role::Plain, format!("watched in-process{cpu}{off}")),
             BackendKind::Ptrace => {
                 Line::of(Role::Plain, format!("watched by ptrace: slow{}", added(h.observer_wall_ns_per_call)))
             }
