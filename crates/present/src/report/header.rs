@@ -85,8 +85,7 @@ impl Report<'_> {
             let slow = "watched by ptrace, which is slow: times are estimates";
             segments.push(Line::of(Role::Plain, slow));
         }
-        // The figures of this box say it too.
-        if self.rec.prices.moved() && !self.options.all {
+        if self.rec.prices.moved() {
             segments.push(self.crossing());
         }
         if !self.options.all {
@@ -171,7 +170,10 @@ impl Report<'_> {
         if let Some(vdso) = h.vdso_calls.filter(|v| *v > 0) {
             segments.push(Line::of(Role::Plain, format!("{} more in the vDSO", grouped(vdso))));
         }
-        segments.push(self.crossing());
+        // A price that moved is told at the report's end.
+        if !self.rec.prices.moved() {
+            segments.push(self.crossing());
+        }
         segments.push(self.watching());
         segments
     }
