@@ -224,16 +224,20 @@ def document(all_of, kept):
     out = [
         "# A census of everyday programs",
         "",
-        "What systoll says of programs as their registries ship them, at the work they are used for, and whether it is true.",
-        "Made by `cases/census.py`; `cases/census/` has the commands, and our verdicts: we read the programs.",
+        "What systoll says of everyday programs, as their registries ship them and at the work they are for, and whether it is",
+        "true: we read the programs to judge each finding. `cases/census.py` makes this page; `cases/census/` has the commands",
+        "and our verdicts.",
         "",
-        f"{len(told)} commands, {sum(m['calls'] for m in told.values()):,} system calls; exact {sum(m['exact'] for m in told.values())}.",
-        f"Nothing found: {sum(not m['findings'] for m in told.values())}. Findings: {len(judged)}, of them {sums}; true and worth 2 % or more: {large}.",
-        f"Of these {proved} are proved by `systoll prove`, with a cure or a twin (two findings of one command may go by one), on a box at work.",
-        f"Known to be wasted and missed: {sum('missed' in all_of[n] for n in told)}.",
+        f"- {len(told)} commands made {sum(m['calls'] for m in told.values()):,} system calls; of {sum(m['exact'] for m in told.values())} of the commands systoll counted every call.",
+        f"- In {sum(not m['findings'] for m in told.values())} of them systoll found nothing.",
+        f"- In the others it found {len(judged)} wastes: {sums}. {large} are true and cost 2 % of the processor time or more.",
+        f"- `systoll prove` proved a gain for {proved} of those {large}, by a cure or by a twin (a changed command that does the same);",
+        "  one proof may stand for two findings of a command. Other work ran on the box meanwhile.",
+        f"- In {sum('missed' in all_of[n] for n in told)} commands we know of waste that systoll missed.",
         "",
-        "*Calls* are the run's; *share* is what all calls cost of the program's own processor time; *found* is the cause, who",
-        "makes the calls, and their share of it. `silent`: nothing is found, and no waste is known; not each of these was read.",
+        "*calls* is how many the run made; *share* is what all calls cost of the program's own processor time; *found* is the",
+        "cause; *by, share* is who makes the calls and what part of the processor time they cost. `silent`: systoll found nothing,",
+        "and we know of no waste; we did not read all of these programs.",
     ]
     for registry in sorted({all_of[n]["registry"] for n in told}):
         out += ["", f"## {registry}", "", "| command | version | calls | share | exact | found | by, share | verdict | why |", "|---|---|---|---|---|---|---|---|---|"]

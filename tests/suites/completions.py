@@ -8,7 +8,7 @@ import time
 
 from harness import test, text, tool
 
-# What is typed, and what stands there after Tab: commands, flags, causes, stories, system calls, programs.
+# What is typed, and what stands there after Tab, without its quotes: commands, flags, causes, stories, system calls, programs.
 TYPED = [
     ("systoll prov", "systoll prove"),
     ("systoll run --sav", "systoll run --save"),
@@ -22,6 +22,14 @@ TYPED = [
     ("systoll report -e %netw", "systoll report -e %network"),
     ("systoll run -- setpri", "systoll run -- setpriv"),
     ("systoll prove -- setpri", "systoll prove -- setpriv"),
+    # A fleet's folders, then a question; without a folder there is none, and a flag's value is no folder.
+    ("systoll fleet fol", "systoll fleet folder of runs"),
+    ("systoll fleet 'folder of runs' sav", "systoll fleet folder of runs savings"),
+    ("systoll fleet . --csv --service fol odd", "systoll fleet . --csv --service fol odd-hosts"),
+    ("systoll fleet --service . hist", "systoll fleet --service . hist"),
+    ("systoll fleet --show-sql hist", "systoll fleet --show-sql history"),
+    ("systoll fleet . . sav", "systoll fleet . . savings"),
+    ("systoll fleet . --cause tz-", "systoll fleet . --cause tz-unset"),
 ]
 SHELLS = {
     "bash": (["--norc", "--noprofile", "-i"], "bind 'set enable-bracketed-paste off'; source {}"),
@@ -73,6 +81,7 @@ def completes(box, shell):
     with open(script, "wb") as f:
         f.write(subprocess.run([box.systoll, "completions", shell], capture_output=True, check=True).stdout)
     env = dict(box.env, TERM="xterm", PS1="> ", PATH=os.path.dirname(box.systoll) + ":" + box.env["PATH"], XDG_CONFIG_HOME=box.dir)
+    os.mkdir(os.path.join(box.dir, "folder of runs"))
     terminal = Terminal([program, *flags], env, box.dir)
     wrong = []
     try:
@@ -83,7 +92,8 @@ def completes(box, shell):
             terminal.type(typed + "\t")
             time.sleep(0.3)
             terminal.type(f"\x01echo G{n}O: \n")
-            said = terminal.until(rb"\nG%dO: (systoll[^\n]*)\n" % n).rstrip()
+            # Zsh takes a folder's slash back where a space follows.
+            said = terminal.until(rb"\nG%dO: (systoll[^\n]*)\n" % n).rstrip(" /")
             if said != wanted:
                 wrong.append((typed, said, wanted))
     finally:

@@ -84,7 +84,7 @@ def engines_take_names_for_data(box):
             assert r.returncode == 0 and not CONTROL.search(text(r.stdout)), (words, text(r.stdout)[:300], text(r.stderr))
 
 
-# Files that DuckDB writes beside a good one: as another version, or somebody else, would have written them.
+# Files that DuckDB writes beside a good one: as another version of systoll, or an attacker, would have written them.
 STRANGE = """
 import duckdb, os, sys
 good = sys.argv[1]

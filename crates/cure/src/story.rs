@@ -132,7 +132,7 @@ static STORIES: [Story; 5] = [
     },
     Story {
         id: "ucontext",
-        title: "getcontext saves a signal mask that nobody changes",
+        title: "getcontext saves a signal mask that never changes",
         happened: "Ruby 1.8.7 built with --enable-pthread saved a frame by getcontext at every block it ran:\n\
                    20,033,025 rt_sigprocmask in one benchmark. With _setjmp and _longjmp: 3, and 6.1 s became\n\
                    3.7 s. Puppet users had waited on it for years.",

@@ -1,7 +1,7 @@
 -- Dearest needless calls over all services
 --
--- A line a service, cause and caller. needless_ns is what was recorded; share is its part of the processor time of all
--- recorded runs of the service that tell theirs.
+-- One line for each service, cause and caller. needless_ns adds up what the recorded runs lost by these calls; share is
+-- its part of the processor time of the service's recorded runs, but for runs whose processor time is not known.
 with of_service as (
   select service, sum(cast(own_cpu_ns as decimal(38, 0))) as cpu_ns, count(distinct host) as hosts
   from runs

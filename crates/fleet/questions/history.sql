@@ -1,7 +1,8 @@
--- Calls over days and releases: of all rows, or those that --cause, --api, --function or --syscall name
+-- Calls by day and release: all, or those that --cause, --api, --function and --syscall pick
 --
--- runs and hosts are those that made such calls, of_runs all of that day. Calls a second are a second of processor time
--- of all of them, so that busy days and quiet ones compare.
+-- runs says how many of the day's runs made such calls, hosts on how many hosts. calls_per_cpu_second divides the calls
+-- by the processor time of all of the day's runs, so that busy days and quiet ones compare; share is what the needless
+-- ones of them took of it.
 with of_day as (
   select day, service, release, count(*) as runs, sum(cast(own_cpu_ns as decimal(38, 0))) as cpu_ns
   from runs

@@ -1,8 +1,8 @@
 -- Needless calls that came with a release
 --
--- Each service's runs of the release that is asked for (its newest, unless told) and of those that began after it are
--- held against its runs of earlier ones. A line is a cause and caller whose part of the processor time has at least
--- doubled, and is at least a thousandth: before_share was before, share is since. more_ns is what that comes to.
+-- Compares each service's runs of a release (--release, else its newest) and of those that began after it with its runs of
+-- earlier ones. Listed are causes and callers whose part of the processor time has at least doubled and is now a
+-- thousandth or more: before_share is that part before, share since. more_ns is the time that the difference comes to.
 with began as (
   select service, release, min(started_unix) as first_unix, sum(cast(own_cpu_ns as decimal(38, 0))) as cpu_ns
   from runs

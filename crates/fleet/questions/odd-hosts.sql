@@ -1,9 +1,9 @@
 -- Hosts that differ from their peers: time zone, libc, kernel, clock, processor, release
 --
--- Peers are the hosts of the same service, three at least; each says what its latest run says. A value is usual where
--- two thirds of them have it; told is one that a fifth of them have at most, or one host alone. services is of how many
--- services this is so. share is the needless calls' part of the processor time of the host's runs of these services,
--- peers_share that of its peers' runs.
+-- Peers are the hosts that run the same service, three at least; of each counts what its latest run tells. usual is the
+-- value that two thirds of them have. Listed is a host whose own value a fifth of them have at most, or it alone; services
+-- says in how many services. share is what its needless calls take of the processor time of its runs of these services,
+-- peers_share the same of its peers' runs.
 with of_runs as (
   -- One look at the files, at the columns that are wanted: an engine keeps something of each file, look and column.
   -- What is said of a run is the same in all its lines.

@@ -1,8 +1,8 @@
--- What cures would save at most, in cores and money, were all services run as while they were recorded
+-- What cures would save at most, in cores and money, if services always ran as they did while recorded
 --
--- A host that runs a service loses, in cores, its needless calls' time over the time its runs took (wall_ns); these
--- are added up. Where runs are recorded that are not always running, it is less by as much. A month has 730 hours.
--- Calls alone are counted: what follows them comes on top or not at all, which only `systoll prove` says.
+-- cores adds up, host by host, the time of needless calls divided by the time that the runs took (wall_ns): a service that
+-- runs a tenth of the day saves a tenth of it. A month has 730 hours. Only the calls themselves are counted; what goes with
+-- them may add to it or eat it up, and only `systoll prove` tells.
 with elapsed as (
   select service, host, sum(cast(wall_ns as decimal(38, 0))) as wall_ns, sum(cast(own_cpu_ns as decimal(38, 0))) as cpu_ns
   from runs

@@ -1,6 +1,6 @@
 -- What was recorded of each service, and what its calls take
 --
--- toll_share is the part of processor time that all calls take, share that of the needless ones.
+-- toll_share is what all calls take of the processor time, share what the needless ones take.
 with of_runs as (
   select service, count(*) as runs, count(distinct host) as hosts, count(distinct release) as releases,
     min(day) as first_day, max(day) as last_day, sum(cast(own_cpu_ns as decimal(38, 0))) as cpu_ns

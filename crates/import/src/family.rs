@@ -9,6 +9,8 @@ use systoll_model::{Exit, Process, ProcessId};
 const MAX_THREADS: usize = 65_536;
 /// Children that have been told of and not yet seen.
 const MAX_BIRTHS: usize = 65_536;
+/// Calls that make a child and have not returned: each that does is looked for among them.
+const MAX_MAKING: usize = 4_096;
 
 /// A thread of the trace.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +43,14 @@ struct Birth {
     shares: bool,
 }
 
+/// A call that makes a child and has not returned.
+#[derive(Clone, Copy, Debug)]
+struct Making {
+    maker: u32,
+    /// Whether the child shares the maker's process.
+    shares: bool,
+}
+
 #[derive(Clone, Debug, Default)]
 struct Told {
     pid: u32,
@@ -59,8 +69,8 @@ pub(crate) struct Family {
     of_pid: Map<u32, u32>,
     next_process: u32,
     ordinals: u32,
-    /// Calls that make a child and have not returned: of which thread, and whether it shares the process.
-    making: Vec<(u32, bool)>,
+    /// Calls that make a child and have not returned, in the order in which they were entered.
+    making: Vec<Making>,
     /// Whether threads that no call made belong to the process that was attached to.
     attached: Option<u32>,
     /// How the first process ended.
@@ -73,8 +83,22 @@ pub(crate) struct Family {
 /// What is new with a thread that is met for the first time.
 pub(crate) struct Met {
     pub(crate) thread: Thread,
-    /// Its process and that of its parent, where it is a new process.
-    pub(crate) forked: Option<(u32, u32)>,
+    /// Where it is of a new process that another has made.
+    pub(crate) forked: Option<Forked>,
+}
+
+/// A process that another has made, both by our numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forked {
+    pub(crate) child: u32,
+    pub(crate) parent: u32,
+}
+
+/// A thread that has ended.
+pub(crate) struct Gone {
+    pub(crate) thread: Thread,
+    /// Whether it was its process's last.
+    pub(crate) last: bool,
 }
 
 impl Family {
@@ -87,7 +111,7 @@ impl Family {
         self.seen += 1;
         let birth = self.births.remove(&tid).or_else(|| self.unborn(tid));
         let process = self.adopt(table, tid, birth, now);
-        let forked = birth.filter(|b| !b.shares).map(|b| (process, b.process));
+        let forked = birth.filter(|b| !b.shares).map(|b| Forked { child: process, parent: b.process });
         let thread = Thread { process, ordinal: self.ordinals, signals: 0, last_end: None };
         self.ordinals = self.ordinals.wrapping_add(1);
         self.threads.insert(tid, thread.clone());
@@ -134,8 +158,8 @@ impl Family {
 
     /// A thread that no line has told of was made by a call that has not returned.
     fn unborn(&mut self, tid: u32) -> Option<Birth> {
-        let at = self.making.iter().rposition(|(maker, _)| *maker != tid)?;
-        let (maker, shares) = self.making.remove(at);
+        let at = self.making.iter().rposition(|making| making.maker != tid)?;
+        let Making { maker, shares } = self.making.remove(at);
         self.birth(maker, shares)
     }
 
@@ -192,20 +216,20 @@ impl Family {
                 image.pid = tid;
             }
         }
-        self.making.iter_mut().filter(|(maker, _)| *maker == was).for_each(|(maker, _)| *maker = tid);
+        self.making.iter_mut().filter(|making| making.maker == was).for_each(|making| making.maker = tid);
         self.threads.insert(tid, thread);
     }
 
     /// A call that makes a child has been entered.
     pub(crate) fn making(&mut self, tid: u32, shares: bool) {
-        if self.making.len() < MAX_BIRTHS {
-            self.making.push((tid, shares));
+        if self.making.len() < MAX_MAKING {
+            self.making.push(Making { maker: tid, shares });
         }
     }
 
     /// A call of thread `tid` has made a child.
     pub(crate) fn made(&mut self, tid: u32, child: u32, shares: bool) {
-        let making = self.making.iter().position(|(maker, _)| *maker == tid);
+        let making = self.making.iter().position(|making| making.maker == tid);
         if let Some(at) = making {
             self.making.remove(at);
         }
@@ -217,7 +241,7 @@ impl Family {
 
     /// A call that was to make a child has failed.
     pub(crate) fn made_none(&mut self, tid: u32) {
-        self.making.retain(|(maker, _)| *maker != tid);
+        self.making.retain(|making| making.maker != tid);
     }
 
     /// The tracer has attached to all threads of the process that `tid` is of.
@@ -244,8 +268,8 @@ impl Family {
         (running.start_ns, running.threads) = (now, 1);
     }
 
-    /// A thread has ended; the process it was of, where it was its last.
-    pub(crate) fn exited(&mut self, table: &mut Table, tid: u32, exit: Exit, now: u64) -> Option<(Thread, bool)> {
+    /// A thread has ended; nothing where it was not met.
+    pub(crate) fn exited(&mut self, table: &mut Table, tid: u32, exit: Exit, now: u64) -> Option<Gone> {
         let thread = self.threads.remove(&tid)?;
         self.made_none(tid);
         let running = self.processes.get_mut(&thread.process)?;
@@ -261,7 +285,7 @@ impl Family {
         if last {
             self.processes.remove(&thread.process);
         }
-        Some((thread, last))
+        Some(Gone { thread, last })
     }
 
     /// Ends what still runs when the trace does.
@@ -298,15 +322,15 @@ mod tests {
         let thread = family.thread(&mut table, 11, 1).thread;
         let child = family.thread(&mut table, 12, 2);
         assert_eq!(thread.process, root.process);
-        assert_eq!(child.forked, Some((child.thread.process, root.process)));
+        assert_eq!(child.forked, Some(Forked { child: child.thread.process, parent: root.process }));
         assert_eq!((table.images.len(), table.images[0].threads), (2, 2));
         // One whose maker's call has not returned.
         family.making(12, false);
         let grandchild = family.thread(&mut table, 13, 3);
-        assert_eq!(grandchild.forked.map(|(_, parent)| parent), Some(child.thread.process));
+        assert_eq!(grandchild.forked.map(|forked| forked.parent), Some(child.thread.process));
         family.made(12, 13, false);
-        assert_eq!(family.exited(&mut table, 11, Exit::Code(0), 4).map(|(_, last)| last), Some(false));
-        assert_eq!(family.exited(&mut table, 10, Exit::Code(3), 5).map(|(_, last)| last), Some(true));
+        assert_eq!(family.exited(&mut table, 11, Exit::Code(0), 4).map(|gone| gone.last), Some(false));
+        assert_eq!(family.exited(&mut table, 10, Exit::Code(3), 5).map(|gone| gone.last), Some(true));
         assert_eq!((family.exit, table.images[0].exit), (Some(Exit::Code(3)), Some(Exit::Code(3))));
     }
 

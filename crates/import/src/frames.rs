@@ -13,6 +13,13 @@ const MAX_DEPTH: usize = 128;
 /// Bytes of a function's or a file's name.
 const MAX_NAME: usize = 512;
 
+/// A line of a source file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SourceLine {
+    pub(crate) file: String,
+    pub(crate) line: u32,
+}
+
 /// A frame as a trace tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Told {
@@ -22,8 +29,8 @@ pub(crate) struct Told {
     pub(crate) function: Option<String>,
     /// The address within the file.
     pub(crate) address: u64,
-    /// Its place in the source.
-    pub(crate) place: Option<(String, u32)>,
+    /// Where it is in the source (`strace -kk`).
+    pub(crate) source: Option<SourceLine>,
 }
 
 /// What a stack says of a call.
@@ -127,9 +134,8 @@ impl Frames {
             Some(name) => cut(name),
             None => Arc::from(format!("{}+{:#x}", cut(file), told.address)),
         };
-        let place = told.place.as_ref();
-        let location =
-            Location { function, file: place.map(|(file, _)| cut(file)), line: place.map(|(_, line)| *line) };
+        let source = told.source.as_ref();
+        let location = Location { function, file: source.map(|s| cut(&s.file)), line: source.map(|s| s.line) };
         let id = FrameId(self.frames.len() as u32);
         self.frames.push(Frame {
             module,
@@ -191,7 +197,7 @@ mod tests {
     use super::*;
 
     fn told(module: &str, function: &str) -> Told {
-        Told { module: module.into(), function: Some(function.into()), address: 1, place: None }
+        Told { module: module.into(), function: Some(function.into()), address: 1, source: None }
     }
 
     #[test]

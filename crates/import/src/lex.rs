@@ -1,6 +1,6 @@
 //! Takes a call's arguments apart as strace writes them: strings, structs, what descriptors are behind, comments.
 //!
-//! Works on bytes and looks at each once. Whatever the bytes are, it ends and gives slices of them.
+//! Works on bytes and looks at each once, but for brackets that never close. Whatever the bytes are, it ends and gives slices of them.
 
 /// Bytes that mean something between a call's brackets.
 static MEANS: [bool; 256] = {
@@ -12,6 +12,10 @@ static MEANS: [bool; 256] = {
     }
     means
 };
+
+/// Brackets of descriptors that never close in one text; of more, each is taken to end at the first that closes any. To
+/// look for the right one costs a walk to the text's end.
+const MOST_UNCLOSED: u32 = 64;
 
 /// Arguments of a call; more than the kernel's six where one is written as several.
 const MOST: usize = 12;
@@ -47,7 +51,7 @@ impl<'a> Arguments<'a> {
 /// Takes apart what follows a call's opening bracket.
 pub(crate) fn arguments(text: &[u8]) -> Arguments<'_> {
     let mut found = Arguments { all: [&[]; MOST], count: 0, rest: None };
-    let (mut from, mut at, mut depth) = (0, 0, 0usize);
+    let (mut from, mut at, mut depth, mut unclosed) = (0, 0, 0usize, 0);
     while let Some(byte) = text.get(at) {
         if !MEANS[usize::from(*byte)] {
             at += 1;
@@ -56,7 +60,7 @@ pub(crate) fn arguments(text: &[u8]) -> Arguments<'_> {
         match byte {
             b'"' => at = string_end(text, at),
             b'/' if text.get(at + 1) == Some(&b'*') => at = comment_end(text, at),
-            b'<' if is_behind(text, at) => at = behind_end(text, at),
+            b'<' if is_behind(text, at) => at = behind_end(text, at, &mut unclosed),
             b'(' | b'[' | b'{' => depth += 1,
             b')' if depth == 0 => {
                 let last = slice(text, from, at);
@@ -85,12 +89,12 @@ pub(crate) fn arguments(text: &[u8]) -> Arguments<'_> {
 /// The members of a struct or array, its brackets taken off; at most `most`.
 pub(crate) fn members(text: &[u8], most: usize) -> Vec<&[u8]> {
     let mut all = Vec::new();
-    let (mut from, mut at, mut depth) = (0, 0, 0usize);
+    let (mut from, mut at, mut depth, mut unclosed) = (0, 0, 0usize, 0);
     while let Some(byte) = text.get(at) {
         match byte {
             b'"' => at = string_end(text, at),
             b'/' if text.get(at + 1) == Some(&b'*') => at = comment_end(text, at),
-            b'<' if is_behind(text, at) => at = behind_end(text, at),
+            b'<' if is_behind(text, at) => at = behind_end(text, at, &mut unclosed),
             b'(' | b'[' | b'{' => depth += 1,
             b')' | b']' | b'}' => depth = depth.saturating_sub(1),
             b',' if depth == 0 => {
@@ -119,7 +123,7 @@ pub(crate) fn within(text: &[u8], open: u8, close: u8) -> Option<&[u8]> {
 /// The number in front of what a descriptor is behind, and that: `3</etc/passwd>`.
 pub(crate) fn behind(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     let Some(open) = memchr::memchr(b'<', text).filter(|at| is_behind(text, *at)) else { return (text, None) };
-    let close = behind_end(text, open);
+    let close = behind_end(text, open, &mut 0);
     (slice(text, 0, open), Some(slice(text, open + 1, close)))
 }
 
@@ -157,11 +161,12 @@ fn is_behind(text: &[u8], at: usize) -> bool {
 }
 
 /// The place of the bracket that closes the one at `at`. Ends of sockets are told by arrows, and a device by what it is,
-/// in brackets of its own.
-fn behind_end(text: &[u8], at: usize) -> usize {
+/// in brackets of its own. `unclosed` counts those of the text that never close.
+fn behind_end(text: &[u8], at: usize, unclosed: &mut u32) -> usize {
     let (mut depth, mut square) = (0usize, 0usize);
     let mut before = b' ';
-    for (offset, byte) in text.get(at..).unwrap_or_default().iter().enumerate() {
+    let looked_through = if *unclosed < MOST_UNCLOSED { text.get(at..).unwrap_or_default() } else { &[] };
+    for (offset, byte) in looked_through.iter().enumerate() {
         match byte {
             b'[' => square += 1,
             b']' => square = square.saturating_sub(1),
@@ -176,6 +181,7 @@ fn behind_end(text: &[u8], at: usize) -> usize {
         }
         before = *byte;
     }
+    *unclosed += 1;
     // A path may hold a bracket that never closes: then the first that closes ends it.
     memchr::memchr(b'>', text.get(at..).unwrap_or_default()).map_or(text.len(), |found| at + found)
 }
@@ -208,6 +214,19 @@ mod tests {
         assert_eq!(behind(b"1<<CAP_CHOWN"), (&b"1<<CAP_CHOWN"[..], None));
         let (all, rest) = taken_apart("7</tmp/a[b>, 1) = 2");
         assert_eq!((all.len(), rest.as_deref()), (2, Some(" = 2")));
+    }
+
+    #[test]
+    fn brackets_that_never_close_cost_no_time() {
+        // Each would be looked for up to the line's end: minutes.
+        let many = b"a<[>".repeat(1 << 18);
+        let began = std::time::Instant::now();
+        assert_eq!(arguments(&many).iter().count(), 1);
+        assert_eq!(members(&many, 8).len(), 1);
+        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+        // Few of them are looked for whole.
+        let (all, rest) = taken_apart("7</tmp/a[b>, 8</tmp/a[b>, 9<TCP:[1->2]>) = 2");
+        assert_eq!((all.len(), rest.as_deref()), (3, Some(" = 2")));
     }
 
     #[test]

@@ -110,18 +110,24 @@ fn atom(text: &[u8]) -> Option<i64> {
     if let Some(at) = memchr::memchr(b'(', text) {
         return function(text.get(..at)?, text.get(at + 1..)?.strip_suffix(b")")?);
     }
+    word(text)
+}
+
+/// Digits, or one name.
+fn word(text: &[u8]) -> Option<i64> {
     plain(text).or_else(|| {
         let name = std::str::from_utf8(text).ok()?;
         number_of(name).or_else(|| name.starts_with("SIG").then(|| signal_number(name).map(i64::from))?)
     })
 }
 
+/// A macro of the kernel's headers, whose arguments are no macros: a text may have as many within each other as it likes.
 fn function(name: &[u8], inside: &[u8]) -> Option<i64> {
     let parts = members(inside, 2);
-    let first = number(parts.first()?)?;
+    let first = word(parts.first()?)?;
     match name {
         b"makedev" => {
-            let (major, minor) = (first as u64, number(parts.get(1)?)? as u64);
+            let (major, minor) = (first as u64, word(parts.get(1)?)? as u64);
             // As the kernel's new_encode_dev has it in 64 bits.
             Some(((minor & 0xff) | (major & 0xfff) << 8 | (minor & !0xff) << 12) as i64)
         }
@@ -180,9 +186,15 @@ mod tests {
         ] {
             assert_eq!(number(text.as_bytes()), Some(value), "{text}");
         }
-        for text in ["", "{st_mode=1}", "\"x\"", "O_NONSENSE", "[1]", "1<<70", "x|", "0x"] {
+        for text in ["", "{st_mode=1}", "\"x\"", "O_NONSENSE", "[1]", "1<<70", "x|", "0x", "htons(htons(1))"] {
             assert_eq!(number(text.as_bytes()), None, "{text}");
         }
+    }
+
+    #[test]
+    fn macros_within_each_other_end_soon() {
+        let deep = [b"htons(".repeat(100_000), b"1".to_vec(), b")".repeat(100_000)].concat();
+        assert_eq!(number(&deep), None);
     }
 
     #[test]

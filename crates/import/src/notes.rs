@@ -11,8 +11,9 @@ const SHOWN: usize = 120;
 const MOST_NAMES: usize = 64;
 /// Distinct problems of other kinds.
 const MOST_OTHERS: usize = 32;
-/// A trace of so many calls, of which fewer kinds than this, was filtered.
-const FEW_KINDS: (u64, usize) = (200, 8);
+/// A trace of so many calls and fewer kinds than [`FEW_KINDS`] was filtered.
+const MANY_CALLS: u64 = 200;
+const FEW_KINDS: usize = 8;
 
 /// What was noticed while reading.
 #[derive(Default)]
@@ -63,7 +64,7 @@ impl Notes {
     }
 
     /// A call was looked at.
-    pub(crate) fn looked_at(&mut self, decoded: &Decoded, _call: &Call) {
+    pub(crate) fn looked_at(&mut self, decoded: &Decoded) {
         self.vague += u64::from(decoded.vague);
         self.cut_data += u64::from(decoded.data.iter().any(|d| d.cut));
     }
@@ -147,7 +148,7 @@ impl Notes {
         if self.only_summed_up {
             add(
                 ProblemKind::Partial,
-                "the trace is a table of counts: nothing tells what the calls were about, so nothing is found by looking".into(),
+                "the trace is a table of counts: it does not tell what the calls were about, so systoll can't look for needless ones".into(),
             );
             return all;
         }
@@ -162,8 +163,8 @@ impl Notes {
         if self.untold > 0 {
             add(
                 ProblemKind::Partial,
-                "the trace has names and times only: what calls were given and what they answered is not known, so errors \
-                 are not counted and nothing is found by looking (perf trace and strace tell them)"
+                "the trace has names and times only: what calls were given and what they answered is not known, so systoll \
+                 counts no errors and can't look for needless calls (perf trace and strace tell more)"
                     .into(),
             );
             if self.untold == self.calls {
@@ -182,7 +183,7 @@ impl Notes {
                 "structs are abbreviated: answers are compared by what is shown of them (strace -v shows all)".into(),
             );
         }
-        if self.calls >= FEW_KINDS.0 && self.kinds.len() < FEW_KINDS.1 {
+        if self.calls >= MANY_CALLS && self.kinds.len() < FEW_KINDS {
             let n = self.kinds.len();
             let kinds = if n == 1 { "one kind of call".to_owned() } else { format!("{n} kinds of calls") };
             add(

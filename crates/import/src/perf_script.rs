@@ -196,7 +196,7 @@ fn frame(line: &[u8]) -> Option<Told> {
     let name = function.rsplit_once("+0x").map_or(function, |(name, _)| name);
     let function = (name != "[unknown]").then(|| name.to_owned());
     let module = if module == "[unknown]" || module.starts_with("[kernel") { "" } else { module };
-    Some(Told { module: module.to_owned(), function, address, place: None })
+    Some(Told { module: module.to_owned(), function, address, source: None })
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
     if computed == Computed::Disturbed {
         problems.push(Problem::new(
             ProblemKind::Partial,
-            "other programs kept the processors busy while this was traced: how much it computed can't be told",
+            "other programs kept the processors busy while this was traced: how much processor time the program took can't be told",
         ));
     }
     problems.extend(bounded);

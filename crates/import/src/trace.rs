@@ -3,12 +3,12 @@
 use crate::call::{Call, Calls, Times};
 use crate::decode::{self, Decoded, decode};
 use crate::descriptors::Descriptors;
-use crate::family::{Family, Met};
+use crate::family::{Family, Forked, Gone, Met};
 use crate::follow;
 use crate::frames::{Context, Frames, Told};
 use crate::gaps::Gaps;
 use crate::notes::Notes;
-use crate::table::{Answer, Ended, Table};
+use crate::table::{Answer, Counted, Ended, Table};
 use crate::windows::Windows;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -40,6 +40,18 @@ pub(crate) struct Timed {
     pub(crate) entry_ns: u64,
     /// Elapsed ns.
     pub(crate) elapsed_ns: u64,
+}
+
+/// Where in the trace a call stands.
+#[derive(Clone, Copy)]
+struct Place {
+    /// By our number.
+    process: u32,
+    counted: Counted,
+    /// Since the trace's beginning.
+    entry_ns: u64,
+    /// Signals that came before it.
+    signals: u32,
 }
 
 /// All that was read so far.
@@ -162,9 +174,10 @@ impl Trace {
         if wanted || self.asks.contains(syscall) {
             let decoded = decode(call, signature);
             if wanted {
-                self.notes.looked_at(&decoded, call);
+                self.notes.looked_at(&decoded);
             }
-            let mut looked = self.looked_at(call, decoded, process, (row, counted.nth, entry), &context, met.signals);
+            let place = Place { process, counted, entry_ns: entry, signals: met.signals };
+            let mut looked = self.looked_at(call, decoded, place, &context);
             looked.before = self.note(image, syscall, &looked, wanted);
             if wanted {
                 self.windows.add(ordinal, looked);
@@ -195,7 +208,7 @@ impl Trace {
 
     fn meet(&mut self, tid: u32, now: u64) -> crate::family::Thread {
         let Met { thread, forked } = self.family.thread(&mut self.table, tid, now);
-        if let Some((child, parent)) = forked {
+        if let Some(Forked { child, parent }) = forked {
             self.descriptors.fork(parent, child);
         }
         thread
@@ -211,15 +224,8 @@ impl Trace {
         }
     }
 
-    fn looked_at(
-        &self,
-        call: &Call,
-        decoded: Decoded,
-        process: u32,
-        (row, nth, entry_ns): (RowId, u64, u64),
-        context: &Context,
-        signals: u32,
-    ) -> WindowCall {
+    fn looked_at(&self, call: &Call, decoded: Decoded, place: Place, context: &Context) -> WindowCall {
+        let Place { process, counted: Counted { row, nth }, entry_ns, signals } = place;
         let elapsed = call.times.elapsed_ns;
         let signature = call.syscall.0.signature();
         let fd = || {
@@ -300,7 +306,7 @@ impl Trace {
     /// A thread has ended.
     pub(crate) fn exited(&mut self, tid: u32, exit: Exit, at: Option<u64>) {
         let now = self.clock.since(at).unwrap_or(self.clock.now);
-        if let Some((thread, last)) = self.family.exited(&mut self.table, tid, exit, now) {
+        if let Some(Gone { thread, last }) = self.family.exited(&mut self.table, tid, exit, now) {
             self.windows.close(thread.ordinal);
             if last {
                 self.descriptors.end(thread.process);

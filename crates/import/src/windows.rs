@@ -53,6 +53,8 @@ pub(crate) struct Windows {
     free: Vec<usize>,
     rows: Vec<OfRow>,
     covered: usize,
+    /// Windows kept beside those that cover.
+    beside: usize,
     pub(crate) opened: u64,
 }
 
@@ -66,6 +68,7 @@ impl Windows {
             free: Vec::new(),
             rows: Vec::new(),
             covered: 0,
+            beside: 0,
             opened: 0,
         }
     }
@@ -164,9 +167,10 @@ impl Windows {
             let ids = self.of_row(row).map(|r| r.kept.clone()).unwrap_or_default();
             if ids.len() >= KEPT_PER_ROW {
                 self.release(row, self.least_telling(&ids, octave));
-            } else if self.kept.iter().flatten().filter(|k| !k.covers).count() >= KEPT {
+            } else if self.beside >= KEPT {
                 self.drop_any();
             }
+            self.beside += 1;
         }
         let at = self.free.pop().unwrap_or(self.kept.len());
         match self.kept.get_mut(at) {
@@ -209,6 +213,8 @@ impl Windows {
         if let Some(kept) = self.kept.get_mut(at) {
             *kept = None;
             self.free.push(at);
+            // A row's list has only those beside.
+            self.beside -= 1;
         }
     }
 }

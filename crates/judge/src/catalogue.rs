@@ -308,7 +308,7 @@ impl CauseFile {
             return Err("no [[match]]: it would never be found".into());
         }
         if self.stop.is_empty() {
-            return Err("no [[stop]]: a cause without a cure helps nobody".into());
+            return Err("no [[stop]]: a cause needs a cure".into());
         }
         let mut texts = vec![&self.why];
         texts.extend(self.matches.iter().filter_map(|m| m.why.as_ref()));

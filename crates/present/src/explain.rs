@@ -2,6 +2,7 @@
 
 use crate::style::{Line, Role, Style, flow};
 use crate::text::{clean, columns, sentence, shell_words, wrap};
+use std::collections::BTreeSet;
 use std::io;
 use systoll_judge::{Catalogue, Cause, CodeLanguage, Cure, Pattern};
 
@@ -35,15 +36,24 @@ pub fn write_explain(
     lines.extend(page.part("mended", &mended));
     let reports: Vec<String> = cause.reports.iter().map(|report| address(report)).collect();
     lines.extend(page.part("reports", &reports));
+    let several = cause.stop.iter().filter_map(|cure| cure.languages.first()).collect::<BTreeSet<_>>().len() > 1;
+    if language.is_none() && several {
+        let command = format!("systoll explain {} -l LANGUAGE", sentence(&cause.id));
+        lines.extend(page.part("shorter", &[format!("{command}: the cures for one language alone")]));
+    }
     lines.iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))
 }
 
-/// The cures with their labels and numbers: first those for every language, then each language's.
+/// The cures with their labels and numbers: first those for every language, then each language's; of either the ones for
+/// some file or function last.
 fn by_language(cause: &Cause, language: Option<CodeLanguage>) -> Vec<(String, usize, &Cure)> {
     let wanted = |cure: &Cure| language.is_none_or(|l| cure.languages.is_empty() || cure.is_for_language(l));
     let mut cures: Vec<(usize, &Cure)> = (1..).zip(&cause.stop).filter(|(_, cure)| wanted(cure)).collect();
     // Of several languages it is told with the first.
-    cures.sort_by_key(|(_, cure)| cure.languages.first().copied());
+    let is_for_some = |cure: &Cure| {
+        [&cure.modules, &cure.sources, &cure.functions, &cure.about].into_iter().any(|patterns| !patterns.is_empty())
+    };
+    cures.sort_by_key(|(_, cure)| (cure.languages.first().copied(), is_for_some(cure)));
     let mut last = None;
     let label = |(at, (number, cure)): (usize, (usize, &'_ Cure))| {
         let names: Vec<&str> = cure.languages.iter().map(|l| l.shown()).collect();

@@ -24,7 +24,7 @@ pub fn write_answer(w: &mut dyn io::Write, answer: &Answer, title: &str, note: &
         writeln!(w)?;
     }
     if answer.rows.is_empty() {
-        writeln!(w, "  no line answers this")?;
+        writeln!(w, "  none")?;
     } else {
         let table = Table::of(answer);
         match table.widths(width) {
@@ -37,7 +37,7 @@ pub fn write_answer(w: &mut dyn io::Write, answer: &Answer, title: &str, note: &
     }
     if !note.is_empty() {
         writeln!(w)?;
-        for line in wrapped(note, width) {
+        for line in wrapped(&as_headed(note, &answer.columns), width) {
             writeln!(w, "{}", style.paint(Role::Faint, &line))?;
         }
     }
@@ -162,6 +162,17 @@ fn is_whole(names: &[&str], at: usize) -> bool {
     before.is_some_and(|before| names.get(at).and_then(|n| n.strip_prefix("of_")) == Some(before))
 }
 
+/// A note with the columns' names as the headings have them: `needless time` for `needless_ns`.
+fn as_headed(note: &str, names: &[String]) -> String {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let named = |word: &str| names.iter().find(|name| *name == word).map(|name| heading(name, usize::MAX).join(" "));
+    let parts = note.split_inclusive(|c| !is_of_name(c)).map(|part| {
+        let word = part.trim_end_matches(|c| !is_of_name(c));
+        named(word).map_or_else(|| part.to_owned(), |heading| heading + part.get(word.len()..).unwrap_or_default())
+    });
+    parts.collect()
+}
+
 /// A column's name in words, on as many lines as let it be no wider than what is below it.
 fn heading(name: &str, width: usize) -> Vec<String> {
     let words = clean(match name.strip_suffix("_ns") {
@@ -253,7 +264,13 @@ mod tests {
             assert!(told.contains("7 of 500") && told.contains("1.23 ms") && told.contains("12 %"), "{told}");
             assert!(!told.contains('\u{1b}'), "{told}");
         }
-        assert!(shown(&answer(0), 80).contains("no line answers this"));
+        assert!(shown(&answer(0), 80).contains("\n  none\n"));
+    }
+
+    #[test]
+    fn a_note_names_columns_as_the_table_does() {
+        let note = as_headed("needless_ns is a time; share, of needless_ns (wall_ns) of_hosts.", &answer(0).columns);
+        assert_eq!(note, "needless time is a time; share, of needless time (wall_ns) of hosts.");
     }
 
     #[test]

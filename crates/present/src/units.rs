@@ -41,6 +41,19 @@ pub(crate) fn time(ns: u64) -> String {
     }
 }
 
+/// An interval of times, its ends in one unit where both can be read in it: `0.044 s to 0.100 s`, not `43.6 ms to …`.
+pub(crate) fn time_span(low: u64, high: u64) -> String {
+    const SHORTEST_IN_SECONDS: u64 = 10_000_000;
+    let end = time(high);
+    match time(low) {
+        begin if begin == end => end,
+        begin if begin.ends_with(" ms") && end.ends_with(" s") && low >= SHORTEST_IN_SECONDS => {
+            format!("{:.3} s to {end}", low as f64 / 1e9)
+        }
+        begin => format!("{begin} to {end}"),
+    }
+}
+
 /// `2.4`, `16.1`, `439`: no zeros at the end of a fraction.
 fn three_figures(f: f64) -> String {
     let text = match f {
@@ -104,6 +117,16 @@ pub(crate) fn rate(n: u64, over_ns: u64) -> Option<String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_ends_of_an_interval_have_one_unit() {
+        let shown = |low: u64, high: u64| time_span(low, high);
+        assert_eq!(shown(43_600_000, 100_000_000), "0.044 s to 0.100 s");
+        assert_eq!(shown(33_500_000, 48_700_000), "33.5 ms to 48.7 ms");
+        assert_eq!(shown(5_000_000, 100_000_000), "5 ms to 0.100 s");
+        assert_eq!(shown(2_400_000, 2_400_000), "2.4 ms");
+        assert_eq!(shown(0, 700_000_000_000), "0 ns to 11 min 40 s");
+    }
 
     #[test]
     fn numbers_are_grouped() {

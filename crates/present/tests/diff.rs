@@ -206,7 +206,7 @@ fn a_broken_budget_is_told_in_each_form() {
     over  openat: 12 → 30,012 calls, most by openat < read_config a|b.c:41 in app (30,012)
     over  getpid (no limit names it): 0 → 7 calls, most by getpid < \x1bx,y% a|b.c:5 in app (7)
     holds read: 3 calls of at most 5
-    ci/systoll.toml is broken: 2 breaches, 3 limits, 1 run  ./app
+    ci/systoll.toml does not hold: 2 breaches, 3 limits, 1 run  ./app
     a|b.c:41:1: error: openat: 12 → 30,012 calls, most by openat < read_config a|b.c:41 in app (30,012) [calls]
     a|b.c:5:1: error: getpid (no limit names it): 0 → 7 calls, most by getpid < \x1bx,y% a|b.c:5 in app (7) [calls]
     ::error file=a|b.c,line=41,title=systoll%3A calls::openat: 12 → 30,012 calls, most by openat < read_config a|b.c:41 in app (30,012)

@@ -3,9 +3,9 @@
 //! The paths come from the memory of targets. What is read of a file is a version's digits and dots, and lists that a
 //! name is looked for in; nothing else of it leaves this module.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use systoll_files::{Links, head, names, open};
+use systoll_files::{head, names};
 use systoll_model::{Frame, Package, Row};
 
 /// Packages looked for in a run at most.
@@ -30,7 +30,7 @@ pub(crate) fn packages(frames: &[Frame], rows: &[Row]) -> Vec<Package> {
     }
     let sources = frames.iter().filter(|f| f.language.is_some()).flat_map(|f| &f.locations);
     let homes: BTreeSet<Home<'_>> = sources.filter_map(|l| home(l.file.as_deref()?)).take(MOST * MOST).collect();
-    homes.into_iter().take(MOST).filter_map(|home| home.package()).collect()
+    versions(homes.into_iter().take(MOST))
 }
 
 /// Where a package's sources lie.
@@ -61,40 +61,80 @@ fn home(source: &str) -> Option<Home<'_>> {
     Some(Home::Python { all, path: source.get(..at + entry.len())?, name })
 }
 
-impl Home<'_> {
-    fn package(self) -> Option<Package> {
-        let (path, version) = match self {
-            Self::Python { all, path, name } => (path, of_python(all, path, name)?),
-            Self::Node { path } => (path, of_node(path)?),
-        };
-        Some(Package { home: path.into(), version: version.into() })
+/// A module of Python's.
+struct Module<'a> {
+    path: &'a str,
+    name: &'a str,
+}
+
+/// The homes whose version is known. Each folder of packages is listed once, however many modules of it ran.
+fn versions<'a>(homes: impl Iterator<Item = Home<'a>>) -> Vec<Package> {
+    let mut packages = Vec::new();
+    let mut folders: BTreeMap<&str, Vec<Module<'_>>> = BTreeMap::new();
+    for home in homes {
+        match home {
+            Home::Python { all, path, name } => folders.entry(all).or_default().push(Module { path, name }),
+            Home::Node { path } => {
+                packages.extend(of_node(path).map(|version| Package { home: path.into(), version: version.into() }));
+            }
+        }
+    }
+    packages.extend(folders.into_iter().flat_map(|(all, modules)| of_python(all, modules)));
+    packages
+}
+
+/// What an installer has left of a distribution (PyPA's specification of installed projects: a folder
+/// `NAME-VERSION.dist-info`; setuptools: `NAME-VERSION-py3.11.egg-info`).
+struct Distribution<'a> {
+    entry: &'a str,
+    project: String,
+    version: &'a str,
+}
+
+impl<'a> Distribution<'a> {
+    fn of(entry: &'a str) -> Option<Self> {
+        let stem = entry.strip_suffix(".dist-info").or_else(|| entry.strip_suffix(".egg-info"))?;
+        let stem = stem.split_once("-py").map_or(stem, |(stem, _)| stem);
+        let (project, version) = stem.rsplit_once('-')?;
+        Some(Self { entry, project: normal(project), version: plain(version)? })
     }
 }
 
-/// The version of the distribution that has the module `name`: one of that name, else the one that lists it
-/// (PyPA's specification of installed projects: `NAME-VERSION.dist-info`; setuptools: `top_level.txt`).
-fn of_python(all: &str, path: &str, name: &str) -> Option<String> {
+/// The versions of the distributions that have these modules of one folder: the distribution of that name, else the
+/// first that lists it in its `top_level.txt`.
+fn of_python(all: &str, mut modules: Vec<Module<'_>>) -> Vec<Package> {
     // What is not there for us is another's.
-    Path::new(path).symlink_metadata().ok()?;
-    let entries = names(all, MOST_ENTRIES).ok()?;
-    let told: Vec<(&str, &str, &str)> = entries
-        .iter()
-        .filter_map(|entry| {
-            let entry = entry.to_str()?;
-            let stem = entry.strip_suffix(".dist-info").or_else(|| entry.strip_suffix(".egg-info"))?;
-            // Setuptools adds Python's version: `-py3.11`.
-            let stem = stem.split_once("-py").map_or(stem, |(stem, _)| stem);
-            let (project, version) = stem.rsplit_once('-')?;
-            Some((entry, project, plain(version)?))
-        })
-        .collect();
-    let of_name = told.iter().find(|(_, project, _)| normal(project) == normal(name));
-    let lists = |entry: &str| {
-        let file = Path::new(all).join(entry).join("top_level.txt");
-        head(file, MOST_BYTES).is_ok_and(|text| text.split(|b| *b == b'\n').any(|line| line == name.as_bytes()))
+    modules.retain(|module| Path::new(module.path).symlink_metadata().is_ok());
+    if modules.is_empty() {
+        return Vec::new();
+    }
+    let entries = names(all, MOST_ENTRIES).unwrap_or_default();
+    let told: Vec<Distribution<'_>> = entries.iter().filter_map(|entry| Distribution::of(entry.to_str()?)).collect();
+    let mut packages = Vec::new();
+    let mut add = |module: &Module<'_>, told: &Distribution<'_>| {
+        packages.push(Package { home: module.path.into(), version: told.version.into() });
     };
-    let found = of_name.or_else(|| told.iter().find(|(entry, ..)| lists(entry)))?;
-    Some(found.2.to_owned())
+    modules.retain(|module| {
+        let name = normal(module.name);
+        let of_name = told.iter().find(|distribution| distribution.project == name);
+        of_name.inspect(|distribution| add(module, distribution)).is_none()
+    });
+    for distribution in &told {
+        if modules.is_empty() {
+            break;
+        }
+        let file = Path::new(all).join(distribution.entry).join("top_level.txt");
+        let Ok(text) = head(file, MOST_BYTES) else { continue };
+        let lists = |name: &str| text.split(|b| *b == b'\n').any(|line| line == name.as_bytes());
+        modules.retain(|module| {
+            let is_listed = lists(module.name);
+            if is_listed {
+                add(module, distribution);
+            }
+            !is_listed
+        });
+    }
+    packages
 }
 
 /// As PyPA's specification compares projects' names.
@@ -104,12 +144,9 @@ fn normal(name: &str) -> String {
 
 /// The `version` of a package.json.
 fn of_node(folder: &str) -> Option<String> {
-    let file = Path::new(folder).join("package.json");
-    let (_, metadata) = open(&file, Links::Follow).ok()?;
-    if metadata.len() > MOST_BYTES {
-        return None;
-    }
-    let json: serde_json::Value = serde_json::from_slice(&head(file, MOST_BYTES).ok()?).ok()?;
+    // Of a longer file the head is no JSON.
+    let text = head(Path::new(folder).join("package.json"), MOST_BYTES).ok()?;
+    let json: serde_json::Value = serde_json::from_slice(&text).ok()?;
     Some(plain(json.get("version")?.as_str()?)?.to_owned())
 }
 
@@ -126,7 +163,7 @@ mod tests {
     use super::*;
 
     fn version(source: &str) -> Option<String> {
-        home(source)?.package().map(|p| p.version.to_string())
+        versions(home(source).into_iter()).pop().map(|p| p.version.to_string())
     }
 
     #[test]
@@ -158,6 +195,12 @@ mod tests {
         for unknown in ["site-packages/beta/a.py", "site-packages/gone/a.py", "node_modules/c/i.js", "app.py", ""] {
             assert_eq!(of(unknown), None, "{unknown}");
         }
+        // Several of one folder, as they would be asked for alone.
+        let several =
+            ["dateutil/tz/tz.py", "sh.py", "gone/a.py", "beta/a.py"].map(|f| format!("{root}/site-packages/{f}"));
+        let found = versions(several.iter().filter_map(|source| home(source)));
+        let told: Vec<&str> = found.iter().map(|package| &*package.version).collect();
+        assert_eq!(told, ["1.12.14", "2.6.1"]);
         for wild in
             ["site-packages/sh.py", "/node_modules/", "/node_modules/@a", "/site-packages/", "/a\0/site-packages/b"]
         {

@@ -18,7 +18,7 @@ use systoll_present::{
     BudgetReport, bencher_json, benchmark_json, sarif_json, write_check, write_github, write_junit, write_vim,
 };
 
-/// The budget is broken.
+/// The budget does not hold.
 const BROKEN: u8 = 1;
 /// The command did not end as it should have.
 const FAILED: u8 = 2;

@@ -168,7 +168,7 @@ pub enum Command {
     )]
     #[command(after_help = fleet::EXAMPLES)]
     Fleet(Box<FleetArgs>),
-    /// Tell what a trace of strace, perf, ltrace or systing says
+    /// Tell what a trace of strace, perf, ltrace, systing or Perfetto says
     #[command(override_usage = "systoll import [OPTIONS] FILE...\n       strace -f CMD 2>&1 | systoll import -")]
     #[command(after_help = import::IMPORT_EXAMPLES)]
     Import(ImportArgs),

@@ -1,4 +1,4 @@
-//! `systoll completions SHELL`: what completes commands, flags, causes, stories and system calls.
+//! `systoll completions SHELL`: what completes commands, flags, causes, stories, system calls and fleets' questions.
 
 use crate::cli::{CompletionsArgs, command};
 use crate::failure::Failure;
@@ -8,24 +8,119 @@ use clap::{Arg, Command};
 use clap_complete::{Shell, generate};
 use std::io::Write;
 use std::process::ExitCode;
+use systoll_fleet::QUESTIONS;
 use systoll_judge::Catalogue;
 use systoll_model::{Class, Elision, signatures};
 
 /// Writes the completions of a shell, whichever.
 pub fn write_for(shell: Shell, w: &mut dyn Write) {
-    generate(shell, &mut completed(), "systoll", &mut &mut *w);
-    // A pipe that is closed has no reader.
-    let _ = match shell {
+    let mut bytes = Vec::new();
+    generate(shell, &mut completed(), "systoll", &mut bytes);
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let text = match shell {
         // clap_complete completes no words that stand without a flag there.
-        Shell::Fish => w.write_all(for_fish().as_bytes()),
-        Shell::Bash => w.write_all(FOR_BASH.as_bytes()),
-        _ => Ok(()),
+        Shell::Fish => text + &for_fish(),
+        Shell::Bash => text + &for_bash(),
+        Shell::Zsh => for_zsh(&text),
+        _ => text,
     };
+    // A pipe that is closed has no reader.
+    let _ = w.write_all(text.as_bytes());
 }
 
-/// Bash's own lines: what stands after `--` is a program with its arguments, which bash-completion completes where it
-/// is there.
-const FOR_BASH: &str = r#"
+/// Flags of `fleet` whose next word is their value, and so no folder.
+fn fleets_flags_with_values() -> Vec<String> {
+    let all = command();
+    let fleet = all.find_subcommand("fleet").into_iter().flat_map(Command::get_arguments);
+    let names = |arg: &Arg| {
+        let long = arg.get_long().map(|long| format!("--{long}"));
+        long.into_iter().chain(arg.get_short().map(|short| format!("-{short}"))).collect::<Vec<_>>()
+    };
+    fleet.filter(|arg| arg.get_action().takes_values()).flat_map(names).collect()
+}
+
+/// A text as one word of bash and zsh.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Zsh's text with what completes the words of `fleet`: clap knows of them only that they are paths.
+fn for_zsh(text: &str) -> String {
+    let questions: Vec<String> = QUESTIONS.iter().map(|q| quoted(&format!("{}:{}", q.name, q.about()))).collect();
+    let own = format!(
+        "
+# Folders, and behind a folder a question.
+_systoll_fleet_words() {{
+    local i asks=0 ret=1
+    local -a questions=({questions})
+    for ((i = 2; i < CURRENT; i++)); do
+        case $words[i] in
+            ({valued}) ((i++)) ;;
+            (--show-sql) asks=1 ;;
+            (-*) ;;
+            (*) asks=1 ;;
+        esac
+    done
+    ((asks)) && _describe -t questions question questions && ret=0
+    _files -/ && ret=0
+    return ret
+}}
+",
+        questions = questions.join(" "),
+        valued = fleets_flags_with_values().join("|"),
+    );
+    let mut whole = String::with_capacity(text.len() + own.len());
+    for (nth, line) in text.lines().enumerate() {
+        match line.strip_prefix("'*::words -- ") {
+            // With one colon zsh goes on to complete flags behind a folder.
+            Some(rest) => whole += &format!("'*:words -- {}", rest.replace(":_files'", ":_systoll_fleet_words'")),
+            None => whole += line,
+        }
+        whole.push('\n');
+        if nth == 0 {
+            // Behind the line by which zsh knows what the file is for.
+            whole += &own;
+        }
+    }
+    whole
+}
+
+/// Bash's own lines: folders and questions of `fleet`, and programs.
+fn for_bash() -> String {
+    let questions: Vec<&str> = QUESTIONS.iter().map(|q| q.name).collect();
+    format!(
+        r#"
+# Folders, and behind a folder a question. 1 where the word is none of both.
+_systoll_fleet_words() {{
+    local i asks=0 word
+    [[ $2 == -* ]] && return 1
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        case ${{COMP_WORDS[i]}} in
+            {valued})
+                ((i++))
+                [[ ${{COMP_WORDS[i]}} == = ]] && ((i++))
+                ;;
+            --show-sql) asks=1 ;;
+            -*) ;;
+            *) asks=1 ;;
+        esac
+    done
+    ((i == COMP_CWORD)) || return 1
+    COMPREPLY=()
+    compopt -o filenames 2> /dev/null
+    while IFS= read -r word; do COMPREPLY+=("$word"); done < <(
+        ((asks)) && compgen -W "{questions}" -- "$2"
+        compgen -d -- "$2"
+    )
+}}
+{PROGRAMS_FOR_BASH}"#,
+        valued = fleets_flags_with_values().join("|"),
+        questions = questions.join(" "),
+    )
+}
+
+/// What stands after `--` is a program with its arguments, which bash-completion completes where it is there.
+const PROGRAMS_FOR_BASH: &str = r#"
 _systoll_or_program() {
     local i
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -38,12 +133,13 @@ _systoll_or_program() {
         fi
         return
     done
+    [[ ${COMP_WORDS[1]} == fleet ]] && _systoll_fleet_words "$@" && return
     _systoll "$@"
 }
 complete -F _systoll_or_program -o bashdefault -o default systoll
 "#;
 
-/// Fish's own lines for causes, stories and programs.
+/// Fish's own lines for causes, stories, questions and programs.
 fn for_fish() -> String {
     let causes: Vec<String> = Catalogue::builtin().iter().map(|cause| cause.id.to_string()).collect();
     let stories: Vec<&str> = systoll_cure::stories().iter().map(|story| story.id).collect();
@@ -53,6 +149,36 @@ fn for_fish() -> String {
     line("explain cure", &causes.join(" "))
         + &line("demo", &stories.join(" "))
         + &line("run prove check diff", "(__fish_complete_command)")
+        + &questions_for_fish()
+}
+
+/// Fish's lines for questions, which stand behind a folder; folders it completes by itself.
+fn questions_for_fish() -> String {
+    let after_folder = format!(
+        r"function __systoll_fleet_asks
+    set -l is_value 0
+    for word in (commandline -opc)[3..-1]
+        if test $is_value = 1
+            set is_value 0
+        else if contains -- $word {}
+            set is_value 1
+        else if test $word = --show-sql; or not string match -q -- '-*' $word
+            return 0
+        end
+    end
+    return 1
+end
+",
+        fleets_flags_with_values().join(" ")
+    );
+    let line = |q: &systoll_fleet::Question| {
+        let about = q.about().replace('\\', r"\\").replace('\'', r"\'");
+        format!(
+            "complete -c systoll -n \"__fish_systoll_using_subcommand fleet; and __systoll_fleet_asks\" -a {} -d '{about}'\n",
+            q.name
+        )
+    };
+    after_folder + &QUESTIONS.iter().map(line).collect::<String>()
 }
 
 pub(crate) fn write(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
@@ -82,6 +208,7 @@ fn completed() -> Command {
     let command = with(command, "prove", "cure", &causes);
     let command = with(command, "prove", "elide", &Elision::ALL.map(Elision::name));
     let command = with(command, "demo", "story", &stories);
+    let command = with(command, "fleet", "cause", &causes);
     let command = with(command, "run", "trace", &calls);
     with(command, "report", "trace", &calls)
 }
@@ -96,10 +223,12 @@ mod tests {
             let mut text = Vec::new();
             write_for(shell, &mut text);
             let text = String::from_utf8(text).unwrap();
-            for word in ["tz-unset", "localtime", "newfstatat", "%network", "--save"] {
+            for word in ["tz-unset", "localtime", "newfstatat", "%network", "--save", "odd-hosts", "_systoll_fleet_"] {
                 let plain = word.trim_start_matches('-');
                 assert!(text.contains(plain), "{shell}: {word}");
             }
+            // Defined, and called.
+            assert!(text.matches("_systoll_fleet_").count() > 1, "{shell}");
         }
     }
 }

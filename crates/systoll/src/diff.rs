@@ -174,7 +174,8 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Recording>, Failure> {
         }
         let entries = std::fs::read_dir(path).map_err(|e| Failure::file("read", path, e))?;
         let mut found: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
-        found.retain(|p| p.extension() == Some(OsStr::new(EXTENSION)));
+        // To open a FIFO that lies there would wait for its writer.
+        found.retain(|p| p.extension() == Some(OsStr::new(EXTENSION)) && p.is_file());
         if found.is_empty() {
             return Err(Failure::NoRecordings(path.clone()));
         }
@@ -190,6 +191,13 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Recording>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fifo_in_a_folder_is_no_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        nix::unistd::mkfifo(&folder.path().join("a.systoll"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+        assert!(matches!(read_all(&[folder.path().to_owned()]), Err(Failure::NoRecordings(_))));
+    }
 
     #[test]
     fn sides_are_told_apart() {

@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::output::Output;
 use std::path::Path;
 use std::process::ExitCode;
-use systoll_judge::Catalogue;
+use systoll_judge::{Catalogue, Cause, Pattern};
+use systoll_model::Sysno;
 use systoll_present::{write_causes, write_explain};
 
 /// The built-in causes and those of a folder.
@@ -14,7 +15,8 @@ pub(crate) fn catalogue(dir: Option<&Path>) -> Result<Catalogue, Failure> {
     let Some(dir) = dir else { return Ok(catalogue) };
     let entries = std::fs::read_dir(dir).map_err(|e| Failure::file("read", dir, e))?;
     let mut paths: Vec<_> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
-    paths.retain(|p| p.extension().is_some_and(|e| e == "toml"));
+    // To open a FIFO that lies there would wait for its writer.
+    paths.retain(|p| p.extension().is_some_and(|e| e == "toml") && p.is_file());
     paths.sort();
     for path in paths {
         let text = std::fs::read_to_string(&path).map_err(|e| Failure::file("read", &path, e))?;
@@ -25,16 +27,37 @@ pub(crate) fn catalogue(dir: Option<&Path>) -> Result<Catalogue, Failure> {
     Ok(catalogue)
 }
 
+/// The cause with this id. A name that reports show beside causes, of an API or a system call, leads to those it can have.
+pub(crate) fn known<'a>(catalogue: &'a Catalogue, id: &str) -> Result<&'a Cause, Failure> {
+    catalogue.get(id).ok_or_else(|| {
+        let which = match of_call(catalogue, id) {
+            ids if ids.is_empty() => String::new(),
+            ids => format!("{id} can have these: {}\n", ids.join(", ")),
+        };
+        Failure::Unknown {
+            what: "cause",
+            name: id.to_owned(),
+            known: if which.is_empty() { catalogue.iter().map(|c| c.id.to_string()).collect() } else { vec![] },
+            help: (which + "systoll causes lists them all").into(),
+        }
+    })
+}
+
+/// Causes of calls by this API; where there are none, of this system call.
+fn of_call<'a>(catalogue: &'a Catalogue, name: &str) -> Vec<&'a str> {
+    let with = |is_of: &dyn Fn(&Pattern) -> bool| {
+        catalogue.iter().filter(|cause| cause.matches.iter().any(is_of)).map(|cause| &*cause.id).collect::<Vec<_>>()
+    };
+    let of_api = with(&|pattern| pattern.apis.iter().any(|api| api == name));
+    if !of_api.is_empty() {
+        return of_api;
+    }
+    Sysno::from_name(name).map_or_else(Vec::new, |call| with(&|pattern| pattern.syscalls.contains(&call)))
+}
+
 pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let catalogue = catalogue(args.causes.as_deref())?;
-    let Some(cause) = catalogue.get(&args.cause) else {
-        return Err(Failure::Unknown {
-            what: "cause",
-            name: args.cause.clone(),
-            known: catalogue.iter().map(|c| c.id.to_string()).collect(),
-            help: "systoll causes lists them".into(),
-        });
-    };
+    let cause = known(&catalogue, &args.cause)?;
     let mut output = Output::open(None, Output::Stdout)?;
     let style = output.style(args.color);
     output.write("text", |w| write_explain(w, cause, args.language, &style))?;
@@ -47,4 +70,27 @@ pub(crate) fn causes(args: &CausesArgs) -> Result<ExitCode, Failure> {
     let style = output.style(args.color);
     output.write("text", |w| write_causes(w, &catalogue, &style))?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifo_in_a_folder_is_no_cause() {
+        let folder = tempfile::tempdir().unwrap();
+        nix::unistd::mkfifo(&folder.path().join("a.toml"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+        let with = |folder| catalogue(folder).unwrap().iter().count();
+        assert_eq!(with(Some(folder.path())), with(None));
+    }
+
+    #[test]
+    fn an_api_and_a_system_call_lead_to_their_causes() {
+        let catalogue = Catalogue::builtin();
+        assert!(of_call(&catalogue, "localtime").contains(&"tz-unset"));
+        assert!(of_call(&catalogue, "membarrier").contains(&"membarrier-global"));
+        assert_eq!(of_call(&catalogue, "frobnicate"), Vec::<&str>::new());
+        let Err(Failure::Unknown { help, known, .. }) = known(&catalogue, "localtime") else { panic!("a cause") };
+        assert!(help.contains("tz-unset") && known.is_empty(), "{help}");
+    }
 }

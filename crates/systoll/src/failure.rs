@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_cure::RunError;
+use systoll_import::ImportError;
 use systoll_prove::ProveError;
 
 /// systoll itself failed.
@@ -22,7 +23,7 @@ pub(crate) enum Failure {
     /// It can't be written in that format.
     Export(systoll_export::ExportError),
     /// A trace could not be read.
-    Trace(PathBuf, systoll_import::ImportError),
+    Trace(PathBuf, ImportError),
     /// There can be no bisection.
     Bisect(crate::bisect::Trouble),
     /// There is no budget.
@@ -106,7 +107,7 @@ impl Failure {
             Self::Record(e) => vec![with_sources(e)],
             Self::Recording(path, e) => vec![format!("can't read the recording {}: {e}", path.display())],
             Self::Export(e) => vec![e.to_string()],
-            Self::Trace(path, systoll_import::ImportError::Read(e)) => {
+            Self::Trace(path, ImportError::Read(e)) => {
                 vec![format!("can't read {}: {}", path.display(), plain(e))]
             }
             Self::Trace(path, e) => vec![format!("{} is no trace: {e}", path.display())],
@@ -151,15 +152,19 @@ impl Failure {
     fn advice(&self) -> Option<String> {
         match self {
             Self::Record(e) => e.advice(),
-            Self::Trace(_, systoll_import::ImportError::Read(_)) => None,
+            Self::Trace(_, ImportError::Read(_)) => None,
+            Self::Trace(path, ImportError::Packed { tool: "gzip" }) => {
+                Some(format!("if systoll kept it, it is a recording: systoll report {}", typed(path)))
+            }
             Self::Trace(..) => {
                 Some("make one with: strace -f -ttt -T -v -o FILE CMD; docs/importing.md has the others".into())
             }
+            Self::Recording(path, systoll_model::FileError::NotGzip) => Some(format!(
+                "make one with: systoll run --save FILE -- CMD\nif another tool traced it: systoll import {}",
+                typed(path)
+            )),
             Self::Recording(..) | Self::NoRecordings(_) => Some("make one with: systoll run --save FILE -- CMD".into()),
-            Self::NoTables(path) => {
-                let folder = systoll_present::shell_words(&[path.to_string_lossy().as_ref()]);
-                Some(format!("add a run: systoll run --save-to {folder} -- CMD"))
-            }
+            Self::NoTables(path) => Some(format!("add a run: systoll run --save-to {} -- CMD", typed(path))),
             Self::Fleet(systoll_fleet::FleetError::Package(package)) => Some(crate::pythons::install(package)),
             Self::Fleet(systoll_fleet::FleetError::Java) => Some("get it: apt-get install default-jre-headless".into()),
             Self::NoBudget(_) => Some("make one with: systoll check --update -- CMD".into()),
@@ -206,6 +211,11 @@ impl Failure {
 
 /// What stands before every line of a failure but the first, which begins with `systoll: `.
 const INDENT: &str = "         ";
+
+/// A path as it is typed in a shell.
+fn typed(path: &Path) -> String {
+    systoll_present::shell_words(&[path.to_string_lossy().as_ref()])
+}
 
 /// How to see what a cure would win where none can be applied: a line more.
 fn ceiling(elided: Option<&str>) -> String {

@@ -1,8 +1,11 @@
 //! What was meant by a name that there is not.
 
-/// What else there is, as the end of a sentence: all of few, the nearest of many.
+/// What else there is, as the end of a sentence: all of few, the nearest of many, nothing of none.
 pub(crate) fn others(name: &str, known: &[String]) -> String {
     const FEW: usize = 12;
+    if known.is_empty() {
+        return String::new();
+    }
     if known.len() <= FEW {
         return format!("; there are: {}", known.join(", "));
     }
@@ -36,6 +39,7 @@ mod tests {
         assert_eq!(others("tz-unsett", &many), "; the nearest: tz-unset");
         assert_eq!(others("sigmask", &many), "; the nearest: sigmask-setjmp, sigmask-toggle, sigmask-context");
         assert_eq!(others("qqq", &many), "");
+        assert_eq!(others("qqq", &[]), "");
         assert_eq!(others("qqq", &many[..2]), "; there are: tz-unset, tiny-io");
     }
 }

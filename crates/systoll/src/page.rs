@@ -40,9 +40,11 @@ pub(crate) fn write(w: &mut dyn Write, recording: &Recording, judgement: &Judgem
 /// Lines around one, where there is such a line.
 fn excerpt(text: &str, line: u32) -> Option<Excerpt> {
     let first = line.saturating_sub(AROUND).max(1);
-    let some = text.lines().skip(first as usize - 1).take((line - first + AROUND + 1) as usize);
+    // A recording may say line 0, which there is not.
+    let before = line.checked_sub(first)?;
+    let some = text.lines().skip(first as usize - 1).take((before + AROUND + 1) as usize);
     let some: Vec<String> = some.map(str::to_owned).collect();
-    (some.len() > (line - first) as usize).then_some(Excerpt { first, text: some })
+    (some.len() > before as usize).then_some(Excerpt { first, text: some })
 }
 
 fn read_source(path: &Path) -> Option<String> {
@@ -94,7 +96,7 @@ mod tests {
         let text = "one\ntwo\nthree\nfour\nfive\nsix\n";
         let of = |line| excerpt(text, line).map(|e| (e.first, e.text.len()));
         assert_eq!([of(1), of(3), of(6)], [Some((1, 4)), Some((1, 6)), Some((3, 4))]);
-        assert_eq!([of(7), of(u32::MAX)], [None, None]);
+        assert_eq!([of(0), of(7), of(u32::MAX)], [None, None, None]);
     }
 
     #[test]

@@ -127,7 +127,7 @@ extern "C" fn callers(env: Env, info: *mut c_void) -> Value {
     string(env, text)
 }
 
-/// `forget(id)`: no one can ask for this block's callers any more.
+/// `forget(id)`: drops a block's callers; `callers(id)` finds none from then on.
 extern "C" fn forget(env: Env, info: *mut c_void) -> Value {
     let id = argument(env, info);
     ENDED.with_borrow_mut(|ended| ended.blocks.remove(&id));

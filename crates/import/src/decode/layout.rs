@@ -47,8 +47,17 @@ static LAYOUTS: &[&[Field]] = &[
 /// `pollfd` begins with its descriptor; its events come behind.
 const POLLED: Field = ("events", 4, 2);
 
+/// Structs within each other that are read. The kernel's have one within another.
+const DEEPEST: u32 = 4;
+
 /// The bytes of a struct, `size` of them, and whether fields were left out or could not be read.
 pub(super) fn bytes(text: &[u8], size: usize) -> Option<(Vec<u8>, bool)> {
+    nested(text, size, DEEPEST)
+}
+
+/// The same, of a struct that has others within it, so many deep.
+fn nested(text: &[u8], size: usize, deep: u32) -> Option<(Vec<u8>, bool)> {
+    let deeper = deep.checked_sub(1)?;
     let inner = within(text, b'{', b'}')?;
     let all = members(inner, 64);
     let first = name_of(all.first()?)?;
@@ -58,7 +67,7 @@ pub(super) fn bytes(text: &[u8], size: usize) -> Option<(Vec<u8>, bool)> {
     for member in all {
         let field = name_of(member).and_then(|name| field(layout, name));
         let value = field.and_then(|_| member.get(member.iter().position(|b| *b == b'=')? + 1..));
-        let written = field.zip(value).is_some_and(|(field, value)| write(&mut bytes, field, value));
+        let written = field.zip(value).is_some_and(|(field, value)| write(&mut bytes, field, value, deeper));
         vague |= !written;
     }
     Some((bytes, vague))
@@ -102,13 +111,13 @@ fn field(layout: &[Field], name: &[u8]) -> Option<Field> {
 }
 
 /// Writes a field's value; whether it could be read.
-fn write(bytes: &mut [u8], (name, at, width): Field, value: &[u8]) -> bool {
+fn write(bytes: &mut [u8], (name, at, width): Field, value: &[u8], deep: u32) -> bool {
     let value = match find(value, b" /* ", 1) {
         Some(comment) => value.get(..comment).unwrap_or(value),
         None => value,
     };
     let read = if value.starts_with(b"{") {
-        self::bytes(value, width).filter(|(_, vague)| !vague).map(|(inner, _)| inner)
+        nested(value, width, deep).filter(|(_, vague)| !vague).map(|(inner, _)| inner)
     } else if let Some(text) = string(value, width) {
         Some(text.bytes)
     } else if name == "sa_mask" {
@@ -134,6 +143,12 @@ mod tests {
         for (name, ..) in LAYOUTS.iter().flat_map(|l| l.iter()) {
             assert!(seen.insert(*name), "{name} is in two structs");
         }
+    }
+
+    #[test]
+    fn structs_within_each_other_end_soon() {
+        let deep = [b"{tv_sec=".repeat(100_000), b"1".to_vec(), b"}".repeat(100_000)].concat();
+        assert_eq!(bytes(&deep, 16).map(|(_, vague)| vague), Some(true));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod socket;
 
 use crate::call::{Call, Written};
 use crate::lex::{Arguments, arguments, behind, find, members, within};
-use crate::literal::{number, string};
+use crate::literal::{Text, number, string};
 use std::sync::Arc;
 use systoll_model::{ArgData, ArgKind, Moment, Signature, Size};
 
@@ -169,6 +169,25 @@ fn words(found: &Arguments<'_>) -> [u64; 6] {
     args
 }
 
+/// What a trace shows of memory.
+struct Shown {
+    bytes: Vec<u8>,
+    /// Whether there was more of it.
+    cut: bool,
+    /// Whether parts of it were abbreviated, or kept as text.
+    vague: bool,
+}
+
+impl Shown {
+    fn whole(bytes: Vec<u8>) -> Self {
+        Self { bytes, cut: false, vague: false }
+    }
+
+    fn string(text: Text) -> Self {
+        Self { bytes: text.bytes, cut: text.cut, vague: false }
+    }
+}
+
 /// An argument of a call.
 struct Place<'a> {
     signature: &'a Signature,
@@ -196,30 +215,30 @@ impl Place<'_> {
             if only_entry && !shown.starts_with(b"[") {
                 continue;
             }
-            if let Some((bytes, cut, less)) = self.bytes(shown.trim_ascii(), at) {
-                vague |= less;
-                all.push(ArgData { arg: self.index, at, bytes, cut });
+            if let Some(shown) = self.bytes(shown.trim_ascii(), at) {
+                vague |= shown.vague;
+                all.push(ArgData { arg: self.index, at, bytes: shown.bytes, cut: shown.cut });
             }
         }
         (all, vague)
     }
 
-    fn bytes(&self, text: &[u8], at: Moment) -> Option<(Vec<u8>, bool, bool)> {
+    fn bytes(&self, text: &[u8], at: Moment) -> Option<Shown> {
         match self.kind {
-            ArgKind::Path | ArgKind::Str => string(text, MOST_PATH).map(|t| (t.bytes, t.cut, false)),
-            ArgKind::StrArray => Some((strings(within(text, b'[', b']')?), false, false)),
+            ArgKind::Path | ArgKind::Str => string(text, MOST_PATH).map(Shown::string),
+            ArgKind::StrArray => Some(Shown::whole(strings(within(text, b'[', b']')?))),
             _ => {
                 let result = if at == Moment::Exit { self.result } else { None };
                 let there = self.there(result, at)?;
                 let bound = there.min(MOST_BYTES as u64) as usize;
-                let (mut bytes, mut cut, vague) = self.shown(text, bound)?;
-                let ends = self.signature.name == "getcwd" && bytes.len() as u64 + 1 == there;
+                let mut shown = self.shown(text, bound)?;
+                let ends = self.signature.name == "getcwd" && shown.bytes.len() as u64 + 1 == there;
                 if ends {
-                    bytes.push(0);
+                    shown.bytes.push(0);
                 }
-                cut |= (bytes.len() as u64) < there;
-                bytes.truncate(bound);
-                Some((bytes, cut, vague))
+                shown.cut |= (shown.bytes.len() as u64) < there;
+                shown.bytes.truncate(bound);
+                Some(shown)
             }
         }
     }
@@ -244,31 +263,30 @@ impl Place<'_> {
         }
     }
 
-    /// What is shown: bytes, whether they are cut, and whether more was left out.
-    fn shown(&self, text: &[u8], bound: usize) -> Option<(Vec<u8>, bool, bool)> {
+    fn shown(&self, text: &[u8], bound: usize) -> Option<Shown> {
         let name = self.signature.args.get(usize::from(self.index)).map_or("", |a| a.name);
         if let Some(text) = string(text, bound) {
-            return Some((text.bytes, text.cut, false));
+            return Some(Shown::string(text));
         }
         if sets::is_signals(self.signature.name, name) && (text.starts_with(b"[") || text.starts_with(b"~[")) {
-            return sets::signals(text).map(|set| (set.to_le_bytes().to_vec(), false, false));
+            return sets::signals(text).map(|set| Shown::whole(set.to_le_bytes().to_vec()));
         }
         if sets::is_processors(self.signature.name) {
-            return Some((sets::processors(text, bound)?, false, false));
+            return sets::processors(text, bound).map(Shown::whole);
         }
         if let Some(inner) = within(text, b'[', b']') {
             let all = members(inner, 64);
             if all.iter().any(|m| m.starts_with(b"{")) {
-                return layout::structs(&all, bound).map(|(bytes, vague)| (bytes, false, vague));
+                return layout::structs(&all, bound).map(|(bytes, vague)| Shown { bytes, cut: false, vague });
             }
-            return numbers(&all, bound).map(|bytes| (bytes, false, false));
+            return numbers(&all, bound).map(Shown::whole);
         }
         if text.starts_with(b"{") {
             let (bytes, vague) = socket::address(text)
                 .map(|bytes| (bytes, false))
                 .or_else(|| layout::bytes(text, bound))
                 .unwrap_or_else(|| (as_text(text, bound), true));
-            return Some((bytes, false, vague));
+            return Some(Shown { bytes, cut: false, vague });
         }
         None
     }

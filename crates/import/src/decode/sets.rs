@@ -38,11 +38,14 @@ pub(super) fn signals(text: &[u8]) -> Option<u64> {
 pub(super) fn processors(text: &[u8], bound: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0u8; bound];
     let inner = within(text, b'[', b']')?;
+    // A range names each processor once; many that name the same ones end here.
+    let mut left = 2 * bound * 8;
     for member in members(inner, 256).iter().flat_map(|m| m.split(|b| *b == b' ')).filter(|m| !m.is_empty()) {
         let mut ends = member.splitn(2, |b| *b == b'-').map(number);
         let from = usize::try_from(ends.next()??).ok()?;
         let to = ends.next().flatten().and_then(|to| usize::try_from(to).ok()).unwrap_or(from);
         for cpu in from..=to.min(bound * 8) {
+            left = left.checked_sub(1)?;
             if let Some(byte) = bytes.get_mut(cpu / 8) {
                 *byte |= 1 << (cpu % 8);
             }
@@ -54,6 +57,13 @@ pub(super) fn processors(text: &[u8], bound: usize) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_that_name_the_same_processors_again_and_again_are_no_set() {
+        let many = [b"[".to_vec(), b"0-524287 ".repeat(100_000), b"]".to_vec()].concat();
+        assert_eq!(processors(&many, 1 << 16), None);
+        assert_eq!(processors(b"[0-7 8-15]", 2), Some(vec![0xff, 0xff]));
+    }
 
     #[test]
     fn sets() {

@@ -16,7 +16,7 @@ use crate::call::{Call, Syscall, Times, Written};
 use crate::pending::{Entered, Pending};
 use crate::trace::{Timed, Trace};
 use flate2::bufread::ZlibDecoder;
-use order::{Begun, Event, NO_STACK, Order, What};
+use order::{Begun, Event, NO_STACK, Order, Slice, What};
 use std::io::{self, BufRead, BufReader, Read};
 use systoll_model::{ProblemKind, Sysno};
 use tracks::{Member, Name, Tracks, process_tree};
@@ -245,11 +245,11 @@ impl Perfetto {
     /// An event's turn has come.
     fn happened(&mut self, trace: &mut Trace, Event { at_ns, tid, what }: Event) {
         match what {
-            What::Begins(name) => self.begun.begin(tid, name, at_ns),
+            What::Begins(syscall) => self.begun.begin(tid, Slice { syscall, began_ns: at_ns }),
             What::Ends => match self.begun.end(tid) {
-                Some((name, began_ns)) => {
+                Some(Slice { syscall, began_ns }) => {
                     let elapsed_ns = at_ns.saturating_sub(began_ns);
-                    let syscall = name.unwrap_or(Sysno::UNKNOWN);
+                    let syscall = syscall.unwrap_or(Sysno::UNKNOWN);
                     trace.timed(Timed { tid, syscall, entry_ns: began_ns, elapsed_ns });
                 }
                 None => trace.notes.without_beginning += 1,

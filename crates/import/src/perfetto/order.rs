@@ -83,31 +83,55 @@ const MOST_THREADS: usize = 65_536;
 /// Slices within each other, of which calls have none.
 const MOST_DEEP: usize = 8;
 
+/// A slice that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slice {
+    /// The call; `None` where the name is none of a call's.
+    pub(super) syscall: Option<Sysno>,
+    /// ns, on the trace's clock.
+    pub(super) began_ns: u64,
+}
+
+/// A thread's slices within each other.
+#[derive(Default)]
+struct Nested {
+    slices: Vec<Slice>,
+    /// How many began deeper than slices are kept: they end first.
+    deeper: u64,
+}
+
 /// Slices that have begun and not ended, by thread.
 #[derive(Default)]
 pub(super) struct Begun {
-    slices: Map<u32, Vec<(Option<Sysno>, u64)>>,
+    threads: Map<u32, Nested>,
 }
 
 impl Begun {
     /// A slice begins.
-    pub(super) fn begin(&mut self, tid: u32, name: Option<Sysno>, at_ns: u64) {
-        if self.slices.len() < MOST_THREADS || self.slices.contains_key(&tid) {
-            let of_thread = self.slices.entry(tid).or_default();
-            if of_thread.len() < MOST_DEEP {
-                of_thread.push((name, at_ns));
+    pub(super) fn begin(&mut self, tid: u32, slice: Slice) {
+        if self.threads.len() < MOST_THREADS || self.threads.contains_key(&tid) {
+            let thread = self.threads.entry(tid).or_default();
+            if thread.slices.len() < MOST_DEEP {
+                thread.slices.push(slice);
+            } else {
+                thread.deeper += 1;
             }
         }
     }
 
-    /// The last one of the thread ends: what it was, and since when.
-    pub(super) fn end(&mut self, tid: u32) -> Option<(Option<Sysno>, u64)> {
-        self.slices.get_mut(&tid)?.pop()
+    /// The last one of the thread that began ends; `None` where it was not kept.
+    pub(super) fn end(&mut self, tid: u32) -> Option<Slice> {
+        let thread = self.threads.get_mut(&tid)?;
+        if thread.deeper > 0 {
+            thread.deeper -= 1;
+            return None;
+        }
+        thread.slices.pop()
     }
 
     /// How many have not ended.
     pub(super) fn left(&self) -> u64 {
-        self.slices.values().map(|slices| slices.len() as u64).sum()
+        self.threads.values().map(|thread| thread.slices.len() as u64 + thread.deeper).sum()
     }
 }
 
@@ -117,6 +141,19 @@ pub(super) const NO_STACK: &[Told] = &[];
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slice_ends_with_its_own_end_however_deep_it_lies() {
+        let mut begun = Begun::default();
+        let slice = |began_ns| Slice { syscall: None, began_ns };
+        let deep = MOST_DEEP as u64 + 3;
+        (0..deep).for_each(|at| begun.begin(1, slice(at)));
+        assert_eq!(begun.left(), deep);
+        let ended: Vec<Option<Slice>> = (0..=deep).map(|_| begun.end(1)).collect();
+        let kept = (0..MOST_DEEP as u64).rev().map(|at| Some(slice(at)));
+        assert_eq!(ended, [None; 3].into_iter().chain(kept).chain([None]).collect::<Vec<_>>());
+        assert_eq!((begun.left(), begun.end(2)), (0, None));
+    }
 
     #[test]
     fn events_come_by_time_and_then_as_written() {

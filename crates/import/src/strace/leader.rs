@@ -29,41 +29,57 @@ pub(crate) fn led(line: &[u8]) -> Led<'_> {
     let mut led = Led { tid: None, stamp: None, body: line };
     for _ in 0..MOST_ITEMS {
         let text = led.body.trim_ascii_start();
-        let (stamp, tid, rest) = match text.first() {
+        let item = match text.first() {
             Some(b'0'..=b'9') => numbered(text),
             Some(b'[') => bracketed(text),
             Some(b'(') if text.starts_with(b"(+") => since(text),
             _ => None,
+        };
+        led.body = text;
+        let Some(Item { told, rest }) = item.filter(|item| item.rest.len() < text.len()) else { break };
+        match told {
+            Told::Stamp(stamp) => led.stamp = led.stamp.or(Some(stamp)),
+            Told::Thread(tid) => led.tid = led.tid.or(Some(tid)),
+            Told::Nothing => {}
         }
-        .unwrap_or((None, None, text));
-        if rest.len() == text.len() {
-            led.body = text;
-            break;
-        }
-        led.stamp = led.stamp.or(stamp);
-        led.tid = led.tid.or(tid);
         led.body = rest;
     }
     led
 }
 
-type Item<'a> = Option<(Option<Stamp>, Option<u32>, &'a [u8])>;
+/// What one item in front of a line tells.
+#[derive(Clone, Copy)]
+enum Told {
+    Stamp(Stamp),
+    Thread(u32),
+    /// An address, or a time that is told better elsewhere.
+    Nothing,
+}
+
+/// An item in front of a line.
+#[derive(Clone, Copy)]
+struct Item<'a> {
+    told: Told,
+    /// What follows it.
+    rest: &'a [u8],
+}
 
 /// `4882 `, `4882<sh> `, `03:51:40.903650 `, `1795269868.123456 `, `0.000025 `.
-fn numbered(text: &[u8]) -> Item<'_> {
+fn numbered(text: &[u8]) -> Option<Item<'_>> {
     let (number, rest) = digits(text)?;
     match rest.first()? {
-        b' ' => Some((None, Some(u32::try_from(number).ok()?), rest)),
+        b' ' => Some(Item { told: Told::Thread(u32::try_from(number).ok()?), rest }),
         b'<' => {
             let end = memchr::memchr(b'>', rest)?;
             let rest = rest.get(end + 1..)?;
-            rest.starts_with(b" ").then_some((None, Some(u32::try_from(number).ok()?), rest))
+            let told = Told::Thread(u32::try_from(number).ok()?);
+            rest.starts_with(b" ").then_some(Item { told, rest })
         }
         b'.' => {
             let (fraction, rest) = fraction(rest.get(1..)?)?;
             let ns = number.checked_mul(1_000_000_000)?.checked_add(fraction)?;
             let stamp = if number >= LONG_AGO_S { Stamp::Unix(ns) } else { Stamp::Since(ns) };
-            rest.starts_with(b" ").then_some((Some(stamp), None, rest))
+            rest.starts_with(b" ").then_some(Item { told: Told::Stamp(stamp), rest })
         }
         b':' => {
             let (minutes, rest) = digits(rest.get(1..)?)?;
@@ -74,31 +90,31 @@ fn numbered(text: &[u8]) -> Item<'_> {
             };
             let whole = number.checked_mul(3_600)?.checked_add(minutes.checked_mul(60)?)?.checked_add(seconds)?;
             let ns = whole.checked_mul(1_000_000_000)?.checked_add(fraction)?;
-            (rest.starts_with(b" ") && number < 25).then_some((Some(Stamp::OfDay(ns)), None, rest))
+            (rest.starts_with(b" ") && number < 25).then_some(Item { told: Told::Stamp(Stamp::OfDay(ns)), rest })
         }
         _ => None,
     }
 }
 
 /// `[pid  4941] `, `[pid 4941<sh>] `, `[  59] `, `[00007ff4ed7c9ad7] `; ltrace's `[0x7ff4ed7c9ad7] `.
-fn bracketed(text: &[u8]) -> Item<'_> {
+fn bracketed(text: &[u8]) -> Option<Item<'_>> {
     if let Some(rest) = text.strip_prefix(b"[pid ") {
         let (tid, rest) = digits(rest.trim_ascii_start())?;
         let end = memchr::memchr(b']', rest)?;
-        return Some((None, Some(u32::try_from(tid).ok()?), rest.get(end + 1..)?));
+        return Some(Item { told: Told::Thread(u32::try_from(tid).ok()?), rest: rest.get(end + 1..)? });
     }
     let end = memchr::memchr(b']', text.get(..40.min(text.len()))?)?;
     let inner = text.get(1..end)?;
     let inner = inner.strip_prefix(b"0x").unwrap_or(inner);
     let address = !inner.is_empty() && inner.iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b' ' | b'?'));
     let rest = text.get(end + 1..)?;
-    (address && rest.starts_with(b" ")).then_some((None, None, rest))
+    (address && rest.starts_with(b" ")).then_some(Item { told: Told::Nothing, rest })
 }
 
 /// `(+     0.000025) `.
-fn since(text: &[u8]) -> Item<'_> {
+fn since(text: &[u8]) -> Option<Item<'_>> {
     let end = memchr::memchr(b')', text)?;
-    Some((None, None, text.get(end + 1..)?))
+    Some(Item { told: Told::Nothing, rest: text.get(end + 1..)? })
 }
 
 fn digits(text: &[u8]) -> Option<(u64, &[u8])> {

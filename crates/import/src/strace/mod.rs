@@ -22,6 +22,8 @@ use systoll_model::{Exit, ProblemKind, Sysno, signal_number};
 
 /// Frames of one stack.
 const MAX_DEPTH: usize = 128;
+/// Bytes of a torn line that are joined with lines that may be its rest, all tries together.
+const MOST_JOINED: usize = 64 << 20;
 const DAY_NS: u64 = 86_400_000_000_000;
 
 /// Whose text it is.
@@ -48,8 +50,16 @@ pub(crate) struct Strace {
     summary: Summary,
     /// Calls that have returned in this file.
     returned: u64,
-    /// The thread in whose line something else was written.
-    torn: Option<u32>,
+    /// The line in which something else was written.
+    torn: Option<Torn>,
+}
+
+/// A call's line in which the program or the tracer wrote something else.
+#[derive(Clone, Copy, Debug)]
+struct Torn {
+    tid: u32,
+    /// Bytes of it that were joined with lines that were not its rest.
+    joined: usize,
 }
 
 impl Strace {
@@ -112,7 +122,7 @@ impl Strace {
         let Some(ended) = ended else {
             let broken = cut.is_none();
             let text = if broken { self.solo.torn(trace, text) } else { text };
-            self.torn = broken.then_some(tid);
+            self.torn = broken.then_some(Torn { tid, joined: 0 });
             let entered = Entered { syscall, text: text.to_vec(), entry_ns, broken, ..Entered::default() };
             trace.entered(tid, syscall.0, text);
             if let Some(before) = self.pending.enter(tid, entered) {
@@ -139,20 +149,24 @@ impl Strace {
         let Some(end) = memchr::memmem::find(body, b" resumed>") else { return self.message(trace, body) };
         let name = body.get(4..end).unwrap_or_default().trim_ascii();
         let more = body.get(end + b" resumed>".len()..).unwrap_or_default();
-        let Some(entered) = self.pending.take(tid) else {
+        let Some(mut entered) = self.pending.take(tid) else {
             return self.without_beginning(trace, tid, name, more, at_end);
         };
         self.last_tid = tid;
         let Some(cut) = unfinished(more) else { return self.returns(trace, tid, entered, more, at_end) };
         // Interrupted once more.
-        let text = [&entered.text[..], cut].concat();
-        self.pending.enter(tid, Entered { text, ..entered });
+        entered.text.extend_from_slice(cut);
+        self.pending.enter(tid, entered);
     }
 
     /// The rest of a call's line, in which the program or the tracer wrote something else; whether it is that.
     fn goes_on(&mut self, trace: &mut Trace, body: &[u8]) -> bool {
-        let Some(tid) = self.torn else { return false };
+        let Some(Torn { tid, joined: before }) = self.torn else { return false };
         let Some(entered) = self.pending.of(tid).filter(|entered| entered.broken) else { return false };
+        if before > MOST_JOINED {
+            return false;
+        }
+        self.torn = Some(Torn { tid, joined: before + entered.text.len() });
         let joined = [&entered.text[..], body].concat();
         if body == b"<unfinished ...>" {
             if let Some(entered) = self.pending.take(tid) {
@@ -244,7 +258,7 @@ impl Strace {
             }
         } else if !self.solo.said(trace, said) && said.len() == body.len() {
             // While a line is broken, what comes is the program's own output.
-            let broken = self.torn.and_then(|tid| self.pending.of(tid)).is_some_and(|entered| entered.broken);
+            let broken = self.torn.and_then(|torn| self.pending.of(torn.tid)).is_some_and(|entered| entered.broken);
             if !broken {
                 trace.notes.unknown(body);
             }

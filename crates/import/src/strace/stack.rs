@@ -1,6 +1,6 @@
 //! A frame of `strace -k`: ` > /lib/libc.so.6(read+0x14) [0xf9a14]`.
 
-use crate::frames::Told;
+use crate::frames::{SourceLine, Told};
 
 /// Bytes of a frame that are read.
 const MOST: usize = 2_048;
@@ -11,18 +11,19 @@ pub(super) fn frame(line: &[u8]) -> Option<Told> {
     let text = String::from_utf8_lossy(text.get(..text.len().min(MOST))?);
     let text = text.trim_end();
     let Some((front, behind)) = text.rsplit_once(" [0x") else {
-        return Some(Told { module: String::new(), function: None, address: 0, place: None });
+        return Some(Told { module: String::new(), function: None, address: 0, source: None });
     };
-    let (address, place) = behind.split_once(']')?;
+    let (address, source) = behind.split_once(']')?;
     let address = u64::from_str_radix(address, 16).ok()?;
     let (module, function) = match front.strip_suffix(')').and_then(|front| split(front)) {
         Some((module, inside)) => (module, inside),
         None => (front, ""),
     };
     let function = function.rsplit_once('+').map_or(function, |(name, _)| name);
-    let place = place.trim().rsplit_once(':').and_then(|(file, line)| Some((file.to_owned(), line.parse().ok()?)));
+    let source = source.trim().rsplit_once(':');
+    let source = source.and_then(|(file, line)| Some(SourceLine { file: file.to_owned(), line: line.parse().ok()? }));
     let function = (!function.is_empty()).then(|| function.to_owned());
-    Some(Told { module: module.to_owned(), function, address, place })
+    Some(Told { module: module.to_owned(), function, address, source })
 }
 
 /// The file and what stands in the last brackets; names of C++ have brackets of their own.
@@ -56,8 +57,8 @@ mod tests {
         assert_eq!((&*nameless.module, nameless.function), ("/usr/bin/app", None));
         let cpp = frame(b" > /usr/bin/app(ns::f(int, char const*)+0x2) [0x10] app.cc:12").unwrap();
         assert_eq!(
-            (cpp.function.as_deref(), cpp.place),
-            (Some("ns::f(int, char const*)"), Some(("app.cc".into(), 12)))
+            (cpp.function.as_deref(), cpp.source),
+            (Some("ns::f(int, char const*)"), Some(SourceLine { file: "app.cc".into(), line: 12 }))
         );
         assert!(frame(b" > unexpected_backtracing_error [0x7f]").is_some());
         assert_eq!(frame(b"read(3) = 0"), None);

@@ -88,7 +88,8 @@ impl Detector for Sync {
 }
 
 fn claim() -> Claim {
-    let about = "waits for the disk again and again, though the program told no one anything in between";
+    let about =
+        "waits for the disk again and again, though the program writes to no terminal, pipe or socket in between";
     Claim {
         by_wait: true,
         gives_up: "what was stored since the last sync is lost if the box goes down",

@@ -1,10 +1,10 @@
-//! Calls that set what only others look at: of two in quick succession no one could see the first.
+//! Calls that set what only other processes look at: they hardly see the first of two in quick succession.
 
 use super::vocabulary::Source::{self, Arg, In};
 use super::vocabulary::When::{self, Is, NotNull, Null};
 use systoll_model::constants::PR_SET_NAME;
 
-/// A call that sets what others may look at.
+/// A call that sets what other processes may look at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
     /// The system call's name.
@@ -27,7 +27,7 @@ const fn times(call: &'static str, when: &'static [When], key: &'static [Source]
         when,
         key,
         thing: "a file's times, before a reader could look at them",
-        instead: "set them once in a while: a second's grain serves whoever watches the file",
+        instead: "set them once a second: that is enough for programs that watch the file",
         gives_up: "the file's times lag behind by that much",
     }
 }

@@ -36,7 +36,7 @@ pub fn write_check(w: &mut dyn Write, checked: &BudgetReport<'_>, all: bool, sty
         let unknown = held.findings.iter().filter(|f| !f.known).count();
         let broken = held.broken() + held.breaches.len() + unknown;
         let broken = counted(broken as u64, "breach", "breaches");
-        (Role::Bad, format!("{} is broken: {broken}, {limits}, {runs}", clean(checked.budget)))
+        (Role::Bad, format!("{} does not hold: {broken}, {limits}, {runs}", clean(checked.budget)))
     };
     writeln!(w, "{}", Line::of(role, text).with(Role::Faint, format!("  {command}")).render(style))
 }

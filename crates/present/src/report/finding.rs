@@ -4,7 +4,7 @@ use super::screen::{DETAIL, DETAIL_TEXT, LONG_RUN_NS, Report, SHOWN};
 use crate::access::row;
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
-use crate::units::{calls, counted, grouped, percent, percent_of_cpu, rate, time};
+use crate::units::{calls, counted, grouped, percent, percent_of_cpu, rate, time, time_span};
 use std::collections::BTreeMap;
 use systoll_judge::{Finding, ObjectShare, WorkUnit};
 use systoll_model::{Phase, Row, RowId, RowLine};
@@ -260,7 +260,7 @@ impl Report<'_> {
     fn later(&self, f: &Finding) -> Vec<Line> {
         let Some(later) = f.later else { return vec![] };
         let share = later.share_of_cpu.and_then(percent_of_cpu).map_or_else(String::new, |p| format!(", {p} of CPU"));
-        let bounds = format!("{} to {}", time(later.ns.low), time(later.ns.high));
+        let bounds = time_span(later.ns.low, later.ns.high);
         let kinds =
             [(later.faults, "page fault", "page faults"), (later.switches, "context switch", "context switches")];
         let some = kinds.iter().filter(|(n, ..)| n.high > 0).map(|(n, one, many)| counted(n.estimate, one, many));
@@ -313,8 +313,7 @@ impl Report<'_> {
     /// What being rid of the calls is expected to win: `12 ms to 25 ms`.
     fn expected(&self, f: &Finding) -> Option<String> {
         let gain = f.expected_gain.filter(|gain| gain.high > 0)?;
-        let (low, high) = (time(gain.low), time(gain.high));
-        Some(if low == high { high } else { format!("{low} to {high}") })
+        Some(time_span(gain.low, gain.high))
     }
 
     fn gain(&self, f: &Finding) -> Vec<Line> {

@@ -147,7 +147,7 @@ impl Report<'_> {
             // Another tool's copy of a recording does not tell.
             None if self.stripped() => Line::default(),
             None if self.rec.header.backend == BackendKind::Import => {
-                Line::of(Role::Warn, "its end is not in the trace")
+                Line::of(Role::Warn, "the trace does not show how it ended")
             }
             None => Line::of(Role::Warn, "still running"),
         }
@@ -170,7 +170,10 @@ impl Report<'_> {
         if let Some(vdso) = h.vdso_calls.filter(|v| *v > 0) {
             segments.push(Line::of(Role::Plain, format!("{} more in the vDSO", grouped(vdso))));
         }
-        segments.push(self.crossing());
+        // A price that moved is told at the report's end.
+        if !self.rec.prices.moved() {
+            segments.push(self.crossing());
+        }
         segments.push(self.watching());
         segments
     }
@@ -208,7 +211,7 @@ impl Report<'_> {
         let cpu = added(h.observer_ns_per_call);
         let off = if cpu.is_empty() { "" } else { ", taken off below" };
         match h.backend {
-            BackendKind::Inproc => Line::of(Role::Plain, format!("watched from within{cpu}{off}")),
+            BackendKind::Inproc => Line::of(Role::Plain, format!("watched in-process{cpu}{off}")),
             BackendKind::Ptrace => {
                 Line::of(Role::Plain, format!("watched by ptrace: slow{}", added(h.observer_wall_ns_per_call)))
             }

@@ -40,13 +40,13 @@ impl Report<'_> {
             let text = format!("which of {n} were needless can't be told: another tool dropped the samples{cost}");
             self.labelled(HEAD, "", HEAD, Role::Warn, &text)
         } else if self.untold() {
-            let text = format!("which of {n} were needless the trace does not tell{exact}{cost}");
+            let text = format!("{n}{exact}{cost}; the trace does not tell which were needless");
             self.labelled(HEAD, "", HEAD, Role::Warn, &text)
         } else {
             // Remarks are below: what is less sure, or too little to care.
             let text = match self.judgement.also.is_empty() {
                 true => format!("nothing needless in {n}{only}{exact}{cost}"),
-                false => format!("nothing needless for sure in {n}{only}{exact}{cost}"),
+                false => format!("nothing surely needless in {n}{only}{exact}{cost}"),
             };
             self.labelled(HEAD, "", HEAD, Role::Good, &text)
         };

@@ -125,7 +125,7 @@ pub enum ServeError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// Another process listens where it would.
-    #[error("somebody listens at {0} already: the load would drive that")]
+    #[error("another process listens at {0} already: the load would drive that")]
     Taken(String),
     /// It did not become ready.
     #[error("the server was not ready after {} s{said}", limit.as_secs())]

@@ -166,6 +166,8 @@ impl<'a> Steps<'a> {
         if let Some(build) = &self.build {
             let mut shell = Command::new("/bin/sh");
             shell.arg("-c").arg(build).current_dir(&tree).env(NO_BYTECODE, "1").stdin(Stdio::null());
+            // Only what it says of errors is told.
+            shell.stdout(Stdio::null());
             let done = shell.output().map_err(|e| Failure::Exec("/bin/sh".into(), e))?;
             if let Some(signal) = interrupted().or_else(|| interrupted_by(done.status)) {
                 return Err(Failure::Interrupted(signal));

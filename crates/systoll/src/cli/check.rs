@@ -19,7 +19,7 @@ pub(super) const EXAMPLES: &str = "Examples:
 docs/check.md tells what a budget can hold.
 
 Exit codes:
-  0  the budget holds            1  it is broken
+  0  the budget holds            1  it does not
   2  CMD did not end as the budget says (by default with 0): nothing was compared
   125  systoll itself failed     126, 127  CMD can't be executed, was not found";
 

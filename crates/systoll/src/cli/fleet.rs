@@ -1,5 +1,6 @@
 //! What can be typed after `systoll fleet`, and what a run is called in a fleet.
 
+use super::values::{day, money};
 use clap::Args;
 use std::path::PathBuf;
 use systoll_export::Labels;
@@ -44,7 +45,7 @@ impl LabelArgs {
 #[derive(Debug, Args)]
 pub struct FleetArgs {
     /// Folders that `run --save-to` and `report --parquet` wrote to, then a question: dearest (the default), new,
-    /// odd-hosts, history, savings, services or releases
+    /// odd-hosts, history, savings, services, releases or totals
     #[arg(required = true, value_name = "FOLDER... [QUESTION]")]
     pub words: Vec<PathBuf>,
     /// A question of your own instead: a file, or the text; its tables are `fleet`, `runs` and `asked` (docs/fleet.md)
@@ -60,7 +61,7 @@ pub struct FleetArgs {
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
     /// From this day on, YYYY-MM-DD
-    #[arg(long, value_name = "DAY")]
+    #[arg(long, value_name = "DAY", value_parser = day)]
     pub since: Option<String>,
     /// The release that `new` looks at; default: each service's newest
     #[arg(long, value_name = "NAME")]
@@ -78,7 +79,7 @@ pub struct FleetArgs {
     #[arg(long, value_name = "NAME")]
     pub syscall: Option<String>,
     /// What an hour of a core costs, in any currency
-    #[arg(long, value_name = "PRICE", default_value_t = 0.04)]
+    #[arg(long, value_name = "PRICE", default_value_t = 0.04, value_parser = money)]
     pub core_hour: f64,
     /// The engine that answers: duckdb or spark
     #[arg(long, value_name = "NAME", default_value = "duckdb", hide_possible_values = true)]

@@ -35,7 +35,7 @@ pub(super) const CURE_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("change").args(["cure", "vs", "env", "preload", "elide"]).required(true).multiple(true))]
 pub struct ProveArgs {
-    /// Apply this cause's cure to the second side; CAUSE:N for the Nth cure of `systoll explain`
+    /// Apply this cause's cure to the second side; CAUSE:N for another of its cures, see `systoll explain CAUSE`
     #[arg(long, value_name = "CAUSE")]
     pub cure: Vec<String>,
     /// The second side is this command, in a shell's words; no shell runs it
@@ -148,7 +148,7 @@ pub struct CureArgs {
     /// Add the causes (*.toml) in DIR to those built in
     #[arg(long, value_name = "DIR")]
     pub causes: Option<PathBuf>,
-    /// The causes to be cured, as findings name them; CAUSE:N for the Nth cure of `systoll explain`
+    /// The causes to be cured, as findings name them; CAUSE:N for another of its cures, see `systoll explain CAUSE`
     #[arg(required = true, value_name = "CAUSE")]
     pub cause: Vec<String>,
     /// The program and its arguments

@@ -52,6 +52,27 @@ fn in_unit(text: &str, usual: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|_| "too long".to_owned())
 }
 
+/// A day as folders of fleets are named: a word that is none would be later or earlier than all of them.
+pub(super) fn day(text: &str) -> Result<String, String> {
+    let is_day = match text.split('-').collect::<Vec<_>>()[..] {
+        [year, month, day] => {
+            let within = |part: &str, digits: usize, most: u32| {
+                let is_number = part.len() == digits && part.bytes().all(|b| b.is_ascii_digit());
+                is_number && part.parse().is_ok_and(|n: u32| (1..=most).contains(&n))
+            };
+            within(year, 4, 9999) && within(month, 2, 12) && within(day, 2, 31)
+        }
+        _ => false,
+    };
+    if is_day { Ok(text.to_owned()) } else { Err("a day is written YYYY-MM-DD, e.g. 2026-11-22".to_owned()) }
+}
+
+/// A price in any currency.
+pub(super) fn money(text: &str) -> Result<f64, String> {
+    let price: Option<f64> = text.parse().ok();
+    price.filter(|price| price.is_finite() && *price >= 0.0).ok_or_else(|| "a price, e.g. 0.04".to_owned())
+}
+
 pub(super) fn env_change(text: &str) -> Result<EnvChange, String> {
     let change = match text.split_once('=') {
         Some((name, value)) => (name, EnvChange::Set(name.into(), value.into())),
@@ -89,6 +110,26 @@ pub(super) fn columns(text: &str) -> Result<Columns, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn days_and_prices_are_what_they_say() {
+        assert!(day("2026-11-22").is_ok());
+        for wrong in [
+            "yesterday",
+            "2026-1-2",
+            "2026-13-01",
+            "2026-11-00",
+            "2026-11",
+            "22-11-2026",
+            "2026-11-22T00:00",
+            "+026-11-22",
+            "",
+        ] {
+            assert!(day(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(money("0.04"), Ok(0.04));
+        assert!(["nan", "inf", "-1", "free", ""].iter().all(|wrong| money(wrong).is_err()));
+    }
 
     #[test]
     fn durations_have_units() {

@@ -48,6 +48,12 @@ pub(super) struct Done {
     pub(super) timed_out: bool,
 }
 
+/// How the child ended.
+struct Ended {
+    status: ExitStatus,
+    timed_out: bool,
+}
+
 impl Words {
     /// Runs it to its end; `None` where the call was taken back: nothing of it runs any more then.
     ///
@@ -66,12 +72,12 @@ impl Words {
             .spawn()?;
         let stdout = Heard::of(child.stdout.take(), self.keep)?;
         let stderr = Heard::of(child.stderr.take(), clip::HEAD)?;
-        let Some((status, timed_out)) = self.wait(&mut child, call)? else { return Ok(None) };
+        let Some(Ended { status, timed_out }) = self.wait(&mut child, call)? else { return Ok(None) };
         let end = Instant::now() + LAST_WORDS;
         Ok(Some(Done { status, stdout: stdout.until(end), stderr: stderr.until(end), timed_out }))
     }
 
-    fn wait(&self, child: &mut Child, call: &Call<'_>) -> io::Result<Option<(ExitStatus, bool)>> {
+    fn wait(&self, child: &mut Child, call: &Call<'_>) -> io::Result<Option<Ended>> {
         let began = Instant::now();
         let (mut told, mut asked_to_end) = (began, None);
         loop {
@@ -84,7 +90,7 @@ impl Words {
                 if asked_to_end.is_some() {
                     kill_all(child);
                 }
-                return Ok(Some((child.wait()?, asked_to_end.is_some())));
+                return Ok(Some(Ended { status: child.wait()?, timed_out: asked_to_end.is_some() }));
             }
             match asked_to_end {
                 None if began.elapsed() >= self.timeout => {
@@ -93,7 +99,7 @@ impl Words {
                 }
                 Some(at) if at.elapsed() >= GRACE => {
                     kill_all(child);
-                    return Ok(Some((child.wait()?, true)));
+                    return Ok(Some(Ended { status: child.wait()?, timed_out: true }));
                 }
                 _ => {}
             }

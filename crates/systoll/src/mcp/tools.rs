@@ -16,7 +16,7 @@ use std::time::Duration;
 use systoll_cure::Workshop;
 use systoll_mcp::{Answer, Call, Description, Effect, Tool};
 
-/// Files of one session that are kept at once: recordings of `run` without `save`. The oldest give way.
+/// Recordings of one session that are kept at once, those of `run` without `save`. The oldest give way.
 const KEPT: u64 = 50;
 /// The largest report that is read.
 const MAX_REPORT: u64 = 256 << 20;
@@ -55,7 +55,7 @@ pub(super) fn all(shop: &Arc<Workshop>, alone: &Arc<Mutex<()>>) -> Vec<Box<dyn T
 enum Trouble {
     /// In words for the model.
     Said(String),
-    /// Nobody waits for one.
+    /// The client has taken the call back.
     Cancelled,
 }
 
@@ -115,23 +115,29 @@ impl SystollTool {
         }
     }
 
-    /// A new name in the session's folder; what had the oldest one goes.
-    fn place(&self, extension: &str) -> PathBuf {
+    /// A name for a new recording in the session's folder; the oldest recording goes.
+    fn new_recording(&self) -> PathBuf {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = |number: u64| self.shop.path().join(format!("{number}.{extension}"));
+        let name = |number: u64| self.shop.path().join(format!("{number}.systoll"));
         if let Some(old) = number.checked_sub(KEPT) {
-            // Most numbers were another kind's.
+            // Its run may have failed: then there is none.
             let _ = std::fs::remove_file(name(old));
         }
         name(number)
+    }
+
+    /// A name for an answer, which is removed once it is read.
+    fn new_answer(&self) -> PathBuf {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        self.shop.path().join(format!("{}.json", NUMBER.fetch_add(1, Ordering::Relaxed)))
     }
 
     fn run(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
         let command = arguments.command()?;
         let kept = match arguments.text("save")? {
             Some(save) => PathBuf::from(file(save)),
-            None => self.place("systoll"),
+            None => self.new_recording(),
         };
         let mut words = Line::new(&["run", "--quiet", "--json", "--save"]);
         words.push(&kept);
@@ -243,7 +249,7 @@ impl SystollTool {
         timeout: Duration,
         call: &Call<'_>,
     ) -> Result<(Value, Done), Trouble> {
-        let place = self.place("json");
+        let place = self.new_answer();
         // After the command's own word, before what may be a program's.
         words.splice(1..1, ["--output".into(), place.clone().into_os_string()]);
         let done = started(words, arguments, timeout, clip::HEAD, call)?;
@@ -324,5 +330,27 @@ impl Line {
         self.push("--");
         self.extend(command.iter().copied());
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_recordings_are_kept_whatever_is_asked_between() {
+        let shop = Arc::new(Workshop::new().unwrap());
+        let tool = SystollTool { what: What::Run, shop: Arc::clone(&shop), alone: Arc::default() };
+        let made: Vec<PathBuf> = (0..3 * KEPT)
+            .map(|nth| {
+                // Other tools' answers take names too, now one, now two.
+                (0..=nth % 2).for_each(|_| assert_eq!(tool.new_answer().extension().unwrap(), "json"));
+                let recording = tool.new_recording();
+                std::fs::write(&recording, "").unwrap();
+                recording
+            })
+            .collect();
+        let kept = made.iter().rev().take_while(|recording| recording.exists()).count();
+        assert_eq!((kept, shop.path().read_dir().unwrap().count()), (KEPT as usize, KEPT as usize));
     }
 }

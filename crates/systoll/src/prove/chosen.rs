@@ -30,7 +30,7 @@ pub(super) struct Chosen {
 pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failure> {
     let numbered = asked.rsplit_once(':').and_then(|(id, n)| Some((id, n.parse::<usize>().ok()?)));
     let (id, number) = numbered.map_or((asked, None), |(id, n)| (id, Some(n)));
-    let cause = known(catalogue, id)?;
+    let cause = crate::explain::known(catalogue, id)?;
     // Another number than those that are there.
     let numbers: Vec<String> =
         (1..).zip(&cause.stop).filter(|(_, c)| c.is_applied()).map(|(n, _)| format!("{id}:{n}")).collect();
@@ -50,16 +50,6 @@ pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failu
     let shim = cure.shim.as_deref().map(|name| Shim::named(name).ok_or_else(|| unknown_shim(name))).transpose()?;
     let (env, gives_up) = (cure.env.clone(), cure.gives_up.clone());
     Ok(Chosen { asked: asked.to_owned(), env, shim, cause: cause.clone(), elided: elided(cause), gives_up })
-}
-
-/// The cause with this id.
-pub(super) fn known<'a>(catalogue: &'a Catalogue, id: &str) -> Result<&'a Cause, Failure> {
-    catalogue.get(id).ok_or_else(|| Failure::Unknown {
-        what: "cause",
-        name: id.to_owned(),
-        known: catalogue.iter().map(|c| c.id.to_string()).collect(),
-        help: "systoll causes lists them".into(),
-    })
 }
 
 /// What `prove --elide` can try where no cure reaches a program.

@@ -1,6 +1,6 @@
 //! `systoll cure --print --for code`: what to change in the program.
 
-use super::chosen::known;
+use crate::explain::known;
 use crate::failure::Failure;
 use systoll_judge::{Catalogue, Cause, Cure, CureKind};
 

@@ -107,7 +107,7 @@ pub(super) fn explain() -> Value {
 pub(super) fn prove() -> Value {
     let own = json!({
         "command": command(),
-        "cure": texts("Causes whose cures the second side has; CAUSE:N for the Nth of explain"),
+        "cure": texts("Causes whose cures the second side has; CAUSE:N for another of its cures, by its number in explain"),
         "vs": texts("The second side is this command"),
         "env": env(),
         "preload": text("Load this library first on the second side"),
