@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use systoll_fuzz::mutate::{Random, mutated};
 use systoll_fuzz::{
-    budget, cause, clients, file, image, mcp, plan, recording, seeds, shared, stack, stored, target, trace, traces,
+    budget, cause, clients, file, image, ledger, ledgers, mcp, plan, recording, seeds, shared, stack, stored, target,
+    trace, traces,
 };
 use systoll_judge::{Catalogue, Options, judge};
 
@@ -55,6 +56,11 @@ fn recordings_do_no_harm() {
 #[test]
 fn traces_do_no_harm() {
     survives("trace", trace, &traces::traces());
+}
+
+#[test]
+fn ledgers_do_no_harm() {
+    survives("ledger", ledger, &ledgers());
 }
 
 #[test]
