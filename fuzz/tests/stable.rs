@@ -118,7 +118,8 @@ fn stacks_do_no_harm() {
 /// Inputs that broke a target once (fuzz/found/TARGET/) break none again.
 #[test]
 fn what_was_found_stays_mended() {
-    let targets: [(&str, fn(&[u8])); 1] = [("stored", stored)];
+    type Target = fn(&[u8]);
+    let targets: [(&str, Target); 1] = [("stored", stored)];
     for (name, target) in targets {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("found").join(name);
         let inputs: Vec<_> = std::fs::read_dir(&folder).expect("inputs are kept").collect();
