@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod agents;
+mod ledgers;
 pub mod mutate;
 mod packets;
 pub mod seeds;
@@ -12,6 +13,7 @@ pub mod traces;
 mod watched;
 
 pub use agents::{clients, mcp};
+pub use ledgers::{ledger, ledgers};
 pub use watched::{IMAGE_BYTES, image, plan, shared, stack, stored, target};
 
 use flate2::Compression;

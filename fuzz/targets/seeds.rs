@@ -11,6 +11,7 @@ fn main() -> std::io::Result<()> {
         ("recording", seeds::recordings()),
         ("trace", traces::traces()),
         ("cause", seeds::causes()),
+        ("ledger", systoll_fuzz::ledgers()),
         ("mcp", systoll_fuzz::clients()),
         ("file", files),
         ("image", seeds::images()),

@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use systoll_fuzz::mutate::{Random, mutated};
 use systoll_fuzz::{
-    budget, cause, clients, file, image, mcp, plan, recording, seeds, shared, stack, stored, target, trace, traces,
+    budget, cause, clients, file, image, ledger, ledgers, mcp, plan, recording, seeds, shared, stack, stored, target,
+    trace, traces,
 };
 use systoll_judge::{Catalogue, Options, judge};
 
@@ -55,6 +56,11 @@ fn recordings_do_no_harm() {
 #[test]
 fn traces_do_no_harm() {
     survives("trace", trace, &traces::traces());
+}
+
+#[test]
+fn ledgers_do_no_harm() {
+    survives("ledger", ledger, &ledgers());
 }
 
 #[test]
@@ -112,7 +118,8 @@ fn stacks_do_no_harm() {
 /// Inputs that broke a target once (fuzz/found/TARGET/) break none again.
 #[test]
 fn what_was_found_stays_mended() {
-    let targets: [(&str, fn(&[u8])); 1] = [("stored", stored)];
+    type Target = fn(&[u8]);
+    let targets: [(&str, Target); 1] = [("stored", stored)];
     for (name, target) in targets {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("found").join(name);
         let inputs: Vec<_> = std::fs::read_dir(&folder).expect("inputs are kept").collect();

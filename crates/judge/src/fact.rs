@@ -29,6 +29,8 @@ macro_rules! with_facts {
             relock => Relock { weight: 2, of_row: false },
             /// What the call reads lies close to what was read before, though not behind it.
             near => Near { weight: 2, of_row: false },
+            /// What the call moved is a piece of what a terminal had or was given at once.
+            terminal => Terminal { weight: 2, of_row: false },
             /// What the call moved was a message of its own: it can't be joined with others.
             message => Message { weight: 1, of_row: false },
             /// The call's thread was woken together with others.

@@ -52,6 +52,7 @@ mod hash;
 mod language;
 mod language_api;
 mod ledger;
+mod octave;
 mod options;
 mod pattern;
 mod per_unit;

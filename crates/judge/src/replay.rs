@@ -116,6 +116,21 @@ const DIRECTORY: u32 = 0o040_000;
 const STAT_MODE: usize = 24;
 
 impl Step<'_> {
+    /// Whether the descriptor may be of another file after it, or of none.
+    pub(crate) fn lets_go(&self, fd: i32) -> bool {
+        self.effects.iter().any(|effect| match effect {
+            Effect::Closes(arg) | Effect::Redirects(arg) => self.observed.descriptor(arg) == fd,
+            Effect::Descriptors => true,
+            _ => false,
+        })
+    }
+
+    /// Whether it made the descriptor.
+    pub(crate) fn makes_descriptor(&self, fd: i32) -> bool {
+        let makes = |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
+        self.effects.iter().any(makes) && self.observed.call.result == Some(fd.into())
+    }
+
     /// Whether it asked for the status of what turned out to be a directory, by its path.
     pub(crate) fn asks_directory(&self) -> bool {
         let Some(meaning) = self.meaning.as_ref().filter(|m| m.line.about.name == PATH.name) else { return false };

@@ -191,11 +191,10 @@ struct ByOctaves {
 fn by_octaves(octaves: &[OctaveTally], calls: u64) -> ByOctaves {
     let mut needless = Needless::default();
     let mut otherwise = Needless::default();
-    for octave in 0..=calls.ilog2() {
-        let size = ((1u64 << octave).min(calls - ((1u64 << octave) - 1))) as f64;
-        let seen = (0u32..).zip(octaves).filter(|(_, o)| o.calls > 0);
-        let nearest = seen.min_by_key(|(at, _)| (at.abs_diff(octave), u32::MAX - at));
-        let Some((_, o)) = nearest else { continue };
+    let seen = (0u32..).zip(octaves).filter(|(_, o)| o.calls > 0).map(|(at, _)| at);
+    for (size, nearest) in crate::octave::octaves(calls, seen) {
+        let Some(o) = octaves.get(nearest as usize) else { continue };
+        let size = size as f64;
         needless.strong += size * o.strong as f64 / o.calls as f64;
         needless.any += size * o.any as f64 / o.calls as f64;
         otherwise.strong += size * o.strong_else as f64 / o.calls as f64;

@@ -44,3 +44,20 @@ fn what_others_may_have_written_is_read_again() {
         |n: u64| vec![call("pread64", "pread", &[3, 0x1000, 8, n % 500 * 24], 8).fd("/proc/7/pagemap").toll(400)];
     no_finding(&rounds(20_000, made_up), BUSY);
 }
+
+#[test]
+fn where_the_file_stands_is_nothing_to_reads_that_say_where() {
+    // preadv2 may move the position, and reads the same file.
+    let moves = || call("preadv2", "preadv2", &[3, 0x1000, 1, u64::MAX, 0, 0], 4096).fd("/srv/table").toll(900);
+    let finding = only(judged(&rounds(10_000, |n| vec![pread(3, 16, n % 100 * 32), moves()]), BUSY));
+    assert_eq!(finding.cause.as_deref(), Some("near-reads"));
+}
+
+#[test]
+fn a_descriptor_in_a_range_that_is_closed_is_another_file_s() {
+    let open = |n: u64| call("openat", "open", &[(-100i32) as u32 as u64, 1, 0, 0], 3).path(1, &format!("/srv/{n}"));
+    let close = || call("close_range", "close_range", &[3, u64::from(u32::MAX), 0], 0);
+    let three = |n: u64| [n * 64, n * 64 + 20].map(|at| pread(3, 16, at)).to_vec();
+    let of_a_file = |n: u64| [vec![open(n).toll(900)], three(n % 60), vec![close()]].concat();
+    no_finding(&rounds(10_000, of_a_file), BUSY);
+}

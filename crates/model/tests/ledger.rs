@@ -177,3 +177,14 @@ fn the_most_frequent_are_named_with_what_else_was_asked_of_them() {
     assert_eq!((&*top.name, top.looks, top.same, &top.also[..]), ("/often", 200, 199, &[Sysno(4), Sysno(89)][..]));
     assert_eq!(told.objects, 41);
 }
+
+#[test]
+fn that_an_older_answer_will_do_is_no_other_question_and_asking_the_server_is() {
+    let (older_will_do, ask_the_server) = (0x4000, 0x2000);
+    let of = |flags: u64| asked("statx", [-100i64 as u64, 1, flags, 2, 3, 0], "/a", &[7; 256], 0).unwrap();
+    let mut notes = Notes::default();
+    add(&mut notes, 0, &of(older_will_do), 10, 1);
+    assert_eq!(notes.before(1, &of(0), 20), Before::Same);
+    assert_eq!(notes.before(1, &of(0x100), 20), Before::OtherWay);
+    assert_eq!(notes.before(1, &of(ask_the_server), 20), Before::Unknown);
+}

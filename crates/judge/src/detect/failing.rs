@@ -4,7 +4,7 @@ use super::claim::{Claim, Claims, Detector, about_state, put};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, HOPELESS, Hopeless, Unit, Way};
+use crate::semantics::{Act, HOPELESS, Hopeless, Unit, Way};
 use systoll_model::constants::EPOLLET;
 use systoll_model::{Errno, Sysno};
 
@@ -148,11 +148,7 @@ impl Failing {
         if step.forks || step.pauses {
             drained.clear();
         }
-        for effect in step.effects.iter() {
-            if let Effect::Closes(arg) | Effect::Redirects(arg) = effect {
-                drained.remove(&step.observed.descriptor(arg));
-            }
-        }
+        drained.retain(|fd, _| !step.lets_go(*fd));
         if let Some(fd) = step.moved.as_ref().and_then(|m| m.fd) {
             drained.remove(&fd);
         }

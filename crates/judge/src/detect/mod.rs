@@ -34,6 +34,7 @@ mod slow_path;
 mod small_io;
 mod status;
 mod sync;
+mod terminal;
 mod toggle;
 mod walk;
 

@@ -5,7 +5,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Act, DEVICES, Effect, MADE_UP, SIZE, Unit, Way};
+use crate::semantics::{Act, DEVICES, MADE_UP, SIZE, Unit, Way};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -44,7 +44,8 @@ impl File {
         Self { name: name.into(), pages, places, reads: 0, needless: Vec::new(), cut, changes: 0 }
     }
 
-    fn reads(&mut self, index: usize, at: u64, bytes: u64, changes: usize) {
+    fn reads(&mut self, index: usize, small: &SmallRead<'_>, changes: usize) {
+        let (at, bytes) = (small.place, small.bytes);
         if self.changes != changes {
             // What was kept may be old.
             self.pages.clear();
@@ -83,20 +84,23 @@ impl Detector for NearReads {
         let mut opened = BTreeSet::new();
         let mut changes = 0;
         for (at, step) in steps.iter().enumerate() {
-            if let Some((fd, place, bytes, name)) = small(step) {
-                let file = files.entry(fd).or_insert_with(|| File::new(name, !opened.contains(&fd)));
-                file.reads(at, place, bytes, changes);
+            if let Some(small) = SmallRead::of(step) {
+                let fd = small.fd;
+                let file = files.entry(fd).or_insert_with(|| File::new(small.name, !opened.contains(&fd)));
+                file.reads(at, &small, changes);
                 continue;
             }
             if let (Some(_), Some(fd)) = (&step.opened, step.observed.call.result) {
                 opened.extend(i32::try_from(fd).ok());
             }
             changes += usize::from(may_change(step));
-            for fd in closed(step) {
-                if let Some(file) = files.remove(&fd) {
+            files.retain(|fd, file| {
+                let ends = step.lets_go(*fd);
+                if ends {
                     file.claim(true, steps, claims);
                 }
-            }
+                !ends
+            });
         }
         let mut left: Vec<(i32, File)> = files.drain().collect();
         left.sort_by_key(|(fd, _)| *fd);
@@ -104,15 +108,26 @@ impl Detector for NearReads {
     }
 }
 
-/// Of a small read at a place of its own: descriptor, place, bytes, the file's name.
-fn small<'a>(step: &'a Step<'_>) -> Option<(i32, u64, u64, &'a str)> {
-    let moved = step.moved.filter(|m| m.line.way == Way::In && m.line.unit == Unit::Stream)?;
-    let (place, fd) = (step.observed.arg(moved.line.at?), moved.fd?);
-    let bytes = moved.got.filter(|got| (1..=SMALL).contains(got))?;
-    let name = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'))?;
-    let ordinary = !MADE_UP.iter().chain(DEVICES).any(|folder| name.starts_with(folder));
-    // More was wanted than the file has: there is nothing behind it yet.
-    (ordinary && moved.asked.is_none_or(|asked| bytes >= asked)).then_some((fd, place, bytes, name))
+/// A small read at a place of its own.
+struct SmallRead<'a> {
+    fd: i32,
+    /// The file's name.
+    name: &'a str,
+    /// Where in the file.
+    place: u64,
+    bytes: u64,
+}
+
+impl<'a> SmallRead<'a> {
+    fn of(step: &'a Step<'_>) -> Option<Self> {
+        let moved = step.moved.filter(|m| m.line.way == Way::In && m.line.unit == Unit::Stream)?;
+        let (place, fd) = (step.observed.arg(moved.line.at?), moved.fd?);
+        let bytes = moved.got.filter(|got| (1..=SMALL).contains(got))?;
+        let name = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'))?;
+        let ordinary = !MADE_UP.iter().chain(DEVICES).any(|folder| name.starts_with(folder));
+        // More was wanted than the file has: there is nothing behind it yet.
+        (ordinary && moved.asked.is_none_or(|asked| bytes >= asked)).then_some(Self { fd, name, place, bytes })
+    }
 }
 
 /// Whether what was read of files may be old after the step: the program may have written to one, or waits, or takes
@@ -123,15 +138,6 @@ fn may_change(step: &Step<'_>) -> bool {
         step.meaning.as_ref().is_some_and(|m| m.line.about.name == SIZE.name && matches!(m.line.act, Act::Set { .. }));
     let waits = step.pauses && step.moved.is_none();
     writes || resizes || waits || step.forks || step.lines.file_lock(&step.observed).is_some()
-}
-
-/// Descriptors that are of another file after the step, or of none.
-fn closed(step: &Step<'_>) -> Vec<i32> {
-    let of = |effect| match effect {
-        Effect::Closes(arg) | Effect::Redirects(arg) | Effect::Moves(arg) => Some(step.observed.descriptor(arg)),
-        _ => None,
-    };
-    step.effects.iter().filter_map(of).collect()
 }
 
 fn claim() -> Claim {

@@ -30,12 +30,8 @@ impl Detector for Overwritten {
                 // A child has the name, and what was asked was seen.
                 newest.clear();
             }
-            for effect in step.effects.iter() {
-                if let Effect::Closes(arg) | Effect::Redirects(arg) = effect {
-                    // Its number may come back as another file's.
-                    newest.retain(|_, n| n.fd != Some(step.observed.descriptor(arg)));
-                }
-            }
+            // The descriptor's number may come back as another file's.
+            newest.retain(|_, n| !n.fd.is_some_and(|fd| step.lets_go(fd)));
             let Some((shown, key)) = shown(step).filter(|_| step.observed.call.errno().is_none()) else { continue };
             let before = newest.insert(key, Newest { at, fd: descriptor(step), overwritten: 0 });
             let Some((before, last)) = before.and_then(|b| Some((steps.get(b.at)?, b))) else { continue };

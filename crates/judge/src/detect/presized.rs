@@ -79,11 +79,9 @@ fn sets_size(step: &Step<'_>) -> Option<u64> {
 
 /// Takes out what is closed, and what is gone elsewhere in the file.
 fn forget(step: &Step<'_>, files: &mut Map<i32, Grown>) {
-    for effect in step.effects.iter() {
-        if let Effect::Closes(arg) | Effect::Redirects(arg) | Effect::Moves(arg) = effect {
-            files.remove(&step.observed.descriptor(arg));
-        }
-    }
+    let moves =
+        |fd| step.effects.iter().any(|e| matches!(e, Effect::Moves(arg) if step.observed.descriptor(arg) == fd));
+    files.retain(|fd, _| !step.lets_go(*fd) && !moves(*fd));
     if step
         .meaning
         .as_ref()

@@ -5,7 +5,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Effect, Semantics};
+use crate::semantics::Semantics;
 use std::sync::Arc;
 use systoll_model::{Errno, Recording, WindowCall};
 
@@ -97,7 +97,7 @@ impl Detector for Relock {
             }
             for (fd, held) in &mut locks {
                 held.others();
-                if lets_in(step) || closes(step, *fd) {
+                if lets_in(step) || step.lets_go(*fd) {
                     (held.under, held.left) = (None, None);
                 }
             }
@@ -118,14 +118,6 @@ fn lets_in(step: &Step<'_>) -> bool {
             && !step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'))
     };
     step.pauses && step.moved.is_none() || step.look.is_some_and(|l| l.sleeps) || step.moved.is_some_and(from_outside)
-}
-
-fn closes(step: &Step<'_>, fd: i32) -> bool {
-    step.effects.iter().any(|effect| match effect {
-        Effect::Closes(arg) | Effect::Redirects(arg) => step.observed.descriptor(arg) == fd,
-        Effect::Descriptors => true,
-        _ => false,
-    })
 }
 
 fn claim() -> Claim {

@@ -1,6 +1,7 @@
 //! What all windows together show of files that are opened again and again: whether they stayed as they were.
 
 use crate::hash::Map;
+use crate::octave::octaves;
 use crate::semantics::{Act, Effect, FILE_STATUS, ObservedCall, Semantics, Value, answer};
 use std::collections::BTreeMap;
 use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
@@ -59,16 +60,12 @@ impl Openings {
         let mut rows: Vec<RowId> = self.seen.keys().map(|(row, _)| *row).collect();
         rows.dedup();
         let of_row = |row: RowId| {
-            let calls = recording.row(row).counts.calls.max(1);
-            let shown: Vec<(u32, u64)> =
-                any.seen.range((row, 0)..=(row, u32::MAX)).map(|((_, octave), n)| (*octave, *n)).collect();
-            let of_octave = |octave: u32| {
-                let nearest = shown.iter().min_by_key(|(at, _)| (at.abs_diff(octave), u32::MAX - at));
-                let (at, all) = nearest.copied().unwrap_or((octave, 1));
-                let size = (1u64 << octave).min(calls - ((1u64 << octave) - 1));
-                size as f64 * self.seen.get(&(row, at)).copied().unwrap_or(0) as f64 / all.max(1) as f64
+            let shown = any.seen.range((row, 0)..=(row, u32::MAX)).map(|((_, octave), _)| *octave);
+            let of_octave = |(size, nearest): (u64, u32)| {
+                let of = |openings: &Self| openings.seen.get(&(row, nearest)).copied().unwrap_or(0);
+                size as f64 * of(self) as f64 / of(any).max(1) as f64
             };
-            (0..=calls.ilog2()).map(of_octave).sum::<f64>()
+            octaves(recording.row(row).counts.calls, shown).map(of_octave).sum::<f64>()
         };
         rows.into_iter().map(of_row).sum()
     }

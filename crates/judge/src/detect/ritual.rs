@@ -5,7 +5,7 @@ use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, STATUS_FLAGS, Value};
+use crate::semantics::{Act, STATUS_FLAGS, Value};
 
 /// Refusals that a process has met before another is claimed.
 const SEEN: u32 = 2;
@@ -30,9 +30,8 @@ impl Detector for Ritual {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut courses: Map<i32, Course<'_>> = Map::default();
         for (at, step) in steps.iter().enumerate() {
-            for made in ended(step) {
-                courses.remove(&made);
-            }
+            // A descriptor that stands for something else from here on.
+            courses.retain(|fd, _| !step.lets_go(*fd) && !step.makes_descriptor(*fd));
             if let Some(vain) = step.lines.in_vain(&step.observed) {
                 let process = step.observed.window.process.0;
                 let refused = self.refused.entry(process).or_default();
@@ -60,16 +59,6 @@ impl Detector for Ritual {
             }
         }
     }
-}
-
-/// Descriptors that stand for something else from here on.
-fn ended(step: &Step<'_>) -> Vec<i32> {
-    let made = |e| match e {
-        Effect::Opens | Effect::OpensPath { .. } | Effect::Shares => step.observed.call.result.map(|fd| fd as i32),
-        Effect::Closes(arg) | Effect::Redirects(arg) => Some(step.observed.descriptor(arg)),
-        _ => None,
-    };
-    step.effects.iter().filter_map(made).collect()
 }
 
 fn claim() -> Claim {

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::finding::Kind;
 use crate::replay::Step;
-use crate::semantics::{Effect, FILE_STATUS, Followed, Sequel, Spare, Tie};
+use crate::semantics::{FILE_STATUS, Followed, Sequel, Spare, Tie};
 
 /// Claims calls that the table knows a cheaper way for.
 pub(super) struct SlowPath;
@@ -82,12 +82,7 @@ fn came_before(followed: &Followed, at: usize, steps: &[Step<'_>]) -> bool {
 }
 
 fn makes(step: &Step<'_>, fd: i32) -> bool {
-    step.effects.iter().any(|e| match e {
-        Effect::Opens | Effect::OpensPath { .. } | Effect::Shares => step.observed.call.result == Some(i64::from(fd)),
-        Effect::Descriptors => true,
-        Effect::Redirects(arg) | Effect::Closes(arg) => step.observed.descriptor(arg) == fd,
-        _ => false,
-    })
+    step.makes_descriptor(fd) || step.lets_go(fd)
 }
 
 /// Whether what the call is about was made in these steps.

@@ -2,13 +2,12 @@
 
 use super::awake::{Bells, Within};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use super::terminal::{at_once, ends_line, is_news, is_piece, is_terminal};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Moved, Step};
-use crate::semantics::{
-    Act, COUNTERS, DATAGRAMS, Effect, POSITION, RANDOM_FILES, SYNCED, Semantics, TERMINALS, Unit, Way,
-};
+use crate::semantics::{Act, COUNTERS, DATAGRAMS, Effect, POSITION, RANDOM_FILES, SYNCED, Semantics, Unit, Way};
 use std::sync::Arc;
 use systoll_model::Recording;
 
@@ -30,17 +29,29 @@ const SHORT_RUNS: usize = 3;
 const WHOLE: usize = 2;
 const SHORT: usize = 7;
 
+/// Another process answers no faster than this, in ns.
+const ANSWER_NS: f64 = 2_000.0;
+
 /// Standard output and error: opened by the program's parent.
 const GIVEN: std::ops::RangeInclusive<i32> = 1..=2;
 
 /// Claims transfers that could have gone with the one before.
 pub(super) struct SmallIo {
     bells: Bells,
+    /// Whether watching stops the program for so long that what it shows may be answered meanwhile.
+    stops: bool,
 }
 
 impl SmallIo {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        Self { bells: Bells::new(recording, semantics) }
+        let stops = recording.header.observer_wall_ns_per_call > ANSWER_NS;
+        Self { bells: Bells::new(recording, semantics), stops }
+    }
+
+    /// Whether a write to a terminal may have been answered before the program could read on.
+    fn answered(&self, step: &Step<'_>, stream: Stream) -> bool {
+        let shows = step.moved.is_some_and(|m| m.line.way == Way::Out) && is_terminal(step);
+        stream.terminal && stream.way == Way::In && shows && (self.stops || step.observed.call.waited_ns.is_none())
     }
 }
 
@@ -58,6 +69,8 @@ struct Run {
     results: usize,
     /// Whether another thread of the process is at the other end.
     within: bool,
+    /// Whether its last transfer ended a line.
+    line: bool,
 }
 
 /// One way through one descriptor.
@@ -65,11 +78,19 @@ struct Run {
 struct Stream {
     fd: Option<i32>,
     way: Way,
+    /// Whether a person is at the other end.
+    terminal: bool,
 }
 
 impl Stream {
-    fn of(moved: &Moved) -> Self {
-        Self { fd: moved.fd, way: moved.line.way }
+    fn of(step: &Step<'_>, moved: &Moved) -> Self {
+        Self { fd: moved.fd, way: moved.line.way, terminal: is_terminal(step) }
+    }
+
+    /// Whether few transfers at a time, again and again, are a habit to be rid of. Of a terminal only a line's pieces
+    /// are: a key may be some bytes, and a prompt some writes.
+    fn counts(self, run: &Run, cut: bool) -> bool {
+        !self.terminal || self.way == Way::Out && (run.line || cut)
     }
 }
 
@@ -79,12 +100,15 @@ impl Detector for SmallIo {
         let mut habits: Map<Stream, Habit> = Map::default();
         let mut end = |stream: Stream, run: Run, cut: bool, claims: &mut Claims| {
             let claimed = run.claim(stream, run.cut || cut, steps, claims);
-            habits.entry(stream).or_default().add(run, cut, claimed);
+            if stream.counts(&run, cut) {
+                habits.entry(stream).or_default().add(run, cut, claimed);
+            }
         };
         let mut inputs = 0;
         for (at, step) in steps.iter().enumerate() {
             inputs += usize::from(step.opened.as_ref().is_some_and(|opened| !opened.writes));
-            for stream in ended(step, runs.keys()) {
+            let answered = runs.keys().filter(|stream| self.answered(step, **stream)).copied();
+            for stream in ended(step, runs.keys()).into_iter().chain(answered.collect::<Vec<_>>()) {
                 if let Some(run) = runs.remove(&stream) {
                     end(stream, run, false, claims);
                 }
@@ -97,15 +121,16 @@ impl Detector for SmallIo {
                 if within == Some(Within::Wakes) {
                     continue;
                 }
-                let stream = Stream::of(moved);
+                let stream = Stream::of(step, moved);
                 let position = moved.line.at.map(|a| step.observed.arg(a));
-                if runs.get(&stream).is_some_and(|r| r.next != position) {
+                if runs.get(&stream).is_some_and(|r| r.next != position || stream.terminal && r.is_over(step, steps)) {
                     let run = runs.remove(&stream);
                     run.into_iter().for_each(|run| end(stream, run, false, claims));
                 }
                 let run =
                     runs.entry(stream).or_insert_with(|| Run::new(is_message(step, moved), runs_from(at), inputs));
                 run.within |= within.is_some();
+                run.line = stream.terminal && ends_line(step, moved);
                 run.add(at, moved, position, inputs);
             }
         }
@@ -153,7 +178,7 @@ impl Habit {
             return;
         }
         for run in &self.runs {
-            run.steps.iter().skip(1).for_each(|at| put_small(*at, run.weak(stream), stream.way, steps, claims));
+            run.steps.iter().skip(1).for_each(|at| put_small(*at, run.weak(stream), stream, steps, claims));
             // Whether the window's first transfer is its run's first is not seen.
             if let Some(step) = run.steps.first().filter(|_| run.cut).and_then(|at| steps.get(*at)) {
                 leave_out_later(step, claims);
@@ -181,13 +206,20 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
         let outside = !step.observed.call.fd.as_deref().is_some_and(|f| f.starts_with('/'));
         let failed = moved.got.is_none();
         let empty = moved.got == Some(0);
-        let Stream { fd, way } = Stream::of(moved);
+        let own = Stream::of(step, moved);
+        let Stream { fd, way, terminal } = own;
+        if terminal && way == Way::In && !at_once(step.observed.call) {
+            return every(&|_| true);
+        }
         let random = moved.line.unit == Unit::Random;
-        return every(&|p| {
-            (*p == Stream::of(moved) && (failed || empty))
-                || (!random && outside && p.way != way)
-                || (p.fd == fd && p.way != way)
-                || (moved.line.unit == Unit::Item)
+        return every(&|p| match p.terminal {
+            _ if moved.line.unit == Unit::Item => true,
+            // Whatever is read may be what is told next.
+            true if *p != own => p.way == Way::Out && way == Way::In && !random,
+            true => !is_piece(step, moved),
+            false => {
+                (*p == own && (failed || empty)) || (!random && outside && p.way != way) || (p.fd == fd && p.way != way)
+            }
         });
     }
     let set = step.meaning.as_ref().filter(|m| matches!(m.line.act, Act::Set { .. })).map(|m| m.line.about.name);
@@ -198,17 +230,9 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
     if set == Some(POSITION.name) {
         return every(&|p| p.fd == Some(fd));
     }
-    step.effects
-        .iter()
-        .flat_map(|effect| match effect {
-            Effect::Closes(arg) | Effect::Redirects(arg) | Effect::Moves(arg) => {
-                let fd = step.observed.descriptor(arg);
-                every(&|p| p.fd == Some(fd))
-            }
-            Effect::Descriptors => every(&|_| true),
-            _ => Vec::new(),
-        })
-        .collect()
+    let moves =
+        |fd| step.effects.iter().any(|e| matches!(e, Effect::Moves(arg) if step.observed.descriptor(arg) == fd));
+    every(&|p| p.fd.is_some_and(|fd| step.lets_go(fd) || moves(fd)))
 }
 
 /// Whether the step waited for descriptors, of which one was ready already.
@@ -220,11 +244,8 @@ fn ready_at_once(step: &Step<'_>) -> bool {
 
 /// Whether the transfer before the step at `at` may lie before the window: nothing in it begins the run.
 fn goes_back(at: usize, stream: Stream, steps: &[Step<'_>]) -> bool {
-    let opens = |s: &Step<'_>| {
-        let makes = |e| matches!(e, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
-        s.effects.iter().any(makes) && s.observed.call.result.map(|made| made as i32) == stream.fd
-    };
-    let moves = |s: &Step<'_>| s.moved.is_some_and(|m| Stream::of(&m) == stream);
+    let opens = |s: &Step<'_>| stream.fd.is_some_and(|fd| s.makes_descriptor(fd));
+    let moves = |s: &Step<'_>| s.moved.is_some_and(|m| Stream::of(s, &m) == stream);
     let before = steps.get(..at).unwrap_or_default();
     before.iter().all(|s| ended(s, std::iter::once(&stream)).is_empty() && !opens(s) && !moves(s))
 }
@@ -240,7 +261,7 @@ fn ordinary(step: &Step<'_>, moved: &Moved) -> bool {
     let file = step.observed.call.fd.as_deref().unwrap_or_default();
     moved.got.is_some_and(|got| got > 0)
         && matches!(moved.line.unit, Unit::Stream | Unit::Message)
-        && !TERMINALS.iter().any(|t| file.starts_with(t))
+        && (!is_terminal(step) || is_piece(step, moved))
         && !file.starts_with(COUNTERS)
         // Data that was not there yet can't be read with what was.
         && (moved.line.way == Way::Out || moved.asked.is_none_or(|asked| moved.got >= Some(asked)))
@@ -266,7 +287,8 @@ fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
 
 impl Run {
     fn new(message: bool, cut: bool, inputs: usize) -> Self {
-        Self { steps: Vec::new(), bytes: 0, message, next: None, cut, inputs, results: 0, within: false }
+        let (steps, next) = (Vec::new(), None);
+        Self { steps, bytes: 0, message, next, cut, inputs, results: 0, within: false, line: false }
     }
 
     fn add(&mut self, at: usize, moved: &Moved, position: Option<u64>, inputs: usize) {
@@ -280,9 +302,16 @@ impl Run {
 
     /// Whether another thread of the process may wait for each, or the transfers are results of one input each, told
     /// as soon as they are known: the process that gave the program its output may be waiting for them, or write there too and rely on whole lines.
-    fn weak(&self, Stream { fd, way }: Stream) -> bool {
+    fn weak(&self, Stream { fd, way, .. }: Stream) -> bool {
         let given = fd.is_some_and(|fd| GIVEN.contains(&fd));
         self.within || way == Way::Out && given && 2 * self.results >= self.steps.len()
+    }
+
+    /// Whether what `step` writes to the same terminal belongs to what comes next: a line ended, or the program worked.
+    fn is_over(&self, step: &Step<'_>, steps: &[Step<'_>]) -> bool {
+        let last = self.steps.last().and_then(|at| steps.get(*at));
+        let out = step.moved.is_some_and(|m| m.line.way == Way::Out);
+        out && (self.line || last.is_some_and(|last| is_news(last, step)))
     }
 
     fn small(&self) -> bool {
@@ -305,10 +334,10 @@ impl Run {
         let mut from = 0;
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
-                put_small(*at, self.weak(stream), stream.way, steps, claims);
+                put_small(*at, self.weak(stream), stream, steps, claims);
                 // Looking whether there is more goes with the reading.
                 let between = steps.get(from..*at).unwrap_or_default().iter();
-                between.filter(|s| ready_at_once(s)).for_each(|s| put(claims, s.index, looks_each_time()));
+                between.filter(|s| ready_at_once(s)).for_each(|s| put(claims, s.index, looks_each_time(stream)));
             }
             from = at + 1;
         }
@@ -316,24 +345,36 @@ impl Run {
     }
 }
 
-fn looks_each_time() -> Claim {
+fn looks_each_time(stream: Stream) -> Claim {
     let about = "waits until there is something to read, which there was, before each few bytes";
-    Claim::of(Kind::SmallIo, about, "read into a buffer of 4 KiB or more")
+    Claim {
+        facts: Facts::default().with(Fact::Terminal, stream.terminal),
+        ..Claim::of(Kind::SmallIo, about, "read into a buffer of 4 KiB or more")
+    }
 }
 
-fn put_small(at: usize, weak: bool, way: Way, steps: &[Step<'_>], claims: &mut Claims) {
+fn put_small(at: usize, weak: bool, stream: Stream, steps: &[Step<'_>], claims: &mut Claims) {
     let Some(step) = steps.get(at) else { return };
+    let Stream { way, terminal, .. } = stream;
     let message = step.moved.is_some_and(|m| is_message(step, &m));
     let (about, instead) = match way {
         _ if message => ("sends or takes one small message a call", "sendmmsg or recvmmsg move many at once"),
+        Way::In if terminal => (
+            "reads a few bytes at a time of a terminal that had more",
+            "ask for 4 KiB: a terminal gives what there is and waits for no more",
+        ),
         Way::In => ("reads a few bytes at a time that lay together", "read into a buffer of 4 KiB or more"),
+        Way::Out if terminal => (
+            "writes to a terminal in pieces of a few bytes, one right after the other",
+            "collect what belongs together, a line or a screen, and write it at once",
+        ),
         Way::Out => {
             ("writes a few bytes at a time though no reader waits for them", "collect them in a buffer, or use writev")
         }
     };
     let claim = Claim {
         weak,
-        facts: Facts::default().with(Fact::Message, message),
+        facts: Facts::default().with(Fact::Message, message).with(Fact::Terminal, terminal),
         object: step.observed.call.fd.as_deref().filter(|f| f.starts_with('/')).map(|file| claims.object(file)),
         gives_up: if way == Way::Out { "what was written last is lost if the program is killed" } else { "" },
         ..Claim::of(Kind::SmallIo, about, instead)

@@ -92,13 +92,8 @@ fn ends(step: &Step<'_>, fd: i32) -> bool {
     if step.forks || step.pauses && step.moved.is_none() {
         return true;
     }
-    let of = |arg: u8| step.observed.descriptor(arg) == fd;
-    let changes = step.effects.iter().any(|e| match e {
-        Effect::Closes(arg) | Effect::Redirects(arg) | Effect::Writes(arg) => of(arg),
-        Effect::Opens | Effect::OpensPath { .. } | Effect::Shares => step.observed.call.result == Some(fd.into()),
-        Effect::Descriptors => true,
-        _ => false,
-    });
+    let writes = |e| matches!(e, Effect::Writes(arg) if step.observed.descriptor(arg) == fd);
+    let changes = step.lets_go(fd) || step.makes_descriptor(fd) || step.effects.iter().any(writes);
     let whole = |m: &crate::replay::Moved| m.line.way == Way::In && m.asked.is_some_and(|a| a > 0 && m.got == Some(a));
     changes || step.moved.is_some_and(|moved| moved.fd == Some(fd) && !whole(&moved))
 }

@@ -127,7 +127,7 @@ pub(crate) static TRANSFERS: &[Transfer] = &[
 
 /// Files whose bytes are random.
 pub(crate) const RANDOM_FILES: &[&str] = &["/dev/urandom", "/dev/random"];
-/// Where a person reads along: a small transfer is as it should be.
+/// Where a person types and reads along.
 pub(crate) const TERMINALS: &[&str] = &["/dev/pts/", "/dev/tty", "/dev/console"];
 /// Descriptors that hand out fixed small records: `anon_inode:[eventfd]` and the like.
 pub(crate) const COUNTERS: &str = "anon_inode:";

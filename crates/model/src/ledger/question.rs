@@ -3,7 +3,9 @@
 use crate::errno::Errno;
 use crate::syscalls::Moment;
 use crate::syscalls::Signature;
-use crate::syscalls::constants::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
+use crate::syscalls::constants::{
+    AT_FDCWD, AT_STATX_DONT_SYNC, AT_SYMLINK_NOFOLLOW, O_CREAT, O_RDWR, O_TRUNC, O_WRONLY,
+};
 use crate::window::ArgData;
 use foldhash::quality::FixedState;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -133,7 +135,8 @@ impl Asks {
             "lstat" => status(0, 1, Way::Stays, 0),
             "newfstatat" => status(1, 2, way(arg(3)), others(arg(3))),
             "statx" => Self {
-                detail: others(arg(2)) << 32 | arg(3) & 0xffff_ffff,
+                // That an older answer will do does not make it another question.
+                detail: (others(arg(2)) & !u64::from(AT_STATX_DONT_SYNC)) << 32 | arg(3) & 0xffff_ffff,
                 way: way(arg(2)),
                 ..plain("statx", 1, Told::Status(4, STATX_ATIME))
             },

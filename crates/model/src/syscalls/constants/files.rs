@@ -6,6 +6,8 @@ use super::table::Names;
 pub const AT_FDCWD: i32 = -100;
 /// A path's last link is not followed.
 pub const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
+/// statx: what is known will do, without asking a server.
+pub const AT_STATX_DONT_SYNC: u32 = 0x4000;
 
 /// open: for writing only.
 pub const O_WRONLY: u32 = 0o1;
