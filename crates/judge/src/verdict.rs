@@ -414,7 +414,7 @@ fn phase(rows: &[RowId], recording: &Recording) -> Phase {
 /// dearer is chance, and must not decide whose function a finding names. What was counted may.
 const AS_DEAR: f64 = 0.5;
 
-/// The costliest first; of rows that cost about as much as the first, those with clearly more calls, then by name.
+/// The costliest first; of rows that cost about as much as the first, those with a name, with clearly more calls, then by name.
 fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<RowId> {
     let price = |id: &RowId| {
         let counts = &recording.row(*id).counts;
@@ -433,7 +433,8 @@ fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<
             let row = recording.row(*id);
             let place = row.user.and_then(|user| recording.frame(user).location());
             let calls = Reverse(row.counts.calls.checked_ilog2());
-            (calls, row.syscall, place.map(|at| (at.function.clone(), at.line)), row.api.clone(), *id)
+            let place = place.map(|at| (at.function.clone(), at.line));
+            (place.is_none(), calls, row.syscall, place, row.api.clone(), *id)
         };
         rows.get_mut(..as_dear).unwrap_or_default().sort_by_cached_key(named);
     }
@@ -509,9 +510,9 @@ fn confidence(
     let calls = f.any >= options.low_calls as f64;
     let some =
         calls && (f.any_toll + f.surely_later() >= options.low_ns as f64 || f.any >= options.many_low_calls as f64);
-    // That calls fail is counted exactly; those that were seen tell why.
+    // That calls fail is counted exactly; those that were seen but tell why, and half as many do.
     let fails = group.kind == crate::finding::Kind::Failing
-        && f.agreeing >= options.min_agreeing
+        && f.agreeing >= options.min_agreeing / 2
         && f.failed as f64 >= options.min_row_share * f.calls as f64;
     (some && (of_cpu.any >= least || ((agreed || fails) && free_cure()))).then_some(Confidence::Low)
 }
