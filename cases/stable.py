@@ -248,6 +248,7 @@ def main():
     opts.systoll = os.path.abspath(opts.systoll)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if opts.keep:
+        opts.keep = os.path.abspath(opts.keep)
         os.makedirs(opts.keep, exist_ok=True)
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as work:
