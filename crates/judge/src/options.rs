@@ -19,6 +19,9 @@ pub struct Options {
     pub dear_share: f64,
     /// Needless calls that go with [`Options::dear_share`].
     pub dear_calls: u64,
+    /// Needless calls that make up for a price under [`Options::min_ns`]: they cost about that, and their number is the
+    /// same in each run.
+    pub many_calls: u64,
     /// Times that one process starts the same program before that is a habit.
     pub min_children: u64,
     /// Mean processor time of such a program, ns, at most: one that takes more was started for its work.
@@ -34,6 +37,9 @@ pub struct Options {
     /// Price in ns a remark has at least: a program that reads its processor time 120 times in a
     /// millisecond's run is none.
     pub low_ns: u64,
+    /// Needless calls that make up for a price under [`Options::low_ns`]: they cost about that, and what they cost differs
+    /// from run to run, while their number does not.
+    pub many_low_calls: u64,
     /// Calls seen in windows that must agree.
     pub min_agreeing: u64,
     /// The same where the price is waiting.
@@ -65,12 +71,14 @@ impl Default for Options {
             min_ns: 1_000_000,
             dear_share: 0.10,
             dear_calls: 500,
+            many_calls: 5_000,
             min_children: 20,
             short_life_ns: 10_000_000,
             min_start_share: 0.15,
             min_spin_share: 0.50,
             low_calls: 100,
             low_ns: 100_000,
+            many_low_calls: 500,
             min_agreeing: 32,
             min_agreeing_waits: 8,
             min_windows: 4,

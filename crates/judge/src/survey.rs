@@ -128,13 +128,25 @@ impl RowView<'_> {
         }
     }
 
-    /// By how much the share of needless calls may be less than [`RowView::needless`] says, where that comes from the
-    /// ledger and not from windows.
-    pub(crate) fn ledger_scatter(&self, calls: u64) -> Option<f64> {
+    /// By how much needless calls may be fewer than [`RowView::needless`] says, where the ledger tells.
+    pub(crate) fn ledger_scatter(&self, calls: u64) -> Option<LedgerScatter> {
         let share = self.ledger.settled(calls)?;
         let known = self.ledger.needless(calls)?.strong;
-        (known >= 0.999 * self.needless(calls).strong).then_some(share.estimate - share.low)
+        let needless = self.needless(calls).strong;
+        // What is known is all that was asked before, or nearly.
+        let least = known * share.low / share.estimate.max(f64::MIN_POSITIVE);
+        let decides = known >= 0.999 * needless;
+        let scatter = if decides { (share.estimate - share.low) * calls as f64 } else { needless - least };
+        Some(LedgerScatter { calls: scatter.max(0.0), decides })
     }
+}
+
+/// How sure the ledger is of a row.
+pub(crate) struct LedgerScatter {
+    /// So many calls fewer may be needless.
+    pub calls: f64,
+    /// Whether the estimate is the ledger's, and not that of windows, which say more.
+    pub decides: bool,
 }
 
 impl<'a> RowView<'a> {

@@ -10,7 +10,7 @@ use crate::per_unit::{Wanted, per_unit};
 use crate::phrasing;
 use crate::share_out::share_out;
 use crate::subject::{Objects, objects, subject};
-use crate::survey::{Interval, RowView, Shown, interval};
+use crate::survey::{Interval, LedgerScatter, RowView, Shown, interval};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use systoll_model::{Phase, ProcessId, Recording, Row, RowId};
@@ -34,13 +34,14 @@ const DOUBT: f64 = 0.1;
 /// what is worth telling is then a tenth of that.
 const UNTOLD: f64 = 10.0;
 
-/// Shares of the phase's processor time.
+/// Shares of the phase's processor time, but for one.
 struct OfCpu {
     /// By strong claims.
     strong: f64,
     /// The same, at least.
     at_least: f64,
-    /// By any.
+    /// By any, of the whole run: a remark is told of that. A phase is measured at stops, and the least bit more or less
+    /// would make a remark come and go.
     any: f64,
 }
 
@@ -68,8 +69,12 @@ impl Phases {
         }
     }
 
+    fn all_cpu(&self) -> f64 {
+        self.startup_cpu + self.steady_cpu
+    }
+
     fn cpu(&self, phase: Phase) -> f64 {
-        let all = self.startup_cpu + self.steady_cpu;
+        let all = self.all_cpu();
         match phase {
             // Processor time is read at stops, so a phase may look shorter than what was paid in it.
             Phase::StartUp if self.startup_cpu > 0.0 => self.startup_cpu,
@@ -217,10 +222,14 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         };
     }
     let of_row = |id: &RowId| views.get(id.0 as usize)?.ledger_scatter(recording.row(*id).counts.calls);
-    let scatters = group.rows.iter().map(|id| Some(of_row(id)? * recording.row(*id).counts.calls as f64));
-    if let Some(scatter) = scatters.sum::<Option<f64>>().filter(|_| !group.rows.is_empty()) {
-        f.interval = Interval { scatter: scatter / f.calls.max(1) as f64, unseen: 0.0, ..f.interval };
-        f.by_ledger = true;
+    let scatters: Option<Vec<LedgerScatter>> = group.rows.iter().map(of_row).collect();
+    if let Some(scatters) = scatters.filter(|all| !all.is_empty()) {
+        let scatter = scatters.iter().map(|s| s.calls).sum::<f64>() / f.calls.max(1) as f64;
+        // Where windows say more than the ledger, what the ledger says is the least.
+        if scatters.iter().all(|s| s.decides) || scatter < f.interval.scatter {
+            f.interval = Interval { scatter, unseen: 0.0, ..f.interval };
+            f.by_ledger = true;
+        }
     }
     if let Some(children) = &group.children {
         // Exact counts of processes; the price is what starting them took.
@@ -296,7 +305,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let of_cpu = OfCpu {
         strong: share(f.needless_toll + f.surely_later(), cpu),
         at_least: share(f.needless_toll + f.surely_later(), cpu + phases.doubt),
-        any: share(f.any_toll + f.surely_later(), cpu),
+        any: share(f.any_toll + f.surely_later(), phases.all_cpu()),
     };
     // What the observer adds is an estimate; the phase was at least as long as its waits.
     let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
@@ -401,14 +410,34 @@ fn phase(rows: &[RowId], recording: &Recording) -> Phase {
     if startup > all / 2 { Phase::StartUp } else { Phase::Steady }
 }
 
+/// A row that costs at least such a part of what the costliest does costs as much: which of two a run measures as
+/// dearer is chance, and must not decide whose function a finding names. What was counted may.
+const AS_DEAR: f64 = 0.5;
+
+/// The costliest first; of rows that cost about as much as the first, those with a name, with clearly more calls, then by name.
 fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<RowId> {
+    let price = |id: &RowId| {
+        let counts = &recording.row(*id).counts;
+        if by_wait { counts.waited_ns.unwrap_or(counts.elapsed_ns) } else { counts.toll_ns.unwrap_or(0) }
+    };
     let cost = |id: &RowId| {
         let counts = &recording.row(*id).counts;
-        let waited = if by_wait { counts.waited_ns.unwrap_or(counts.elapsed_ns) } else { 0 };
-        (waited, counts.toll_ns.unwrap_or(0), counts.calls)
+        (price(id), counts.toll_ns.unwrap_or(0), counts.calls)
     };
     let mut rows = rows.to_vec();
     rows.sort_by_key(|id| (Reverse(cost(id)), *id));
+    let least = rows.first().map_or(0.0, |first| AS_DEAR * price(first) as f64);
+    let as_dear = rows.partition_point(|id| price(id) as f64 >= least);
+    if least > 0.0 {
+        let named = |id: &RowId| {
+            let row = recording.row(*id);
+            let place = row.user.and_then(|user| recording.frame(user).location());
+            let calls = Reverse(row.counts.calls.checked_ilog2());
+            let place = place.map(|at| (at.function.clone(), at.line));
+            (place.is_none(), calls, row.syscall, place, row.api.clone(), *id)
+        };
+        rows.get_mut(..as_dear).unwrap_or_default().sort_by_cached_key(named);
+    }
     rows
 }
 
@@ -466,6 +495,7 @@ fn confidence(
     }
     let agreed = looked_at && f.agreeing >= options.min_agreeing;
     let dear = f.needless_toll + f.surely_later() >= options.min_ns as f64
+        || f.strong >= options.many_calls as f64
         || (of_cpu.at_least >= options.dear_share && f.strong >= options.dear_calls as f64);
     let enough = f.strong >= options.min_calls as f64 && share >= options.min_row_share;
     // Spinning is dear for what it keeps from others, but only where there is much of it.
@@ -477,10 +507,12 @@ fn confidence(
     // A loop that only sleeps may look at memory, as Go's monitor does; one that looks by calls does nothing else.
     let looks = spins && f.several && of_calls >= options.min_spin_share;
     let least = if spins && !looks { options.dear_share } else { options.min_price };
-    let some = f.any >= options.low_calls as f64 && f.any_toll + f.surely_later() >= options.low_ns as f64;
-    // That calls fail is counted exactly; those that were seen tell why.
+    let calls = f.any >= options.low_calls as f64;
+    let some =
+        calls && (f.any_toll + f.surely_later() >= options.low_ns as f64 || f.any >= options.many_low_calls as f64);
+    // That calls fail is counted exactly; those that were seen but tell why, and half as many do.
     let fails = group.kind == crate::finding::Kind::Failing
-        && f.agreeing >= options.min_agreeing
+        && f.agreeing >= options.min_agreeing / 2
         && f.failed as f64 >= options.min_row_share * f.calls as f64;
     (some && (of_cpu.any >= least || ((agreed || fails) && free_cure()))).then_some(Confidence::Low)
 }

@@ -13,7 +13,9 @@ const LONG: usize = 16;
 /// What a thread does between two at most, in ns, for the hand-over to cost more: it takes two switches.
 const WORK: u64 = 10_000;
 /// Processor time for each wait and wake at most, of the whole process, in context switches: with more, the thread
-/// that was woken may have had work. They take some four with their calls, and longer while watched.
+/// that was woken may have had work. They take some four with their calls, and longer while watched. What the calls
+/// themselves took is no work: to wake a thread that sleeps on another processor takes ten times what it takes on one's own,
+/// and on which of them threads come to lie is chance. But no more than half is taken off: it was measured.
 const SWITCHES: f64 = 16.0;
 /// What a switch takes where it was not measured, in ns.
 const SWITCH_NS: f64 = 2_000.0;
@@ -26,19 +28,29 @@ pub(super) struct Handoff {
     idle: Set<u32>,
 }
 
+/// The waits and wakes of a process.
+#[derive(Default)]
+struct Counted {
+    calls: u64,
+    /// What they took themselves, ns.
+    toll_ns: u64,
+}
+
 impl Handoff {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let observer = recording.header.observer_wall_ns_per_call;
         let observer = if observer.is_finite() { observer.max(0.0) as u64 } else { 0 };
-        let mut calls: Map<u32, u64> = Map::default();
+        let mut counted: Map<u32, Counted> = Map::default();
         for row in recording.rows.iter().filter(|r| semantics.of(r.syscall).may_wake()) {
-            let sum = calls.entry(row.process.0).or_default();
-            *sum = sum.saturating_add(row.counts.calls);
+            let sum = counted.entry(row.process.0).or_default();
+            sum.calls = sum.calls.saturating_add(row.counts.calls);
+            sum.toll_ns = sum.toll_ns.saturating_add(row.counts.toll_ns.unwrap_or(0));
         }
         let switch = recording.prices.switch.map_or(SWITCH_NS, |s| s.min);
-        let idle = calls.into_iter().filter(|(process, n)| {
+        let idle = counted.into_iter().filter(|(process, sum)| {
             let cpu = recording.processes.get(*process as usize).and_then(|p| p.cpu_ns);
-            cpu.is_some_and(|cpu| (cpu as f64) < SWITCHES * switch * (n / 2) as f64)
+            let left = |cpu: u64| cpu as f64 - (sum.toll_ns as f64).min(0.5 * cpu as f64);
+            cpu.is_some_and(|cpu| left(cpu) < SWITCHES * switch * (sum.calls / 2) as f64)
         });
         Self { observer, idle: idle.map(|(process, _)| process).collect() }
     }

@@ -16,6 +16,9 @@ const BETWEEN: usize = 2;
 /// Other calls under the lock: with more it stands for a piece of work, after which it is fair to let others in.
 const UNDER: usize = 8;
 
+/// One taking in so many that waited is chance: the thread lost its processor in the midst of the call.
+const CHANCE: u64 = 64;
+
 /// Claims leaving a lock and taking it again with nothing in between that others could have been waited for, where
 /// no other process was seen to want it.
 pub(super) struct Relock {
@@ -27,24 +30,37 @@ impl Relock {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let mut lockers: Map<Option<Arc<str>>, u32> = Map::default();
         let mut wanted = Set::default();
+        let mut waits: Map<Option<Arc<str>>, Waits> = Map::default();
         for window in &recording.windows {
             let process = recording.processes.get(window.process.0 as usize);
             let several = process.is_none_or(|p| p.instances > 1);
             for call in window.calls.iter().filter(|c| semantics.of(recording.row(c.row).syscall).may_lock()) {
                 let file = call.fd.clone();
                 let first = *lockers.entry(file.clone()).or_insert(window.process.0);
-                if several || first != window.process.0 || had_to_wait(call) {
+                let waits = waits.entry(file.clone()).or_default();
+                waits.looks += 1;
+                waits.waited += u64::from(call.waited_ns.is_some_and(|ns| ns > 0));
+                if several || first != window.process.0 || was_refused(call) {
                     wanted.insert(file);
                 }
             }
         }
+        let waited = waits.into_iter().filter(|(_, w)| w.waited * CHANCE > w.looks);
+        wanted.extend(waited.map(|(file, _)| file));
         Self { wanted }
     }
 }
 
+/// Calls about a file's lock.
+#[derive(Default)]
+struct Waits {
+    looks: u64,
+    waited: u64,
+}
+
 /// Whether somebody else had the lock.
-fn had_to_wait(call: &WindowCall) -> bool {
-    call.waited_ns.is_some_and(|ns| ns > 0) || [Some(Errno::EAGAIN), Some(Errno::EACCES)].contains(&call.errno())
+fn was_refused(call: &WindowCall) -> bool {
+    [Some(Errno::EAGAIN), Some(Errno::EACCES)].contains(&call.errno())
 }
 
 /// A descriptor's lock.

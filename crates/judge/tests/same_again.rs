@@ -1,0 +1,50 @@
+//! What two runs of one program measure differs a little; what they are told must not.
+
+mod common;
+
+use common::{Call, call, judged, only, rounds};
+
+fn flock(operation: u64, waited: u64) -> Call {
+    call("flock", "flock", &[3, operation], 0).fd("/tmp/log").toll(300).waited(waited)
+}
+
+#[test]
+fn a_lock_that_waited_once_lost_its_processor() {
+    let writes = || call("pwrite64", "pwrite", &[3, 0x1000, 4000, 0], 4000).fd("/tmp/log").toll(700);
+    let waits = |every: u64| {
+        let waited = move |n: u64| if n.is_multiple_of(every) { 20_000 } else { 0 };
+        rounds(5_000, move |n| vec![flock(2, waited(n)), writes(), flock(8, 0)])
+    };
+    // The first call of all is always looked at.
+    let found = only(judged(&waits(5_000), 2_000_000));
+    assert_eq!(found.cause.as_deref(), Some("lock-per-line"));
+    assert!(judged(&waits(4), 2_000_000).findings.is_empty());
+}
+
+#[test]
+fn of_callers_that_cost_about_the_same_the_same_one_leads() {
+    let leads = |here: u64, there: u64| {
+        let asks = |api, toll| call("getpid", api, &[], 4711).toll(toll);
+        let trace = rounds(8_000, move |_| vec![asks("here:getpid", here), asks("there:getpid", there)]);
+        let found = only(judged(&trace, 5_000_000));
+        found.rows.first().map(|row| row.0)
+    };
+    assert_eq!(leads(200, 230), leads(230, 200));
+    assert_ne!(leads(200, 600), leads(600, 200));
+}
+
+#[test]
+fn many_calls_make_up_for_a_price_just_short() {
+    let found = |calls: u64, toll: u64, other: u64| {
+        let judgement = judged(&rounds(calls, |_| vec![call("getpid", "getpid", &[], 4711).toll(toll)]), other);
+        (judgement.findings.len(), judgement.also.len())
+    };
+    // 0.96 ms and 1.02 ms.
+    assert_eq!(found(6_000, 160, 15_000_000), (1, 0));
+    assert_eq!(found(6_000, 170, 15_000_000), (1, 0));
+    assert_eq!(found(3_000, 300, 15_000_000), (0, 1));
+    // 90 and 105 µs.
+    assert_eq!(found(600, 150, 5_000_000), (0, 1));
+    assert_eq!(found(600, 175, 5_000_000), (0, 1));
+    assert_eq!(found(400, 150, 3_000_000), (0, 0));
+}
