@@ -112,6 +112,19 @@ fn each_looked_at_once_is_all_there_is() {
     assert!(told.known_share(50_000).low == 0.0 && told.known_share(50_000).high < 0.01);
 }
 
+#[test]
+fn calls_that_no_look_stands_for_may_have_been_anything() {
+    let mut notes = Notes::default();
+    for n in 0..4_000u64 {
+        add(&mut notes, 0, &missing(&format!("/{}", n % 2)), n, 1);
+    }
+    let told = ledger(&notes);
+    let all = told.known_share(4_000);
+    assert!(all.low > 0.999 && all.low == all.high, "{all:?}");
+    let half = told.known_share(8_000);
+    assert!(half.low > 0.48 && half.low < 0.5 && half.estimate > 0.999 && half.high > 0.999, "{half:?}");
+}
+
 proptest! {
     /// All looked at: the figures are those of the calls. Some of them: never more repeats than there are, but for
     /// chance, and no fewer objects.

@@ -95,12 +95,22 @@ impl Ledger {
 
     /// The share of the row's calls that asked what the process had been told before, by whichever way: at least as
     /// large, for a first look at an object may have been a repeat too. The interval is of two standard errors; none
-    /// where all of the row's `calls` were looked at.
+    /// where all of the row's `calls` were looked at. Calls that no look stands for, as where a loop outran the
+    /// launcher, may all be repeats, or none.
     pub fn known_share(&self, calls: u64) -> Between {
         let share = self.repeats.saturating_add(self.other_way).min(self.calls) as f64 / self.calls.max(1) as f64;
         let scatter = 2.0 * (self.smoothed(share) / self.observations().max(1.0)).sqrt();
         let scatter = if self.whole(calls) { 0.0 } else { scatter };
-        Between { low: (share - scatter).max(0.0), estimate: share, high: (share + scatter).min(1.0) }
+        let missing = self.missing(calls);
+        let of_all = |share: f64| share.clamp(0.0, 1.0) * (1.0 - missing);
+        Between { low: of_all(share - scatter), estimate: share, high: of_all(share + scatter) + missing }
+    }
+
+    /// The share of the row's `calls` that no look stands for.
+    fn missing(&self, calls: u64) -> f64 {
+        let told = self.calls as f64 / calls.max(1) as f64;
+        // Of objects that were picked by name, how many calls were left out is not known.
+        if self.level == 0 { (1.0 - told).clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// The share of the row's calls whose answer had changed since the process last asked.
