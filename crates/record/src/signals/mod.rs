@@ -306,7 +306,15 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
                 shared.term.note_pending(ignored);
                 std::thread::park_timeout(PAUSE);
             }
-            phase::AFTER => act_after(shared, take(&WATCHED, PAUSE), ignored),
+            phase::AFTER => {
+                match take(&WATCHED, PAUSE) {
+                    Some((libc::SIGTERM, _)) if !ignored.contains(&libc::SIGTERM) => shared.term.note(),
+                    None | Some((libc::SIGTERM | libc::SIGUSR1, _)) => {}
+                    // Taken as the run ended: nothing but this thread blocks it any more.
+                    // SAFETY: a plain signal to this process, which it was meant for.
+                    Some((signal, _)) => drop(unsafe { libc::kill(libc::getpid(), signal) }),
+                }
+            }
             _ => {
                 let pending = !shared.looked.load(Ordering::Acquire);
                 if pending {
@@ -321,10 +329,8 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
                     false => CALM.min(every.saturating_sub(since_snapshot.elapsed())),
                 };
                 match take(&WATCHED, pause) {
-                    // The run was over meanwhile.
-                    signal if shared.phase.load(Ordering::Acquire) != phase::WATCHED => {
-                        act_after(shared, signal, ignored);
-                    }
+                    // Also where the run is over by now: it came while the command ran, for who ends the run ends this
+                    // wait.
                     Some(signal) => act_on(shared, signal, ignored),
                     // How long it lingers is for the tracer to see, even where nothing stops any more.
                     None if shared.told.load(Ordering::Acquire) => shared.looked.store(false, Ordering::Release),
@@ -345,17 +351,6 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
             }
         };
         shared.term.end_if_over(grace_is_over, line);
-    }
-}
-
-/// Heeds a signal that came when the run was over.
-fn act_after(shared: &Shared, signal: Option<(i32, i32)>, ignored: &[i32]) {
-    match signal {
-        Some((libc::SIGTERM, _)) if !ignored.contains(&libc::SIGTERM) => shared.term.note(),
-        None | Some((libc::SIGTERM | libc::SIGUSR1, _)) => {}
-        // Taken as the run ended: nothing but this thread blocks it any more.
-        // SAFETY: a plain signal to this process, which it was meant for.
-        Some((signal, _)) => drop(unsafe { libc::kill(libc::getpid(), signal) }),
     }
 }
 
