@@ -11,6 +11,7 @@ threads, in ns), each with the interval that holds the mean at 99 % (Student's t
 itself used of a processor meanwhile. Needs redis-server and redis-benchmark, nginx and ab.
 """
 import argparse
+import contextlib
 import math
 import os
 import shutil
@@ -64,14 +65,16 @@ class Server:
             self.process = subprocess.Popen(watch + argv, cwd=folder, stdin=NOTHING, stdout=log, stderr=log)
         self.launcher = [self.process.pid] if systoll else []
         until = time.monotonic() + 20
-        while True:
-            with socket.socket() as s:
-                if s.connect_ex(("127.0.0.1", self.port)) == 0:
-                    break
+        while not self.answers():
             if time.monotonic() > until or self.process.poll() is not None:
+                self.process.terminate()
                 raise SystemExit(f"{argv[0]} does not answer: {folder}/log")
             time.sleep(0.05)
         self.served = [p for p in family(self.process.pid) if p not in self.launcher]
+
+    def answers(self):
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", self.port)) == 0
 
     def asked(self, ask):
         """Wall, the server's and the launcher's processor time of a batch, ns."""
@@ -130,9 +133,11 @@ def interval(ratios):
 
 def measure(name, kind, opts):
     folder = tempfile.mkdtemp(prefix="servers-")
-    plain = Server(kind, None, os.path.join(folder, "plain"))
-    watched = Server(kind, opts.systoll, os.path.join(folder, "watched"))
-    try:
+    with contextlib.ExitStack() as begun:
+        plain = Server(kind, None, os.path.join(folder, "plain"))
+        begun.callback(plain.end)
+        watched = Server(kind, opts.systoll, os.path.join(folder, "watched"))
+        begun.callback(watched.end)
         questions = 2000
         while (wall := plain.asked(kind.ask(plain.port, questions))[0]) < opts.batch * 0.5e9:
             questions *= 2
@@ -147,9 +152,6 @@ def measure(name, kind, opts):
             cpus.append(of[watched][1] / of[plain][1])
             used += of[watched][1]
             launcher += of[watched][2]
-    finally:
-        plain.end()
-        watched.end()
     print(f"{name}: {len(walls)} pairs of {questions} questions")
     print(f"  wall             {interval(walls)}")
     print(f"  processor time   {interval(cpus)}")

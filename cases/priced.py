@@ -31,13 +31,18 @@ def long_words(case, cured):
 
 def systoll(opts, case, d, args, words):
     """systoll's JSON about the sick long run, or why there is none."""
+    return told(opts, args, words, d, v.env_for(case, False), LIMIT)
+
+
+def told(opts, args, words, cwd, env, limit):
+    """systoll's JSON about a command, or why there is none."""
     with tempfile.TemporaryDirectory() as t:
         out = os.path.join(t, "out.json")
         argv = [opts.systoll, args[0], "--json", "-o", out, *args[1:], "--", *words]
         try:
-            r = subprocess.run(argv, cwd=d, env=v.env_for(case, False), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=LIMIT)
+            r = subprocess.run(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=limit)
         except subprocess.TimeoutExpired:
-            return None, f"no end in {LIMIT} s"
+            return None, f"no end in {limit} s"
         try:
             with open(out) as f:
                 return json.load(f), ""

@@ -35,6 +35,8 @@ import tempfile
 import threading
 
 import verify as v
+from census_inputs import put
+from priced import told as told_of
 from tally import Skip, Tally
 
 # Of each language and cause some, five that are healthy, some whose calls depend on time.
@@ -75,28 +77,22 @@ ENOUGH = 0.98
 LIMIT = 120
 
 
-def write(path, text):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(text)
-
-
 def inputs(d):
     """Fills a folder with what the commands read: a tree of 500 files under git, sources, a database."""
     for folder in range(20):
         for n in range(25):
             lines = "".join(f"line {k} of file {n} in {folder}\n" for k in range(10 + 7 * n))
-            write(f"{d}/tree/d{folder}/f{n}.txt", lines)
-    write(f"{d}/tree/README", "a tree\n")
+            put(f"{d}/tree/d{folder}/f{n}.txt", lines)
+    put(f"{d}/tree/README", "a tree\n")
     git = "git -c user.name=a -c user.email=a@example.org"
     commits = " ".join(f"&& echo {k} >>d{k % 20}/f3.txt && {git} commit -qam 'change {k}'" for k in range(60))
     prepare = [f"cd tree && git init -q . && git add . && {git} commit -qm first {commits}"]
-    write(f"{d}/one.c", "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nint main(void) { return puts(\"one\") < 0; }\n")
+    put(f"{d}/one.c", "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nint main(void) { return puts(\"one\") < 0; }\n")
     parts = [f"p{k}" for k in range(8)]
     for part in parts:
-        write(f"{d}/parts/{part}.c", f"#include <stdio.h>\nint {part}(void) {{ return puts(\"{part}\"); }}\n")
+        put(f"{d}/parts/{part}.c", f"#include <stdio.h>\nint {part}(void) {{ return puts(\"{part}\"); }}\n")
     objects = " ".join(f"{part}.o" for part in parts)
-    write(f"{d}/parts/Makefile", f"all: all.a\nall.a: {objects}\n\tar rcs $@ $^\n")
+    put(f"{d}/parts/Makefile", f"all: all.a\nall.a: {objects}\n\tar rcs $@ $^\n")
     rows = "with recursive c(n) as (select 1 union all select n + 1 from c where n < 50000) insert into t select n, hex(n) from c"
     prepare.append(f"sqlite3 data.db 'create table t (n integer, s text); {rows}'")
     for line in prepare:
@@ -126,24 +122,16 @@ class Program:
 
     def run(self, opts, number):
         keep = os.path.join(opts.keep, f"{self.name}.{number}.systoll") if opts.keep else None
-        with tempfile.TemporaryDirectory() as t:
-            out = os.path.join(t, "report.json")
-            args = [opts.systoll, "run", "--json", "-o", out]
-            args += ["--save", keep] if keep else []
-            args += ["--backend", opts.backend] if opts.backend else []
-            if self.case:
-                v.tidy(self.case, self.cwd, "pre_run")
-            try:
-                r = subprocess.run(args + ["--"] + self.cmd, cwd=self.cwd, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=LIMIT)
-                with open(out, encoding="utf-8") as f:
-                    self.runs.append(json.load(f))
-            except subprocess.TimeoutExpired:
-                self.errors.append(f"no end in {LIMIT} s")
-            except (OSError, ValueError) as e:
-                self.errors.append(f"no report ({e}): {r.stderr.decode(errors='replace').strip()[-160:]}")
-            finally:
-                if self.case:
-                    v.tidy(self.case, self.cwd, "post_run")
+        args = ["run", *(["--save", keep] if keep else []), *(["--backend", opts.backend] if opts.backend else [])]
+        if self.case:
+            v.tidy(self.case, self.cwd, "pre_run")
+        doc, why = told_of(opts, args, self.cmd, self.cwd, self.env, LIMIT)
+        if self.case:
+            v.tidy(self.case, self.cwd, "post_run")
+        if doc is None:
+            self.errors.append(why)
+        else:
+            self.runs.append(doc)
 
     def judge(self, opts, path):
         r = subprocess.run([opts.systoll, "report", "--json", path], capture_output=True, text=True, errors="replace")

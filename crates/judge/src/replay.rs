@@ -125,6 +125,11 @@ impl Step<'_> {
         })
     }
 
+    /// Whether it sets where the descriptor stands in its file.
+    pub(crate) fn seeks(&self, fd: i32) -> bool {
+        self.effects.iter().any(|e| matches!(e, Effect::Moves(arg) if self.observed.descriptor(arg) == fd))
+    }
+
     /// Whether it made the descriptor.
     pub(crate) fn makes_descriptor(&self, fd: i32) -> bool {
         let makes = |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);

@@ -5,7 +5,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, POSITION, SIZE, Way};
+use crate::semantics::{Act, POSITION, SIZE, Way};
 
 /// Claims sizes of files that were new and written from the start: where the writes went at least as far, and where
 /// they had come that far already.
@@ -79,9 +79,7 @@ fn sets_size(step: &Step<'_>) -> Option<u64> {
 
 /// Takes out what is closed, and what is gone elsewhere in the file.
 fn forget(step: &Step<'_>, files: &mut Map<i32, Grown>) {
-    let moves =
-        |fd| step.effects.iter().any(|e| matches!(e, Effect::Moves(arg) if step.observed.descriptor(arg) == fd));
-    files.retain(|fd, _| !step.lets_go(*fd) && !moves(*fd));
+    files.retain(|fd, _| !step.lets_go(*fd) && !step.seeks(*fd));
     if step
         .meaning
         .as_ref()

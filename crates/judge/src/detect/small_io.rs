@@ -7,7 +7,7 @@ use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Moved, Step};
-use crate::semantics::{Act, COUNTERS, DATAGRAMS, Effect, POSITION, RANDOM_FILES, SYNCED, Semantics, Unit, Way};
+use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Semantics, Unit, Way};
 use std::sync::Arc;
 use systoll_model::Recording;
 
@@ -230,9 +230,7 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
     if set == Some(POSITION.name) {
         return every(&|p| p.fd == Some(fd));
     }
-    let moves =
-        |fd| step.effects.iter().any(|e| matches!(e, Effect::Moves(arg) if step.observed.descriptor(arg) == fd));
-    every(&|p| p.fd.is_some_and(|fd| step.lets_go(fd) || moves(fd)))
+    every(&|p| p.fd.is_some_and(|fd| step.lets_go(fd) || step.seeks(fd)))
 }
 
 /// Whether the step waited for descriptors, of which one was ready already.
