@@ -277,7 +277,7 @@ pub mod node {
     /// u64: address of the first node of the next level, zero in a leaf. In a root: of the first
     /// level, the root itself while there is none.
     pub const CHILD: u64 = 0x18;
-    /// u64: address of the next node of the level; zero: ask the launcher; [`OTHERS`]: don't.
+    /// u64: address of the next node of the level, which is older; zero: ask the launcher; [`OTHERS`]: don't.
     pub const SIBLING: u64 = 0x20;
     /// u64: address of the tree's root.
     pub const ROOT: u64 = 0x28;

@@ -86,11 +86,14 @@ pub fn grow_due(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step],
         match tree.find(level, step.word)? {
             Found::Node(at) => found = at,
             Found::Closed => return Err(TreeError::Closed),
-            Found::End(last) => {
+            Found::End => {
                 let made = tree.chain(room, root, offset, steps.get(i..).unwrap_or_default(), due)?;
-                // The root stands for a first level that has no node yet.
-                let (link, field) = if level == root { (root, node::CHILD) } else { (last, node::SIBLING) };
-                tree.set(link, field, made.first)?;
+                // What a program does last it does for longest, so a new node comes before those that are there. The
+                // root stands for a first level that has no node yet.
+                if level != root {
+                    tree.set(made.first, node::SIBLING, level)?;
+                }
+                tree.set(found, node::CHILD, made.first)?;
                 return Ok(made.last);
             }
         }
@@ -170,8 +173,8 @@ impl Room {
 
 enum Found {
     Node(u64),
-    /// Not there; this is the last node.
-    End(u64),
+    /// Not there.
+    End,
     Closed,
 }
 
@@ -207,7 +210,7 @@ impl Tree<'_> {
                 return Ok(Found::Node(at));
             }
             match self.get(at, node::SIBLING)? {
-                0 => return Ok(Found::End(at)),
+                0 => return Ok(Found::End),
                 node::OTHERS => return Ok(Found::Closed),
                 next => at = next,
             }
@@ -245,5 +248,43 @@ impl Tree<'_> {
             (Some(first), Some(last)) => Ok(Chain { first: *first, last: *last }),
             _ => Err(TreeError::Depth),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An image of a few nodes, the first of which is a root.
+    fn image_with_root() -> (Vec<AtomicU64>, Room, u64) {
+        let words: Vec<AtomicU64> = (0..(image::NODES + 64 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
+        let root = IMAGE + image::NODES;
+        for (field, word) in root_words(root, 0, 0, false) {
+            Tree { words: &words }.set(root, field, word).unwrap();
+        }
+        (words, Room { nodes: 1, ..Room::default() }, root)
+    }
+
+    fn level(words: &[AtomicU64], parent: u64) -> Vec<u64> {
+        let tree = Tree { words };
+        let get = |at, field| tree.get(at, field).unwrap();
+        let next = |at: &u64| Some(get(*at, node::SIBLING)).filter(|next| *next > node::OTHERS);
+        std::iter::successors(Some(get(parent, node::CHILD)), next).map(|at| get(at, node::WORD)).collect()
+    }
+
+    #[test]
+    fn the_newest_of_a_level_comes_first_and_none_is_lost() {
+        let (words, mut room, root) = image_with_root();
+        let path = |inner, outer| [Step { word: inner, next: 8 }, Step { word: outer, next: 0 }];
+        let paths = [path(1, 10), path(2, 10), path(1, 11), path(3, 12), path(1, 12)];
+        let made = paths.map(|path| grow(&words, &mut room, root, &path).unwrap());
+        assert_eq!(level(&words, root), [3, 2, 1]);
+        let first = grow(&words, &mut room, root, &[Step { word: 1, next: 8 }]);
+        assert_eq!(first, Err(TreeError::Depth), "others lie below it");
+        let below_1 = Tree { words: &words }.find(root + NODE_SIZE, 1).map(|found| matches!(found, Found::Node(_)));
+        assert_eq!(below_1, Ok(true));
+        assert_eq!(level(&words, root + NODE_SIZE), [12, 11, 10]);
+        let again = paths.map(|path| grow(&words, &mut room, root, &path).unwrap());
+        assert_eq!(again, made, "what is known is found, and not made again");
     }
 }
