@@ -335,8 +335,11 @@ pub mod piece {
     pub const LEN: u64 = 0;
     /// Where, before something is added.
     pub const AT: u64 = 8;
+    /// How many bytes from the beginning of that page on are made the process's own first: all pages behind it
+    /// that are written too, one next to the other. Zero: it is made already.
+    pub const OWN: u64 = 16;
     /// The bytes, filled up to whole words.
-    pub const BYTES: u64 = 16;
+    pub const BYTES: u64 = 24;
 }
 
 /// What a thread asks the launcher. Bits 48..54 of [`slot::RESUME`], at the entry of a window's call with its number

@@ -8,7 +8,7 @@ use super::emitter::{Emitted, Emitter, Origin, asm, at, gs, gs32};
 use super::handshake_time;
 use super::ring;
 use crate::layout::{GLOBAL, IMAGE, Question, Saved, WRITE_CODE, global, image, piece, slot, state};
-use crate::numbers::{CLOSE, FUTEX, GETPID, GETTID, MMAP, MPROTECT, OPEN, SCHED_YIELD};
+use crate::numbers::{CLOSE, FUTEX, GETPID, GETTID, MADVISE, MMAP, MPROTECT, OPEN, SCHED_YIELD};
 use iced_x86::code_asm::*;
 
 /// Not FUTEX_PRIVATE_FLAG: the launcher is another process.
@@ -250,11 +250,19 @@ fn requested(nth: u64) -> AsmMemoryOperand {
 /// Its pages are writable no longer than that, and executable all the while, so that no policy forbids them to
 /// become so again. rax is negative where the kernel would not have it: nothing is written where that is at
 /// once.
+///
+/// Pages become the process's own by a call for all that lie next to each other: a fault at each page's first
+/// byte takes half as long again. Kernels before 5.14 don't know that call, and any may refuse it; then those
+/// faults come.
 fn write_code(e: &mut Emitter, reply: CodeLabel) -> Emitted {
-    let (next, byte, end) = (e.label(), e.label(), e.label());
+    let (next, write, byte, end) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; mov(eax, MPROTECT); syscall(); test(rax, rax); jne(reply););
     e.here(next)?;
-    asm!(e; mov(rcx, at(r8, piece::LEN)); test(rcx, rcx); je(end); mov(rdi, at(r8, piece::AT)); add(rdi, r9););
+    asm!(e; cmp(at(r8, piece::LEN), 0); je(end); mov(rsi, at(r8, piece::OWN)); test(rsi, rsi); je(write););
+    asm!(e; mov(rdi, at(r8, piece::AT)); add(rdi, r9); and(rdi, -4096););
+    asm!(e; mov(edx, libc::MADV_POPULATE_WRITE); mov(eax, MADVISE); syscall(););
+    e.here(write)?;
+    asm!(e; mov(rcx, at(r8, piece::LEN)); mov(rdi, at(r8, piece::AT)); add(rdi, r9););
     asm!(e; lea(rsi, at(r8, piece::BYTES)); lea(r8, qword_ptr(rsi + rcx + 7)); and(r8, -8););
     // Not by a string instruction: which way those go is for the program to say.
     e.here(byte)?;

@@ -93,6 +93,8 @@ fn makes_writable() -> bool {
     let (code, open) = ((libc::PROT_READ | libc::PROT_EXEC) as u64, libc::PROT_WRITE as u64);
     sys::raw(libc::SYS_mmap, [CODE, SIZE, code, ALONE, u64::MAX, 0]) == CODE as i64
         && sys::raw(libc::SYS_mprotect, [CODE, SIZE, code | open, 0, 0, 0]) == 0
+        // What the kernel says to it doesn't matter: who is not let do it does without.
+        && sys::raw(libc::SYS_madvise, [CODE, SIZE, libc::MADV_POPULATE_WRITE as u64, 0, 0, 0]) <= 0
         && sys::raw(libc::SYS_mprotect, [CODE, SIZE, code, 0, 0, 0]) == 0
 }
 

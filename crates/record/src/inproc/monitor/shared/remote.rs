@@ -178,16 +178,25 @@ impl Jumps {
 
     /// What is to be written where, for [`WRITE_CODE`].
     pub(crate) fn for_writing(&self) -> Vec<u8> {
-        let mut all = Vec::with_capacity(self.new.len() + 24 * self.changes.len() + 8);
-        for change in &self.changes {
+        let mut all = Vec::with_capacity(self.new.len() + 32 * self.changes.len() + 8);
+        let mut own = self.pages_at_once();
+        for (index, change) in self.changes.iter().enumerate() {
             let new = self.bytes_of(change).1;
-            all.extend((new.len() as u64).to_le_bytes());
-            all.extend(change.vaddr.to_le_bytes());
+            let pages = own.next_if(|(first, _)| *first == index).map_or(0, |(_, pages)| pages);
+            for word in [new.len() as u64, change.vaddr, pages * PAGE] {
+                all.extend(word.to_le_bytes());
+            }
             all.extend(new);
             all.resize(all.len().next_multiple_of(8), 0);
         }
         all.extend(0u64.to_le_bytes());
         all
+    }
+
+    /// Pages next to each other that are written: the first change there, and how many pages.
+    fn pages_at_once(&self) -> std::iter::Peekable<impl Iterator<Item = (usize, u64)>> {
+        let runs = self.pieces.chunk_by(|a, b| b.vaddr / PAGE == a.vaddr / PAGE + 1);
+        runs.filter_map(|run| Some((run.first()?.changes.start, run.len() as u64))).peekable()
     }
 
     /// What part of the file they lie in, and in how many pages; `None` where there are none.
