@@ -49,7 +49,10 @@ mod unwind;
 
 pub use frame::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
 pub use mapped::FileState;
-pub use module::{NameAnswers, NameCounts, NameQuestion, Preloaded, PreloadedFile, libraries_of, make_decoder_ready};
+pub use module::{
+    KeptAnswers, NameAnswer, NameAnswers, NameCounts, NameQuestion, Preloaded, PreloadedFile, libraries_of,
+    make_decoder_ready,
+};
 pub use names::Function;
 pub use naming::{Lines, Resolved};
 pub use script::{ReadMemory, Thread};

@@ -5,6 +5,7 @@
 
 use crate::names::{Function, Names};
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,8 +32,23 @@ pub enum NameQuestion {
     Main,
 }
 
-/// Questions and answers, `None` where there is no such function.
-pub type NameAnswers = HashMap<NameQuestion, Option<Function>>;
+/// A function; `None`: there is no such one.
+pub type NameAnswer = Option<Function>;
+
+/// Questions and answers.
+pub type NameAnswers = HashMap<NameQuestion, NameAnswer>;
+
+/// What an earlier run was answered, from where it is kept. A run asks for a small part of it.
+pub trait KeptAnswers: fmt::Debug + Send + Sync {
+    /// What was answered; `None` where that was not asked.
+    fn answer(&self, question: &NameQuestion) -> Option<NameAnswer>;
+
+    /// How many questions were asked.
+    fn count(&self) -> usize;
+
+    /// All of them.
+    fn all(&self) -> NameAnswers;
+}
 
 /// How much was asked of a file's symbol tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,9 +65,27 @@ pub(super) struct Asked(Mutex<Answers>);
 
 #[derive(Debug, Default)]
 struct Answers {
-    all: NameAnswers,
-    /// How many of them an earlier run has kept.
-    kept: usize,
+    /// Those that this run wanted.
+    wanted: NameAnswers,
+    /// How many of them no earlier run has kept.
+    new: usize,
+    kept: Option<Arc<dyn KeptAnswers>>,
+}
+
+impl Answers {
+    fn kept(&self) -> usize {
+        self.kept.as_ref().map_or(0, |kept| kept.count())
+    }
+
+    /// What this run or an earlier one was answered.
+    fn known(&mut self, question: &NameQuestion) -> Option<NameAnswer> {
+        if let Some(answer) = self.wanted.get(question) {
+            return Some(answer.clone());
+        }
+        let answer = self.kept.as_ref()?.answer(question)?;
+        self.wanted.insert(question.clone(), answer.clone());
+        Some(answer)
+    }
 }
 
 impl Asked {
@@ -60,32 +94,35 @@ impl Asked {
     }
 
     /// Takes answers of an earlier run; those of this run stay.
-    pub(super) fn know(&self, answers: NameAnswers) {
+    pub(super) fn know(&self, kept: Arc<dyn KeptAnswers>) {
         let mut asked = self.lock();
-        let known = std::mem::take(&mut asked.all);
-        asked.kept = answers.len();
-        asked.all = answers;
-        asked.all.extend(known);
+        asked.new = asked.wanted.keys().filter(|question| kept.answer(question).is_none()).count();
+        asked.kept = Some(kept);
     }
 
     /// How much was asked so far.
     pub(super) fn counts(&self) -> NameCounts {
         let asked = self.lock();
-        NameCounts { asked: asked.all.len(), kept: asked.kept }
+        NameCounts { asked: asked.kept() + asked.new, kept: asked.kept() }
     }
 
     /// All that was asked.
     pub(super) fn all(&self) -> NameAnswers {
-        self.lock().all.clone()
+        let asked = self.lock();
+        let mut all = asked.kept.as_ref().map_or_else(NameAnswers::default, |kept| kept.all());
+        all.extend(asked.wanted.clone());
+        all
     }
 
     /// What `find` finds, unless that was asked before. Not locked meanwhile: it may ask in turn.
-    fn ask(&self, question: NameQuestion, find: impl FnOnce() -> Option<Function>) -> Option<Function> {
-        if let Some(known) = self.lock().all.get(&question) {
-            return known.clone();
+    fn ask(&self, question: NameQuestion, find: impl FnOnce() -> NameAnswer) -> NameAnswer {
+        if let Some(known) = self.lock().known(&question) {
+            return known;
         }
         let answer = find();
-        self.lock().all.insert(question, answer.clone());
+        let mut asked = self.lock();
+        let before = asked.wanted.insert(question, answer.clone());
+        asked.new += usize::from(before.is_none());
         answer
     }
 }
@@ -104,7 +141,7 @@ pub(crate) struct Functions<'m> {
 }
 
 impl Functions<'_> {
-    fn ask(&self, question: NameQuestion, find: impl FnOnce(&Names) -> Option<Function>) -> Option<Function> {
+    fn ask(&self, question: NameQuestion, find: impl FnOnce(&Names) -> NameAnswer) -> NameAnswer {
         self.asked.ask(question, || find(self.file.tables()))
     }
 

@@ -3,7 +3,7 @@
 //! Nearly every program maps this box's C library. A target does not wait for tables that have been
 //! read by then, and a report has its names sooner.
 
-use super::asked::{HasTables, NameAnswers};
+use super::asked::{HasTables, KeptAnswers};
 use super::tables::Module;
 use crate::elf::ElfFile;
 use crate::mapped::{self, FileState, Identity};
@@ -82,7 +82,7 @@ impl PreloadedFile {
     }
 
     /// [`Symbols::know_names`](crate::Symbols::know_names).
-    pub fn know_names(&self, answers: NameAnswers) {
+    pub fn know_names(&self, answers: Arc<dyn KeptAnswers>) {
         self.0.know_names(answers);
     }
 

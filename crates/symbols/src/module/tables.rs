@@ -1,6 +1,6 @@
 //! One file that was seen mapped, and what has been found out about it so far.
 
-use super::asked::{Asked, Functions, HasTables, NameAnswers, NameCounts};
+use super::asked::{Asked, Functions, HasTables, KeptAnswers, NameAnswers, NameCounts};
 use super::class::{self, Ownership};
 use super::debug_file::{self, DebugFile};
 use super::runtime::Runtime;
@@ -73,7 +73,7 @@ impl Module {
     }
 
     /// See [`crate::Symbols::know_names`].
-    pub(crate) fn know_names(&self, answers: NameAnswers) {
+    pub(crate) fn know_names(&self, answers: Arc<dyn KeptAnswers>) {
         self.asked.know(answers);
     }
 

@@ -7,7 +7,7 @@ use super::problems::Problems;
 use crate::code::{calls, kernel, start};
 use crate::lines::ScriptLines;
 use crate::mapped::{FileState, MapsEntry};
-use crate::module::{Module, NameAnswers, NameCounts, Preloaded};
+use crate::module::{KeptAnswers, Module, NameAnswers, NameCounts, Preloaded};
 use crate::unwind::{REGISTERS, RowContext, Step};
 use crate::{ModuleKey, RawFrame};
 use std::collections::{HashMap, HashSet};
@@ -199,7 +199,7 @@ impl Symbols {
 
     /// Takes what an earlier run was answered about a file's functions, where the file is the same and
     /// [`Symbols::debug_file_state`] says the same: its symbols are then read only when something new is asked.
-    pub fn know_names(&self, key: ModuleKey, answers: NameAnswers) {
+    pub fn know_names(&self, key: ModuleKey, answers: Arc<dyn KeptAnswers>) {
         if let Some(module) = self.module(key) {
             module.know_names(answers);
         }

@@ -1,53 +1,89 @@
 //! What earlier runs have asked of files' symbols, kept in the cache by the file and by its separate debug files.
 
+//!
+//! An entry is read at every start and little of it is asked for, so it is in columns, by rising question: none of it
+//! is decoded one by one.
+
 use crate::inproc::cache::{Cache, Key, Kind};
 use prost::Message;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use systoll_symbols::{Function, NameAnswers, NameCounts, NameQuestion};
+use std::sync::Arc;
+use systoll_symbols::{Function, KeptAnswers, NameAnswer, NameAnswers, NameCounts, NameQuestion};
 
 /// Entries. Another version where symbols' names come to be picked in another way.
-const NAMES: Kind = Kind { name: "names", version: 1 };
+const NAMES: Kind = Kind { name: "names", version: 2 };
 
 /// Answers kept of one file.
 const MOST: usize = 8192;
 
+/// Answers in the order of their questions, a row of all columns each.
 #[derive(Clone, PartialEq, Message)]
 struct WireAnswers {
-    #[prost(message, repeated, tag = "1")]
-    answers: Vec<WireAnswer>,
+    /// Which of [`NameQuestion`]'s, a byte each.
+    #[prost(bytes = "vec", tag = "1")]
+    questions: Vec<u8>,
+    /// What it is asked with: an address, or zero.
+    #[prost(fixed64, repeated, tag = "2")]
+    addresses: Vec<u64>,
+    /// A name, or none.
+    #[prost(message, required, tag = "3")]
+    asked: WireTexts,
+    /// Which part of [`NameAnswer`] there is, a byte each: [`NOTHING`], [`LAST`], [`FOLLOWED`].
+    #[prost(bytes = "vec", tag = "4")]
+    answers: Vec<u8>,
+    /// The function's fields, empty or zero where there is none.
+    #[prost(message, required, tag = "5")]
+    names: WireTexts,
+    #[prost(fixed64, repeated, tag = "6")]
+    starts: Vec<u64>,
+    #[prost(fixed64, repeated, tag = "7")]
+    sizes: Vec<u64>,
+    #[prost(fixed64, repeated, tag = "8")]
+    nexts: Vec<u64>,
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct WireAnswer {
-    /// Which of [`NameQuestion`]'s, from 1.
-    #[prost(uint32, tag = "1")]
-    question: u32,
-    /// What it is asked with.
-    #[prost(uint64, tag = "2")]
-    address: u64,
-    #[prost(string, tag = "3")]
-    asked: String,
-    /// The function, if there is one.
-    #[prost(message, optional, tag = "4")]
-    function: Option<WireFunction>,
-}
+/// There is no function.
+const NOTHING: u8 = 0;
+/// There is one, and none is known behind it.
+const LAST: u8 = 1;
+/// There is one, and another behind it.
+const FOLLOWED: u8 = 2;
 
+/// Texts, one behind the other.
 #[derive(Clone, PartialEq, Message)]
-struct WireFunction {
+struct WireTexts {
     #[prost(string, tag = "1")]
-    name: String,
-    #[prost(uint64, tag = "2")]
-    start: u64,
-    #[prost(uint64, tag = "3")]
-    size: u64,
-    #[prost(uint64, optional, tag = "4")]
-    next: Option<u64>,
+    all: String,
+    /// Where each ends.
+    #[prost(fixed32, repeated, tag = "2")]
+    ends: Vec<u32>,
+}
+
+impl WireTexts {
+    fn push(&mut self, text: &str) {
+        self.all.push_str(text);
+        self.ends.push(self.all.len() as u32);
+    }
+
+    fn get(&self, row: usize) -> Option<&str> {
+        let start = row.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        self.all.get(start as usize..*self.ends.get(row)? as usize)
+    }
+}
+
+/// A question as it is kept, in the order of questions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Asked<'a> {
+    question: u8,
+    address: u64,
+    text: &'a str,
 }
 
 /// What earlier runs have asked of a file whose debug files are in this state; `None` where nothing is kept.
-pub(crate) fn read(cache: &Cache, id: &Key, debug_files: u64) -> Option<NameAnswers> {
+pub(crate) fn read(cache: &Cache, id: &Key, debug_files: u64) -> Option<Arc<dyn KeptAnswers>> {
     let wire = WireAnswers::decode(cache.get(NAMES, &key(id, debug_files))?.as_slice()).ok()?;
-    Some(wire.answers.into_iter().filter_map(WireAnswer::read).collect())
+    Some(Arc::new(wire))
 }
 
 /// Whether the entry is to be written anew: that takes a millisecond, and to read a large library's tables for one
@@ -60,36 +96,34 @@ pub(crate) fn is_worth_keeping(NameCounts { asked, kept }: NameCounts) -> bool {
 pub(crate) fn keep(cache: &Cache, id: &Key, debug_files: u64, asked: NameAnswers) {
     // In an order, so that of too many the same are kept.
     let ordered: BTreeMap<_, _> = asked.into_iter().collect();
-    let answers = ordered.into_iter().take(MOST).map(|(question, function)| WireAnswer::of(question, function));
-    cache.put(NAMES, &key(id, debug_files), &WireAnswers { answers: answers.collect() }.encode_to_vec());
+    let mut wire = WireAnswers::default();
+    ordered.iter().take(MOST).for_each(|(question, answer)| wire.push(question, answer.as_ref()));
+    cache.put(NAMES, &key(id, debug_files), &wire.encode_to_vec());
 }
 
 fn key(id: &Key, debug_files: u64) -> Key {
     id.with(&format!("{debug_files:x}"))
 }
 
-impl WireAnswer {
-    fn of(question: NameQuestion, function: Option<Function>) -> Self {
-        let none = || String::new();
-        let (question, address, asked) = match question {
-            NameQuestion::Around(address) => (1, address, none()),
-            NameQuestion::StartsAt(address) => (2, address, none()),
-            NameQuestion::ExportedAt(address) => (3, address, none()),
-            NameQuestion::Exported(name) => (4, 0, name.to_string()),
-            NameQuestion::Named(name) => (5, 0, name.to_string()),
-            NameQuestion::AlsoCalled(address, name) => (6, address, name.to_string()),
-            NameQuestion::FirstOfLibc(address) => (7, address, none()),
-            NameQuestion::Any => (8, 0, none()),
-            NameQuestion::Main => (9, 0, none()),
+impl<'a> Asked<'a> {
+    fn of(question: &'a NameQuestion) -> Self {
+        let (question, address, text) = match question {
+            NameQuestion::Around(address) => (1, *address, ""),
+            NameQuestion::StartsAt(address) => (2, *address, ""),
+            NameQuestion::ExportedAt(address) => (3, *address, ""),
+            NameQuestion::Exported(name) => (4, 0, &**name),
+            NameQuestion::Named(name) => (5, 0, &**name),
+            NameQuestion::AlsoCalled(address, name) => (6, *address, &**name),
+            NameQuestion::FirstOfLibc(address) => (7, *address, ""),
+            NameQuestion::Any => (8, 0, ""),
+            NameQuestion::Main => (9, 0, ""),
         };
-        let function =
-            function.map(|f| WireFunction { name: f.name.to_string(), start: f.start, size: f.size, next: f.next });
-        Self { question, address, asked, function }
+        Self { question, address, text }
     }
 
-    fn read(self) -> Option<(NameQuestion, Option<Function>)> {
-        let (address, name) = (self.address, self.asked.as_str().into());
-        let question = match self.question {
+    fn question(self) -> Option<NameQuestion> {
+        let (address, name) = (self.address, self.text.into());
+        Some(match self.question {
             1 => NameQuestion::Around(address),
             2 => NameQuestion::StartsAt(address),
             3 => NameQuestion::ExportedAt(address),
@@ -100,9 +134,62 @@ impl WireAnswer {
             8 => NameQuestion::Any,
             9 => NameQuestion::Main,
             _ => return None,
+        })
+    }
+}
+
+impl WireAnswers {
+    fn push(&mut self, question: &NameQuestion, answer: Option<&Function>) {
+        let Asked { question, address, text } = Asked::of(question);
+        self.questions.push(question);
+        self.addresses.push(address);
+        self.asked.push(text);
+        self.answers.push(answer.map_or(NOTHING, |f| if f.next.is_some() { FOLLOWED } else { LAST }));
+        self.names.push(answer.map_or("", |f| &*f.name));
+        self.starts.push(answer.map_or(0, |f| f.start));
+        self.sizes.push(answer.map_or(0, |f| f.size));
+        self.nexts.push(answer.and_then(|f| f.next).unwrap_or(0));
+    }
+
+    fn asked(&self, row: usize) -> Option<Asked<'_>> {
+        let (question, address) = (*self.questions.get(row)?, *self.addresses.get(row)?);
+        Some(Asked { question, address, text: self.asked.get(row)? })
+    }
+
+    fn answer_of(&self, row: usize) -> Option<NameAnswer> {
+        let next = match *self.answers.get(row)? {
+            NOTHING => return Some(None),
+            LAST => None,
+            FOLLOWED => Some(*self.nexts.get(row)?),
+            _ => return None,
         };
-        let function = |f: WireFunction| Function { name: f.name.into(), start: f.start, size: f.size, next: f.next };
-        Some((question, self.function.map(function)))
+        let (start, size) = (*self.starts.get(row)?, *self.sizes.get(row)?);
+        Some(Some(Function { name: self.names.get(row)?.into(), start, size, next }))
+    }
+}
+
+impl KeptAnswers for WireAnswers {
+    fn answer(&self, question: &NameQuestion) -> Option<NameAnswer> {
+        let wanted = Asked::of(question);
+        let (mut low, mut high) = (0, self.questions.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.asked(middle)?.cmp(&wanted) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return self.answer_of(middle),
+            }
+        }
+        None
+    }
+
+    fn count(&self) -> usize {
+        self.questions.len()
+    }
+
+    fn all(&self) -> NameAnswers {
+        let pair = |row| Some((self.asked(row)?.question()?, self.answer_of(row)?));
+        (0..self.count()).filter_map(pair).collect()
     }
 }
 
@@ -135,10 +222,15 @@ mod tests {
         let function = |start| Function { name: "f".into(), start, size: 3, next: Some(start + 7) };
         let asked: NameAnswers =
             questions().into_iter().zip(0u64..).map(|(q, n)| (q, (n % 2 == 0).then(|| function(n)))).collect();
-        assert_eq!(read(&cache, &id, 0), None);
+        assert!(read(&cache, &id, 0).is_none());
         keep(&cache, &id, 0, asked.clone());
-        assert_eq!(read(&cache, &id, 0).as_ref(), Some(&asked));
-        assert_eq!(read(&cache, &id, 1), None, "what another debug file says");
+        let kept = read(&cache, &id, 0).unwrap();
+        assert_eq!((kept.count(), kept.all()), (9, asked.clone()));
+        for (question, answer) in asked {
+            assert_eq!(kept.answer(&question), Some(answer));
+        }
+        assert_eq!(kept.answer(&NameQuestion::Around(99)), None, "not asked so far");
+        assert!(read(&cache, &id, 1).is_none(), "what another debug file says");
         let worth = |asked, kept| is_worth_keeping(NameCounts { asked, kept });
         let told = [worth(0, 0), worth(1, 0), worth(320, 320), worth(321, 320), worth(20_000, MOST)];
         assert_eq!(told, [false, true, false, true, false]);
@@ -146,18 +238,49 @@ mod tests {
         let many: NameAnswers = (0..2 * MOST as u64).map(|at| (NameQuestion::Around(at), None)).collect();
         keep(&cache, &id, 0, many);
         let kept = read(&cache, &id, 0).unwrap();
-        assert!(kept.len() == MOST && kept.contains_key(&NameQuestion::Around(0)));
+        assert!(kept.count() == MOST && kept.answer(&NameQuestion::Around(0)) == Some(None));
+    }
+
+    fn any_texts() -> impl Strategy<Value = WireTexts> {
+        let ends = proptest::collection::vec(0..40u32, 0..8);
+        (".{0,12}", ends).prop_map(|(all, ends)| WireTexts { all, ends })
     }
 
     proptest! {
         #[test]
-        fn whatever_was_kept_is_read_without_harm(bytes: Vec<u8>, question: u32, address: u64, asked: String) {
+        fn what_is_kept_in_any_order_is_found(all: std::collections::HashMap<u64, (String, u64)>) {
+            let asked: NameAnswers = all.iter().flat_map(|(at, (name, next))| {
+                let next = (next % 2 == 0).then_some(*next);
+                let function = Function { name: name.as_str().into(), start: *at, size: 5, next };
+                let name: Arc<str> = name.as_str().into();
+                [(NameQuestion::AlsoCalled(*at, Arc::clone(&name)), Some(function)), (NameQuestion::Named(name), None)]
+            }).collect();
+            let mut wire = WireAnswers::default();
+            let ordered: BTreeMap<_, _> = asked.clone().into_iter().collect();
+            ordered.iter().for_each(|(question, answer)| wire.push(question, answer.as_ref()));
+            for (question, answer) in &asked {
+                prop_assert_eq!(wire.answer(question), Some(answer.clone()));
+            }
+            prop_assert_eq!(wire.all(), asked);
+        }
+
+        #[test]
+        fn whatever_was_kept_is_read_without_harm(
+            bytes: Vec<u8>,
+            asked_for: Vec<u8>,
+            addresses: Vec<u64>,
+            (asked, names) in (any_texts(), any_texts()),
+            answers: Vec<u8>,
+            starts: Vec<u64>,
+        ) {
             let _ = WireAnswers::decode(bytes.as_slice());
-            let wire = WireAnswer { question, address, asked, function: None };
-            prop_assert_eq!(wire.clone().read().is_some(), (1..=9).contains(&question));
-            if let Some((question, function)) = wire.read() {
-                let again = WireAnswer::of(question.clone(), function.clone());
-                prop_assert_eq!(again.read(), Some((question, function)));
+            let sizes = starts.clone();
+            let wire = WireAnswers { questions: asked_for, addresses, asked, answers, names, starts, sizes, nexts: Vec::new() };
+            let again = WireAnswers::decode(wire.encode_to_vec().as_slice()).unwrap();
+            prop_assert_eq!(&again, &wire);
+            prop_assert!(wire.all().len() <= wire.count());
+            for question in questions() {
+                let _ = wire.answer(&question);
             }
         }
     }
