@@ -32,6 +32,9 @@
 #define SHARED_AT 0x200000000000UL
 #define SHARED_SIZE (18UL << 20)
 #define TOUCHED 16
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #define CODE_FD 900
 #define SHARED_FD 901
 #define LIBRARY_FD 902
@@ -61,6 +64,7 @@ static void inside(long level, long pages, long size, long stride) {
         volatile char *text = (char *)call(SYS_mmap, 0, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, LIBRARY_FD, 0);
         call(SYS_mprotect, (long)text, size, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0);
         for (long i = 0; i < pages; i++) {
+            call(SYS_madvise, (long)text + i * stride, 4096, MADV_POPULATE_WRITE, 0, 0, 0);
             text[i * stride] = text[i * stride];
         }
         call(SYS_mprotect, (long)text, size, PROT_READ | PROT_EXEC, 0, 0, 0);
