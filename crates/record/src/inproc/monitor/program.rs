@@ -117,6 +117,8 @@ pub(crate) struct Threads {
     pub(crate) changed: HashSet<u64>,
     /// Slots whose thread became another program.
     pub(crate) gone_by_exec: HashSet<u64>,
+    /// Whether one was waited for in vain to say who it is.
+    pub(crate) has_nameless: bool,
     pub(crate) tickets: Tickets,
     /// Its trees as last read for some of its slots: what there was of them then, and how many files.
     pub(crate) trees: Option<(Room, usize, Nodes)>,

@@ -60,6 +60,8 @@ enum Others {
     SameMemory,
     /// Others, with memory of their own.
     Apart,
+    /// One that has just been made has not said who it is.
+    NotYet,
     /// It can't be told.
     Unknown,
 }
@@ -179,7 +181,7 @@ pub(crate) fn part_ways(session: &mut Session, waiter: &Waiter) -> ProgramId {
     let parted = match others {
         Others::None | Others::SameMemory => return waiter.slot.program,
         Others::Apart => move_to_copy(session, waiter, pid),
-        Others::Unknown => Err("who shares its memory can't be told".into()),
+        Others::NotYet | Others::Unknown => Err("who shares its memory can't be told".into()),
     };
     parted.unwrap_or_else(|why| {
         give_up_image(session, waiter.slot.program, &why);
@@ -194,15 +196,20 @@ fn process_of(session: &Session, thread: SlotRef, tid: i32) -> Option<i32> {
 }
 
 /// Who else is in the image, once those have said who they are that have just been made: they need a
-/// moment of a processor for that.
-fn settled_others(session: &Session, id: ProgramId, pid: i32) -> Others {
+/// moment of a processor for that. One that was killed before it could never does, so that they are waited for
+/// once: all else waits for the launcher meanwhile.
+fn settled_others(session: &mut Session, id: ProgramId, pid: i32) -> Others {
     const LOOKS: usize = 500;
     const PAUSE: Duration = Duration::from_millis(1);
-    for _ in 0..LOOKS {
+    let waited = session.programs.get(&id).is_some_and(|program| program.threads.has_nameless);
+    for _ in 0..if waited { 1 } else { LOOKS } {
         match others(session, id, pid) {
-            Others::Unknown => std::thread::sleep(PAUSE),
+            Others::NotYet => std::thread::sleep(PAUSE),
             told => return told,
         }
+    }
+    if let Some(program) = session.programs.get_mut(&id) {
+        program.threads.has_nameless = true;
     }
     Others::Unknown
 }
@@ -210,7 +217,7 @@ fn settled_others(session: &Session, id: ProgramId, pid: i32) -> Others {
 fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
     let Some(program) = session.programs.get(&id) else { return Others::None };
     let homeless = session.memory.image(id).map_or(0, |area| area.get(image::HOMELESS));
-    let (mut pids, mut unknown) = (BTreeSet::new(), homeless > 0);
+    let (mut pids, mut nameless) = (BTreeSet::new(), false);
     for index in 0..session.memory.slots_drawn(id) {
         let head = session.memory.head(id.slot(index));
         if head.own == 0 || program.threads.gone_by_exec.contains(&index) || head.pid as i32 == pid {
@@ -218,7 +225,7 @@ fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
         }
         // One that has not said who it is has just been made, by whom who it is may be known.
         let (said, made_as) = (head.pid as i32, head.made_as as i32);
-        unknown |= said == 0 && !head.leaving && made_as == 0;
+        nameless |= said == 0 && !head.leaving && made_as == 0;
         if said == 0 && made_as > 0 && sys::thread_exists(pid, made_as) {
             continue;
         }
@@ -228,7 +235,9 @@ fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
     let same: Vec<Option<bool>> = pids.iter().map(|other| peer::same_memory(pid, *other)).collect();
     match () {
         () if same.contains(&Some(true)) => Others::SameMemory,
-        () if unknown || same.contains(&None) => Others::Unknown,
+        // Who shares the last slot is never known.
+        () if homeless > 0 || same.contains(&None) => Others::Unknown,
+        () if nameless => Others::NotYet,
         () if same.is_empty() => Others::None,
         () => Others::Apart,
     }
