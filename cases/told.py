@@ -28,6 +28,7 @@ def row_of(found, proof):
     return {
         "cpu_ns": cpu,
         "price_ns": sum(f["needless_toll_ns"] for f in found),
+        "price": sum(f["share_of_cpu"] for f in found) if shares else None,
         "waits": any(f["share_of_wall"] is not None for f in found),
         "shares": shares is not None,
         "expected_ns": ns,
@@ -63,8 +64,8 @@ def shown(row):
     else:
         told = f"{row['expected'][0] * by:.1f} to {row['expected'][1] * by:.1f} {unit}"
         verdict = "within" if within(row) else "meets" if holds(row) else "OUTSIDE"
-    price = f"{100 * row['price_ns'] / row['cpu_ns']:.1f}"
-    return f"price {price:>6} %  expected {told:20} won {median:7.1f} {unit} ({least:.1f} to {most:.1f}) of {row['cpu_ns'] / MS:7.1f} ms  {verdict}"
+    price = f"{100 * row['price']:.1f} %" if row["price"] is not None else f"{row['price_ns'] / MS:.1f} ms"
+    return f"price {price:>8}  expected {told:20} won {median:7.1f} {unit} ({least:.1f} to {most:.1f}) of {row['cpu_ns'] / MS:7.1f} ms  {verdict}"
 
 
 def tally(label, rows):
