@@ -24,18 +24,11 @@ impl ExpectedWin {
         Self { low_ns: of(self.low_ns), high_ns: of(self.high_ns), own_cpu_ns: Some(cpu_ns.round() as u64) }
     }
 
-    /// The middle of what several runs tell, each bound for itself; `None` of no runs.
-    pub fn middle(mut runs: Vec<Self>) -> Option<Self> {
-        let own = |run: &Self| run.own_cpu_ns.unwrap_or(0);
-        runs.sort_by_key(own);
-        let like = runs.get(runs.len() / 2).copied()?;
-        let all: Vec<Self> = runs.iter().map(|run| run.beside(own(&like) as f64)).collect();
-        let middle = |of: fn(&Self) -> f64| {
-            let mut bounds: Vec<f64> = all.iter().map(of).collect();
-            bounds.sort_by(f64::total_cmp);
-            bounds.get(bounds.len() / 2).copied()
-        };
-        Some(Self { low_ns: middle(|run| run.low_ns)?, high_ns: middle(|run| run.high_ns)?, ..like })
+    /// What the least disturbed of several runs tells, which is the one that took the least processor time: who else
+    /// uses the machine only adds to it, and to the program's own work more than to its calls, of which outliers are
+    /// left out. `None` of no runs.
+    pub fn least_disturbed(runs: Vec<Self>) -> Option<Self> {
+        runs.into_iter().min_by_key(|run| run.own_cpu_ns.unwrap_or(u64::MAX))
     }
 }
 
@@ -75,9 +68,9 @@ mod tests {
     }
 
     #[test]
-    fn one_run_on_a_slow_machine_moves_nothing() {
-        let runs = vec![told(20.0, 60.0, Some(100)), told(60.0, 180.0, Some(300)), told(22.0, 58.0, Some(100))];
-        assert_eq!(ExpectedWin::middle(runs), Some(told(20.0, 60.0, Some(100))));
-        assert_eq!(ExpectedWin::middle(Vec::new()), None);
+    fn runs_that_others_disturbed_tell_nothing() {
+        let runs = vec![told(20.0, 60.0, Some(150)), told(22.0, 61.0, Some(100)), told(1.0, 2.0, None)];
+        assert_eq!(ExpectedWin::least_disturbed(runs), Some(told(22.0, 61.0, Some(100))));
+        assert_eq!(ExpectedWin::least_disturbed(Vec::new()), None);
     }
 }

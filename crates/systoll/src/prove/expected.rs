@@ -9,14 +9,14 @@ use systoll_prove::{CallCounts, ExpectedWin};
 /// Of what a finding claims at least, the part that must be gone for the finding to be.
 const GONE: f64 = 0.9;
 
-/// What the findings whose calls are gone told, in the middle of the runs of the side as it is.
+/// What the findings whose calls are gone told, in the least disturbed run of the side as it is.
 pub(super) fn expected(
     recordings: &[Recording],
     a: &CallCounts,
     b: &CallCounts,
     catalogue: &Catalogue,
 ) -> Option<ExpectedWin> {
-    ExpectedWin::middle(recordings.iter().filter_map(|recording| of_run(recording, a, b, catalogue)).collect())
+    ExpectedWin::least_disturbed(recordings.iter().filter_map(|recording| of_run(recording, a, b, catalogue)).collect())
 }
 
 /// What one run tells; `None` where no finding is gone, or one that is tells no gain: it was about waiting.
