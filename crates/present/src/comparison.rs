@@ -65,7 +65,13 @@ pub fn write_comparison(
         write_text(w, Line::of(Role::Plain, "  to show less "), Role::Plain, advice, &style)?;
     }
     if let Some(beside) = comparison.expected(expected) {
-        write_text(w, Line::of(Role::Plain, "  expected "), Role::Plain, &expected_text(&beside), &style)?;
+        write_text(
+            w,
+            Line::of(Role::Plain, "  expected "),
+            Role::Plain,
+            &expected_text(&beside, m.cpu.verdict),
+            &style,
+        )?;
     }
     if let Some(source) = counts.and_then(|(a, b)| comparison.gain_source(a, b)) {
         write_text(w, Line::of(Role::Plain, "  of which "), Role::Plain, &gain_text(&source), &style)?;
@@ -118,11 +124,11 @@ fn differing_lines(at: &DiffersAt, style: &Style) -> [Line; 2] {
 const EXPERIMENT: &str = "the calls are answered without the kernel by code that watching put there: about what \
     a program that does not make them would win; no cure, nothing to keep";
 
-/// `18 ms to 88 ms of CPU by the calls that are gone, won 60 ms`.
-fn expected_text(beside: &ExpectedBeside) -> String {
+/// `18 ms to 88 ms of CPU by the calls that are gone, won 60 ms`; what is not shown to be won is not told.
+fn expected_text(beside: &ExpectedBeside, shown: Verdict) -> String {
     let ns = |ns: f64| ns.max(0.0).round() as u64;
     let told = time_span(ns(beside.told.low_ns), ns(beside.told.high_ns));
-    let won = if beside.won_ns > 0.0 { time(ns(beside.won_ns)) } else { "nothing".into() };
+    let won = if shown == Verdict::Faster { time(ns(beside.won_ns)) } else { "nothing that shows".into() };
     format!("{told} of CPU by the calls that are gone, won {won}")
 }
 
