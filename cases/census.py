@@ -125,22 +125,27 @@ def caller(finding):
 
 def proof(opts, c, entry, argv, cwd, env):
     """What `prove` says of a finding's cure or twin: its last line."""
+    doc, why = proved(opts, c, entry, argv, cwd, env, ["--limit", f"{PROOF_S}s"])
+    return verdict_of(doc) if doc else f"not tried: {why}"
+
+
+def proved(opts, c, entry, argv, cwd, env, how_long):
+    """What `prove` measures of a finding's cure or twin, or why nothing."""
     if "cure" in entry:
         how = ["--cure", entry["cure"]]
     else:
         how = ["--vs", shlex.join(["sh", "-c", "exec " + filled(entry["twin"], os.path.join(opts.keep, "inputs"))])]
     same = ["--same", entry["same"]] if "same" in entry else []
     before = ["--prepare", filled(c["prepare"], os.path.join(opts.keep, "inputs"))] if c.get("again") else []
-    run = [opts.systoll, "prove", "--json", "--limit", f"{PROOF_S}s", *same, *before, *how, "--", *argv]
+    run = [opts.systoll, "prove", "--json", *how_long, *same, *before, *how, "--", *argv]
     try:
         r = subprocess.run(run, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=3 * PROOF_S)
     except subprocess.TimeoutExpired:
-        return f"not tried: longer than {3 * PROOF_S} s"
+        return None, f"longer than {3 * PROOF_S} s"
     try:
-        doc = json.loads(r.stdout[r.stdout.index("{") :])
+        return json.loads(r.stdout[r.stdout.index("{") :]), ""
     except ValueError:
-        return f"not tried: {(r.stderr or r.stdout).strip()[-120:]}"
-    return verdict_of(doc)
+        return None, (r.stderr or r.stdout).strip()[-120:]
 
 
 def verdict_of(doc):

@@ -36,9 +36,9 @@ import subprocess
 import sys
 import tempfile
 
+import told
 from casefile import load
 from census import verdict_of
-from gains import MS, expected, holds, measured, within
 from tally import Skip, Tally, until_interrupted
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -170,27 +170,28 @@ def advised(found, fix):
     return not wanted or any(re.search(wanted, how) for f in found for how in f["stop"])
 
 
-def gain(opts, fix, found, into):
-    """What `prove` says of the new version beside the old one, and what the findings told of it."""
-    told = sum(f["share_of_cpu"] or 0 for f in found)
+def proved(opts, fix, into, how_long):
+    """What `prove` measures of the new version beside the old one, or why nothing."""
     in_folder = lambda which: ["sh", "-c", f"cd {shlex.quote(os.path.join(into, which))} && exec {shlex.join(opts.argv[which])}"]
-    run = [opts.systoll, "prove", "--json", "--same", "stdout", "--limit", "40s", "--vs", shlex.join(in_folder("new")), "--", *in_folder("old")]
-    r = subprocess.run(run, env={**os.environ, **fix.get("env", {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_S, preexec_fn=lambda: limits(fix))
+    run = [opts.systoll, "prove", "--json", "--same", "stdout", *how_long, "--vs", shlex.join(in_folder("new")), "--", *in_folder("old")]
     try:
-        proof = json.loads(r.stdout[r.stdout.index("{") :])
-        return f"{told:.1%} of CPU told; {verdict_of(proof)}{beside_expected(found, proof)}"
+        r = subprocess.run(run, env={**os.environ, **fix.get("env", {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_S, preexec_fn=lambda: limits(fix))
+    except subprocess.TimeoutExpired:
+        return None, f"longer than {RUN_S} s"
+    try:
+        return json.loads(r.stdout[r.stdout.index("{") :]), ""
     except ValueError:
-        return f"{told:.1%} of CPU told; not proved: {(r.stderr or r.stdout).strip()[-200:]}"
+        return None, (r.stderr or r.stdout).strip()[-200:]
 
 
-def beside_expected(found, proof):
-    """Whether what was won lies within what was expected, in words; nothing where nothing was expected."""
-    told = expected(found)
-    if told is None or not proof.get("change"):
-        return ""
-    row = {"expected": told, "measured": measured(proof)}
-    verdict = "within" if within(row) else "within by the measure's own interval" if holds(row) else "outside"
-    return f"; expected {told[0] / MS:.1f} to {told[1] / MS:.1f} ms, won {row['measured'][1] / MS:.1f}: {verdict}"
+def gain(opts, fix, found, into):
+    """What was proved of the new version beside the old one, and what the findings told of it."""
+    share = sum(f["share_of_cpu"] or 0 for f in found)
+    proof, why = proved(opts, fix, into, ["--limit", "40s"])
+    if proof is None:
+        return f"{share:.1%} of CPU told; not proved: {why}"
+    beside_told = f"; {told.shown(told.row_of(found, proof))}" if proof.get("change") else ""
+    return f"{share:.1%} of CPU told; {verdict_of(proof)}{beside_told}"
 
 
 def compare(opts, fix, into):

@@ -46,6 +46,8 @@ pub struct Cure {
     pub modules: Vec<String>,
     /// Source files of which one must be on the stack, as patterns with `*`; empty where any will do.
     pub sources: Vec<String>,
+    /// Whether it leaves out the library's function that makes the calls, with all that this does besides.
+    pub whole: bool,
     /// Functions of which one must be on the stack, as patterns with `*`; empty where any will do.
     pub functions: Vec<String>,
     /// What the finding must be about (a path, a program that is started), as patterns; empty where anything.
@@ -233,6 +235,8 @@ struct CureFile {
     #[serde(default)]
     sources: Vec<String>,
     #[serde(default)]
+    whole: bool,
+    #[serde(default)]
     functions: Vec<String>,
     #[serde(default)]
     about: Vec<String>,
@@ -370,7 +374,7 @@ impl CureFile {
             (None, None) => None,
             _ => return Err(format!("the cure {:?}: before and after go together", self.how)),
         };
-        let Self { situation, how, kind, gives_up, env, shim, modules, sources, functions, about, .. } = self;
+        let Self { situation, how, kind, gives_up, env, shim, modules, sources, whole, functions, about, .. } = self;
         let mut cure = Cure {
             situation,
             how,
@@ -382,6 +386,7 @@ impl CureFile {
             languages,
             modules,
             sources,
+            whole,
             functions,
             about,
             since,

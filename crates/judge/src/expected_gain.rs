@@ -6,6 +6,7 @@
 //! time that the thread ran between a needless call and its neighbours. docs/priced.md has what the bounds were
 //! fitted to, and how often they hold.
 
+use crate::fact::Fact;
 use crate::finding::{Estimate, ExpectedGain, Kind, Later};
 use crate::hash::Set;
 use crate::language::CodeLanguage;
@@ -36,6 +37,8 @@ pub(crate) struct NeedlessCalls<'a> {
     pub weak: bool,
     /// Whether they are starts of programs, which no window shows whole.
     pub starts: bool,
+    /// Whether the advice leaves out the library's function that makes them, with all that this does besides.
+    pub whole: bool,
     /// How many there are.
     pub count: Estimate,
     /// Their toll, ns.
@@ -52,6 +55,9 @@ struct Around {
     ns_a_call: f64,
     /// Whether some open or begin something: what is done with it until it ends may go with them.
     begin: bool,
+    /// Share of them that move messages, which stay messages: one call for many of them saves the way into the kernel,
+    /// and takes what a message costs as before.
+    messages: f64,
 }
 
 /// What being rid of `needless` wins, and of that no more than `own_cpu_ns`, where that is known. `None` where windows
@@ -63,15 +69,16 @@ pub(crate) fn expected_gain(
 ) -> Option<ExpectedGain> {
     let most = own_cpu_ns.unwrap_or(f64::INFINITY);
     let whole = |ns: f64| ns.clamp(0.0, most).round() as u64;
-    let [least, more] = PRICE.map(|part| part * needless.toll_ns);
+    let [mut least, more] = PRICE.map(|part| part * needless.toll_ns);
     if needless.starts {
         return Some(ExpectedGain { low: whole(least), high: whole(STARTS * needless.toll_ns), around_ns: 0 });
     }
     let around = around(needless, shown)?;
+    least *= 1.0 - around.messages;
     let calls = needless.count.estimate as f64;
     let all = around.ns_a_call * calls;
     let later = needless.later.unwrap_or_default();
-    let goes_whole = around.begin || needless.later.is_some() || needless.kind == Kind::BusyPoll;
+    let goes_whole = needless.whole || around.begin || needless.later.is_some() || needless.kind == Kind::BusyPoll;
     let layers = layers(needless.language) * shown.recording.prices.crossing_ns();
     let extra = if goes_whole { all } else { (AROUND * all).min(layers * calls) };
     // Faults happen around the calls, switches inside them.
@@ -98,13 +105,15 @@ fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {
         return None;
     }
     let rows: Set<RowId> = needless.rows.iter().copied().collect();
-    let (mut gaps, mut calls, mut begin) = (Vec::new(), 0u64, false);
+    let (mut gaps, mut calls, mut begin, mut messages) = (Vec::new(), 0u64, false, 0u64);
     for at in windows(needless.rows, views) {
         let Some(window) = recording.windows.get(at) else { continue };
-        let claimed = |index: usize, call: &WindowCall| {
-            let claim = || claims.at(at, index).filter(|c| needless.weak || !c.weak);
-            rows.contains(&call.row) && claim().is_some()
+        let claim = |index: usize, call: &WindowCall| {
+            claims.at(at, index).filter(|c| rows.contains(&call.row) && (needless.weak || !c.weak))
         };
+        let claimed = |index: usize, call: &WindowCall| claim(index, call).is_some();
+        let claimed_here = window.calls.iter().enumerate().filter_map(|(index, call)| claim(index, call));
+        messages += claimed_here.filter(|c| c.facts.contains(Fact::Message)).count() as u64;
         let is: Vec<bool> = window.calls.iter().enumerate().map(|(index, call)| claimed(index, call)).collect();
         calls += is.iter().filter(|is| **is).count() as u64;
         let begins = |call: &WindowCall| {
@@ -129,7 +138,7 @@ fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {
     let observer = recording.header.observer_wall_ns_per_call;
     let observer = if observer.is_finite() { observer.max(0.0) } else { 0.0 };
     let ran = (sum - observer * gaps.len() as f64).max(0.0);
-    Some(Around { ns_a_call: ran / calls as f64, begin })
+    Some(Around { ns_a_call: ran / calls as f64, begin, messages: messages as f64 / calls as f64 })
 }
 
 /// Times between calls of which one is needless, ns.

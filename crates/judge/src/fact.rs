@@ -103,7 +103,8 @@ impl Facts {
         Self(self.0 | others.0)
     }
 
-    fn contains(self, fact: Fact) -> bool {
+    /// Whether it is among them.
+    pub(crate) fn contains(self, fact: Fact) -> bool {
         self.0 >> fact as u32 & 1 == 1
     }
 }

@@ -9,19 +9,19 @@ use crate::language_api::language_api;
 use crate::survey::RowView;
 use systoll_model::{BackendKind, Elision, Header, Recording, RowId};
 
-/// Fills in the finding's words.
+/// Fills in the finding's words. Whether the cure offered first leaves out the library's function that makes the calls.
 pub(crate) fn put(
     finding: &mut Finding,
     group: &Group<'_>,
     recording: &Recording,
     views: &[RowView<'_>],
     api: Option<&str>,
-) {
+) -> bool {
     let author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
     finding.language = author.language;
     let lead = finding.rows.first().map(|id| recording.row(*id));
     finding.language_api = lead.and_then(|row| language_api(recording, row, author.language));
-    let mut applied = None;
+    let (mut applied, mut whole) = (None, false);
     match group.cause {
         Some(cause) => {
             let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, recording, views };
@@ -35,6 +35,7 @@ pub(crate) fn put(
             // Of the environment only where it is what is offered first: a variable that is right in
             // some situations is no cure in others.
             let first = cures.first().filter(|c| !c.env.is_empty());
+            whole = cures.first().is_some_and(|c| c.whole);
             applied = first.or_else(|| cures.iter().find(|c| c.shim.is_some())).map(|cure| asked_as(cause, cure));
             let why = fill(why, finding, api);
             let upgrades = cause.upgrades.iter().filter_map(|u| u.advice(&author, recording));
@@ -50,6 +51,7 @@ pub(crate) fn put(
         finding.cures = vec![Advice::general("leave the calls out")];
     }
     finding.prove = next_command(group.cause, applied, finding, &recording.header);
+    whole
 }
 
 /// What `systoll prove --cure` calls a cure: by its cause alone where it is the first that can be applied.

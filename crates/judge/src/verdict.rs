@@ -373,13 +373,14 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         cures: Vec::new(),
         prove: Vec::new(),
     };
-    phrasing::put(&mut finding, group, recording, views, api.as_deref());
+    let whole = phrasing::put(&mut finding, group, recording, views, api.as_deref());
     if !group.by_wait && group.startup.is_none() {
         let gone = NeedlessCalls {
             kind: finding.kind,
             rows: &finding.rows,
             weak: low,
             starts: finding.starts,
+            whole,
             count: needless,
             toll_ns: needless_toll,
             later: f.later,

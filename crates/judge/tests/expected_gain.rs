@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Call, call, recording, rounds, stat_bytes};
+use common::{Call, call, recording, rounds, stat, stat_bytes};
 use systoll_judge::{Catalogue, ExpectedGain, Finding, Options, judge};
-use systoll_model::{BackendKind, Recording};
+use systoll_model::{BackendKind, Frame, FrameId, Location, Recording, Stack, StackId};
 
 const BUSY: u64 = 400_000_000;
 /// What each call takes and what its thread does until the next, ns; what a crossing costs.
@@ -84,6 +84,36 @@ fn nothing_is_made_of_a_file_that_is_not_there() {
     let few = gain(&timed(&rounds(20_000, |_| vec![missing()]), 1_000));
     let much = gain(&timed(&rounds(20_000, |_| vec![missing()]), 9_000));
     assert_eq!(few.high, much.high, "what the program does meanwhile it goes on doing");
+}
+
+#[test]
+fn where_the_advice_leaves_out_the_librarys_function_its_work_goes_too() {
+    let trace = rounds(20_000, |_| vec![stat("/srv/app.py", "stat", 7, 7).toll(CALL)]);
+    let mut rec = timed(&trace, 20_000);
+    rec.processes.iter_mut().for_each(|process| process.exe = "/usr/bin/python3.11".into());
+    let calls_alone = gain(&rec);
+    assert!(calls_alone.high < calls_alone.around_ns, "{calls_alone:?}");
+    let file = Some("/usr/lib/python3.11/linecache.py".into());
+    let location = Location { function: "checkcache".into(), file, line: Some(60) };
+    rec.frames.push(Frame { locations: vec![location], ..Frame::default() });
+    rec.stacks.push(Stack { frames: vec![FrameId(rec.frames.len() as u32 - 1)], complete: false });
+    rec.rows[0].outer = StackId(rec.stacks.len() as u32 - 1);
+    let whole = gain(&rec);
+    assert!(found(&rec).cures[0].how.contains("traceback"), "{:?}", found(&rec).cures);
+    assert_eq!((whole.low, whole.around_ns), (calls_alone.low, calls_alone.around_ns), "only what may come with it");
+    assert!(whole.high >= whole.low + whole.around_ns, "{whole:?}");
+}
+
+#[test]
+fn messages_stay_messages() {
+    let from = |fd| {
+        let one = || call("recvfrom", "recv", &[4, 0x1000, 40, 0, 0, 0], 40).fd(fd).toll(900);
+        timed(&rounds(20_000, |_| vec![one()]), 200)
+    };
+    let datagrams = gain(&from("UDP:[1.2.3.4:5]"));
+    assert_eq!(datagrams.low, 0, "recvmmsg may win nothing: each costs what it did");
+    assert!(datagrams.high > 0, "{datagrams:?}");
+    assert!(gain(&from("TCP:[1.2.3.4:5->1.2.3.4:6]")).low > 0, "bytes are joined");
 }
 
 #[test]

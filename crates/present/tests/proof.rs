@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use systoll_model::{Exit, InPlace, Missed, Sysno};
 use systoll_present::{SideCommand, hyperfine_json, hyperfine_markdown, prove_json};
 use systoll_prove::{
-    Answered, CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Side, Stopped,
-    Usage, Verdict,
+    Answered, CallCounts, Change, Comparison, Difference, Estimate, ExpectedWin, Measured, Outcome, Range, Sameness,
+    Side, Stopped, Usage, Verdict,
 };
 
 fn side(wall_ns: u64) -> Side {
@@ -73,12 +73,14 @@ fn counts(stats: u64) -> CallCounts {
     }
 }
 
+const TOLD: ExpectedWin = ExpectedWin { low_ns: 500.0, high_ns: 1_000.0, own_cpu_ns: Some(1_500) };
+
 fn written(comparison: &Comparison, counts: Option<(&CallCounts, &CallCounts)>) -> Value {
     let command = ["./app".to_owned(), "two words".to_owned()];
     let (plain, cured) =
         (BTreeMap::new(), BTreeMap::from([("TZ".to_owned(), Some(":/x".to_owned())), ("A".to_owned(), None)]));
     let of = |env| SideCommand { command: &command, env, elided: &["getpid"] };
-    prove_json(comparison, counts, (of(&plain), of(&cured)), "0.1.0")
+    prove_json(comparison, counts, counts.map(|_| TOLD), (of(&plain), of(&cured)), "0.1.0")
 }
 
 fn schema() -> Value {
@@ -95,6 +97,8 @@ fn what_is_written_conforms_to_the_schema() {
     assert_eq!(whole["b"]["env"], json!({"A": null, "TZ": ":/x"}));
     assert_eq!(whole["a"]["wall_ns"]["median"], json!(2e7));
     assert_eq!((&whole["b"]["elided"], &whole["b"]["toll_ns"]), (&json!(["getpid"]), &json!(1_000)));
+    let told = json!({"low_ns": 1_000.0, "high_ns": 2_000.0, "won_ns": 0.0});
+    assert_eq!(whole["expected_gain"], told, "at the speed of the pairs");
     assert_eq!(whole["beyond"]["why"], json!("waiting"), "{}", whole["beyond"]);
     assert_eq!(violations(&schema(), &written(&proved(), None)), Vec::<String>::new());
     let limit = std::time::Duration::from_secs(30);

@@ -109,7 +109,7 @@ fn tell(
     let counts = |of| CallCounts { toll_ns: None, ..CallCounts::of(std::slice::from_ref(of)) };
     let counts = (&counts(&sick), &counts(&cured));
     let cure = format!("cured: {}", story.cure);
-    write_comparison(&mut page, &timed, Some(counts), ("as it is", &cure), *style).map_err(|e| failed(&e))?;
+    write_comparison(&mut page, &timed, Some(counts), None, ("as it is", &cure), *style).map_err(|e| failed(&e))?;
     if prove {
         let ways = ways::measure(story.cause, finding, &built.timed)?;
         let twin = [(story.cure, &timed)];

@@ -3,6 +3,7 @@
 mod chosen;
 mod code;
 mod counted;
+mod expected;
 mod serve;
 mod sides;
 
@@ -11,7 +12,7 @@ use crate::explain::catalogue;
 use crate::failure::{Failure, ended_by};
 use crate::output::{Output, Place, keep, to_stderr};
 use chosen::{check_reach, chosen};
-use counted::Counted;
+use counted::BothCounted;
 use sides::{SideWords, Sides, spec, strings};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -76,17 +77,19 @@ impl Places {
         &mut self,
         args: &ProveArgs,
         comparison: &Comparison,
-        counted: Option<&(Counted, Counted)>,
+        counted: Option<&BothCounted>,
         sides: &Sides,
     ) -> Result<(), Failure> {
-        let counts = counted.map(|(a, b)| (&a.calls, &b.calls));
-        let idle = counted.is_some_and(|(a, _)| !a.made);
+        let counts = counted.map(|both| (&both.a, &both.b));
+        let idle = counted.is_some_and(|both| !both.made);
+        let expected = counted.and_then(|both| both.expected);
         let names = [&sides.a, &sides.b].map(|s| strings(&s.argv()));
         let style = self.report.style(args.color);
         let report = self.report.write("report", |w| {
             if args.json {
                 let [a, b] = [&sides.a, &sides.b].map(SideWords::of);
-                let proof = prove_json(comparison, counts, (a.command(), b.command()), env!("CARGO_PKG_VERSION"));
+                let proof =
+                    prove_json(comparison, counts, expected, (a.command(), b.command()), env!("CARGO_PKG_VERSION"));
                 serde_json::to_writer_pretty(&mut *w, &proof)?;
                 return writeln!(w);
             }
@@ -94,7 +97,7 @@ impl Places {
                 write_idle(w, &names[0], &sides.ids(), &style)?;
                 return Ok(());
             }
-            write_comparison(w, comparison, counts, ("as it is", &sides.head(args)), style)?;
+            write_comparison(w, comparison, counts, expected, ("as it is", &sides.head(args)), style)?;
             if comparison.measured.as_ref().is_some_and(|m| m.is_won()) {
                 sides.write_keep(w, &style)?;
             }

@@ -56,7 +56,7 @@ fn where_outputs_differ_is_shown() {
 
 fn written(c: &Comparison, counts: Option<(&CallCounts, &CallCounts)>, b: &str) -> String {
     let mut out = Vec::new();
-    write_comparison(&mut out, c, counts, ("as it is", b), Style { color: false, width: 120 }).unwrap();
+    write_comparison(&mut out, c, counts, None, ("as it is", b), Style { color: false, width: 120 }).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -160,9 +160,15 @@ fn no_line_is_wider_than_the_terminal() {
         let mut out = Vec::new();
         let head = ("as it is", "cured: TZ=:/etc/localtime and much else");
         let style = Style { color: false, width };
-        write_comparison(&mut out, &c, Some((&calls, &counts(&[("read", 3)]))), head, style).unwrap();
+        let told = ExpectedWin { low_ns: 2e7, high_ns: 9e7, own_cpu_ns: Some(500_000_000) };
+        write_comparison(&mut out, &c, Some((&calls, &counts(&[("read", 3)]))), Some(told), head, style).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.lines().all(|line| columns(line) <= width), "{width}:\n{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("expected 0.040 s to 0.180 s of CPU by the calls that are gone, won nothing"),
+            "at the speed of the pairs:\n{text}"
+        );
         assert!(text.contains("vary too much") && !text.contains("284,063"), "{text}");
     }
 }

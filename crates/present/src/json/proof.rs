@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_prove::{
-    CallCounts, Change, Comparison, Difference, Estimate, Measured, Outcome, Range, Sameness, Side, Stopped,
+    CallCounts, Change, Comparison, Difference, Estimate, ExpectedWin, Measured, Outcome, Range, Sameness, Side,
+    Stopped,
 };
 
 /// One side as it was asked for.
@@ -37,6 +38,7 @@ struct Proof<'a> {
     difference: Option<&'static str>,
     differs_at: Option<ProofDiffersAt<'a>>,
     watched: bool,
+    expected_gain: Option<ProofExpected>,
     beyond: Option<ProofBeyond>,
     answered: Option<AnsweredJson>,
 }
@@ -46,6 +48,13 @@ struct ProofDiffersAt<'a> {
     line: u64,
     a: Option<&'a str>,
     b: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ProofExpected {
+    low_ns: f64,
+    high_ns: f64,
+    won_ns: f64,
 }
 
 #[derive(Serialize)]
@@ -121,6 +130,7 @@ struct ProofPercent {
 pub fn prove_json(
     comparison: &Comparison,
     counts: Option<(&CallCounts, &CallCounts)>,
+    expected: Option<ExpectedWin>,
     sides: (SideCommand<'_>, SideCommand<'_>),
     version: &str,
 ) -> Value {
@@ -149,6 +159,11 @@ pub fn prove_json(
             b: at.b.as_deref(),
         }),
         watched: comparison.watched,
+        expected_gain: comparison.expected(expected).map(|e| ProofExpected {
+            low_ns: e.told.low_ns,
+            high_ns: e.told.high_ns,
+            won_ns: e.won_ns,
+        }),
         beyond: counts.and_then(|(a, b)| comparison.gain_source(a, b)).map(|b| ProofBeyond {
             calls_ns: b.calls_ns,
             cpu_ns: b.cpu_ns,

@@ -1,7 +1,9 @@
 //! Exact counts of a side, from watched runs.
 
 use super::chosen::Chosen;
+use super::expected::expected;
 use crate::cli::ProveArgs;
+use crate::explain::catalogue;
 use crate::failure::Failure;
 use std::fs::File;
 use std::path::Path;
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use systoll_cure::{Spec, interrupted, interrupted_after};
 use systoll_model::Recording;
-use systoll_prove::{CallCounts, shell};
+use systoll_prove::{CallCounts, ExpectedWin, shell};
 use systoll_record::{Launch, Quiet, automatic, run_with_first};
 
 /// What was counted of a side.
@@ -17,6 +19,28 @@ pub(super) struct Counted {
     pub(super) calls: CallCounts,
     /// Whether it made any call that a cure is for; also where that can't be told.
     pub(super) made: bool,
+    /// The runs.
+    pub(super) recordings: Vec<Recording>,
+}
+
+/// What was counted of both sides, and what their calls tell together.
+pub(super) struct BothCounted {
+    pub(super) a: CallCounts,
+    pub(super) b: CallCounts,
+    /// Whether the side as it is made any call that a cure is for.
+    pub(super) made: bool,
+    /// What was told to be won by the calls that are gone.
+    pub(super) expected: Option<ExpectedWin>,
+}
+
+impl BothCounted {
+    /// Watches the runs of both sides.
+    pub(super) fn of(a: &Spec, b: &Spec, cures: &[Chosen], args: &ProveArgs) -> Result<Self, Failure> {
+        let [a, b] = [counted(a, cures, args)?, counted(b, cures, args)?];
+        let catalogue = catalogue(args.causes.as_deref())?;
+        let expected = expected(&a.recordings, &a.calls, &b.calls, &catalogue);
+        Ok(Self { a: a.calls, b: b.calls, made: a.made, expected })
+    }
 }
 
 fn made(recordings: &[Recording], cures: &[Chosen]) -> bool {
@@ -51,5 +75,5 @@ pub(super) fn counted(spec: &Spec, cures: &[Chosen], args: &ProveArgs) -> Result
         }
         recordings.push(watched?);
     }
-    Ok(Counted { made: made(&recordings, cures), calls: CallCounts::of(&recordings) })
+    Ok(Counted { made: made(&recordings, cures), calls: CallCounts::of(&recordings), recordings })
 }

@@ -1,7 +1,7 @@
 //! What `prove` compares: the two sides, as they are run and as they are told of.
 
 use super::chosen::{self, Chosen, check_change, check_reach, chosen};
-use super::counted::{Counted, counted};
+use super::counted::BothCounted;
 use crate::cli::ProveArgs;
 use crate::explain::catalogue;
 use crate::failure::Failure;
@@ -43,7 +43,7 @@ impl Sides {
         Ok(Self { a, b, cures })
     }
 
-    pub(super) fn compare(&self, args: &ProveArgs) -> Result<(Comparison, Option<(Counted, Counted)>), Failure> {
+    pub(super) fn compare(&self, args: &ProveArgs) -> Result<(Comparison, Option<BothCounted>), Failure> {
         let options = options(args);
         let around = Processes { limit: args.timeout, prepare: args.prepare.clone(), input: args.input.clone() };
         // What is answered in place is so by code that watching puts there: on both sides, then.
@@ -73,7 +73,7 @@ impl Sides {
         let counts = (to_count && interrupted().is_none()).then(|| {
             line.set_message("counting the calls of both");
             line.tick();
-            Ok((counted(&self.a, &self.cures, args)?, counted(&self.b, &self.cures, args)?))
+            BothCounted::of(&self.a, &self.b, &self.cures, args)
         });
         line.finish_and_clear();
         match counts.transpose() {
