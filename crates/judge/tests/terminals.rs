@@ -118,7 +118,9 @@ fn keys_between_which_the_mode_is_set_are_pasted_or_typed() {
     // As bash's `read -n1`: nine calls about the terminal's mode around each key.
     let mode = |n: u64| call("ioctl", "tcsetattr", &[1, 0x5403, 0x1000 + n], 0).fd(TERMINAL).toll(700);
     let around = |key: Call| (0..9).map(mode).chain(std::iter::once(key)).collect::<Vec<_>>();
-    let causes = |trace: &[Call]| -> Vec<_> { judged(trace, BUSY).findings.into_iter().filter_map(|f| f.cause).collect() };
+    let causes = |trace: &[Call]| -> Vec<String> {
+        judged(trace, BUSY).findings.iter().filter_map(|f| f.cause.as_ref().map(ToString::to_string)).collect()
+    };
     assert_eq!(causes(&rounds(20_000, |_| around(read(1, 1)))), ["terminal-by-byte"]);
     assert!(causes(&rounds(20_000, |_| around(key()))).is_empty());
     // An arrow is three bytes.
