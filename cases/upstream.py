@@ -26,6 +26,7 @@ by ./test. Each fix is a file of upstream/:
   later            why it is not found yet
 """
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -54,6 +55,26 @@ def tool(name):
     if not found:
         raise Skip(f"{name}: not installed")
     return found
+
+
+def python(name):
+    """The interpreter itself that goes by this name. What stands in the search path may be a program that picks one of
+    several versions and refuses those that are not in use: then any of them will do."""
+    ask = [name, "-c", "import sys; print(sys.executable)"]
+    tries = [{}, *({"PYENV_VERSION": version} for version in pyenv_versions(name))]
+    for env in tries:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            r = subprocess.run(ask, env={**os.environ, **env}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+            if r.returncode == 0 and r.stdout.strip():
+                return r.stdout.strip()
+    raise Skip(f"{name}: not installed")
+
+
+def pyenv_versions(name):
+    """Which of the versions that pyenv keeps have a command of this name."""
+    if not shutil.which("pyenv"):
+        return []
+    return subprocess.run(["pyenv", "whence", name], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout.split()
 
 
 def do(argv, cwd, env=None):
@@ -107,11 +128,10 @@ def by_npm(fix, package, version, text, into, _new):
 
 
 def by_pip(fix, package, version, text, into, _new):
-    python = tool(fix.get("python", "python3"))
     inner = os.path.join(into, "venv/bin/python")
     # Another version of the driver's does for an environment that was kept.
     if not os.path.exists(os.path.join(into, "installed")):
-        do([python, "-m", "venv", "--without-pip", "venv"], into)
+        do([python(fix.get("python", "python3")), "-m", "venv", "--without-pip", "venv"], into)
         do([tool("python3"), "-m", "pip", "--python", inner, "install", "-q", "--disable-pip-version-check", f"{package}=={version}", *fix.get("beside", [])], into)
         write(os.path.join(into, "installed"), version)
     write(os.path.join(into, "driver.py"), text)

@@ -21,6 +21,8 @@ macro_rules! with_facts {
             missing => Missing { weight: 3, of_row: false },
             /// The name was looked for in many folders, none of which holds it.
             nowhere => Nowhere { weight: 2, of_row: false },
+            /// The call belongs to the opening of a file that was opened before, and goes with it.
+            reopened => Reopened { weight: 2, of_row: false },
             /// The size set is that which the next writes lead to.
             presized => Presized { weight: 2, of_row: false },
             /// The call wakes who has not yet seen to the wake before.

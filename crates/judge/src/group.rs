@@ -155,7 +155,8 @@ impl<'a> Patterns<'a> {
     }
 }
 
-/// The cause that explains most of a row's claims.
+/// The cause that explains most of a row's claims. What only makes a remark counts for half: of two causes that explain
+/// as many calls each, as where each item is asked about in two ways, the edges of windows would decide.
 fn row_cause<'a>(
     recording: &Recording,
     row: &Row,
@@ -179,9 +180,10 @@ fn row_cause<'a>(
         };
         last = Some((claimed, cause));
         let is = |cause: &Option<&'a Cause>| cause.map(std::ptr::from_ref);
+        let vote = if claimed.claim.weak { 1 } else { 2 };
         match votes.iter_mut().find(|(other, _)| is(other) == is(&cause)) {
-            Some((_, n)) => *n += 1,
-            None => votes.push((cause, 1)),
+            Some((_, n)) => *n += vote,
+            None => votes.push((cause, vote)),
         }
     }
     votes.into_iter().max_by_key(|(cause, n)| (*n, cause.is_some(), cause.map(|c| &c.id)))?.0

@@ -22,6 +22,56 @@ fn a_lock_that_waited_once_lost_its_processor() {
 }
 
 #[test]
+fn a_timer_is_late_where_others_have_the_processor() {
+    let send = || call("write", "write", &[5, 0x1000, 40], 40).fd("TCP:[127.0.0.1:5000->127.0.0.1:80]").toll(2_000);
+    let answered_after = |late: fn(u64) -> bool| {
+        rounds(60, move |n| {
+            let waited = if late(n) { 55_000_000 } else { 41_000_000 };
+            vec![
+                send(),
+                send(),
+                call("read", "read", &[5, 0x2000, 64], 64)
+                    .fd("TCP:[127.0.0.1:5000->127.0.0.1:80]")
+                    .toll(900)
+                    .waited(waited),
+            ]
+        })
+    };
+    let some = only(judged(&answered_after(|n| n % 5 == 4), 1_000_000));
+    let none = only(judged(&answered_after(|_| false), 1_000_000));
+    assert_eq!((some.cause.as_deref(), none.cause.as_deref()), (Some("nagle-delay"), Some("nagle-delay")));
+    assert_eq!((some.needless.estimate, some.evidence.claimed), (none.needless.estimate, none.evidence.claimed));
+    // Who always takes so long waits for something else.
+    assert!(judged(&answered_after(|_| true), 1_000_000).findings.is_empty());
+    let half = judged(&answered_after(|n| n % 2 == 0), 1_000_000);
+    assert!(half.findings.iter().all(|f| f.needless.estimate < f.calls * 6 / 10), "{half:#?}");
+}
+
+#[test]
+fn what_was_written_before_it_was_read_is_read_again() {
+    // As a program that writes a template of its own and then reads it for each request.
+    let open =
+        |flags| call("openat", "open", &[0xffff_ff9c, 0x1000, flags, 0], 7).input(1, b"/tmp/template").toll(1_500);
+    let status = || call("fstat", "fstat", &[7, 0x2000], 0).output(1, &[7; 144]).fd("/tmp/template").toll(400);
+    let read = || call("read", "read", &[7, 0x3000, 100], 5).output(1, b"hello").fd("/tmp/template").toll(600);
+    let close = || call("close", "close", &[7], 0).fd("/tmp/template").toll(500);
+    const READS: u64 = 0;
+    const MADE: u64 = 0x241;
+    let written_at = |when: u64| {
+        rounds(2_000, move |n| {
+            let made = if n == when { vec![open(MADE), close()] } else { vec![] };
+            made.into_iter().chain([open(READS), status(), read(), close()]).collect()
+        })
+    };
+    let told = |when| {
+        let judgement = judged(&written_at(when), 20_000_000);
+        judgement.also.iter().any(|f| f.cause.as_deref() == Some("file-reread"))
+    };
+    assert!(told(5_000), "never written");
+    assert!(told(0), "written before");
+}
+
+#[test]
 fn of_callers_that_cost_about_the_same_the_same_one_leads() {
     let leads = |here: u64, there: u64| {
         let asks = |api, toll| call("getpid", api, &[], 4711).toll(toll);

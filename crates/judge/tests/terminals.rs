@@ -114,6 +114,21 @@ fn a_read_a_key_is_as_it_should_be() {
 }
 
 #[test]
+fn keys_between_which_the_mode_is_set_are_pasted_or_typed() {
+    // As bash's `read -n1`: nine calls about the terminal's mode around each key.
+    let mode = |n: u64| call("ioctl", "tcsetattr", &[1, 0x5403, 0x1000 + n], 0).fd(TERMINAL).toll(700);
+    let around = |key: Call| (0..9).map(mode).chain(std::iter::once(key)).collect::<Vec<_>>();
+    let causes = |trace: &[Call]| -> Vec<String> {
+        judged(trace, BUSY).findings.iter().filter_map(|f| f.cause.as_ref().map(ToString::to_string)).collect()
+    };
+    assert_eq!(causes(&rounds(20_000, |_| around(read(1, 1)))), ["terminal-by-byte"]);
+    assert!(causes(&rounds(20_000, |_| around(key()))).is_empty());
+    // An arrow is three bytes.
+    let arrow = |_| [key(), read(1, 1), read(1, 1)].into_iter().flat_map(around).collect();
+    assert!(causes(&rounds(5_000, arrow)).is_empty());
+}
+
+#[test]
 fn what_is_shown_can_be_answered_while_the_program_is_stopped() {
     let echoed = rounds(20_000, |n| vec![read(1, 1), write(&format!("{}", n % 10))]);
     let slowly = at_pace(&echoed, 2_000, 12_000.0);

@@ -20,7 +20,7 @@ pub const MOST_SHIFT: u32 = 30;
 /// Calls until the next look of those that are never looked at.
 pub const NEVER: u64 = i64::MAX as u64;
 /// Buffers of the ring that looks fill; the others are left to windows.
-pub const SHARE: Share = Share { of_first: 22, of_new: 22, of_old: 18 };
+pub const SHARE: Share = Share { of_first: 38, of_new: 38, of_old: 34 };
 /// Looks in a buffer: what their arguments point to is less than windows' calls have.
 pub const CALLS: u64 = 80;
 /// Where in such a buffer begins what arguments point to.

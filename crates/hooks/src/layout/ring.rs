@@ -4,9 +4,9 @@
 //! marks it as written; the launcher reads it and marks it as free.
 
 /// Buffers of a slot.
-pub const COUNT: u64 = 32;
+pub const COUNT: u64 = 48;
 /// Of them, those that windows fill.
-pub const SHARE: Share = Share { of_first: COUNT, of_new: 28, of_old: 24 };
+pub const SHARE: Share = Share { of_first: COUNT, of_new: 44, of_old: 40 };
 /// A node is new to a thread for so many calls.
 pub const NEW: u64 = 128;
 

@@ -192,13 +192,13 @@ pub const RING_HEADERS: u64 = 0x860;
 
 /// u64: offset in the slot of the call that the thread is to make when [`REQUEST`] has been made and has not
 /// failed; none is left at [`REQUESTS_END`].
-pub const REQUESTS_NEXT: u64 = 0xa60;
+pub const REQUESTS_NEXT: u64 = 0xc60;
 /// See [`REQUESTS_NEXT`].
-pub const REQUESTS_END: u64 = 0xa68;
+pub const REQUESTS_END: u64 = 0xc68;
 /// u64, not zero: the thread goes on with [`ANSWER`] when all have been made, unless one has failed.
-pub const REQUESTS_LET_GO: u64 = 0xa70;
+pub const REQUESTS_LET_GO: u64 = 0xc70;
 /// [`MOST_REQUESTS`] calls of seven u64, like [`REQUEST`].
-pub const REQUESTS: u64 = 0xa80;
+pub const REQUESTS: u64 = 0xc80;
 /// Bytes of one.
 pub const REQUEST_LEN: u64 = 56;
 /// See [`REQUESTS`].

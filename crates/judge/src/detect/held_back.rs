@@ -7,10 +7,14 @@ use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{NETWORK_STREAMS, ON_THIS_BOX, ObservedCall, Semantics, Way};
 use std::ops::RangeInclusive;
-use systoll_model::Recording;
+use systoll_model::{Recording, RowId};
 
 /// How long Linux delays an acknowledgement, in ns: TCP_DELACK_MIN is 40 ms, and timers are late by some.
 const DELAYED: RangeInclusive<u64> = 38_000_000..=48_000_000;
+/// Where others have the processor, who waited runs later still, in ns.
+const LATE: RangeInclusive<u64> = 48_000_001..=80_000_000;
+/// So many waits that are as long as they should be stand for one late one of their row.
+const IN_TIME: u64 = 3;
 /// Parts of a message that are held back at least from the second on.
 const PARTS: usize = 2;
 /// What fills a segment is sent at once.
@@ -21,6 +25,15 @@ const SEGMENT: u64 = 1_400;
 pub(super) struct HeldBack {
     /// Processes that did.
     at_once: Set<u32>,
+    /// Rows whose waits are as long as the delay, but for some that were late.
+    in_time: Set<RowId>,
+}
+
+/// How many waits of a row are as long as the delay, and how many are longer.
+#[derive(Default)]
+struct Waits {
+    delayed: u64,
+    late: u64,
 }
 
 impl HeldBack {
@@ -35,7 +48,20 @@ impl HeldBack {
                 at_once.insert(window.process.0);
             }
         }
-        Self { at_once }
+        let mut waits: Map<RowId, Waits> = Map::default();
+        for call in recording.windows.iter().flat_map(|window| &window.calls) {
+            let Some(ns) = call.waited_ns else { continue };
+            let of_row = waits.entry(call.row).or_default();
+            of_row.delayed += u64::from(DELAYED.contains(&ns));
+            of_row.late += u64::from(LATE.contains(&ns));
+        }
+        let in_time = waits.into_iter().filter(|(_, w)| w.delayed >= IN_TIME * w.late.max(1)).map(|(row, _)| row);
+        Self { at_once, in_time: in_time.collect() }
+    }
+
+    /// Whether a call of the row that waited so long may have waited for a delayed acknowledgement.
+    fn is_delay(&self, row: RowId, ns: u64) -> bool {
+        DELAYED.contains(&ns) || LATE.contains(&ns) && self.in_time.contains(&row)
     }
 }
 
@@ -58,7 +84,7 @@ impl Detector for HeldBack {
             let stream = step.moved.filter(|_| {
                 call.fd.as_deref().is_some_and(|name| NETWORK_STREAMS.iter().any(|prefix| name.starts_with(prefix)))
             });
-            let waited = call.waited_ns.is_some_and(|ns| DELAYED.contains(&ns));
+            let waited = call.waited_ns.is_some_and(|ns| self.is_delay(call.row, ns));
             let received = stream.filter(|m| m.line.way == Way::In).and_then(|m| m.fd);
             let held = |s: &&Sent| s.parts >= PARTS && s.small;
             let by = match received {

@@ -53,7 +53,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     // A call is claimed by the first that can tell why.
     let mut detectors: [Box<dyn Detector>; 31] = [
         Box::new(reload::Reload::default()),
-        Box::new(short_threads::ShortThreads::new(recording)),
+        Box::new(short_threads::ShortThreads::new(recording, semantics)),
         Box::new(ritual::Ritual::default()),
         Box::new(repeat::Repeat::new(recording)),
         Box::new(missing::Missing::default()),

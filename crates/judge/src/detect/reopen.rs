@@ -124,6 +124,7 @@ impl Reopen {
             return;
         }
         let fd = step.observed.call.result.unwrap_or(-1);
+        let facts = facts.with(Fact::Reopened, !made_up(&opened.path));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
         let weak = !made_up(&opened.path);

@@ -26,7 +26,9 @@ struct Seen<'a> {
     /// How often its status was the same as before.
     alike: u64,
     changed: bool,
-    written: bool,
+    /// When it was first opened to be read, and last to be written, ns since the run's start.
+    first_read: Option<u64>,
+    last_write: Option<u64>,
 }
 
 impl<'a> Seen<'a> {
@@ -35,6 +37,20 @@ impl<'a> Seen<'a> {
         self.alike += u64::from(alike == Some(true));
         self.changed |= alike == Some(false);
         self.status = Some(status);
+    }
+
+    fn is_opened(&mut self, writes: bool, at_ns: u64) {
+        if writes {
+            self.last_write = self.last_write.max(Some(at_ns));
+        } else {
+            self.first_read = Some(self.first_read.map_or(at_ns, |first| first.min(at_ns)));
+        }
+    }
+
+    /// Whether it was opened to be written to once reading had begun: what was made before is as any other file, and
+    /// whether a window shows that is chance.
+    fn is_written(&self) -> bool {
+        self.last_write.is_some_and(|last| self.first_read.is_none_or(|first| last >= first))
     }
 }
 
@@ -83,7 +99,7 @@ pub(super) struct Rereads {
     files: Map<(u32, Box<str>), Reread>,
 }
 
-/// A file that was opened again and again and never written to by the process.
+/// A file that was opened again and again, and not written to by the process since it was first read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reread {
     /// Its openings, an estimate: of each octave of a row's calls as many as of those that windows show.
@@ -105,7 +121,7 @@ impl Rereads {
             let openings = seen.openings.estimate(&any, recording) as u64;
             Reread { openings, unchanged: seen.alike > 0 && !seen.changed, many: openings >= MANY }
         };
-        let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.written;
+        let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.is_written();
         let files = looks.files.into_iter().filter(|(_, seen)| again(seen));
         Self { files: files.map(|(file, seen)| (file, habit(&seen))).collect() }
     }
@@ -132,7 +148,7 @@ fn look_through<'a>(window: &'a Window, recording: &Recording, semantics: &Seman
         let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |arg| observed.arg(arg) as u32);
         looks.any.add(call.row, call.nth);
         let seen = looks.files.entry((process, Box::from(&*path))).or_default();
-        seen.written |= flags & (O_RDWR | O_WRONLY | O_TRUNC) != 0;
+        seen.is_opened(flags & (O_RDWR | O_WRONLY | O_TRUNC) != 0, call.entry_ns);
         seen.openings.add(call.row, call.nth);
         let soon = window.calls.get(at + 1..(at + 1 + SOON).min(window.calls.len())).unwrap_or_default();
         let mut statuses = soon.iter().filter_map(|next| {

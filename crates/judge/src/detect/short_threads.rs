@@ -5,6 +5,7 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Set;
 use crate::replay::Step;
+use crate::semantics::{ObservedCall, Semantics};
 use systoll_model::Recording;
 
 /// Threads that a process makes before that is a habit.
@@ -22,18 +23,29 @@ pub(super) struct ShortThreads {
     habit: Set<u32>,
     /// Stacks that were handed out.
     stacks: Set<(u32, u64)>,
-    /// Processes that were seen to make one thread after the other.
+    /// Processes that were seen to make one thread after the other, in whichever window: those of the threads may come
+    /// before those of who makes them.
     proven: Set<u32>,
 }
 
 impl ShortThreads {
-    pub(super) fn new(recording: &Recording) -> Self {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let habit = (0u32..).zip(&recording.processes).filter(|(_, p)| {
             let threads = p.threads.saturating_sub(p.instances.max(1));
             threads >= MANY && p.cpu_ns.is_some_and(|ns| ns / threads <= SHORT)
         });
-        let habit = habit.map(|(process, _)| process).collect();
-        Self { habit, stacks: Set::default(), proven: Set::default() }
+        let habit: Set<u32> = habit.map(|(process, _)| process).collect();
+        let (mut stacks, mut proven) = (Set::default(), Set::default());
+        for window in recording.windows.iter().filter(|w| habit.contains(&w.process.0)) {
+            for call in window.calls.iter().filter(|call| call.errno().is_none()) {
+                let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+                let stack = semantics.of(observed.syscall).spawns(&observed);
+                if stack.is_some_and(|stack| !stacks.insert((window.process.0, stack))) {
+                    proven.insert(window.process.0);
+                }
+            }
+        }
+        Self { habit, stacks: Set::default(), proven }
     }
 }
 
@@ -48,7 +60,6 @@ impl Detector for ShortThreads {
             if let Some(stack) = step.lines.spawns(&step.observed).filter(|_| step.observed.call.errno().is_none()) {
                 starts.push(at);
                 if !self.stacks.insert((process, stack)) {
-                    self.proven.insert(process);
                     put(claims, step.index, claim());
                 }
             }

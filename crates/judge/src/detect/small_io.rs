@@ -24,6 +24,9 @@ const FEW: u64 = 64;
 /// Transfers that make a long run; in a run that the window cuts, which may be longer.
 const LONG: usize = 8;
 const LONG_CUT: usize = 4;
+/// Reads of a terminal in a run that fills the window from end to end: other calls may stand around each, as where a
+/// shell sets the terminal's mode for every key, and what no end of the window ends goes on.
+const LONG_ACROSS: usize = 3;
 /// Short runs in a window that make a habit, how many of these must be seen whole, and their greatest length.
 const SHORT_RUNS: usize = 3;
 const WHOLE: usize = 2;
@@ -99,7 +102,7 @@ impl Detector for SmallIo {
         let mut runs: Map<Stream, Run> = Map::default();
         let mut habits: Map<Stream, Habit> = Map::default();
         let mut end = |stream: Stream, run: Run, cut: bool, claims: &mut Claims| {
-            let claimed = run.claim(stream, run.cut || cut, steps, claims);
+            let claimed = run.claim(stream, cut, steps, claims);
             if stream.counts(&run, cut) {
                 habits.entry(stream).or_default().add(run, cut, claimed);
             }
@@ -318,7 +321,13 @@ impl Run {
 
     /// Claims all of a long run but what a buffer's worth each would have taken. Whether it did.
     fn claim(&self, stream: Stream, cut: bool, steps: &[Step<'_>], claims: &mut Claims) -> bool {
-        let least = if cut { LONG_CUT } else { LONG };
+        let keys = stream.terminal && stream.way == Way::In;
+        let across = || self.steps.first().is_some_and(|at| goes_back(*at, stream, steps));
+        let least = match cut {
+            true if keys && across() => LONG_ACROSS,
+            _ if cut || self.cut => LONG_CUT,
+            _ => LONG,
+        };
         if self.steps.len() < least || !(self.small() || self.message) {
             return false;
         }

@@ -4,7 +4,7 @@ use super::claim::{Claims, Detector, about_state, leave_out_later, put};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Act, Key};
+use crate::semantics::{Act, Key, POSITION};
 use std::ops::Range;
 
 /// A value must come back within so many sets.
@@ -20,12 +20,20 @@ impl Detector for Toggle {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut histories: Map<&Key, History<'_>> = Map::default();
         let mut done: Vec<History<'_>> = Vec::new();
+        // The newest set of each descriptor's position.
+        let mut places: Map<i32, &Key> = Map::default();
         let mut forked = steps.len();
         for (at, step) in steps.iter().enumerate() {
             if step.forks {
                 // A program that guards a fork does not undo it for nothing.
                 done.extend(histories.drain().map(|(_, h)| h));
                 forked = forked.min(at);
+            }
+            // What is read or written at a place was sought for that.
+            if let Some(fd) = step.moved.filter(|m| m.line.at.is_none()).and_then(|m| m.fd)
+                && let Some(history) = places.remove(&fd).and_then(|place| histories.get_mut(place))
+            {
+                history.pop();
             }
             let Some(meaning) = &step.meaning else { continue };
             let Act::Set { .. } = meaning.line.act else { continue };
@@ -35,6 +43,9 @@ impl Detector for Toggle {
             // A set whose outcome is unknown is still the same set as another of its operand.
             if let Some(value) = meaning.now.as_deref().or(meaning.operand.as_deref()) {
                 histories.entry(&meaning.key).or_default().push((at, value));
+                if meaning.line.about.name == POSITION.name {
+                    places.insert(step.observed.descriptor(0), &meaning.key);
+                }
             }
         }
         done.extend(histories.into_values());
