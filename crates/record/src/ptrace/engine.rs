@@ -25,6 +25,8 @@ const SLEPT_NS: u64 = 2_000;
 const LOADING_NS: u64 = 500_000;
 /// Stops answered one after the other where several threads run, before those of all are taken in.
 const MOST_UNTAKEN: u32 = 3;
+/// So many threads are looked at before each wait.
+const FEW_THREADS: usize = 4;
 /// How often progress is told.
 const PROGRESS_NS: u64 = 100_000_000;
 
@@ -184,7 +186,7 @@ impl Engine {
             return Waited::Stop(stop);
         }
         let asked = sys::now();
-        let waited = self.patience.wait(tracee::next);
+        let waited = self.patience.wait(self.may_give_way(), tracee::next);
         self.stops.told_ns = sys::now();
         self.stops.begun_ns = self.stops.told_ns;
         match self.patience.gave_way_at() {
@@ -194,6 +196,15 @@ impl Engine {
             None => {}
         }
         waited
+    }
+
+    /// Whether how long a call waits is told as well by a tracer whose processor others may have had: where no
+    /// thread is in a call that waits.
+    fn may_give_way(&self) -> bool {
+        let waits = |thread: &Thread| {
+            thread.pending.as_ref().is_some_and(|call| call.signature.is_none_or(|signature| signature.waits))
+        };
+        self.threads.len() <= FEW_THREADS && !self.threads.values().any(waits)
     }
 
     /// Whether others had our processor while we waited for the last stops.

@@ -48,14 +48,19 @@ impl Patience {
     }
 
     /// What `next` tells, which is asked not to wait, and then to wait.
-    pub(super) fn wait(&mut self, mut next: impl FnMut(bool) -> Waited) -> Waited {
+    /// Between two looks others may run where that is `to_give_way`.
+    pub(super) fn wait(&mut self, to_give_way: bool, mut next: impl FnMut(bool) -> Waited) -> Waited {
         self.gave_way_at = None;
         let mut now = sys::now();
         if self.is_to_look(now) {
             let end = now + LOOKS_NS;
             while now < end {
                 match next(false) {
-                    Waited::NothingYet => now = self.give_way(now),
+                    Waited::NothingYet if to_give_way => now = self.give_way(now),
+                    Waited::NothingYet => {
+                        std::hint::spin_loop();
+                        now = sys::now();
+                    }
                     told => {
                         self.vain = 0;
                         return told;
@@ -110,7 +115,7 @@ mod tests {
             let mut first = true;
             // What others get of a busy box is not what this is about.
             patience.not_before = 0;
-            patience.wait(|wait| {
+            patience.wait(true, |wait| {
                 looked += u32::from(!wait && std::mem::take(&mut first));
                 if wait { Waited::Interrupted } else { Waited::NothingYet }
             });
@@ -124,7 +129,7 @@ mod tests {
         let (first, later) = (looks(&mut patience, 100), looks(&mut patience, 2_000));
         assert!((5..=12).contains(&first) && later <= 6, "{first} {later}");
         patience.resting = 0;
-        assert_eq!(patience.wait(|_| Waited::NoChildren), Waited::NoChildren);
+        assert_eq!(patience.wait(false, |_| Waited::NoChildren), Waited::NoChildren);
         assert_eq!((patience.vain, looks(&mut patience, 2)), (0, 2));
     }
 
@@ -137,7 +142,7 @@ mod tests {
         assert!(!patience.is_to_look(now) && !patience.is_to_look(now + 200_000_000));
         assert!(patience.is_to_look(patience.not_before));
         patience.not_before = u64::MAX;
-        patience.wait(|_| Waited::Interrupted);
+        patience.wait(true, |_| Waited::Interrupted);
         assert_eq!(patience.gave_way_at(), None);
     }
 }
