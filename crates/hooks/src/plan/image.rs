@@ -2,7 +2,7 @@
 //!
 //! Invariant: regions of code are disjoint, sorted, and together no longer than the file.
 
-use super::sites::has_pair;
+use super::pairs::has_pair;
 use super::types::{PlanError, Segment, VdsoFunction};
 use object::LittleEndian as Le;
 use object::elf;
