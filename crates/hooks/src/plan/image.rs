@@ -2,6 +2,7 @@
 //!
 //! Invariant: regions of code are disjoint, sorted, and together no longer than the file.
 
+use super::pairs::has_pair;
 use super::types::{PlanError, Segment, VdsoFunction};
 use object::LittleEndian as Le;
 use object::elf;
@@ -125,7 +126,13 @@ impl<'a> Image<'a> {
     /// alone: files without calls are not decoded.
     pub(super) fn sets_gs(&self) -> Option<u64> {
         let found = |b: &[u8]| matches!(b, [0xf3, 0x48 | 0x49, 0x0f, 0xae, 0xd8..=0xdf]);
-        let place = |region: &Region<'_>| Some(region.start + region.bytes.windows(5).position(found)? as u64);
+        let may_have = |bytes: &[u8]| has_pair(bytes, |one, next| (one == 0x0f) & (next == 0xae));
+        let place = |region: &Region<'_>| {
+            if !may_have(region.bytes) {
+                return None;
+            }
+            Some(region.start + region.bytes.windows(5).position(found)? as u64)
+        };
         self.code.iter().find_map(place)
     }
 

@@ -17,6 +17,7 @@ mod gs;
 mod image;
 mod labels;
 mod make_room;
+mod pairs;
 mod patch_span;
 mod planner;
 mod reachable;
@@ -56,7 +57,7 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     let nothing = Plan { segments, guards_memory: image.guards_memory, ..Plan::default() };
     // In a large file this function alone is not worth decoding everything for.
     let unwinder = image.unwinder.filter(|_| image.is_small());
-    if unwinder.is_none() && !image.code.iter().any(|region| sites::has_bytes(region.bytes)) {
+    if unwinder.is_none() && !image.code.iter().any(|region| pairs::has_bytes(region.bytes)) {
         return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
     }
     let cfi = cfi::Cfi::read(&image);

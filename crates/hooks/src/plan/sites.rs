@@ -5,6 +5,7 @@ use super::extents::Extent;
 use super::frame_depth::Depths;
 use super::image::{Image, Region};
 use super::labels::{Labels, MOST_CALLS, Numbers};
+use super::pairs::has_bytes;
 use super::patch_span::Block;
 use super::planner::Planner;
 use super::reachable::{gets_number, is_inside};
@@ -58,11 +59,6 @@ pub(super) const SYSCALL_LEN: usize = 2;
 
 /// `ARCH_SET_GS` of the kernel's asm/prctl.h.
 const ARCH_SET_GS: u32 = 0x1001;
-
-/// Whether the bytes of a `syscall` or `int $0x80` occur.
-pub(super) fn has_bytes(bytes: &[u8]) -> bool {
-    bytes.windows(2).any(|pair| pair == [0x0f, 0x05] || pair == [0xcd, 0x80])
-}
 
 /// Whether it is an `int $0x80`, by which 64-bit programs, too, make calls: by the numbers of 32-bit ones.
 fn is_interrupt(i: &Instruction) -> bool {

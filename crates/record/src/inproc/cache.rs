@@ -132,16 +132,27 @@ impl Cache {
         build_id: Option<&str>,
         read: impl FnOnce() -> Option<Vec<u8>>,
     ) -> Option<Key> {
+        self.key_and_content(state, build_id, read).0
+    }
+
+    /// [`Cache::key_of`], and the content where it had to be read for that.
+    pub(crate) fn key_and_content(
+        &self,
+        state: Option<&FileState>,
+        build_id: Option<&str>,
+        read: impl FnOnce() -> Option<Vec<u8>>,
+    ) -> (Option<Key>, Option<Vec<u8>>) {
         let telling = state.filter(|s| is_telling(s)).and_then(|s| self.state_key(s, build_id));
         let kept = telling.as_ref().and_then(|key| String::from_utf8(self.get(STATE, key)?).ok());
         if let Some(kept) = kept {
-            return Some(Key(kept));
+            return (Some(Key(kept)), None);
         }
-        let key = self.key(&read()?)?;
-        if let Some(telling) = &telling {
+        let content = read();
+        let key = content.as_ref().and_then(|content| self.key(content));
+        if let (Some(telling), Some(key)) = (&telling, &key) {
             self.put(STATE, telling, key.0.as_bytes());
         }
-        Some(key)
+        (key, content)
     }
 
     fn state_key(&self, state: &FileState, build_id: Option<&str>) -> Option<Key> {

@@ -6,11 +6,11 @@ use crate::arguments::argument_data;
 use crate::procfs;
 use crate::sys::{self, own_cpu};
 use crate::table::{ImageId, Look, RawLong, Returned};
-use crate::tracee::{self, Call};
+use crate::tracee::{self, At, Call};
 use crate::windows::{EnteredCall, RawCall, Windows};
 use systoll_hooks::layout::capture;
-use systoll_model::{Counts, Errno, FrameClass, Moment, ProblemKind, Signature, Sysno};
-use systoll_symbols::{Registers, Thread, Until};
+use systoll_model::{ArgKind, Counts, Errno, FrameClass, Moment, ProblemKind, Signature, Sysno};
+use systoll_symbols::{RawFrame, Registers, Thread, Until};
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const RT_SIGRETURN: Sysno = Sysno(15);
@@ -36,14 +36,21 @@ fn makes_a_child(syscall: Sysno) -> bool {
     }
 }
 
+/// Whether a call has nothing to wait for: no lock, no device, no memory of the caller's.
+fn never_waits(syscall: Sysno) -> bool {
+    /// getpid, getuid, getgid, geteuid, getegid, getppid, getpgrp, gettid, for 64-bit programs.
+    const NATIVE: [u32; 8] = [39, 102, 104, 107, 108, 110, 111, 186];
+    NATIVE.contains(&syscall.0)
+}
+
 impl Engine {
     /// A thread stopped at a system call's entry or exit.
     pub(super) fn on_call(&mut self, tid: i32) {
         match tracee::call(tid) {
-            Ok(Call::Entry { arch, nr, args }) => {
+            Ok(Call::Entry { arch, nr, args, at }) => {
                 let native = arch == AUDIT_ARCH_X86_64;
                 let syscall = if native { Sysno::made(nr as u32) } else { Sysno(nr as u32 | Sysno::I386) };
-                self.enter(tid, syscall, args);
+                self.enter(tid, syscall, args, at);
             }
             Ok(Call::Exit { result }) => self.leave(tid, result),
             // Gone meanwhile, or no call at all: its end is reported by itself.
@@ -51,7 +58,7 @@ impl Engine {
         }
     }
 
-    fn enter(&mut self, tid: i32, syscall: Sysno, args: [u64; 6]) {
+    fn enter(&mut self, tid: i32, syscall: Sysno, args: [u64; 6], at: At) {
         let signature = syscall.signature();
         let name = signature.map_or("", |s| s.name);
         let first_exec = !self.root.counting;
@@ -70,31 +77,56 @@ impl Engine {
             return;
         }
         let Some(pid) = self.threads.get(&tid).map(|t| t.pid) else { return };
-        if self.names && !first_exec {
-            self.unwind(tid, pid);
+        let look_up = self.names && !first_exec;
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let known = if look_up && process.main_seen && !process.maps_stale {
+            process.contexts.find(tid, at, syscall)
         } else {
-            self.stack.frames.clear();
-        }
+            None
+        };
+        let (row, new) = match known {
+            Some(row) => (row, false),
+            None => self.row(tid, pid, syscall, look_up),
+        };
         let Some(process) = self.processes.get(&pid) else { return };
-        let (image, startup) = (process.image, !process.main_seen);
-        let context = self.stack.frames.len().min(self.context_length());
-        let (row, new) = self.table.row(image, syscall, &self.stack.frames[..context]);
+        let startup = !process.main_seen;
         self.table.rows[row as usize].entered += 1;
         let nth = self.table.rows[row as usize].entered;
         let in_window = self.window_entry(tid, pid, row, nth, signature, &args, new);
         let sampled = self.measured.sampler.picks();
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let ran = thread.ran(tid);
+        let asked = in_window || sampled || !never_waits(syscall);
+        let ran = if asked { thread.ran(tid) } else { None };
         thread.signals = 0;
         thread.told_of_child = false;
         thread.pending =
             Some(Pending { syscall, signature, args, row, resumed_ns: 0, ran, startup, in_window, sampled });
     }
 
+    /// The row of a call whose stack has to be walked, and whether it is new.
+    fn row(&mut self, tid: i32, pid: i32, syscall: Sysno, look_up: bool) -> (u32, bool) {
+        if look_up {
+            self.unwind(tid, pid);
+        } else {
+            self.stack.frames.clear();
+        }
+        let context = self.context_length();
+        let placed = &self.stack.frames[..context];
+        let frames: Vec<RawFrame> = placed.iter().map(|p| p.frame).collect();
+        let image = self.processes.get(&pid).map_or_else(ImageId::default, |p| p.image);
+        let (row, new) = self.table.row(image, syscall, &frames);
+        if let Some(process) = self.processes.get_mut(&pid)
+            && placed.last().is_some_and(|p| self.symbols.class(p.frame) == FrameClass::User)
+        {
+            process.contexts.keep(placed, syscall, row);
+        }
+        (row, new)
+    }
+
     /// Frames up to and including the user's own.
     fn context_length(&mut self) -> usize {
         for i in 0..self.stack.frames.len() {
-            if matches!(self.symbols.class(self.stack.frames[i]), FrameClass::User | FrameClass::Unknown) {
+            if matches!(self.symbols.class(self.stack.frames[i].frame), FrameClass::User | FrameClass::Unknown) {
                 return i + 1;
             }
         }
@@ -111,7 +143,7 @@ impl Engine {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         if process.maps_stale || !process.space.maps_executable(regs.rip) {
             process.maps_stale = false;
-            process.space.update(&mut self.symbols, pid);
+            process.update(&mut self.symbols, pid);
         }
         let seeking = !process.main_seen;
         let until = if seeking { Until::Root } else { Until::UserFrame };
@@ -119,7 +151,8 @@ impl Engine {
         if !seeking {
             return;
         }
-        let reached = self.symbols.reaches_main(&self.stack.frames);
+        let frames: Vec<RawFrame> = self.stack.frames.iter().map(|p| p.frame).collect();
+        let reached = self.symbols.reaches_main(&frames);
         let now = self.at(sys::now());
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.sought_main += 1;
@@ -147,7 +180,7 @@ impl Engine {
         let mut stack = StackReader { pid, start: regs.rsp, bytes: std::mem::take(&mut self.stack.memory) };
         stack.bytes.clear();
         self.stack.frames.clear();
-        let complete = process.space.unwind(
+        let complete = process.space.unwind_placed(
             &mut self.symbols,
             &registers_of(regs),
             &mut |address| stack.word(address),
@@ -227,6 +260,7 @@ impl Engine {
     }
 
     fn leave(&mut self, tid: i32, result: i64) {
+        let gave_way = self.gave_way();
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Some(pending) = thread.pending.take() else { return };
         let pid = thread.pid;
@@ -236,8 +270,9 @@ impl Engine {
         let elapsed_ns = self.stops.told_ns.saturating_sub(pending.resumed_ns);
         // Stops of other threads may have kept this one waiting for us: at least this long.
         let surely_ns = self.stops.woken_ns.saturating_sub(pending.resumed_ns).min(elapsed_ns);
+        let may_be_long = surely_ns > WORTH_ASKING_NS || gave_way && elapsed_ns > WORTH_ASKING_NS;
         let ran = match pending.ran {
-            Some(_) if pending.in_window || pending.sampled || surely_ns > WORTH_ASKING_NS => thread.ran(tid),
+            Some(_) if pending.in_window || pending.sampled || may_be_long => thread.ran(tid),
             _ => None,
         };
         let waited_ns = waited(&pending, surely_ns, ran);
@@ -267,7 +302,11 @@ impl Engine {
         }
         // Its own time only: not while it was queued for a processor.
         let own_ns = match (pending.ran, ran) {
-            (Some(before), Some(after)) => surely_ns.saturating_sub(queued(before, after)),
+            // What it ran is its own, also where we slept meanwhile or others had our processor.
+            (Some(before), Some(after)) => {
+                let ran_ns = after.cpu_ns.saturating_sub(before.cpu_ns).min(elapsed_ns);
+                surely_ns.saturating_sub(queued(before, after)).max(ran_ns)
+            }
             _ => 0,
         };
         if self.table.is_long(own_ns) {
@@ -292,6 +331,10 @@ impl Engine {
         let read = |address: u64, buffer: &mut [u8]| sys::read_memory(tid, address, buffer);
         let (args, bound) = (&pending.args, self.windows.bytes());
         let mut data = argument_data(signature, Moment::Entry, args, None, bound, &read);
+        // By a descriptor alone (fstat) nothing is asked of a path.
+        if data.iter().any(|d| d.bytes.is_empty() && !d.cut && is_path(signature, d.arg)) {
+            return;
+        }
         data.extend(argument_data(signature, Moment::Exit, args, Some(result), bound, &read));
         let nth = self.table.rows[pending.row as usize].entered;
         let call = RawCall {
@@ -356,7 +399,7 @@ impl Engine {
             // Names are looked up while the file is sure to be mapped.
             "mmap" if !failed && self.names && pending.args[2] & 4 != 0 && pending.args[4] as i32 != -1 => {
                 if let Some(process) = self.processes.get_mut(&pid) {
-                    process.space.update(&mut self.symbols, pid);
+                    process.update(&mut self.symbols, pid);
                 }
             }
             // Code to come that is in no file.
@@ -384,6 +427,11 @@ impl Engine {
     }
 }
 
+/// Whether an argument is a path.
+fn is_path(signature: &Signature, arg: u8) -> bool {
+    signature.args.get(usize::from(arg)).is_some_and(|a| a.kind == ArgKind::Path)
+}
+
 /// How long the thread was kept from running by others.
 fn queued(before: procfs::Ran, after: procfs::Ran) -> u64 {
     after.queued_ns.saturating_sub(before.queued_ns)
@@ -391,7 +439,7 @@ fn queued(before: procfs::Ran, after: procfs::Ran) -> u64 {
 
 /// How long the thread was neither running nor queued inside the call.
 fn waited(pending: &Pending, elapsed_ns: u64, after: Option<procfs::Ran>) -> Option<u64> {
-    if elapsed_ns <= WORTH_ASKING_NS {
+    if elapsed_ns <= WORTH_ASKING_NS || never_waits(pending.syscall) {
         return Some(0);
     }
     let (before, after) = (pending.ran?, after?);

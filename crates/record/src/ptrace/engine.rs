@@ -17,12 +17,16 @@ use crate::windows::Windows;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use systoll_model::{Exit, ProblemKind};
-use systoll_symbols::{RawFrame, Symbols};
+use systoll_symbols::{PlacedFrame, Symbols};
 
 /// A wait that took longer than this has slept.
 const SLEPT_NS: u64 = 2_000;
 /// Handling a stop takes this long only where a file's names are read.
 const LOADING_NS: u64 = 500_000;
+/// Stops answered one after the other where several threads run, before those of all are taken in.
+const MOST_UNTAKEN: u32 = 3;
+/// So many threads are looked at before each wait.
+const FEW_THREADS: usize = 4;
 /// How often progress is told.
 const PROGRESS_NS: u64 = 100_000_000;
 
@@ -73,6 +77,8 @@ pub(super) struct Seen {
 pub(super) struct Stops {
     /// Taken in, and when, that are not answered yet; first come, first served.
     told: VecDeque<(Stop, u64)>,
+    /// Answered since stops were last taken in, without that.
+    untaken: u32,
     /// When we were told of the stop that is being answered, and when its turn came.
     pub(super) told_ns: u64,
     begun_ns: u64,
@@ -86,7 +92,7 @@ pub(super) struct Stops {
 /// The stack that was unwound last.
 #[derive(Default)]
 pub(super) struct UnwoundStack {
-    pub(super) frames: Vec<RawFrame>,
+    pub(super) frames: Vec<PlacedFrame>,
     /// Its bytes, kept for their room.
     pub(super) memory: Vec<u8>,
 }
@@ -162,10 +168,17 @@ impl Engine {
     }
 
     /// The next stop. The kernel tells of them in an order of its own, in which busy threads would
-    /// keep others for ever; so those of all threads are taken in and answered in turn.
+    /// keep others for ever; so those of all threads are taken in and answered in turn, every few stops.
     fn wait(&mut self) -> Waited {
         if self.stops.told.is_empty() && self.threads.len() > 1 {
-            self.take_all();
+            // To take costs twice as much as to look. Where one thread's stops come by themselves, a few of them
+            // are answered as they are: no other waits for longer than these take.
+            if self.stops.untaken < MOST_UNTAKEN {
+                self.stops.untaken += 1;
+            } else {
+                self.stops.untaken = 0;
+                self.take_all();
+            }
         }
         if let Some((stop, told_ns)) = self.stops.told.pop_front() {
             self.stops.told_ns = told_ns;
@@ -173,13 +186,30 @@ impl Engine {
             return Waited::Stop(stop);
         }
         let asked = sys::now();
-        let waited = self.patience.wait(tracee::next);
+        let waited = self.patience.wait(self.may_give_way(), tracee::next);
         self.stops.told_ns = sys::now();
         self.stops.begun_ns = self.stops.told_ns;
-        if self.stops.told_ns.saturating_sub(asked) > SLEPT_NS {
-            self.stops.woken_ns = self.stops.told_ns;
+        match self.patience.gave_way_at() {
+            // Another program may have had our processor long after the stop came.
+            Some(none_yet) => self.stops.woken_ns = none_yet,
+            None if self.stops.told_ns.saturating_sub(asked) > SLEPT_NS => self.stops.woken_ns = self.stops.told_ns,
+            None => {}
         }
         waited
+    }
+
+    /// Whether how long a call waits is told as well by a tracer whose processor others may have had: where no
+    /// thread is in a call that waits.
+    fn may_give_way(&self) -> bool {
+        let waits = |thread: &Thread| {
+            thread.pending.as_ref().is_some_and(|call| call.signature.is_none_or(|signature| signature.waits))
+        };
+        self.threads.len() <= FEW_THREADS && !self.threads.values().any(waits)
+    }
+
+    /// Whether others had our processor while we waited for the last stops.
+    pub(super) fn gave_way(&self) -> bool {
+        self.patience.gave_way_at().is_some()
     }
 
     /// Takes in all stops there are. A signal is given back at once: it must not be lost if we are

@@ -1,5 +1,6 @@
 //! Births, execs and deaths of processes and threads.
 
+use super::contexts::Contexts;
 use super::engine::Engine;
 use super::state::{IoAudit, Process, Thread, calls_of};
 use crate::procfs;
@@ -24,6 +25,7 @@ impl Engine {
             Process {
                 image,
                 space: AddressSpace::new(),
+                contexts: Contexts::default(),
                 main_seen: false,
                 sought_main: 0,
                 threads: 0,
@@ -77,6 +79,7 @@ impl Engine {
             Process {
                 image,
                 space,
+                contexts: Contexts::default(),
                 main_seen,
                 sought_main: 0,
                 threads: 0,
@@ -137,8 +140,9 @@ impl Engine {
         let names = self.names;
         if let Some(process) = self.processes.get_mut(&tid) {
             process.space = AddressSpace::new();
+            process.contexts.clear();
             if names {
-                process.space.update(&mut self.symbols, tid);
+                process.update(&mut self.symbols, tid);
             }
             process.main_seen = false;
             process.sought_main = 0;

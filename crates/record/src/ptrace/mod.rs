@@ -5,6 +5,7 @@
 
 mod calibrate;
 mod calls;
+mod contexts;
 mod engine;
 mod family;
 mod finish;

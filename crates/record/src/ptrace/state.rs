@@ -1,16 +1,19 @@
 //! What the tracer knows of each process and thread.
 
+use super::contexts::Contexts;
 use crate::procfs::{self, IoCalls, Ran, Schedstat};
 use crate::table::ImageId;
 use crate::windows::RawWindow;
 use std::ops::RangeInclusive;
 use systoll_model::{Audit, Counted, Counts, Errno, Signature, Sysno};
-use systoll_symbols::AddressSpace;
+use systoll_symbols::{AddressSpace, Symbols};
 
 /// A process that is being watched.
 pub(super) struct Process {
     pub(super) image: ImageId,
     pub(super) space: AddressSpace,
+    /// Contexts of calls it has made, as of what `space` knows.
+    pub(super) contexts: Contexts,
     /// Whether its `main` has been seen, or is not to be expected.
     pub(super) main_seen: bool,
     /// Calls looked at whole for want of its `main`.
@@ -20,6 +23,14 @@ pub(super) struct Process {
     pub(super) audit: IoAudit,
     /// New executable memory may have been mapped since names were last looked up.
     pub(super) maps_stale: bool,
+}
+
+impl Process {
+    /// Looks up what is mapped now.
+    pub(super) fn update(&mut self, symbols: &mut Symbols, pid: i32) {
+        self.contexts.clear();
+        self.space.update(symbols, pid);
+    }
 }
 
 /// A thread that is being watched.

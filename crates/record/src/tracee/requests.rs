@@ -101,10 +101,17 @@ pub(crate) fn set_signal_mask(tid: i32, mask: u64) -> Result<(), Errno> {
     if result == -1 { Err(Errno::last()) } else { Ok(()) }
 }
 
+/// Where a thread has stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct At {
+    pub(crate) ip: u64,
+    pub(crate) sp: u64,
+}
+
 /// What a system call stop is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    Entry { arch: u32, nr: u64, args: [u64; 6] },
+    Entry { arch: u32, nr: u64, args: [u64; 6], at: At },
     Exit { result: i64 },
     Neither,
 }
@@ -121,7 +128,8 @@ pub(crate) fn call(tid: i32) -> Result<Call, Errno> {
         }
         Ok(match info.op {
             libc::PTRACE_SYSCALL_INFO_ENTRY => {
-                Call::Entry { arch: info.arch, nr: info.u.entry.nr, args: info.u.entry.args }
+                let at = At { ip: info.instruction_pointer, sp: info.stack_pointer };
+                Call::Entry { arch: info.arch, nr: info.u.entry.nr, args: info.u.entry.args, at }
             }
             libc::PTRACE_SYSCALL_INFO_EXIT => Call::Exit { result: info.u.exit.sval },
             _ => Call::Neither,

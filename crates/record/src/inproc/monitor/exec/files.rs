@@ -75,7 +75,8 @@ impl Files {
 
     fn look(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
         let state = symbols.state(key);
-        let id = self.cache.key_of(state.as_ref(), symbols.build_id(key), || symbols.bytes(key));
+        // Read once, where its key and its plan are new.
+        let (id, content) = self.cache.key_and_content(state.as_ref(), symbols.build_id(key), || symbols.bytes(key));
         let read = |id: &Key| {
             Some(Placed { plan: self.cache.kept_plan(id)?, region: None, fixed: kept_fixed(&self.cache, id) })
         };
@@ -83,7 +84,8 @@ impl Files {
         let Placed { plan, region, fixed } = match kept {
             Some(placed) => placed,
             None => {
-                let bytes = symbols.bytes(key).ok_or_else(|| Unwatchable::Other("it can't be read".into()))?;
+                let bytes = content.or_else(|| symbols.bytes(key));
+                let bytes = bytes.ok_or_else(|| Unwatchable::Other("it can't be read".into()))?;
                 let new = self.cache.new_plan(id.as_ref(), &bytes);
                 let plan = new.map_err(|e| Unwatchable::Other(e.to_string()))?;
                 Placed { plan, region: None, fixed: Vec::new() }

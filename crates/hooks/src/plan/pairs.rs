@@ -1,0 +1,38 @@
+//! Pairs of bytes in all of a program's text.
+
+/// Whether two bytes in a row are `wanted`. All text of a program goes through here: pieces without a way out
+/// of their midst are compared many bytes at a time.
+pub(super) fn has_pair(bytes: &[u8], wanted: impl Fn(u8, u8) -> bool) -> bool {
+    const PIECE: usize = 1 << 12;
+    let next = bytes.get(1..).unwrap_or_default();
+    bytes.chunks(PIECE).zip(next.chunks(PIECE)).any(|(ones, nexts)| {
+        ones.iter().zip(nexts).fold(0, |any, (one, next)| any | u8::from(wanted(*one, *next))) != 0
+    })
+}
+
+/// Whether the bytes of a `syscall` or `int $0x80` occur.
+pub(super) fn has_bytes(bytes: &[u8]) -> bool {
+    has_pair(bytes, |one, next| (one == 0x0f) & (next == 0x05) | (one == 0xcd) & (next == 0x80))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_is_found_wherever_it_lies() {
+        for len in [0, 1, 2, 100, 4_095, 4_096, 4_097, 8_192, 8_193] {
+            let mut bytes = vec![0x0f; len];
+            assert!(!has_bytes(&bytes), "{len}");
+            for at in (1..len).filter(|at| len < 200 || at % 4_096 < 3 || at % 4_096 > 4_093) {
+                bytes[at] = 0x05;
+                assert!(has_bytes(&bytes), "{at} of {len}");
+                bytes[at - 1] = 0xcd;
+                assert!(!has_bytes(&bytes), "{at} of {len}");
+                bytes[at] = 0x80;
+                assert!(has_bytes(&bytes), "{at} of {len}");
+                bytes[at - 1..=at].fill(0x0f);
+            }
+        }
+    }
+}
