@@ -110,9 +110,13 @@ fn note_looks(session: &mut Session, program: &mut Program, thread: SlotRef, cal
 fn keep(session: &mut Session, program: &mut Program, thread: SlotRef, calls: &[WrittenCall]) {
     let began = sys::now();
     let Some(window) = raw_window(session, program, thread, calls) else { return };
-    let looked = session.windows.looked.remove(&thread);
     let (octave, n) = (window.octave, window.calls.len() as u32);
-    let asked = looked.filter(|l| window.calls.first().is_some_and(|c| (c.row, c.nth) == (l.row, l.nth)));
+    let first = window.calls.first().map(|call| (call.row, call.nth));
+    // What was looked at may be the first call of a window that is still being written.
+    let asked = session.windows.looked.get(&thread).copied().filter(|looked| first == Some((looked.row, looked.nth)));
+    if asked.is_some() {
+        session.windows.looked.remove(&thread);
+    }
     let mut window = window;
     if let (Some(call), Some(looked)) = (window.calls.first_mut(), asked) {
         call.stack = looked.stack;
