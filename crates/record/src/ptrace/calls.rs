@@ -409,10 +409,10 @@ impl Engine {
                     process.maps_stale |= !process.space.maps_executable(at);
                 }
             }
-            "munmap" | "mremap" | "mprotect" if !failed => {
-                let executable = pending.syscall == Sysno(10) && pending.args[2] & 4 == 0;
+            "munmap" | "mremap" if !failed => {
+                let [start, len, ..] = pending.args;
                 if let Some(process) = self.processes.get_mut(&pid) {
-                    process.maps_stale |= !executable && process.space.maps_executable(pending.args[0]);
+                    process.maps_stale |= process.space.maps_executable_in(start..start.saturating_add(len));
                 }
             }
             name @ ("wait4" | "waitid") if !failed => self.after_wait(pid, name == "waitid", &pending.args, result),

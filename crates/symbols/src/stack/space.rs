@@ -3,6 +3,7 @@
 use crate::mapped::{MapsEntry, maps};
 use crate::script::{FileAt, Interpreters, ReadMemory, Stopped, Thread, has_map};
 use crate::{ModuleKey, PlacedFrame, RawFrame, Symbols};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An executable mapping and the file behind it.
@@ -99,6 +100,13 @@ impl AddressSpace {
     /// Whether `address` lies in an executable mapping, as of the last update.
     pub fn maps_executable(&self, address: u64) -> bool {
         self.mapping(address).is_some()
+    }
+
+    /// Whether any of `range` does.
+    pub fn maps_executable_in(&self, range: Range<u64>) -> bool {
+        let before_its_end = self.mappings.partition_point(|m| m.start < range.end);
+        let last = before_its_end.checked_sub(1).and_then(|at| self.mappings.get(at));
+        last.is_some_and(|m| m.end > range.start)
     }
 
     fn mapping(&self, address: u64) -> Option<&Mapping> {
@@ -207,5 +215,8 @@ mod tests {
         let here = a_file_to_be_ignored_is_not_looked_into as *const () as u64;
         assert!(space.files().all(|f| !(f.start..f.end).contains(&here)));
         assert!(space.files().count() > 0 && space.maps_executable(here));
+        // A library's first segment is not its code: who unmaps all of it unmaps that too.
+        let around = [here - (64 << 20)..here, here..here + 1, 0..4096];
+        assert_eq!(around.map(|range| space.maps_executable_in(range)), [true, true, false]);
     }
 }
