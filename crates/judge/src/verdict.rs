@@ -415,7 +415,7 @@ fn phase(rows: &[RowId], recording: &Recording) -> Phase {
 /// dearer is chance, and must not decide whose function a finding names. What was counted may.
 const AS_DEAR: f64 = 0.5;
 
-/// The costliest first; of rows that cost about as much as the first, those with a name, with clearly more calls, then by name.
+/// The costliest first; of rows that cost about as much as the first, those with a name, with no less than half of the most calls, then by name.
 fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<RowId> {
     let price = |id: &RowId| {
         let counts = &recording.row(*id).counts;
@@ -430,12 +430,14 @@ fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<
     let least = rows.first().map_or(0.0, |first| AS_DEAR * price(first) as f64);
     let as_dear = rows.partition_point(|id| price(id) as f64 >= least);
     if least > 0.0 {
+        let alike = rows.get(..as_dear).unwrap_or_default();
+        let most = alike.iter().map(|id| recording.row(*id).counts.calls).max().unwrap_or(0);
         let named = |id: &RowId| {
             let row = recording.row(*id);
             let place = row.user.and_then(|user| recording.frame(user).location());
-            let calls = Reverse(row.counts.calls.checked_ilog2());
+            let fewer = ((row.counts.calls as f64) < AS_DEAR * most as f64).then_some(Reverse(row.counts.calls));
             let place = place.map(|at| (at.function.clone(), at.line));
-            (place.is_none(), calls, row.syscall, place, row.api.clone(), *id)
+            (place.is_none(), fewer, row.syscall, place, row.api.clone(), *id)
         };
         rows.get_mut(..as_dear).unwrap_or_default().sort_by_cached_key(named);
     }
