@@ -21,9 +21,9 @@ from beside import spent
 STEPS = ["unwatched", "stopped at its exec", "and memory shared with it", "and its pages written"]
 
 
-def start(floor, step, opts, count):
+def start(floor, step, opts):
     """-> wall and processor time of one start, ms."""
-    argv = [floor, str(step), str(count), str(opts.pages), opts.program]
+    argv = [floor, str(step), str(opts.count), str(opts.pages), opts.program]
     wall, cpu = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
     return float(wall), float(cpu)
 
@@ -53,7 +53,7 @@ def main():
         lines = {name: [] for name in [*STEPS, "watched by systoll"]}
         for _ in range(opts.runs):
             for step, name in enumerate(STEPS):
-                lines[name].append(start(floor, step, opts, opts.count))
+                lines[name].append(start(floor, step, opts))
             lines["watched by systoll"].append(watched(floor, opts))
     print(f"a start of {opts.program}, ms: fastest and median of {opts.runs}; what is added to the median")
     print(f"{'':28}{'wall':>16}{'added':>8}{'processor':>18}{'added':>8}")

@@ -11,11 +11,8 @@
               its protection lets it; then that is taken back
    What runs in the program (inside()) makes system calls only. It lies in a file that was open over the exec. */
 #define _GNU_SOURCE
-#include <elf.h>
 #include <fcntl.h>
 #include <link.h>
-#include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +20,6 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -73,11 +69,10 @@ static void inside(long level, long pages, long size, long stride) {
 }
 extern char __start_in_program[], __stop_in_program[];
 
-static int memory_file(const char *name, int at) {
+static void memory_file(const char *name, int at) {
     int fd = memfd_create(name, 0);
     must(fd >= 0 && dup2(fd, at) == at, name);
     close(fd);
-    return at;
 }
 
 static int library(struct dl_phdr_info *info, size_t size, void *path) {

@@ -111,10 +111,9 @@ fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {
         let claim = |index: usize, call: &WindowCall| {
             claims.at(at, index).filter(|c| rows.contains(&call.row) && (needless.weak || !c.weak))
         };
-        let claimed = |index: usize, call: &WindowCall| claim(index, call).is_some();
-        let claimed_here = window.calls.iter().enumerate().filter_map(|(index, call)| claim(index, call));
-        messages += claimed_here.filter(|c| c.facts.contains(Fact::Message)).count() as u64;
-        let is: Vec<bool> = window.calls.iter().enumerate().map(|(index, call)| claimed(index, call)).collect();
+        let here: Vec<_> = window.calls.iter().enumerate().map(|(index, call)| claim(index, call)).collect();
+        messages += here.iter().flatten().filter(|c| c.facts.contains(Fact::Message)).count() as u64;
+        let is: Vec<bool> = here.iter().map(Option::is_some).collect();
         calls += is.iter().filter(|is| **is).count() as u64;
         let begins = |call: &WindowCall| {
             let syscall = recording.row(call.row).syscall;

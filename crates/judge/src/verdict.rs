@@ -412,7 +412,8 @@ fn phase(rows: &[RowId], recording: &Recording) -> Phase {
 }
 
 /// A row that costs at least such a part of what the costliest does costs as much: which of two a run measures as
-/// dearer is chance, and must not decide whose function a finding names. What was counted may.
+/// dearer is chance, and must not decide whose function a finding names. What was counted may, where by the same measure
+/// one was called clearly less.
 const AS_DEAR: f64 = 0.5;
 
 /// The costliest first; of rows that cost about as much as the first, those with a name, with no less than half of the most calls, then by name.

@@ -67,7 +67,7 @@ impl Patience {
                     }
                 }
             }
-            // Whoever had the processor, there may be a stop by now.
+            // Another program may have had the processor: the kernel may have a stop to tell of by now.
             match next(false) {
                 Waited::NothingYet => self.gave_way_at = None,
                 told => return told,

@@ -202,7 +202,8 @@ fn settled_others(session: &mut Session, id: ProgramId, pid: i32) -> Others {
     const LOOKS: usize = 500;
     const PAUSE: Duration = Duration::from_millis(1);
     let waited = session.programs.get(&id).is_some_and(|program| program.threads.has_nameless);
-    for _ in 0..if waited { 1 } else { LOOKS } {
+    let looks = if waited { 1 } else { LOOKS };
+    for _ in 0..looks {
         match others(session, id, pid) {
             Others::NotYet => std::thread::sleep(PAUSE),
             told => return told,
