@@ -5,14 +5,19 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 )
+
+// The thread that sends is the one that gets the signal, so its handler has returned before tgkill has.
+// On another thread it may still run when the program exits, and the last rt_sigreturn is never made.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	told := make(chan os.Signal, 100)
 	signal.Notify(told, syscall.SIGUSR1)
 	for i := 0; i < 20; i++ {
-		syscall.Kill(os.Getpid(), syscall.SIGUSR1)
+		syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGUSR1)
 		<-told
 	}
 	fmt.Println("\nready", os.Getpid())
