@@ -304,6 +304,7 @@ pub mod long;
 pub mod look;
 pub mod ring;
 pub mod slot;
+pub mod timing;
 pub mod want;
 pub mod windows;
 
@@ -552,7 +553,9 @@ const _: () = {
     assert!(slot::AREA_ASIDE + 40 <= slot::ASKED_FROM && slot::QUIET_CYCLES < slot::FRAME_COUNT);
     assert!(slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP <= slot::RECORDS);
     assert!(slot::ERRORS.is_multiple_of(slot::ERROR_GROUP) && slot::RECORDS.is_multiple_of(64));
-    assert!(record::ELIDED + 8 <= record::SIZE && record::SIZE.is_multiple_of(64));
+    assert!(record::ELIDED + 8 == record::SHORTEST && record::SAMPLED_WAITED + 8 <= record::SIZE);
+    assert!(record::SIZE.is_multiple_of(64));
+    assert!(slot::LONG_COUNT < slot::TIME_SEED && slot::TIME_SEED < slot::RING_REFUSED);
     assert!(long::LEN.is_power_of_two() && long::ENTRY == long::NODE + 8 && slot::LONG_CALLS.is_multiple_of(4096));
     assert!(slot::RING_SEED < slot::LONG_COUNT && slot::LONG_COUNT < slot::RING_REFUSED);
     assert!(slot::RECORD_COUNT > NUMBERS && slot::SIZE < 1 << 31);

@@ -2,6 +2,7 @@
 
 use crate::errno::Errno;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// A histogram of durations with one bucket per power of two of nanoseconds:
 /// bucket `i` holds calls of `2^i ..= 2^(i+1)-1` ns (bucket 0 also those of 0 ns).
@@ -56,7 +57,10 @@ impl Histogram {
     }
 }
 
-/// The exact figures of a row, or of several rows added up.
+/// Standard errors on either side of a normal variable's mean that hold 99 of 100.
+const NINETY_NINE: f64 = 2.576;
+
+/// The figures of a row, or of several rows added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Calls, counted as `strace -c` counts them: when the call returns.
@@ -84,6 +88,12 @@ pub struct Counts {
     pub min_ns: Option<u64>,
     /// Elapsed time of each call.
     pub histogram: Histogram,
+    /// How many of the calls in `histogram` were not timed themselves: others, drawn by chance, stand for
+    /// them in all that is told of time.
+    pub untimed: u64,
+    /// Standard error of `elapsed_ns` that comes of this, in ns; scaled up where few calls were drawn, so that
+    /// [`Counts::elapsed_between`] holds.
+    pub elapsed_error_ns: u64,
     /// How many of `calls` were made before the program's `main` (see [`crate::Phase`]).
     pub startup_calls: u64,
     /// How much of `waited_ns` fell before `main`.
@@ -94,6 +104,19 @@ impl Counts {
     /// Number of calls that failed.
     pub fn failed(&self) -> u64 {
         self.errors.values().fold(0, |sum, n| sum.saturating_add(*n))
+    }
+
+    /// Calls that were timed themselves.
+    pub fn timed(&self) -> u64 {
+        self.histogram.calls().saturating_sub(self.untimed)
+    }
+
+    /// Where `elapsed_ns` lies by 99 of 100 draws: all of it where all calls were timed.
+    pub fn elapsed_between(&self) -> RangeInclusive<u64> {
+        let most = (self.elapsed_error_ns as f64 * NINETY_NINE) as u64;
+        // The slowest call alone took as long.
+        let least = self.elapsed_ns.saturating_sub(most).max(self.max_ns.min(self.elapsed_ns));
+        least..=self.elapsed_ns.saturating_add(most)
     }
 
     /// Takes in the elapsed time of one call.
@@ -120,6 +143,9 @@ impl Counts {
         self.max_ns = self.max_ns.max(other.max_ns);
         self.min_ns = least_known(self.min_ns, other.min_ns);
         self.histogram.merge(&other.histogram);
+        self.untimed = self.untimed.saturating_add(other.untimed);
+        // Each is drawn by itself: variances add up.
+        self.elapsed_error_ns = (self.elapsed_error_ns as f64).hypot(other.elapsed_error_ns as f64).ceil() as u64;
         self.startup_calls = self.startup_calls.saturating_add(other.startup_calls);
         self.startup_waited_ns = self.startup_waited_ns.saturating_add(other.startup_waited_ns);
     }

@@ -2,6 +2,7 @@
 
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::sampled::{self, Timing};
 use super::tree_walk::{Start, walk};
 use crate::layout::{IMAGE, capture, image, node, record, slot};
 use iced_x86::code_asm::*;
@@ -18,8 +19,8 @@ pub(super) struct Entry {
     pub(super) base: Option<AsmRegister64>,
     /// Whether something will see to the call's return.
     pub(super) results: bool,
-    /// Whether it is timed.
-    pub(super) time: bool,
+    /// Which calls are timed, if any is.
+    pub(super) timing: Timing,
     /// Whether the kernel is asked to tell that the thread was scheduled out, or met a signal.
     pub(super) arms: bool,
 }
@@ -35,16 +36,22 @@ pub(super) fn before(e: &mut Emitter, options: &Options, entry: Entry) -> Emitte
         asm!(e; mov(gs(slot::RSP), rsp); mov(gs(slot::NODE), r11););
     }
     count(e, rcx)?;
+    let asked = e.label();
     if options.windows {
-        window(e, entry.number)?;
+        window(e, entry.number, asked)?;
     }
-    if entry.arms {
-        arm(e, options.elide)?;
+    let arms = |e: &mut Emitter| if entry.arms { arm(e, options.elide) } else { Ok(()) };
+    match entry.timing {
+        Timing::None | Timing::All => {
+            e.here(asked)?;
+            arms(e)?;
+            if entry.timing == Timing::All {
+                start_time(e)?;
+            }
+            Ok(())
+        }
+        Timing::Sampled { may_wait } => sampled::start(e, options, asked, may_wait),
     }
-    if entry.time {
-        start_time(e)?;
-    }
-    Ok(())
 }
 
 /// Counts at the node in r11 and leaves its record's offset in `scratch`.
@@ -78,15 +85,15 @@ fn interrupted(e: &mut Emitter) -> Emitted {
 
 /// Hands the call to the launcher if a window is open, or due by this thread's count, or to be looked at.
 /// In: r11 the node, rcx its record.
-fn window(e: &mut Emitter, number: Option<u32>) -> Emitted {
-    let (ask, done) = (e.label(), e.label());
+/// It goes on at `asked` then.
+fn window(e: &mut Emitter, number: Option<u32>, asked: CodeLabel) -> Emitted {
+    let ask = e.label();
     if number.is_none_or(|n| Sysno(n).signature().is_some_and(capture::is_looked_at)) {
         asm!(e; dec(gs_at(rcx, record::LOOK_LEFT)); js(ask););
     }
     asm!(e; cmp(gs(slot::WANT), 0); jne(ask););
     asm!(e; mov(rcx, gs_at(rcx, record::ENTERED)); cmp(rcx, at(r11, node::WINDOW_AT)); je(ask););
-    e.here(done)?;
-    e.ask_at_entry(number, ask, done);
+    e.ask_at_entry(number, ask, asked);
     Ok(())
 }
 
@@ -94,7 +101,7 @@ fn window(e: &mut Emitter, number: Option<u32>) -> Emitted {
 /// restartable sequence the thread is not in, on its way back to a thread it has taken the
 /// processor from or given a signal (include/uapi/linux/rseq.h). A pointer of the program's own
 /// that is still there serves as well.
-fn arm(e: &mut Emitter, elide: bool) -> Emitted {
+pub(super) fn arm(e: &mut Emitter, elide: bool) -> Emitted {
     let done = e.label();
     asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(done); cmp(qword_ptr(rcx + 8), 0); jne(done););
     asm!(e; mov(r11, IMAGE + image::RSEQ_CS); mov(qword_ptr(rcx + 8), r11););
@@ -106,7 +113,8 @@ fn arm(e: &mut Emitter, elide: bool) -> Emitted {
     Ok(())
 }
 
-fn start_time(e: &mut Emitter) -> Emitted {
+/// Reads the clock. Lost: rcx, r11.
+pub(super) fn start_time(e: &mut Emitter) -> Emitted {
     asm!(e; mov(rcx, rax); mov(r11, rdx); rdtsc(););
     asm!(e; mov(gs32(slot::START), eax); mov(gs32(slot::START + 4), edx); mov(rax, rcx); mov(rdx, r11););
     Ok(())

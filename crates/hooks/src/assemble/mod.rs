@@ -46,6 +46,7 @@ mod ring_buffer;
 mod ring_data;
 mod ring_reader;
 mod rseq_areas;
+mod sampled;
 mod shared_slot;
 mod signal_exits;
 mod site;
@@ -64,8 +65,8 @@ pub use long_reader::LongCall;
 pub use new_image::{every_image, new_image, own_words};
 pub use ring_reader::{Piece, Read, WrittenCall, written_calls};
 pub use tree_reader::{
-    DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, SlotCounts, SlotReading, Thread, Words, read,
-    slots_drawn,
+    DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, Sampled, SlotCounts, SlotReading, Thread, Words,
+    read, slots_drawn,
 };
 pub use tree_writer::{Due, Room, Step, TreeError, grow, grow_due, number_site};
 pub use write_blob::assemble;
@@ -82,6 +83,9 @@ pub struct Options {
     pub time: bool,
     /// Tell waiting from working by the thread's rseq area. Wants `time`, and has it.
     pub waited: bool,
+    /// Time one call of each block where that is enough, see [`crate::layout::timing`]. Wants `waited`, and
+    /// has it.
+    pub sampled: bool,
     /// Hand calls of windows to the launcher.
     pub windows: bool,
     /// Answer getpid, gettid, getuid, geteuid and `rt_sigprocmask` in place where the answer is known
@@ -98,9 +102,10 @@ pub const LONGEST_POWER: u8 = 30;
 impl Options {
     /// With everything that is wanted for what is asked.
     fn completed(self) -> Self {
-        let time = self.time || self.waited || self.long.is_some();
+        let waited = self.waited || self.sampled;
+        let time = self.time || waited || self.long.is_some();
         let long = self.long.map(|power| power.min(LONGEST_POWER));
-        Self { time, results: self.results || time || self.elide, long, ..self }
+        Self { time, waited, results: self.results || time || self.elide, long, ..self }
     }
 }
 

@@ -4,8 +4,9 @@
 
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::sampled::{self, Timing};
 use super::shared_slot::unless_shared;
-use crate::layout::{IMAGE, Question, image, long, node, record, slot};
+use crate::layout::{IMAGE, Question, image, long, node, record, slot, timing};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::code_asm::*;
 
@@ -23,8 +24,8 @@ pub(super) enum Bytes {
 pub(super) struct Return {
     /// Address of the site's root.
     pub(super) root: u64,
-    /// Whether the call is timed.
-    pub(super) time: bool,
+    /// Which calls are timed, if any is.
+    pub(super) timing: Timing,
     /// Whether positive results are bytes.
     pub(super) bytes: Bytes,
     /// Whether other code comes here without a call.
@@ -43,16 +44,46 @@ pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted
     }
     asm!(e; jne(displaced););
     e.here(matched)?;
-    if site.time && options.waited {
-        waited(e)?;
-    }
-    asm!(e; mov(r11, rax); mov(rcx, rdx););
-    if site.time {
-        elapsed(e)?;
-    }
-    asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)););
-    if site.time {
-        time(e, options.long)?;
+    match site.timing {
+        Timing::None => {
+            aside(e)?;
+            record_of(e)?;
+        }
+        Timing::All => timed(e, options, None)?,
+        Timing::Sampled { may_wait } => {
+            let (one, was) = (e.label(), e.label());
+            sampled::if_timed(e, may_wait, one, was)?;
+            aside(e)?;
+            record_of(e)?;
+            let options = *options;
+            e.cold(move |e| {
+                let sample = e.label();
+                if may_wait {
+                    e.here(was)?;
+                    sampled::counts_for_itself(e)?;
+                }
+                e.here(one)?;
+                sampled::if_sample(e, sample)?;
+                timed(e, &options, None)?;
+                asm!(e; jmp(figures););
+                e.here(sample)?;
+                if may_wait {
+                    // One that waits is timed at any rate, for itself.
+                    let for_itself = e.label();
+                    asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(for_itself););
+                    asm!(e; cmp(qword_ptr(rcx + 8), 0); je(for_itself););
+                    e.cold(move |e| {
+                        e.here(for_itself)?;
+                        asm!(e; jmp(was););
+                        Ok(())
+                    });
+                }
+                sampled::counts_for_itself(e)?;
+                timed(e, &options, Some(may_wait))?;
+                asm!(e; jmp(figures););
+                Ok(())
+            });
+        }
     }
     e.here(figures)?;
     asm!(e; inc(gs_at(rdx, record::RETURNED)););
@@ -71,6 +102,33 @@ pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted
     Ok(())
 }
 
+/// r11: the result; rcx: what was in rdx.
+fn aside(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(r11, rax); mov(rcx, rdx););
+    Ok(())
+}
+
+/// rdx: the record of the call that returns.
+fn record_of(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)););
+    Ok(())
+}
+
+/// Times the call that returns: for its block, if it is a sample, of a kind that may wait or not.
+fn timed(e: &mut Emitter, options: &Options, sample: Option<bool>) -> Emitted {
+    match sample {
+        // It has not waited, or would be none.
+        Some(true) => {}
+        Some(false) => waited(e, record::SAMPLED_WAITED)?,
+        None if options.waited => waited(e, record::WAITED)?,
+        None => {}
+    }
+    aside(e)?;
+    elapsed(e)?;
+    record_of(e)?;
+    time(e, options, sample.is_some())
+}
+
 /// rax: cycles since the call's start; rdx is lost.
 fn elapsed(e: &mut Emitter) -> Emitted {
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); sub(rax, gs(slot::START)););
@@ -79,7 +137,7 @@ fn elapsed(e: &mut Emitter) -> Emitted {
 
 /// If the thread was scheduled out, the time so far is waiting. A path of its own with a clock
 /// reading of its own: no register is left to remember it by, and it is rare.
-fn waited(e: &mut Emitter) -> Emitted {
+fn waited(e: &mut Emitter, word: u64) -> Emitted {
     let (was, done) = (e.label(), e.label());
     asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(done); cmp(qword_ptr(rcx + 8), 0); je(was););
     e.here(done)?;
@@ -87,7 +145,7 @@ fn waited(e: &mut Emitter) -> Emitted {
         e.here(was)?;
         asm!(e; mov(r11, rax); mov(rcx, rdx););
         elapsed(e)?;
-        asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)); add(gs_at(rdx, record::WAITED), rax););
+        asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)); add(gs_at(rdx, word), rax););
         asm!(e; mov(rax, r11); mov(rdx, rcx); jmp(done););
         Ok(())
     });
@@ -95,11 +153,17 @@ fn waited(e: &mut Emitter) -> Emitted {
 }
 
 /// In: rax cycles, rdx the record. Lost: rax.
-fn time(e: &mut Emitter, long: Option<u8>) -> Emitted {
+fn time(e: &mut Emitter, options: &Options, sample: bool) -> Emitted {
     let (longer, next, shorter, done) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; add(gs_at(rdx, record::CYCLES), rax););
-    if let Some(power) = long {
+    if let Some(power) = options.long {
         keep_long(e, power)?;
+    }
+    if options.sampled {
+        sampled::unless_long(e, sample)?;
+    }
+    if sample {
+        sampled::add(e)?;
     }
     asm!(e; cmp(rax, gs_at(rdx, record::LONGEST)); ja(longer););
     e.here(next)?;
@@ -109,7 +173,12 @@ fn time(e: &mut Emitter, long: Option<u8>) -> Emitted {
     asm!(e; not(rax););
     // Of zero there is no highest bit.
     asm!(e; or(rax, 1); bsr(rax, rax););
-    asm!(e; inc(qword_ptr(rdx + rax * 8 + record::HISTOGRAM as i32).gs()););
+    let bucket = qword_ptr(rdx + rax * 8 + record::HISTOGRAM as i32).gs();
+    if sample {
+        asm!(e; add(bucket, timing::BLOCK as i32););
+    } else {
+        asm!(e; inc(bucket););
+    }
     e.cold(move |e| {
         e.here(longer)?;
         asm!(e; mov(gs_at(rdx, record::LONGEST), rax); jmp(next););
@@ -137,7 +206,8 @@ fn keep_long(e: &mut Emitter, power: u8) -> Emitted {
         asm!(e; lea(rdx, qword_ptr(rdx + rdx * 2)); mov(entry(long::CYCLES), rax););
         asm!(e; mov(rax, gs(slot::START)); mov(entry(long::START), rax););
         asm!(e; mov(rax, gs(slot::NODE)); mov(entry(long::NODE), rax); mov(rax, entry(long::CYCLES)););
-        asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)); jmp(done););
+        asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)););
+        asm!(e; jmp(done););
         Ok(())
     });
     Ok(())

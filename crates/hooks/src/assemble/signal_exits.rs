@@ -5,6 +5,7 @@ use super::emitter::{Emitted, Emitter, Origin, asm, at};
 use super::entry::{Entry, before};
 use super::hook::{Hook, Written};
 use super::relocate::{BASE, decode, displace, movable};
+use super::sampled::Timing;
 use super::tree_walk::Start;
 use super::{Options, elide_ids, elide_masks};
 use crate::layout::{IMAGE, image};
@@ -21,7 +22,8 @@ pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) 
         return Ok(Written { refused, ..Written::default() });
     };
     let number = Some(crate::numbers::RT_SIGRETURN);
-    let entry = Entry { number, start: Start::Root(root), base: None, results: false, time: false, arms: false };
+    let entry =
+        Entry { number, start: Start::Root(root), base: None, results: false, timing: Timing::None, arms: false };
     let mut hooks = Vec::new();
     for (span, (head, back)) in decoded {
         let label = e.label();

@@ -14,6 +14,7 @@ use super::entry::{Entry, before};
 use super::hook::{Hook, Written};
 use super::on_return::{Bytes, Return, after, made_executable, mapped, rseq_learnt};
 use super::relocate::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
+use super::sampled::Timing;
 use super::signal_exits::signal_ends;
 use super::tree_walk::{Start, walk};
 use super::{Options, call_kinds, early_signal, elide_ids, elide_masks, process_calls, rseq_areas};
@@ -151,9 +152,13 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
     };
     let start = table.map_or(Start::Root(place.root), |_| Start::Numbers(place.region + place.table));
     let stays = results && site.number.is_none_or(|n| !call_kinds::clones(n) && !call_kinds::execs(n));
-    let time = options.time && stays;
+    let timing = match site.number {
+        _ if !options.time || !stays => Timing::None,
+        _ if !options.sampled => Timing::All,
+        number => Timing::Sampled { may_wait: !number.is_some_and(call_kinds::never_waits) },
+    };
     let arms = stays && (options.waited || options.elide);
-    let entry = Entry { number: site.number, start, base: offset.map(|o| o.1.register()), results, time, arms };
+    let entry = Entry { number: site.number, start, base: offset.map(|o| o.1.register()), results, timing, arms };
     let hooks = Writer { shape, place, options, entry }.write(e)?;
     Ok(Written { hooks, counted: Some(counted), refused: refused(Unhooked::Return).filter(|_| missed) })
 }
@@ -324,7 +329,7 @@ impl Writer<'_> {
             };
             let lifted = self.shape.lifted;
             let is_target = site.return_is_target && !self.shape.wrapped || lifted != 0;
-            let site = Return { root: self.place.root, time: self.entry.time, bytes, is_target, lifted };
+            let site = Return { root: self.place.root, timing: self.entry.timing, bytes, is_target, lifted };
             after(e, self.options, site)?;
         }
         if self.answers_by_number() {

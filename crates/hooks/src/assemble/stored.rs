@@ -70,8 +70,8 @@ impl Options {
     /// A number for each choice of options.
     #[must_use]
     pub fn bits(self) -> u32 {
-        let Self { results, time, waited, windows, elide, long } = self;
-        let all = (0..).zip([results, time, waited, windows, elide]);
+        let Self { results, time, waited, sampled, windows, elide, long } = self;
+        let all = (0..).zip([results, time, waited, windows, elide, sampled]);
         let flags: u32 = all.map(|(bit, set)| u32::from(set) << bit).sum();
         flags | long.map_or(0, |power| (u32::from(power) + 1) << LONG_BIT)
     }
@@ -79,7 +79,15 @@ impl Options {
     fn from_bits(bits: u32) -> Option<Self> {
         let has = |bit: u32| bits >> bit & 1 == 1;
         let long = (bits >> LONG_BIT).checked_sub(1).and_then(|power| u8::try_from(power).ok());
-        let options = Self { results: has(0), time: has(1), waited: has(2), windows: has(3), elide: has(4), long };
+        let options = Self {
+            results: has(0),
+            time: has(1),
+            waited: has(2),
+            windows: has(3),
+            elide: has(4),
+            sampled: has(5),
+            long,
+        };
         (options.bits() == bits).then_some(options)
     }
 }

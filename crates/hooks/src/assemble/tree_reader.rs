@@ -6,7 +6,7 @@
 use super::Blob;
 use crate::layout::{
     IMAGE, NODE_SIZE, NUMBERS, TABLE_LEN, call_of_entry, image, may_hold_node, node, record, slot, slot_address,
-    slots_used,
+    slots_used, timing,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -94,10 +94,28 @@ pub struct SlotCounts {
     pub bytes: u64,
     /// Calls answered in place, besides `entered`.
     pub elided: u64,
-    /// Calls by power of two of cycles; fewer than `returned` where some could not be timed.
+    /// What is known of the calls that were timed for their blocks, and by them.
+    pub sampled: Sampled,
+    /// Calls by power of two of cycles, one timed for its block counted for all of it; fewer than `returned`
+    /// where some could not be timed.
     pub histogram: [u64; record::BUCKETS as usize],
     /// Failed calls by errno; fewer than `failed` where the table was full.
     pub errors: Vec<(u16, u64)>,
+}
+
+/// Calls of a node that were timed for their blocks, see [`crate::layout::timing`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sampled {
+    /// How many.
+    pub calls: u64,
+    /// How many of all cycles are theirs.
+    pub cycles: u64,
+    /// Sum of squares of their cycles, see [`crate::layout::timing::SQUARED_MOST`].
+    pub squares: u64,
+    /// Like `waited` of [`SlotCounts`], of theirs, which are not among that.
+    pub waited: u64,
+    /// Whether one of a block is timed now, though perhaps of none yet.
+    pub settled: bool,
 }
 
 /// A thread's slot.
@@ -395,6 +413,13 @@ fn slot_counts<W: Words + ?Sized>(words: &W, slot: &Held, at: u64) -> Option<Slo
         longest: field(record::LONGEST),
         shortest: Some(!field(record::SHORTEST)).filter(|cycles| *cycles != u64::MAX),
         bytes: field(record::BYTES),
+        sampled: Sampled {
+            calls: field(record::SAMPLED),
+            cycles: field(record::SAMPLED_CYCLES),
+            squares: field(record::SAMPLED_SQUARES),
+            waited: field(record::SAMPLED_WAITED),
+            settled: field(record::CALM) >= timing::SETTLED,
+        },
         histogram: std::array::from_fn(|i| field(record::HISTOGRAM + 8 * i as u64)),
         errors: slot.errors.range(of_record).map(|(key, count)| (key.errno, *count)).collect(),
     })

@@ -1,7 +1,7 @@
 //! What is counted of a node by one thread, offsets from the record's start.
 
 /// Bytes of a record.
-pub const SIZE: u64 = 0x280;
+pub const SIZE: u64 = 0x2c0;
 /// u64: calls entered.
 pub const ENTERED: u64 = 0x00;
 /// u64: calls that returned and were seen to.
@@ -16,9 +16,9 @@ pub const WAITED: u64 = 0x20;
 pub const LONGEST: u64 = 0x28;
 /// u64: sum of positive results of calls that move bytes.
 pub const BYTES: u64 = 0x30;
-/// u64: the complement of the shortest call's cycles, so that zero is no call: none was timed.
-pub const SHORTEST: u64 = 0x38;
-/// 64 u64: calls by the power of two of their cycles.
+/// i64: calls until the next one is timed, see [`super::timing`]; below zero: it is due.
+pub const TIME_LEFT: u64 = 0x38;
+/// 64 u64: calls by the power of two of their cycles; one that was timed for its block counts for all of it.
 pub const HISTOGRAM: u64 = 0x40;
 /// Buckets of the histogram.
 pub const BUCKETS: u64 = 64;
@@ -30,3 +30,17 @@ pub const LOOK_SHIFT: u64 = LOOK_LEFT + 0x08;
 pub const LOOK_NEXT: u64 = LOOK_LEFT + 0x10;
 /// u64: calls answered in place, not made; not among [`ENTERED`].
 pub const ELIDED: u64 = LOOK_LEFT + 0x18;
+/// u64: the complement of the shortest call's cycles, so that zero is no call: none was timed.
+pub const SHORTEST: u64 = LOOK_LEFT + 0x20;
+/// u64: timed calls in a row, up to [`super::timing::SETTLED`]: from there on one of a block is timed.
+pub const CALM: u64 = LOOK_LEFT + 0x28;
+/// u64: which call of its block is timed.
+pub const TIME_AT: u64 = LOOK_LEFT + 0x30;
+/// u64: calls timed for their blocks.
+pub const SAMPLED: u64 = LOOK_LEFT + 0x38;
+/// u64: how many of [`CYCLES`] are theirs.
+pub const SAMPLED_CYCLES: u64 = LOOK_LEFT + 0x40;
+/// u64: sum of the squares of their cycles, see [`super::timing::SQUARED_MOST`].
+pub const SAMPLED_SQUARES: u64 = LOOK_LEFT + 0x48;
+/// u64: like [`WAITED`], of theirs, which are not among that.
+pub const SAMPLED_WAITED: u64 = LOOK_LEFT + 0x50;

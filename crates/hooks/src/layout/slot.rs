@@ -7,7 +7,8 @@ pub const SHIFT: u32 = 22;
 
 // What a forked process goes on with, up to INHERITED.
 
-/// u64: time stamp counter at the entry of the call under way.
+/// u64: time stamp counter at the entry of the call under way, and bits of [`super::timing`]; zero: it is
+/// not timed.
 pub const START: u64 = 0x00;
 /// u64: rsp of the call under way, zero between calls.
 pub const RSP: u64 = 0x08;
@@ -161,6 +162,9 @@ pub const QUIET_CYCLES: u64 = 0x5c8;
 pub const RING_SEED: u64 = 0x5d0;
 /// u64: entries of [`LONG_CALLS`] drawn so far, at all.
 pub const LONG_COUNT: u64 = 0x5d8;
+/// u64: state of the generator that draws which calls are timed. It begins with zero, and [`TAG`] makes its
+/// numbers others in each thread: the same again in a run where threads begin in the same order.
+pub const TIME_SEED: u64 = 0x5e0;
 /// u64: windows not opened because there was no room.
 pub const RING_REFUSED: u64 = 0x600;
 /// u64, not zero: calls of a handler were made while the thread wrote, and not written.

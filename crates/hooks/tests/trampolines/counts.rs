@@ -14,9 +14,9 @@ const GETPPID: u32 = 110;
 const GETPGRP: u32 = 111;
 
 pub(crate) const COUNT: Options =
-    Options { results: false, time: false, waited: false, windows: false, elide: false, long: None };
+    Options { results: false, time: false, waited: false, windows: false, elide: false, long: None, sampled: false };
 pub(crate) const TIMED: Options =
-    Options { results: true, time: true, waited: true, windows: false, elide: false, long: None };
+    Options { results: true, time: true, waited: true, windows: false, elide: false, long: None, sampled: false };
 /// Each call is long: all go the way of those that are kept one by one.
 pub(crate) const EACH_LONG: Options = Options { long: Some(0), ..TIMED };
 

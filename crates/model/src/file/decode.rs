@@ -173,6 +173,8 @@ fn row(r: wire::Row, strings: &Strings) -> Result<Row, FileError> {
             max_ns: r.max_ns,
             min_ns: r.min_ns,
             histogram: Histogram::from_buckets(r.histogram),
+            untimed: r.untimed,
+            elapsed_error_ns: r.elapsed_error_ns,
             startup_calls: r.startup_calls,
             startup_waited_ns: r.startup_waited_ns,
         },

@@ -112,6 +112,8 @@ impl Encoder {
             max_ns: c.max_ns,
             min_ns: c.min_ns,
             histogram: c.histogram.buckets().to_vec(),
+            untimed: c.untimed,
+            elapsed_error_ns: c.elapsed_error_ns,
             startup_calls: c.startup_calls,
             startup_waited_ns: c.startup_waited_ns,
             elided: c.elided,

@@ -293,6 +293,11 @@ pub(super) struct Row {
     pub(super) lines: Vec<RowLine>,
     #[prost(uint64, optional, tag = "21")]
     pub(super) min_ns: Option<u64>,
+    /// Calls of the histogram that were not timed themselves.
+    #[prost(uint64, tag = "22")]
+    pub(super) untimed: u64,
+    #[prost(uint64, tag = "23")]
+    pub(super) elapsed_error_ns: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]

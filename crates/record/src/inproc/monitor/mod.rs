@@ -65,7 +65,7 @@ fn missing() -> Option<String> {
 fn options(closely: Closely, elide: bool) -> Options {
     let looks = closely == Closely::All;
     let time = clock::is_constant() && looks;
-    Options { results: true, time, waited: time, windows: looks, elide: elide || !looks, long: None }
+    Options { results: true, time, waited: time, windows: looks, elide: elide || !looks, long: None, sampled: false }
 }
 
 /// The power of two of cycles from which on code keeps calls one by one, for all that take so long. A power:
@@ -173,6 +173,7 @@ impl InprocBackend {
         let mut options = options(launch.closely, !launch.elisions.is_empty());
         let longer = launch.longer.filter(|_| options.time);
         options.long = longer.map(|time| long_power(time, ratio.settled().cycles_per_ns()));
+        options.sampled = options.time && !launch.time_all;
         let measured = overhead::measure(&options, &cache);
         let ratio = ratio.settled();
         let share = measured.as_ref().map_or_else(overhead::guess, |m| m.share);

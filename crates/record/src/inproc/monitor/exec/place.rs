@@ -25,7 +25,7 @@ const HIGHEST: u64 = 0x7fff_f800_0000;
 pub(crate) const FIXED: Kind = Kind { name: "fixed", version: 1 };
 
 /// Assembled code in the cache.
-pub(crate) const CODE: Kind = Kind { name: "code", version: 7 };
+pub(crate) const CODE: Kind = Kind { name: "code", version: 8 };
 
 /// Contexts of earlier runs in the cache.
 pub(crate) const CONTEXTS: Kind = Kind { name: "contexts", version: 1 };

@@ -3,6 +3,7 @@
 pub(crate) mod clock;
 pub(crate) mod collect;
 pub(crate) mod cpu_time;
+pub(crate) mod estimate;
 pub(crate) mod images;
 pub(crate) mod in_place;
 pub(crate) mod local_memory;

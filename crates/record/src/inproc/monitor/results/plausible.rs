@@ -30,6 +30,9 @@ impl Clock {
             let returned = c.returned.saturating_add(SLACK);
             c.cycles.max(c.waited) <= cycles.saturating_mul(DEEPEST)
                 && c.longest.max(c.shortest.unwrap_or(0)) <= cycles
+                && c.sampled.cycles <= c.cycles
+                && c.sampled.calls <= returned
+                && c.sampled.waited <= cycles.saturating_mul(DEEPEST)
                 && c.bytes <= returned.saturating_mul(MOST_BYTES)
                 && c.failed <= returned
                 && c.errors.iter().all(|(_, n)| *n <= returned)
@@ -45,6 +48,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systoll_hooks::assemble::Sampled;
 
     fn counts(entered: u64, cycles: u64) -> SlotCounts {
         SlotCounts {
@@ -54,6 +58,7 @@ mod tests {
             failed: 0,
             cycles,
             waited: 0,
+            sampled: Sampled::default(),
             longest: cycles.min(1000),
             shortest: Some(cycles.min(100)),
             bytes: 0,

@@ -4,6 +4,7 @@ use crate::inproc::monitor::handles::{NodeAddr, SiteRef, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::clock::Clock;
 use crate::inproc::monitor::results::cpu_time::Used;
+use crate::inproc::monitor::results::estimate::Estimate;
 use crate::inproc::monitor::results::images::image_of;
 use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::shared::memory::Snapshot;
@@ -279,20 +280,18 @@ fn counts_of(number: u32, slot: &SlotCounts, seen: Seen, clock: Clock) -> Counts
             *errors = errors.saturating_add(*n);
         }
     }
-    let timed: u64 = slot.histogram.iter().fold(0, |sum, n| sum.saturating_add(*n));
-    if timed == 0 {
-        return counts;
-    }
-    counts.elapsed_ns = clock.ns(slot.cycles as f64);
+    let Some(time) = Estimate::of(slot) else { return counts };
+    counts.elapsed_ns = clock.ns(time.cycles);
+    counts.untimed = time.untimed;
+    counts.elapsed_error_ns = clock.ns(time.error.ceil());
     counts.max_ns = clock.ns(slot.longest as f64);
     counts.min_ns = slot.shortest.map(|cycles| clock.ns(cycles as f64).min(counts.max_ns));
-    let own = clock.own_cycles * timed as f64;
-    let worked = slot.cycles.saturating_sub(slot.waited) as f64 - own;
+    let worked = time.cycles - time.waited - clock.own_cycles * time.calls as f64;
     // Where waiting can't be told, all of a sleep would pass for work, and the turns of others too.
     let may_wait = number == SCHED_YIELD || Sysno(number).signature().is_none_or(|s| s.may_block);
     counts.toll_ns = (seen.has_rseq || !may_wait).then(|| clock.ns(worked));
-    counts.waited_ns = seen.has_rseq.then(|| clock.ns(slot.waited as f64));
-    for (power, n) in (0i32..record::BUCKETS as i32).zip(&slot.histogram) {
+    counts.waited_ns = seen.has_rseq.then(|| clock.ns(time.waited));
+    for (power, n) in (0i32..record::BUCKETS as i32).zip(&time.histogram) {
         if *n > 0 {
             // The middle of the power's range.
             counts.histogram.add_many(clock.ns(1.5 * 2f64.powi(power)), *n);
