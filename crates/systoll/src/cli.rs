@@ -322,6 +322,10 @@ pub struct RunArgs {
     /// Count calls, nothing else; likewise
     #[arg(long, hide = true)]
     pub counts_only: bool,
+    /// Which calls to read the clock around: all, or one in 16 at random once 256 alike were timed, and all that wait.
+    /// Counts are exact either way
+    #[arg(long, value_name = "WHICH", default_value = "sampled")]
+    pub time: Timed,
     /// Seed of the windows' random places, to repeat a run's choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -434,6 +438,15 @@ pub enum BackendChoice {
     Inproc,
     /// System call stops: any user, everywhere; slow.
     Ptrace,
+}
+
+/// Which calls the clock is read around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Timed {
+    /// All of them.
+    All,
+    /// As many as tell.
+    Sampled,
 }
 
 #[cfg(test)]

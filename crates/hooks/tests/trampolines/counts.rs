@@ -17,6 +17,7 @@ pub(crate) const COUNT: Options =
     Options { results: false, time: false, waited: false, windows: false, elide: false, long: None, sampled: false };
 pub(crate) const TIMED: Options =
     Options { results: true, time: true, waited: true, windows: false, elide: false, long: None, sampled: false };
+const SAMPLED: Options = Options { sampled: true, ..TIMED };
 /// Each call is long: all go the way of those that are kept one by one.
 pub(crate) const EACH_LONG: Options = Options { long: Some(0), ..TIMED };
 
@@ -65,7 +66,9 @@ fn contexts_are_told_apart() {
 /// In one process after the other: the areas can be mapped once.
 fn for_each_mode(body: impl Fn(&Lab, Options)) {
     let modes = [COUNT, Options { results: true, ..COUNT }, Options { results: true, time: true, ..COUNT }, TIMED];
-    for options in modes.into_iter().chain([Options { windows: true, ..TIMED }, Options { elide: true, ..TIMED }]) {
+    for options in
+        modes.into_iter().chain([Options { windows: true, ..TIMED }, Options { elide: true, ..TIMED }, SAMPLED])
+    {
         let lab = |_: ()| Lab::new(file(), options);
         crate::forked(|| {
             let lab = lab(());
@@ -104,6 +107,31 @@ fn deep_contexts_are_told_apart() {
         rows.sort_by_key(|r| r.2);
         assert_eq!(rows.iter().map(|r| (r.0, r.2)).collect::<Vec<_>>(), [(2, 70), (2, 500)]);
         assert_eq!(rows[0].1, rows[1].1);
+    });
+}
+
+#[test]
+fn samples_stand_for_all_calls() {
+    apart("counts::samples_stand_for_all_calls", || {
+        const CALLS: u64 = 100_000;
+        let lab = Lab::new(file(), SAMPLED);
+        lab.enter(0);
+        let server = Server::start(&[]);
+        lab.call("closes", &[CALLS, u64::MAX]);
+        server.stop();
+        let of_close: Vec<_> = lab.read().rows.into_iter().filter(|r| r.number == Some(CLOSE)).collect();
+        let counts = &of_close[0].threads[0].1;
+        assert_eq!((counts.entered, counts.returned, counts.failed), (CALLS, CALLS, CALLS));
+        let stood_for: u64 = counts.histogram.iter().sum();
+        if crate::lab::rseq_area().is_some() {
+            // One of 16, but for those before blocks begin, behind long ones and in which it waited.
+            assert!(counts.sampled.calls > CALLS / 32 && counts.sampled.calls <= CALLS / 16, "{counts:?}");
+            assert!(stood_for.abs_diff(CALLS) <= CALLS / 50, "{counts:?}");
+            assert!(counts.sampled.cycles > 0 && counts.sampled.squares > counts.sampled.cycles, "{counts:?}");
+        } else {
+            assert_eq!((counts.sampled.calls, stood_for), (0, CALLS));
+        }
+        assert!(counts.cycles >= counts.sampled.cycles && counts.longest >= counts.shortest.unwrap(), "{counts:?}");
     });
 }
 

@@ -109,3 +109,122 @@ fn widened(samples: u64) -> f64 {
     let few = usize::try_from(samples).ok().and_then(|n| OF.get(n));
     few.copied().unwrap_or_else(|| 1.0 + 2.5 / (samples as f64 - 1.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systoll_hooks::assemble::Sampled;
+
+    /// What a thread counts of calls that take so many cycles, as the counting code does.
+    fn counted(costs: &[u64], random: &mut impl FnMut() -> u64) -> SlotCounts {
+        let mut slot = SlotCounts {
+            entered: costs.len() as u64,
+            returned: costs.len() as u64,
+            under_way: false,
+            failed: 0,
+            cycles: 0,
+            waited: 0,
+            sampled: Sampled::default(),
+            longest: 0,
+            shortest: None,
+            bytes: 0,
+            elided: 0,
+            histogram: [0; record::BUCKETS as usize],
+            errors: Vec::new(),
+        };
+        let (mut left, mut at, mut calm) = (0i64, 0i64, 0u64);
+        for cost in costs {
+            left -= 1;
+            if left >= 0 {
+                continue;
+            }
+            let sample = calm >= timing::SETTLED;
+            if sample {
+                let next = (random() % timing::BLOCK) as i64;
+                left = 15 - at + next;
+                at = next;
+                slot.sampled.calls += 1;
+                slot.sampled.cycles += cost;
+                slot.sampled.squares += cost.min(&timing::SQUARED_MOST).pow(2);
+                if *cost > timing::LONG {
+                    left -= at;
+                    calm = 0;
+                }
+            } else {
+                (left, calm) = (0, calm + 1);
+                if calm == timing::SETTLED {
+                    at = (random() % timing::BLOCK) as i64;
+                    left = at;
+                }
+                if *cost > timing::LONG && calm < timing::SETTLED {
+                    calm = 0;
+                }
+            }
+            slot.cycles += cost;
+            slot.histogram[cost.max(&1).ilog2() as usize] += if sample { timing::BLOCK } else { 1 };
+        }
+        slot.sampled.settled = calm >= timing::SETTLED;
+        slot
+    }
+
+    /// Runs of calls of one shape: the mean of relative errors, and the share of runs in which the interval holds.
+    fn runs(shape: impl Fn(u64, u64) -> u64, calls: u64) -> (f64, f64) {
+        const RUNS: u64 = 2_000;
+        let mut state = 1u64;
+        let mut random = move || {
+            // splitmix64.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^ (z >> 31)
+        };
+        let (mut errors, mut held) = (0.0, 0u64);
+        for _ in 0..RUNS {
+            let costs: Vec<u64> = (0..calls).map(|i| shape(i, random())).collect();
+            let truth = costs.iter().sum::<u64>() as f64;
+            let slot = counted(&costs, &mut random);
+            let told = Estimate::of(&slot).unwrap();
+            assert_eq!((told.calls, told.histogram.iter().sum::<u64>()), (calls, calls));
+            errors += (told.cycles - truth) / truth / RUNS as f64;
+            held += u64::from((told.cycles - truth).abs() <= 2.576 * told.error + 1.0);
+        }
+        (errors, held as f64 / RUNS as f64)
+    }
+
+    #[test]
+    fn estimates_have_no_bias_and_intervals_hold() {
+        let same = |_, _| 200;
+        let noisy = |_, r: u64| 150 + r % 100;
+        let periodic = |i: u64, _| if i.is_multiple_of(16) { 5_000 } else { 200 };
+        let rising = |i: u64, r: u64| 100 + i / 4 + r % 30;
+        let two = |_, r: u64| if r.is_multiple_of(10) { 20_000 } else { 300 };
+        for calls in [257, 300, 700, 5_000] {
+            for (name, (mean, held)) in [
+                ("same", runs(same, calls)),
+                ("noisy", runs(noisy, calls)),
+                ("periodic", runs(periodic, calls)),
+                ("rising", runs(rising, calls)),
+                ("two", runs(two, calls)),
+            ] {
+                assert!(held >= 0.97, "{name} {calls}: {mean} {held}");
+                // Of the first block's calls one may stand for others only once it has come.
+                let blocks = calls >= timing::SETTLED + 2 * timing::BLOCK;
+                assert!(!blocks || mean.abs() < 0.01, "{name} {calls}: {mean} {held}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_calls_end_blocks_without_bias() {
+        let rare = |_, r: u64| if r.is_multiple_of(500) { 200_000 } else { 300 };
+        let (mean, held) = runs(rare, 20_000);
+        assert!(mean.abs() < 0.02, "{mean} {held}");
+    }
+
+    #[test]
+    fn calls_timed_one_by_one_are_exact() {
+        let costs: Vec<u64> = (0..256).map(|i| 100 + i).collect();
+        let told = Estimate::of(&counted(&costs, &mut || 15)).unwrap();
+        assert_eq!((told.cycles, told.error, told.untimed), (costs.iter().sum::<u64>() as f64, 0.0, 0));
+    }
+}
