@@ -58,7 +58,10 @@ impl Estimate {
             }
             _ => {
                 let mean = sampled.cycles as f64 / n;
-                (mean, ((sampled.squares as f64 - n * mean * mean) / (n - 1.0)).max(0.0).sqrt())
+                let deviation = ((sampled.squares as f64 - n * mean * mean) / (n - 1.0)).max(0.0).sqrt();
+                // Few samples may all have missed what the calls before them have shown.
+                let few = sampled.calls < timing::SETTLED;
+                (mean, if few { deviation.max(of_histogram(slot).1) } else { deviation })
             }
         };
         let (rest, untimed) = (rest as f64, exact.untimed as f64);
@@ -89,7 +92,8 @@ fn fill(histogram: &mut [u64; record::BUCKETS as usize], has: u64, calls: u64) {
 /// Mean and standard deviation of calls that have not waited, by powers of two, where samples don't tell: as much as
 /// they can be.
 fn of_histogram(slot: &SlotCounts) -> (f64, f64) {
-    let (mut left, mut calls, mut sum, mut squares) = (slot.waited as f64, 0.0, 0.0, 0.0);
+    let (mut left, mut calls, mut sum) = (slot.waited as f64, 0.0, 0.0);
+    let mut kept = [0.0; record::BUCKETS as usize];
     for (power, n) in (0i32..record::BUCKETS as i32).zip(&slot.histogram).rev() {
         let middle = 1.5 * 2f64.powi(power);
         // Those that waited are the longest.
@@ -98,9 +102,20 @@ fn of_histogram(slot: &SlotCounts) -> (f64, f64) {
         let n = *n as f64 - waited;
         calls += n;
         sum += n * middle;
-        squares += n * (2f64.powi(power + 1)).powi(2);
+        if let Some(kept) = kept.get_mut(power as usize) {
+            *kept = n;
+        }
     }
-    if calls > 0.0 { (sum / calls, (squares / calls).sqrt()) } else { (0.0, 0.0) }
+    if calls <= 0.0 {
+        return (0.0, 0.0);
+    }
+    let mean = sum / calls;
+    // Each as far from the mean as its power of two allows.
+    let squares = (0i32..).zip(kept).map(|(power, n)| {
+        let far = (2f64.powi(power + 1) - mean).abs().max((mean - 2f64.powi(power)).abs());
+        n * far * far
+    });
+    (mean, (squares.sum::<f64>() / calls).sqrt())
 }
 
 /// By how much an interval for 99 of 100 is wider than with any number of samples (Student's distribution).
