@@ -205,6 +205,11 @@ impl Table {
         Self { longer_ns, ..Self::default() }
     }
 
+    /// Whether every call longer than a bound is to be listed.
+    pub(crate) fn tells_longer(&self) -> bool {
+        self.longer_ns.is_some()
+    }
+
     /// An image for a new process or a new program: its own, or the one its program's images
     /// are folded into.
     pub(crate) fn image(&mut self, mut image: Image) -> ImageId {
