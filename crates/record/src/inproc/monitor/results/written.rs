@@ -111,6 +111,10 @@ fn keep(session: &mut Session, program: &mut Program, thread: SlotRef, calls: &[
     let began = sys::now();
     let Some(window) = raw_window(session, program, thread, calls) else { return };
     let (octave, n) = (window.octave, window.calls.len() as u32);
+    // A thread that opens one asks nobody; later programs of the file have less to show all the same.
+    if let Some(known) = calls.first().and_then(|call| program.contexts.known.get(&NodeAddr(call.node))) {
+        known.note_asked(octave.into());
+    }
     let first = window.calls.first().map(|call| (call.row, call.nth));
     // What was looked at may be the first call of a window that is still being written.
     let asked = session.windows.looked.get(&thread).copied().filter(|looked| first == Some((looked.row, looked.nth)));
