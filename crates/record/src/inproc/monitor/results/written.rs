@@ -185,9 +185,12 @@ fn raw_calls(
         if call.alone {
             names = Names::new(shared);
         }
-        // Read: to look at a hole in what is mapped would fill it, and the program names any place.
+        // Where the launcher has put a node there is memory, and it is mapped here. Any other place is read: to look at a
+        // hole in what is mapped would fill it, and the program names any place.
         let roots = |node: NodeAddr| {
-            let root = session.memory.word(node.offset() + node::ROOT, program.id);
+            let at = node.offset() + node::ROOT;
+            let area = session.memory.image(program.id).filter(|_| program.contexts.nodes.contains_key(&node));
+            let root = area.map_or_else(|| session.memory.word(at, program.id), |area| area.get(at));
             (root != 0).then_some(NodeAddr(root))
         };
         let key = (call.node, call.number);
