@@ -93,14 +93,14 @@ pub(crate) struct Contexts {
     /// When a map of the functions that it compiles was last looked for, ns since the run's start.
     pub(crate) looked_for_map_ns: Option<u64>,
     /// Frames of the contexts counted at nodes, by their addresses.
-    pub(crate) nodes: HashMap<NodeAddr, Rc<[RawFrame]>>,
+    pub(crate) nodes: foldhash::HashMap<NodeAddr, Rc<[RawFrame]>>,
     /// Roots made for numbers, and their sites.
-    pub(crate) number_roots: HashMap<NodeAddr, SiteRef>,
+    pub(crate) number_roots: foldhash::HashMap<NodeAddr, SiteRef>,
     pub(crate) failures: HashMap<NodeAddr, u32>,
     /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
     pub(crate) preloaded: HashSet<(usize, ModuleKey)>,
     /// What earlier programs know of nodes, and later ones will.
-    pub(crate) known: HashMap<NodeAddr, Rc<KnownContext>>,
+    pub(crate) known: foldhash::HashMap<NodeAddr, Rc<KnownContext>>,
     /// Nodes taken from earlier programs at whose first call `main` has begun.
     pub(crate) main_nodes: Vec<NodeAddr>,
     /// Nodes at whose first call no window could be afforded.

@@ -32,7 +32,7 @@ pub(crate) struct Session {
     /// Dropped before the memory it speaks of.
     pub(crate) _death_notice: DeathNotice,
     pub(crate) memory: Memory,
-    pub(crate) programs: HashMap<ProgramId, Program>,
+    pub(crate) programs: foldhash::HashMap<ProgramId, Program>,
     pub(crate) symbols: Symbols,
     pub(crate) table: Table,
     pub(crate) windows: OpenWindows,

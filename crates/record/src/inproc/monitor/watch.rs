@@ -68,7 +68,7 @@ pub(crate) fn new_session(
     let mut session = Session {
         _death_notice: DeathNotice::new(memory.global()),
         memory,
-        programs: HashMap::new(),
+        programs: foldhash::HashMap::default(),
         symbols,
         table: Table::telling(launch.longer),
         windows: OpenWindows::new(Windows::new(launch.windows.clone(), launch.seed)),

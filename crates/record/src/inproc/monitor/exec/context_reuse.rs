@@ -116,7 +116,7 @@ pub(crate) struct SiteOfFile {
 #[derive(Debug, Default)]
 pub(crate) struct KnownContexts {
     pairs: HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>>,
-    known: HashMap<Rc<Context>, Rc<KnownContext>>,
+    known: foldhash::HashMap<Rc<Context>, Rc<KnownContext>>,
 }
 
 impl KnownContexts {
