@@ -123,7 +123,9 @@ mod tests {
         let kind = Done { kind: Kind::Mapped, place: None };
         assert!(outlook.is_soon(&kind) && outlook.is_soon(&done(&of_file, 3)));
         for _ in 0..4 {
-            [(1, true), (2, true), (3, false)].map(|(nth, soon)| outlook.note(&done(&of_file, nth), soon));
+            for (nth, soon) in [(1, true), (2, true), (3, false)] {
+                outlook.note(&done(&of_file, nth), soon);
+            }
         }
         assert!(outlook.is_soon(&kind) && outlook.is_soon(&done(&of_file, 2)));
         assert!(!outlook.is_soon(&done(&of_file, 3)));
@@ -139,7 +141,8 @@ mod tests {
         assert!(outlook.is_soon(&kind));
         outlook.note(&kind, false);
         assert!(!outlook.is_soon(&kind));
-        [true, true].map(|soon| outlook.note(&kind, soon));
+        outlook.note(&kind, true);
+        outlook.note(&kind, true);
         assert!(outlook.is_soon(&kind));
     }
 }
