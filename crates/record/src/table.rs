@@ -182,11 +182,11 @@ pub(crate) struct Table {
     pub(crate) images: Vec<Image>,
     folded: HashMap<Arc<str>, ImageId>,
     pub(crate) stacks: Vec<RawStack>,
-    stack_index: HashMap<RawStack, u32>,
+    stack_index: foldhash::HashMap<RawStack, u32>,
     /// Frames of all of them.
     frames: usize,
     pub(crate) rows: Vec<RawRow>,
-    row_index: HashMap<(ImageId, Sysno, u32), u32>,
+    row_index: foldhash::HashMap<(ImageId, Sysno, u32), u32>,
     pub(crate) longest: BinaryHeap<Reverse<RawLong>>,
     /// Calls of so many ns are to be told one by one, if a user has asked for that.
     pub(crate) longer_ns: Option<u64>,
