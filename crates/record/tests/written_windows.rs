@@ -57,7 +57,7 @@ fn a_later_program_of_a_file_opens_fewer_windows() {
         launch.windows.allowance = Duration::from_secs(10);
         InprocBackend::new().run(&launch, &mut Quiet).unwrap().header.windows_opened
     };
-    // Seven in each, where nobody notes what threads have written of the ones before.
+    // Twelve in each, where nobody notes what threads have written of the ones before.
     let (some, more) = (opened(60), opened(100));
     assert!(some > 100 && more - some < 160, "{some}, then {more}");
 }
