@@ -9,6 +9,7 @@ use super::effects::{computed_address, direct_target, ends, goes_on, is_plausibl
 use super::extents::Extent;
 use super::gs::uses_gs;
 use super::image::Image;
+use super::quick::{Step, Steps, led_to};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 /// Times that tables are looked for where code has been followed.
@@ -106,18 +107,28 @@ impl Reach<'_> {
             if extent.is_none_or(|e| address >= e.end) {
                 continue;
             }
-            let mut decoder = Decoder::with_ip(64, region.slice(address, region.end()), address, DecoderOptions::NONE);
-            for i in decoder.iter() {
-                if self.reached.contains(i.ip()) || !is_plausible(&i) || !self.reached.mark(i.ip()) {
+            let is_fixed = self.image.is_fixed;
+            let mut steps = Steps::of(region, (address, region.end()), is_fixed);
+            while let Some((ip, step)) = steps.next() {
+                let asked = (step == Step::Ask).then(|| steps.asked());
+                if asked.is_some_and(|i| !is_plausible(i)) || !self.reached.add_new(ip) {
                     break;
                 }
                 any = true;
-                self.open.extend(direct_target(&i));
-                if let Some(address) = computed_address(&i, self.image.is_fixed) {
-                    self.computed.push(address);
-                    self.open.push(address);
-                }
-                if ends(&i) {
+                let (target, computed, is_end) = match step {
+                    Step::Plain { .. } => continue,
+                    Step::Ends { .. } => break,
+                    Step::Branch { len, distance, ends } => (Some(led_to(ip, len, distance)), None, ends),
+                    Step::Address { len, distance } => (None, Some(led_to(ip, len, distance)), false),
+                    Step::Ask => {
+                        let i = steps.asked();
+                        (direct_target(i), computed_address(i, is_fixed), ends(i))
+                    }
+                };
+                self.open.extend(target);
+                self.computed.extend(computed);
+                self.open.extend(computed);
+                if is_end {
                     break;
                 }
             }
