@@ -216,7 +216,8 @@ impl Walk {
     /// that can be moved. Any address that code computes may be one; a table ends where the next
     /// thing begins or where an entry leads out of the code.
     fn jump_tables(&mut self, image: &Image<'_>) {
-        self.taken.sort_unstable_by_key(|(address, sure)| (*address, !sure));
+        // Most were sorted in the last round, which this sort makes use of.
+        self.taken.sort_by_key(|(address, sure)| (*address, !sure));
         self.taken.dedup_by_key(|(address, _)| *address);
         for (n, (table, sure)) in self.taken.iter().enumerate() {
             let Some(bytes) = image.from(*table) else { continue };

@@ -140,13 +140,14 @@ impl Quick {
     #[inline(always)]
     pub(super) fn step(&self, bytes: &[u8]) -> Step {
         let Some(window) = bytes.first_chunk::<WINDOW>() else { return Step::Ask };
-        let (mut at, mut place) = (0, 0);
-        let mut byte = window[0];
-        // Prefixes are few, and nearly always none.
-        if is_prefix(byte) {
+        // Three prefixes, REX, 0x0f, the opcode and two bytes behind it at most. The next step waits for this one's
+        // length, so bytes are shifted out of a register and not read again, and nothing branches by what can't be foretold.
+        let first = window.first_chunk::<8>().map_or(0, |eight| u64::from_le_bytes(*eight));
+        let (mut rest, mut at, mut place) = (first, 0, 0);
+        if is_prefix(rest as u8) {
             let mut segment = false;
-            while is_prefix(byte) {
-                let class = match byte {
+            while is_prefix(rest as u8) {
+                let class = match rest as u8 {
                     0x66 => 1 << 16,
                     0xf2 => 2 << 16,
                     0xf3 => 3 << 16,
@@ -158,24 +159,21 @@ impl Quick {
                 }
                 place |= class;
                 at += 1;
-                byte = window[at];
+                rest >>= 8;
             }
             if segment && place > 1 << 16 {
                 return Step::Ask;
             }
         }
-        // Which ones have REX can't be foretold, so nothing branches by it.
-        let rex = usize::from(byte & 0xf0 == 0x40);
-        place |= (usize::from(byte & 8) * rex) << 16;
-        at += rex;
-        byte = window[at & (WINDOW - 1)];
-        let escaped = usize::from(byte == 0x0f);
-        place |= escaped << 18;
-        at += escaped;
-        byte = window[at & (WINDOW - 1)];
-        // At most three prefixes, REX and 0x0f have gone by.
-        let behind = window[(at + 1) & (WINDOW - 1)];
-        place |= usize::from(byte) << 8 | usize::from(behind);
+        let rex = u64::from(rest & 0xf0 == 0x40);
+        place |= ((rest & 8 * rex) as usize) << 16;
+        rest >>= 8 * rex;
+        let escaped = u64::from(rest & 0xff == 0x0f);
+        place |= (escaped as usize) << 18;
+        rest >>= 8 * escaped;
+        at += (rex + escaped) as usize;
+        let [opcode, behind, sib, ..] = rest.to_le_bytes();
+        place |= usize::from(opcode) << 8 | usize::from(behind);
         let kept = &self.answers[place & (PLACES - 1)];
         let mut answer = kept.load(Ordering::Relaxed);
         if answer == UNKNOWN {
@@ -184,7 +182,6 @@ impl Quick {
         }
         let len = at + usize::from(answer & LEN);
         if answer & KIND == PLAIN {
-            let sib = window[(at + 2) & (WINDOW - 1)];
             let lacks_base = (answer & MAY_LACK_BASE != 0) & (sib & 7 == 5);
             return Step::Plain { len: len + 4 * usize::from(lacks_base) };
         }

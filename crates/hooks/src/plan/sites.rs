@@ -5,7 +5,7 @@ use super::extents::Extent;
 use super::frame_depth::Depths;
 use super::image::{Image, Region};
 use super::labels::{Labels, MOST_CALLS, Numbers};
-use super::pairs::has_bytes;
+use super::pairs::{has_bytes, last_bytes};
 use super::patch_span::Block;
 use super::planner::Planner;
 use super::quick::{Step, Steps};
@@ -78,8 +78,10 @@ fn bytes_of<'a>(image: &Image<'a>, extent: &Extent) -> &'a [u8] {
 /// Whether a `syscall` or `int $0x80` is really among the instructions of `extent`.
 pub(super) fn has_call(image: &Image<'_>, extent: &Extent) -> bool {
     let Some(region) = image.region(extent.start).filter(|_| may_have_call(image, extent)) else { return false };
+    let Some(last) = last_bytes(bytes_of(image, extent)) else { return false };
+    let last = extent.start.saturating_add(last as u64);
     let mut steps = Steps::of(region, (extent.start, extent.end), image.is_fixed);
-    while let Some((_, step)) = steps.next_of_note() {
+    while let Some((_, step)) = steps.next_of_note().filter(|(ip, _)| *ip <= last) {
         let i = steps.asked();
         if step == Step::Ask && (i.mnemonic() == Mnemonic::Syscall || is_interrupt(i)) {
             return true;

@@ -92,7 +92,8 @@ mod tests {
         let hash = ContentHash::new(&[9; 32]);
         let bytes: Vec<u8> = (0..3 * BLOCK).map(|n| (n / WORD * 31) as u8).collect();
         let mut seen = HashSet::from([hash.of(&bytes)]);
-        for (from, to, len) in [(0, WORD, WORD), (0, 2 * WORD, 2 * WORD), (0, BLOCK, BLOCK), (BLOCK, 2 * BLOCK, BLOCK)] {
+        for (from, to, len) in [(0, WORD, WORD), (0, 2 * WORD, 2 * WORD), (0, BLOCK, BLOCK), (BLOCK, 2 * BLOCK, BLOCK)]
+        {
             let mut other = bytes.clone();
             let (first, second) = other.split_at_mut(to);
             first[from..from + len].swap_with_slice(&mut second[..len]);
