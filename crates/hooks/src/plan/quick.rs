@@ -166,7 +166,7 @@ impl Quick {
             }
         }
         let rex = u64::from(rest & 0xf0 == 0x40);
-        place |= ((rest & 8 * rex) as usize) << 16;
+        place |= ((rest & (8 * rex)) as usize) << 16;
         rest >>= 8 * rex;
         let escaped = u64::from(rest & 0xff == 0x0f);
         place |= (escaped as usize) << 18;
