@@ -7,9 +7,8 @@
 //! for that instruction ([`Step::Ask`]). So what is found is what decoding it all finds.
 
 use super::effects::{computed_address, direct_target, ends};
-use super::gs::uses_gs;
+use super::gs::{is_doubtful, uses_gs};
 use super::image::Region;
-use super::reachable::is_doubtful;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use std::sync::atomic::{AtomicU8, Ordering};
 

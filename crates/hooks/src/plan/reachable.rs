@@ -7,10 +7,10 @@
 use super::addresses::Set;
 use super::effects::{computed_address, direct_target, ends, goes_on, is_plausible};
 use super::extents::Extent;
-use super::gs::uses_gs;
+use super::gs::is_doubtful;
 use super::image::Image;
 use super::quick::{Step, Steps, led_to};
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 
 /// Times that tables are looked for where code has been followed.
 const ROUNDS: usize = 8;
@@ -18,17 +18,6 @@ const ROUNDS: usize = 8;
 const MAX_TABLE: usize = 1 << 16;
 /// Bytes before a call in which its number is looked for.
 const NUMBER: usize = 24;
-
-/// Whether `i`, in a function, makes it doubtful that all of that is code: no program may run it, it is
-/// what zeroes look like, or it uses gs, which hardly any does.
-pub(super) fn is_doubtful(i: &Instruction) -> bool {
-    let zeroes = i.mnemonic() == Mnemonic::Add
-        && i.len() == 2
-        && i.op0_kind() == OpKind::Memory
-        && i.memory_base() == Register::RAX
-        && i.op1_register() == Register::AL;
-    !is_plausible(i) || zeroes || uses_gs(i)
-}
 
 /// Whether the bytes of a `syscall` behind `before` may be one that nothing is known to lead to: a call
 /// needs a number, so on some way up to it that is put into rax.
