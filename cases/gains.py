@@ -4,12 +4,13 @@
   gains.py --systoll PATH [--json FILE] [--save DIR] [--pairs N] [NAME...]
   gains.py --systoll PATH --real --keep DIR [--json FILE] [--pairs N] [NAME...]
 
-Each disease's sick run is watched three times, of which the one that took the least processor time counts, and proved beside its cured twin: four times as long where its last word is a count. One line a
-case: the price of the needless calls, what was expected to be won by the findings and remarks about the focus calls, and what was
-measured, in percent of the program's own processor time (told.py says why not in ms). Where the measure's own interval is wide beside what
-was expected, it is measured once more with three times the pairs. fitted.txt names the cases that the bounds were fitted to; of these
-and of the others, each apart, the last lines tell in how many the measured gain lies within, and how wide what is told is. Calls that wait
-are left out: their gain is waiting. `--save` keeps recordings.
+Each disease's sick run is watched three times, of which the one that took the least processor time counts, and proved
+beside its cured twin: four times as long where its last word is a count. One line a case: the price of the needless
+calls, what was expected to be won by the findings and remarks about the focus calls, and what was measured, in percent
+of the program's own processor time (told.py says why not in ms). Where the measure's own interval is wide beside what was
+expected, it is measured once more with three times the pairs. fitted.txt names the cases that the bounds were fitted to;
+of these and of the others, each apart, the last lines tell in how many the measured gain lies within, and how wide what
+is told is. Calls that wait are left out: their gain is waiting. `--save` keeps recordings.
 
 `--real` takes programs as their registries ship them in place of the cases: each command of census/ that has a cure or a twin, and
 each fix of upstream/ (`--keep` as census.py and upstream.py take it). What is not installed is skipped with the reason.

@@ -91,7 +91,15 @@ def descriptors_are_called_as_strace_calls_them(box):
         # The loader's files come and go; what the program opened is what it prints.
         if m and int(m[2]) >= 50:
             wanted.add((m[2], lasting(m[3]) + m[4]))
-    found = {(fd, lasting(target) + gone) for fd, target, gone in re.findall(r"^ +(?:fd)? +(\d+)<(.*)>((?:\(deleted\))?)   \d+ of", ours, re.M)}
+
+    def whole(fd, shown):
+        """What strace has, of a long path that a screen shows without its middle."""
+        begin, cut, end = shown.partition("…")
+        fits = (t for f, t in wanted if f == fd and len(t) > len(begin) + len(end) and t.startswith(begin) and t.endswith(end))
+        return next(fits, shown) if cut else shown
+
+    shown = re.findall(r"^ +(?:fd)? +(\d+)<(.*)>((?:\(deleted\))?)   \d+ of", ours, re.M)
+    found = {(fd, whole(fd, lasting(target) + gone)) for fd, target, gone in shown}
     assert len(wanted) >= 8, (wanted, theirs)
     # Sockets are named by a thread beside, where its budget allows: they may have stayed numbers.
     ours_of = {}

@@ -1,12 +1,20 @@
 //! Says what can be hooked in files: `cargo run -r --example plan -- [-v] FILE...`
+//!
+//! With `-d` it prints a digest of each plan alone, by which the plans of two builds are compared.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
+use std::hash::{DefaultHasher, Hasher};
 use std::time::Instant;
 use systoll_hooks::plan::plan;
 
 fn main() -> std::io::Result<()> {
-    let (flags, files): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|arg| arg == "-v");
+    let (flags, files): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|arg| arg == "-v" || arg == "-d");
+    let (mut verbose, mut digests) = (false, false);
+    for flag in flags {
+        verbose |= flag == "-v";
+        digests |= flag == "-d";
+    }
     for file in files {
         let elf = std::fs::read(&file)?;
         let start = Instant::now();
@@ -19,6 +27,12 @@ fn main() -> std::io::Result<()> {
                 continue;
             }
         };
+        if digests {
+            let mut digest = DefaultHasher::new();
+            digest.write(&plan.to_bytes());
+            println!("{:016x} {} {file}", digest.finish(), plan.sites.len());
+            continue;
+        }
         let before = plan.sites.iter().filter(|s| s.entry_span.is_some()).count();
         let both = plan.sites.iter().filter(|s| s.entry_span.is_some() && s.return_span.is_some()).count();
         let numbers = plan.sites.iter().filter(|s| s.number.is_some()).count();
@@ -31,7 +45,7 @@ fn main() -> std::io::Result<()> {
             plan.unplanned.len(),
             plan.uses_gs.as_ref().map(ToString::to_string).unwrap_or_else(|| "no".into())
         );
-        if !flags.is_empty() {
+        if verbose {
             for u in &plan.unplanned {
                 println!("  {:#x}: {:?}", u.address, u.why);
             }

@@ -14,6 +14,22 @@ pub(crate) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> usize {
     usize::try_from(n).unwrap_or(0)
 }
 
+/// Reads two places of another process's memory in one request: bytes of the first, then of the second, as far as
+/// they can be read one after the other.
+pub(crate) fn read_two(pid: i32, first: (u64, &mut [u8]), second: (u64, &mut [u8])) -> usize {
+    let vector = |address: *mut c_void, length| libc::iovec { iov_base: address, iov_len: length };
+    let remote = [
+        vector(first.0 as usize as *mut c_void, first.1.len()),
+        vector(second.0 as usize as *mut c_void, second.1.len()),
+    ];
+    let local =
+        [vector(first.1.as_mut_ptr().cast(), first.1.len()), vector(second.1.as_mut_ptr().cast(), second.1.len())];
+    // SAFETY: the local ranges are the two buffers; the remote ones are only looked up in the other
+    // process, where a bad address is an error.
+    let n = unsafe { libc::process_vm_readv(pid, local.as_ptr(), 2, remote.as_ptr(), 2, 0) };
+    usize::try_from(n).unwrap_or(0)
+}
+
 /// Why nothing can be done here that threads wait for each other by, if that is so: some sandboxes refuse
 /// futex(2), and the C library ends a process that is told so by surprise.
 pub(crate) fn forbids_futex() -> Option<String> {

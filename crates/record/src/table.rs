@@ -182,11 +182,11 @@ pub(crate) struct Table {
     pub(crate) images: Vec<Image>,
     folded: HashMap<Arc<str>, ImageId>,
     pub(crate) stacks: Vec<RawStack>,
-    stack_index: HashMap<RawStack, u32>,
+    stack_index: foldhash::HashMap<RawStack, u32>,
     /// Frames of all of them.
     frames: usize,
     pub(crate) rows: Vec<RawRow>,
-    row_index: HashMap<(ImageId, Sysno, u32), u32>,
+    row_index: foldhash::HashMap<(ImageId, Sysno, u32), u32>,
     pub(crate) longest: BinaryHeap<Reverse<RawLong>>,
     /// Calls of so many ns are to be told one by one, if a user has asked for that.
     pub(crate) longer_ns: Option<u64>,
@@ -203,6 +203,11 @@ impl Table {
     pub(crate) fn telling(longer: Option<Duration>) -> Self {
         let longer_ns = longer.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         Self { longer_ns, ..Self::default() }
+    }
+
+    /// Whether every call longer than a bound is to be listed.
+    pub(crate) fn tells_longer(&self) -> bool {
+        self.longer_ns.is_some()
     }
 
     /// An image for a new process or a new program: its own, or the one its program's images

@@ -43,3 +43,21 @@ fn windows_that_threads_write_are_those_that_the_launcher_looks_at() {
     let has = |name: &str, object: &str| written.contains_key(&(name.to_owned(), object.to_owned()));
     assert!(has("openat", "/etc/of/nobody") && has("read", "/etc/group") && has("close", "/etc/passwd"), "{written:?}");
 }
+
+#[test]
+fn a_later_program_of_a_file_opens_fewer_windows() {
+    let opened = |programs: u32| {
+        let files = "/etc/group ".repeat(40);
+        let script = format!("i=0; while [ $i -lt {programs} ]; do cat {files}; i=$((i+1)); done");
+        let mut launch = Launch {
+            command: ["sh", "-c", &script].map(Into::into).to_vec(),
+            discard_output: true,
+            ..Launch::default()
+        };
+        launch.windows.allowance = Duration::from_secs(10);
+        InprocBackend::new().run(&launch, &mut Quiet).unwrap().header.windows_opened
+    };
+    // Twelve in each, where nobody notes what threads have written of the ones before.
+    let (some, more) = (opened(60), opened(100));
+    assert!(some > 100 && more - some < 160, "{some}, then {more}");
+}

@@ -3,21 +3,24 @@
 use super::image::Region;
 
 /// A set of addresses in code.
-#[derive(Clone)]
 pub(super) struct Set {
     /// Start of a region, its length in bytes, one bit a byte.
     regions: Vec<(u64, u64, Vec<u64>)>,
+    /// The longest, which has nearly all.
+    longest: usize,
 }
 
 impl Set {
     pub(super) fn new(code: &[Region<'_>]) -> Self {
         let region = |r: &Region<'_>| (r.start, r.bytes.len() as u64, vec![0; r.bytes.len().div_ceil(64)]);
-        Self { regions: code.iter().map(region).collect() }
+        let longest = code.iter().enumerate().max_by_key(|(_, r)| r.bytes.len()).map_or(0, |(n, _)| n);
+        Self { regions: code.iter().map(region).collect(), longest }
     }
 
     fn find(&self, address: u64) -> Option<(usize, usize, u64)> {
-        // Nearly everything lies in one region; there are seldom more than six.
-        let n = self.regions.partition_point(|r| r.0 <= address).checked_sub(1)?;
+        let is_there = self.regions.get(self.longest).is_some_and(|r| address.wrapping_sub(r.0) < r.1);
+        let n =
+            if is_there { self.longest } else { self.regions.partition_point(|r| r.0 <= address).checked_sub(1)? };
         let (start, len, _) = self.regions.get(n)?;
         let bit = address - start;
         (bit < *len).then_some((n, (bit / 64) as usize, 1 << (bit % 64)))
@@ -30,6 +33,15 @@ impl Set {
             *word |= bit;
         }
         true
+    }
+
+    /// Adds `address` and returns whether it lies in code and was not in the set.
+    pub(super) fn add_new(&mut self, address: u64) -> bool {
+        let Some((n, word, bit)) = self.find(address) else { return false };
+        let Some(word) = self.regions.get_mut(n).and_then(|r| r.2.get_mut(word)) else { return false };
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
     }
 
     pub(super) fn contains(&self, address: u64) -> bool {
@@ -67,34 +79,31 @@ fn bits(word: u64) -> impl Iterator<Item = u64> {
 
 /// Where something may jump to.
 pub(super) struct Targets {
-    all: Set,
     /// Those told of by what is surely code, or by a table or symbol.
     sure: Set,
+    /// The others, and some of those.
+    unsure: Set,
 }
 
 impl Targets {
     pub(super) fn new(code: &[Region<'_>]) -> Self {
-        let none = Set::new(code);
-        Self { all: none.clone(), sure: none }
+        Self { sure: Set::new(code), unsure: Set::new(code) }
     }
 
     /// Adds `address` and returns whether it lies in code at all.
     pub(super) fn mark(&mut self, address: u64, sure: bool) -> bool {
-        if sure {
-            self.sure.mark(address);
-        }
-        self.all.mark(address)
+        if sure { self.sure.mark(address) } else { self.unsure.mark(address) }
     }
 
     /// Adds those of another walk over the same code.
     pub(super) fn add(&mut self, other: &Self) {
-        self.all.add(&other.all);
         self.sure.add(&other.sure);
+        self.unsure.add(&other.unsure);
     }
 
     /// Whether something may jump to `address`.
     pub(super) fn contains(&self, address: u64) -> bool {
-        self.all.contains(address)
+        self.sure.contains(address) || self.unsure.contains(address)
     }
 
     /// Whether something beyond doubt leads to `address`.

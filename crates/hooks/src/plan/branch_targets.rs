@@ -7,11 +7,12 @@ use super::addresses::{Set, Targets};
 use super::cfi::Cfi;
 use super::effects::{computed_address, direct_target, ends, is_plausible};
 use super::extents::Extent;
-use super::gs::{self, is_certain, uses_gs};
+use super::gs::{self, is_certain, is_doubtful, uses_gs};
 use super::image::{Image, Region};
-use super::reachable::{self, is_doubtful};
+use super::quick::{Step, Steps, led_to};
+use super::reachable;
 use super::types::{Evidence, PlanError};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{FlowControl, Instruction};
 use std::collections::HashSet;
 use std::num::NonZero;
 
@@ -159,20 +160,33 @@ impl Walk {
 
     fn code(&mut self, image: &Image<'_>, extent: &Extent) {
         let Some(region) = image.region(extent.start) else { return };
-        let bytes = region.slice(extent.start, extent.end);
-        let mut decoder = Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE);
-        let mut instruction = Instruction::default();
+        let mut steps = Steps::of(region, (extent.start, extent.end), self.is_fixed);
         let mut doubtful = false;
-        while decoder.can_decode() {
-            decoder.decode_out(&mut instruction);
-            self.instruction(&instruction);
-            if extent.known && !doubtful && is_doubtful(&instruction) {
+        while let Some((ip, step)) = steps.next_of_note() {
+            if step != Step::Ask {
+                self.step(ip, step);
+                continue;
+            }
+            let instruction = steps.asked();
+            self.instruction(instruction);
+            if extent.known && !doubtful && is_doubtful(instruction) {
                 doubtful = self.doubtful.insert(extent.start);
             }
-            if self.sure && self.certain.is_none() && uses_gs(&instruction) {
+            if self.sure && self.certain.is_none() && uses_gs(instruction) {
                 self.uses_gs.push(instruction.ip());
-                self.certain = is_certain(&instruction).then(|| instruction.ip());
+                self.certain = is_certain(instruction).then(|| instruction.ip());
             }
+        }
+    }
+
+    /// Notes where what is known without decoding leads.
+    fn step(&mut self, ip: u64, step: Step) {
+        match step {
+            Step::Branch { len, distance, .. } => {
+                self.targets.mark(led_to(ip, len, distance), self.sure);
+            }
+            Step::Address { len, distance } => self.computed(led_to(ip, len, distance)),
+            Step::Plain { .. } | Step::Ends { .. } | Step::Ask => {}
         }
     }
 
@@ -188,7 +202,12 @@ impl Walk {
 
     /// Notes an address that `i` computes.
     fn address(&mut self, i: &Instruction) {
-        let Some(address) = computed_address(i, self.is_fixed) else { return };
+        if let Some(address) = computed_address(i, self.is_fixed) {
+            self.computed(address);
+        }
+    }
+
+    fn computed(&mut self, address: u64) {
         self.targets.mark(address, self.sure);
         self.taken.push((address, self.sure));
     }
@@ -197,7 +216,8 @@ impl Walk {
     /// that can be moved. Any address that code computes may be one; a table ends where the next
     /// thing begins or where an entry leads out of the code.
     fn jump_tables(&mut self, image: &Image<'_>) {
-        self.taken.sort_unstable_by_key(|(address, sure)| (*address, !sure));
+        // Most were sorted in the last round, which this sort makes use of.
+        self.taken.sort_by_key(|(address, sure)| (*address, !sure));
         self.taken.dedup_by_key(|(address, _)| *address);
         for (n, (table, sure)) in self.taken.iter().enumerate() {
             let Some(bytes) = image.from(*table) else { continue };
@@ -221,23 +241,38 @@ impl Walk {
         self.sure = true;
         while let Some(address) = open.pop() {
             // Most have been: many ways lead to the same code.
-            if self.opened.contains(address) || !self.opened.mark(address) {
+            if !self.opened.add_new(address) {
                 continue;
             }
             let next = extents.partition_point(|e| e.start <= address);
             let Some(gap) = next.checked_sub(1).and_then(|n| extents.get(n)).filter(|e| !e.known) else { continue };
             let Some(region) = image.region(gap.start) else { continue };
-            let mut decoder = Decoder::with_ip(64, region.slice(address, gap.end), address, DecoderOptions::NONE);
-            for i in decoder.iter() {
-                if self.visited.contains(i.ip()) || !self.visited.mark(i.ip()) || !is_plausible(&i) {
+            let mut steps = Steps::of(region, (address, gap.end), self.is_fixed);
+            while let Some((ip, step)) = steps.next() {
+                let asked = (step == Step::Ask).then(|| steps.asked());
+                if !self.visited.add_new(ip) || asked.is_some_and(|i| !is_plausible(i)) {
                     break;
                 }
                 any = true;
                 let from = self.taken.len();
-                self.instruction(&i);
-                open.extend(direct_target(&i));
+                match asked {
+                    Some(i) => {
+                        self.instruction(i);
+                        open.extend(direct_target(i));
+                    }
+                    None => self.step(ip, step),
+                }
                 open.extend(self.taken.iter().skip(from).map(|t| t.0));
-                if ends(&i) {
+                let is_end = match step {
+                    Step::Branch { len, distance, ends } => {
+                        open.push(led_to(ip, len, distance));
+                        ends
+                    }
+                    Step::Ends { .. } => true,
+                    Step::Plain { .. } | Step::Address { .. } => false,
+                    Step::Ask => ends(steps.asked()),
+                };
+                if is_end {
                     break;
                 }
             }

@@ -4,6 +4,7 @@
 //! start to its end it may look like anything. An instruction is evidence where code is followed to
 //! it; one that changes the base and can hardly be met by chance is evidence in any function.
 
+use super::effects::is_plausible;
 use super::image::Image;
 use super::types::Evidence;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
@@ -21,6 +22,17 @@ pub(super) fn uses_gs(i: &Instruction) -> bool {
         _ if i.segment_prefix() != Register::GS || i.mnemonic() == Mnemonic::Nop => false,
         _ => i.op_kinds().any(|kind| kind == OpKind::Memory),
     }
+}
+
+/// Whether `i`, in a function, makes it doubtful that all of that is code: no program may run it, it is
+/// what zeroes look like, or it uses gs, which hardly any does.
+pub(super) fn is_doubtful(i: &Instruction) -> bool {
+    let zeroes = i.mnemonic() == Mnemonic::Add
+        && i.len() == 2
+        && i.op0_kind() == OpKind::Memory
+        && i.memory_base() == Register::RAX
+        && i.op1_register() == Register::AL;
+    !is_plausible(i) || zeroes || uses_gs(i)
 }
 
 /// Whether `i` is too long and seldom to be met in data.

@@ -125,13 +125,17 @@ impl<'a> Image<'a> {
     /// Where code sets the gs base by an instruction (`wrgsbase` of 64 bits), by its bytes
     /// alone: files without calls are not decoded.
     pub(super) fn sets_gs(&self) -> Option<u64> {
+        const PIECE: usize = 1 << 12;
+        const LEN: usize = 5;
         let found = |b: &[u8]| matches!(b, [0xf3, 0x48 | 0x49, 0x0f, 0xae, 0xd8..=0xdf]);
         let may_have = |bytes: &[u8]| has_pair(bytes, |one, next| (one == 0x0f) & (next == 0xae));
         let place = |region: &Region<'_>| {
-            if !may_have(region.bytes) {
-                return None;
-            }
-            Some(region.start + region.bytes.windows(5).position(found)? as u64)
+            (0..region.bytes.len()).step_by(PIECE).find_map(|from| {
+                // As much of the next as one that begins here may reach into.
+                let to = region.bytes.len().min(from + PIECE + LEN - 1);
+                let piece = region.bytes.get(from..to).filter(|piece| may_have(piece))?;
+                Some(region.start + (from + piece.windows(LEN).position(found)?) as u64)
+            })
         };
         self.code.iter().find_map(place)
     }

@@ -20,6 +20,7 @@ mod make_room;
 mod pairs;
 mod patch_span;
 mod planner;
+mod quick;
 mod reachable;
 mod signal_return;
 mod sites;

@@ -15,6 +15,11 @@ pub(super) fn has_bytes(bytes: &[u8]) -> bool {
     has_pair(bytes, |one, next| (one == 0x0f) & (next == 0x05) | (one == 0xcd) & (next == 0x80))
 }
 
+/// Where the bytes of the last `syscall` or `int $0x80` begin.
+pub(super) fn last_bytes(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(2).rposition(|pair| matches!(pair, [0x0f, 0x05] | [0xcd, 0x80]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -23,10 +28,11 @@ mod tests {
     fn a_pair_is_found_wherever_it_lies() {
         for len in [0, 1, 2, 100, 4_095, 4_096, 4_097, 8_192, 8_193] {
             let mut bytes = vec![0x0f; len];
-            assert!(!has_bytes(&bytes), "{len}");
+            assert!(!has_bytes(&bytes) && last_bytes(&bytes).is_none(), "{len}");
             for at in (1..len).filter(|at| len < 200 || at % 4_096 < 3 || at % 4_096 > 4_093) {
                 bytes[at] = 0x05;
                 assert!(has_bytes(&bytes), "{at} of {len}");
+                assert_eq!(last_bytes(&bytes), Some(at - 1), "{at} of {len}");
                 bytes[at - 1] = 0xcd;
                 assert!(!has_bytes(&bytes), "{at} of {len}");
                 bytes[at] = 0x80;

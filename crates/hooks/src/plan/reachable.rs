@@ -7,9 +7,10 @@
 use super::addresses::Set;
 use super::effects::{computed_address, direct_target, ends, goes_on, is_plausible};
 use super::extents::Extent;
-use super::gs::uses_gs;
+use super::gs::is_doubtful;
 use super::image::Image;
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use super::quick::{Step, Steps, led_to};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 
 /// Times that tables are looked for where code has been followed.
 const ROUNDS: usize = 8;
@@ -17,17 +18,6 @@ const ROUNDS: usize = 8;
 const MAX_TABLE: usize = 1 << 16;
 /// Bytes before a call in which its number is looked for.
 const NUMBER: usize = 24;
-
-/// Whether `i`, in a function, makes it doubtful that all of that is code: no program may run it, it is
-/// what zeroes look like, or it uses gs, which hardly any does.
-pub(super) fn is_doubtful(i: &Instruction) -> bool {
-    let zeroes = i.mnemonic() == Mnemonic::Add
-        && i.len() == 2
-        && i.op0_kind() == OpKind::Memory
-        && i.memory_base() == Register::RAX
-        && i.op1_register() == Register::AL;
-    !is_plausible(i) || zeroes || uses_gs(i)
-}
 
 /// Whether the bytes of a `syscall` behind `before` may be one that nothing is known to lead to: a call
 /// needs a number, so on some way up to it that is put into rax.
@@ -106,18 +96,28 @@ impl Reach<'_> {
             if extent.is_none_or(|e| address >= e.end) {
                 continue;
             }
-            let mut decoder = Decoder::with_ip(64, region.slice(address, region.end()), address, DecoderOptions::NONE);
-            for i in decoder.iter() {
-                if self.reached.contains(i.ip()) || !is_plausible(&i) || !self.reached.mark(i.ip()) {
+            let is_fixed = self.image.is_fixed;
+            let mut steps = Steps::of(region, (address, region.end()), is_fixed);
+            while let Some((ip, step)) = steps.next() {
+                let asked = (step == Step::Ask).then(|| steps.asked());
+                if asked.is_some_and(|i| !is_plausible(i)) || !self.reached.add_new(ip) {
                     break;
                 }
                 any = true;
-                self.open.extend(direct_target(&i));
-                if let Some(address) = computed_address(&i, self.image.is_fixed) {
-                    self.computed.push(address);
-                    self.open.push(address);
-                }
-                if ends(&i) {
+                let (target, computed, is_end) = match step {
+                    Step::Plain { .. } => continue,
+                    Step::Ends { .. } => break,
+                    Step::Branch { len, distance, ends } => (Some(led_to(ip, len, distance)), None, ends),
+                    Step::Address { len, distance } => (None, Some(led_to(ip, len, distance)), false),
+                    Step::Ask => {
+                        let i = steps.asked();
+                        (direct_target(i), computed_address(i, is_fixed), ends(i))
+                    }
+                };
+                self.open.extend(target);
+                self.computed.extend(computed);
+                self.open.extend(computed);
+                if is_end {
                     break;
                 }
             }

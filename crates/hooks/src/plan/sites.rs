@@ -5,9 +5,10 @@ use super::extents::Extent;
 use super::frame_depth::Depths;
 use super::image::{Image, Region};
 use super::labels::{Labels, MOST_CALLS, Numbers};
-use super::pairs::has_bytes;
+use super::pairs::{has_bytes, last_bytes};
 use super::patch_span::Block;
 use super::planner::Planner;
+use super::quick::{Step, Steps};
 use super::reachable::{gets_number, is_inside};
 use super::tail_calls::function_of;
 use super::types::{Site, Span, UnpatchableReason, Unplanned};
@@ -76,11 +77,17 @@ fn bytes_of<'a>(image: &Image<'a>, extent: &Extent) -> &'a [u8] {
 
 /// Whether a `syscall` or `int $0x80` is really among the instructions of `extent`.
 pub(super) fn has_call(image: &Image<'_>, extent: &Extent) -> bool {
-    let bytes = bytes_of(image, extent);
-    has_bytes(bytes)
-        && Decoder::with_ip(64, bytes, extent.start, DecoderOptions::NONE)
-            .iter()
-            .any(|i| i.mnemonic() == Mnemonic::Syscall || is_interrupt(&i))
+    let Some(region) = image.region(extent.start).filter(|_| may_have_call(image, extent)) else { return false };
+    let Some(last) = last_bytes(bytes_of(image, extent)) else { return false };
+    let last = extent.start.saturating_add(last as u64);
+    let mut steps = Steps::of(region, (extent.start, extent.end), image.is_fixed);
+    while let Some((_, step)) = steps.next_of_note().filter(|(ip, _)| *ip <= last) {
+        let i = steps.asked();
+        if step == Step::Ask && (i.mnemonic() == Mnemonic::Syscall || is_interrupt(i)) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Extends functions with calls over what follows them, where they run on into it: glibc's clone

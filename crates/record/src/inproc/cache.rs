@@ -8,6 +8,7 @@
 //! Whatever is the matter with the folder, work goes on without it.
 
 use super::checksum::checksum;
+use super::content::ContentHash;
 use std::fmt::Write;
 use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 use std::path::Path;
@@ -43,7 +44,7 @@ pub struct Kind {
 }
 
 /// Entries that [`Cache::key_of`] makes.
-const STATE: Kind = Kind { name: "state", version: 1 };
+const STATE: Kind = Kind { name: "state", version: 2 };
 /// Entries that [`Cache::plan`] makes.
 const PLAN: Kind = Kind { name: "plan", version: plan::FORMAT };
 
@@ -112,7 +113,7 @@ impl Cache {
         for byte in plan::build_id(content).unwrap_or_default().iter().take(ID_SIZE) {
             let _ = write!(key, "{byte:02x}");
         }
-        let _ = write!(key, "-{:x}-{:016x}", content.len(), open.hash(&[b"content", content]));
+        let _ = write!(key, "-{:x}-{:016x}", content.len(), ContentHash::new(&open.secret).of(content));
         Some(Key(key))
     }
 

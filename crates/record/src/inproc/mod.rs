@@ -3,6 +3,7 @@
 
 pub mod cache;
 mod checksum;
+mod content;
 mod monitor;
 
 pub use monitor::{InprocBackend, OwnShare, own_share};

@@ -84,7 +84,7 @@ fn measure(pid: i32) -> Result<Cost, Error> {
     let mut progress = Progress { schedstat: Schedstat::open(pid, pid), ..Progress::default() };
     let mut patience = Patience::new();
     loop {
-        let stop = match patience.wait(true, |block| tracee::wait_for(pid, block)) {
+        let stop = match patience.wait(sys::now(), true, |block| tracee::wait_for(pid, block)) {
             Waited::Stop(stop) => stop,
             Waited::NoChildren => return Err(refused("the child is gone".into())),
             _ => continue,

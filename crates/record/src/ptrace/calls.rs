@@ -79,8 +79,12 @@ impl Engine {
         let Some(pid) = self.threads.get(&tid).map(|t| t.pid) else { return };
         let look_up = self.names && !first_exec;
         let Some(process) = self.processes.get_mut(&pid) else { return };
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        thread.ahead.forget();
         let known = if look_up && process.main_seen && !process.maps_stale {
-            process.contexts.find(tid, at, syscall)
+            let path = signature.filter(|s| capture::is_looked_at(s)).and_then(path_arg);
+            let string = path.map(|arg| thread.ahead.expect(args[arg]));
+            process.contexts.find(tid, at, syscall, string)
         } else {
             None
         };
@@ -95,8 +99,8 @@ impl Engine {
         let in_window = self.window_entry(tid, pid, row, nth, signature, &args, new);
         let sampled = self.measured.sampler.picks();
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let asked = in_window || sampled || !never_waits(syscall);
-        let ran = if asked { thread.ran(tid) } else { None };
+        let exactly = in_window || sampled || self.table.tells_longer();
+        let ran = if exactly || !never_waits(syscall) { thread.ran_before(tid, !exactly) } else { None };
         thread.signals = 0;
         thread.told_of_child = false;
         thread.pending =
@@ -277,7 +281,7 @@ impl Engine {
         };
         let waited_ns = waited(&pending, surely_ns, ran);
         if let (Some(before), Some(after)) = (pending.ran, ran) {
-            let inside = after.cpu_ns.saturating_sub(before.cpu_ns);
+            let inside = before.inside(after).cpu_ns;
             if pending.sampled && !pending.in_window {
                 self.measured.sampler.add(pending.syscall, inside);
             }
@@ -304,8 +308,8 @@ impl Engine {
         let own_ns = match (pending.ran, ran) {
             // What it ran is its own, also where we slept meanwhile or others had our processor.
             (Some(before), Some(after)) => {
-                let ran_ns = after.cpu_ns.saturating_sub(before.cpu_ns).min(elapsed_ns);
-                surely_ns.saturating_sub(queued(before, after)).max(ran_ns)
+                let inside = before.inside(after);
+                surely_ns.saturating_sub(inside.queued_ns).max(inside.cpu_ns.min(elapsed_ns))
             }
             _ => 0,
         };
@@ -328,9 +332,13 @@ impl Engine {
             return;
         }
         let image = self.table.rows[pending.row as usize].image;
-        let read = |address: u64, buffer: &mut [u8]| sys::read_memory(tid, address, buffer);
+        let Some(ahead) = self.threads.get(&tid).map(|t| &t.ahead) else { return };
+        let Some(contexts) = self.processes.get(&pid).map(|p| &p.contexts) else { return };
+        let read = |address: u64, buffer: &mut [u8]| contexts.read_memory(tid, address, buffer);
+        let at_entry =
+            |address: u64, buffer: &mut [u8]| ahead.copy(address, buffer).unwrap_or_else(|| read(address, buffer));
         let (args, bound) = (&pending.args, self.windows.bytes());
-        let mut data = argument_data(signature, Moment::Entry, args, None, bound, &read);
+        let mut data = argument_data(signature, Moment::Entry, args, None, bound, &at_entry);
         // By a descriptor alone (fstat) nothing is asked of a path.
         if data.iter().any(|d| d.bytes.is_empty() && !d.cut && is_path(signature, d.arg)) {
             return;
@@ -432,9 +440,9 @@ fn is_path(signature: &Signature, arg: u8) -> bool {
     signature.args.get(usize::from(arg)).is_some_and(|a| a.kind == ArgKind::Path)
 }
 
-/// How long the thread was kept from running by others.
-fn queued(before: procfs::Ran, after: procfs::Ran) -> u64 {
-    after.queued_ns.saturating_sub(before.queued_ns)
+/// Which argument is the path.
+fn path_arg(signature: &Signature) -> Option<usize> {
+    signature.args.iter().position(|a| a.kind == ArgKind::Path)
 }
 
 /// How long the thread was neither running nor queued inside the call.
@@ -442,10 +450,11 @@ fn waited(pending: &Pending, elapsed_ns: u64, after: Option<procfs::Ran>) -> Opt
     if elapsed_ns <= WORTH_ASKING_NS || never_waits(pending.syscall) {
         return Some(0);
     }
-    let (before, after) = (pending.ran?, after?);
-    let busy = after.cpu_ns.saturating_sub(before.cpu_ns) + queued(before, after);
-    let waited = elapsed_ns.saturating_sub(busy);
-    Some(if waited > NO_WAIT_NS { waited } else { 0 })
+    let before = pending.ran?;
+    let inside = before.inside(after?);
+    let waited = elapsed_ns.saturating_sub(inside.cpu_ns.saturating_add(inside.queued_ns));
+    // What it may not have run before the call, it may have run in it.
+    Some(if waited > NO_WAIT_NS + before.since_ns() { waited } else { 0 })
 }
 
 fn registers_of(regs: &libc::user_regs_struct) -> Registers {

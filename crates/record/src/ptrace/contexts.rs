@@ -4,6 +4,7 @@
 //! from the one below, these words are the return addresses and nothing else: found alike at the same distances,
 //! they make the same walk, as long as the same files are mapped.
 
+use crate::procfs::Memory;
 use crate::sys;
 use crate::tracee::At;
 use std::collections::HashMap;
@@ -15,6 +16,11 @@ const MOST_CONTEXTS: usize = 32;
 const MOST_PLACES: usize = 4_096;
 /// Stack read to tell contexts apart, at most, bytes. The kernel reads a page as fast as a word.
 const MOST_STACK: usize = 2_048;
+/// Bytes of a string that are read ahead: most paths are shorter.
+const AHEAD: usize = 192;
+const PAGE: usize = 4_096;
+/// Reads after which a process's memory is kept open.
+const OFTEN: u32 = 32;
 
 /// The contexts of a process, until something else is mapped.
 #[derive(Debug, Default)]
@@ -22,6 +28,81 @@ pub(super) struct Contexts {
     places: HashMap<u64, Place>,
     /// The stack that was read last, kept for its room.
     stack: Vec<u8>,
+    memory: KeptMemory,
+}
+
+/// A process's memory, kept open where it is read often: to open and close it costs as much as it saves in ten reads.
+#[derive(Debug, Default)]
+struct KeptMemory {
+    /// Reads so far.
+    reads: u32,
+    file: Option<Memory>,
+}
+
+impl KeptMemory {
+    /// It is read about now, for thread `tid`.
+    fn note_read(&mut self, tid: i32) {
+        self.reads = self.reads.saturating_add(1);
+        if self.reads == OFTEN {
+            self.file = Memory::keep(tid);
+        }
+    }
+
+    fn read(&self, tid: i32, address: u64, buffer: &mut [u8]) -> usize {
+        match &self.file {
+            Some(memory) if memory.read(address, buffer) == buffer.len() => buffer.len(),
+            // What lies before an unmapped page is read by this alone.
+            _ => sys::read_memory(tid, address, buffer),
+        }
+    }
+}
+
+/// A string that a call points to, read ahead of its use: its first bytes, up to the page's end.
+#[derive(Debug)]
+pub(super) struct ReadAhead {
+    address: u64,
+    bytes: [u8; AHEAD],
+    /// Of them, those that were read; none where the string does not end among them.
+    length: usize,
+}
+
+impl Default for ReadAhead {
+    fn default() -> Self {
+        Self { address: 0, bytes: [0; AHEAD], length: 0 }
+    }
+}
+
+impl ReadAhead {
+    /// A string at `address`, not read yet.
+    pub(super) fn expect(&mut self, address: u64) -> &mut Self {
+        (self.address, self.length) = (address, 0);
+        self
+    }
+
+    /// Nothing is read ahead.
+    pub(super) fn forget(&mut self) {
+        self.length = 0;
+    }
+
+    /// Reads it and, before it, `stack` from `sp` on; how much was read of the stack.
+    fn read_with(&mut self, tid: i32, sp: u64, stack: &mut [u8]) -> usize {
+        // The next page need not be mapped.
+        let most = AHEAD.min(PAGE - (self.address % PAGE as u64) as usize);
+        let read = sys::read_two(tid, (sp, &mut *stack), (self.address, &mut self.bytes[..most]));
+        let length = read.saturating_sub(stack.len());
+        self.length = if self.bytes[..length].contains(&0) { length } else { 0 };
+        read.min(stack.len())
+    }
+
+    /// What was read of memory at `address`, as far as `buffer` has room; `None` if it is not what was read.
+    pub(super) fn copy(&self, address: u64, buffer: &mut [u8]) -> Option<usize> {
+        let length = self.length.min(buffer.len());
+        if length == 0 || address != self.address {
+            return None;
+        }
+        buffer[..length].copy_from_slice(&self.bytes[..length]);
+        Some(length)
+    }
 }
 
 /// What calls by one instruction came through.
@@ -53,19 +134,37 @@ impl Context {
 }
 
 impl Contexts {
+    /// The process has a new memory, in which it has made no call.
+    pub(super) fn restart(&mut self) {
+        self.clear();
+        self.memory = KeptMemory::default();
+    }
+
     /// Forgets everything: other files are mapped.
     pub(super) fn clear(&mut self) {
         self.places.clear();
     }
 
-    /// The row of a call that thread `tid` makes, where its context is known.
-    pub(super) fn find(&mut self, tid: i32, at: At, syscall: Sysno) -> Option<u32> {
+    /// The row of a call that thread `tid` makes, where its context is known. With the stack, the string is read
+    /// that the call points to.
+    pub(super) fn find(&mut self, tid: i32, at: At, syscall: Sysno, string: Option<&mut ReadAhead>) -> Option<u32> {
+        self.memory.note_read(tid);
         let place = self.places.get_mut(&at.ip)?;
         self.stack.resize(place.reads, 0);
-        if place.reads > 0 && sys::read_memory(tid, at.sp, &mut self.stack) != place.reads {
+        let read = match string {
+            None if place.reads == 0 => 0,
+            None => self.memory.read(tid, at.sp, &mut self.stack),
+            Some(string) => string.read_with(tid, at.sp, &mut self.stack),
+        };
+        if read < place.reads {
             return None;
         }
         place.find(&self.stack, syscall)
+    }
+
+    /// Reads memory of the process, which thread `tid` is of: into all of `buffer`, or as much as can be read.
+    pub(super) fn read_memory(&self, tid: i32, address: u64, buffer: &mut [u8]) -> usize {
+        self.memory.read(tid, address, buffer)
     }
 
     /// Keeps the context of a call, up to the user's frame, and the row it belongs to.
@@ -182,6 +281,30 @@ mod tests {
     }
 
     #[test]
+    fn a_string_is_read_with_the_stack_where_it_ends_in_time() {
+        let me = std::process::id() as i32;
+        let path = b"/etc/hosts\0 and more".to_vec();
+        let words = stack(&[(8, 0x10)]);
+        let (sp, mut read, mut ahead) = (words.as_ptr() as u64, vec![0; 16], ReadAhead::default());
+        let address = path.as_ptr() as u64;
+        assert_eq!(ahead.expect(address).read_with(me, sp, &mut read), 16);
+        assert_eq!(read, words[..16]);
+        let mut buffer = [0; 8];
+        assert_eq!((ahead.copy(address, &mut buffer), &buffer), (Some(8), b"/etc/hos"));
+        assert_eq!(ahead.copy(address + 1, &mut buffer), None);
+        ahead.forget();
+        assert_eq!(ahead.copy(address, &mut buffer), None);
+        // The stack counts though there is no string, and no string where there is no stack.
+        assert_eq!(ahead.expect(8).read_with(me, sp, &mut read), 16);
+        assert_eq!(ahead.copy(8, &mut buffer), None);
+        assert_eq!(ahead.expect(address).read_with(me, 8, &mut read), 0);
+        assert_eq!(ahead.copy(address, &mut buffer), None);
+        let long = vec![b'a'; 2 * PAGE];
+        ahead.expect(long.as_ptr() as u64).read_with(me, sp, &mut read);
+        assert_eq!(ahead.copy(long.as_ptr() as u64, &mut buffer), None);
+    }
+
+    #[test]
     fn there_is_an_end_to_what_is_kept() {
         let mut contexts = Contexts::default();
         for value in 0..100 {
@@ -192,8 +315,8 @@ mod tests {
         assert_eq!(contexts.places[&8].contexts[0].rows.len(), MOST_CONTEXTS);
         // No word has to be read where the program itself calls.
         let at = At { ip: 8, sp: 0 };
-        assert_eq!(contexts.find(std::process::id() as i32, at, Sysno(5)), Some(5));
+        assert_eq!(contexts.find(std::process::id() as i32, at, Sysno(5), None), Some(5));
         // What can't be read is not known.
-        assert_eq!(contexts.find(std::process::id() as i32, At { ip: 7, sp: 0 }, Sysno(39)), None);
+        assert_eq!(contexts.find(std::process::id() as i32, At { ip: 7, sp: 0 }, Sysno(39), None), None);
     }
 }

@@ -3,7 +3,7 @@
 use super::calibrate::Cost;
 use super::patience::Patience;
 use super::sampler::Sampler;
-use super::state::{Process, Thread};
+use super::state::{ById, Process, Thread};
 use crate::backend::{Control, Launch};
 use crate::ending::Ending;
 use crate::parts::RunFacts;
@@ -32,8 +32,8 @@ const PROGRESS_NS: u64 = 100_000_000;
 
 /// Everything a run's tracing knows.
 pub(super) struct Engine {
-    pub(super) processes: HashMap<i32, Process>,
-    pub(super) threads: HashMap<i32, Thread>,
+    pub(super) processes: ById<Process>,
+    pub(super) threads: ById<Thread>,
     pub(super) table: Table,
     pub(super) symbols: Symbols,
     pub(super) windows: Windows,
@@ -117,8 +117,8 @@ struct Progress {
 impl Engine {
     pub(super) fn new(launch: &Launch, names: bool) -> Self {
         Self {
-            processes: HashMap::new(),
-            threads: HashMap::new(),
+            processes: ById::default(),
+            threads: ById::default(),
             table: Table::telling(launch.longer),
             symbols: Symbols::new(),
             windows: Windows::new(launch.windows.clone(), launch.seed),
@@ -186,7 +186,7 @@ impl Engine {
             return Waited::Stop(stop);
         }
         let asked = sys::now();
-        let waited = self.patience.wait(self.may_give_way(), tracee::next);
+        let waited = self.patience.wait(asked, self.may_give_way(), tracee::next);
         self.stops.told_ns = sys::now();
         self.stops.begun_ns = self.stops.told_ns;
         match self.patience.gave_way_at() {
@@ -265,6 +265,9 @@ impl Engine {
         match stop {
             Stop::Syscall { tid } => {
                 self.adopt_unknown(tid);
+                if let Some(thread) = self.threads.get_mut(&tid) {
+                    thread.stopped(self.stops.told_ns);
+                }
                 self.on_call(tid);
                 self.resume_at(tid);
             }
@@ -291,10 +294,11 @@ impl Engine {
             self.stops.handling.0 += took;
             self.stops.handling.1 += 1;
         }
-        if let Some(pending) = self.threads.get_mut(&tid).and_then(|t| t.pending.as_mut())
-            && pending.resumed_ns == 0
-        {
-            pending.resumed_ns = now;
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.let_go(now);
+            if let Some(pending) = thread.pending.as_mut().filter(|call| call.resumed_ns == 0) {
+                pending.resumed_ns = now;
+            }
         }
         self.resume(tid, 0);
     }

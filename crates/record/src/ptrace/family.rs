@@ -140,7 +140,7 @@ impl Engine {
         let names = self.names;
         if let Some(process) = self.processes.get_mut(&tid) {
             process.space = AddressSpace::new();
-            process.contexts.clear();
+            process.contexts.restart();
             if names {
                 process.update(&mut self.symbols, tid);
             }

@@ -47,11 +47,10 @@ impl Patience {
         self.gave_way_at
     }
 
-    /// What `next` tells, which is asked not to wait, and then to wait.
+    /// What `next` tells, which is asked not to wait, and then to wait; it is `now`.
     /// Between two looks others may run where that is `to_give_way`.
-    pub(super) fn wait(&mut self, to_give_way: bool, mut next: impl FnMut(bool) -> Waited) -> Waited {
+    pub(super) fn wait(&mut self, mut now: u64, to_give_way: bool, mut next: impl FnMut(bool) -> Waited) -> Waited {
         self.gave_way_at = None;
-        let mut now = sys::now();
         if self.is_to_look(now) {
             let end = now + LOOKS_NS;
             while now < end {
@@ -115,7 +114,7 @@ mod tests {
             let mut first = true;
             // What others get of a busy box is not what this is about.
             patience.not_before = 0;
-            patience.wait(true, |wait| {
+            patience.wait(sys::now(), true, |wait| {
                 looked += u32::from(!wait && std::mem::take(&mut first));
                 if wait { Waited::Interrupted } else { Waited::NothingYet }
             });
@@ -129,7 +128,7 @@ mod tests {
         let (first, later) = (looks(&mut patience, 100), looks(&mut patience, 2_000));
         assert!((5..=12).contains(&first) && later <= 6, "{first} {later}");
         patience.resting = 0;
-        assert_eq!(patience.wait(false, |_| Waited::NoChildren), Waited::NoChildren);
+        assert_eq!(patience.wait(sys::now(), false, |_| Waited::NoChildren), Waited::NoChildren);
         assert_eq!((patience.vain, looks(&mut patience, 2)), (0, 2));
     }
 
@@ -142,7 +141,7 @@ mod tests {
         assert!(!patience.is_to_look(now) && !patience.is_to_look(now + 200_000_000));
         assert!(patience.is_to_look(patience.not_before));
         patience.not_before = u64::MAX;
-        patience.wait(true, |_| Waited::Interrupted);
+        patience.wait(sys::now(), true, |_| Waited::Interrupted);
         assert_eq!(patience.gave_way_at(), None);
     }
 }

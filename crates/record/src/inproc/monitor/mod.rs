@@ -9,6 +9,7 @@ mod any_image;
 mod death_notice;
 mod exec;
 mod handles;
+mod outlook;
 mod polling;
 mod program;
 mod requests;

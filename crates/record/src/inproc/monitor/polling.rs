@@ -2,6 +2,7 @@
 
 use crate::inproc::monitor::exec::read_ahead::{Ahead, Reading};
 use crate::inproc::monitor::exec::seccomp;
+use crate::inproc::monitor::outlook::{Done, Outlook};
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use crate::procfs;
@@ -32,6 +33,11 @@ const LOOKS: Duration = Duration::from_micros(60);
 /// beside an idle processor (`make -j1`) a tenth of their time, and cost scripts and compilers a tenth to a third
 /// more of a processor (docs/performance.md).
 const LOOKS_ON: Duration = Duration::from_micros(100);
+/// How long it looks where what was done last has mostly been followed by nothing soon: between the questions of a
+/// compiler's programs three looks in five were in vain, a quarter of what the launcher did.
+const GLANCE: Duration = Duration::from_micros(10);
+/// What sleeps and is woken is found so much later, at most.
+const WAKE: Duration = Duration::from_micros(50);
 /// Offered for as long as this, a processor was taken by a process that has more to do on it.
 const AWAY: Duration = Duration::from_micros(200);
 /// For how long that is taken to be so.
@@ -60,6 +66,10 @@ pub(crate) struct Polling {
     offered: u64,
     /// When there last was something to do, ns.
     pub(crate) answered: u64,
+    /// What that was.
+    pub(crate) done: Done,
+    /// What comes after it.
+    outlook: Outlook,
     /// Whether threads of some program make no system calls of ours any more: they don't wake the launcher,
     /// and their slots are looked through.
     pub(crate) quiet: bool,
@@ -116,6 +126,12 @@ impl Polling {
         }
     }
 
+    /// Notes that at `now`, or a little later, there was something to do after `before`.
+    pub(crate) fn note_found(&mut self, before: &Done, now: u64) {
+        let gap = now.saturating_sub(self.answered);
+        self.outlook.note(before, gap < ns(LOOKS_ON) + ns(WAKE));
+    }
+
     /// Whether to look for questions once more rather than sleep.
     ///
     /// While the launcher looks, no other thread has its processor, and what is only ready to run there may
@@ -127,6 +143,9 @@ impl Polling {
         }
         let now = sys::now();
         let idle = now.saturating_sub(self.answered);
+        if idle >= ns(GLANCE) && !self.outlook.is_soon(&self.done) {
+            return false;
+        }
         if now < self.crowded_until {
             std::hint::spin_loop();
             return !self.asked_here && idle < ns(LOOKS);

@@ -3,6 +3,7 @@
 use crate::inproc::monitor::exec::context_reuse::KnownContext;
 use crate::inproc::monitor::exec::files::Known;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
+use crate::inproc::monitor::outlook;
 use crate::inproc::monitor::requests::generated::Generated;
 use crate::inproc::monitor::requests::mapper_roles::MapperRoles;
 use crate::inproc::monitor::requests::queue::Queue;
@@ -51,6 +52,9 @@ pub(crate) struct Program {
     pub(crate) image: ImageId,
     /// How many programs of the same file there were before.
     pub(crate) earlier: u32,
+    /// What followed the first questions of those programs, and how many this one has asked.
+    pub(crate) outlook: Rc<outlook::OfFile>,
+    pub(crate) questions: usize,
     /// Whether its processes have the launcher's own credentials and namespaces, as far as is known.
     pub(crate) native: bool,
     pub(crate) space: AddressSpace,
@@ -93,14 +97,14 @@ pub(crate) struct Contexts {
     /// When a map of the functions that it compiles was last looked for, ns since the run's start.
     pub(crate) looked_for_map_ns: Option<u64>,
     /// Frames of the contexts counted at nodes, by their addresses.
-    pub(crate) nodes: HashMap<NodeAddr, Rc<[RawFrame]>>,
+    pub(crate) nodes: foldhash::HashMap<NodeAddr, Rc<[RawFrame]>>,
     /// Roots made for numbers, and their sites.
-    pub(crate) number_roots: HashMap<NodeAddr, SiteRef>,
+    pub(crate) number_roots: foldhash::HashMap<NodeAddr, SiteRef>,
     pub(crate) failures: HashMap<NodeAddr, u32>,
     /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
     pub(crate) preloaded: HashSet<(usize, ModuleKey)>,
     /// What earlier programs know of nodes, and later ones will.
-    pub(crate) known: HashMap<NodeAddr, Rc<KnownContext>>,
+    pub(crate) known: foldhash::HashMap<NodeAddr, Rc<KnownContext>>,
     /// Nodes taken from earlier programs at whose first call `main` has begun.
     pub(crate) main_nodes: Vec<NodeAddr>,
     /// Nodes at whose first call no window could be afforded.
@@ -159,6 +163,8 @@ impl Program {
             pid,
             image,
             earlier: 0,
+            outlook: Rc::default(),
+            questions: 0,
             native: true,
             space,
             mem,
@@ -212,6 +218,12 @@ impl Program {
     /// the thousandth short program of a kind they are nothing new.
     pub(crate) fn is_looked_at(&self) -> bool {
         self.earlier < MAX_ALIKE
+    }
+
+    /// Which of its questions is the next one, among those of programs of its file.
+    pub(crate) fn next_question(&mut self) -> (Rc<outlook::OfFile>, usize) {
+        self.questions += 1;
+        (Rc::clone(&self.outlook), self.questions - 1)
     }
 
     /// The system call that the site which counts at `root` makes, where it says which.

@@ -8,6 +8,7 @@ use crate::inproc::monitor::exec::context_reuse::KnownContexts;
 use crate::inproc::monitor::exec::files::Files;
 use crate::inproc::monitor::exec::kept_contexts::KeptContexts;
 use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::outlook::OfFile;
 use crate::inproc::monitor::polling::Polling;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
@@ -32,7 +33,7 @@ pub(crate) struct Session {
     /// Dropped before the memory it speaks of.
     pub(crate) _death_notice: DeathNotice,
     pub(crate) memory: Memory,
-    pub(crate) programs: HashMap<ProgramId, Program>,
+    pub(crate) programs: foldhash::HashMap<ProgramId, Program>,
     pub(crate) symbols: Symbols,
     pub(crate) table: Table,
     pub(crate) windows: OpenWindows,
@@ -66,6 +67,8 @@ pub(crate) struct Reuse {
 pub(crate) struct Earlier {
     /// How many have begun.
     pub(crate) begun: u32,
+    /// What followed their first questions.
+    pub(crate) outlook: Rc<OfFile>,
     /// Code of files that they have mapped, one for each region.
     pub(crate) mapped: Vec<Rc<Code>>,
 }

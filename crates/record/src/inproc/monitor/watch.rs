@@ -8,6 +8,7 @@ use crate::inproc::monitor::exec::on_exec;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::outlook::{Done, Kind};
 use crate::inproc::monitor::polling::{BUSY_LIMIT, LIMIT, LONG_LIMIT, Polling};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
@@ -68,7 +69,7 @@ pub(crate) fn new_session(
     let mut session = Session {
         _death_notice: DeathNotice::new(memory.global()),
         memory,
-        programs: HashMap::new(),
+        programs: foldhash::HashMap::default(),
         symbols,
         table: Table::telling(launch.longer),
         windows: OpenWindows::new(Windows::new(launch.windows.clone(), launch.seed)),
@@ -177,15 +178,24 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
         let seen = wake_word(session).map_or(0, |w| w.load(Ordering::SeqCst));
         let began = sys::now();
         // Programs may ask without end: the rest has its turn all the same.
-        while sys::now().saturating_sub(began) < HOUSEKEEPING_NS {
+        loop {
+            let now = sys::now();
+            if now.saturating_sub(began) >= HOUSEKEEPING_NS {
+                break;
+            }
             session.polling.begin_item(session.memory.global());
+            let before = std::mem::take(&mut session.polling.done);
             if serve::serve(session) | reap(session, Some(signals)) {
+                session.polling.note_found(&before, now);
                 session.polling.answered = sys::now();
                 written::take_new(session);
                 windows::settle_who_opens(session);
                 provision::make_ahead(session);
-            } else if session.root.just_ended || !session.polling.looks_on() {
-                break;
+            } else {
+                session.polling.done = before;
+                if session.root.just_ended || !session.polling.looks_on() {
+                    break;
+                }
             }
             // However much there is to answer.
             if signals.is_asking() {
@@ -269,6 +279,12 @@ fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
 }
 
 fn on_stop(session: &mut Session, stop: Stop, signals: Option<&Signals>) {
+    let kind = match stop {
+        Stop::Event { event: libc::PTRACE_EVENT_EXEC, .. } => Kind::Exec,
+        Stop::Exited { .. } | Stop::Killed { .. } => Kind::Ended,
+        _ => Kind::Other,
+    };
+    session.polling.done = Done { kind, place: None };
     match stop {
         Stop::Event { tid, event: libc::PTRACE_EVENT_EXEC, .. } => {
             let former = tracee::event_message(tid).unwrap_or(tid);

@@ -76,7 +76,7 @@ pub(crate) struct KnownContext {
 }
 
 impl KnownContext {
-    /// A call of a process there was asked about, in this octave of its count.
+    /// A process was looked at there in this octave of its count: it asked, or has opened a window by itself.
     pub(crate) fn note_asked(&self, octave: u32) {
         let mut asked = self.asked.get();
         if let Some(n) = asked.get_mut(octave as usize) {
@@ -116,7 +116,7 @@ pub(crate) struct SiteOfFile {
 #[derive(Debug, Default)]
 pub(crate) struct KnownContexts {
     pairs: HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>>,
-    known: HashMap<Rc<Context>, Rc<KnownContext>>,
+    known: foldhash::HashMap<Rc<Context>, Rc<KnownContext>>,
 }
 
 impl KnownContexts {

@@ -32,6 +32,7 @@ use crate::inproc::monitor::sys;
 use crate::procfs;
 use crate::table::{Image, ImageId};
 use crate::tracee;
+use std::rc::Rc;
 use std::sync::Arc;
 use systoll_hooks::layout::{image, slot};
 use systoll_model::ProblemKind;
@@ -149,6 +150,7 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
     let mut program = Program::new(id, pid, image, space, mem);
     let earlier = session.reuse.by_file.entry(Arc::clone(exe)).or_default();
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
+    program.outlook = Rc::clone(&earlier.outlook);
     program.native = native;
     program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
     program.processes.thread_before = if from.is_some_and(|from| had_threads(session, from.program)) {

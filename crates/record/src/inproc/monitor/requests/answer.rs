@@ -5,6 +5,8 @@ use crate::inproc::monitor::exec::on_exec;
 use crate::inproc::monitor::exec::preload;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
+use crate::inproc::monitor::outlook::{Done, Kind};
+use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::context;
 use crate::inproc::monitor::requests::doomed;
 use crate::inproc::monitor::requests::exec_asked;
@@ -41,6 +43,8 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     let problems = session.problems.list.len();
     let unwound = session.windows.unwound.take();
     let mut goes_on = false;
+    let place = session.programs.get_mut(&thread.program).map(Program::next_question);
+    session.polling.done = Done { kind: kind_of(&waiter, Question::from_resume(resume)), place };
     if is_itself(session, thread, (waiter.tid, Question::from_resume(resume))) {
         match Question::from_resume(resume) {
             Some(Question::Context) => answer = context::on_context(session, &waiter, node).0,
@@ -87,6 +91,17 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     }
     preload_new(session);
     true
+}
+
+/// By what it is told whether another question comes soon.
+fn kind_of(waiter: &Waiter, question: Option<Question>) -> Kind {
+    match question {
+        Some(Question::Mapped) if waiter.registers.ax == STARTING => Kind::Starting,
+        Some(Question::Mapped) => Kind::Mapped,
+        Some(Question::Exec) => Kind::BeforeExec,
+        Some(Question::Context | Question::Number | Question::WindowEntry | Question::WindowReturn) => Kind::Call,
+        _ => Kind::Other,
+    }
 }
 
 /// Code has come into a program: whether the thread has been let go with its answer.

@@ -35,13 +35,13 @@ pub(crate) struct RowBuilder<'a> {
     /// Files with a region of their own, by their place among the nodes' files.
     used: Vec<usize>,
     /// Frames of nodes, once a thread has counted there.
-    frames: HashMap<usize, Rc<[RawFrame]>>,
+    frames: foldhash::HashMap<usize, Rc<[RawFrame]>>,
     /// What the first thread had counted when `main` began, if that is known.
     startup: Option<HashMap<usize, SlotCounts>>,
     /// How many long calls it had kept by then, likewise.
     startup_long: Option<u64>,
     /// Rows of nodes at which this slot's thread has counted.
-    rows: HashMap<usize, Counted>,
+    rows: foldhash::HashMap<usize, Counted>,
     clock: Clock,
     now: u64,
     tally: Tally,
@@ -55,7 +55,7 @@ impl<'a> RowBuilder<'a> {
         (clock, now): (Clock, u64),
     ) -> Self {
         let tally = Tally { losses: nodes.losses, ..Tally::default() };
-        let (frames, rows) = (HashMap::new(), HashMap::new());
+        let (frames, rows) = Default::default();
         Self { table, program, nodes, used, frames, startup: None, startup_long: None, rows, clock, now, tally }
     }
 

@@ -111,6 +111,10 @@ fn keep(session: &mut Session, program: &mut Program, thread: SlotRef, calls: &[
     let began = sys::now();
     let Some(window) = raw_window(session, program, thread, calls) else { return };
     let (octave, n) = (window.octave, window.calls.len() as u32);
+    // A thread that opens one asks nobody; later programs of the file have less to show all the same.
+    if let Some(known) = calls.first().and_then(|call| program.contexts.known.get(&NodeAddr(call.node))) {
+        known.note_asked(octave.into());
+    }
     let first = window.calls.first().map(|call| (call.row, call.nth));
     // What was looked at may be the first call of a window that is still being written.
     let asked = session.windows.looked.get(&thread).copied().filter(|looked| first == Some((looked.row, looked.nth)));
@@ -181,9 +185,12 @@ fn raw_calls(
         if call.alone {
             names = Names::new(shared);
         }
-        // Read: to look at a hole in what is mapped would fill it, and the program names any place.
+        // Where the launcher has put a node there is memory, and it is mapped here. Any other place is read: to look at a
+        // hole in what is mapped would fill it, and the program names any place.
         let roots = |node: NodeAddr| {
-            let root = session.memory.word(node.offset() + node::ROOT, program.id);
+            let at = node.offset() + node::ROOT;
+            let area = session.memory.image(program.id).filter(|_| program.contexts.nodes.contains_key(&node));
+            let root = area.map_or_else(|| session.memory.word(at, program.id), |area| area.get(at));
             (root != 0).then_some(NodeAddr(root))
         };
         let key = (call.node, call.number);

@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::sys;
+use foldhash::HashMap;
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fs::File;
 use std::ops::Range;
@@ -187,7 +187,7 @@ impl Memory {
             Ok((CodeRoom { area, next: Arc::new(AtomicU64::new(BLOBS)) }, code_to_read))
         };
         let made = make().map_err(|e: std::io::Error| Error::own("can't share memory with programs", e));
-        made.map(|(code, code_to_read)| Self { code, code_to_read, images: HashMap::new(), next_image: 1 })
+        made.map(|(code, code_to_read)| Self { code, code_to_read, images: HashMap::default(), next_image: 1 })
     }
 
     /// The global area.
