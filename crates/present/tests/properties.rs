@@ -36,7 +36,7 @@ fn some_f64() -> impl Strategy<Value = f64> {
 
 fn counts() -> impl Strategy<Value = Counts> {
     let errors = vec((any::<u16>(), some_u64()), 0..3);
-    let figures = vec(some_u64(), 9);
+    let figures = vec(some_u64(), 11);
     (errors, figures, option::of(some_u64()), option::of(some_u64()), vec(some_u64(), 0..70)).prop_map(
         |(errors, n, toll_ns, waited_ns, buckets)| Counts {
             calls: n[0],
@@ -50,6 +50,8 @@ fn counts() -> impl Strategy<Value = Counts> {
             max_ns: n[4],
             min_ns: (n[5] % 2 == 0).then_some(n[7]),
             histogram: Histogram::from_buckets(buckets),
+            untimed: n[9],
+            elapsed_error_ns: n[10],
             startup_calls: n[5],
             startup_waited_ns: n[6],
         },
@@ -101,7 +103,7 @@ fn row() -> impl Strategy<Value = Row> {
 fn header() -> impl Strategy<Value = Header> {
     let backend = prop_oneof![Just(BackendKind::Inproc), Just(BackendKind::Ptrace)];
     let exit = option::of(prop_oneof![any::<i32>().prop_map(Exit::Code), any::<i32>().prop_map(Exit::Signal)]);
-    let figures = vec(some_u64(), 9);
+    let figures = vec(some_u64(), 11);
     (backend, exit, figures, some_f64(), some_f64(), any::<bool>(), vec(text(), 0..4)).prop_map(
         |(backend, exit, n, observer_ns_per_call, observer_wall_ns_per_call, toll_estimated, command)| Header {
             command,

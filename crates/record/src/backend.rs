@@ -65,8 +65,9 @@ pub struct Launch {
     /// Keep every call that takes so long one by one, among [`systoll_model::Recording::longest`], as far as there
     /// is room. `None`: as each backend does unasked.
     pub longer: Option<Duration>,
-    /// Read the clock around every call, also where a backend knows better.
-    pub time_all: bool,
+    /// Read the clock around some of the calls that are alike, where a backend can tell the rest by them. Not where
+    /// [`Launch::longer`] asks for single calls.
+    pub sampled_time: bool,
     /// Look at the whole stack of each calling context, also of those that earlier runs have kept.
     pub whole_stacks: bool,
     /// Seed of the windows' random places.

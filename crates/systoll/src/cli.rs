@@ -323,8 +323,8 @@ pub struct RunArgs {
     #[arg(long, hide = true)]
     pub counts_only: bool,
     /// Which calls to read the clock around: all, or one in 16 at random once 256 alike were timed, and all that wait.
-    /// Counts are exact either way
-    #[arg(long, value_name = "WHICH", default_value = "sampled")]
+    /// Counts are exact either way; sampled is for processors whose clock is dear
+    #[arg(long, value_name = "WHICH", default_value = "all")]
     pub time: Timed,
     /// Seed of the windows' random places, to repeat a run's choices
     #[arg(long, value_name = "N")]

@@ -56,7 +56,7 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
         windows: WindowPolicy::default(),
         longer: args.show.longer,
         whole_stacks: args.show.stack_traces,
-        time_all: args.time == crate::cli::Timed::All,
+        sampled_time: args.time == crate::cli::Timed::Sampled,
         seed: args.seed.unwrap_or_else(crate::seed::fresh),
         linger: LINGER,
         forward_signals: true,

@@ -1,10 +1,11 @@
 //! What runs before a call: count it in its context, and note what its return will need.
 
 use super::Options;
-use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at};
 use super::sampled::{self, Timing};
+use super::start::{arm, start_time};
 use super::tree_walk::{Start, walk};
-use crate::layout::{IMAGE, capture, image, node, record, slot};
+use crate::layout::{capture, node, record, slot};
 use iced_x86::code_asm::*;
 use systoll_model::Sysno;
 
@@ -94,28 +95,5 @@ fn window(e: &mut Emitter, number: Option<u32>, asked: CodeLabel) -> Emitted {
     asm!(e; cmp(gs(slot::WANT), 0); jne(ask););
     asm!(e; mov(rcx, gs_at(rcx, record::ENTERED)); cmp(rcx, at(r11, node::WINDOW_AT)); je(ask););
     e.ask_at_entry(number, ask, asked);
-    Ok(())
-}
-
-/// Lets the kernel tell whether the thread is scheduled out: it zeroes the pointer to a
-/// restartable sequence the thread is not in, on its way back to a thread it has taken the
-/// processor from or given a signal (include/uapi/linux/rseq.h). A pointer of the program's own
-/// that is still there serves as well.
-pub(super) fn arm(e: &mut Emitter, elide: bool) -> Emitted {
-    let done = e.label();
-    asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(done); cmp(qword_ptr(rcx + 8), 0); jne(done););
-    asm!(e; mov(r11, IMAGE + image::RSEQ_CS); mov(qword_ptr(rcx + 8), r11););
-    if elide {
-        // A handler may have run since, and changed the mask.
-        asm!(e; mov(gs(slot::MASK), 0););
-    }
-    e.here(done)?;
-    Ok(())
-}
-
-/// Reads the clock. Lost: rcx, r11.
-pub(super) fn start_time(e: &mut Emitter) -> Emitted {
-    asm!(e; mov(rcx, rax); mov(r11, rdx); rdtsc(););
-    asm!(e; mov(gs32(slot::START), eax); mov(gs32(slot::START + 4), edx); mov(rax, rcx); mov(rdx, r11););
     Ok(())
 }

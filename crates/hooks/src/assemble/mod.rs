@@ -50,6 +50,7 @@ mod sampled;
 mod shared_slot;
 mod signal_exits;
 mod site;
+mod start;
 mod stored;
 mod tree_reader;
 mod tree_walk;

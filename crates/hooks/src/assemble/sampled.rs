@@ -13,7 +13,7 @@
 
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
-use super::entry::{arm, start_time};
+use super::start::{arm, start_time};
 use crate::layout::timing::{BLOCK, BLOCK_BITS, IF_WAITED_BIT, MULTIPLIER, SAMPLE_BIT, SETTLED, SQUARED_MOST};
 use crate::layout::{node, record, slot, timing};
 use iced_x86::code_asm::*;

@@ -117,7 +117,7 @@ fn frame(modules: u32) -> impl Strategy<Value = Frame> {
 
 fn counts() -> impl Strategy<Value = Counts> {
     let errors = btree_map(any::<u16>().prop_map(Errno), number(), 0..3);
-    (vec(number(), 8), errors, option::of(number()), option::of(number()), vec(number(), 0..64)).prop_map(
+    (vec(number(), 10), errors, option::of(number()), option::of(number()), vec(number(), 0..64)).prop_map(
         |(n, errors, toll_ns, waited_ns, histogram)| Counts {
             calls: n[0],
             unreturned: n[1],
@@ -130,6 +130,8 @@ fn counts() -> impl Strategy<Value = Counts> {
             max_ns: n[4],
             min_ns: n[4].checked_sub(n[3]),
             histogram: Histogram::from_buckets(histogram),
+            untimed: n[8],
+            elapsed_error_ns: n[9],
             startup_calls: n[5],
             startup_waited_ns: n[6],
         },

@@ -174,7 +174,7 @@ impl InprocBackend {
         let mut options = options(launch.closely, !launch.elisions.is_empty());
         let longer = launch.longer.filter(|_| options.time);
         options.long = longer.map(|time| long_power(time, ratio.settled().cycles_per_ns()));
-        options.sampled = options.time && !launch.time_all;
+        options.sampled = options.time && launch.sampled_time && longer.is_none();
         let measured = overhead::measure(&options, &cache);
         let ratio = ratio.settled();
         let share = measured.as_ref().map_or_else(overhead::guess, |m| m.share);
