@@ -1,10 +1,17 @@
 //! Windows that threads write by themselves, beside those that the launcher looks at.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use systoll_model::Recording;
 use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Launch, Quiet};
+
+/// Backends wait for all children of their process: one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The first call of windows about each object: what it returned, and what its arguments pointed to.
 fn looked_at(recording: &Recording) -> BTreeMap<(String, String), (Option<i64>, Vec<String>)> {
@@ -27,6 +34,7 @@ fn looked_at(recording: &Recording) -> BTreeMap<(String, String), (Option<i64>, 
 
 #[test]
 fn windows_that_threads_write_are_those_that_the_launcher_looks_at() {
+    let _alone = alone();
     let run = |calls: usize| {
         let mut launch = Launch {
             command: ["cat", "/etc/passwd", "/etc/of/nobody", "/etc/group"].map(Into::into).to_vec(),
@@ -46,6 +54,7 @@ fn windows_that_threads_write_are_those_that_the_launcher_looks_at() {
 
 #[test]
 fn a_later_program_of_a_file_opens_fewer_windows() {
+    let _alone = alone();
     let opened = |programs: u32| {
         let files = "/etc/group ".repeat(40);
         let script = format!("i=0; while [ $i -lt {programs} ]; do cat {files}; i=$((i+1)); done");
