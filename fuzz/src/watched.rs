@@ -53,7 +53,7 @@ static CODE: LazyLock<Option<Blob>> = LazyLock::new(|| {
 });
 
 fn all() -> Options {
-    Options { results: true, time: true, waited: true, windows: true, elide: true, long: Some(20) }
+    Options { results: true, time: true, waited: true, sampled: true, windows: true, elide: true, long: Some(20) }
 }
 
 /// A window that its thread, or the program, has written.
