@@ -1,17 +1,10 @@
 //! Windows that threads write by themselves, beside those that the launcher looks at.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use systoll_model::Recording;
 use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Launch, Quiet};
-
-/// Backends wait for all children of their process: one at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The first call of windows about each object: what it returned, and what its arguments pointed to.
 fn looked_at(recording: &Recording) -> BTreeMap<(String, String), (Option<i64>, Vec<String>)> {
@@ -34,7 +27,6 @@ fn looked_at(recording: &Recording) -> BTreeMap<(String, String), (Option<i64>, 
 
 #[test]
 fn windows_that_threads_write_are_those_that_the_launcher_looks_at() {
-    let _alone = alone();
     let run = |calls: usize| {
         let mut launch = Launch {
             command: ["cat", "/etc/passwd", "/etc/of/nobody", "/etc/group"].map(Into::into).to_vec(),
@@ -50,23 +42,4 @@ fn windows_that_threads_write_are_those_that_the_launcher_looks_at() {
     assert_eq!(written, asked);
     let has = |name: &str, object: &str| written.contains_key(&(name.to_owned(), object.to_owned()));
     assert!(has("openat", "/etc/of/nobody") && has("read", "/etc/group") && has("close", "/etc/passwd"), "{written:?}");
-}
-
-#[test]
-fn a_later_program_of_a_file_opens_fewer_windows() {
-    let _alone = alone();
-    let opened = |programs: u32| {
-        let files = "/etc/group ".repeat(40);
-        let script = format!("i=0; while [ $i -lt {programs} ]; do cat {files}; i=$((i+1)); done");
-        let mut launch = Launch {
-            command: ["sh", "-c", &script].map(Into::into).to_vec(),
-            discard_output: true,
-            ..Launch::default()
-        };
-        launch.windows.allowance = Duration::from_secs(10);
-        InprocBackend::new().run(&launch, &mut Quiet).unwrap().header.windows_opened
-    };
-    // Twelve in each, where nobody notes what threads have written of the ones before.
-    let (some, more) = (opened(60), opened(100));
-    assert!(some > 100 && more - some < 160, "{some}, then {more}");
 }

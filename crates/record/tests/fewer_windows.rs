@@ -1,0 +1,23 @@
+//! What earlier programs of a file have shown need not be shown again.
+
+use std::time::Duration;
+use systoll_record::inproc::InprocBackend;
+use systoll_record::{Backend, Launch, Quiet};
+
+#[test]
+fn a_later_program_of_a_file_opens_fewer_windows() {
+    let opened = |programs: u32| {
+        let files = "/etc/group ".repeat(40);
+        let script = format!("i=0; while [ $i -lt {programs} ]; do cat {files}; i=$((i+1)); done");
+        let mut launch = Launch {
+            command: ["sh", "-c", &script].map(Into::into).to_vec(),
+            discard_output: true,
+            ..Launch::default()
+        };
+        launch.windows.allowance = Duration::from_secs(10);
+        InprocBackend::new().run(&launch, &mut Quiet).unwrap().header.windows_opened
+    };
+    // Twelve in each, where nobody notes what threads have written of the ones before.
+    let (some, more) = (opened(60), opened(100));
+    assert!(some > 100 && more - some < 160, "{some}, then {more}");
+}
