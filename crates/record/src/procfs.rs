@@ -132,6 +132,20 @@ pub(crate) fn argv(pid: i32) -> Vec<Arc<str>> {
     words
 }
 
+/// The words of a process's command line and of its variables whose names end in `OPTIONS`, each with a zero byte at its end.
+/// Only to be asked at its exec, when it cannot have put other memory in their place; `None` if they can't be read.
+pub(crate) fn options_at_exec(pid: i32) -> Option<Vec<u8>> {
+    let mut words = read(format!("/proc/{pid}/cmdline"))?;
+    let environment = read(format!("/proc/{pid}/environ"))?;
+    for variable in environment.split_inclusive(|b| *b == 0) {
+        let name = variable.split(|b| *b == b'=').next();
+        if name.is_some_and(|name| name.ends_with(b"OPTIONS")) {
+            words.extend(variable);
+        }
+    }
+    Some(words)
+}
+
 /// Name of a thread.
 pub(crate) fn comm(tid: i32) -> String {
     text(format!("/proc/{tid}/comm")).map(|s| s.trim_end().to_owned()).unwrap_or_default()

@@ -96,6 +96,8 @@ pub(crate) struct Hooks {
 pub(crate) struct Contexts {
     /// When a map of the functions that it compiles was last looked for, ns since the run's start.
     pub(crate) looked_for_map_ns: Option<u64>,
+    /// Whether there is such a map, or is likely to be one before its first script runs.
+    pub(crate) names_compiled: bool,
     /// Frames of the contexts counted at nodes, by their addresses.
     pub(crate) nodes: foldhash::HashMap<NodeAddr, Rc<[RawFrame]>>,
     /// Roots made for numbers, and their sites.

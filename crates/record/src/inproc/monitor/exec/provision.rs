@@ -85,9 +85,11 @@ pub(crate) fn enter(session: &Session, id: ProgramId, pid: i32) -> bool {
 /// What of a new program can be done while it maps our memory.
 pub(crate) fn provision(session: &mut Session, id: ProgramId) {
     let Some(program) = session.programs.get(&id) else { return };
-    let argv = procfs::argv(program.pid);
+    let pid = program.pid;
     if let Some(image) = session.table.images.get_mut(program.image.index()) {
-        image.argv = argv;
+        image.argv = procfs::argv(pid);
+        let names_compiled = is_told_to_name_compiled(&image.exe, pid);
+        session.programs.entry(id).and_modify(|p| p.contexts.names_compiled = names_compiled);
     }
     let starting = session.programs.get_mut(&id).and_then(|p| p.hooks.starting.take()).unwrap_or_default();
     let losses_before = session.problems.losses;
@@ -103,6 +105,23 @@ pub(crate) fn provision(session: &mut Session, id: ProgramId) {
     // First, so that their records are the same in all: roots are kept by that.
     lay_usual(session, id);
     preload::preload(session, id);
+}
+
+/// Whether a program that is at its exec may keep a map of what it compiles from its start. Node and Java are told to by
+/// an option or an agent: in words that say so, or in a file of options. Of others it isn't known what tells them.
+fn is_told_to_name_compiled(exe: &str, pid: i32) -> bool {
+    const TELLING: [&[u8]; 4] = [b"perf", b"agent", b"framepointer", b"native-stack"];
+    let takes_files = match exe.rsplit('/').next() {
+        Some("java") => true,
+        Some("node" | "nodejs") => false,
+        _ => return true,
+    };
+    let tells = |word: &[u8]| {
+        let word = word.to_ascii_lowercase();
+        takes_files && word.contains(&b'@')
+            || TELLING.iter().any(|telling| word.windows(telling.len()).any(|part| part == *telling))
+    };
+    procfs::options_at_exec(pid).is_none_or(|words| words.split(|b| *b == 0).any(tells))
 }
 
 /// Lays the roots of files that programs of the same file have mapped so far.

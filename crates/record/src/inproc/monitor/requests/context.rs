@@ -45,6 +45,8 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
     );
     if waiter.slot.index == 0 && !program.contexts.main_seen && main {
         on_main(session, waiter.slot.program);
+        let known = session.programs.get_mut(&waiter.slot.program).map(|p| std::mem::take(&mut p.contexts.main_nodes));
+        look_no_more(session, waiter.slot, known.unwrap_or_default());
     }
     if !session.windows.budget.affordable(0, session.clock.at(sys::now())) {
         windows::look_at_script(session, waiter, node, (&frames, complete));
@@ -97,24 +99,32 @@ pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAd
     if !program.contexts.main_nodes.contains(&node) {
         return;
     }
-    let nodes = std::mem::take(&mut program.contexts.main_nodes);
+    let mut nodes = std::mem::take(&mut program.contexts.main_nodes);
     on_main(session, thread.program);
     if let Some(area) = session.memory.image(thread.program) {
-        let moves = |node: &NodeAddr| area.get(node.offset() + node::TRANSFERS) & node::MOVES;
-        nodes.iter().for_each(|node| area.set(node.offset() + node::TRANSFERS, moves(node)));
+        let transfers = area.get(node.offset() + node::TRANSFERS);
+        area.set(node.offset() + node::TRANSFERS, transfers & node::MOVES);
     }
+    nodes.retain(|other| *other != node);
+    look_no_more(session, thread, nodes);
+}
+
+/// `main` has begun elsewhere than at these nodes taken from an earlier program: nobody need ask there for its sake.
+fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
-    if affordable && session.programs.get(&thread.program).is_some_and(Program::is_looked_at) {
-        return;
-    }
     let (Some(area), Some(program)) = (session.memory.image(thread.program), session.programs.get_mut(&thread.program))
     else {
         return;
     };
-    for other in nodes.into_iter().filter(|other| *other != node) {
-        let later = program.contexts.known.get(&other).map_or(LATER_OCTAVE, |seed| seed.later());
-        area.set(other.offset() + node::WINDOW_AT, later);
-        program.contexts.unopened.push(other);
+    let open_by_themselves = affordable && program.is_looked_at();
+    for node in nodes {
+        let transfers = area.get(node.offset() + node::TRANSFERS);
+        area.set(node.offset() + node::TRANSFERS, transfers & node::MOVES);
+        if !open_by_themselves {
+            let later = program.contexts.known.get(&node).map_or(LATER_OCTAVE, |seed| seed.later());
+            area.set(node.offset() + node::WINDOW_AT, later);
+            program.contexts.unopened.push(node);
+        }
     }
 }
 

@@ -154,6 +154,7 @@ impl Program {
         new.hooks.generated = self.hooks.generated.clone();
         (new.hooks.mapped_at_start, new.hooks.roles) = (self.hooks.mapped_at_start, self.hooks.roles.clone());
         new.contexts.main_seen = self.contexts.main_seen;
+        new.contexts.names_compiled = self.contexts.names_compiled;
         new.processes.cpu_seen.extend(self.processes.cpu_seen.remove_entry(&pid));
         new.processes.makers.extend(self.processes.makers.remove_entry(&pid));
         if first {

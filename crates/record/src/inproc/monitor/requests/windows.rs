@@ -117,13 +117,13 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
     let run_ns = session.clock.at(sys::now());
     let affordable = session.windows.budget.has_room(run_ns);
     let rarer = session.windows.looks.shift(session.windows.budget.budget(run_ns)).into();
-    for program in session.programs.values() {
+    for program in session.programs.values_mut() {
         let Some(area) = session.memory.image(program.id) else { continue };
         // A thread that may make no system call can't see what there is to be copied.
         let quiet = area.get(image::QUIET) as u32 != 0;
         let who = if !session.provisioning.writes_windows || quiet {
             windows::ASKED
-        } else if program.space.may_run_scripts() {
+        } else if names_scripts(program, run_ns) {
             windows::ASKED_ONCE
         } else if affordable {
             windows::OWN
@@ -276,6 +276,15 @@ fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_n
         whole_stack(session, waiter, entered);
         session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
     }
+}
+
+/// Whether looks at a program's stacks tell lines or functions of scripts, or soon may. Those of a compiler that keeps no
+/// map tell nothing, and one that is begun late is met by looking for it.
+fn names_scripts(program: &mut Program, run_ns: u64) -> bool {
+    if !program.contexts.names_compiled && program.space.may_run_scripts() {
+        program.contexts.names_compiled = tells_lines(program, program.pid, run_ns);
+    }
+    program.contexts.names_compiled && program.space.may_run_scripts()
 }
 
 /// Whether the stack of `tid` may tell a script's line or function. Not only where one was told already: what had spent
