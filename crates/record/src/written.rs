@@ -5,7 +5,7 @@ use crate::windows::RawCall;
 use std::collections::HashMap;
 use std::sync::Arc;
 use systoll_hooks::assemble::{Piece, Read, WrittenCall};
-use systoll_hooks::layout::capture;
+use systoll_hooks::layout::capture::{self, FdsChanged};
 use systoll_model::{Moment, Signature};
 
 /// What descriptors of one thread are behind, from call to call of a window.
@@ -32,10 +32,13 @@ impl Names {
             None if self.shared => None,
             None => fd.and_then(|fd| self.known.get(&fd)).cloned(),
         };
-        if capture::changes_fds(signature) {
-            self.known.clear();
-        } else if let (Some(fd), Some(name)) = (fd, &name) {
+        if let (Some(fd), Some(name)) = (fd, &name) {
             self.known.insert(fd, Arc::clone(name));
+        }
+        match capture::fds_changed(signature, &call.args, call.result) {
+            FdsChanged::None => {}
+            FdsChanged::One(fd) => drop(self.known.remove(&fd)),
+            FdsChanged::Any => self.known.clear(),
         }
         name
     }
@@ -172,6 +175,30 @@ mod tests {
         );
         let mut names = Names::new(true);
         assert!(names.of(&named, read).is_some() && names.of(&plain, read).is_none());
+    }
+
+    #[test]
+    fn a_folder_s_name_holds_while_files_in_it_come_and_go() {
+        let signature = |number| Sysno(number).signature().unwrap();
+        let (read, open, close, rename) = (signature(0), signature(257), signature(3), signature(82));
+        let opens = |result, pieces| call(257, [4, 0x7000, 0, 0, 0, 0], Some(result), pieces);
+        let reads = |fd, pieces| call(0, [fd, 0, 0, 0, 0, 0], Some(0), pieces);
+        let closes = |fd| call(3, [fd, 0, 0, 0, 0, 0], Some(0), vec![]);
+        let mut names = Names::new(false);
+        let mut seen = |call: &WrittenCall, signature| names.of(call, signature).as_deref().map(str::to_owned);
+        assert_eq!(seen(&opens(5, vec![piece(0, Read::Name, b"/d")]), open).as_deref(), Some("/d"));
+        assert_eq!(seen(&reads(5, vec![piece(0, Read::Name, b"/d/a")]), read).as_deref(), Some("/d/a"));
+        assert_eq!(seen(&opens(-2, vec![]), open).as_deref(), Some("/d"));
+        assert_eq!(seen(&reads(5, vec![]), read).as_deref(), Some("/d/a"));
+        // Another file of the same number, though nobody has seen the first one closed.
+        assert_eq!(seen(&opens(5, vec![]), open).as_deref(), Some("/d"));
+        assert_eq!(seen(&reads(5, vec![]), read), None);
+        assert_eq!(seen(&closes(4), close).as_deref(), Some("/d"));
+        assert_eq!(seen(&opens(5, vec![]), open), None);
+        // What is renamed is called otherwise, whatever it is.
+        assert_eq!(seen(&reads(6, vec![piece(0, Read::Name, b"/e")]), read).as_deref(), Some("/e"));
+        seen(&call(82, [0x7000, 0x8000, 0, 0, 0, 0], Some(0), vec![]), rename);
+        assert_eq!(seen(&reads(6, vec![]), read), None);
     }
 
     proptest! {

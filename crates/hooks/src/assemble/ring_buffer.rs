@@ -71,12 +71,13 @@ pub(super) fn close(e: &mut Emitter) -> Emitted {
     asm!(e; mov(rax, gs(slot::WANT)); mov(gs(slot::WANT), want::NOTHING as i32); cmp(eax, want::LOOK as i32); je(looks););
     asm!(e; cmp(eax, want::WRITING as i32); jne(forked); mov(gs_at(r8, ring::STATE), state::WRITTEN as i32););
     written(e)?;
+    wake(e, ring::WAKE_FROM, forked)?;
     e.here(forked)?;
     e.cold(move |e| {
         e.here(looks)?;
         asm!(e; mov(gs(slot::LOOK_HEADER), 0); mov(gs_at(r8, ring::STATE), state::WRITTEN as i32););
         written(e)?;
-        wake(e, forked)
+        wake(e, look::WAKE_FROM, forked)
     });
     Ok(())
 }
@@ -100,10 +101,10 @@ pub(super) fn leave(e: &mut Emitter, done: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Wakes the launcher if it sleeps and many buffers wait for it, then goes to `done`. A wake-up that comes right
+/// Wakes the launcher if it sleeps and `from` buffers wait for it, then goes to `done`. A wake-up that comes right
 /// before it sleeps is lost; the next buffer brings another. In: r8 the header just filled. Lost: all but r9.
-pub(super) fn wake(e: &mut Emitter, done: CodeLabel) -> Emitted {
-    let first = slot::RING_HEADERS + look::WAKE_FROM * ring::HEADER;
+fn wake(e: &mut Emitter, from: u64, done: CodeLabel) -> Emitted {
+    let first = slot::RING_HEADERS + from * ring::HEADER;
     asm!(e; cmp(r8, first as i32); jb(done); mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(done););
     asm!(e; mov(rdi, GLOBAL + global::WAKE); mov(esi, FUTEX_WAKE); mov(edx, 1); mov(eax, FUTEX); syscall(); jmp(done););
     Ok(())

@@ -102,11 +102,21 @@ pub(super) fn name(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// After a call that may give descriptors another meaning, no name is known. In: r8 the call's captures.
+/// After a call that may give descriptors another meaning, their names are not known. In: r8 the call's captures, r9 the
+/// call, which has returned. Lost: rax, rcx.
 pub(super) fn names_change(e: &mut Emitter) -> Emitted {
-    let done = e.label();
+    let (all, opened, done) = (e.label(), e.label(), e.label());
+    let flags = byte_ptr(r8 + capture::FLAGS as i32);
+    let any = capture::CHANGES_FDS | capture::OPENS_FD | capture::CLOSES_FD;
     asm!(e; mov(gs(CAPTURES), r8););
-    asm!(e; test(byte_ptr(r8 + capture::FLAGS as i32), i32::from(capture::CHANGES_FDS)); je(done););
+    asm!(e; test(flags, i32::from(any)); je(done); test(flags, i32::from(capture::CHANGES_FDS)); jne(all););
+    asm!(e; mov(rax, gs_at(r9, call::RESULT)); test(flags, i32::from(capture::CLOSES_FD)); je(opened););
+    asm!(e; mov(eax, dword_ptr(r9 + call::ARGS as i32).gs()););
+    e.here(opened)?;
+    // A failure is no descriptor.
+    asm!(e; cmp(rax, REMEMBERED); jae(done); mov(rcx, gs(slot::RING_NAMED)); btr(rcx, rax););
+    asm!(e; mov(gs(slot::RING_NAMED), rcx); jmp(done););
+    e.here(all)?;
     asm!(e; mov(gs(slot::RING_NAMED), 0););
     e.here(done)?;
     Ok(())

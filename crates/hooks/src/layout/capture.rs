@@ -12,13 +12,17 @@ pub const AT_RETURN: u64 = 6;
 pub const FD: u64 = 12;
 /// Byte: bits of those below.
 pub const FLAGS: u64 = 13;
-/// Of [`FLAGS`]: the call may give a descriptor another meaning.
+/// Of [`FLAGS`]: the call may give any descriptor another meaning.
 pub const CHANGES_FDS: u8 = 1;
 /// Of [`FLAGS`]: page faults are of interest.
 pub const FAULTS: u8 = 2;
 
 /// Of [`FLAGS`]: a dear call that names an object: some are looked at over the whole run, see [`super::look`].
 pub const LOOKS: u8 = 4;
+/// Of [`FLAGS`]: the call gives none but the descriptor it returns another meaning.
+pub const OPENS_FD: u8 = 8;
+/// Of [`FLAGS`]: the call takes the meaning of its first argument away, and of no other descriptor.
+pub const CLOSES_FD: u8 = 16;
 
 /// Of an argument: up to a zero byte.
 pub const STRING: u8 = 0xff;
@@ -33,22 +37,17 @@ pub const GOOD: u8 = 0x80;
 const BY_COMMAND: u64 = 64;
 /// Bytes where memory says how many there are.
 const SOCKADDR: u64 = 128;
-/// Calls after which a descriptor may be another, or be called otherwise.
-const CHANGE_FDS: [&str; 37] = [
+/// Calls after which the descriptor they return is another; of `fcntl`, what it returns for other commands is none at all.
+const OPEN_FD: [&str; 22] = [
     "open",
     "openat",
     "openat2",
     "creat",
-    "close",
-    "close_range",
     "dup",
     "dup2",
     "dup3",
     "fcntl",
-    "pipe",
-    "pipe2",
     "socket",
-    "socketpair",
     "accept",
     "accept4",
     "eventfd",
@@ -62,6 +61,13 @@ const CHANGE_FDS: [&str; 37] = [
     "inotify_init1",
     "memfd_create",
     "pidfd_open",
+];
+/// Calls after which several descriptors may be others, or be called otherwise.
+const CHANGE_FDS: [&str; 14] = [
+    "close_range",
+    "pipe",
+    "pipe2",
+    "socketpair",
     "pidfd_getfd",
     "recvmsg",
     "recvmmsg",
@@ -124,14 +130,41 @@ pub fn entry(number: u32) -> [u8; 16] {
     let fd = signature.fd_arg().and_then(|at| u8::try_from(at + 1).ok());
     let flag = |all: &[&str], flag: u8| if all.contains(&signature.name) { flag } else { 0 };
     entry[FD as usize] = fd.unwrap_or(0);
-    entry[FLAGS as usize] = flag(&CHANGE_FDS, CHANGES_FDS) | flag(&COUNT_FAULTS, FAULTS) | flag(&LOOKED_AT, LOOKS);
+    entry[FLAGS as usize] = flag(&CHANGE_FDS, CHANGES_FDS)
+        | flag(&OPEN_FD, OPENS_FD)
+        | flag(&["close"], CLOSES_FD)
+        | flag(&COUNT_FAULTS, FAULTS)
+        | flag(&LOOKED_AT, LOOKS);
     entry
 }
 
-/// Whether a call may give a descriptor another meaning.
+/// Which descriptors a call may have given another meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FdsChanged {
+    /// None.
+    None,
+    /// That with this number, which it has opened or closed.
+    One(i32),
+    /// Any.
+    Any,
+}
+
+/// Which descriptors a call may have given another meaning, by its arguments and its result.
 #[must_use]
-pub fn changes_fds(signature: &Signature) -> bool {
-    CHANGE_FDS.contains(&signature.name)
+pub fn fds_changed(signature: &Signature, args: &[u64; 6], result: Option<i64>) -> FdsChanged {
+    if CHANGE_FDS.contains(&signature.name) {
+        FdsChanged::Any
+    } else if OPEN_FD.contains(&signature.name) {
+        match result {
+            // It may be under way still, and come to any.
+            None => FdsChanged::Any,
+            Some(fd) => i32::try_from(fd).ok().filter(|fd| *fd >= 0).map_or(FdsChanged::None, FdsChanged::One),
+        }
+    } else if signature.name == "close" {
+        FdsChanged::One(args[0] as i32)
+    } else {
+        FdsChanged::None
+    }
 }
 
 /// The words of all entries, as (offset in the global area, value). `looks`: whether single calls are looked at.
