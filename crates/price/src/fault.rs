@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 use systoll_model::Spread;
 
 const PAGE: usize = 4096;
-/// Pages touched in a batch: less than half of a huge page, so that it fits one.
+/// Pages touched in a batch: less than half of a huge page, so that it fits one. Of fewer each costs a tenth more.
 const PAGES: usize = 64;
-const BATCHES: usize = 40;
+/// As many as tell the least and the usual: whoever has watched a program of a few milliseconds waits for them.
+const BATCHES: usize = 12;
 /// A child that has not answered by then answers nothing.
 const DEADLINE: Duration = Duration::from_secs(2);
 
 /// A minor fault on a page of anonymous memory, small pages, ns: the trap, finding a page, clearing
 /// it and mapping it. What the program pays beside that (a cold cache) is not in it. `None` where
-/// it can't be measured. Takes about 2 ms.
+/// it can't be measured. Takes about 1 ms.
 pub fn fault() -> Option<Spread> {
     let outcomes = child::measure(1, DEADLINE, |figures| {
         sys::pin();

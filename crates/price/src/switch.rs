@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use systoll_model::Spread;
 
 /// Times a batch gives way, and how many batches there are.
-const TIMES: u32 = 32;
-const BATCHES: usize = 40;
+const TIMES: u32 = 8;
+const BATCHES: usize = 24;
 /// Of these so many must have been switches: without another thread to run there are none.
-const MOST: i64 = 28;
+const MOST: i64 = 7;
 /// A child that has not answered by then answers nothing.
 const DEADLINE: Duration = Duration::from_secs(2);
 
 /// A switch from one thread of a process to another and what the call that gives way costs, on one
 /// processor, ns. What the program pays beside that (cold caches, another processor woken from its
-/// sleep) is not in it. `None` where it can't be measured. Takes about 2 ms.
+/// sleep) is not in it. `None` where it can't be measured. Takes about 0.6 ms.
 pub fn switch() -> Option<Spread> {
     let outcomes = child::measure(1, DEADLINE, |figures| {
         if sys::pin().is_some() {
