@@ -38,6 +38,7 @@ mod hook;
 mod long_reader;
 mod look;
 mod new_image;
+mod no_calls;
 mod on_return;
 mod process_calls;
 mod relocate;

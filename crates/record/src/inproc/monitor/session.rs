@@ -7,6 +7,7 @@ use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::context_reuse::KnownContexts;
 use crate::inproc::monitor::exec::files::Files;
 use crate::inproc::monitor::exec::kept_contexts::KeptContexts;
+use crate::inproc::monitor::exec::no_calls::NoCalls;
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::outlook::OfFile;
 use crate::inproc::monitor::polling::Polling;
@@ -88,6 +89,8 @@ pub(crate) struct Provisioning {
     pub(crate) writes_windows: bool,
     /// Of files that map others, and of the first that they map.
     pub(crate) kinds: HashMap<ModuleKey, Option<Kind>>,
+    /// Files that programs need not ask about.
+    pub(crate) no_calls: NoCalls,
     /// How places that make calls were hooked.
     pub(crate) sites: AllSites,
 }

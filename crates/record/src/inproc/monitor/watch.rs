@@ -4,6 +4,7 @@ use crate::backend::{Closely, Control, Launch};
 use crate::error::Error;
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::files::Files;
+use crate::inproc::monitor::exec::no_calls::NoCalls;
 use crate::inproc::monitor::exec::on_exec;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::seccomp;
@@ -82,6 +83,7 @@ pub(crate) fn new_session(
             writes_code: seccomp::may_write_code(),
             writes_windows: writes_windows(launch),
             kinds: HashMap::new(),
+            no_calls: NoCalls::default(),
             sites: AllSites::default(),
         },
         polling: Polling::new(),
