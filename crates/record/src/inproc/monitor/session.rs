@@ -70,6 +70,8 @@ pub(crate) struct Earlier {
     pub(crate) begun: u32,
     /// What followed their first questions.
     pub(crate) outlook: Rc<OfFile>,
+    /// Whether calls were made through files that are not asked about.
+    pub(crate) calls_through: bool,
     /// Code of files that they have mapped, one for each region.
     pub(crate) mapped: Vec<Rc<Code>>,
 }

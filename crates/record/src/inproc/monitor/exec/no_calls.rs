@@ -7,13 +7,15 @@ use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::maps::Maps;
 use std::collections::{HashMap, HashSet};
 use systoll_hooks::layout::{global, image, no_calls};
-use systoll_symbols::{FileState, ModuleKey, Registers};
+use systoll_symbols::{FileState, ModuleKey, PlacedFrame, Registers};
 
 /// What threads are told.
 #[derive(Default)]
 pub(crate) struct NoCalls {
     /// Entries that were made: the file, from where on, how much, and how.
     told: HashSet<(ModuleKey, [u64; 3])>,
+    /// Which files they are of.
+    files: HashSet<ModuleKey>,
     /// Where files map others that were the loaders of programs: roots that count it.
     loaders: HashMap<ModuleKey, NodeAddr>,
 }
@@ -54,6 +56,7 @@ pub(crate) fn note(session: &mut Session, id: ProgramId, root: NodeAddr, (file, 
     known.loaders.insert(by, root);
     let nth = known.told.len() as u64;
     if nth < global::NO_CALLS_LEN && known.told.insert((file, arguments)) {
+        known.files.insert(file);
         tell(session, nth, &state, arguments);
     }
     if let Some(area) = session.memory.image(id) {
@@ -84,6 +87,26 @@ fn tell(session: &Session, nth: u64, state: &FileState, [len, how, offset]: [u64
 pub(crate) fn end(session: &Session, id: ProgramId) {
     if let Some(area) = session.memory.image(id) {
         area.set(image::LOADER, 0);
+    }
+}
+
+/// Notes that a program makes calls through files that are not asked about, where these frames say so.
+pub(crate) fn note_callers(session: &mut Session, id: ProgramId, frames: &[PlacedFrame]) {
+    let told = &session.provisioning.no_calls.files;
+    if !frames.iter().any(|f| f.frame.module.is_some_and(|key| told.contains(&key))) {
+        return;
+    }
+    let image = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index()));
+    if let Some(earlier) = image.and_then(|image| session.reuse.by_file.get_mut(&image.exe)) {
+        earlier.calls_through = true;
+    }
+}
+
+/// The same as [`look`] for a program whose contexts can't be known again without it.
+pub(crate) fn look_for_callers(session: &mut Session, id: ProgramId, tid: i32) {
+    let image = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index()));
+    if image.and_then(|image| session.reuse.by_file.get(&image.exe)).is_some_and(|earlier| earlier.calls_through) {
+        look(session, id, tid);
     }
 }
 

@@ -1,7 +1,6 @@
 //! What threads ask, and the answers.
 
 use crate::inproc::monitor::exec::bootstrap::STARTING;
-use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::exec::on_exec;
 use crate::inproc::monitor::exec::preload;
 use crate::inproc::monitor::exec::provision;
@@ -47,7 +46,6 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     let place = session.programs.get_mut(&thread.program).map(Program::next_question);
     session.polling.done = Done { kind: kind_of(&waiter, Question::from_resume(resume)), place };
     if is_itself(session, thread, (waiter.tid, Question::from_resume(resume))) {
-        no_calls::look(session, thread.program, waiter.tid);
         match Question::from_resume(resume) {
             Some(Question::Context) => answer = context::on_context(session, &waiter, node).0,
             Some(Question::Number) => answer = context::on_number(session, &waiter, asked).0,

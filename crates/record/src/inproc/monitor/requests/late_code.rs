@@ -61,6 +61,7 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
     let r = &waiter.registers;
     let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
     let range = at..at.saturating_add(r.si);
+    no_calls::look_for_callers(session, waiter.slot.program, waiter.tid);
     let now = maps_file(session, waiter.slot.program, waiter.tid)?;
     let program = session.programs.get_mut(&waiter.slot.program)?;
     // Most often a file has come, and one line of `maps` says it all: unless the program makes code as it runs,
