@@ -5,20 +5,8 @@ use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::maps::Maps;
-use std::collections::{HashMap, HashSet};
 use systoll_hooks::layout::{global, image, no_calls};
 use systoll_symbols::{FileState, ModuleKey, PlacedFrame, Registers};
-
-/// What threads are told.
-#[derive(Default)]
-pub(crate) struct NoCalls {
-    /// Entries that were made: the file, from where on, how much, and how.
-    told: HashSet<(ModuleKey, [u64; 3])>,
-    /// Which files they are of.
-    files: HashSet<ModuleKey>,
-    /// Where files map others that were the loaders of programs: roots that count it.
-    loaders: HashMap<ModuleKey, NodeAddr>,
-}
 
 /// A program begins: its thread need not ask where its loader is known.
 pub(crate) fn begin(session: &Session, id: ProgramId) {
