@@ -30,11 +30,11 @@ BEGIN { @in_tree[cpid] = 1; }
 tracepoint:sched:sched_process_fork /@in_tree[args->parent_pid]/ { @in_tree[args->child_pid] = 1; }
 tracepoint:raw_syscalls:sys_enter /@in_tree[tid]/ {
   // Calls by which a thread writes a window: readlink, getrusage and process_vm_readv that are given our memory,
-  // and rt_sigprocmask that can change nothing.
+  // and rt_sigprocmask that can change nothing. An fstat into our memory tells it a file that it has mapped.
   $ours = 0;
   if (args->id == 14 && args->args[0] > 2 && args->args[2] == 0) { $ours = 1; }
   if (args->id == 89 && args->args[0] >> 40 == 0x20) { $ours = 1; }
-  if ((args->id == 98 || args->id == 310) && args->args[1] >> 40 == 0x20) { $ours = 1; }
+  if ((args->id == 5 || args->id == 98 || args->id == 310) && args->args[1] >> 40 == 0x20) { $ours = 1; }
   // Interrupted, and no handler ran since: the kernel makes the call again, or goes on with restart_syscall (219).
   // Tracers see two calls (docs/recording.md, "What counts as a call"), the program made one.
   if (ONE_CALL && @again[tid] && (@again[tid] == args->id + 1 || args->id == 219)) { $ours = 1; }

@@ -101,6 +101,10 @@ pub mod global {
     pub const OWNER_DIED: u32 = 0x4000_0000;
     /// u32: processor that the launcher was last on.
     pub const PROCESSOR: u64 = 0x68;
+    /// Files without calls, see [`super::no_calls`].
+    pub const NO_CALLS: u64 = 0x80;
+    /// Entries there is room for, and an empty one behind them.
+    pub const NO_CALLS_LEN: u64 = (CAPTURES - NO_CALLS) / super::no_calls::SIZE - 1;
     /// What calls' arguments point to, for threads that copy it: [`CAPTURE_ENTRY`] bytes for each number
     /// below [`super::NUMBERS`], see [`super::capture`].
     pub const CAPTURES: u64 = 0x1000;
@@ -182,6 +186,11 @@ pub mod image {
     pub const NOT_MAPPED: u64 = 0x468;
     /// u32: looks are rarer than [`super::look`] has them by this power of two: what they cost is bounded.
     pub const LOOK_SHIFT: u64 = 0x470;
+    /// u64: the root of the program's loader that counts its `mmap`, where a thread need not ask about files without
+    /// calls that come by it ([`super::no_calls`]); zero where it has to.
+    pub const LOADER: u64 = 0x478;
+    /// u64: files that came so.
+    pub const UNASKED_FILES: u64 = 0x480;
     /// A byte for each system call number below [`super::NUMBERS`], not zero where more is done at
     /// its calls than counting: looked at where a site's number is unknown.
     pub const HEEDED: u64 = 0x500;
@@ -302,6 +311,7 @@ pub mod node {
 pub mod capture;
 pub mod long;
 pub mod look;
+pub mod no_calls;
 pub mod ring;
 pub mod slot;
 pub mod timing;

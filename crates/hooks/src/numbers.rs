@@ -24,6 +24,7 @@ numbers! {
     EXIT = SYS_exit,
     EXIT_GROUP = SYS_exit_group,
     FORK = SYS_fork,
+    FSTAT = SYS_fstat,
     FUTEX = SYS_futex,
     GETCPU = SYS_getcpu,
     GETEGID = SYS_getegid,

@@ -38,6 +38,7 @@ mod hook;
 mod long_reader;
 mod look;
 mod new_image;
+mod no_calls;
 mod on_return;
 mod process_calls;
 mod relocate;
@@ -66,8 +67,8 @@ pub use long_reader::LongCall;
 pub use new_image::{every_image, new_image, own_words};
 pub use ring_reader::{Piece, Read, WrittenCall, written_calls};
 pub use tree_reader::{
-    DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, Sampled, SlotCounts, SlotReading, Thread, Words,
-    read, slots_drawn,
+    DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, Sampled, SlotCounts, SlotReading, Thread,
+    Touched, Words, read, slots_drawn,
 };
 pub use tree_writer::{Due, Room, Step, TreeError, grow, grow_due, number_site};
 pub use write_blob::assemble;

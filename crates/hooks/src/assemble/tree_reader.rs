@@ -5,8 +5,8 @@
 
 use super::Blob;
 use crate::layout::{
-    IMAGE, NODE_SIZE, NUMBERS, TABLE_LEN, call_of_entry, image, may_hold_node, node, record, slot, slot_address,
-    slots_used, timing,
+    IMAGE, NODE_SIZE, NUMBERS, TABLE_LEN, call_of_entry, image, may_hold_node, node, record, root_record_offset, slot,
+    slot_address, slots_used, timing,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -201,7 +201,10 @@ pub struct Failure {
 /// is read then is what each thread had counted at some moment during it.
 #[must_use]
 pub fn read<W: Words + ?Sized>(words: &W, files: &[(u64, &Blob)]) -> Reading {
-    let nodes = Nodes::read(words, files);
+    let mut counted = Touched::default();
+    let had = |index: &u64| words.word(image::SLOTS + index * slot::SIZE + slot::SELF) != 0;
+    (0..image::SLOT_COUNT).filter(had).for_each(|index| counted.add(words, index));
+    let nodes = Nodes::read_counted(words, files, &counted);
     let mut out = Reading { losses: nodes.losses, ..Reading::default() };
     let mut counts: Vec<Vec<(u64, SlotCounts)>> = vec![Vec::new(); nodes.all.len()];
     for index in 0..image::SLOT_COUNT {
@@ -278,10 +281,55 @@ pub struct SlotReading {
     pub in_place: MadeInPlace,
 }
 
+/// At which records threads have counted. Most of a program's nodes are none of theirs: places in its files that made no
+/// call.
+#[derive(Clone, Debug, Default)]
+pub struct Touched(Vec<bool>);
+
+impl Touched {
+    /// Takes in what slot `index` holds.
+    pub fn add<W: Words + ?Sized>(&mut self, words: &W, index: u64) {
+        self.0.resize(slot::RECORD_COUNT as usize, false);
+        let records = image::SLOTS + index * slot::SIZE + slot::RECORDS;
+        let end = records + slot::RECORD_COUNT * record::SIZE;
+        for range in words.data(records..end) {
+            let (first, last) = ((range.start - records) / record::SIZE, (range.end - records).div_ceil(record::SIZE));
+            for (at, counted) in (first..last).zip(self.0.iter_mut().skip(first as usize)) {
+                *counted |= has_counts(words, records + at * record::SIZE);
+            }
+        }
+    }
+
+    fn has(&self, record: usize) -> bool {
+        self.0.get(record).is_some_and(|counted| *counted)
+    }
+
+    /// Whether anything was counted by number alone.
+    fn by_number(&self) -> bool {
+        let index = |n| Some(((root_record_offset(n)? - slot::RECORDS) / record::SIZE) as usize);
+        (0..NUMBERS).filter_map(index).any(|index| self.has(index))
+    }
+}
+
+/// Whether anything is counted in the record at an offset of the image.
+fn has_counts<W: Words + ?Sized>(words: &W, at: u64) -> bool {
+    [record::ENTERED, record::RETURNED, record::ELIDED].iter().any(|field| words.word(at + field) != 0)
+}
+
 impl Nodes {
     /// Reads an image's trees.
     #[must_use]
     pub fn read<W: Words + ?Sized>(words: &W, files: &[(u64, &Blob)]) -> Self {
+        Self::read_some(words, files, None)
+    }
+
+    /// The same without nodes at which nothing was counted.
+    #[must_use]
+    pub fn read_counted<W: Words + ?Sized>(words: &W, files: &[(u64, &Blob)], counted: &Touched) -> Self {
+        Self::read_some(words, files, Some(counted))
+    }
+
+    fn read_some<W: Words + ?Sized>(words: &W, files: &[(u64, &Blob)], counted: Option<&Touched>) -> Self {
         let header = |offset| words.word(offset);
         let losses = Losses {
             homeless: header(image::HOMELESS),
@@ -294,6 +342,7 @@ impl Nodes {
         let mut reader = Reader {
             words,
             seen: vec![false; slot::RECORD_COUNT as usize],
+            counted,
             between: 0,
             out: Self { all: Vec::new(), losses },
         };
@@ -316,7 +365,8 @@ impl Nodes {
                 }
             }
         }
-        for number in 0..NUMBERS {
+        let by_number = counted.is_none_or(Touched::by_number);
+        for number in (0..NUMBERS).filter(|_| by_number) {
             reader.tree(None, Some(call_of_entry(number).0), IMAGE + image::NUMBER_ROOTS + number * NODE_SIZE);
         }
         let mut out = reader.out;
@@ -397,10 +447,10 @@ fn errors<W: Words + ?Sized>(words: &W, slot: u64) -> BTreeMap<Failure, u64> {
 /// What a slot has in a record, if anything.
 fn slot_counts<W: Words + ?Sized>(words: &W, slot: &Held, at: u64) -> Option<SlotCounts> {
     let field = |offset| words.word(slot.start + at + offset);
-    let (entered, returned, elided) = (field(record::ENTERED), field(record::RETURNED), field(record::ELIDED));
-    if entered | returned | elided == 0 {
+    if !has_counts(words, slot.start + at) {
         return None;
     }
+    let (entered, returned, elided) = (field(record::ENTERED), field(record::RETURNED), field(record::ELIDED));
     let of_record = Failure { record: at, errno: 0 }..Failure { record: at + 1, errno: 0 };
     Some(SlotCounts {
         entered,
@@ -429,6 +479,8 @@ struct Reader<'a, W: ?Sized> {
     words: &'a W,
     /// Records met, by index: no leaf and no root is met twice, for each has a record of its own.
     seen: Vec<bool>,
+    /// Which of them are to be kept; none said, all are.
+    counted: Option<&'a Touched>,
     /// Nodes met that are neither: damaged ones may lead to each other.
     between: u64,
     out: Nodes,
@@ -480,10 +532,14 @@ impl<W: Words + ?Sized> Reader<'_, W> {
         let offset = Self::offset(at);
         let record = offset.map_or(0, |offset| self.words.word(offset + node::RECORD));
         let place = record.checked_sub(slot::RECORDS).filter(|place| place.is_multiple_of(record::SIZE));
-        let seen = place.and_then(|place| self.seen.get_mut((place / record::SIZE) as usize));
+        let index = place.map(|place| (place / record::SIZE) as usize);
+        let seen = index.and_then(|index| self.seen.get_mut(index));
         if seen.is_none_or(|seen| std::mem::replace(seen, true)) {
             self.out.losses.damaged += 1;
             return None;
+        }
+        if self.counted.zip(index).is_some_and(|(counted, index)| !counted.has(index)) {
+            return offset;
         }
         let order = self.out.all.len();
         self.out.all.push(Node { site, number, path: path.to_vec(), address: at, record, order });

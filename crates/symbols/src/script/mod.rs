@@ -186,7 +186,7 @@ impl Symbols {
     }
 
     /// Whether a file compiles scripts as they run.
-    pub(crate) fn compiles(&self, key: ModuleKey) -> bool {
+    pub fn compiles(&self, key: ModuleKey) -> bool {
         self.compiler(key).is_some()
     }
 

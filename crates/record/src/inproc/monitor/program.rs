@@ -87,6 +87,8 @@ pub(crate) struct Hooks {
     pub(crate) generated: Generated,
     /// How many of its files the kernel has mapped, the first ones.
     pub(crate) mapped_at_start: usize,
+    /// How many files it had mapped without asking when that was looked at.
+    pub(crate) unasked: u64,
     /// What those of its files that map others do it for.
     pub(crate) roles: MapperRoles,
 }

@@ -7,7 +7,7 @@ use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::context_reuse::KnownContexts;
 use crate::inproc::monitor::exec::files::Files;
 use crate::inproc::monitor::exec::kept_contexts::KeptContexts;
-use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
 use crate::inproc::monitor::outlook::OfFile;
 use crate::inproc::monitor::polling::Polling;
 use crate::inproc::monitor::program::Program;
@@ -21,7 +21,7 @@ use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::tracees::Tracees;
 use crate::problems::Problems;
 use crate::table::Table;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -69,6 +69,8 @@ pub(crate) struct Earlier {
     pub(crate) begun: u32,
     /// What followed their first questions.
     pub(crate) outlook: Rc<OfFile>,
+    /// Whether calls were made through files that are not asked about.
+    pub(crate) calls_through: bool,
     /// Code of files that they have mapped, one for each region.
     pub(crate) mapped: Vec<Rc<Code>>,
 }
@@ -88,8 +90,21 @@ pub(crate) struct Provisioning {
     pub(crate) writes_windows: bool,
     /// Of files that map others, and of the first that they map.
     pub(crate) kinds: HashMap<ModuleKey, Option<Kind>>,
+    /// Files that programs need not ask about.
+    pub(crate) no_calls: NoCalls,
     /// How places that make calls were hooked.
     pub(crate) sites: AllSites,
+}
+
+/// Files without calls of which threads are told, so that they need not ask.
+#[derive(Default)]
+pub(crate) struct NoCalls {
+    /// Entries that were made: the file, from where on, how much, and how.
+    pub(crate) told: HashSet<(ModuleKey, [u64; 3])>,
+    /// Which files they are of.
+    pub(crate) files: HashSet<ModuleKey>,
+    /// Where files map others that were the loaders of programs: roots that count it.
+    pub(crate) loaders: HashMap<ModuleKey, NodeAddr>,
 }
 
 /// A `maps` file of /proc that is open.

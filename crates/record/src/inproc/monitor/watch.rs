@@ -25,7 +25,7 @@ use crate::inproc::monitor::results::sites::AllSites;
 use crate::inproc::monitor::results::written;
 use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::session::Session;
-use crate::inproc::monitor::session::{Chores, Provisioning, Reuse};
+use crate::inproc::monitor::session::{Chores, NoCalls, Provisioning, Reuse};
 use crate::inproc::monitor::shared::memory::{Area, Memory};
 use crate::inproc::monitor::sys::{self, ChildSignal};
 use crate::inproc::monitor::tracees::{Seized, Tracees};
@@ -82,6 +82,7 @@ pub(crate) fn new_session(
             writes_code: seccomp::may_write_code(),
             writes_windows: writes_windows(launch),
             kinds: HashMap::new(),
+            no_calls: NoCalls::default(),
             sites: AllSites::default(),
         },
         polling: Polling::new(),

@@ -1,5 +1,6 @@
 //! A program's image: made before its exec, filled while it maps our memory and when it maps files.
 
+use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::exec::preload;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::{Patched, Program};
@@ -104,6 +105,7 @@ pub(crate) fn provision(session: &mut Session, id: ProgramId) {
     }
     // First, so that their records are the same in all: roots are kept by that.
     lay_usual(session, id);
+    no_calls::begin(session, id);
     preload::preload(session, id);
 }
 

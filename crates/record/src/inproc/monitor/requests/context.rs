@@ -1,6 +1,7 @@
 //! The context of a call that is seen for the first time: who called, and which node counts it from now on.
 
 use crate::inproc::monitor::exec::context_reuse::{KnownContexts, Origin, SiteOfFile};
+use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::LastUnwound;
@@ -30,9 +31,12 @@ const MOST_AT_MAIN: u64 = 8 << 20;
 const MAX_FAILURES: u32 = 16;
 
 pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> NodeAddr {
+    no_calls::look(session, waiter.slot.program, waiter.tid);
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return root };
     let Some(at) = program.site_of(root) else { return root };
     let (frames, complete) = unwind(program, &mut session.symbols, waiter, at);
+    no_calls::note_callers(session, waiter.slot.program, &frames);
+    let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return root };
     let Some(area) = session.memory.image(waiter.slot.program) else { return root };
     let (node, main) = context(
         program,

@@ -44,8 +44,16 @@ use systoll_model::ProblemKind;
 use systoll_symbols::AddressSpace;
 
 /// Counters of an image's losses and its queue: those of a copy begin anew.
-const NOT_COPIED: [u64; 7] =
-    [image::HOMELESS, image::UNANSWERED, image::UNHEARD, image::UNMATCHED, image::ASTRAY, image::DEAD, image::TICKET];
+const NOT_COPIED: [u64; 8] = [
+    image::HOMELESS,
+    image::UNANSWERED,
+    image::UNHEARD,
+    image::UNMATCHED,
+    image::ASTRAY,
+    image::DEAD,
+    image::TICKET,
+    image::LOADER,
+];
 
 /// Bytes of slots that are copied, at most: those of some thousand threads, unless the program has filled
 /// them itself.

@@ -3,6 +3,7 @@
 //! Files are hooked before any thread runs them. What is no file is looked through for calls, which
 //! can't be hooked there: where a jump may lead is not known of code that was just made.
 
+use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
 use crate::inproc::monitor::exec::ready;
@@ -60,6 +61,7 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
     let r = &waiter.registers;
     let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
     let range = at..at.saturating_add(r.si);
+    no_calls::look_for_callers(session, waiter.slot.program, waiter.tid);
     let now = maps_file(session, waiter.slot.program, waiter.tid)?;
     let program = session.programs.get_mut(&waiter.slot.program)?;
     // Most often a file has come, and one line of `maps` says it all: unless the program makes code as it runs,
@@ -71,6 +73,7 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
             return None;
         }
         if matches!(session.provisioning.files.known(&mut session.symbols, file.module), Ok(None)) {
+            no_calls::note(session, waiter.slot.program, root, (file.module, r));
             session.reuse.to_preload.push(waiter.slot.program);
             return Some(By::Launcher);
         }
@@ -91,6 +94,7 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
         translators::on_code_made(session, waiter.slot.program, waiter.tid, root);
     }
     for m in &memory {
+        no_calls::end(session, waiter.slot.program);
         let part = m.range.start.max(range.start)..m.range.end.min(range.end);
         // What is shared may be written where else it is mapped.
         let fresh = mapped && (r.r8 as i32) < 0;

@@ -1,6 +1,7 @@
 //! Windows: a few consecutive calls of a thread looked at whole, before and after each.
 
 use crate::arguments::argument_data;
+use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::{Looked, Open};
@@ -244,6 +245,9 @@ fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Enter
 }
 
 fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Option<u32> {
+    if session.windows.unwound.is_none() {
+        no_calls::look(session, waiter.slot.program, waiter.tid);
+    }
     let program = session.programs.get_mut(&waiter.slot.program).filter(|_| session.table.has_room_for_stacks())?;
     let site = program.site_of(entered.root)?;
     let (placed, complete) = match session.windows.unwound.take() {

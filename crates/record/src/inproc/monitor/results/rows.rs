@@ -11,7 +11,7 @@ use crate::inproc::monitor::shared::memory::Snapshot;
 use crate::table::{ImageId, RawLong, Table};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use systoll_hooks::assemble::{Node, Nodes, SlotCounts, Words};
+use systoll_hooks::assemble::{Node, Nodes, SlotCounts, Touched, Words};
 use systoll_hooks::layout::{image, record, slot};
 use systoll_hooks::numbers::{
     CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, SCHED_YIELD, VFORK,
@@ -202,12 +202,17 @@ pub(crate) fn files_used(program: &Program) -> Vec<usize> {
     (0..program.hooks.files.len()).filter(|i| regions.insert(program.hooks.files[*i].known.region)).collect()
 }
 
-/// A program's trees as they are in `image`, and the files they are of.
-pub(crate) fn nodes_of(program: &Program, image: &Snapshot) -> (Nodes, Vec<usize>) {
+/// A program's trees as they are in `image`, of which only nodes where something is `counted` may be wanted, and the
+/// files they are of.
+pub(crate) fn nodes_of(program: &Program, image: &Snapshot, counted: Option<&Touched>) -> (Nodes, Vec<usize>) {
     let used = files_used(program);
     let files: Vec<_> =
         used.iter().filter_map(|i| program.hooks.files.get(*i)).map(|f| (f.known.region, &f.code.blob)).collect();
-    (Nodes::read(image, &files), used)
+    let nodes = match counted {
+        Some(counted) => Nodes::read_counted(image, &files, counted),
+        None => Nodes::read(image, &files),
+    };
+    (nodes, used)
 }
 
 /// The frames of a row: as they were when the context was first seen.
