@@ -148,13 +148,14 @@ fn patience(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Queues the slot and wakes the launcher if it sleeps. Lost: all but r8.
+/// Queues the slot and wakes the launcher if it sleeps. r8 is kept, but zero where the launcher had to be woken: that takes
+/// longer than a thread looks for its answer. All else is lost.
 ///
 /// The launcher takes AWAKE down before it looks at the queues for the last time: either it sees the
 /// entry, or the thread sees that it sleeps; the locked instruction keeps the order. Between that
 /// look and its sleep a wake-up is lost, so that one is tried again.
 fn enqueue(e: &mut Emitter) -> Emitted {
-    let (awake, again) = (e.label(), e.label());
+    let (awake, again, woken) = (e.label(), e.label(), e.label());
     asm!(e; mov(gs32(slot::STATE), state::WAITING); mov(r11, IMAGE); mov(eax, 1););
     e.a.lock().xadd(at(r11, image::TICKET), rax)?;
     asm!(e; and(eax, (image::RING_LEN - 1) as i32); mov(rdx, gs(slot::TAG)););
@@ -164,9 +165,11 @@ fn enqueue(e: &mut Emitter) -> Emitted {
     asm!(e; mov(r9d, WAKES););
     e.here(again)?;
     asm!(e; mov(rdi, GLOBAL + global::WAKE); mov(esi, FUTEX_WAKE); mov(edx, 1); mov(eax, FUTEX); syscall(););
-    asm!(e; test(eax, eax); jne(awake); mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(awake););
+    asm!(e; test(eax, eax); jne(woken); mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(awake););
     // It may be on this processor, and needs it to fall asleep.
     asm!(e; sub(r9d, 1); je(awake); mov(eax, SCHED_YIELD); syscall(); jmp(again););
+    e.here(woken)?;
+    asm!(e; xor(r8d, r8d););
     e.here(awake)?;
     Ok(())
 }
@@ -177,10 +180,9 @@ fn quiet(e: &mut Emitter, label: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Looks for an answer a while without sleeping.
+/// Looks for an answer r8 times without sleeping.
 fn spin(e: &mut Emitter, answered: CodeLabel) -> Emitted {
     let (again, tired) = (e.label(), e.label());
-    asm!(e; mov(r8, gs(slot::PATIENCE)););
     e.here(again)?;
     asm!(e; cmp(gs32(slot::STATE), state::WAITING); jne(answered); sub(r8, 1); jle(tired); pause(); jmp(again););
     e.here(tired)?;
