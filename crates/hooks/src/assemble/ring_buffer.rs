@@ -101,11 +101,13 @@ pub(super) fn leave(e: &mut Emitter, done: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Wakes the launcher if it sleeps and `from` buffers wait for it, then goes to `done`. A wake-up that comes right
-/// before it sleeps is lost; the next buffer brings another. In: r8 the header just filled. Lost: all but r9.
+/// Wakes the launcher if it sleeps and `from` buffers wait for it, then goes to `done`; unless nothing may be called, as
+/// since the window was begun. A wake-up that comes right before it sleeps is lost; the next buffer brings another. In: r8
+/// the header just filled. Lost: all but r9.
 fn wake(e: &mut Emitter, from: u64, done: CodeLabel) -> Emitted {
     let first = slot::RING_HEADERS + from * ring::HEADER;
-    asm!(e; cmp(r8, first as i32); jb(done); mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(done););
+    asm!(e; cmp(r8, first as i32); jb(done); mov(r11, IMAGE + image::QUIET); cmp(dword_ptr(r11), 0); jne(done););
+    asm!(e; mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(done););
     asm!(e; mov(rdi, GLOBAL + global::WAKE); mov(esi, FUTEX_WAKE); mov(edx, 1); mov(eax, FUTEX); syscall(); jmp(done););
     Ok(())
 }
