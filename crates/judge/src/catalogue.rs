@@ -1,12 +1,14 @@
 //! Causes: what is known of a disease, as data.
 
+use crate::builtin::Builtin;
 use crate::cure_kind::CureKind;
+use crate::finding::Kind;
 use crate::language::{Author, CodeLanguage, Version};
-use crate::pattern::{Pattern, PatternFile, glob};
+use crate::pattern::{Pattern, PatternFile, Symptoms, glob};
 use crate::upgrade::{Upgrade, UpgradeFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// How a cure can be tried without touching the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -119,18 +121,11 @@ pub struct CauseError {
 /// All known causes, by id.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    /// Whether those that come with systoll are among them.
-    builtin: bool,
-    added: Vec<Cause>,
-    /// All together, once one is asked for: most runs have nothing to explain, and reading
-    /// causes takes longer than starting many a program.
-    all: OnceLock<BTreeMap<Arc<str>, Cause>>,
-    /// The built-in one first asked for by its id: `cure` needs no other.
-    first: OnceLock<Option<Cause>>,
+    /// Those that come with systoll, where they are among them.
+    builtin: Option<Builtin>,
+    /// Others, by id.
+    added: BTreeMap<Arc<str>, Cause>,
 }
-
-/// Name and text of each file under `causes/`.
-const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/causes.rs"));
 
 impl Catalogue {
     /// No causes: detectors alone.
@@ -140,22 +135,7 @@ impl Catalogue {
 
     /// The causes that come with systoll.
     pub fn builtin() -> Self {
-        Self { builtin: true, ..Self::default() }
-    }
-
-    fn all(&self) -> &BTreeMap<Arc<str>, Cause> {
-        self.all.get_or_init(|| {
-            let builtin = BUILTIN.iter().filter(|_| self.builtin);
-            let parsed = builtin.filter_map(|(name, text)| match Self::parse(name, text) {
-                Ok(cause) => Some(cause),
-                // A test parses every built-in file, so this can't be reached in a tested build.
-                Err(error) => {
-                    debug_assert!(false, "{error}");
-                    None
-                }
-            });
-            parsed.chain(self.added.iter().cloned()).map(|cause| (cause.id.clone(), cause)).collect()
-        })
+        Self { builtin: Some(Builtin::new()), ..Self::default() }
     }
 
     /// Reads one cause; `name` is for messages.
@@ -170,25 +150,27 @@ impl Catalogue {
 
     /// Adds causes; one with an id already there replaces it.
     pub fn extend(&mut self, causes: impl IntoIterator<Item = Cause>) {
-        self.added.extend(causes);
-        self.all = OnceLock::new();
-        self.first = OnceLock::new();
+        self.added.extend(causes.into_iter().map(|cause| (cause.id.clone(), cause)));
     }
 
     /// The cause with this id.
     pub fn get(&self, id: &str) -> Option<&Cause> {
-        let read = || {
-            let file = BUILTIN.iter().find(|(name, _)| self.builtin && name.strip_suffix(".toml") == Some(id));
-            let replaced = self.added.iter().any(|c| *c.id == *id);
-            file.filter(|_| !replaced).and_then(|(name, text)| Self::parse(name, text).ok())
-        };
-        let alone = if self.all.get().is_none() { self.first.get_or_init(read).as_ref() } else { None };
-        alone.filter(|c| *c.id == *id).or_else(|| self.all().get(id))
+        self.added.get(id).or_else(|| self.builtin.as_ref()?.get(id))
     }
 
     /// All causes by id.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
-        self.all().values()
+        self.with_added(self.builtin.iter().flat_map(Builtin::iter))
+    }
+
+    /// Those that may explain a call with a claim of one of these kinds, by id; of the others none does.
+    pub(crate) fn that_may(&self, call: &Symptoms<'_>, kinds: &[Kind]) -> impl Iterator<Item = &Cause> {
+        self.with_added(self.builtin.iter().flat_map(|builtin| builtin.that_may(call, kinds)))
+    }
+
+    fn with_added<'a>(&'a self, builtin: impl Iterator<Item = &'a Cause>) -> impl Iterator<Item = &'a Cause> {
+        let all: BTreeMap<&str, &Cause> = builtin.chain(self.added.values()).map(|c| (&*c.id, c)).collect();
+        all.into_values()
     }
 }
 
