@@ -1,6 +1,6 @@
 //! Causes: what is known of a disease, as data.
 
-use crate::builtin::Builtin;
+use crate::builtin::FILES;
 use crate::cure_kind::CureKind;
 use crate::finding::Kind;
 use crate::language::{Author, CodeLanguage, Version};
@@ -8,7 +8,7 @@ use crate::pattern::{Pattern, PatternFile, Symptoms, glob};
 use crate::upgrade::{Upgrade, UpgradeFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// How a cure can be tried without touching the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -171,6 +171,48 @@ impl Catalogue {
     fn with_added<'a>(&'a self, builtin: impl Iterator<Item = &'a Cause>) -> impl Iterator<Item = &'a Cause> {
         let all: BTreeMap<&str, &Cause> = builtin.chain(self.added.values()).map(|c| (&*c.id, c)).collect();
         all.into_values()
+    }
+}
+
+/// The built-in causes that were read so far. To read a file takes longer than most runs take to judge, and few of them
+/// explain anything of one run.
+#[derive(Clone, Debug)]
+struct Builtin {
+    read: Box<[OnceLock<Option<Box<Cause>>>]>,
+}
+
+impl Builtin {
+    /// None read yet.
+    fn new() -> Self {
+        Self { read: FILES.iter().map(|_| OnceLock::new()).collect() }
+    }
+
+    fn at(&self, at: usize) -> Option<&Cause> {
+        let read = || match Catalogue::parse(FILES[at].id, FILES[at].text) {
+            Ok(cause) => Some(Box::new(cause)),
+            // A test reads every built-in file, so this can't be reached in a tested build.
+            Err(error) => {
+                debug_assert!(false, "{error}");
+                None
+            }
+        };
+        self.read.get(at)?.get_or_init(read).as_deref()
+    }
+
+    /// The one with this id.
+    fn get(&self, id: &str) -> Option<&Cause> {
+        self.at(FILES.binary_search_by(|file| file.id.cmp(id)).ok()?)
+    }
+
+    /// All, by id.
+    fn iter(&self) -> impl Iterator<Item = &Cause> {
+        (0..FILES.len()).filter_map(|at| self.at(at))
+    }
+
+    /// Those that may explain a call with a claim of one of these kinds, by id.
+    fn that_may(&self, call: &Symptoms<'_>, kinds: &[Kind]) -> impl Iterator<Item = &Cause> {
+        let may = FILES.iter().enumerate().filter(|(_, file)| file.may_explain(call, kinds));
+        may.filter_map(|(at, _)| self.at(at))
     }
 }
 
@@ -395,4 +437,60 @@ fn check_placeholders(text: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fact::Facts;
+    use crate::pattern::Pattern;
+
+    /// A call for which the pattern may hold.
+    fn told<'a>(pattern: &'a Pattern, kind: Kind, syscall: usize, api: usize) -> Symptoms<'a> {
+        Symptoms {
+            kind,
+            syscall: pattern.syscalls.get(syscall).copied().unwrap_or(systoll_model::Sysno::UNKNOWN),
+            api: pattern.apis.get(api).map(|api| &**api),
+            object: None,
+            args: None,
+            result: None,
+            facts: Facts::default(),
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_for_each_call_that_one_of_its_patterns_names() {
+        for (at, cause) in Builtin::new().iter().enumerate() {
+            assert_eq!(FILES[at].matches.len(), cause.matches.len(), "{}", cause.id);
+            for pattern in &cause.matches {
+                let kinds = if pattern.kinds.is_empty() { &Kind::ALL[..] } else { &pattern.kinds };
+                for (syscall, api) in
+                    (0..pattern.syscalls.len().max(1)).flat_map(|s| (0..pattern.apis.len().max(1)).map(move |a| (s, a)))
+                {
+                    for kind in kinds {
+                        let (builtin, call) = (Builtin::new(), told(pattern, *kind, syscall, api));
+                        assert!(builtin.that_may(&call, &[*kind]).any(|c| c.id == cause.id), "{}", cause.id);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_explains_nothing_of_a_call_is_not_read() {
+        let builtin = Builtin::new();
+        let call = Symptoms {
+            kind: Kind::Repeat,
+            syscall: systoll_model::Sysno::from_name("getpid").unwrap(),
+            api: Some("getpid"),
+            object: None,
+            args: None,
+            result: None,
+            facts: Facts::default(),
+        };
+        assert!(builtin.that_may(&call, &[Kind::Repeat]).any(|cause| &*cause.id == "identity-per-op"));
+        let read = builtin.read.iter().filter(|cause| cause.get().is_some()).count();
+        assert!(read < 5, "{read} files were read");
+        assert_eq!(builtin.that_may(&call, &[]).count(), 0);
+    }
 }
