@@ -1,8 +1,10 @@
 //! Causes: what is known of a disease, as data.
 
+use crate::builtin::FILES;
 use crate::cure_kind::CureKind;
+use crate::finding::Kind;
 use crate::language::{Author, CodeLanguage, Version};
-use crate::pattern::{Pattern, PatternFile, glob};
+use crate::pattern::{Pattern, PatternFile, Symptoms, glob};
 use crate::upgrade::{Upgrade, UpgradeFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -119,18 +121,11 @@ pub struct CauseError {
 /// All known causes, by id.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    /// Whether those that come with systoll are among them.
-    builtin: bool,
-    added: Vec<Cause>,
-    /// All together, once one is asked for: most runs have nothing to explain, and reading
-    /// causes takes longer than starting many a program.
-    all: OnceLock<BTreeMap<Arc<str>, Cause>>,
-    /// The built-in one first asked for by its id: `cure` needs no other.
-    first: OnceLock<Option<Cause>>,
+    /// Those that come with systoll, where they are among them.
+    builtin: Option<Builtin>,
+    /// Others, by id.
+    added: BTreeMap<Arc<str>, Cause>,
 }
-
-/// Name and text of each file under `causes/`.
-const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/causes.rs"));
 
 impl Catalogue {
     /// No causes: detectors alone.
@@ -140,22 +135,7 @@ impl Catalogue {
 
     /// The causes that come with systoll.
     pub fn builtin() -> Self {
-        Self { builtin: true, ..Self::default() }
-    }
-
-    fn all(&self) -> &BTreeMap<Arc<str>, Cause> {
-        self.all.get_or_init(|| {
-            let builtin = BUILTIN.iter().filter(|_| self.builtin);
-            let parsed = builtin.filter_map(|(name, text)| match Self::parse(name, text) {
-                Ok(cause) => Some(cause),
-                // A test parses every built-in file, so this can't be reached in a tested build.
-                Err(error) => {
-                    debug_assert!(false, "{error}");
-                    None
-                }
-            });
-            parsed.chain(self.added.iter().cloned()).map(|cause| (cause.id.clone(), cause)).collect()
-        })
+        Self { builtin: Some(Builtin::new()), ..Self::default() }
     }
 
     /// Reads one cause; `name` is for messages.
@@ -170,25 +150,69 @@ impl Catalogue {
 
     /// Adds causes; one with an id already there replaces it.
     pub fn extend(&mut self, causes: impl IntoIterator<Item = Cause>) {
-        self.added.extend(causes);
-        self.all = OnceLock::new();
-        self.first = OnceLock::new();
+        self.added.extend(causes.into_iter().map(|cause| (cause.id.clone(), cause)));
     }
 
     /// The cause with this id.
     pub fn get(&self, id: &str) -> Option<&Cause> {
-        let read = || {
-            let file = BUILTIN.iter().find(|(name, _)| self.builtin && name.strip_suffix(".toml") == Some(id));
-            let replaced = self.added.iter().any(|c| *c.id == *id);
-            file.filter(|_| !replaced).and_then(|(name, text)| Self::parse(name, text).ok())
-        };
-        let alone = if self.all.get().is_none() { self.first.get_or_init(read).as_ref() } else { None };
-        alone.filter(|c| *c.id == *id).or_else(|| self.all().get(id))
+        self.added.get(id).or_else(|| self.builtin.as_ref()?.get(id))
     }
 
     /// All causes by id.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
-        self.all().values()
+        self.with_added(self.builtin.iter().flat_map(Builtin::iter))
+    }
+
+    /// Those that may explain a call with a claim of one of these kinds, by id; of the others none does.
+    pub(crate) fn that_may(&self, call: &Symptoms<'_>, kinds: &[Kind]) -> impl Iterator<Item = &Cause> {
+        self.with_added(self.builtin.iter().flat_map(|builtin| builtin.that_may(call, kinds)))
+    }
+
+    fn with_added<'a>(&'a self, builtin: impl Iterator<Item = &'a Cause>) -> impl Iterator<Item = &'a Cause> {
+        let all: BTreeMap<&str, &Cause> = builtin.chain(self.added.values()).map(|c| (&*c.id, c)).collect();
+        all.into_values()
+    }
+}
+
+/// The built-in causes that were read so far. To read a file takes longer than most runs take to judge, and few of them
+/// explain anything of one run.
+#[derive(Clone, Debug)]
+struct Builtin {
+    read: Box<[OnceLock<Option<Box<Cause>>>]>,
+}
+
+impl Builtin {
+    /// None read yet.
+    fn new() -> Self {
+        Self { read: FILES.iter().map(|_| OnceLock::new()).collect() }
+    }
+
+    fn at(&self, at: usize) -> Option<&Cause> {
+        let read = || match Catalogue::parse(FILES[at].id, FILES[at].text) {
+            Ok(cause) => Some(Box::new(cause)),
+            // A test reads every built-in file, so this can't be reached in a tested build.
+            Err(error) => {
+                debug_assert!(false, "{error}");
+                None
+            }
+        };
+        self.read.get(at)?.get_or_init(read).as_deref()
+    }
+
+    /// The one with this id.
+    fn get(&self, id: &str) -> Option<&Cause> {
+        self.at(FILES.binary_search_by(|file| file.id.cmp(id)).ok()?)
+    }
+
+    /// All, by id.
+    fn iter(&self) -> impl Iterator<Item = &Cause> {
+        (0..FILES.len()).filter_map(|at| self.at(at))
+    }
+
+    /// Those that may explain a call with a claim of one of these kinds, by id.
+    fn that_may(&self, call: &Symptoms<'_>, kinds: &[Kind]) -> impl Iterator<Item = &Cause> {
+        let may = FILES.iter().enumerate().filter(|(_, file)| file.may_explain(call, kinds));
+        may.filter_map(|(at, _)| self.at(at))
     }
 }
 
@@ -413,4 +437,60 @@ fn check_placeholders(text: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fact::Facts;
+    use crate::pattern::Pattern;
+
+    /// A call for which the pattern may hold.
+    fn told<'a>(pattern: &'a Pattern, kind: Kind, syscall: usize, api: usize) -> Symptoms<'a> {
+        Symptoms {
+            kind,
+            syscall: pattern.syscalls.get(syscall).copied().unwrap_or(systoll_model::Sysno::UNKNOWN),
+            api: pattern.apis.get(api).map(|api| &**api),
+            object: None,
+            args: None,
+            result: None,
+            facts: Facts::default(),
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_for_each_call_that_one_of_its_patterns_names() {
+        for (at, cause) in Builtin::new().iter().enumerate() {
+            assert_eq!(FILES[at].matches.len(), cause.matches.len(), "{}", cause.id);
+            for pattern in &cause.matches {
+                let kinds = if pattern.kinds.is_empty() { &Kind::ALL[..] } else { &pattern.kinds };
+                for (syscall, api) in
+                    (0..pattern.syscalls.len().max(1)).flat_map(|s| (0..pattern.apis.len().max(1)).map(move |a| (s, a)))
+                {
+                    for kind in kinds {
+                        let (builtin, call) = (Builtin::new(), told(pattern, *kind, syscall, api));
+                        assert!(builtin.that_may(&call, &[*kind]).any(|c| c.id == cause.id), "{}", cause.id);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_explains_nothing_of_a_call_is_not_read() {
+        let builtin = Builtin::new();
+        let call = Symptoms {
+            kind: Kind::Repeat,
+            syscall: systoll_model::Sysno::from_name("getpid").unwrap(),
+            api: Some("getpid"),
+            object: None,
+            args: None,
+            result: None,
+            facts: Facts::default(),
+        };
+        assert!(builtin.that_may(&call, &[Kind::Repeat]).any(|cause| &*cause.id == "identity-per-op"));
+        let read = builtin.read.iter().filter(|cause| cause.get().is_some()).count();
+        assert!(read < 5, "{read} files were read");
+        assert_eq!(builtin.that_may(&call, &[]).count(), 0);
+    }
 }

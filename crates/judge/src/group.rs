@@ -45,7 +45,7 @@ pub(crate) fn groups<'a>(
     let mut known: BTreeMap<CauseAndObject, Vec<RowId>> = BTreeMap::new();
     let mut objects: Map<(&str, FrameId), Option<Arc<str>>> = Map::default();
     let mut generic: Vec<RowId> = Vec::new();
-    let mut patterns = Patterns::of(catalogue);
+    let mut patterns = Patterns::of(catalogue, views);
     for (at, view) in views.iter().enumerate().filter(|(_, v)| !v.claimed.is_empty()) {
         let Some(row) = recording.rows.get(at) else { continue };
         let id = RowId(at as u32);
@@ -137,18 +137,26 @@ struct OfRow {
 /// The catalogue's patterns by what is the same for all calls of a row, looked up once.
 struct Patterns<'a> {
     catalogue: &'a Catalogue,
+    /// The kinds of all claims.
+    kinds: Vec<Kind>,
     possible: Map<OfRow, Possible<'a>>,
 }
 
 impl<'a> Patterns<'a> {
-    fn of(catalogue: &'a Catalogue) -> Self {
-        Self { catalogue, possible: Map::default() }
+    fn of(catalogue: &'a Catalogue, views: &[RowView<'_>]) -> Self {
+        let mut kinds = Vec::new();
+        for kind in views.iter().flat_map(|view| &view.claimed).map(|claimed| claimed.claim.kind) {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        Self { catalogue, kinds, possible: Map::default() }
     }
 
     fn of_row(&mut self, row: &Row, call: &Symptoms<'_>) -> Possible<'a> {
         let key = OfRow { syscall: row.syscall, api: row.api.clone(), facts: call.facts };
         let of = || {
-            let known = possible(self.catalogue, call);
+            let known = possible(self.catalogue, call, &self.kinds);
             Possible { looks: known.iter().any(|(pattern, _)| pattern.looks_at_calls()), known: known.into() }
         };
         self.possible.entry(key).or_insert_with(of).clone()
@@ -228,13 +236,13 @@ pub(crate) fn symptoms<'a>(
 }
 
 fn explain<'a>(catalogue: &'a Catalogue, call: &Symptoms<'_>) -> Option<&'a Cause> {
-    most_telling(&possible(catalogue, call), call)
+    most_telling(&possible(catalogue, call, &[call.kind]), call)
 }
 
-/// The patterns that could hold for calls of a row, with their causes, ordered by id.
-fn possible<'a>(catalogue: &'a Catalogue, row: &Symptoms<'_>) -> Vec<Known<'a>> {
+/// The patterns that could hold for calls of a row with claims of these kinds, with their causes, ordered by id.
+fn possible<'a>(catalogue: &'a Catalogue, row: &Symptoms<'_>, kinds: &[Kind]) -> Vec<Known<'a>> {
     let of = |c: &'a Cause| c.matches.iter().filter(|m| m.could_match(row)).map(move |m| (m, c));
-    catalogue.iter().flat_map(of).collect()
+    catalogue.that_may(row, kinds).flat_map(of).collect()
 }
 
 /// The cause whose pattern holds and asks for most; of equals the first by its id.

@@ -37,6 +37,7 @@
 
 #![forbid(unsafe_code)]
 
+mod builtin;
 mod catalogue;
 mod could_explain;
 mod cure_kind;

@@ -113,16 +113,17 @@ pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> 
     rows
 }
 
-/// The windows kept, in the order they were opened.
-pub(crate) fn windows(table: &Table, kept: &Windows) -> Vec<Window> {
+/// The windows `all`, with names; `kept` is what they were kept among.
+pub(crate) fn windows(table: &Table, kept: &Windows, all: Vec<RawWindow>) -> Vec<Window> {
     let sockets = kept.socket_names();
-    let named = |fd: &Arc<str>| sockets.get(&**fd).unwrap_or(fd).clone();
-    let call = |image: ImageId, c: &RawCall| WindowCall {
+    let named = |fd: Arc<str>| sockets.get(&*fd).cloned().unwrap_or(fd);
+    let call = |image: ImageId, c: RawCall| WindowCall {
+        before: kept.ledger.before(table, image, c.looked_at()),
         row: RowId(c.row),
         nth: c.nth,
         args: c.args,
-        data: c.data.clone(),
-        fd: c.fd.as_ref().map(named),
+        data: c.data,
+        fd: c.fd.map(named),
         result: c.result,
         entry_ns: c.entry_ns,
         elapsed_ns: c.elapsed_ns,
@@ -130,16 +131,15 @@ pub(crate) fn windows(table: &Table, kept: &Windows) -> Vec<Window> {
         signals_before: c.signals_before,
         faults: c.faults,
         stack: c.stack.map(StackId),
-        before: kept.ledger.before(table, image, c.looked_at()),
     };
-    let window = |w: &RawWindow| Window {
+    let window = |w: RawWindow| Window {
         process: w.image.process(),
         thread: w.thread,
         row: RowId(w.row),
         octave: w.octave,
-        calls: w.calls.iter().map(|c| call(w.image, c)).collect(),
+        calls: w.calls.into_iter().map(|c| call(w.image, c)).collect(),
     };
-    kept.all().into_iter().map(window).collect()
+    all.into_iter().map(window).collect()
 }
 
 /// Names of everything the table refers to.

@@ -131,6 +131,8 @@ pub(crate) struct Parts {
     pub(crate) prices: Prices,
     pub(crate) longest: Vec<LongCall>,
     pub(crate) in_place: Vec<InPlace>,
+    /// Those to be told, in the order they were opened.
+    pub(crate) windows: Vec<RawWindow>,
 }
 
 impl Named {
@@ -146,7 +148,7 @@ impl Named {
 
     /// The recording.
     pub(crate) fn recording(self, table: &Table, kept: &Windows, parts: Parts) -> Recording {
-        let Parts { header, processes, prices, longest, in_place } = parts;
+        let Parts { header, processes, prices, longest, in_place, windows: all } = parts;
         Recording {
             packages: packages(&self.names.frames, &self.rows),
             header,
@@ -157,7 +159,7 @@ impl Named {
             rows: self.rows,
             vdso: self.vdso,
             threads: threads(table),
-            windows: windows(table, kept),
+            windows: windows(table, kept, all),
             ledgers: kept.ledger.ledgers(),
             longest,
             prices,

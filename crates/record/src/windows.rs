@@ -85,6 +85,12 @@ pub(crate) struct RawWindow {
     pub(crate) calls: Vec<RawCall>,
 }
 
+impl RawWindow {
+    fn opened_ns(&self) -> u64 {
+        self.calls.first().map_or(0, |call| call.entry_ns)
+    }
+}
+
 /// All windows of a run, and their budget.
 pub(crate) struct Windows {
     policy: WindowPolicy,
@@ -338,7 +344,14 @@ impl Windows {
     /// The windows kept, in the order they were opened.
     pub(crate) fn all(&self) -> Vec<&RawWindow> {
         let mut all: Vec<_> = self.kept.iter().flatten().collect();
-        all.sort_by_key(|w| w.calls.first().map_or(0, |c| c.entry_ns));
+        all.sort_by_key(|window| window.opened_ns());
+        all
+    }
+
+    /// The same, of a run that has ended: nobody needs them any more.
+    pub(crate) fn take_all(&mut self) -> Vec<RawWindow> {
+        let mut all: Vec<_> = std::mem::take(&mut self.kept).into_iter().flatten().collect();
+        all.sort_by_key(RawWindow::opened_ns);
         all
     }
 }

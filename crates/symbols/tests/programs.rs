@@ -3,7 +3,9 @@
 mod common;
 use common::*;
 use std::process::Command;
-use systoll_model::FrameClass;
+use std::sync::Arc;
+use systoll_model::{FrameClass, Location};
+use systoll_symbols::{KeptAnswers, LineAnswers, NameAnswer, NameAnswers, NameQuestion};
 
 #[test]
 fn stripped_programs_keep_the_api_and_get_functions_by_address() {
@@ -48,6 +50,69 @@ fn separate_debug_files_are_found_by_their_link() {
     }
     let user = run(&exe).user(SYS_NEWFSTATAT);
     assert_eq!((user.function(), user.location().unwrap().line), ("stamp", Some(2)));
+}
+
+/// Lines alone, of an earlier run.
+#[derive(Debug)]
+struct KeptLines(LineAnswers);
+
+impl KeptAnswers for KeptLines {
+    fn answer(&self, _: &NameQuestion) -> Option<NameAnswer> {
+        None
+    }
+
+    fn lines(&self, address: u64) -> Option<Arc<[Location]>> {
+        self.0.get(&address).cloned()
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn all(&self) -> NameAnswers {
+        NameAnswers::new()
+    }
+
+    fn all_lines(&self) -> LineAnswers {
+        self.0.clone()
+    }
+}
+
+#[test]
+fn lines_that_an_earlier_run_has_kept_are_not_looked_up_again() {
+    let source = "#include <time.h>\n\
+        __attribute__((noinline)) int stamp(time_t t) { return localtime(&t)->tm_hour; }\n\
+        int main(void) { wait_for_us(); return stamp(1) > 99; }";
+    let bench = Bench::new();
+    let Some(exe) = bench.compile("gcc", &["-O2", "-g"], source, "prog") else { return };
+    let (mut first, mut second) = (run(&exe), run(&exe));
+    let module = |run: &Run| run.call(SYS_NEWFSTATAT).context.last().unwrap().module.unwrap();
+    let told = first.user(SYS_NEWFSTATAT);
+    let mut lines = first.symbols.asked_lines(module(&first));
+    assert_eq!(lines.values().map(|l| l[0].line).collect::<Vec<_>>(), [Some(2)]);
+    // Another line than the file's own tells where it was taken from.
+    lines.values_mut().for_each(|l| *l = [Location { line: Some(77), ..l[0].clone() }].into());
+    let key = module(&second);
+    second.symbols.know_names(key, Arc::new(KeptLines(lines.clone())));
+    let kept = second.user(SYS_NEWFSTATAT);
+    assert_eq!((kept.function(), kept.location().unwrap().line), ("stamp", Some(77)));
+    assert_eq!((told.function(), told.location().unwrap().line), ("stamp", Some(2)));
+    // What is known is not counted as new; what is not known is looked up, and kept too.
+    assert_eq!(second.symbols.asked_lines(key), lines);
+    let stack = second.call(SYS_NEWFSTATAT).stack.clone();
+    assert!(second.frames(&stack).iter().any(|f| f.function() == "main" && f.location().unwrap().line == Some(3)));
+    assert_eq!(second.symbols.asked_lines(key).len(), lines.len() + 2);
+}
+
+#[test]
+fn lines_of_files_that_are_missing_are_not_kept() {
+    let source = "int main(void) { wait_for_us();\n return getppid() < 0; }";
+    let bench = Bench::new();
+    let Some(exe) = bench.compile("gcc", &["-O2", "-g", "-gsplit-dwarf"], source, "prog") else { return };
+    let mut run = run(&exe);
+    let frame = *run.call(SYS_GETPPID).context.last().unwrap();
+    assert_eq!(run.user(SYS_GETPPID).location().unwrap().line, Some(2));
+    assert!(run.symbols.asked_lines(frame.module.unwrap()).is_empty());
 }
 
 #[test]

@@ -125,6 +125,11 @@ enum OnlyRun {
     Run(RunArgs),
 }
 
+/// `systoll --version` alone: other programs ask for it, and often.
+#[derive(Debug, Parser)]
+#[command(name = "systoll", version)]
+struct VersionAlone {}
+
 impl Cli {
     /// What was typed, without preparing commands that were not.
     ///
@@ -136,7 +141,13 @@ impl Cli {
         {
             return Ok(Self { command: Command::Run(args) });
         }
-        // Mistakes and questions are answered by who knows all commands.
+        if let [_, word] = words
+            && (word == "--version" || word == "-V")
+            && let Err(version) = VersionAlone::try_parse_from(words)
+        {
+            return Err(version);
+        }
+        // Mistakes and other questions are answered by who knows all commands.
         Self::try_parse_from(words)
     }
 }
@@ -469,8 +480,12 @@ mod tests {
     }
 
     #[test]
-    fn a_run_read_alone_is_read_alike() {
-        let lines: [&[&str]; 7] = [
+    fn what_is_read_alone_is_read_alike() {
+        let lines: [&[&str]; 11] = [
+            &["--version"],
+            &["-V"],
+            &["--version", "run"],
+            &["run", "--version"],
             &["run", "ls", "-o", "--json"],
             &["run", "-q", "--save", "x", "--", "ls"],
             &["run", "-c", "-S", "calls", "--every", "2s", "ls"],

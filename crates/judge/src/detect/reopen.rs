@@ -24,21 +24,21 @@ const LARGE: u64 = 64 << 10;
 const OFTEN: u64 = 16;
 
 /// Claims openings of what was open before, and the plumbing that goes with them.
-pub(super) struct Reopen {
+pub(super) struct Reopen<'a> {
     /// What windows together show of files.
-    rereads: Rereads,
+    rereads: Rereads<'a>,
     /// What was read last of a path: bytes that come again need not have been read.
     contents: Map<(u32, String), Vec<u8>>,
     size: usize,
 }
 
-impl Reopen {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+impl<'a> Reopen<'a> {
+    pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
         Self { rereads: Rereads::new(recording, semantics), contents: Map::default(), size: 0 }
     }
 }
 
-impl Detector for Reopen {
+impl Detector for Reopen<'_> {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let walked = walks(steps);
         let mut first: Vec<i64> = Vec::new();
@@ -118,7 +118,7 @@ fn plumbing(step: &Step<'_>) -> bool {
         || about.is_some_and(|a| [FD_FLAGS.name, STATUS_FLAGS.name, FILE_STATUS.name, POSITION.name].contains(&a))
 }
 
-impl Reopen {
+impl Reopen<'_> {
     fn reading(&mut self, step: &Step<'_>, opened: &Opened<'_>, facts: Facts, rest: &[Step<'_>], claims: &mut Claims) {
         if opened.anew || RANDOM_FILES.contains(&&*opened.path) {
             return;

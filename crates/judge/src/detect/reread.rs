@@ -3,6 +3,7 @@
 use crate::hash::Map;
 use crate::octave::octaves;
 use crate::semantics::{Act, Effect, FILE_STATUS, ObservedCall, Semantics, Value, answer};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
 use systoll_model::{Recording, RowId, Window};
@@ -90,13 +91,15 @@ impl Openings {
 /// What windows show: files, and openings of any file.
 #[derive(Default)]
 struct Looks<'a> {
-    files: Map<(u32, Box<str>), Seen<'a>>,
+    /// By process, by path.
+    files: Map<u32, Map<Cow<'a, str>, Seen<'a>>>,
     any: Openings,
 }
 
 /// Files that were opened again and again.
-pub(super) struct Rereads {
-    files: Map<(u32, Box<str>), Reread>,
+pub(super) struct Rereads<'a> {
+    /// By process, by path.
+    files: Map<u32, Map<Cow<'a, str>, Reread>>,
 }
 
 /// A file that was opened again and again, and not written to by the process since it was first read.
@@ -110,8 +113,8 @@ pub(super) struct Reread {
     pub many: bool,
 }
 
-impl Rereads {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+impl<'a> Rereads<'a> {
+    pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
         let mut looks = Looks::default();
         for window in &recording.windows {
             look_through(window, recording, semantics, &mut looks);
@@ -122,13 +125,16 @@ impl Rereads {
             Reread { openings, unchanged: seen.alike > 0 && !seen.changed, many: openings >= MANY }
         };
         let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.is_written();
-        let files = looks.files.into_iter().filter(|(_, seen)| again(seen));
-        Self { files: files.map(|(file, seen)| (file, habit(&seen))).collect() }
+        let of_process = |files: Map<Cow<'a, str>, Seen<'a>>| {
+            let files = files.into_iter().filter(|(_, seen)| again(seen));
+            files.map(|(path, seen)| (path, habit(&seen))).collect()
+        };
+        Self { files: looks.files.into_iter().map(|(process, files)| (process, of_process(files))).collect() }
     }
 
     /// What is known of a path of a process.
     pub(super) fn of(&self, (process, path): File<'_>) -> Option<Reread> {
-        self.files.get(&(process, path.into())).copied()
+        self.files.get(&process)?.get(path).copied()
     }
 }
 
@@ -147,7 +153,7 @@ fn look_through<'a>(window: &'a Window, recording: &Recording, semantics: &Seman
         let Some((path, flags)) = opens else { continue };
         let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |arg| observed.arg(arg) as u32);
         looks.any.add(call.row, call.nth);
-        let seen = looks.files.entry((process, Box::from(&*path))).or_default();
+        let seen = looks.files.entry(process).or_default().entry(path).or_default();
         seen.is_opened(flags & (O_RDWR | O_WRONLY | O_TRUNC) != 0, call.entry_ns);
         seen.openings.add(call.row, call.nth);
         let soon = window.calls.get(at + 1..(at + 1 + SOON).min(window.calls.len())).unwrap_or_default();

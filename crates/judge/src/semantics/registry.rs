@@ -19,7 +19,8 @@ use super::waits::{
     ARMS, Arm, OWN_WAITS, OwnWait, SEND_AT_ONCE, SUSPECT_WAITS, SendsAtOnce, SuspectWait, TELL_READY, TellsReady,
     WAKES, Wake,
 };
-use systoll_model::{ArgKind, Sysno};
+use std::cell::OnceCell;
+use systoll_model::{ArgKind, Signature, Sysno};
 
 /// A line of a table.
 trait Line {
@@ -98,12 +99,14 @@ macro_rules! tables {
             pub fd: Option<usize>,
         }
 
-        impl Semantics {
-            /// Files each line under its call.
-            fn file_lines(&mut self) {
-                $($table.iter().for_each(|line| self.lines_mut(line.call(), |lines| lines.$field.push(line)));)*
+        impl Lines {
+            /// Takes those of the call with this name from the tables.
+            fn take(&mut self, call: &str) {
+                $(self.$field.extend($table.iter().filter(|line| line.call() == call));)*
             }
+        }
 
+        impl Semantics {
             /// Every system call that any table names.
             #[cfg(test)]
             pub(super) fn named_calls() -> Vec<&'static str> {
@@ -161,6 +164,20 @@ struct Links {
     followed: Vec<Followed>,
 }
 
+impl Links {
+    fn of(call: &str) -> Self {
+        let followed = |sequel: &'static Sequel| Followed {
+            sequel,
+            by: sequel.then.iter().filter_map(|name| Sysno::from_name(name)).collect(),
+        };
+        Self {
+            moves: PAIRS.iter().any(|pair| pair.moves == Some(call)),
+            ends: PAIRS.iter().any(|pair| pair.ends == call),
+            followed: SEQUELS.iter().filter(|sequel| sequel.first == call).map(followed).collect(),
+        }
+    }
+}
+
 /// A sequel whose first call this is.
 #[derive(Clone, Debug)]
 pub(crate) struct Followed {
@@ -170,51 +187,24 @@ pub(crate) struct Followed {
     pub by: Vec<Sysno>,
 }
 
-/// The tables by system call number.
+/// The tables by system call number, of each call when it is first asked for: a program makes a few dozen of all that
+/// there are.
 pub(crate) struct Semantics {
-    calls: Vec<Lines>,
+    calls: Vec<OnceCell<Box<Lines>>>,
     none: Lines,
 }
 
 impl Semantics {
-    /// Indexes the tables.
+    /// Nothing looked up yet.
     pub(crate) fn new() -> Self {
-        let signatures = systoll_model::signatures();
-        let numbers = signatures.iter().map(|s| s.sysno.0 as usize + 1).max().unwrap_or(0);
-        let mut it = Self { calls: vec![Lines::default(); numbers], none: Lines::default() };
-        for signature in signatures {
-            let lines = &mut it.calls[signature.sysno.0 as usize];
-            lines.waits = signature.waits;
-            lines.fd = signature.fd_arg();
-            let by_command = signature.args.iter().position(|a| a.kind == ArgKind::ByCommand);
-            lines.command = by_command.and_then(|at| at.checked_sub(1));
-        }
-        it.file_lines();
-        it.link();
-        it
-    }
-
-    fn link(&mut self) {
-        for sequel in SEQUELS {
-            let by = sequel.then.iter().filter_map(|name| Sysno::from_name(name)).collect();
-            self.lines_mut(sequel.first, |lines| lines.links.followed.push(Followed { sequel, by }));
-        }
-        for pair in PAIRS {
-            self.lines_mut(pair.ends, |lines| lines.links.ends = true);
-            pair.moves.into_iter().for_each(|moves| self.lines_mut(moves, |lines| lines.links.moves = true));
-        }
-    }
-
-    fn lines_mut(&mut self, call: &str, put: impl FnOnce(&mut Lines)) {
-        let sysno = Sysno::from_name(call);
-        if let Some(lines) = sysno.and_then(|s| self.calls.get_mut(s.0 as usize)) {
-            put(lines);
-        }
+        let numbers = systoll_model::signatures().iter().map(|s| s.sysno.0 as usize + 1).max().unwrap_or(0);
+        Self { calls: vec![OnceCell::new(); numbers], none: Lines::default() }
     }
 
     /// What the tables say of a call; nothing of one they do not know.
     pub(crate) fn of(&self, syscall: Sysno) -> &Lines {
-        self.calls.get(syscall.0 as usize).unwrap_or(&self.none)
+        let Some(lines) = self.calls.get(syscall.0 as usize) else { return &self.none };
+        lines.get_or_init(|| Box::new(syscall.signature().map_or_else(Lines::default, Lines::of)))
     }
 
     /// State that a signal's delivery may change.
@@ -229,6 +219,19 @@ fn first<T: Line>(lines: &[&'static T], call: &ObservedCall<'_>) -> Option<&'sta
 }
 
 impl Lines {
+    fn of(signature: &Signature) -> Self {
+        let by_command = signature.args.iter().position(|a| a.kind == ArgKind::ByCommand);
+        let mut lines = Self {
+            waits: signature.waits,
+            fd: signature.fd_arg(),
+            command: by_command.and_then(|at| at.checked_sub(1)),
+            links: Links::of(signature.name),
+            ..Self::default()
+        };
+        lines.take(signature.name);
+        lines
+    }
+
     /// What the call asks, sets or tries: the first line that applies. What failed set nothing, and is a try where
     /// a line says so.
     pub(crate) fn state(&self, call: &ObservedCall<'_>) -> Option<&'static StateLine> {

@@ -25,6 +25,9 @@ pub(crate) struct Found {
     /// Functions are described in files of their own (`.dwo`), which are not read: lines are known,
     /// inlined functions are not.
     pub(crate) is_split: bool,
+    /// Whether the same is found as long as the file and its debug files stay as they are: no other file is missing,
+    /// and no server was asked.
+    pub(crate) is_lasting: bool,
 }
 
 /// What stands at each of `addrs`.
@@ -32,34 +35,38 @@ pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Found, String> {
     let Some(go) = module.go() else { return by_dwarf(module, addrs) };
     // The same with DWARF and without; what is not Go's is C's.
     let mut locations: Vec<_> = addrs.iter().map(|addr| go.look_up(&module.elf, *addr)).collect();
-    let mut is_split = false;
+    let (mut is_split, mut is_lasting) = (false, true);
     if locations.iter().any(Vec::is_empty) {
         let others = by_dwarf(module, addrs)?;
         let missing = locations.iter_mut().zip(others.locations).filter(|(own, _)| own.is_empty());
         missing.for_each(|(own, other)| *own = other);
-        is_split = others.is_split;
+        (is_split, is_lasting) = (others.is_split, others.is_lasting);
     }
-    Ok(Found { locations, is_split })
+    Ok(Found { locations, is_split, is_lasting })
 }
 
 fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Found, String> {
-    let elf = match module.debug_file() {
-        _ if module.elf.has_lines() => &module.elf,
-        Some(debug) if debug.elf.has_lines() => &debug.elf,
+    let (elf, is_own) = match module.debug_file() {
+        _ if module.elf.has_lines() => (&module.elf, true),
+        Some(debug) if debug.elf.has_lines() => (&debug.elf, true),
         _ => match module.fetched() {
-            Some(debug) if debug.elf.has_lines() => &debug.elf,
-            _ => return Ok(Found { locations: vec![Vec::new(); addrs.len()], is_split: false }),
+            Some(debug) if debug.elf.has_lines() => (&debug.elf, false),
+            _ => {
+                let is_lasting = !debug_file::servers_are_named();
+                return Ok(Found { locations: vec![Vec::new(); addrs.len()], is_split: false, is_lasting });
+            }
         },
     };
     let sections = read(elf)?;
     // Distributions move what several files have in common to a file of its own (dwz).
     let common = debug_file::common_part(elf).map(|c| read(&c)).transpose()?;
+    let is_whole = common.is_some() || !debug_file::has_common_part(elf);
     let dwarf = sections.borrow_with_sup(common.as_ref(), |section| EndianSlice::new(section, LittleEndian));
     let context = Context::from_dwarf(dwarf).map_err(|e| e.to_string())?;
     let mut is_split = false;
     let mut scopes = Scopes::new();
     let locations = addrs.iter().map(|addr| at(&context, *addr, &mut scopes, &mut is_split)).collect();
-    Ok(Found { locations, is_split })
+    Ok(Found { locations, is_split, is_lasting: is_own && is_whole && !is_split })
 }
 
 fn read(elf: &ElfFile) -> Result<DwarfSections<Vec<u8>>, String> {

@@ -1,13 +1,15 @@
-//! What is asked of a file's symbol tables, and what was answered: in this run, or in an earlier one.
+//! What is asked of a file's symbol tables and of its lines, and what was answered: in this run, or in an earlier one.
 //!
 //! A large library has a hundred thousand symbols, of which a run asks for a few hundred, nearly the same in
-//! every run. So answers are kept, and the tables are read when something new is asked.
+//! every run. So answers are kept, and the tables are read when something new is asked. The same holds of lines:
+//! to find a single one, debug information of megabytes is read.
 
 use crate::names::{Function, Names};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use systoll_model::Location;
 
 /// What is asked of a file's symbol tables.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,19 +40,29 @@ pub type NameAnswer = Option<Function>;
 /// Questions and answers.
 pub type NameAnswers = HashMap<NameQuestion, NameAnswer>;
 
+/// What stands at addresses of a file: functions inlined into each other, innermost first, with their lines. Empty where
+/// nothing is known of an address.
+pub type LineAnswers = BTreeMap<u64, Arc<[Location]>>;
+
 /// What an earlier run was answered, from where it is kept. A run asks for a small part of it.
 pub trait KeptAnswers: fmt::Debug + Send + Sync {
     /// What was answered; `None` where that was not asked.
     fn answer(&self, question: &NameQuestion) -> Option<NameAnswer>;
 
-    /// How many questions were asked.
+    /// What stands at an address; `None` where that was not asked.
+    fn lines(&self, address: u64) -> Option<Arc<[Location]>>;
+
+    /// How many questions were asked, those for lines included.
     fn count(&self) -> usize;
 
-    /// All of them.
+    /// All but those for lines.
     fn all(&self) -> NameAnswers;
+
+    /// Those for lines.
+    fn all_lines(&self) -> LineAnswers;
 }
 
-/// How much was asked of a file's symbol tables.
+/// How much was asked of a file's symbol tables and of its lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NameCounts {
     /// Different questions, those of an earlier run included.
@@ -69,6 +81,8 @@ struct Answers {
     wanted: NameAnswers,
     /// How many of them no earlier run has kept.
     new: usize,
+    /// Lines that no earlier run has kept.
+    new_lines: LineAnswers,
     kept: Option<Arc<dyn KeptAnswers>>,
 }
 
@@ -103,10 +117,28 @@ impl Asked {
     /// How much was asked so far.
     pub(super) fn counts(&self) -> NameCounts {
         let asked = self.lock();
-        NameCounts { asked: asked.kept() + asked.new, kept: asked.kept() }
+        NameCounts { asked: asked.kept() + asked.new + asked.new_lines.len(), kept: asked.kept() }
     }
 
-    /// All that was asked.
+    /// What an earlier run found at an address.
+    pub(super) fn kept_lines(&self, address: u64) -> Option<Arc<[Location]>> {
+        self.lock().kept.as_ref()?.lines(address)
+    }
+
+    /// Notes what stands at an address, for later runs.
+    pub(super) fn note_lines(&self, address: u64, lines: Arc<[Location]>) {
+        self.lock().new_lines.insert(address, lines);
+    }
+
+    /// All lines that were asked for and may be kept.
+    pub(super) fn all_lines(&self) -> LineAnswers {
+        let asked = self.lock();
+        let mut all = asked.kept.as_ref().map_or_else(LineAnswers::default, |kept| kept.all_lines());
+        all.extend(asked.new_lines.clone());
+        all
+    }
+
+    /// All that was asked but for lines.
     pub(super) fn all(&self) -> NameAnswers {
         let asked = self.lock();
         let mut all = asked.kept.as_ref().map_or_else(NameAnswers::default, |kept| kept.all());

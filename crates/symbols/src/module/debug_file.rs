@@ -86,12 +86,19 @@ fn inside(elf: &ElfFile) -> Option<DebugFile> {
     Some(DebugFile { elf })
 }
 
+/// Whether the user has named servers that debug files are asked of.
+pub(crate) fn servers_are_named() -> bool {
+    std::env::var_os(SERVERS_VARIABLE).is_some_and(|servers| !servers.is_empty())
+}
+
 /// What `debuginfod-find` has of `elf`, where the user has named servers to ask. Takes time: not
 /// while a target waits.
 pub(crate) fn fetch(elf: &ElfFile) -> Option<DebugFile> {
     static SPENT_MS: AtomicU64 = AtomicU64::new(0);
     let id = elf.build_id.as_deref()?;
-    std::env::var_os(SERVERS_VARIABLE).filter(|servers| !servers.is_empty())?;
+    if !servers_are_named() {
+        return None;
+    }
     let left = MAX_FETCHING.checked_sub(Duration::from_millis(SPENT_MS.load(Ordering::Relaxed)))?;
     let start = Instant::now();
     let path = fetched(id, left);
@@ -161,6 +168,11 @@ fn belongs(elf: &ElfFile, debug: &ElfFile, crc: u32) -> bool {
     let mut sum = flate2::Crc::new();
     sum.update(&bytes);
     sum.sum() == crc
+}
+
+/// Whether part of it is said to be in a file that several debug files have in common.
+pub(crate) fn has_common_part(debug: &ElfFile) -> bool {
+    debug.section(".gnu_debugaltlink").is_some()
 }
 
 /// The file that holds what `debug` shares with others: `.gnu_debugaltlink` has its path and build-id.

@@ -1,6 +1,6 @@
 //! One file that was seen mapped, and what has been found out about it so far.
 
-use super::asked::{Asked, Functions, HasTables, KeptAnswers, NameAnswers, NameCounts};
+use super::asked::{Asked, Functions, HasTables, KeptAnswers, LineAnswers, NameAnswers, NameCounts};
 use super::class::{self, Ownership};
 use super::debug_file::{self, DebugFile};
 use super::runtime::Runtime;
@@ -85,6 +85,21 @@ impl Module {
     /// See [`crate::Symbols::asked_names`].
     pub(crate) fn asked_names(&self) -> NameAnswers {
         self.asked.all()
+    }
+
+    /// See [`crate::Symbols::asked_lines`].
+    pub(crate) fn asked_lines(&self) -> LineAnswers {
+        self.asked.all_lines()
+    }
+
+    /// What an earlier run found at an address; that it found nothing is no answer where there are servers to ask.
+    pub(crate) fn kept_lines(&self, address: u64) -> Option<Arc<[Location]>> {
+        self.asked.kept_lines(address).filter(|lines| !lines.is_empty() || !debug_file::servers_are_named())
+    }
+
+    /// Notes what was found at an address, for later runs.
+    pub(crate) fn note_lines(&self, address: u64, lines: Arc<[Location]>) {
+        self.asked.note_lines(address, lines);
     }
 
     /// What a Go program knows of its functions.

@@ -1,9 +1,10 @@
 //! Frames → what is printed: functions, inlined ones, source lines.
 
-use crate::code::{Callee, calls, extent};
-use crate::lines::dwarf;
+use crate::code::{Callee, extent};
+use crate::lines::dwarf::{self, Found};
 use crate::module::{Module, is_libc};
 use crate::names::demangle;
+use crate::symbols::CallSite;
 use crate::{ModuleKey, RawFrame, Symbols};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -52,24 +53,15 @@ impl Symbols {
             resolved.modules.push(model::Module { path: Arc::clone(&module.path), build_id });
         }
         self.read_lines(frames, lines);
-        let starts = self.called(frames);
-        resolved.frames = frames.iter().map(|f| self.frame(*f, &starts)).collect();
+        let sites: Vec<Option<CallSite>> = frames.iter().map(|frame| self.call_site(*frame)).collect();
+        let starts = called(&sites);
+        resolved.frames = frames.iter().zip(&sites).map(|(f, site)| self.frame(*f, site.as_ref(), &starts)).collect();
         resolved.problems = self.problems().to_vec();
         resolved.problems.extend(self.nameless(&resolved.frames));
         resolved
     }
 
-    /// Where the functions start that `frames` call: all there is to tell the start of a function that
-    /// has neither a symbol nor call frame information.
-    fn called(&self, frames: &[RawFrame]) -> Starts {
-        let called = |f: &RawFrame| match self.callee(*f)? {
-            (key, Callee::Local(to)) => Some((key, to)),
-            (_, Callee::Symbol(_)) => None,
-        };
-        frames.iter().filter_map(called).collect()
-    }
-
-    fn frame(&mut self, raw: RawFrame, starts: &Starts) -> model::Frame {
+    fn frame(&mut self, raw: RawFrame, site: Option<&CallSite>, starts: &Starts) -> model::Frame {
         if let Some((line, class)) = self.scripts.lines.get(raw) {
             let location = Location { function: Arc::clone(&line.function), file: line.file.clone(), line: line.line };
             return model::Frame {
@@ -94,8 +86,7 @@ impl Symbols {
                 language: None,
             };
         };
-        let call = raw.is_return.then(|| calls::call_in_file(&module.elf, raw.address)).flatten();
-        let address = call.map_or(raw.lookup(), |i| i.ip());
+        let address = site.map_or(raw.lookup(), |site| site.at);
         let mut locations: Vec<Location> =
             self.locations.get(&(key, raw.lookup())).map_or_else(Vec::new, |l| l.to_vec());
         let function = function_name((key, module), raw, locations.last(), starts);
@@ -111,7 +102,7 @@ impl Symbols {
             locations.drain(..theirs.min(inlined));
             class = FrameClass::User;
         }
-        let callee = self.callee(raw).and_then(|(key, callee)| self.callee_name(key, &callee));
+        let callee = site.and_then(|site| self.callee_name(site.module, site.callee.as_ref()?));
         model::Frame { module: Some(ModuleId(key.0)), address, class, locations, callee, language: None }
     }
 
@@ -139,11 +130,23 @@ impl Symbols {
             addrs.sort_unstable();
             addrs.dedup();
             let Some(module) = self.module(key) else { continue };
-            match dwarf::look_up(module, &addrs) {
-                Ok(found) => {
-                    let split = found.is_split.then(|| Arc::clone(&module.path));
-                    let found = addrs.iter().zip(found.locations);
-                    self.locations.extend(found.map(|(addr, l)| ((key, *addr), l.into())));
+            let mut found: Vec<(u64, Arc<[Location]>)> = Vec::new();
+            addrs.retain(|addr| {
+                let kept = module.kept_lines(*addr).map(|lines| found.push((*addr, lines)));
+                kept.is_none()
+            });
+            // Where all are known, no debug information is read.
+            let read = if addrs.is_empty() { Ok(Found::default()) } else { dwarf::look_up(module, &addrs) };
+            match read {
+                Ok(Found { locations, is_split, is_lasting }) => {
+                    let split = is_split.then(|| Arc::clone(&module.path));
+                    for (addr, lines) in addrs.into_iter().zip(locations.into_iter().map(Arc::<[Location]>::from)) {
+                        if is_lasting {
+                            module.note_lines(addr, Arc::clone(&lines));
+                        }
+                        found.push((addr, lines));
+                    }
+                    self.locations.extend(found.into_iter().map(|(addr, lines)| ((key, addr), lines)));
                     if let Some(path) = split {
                         self.complain(format!("{path}: no inlined functions: they are described in .dwo files"));
                     }
@@ -171,6 +174,16 @@ impl Symbols {
             |path| format!("{path}: stripped: its functions are shown by address; its debug symbols would name them");
         files.into_iter().map(|path| Problem::new(ProblemKind::Name, text(path))).collect()
     }
+}
+
+/// Where the functions start that are called: all there is to tell the start of a function that has neither a symbol nor
+/// call frame information.
+fn called(sites: &[Option<CallSite>]) -> Starts {
+    let start = |site: &CallSite| match site.callee.as_ref()? {
+        Callee::Local(to) => Some((site.module, *to)),
+        Callee::Symbol(_) => None,
+    };
+    sites.iter().flatten().filter_map(start).collect()
 }
 
 /// The function's name: by its symbol, by DWARF, else by where it starts.

@@ -7,13 +7,29 @@ use crate::{ModuleKey, RawFrame};
 /// The longest function of unknown extent.
 const MAX_UNKNOWN: u64 = 1 << 14;
 
+/// A call instruction in a file.
+pub(crate) struct CallSite {
+    /// The file.
+    pub(crate) module: ModuleKey,
+    /// Where the instruction lies.
+    pub(crate) at: u64,
+    /// What it calls, as far as the file tells.
+    pub(crate) callee: Option<Callee>,
+}
+
 impl Symbols {
-    /// What the call at `frame` calls, and the file it is made from.
-    pub(crate) fn callee(&self, frame: RawFrame) -> Option<(ModuleKey, Callee)> {
+    /// The call that `frame` returns to.
+    pub(crate) fn call_site(&self, frame: RawFrame) -> Option<CallSite> {
         let key = frame.module.filter(|_| frame.is_return)?;
         let module = self.module(key)?;
         let call = calls::call_in_file(&module.elf, frame.address)?;
-        Some((key, calls::target(&module.elf, module.slots(), &call)?))
+        Some(CallSite { module: key, at: call.ip(), callee: calls::target(&module.elf, module.slots(), &call) })
+    }
+
+    /// What the call at `frame` calls, and the file it is made from.
+    pub(crate) fn callee(&self, frame: RawFrame) -> Option<(ModuleKey, Callee)> {
+        let CallSite { module, callee, .. } = self.call_site(frame)?;
+        Some((module, callee?))
     }
 
     /// Whether the call that `caller` returns to is one of the function around `here`; `None` where that

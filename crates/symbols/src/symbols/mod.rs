@@ -7,4 +7,5 @@ mod modules;
 mod problems;
 mod registry;
 
+pub(crate) use calls::CallSite;
 pub use registry::Symbols;

@@ -7,7 +7,7 @@ use super::problems::Problems;
 use crate::code::{calls, kernel, start};
 use crate::lines::ScriptLines;
 use crate::mapped::{FileState, MapsEntry};
-use crate::module::{KeptAnswers, Module, NameAnswers, NameCounts, Preloaded};
+use crate::module::{KeptAnswers, LineAnswers, Module, NameAnswers, NameCounts, Preloaded};
 use crate::unwind::{REGISTERS, RowContext, Step};
 use crate::{ModuleKey, RawFrame};
 use std::collections::{HashMap, HashSet};
@@ -197,22 +197,28 @@ impl Symbols {
         self.module(key).map_or(0, Module::debug_file_state)
     }
 
-    /// Takes what an earlier run was answered about a file's functions, where the file is the same and
-    /// [`Symbols::debug_file_state`] says the same: its symbols are then read only when something new is asked.
+    /// Takes what an earlier run was answered about a file's functions and lines, where the file is the same and
+    /// [`Symbols::debug_file_state`] says the same: its symbols and its debug information are then read only when
+    /// something new is asked.
     pub fn know_names(&self, key: ModuleKey, answers: Arc<dyn KeptAnswers>) {
         if let Some(module) = self.module(key) {
             module.know_names(answers);
         }
     }
 
-    /// How much was asked of a file's symbols, and how much of it [`Symbols::know_names`] was told.
+    /// How much was asked of a file's symbols and lines, and how much of it [`Symbols::know_names`] was told.
     pub fn name_counts(&self, key: ModuleKey) -> NameCounts {
         self.module(key).map_or_else(NameCounts::default, Module::name_counts)
     }
 
-    /// What [`Symbols::know_names`] wants to be told in a later run.
+    /// What [`Symbols::know_names`] wants to be told in a later run, but for lines.
     pub fn asked_names(&self, key: ModuleKey) -> NameAnswers {
         self.module(key).map_or_else(NameAnswers::default, Module::asked_names)
+    }
+
+    /// The lines that [`Symbols::know_names`] wants to be told in a later run.
+    pub fn asked_lines(&self, key: ModuleKey) -> LineAnswers {
+        self.module(key).map_or_else(LineAnswers::default, Module::asked_lines)
     }
 
     /// Whether the executable's `main` is one of the frames, or was until it left by a jump.

@@ -139,11 +139,12 @@ impl Files {
         }
     }
 
-    /// Keeps for later runs what was asked of files' symbols.
+    /// Keeps for later runs what was asked of files' symbols and lines.
     pub(crate) fn keep_names(&self, symbols: &Symbols) {
         for (key, Cached { id, .. }) in &self.cached {
             if kept_names::is_worth_keeping(symbols.name_counts(*key)) {
-                kept_names::keep(&self.cache, id, symbols.debug_file_state(*key), symbols.asked_names(*key));
+                let (names, lines) = (symbols.asked_names(*key), symbols.asked_lines(*key));
+                kept_names::keep(&self.cache, id, symbols.debug_file_state(*key), names, &lines);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What earlier runs have asked of files' symbols, kept in the cache by the file and by its separate debug files.
-
+//! What earlier runs have asked of files' symbols and lines, kept in the cache by the file and by its separate debug
+//! files.
 //!
 //! An entry is read at every start and little of it is asked for, so it is in columns, by rising question: none of it
 //! is decoded one by one.
@@ -9,12 +9,13 @@ use prost::Message;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use systoll_symbols::{Function, KeptAnswers, NameAnswer, NameAnswers, NameCounts, NameQuestion};
+use systoll_model::Location;
+use systoll_symbols::{Function, KeptAnswers, LineAnswers, NameAnswer, NameAnswers, NameCounts, NameQuestion};
 
-/// Entries. Another version where symbols' names come to be picked in another way.
-const NAMES: Kind = Kind { name: "names", version: 2 };
+/// Entries. Another version where symbols' names come to be picked in another way, or lines.
+const NAMES: Kind = Kind { name: "names", version: 3 };
 
-/// Answers kept of one file.
+/// Answers kept of one file, and as many of its lines.
 const MOST: usize = 8192;
 
 /// Answers in the order of their questions, a row of all columns each.
@@ -41,7 +42,34 @@ struct WireAnswers {
     sizes: Vec<u64>,
     #[prost(fixed64, repeated, tag = "8")]
     nexts: Vec<u64>,
+    #[prost(message, required, tag = "9")]
+    lines: WireLines,
 }
+
+/// What stands at addresses, by rising address.
+#[derive(Clone, PartialEq, Message)]
+struct WireLines {
+    #[prost(fixed64, repeated, tag = "1")]
+    addresses: Vec<u64>,
+    /// Where the locations of each end.
+    #[prost(fixed32, repeated, tag = "2")]
+    ends: Vec<u32>,
+    /// Which parts of a location there are, a byte each: [`FILE`], [`LINE`].
+    #[prost(bytes = "vec", tag = "3")]
+    parts: Vec<u8>,
+    /// The locations' fields, empty or zero where there is none.
+    #[prost(message, required, tag = "4")]
+    functions: WireTexts,
+    #[prost(message, required, tag = "5")]
+    files: WireTexts,
+    #[prost(fixed32, repeated, tag = "6")]
+    lines: Vec<u32>,
+}
+
+/// The location has a file.
+const FILE: u8 = 1;
+/// The location has a line.
+const LINE: u8 = 2;
 
 /// There is no function.
 const NOTHING: u8 = 0;
@@ -72,6 +100,35 @@ impl WireTexts {
     }
 }
 
+impl WireLines {
+    fn push(&mut self, address: u64, locations: &[Location]) {
+        for Location { function, file, line } in locations {
+            self.parts.push(file.as_ref().map_or(0, |_| FILE) | line.map_or(0, |_| LINE));
+            self.functions.push(function);
+            self.files.push(file.as_deref().unwrap_or_default());
+            self.lines.push(line.unwrap_or(0));
+        }
+        self.addresses.push(address);
+        self.ends.push(self.parts.len() as u32);
+    }
+
+    fn location(&self, row: usize) -> Option<Location> {
+        let parts = *self.parts.get(row)?;
+        Some(Location {
+            function: self.functions.get(row)?.into(),
+            file: Some(self.files.get(row)?.into()).filter(|_| parts & FILE != 0),
+            line: Some(*self.lines.get(row)?).filter(|_| parts & LINE != 0),
+        })
+    }
+
+    /// Those of an address, by its place.
+    fn at(&self, place: usize) -> Option<Arc<[Location]>> {
+        let start = place.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        let end = (*self.ends.get(place)?).min(u32::try_from(self.parts.len()).ok()?);
+        (start..end).map(|row| self.location(row as usize)).collect()
+    }
+}
+
 /// A question as it is kept, in the order of questions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Asked<'a> {
@@ -93,11 +150,12 @@ pub(crate) fn is_worth_keeping(NameCounts { asked, kept }: NameCounts) -> bool {
 }
 
 /// Keeps what was asked.
-pub(crate) fn keep(cache: &Cache, id: &Key, debug_files: u64, asked: NameAnswers) {
+pub(crate) fn keep(cache: &Cache, id: &Key, debug_files: u64, asked: NameAnswers, lines: &LineAnswers) {
     // In an order, so that of too many the same are kept.
     let ordered: BTreeMap<_, _> = asked.into_iter().collect();
     let mut wire = WireAnswers::default();
     ordered.iter().take(MOST).for_each(|(question, answer)| wire.push(question, answer.as_ref()));
+    lines.iter().take(MOST).for_each(|(address, locations)| wire.lines.push(*address, locations));
     cache.put(NAMES, &key(id, debug_files), &wire.encode_to_vec());
 }
 
@@ -183,13 +241,22 @@ impl KeptAnswers for WireAnswers {
         None
     }
 
+    fn lines(&self, address: u64) -> Option<Arc<[Location]>> {
+        self.lines.at(self.lines.addresses.binary_search(&address).ok()?)
+    }
+
     fn count(&self) -> usize {
-        self.questions.len()
+        self.questions.len() + self.lines.addresses.len()
     }
 
     fn all(&self) -> NameAnswers {
         let pair = |row| Some((self.asked(row)?.question()?, self.answer_of(row)?));
-        (0..self.count()).filter_map(pair).collect()
+        (0..self.questions.len()).filter_map(pair).collect()
+    }
+
+    fn all_lines(&self) -> LineAnswers {
+        let lines = self.lines.addresses.iter().enumerate();
+        lines.filter_map(|(place, address)| Some((*address, self.lines.at(place)?))).collect()
     }
 }
 
@@ -223,7 +290,7 @@ mod tests {
         let asked: NameAnswers =
             questions().into_iter().zip(0u64..).map(|(q, n)| (q, (n % 2 == 0).then(|| function(n)))).collect();
         assert!(read(&cache, &id, 0).is_none());
-        keep(&cache, &id, 0, asked.clone());
+        keep(&cache, &id, 0, asked.clone(), &LineAnswers::new());
         let kept = read(&cache, &id, 0).unwrap();
         assert_eq!((kept.count(), kept.all()), (9, asked.clone()));
         for (question, answer) in asked {
@@ -236,9 +303,37 @@ mod tests {
         assert_eq!(told, [false, true, false, true, false]);
         // Of too many the same are kept.
         let many: NameAnswers = (0..2 * MOST as u64).map(|at| (NameQuestion::Around(at), None)).collect();
-        keep(&cache, &id, 0, many);
+        keep(&cache, &id, 0, many, &LineAnswers::new());
         let kept = read(&cache, &id, 0).unwrap();
         assert!(kept.count() == MOST && kept.answer(&NameQuestion::Around(0)) == Some(None));
+    }
+
+    fn location(function: &str, file: Option<&str>, line: Option<u32>) -> Location {
+        Location { function: function.into(), file: file.map(Into::into), line }
+    }
+
+    #[test]
+    fn lines_are_known_in_the_next_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path(), 1 << 20);
+        let id = cache.key(b"a file").unwrap();
+        let inlined = [location("inner", Some("a.c"), Some(3)), location("outer", Some(""), None)];
+        let lines: LineAnswers = [
+            (7, Arc::from(inlined)),
+            (9, Arc::from([])),
+            (u64::MAX, Arc::from([location("", None, Some(0)), location("f", None, Some(u32::MAX))])),
+        ]
+        .into();
+        keep(&cache, &id, 0, NameAnswers::new(), &lines);
+        let kept = read(&cache, &id, 0).unwrap();
+        assert_eq!((kept.count(), kept.all_lines(), kept.all()), (3, lines.clone(), NameAnswers::new()));
+        for (address, locations) in lines {
+            assert_eq!(kept.lines(address), Some(locations), "{address}");
+        }
+        assert_eq!(kept.lines(8), None, "not asked so far");
+        let many: LineAnswers = (0..2 * MOST as u64).map(|at| (at, Arc::from([]))).collect();
+        keep(&cache, &id, 0, NameAnswers::new(), &many);
+        assert_eq!(read(&cache, &id, 0).unwrap().count(), MOST);
     }
 
     fn any_texts() -> impl Strategy<Value = WireTexts> {
@@ -272,13 +367,20 @@ mod tests {
             (asked, names) in (any_texts(), any_texts()),
             answers: Vec<u8>,
             starts: Vec<u64>,
+            (functions, files) in (any_texts(), any_texts()),
+            (parts, ends, lines) in (any::<Vec<u8>>(), any::<Vec<u32>>(), any::<Vec<u32>>()),
         ) {
             let _ = WireAnswers::decode(bytes.as_slice());
             let sizes = starts.clone();
-            let wire = WireAnswers { questions: asked_for, addresses, asked, answers, names, starts, sizes, nexts: Vec::new() };
+            let lines = WireLines { addresses: addresses.clone(), ends, parts, functions, files, lines };
+            let nexts = Vec::new();
+            let wire = WireAnswers { questions: asked_for, addresses, asked, answers, names, starts, sizes, nexts, lines };
             let again = WireAnswers::decode(wire.encode_to_vec().as_slice()).unwrap();
             prop_assert_eq!(&again, &wire);
-            prop_assert!(wire.all().len() <= wire.count());
+            prop_assert!(wire.all().len() + wire.all_lines().len() <= wire.count());
+            for address in &wire.lines.addresses {
+                let _ = KeptAnswers::lines(&wire, *address);
+            }
             for question in questions() {
                 let _ = wire.answer(&question);
             }

@@ -12,6 +12,7 @@ use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::parts::{self, Named, Parts, Progress};
 use crate::table::ImageId;
+use crate::windows::{RawWindow, Windows};
 use std::collections::HashMap;
 use systoll_model::{BackendKind, Counts, Header, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread};
 
@@ -26,7 +27,7 @@ pub(crate) fn finish(mut session: Session) -> Recording {
     let children = sys::children_times();
     let crossing = overhead::crossing(session.stats.around.again.as_ref(), &session.clock.ratio);
     session.stats.facts.leave_out(children, sys::children_times());
-    let recording = recording(&mut session, wall_ns, crossing);
+    let recording = recording(&mut session, wall_ns, crossing, Windows::take_all);
     session.provisioning.files.keep_names(&session.symbols);
     recording
 }
@@ -50,7 +51,8 @@ pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
     }
     count_first_exec(session);
     let wall_ns = session.clock.at(sys::now());
-    let recording = recording(session, wall_ns, session.stats.facts.crossing_before);
+    let copied = |windows: &mut Windows| windows.all().into_iter().cloned().collect();
+    let recording = recording(session, wall_ns, session.stats.facts.crossing_before, copied);
     (session.table, session.stats.counted, session.problems.list) = (kept, counted, problems);
     session.windows.budget.refused = refused;
     recording
@@ -70,7 +72,12 @@ fn count_first_exec(session: &mut Session) {
     }
 }
 
-fn recording(session: &mut Session, wall_ns: u64, crossing_after: Spread) -> Recording {
+fn recording(
+    session: &mut Session,
+    wall_ns: u64,
+    crossing_after: Spread,
+    windows: fn(&mut Windows) -> Vec<RawWindow>,
+) -> Recording {
     let mut named = Named::of(&session.table, &mut session.symbols, session.problems.list.clone());
     if !session.stats.around.share_measured {
         let text = "what watching adds to a call could not be measured here: its share is a guess";
@@ -86,7 +93,8 @@ fn recording(session: &mut Session, wall_ns: u64, crossing_after: Spread) -> Rec
     session.stats.facts.leave_out(children, sys::children_times());
     let processes = processes(session, &named.rows, &header);
     let in_place = in_place(session.provisioning.elided, &session.stats.counted.in_place, &named.rows);
-    let parts = Parts { header, processes, prices, longest: session.table.slowest(), in_place };
+    let windows = windows(&mut session.windows.budget);
+    let parts = Parts { header, processes, prices, longest: session.table.slowest(), in_place, windows };
     named.recording(&session.table, &session.windows.budget, parts)
 }
 
