@@ -31,13 +31,15 @@ tracepoint:sched:sched_process_fork /@in_tree[args->parent_pid]/ { @in_tree[args
 tracepoint:raw_syscalls:sys_enter /@in_tree[tid]/ {
   // Calls by which a thread writes a window: readlink, getrusage and process_vm_readv that are given our memory,
   // and rt_sigprocmask that can change nothing. An fstat into our memory tells it a file that it has mapped.
+  // That memory is an image's (crates/hooks/src/layout.rs), and no more: Go's heap may begin not far from it.
   $ours = 0;
+  $image = (uint64)0x200000000000; $behind = $image + (uint64)0x410000000;
   if (args->id == 14 && args->args[0] > 2 && args->args[2] == 0) { $ours = 1; }
-  if (args->id == 89 && args->args[0] >> 40 == 0x20) { $ours = 1; }
-  if ((args->id == 5 || args->id == 98 || args->id == 310) && args->args[1] >> 40 == 0x20) { $ours = 1; }
+  if (args->id == 89 && args->args[0] >= $image && args->args[0] < $behind) { $ours = INPROC; }
+  if ((args->id == 5 || args->id == 98 || args->id == 310) && args->args[1] >= $image && args->args[1] < $behind) { $ours = INPROC; }
   // Interrupted, and no handler ran since: the kernel makes the call again, or goes on with restart_syscall (219).
   // Tracers see two calls (docs/recording.md, "What counts as a call"), the program made one.
-  if (ONE_CALL && @again[tid] && (@again[tid] == args->id + 1 || args->id == 219)) { $ours = 1; }
+  if (INPROC && @again[tid] && (@again[tid] == args->id + 1 || args->id == 219)) { $ours = 1; }
   delete(@again[tid]);
   if ($ours) { @entered[tid] = 0; } else { @entered[tid] = args->id + 1; }
 }
@@ -59,7 +61,7 @@ def same_run(box, argv, limit=120, **kwargs):
         raise Skip("bpftrace may not use tracepoints here: " + probe.stderr.strip()[-120:])
     out, counts, script = (os.path.join(box.dir, n) for n in ("report.json", "counts", "script.bt"))
     with open(script, "w") as f:
-        f.write(SCRIPT.replace("ONE_CALL", str(int(box.backend == "inproc"))))
+        f.write(SCRIPT.replace("INPROC", str(int(box.backend == "inproc"))))
     # bpftrace takes a command as one string and splits it at spaces; so the program goes into a script.
     runner = box.file("runner", "#!/bin/sh\nexec " + " ".join(map(quote, argv)) + "\n", 0o755)
     command = " ".join(box.watch([runner], "-q", "--json", "-o", out))
