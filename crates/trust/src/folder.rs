@@ -6,8 +6,9 @@
 use crate::walk::{Untrusted, is, walk};
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, futimens, mkdirat};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
+use nix::sys::time::TimeSpec;
 use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -20,6 +21,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const UNFINISHED: &str = "new-";
 /// After which its writer has surely died.
 const ABANDONED: Duration = Duration::from_secs(3600);
+/// How long a file counts as used after it was read: so that not every reading writes its time.
+const USED: Duration = Duration::from_secs(3600);
 /// When the folder is too large, it is shrunk to this part of its limit, so that not every
 /// entry makes it look through the folder for something to drop.
 const SHRINK: (u64, u64) = (3, 4);
@@ -74,7 +77,8 @@ impl Folder {
         fstatvfs(&self.fd).is_ok_and(|told| told.flags().contains(FsFlags::ST_NOEXEC))
     }
 
-    /// All of a file, if it is private, ours, and no longer than `limit`.
+    /// All of a file, if it is private, ours, and no longer than `limit`. It then counts as used: its time of
+    /// modification is when it was written or, give or take an hour, last read.
     #[must_use]
     pub fn read(&self, name: &str, limit: u64) -> Option<Vec<u8>> {
         // Without O_NONBLOCK a fifo under that name would have us wait for ever.
@@ -84,6 +88,10 @@ impl Folder {
         let size = u64::try_from(stat.st_size).ok()?;
         if !is_private(&stat) || !is(&stat, SFlag::S_IFREG) || size > limit {
             return None;
+        }
+        if is_older(&stat, USED) {
+            // Where times can't be set, what is read often goes as soon as the rest.
+            let _ = futimens(&file, &TimeSpec::UTIME_NOW, &TimeSpec::UTIME_NOW);
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).ok()?);
         file.take(limit).read_to_end(&mut bytes).ok()?;
@@ -115,7 +123,7 @@ impl Folder {
         let _ = unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir);
     }
 
-    /// Drops the oldest files, but for `keep`, where all are longer than `limit` together.
+    /// Drops the files that were not used for longest, but for `keep`, where all are longer than `limit` together.
     pub fn shrink(&self, limit: u64, keep: &str) {
         let Ok(names) = std::fs::read_dir(format!("/proc/self/fd/{}", self.fd.as_fd().as_raw_fd())) else { return };
         let (mut files, mut total) = (Vec::new(), 0u64);
@@ -125,7 +133,7 @@ impl Folder {
                 continue;
             }
             if name.starts_with(UNFINISHED) {
-                if is_abandoned(&stat) {
+                if is_older(&stat, ABANDONED) {
                     self.remove(&name);
                 }
                 continue;
@@ -158,9 +166,10 @@ fn is_private(stat: &FileStat) -> bool {
     is_own(stat) && stat.st_mode & 0o077 == 0
 }
 
-fn is_abandoned(stat: &FileStat) -> bool {
-    let age = |now: Duration| now.as_secs().checked_sub(u64::try_from(stat.st_mtime).ok()?);
-    SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(age).is_some_and(|age| age > ABANDONED.as_secs())
+/// Whether a file was modified longer than `age` ago.
+fn is_older(stat: &FileStat, age: Duration) -> bool {
+    let since = |now: Duration| now.as_secs().checked_sub(u64::try_from(stat.st_mtime).ok()?);
+    SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(since).is_some_and(|since| since > age.as_secs())
 }
 
 #[cfg(test)]
@@ -188,6 +197,28 @@ mod tests {
         folder.write("a", &[b"new"]).unwrap();
         assert_eq!((fs::read(&other).unwrap(), folder.read("a", 3)), (b"untouched".to_vec(), Some(b"new".to_vec())));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "leftovers");
+    }
+
+    #[test]
+    fn what_is_read_outlives_what_is_not() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::below(home.path(), &["systoll"]).unwrap();
+        let long_ago = SystemTime::now() - Duration::from_secs(100_000);
+        for (name, age) in [("first", 0), ("second", 10), ("third", 20), ("keep", 0)] {
+            folder.write(name, &[&[0; 100]]).unwrap();
+            let file = File::options().write(true).open(folder.path().join(name)).unwrap();
+            file.set_modified(long_ago + Duration::from_secs(age)).unwrap();
+        }
+        assert!(folder.read("first", 100).is_some());
+        folder.shrink(250, "keep");
+        let left = |name: &str| folder.path().join(name).exists();
+        assert_eq!(["first", "second", "third", "keep"].map(left), [true, false, false, true]);
+        // One of the last hour is left as it is.
+        let modified = || fs::metadata(folder.path().join("first")).unwrap().modified().unwrap();
+        let before = modified();
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(folder.read("first", 100).is_some());
+        assert_eq!(modified(), before);
     }
 
     #[test]

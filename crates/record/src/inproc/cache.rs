@@ -182,7 +182,7 @@ impl Cache {
         Some(bytes)
     }
 
-    /// Keeps `payload`, and returns whether it did. The oldest entries make room.
+    /// Keeps `payload`, and returns whether it did. Entries that were not used for longest make room.
     pub fn put(&self, kind: Kind, key: &Key, payload: &[u8]) -> bool {
         let Some(open) = &self.0 else { return false };
         let name = name(kind, key);
