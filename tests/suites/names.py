@@ -49,6 +49,9 @@ CASES = [
     Case("Go", "calls.go", "go", []),
     Case("Go without optimisation", "calls.go", "go", ["-gcflags=-N -l"]),
     Case("Go stripped", "calls.go", "go", ["-ldflags=-s -w"]),
+    # It exports functions for C's sake, beside which Go's are to be found.
+    Case("Go with C", "calls.go", "go", [os.path.join(SOURCES, "with_c.go")]),
+    Case("Go with C, stripped", "calls.go", "go", ["-ldflags=-s -w", os.path.join(SOURCES, "with_c.go")]),
     # Builds Go's own library anew.
     Case("Go PIE, stripped", "calls.go", "go", ["-buildmode=pie", "-ldflags=-s -w"], long=True),
 ]

@@ -1,4 +1,4 @@
-//! Functions, lines and inlined calls of Go programs, which keep them even when stripped: `.gopclntab`.
+//! Functions, lines, inlined calls and frames of Go programs, which keep them even when stripped: `.gopclntab`.
 //!
 //! Layout: `pcHeader`, `moduledata`, `functab` and `pcvalue` in Go's src/runtime/symtab.go, `_func` in
 //! runtime2.go, `inlinedCall` in symtabinl.go; since Go 1.20, functions and names since 1.18.
@@ -18,6 +18,10 @@ const MAX_TEXT: usize = 4096;
 /// `PCDATA_InlTreeIndex` and `FUNCDATA_InlTree` of src/internal/abi/symtab.go.
 const INLINE_INDEX: u32 = 2;
 const INLINE_TREE: u32 = 3;
+
+/// `FuncFlagTopFrame` and `FuncFlagSPWrite` of src/internal/abi/symtab.go.
+const OUTERMOST: u8 = 1;
+const WRITES_RSP: u8 = 2;
 
 /// The first words of `moduledata`, by number: the table's address, then that of its names, …
 const MODULE_NAMES: u64 = 1;
@@ -70,6 +74,16 @@ pub struct InlinedCall {
     pub name: u32,
     /// The address that it was called from, less where the caller begins.
     pub from: u32,
+}
+
+/// What a function has on the stack at some point of its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// Nobody has called it: its stack begins here.
+    Outermost,
+    /// So many bytes between the stack pointer and its return address (`runtime.(*unwinder).resolveInternal`
+    /// in src/runtime/traceback.go).
+    Bytes(u32),
 }
 
 impl InlinedCall {
@@ -203,6 +217,19 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
         let values = self.field(function, 28)?;
         let at = 44usize.checked_add(4 * usize::try_from(values.checked_add(INLINE_TREE)?).ok()?)?;
         (INLINE_TREE < u32::from(count)).then(|| self.field(function, at)).flatten().filter(|o| *o != u32::MAX)
+    }
+
+    /// What a function has on the stack at the code `pc` bytes into it; `None` where it moves to another stack, or the
+    /// table does not tell.
+    pub fn frame(&self, function: Function, pc: u64) -> Option<Frame> {
+        let flags = self.is_since_120.then(|| function.entry.checked_add(41)).flatten()?;
+        let flags = *self.bytes.as_ref().get(flags)?;
+        if flags & OUTERMOST != 0 {
+            return Some(Frame::Outermost);
+        }
+        let told = if flags & WRITES_RSP == 0 { self.value(self.field(function, 16)?, pc)? } else { return None };
+        // One word at a time is pushed.
+        u32::try_from(told).ok().filter(|bytes| bytes.is_multiple_of(8)).map(Frame::Bytes)
     }
 
     fn field(&self, function: Function, offset: usize) -> Option<u32> {

@@ -1,11 +1,11 @@
-//! Functions, lines and inlined calls of Go programs, by the table that `systoll-binfile` reads.
+//! Functions, lines, inlined calls and frames of Go programs, by the table that `systoll-binfile` reads.
 
 use super::file::ElfFile;
 use object::LittleEndian as Le;
 use object::elf;
 use std::collections::HashMap;
 use systoll_binfile::elf::{Section, relocations};
-use systoll_binfile::pclntab::{Function, InlinedCall, ModuleData, Pclntab};
+use systoll_binfile::pclntab::{Frame, Function, InlinedCall, ModuleData, Pclntab};
 use systoll_binfile::word;
 use systoll_model::Location;
 
@@ -51,6 +51,18 @@ impl GoTable {
         Some(Self::new(table, text, module))
     }
 
+    /// Whether `elf` has such a table, by its beginning.
+    pub(crate) fn is_in(elf: &ElfFile) -> bool {
+        const BEGINNING: u64 = 72;
+        let table = elf.headers.pclntab().filter(|section| section.is_stored() && !section.is_compressed());
+        let beginning = table.and_then(|section| elf.bytes.read(section.offset, BEGINNING.min(section.size)));
+        let known = table.zip(beginning).and_then(|(section, beginning)| Pclntab::read(beginning, section.addr));
+        match known {
+            Some(table) => table.tells_text() || elf.section(".text").is_some() || Self::read(elf).is_some(),
+            None => false,
+        }
+    }
+
     fn new(table: Pclntab<Vec<u8>>, text: u64, module: Option<ModuleData>) -> Self {
         Self { table, text, data: module.map(|m| m.data).filter(|data| *data != 0) }
     }
@@ -69,6 +81,13 @@ impl GoTable {
     /// does not tell.
     pub(crate) fn look_up(&self, elf: &ElfFile, addr: u64) -> Vec<Location> {
         self.locations(elf, addr).unwrap_or_default()
+    }
+
+    /// What the function around `addr` has on the stack there; `None` where the table does not tell.
+    pub(crate) fn frame(&self, addr: u64) -> Option<Frame> {
+        let offset = u32::try_from(addr.checked_sub(self.text)?).ok()?;
+        let function = self.table.around(offset)?;
+        self.table.frame(function, (offset - function.start).into())
     }
 
     fn locations(&self, elf: &ElfFile, addr: u64) -> Option<Vec<Location>> {
@@ -147,8 +166,10 @@ mod tests {
         let names = b"\0main.outer\0main.inlined\0main.other\0";
         let files = b"\0/src/main.go\0";
         // Value tables: file 0 throughout; lines 7, then 3; no inlined call, then the first.
-        let values = [&[0u8][..], &[2, 48, 0], &[16, 16, 7, 16, 0], &[0, 16, 2, 16, 0]].concat();
-        let (file, line, inline) = (1u32, 4u32, 9u32);
+        // On the stack: nothing for 4 bytes of code, 56 bytes for 40, nothing.
+        let values =
+            [&[0u8][..], &[2, 48, 0], &[16, 16, 7, 16, 0], &[0, 16, 2, 16, 0], &[2, 4, 112, 40, 111, 4, 0]].concat();
+        let (file, line, inline, frame) = (1u32, 4u32, 9u32, 14u32);
         let at = |after: usize, len: usize| (after + len).next_multiple_of(4);
         let (name_at, unit_at) = (72, at(72, names.len()));
         let file_at = at(unit_at, 4);
@@ -171,9 +192,26 @@ mod tests {
             bytes.extend(word.to_le_bytes());
         }
         for (start, name) in [(0u32, 1u32), (32, 25)] {
-            for word in
-                [start, name, 0, 0, 0, file, line, 3, 0, 1, 0x0400_0000, 0, 0, inline, u32::MAX, u32::MAX, u32::MAX, 0]
-            {
+            for word in [
+                start,
+                name,
+                0,
+                0,
+                frame,
+                file,
+                line,
+                3,
+                0,
+                1,
+                0x0400_0000,
+                0,
+                0,
+                inline,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+                0,
+            ] {
                 bytes.extend(word.to_le_bytes());
             }
         }
@@ -206,6 +244,26 @@ mod tests {
         assert_eq!(all, [function(TEXT, 32, 1), function(TEXT + 32, 16, 25)]);
     }
 
+    #[test]
+    fn tells_what_is_on_the_stack() {
+        let frames = |bytes| {
+            let table = parsed(bytes).unwrap();
+            [0, 4, 31, 32 + 3, 32 + 4, 48].map(|at| table.frame(TEXT + at))
+        };
+        let (none, some) = (Some(Frame::Bytes(0)), Some(Frame::Bytes(56)));
+        assert_eq!(frames(table()), [none, some, some, none, some, None]);
+        // Flags of the first function: nobody calls it; it moves to another stack.
+        let flags = table().len() - 2 * (44 + 4 * 7) + 41;
+        for (flag, first) in [(1, Some(Frame::Outermost)), (2, None), (4, none)] {
+            let mut changed = table();
+            changed[flags] = flag;
+            assert_eq!(frames(changed)[0], first);
+        }
+        let mut older = table();
+        older[0] = 0xf0;
+        assert_eq!(frames(older), [None; 6], "descriptions of Go 1.18 have other fields");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -224,6 +282,7 @@ mod tests {
             if let Some(table) = parsed(bytes) {
                 for addr in 0..64 {
                     prop_assert!(table.look_up(&elf(), TEXT + addr).len() <= MAX_INLINED);
+                    let _ = table.frame(TEXT + addr);
                 }
                 table.functions();
             }

@@ -7,9 +7,10 @@ use super::runtime::Runtime;
 use crate::code::{GotSlots, extent, start};
 use crate::elf::{ElfFile, GoTable};
 use crate::names::{Function, Names};
-use crate::unwind::{Cfi, Epilogue, RowContext, Step, find_epilogue};
+use crate::unwind::{Cfi, Epilogue, RowContext, Rule, Step, find_epilogue};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use systoll_binfile::pclntab::Frame;
 use systoll_model::{FrameClass, Location};
 
 /// A file, its tables read when first needed.
@@ -30,6 +31,7 @@ pub(crate) struct Module {
     debug_state: OnceLock<u64>,
     fetched: OnceLock<Option<DebugFile>>,
     go: OnceLock<Option<GoTable>>,
+    is_go: OnceLock<bool>,
 }
 
 impl HasTables for Module {
@@ -56,6 +58,7 @@ impl Module {
             debug_state: OnceLock::new(),
             fetched: OnceLock::new(),
             go: OnceLock::new(),
+            is_go: OnceLock::new(),
         }
     }
 
@@ -105,6 +108,14 @@ impl Module {
     /// What a Go program knows of its functions.
     pub(crate) fn go(&self) -> Option<&GoTable> {
         self.go.get_or_init(|| GoTable::read(&self.elf)).as_ref()
+    }
+
+    /// Whether it is a Go program that does, by the least that must be read for that.
+    pub(crate) fn tells_go(&self) -> bool {
+        match self.go.get() {
+            Some(table) => table.is_some(),
+            None => *self.is_go.get_or_init(|| GoTable::is_in(&self.elf)),
+        }
     }
 
     /// See [`crate::Symbols::debug_file_state`].
@@ -192,6 +203,16 @@ impl Module {
     pub(crate) fn step(&self, addr: u64, next: u64, unwinding: &mut RowContext) -> Step {
         if let Some(step) = self.cfi().step(addr, unwinding) {
             return step;
+        }
+        // Go's functions have no call frame information, but the run-time must find its way through them.
+        match self.go().and_then(|go| go.frame(addr)) {
+            Some(Frame::Outermost) => return Step::End,
+            Some(Frame::Bytes(bytes)) => {
+                if let Some(rule) = Rule::of_frame(bytes) {
+                    return Step::Rule(rule);
+                }
+            }
+            None => {}
         }
         // The kernel or the loader jumps to the entry point; without a symbol, it is still short.
         const START: u64 = 64;

@@ -87,7 +87,8 @@ impl Names {
         if let Some(debug) = debug {
             names.add(debug);
         }
-        if names.symbols.is_empty() {
+        // A stripped program that also calls C exports a few for its sake.
+        if names.symbols.iter().all(|s| s.exported) {
             names.add_go(go);
         }
         names.symbols.sort_unstable_by_key(|s| s.addr);

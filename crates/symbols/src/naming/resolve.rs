@@ -196,7 +196,7 @@ fn function_name(
     let addr = raw.lookup();
     let told = dwarf.map(|l| &l.function).filter(|n| !n.is_empty());
     // Go's own table reads the same whether the program is stripped or not.
-    if let Some(name) = told.filter(|_| module.go().is_some()) {
+    if let Some(name) = told.filter(|_| module.tells_go()) {
         return Arc::clone(name);
     }
     if let Some(symbol) = module.symbol(addr) {

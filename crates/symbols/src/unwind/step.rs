@@ -26,6 +26,13 @@ impl Rule {
         Self { base, offset, saved: [(0, 0); MAX_SAVED], count: 0 }
     }
 
+    /// The rule where a function has so many bytes on the stack below its return address; `None` where they are more
+    /// than any stack has.
+    pub(crate) fn of_frame(bytes: u32) -> Option<Self> {
+        let mut rule = Self::new(RSP as u8, i32::try_from(bytes).ok()?.checked_add(8)?);
+        rule.save(RA as u8, -8).then_some(rule)
+    }
+
     /// Register `register` was saved at CFA + `offset`. False if that's too many.
     pub(crate) fn save(&mut self, register: u8, offset: i32) -> bool {
         let Some(slot) = self.saved.get_mut(usize::from(self.count)) else { return false };
