@@ -50,8 +50,8 @@ mod unwind;
 pub use frame::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
 pub use mapped::FileState;
 pub use module::{
-    KeptAnswers, LineAnswers, NameAnswer, NameAnswers, NameCounts, NameQuestion, Preloaded, PreloadedFile,
-    libraries_of, make_decoder_ready,
+    FrameAnswers, FrameQuestion, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswer, NameAnswers, NameCounts,
+    NameQuestion, Preloaded, PreloadedFile, libraries_of, make_decoder_ready,
 };
 pub use names::Function;
 pub use naming::{Lines, Resolved};

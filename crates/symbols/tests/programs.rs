@@ -5,7 +5,7 @@ use common::*;
 use std::process::Command;
 use std::sync::Arc;
 use systoll_model::{FrameClass, Location};
-use systoll_symbols::{KeptAnswers, LineAnswers, NameAnswer, NameAnswers, NameQuestion};
+use systoll_symbols::{FrameAnswers, FrameQuestion, KeptAnswers, LineAnswers, NameAnswer, NameAnswers, NameQuestion};
 
 #[test]
 fn stripped_programs_keep_the_api_and_get_functions_by_address() {
@@ -57,6 +57,14 @@ fn separate_debug_files_are_found_by_their_link() {
 struct KeptLines(LineAnswers);
 
 impl KeptAnswers for KeptLines {
+    fn frame(&self, _: FrameQuestion) -> Option<&[u8]> {
+        None
+    }
+
+    fn all_frames(&self) -> FrameAnswers {
+        FrameAnswers::new()
+    }
+
     fn answer(&self, _: &NameQuestion) -> Option<NameAnswer> {
         None
     }

@@ -1,8 +1,8 @@
-//! What is asked of a file's symbol tables and of its lines, and what was answered: in this run, or in an earlier one.
+//! What is asked of a file's tables, and what was answered: in this run, or in an earlier one.
 //!
 //! A large library has a hundred thousand symbols, of which a run asks for a few hundred, nearly the same in
-//! every run. So answers are kept, and the tables are read when something new is asked. The same holds of lines:
-//! to find a single one, debug information of megabytes is read.
+//! every run. So answers are kept, and the tables are read when something new is asked. The same holds of lines,
+//! to find a single one of which debug information of megabytes is read, and of the ways from frame to frame.
 
 use crate::names::{Function, Names};
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +32,19 @@ pub enum NameQuestion {
     Any,
     /// The program's `main`.
     Main,
+    /// What is called by the call that returns to an address: a function of the file, or one of a name.
+    CalledBefore(u64),
+    /// Where the function around an address begins and ends, by call frame information.
+    Framed(u64),
+    /// Where a jump leads that the function at an address makes as its last act, by its number among those: at most
+    /// [`MOST_LAST_JUMPS`].
+    LastJump(u64, u8),
+    /// Whether the file is a language's run-time; the answer is an empty one.
+    Runtime,
 }
+
+/// Jumps of one function that are asked about.
+pub const MOST_LAST_JUMPS: u8 = 128;
 
 /// A function; `None`: there is no such one.
 pub type NameAnswer = Option<Function>;
@@ -44,6 +56,18 @@ pub type NameAnswers = HashMap<NameQuestion, NameAnswer>;
 /// nothing is known of an address.
 pub type LineAnswers = BTreeMap<u64, Arc<[Location]>>;
 
+/// A place that unwinding comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FrameQuestion {
+    /// An address; the byte before a return address where it was returned to.
+    pub address: u64,
+    /// Whether it was returned to.
+    pub is_return: bool,
+}
+
+/// What unwinding found out about places of a file, in bytes that the same build of this library reads.
+pub type FrameAnswers = BTreeMap<FrameQuestion, Arc<[u8]>>;
+
 /// What an earlier run was answered, from where it is kept. A run asks for a small part of it.
 pub trait KeptAnswers: fmt::Debug + Send + Sync {
     /// What was answered; `None` where that was not asked.
@@ -52,17 +76,23 @@ pub trait KeptAnswers: fmt::Debug + Send + Sync {
     /// What stands at an address; `None` where that was not asked.
     fn lines(&self, address: u64) -> Option<Arc<[Location]>>;
 
-    /// How many questions were asked, those for lines included.
+    /// What unwinding found out about a place; `None` where it did not come there, or was another build's.
+    fn frame(&self, question: FrameQuestion) -> Option<&[u8]>;
+
+    /// How many questions were asked, those for lines and of unwinding included.
     fn count(&self) -> usize;
 
-    /// All but those for lines.
+    /// Those for names.
     fn all(&self) -> NameAnswers;
 
     /// Those for lines.
     fn all_lines(&self) -> LineAnswers;
+
+    /// Those of unwinding.
+    fn all_frames(&self) -> FrameAnswers;
 }
 
-/// How much was asked of a file's symbol tables and of its lines.
+/// How much was asked of a file's tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NameCounts {
     /// Different questions, those of an earlier run included.
@@ -83,6 +113,8 @@ struct Answers {
     new: usize,
     /// Lines that no earlier run has kept.
     new_lines: LineAnswers,
+    /// The same of unwinding.
+    new_frames: FrameAnswers,
     kept: Option<Arc<dyn KeptAnswers>>,
 }
 
@@ -117,7 +149,8 @@ impl Asked {
     /// How much was asked so far.
     pub(super) fn counts(&self) -> NameCounts {
         let asked = self.lock();
-        NameCounts { asked: asked.kept() + asked.new + asked.new_lines.len(), kept: asked.kept() }
+        let new = asked.new + asked.new_lines.len() + asked.new_frames.len();
+        NameCounts { asked: asked.kept() + new, kept: asked.kept() }
     }
 
     /// What an earlier run found at an address.
@@ -138,7 +171,25 @@ impl Asked {
         all
     }
 
-    /// All that was asked but for lines.
+    /// What `read` makes of what an earlier run found out about a place.
+    pub(super) fn kept_frame<T>(&self, question: FrameQuestion, read: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+        read(self.lock().kept.as_ref()?.frame(question)?)
+    }
+
+    /// Notes what unwinding found out about a place, for later runs.
+    pub(super) fn note_frame(&self, question: FrameQuestion, found: &[u8]) {
+        self.lock().new_frames.insert(question, found.into());
+    }
+
+    /// All that unwinding found out.
+    pub(super) fn all_frames(&self) -> FrameAnswers {
+        let asked = self.lock();
+        let mut all = asked.kept.as_ref().map_or_else(FrameAnswers::default, |kept| kept.all_frames());
+        all.extend(asked.new_frames.clone());
+        all
+    }
+
+    /// All that was asked for names.
     pub(super) fn all(&self) -> NameAnswers {
         let asked = self.lock();
         let mut all = asked.kept.as_ref().map_or_else(NameAnswers::default, |kept| kept.all());
@@ -147,7 +198,7 @@ impl Asked {
     }
 
     /// What `find` finds, unless that was asked before. Not locked meanwhile: it may ask in turn.
-    fn ask(&self, question: NameQuestion, find: impl FnOnce() -> NameAnswer) -> NameAnswer {
+    pub(super) fn ask(&self, question: NameQuestion, find: impl FnOnce() -> NameAnswer) -> NameAnswer {
         if let Some(known) = self.lock().known(&question) {
             return known;
         }

@@ -135,14 +135,6 @@ impl Ownership {
         Self { is_go, start, static_libc, libc_is_bare }
     }
 
-    /// Whether `function`, demangled, in `file` is in a language's own library.
-    pub(crate) fn is_runtimes(&self, function: &str, file: Option<&str>) -> bool {
-        if self.is_go {
-            return go_class(function) == FrameClass::Runtime;
-        }
-        is_runtime_path(function) || file.is_some_and(is_runtime_file)
-    }
-
     /// Class of the function called `name` (as in the symbol table) around `addr`.
     pub(crate) fn class(&self, names: Functions<'_>, cfi: &Cfi, addr: u64, name: Option<&str>) -> FrameClass {
         if self.start.as_ref().is_some_and(|s| s.contains(&addr)) {
@@ -166,6 +158,14 @@ impl Ownership {
             && name.is_some_and(|n| n == "abort" || is_reserved(n.as_bytes()));
         if libc.contains(&addr) || is_apart { FrameClass::Libc } else { FrameClass::User }
     }
+}
+
+/// Whether `function`, demangled, in source file `file` is in a language's own library, compiled into `elf`.
+pub(crate) fn is_runtimes(elf: &ElfFile, function: &str, file: Option<&str>) -> bool {
+    if is_go(elf) {
+        return go_class(function) == FrameClass::Runtime;
+    }
+    is_runtime_path(function) || file.is_some_and(is_runtime_file)
 }
 
 /// Whether a source file belongs to Rust's or C++'s standard library, or comes with a compiler:

@@ -8,7 +8,10 @@ mod preload;
 mod runtime;
 mod tables;
 
-pub use asked::{KeptAnswers, LineAnswers, NameAnswer, NameAnswers, NameCounts, NameQuestion};
+pub use asked::{
+    FrameAnswers, FrameQuestion, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswer, NameAnswers, NameCounts,
+    NameQuestion,
+};
 pub(crate) use class::is_libc;
 pub use preload::{Preloaded, PreloadedFile, libraries_of, make_decoder_ready};
 pub(crate) use runtime::Runtime;

@@ -71,9 +71,11 @@ impl PreloadedFile {
         self.0.elf.read_code_into(address, buffer)
     }
 
-    /// Reads what unwinding through the file needs.
+    /// Reads what unwinding through the file needs, unless an earlier run has kept what it found out by that.
     pub fn read_frames(&self) {
-        self.0.cfi();
+        if self.0.name_counts().kept == 0 {
+            self.0.cfi();
+        }
     }
 
     /// [`Symbols::debug_file_state`](crate::Symbols::debug_file_state).
@@ -86,14 +88,14 @@ impl PreloadedFile {
         self.0.know_names(answers);
     }
 
-    /// Reads what the file's functions are called, unless an earlier run has kept what it asked of them, and what
-    /// the loader is to write into it.
+    /// Reads what the file's functions are called, and what the loader is to write into it, unless an earlier run has
+    /// kept what it asked of them.
     pub fn read_names(&self) {
         if self.0.name_counts().kept == 0 {
             self.0.tables().make_ready();
+            self.0.slots();
+            self.0.runtime();
         }
-        self.0.slots();
-        self.0.runtime();
     }
 }
 

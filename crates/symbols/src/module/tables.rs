@@ -1,10 +1,13 @@
 //! One file that was seen mapped, and what has been found out about it so far.
 
-use super::asked::{Asked, Functions, HasTables, KeptAnswers, LineAnswers, NameAnswers, NameCounts};
+use super::asked::{
+    Asked, FrameAnswers, FrameQuestion, Functions, HasTables, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswers,
+    NameCounts, NameQuestion,
+};
 use super::class::{self, Ownership};
 use super::debug_file::{self, DebugFile};
 use super::runtime::Runtime;
-use crate::code::{GotSlots, extent, start};
+use crate::code::{Callee, GotSlots, calls, extent, start};
 use crate::elf::{ElfFile, GoTable};
 use crate::names::{Function, Names};
 use crate::unwind::{Cfi, Epilogue, RowContext, Rule, Step, find_epilogue};
@@ -95,6 +98,21 @@ impl Module {
         self.asked.all_lines()
     }
 
+    /// See [`crate::Symbols::asked_frames`].
+    pub(crate) fn asked_frames(&self) -> FrameAnswers {
+        self.asked.all_frames()
+    }
+
+    /// What `read` makes of what unwinding found out about a place in an earlier run.
+    pub(crate) fn kept_frame<T>(&self, question: FrameQuestion, read: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+        self.asked.kept_frame(question, read)
+    }
+
+    /// Notes what unwinding found out about a place, for later runs.
+    pub(crate) fn note_frame(&self, question: FrameQuestion, found: &[u8]) {
+        self.asked.note_frame(question, found);
+    }
+
     /// What an earlier run found at an address; that it found nothing is no answer where there are servers to ask.
     pub(crate) fn kept_lines(&self, address: u64) -> Option<Arc<[Location]>> {
         self.asked.kept_lines(address).filter(|lines| !lines.is_empty() || !debug_file::servers_are_named())
@@ -137,9 +155,56 @@ impl Module {
         self.slots.get_or_init(|| GotSlots::read(&self.elf))
     }
 
+    /// What the call calls that returns to `after`, as far as the file tells.
+    pub(crate) fn called_before(&self, after: u64) -> Option<Callee> {
+        self.ask_callee(NameQuestion::CalledBefore(after), || {
+            calls::target(&self.elf, self.slots(), &calls::call_in_file(&self.elf, after)?)
+        })
+    }
+
+    /// Where the function at `start` jumps as its last act, as far as the file tells.
+    pub(crate) fn last_jumps(&self, start: u64) -> Vec<Callee> {
+        let mut found: Option<Vec<Callee>> = None;
+        let mut find = |n: usize| {
+            let all = found.get_or_insert_with(|| match self.range(start).filter(|range| range.start == start) {
+                Some(range) => calls::tail_jumps(&self.elf, self.slots(), range),
+                None => Vec::new(),
+            });
+            all.get(n).cloned()
+        };
+        let jump = |n: usize| match u8::try_from(n).ok().filter(|n| *n < MOST_LAST_JUMPS) {
+            Some(number) => self.ask_callee(NameQuestion::LastJump(start, number), || find(n)),
+            None => find(n),
+        };
+        (0..).map_while(jump).collect()
+    }
+
+    fn ask_callee(&self, question: NameQuestion, find: impl FnOnce() -> Option<Callee>) -> Option<Callee> {
+        let as_function = |callee| match callee {
+            Callee::Local(to) => Function::nameless(to..to),
+            Callee::Symbol(name) => Function { name, ..Function::default() },
+        };
+        let called = self.asked.ask(question, || find().map(as_function))?;
+        Some(if called.name.is_empty() { Callee::Local(called.start) } else { Callee::Symbol(called.name) })
+    }
+
+    /// The range of the function around `addr` by call frame information.
+    fn framed(&self, addr: u64) -> Option<Range<u64>> {
+        let find = || self.cfi().function(addr).map(Function::nameless);
+        self.asked.ask(NameQuestion::Framed(addr), find).map(|f| f.extent())
+    }
+
     /// The language runtime that the file is, if it is one.
     pub(crate) fn runtime(&self) -> Option<&Runtime> {
-        self.runtime.get_or_init(|| Runtime::of(&self.elf, &self.path)).as_ref()
+        let find = || {
+            let mut found = None;
+            let is_one = self.asked.ask(NameQuestion::Runtime, || {
+                found = Runtime::of(&self.elf, &self.path);
+                found.as_ref().map(|_| Function::default())
+            });
+            found.or_else(|| is_one.and_then(|_| Runtime::of(&self.elf, &self.path)))
+        };
+        self.runtime.get_or_init(find).as_ref()
     }
 
     /// The file's class, where all of it has the same.
@@ -163,7 +228,7 @@ impl Module {
 
     /// Whether a place in this file's source is in a language's own library.
     pub(crate) fn is_runtimes(&self, location: &Location) -> bool {
-        self.ownership().is_runtimes(&location.function, location.file.as_deref())
+        class::is_runtimes(&self.elf, &location.function, location.file.as_deref())
     }
 
     /// Whether it is a program that brings its C library along, and calls it.
@@ -178,7 +243,7 @@ impl Module {
             return Some(function);
         }
         // No size: believe it as far as the call frame information, or without any, its code goes.
-        let covered = match self.cfi().function(addr) {
+        let covered = match self.framed(addr) {
             Some(range) => range.start == function.start,
             None => function.next.is_none_or(|next| addr < next) && extent::reaches(&self.elf, function.start, addr),
         };
@@ -188,7 +253,7 @@ impl Module {
     /// The range of the function around `addr` by a symbol that has a size, or by call frame information.
     pub(crate) fn told_range(&self, addr: u64) -> Option<Range<u64>> {
         let sized = self.symbol(addr).filter(|f| f.size > 0);
-        sized.map(|f| f.start..f.start.saturating_add(f.size)).or_else(|| self.cfi().function(addr))
+        sized.map(|f| f.start..f.start.saturating_add(f.size)).or_else(|| self.framed(addr))
     }
 
     /// The range of the function around `addr`, by its code where no table tells it.

@@ -3,7 +3,7 @@
 //! A stack does not have it: `localtime` jumps to `__tz_convert` and is gone. The call instruction
 //! before the return address does.
 
-use crate::code::{Callee, calls, kernel};
+use crate::code::{Callee, kernel};
 use crate::module::{Module, is_libc};
 use crate::names::demangle;
 use crate::{ModuleKey, RawFrame, Symbols};
@@ -64,11 +64,8 @@ impl Symbols {
             return None;
         }
         let file = self.module(module)?;
-        let range = file.range(addr).filter(|r| r.start == addr)?;
-        let mut names: Vec<_> = calls::tail_jumps(&file.elf, file.slots(), range)
-            .iter()
-            .filter_map(|next| self.libc_name(module, next, jumps + 1))
-            .collect();
+        let next = file.last_jumps(addr);
+        let mut names: Vec<_> = next.iter().filter_map(|next| self.libc_name(module, next, jumps + 1)).collect();
         names.sort();
         names.dedup();
         names.pop().filter(|_| names.is_empty())

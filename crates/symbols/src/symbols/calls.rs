@@ -23,7 +23,7 @@ impl Symbols {
         let key = frame.module.filter(|_| frame.is_return)?;
         let module = self.module(key)?;
         let call = calls::call_in_file(&module.elf, frame.address)?;
-        Some(CallSite { module: key, at: call.ip(), callee: calls::target(&module.elf, module.slots(), &call) })
+        Some(CallSite { module: key, at: call.ip(), callee: module.called_before(frame.address) })
     }
 
     /// What the call at `frame` calls, and the file it is made from.

@@ -1,6 +1,7 @@
 //! What has been found out about addresses: unwinding asks for the same ones again and again.
 
 use crate::ModuleKey;
+use crate::module::FrameQuestion;
 use crate::unwind::Step;
 use systoll_model::FrameClass;
 
@@ -17,6 +18,13 @@ pub(super) struct FactsKey {
     pub(super) is_return: bool,
 }
 
+impl FactsKey {
+    /// What a later run is asked.
+    pub(super) fn question(self) -> FrameQuestion {
+        FrameQuestion { address: self.addr, is_return: self.is_return }
+    }
+}
+
 /// What unwinding has to know of an address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameFacts {
@@ -28,6 +36,37 @@ pub(crate) struct FrameFacts {
     pub(crate) lookup: u64,
     pub(crate) class: FrameClass,
     pub(crate) step: Step,
+}
+
+/// Classes by the number that they are kept as.
+const CLASSES: [FrameClass; 6] = [
+    FrameClass::User,
+    FrameClass::Libc,
+    FrameClass::Loader,
+    FrameClass::Runtime,
+    FrameClass::Vdso,
+    FrameClass::Unknown,
+];
+
+impl FrameFacts {
+    /// As bytes, for a later run of the same build: how far before the address asked for the frame's address and that to
+    /// look up lie, the class, the step.
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let before = |address: u64| self.key.addr.wrapping_sub(address) as u8;
+        let class = CLASSES.iter().position(|class| *class == self.class).unwrap_or(CLASSES.len()) as u8;
+        let mut bytes = vec![before(self.address), before(self.lookup), class];
+        self.step.write(&mut bytes);
+        bytes
+    }
+
+    /// What [`FrameFacts::to_bytes`] made of what was found out about `key`; `None` where that can't be.
+    pub(super) fn read(key: FactsKey, bytes: &[u8]) -> Option<Self> {
+        let (&[address, lookup, class], step) = bytes.split_first_chunk()?;
+        // A return address lies one behind.
+        let at = |before: u8| key.addr.wrapping_sub(before.cast_signed() as u64);
+        let class = *CLASSES.get(usize::from(class))?;
+        Some(Self { key, address: at(address), lookup: at(lookup), class, step: Step::read(step)? })
+    }
 }
 
 /// A cache that forgets an address for another one in its entry.
@@ -74,6 +113,36 @@ mod tests {
     fn known(addr: u64) -> FrameFacts {
         let key = FactsKey { module: ModuleKey(1), addr, is_return: false };
         FrameFacts { key, address: addr, lookup: addr, class: FrameClass::User, step: Step::Guess }
+    }
+
+    #[test]
+    fn what_is_kept_comes_back() {
+        let mut rule = crate::unwind::Rule::new(7, -8);
+        (0..8).for_each(|n| assert!(rule.save(n, i32::from(n) * -0x10_0000)));
+        let steps = [Step::Rule(rule), Step::Epilogue(crate::unwind::Rule::new(6, i32::MAX)), Step::Expression];
+        let steps = steps.into_iter().chain([Step::SignalFrame, Step::End, Step::NoReturn, Step::Guess]);
+        for (step, class) in steps.zip(CLASSES.iter().cycle()) {
+            for (is_return, address, lookup) in [(true, 101, 100), (false, 98, 98), (false, 100, 100)] {
+                let key = FactsKey { module: ModuleKey(1), addr: 100, is_return };
+                let facts = FrameFacts { key, address, lookup, class: *class, step };
+                let bytes = facts.to_bytes();
+                let read = FrameFacts::read(key, &bytes).unwrap();
+                assert_eq!((read.key, read.address, read.lookup), (key, address, lookup));
+                assert_eq!((read.class, read.step), (*class, step));
+                assert!((0..bytes.len()).all(|len| FrameFacts::read(key, &bytes[..len]).is_none()));
+                assert!(FrameFacts::read(key, &[&bytes[..], &[0]].concat()).is_none());
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_was_kept_is_a_step_or_none(bytes: Vec<u8>, address: u64) {
+            let key = FactsKey { module: ModuleKey(1), addr: address, is_return: true };
+            if let Some(facts) = FrameFacts::read(key, &bytes) {
+                proptest::prop_assert_eq!(facts.to_bytes(), bytes);
+            }
+        }
     }
 
     #[test]

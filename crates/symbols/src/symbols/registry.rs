@@ -7,7 +7,7 @@ use super::problems::Problems;
 use crate::code::{calls, kernel, start};
 use crate::lines::ScriptLines;
 use crate::mapped::{FileState, MapsEntry};
-use crate::module::{KeptAnswers, LineAnswers, Module, NameAnswers, NameCounts, Preloaded};
+use crate::module::{FrameAnswers, KeptAnswers, LineAnswers, Module, NameAnswers, NameCounts, Preloaded};
 use crate::unwind::{REGISTERS, RowContext, Step};
 use crate::{ModuleKey, RawFrame};
 use std::collections::{HashMap, HashSet};
@@ -116,7 +116,16 @@ impl Symbols {
         if let Some(known) = self.facts.get(key) {
             return known;
         }
-        let facts = self.find_out(key);
+        let question = key.question();
+        let file = self.modules.get(module);
+        let kept = file.and_then(|file| file.kept_frame(question, |bytes| FrameFacts::read(key, bytes)));
+        let facts = kept.unwrap_or_else(|| {
+            let facts = self.find_out(key);
+            if let Some(file) = self.modules.get(module) {
+                file.note_frame(question, &facts.to_bytes());
+            }
+            facts
+        });
         self.facts.keep(facts);
         facts
     }
@@ -143,7 +152,7 @@ impl Symbols {
         } else {
             file.step(facts.lookup, next, &mut self.row_context)
         };
-        facts.class = self.class(RawFrame { module: Some(module), address: facts.address, is_return });
+        facts.class = file.class(facts.lookup);
         facts
     }
 
@@ -157,7 +166,7 @@ impl Symbols {
         self.module(module)?.cfi().evaluate(addr, regs, read)
     }
 
-    /// Whose code `frame` runs. Cached; fast.
+    /// Whose code `frame` runs. Cached, in this run and from earlier ones; fast.
     pub fn class(&mut self, frame: RawFrame) -> FrameClass {
         if let Some((_, class)) = self.scripts.lines.get(frame) {
             return *class;
@@ -169,7 +178,14 @@ impl Symbols {
         if let Some(class) = self.classes.get(&frame) {
             return *class;
         }
-        let class = module.class(frame.lookup());
+        let facts = frame.module.map(|key| self.facts_at(key, frame.lookup(), frame.is_return));
+        let class = match facts.filter(|facts| facts.address == frame.address) {
+            Some(facts) => facts.class,
+            // Behind a system call, whose place the facts are about.
+            None => {
+                frame.module.and_then(|key| self.module(key)).map_or(FrameClass::Unknown, |m| m.class(frame.lookup()))
+            }
+        };
         self.classes.insert(frame, class);
         class
     }
@@ -219,6 +235,11 @@ impl Symbols {
     /// The lines that [`Symbols::know_names`] wants to be told in a later run.
     pub fn asked_lines(&self, key: ModuleKey) -> LineAnswers {
         self.module(key).map_or_else(LineAnswers::default, Module::asked_lines)
+    }
+
+    /// What unwinding found out, which [`Symbols::know_names`] wants to be told in a later run.
+    pub fn asked_frames(&self, key: ModuleKey) -> FrameAnswers {
+        self.module(key).map_or_else(FrameAnswers::default, Module::asked_frames)
     }
 
     /// Whether the executable's `main` is one of the frames, or was until it left by a jump.

@@ -82,6 +82,54 @@ pub(crate) enum Step {
     Guess,
 }
 
+/// Steps by the number that they are kept as; of the first two the rule follows.
+const BY_RULE: u8 = 0;
+const BY_EPILOGUE: u8 = 1;
+const WITHOUT_RULE: [Step; 5] = [Step::Expression, Step::SignalFrame, Step::End, Step::NoReturn, Step::Guess];
+
+impl Step {
+    /// Appends the step to `bytes`, for [`Step::read`].
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
+        let (number, rule) = match self {
+            Self::Rule(rule) => (BY_RULE, Some(rule)),
+            Self::Epilogue(rule) => (BY_EPILOGUE, Some(rule)),
+            other => (2 + WITHOUT_RULE.iter().position(|step| step == other).unwrap_or(0) as u8, None),
+        };
+        bytes.push(number);
+        if let Some(rule) = rule {
+            bytes.push(rule.base);
+            bytes.extend(rule.offset.to_le_bytes());
+            bytes.push(rule.count);
+            for (register, offset) in rule.saved() {
+                bytes.push(*register);
+                bytes.extend(offset.to_le_bytes());
+            }
+        }
+    }
+
+    /// The step that `bytes` are; `None` where they are none.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let (&number, rest) = bytes.split_first()?;
+        let by_rule = match number {
+            BY_RULE => Self::Rule,
+            BY_EPILOGUE => Self::Epilogue,
+            other => {
+                let step = WITHOUT_RULE.get(usize::from(other.checked_sub(2)?))?;
+                return rest.is_empty().then_some(*step);
+            }
+        };
+        let (&base, rest) = rest.split_first().filter(|(base, _)| usize::from(**base) < REGISTERS)?;
+        let (offset, rest) = rest.split_first_chunk()?;
+        let mut rule = Rule::new(base, i32::from_le_bytes(*offset));
+        let (&count, rest) = rest.split_first()?;
+        let (saved, left) = rest.as_chunks::<5>();
+        let read = saved.iter().all(|[register, offset @ ..]| {
+            usize::from(*register) < REGISTERS && rule.save(*register, i32::from_le_bytes(*offset))
+        });
+        (read && left.is_empty() && count == rule.count).then(|| by_rule(rule))
+    }
+}
+
 /// Offset of the saved registers from the stack pointer after a handler returned: `uc_mcontext`
 /// in `struct ucontext` (arch/x86/include/uapi/asm/ucontext.h, sigcontext.h).
 const MCONTEXT: u64 = 40;

@@ -1,7 +1,7 @@
 //! Files of watched programs: planned once, assembled once for each distance.
 
 use crate::inproc::cache::{Cache, Key};
-use crate::inproc::monitor::exec::kept_names;
+use crate::inproc::monitor::exec::kept_names::{self, AllAsked};
 use crate::inproc::monitor::exec::place::{CODE, CONTEXTS, FIXED, Maker, first_room, kept_fixed, place};
 use crate::inproc::monitor::exec::read_ahead::{Ahead, Placed};
 use crate::inproc::monitor::shared::code::Code;
@@ -94,7 +94,8 @@ impl Files {
         if let Some(id) = &id {
             self.cached.insert(key, Cached { id: id.clone(), fixed: fixed.len() });
             if symbols.name_counts(key).kept == 0
-                && let Some(answers) = kept_names::read(&self.cache, id, symbols.debug_file_state(key))
+                && let Some(answers) =
+                    kept_names::read(&self.cache, id, symbols.debug_file_state(key), self.maker.build())
             {
                 symbols.know_names(key, answers);
             }
@@ -139,12 +140,16 @@ impl Files {
         }
     }
 
-    /// Keeps for later runs what was asked of files' symbols and lines.
+    /// Keeps for later runs what was asked of files' symbols and lines, and what unwinding found out.
     pub(crate) fn keep_names(&self, symbols: &Symbols) {
         for (key, Cached { id, .. }) in &self.cached {
             if kept_names::is_worth_keeping(symbols.name_counts(*key)) {
-                let (names, lines) = (symbols.asked_names(*key), symbols.asked_lines(*key));
-                kept_names::keep(&self.cache, id, symbols.debug_file_state(*key), names, &lines);
+                let asked = AllAsked {
+                    names: symbols.asked_names(*key),
+                    lines: symbols.asked_lines(*key),
+                    frames: symbols.asked_frames(*key),
+                };
+                kept_names::keep(&self.cache, id, symbols.debug_file_state(*key), asked, self.maker.build());
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What earlier runs have asked of files' symbols and lines, kept in the cache by the file and by its separate debug
-//! files.
+//! What earlier runs have asked of files' symbols and lines and of the ways from frame to frame, kept in the cache by the
+//! file and by its separate debug files.
 //!
 //! An entry is read at every start and little of it is asked for, so it is in columns, by rising question: none of it
 //! is decoded one by one.
@@ -7,15 +7,17 @@
 use crate::inproc::cache::{Cache, Key, Kind};
 use prost::Message;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use systoll_model::Location;
-use systoll_symbols::{Function, KeptAnswers, LineAnswers, NameAnswer, NameAnswers, NameCounts, NameQuestion};
+use systoll_symbols::{
+    FrameAnswers, FrameQuestion, Function, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswer, NameAnswers,
+    NameCounts, NameQuestion,
+};
 
 /// Entries. Another version where symbols' names come to be picked in another way, or lines.
-const NAMES: Kind = Kind { name: "names", version: 3 };
+const NAMES: Kind = Kind { name: "names", version: 4 };
 
-/// Answers kept of one file, and as many of its lines.
+/// Answers kept of one file, as many of its lines, and as many of unwinding.
 const MOST: usize = 8192;
 
 /// Answers in the order of their questions, a row of all columns each.
@@ -44,6 +46,32 @@ struct WireAnswers {
     nexts: Vec<u64>,
     #[prost(message, required, tag = "9")]
     lines: WireLines,
+    #[prost(message, required, tag = "10")]
+    frames: WireFrames,
+}
+
+/// What unwinding found out about places, by rising address, those that were returned to behind the others.
+#[derive(Clone, PartialEq, Message)]
+struct WireFrames {
+    /// The build that found it out: of another, whose rules may be others, nothing is believed.
+    #[prost(string, tag = "1")]
+    build: String,
+    #[prost(message, required, tag = "2")]
+    others: WirePlaces,
+    #[prost(message, required, tag = "3")]
+    returns: WirePlaces,
+}
+
+/// What was found out about addresses, one behind the other.
+#[derive(Clone, PartialEq, Message)]
+struct WirePlaces {
+    #[prost(fixed64, repeated, tag = "1")]
+    addresses: Vec<u64>,
+    /// Where that of each ends.
+    #[prost(fixed32, repeated, tag = "2")]
+    ends: Vec<u32>,
+    #[prost(bytes = "vec", tag = "3")]
+    found: Vec<u8>,
 }
 
 /// What stands at addresses, by rising address.
@@ -70,6 +98,9 @@ struct WireLines {
 const FILE: u8 = 1;
 /// The location has a line.
 const LINE: u8 = 2;
+
+/// [`NameQuestion::LastJump`] as it is kept: the first of so many.
+const LAST_JUMPS: u8 = 64;
 
 /// There is no function.
 const NOTHING: u8 = 0;
@@ -129,6 +160,41 @@ impl WireLines {
     }
 }
 
+impl WirePlaces {
+    fn push(&mut self, address: u64, found: &[u8]) {
+        self.found.extend(found);
+        self.addresses.push(address);
+        self.ends.push(self.found.len() as u32);
+    }
+
+    /// That of an address, by its place.
+    fn at(&self, place: usize) -> Option<&[u8]> {
+        let start = place.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        self.found.get(start as usize..*self.ends.get(place)? as usize)
+    }
+
+    fn all(&self, is_return: bool) -> impl Iterator<Item = (FrameQuestion, Arc<[u8]>)> {
+        let places = self.addresses.iter().enumerate();
+        places
+            .filter_map(move |(n, address)| Some((FrameQuestion { address: *address, is_return }, self.at(n)?.into())))
+    }
+}
+
+impl WireFrames {
+    fn places(&self, is_return: bool) -> &WirePlaces {
+        if is_return { &self.returns } else { &self.others }
+    }
+
+    fn of(build: &str, frames: &FrameAnswers) -> Self {
+        let mut wire = Self { build: build.to_owned(), ..Self::default() };
+        for (FrameQuestion { address, is_return }, found) in frames.iter().take(MOST) {
+            let places = if *is_return { &mut wire.returns } else { &mut wire.others };
+            places.push(*address, found);
+        }
+        wire
+    }
+}
+
 /// A question as it is kept, in the order of questions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Asked<'a> {
@@ -137,9 +203,13 @@ struct Asked<'a> {
     text: &'a str,
 }
 
-/// What earlier runs have asked of a file whose debug files are in this state; `None` where nothing is kept.
-pub(crate) fn read(cache: &Cache, id: &Key, debug_files: u64) -> Option<Arc<dyn KeptAnswers>> {
-    let wire = WireAnswers::decode(cache.get(NAMES, &key(id, debug_files))?.as_slice()).ok()?;
+/// What earlier runs have asked of a file whose debug files are in this state, of unwinding those of this `build`; `None`
+/// where nothing is kept.
+pub(crate) fn read(cache: &Cache, id: &Key, debug_files: u64, build: Option<&str>) -> Option<Arc<dyn KeptAnswers>> {
+    let mut wire = WireAnswers::decode(cache.get(NAMES, &key(id, debug_files))?.as_slice()).ok()?;
+    if build != Some(&wire.frames.build) {
+        wire.frames = WireFrames::default();
+    }
     Some(Arc::new(wire))
 }
 
@@ -149,13 +219,21 @@ pub(crate) fn is_worth_keeping(NameCounts { asked, kept }: NameCounts) -> bool {
     asked > kept && kept < MOST
 }
 
-/// Keeps what was asked.
-pub(crate) fn keep(cache: &Cache, id: &Key, debug_files: u64, asked: NameAnswers, lines: &LineAnswers) {
-    // In an order, so that of too many the same are kept.
-    let ordered: BTreeMap<_, _> = asked.into_iter().collect();
-    let mut wire = WireAnswers::default();
-    ordered.iter().take(MOST).for_each(|(question, answer)| wire.push(question, answer.as_ref()));
-    lines.iter().take(MOST).for_each(|(address, locations)| wire.lines.push(*address, locations));
+/// What was asked of a file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AllAsked {
+    pub(crate) names: NameAnswers,
+    pub(crate) lines: LineAnswers,
+    pub(crate) frames: FrameAnswers,
+}
+
+/// Keeps what was asked, of unwinding as found out by this `build`.
+pub(crate) fn keep(cache: &Cache, id: &Key, debug_files: u64, asked: AllAsked, build: Option<&str>) {
+    let mut wire = WireAnswers::of(&asked.names);
+    asked.lines.iter().take(MOST).for_each(|(address, locations)| wire.lines.push(*address, locations));
+    if let Some(build) = build {
+        wire.frames = WireFrames::of(build, &asked.frames);
+    }
     cache.put(NAMES, &key(id, debug_files), &wire.encode_to_vec());
 }
 
@@ -175,6 +253,10 @@ impl<'a> Asked<'a> {
             NameQuestion::FirstOfLibc(address) => (7, *address, ""),
             NameQuestion::Any => (8, 0, ""),
             NameQuestion::Main => (9, 0, ""),
+            NameQuestion::CalledBefore(address) => (10, *address, ""),
+            NameQuestion::Framed(address) => (11, *address, ""),
+            NameQuestion::Runtime => (12, 0, ""),
+            NameQuestion::LastJump(address, number) => (LAST_JUMPS.saturating_add(*number), *address, ""),
         };
         Self { question, address, text }
     }
@@ -191,12 +273,27 @@ impl<'a> Asked<'a> {
             7 => NameQuestion::FirstOfLibc(address),
             8 => NameQuestion::Any,
             9 => NameQuestion::Main,
-            _ => return None,
+            10 => NameQuestion::CalledBefore(address),
+            11 => NameQuestion::Framed(address),
+            12 => NameQuestion::Runtime,
+            number => {
+                let number = number.checked_sub(LAST_JUMPS).filter(|number| *number < MOST_LAST_JUMPS)?;
+                NameQuestion::LastJump(address, number)
+            }
         })
     }
 }
 
 impl WireAnswers {
+    /// In the order of questions, so that they are found, and of too many the same are kept.
+    fn of(names: &NameAnswers) -> Self {
+        let mut ordered: Vec<_> = names.iter().collect();
+        ordered.sort_unstable_by(|(a, _), (b, _)| Asked::of(a).cmp(&Asked::of(b)));
+        let mut wire = Self::default();
+        ordered.into_iter().take(MOST).for_each(|(question, answer)| wire.push(question, answer.as_ref()));
+        wire
+    }
+
     fn push(&mut self, question: &NameQuestion, answer: Option<&Function>) {
         let Asked { question, address, text } = Asked::of(question);
         self.questions.push(question);
@@ -245,8 +342,14 @@ impl KeptAnswers for WireAnswers {
         self.lines.at(self.lines.addresses.binary_search(&address).ok()?)
     }
 
+    fn frame(&self, question: FrameQuestion) -> Option<&[u8]> {
+        let places = self.frames.places(question.is_return);
+        places.at(places.addresses.binary_search(&question.address).ok()?)
+    }
+
     fn count(&self) -> usize {
-        self.questions.len() + self.lines.addresses.len()
+        let frames = self.frames.others.addresses.len() + self.frames.returns.addresses.len();
+        self.questions.len() + self.lines.addresses.len() + frames
     }
 
     fn all(&self) -> NameAnswers {
@@ -258,6 +361,10 @@ impl KeptAnswers for WireAnswers {
         let lines = self.lines.addresses.iter().enumerate();
         lines.filter_map(|(place, address)| Some((*address, self.lines.at(place)?))).collect()
     }
+
+    fn all_frames(&self) -> FrameAnswers {
+        self.frames.others.all(false).chain(self.frames.returns.all(true)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -265,7 +372,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn questions() -> [NameQuestion; 9] {
+    fn questions() -> [NameQuestion; 13] {
         use NameQuestion::*;
         let name = || "open".into();
         [
@@ -278,6 +385,10 @@ mod tests {
             FirstOfLibc(5),
             Any,
             Main,
+            CalledBefore(6),
+            Framed(7),
+            Runtime,
+            LastJump(8, MOST_LAST_JUMPS - 1),
         ]
     }
 
@@ -289,22 +400,22 @@ mod tests {
         let function = |start| Function { name: "f".into(), start, size: 3, next: Some(start + 7) };
         let asked: NameAnswers =
             questions().into_iter().zip(0u64..).map(|(q, n)| (q, (n % 2 == 0).then(|| function(n)))).collect();
-        assert!(read(&cache, &id, 0).is_none());
-        keep(&cache, &id, 0, asked.clone(), &LineAnswers::new());
-        let kept = read(&cache, &id, 0).unwrap();
-        assert_eq!((kept.count(), kept.all()), (9, asked.clone()));
+        assert!(read(&cache, &id, 0, None).is_none());
+        keep(&cache, &id, 0, AllAsked { names: asked.clone(), ..AllAsked::default() }, None);
+        let kept = read(&cache, &id, 0, None).unwrap();
+        assert_eq!((kept.count(), kept.all()), (13, asked.clone()));
         for (question, answer) in asked {
             assert_eq!(kept.answer(&question), Some(answer));
         }
         assert_eq!(kept.answer(&NameQuestion::Around(99)), None, "not asked so far");
-        assert!(read(&cache, &id, 1).is_none(), "what another debug file says");
+        assert!(read(&cache, &id, 1, None).is_none(), "what another debug file says");
         let worth = |asked, kept| is_worth_keeping(NameCounts { asked, kept });
         let told = [worth(0, 0), worth(1, 0), worth(320, 320), worth(321, 320), worth(20_000, MOST)];
         assert_eq!(told, [false, true, false, true, false]);
         // Of too many the same are kept.
-        let many: NameAnswers = (0..2 * MOST as u64).map(|at| (NameQuestion::Around(at), None)).collect();
-        keep(&cache, &id, 0, many, &LineAnswers::new());
-        let kept = read(&cache, &id, 0).unwrap();
+        let names = (0..2 * MOST as u64).map(|at| (NameQuestion::Around(at), None)).collect();
+        keep(&cache, &id, 0, AllAsked { names, ..AllAsked::default() }, None);
+        let kept = read(&cache, &id, 0, None).unwrap();
         assert!(kept.count() == MOST && kept.answer(&NameQuestion::Around(0)) == Some(None));
     }
 
@@ -324,16 +435,38 @@ mod tests {
             (u64::MAX, Arc::from([location("", None, Some(0)), location("f", None, Some(u32::MAX))])),
         ]
         .into();
-        keep(&cache, &id, 0, NameAnswers::new(), &lines);
-        let kept = read(&cache, &id, 0).unwrap();
+        keep(&cache, &id, 0, AllAsked { lines: lines.clone(), ..AllAsked::default() }, None);
+        let kept = read(&cache, &id, 0, None).unwrap();
         assert_eq!((kept.count(), kept.all_lines(), kept.all()), (3, lines.clone(), NameAnswers::new()));
         for (address, locations) in lines {
             assert_eq!(kept.lines(address), Some(locations), "{address}");
         }
         assert_eq!(kept.lines(8), None, "not asked so far");
-        let many: LineAnswers = (0..2 * MOST as u64).map(|at| (at, Arc::from([]))).collect();
-        keep(&cache, &id, 0, NameAnswers::new(), &many);
-        assert_eq!(read(&cache, &id, 0).unwrap().count(), MOST);
+        let lines = (0..2 * MOST as u64).map(|at| (at, Arc::from([]))).collect();
+        keep(&cache, &id, 0, AllAsked { lines, ..AllAsked::default() }, None);
+        assert_eq!(read(&cache, &id, 0, None).unwrap().count(), MOST);
+    }
+
+    #[test]
+    fn the_same_build_knows_ways_from_frame_to_frame() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path(), 1 << 20);
+        let id = cache.key(b"a file").unwrap();
+        let place = |address, is_return| FrameQuestion { address, is_return };
+        let frames: FrameAnswers =
+            [(place(5, false), [1, 2].into()), (place(5, true), [].into()), (place(u64::MAX, true), [3].into())].into();
+        let keep_all = |build| keep(&cache, &id, 0, AllAsked { frames: frames.clone(), ..AllAsked::default() }, build);
+        let known = |build| read(&cache, &id, 0, build).unwrap().all_frames();
+        keep_all(Some("one"));
+        let kept = read(&cache, &id, 0, Some("one")).unwrap();
+        assert_eq!((kept.count(), kept.all_frames()), (3, frames.clone()));
+        for (question, found) in &frames {
+            assert_eq!(kept.frame(*question), Some(&**found));
+        }
+        assert_eq!(kept.frame(place(6, true)), None, "did not come there");
+        assert!(known(Some("another")).is_empty() && known(None).is_empty(), "the rules may be others");
+        keep_all(None);
+        assert!(known(None).is_empty() && known(Some("one")).is_empty(), "nothing tells that build from others");
     }
 
     fn any_texts() -> impl Strategy<Value = WireTexts> {
@@ -348,11 +481,13 @@ mod tests {
                 let next = (next % 2 == 0).then_some(*next);
                 let function = Function { name: name.as_str().into(), start: *at, size: 5, next };
                 let name: Arc<str> = name.as_str().into();
-                [(NameQuestion::AlsoCalled(*at, Arc::clone(&name)), Some(function)), (NameQuestion::Named(name), None)]
+                [
+                    (NameQuestion::AlsoCalled(*at, Arc::clone(&name)), Some(function)),
+                    (NameQuestion::Named(name), None),
+                    (NameQuestion::LastJump(*at, (at % u64::from(MOST_LAST_JUMPS)) as u8), None),
+                ]
             }).collect();
-            let mut wire = WireAnswers::default();
-            let ordered: BTreeMap<_, _> = asked.clone().into_iter().collect();
-            ordered.iter().for_each(|(question, answer)| wire.push(question, answer.as_ref()));
+            let wire = WireAnswers::of(&asked);
             for (question, answer) in &asked {
                 prop_assert_eq!(wire.answer(question), Some(answer.clone()));
             }
@@ -372,12 +507,18 @@ mod tests {
         ) {
             let _ = WireAnswers::decode(bytes.as_slice());
             let sizes = starts.clone();
+            let places = WirePlaces { addresses: addresses.clone(), ends: ends.clone(), found: parts.clone() };
+            let frames = WireFrames { build: String::new(), others: places.clone(), returns: places };
             let lines = WireLines { addresses: addresses.clone(), ends, parts, functions, files, lines };
             let nexts = Vec::new();
-            let wire = WireAnswers { questions: asked_for, addresses, asked, answers, names, starts, sizes, nexts, lines };
+            let wire =
+                WireAnswers { questions: asked_for, addresses, asked, answers, names, starts, sizes, nexts, lines, frames };
             let again = WireAnswers::decode(wire.encode_to_vec().as_slice()).unwrap();
             prop_assert_eq!(&again, &wire);
-            prop_assert!(wire.all().len() + wire.all_lines().len() <= wire.count());
+            prop_assert!(wire.all().len() + wire.all_lines().len() + wire.all_frames().len() <= wire.count());
+            for question in wire.all_frames().into_keys() {
+                let _ = wire.frame(question);
+            }
             for address in &wire.lines.addresses {
                 let _ = KeptAnswers::lines(&wire, *address);
             }

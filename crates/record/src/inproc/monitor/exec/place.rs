@@ -86,6 +86,11 @@ impl Maker {
         Some(id.with(&format!("{:x}-{assembler}", self.options.bits())))
     }
 
+    /// What tells this build of the program from others, where anything does.
+    pub(crate) fn build(&self) -> Option<&str> {
+        self.assembler.as_deref()
+    }
+
     /// The code in the cache.
     pub(crate) fn kept(&self, cache: &Cache, key: &Key) -> Option<Blob> {
         Blob::from_bytes(cache.get(CODE, key)?)

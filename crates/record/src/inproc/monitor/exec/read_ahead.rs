@@ -139,7 +139,7 @@ impl Ahead {
         let files: Vec<PreloadedFile> = libraries.iter().filter_map(|path| self.modules.open(path)).collect();
         let mut roots = Room::default();
         for file in &files {
-            if let Some(key) = know(file, &what.cache) {
+            if let Some(key) = know(file, what) {
                 self.read_code(file, what, &key, &mut roots);
             }
             file.read_frames();
@@ -150,7 +150,7 @@ impl Ahead {
         let _ = systoll_price::host();
         // A large program's take as long as it needs to begin. Its code is read at its exec, which is sooner.
         if let Some(program) = program {
-            know(&program, &what.cache);
+            know(&program, what);
             program.read_frames();
             program.read_names();
         }
@@ -193,9 +193,9 @@ impl Ahead {
 }
 
 /// Tells a file what an earlier run has asked of its symbols; what it is known by in the cache.
-fn know(file: &PreloadedFile, cache: &Cache) -> Option<Key> {
-    let key = cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
-    if let Some(answers) = kept_names::read(cache, &key, file.debug_file_state()) {
+fn know(file: &PreloadedFile, what: &Reading) -> Option<Key> {
+    let key = what.cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
+    if let Some(answers) = kept_names::read(&what.cache, &key, file.debug_file_state(), what.maker.build()) {
         file.know_names(answers);
     }
     Some(key)
