@@ -1,5 +1,5 @@
 //! Lists `causes/*.toml`, so that adding a cause is adding a file, with what each asks of the calls that it explains:
-//! a run reads only the files that may explain calls of its own.
+//! a run reads only the files that may explain calls of its own. It reads them as JSON, which takes a fraction of the time.
 #![allow(clippy::disallowed_methods, reason = "the crate does no I/O, building it does")]
 
 use std::fmt::Write as _;
@@ -22,7 +22,12 @@ fn main() {
         let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{place}: {e}"));
         let cause: Table = text.parse().unwrap_or_else(|e| panic!("{place}: {e}"));
         assert_eq!(cause.get("id").and_then(Value::as_str), Some(id), "{place}: a file is called as its cause");
-        writeln!(list, "    File {{ id: {id:?}, text: include_str!({place:?}), matches: &[").expect("a String grows");
+        let json = serde_json::to_string(&cause).unwrap_or_else(|e| panic!("{place}: {e}"));
+        writeln!(
+            list,
+            "    File {{ id: {id:?}, json: {json:?}, #[cfg(test)] toml: include_str!({place:?}), matches: &["
+        )
+        .expect("a String grows");
         for pattern in cause.get("match").and_then(Value::as_array).into_iter().flatten() {
             let (kinds, syscalls, apis) =
                 (strings(pattern, "kinds"), strings(pattern, "syscalls"), strings(pattern, "apis"));

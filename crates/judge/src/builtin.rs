@@ -7,8 +7,11 @@ use crate::pattern::Symptoms;
 pub(crate) struct File {
     /// The id of its cause.
     pub id: &'static str,
+    /// What stands in it, as JSON.
+    pub json: &'static str,
     /// What stands in it.
-    pub text: &'static str,
+    #[cfg(test)]
+    pub toml: &'static str,
     /// What each of its patterns asks.
     pub matches: &'static [Asked],
 }

@@ -118,25 +118,32 @@ pub(crate) struct Ownership {
 }
 
 impl Ownership {
-    pub(crate) fn of(
+    /// Of most files slots and call frame information need not be read for that.
+    pub(crate) fn of<'m>(
         elf: &ElfFile,
         names: Functions<'_>,
-        slots: &GotSlots,
-        cfi: &Cfi,
+        slots: &dyn Fn() -> &'m GotSlots,
+        cfi: &dyn Fn() -> &'m Cfi,
         start: Option<Range<u64>>,
     ) -> Self {
         let is_program = elf.entry() != 0 && (elf.has_interpreter() || !elf.needs_others);
         let is_go = is_go(elf);
         let start = start.filter(|_| is_program && !is_go);
-        let static_libc = if is_static(elf) && !is_go { static_libc(elf, names, slots, start.clone()) } else { None };
-        let has_entry = |addr| cfi.function(addr).is_some();
+        let static_libc = if is_static(elf) && !is_go { static_libc(elf, names, slots(), start.clone()) } else { None };
+        let has_entry = |addr| cfi().function(addr).is_some();
         let libc_is_bare =
-            is_static(elf) && !is_go && !has_entry(elf.entry()) && start::main_of(elf, slots).is_some_and(has_entry);
+            is_static(elf) && !is_go && !has_entry(elf.entry()) && start::main_of(elf, slots()).is_some_and(has_entry);
         Self { is_go, start, static_libc, libc_is_bare }
     }
 
     /// Class of the function called `name` (as in the symbol table) around `addr`.
-    pub(crate) fn class(&self, names: Functions<'_>, cfi: &Cfi, addr: u64, name: Option<&str>) -> FrameClass {
+    pub(crate) fn class<'m>(
+        &self,
+        names: Functions<'_>,
+        cfi: &dyn Fn() -> &'m Cfi,
+        addr: u64,
+        name: Option<&str>,
+    ) -> FrameClass {
         if self.start.as_ref().is_some_and(|s| s.contains(&addr)) {
             return FrameClass::Libc;
         }
@@ -146,7 +153,7 @@ impl Ownership {
         if let Some(class) = name.and_then(runtime_class) {
             return class;
         }
-        if self.libc_is_bare && cfi.function(addr).is_none() {
+        if self.libc_is_bare && cfi().function(addr).is_none() {
             return FrameClass::Libc;
         }
         let Some(libc) = &self.static_libc else { return FrameClass::User };

@@ -217,12 +217,12 @@ impl Module {
             return class;
         }
         let function = self.symbol(addr);
-        self.ownership().class(self.names(), self.cfi(), addr, function.as_ref().map(|f| f.name.as_ref()))
+        self.ownership().class(self.names(), &|| self.cfi(), addr, function.as_ref().map(|f| f.name.as_ref()))
     }
 
     fn ownership(&self) -> &Ownership {
         self.ownership.get_or_init(|| {
-            Ownership::of(&self.elf, self.names(), self.slots(), self.cfi(), self.range(self.elf.entry()))
+            Ownership::of(&self.elf, self.names(), &|| self.slots(), &|| self.cfi(), self.range(self.elf.entry()))
         })
     }
 
