@@ -33,7 +33,10 @@ pub(crate) fn unwind(
     }
     let mut stack = Stack { tid: thread.tid, start: sp, bytes: Vec::new() };
     let mut complete = program.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
-    let known = |f: &PlacedFrame| f.frame.module.is_some();
+    // Code that a program has compiled is in no file, however often one looks.
+    let known = |f: &PlacedFrame| {
+        f.frame.module.is_some() || program.space.maps_executable(f.ip.wrapping_sub(u64::from(f.frame.is_return)))
+    };
     if !frames.iter().all(known) {
         // Code that came meanwhile; once more with what is mapped now.
         frames.clear();
