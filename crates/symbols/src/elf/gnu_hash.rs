@@ -86,6 +86,26 @@ mod tests {
         assert!(exports.addresses(b"").next().is_none());
     }
 
+    /// Each symbol read by itself, and where its name is found, against tables that were read as a whole.
+    #[test]
+    fn symbols_read_alone_are_those_of_the_whole_table() {
+        let (alone, whole) = (libc(), libc());
+        let all = whole.dynamic_symbols().unwrap();
+        all.strings.whole();
+        whole.exports().unwrap().index.whole();
+        let mut seen = 0;
+        for index in 0..all.symbols().len() as u32 + 2 {
+            let name = all.name(index);
+            assert_eq!(alone.dynamic_symbols().unwrap().name(index), name, "{index}");
+            let Some(name) = name else { continue };
+            let found = |elf: &ElfFile| elf.exports().unwrap().addresses(&name).collect::<Vec<_>>();
+            assert_eq!(found(&alone), found(&whole), "{index}");
+            seen += usize::from(!found(&whole).is_empty());
+        }
+        assert!(seen > 2000, "{seen}");
+        assert!(!alone.dynamic_symbols().unwrap().strings.at_hand(), "all names were read");
+    }
+
     proptest! {
         /// A stranger's index may say anything.
         #[test]

@@ -201,7 +201,7 @@ mod tests {
     use proptest::prelude::*;
     use std::path::Path;
 
-    /// The test itself, what it has mapped, and what else a box like to have: large files, and such as other compilers made.
+    /// The test itself, what it has mapped, and larger files that a box may have.
     fn files() -> Vec<ElfFile> {
         let mapped = mapped::maps::executable(std::process::id() as i32).unwrap();
         let others = ["/usr/bin/python3", "/usr/bin/node", "/usr/bin/gcc", "/usr/bin/git", "/bin/busybox"];
