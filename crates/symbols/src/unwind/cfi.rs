@@ -2,12 +2,12 @@
 
 use super::expression::Evaluator;
 use super::search_table::SearchTable;
-use super::small_section;
+use super::small_section::{self, EhSection};
 use super::step::{RA, REGISTERS, RSP, Rule, Step};
 use crate::elf::{ElfFile, View};
 use gimli::{
-    BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, LittleEndian,
-    Register, RegisterRule, UnwindContext, UnwindSection, UnwindTableRow,
+    BaseAddresses, CfaRule, DebugFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, LittleEndian, Register,
+    RegisterRule, UnwindContext, UnwindSection, UnwindTableRow,
 };
 use std::borrow::Cow;
 use std::ops::Range;
@@ -140,25 +140,6 @@ impl Cfi {
     }
 }
 
-/// `.eh_frame`, or what stands for it, and where in it one entry is.
-pub(super) struct EhSection<'a> {
-    pub(super) bytes: Cow<'a, [u8]>,
-    pub(super) bases: BaseAddresses,
-    pub(super) entry: usize,
-}
-
-impl EhSection<'_> {
-    pub(super) fn section(&self) -> EhFrame<Slice<'_>> {
-        EhFrame::new(&self.bytes, LittleEndian)
-    }
-
-    /// The entry, if it is for `addr`.
-    fn entry(&self, addr: u64) -> Option<FrameDescriptionEntry<Slice<'_>>> {
-        let parsed = self.section().fde_from_offset(&self.bases, self.entry.into(), EhFrame::cie_from_offset);
-        parsed.ok().filter(|entry| entry.contains(addr))
-    }
-}
-
 /// Where the header says that `.eh_frame` starts.
 fn frames_of(header: &View, bases: &BaseAddresses) -> Option<u64> {
     /// More than what stands before the search table, in any encoding.
@@ -198,6 +179,7 @@ fn compile(row: &UnwindTableRow<usize>) -> Step {
 mod tests {
     use super::*;
     use crate::mapped;
+    use gimli::EhFrame;
     use proptest::prelude::*;
     use std::path::Path;
 

@@ -2,13 +2,35 @@
 //!
 //! Format: "Exception Frames" in the LSB core specification 5.0.
 
-use super::cfi::EhSection;
 use crate::elf::View;
-use gimli::{BaseAddresses, CallFrameInstruction, UnwindSection};
+use gimli::{
+    BaseAddresses, CallFrameInstruction, EhFrame, EndianSlice, FrameDescriptionEntry, LittleEndian, UnwindSection,
+};
 use std::borrow::Cow;
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Longer entries are not cut out, nor such as have their lengths in 8 bytes, which these 4 say to be longer.
 const MAX_ENTRY: u64 = 1 << 16;
+
+/// `.eh_frame`, or what stands for it, and where in it one entry is.
+pub(super) struct EhSection<'a> {
+    pub(super) bytes: Cow<'a, [u8]>,
+    pub(super) bases: BaseAddresses,
+    pub(super) entry: usize,
+}
+
+impl EhSection<'_> {
+    pub(super) fn section(&self) -> EhFrame<Slice<'_>> {
+        EhFrame::new(&self.bytes, LittleEndian)
+    }
+
+    /// The entry, if it is for `addr`.
+    pub(super) fn entry(&self, addr: u64) -> Option<FrameDescriptionEntry<Slice<'_>>> {
+        let parsed = self.section().fde_from_offset(&self.bases, self.entry.into(), EhFrame::cie_from_offset);
+        parsed.ok().filter(|entry| entry.contains(addr))
+    }
+}
 
 /// A section of the entry at `offset` in `frames`, which is mapped at `addr`, with the one that it shares with
 /// others (its CIE) in front. `None`: there is no such entry, or it is a rare one, for which all of the section is
