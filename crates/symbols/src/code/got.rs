@@ -5,11 +5,13 @@ use object::LittleEndian as Le;
 use object::elf;
 use std::ops::Range;
 use std::sync::Arc;
-use systoll_binfile::elf::{Section, relocations};
+use systoll_binfile::elf::{Relocation, Section, relocations};
 use systoll_binfile::word;
 
-/// Most relocations of one file looked at.
+/// Most relocations of one section looked at.
 const MAX_RELOCATIONS: usize = 4_000_000;
+/// How many are in memory at a time: a large program has megabytes of them, of which few tell of a slot.
+const AT_ONCE: usize = 512;
 
 /// What an instruction calls or jumps to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,12 +58,31 @@ impl GotSlots {
         if symbols.is_some() {
             self.symbols = symbols.cloned();
         }
-        let data = elf.section_data(section)?;
-        for r in relocations(&data).iter().take(MAX_RELOCATIONS) {
+        if !section.is_stored() || section.is_compressed() {
+            let data = elf.section_data(section)?;
+            self.add_some(&data, symbols.is_some(), got);
+            return Some(());
+        }
+        if !elf.bytes.may_read(section.offset, section.size) {
+            return None;
+        }
+        let most = section.size.min((MAX_RELOCATIONS * size_of::<Relocation>()) as u64);
+        let mut buffer = vec![0; AT_ONCE * size_of::<Relocation>()];
+        for at in (0..most).step_by(buffer.len()) {
+            let len = buffer.len().min(usize::try_from(most - at).ok()?);
+            let some = buffer.get_mut(..len)?;
+            elf.bytes.read_into(section.offset + at, some).then_some(())?;
+            self.add_some(some, symbols.is_some(), got);
+        }
+        Some(())
+    }
+
+    fn add_some(&mut self, data: &[u8], has_symbols: bool, got: &[Range<u64>]) {
+        for r in relocations(data).iter().take(MAX_RELOCATIONS) {
             let slot = r.r_offset.get(Le);
             let callee = match elf::RelocationType(r.r_type(Le, false).0) {
                 elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT | elf::R_X86_64_64 => {
-                    symbols.map(|_| Written::Symbol(r.r_sym(Le, false)))
+                    has_symbols.then(|| Written::Symbol(r.r_sym(Le, false)))
                 }
                 elf::R_X86_64_IRELATIVE => Some(Written::Local(r.r_addend.get(Le) as u64)),
                 elf::R_X86_64_RELATIVE if got.iter().any(|g| g.contains(&slot)) => {
@@ -73,7 +94,6 @@ impl GotSlots {
                 self.written.push((slot, callee));
             }
         }
-        Some(())
     }
 
     /// Who the loader has called through `slot`.

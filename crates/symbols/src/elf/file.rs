@@ -5,6 +5,7 @@
 use super::gnu_hash::Exports;
 use super::strings::Strings;
 use super::symbol_table::SymbolTable;
+use super::view::View;
 use crate::mapped::FileBytes;
 use object::LittleEndian as Le;
 use object::elf as raw;
@@ -112,10 +113,16 @@ impl ElfFile {
         (len <= rest).then(|| self.bytes.read(offset, len))?
     }
 
-    /// Everything mapped from `vaddr` to the end of its segment.
-    pub(crate) fn read_to_segment_end(&self, vaddr: u64) -> Option<Vec<u8>> {
+    /// `len` bytes mapped at `vaddr`, to be read when they are asked for.
+    pub(crate) fn view_vaddr(&self, vaddr: u64, len: u64) -> Option<View> {
         let (offset, rest) = self.locate(vaddr)?;
-        self.bytes.read(offset, rest.min(self.bytes.len().checked_sub(offset)?))
+        (len <= rest).then(|| View::in_file(&self.bytes, offset, len))?
+    }
+
+    /// Everything mapped from `vaddr` to the end of its segment, to be read when it is asked for.
+    pub(crate) fn view_to_segment_end(&self, vaddr: u64) -> Option<View> {
+        let (offset, rest) = self.locate(vaddr)?;
+        View::in_file(&self.bytes, offset, rest.min(self.bytes.len().checked_sub(offset)?))
     }
 
     /// Where the file begins to run; 0 where it does not.
@@ -155,20 +162,28 @@ impl ElfFile {
         Some(packed.decompress().ok()?.into_owned())
     }
 
-    /// The file's `.dynsym`, read once.
+    /// A section's contents, to be read when they are asked for; one that is compressed is read now.
+    pub(crate) fn section_view(&self, section: &Section) -> Option<View> {
+        if !section.is_stored() || section.is_compressed() {
+            return self.section_data(section).map(View::of);
+        }
+        View::in_file(&self.bytes, section.offset, section.size)
+    }
+
+    /// The file's `.dynsym`, opened once.
     pub(crate) fn dynamic_symbols(&self) -> Option<&Arc<SymbolTable>> {
         let read = || {
             let section = self.headers.of_kind(raw::SHT_DYNSYM)?;
-            let strings = Strings::Whole(self.section_data(self.headers.linked(section)?)?);
-            Some(Arc::new(SymbolTable::new(self.section_data(section)?, strings)))
+            let strings = Strings::of_view(self.section_view(self.headers.linked(section)?)?);
+            Some(Arc::new(SymbolTable::new(self.section_view(section)?, strings)))
         };
         self.dynamic_symbols.get_or_init(read).as_ref()
     }
 
-    /// Its index of what it exports, read once.
+    /// Its index of what it exports, opened once.
     pub(crate) fn exports(&self) -> Option<&Exports> {
         let read = || {
-            let index = self.section_data(self.headers.of_kind(raw::SHT_GNU_HASH)?)?;
+            let index = self.section_view(self.headers.of_kind(raw::SHT_GNU_HASH)?)?;
             Exports::new(Arc::clone(self.dynamic_symbols()?), index)
         };
         self.exports.get_or_init(read).as_ref()
@@ -178,16 +193,15 @@ impl ElfFile {
     pub(crate) fn symbols(&self) -> Option<SymbolTable> {
         let section = self.headers.of_kind(raw::SHT_SYMTAB)?;
         let strings = self.open_strings(self.headers.linked(section)?)?;
-        Some(SymbolTable::new(self.section_data(section)?, strings))
+        Some(SymbolTable::new(View::of(self.section_data(section)?), strings))
     }
 
     /// A section's strings; those of a large one are read when they are asked for.
     fn open_strings(&self, section: &Section) -> Option<Strings> {
-        let plain = section.is_stored() && !section.is_compressed();
-        if !plain || section.size <= Strings::SMALL {
-            return self.section_data(section).map(Strings::Whole);
+        if section.size <= Strings::SMALL {
+            return self.section_data(section).map(Strings::of);
         }
-        Strings::in_file(&self.bytes, section.offset, section.size)
+        self.section_view(section).map(Strings::of_view)
     }
 
     /// Whether the file itself has line tables.

@@ -4,31 +4,31 @@
 //! elf/dl-lookup.c).
 
 use super::symbol_table::SymbolTable;
+use super::view::View;
 use object::elf;
 use std::sync::Arc;
-use systoll_binfile::half;
 
 /// The dynamic symbols of a file, and its index of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Exports {
     table: Arc<SymbolTable>,
-    index: Arc<[u8]>,
+    index: Arc<View>,
     buckets: u32,
     /// The first symbol that is in the index.
     first: u32,
     /// Where in the index buckets begin, and what is said of each symbol.
-    buckets_at: usize,
-    chains_at: usize,
+    buckets_at: u64,
+    chains_at: u64,
 }
 
 impl Exports {
     /// `None` where the index can't be right.
-    pub(super) fn new(table: Arc<SymbolTable>, index: Vec<u8>) -> Option<Self> {
-        const HEADER: usize = 16;
-        let [buckets, first, filter] = [half(&index, 0)?, half(&index, 4)?, half(&index, 8)?];
-        let buckets_at = (filter as usize).checked_mul(8)?.checked_add(HEADER)?;
-        let chains_at = (buckets as usize).checked_mul(4)?.checked_add(buckets_at)?;
-        (buckets > 0 && chains_at <= index.len()).then(|| Self {
+    pub(super) fn new(table: Arc<SymbolTable>, index: View) -> Option<Self> {
+        const HEADER: u64 = 16;
+        let [buckets, first, filter] = [index.half(0)?, index.half(4)?, index.half(8)?];
+        let buckets_at = u64::from(filter) * 8 + HEADER;
+        let chains_at = u64::from(buckets) * 4 + buckets_at;
+        (buckets > 0 && chains_at <= index.size()).then(|| Self {
             table,
             index: index.into(),
             buckets,
@@ -41,12 +41,12 @@ impl Exports {
     /// Addresses of what is defined under this name: of several where there are versions.
     pub(crate) fn addresses(&self, name: &[u8]) -> impl Iterator<Item = u64> {
         let hash = elf::gnu_hash(name);
-        let bucket = self.buckets_at + (hash % self.buckets) as usize * 4;
-        let start = half(&self.index, bucket).filter(|start| *start >= self.first);
+        let bucket = self.buckets_at + u64::from(hash % self.buckets) * 4;
+        let start = self.index.half(bucket).filter(|start| *start >= self.first);
         let (mut next, name) = (start, name.to_vec());
         let chain = std::iter::from_fn(move || {
             let at = next?;
-            let said = half(&self.index, self.chains_at.checked_add((at - self.first) as usize * 4)?)?;
+            let said = self.index.half(self.chains_at + u64::from(at - self.first) * 4)?;
             next = if said & 1 == 0 { at.checked_add(1) } else { None };
             Some((at, said))
         });
@@ -86,6 +86,26 @@ mod tests {
         assert!(exports.addresses(b"").next().is_none());
     }
 
+    /// Each symbol read by itself, and where its name is found, against tables that were read as a whole.
+    #[test]
+    fn symbols_read_alone_are_those_of_the_whole_table() {
+        let (alone, whole) = (libc(), libc());
+        let all = whole.dynamic_symbols().unwrap();
+        all.strings.whole();
+        whole.exports().unwrap().index.whole();
+        let mut seen = 0;
+        for index in 0..all.symbols().len() as u32 + 2 {
+            let name = all.name(index);
+            assert_eq!(alone.dynamic_symbols().unwrap().name(index), name, "{index}");
+            let Some(name) = name else { continue };
+            let found = |elf: &ElfFile| elf.exports().unwrap().addresses(&name).collect::<Vec<_>>();
+            assert_eq!(found(&alone), found(&whole), "{index}");
+            seen += usize::from(!found(&whole).is_empty());
+        }
+        assert!(seen > 2000, "{seen}");
+        assert!(!alone.dynamic_symbols().unwrap().strings.at_hand(), "all names were read");
+    }
+
     proptest! {
         /// A stranger's index may say anything.
         #[test]
@@ -94,7 +114,7 @@ mod tests {
             name in prop_oneof!["[a-z]{0,4}", Just("read".to_owned())],
         ) {
             let elf = libc();
-            let index = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+            let index = View::of(words.iter().flat_map(|w| w.to_le_bytes()).collect());
             if let Some(exports) = Exports::new(Arc::clone(elf.dynamic_symbols().unwrap()), index) {
                 prop_assert!(exports.addresses(name.as_bytes()).count() < 100);
             }

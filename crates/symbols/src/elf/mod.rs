@@ -8,6 +8,7 @@ mod gnu_hash;
 mod go;
 mod strings;
 mod symbol_table;
+mod view;
 
 pub(crate) use file::ElfFile;
 #[cfg(test)]
@@ -16,3 +17,4 @@ pub(crate) use gnu_hash::Exports;
 pub(crate) use go::{GoFunction, GoTable};
 pub(crate) use strings::Strings;
 pub(crate) use symbol_table::SymbolTable;
+pub(crate) use view::View;

@@ -1,82 +1,70 @@
 //! The strings of a symbol table. A large program has tens of megabytes of them, of which few are asked for:
 //! those are read one by one.
 
-use crate::mapped::FileBytes;
+use super::view::View;
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
 use systoll_binfile::c_str;
 
 /// Longer names are none: a hostile table could make each of a million symbols a megabyte long.
-const MAX_NAME: usize = 8192;
+const MAX_NAME: u64 = 8192;
 /// Nearly all names are shorter.
-const SHORT: usize = 256;
+const SHORT: u64 = 256;
 
 /// Strings, each with a NUL behind it.
 #[derive(Debug)]
-pub(crate) enum Strings {
-    Whole(Vec<u8>),
-    InFile { bytes: Arc<FileBytes>, offset: u64, size: u64, whole: OnceLock<Vec<u8>> },
-}
+pub(crate) struct Strings(View);
 
 impl Strings {
-    /// Tables no larger than this are read as a whole.
+    /// Tables no larger than this are read as a whole, where names will be gone through.
     pub(super) const SMALL: u64 = 1 << 20;
 
-    /// Those in the file, of which a few will be asked for.
-    pub(super) fn in_file(bytes: &Arc<FileBytes>, offset: u64, size: u64) -> Option<Self> {
-        let is_inside = offset.checked_add(size)? <= bytes.len();
-        is_inside.then(|| Self::InFile { bytes: Arc::clone(bytes), offset, size, whole: OnceLock::new() })
+    /// Those that have been read already.
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        Self(View::of(bytes))
+    }
+
+    /// Those of which a few will be asked for.
+    pub(super) fn of_view(view: View) -> Self {
+        Self(view)
     }
 
     /// Whether all of them have been read already.
     pub(crate) fn at_hand(&self) -> bool {
-        match self {
-            Self::Whole(_) => true,
-            Self::InFile { whole, .. } => whole.get().is_some(),
-        }
+        self.0.at_hand().is_some()
     }
 
     /// All of them, read now if they have not been; none where there are too many.
     pub(crate) fn whole(&self) -> &[u8] {
-        match self {
-            Self::Whole(all) => all,
-            Self::InFile { bytes: file, offset, size, whole } => {
-                whole.get_or_init(|| file.read(*offset, *size).unwrap_or_default())
-            }
-        }
+        self.0.whole()
     }
 
     /// The string that begins at `at`; `None` where there is none, or one without end.
     pub(crate) fn get(&self, at: u32) -> Option<Cow<'_, [u8]>> {
-        match self {
-            Self::InFile { bytes: file, offset, size, whole } if whole.get().is_none() => {
-                let rest = size.checked_sub(u64::from(at))?;
-                let at = offset.checked_add(u64::from(at))?;
-                let read = |most: usize| {
-                    let mut bytes = vec![0; most.min(usize::try_from(rest).unwrap_or(usize::MAX))];
-                    file.read_into(at, &mut bytes).then_some(())?;
-                    let end = c_str(&bytes, 0)?.len();
-                    bytes.truncate(end);
-                    Some(Cow::Owned(bytes))
-                };
-                read(SHORT).or_else(|| read(MAX_NAME))
-            }
-            _ => {
-                let rest = self.whole().get(at as usize..)?;
-                c_str(rest.get(..MAX_NAME).unwrap_or(rest), 0).map(Cow::Borrowed)
-            }
+        if let Some(all) = self.0.at_hand() {
+            let rest = all.get(at as usize..)?;
+            return c_str(rest.get(..MAX_NAME as usize).unwrap_or(rest), 0).map(Cow::Borrowed);
         }
+        let rest = self.0.size().checked_sub(at.into())?;
+        let read = |most: u64| {
+            let mut bytes = self.0.read(at.into(), most.min(rest))?;
+            let end = c_str(&bytes, 0)?.len();
+            bytes.truncate(end);
+            Some(Cow::Owned(bytes))
+        };
+        read(SHORT).or_else(|| read(MAX_NAME))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapped::FileBytes;
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     fn in_file(bytes: &[u8], offset: usize) -> Strings {
         let (at, size) = (offset as u64, (bytes.len() - offset) as u64);
-        Strings::in_file(&Arc::new(FileBytes::Memory(bytes.into())), at, size).unwrap()
+        Strings::of_view(View::in_file(&Arc::new(FileBytes::Memory(bytes.into())), at, size).unwrap())
     }
 
     proptest! {
@@ -92,7 +80,7 @@ mod tests {
                 bytes.push(0);
             }
             bytes.truncate((bytes.len() - cut.min(bytes.len())).max(offset));
-            let whole = Strings::Whole(bytes[offset..].to_vec());
+            let whole = Strings::of(bytes[offset..].to_vec());
             let read = in_file(&bytes, offset);
             for at in (0..bytes.len() + 3).step_by(7).chain([bytes.len().saturating_sub(offset), usize::from(u16::MAX)]) {
                 prop_assert!(!read.at_hand());

@@ -1,6 +1,7 @@
 //! One symbol table with its strings.
 
 use super::strings::Strings;
+use super::view::View;
 use object::LittleEndian as Le;
 use object::elf;
 use std::borrow::Cow;
@@ -8,31 +9,38 @@ use std::sync::Arc;
 use systoll_binfile::elf::{Symbol, symbols};
 
 /// A symbol table and its strings: names, relocations and runtimes are all told by the dynamic one, which
-/// can be megabytes.
+/// can be megabytes. They ask for few symbols, each of which is read by itself.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
-    entries: Vec<u8>,
+    entries: View,
     pub(crate) strings: Arc<Strings>,
 }
 
 impl SymbolTable {
     /// The table in `entries`, which names symbols by their place in `strings`.
-    pub(super) fn new(entries: Vec<u8>, strings: Strings) -> Self {
+    pub(super) fn new(entries: View, strings: Strings) -> Self {
         Self { entries, strings: Arc::new(strings) }
     }
 
     /// Where the symbol at `index` is, if it is defined here under this name.
     pub(crate) fn defined(&self, index: u32, name: &[u8]) -> Option<u64> {
-        let symbol = self.symbols().get(index as usize).filter(|s| s.st_shndx.get(Le) != elf::SHN_UNDEF)?;
+        let symbol = self.symbol(index).filter(|s| s.st_shndx.get(Le) != elf::SHN_UNDEF)?;
         (self.strings.get(symbol.st_name.get(Le)).as_deref() == Some(name)).then(|| symbol.st_value.get(Le))
     }
 
     /// The name of the symbol at `index`.
     pub(crate) fn name(&self, index: u32) -> Option<Cow<'_, [u8]>> {
-        self.strings.get(self.symbols().get(index as usize)?.st_name.get(Le))
+        self.strings.get(self.symbol(index)?.st_name.get(Le))
     }
 
+    fn symbol(&self, index: u32) -> Option<Symbol> {
+        let mut entry = [0; size_of::<Symbol>()];
+        let at = u64::from(index) * entry.len() as u64;
+        self.entries.read_into(at, &mut entry).then(|| symbols(&entry).first().copied())?
+    }
+
+    /// All of them, in memory from now on.
     pub(crate) fn symbols(&self) -> &[Symbol] {
-        symbols(&self.entries)
+        symbols(self.entries.whole())
     }
 }

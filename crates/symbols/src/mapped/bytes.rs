@@ -84,6 +84,16 @@ impl FileBytes {
         }
     }
 
+    /// Whether reading it takes no system call.
+    pub(crate) fn is_memory(&self) -> bool {
+        matches!(self, Self::Memory(_))
+    }
+
+    /// Whether the file has `len` bytes from `offset` on, and they are not beyond all reason.
+    pub(crate) fn may_read(&self, offset: u64, len: u64) -> bool {
+        offset.checked_add(len).is_some_and(|end| end <= self.len()) && len <= MAX_READ
+    }
+
     /// Fills `buffer` from `offset` on; false if there is less.
     pub(crate) fn read_into(&self, offset: u64, buffer: &mut [u8]) -> bool {
         match self {
@@ -99,7 +109,7 @@ impl FileBytes {
 
     /// `len` bytes from `offset` on. `None` where the file is shorter, or the piece beyond all reason.
     pub(crate) fn read(&self, offset: u64, len: u64) -> Option<Vec<u8>> {
-        if offset.checked_add(len)? > self.len() || len > MAX_READ {
+        if !self.may_read(offset, len) {
             return None;
         }
         let mut buffer = vec![0; usize::try_from(len).ok()?];

@@ -97,6 +97,8 @@ impl Names {
 
     fn add(&mut self, elf: &ElfFile) {
         if let Some(table) = elf.dynamic_symbols() {
+            // All of its names will be asked for.
+            table.strings.whole();
             self.add_table(elf, table, true);
         }
         if let Some(table) = elf.symbols() {
@@ -130,7 +132,7 @@ impl Names {
     fn add_go(&mut self, go: Option<&GoTable>) -> Option<()> {
         let go = go?.functions()?;
         let table = u8::try_from(self.tables.len()).ok()?;
-        self.tables.push(Arc::new(Strings::Whole(go.names)));
+        self.tables.push(Arc::new(Strings::of(go.names)));
         let symbol = |f: GoFunction| Symbol {
             addr: f.start,
             size: f.size,

@@ -25,6 +25,7 @@ mod cfi;
 mod epilogue;
 mod expression;
 mod search_table;
+mod small_section;
 mod step;
 
 pub(crate) use cfi::{Cfi, RowContext};

@@ -1,31 +1,32 @@
 //! The index of call frame information that linkers write.
 
-use systoll_binfile::half;
+use crate::elf::View;
 
 /// The binary search table of `.eh_frame_hdr` (Linux Standard Base, "Exception Frames"), in the one
-/// encoding that linkers write. Not gimli's: that one overflows on a damaged count.
+/// encoding that linkers write, of which a lookup reads a few pieces. Not gimli's: that one overflows on a
+/// damaged count.
 #[derive(Debug)]
 pub(super) struct SearchTable {
-    header: Vec<u8>,
+    header: View,
     addr: u64,
-    rows: usize,
+    rows: u64,
 }
 
 impl SearchTable {
     /// Version 1; a pointer of 4 bytes to `.eh_frame`, a count of 4 bytes, rows of two 4-byte
     /// offsets from the header.
-    pub(super) fn new(header: Vec<u8>, addr: u64) -> Option<Self> {
+    pub(super) fn new(header: View, addr: u64) -> Option<Self> {
         const VERSION: u8 = 1;
         const POINTERS: [u8; 2] = [0x1b, 0x3b];
         const COUNT: u8 = 0x03;
         const ROWS: u8 = 0x3b;
-        let known = matches!(header.get(..4)?, [VERSION, pointer, COUNT, ROWS] if POINTERS.contains(pointer));
-        let rows = (half(&header, 8)? as usize).min(header.len().checked_sub(12)? / 8);
+        let known = matches!(header.read(0, 4)?[..], [VERSION, pointer, COUNT, ROWS] if POINTERS.contains(&pointer));
+        let rows = u64::from(header.half(8)?).min(header.size().checked_sub(12)? / 8);
         (known && rows > 0).then_some(Self { header, addr, rows })
     }
 
-    fn field(&self, row: usize, field: usize) -> u64 {
-        let offset = half(&self.header, 12 + 8 * row + 4 * field).unwrap_or(0).cast_signed();
+    fn field(&self, row: u64, field: u64) -> u64 {
+        let offset = self.header.half(12 + 8 * row + 4 * field).unwrap_or(0).cast_signed();
         self.addr.wrapping_add_signed(offset.into())
     }
 

@@ -1,0 +1,70 @@
+//! One function's call frame information cut out of a large `.eh_frame`.
+//!
+//! Format: "Exception Frames" in the LSB core specification 5.0.
+
+use crate::elf::View;
+use gimli::{
+    BaseAddresses, CallFrameInstruction, EhFrame, EndianSlice, FrameDescriptionEntry, LittleEndian, UnwindSection,
+};
+use std::borrow::Cow;
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// Longer entries are not cut out, nor such as have their lengths in 8 bytes, which these 4 say to be longer.
+const MAX_ENTRY: u64 = 1 << 16;
+
+/// `.eh_frame`, or what stands for it, and where in it one entry is.
+pub(super) struct EhSection<'a> {
+    pub(super) bytes: Cow<'a, [u8]>,
+    pub(super) bases: BaseAddresses,
+    pub(super) entry: usize,
+}
+
+impl EhSection<'_> {
+    pub(super) fn section(&self) -> EhFrame<Slice<'_>> {
+        EhFrame::new(&self.bytes, LittleEndian)
+    }
+
+    /// The entry, if it is for `addr`.
+    pub(super) fn entry(&self, addr: u64) -> Option<FrameDescriptionEntry<Slice<'_>>> {
+        let parsed = self.section().fde_from_offset(&self.bases, self.entry.into(), EhFrame::cie_from_offset);
+        parsed.ok().filter(|entry| entry.contains(addr))
+    }
+}
+
+/// A section of the entry at `offset` in `frames`, which is mapped at `addr`, with the one that it shares with
+/// others (its CIE) in front. `None`: there is no such entry, or it is a rare one, for which all of the section is
+/// needed.
+pub(super) fn cut_out(frames: &View, offset: u64, addr: u64, bases: &BaseAddresses) -> Option<EhSection<'static>> {
+    let mut entry = read(frames, offset)?;
+    let field = offset.checked_add(4)?;
+    let shared = read(frames, field.checked_sub(frames.half(field)?.into())?)?;
+    let is_shared = shared.get(4..8)? == [0; 4];
+    // It says how far before itself what it shares begins.
+    entry.get_mut(4..8)?.copy_from_slice(&u32::try_from(shared.len() + 4).ok()?.to_le_bytes());
+    let at = shared.len();
+    // Addresses that count from where they stand come out right in the entry, and wrong in what it shares: there
+    // an unwinder needs none, but for one instruction that none is known to have.
+    let bases = bases.clone().set_eh_frame(addr.wrapping_add(offset).wrapping_sub(at as u64));
+    let small = EhSection { bytes: Cow::Owned([shared, entry].concat()), bases, entry: at };
+    (is_shared && !sets_location(&small)?).then_some(small)
+}
+
+/// The entry at `offset`, its length included.
+fn read(frames: &View, offset: u64) -> Option<Vec<u8>> {
+    let len = u64::from(frames.half(offset)?);
+    (4..MAX_ENTRY).contains(&len).then(|| frames.read(offset, len + 4))?
+}
+
+/// Whether what entries share sets an address.
+fn sets_location(small: &EhSection<'_>) -> Option<bool> {
+    let section = small.section();
+    let shared = section.cie_from_offset(&small.bases, 0.into()).ok()?;
+    let mut instructions = shared.instructions(&section, &small.bases);
+    while let Ok(Some(instruction)) = instructions.next() {
+        if matches!(instruction, CallFrameInstruction::SetLoc { .. }) {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
