@@ -30,6 +30,25 @@ pub(crate) fn read_two(pid: i32, first: (u64, &mut [u8]), second: (u64, &mut [u8
     usize::try_from(n).unwrap_or(0)
 }
 
+/// Reads pieces of another process's memory that are all equally long, each from its address, one behind the other
+/// into `buffer`, in one request. Returns how many bytes there were, up to the first piece that is not there.
+pub(crate) fn read_pieces(pid: i32, addresses: &[u64], buffer: &mut [u8]) -> usize {
+    /// More the kernel refuses (`UIO_MAXIOV`).
+    const MOST: usize = 1024;
+    if let [address] = addresses {
+        return read_memory(pid, *address, buffer);
+    }
+    let addresses = addresses.get(..MOST).unwrap_or(addresses);
+    let Some(len) = buffer.len().checked_div(addresses.len()) else { return 0 };
+    let piece = |address: &u64| libc::iovec { iov_base: *address as usize as *mut c_void, iov_len: len };
+    let remote: Vec<libc::iovec> = addresses.iter().map(piece).collect();
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: len * remote.len() };
+    // SAFETY: the local range lies in `buffer`; the remote ones are only looked up in the other process, where a bad
+    // address is an error. There are as many as told.
+    let n = unsafe { libc::process_vm_readv(pid, &local, 1, remote.as_ptr(), remote.len() as u64, 0) };
+    usize::try_from(n).unwrap_or(0)
+}
+
 /// Why nothing can be done here that threads wait for each other by, if that is so: some sandboxes refuse
 /// futex(2), and the C library ends a process that is told so by surprise.
 pub(crate) fn forbids_futex() -> Option<String> {
@@ -102,5 +121,21 @@ mod tests {
         assert_eq!(read_memory(std::process::id() as i32, here.as_ptr() as u64, &mut there), 32);
         assert_eq!(here, there);
         assert_eq!(read_memory(std::process::id() as i32, 8, &mut there), 0);
+    }
+
+    #[test]
+    fn pieces_are_read_up_to_the_first_that_is_not_there() {
+        let (one, two) = ([1u8; 16], [2u8; 16]);
+        let (own, [one, two]) = (std::process::id() as i32, [one.as_ptr() as u64, two.as_ptr() as u64]);
+        let read = |addresses: &[u64], len| {
+            let mut there = vec![0; len];
+            let got = read_pieces(own, addresses, &mut there);
+            there.truncate(got);
+            there
+        };
+        assert_eq!(read(&[two, one, two], 48), [[2; 16], [1; 16], [2; 16]].concat());
+        assert_eq!(read(&[two, 8, one], 48), [2; 16]);
+        assert_eq!((read(&[8, one], 32), read(&[], 32)), (vec![], vec![]));
+        assert_eq!(read(&[one], 16), [1; 16]);
     }
 }

@@ -254,7 +254,7 @@ impl Engine {
         let (symbols, space) = (&mut self.symbols, &mut process.space);
         let complete = space.unwind_placed(symbols, &registers_of(&regs), &mut word, Until::Root, &mut placed);
         let thread = Thread { tid, fs_base: Some(regs.fs_base) };
-        let mut read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
+        let mut read = |addresses: &[u64], buffer: &mut [u8]| sys::read_pieces(pid, addresses, buffer);
         let frames = space.with_scripts(symbols, &placed, thread, &mut read);
         self.stack.memory = stack.bytes;
         let line = self.symbols.script_line(&frames);

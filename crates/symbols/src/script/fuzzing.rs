@@ -1,6 +1,6 @@
 //! What is read of scripts, from bytes of the caller's: for fuzzing.
 
-use super::memory::Memory;
+use super::memory::{Memory, in_turn};
 use super::perf_map::{Functions, of_hotspot, of_v8};
 use super::python::Python;
 use super::python_layout::Layout;
@@ -15,7 +15,7 @@ const BASE: u64 = 0x10_000;
 const RUBIES: [(u32, u32); 7] = [(2, 7), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4), (9, 9)];
 
 pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
-    let mut read = |address: u64, buffer: &mut [u8]| {
+    let mut read = in_turn(|address: u64, buffer: &mut [u8]| {
         let start = address.checked_sub(BASE).and_then(|o| usize::try_from(o).ok()).unwrap_or(usize::MAX);
         let rest = bytes.get(start..).unwrap_or_default();
         let n = rest.len().min(buffer.len());
@@ -23,7 +23,7 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
             to.copy_from_slice(from);
         }
         n
-    };
+    });
     let thread = Thread { tid: seed as i32 & 7, fs_base: (seed & 8 != 0).then_some(seed >> 4) };
     for told in std::iter::once(None).chain((8..16).map(|minor| Some(3 << 24 | minor << 16))) {
         let mut memory = Memory::new(&mut read);

@@ -1,6 +1,6 @@
 //! Interpreters whose memory is made to harm: whatever is read, it ends soon and without a panic.
 
-use super::memory::Memory;
+use super::memory::{Memory, Room, in_turn};
 use super::python::Python;
 use super::python_layout::Layout as PythonLayout;
 use super::python_lines;
@@ -28,15 +28,15 @@ fn image() -> impl Strategy<Value = Vec<u64>> {
     proptest::collection::vec(word, 1024)
 }
 
-fn reader(image: &[u64]) -> impl FnMut(u64, &mut [u8]) -> usize + '_ {
-    move |address, buffer| {
+fn reader(image: &[u64]) -> impl FnMut(&[u64], &mut [u8]) -> usize + '_ {
+    in_turn(move |address, buffer: &mut [u8]| {
         let bytes: Vec<u8> = image.iter().flat_map(|w| w.to_le_bytes()).collect();
         let start = address.checked_sub(BASE).and_then(|o| usize::try_from(o).ok()).unwrap_or(usize::MAX);
         let Some(rest) = bytes.get(start..) else { return 0 };
         let n = rest.len().min(buffer.len());
         buffer[..n].copy_from_slice(&rest[..n]);
         n
-    }
+    })
 }
 
 proptest! {
@@ -75,6 +75,27 @@ proptest! {
         if let Some(mut ruby) = Ruby::new(version, BASE) {
             ruby.evaluations(&mut ScriptLines::default(), &mut memory, BASE + 8 * stack..BASE + 8 * 1024);
         }
+    }
+
+    #[test]
+    fn what_is_read_ahead_changes_nothing(image in image(), minor in 9u32..15, pages in proptest::collection::vec(8u64..24, 0..8)) {
+        let mut read = reader(&image);
+        let wanted: Vec<u64> = pages.iter().map(|p| p * 4096).collect();
+        let thread = Thread { tid: 7, fs_base: None };
+        let mut looks = |wanted: &[u64]| {
+            let layout = PythonLayout::of(&mut Memory::new(&mut read), BASE, Some(3 << 24 | minor << 16))?;
+            let mut python = Python::new(layout, BASE);
+            let mut lines = ScriptLines::default();
+            let mut look = |room, wanted: &[u64]| {
+                let mut memory = Memory::ahead(&mut read, room, wanted);
+                let told = python.evaluations(&mut lines, &mut memory, thread);
+                (told, memory.end())
+            };
+            let (first, ended) = look(Room::default(), wanted);
+            Some((first, look(ended.room, &ended.needed).0))
+        };
+        let (one_by_one, at_once) = (looks(&[]), looks(&wanted));
+        prop_assert_eq!(one_by_one, at_once);
     }
 
     #[test]

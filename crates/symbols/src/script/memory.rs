@@ -1,37 +1,138 @@
 //! A target's memory, read in pages that are remembered while one stack is looked at.
+//!
+//! Of an earlier look nothing is remembered but which pages it needed: they are read anew, in one request.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use systoll_binfile::{half, word};
 
-/// Reads a target's memory into a buffer and returns how many bytes there were.
-pub type ReadMemory<'r> = dyn FnMut(u64, &mut [u8]) -> usize + 'r;
+/// Reads pieces of a target's memory that are all equally long, each from its address, one behind the other into a
+/// buffer. Returns how many bytes there were, up to the first piece that is not there.
+pub type ReadMemory<'r> = dyn FnMut(&[u64], &mut [u8]) -> usize + 'r;
 
-const PAGE: u64 = 4096;
+const PAGE: usize = 4096;
 /// Most pages read for one stack.
 const MAX_PAGES: usize = 1024;
+/// Most pages asked for at once, before anything needs them.
+const MAX_AHEAD: usize = 64;
 
 /// What has been read of a thread's memory while it waits.
 pub(crate) struct Memory<'r, 'f> {
     read: &'r mut ReadMemory<'f>,
-    pages: HashMap<u64, Vec<u8>>,
+    room: Room,
+    pages: HashMap<u64, Page>,
+    /// The page looked into last: most fields lie beside each other.
+    last: Option<Page>,
+    /// Addresses of the pages looked into, first ones first.
+    needed: Vec<u64>,
+}
+
+/// A page, as far as it is there.
+#[derive(Clone, Copy, Debug)]
+struct Page {
+    address: u64,
+    /// Where it lies in the room.
+    start: usize,
+    len: usize,
+    needed: bool,
+}
+
+/// Room for pages, which the next look uses again, so that nobody has to clear it. What an earlier look has left in it
+/// is never seen: a page is as long as what was read into it.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    bytes: Vec<u8>,
+    /// How much of it has been given out.
+    used: usize,
+}
+
+impl Room {
+    /// Room for `len` bytes more, and where it begins.
+    fn more(&mut self, len: usize) -> Range<usize> {
+        let range = self.used..self.used + len;
+        if self.bytes.len() < range.end {
+            self.bytes.resize(range.end, 0);
+        }
+        self.used = range.end;
+        range
+    }
+
+    fn free(mut self) -> Self {
+        self.used = 0;
+        // A stack of a thousand pages is rare.
+        self.bytes.truncate(2 * MAX_AHEAD * PAGE);
+        self.bytes.shrink_to(2 * MAX_AHEAD * PAGE);
+        self
+    }
 }
 
 impl<'r, 'f> Memory<'r, 'f> {
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn new(read: &'r mut ReadMemory<'f>) -> Self {
-        Self { read, pages: HashMap::new() }
+        Self::ahead(read, Room::default(), &[])
     }
 
-    fn page(&mut self, at: u64) -> Option<&[u8]> {
-        if !self.pages.contains_key(&at) {
-            if self.pages.len() >= MAX_PAGES {
+    /// A memory of which the pages at `wanted` are likely to be needed: they are read at once. Those from the first
+    /// that is not there on are read when they are needed, as all others.
+    pub(crate) fn ahead(read: &'r mut ReadMemory<'f>, mut room: Room, wanted: &[u64]) -> Self {
+        let wanted = wanted.get(..MAX_AHEAD).unwrap_or(wanted);
+        let mut pages = HashMap::with_capacity(wanted.len());
+        if !wanted.is_empty() {
+            let all = room.more(wanted.len() * PAGE);
+            let got = room.bytes.get_mut(all.clone()).map_or(0, |buffer| read(wanted, buffer));
+            for (n, address) in wanted.iter().enumerate().take(got / PAGE) {
+                pages.insert(
+                    *address,
+                    Page { address: *address, start: all.start + n * PAGE, len: PAGE, needed: false },
+                );
+            }
+        }
+        Self { read, room, pages, last: None, needed: Vec::with_capacity(wanted.len()) }
+    }
+
+    /// Ends the look: which pages a look like it is likely to need, whose room may be used again.
+    pub(crate) fn end(mut self) -> Ended {
+        let is_whole = |address: &u64| self.pages.get(address).is_some_and(|p| p.len == PAGE);
+        self.needed.retain(is_whole);
+        self.needed.truncate(MAX_AHEAD);
+        Ended { needed: self.needed, room: self.room.free() }
+    }
+
+    fn page(&mut self, address: u64) -> Option<&[u8]> {
+        let page = match self.last.filter(|last| last.address == address) {
+            Some(last) => last,
+            None => self.another(address)?,
+        };
+        self.room.bytes.get(page.start..page.start + page.len)
+    }
+
+    /// A page that is not the last one.
+    fn another(&mut self, address: u64) -> Option<Page> {
+        let known = self.pages.get(&address).copied();
+        if known.is_none_or(|p| !p.needed) {
+            if self.needed.len() >= MAX_PAGES {
                 return None;
             }
-            let mut page = vec![0; PAGE as usize];
-            let got = (self.read)(at, &mut page);
-            page.truncate(got);
-            self.pages.insert(at, page);
+            self.needed.push(address);
         }
-        self.pages.get(&at).map(Vec::as_slice)
+        let page = match known {
+            Some(known) => Page { needed: true, ..known },
+            None => {
+                let range = self.room.more(PAGE);
+                let len = (self.read)(&[address], self.room.bytes.get_mut(range.clone())?).min(PAGE);
+                Page { address, start: range.start, len, needed: true }
+            }
+        };
+        self.pages.insert(address, page);
+        self.last = Some(page);
+        Some(page)
+    }
+
+    /// What of `most` bytes at `address` lies in its page: one byte at least, or `None`.
+    fn some(&mut self, address: u64, most: usize) -> Option<&[u8]> {
+        let into = (address % PAGE as u64) as usize;
+        let found = self.page(address - into as u64)?.get(into..).filter(|p| !p.is_empty())?;
+        found.get(..most.min(found.len()))
     }
 
     /// Fills `buffer` with what is at `address`, all of it or `None`.
@@ -39,13 +140,11 @@ impl<'r, 'f> Memory<'r, 'f> {
         let mut at = address;
         let mut rest = buffer;
         while !rest.is_empty() {
-            let into = (at % PAGE) as usize;
-            let page = self.page(at - at % PAGE)?.get(into..).filter(|p| !p.is_empty())?;
-            let n = page.len().min(rest.len());
-            let (now, later) = rest.split_at_mut_checked(n)?;
-            now.copy_from_slice(page.get(..n)?);
+            let found = self.some(at, rest.len())?;
+            let (now, later) = rest.split_at_mut_checked(found.len())?;
+            now.copy_from_slice(found);
             rest = later;
-            at = at.checked_add(n as u64)?;
+            at = at.checked_add(now.len() as u64)?;
         }
         Some(())
     }
@@ -85,8 +184,40 @@ impl<'r, 'f> Memory<'r, 'f> {
     }
 
     /// Whether there are these bytes at `address`.
-    pub(crate) fn starts_with(&mut self, address: u64, bytes: &[u8]) -> bool {
-        self.bytes(address, bytes.len() as u64, bytes.len() as u64).is_some_and(|b| b == bytes)
+    pub(crate) fn holds(&mut self, address: u64, bytes: &[u8]) -> bool {
+        let mut at = address;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let Some(later) = self.some(at, rest.len()).and_then(|found| rest.strip_prefix(found)) else {
+                return false;
+            };
+            let Some(next) = at.checked_add((rest.len() - later.len()) as u64) else { return false };
+            (at, rest) = (next, later);
+        }
+        true
+    }
+}
+
+/// What a look leaves to the next.
+pub(crate) struct Ended {
+    pub(crate) needed: Vec<u64>,
+    pub(crate) room: Room,
+}
+
+/// A reader of pieces, of one that reads a single piece.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn in_turn(mut read: impl FnMut(u64, &mut [u8]) -> usize) -> impl FnMut(&[u64], &mut [u8]) -> usize {
+    move |addresses, buffer| {
+        let len = buffer.len() / addresses.len().max(1);
+        let mut got = 0;
+        for (address, piece) in addresses.iter().zip(buffer.chunks_exact_mut(len.max(1))) {
+            let n = read(*address, piece);
+            got += n;
+            if n < len {
+                break;
+            }
+        }
+        got
     }
 }
 
@@ -98,4 +229,89 @@ pub(crate) fn readable(bytes: &[u8]) -> String {
         chunk.invalid().iter().for_each(|b| text.push_str(&format!("\\x{b:02x}")));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages there are, from the address of a page on; each byte tells its page.
+    const THERE: Range<u64> = 16..24;
+    const SIZE: u64 = PAGE as u64;
+
+    fn read(address: u64, buffer: &mut [u8]) -> usize {
+        let is_there = |at: &u64| THERE.contains(&(at / SIZE));
+        let there = (address..).zip(buffer.iter_mut()).take_while(|(at, _)| is_there(at));
+        there.map(|(at, byte)| *byte = (at / SIZE) as u8).count()
+    }
+
+    #[test]
+    fn pages_wanted_ahead_are_read_in_one_request() {
+        let mut asked = Vec::new();
+        let mut one = in_turn(read);
+        let mut reader = |addresses: &[u64], buffer: &mut [u8]| {
+            asked.push(addresses.to_vec());
+            one(addresses, buffer)
+        };
+        let mut memory = Memory::new(&mut reader);
+        assert_eq!(memory.byte(18 * SIZE + 5), Some(18));
+        assert_eq!(memory.half(17 * SIZE - 2), Some(0x1111_1010));
+        assert_eq!((memory.byte(24 * SIZE), memory.byte(18 * SIZE)), (None, Some(18)));
+        let ended = memory.end();
+        assert_eq!(ended.needed, [18, 16, 17].map(|p| p * SIZE), "what isn't there is not asked for again");
+        let mut memory = Memory::ahead(&mut reader, ended.room, &ended.needed);
+        assert_eq!((memory.byte(16 * SIZE), memory.byte(18 * SIZE)), (Some(16), Some(18)));
+        assert_eq!(memory.byte(20 * SIZE), Some(20));
+        assert_eq!(memory.end().needed, [16, 18, 20].map(|p| p * SIZE), "only what was looked into");
+        let pages = |all: &[u64]| all.iter().map(|p| p * SIZE).collect::<Vec<_>>();
+        assert_eq!(asked, [&[18][..], &[16], &[17], &[24], &[18, 16, 17], &[20]].map(pages));
+    }
+
+    #[test]
+    fn what_follows_a_page_that_is_gone_is_read_when_it_is_needed() {
+        let mut reader = in_turn(read);
+        let mut memory = Memory::new(&mut reader);
+        (17..20).for_each(|p| assert_eq!(memory.byte(p * SIZE), Some(p as u8)));
+        let room = memory.end().room;
+        let mut memory = Memory::ahead(&mut reader, room, &[16, 30, 18].map(|p| p * SIZE));
+        assert_eq!((memory.byte(16 * SIZE), memory.byte(18 * SIZE)), (Some(16), Some(18)));
+        // What the room held of an earlier look is not taken for it.
+        assert_eq!((memory.byte(30 * SIZE), memory.byte(30 * SIZE + 9)), (None, None));
+        assert_eq!(memory.end().needed, [16, 18].map(|p| p * SIZE));
+    }
+
+    #[test]
+    fn a_page_that_is_there_in_part_ends_where_it_does() {
+        let half = |address: u64, buffer: &mut [u8]| read(address, &mut buffer[..PAGE / 2]);
+        let mut reader = in_turn(half);
+        for wanted in [&[][..], &[18 * SIZE, 17 * SIZE]] {
+            let mut memory = Memory::ahead(&mut reader, Room::default(), wanted);
+            assert_eq!(memory.byte(18 * SIZE + SIZE / 2 - 1), Some(18));
+            assert_eq!((memory.byte(18 * SIZE + SIZE / 2), memory.word(18 * SIZE + SIZE / 2 - 4)), (None, None));
+            assert_eq!(memory.byte(17 * SIZE), Some(17));
+            assert!(memory.end().needed.is_empty());
+        }
+    }
+
+    #[test]
+    fn as_many_pages_are_read_as_may_be_whatever_was_wanted() {
+        let mut reader = in_turn(|_, buffer: &mut [u8]| buffer.len());
+        let wanted: Vec<u64> = (5000..6000).map(|p| p * SIZE).collect();
+        for wanted in [&[][..], &wanted] {
+            let mut memory = Memory::ahead(&mut reader, Room::default(), wanted);
+            let read = (0..2000).filter(|p| memory.byte(p * SIZE).is_some()).count();
+            assert_eq!(read, MAX_PAGES);
+            let ended = memory.end();
+            assert!(ended.needed.len() == MAX_AHEAD && ended.room.bytes.len() <= 2 * MAX_AHEAD * PAGE);
+        }
+    }
+
+    #[test]
+    fn bytes_are_compared_over_pages_and_where_there_are_none() {
+        let mut reader = in_turn(read);
+        let mut memory = Memory::new(&mut reader);
+        assert!(memory.holds(17 * SIZE - 2, &[16, 16, 17, 17]) && memory.holds(5, &[]));
+        assert!(!memory.holds(17 * SIZE - 2, &[16, 16, 17, 18]) && !memory.holds(17 * SIZE - 1, &[16, 16]));
+        assert!(!memory.holds(24 * SIZE - 1, &[23, 24]) && !memory.holds(u64::MAX, &[0, 0]));
+    }
 }

@@ -21,6 +21,7 @@ mod thread;
 pub(crate) use jit::has_map;
 use memory::Memory;
 pub use memory::ReadMemory;
+pub(crate) use memory::Room;
 use python::Python;
 use python_layout::Layout;
 use ruby::Ruby;
@@ -41,7 +42,12 @@ pub(crate) struct Interpreters {
     runtimes: HashMap<ModuleKey, Option<Interpreter>>,
     /// What the processes in it have compiled.
     compiled: jit::Processes,
+    /// By thread: which pages its last look needed.
+    needed: HashMap<i32, Vec<u64>>,
 }
+
+/// Most threads whose last look is remembered.
+const MAX_LOOKED: usize = 64;
 
 impl Clone for Interpreters {
     /// What is known of one process's objects does not hold in another.
@@ -76,7 +82,8 @@ impl Interpreters {
         let Some(key) = keys.find(|key| symbols.runtime(*key).is_some()) else { return native() };
         let Some(bias) = files.into_iter().find(|f| f.module == key).map(|f| f.bias) else { return native() };
         let Some(runtime) = symbols.runtime(key).cloned() else { return native() };
-        let mut memory = Memory::new(stopped.read);
+        let wanted = self.needed.remove(&stopped.thread.tid).unwrap_or_default();
+        let mut memory = Memory::ahead(stopped.read, std::mem::take(&mut symbols.scripts.room), &wanted);
         let interpreter = self.runtimes.entry(key).or_insert_with(|| {
             let known = Interpreter::of(&mut memory, &runtime, bias);
             if known.is_none() {
@@ -84,8 +91,15 @@ impl Interpreters {
             }
             known
         });
-        let Some(interpreter) = interpreter else { return native() };
-        match interpreter.evaluations(&mut symbols.scripts.lines, &mut memory, placed, stopped.thread) {
+        let (lines, thread) = (&mut symbols.scripts.lines, stopped.thread);
+        let evaluations = interpreter.as_mut().and_then(|i| i.evaluations(lines, &mut memory, placed, thread));
+        let ended = memory.end();
+        symbols.scripts.room = ended.room;
+        if self.needed.len() >= MAX_LOOKED {
+            self.needed.clear();
+        }
+        self.needed.insert(thread.tid, ended.needed);
+        match evaluations {
             Some(evaluations) if !evaluations.is_empty() => {
                 symbols.scripts.runtimes.insert(key);
                 let evaluation = runtime.evaluate().and_then(|start| symbols.function_at(key, start));

@@ -209,10 +209,11 @@ impl Python {
         let layout = self.layout;
         let len = layout.line_table + 8;
         // Not the count of references in front.
-        let header = memory.bytes(address.checked_add(TYPE)?, len - TYPE, 4096)?;
-        if self.codes.get(&address).is_some_and(|c| c.header == header) {
+        let at = address.checked_add(TYPE)?;
+        if self.codes.get(&address).is_some_and(|c| memory.holds(at, &c.header)) {
             return Some(());
         }
+        let header = memory.bytes(at, len - TYPE, 4096)?;
         self.expect(memory, address, "code")?;
         let mut string = |offset: u64| {
             let at = memory.pointer(address.wrapping_add(offset))?;
@@ -249,9 +250,8 @@ impl Python {
             return Some(());
         }
         let at = memory.pointer(kind.checked_add(TYPE_NAME)?)?;
-        let mut bytes = name.as_bytes().to_vec();
-        bytes.push(0);
-        if !memory.starts_with(at, &bytes) {
+        let end = at.checked_add(name.len() as u64)?;
+        if !memory.holds(at, name.as_bytes()) || memory.byte(end)? != 0 {
             return None;
         }
         self.types.insert(name, kind);

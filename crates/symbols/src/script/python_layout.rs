@@ -147,7 +147,7 @@ impl Layout {
     /// The layout of a CPython whose `_PyRuntime` is at `runtime`; `told` is `PY_VERSION_HEX` as
     /// far as the files tell. `None` for a version that is not known.
     pub(crate) fn of(memory: &mut Memory<'_, '_>, runtime: u64, told: Option<u32>) -> Option<Self> {
-        if memory.starts_with(runtime, COOKIE) {
+        if memory.holds(runtime, COOKIE) {
             return described(&memory.bytes(runtime, 8 * 64, 8 * 64)?);
         }
         let told = told?;

@@ -158,10 +158,10 @@ impl Ruby {
     /// Has the sequence at `iseq` in `sequences`, as it is now.
     fn know(&mut self, memory: &mut Memory<'_, '_>, iseq: u64, body: u64) -> Option<()> {
         let size = self.layout.instructions + at::INFO_END;
-        let header = memory.bytes(body, size, 4096)?;
-        if self.sequences.get(&iseq).is_some_and(|s| s.header == header) {
+        if self.sequences.get(&iseq).is_some_and(|s| memory.holds(body, &s.header)) {
             return Some(());
         }
+        let header = memory.bytes(body, size, 4096)?;
         if memory.word(iseq)? & SEQUENCE_MASK != SEQUENCE {
             return None;
         }

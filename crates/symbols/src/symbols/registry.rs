@@ -8,6 +8,7 @@ use crate::code::{calls, kernel, start};
 use crate::lines::ScriptLines;
 use crate::mapped::{FileState, MapsEntry};
 use crate::module::{FrameAnswers, KeptAnswers, LineAnswers, Module, NameAnswers, NameCounts, Preloaded};
+use crate::script::Room;
 use crate::unwind::{REGISTERS, RowContext, Step};
 use crate::{ModuleKey, RawFrame};
 use std::collections::{HashMap, HashSet};
@@ -36,6 +37,8 @@ pub struct Symbols {
 #[derive(Debug, Default)]
 pub(crate) struct ScriptNames {
     pub(crate) lines: ScriptLines,
+    /// What the next look reads pages into.
+    pub(crate) room: Room,
     /// Runtimes whose scripts' lines have been read.
     pub(crate) runtimes: HashSet<ModuleKey>,
     /// Whether functions compiled as they run have been named.

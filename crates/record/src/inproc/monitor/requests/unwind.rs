@@ -3,7 +3,7 @@
 use crate::inproc::monitor::handles::SiteRef;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::waiter::Waiter;
-use crate::sys::read_memory;
+use crate::sys::{read_memory, read_pieces};
 use systoll_hooks::assemble::Base;
 use systoll_symbols::{PlacedFrame, RawFrame, Registers, Symbols, Thread, Until};
 
@@ -54,7 +54,7 @@ pub(crate) fn with_scripts(
     placed: &[PlacedFrame],
 ) -> Vec<RawFrame> {
     let tid = thread.tid;
-    let mut read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
+    let mut read = |addresses: &[u64], buffer: &mut [u8]| read_pieces(tid, addresses, buffer);
     program.space.with_scripts(symbols, placed, Thread { tid, fs_base: None }, &mut read)
 }
 
