@@ -6,6 +6,7 @@ macro_rules! numbers {
 }
 
 numbers! {
+    ACCESS = SYS_access,
     ARCH_PRCTL = SYS_arch_prctl,
     BRK = SYS_brk,
     CAPSET = SYS_capset,

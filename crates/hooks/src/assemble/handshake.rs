@@ -7,6 +7,7 @@
 use super::emitter::{Emitted, Emitter, Origin, asm, at, gs, gs32};
 use super::handshake_time;
 use super::no_calls;
+use super::no_program;
 use super::ring;
 use crate::layout::{GLOBAL, IMAGE, Question, Saved, WRITE_CODE, global, image, piece, slot, state};
 use crate::numbers::{CLOSE, FUTEX, GETPID, GETTID, MADVISE, MMAP, MPROTECT, OPEN, SCHED_YIELD};
@@ -60,6 +61,7 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     asm!(e; mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::DEAD as i32), 0); jne(given_up););
     asm!(e; test(dword_ptr(r11 + global::OWNER as i32), global::OWNER_DIED as i32); jne(given_up););
     asm!(e; mov(r11, IMAGE + image::DEAD); cmp(dword_ptr(r11), 0); jne(given_up););
+    no_program::absent(e, ways.done)?;
     who(e)?;
     no_calls::known(e, ways.done)?;
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax););

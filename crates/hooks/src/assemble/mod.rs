@@ -39,6 +39,7 @@ mod long_reader;
 mod look;
 mod new_image;
 mod no_calls;
+mod no_program;
 mod on_return;
 mod process_calls;
 mod relocate;
@@ -66,6 +67,7 @@ pub use find_fde::origins_table;
 pub use long_reader::LongCall;
 pub use new_image::{every_image, new_image, own_words};
 pub use ring_reader::{Piece, Read, WrittenCall, written_calls};
+pub use stored::{SIZE as CODE_SIZE_LEN, code_size};
 pub use tree_reader::{
     DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, Sampled, SlotCounts, SlotReading, Thread,
     Touched, Words, read, slots_drawn,

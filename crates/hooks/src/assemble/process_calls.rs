@@ -4,6 +4,7 @@
 use super::call_kinds::changes_identity;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::handshake::identify;
+use super::no_program;
 use super::rseq_areas;
 use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use crate::numbers::{
@@ -339,6 +340,7 @@ pub(super) fn exec_here(e: &mut Emitter, root: u64, returned: CodeLabel) -> Emit
 
 /// Tells the launcher that there is no new program after all, and goes to `returned`.
 pub(super) fn exec_failed(e: &mut Emitter, root: u64, returned: CodeLabel) -> Emitted {
+    no_program::failed(e, returned)?;
     asm!(e; mov(r11, root););
     e.ask(Question::ExecFailed, returned)
 }

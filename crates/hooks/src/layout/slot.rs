@@ -106,6 +106,9 @@ pub const SIGRETURNS_BEFORE: u64 = 0x4a0;
 /// u64: how many times the thread is going to look at most, this time: none where the launcher is on the
 /// same processor.
 pub const PATIENCE: u64 = 0x4a8;
+/// u32: calls of `execve` under way that the launcher was not asked about, as their file was not there; more than
+/// one where a handler makes such a call while another is under way.
+pub const EXECS_UNASKED: u64 = 0x4b0;
 
 /// u32: pieces of [`FRAMES`] used so far, at all.
 pub const FRAME_COUNT: u64 = 0xf80;

@@ -3,7 +3,7 @@
 use crate::counts::{COUNT, TIMED, file};
 use crate::lab::{File, Lab, SHORT, apart, global_word, half, image_words, set_limits};
 use crate::server::{Server, futex};
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use systoll_hooks::assemble::{Losses, Options};
 use systoll_hooks::layout::{GLOBAL, IMAGE, Question, global, image, slot, slot_address, state};
@@ -148,9 +148,9 @@ fn what_the_launcher_must_know_is_asked() {
                 assert!(lab.call("mmap", &[0, 4096, 1, private, fd, 0]) > 0);
                 assert!(lab.call("mmap", &[0, 4096, 5, private, 9999, 0]) < 0);
                 assert!(lab.call("any", &[9, 0, 4096, 5, private, fd, 0]) > 0);
-                let nowhere = c"/nowhere".as_ptr() as u64;
-                assert_eq!(lab.call("execve", &[nowhere, 0, 0]), -i64::from(libc::ENOENT));
-                assert_eq!(lab.call("any", &[59, nowhere, 0, 0]), -i64::from(libc::ENOENT));
+                let folder = c"/".as_ptr() as u64;
+                assert_eq!(lab.call("execve", &[folder, 0, 0]), -i64::from(libc::EACCES));
+                assert_eq!(lab.call("any", &[59, folder, 0, 0]), -i64::from(libc::EACCES));
                 assert!(lab.call("prctl", &[22, 99, 0]) < 0);
                 assert!(lab.call("prctl", &[3, 0, 0]) >= 0);
                 assert!(lab.call("any", &[157, 22, 99, 0]) < 0);
@@ -164,6 +164,67 @@ fn what_the_launcher_must_know_is_asked() {
             });
         }
     });
+}
+
+#[test]
+fn nobody_is_asked_about_a_program_that_is_not_there() {
+    apart("handshake::nobody_is_asked_about_a_program_that_is_not_there", || {
+        for options in [COUNT, TIMED] {
+            let mut file = File::new();
+            file.wrapper("execve", 59);
+            file.any("any");
+            crate::forked(|| {
+                let lab = Lab::new(file, options);
+                lab.enter(0);
+                let server = Server::start(&[]);
+                let none = [(c"/nowhere", libc::ENOENT), (c"/etc/passwd/nowhere", libc::ENOTDIR)];
+                for (path, errno) in none {
+                    assert_eq!(lab.call("execve", &[path.as_ptr() as u64, 0, 0]), -i64::from(errno));
+                    assert_eq!(lab.call("any", &[59, path.as_ptr() as u64, 0, 0]), -i64::from(errno));
+                }
+                assert_eq!(lab.call("execve", &[c"/".as_ptr() as u64, 0, 0]), -i64::from(libc::EACCES));
+                // Who may make no call can't look.
+                half(IMAGE + image::QUIET).store(1, SeqCst);
+                assert_eq!(lab.call("execve", &[none[0].0.as_ptr() as u64, 0, 0]), -i64::from(libc::ENOENT));
+                half(IMAGE + image::QUIET).store(0, SeqCst);
+                // At a bad address there is no name.
+                assert_eq!(lab.call("execve", &[8, 0, 0]), -i64::from(libc::EFAULT));
+                let asked = server.stop();
+                assert_eq!([Question::Exec, Question::ExecFailed].map(|k| asked.count(k)), [3, 3]);
+                assert_eq!(lab.total(59).0, 7);
+                assert_eq!(lab.read().losses.unheard, 0);
+                // While one is made it counts as a program that was not heard of, which it may become.
+                trap_execve();
+                lab.call("execve", &[none[0].0.as_ptr() as u64, 0, 0]);
+                assert_eq!(UNHEARD_MEANWHILE.load(SeqCst), 1);
+                assert_eq!(lab.read().losses.unheard, 0);
+            });
+        }
+    });
+}
+
+/// What the image said was unheard when `execve` was trapped.
+static UNHEARD_MEANWHILE: AtomicU64 = AtomicU64::new(0);
+
+/// Has a signal sent at each `execve` of this thread, in whose handler [`UNHEARD_MEANWHILE`] is read.
+fn trap_execve() {
+    extern "C" fn look(_: libc::c_int) {
+        UNHEARD_MEANWHILE.store(image_words()[image::UNHEARD as usize / 8].load(SeqCst), SeqCst);
+    }
+    let statement = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
+    let mut filter = [
+        statement(0x20, 0, 0, 0),
+        statement(0x15, 59, 0, 1),
+        statement(0x06, libc::SECCOMP_RET_TRAP, 0, 0),
+        statement(0x06, libc::SECCOMP_RET_ALLOW, 0, 0),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the handler does nothing but read and store words; a valid program for the call's duration.
+    unsafe {
+        assert_ne!(libc::signal(libc::SIGSYS, look as *const () as usize), libc::SIG_ERR);
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
+    }
 }
 
 #[test]
