@@ -51,32 +51,78 @@ impl Figures {
 /// Runs `work` in a child and gives the first `count` figures it set; `Err` in all of them where
 /// no child could be had. What the child had not set when it ended is `Err` too.
 pub(crate) fn measure(count: usize, deadline: Duration, work: impl FnOnce(&mut Figures)) -> Vec<Outcome> {
-    let count = count.min(MAX_FIGURES);
-    let Some(shared) = map_shared() else {
-        return vec![Err(Refused::Because("no memory to share with a child")); count];
-    };
-    let result = spawn(shared, work).map(|pid| await_child(pid, shared, deadline));
-    let missing = match result {
-        Ok(true) => Refused::Because("its measuring did not get that far"),
-        Ok(false) => Refused::Because("measuring took too long"),
-        Err(errno) => Refused::Call("clone", errno),
-    };
-    let outcomes = (0..count)
-        .map(|i| {
-            // SAFETY: `done` is set after the outcome has been written whole; zero pages are valid atomics.
-            unsafe {
-                if (*shared).done[i].load(Ordering::Acquire) == 1 {
-                    (*shared).outcomes[i].assume_init()
-                } else {
-                    Err(missing)
+    Running::begin(count, deadline, work).outcomes()
+}
+
+/// A child that measures while the caller goes on. Dropped before its outcomes are asked for, it is ended.
+pub(crate) struct Running {
+    /// `None` where there was no memory to share.
+    shared: Option<*mut Shared>,
+    /// The child, until it has been reaped.
+    child: Result<Child, Errno>,
+    count: usize,
+}
+
+/// A child that has not been reaped.
+#[derive(Clone, Copy)]
+struct Child {
+    pid: usize,
+    started: Instant,
+    deadline: Duration,
+}
+
+impl Running {
+    /// As [`measure`], whose outcomes [`Running::outcomes`] waits for.
+    pub(crate) fn begin(count: usize, deadline: Duration, work: impl FnOnce(&mut Figures)) -> Self {
+        let shared = map_shared();
+        let pid = shared.map_or(Ok(0), |shared| spawn(shared, work));
+        let child = pid.map(|pid| Child { pid, started: Instant::now(), deadline });
+        Self { shared, child, count: count.min(MAX_FIGURES) }
+    }
+
+    /// Waits for the child and gives what it has set.
+    pub(crate) fn outcomes(mut self) -> Vec<Outcome> {
+        let Some(shared) = self.shared else {
+            return vec![Err(Refused::Because("no memory to share with a child")); self.count];
+        };
+        let missing = match self.child.map(|child| await_child(child, shared)) {
+            Ok(true) => Refused::Because("its measuring did not get that far"),
+            Ok(false) => Refused::Because("measuring took too long"),
+            Err(errno) => Refused::Call("clone", errno),
+        };
+        let outcomes = (0..self.count)
+            .map(|i| {
+                // SAFETY: `done` is set after the outcome has been written whole; zero pages are valid atomics.
+                unsafe {
+                    if (*shared).done[i].load(Ordering::Acquire) == 1 {
+                        (*shared).outcomes[i].assume_init()
+                    } else {
+                        Err(missing)
+                    }
                 }
-            }
-        })
-        .collect();
-    // SAFETY: mapped above with this size; nothing uses it any more. A child that could not be
-    // ended has its own reference to the pages.
-    unsafe { sys::call(libc::SYS_munmap, [shared as usize, size_of::<Shared>(), 0, 0, 0, 0]) };
-    outcomes
+            })
+            .collect();
+        self.give_back();
+        outcomes
+    }
+
+    /// Gives the shared memory back, once nobody waits for the child any more.
+    fn give_back(&mut self) {
+        if let Some(shared) = self.shared.take() {
+            // SAFETY: mapped with this size, and taken so that nothing uses it any more. A child that could not be
+            // ended has its own reference to the pages.
+            unsafe { sys::call(libc::SYS_munmap, [shared as usize, size_of::<Shared>(), 0, 0, 0, 0]) };
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let (Some(shared), Ok(child)) = (self.shared, self.child) {
+            await_child(Child { deadline: Duration::ZERO, ..child }, shared);
+            self.give_back();
+        }
+    }
 }
 
 fn map_shared() -> Option<*mut Shared> {
@@ -119,8 +165,7 @@ fn spawn(shared: *mut Shared, work: impl FnOnce(&mut Figures)) -> Result<usize, 
 }
 
 /// Waits for the child's end and reaps it; false if it had to be killed.
-fn await_child(pid: usize, shared: *mut Shared, deadline: Duration) -> bool {
-    let start = Instant::now();
+fn await_child(Child { pid, started, deadline }: Child, shared: *mut Shared) -> bool {
     let reap = |options: i32| {
         let options = (libc::__WALL | options) as usize;
         // SAFETY: no status and no usage are asked for.
@@ -134,7 +179,7 @@ fn await_child(pid: usize, shared: *mut Shared, deadline: Duration) -> bool {
         if got == pid as isize || sys::errno(got) == Some(libc::ECHILD as u16) {
             return true;
         }
-        if start.elapsed() >= deadline {
+        if started.elapsed() >= deadline {
             // SAFETY: takes no pointers; the child has not been reaped, so the id is still its.
             unsafe { sys::call(libc::SYS_kill, [pid, libc::SIGKILL as usize, 0, 0, 0, 0]) };
             // One that sleeps in the kernel, on a dead network file system say, ends when it can.
@@ -181,6 +226,15 @@ mod tests {
         assert!(start.elapsed() < Duration::from_secs(60));
         assert!(got[0].is_ok());
         assert_eq!(got[1], Err(Refused::Because("measuring took too long")));
+    }
+
+    #[test]
+    fn a_child_whose_outcomes_nobody_wants_is_ended() {
+        let running = Running::begin(1, Duration::from_secs(60), |_| crate::sibling::sleep_for_good());
+        let pid = running.child.unwrap().pid as i32;
+        drop(running);
+        // SAFETY: takes no pointers.
+        assert_eq!(unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) }, -1);
     }
 
     #[test]

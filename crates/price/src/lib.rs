@@ -4,6 +4,7 @@
 //! in a short-lived child, so the caller's descriptors, masks, affinity, memory and seccomp state
 //! are never touched. How the figures come about: docs/prices.md.
 
+mod beside;
 mod child;
 mod fault;
 mod fixture;
@@ -17,11 +18,10 @@ mod switch;
 mod sys;
 mod table;
 
-pub use fault::fault;
+pub use beside::{Beside, BesideCalls, Measuring};
 pub use host::host;
 pub use price::{crossing, price_of, price_of_failing, price_path_stat, prices_of};
 pub use survey::survey;
-pub use switch::switch;
 
 /// How long [`crossing`] is measured around every recorded run.
 pub const CROSSING_BUDGET: std::time::Duration = std::time::Duration::from_millis(2);

@@ -7,13 +7,14 @@ use crate::packages::packages;
 use crate::procfs::running_times;
 use crate::sys::children_times;
 use crate::table::Table;
-use crate::windows::{RawWindow, Windows, fault_price, switch_price};
+use crate::windows::{RawWindow, Windows};
 use nix::sys::utsname::uname;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_model::{
     BackendKind, Exit, Header, InPlace, LongCall, Prices, Problem, Process, Recording, Row, Spread, TimeZone, VdsoRow,
 };
+use systoll_price::{BesideCalls, Measuring};
 use systoll_symbols::Symbols;
 
 /// What is known of a run before it begins.
@@ -48,8 +49,8 @@ impl RunFacts {
     }
 
     /// Prices of a run, but for those of calls.
-    pub(crate) fn prices(&self, crossing_after: Spread, table: &Table, windows: &[&RawWindow]) -> Prices {
-        let (fault, switch) = (fault_price(table), switch_price(table, windows));
+    pub(crate) fn prices(&self, crossing_after: Spread, beside: Measuring) -> Prices {
+        let BesideCalls { fault, switch } = beside.wait();
         Prices { crossing_before: self.crossing_before, crossing_after, fault, switch, calls: BTreeMap::new() }
     }
 }

@@ -98,6 +98,12 @@ pub(crate) fn processor(pid: i32) -> Option<usize> {
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(36)?.parse().ok()
 }
 
+/// How many threads of the box run or want to, the one that asks among them.
+pub(crate) fn running() -> Option<usize> {
+    let text = text("/proc/loadavg".into())?;
+    text.split_ascii_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
+}
+
 /// Whether a thread is gone, or on its way out of the kernel (PF_EXITING among the flags of proc(5)).
 pub(crate) fn is_ending(tid: i32) -> bool {
     const PF_EXITING: u64 = 0x4;

@@ -6,11 +6,12 @@ use crate::ledger::{Ledger, LookedAt};
 use crate::procfs;
 use crate::sockets::Sockets;
 use crate::sys::{own_cpu, read_memory};
-use crate::table::{ImageId, Table};
+use crate::table::{ImageId, RawRow, Table};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{ArgData, Moment, Random, Signature, Spread, Sysno};
+use systoll_model::{ArgData, Moment, Random, Signature};
+use systoll_price::Beside;
 
 /// Octaves from this one on get two windows: the newest octave is half the row.
 const TWO_FROM: u32 = 5;
@@ -356,19 +357,14 @@ impl Windows {
     }
 }
 
-/// What a page fault costs, where the run gave memory back so often that it matters.
-pub(crate) fn fault_price(table: &Table) -> Option<Spread> {
-    let gives_back = |s: Sysno| s.name().is_some_and(|name| GIVES_BACK.contains(&name));
-    let habit = table.rows.iter().any(|r| r.counts.calls >= HABIT && gives_back(r.syscall));
-    habit.then(systoll_price::fault)?
-}
-
-/// What a context switch costs, where the run waited so often that it matters and windows tell how often: every
-/// program loses its processor in some call.
-pub(crate) fn switch_price(table: &Table, windows: &[&RawWindow]) -> Option<Spread> {
-    let habit = table.rows.iter().any(|r| r.counts.calls >= HABIT && r.counts.waited_ns.is_some_and(|ns| ns > 0));
-    let waits = windows.iter().flat_map(|w| &w.calls).filter(|c| c.waited_ns.is_some_and(|ns| ns > 0));
-    (habit && waits.take(WAITS).count() == WAITS).then(systoll_price::switch)?
+/// What is to be priced beside calls: a page fault where the run gave memory back so often that it matters, and a
+/// context switch where it waited so often and windows tell how often: every program loses its processor in some call.
+pub(crate) fn beside(table: &Table, windows: &[&RawWindow]) -> Beside {
+    let often = |matters: &dyn Fn(&RawRow) -> bool| table.rows.iter().any(|r| r.counts.calls >= HABIT && matters(r));
+    let faults = often(&|r| r.syscall.name().is_some_and(|name| GIVES_BACK.contains(&name)));
+    let waited = |ns: Option<u64>| ns.is_some_and(|ns| ns > 0);
+    let waits = || windows.iter().flat_map(|w| &w.calls).filter(|c| waited(c.waited_ns)).take(WAITS).count() == WAITS;
+    Beside { faults, switches: often(&|r| waited(r.counts.waited_ns)) && waits() }
 }
 
 /// What has been spent, by the classes of [`RESERVES`] and beyond.
@@ -396,6 +392,7 @@ impl Spent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systoll_model::Sysno;
 
     fn call(row: u32, nth: u64) -> RawCall {
         RawCall {

@@ -6,6 +6,7 @@ use super::toll::{Observer, tolls};
 use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::parts::{self, Named, Parts, Progress};
 use crate::sys;
+use crate::windows;
 use systoll_model::{BackendKind, Header, Problem, ProblemKind, Process, Recording, Row};
 
 impl Engine {
@@ -27,12 +28,13 @@ impl Engine {
     }
 
     fn recording(&mut self, wall_ns: u64, ended: bool) -> Recording {
+        let beside = windows::beside(&self.table, &self.windows.all()).begin();
         let mut named = Named::of(&self.table, &mut self.symbols, self.problems.list.clone());
         // Prices take children of our own, which are none of the command's.
         let children = sys::children_times();
         let crossing_after =
             if ended { systoll_price::crossing(CROSSING) } else { self.measured.facts.crossing_before };
-        let mut prices = self.measured.facts.prices(crossing_after, &self.table, &self.windows.all());
+        let mut prices = self.measured.facts.prices(crossing_after, beside);
         let observer = Observer::calibrated(self.measured.cost, prices.crossing_ns());
         let tolls = tolls(&self.table, &self.windows.all(), &observer, &mut prices);
         let observer = observer.seen(&self.measured.sampler, &prices);

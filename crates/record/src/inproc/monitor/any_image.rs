@@ -9,6 +9,7 @@ use super::exec::provision;
 use super::exec::read_ahead::Ahead;
 use super::exec::ready::{self, Taken};
 use super::handles::ProgramId;
+use super::polling::Polling;
 use super::program::{Patched, Program};
 use super::requests::{serve, slots};
 use super::results::clock::Ratio;
@@ -16,6 +17,7 @@ use super::results::run_stats::Around;
 use super::results::{collect, recording};
 use super::session::Session;
 use super::shared::maps::{Layout, Maps};
+use super::shared::memory::Memory;
 use super::shared::remote::Mem;
 use super::{Cache, Closely, Launch, options, watch};
 use crate::table::{Image, Table};
@@ -41,11 +43,11 @@ impl Launcher {
         let around = Around { own_cycles: 10.0, added_ns: 5.0, ..Around::default() };
         let mut session = watch::new_session(
             &Launch::default(),
+            (Memory::new().ok()?, Polling::new()),
             (files, symbols),
             (crate::parts::RunFacts::default(), around),
             Ratio::begin().settled(),
-        )
-        .ok()?;
+        );
         let (pid, mut space) = (std::process::id() as i32, AddressSpace::new());
         let maps = Maps::of(pid);
         space.update_by(&mut session.symbols, pid, &maps.text);

@@ -31,8 +31,10 @@ use exec::files::Files;
 use exec::place::Maker;
 use exec::read_ahead::{Ahead, Reading};
 use exec::seccomp;
+use polling::Polling;
 use results::run_stats::Around;
 use results::{clock, overhead, recording};
+use shared::memory::Memory;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,6 +182,16 @@ impl InprocBackend {
         let share = measured.as_ref().map_or_else(overhead::guess, |m| m.share);
         let crossing = measured.as_ref().map(|m| overhead::in_ns(m.plain, ratio.cycles_per_ns()));
         let crossing = crossing.unwrap_or_else(|| systoll_price::crossing(overhead::CROSSING));
+        // Nothing has been started: the caller may choose another way.
+        let refused = |e| Error::refused(BackendKind::Inproc, with_source(&e));
+        let memory = Memory::new().map_err(refused)?;
+        let held = prepared.start(&signals.original_mask()).map_err(refused)?;
+        // Not before the fork, which is for one thread, nor beside a measurement; and what else there is to do goes on
+        // meanwhile.
+        let (ahead, maker, mut polling) = (Ahead::default(), Maker::new(options), Polling::new());
+        let (program, room) = (prepared.program(), memory.codes().clone());
+        let reading = Reading { program, cache: Arc::clone(&cache), maker: maker.clone(), room };
+        polling.read_ahead(&ahead, reading, held.pid);
         let facts = RunFacts::of(launch, crossing);
         let around = Around {
             share_measured: measured.is_some(),
@@ -187,19 +199,9 @@ impl InprocBackend {
             own_cycles: share.inside,
             added_ns: share.added / ratio.cycles_per_ns(),
         };
-        let (ahead, maker) = (Ahead::default(), Maker::new(options));
-        let files = Files::new(maker.clone(), Arc::clone(&cache), ahead.clone());
-        let session =
-            watch::new_session(launch, (files, Symbols::expecting(ahead.modules.clone())), (facts, around), ratio);
-        // Nothing has been started: the caller may choose another way.
-        let mut session = session.map_err(|e| Error::refused(BackendKind::Inproc, with_source(&e)))?;
-        let held = prepared
-            .start(&signals.original_mask())
-            .map_err(|e| Error::refused(BackendKind::Inproc, with_source(&e)))?;
-        // Not before the fork, which is for one thread, nor beside a measurement.
-        let room = session.memory.codes().clone();
-        let reading = Reading { program: prepared.program(), cache, maker, room };
-        session.polling.read_ahead(session.memory.global(), &ahead, reading, held.pid);
+        let symbols = Symbols::expecting(ahead.modules.clone());
+        let files = Files::new(maker, cache, ahead);
+        let mut session = watch::new_session(launch, (memory, polling), (files, symbols), (facts, around), ratio);
         signals.watch(held.pid, control.every());
         if let Some(held) = watch::begin(&mut session, held)? {
             return Err(held.not_begun(prepared.program(), session.root.exit));

@@ -83,7 +83,7 @@ impl Polling {
 
     /// How often a thread looks for its answer before it sleeps.
     pub(crate) fn spins(&self) -> u64 {
-        if self.processors > 1 { SPINS } else { 0 }
+        if self.processors > 1 && self.stay.is_none() { SPINS } else { 0 }
     }
 
     /// Says that something is begun now, which may take long.
@@ -97,25 +97,29 @@ impl Polling {
     /// Where there are two processors it has one to itself: launcher and targets share the other, sleep
     /// rather than look for each other, and to have the next turn there takes a tenth of the time that it
     /// takes to wake a processor.
-    pub(crate) fn read_ahead(&mut self, global: &Area, ahead: &Ahead, what: Reading, pid: i32) {
+    pub(crate) fn read_ahead(&mut self, ahead: &Ahead, what: Reading, pid: i32) {
         if self.processors < 2 {
             return;
         }
         let beside = if self.processors == 2 { procfs::processor(pid) } else { None };
-        self.reader = ahead.begin(what, beside);
-        // Not before that: a thread begins where its maker may run.
-        self.stay = beside.filter(|_| self.reader.is_some()).and_then(sys::Stay::on);
-        if self.stay.is_some() {
-            global.set(global::SPINS, 0);
-            self.asked_here = true;
-        }
+        let stay = beside.and_then(|_| sys::Stay::as_it_is());
+        // A thread begins where its maker may run: to be moved once it runs would take it a tenth of its time.
+        let is_there = |processor: &usize| usize::try_from(sys::processor()) == Ok(*processor);
+        let moved = beside.filter(|p| !is_there(p)).zip(stay.as_ref()).is_some_and(|(p, stay)| stay.off(p));
+        self.reader = ahead.begin(what, beside.filter(|_| !moved));
+        self.stay = beside.filter(|_| self.reader.is_some()).zip(stay).and_then(|(p, stay)| stay.on(p).then_some(stay));
+        self.asked_here = self.stay.is_some();
     }
 
     /// Whether a thread that is about to exec was on another processor than the launcher's, which it had better
     /// keep: some kernels wake a program beside the process that wakes it, where it waits for the launcher and
-    /// finds nothing in the caches. `patience`: what the thread would have waited.
+    /// finds nothing in the caches. Not where others want all those processors: it would wait for them while the
+    /// launcher's is idle, which took parallel builds a tenth of their time. `patience`: what the thread would have
+    /// waited.
     pub(crate) fn asked_elsewhere(&self, patience: u64) -> bool {
-        self.stay.is_none() && *seccomp::inherited() == seccomp::Inherited::Nothing && patience != 0
+        let is_one_free = || procfs::running().is_none_or(|running| running < self.processors);
+        let may = self.stay.is_none() && *seccomp::inherited() == seccomp::Inherited::Nothing;
+        may && patience != 0 && is_one_free()
     }
 
     /// Has both processors used again once all has been read ahead.

@@ -273,13 +273,22 @@ pub(crate) fn keep_off(processor: usize) {
 pub(crate) struct Stay(CpuSet);
 
 impl Stay {
-    /// Stays on `processor`; `None` where it may not.
-    pub(crate) fn on(processor: usize) -> Option<Self> {
-        let this = Pid::from_raw(0);
-        let may = sched_getaffinity(this).ok().filter(|may| may.is_set(processor).unwrap_or(false))?;
+    /// Where it may run now; `None` where that can't be told.
+    pub(crate) fn as_it_is() -> Option<Self> {
+        sched_getaffinity(Pid::from_raw(0)).ok().map(Self)
+    }
+
+    /// Has it stay on `processor`; whether it may be there.
+    pub(crate) fn on(&self, processor: usize) -> bool {
         let mut only = CpuSet::new();
-        only.set(processor).ok()?;
-        sched_setaffinity(this, &only).ok().map(|()| Self(may))
+        let may = self.0.is_set(processor).unwrap_or(false) && only.set(processor).is_ok();
+        may && sched_setaffinity(Pid::from_raw(0), &only).is_ok()
+    }
+
+    /// Has it, and threads that it makes from now on, keep off `processor`; whether there are others.
+    pub(crate) fn off(&self, processor: usize) -> bool {
+        let mut others = self.0;
+        others.unset(processor).is_ok() && sched_setaffinity(Pid::from_raw(0), &others).is_ok()
     }
 }
 

@@ -55,17 +55,14 @@ const QUIET_SLEEP: Duration = Duration::from_micros(300);
 /// How often progress is told, and ended programs are looked for.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
 
-/// A session in which nothing has been started.
-///
-/// # Errors
-/// When no memory can be shared.
+/// A session in which nothing has been watched.
 pub(crate) fn new_session(
     launch: &Launch,
+    (memory, polling): (Memory, Polling),
     (files, symbols): (Files, Symbols),
     (facts, around): (RunFacts, Around),
     ratio: Ratio,
-) -> Result<Session, Error> {
-    let memory = Memory::new()?;
+) -> Session {
     let mut session = Session {
         _death_notice: DeathNotice::new(memory.global()),
         memory,
@@ -85,7 +82,7 @@ pub(crate) fn new_session(
             no_calls: NoCalls::default(),
             sites: AllSites::default(),
         },
-        polling: Polling::new(),
+        polling,
         chores: Chores::default(),
         tracees: Tracees::new(),
         root: RootProcess::default(),
@@ -104,7 +101,7 @@ pub(crate) fn new_session(
     if let Ok(metadata) = session.memory.metadata() {
         session.symbols.ignore(&metadata);
     }
-    Ok(session)
+    session
 }
 
 /// Whether threads may write windows by themselves: where the launcher looks at calls at all, it asks for as

@@ -12,7 +12,7 @@ use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::parts::{self, Named, Parts, Progress};
 use crate::table::ImageId;
-use crate::windows::{RawWindow, Windows};
+use crate::windows::{self, RawWindow, Windows};
 use std::collections::HashMap;
 use systoll_model::{BackendKind, Counts, Header, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread};
 
@@ -78,6 +78,7 @@ fn recording(
     crossing_after: Spread,
     windows: fn(&mut Windows) -> Vec<RawWindow>,
 ) -> Recording {
+    let beside = windows::beside(&session.table, &session.windows.budget.all()).begin();
     let mut named = Named::of(&session.table, &mut session.symbols, session.problems.list.clone());
     if !session.stats.around.share_measured {
         let text = "what watching adds to a call could not be measured here: its share is a guess";
@@ -85,7 +86,7 @@ fn recording(
     }
     // That takes children, which are none of the command's.
     let children = sys::children_times();
-    let prices = session.stats.facts.prices(crossing_after, &session.table, &session.windows.budget.all());
+    let prices = session.stats.facts.prices(crossing_after, beside);
     let progress = Progress::of(&session.table, wall_ns, session.root.exit, children);
     let own = own_cpu::own_cpu(session, progress.used());
     named.problems.extend(own.problem());

@@ -1,0 +1,94 @@
+//! What page faults and context switches cost, measured by a child while the caller goes on.
+
+use crate::child::{Refused, Running};
+use crate::fault::fault;
+use crate::switch::switch;
+use crate::sys;
+use std::time::Duration;
+use systoll_model::Spread;
+
+/// A child that has not answered by then answers nothing.
+const DEADLINE: Duration = Duration::from_secs(4);
+const FAULT: usize = 0;
+const SWITCH: usize = 1;
+
+/// What is to be measured beside calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// A page fault.
+    pub faults: bool,
+    /// A context switch.
+    pub switches: bool,
+}
+
+/// What was asked for, ns; `None` where it was not, or can't be measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BesideCalls {
+    /// A minor fault on a page of anonymous memory, small pages: the trap, finding a page, clearing it and mapping it.
+    pub fault: Option<Spread>,
+    /// A switch from one thread of a process to another on one processor, and the call that gives way.
+    pub switch: Option<Spread>,
+}
+
+/// A measurement under way, which takes 1 to 2 ms. Dropped, it is ended.
+pub struct Measuring(Option<Running>);
+
+impl Beside {
+    /// Begins to measure, if anything is asked for.
+    pub fn begin(self) -> Measuring {
+        let child = (self != Self::default()).then(|| {
+            Running::begin(2, DEADLINE, |figures| {
+                let pinned = sys::pin().is_some();
+                if self.faults {
+                    figures.set(FAULT, fault());
+                }
+                if self.switches {
+                    let not = Err(Refused::Because("it could not be kept on one processor"));
+                    figures.set(SWITCH, if pinned { switch() } else { not });
+                }
+            })
+        });
+        Measuring(child)
+    }
+}
+
+impl Measuring {
+    /// Waits for what was asked for.
+    pub fn wait(self) -> BesideCalls {
+        let outcomes = self.0.map(Running::outcomes).unwrap_or_default();
+        let figure = |index: usize| outcomes.get(index).copied()?.ok().filter(|s| s.min > 0.0);
+        BesideCalls { fault: figure(FAULT), switch: figure(SWITCH) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(faults: bool, switches: bool) -> BesideCalls {
+        Beside { faults, switches }.begin().wait()
+    }
+
+    #[test]
+    fn a_fault_costs_something_and_not_the_world() {
+        let fault = measured(true, false).fault.unwrap();
+        assert!(fault.min > 20.0 && fault.min < 1_000_000.0, "{fault:?}");
+        assert!(fault.min <= fault.median && fault.median <= fault.high, "{fault:?}");
+    }
+
+    #[test]
+    fn a_switch_costs_more_than_a_crossing_and_not_the_world() {
+        let both = measured(true, true);
+        assert!(both.fault.is_some());
+        let (switch, crossing) = (both.switch.unwrap(), crate::crossing(Duration::from_millis(2)));
+        assert!(switch.min > crossing.min && switch.min < 1_000_000.0, "{switch:?} {crossing:?}");
+        assert!(switch.min <= switch.median && switch.median <= switch.high, "{switch:?}");
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_not_measured() {
+        assert_eq!(measured(false, false), BesideCalls::default());
+        assert_eq!(measured(true, false).switch, None);
+        assert_eq!(measured(false, true).fault, None);
+    }
+}
