@@ -81,6 +81,15 @@ impl Folder {
     /// modification is when it was written or, give or take an hour, last read.
     #[must_use]
     pub fn read(&self, name: &str, limit: u64) -> Option<Vec<u8>> {
+        let (file, size) = self.open(name, limit)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(size).ok()?);
+        file.take(limit).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// [`Folder::read`], for a reader that wants it in pieces: the file, and how long it is.
+    #[must_use]
+    pub fn open(&self, name: &str, limit: u64) -> Option<(File, u64)> {
         // Without O_NONBLOCK a fifo under that name would have us wait for ever.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         let file = File::from(openat(&self.fd, name, flags, Mode::empty()).ok()?);
@@ -93,9 +102,7 @@ impl Folder {
             // Where times can't be set, what is read often goes as soon as the rest.
             let _ = futimens(&file, &TimeSpec::UTIME_NOW, &TimeSpec::UTIME_NOW);
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(size).ok()?);
-        file.take(limit).read_to_end(&mut bytes).ok()?;
-        Some(bytes)
+        Some((file, size))
     }
 
     /// Writes a file of `parts` in one step: a reader sees all of it or what was there before.

@@ -120,14 +120,44 @@ impl Blob {
     ///
     /// Those of [`Blob::code_for`].
     pub fn settle(&self, code: &mut [u8], region: u64) -> Result<(), AssembleError> {
+        let len = code.len();
+        if let Some(offset) = self.references.iter().find(|r| (**r as usize).saturating_add(8) > len) {
+            return Err(AssembleError::Instruction(format!("a reference at {offset:#x} is outside the code")));
+        }
+        self.settle_piece(code, 0, region)
+    }
+
+    /// The same for a piece of the code that begins at `start`, and ends where [`Blob::piece`] says that one may.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Blob::code_for`].
+    pub fn settle_piece(&self, piece: &mut [u8], start: usize, region: u64) -> Result<(), AssembleError> {
         self.check(region)?;
-        for offset in &self.references {
-            let Some(bytes) = code.get_mut(*offset as usize..).and_then(<[u8]>::first_chunk_mut::<8>) else {
-                return Err(AssembleError::Instruction(format!("a reference at {offset:#x} is outside the code")));
-            };
+        let first = self.references.partition_point(|r| (*r as usize) < start);
+        for offset in self.references.iter().skip(first) {
+            let within =
+                (*offset as usize).checked_sub(start).and_then(|at| piece.get_mut(at..)?.first_chunk_mut::<8>());
+            let Some(bytes) = within else { break };
             *bytes = u64::from_le_bytes(*bytes).wrapping_sub(FIRST_REGION).wrapping_add(region).to_le_bytes();
         }
         Ok(())
+    }
+
+    /// Where a piece of code of `len` bytes ends that begins at `start` and has `most` bytes at most: at a multiple
+    /// of 8, or the code's end, and in no address that is to be settled.
+    #[must_use]
+    pub fn piece(&self, start: usize, most: usize, len: usize) -> usize {
+        let mut end = start.saturating_add(most) & !7;
+        while end < len {
+            let before = self.references.partition_point(|r| (*r as usize) < end);
+            let last = before.checked_sub(1).and_then(|i| self.references.get(i)).map_or(0, |r| *r as usize);
+            if last + 8 <= end || last <= start {
+                return end;
+            }
+            end = last & !7;
+        }
+        len
     }
 
     /// The roots for a new image, as (offset in the image, word), with roots' records from
@@ -161,3 +191,37 @@ pub(super) const FIRST_REGION: u64 = IMAGE + image::ROOTS;
 
 /// Bytes of a table of roots by number.
 pub(super) const TABLE: u64 = TABLE_LEN * 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The C library that this process has mapped.
+    fn c_library() -> Vec<u8> {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mut paths = maps.lines().filter_map(|line| Some(&line[line.find('/')?..]));
+        let of_c = |path: &&str| path.rsplit('/').next().is_some_and(|name| name.starts_with("libc."));
+        std::fs::read(paths.find(of_c).expect("tests are linked dynamically")).unwrap()
+    }
+
+    #[test]
+    fn pieces_are_settled_like_the_whole() {
+        let plan = crate::plan::plan(&c_library()).unwrap();
+        let options = Options { results: true, time: true, windows: true, ..Options::default() };
+        let blob = crate::assemble::assemble(&plan, &options, -(64 << 20)).unwrap();
+        assert!(blob.references.len() > 10);
+        let region = FIRST_REGION + (1 << 20);
+        let whole = blob.code_for(region).unwrap();
+        assert_ne!(whole, blob.code);
+        for most in [64, 100, 4096, 1 << 16, usize::MAX] {
+            let (mut pieces, mut start) = (blob.code.clone(), 0);
+            while start < pieces.len() {
+                let end = blob.piece(start, most, pieces.len());
+                assert!(end > start && end - start <= most, "{start}..{end}");
+                blob.settle_piece(&mut pieces[start..end], start, region).unwrap();
+                start = end;
+            }
+            assert_eq!(pieces, whole, "{most}");
+        }
+    }
+}

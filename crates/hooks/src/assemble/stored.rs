@@ -92,6 +92,15 @@ impl Options {
     }
 }
 
+/// Bytes at the end of what [`Blob::to_bytes`] makes that say how long the code is, see [`code_size`].
+pub const SIZE: usize = 8;
+
+/// How long the code is, by the last bytes of what [`Blob::to_bytes`] makes.
+#[must_use]
+pub fn code_size(last: [u8; SIZE]) -> Option<u32> {
+    u32::try_from(u64::from_le_bytes(last)).ok()
+}
+
 impl Blob {
     /// The blob as bytes for [`Blob::from_bytes`]: good for a reader that has the same assembler, down
     /// to the last instruction.
@@ -116,9 +125,18 @@ impl Blob {
     /// What [`Blob::to_bytes`] made `bytes` of. `None` where they are damaged.
     #[must_use]
     pub fn from_bytes(mut bytes: Vec<u8>) -> Option<Self> {
-        let (rest, size) = bytes.split_last_chunk::<8>()?;
-        let size = u32::try_from(u64::from_le_bytes(*size)).ok()?;
-        let wire = WireBlob::decode(rest.get(size as usize..)?).ok()?;
+        let (rest, size) = bytes.split_last_chunk::<SIZE>()?;
+        let size = code_size(*size)?;
+        let blob = Self::from_rest(rest.get(size as usize..)?, size)?;
+        bytes.truncate(size as usize);
+        Some(Self { code: bytes, ..blob })
+    }
+
+    /// [`Blob::from_bytes`] without the code: of what stands between its `size` bytes, which come first, and the last
+    /// [`SIZE`].
+    #[must_use]
+    pub fn from_rest(rest: &[u8], size: u32) -> Option<Self> {
+        let wire = WireBlob::decode(rest).ok()?;
         let mut end = 0u32;
         let mut origins = Vec::with_capacity(wire.pieces.len());
         for (len, origin) in wire.pieces.iter().zip(&wire.origins) {
@@ -128,12 +146,12 @@ impl Blob {
         }
         let sound = wire.pieces.len() == wire.origins.len()
             && end == size
+            && wire.references.is_sorted()
             && wire.references.iter().all(|r| r.checked_add(8).is_some_and(|end| end <= size));
         let patches = patches(&wire)?;
-        bytes.truncate(size as usize);
         sound.then_some(Self {
             delta: wire.delta,
-            code: bytes,
+            code: Vec::new(),
             references: wire.references,
             patches,
             sites: wire.sites.iter().map(counted).collect(),
@@ -215,6 +233,10 @@ mod tests {
         let mut longer = bytes.clone();
         longer[bytes.len() - 8..].copy_from_slice(&u64::MAX.to_le_bytes());
         assert_eq!(Blob::from_bytes(longer), None);
+        let (rest, size) = bytes.split_last_chunk::<SIZE>().unwrap();
+        let size = code_size(*size).unwrap();
+        assert_eq!(size as usize, blob.code.len());
+        assert_eq!(Blob::from_rest(&rest[size as usize..], size), Some(Blob { code: Vec::new(), ..blob }));
     }
 
     #[test]

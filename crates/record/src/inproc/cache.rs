@@ -7,10 +7,12 @@
 //! (`FileState`) is kept as well, where the file system notes every change of contents.
 //! Whatever is the matter with the folder, work goes on without it.
 
-use super::checksum::checksum;
+use super::checksum::{Checksum, checksum};
 use super::content::ContentHash;
 use std::fmt::Write;
+use std::fs::File;
 use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_hooks::plan::{self, Plan, PlanError};
@@ -182,6 +184,15 @@ impl Cache {
         Some(bytes)
     }
 
+    /// [`Cache::get`] for a reader that has no use for the whole in one piece.
+    pub(crate) fn entry(&self, kind: Kind, key: &Key) -> Option<Entry<'_>> {
+        let open = self.0.as_ref()?;
+        let name = name(kind, key);
+        let (file, size) = open.folder.open(&name, open.limit.saturating_add(TRAILER as u64))?;
+        let len = size.checked_sub(TRAILER as u64)?;
+        Some(Entry { open, name, file, len, read: Checksum::new(&open.secret) })
+    }
+
     /// Keeps `payload`, and returns whether it did. Entries that were not used for longest make room.
     pub fn put(&self, kind: Kind, key: &Key, payload: &[u8]) -> bool {
         let Some(open) = &self.0 else { return false };
@@ -260,12 +271,60 @@ impl Open {
     }
 
     fn trailer(&self, name: &str, payload: &[u8]) -> [u8; TRAILER] {
-        let sum = checksum(&self.secret, payload);
+        self.trailer_of(name, checksum(&self.secret, payload))
+    }
+
+    fn trailer_of(&self, name: &str, sum: u64) -> [u8; TRAILER] {
         let mut trailer = [0; TRAILER];
         let (magic, rest) = trailer.split_at_mut(MAGIC.len());
         magic.copy_from_slice(MAGIC);
         rest.copy_from_slice(&self.hash(&[name.as_bytes(), &sum.to_le_bytes()]).to_le_bytes());
         trailer
+    }
+}
+
+/// An entry that is read piece by piece. Nothing of it is to be believed before [`Entry::ends_as_kept`] has said so.
+pub(crate) struct Entry<'a> {
+    open: &'a Open,
+    name: String,
+    file: File,
+    len: u64,
+    /// Of what has been read in order.
+    read: Checksum,
+}
+
+impl Entry<'_> {
+    /// Bytes of its payload.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Fills `bytes` with what stands at `at`, ahead of its turn.
+    pub(crate) fn peek(&self, at: u64, bytes: &mut [u8]) -> Option<()> {
+        self.file.read_exact_at(bytes, at).ok()
+    }
+
+    /// Fills `bytes` with what stands at `at`, which is where the last piece ended.
+    pub(crate) fn read(&mut self, at: u64, bytes: &mut [u8]) -> Option<()> {
+        self.peek(at, bytes)?;
+        self.read.add(bytes);
+        Some(())
+    }
+
+    /// Takes `bytes`, which were peeked at, for the next piece.
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        self.read.add(bytes);
+    }
+
+    /// Whether what was read, from the first byte to the last, is what was kept. If not, it is thrown away.
+    pub(crate) fn ends_as_kept(self) -> bool {
+        let mut trailer = [0; TRAILER];
+        let read = self.file.read_exact_at(&mut trailer, self.len).is_ok();
+        let intact = read && trailer == self.open.trailer_of(&self.name, self.read.end());
+        if !intact {
+            self.open.folder.remove(&self.name);
+        }
+        intact
     }
 }
 

@@ -9,23 +9,58 @@ const STEP: usize = 64;
 
 /// The checksum of `bytes` under a key.
 pub(super) fn checksum(key: &[u8; 32], bytes: &[u8]) -> u64 {
-    let mut secret = ODD;
-    for (word, bytes) in secret.iter_mut().zip(key.as_chunks::<8>().0) {
-        *word ^= u64::from_le_bytes(*bytes);
+    let mut sum = Checksum::new(key);
+    sum.add(bytes);
+    sum.end()
+}
+
+/// A [`checksum`] of bytes that come in pieces.
+pub(super) struct Checksum {
+    secret: [u64; 4],
+    state: [u64; 4],
+    len: u64,
+    /// The last bytes, as many as `len` has over whole steps.
+    rest: [u8; STEP],
+}
+
+impl Checksum {
+    pub(super) fn new(key: &[u8; 32]) -> Self {
+        let mut secret = ODD;
+        for (word, bytes) in secret.iter_mut().zip(key.as_chunks::<8>().0) {
+            *word ^= u64::from_le_bytes(*bytes);
+        }
+        Self { secret, state: secret, len: 0, rest: [0; STEP] }
     }
-    let mut state = secret;
-    let (steps, rest) = bytes.as_chunks::<STEP>();
-    for step in steps {
-        absorb(&mut state, &secret, step);
+
+    pub(super) fn add(&mut self, mut bytes: &[u8]) {
+        let waiting = (self.len % STEP as u64) as usize;
+        self.len += bytes.len() as u64;
+        if waiting != 0 {
+            let (first, others) = bytes.split_at(bytes.len().min(STEP - waiting));
+            self.rest.iter_mut().skip(waiting).zip(first).for_each(|(to, from)| *to = *from);
+            bytes = others;
+            if waiting + first.len() < STEP {
+                return;
+            }
+            absorb(&mut self.state, &self.secret, &self.rest);
+        }
+        let (steps, rest) = bytes.as_chunks::<STEP>();
+        for step in steps {
+            absorb(&mut self.state, &self.secret, step);
+        }
+        self.rest.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
     }
-    if !rest.is_empty() {
-        let mut last = [0; STEP];
-        last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        absorb(&mut state, &secret, &last);
+
+    pub(super) fn end(mut self) -> u64 {
+        let waiting = (self.len % STEP as u64) as usize;
+        if waiting != 0 {
+            self.rest.iter_mut().skip(waiting).for_each(|byte| *byte = 0);
+            absorb(&mut self.state, &self.secret, &self.rest);
+        }
+        // The length tells what was filled up from zeroes that were there.
+        let length = fold(self.len ^ ODD[0], self.secret[1]);
+        self.state.iter().zip(ODD).fold(length, |all, (word, odd)| fold(all ^ word, odd))
     }
-    // The length tells what was filled up from zeroes that were there.
-    let length = fold(bytes.len() as u64 ^ ODD[0], secret[1]);
-    state.iter().zip(ODD).fold(length, |all, (word, odd)| fold(all ^ word, odd))
 }
 
 fn absorb(state: &mut [u64; 4], secret: &[u64; 4], step: &[u8; STEP]) {
@@ -64,6 +99,25 @@ mod tests {
             key[byte] ^= 4;
             assert!(seen.insert(checksum(&key, &bytes)), "byte {byte} of the key");
         }
+    }
+
+    #[test]
+    fn pieces_come_to_the_same() {
+        let bytes: Vec<u8> = (0..1000u32).map(|n| (n * 7) as u8).collect();
+        for len in [0, 1, 63, 64, 65, 128, 500, 1000] {
+            for piece in [1, 7, 63, 64, 65, 200] {
+                let mut sum = Checksum::new(&[9; 32]);
+                bytes[..len].chunks(piece).for_each(|piece| sum.add(piece));
+                assert_eq!(sum.end(), checksum(&[9; 32], &bytes[..len]), "{len} bytes by {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_checksum_stays_what_it_was() {
+        // What earlier builds have written is to be read.
+        let bytes: Vec<u8> = (0..200).collect();
+        assert_eq!(checksum(&[1; 32], &bytes), 0x57d8_6494_fdd4_4c60);
     }
 
     #[test]

@@ -206,21 +206,22 @@ impl Files {
         }
         let id = known.id.as_ref().and_then(|id| self.maker.key(id, delta));
         let ahead = id.as_ref().and_then(|id| self.ahead.codes.take(id, || None));
-        let code = match ahead.filter(|code| code.blob.delta == delta && code.region == known.region) {
+        let ahead = ahead.filter(|code| code.blob.delta == delta && code.region == known.region);
+        let kept = || {
+            let entry = self.maker.kept(&self.cache, id.as_ref()?)?;
+            Code::kept(entry, delta, &known.plan, known.region, room)
+        };
+        let code = match ahead.or_else(kept) {
             Some(code) => code,
-            None => Code::store(self.blob(known, id.as_ref(), delta)?, &known.plan, known.region, room)?,
+            None => Code::store(self.assembled(known, id.as_ref(), delta)?, &known.plan, known.region, room)?,
         };
         let code = Rc::new(code);
         self.codes.insert((key, delta), Rc::clone(&code));
         Ok(code)
     }
 
-    /// The code from an earlier run, or assembled now.
-    fn blob(&self, known: &Known, id: Option<&Key>, delta: i64) -> Result<Blob, String> {
-        let kept = id.and_then(|id| self.maker.kept(&self.cache, id));
-        if let Some(blob) = kept.filter(|b| b.delta == delta) {
-            return Ok(blob);
-        }
+    /// The code assembled now, and kept for later runs.
+    fn assembled(&self, known: &Known, id: Option<&Key>, delta: i64) -> Result<Blob, String> {
         let blob = assemble(&known.plan, &self.maker.options, delta).map_err(|e| e.to_string())?;
         if let Some(id) = id {
             self.cache.put(CODE, id, &blob.to_bytes());

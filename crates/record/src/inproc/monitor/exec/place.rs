@@ -1,11 +1,11 @@
 //! Where a file's code and roots come to lie, and what both are made and kept by.
 
-use crate::inproc::cache::{Cache, Key, Kind};
+use crate::inproc::cache::{Cache, Entry, Key, Kind};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use systoll_hooks::assemble::{Blob, Options};
+use systoll_hooks::assemble::Options;
 use systoll_hooks::layout::{IMAGE, NODE_SIZE, image};
 use systoll_hooks::plan::Plan;
 
@@ -92,8 +92,8 @@ impl Maker {
     }
 
     /// The code in the cache.
-    pub(crate) fn kept(&self, cache: &Cache, key: &Key) -> Option<Blob> {
-        Blob::from_bytes(cache.get(CODE, key)?)
+    pub(crate) fn kept<'a>(&self, cache: &'a Cache, key: &Key) -> Option<Entry<'a>> {
+        cache.entry(CODE, key)
     }
 }
 

@@ -178,9 +178,10 @@ impl Ahead {
         roots: &mut Room,
     ) -> Option<()> {
         let at = place(plan, SOMEWHERE, first_room(plan), &|_| true)?;
-        let key = what.maker.key(key, at.wrapping_sub(SOMEWHERE) as i64)?;
+        let delta = at.wrapping_sub(SOMEWHERE) as i64;
+        let key = what.maker.key(key, delta)?;
         self.codes.put(&key, || {
-            let code = Code::store(what.maker.kept(&what.cache, &key)?, plan, region, &what.room).ok()?;
+            let code = Code::kept(what.maker.kept(&what.cache, &key)?, delta, plan, region, &what.room)?;
             code.jumps.read_ahead(|at, bytes| file.read_code_into(at, bytes));
             // Those of files that a program begins with are known here if it has begun.
             roots.roots = self.first_roots.get().copied().unwrap_or(roots.roots);

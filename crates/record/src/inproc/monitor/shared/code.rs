@@ -1,17 +1,21 @@
 //! A file's trampolines as they lie in the shared memory, ready to be mapped and jumped to.
 
+use crate::inproc::cache::Entry;
 use crate::inproc::monitor::shared::memory::{Area, CodeRoom, Runs};
 use crate::inproc::monitor::shared::remote::Jumps;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
-use systoll_hooks::assemble::{AssembleError, Blob, Room, Unhooked, origins_table};
+use systoll_hooks::assemble::{AssembleError, Blob, CODE_SIZE_LEN, Room, Unhooked, code_size, origins_table};
 use systoll_hooks::layout::{IMAGE, NODE_SIZE, code, image, node};
 use systoll_hooks::plan::{Plan, SIGNAL_RETURN_LEN};
 
 /// Ways to begin a file's records that are kept: there are as many as programs with other files.
 const MOST_ROOTS: usize = 16;
+
+/// Bytes of code that are read at once: they stay in the processor's cache.
+const PIECE: usize = 64 << 10;
 
 /// A file's trampolines, in the shared memory.
 pub(crate) struct Code {
@@ -49,6 +53,48 @@ impl Code {
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         bytes.extend(table);
         let offset = room.add(&bytes).ok_or("no room for more code")?;
+        Self::of(blob, (offset, len, origins), plan, region, room)
+    }
+
+    /// The code that an earlier run has kept for a file at this distance, read into its place. A megabyte that is
+    /// read elsewhere first takes longer to get memory for than to read.
+    pub(crate) fn kept(mut entry: Entry<'_>, delta: i64, plan: &Plan, region: u64, room: &CodeRoom) -> Option<Self> {
+        let behind_rest = entry.len().checked_sub(CODE_SIZE_LEN as u64)?;
+        let mut last = [0; CODE_SIZE_LEN];
+        entry.peek(behind_rest, &mut last)?;
+        let len = code_size(last)?;
+        let mut rest = vec![0; usize::try_from(behind_rest.checked_sub(u64::from(len))?).ok()?];
+        entry.peek(u64::from(len), &mut rest)?;
+        let blob = Blob::from_rest(&rest, len).filter(|blob| blob.delta == delta)?;
+        let (table, origins) = origins_table(&blob);
+        let table_at = u64::from(len).next_multiple_of(8);
+        let offset = room.reserve(table_at + table.len() as u64)?;
+        let (mut start, len) = (0, len as usize);
+        let mut buffer = vec![0; PIECE.min(len)];
+        while start < len {
+            // Until the last byte has been read, all of this may be anybody's.
+            let end = Some(blob.piece(start, PIECE, len)).filter(|end| *end > start)?;
+            let piece = buffer.get_mut(..end - start)?;
+            entry.read(start as u64, piece)?;
+            blob.settle_piece(piece, start, region).ok()?;
+            room.write(offset + start as u64, piece).then_some(())?;
+            start = end;
+        }
+        room.write(offset + table_at, &table).then_some(())?;
+        entry.take(&rest);
+        entry.take(&last);
+        entry.ends_as_kept().then_some(())?;
+        Self::of(blob, (offset, len as u64, origins), plan, region, room).ok()
+    }
+
+    /// Of `blob`, whose code lies at `offset` with a table of so many origins behind its `len` bytes.
+    fn of(
+        mut blob: Blob,
+        (offset, len, origins): (u64, u64, u64),
+        plan: &Plan,
+        region: u64,
+        room: &CodeRoom,
+    ) -> Result<Self, String> {
         let jumps = Jumps::new(plan, &blob)?;
         let writing = room.add(&jumps.for_writing()).ok_or("no room for more code")?;
         let uncounted = uncounted(plan, &blob);
@@ -126,4 +172,73 @@ fn uncounted(plan: &Plan, blob: &Blob) -> usize {
     let refused = blob.refused.iter().filter(|r| r.what != Unhooked::Return);
     let addresses: HashSet<u64> = refused.map(|r| r.address).chain(plan.unplanned.iter().map(|u| u.address)).collect();
     addresses.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inproc::cache::{Cache, Kind};
+    use crate::inproc::monitor::shared::memory::Memory;
+    use systoll_hooks::assemble::{Options, assemble};
+
+    const KIND: Kind = Kind { name: "code", version: 1 };
+    const DELTA: i64 = -(64 << 20);
+    const REGION: u64 = IMAGE + image::ROOTS + (1 << 16);
+
+    /// The C library that this process has mapped.
+    fn c_library() -> Vec<u8> {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mut paths = maps.lines().filter_map(|line| Some(&line[line.find('/')?..]));
+        let of_c = |path: &&str| path.rsplit('/').next().is_some_and(|name| name.starts_with("libc."));
+        std::fs::read(paths.find(of_c).expect("tests are linked dynamically")).unwrap()
+    }
+
+    /// Its plan and code.
+    fn made() -> (Plan, Blob) {
+        let plan = systoll_hooks::plan::plan(&c_library()).unwrap();
+        let options = Options { results: true, time: true, windows: true, ..Options::default() };
+        let blob = assemble(&plan, &options, DELTA).unwrap();
+        assert!(blob.code.len() > 2 * PIECE && !blob.code.len().is_multiple_of(PIECE));
+        (plan, blob)
+    }
+
+    /// The words of memory that `code` lies in.
+    fn words(room: &CodeRoom, code: &Code) -> Vec<u64> {
+        (code.offset..code.offset + code.size()).step_by(8).map(|at| room.global().get(at)).collect()
+    }
+
+    #[test]
+    fn kept_code_is_what_was_stored() {
+        let (dir, memory) = (tempfile::tempdir().unwrap(), Memory::new().unwrap());
+        let (room, cache) = (memory.codes(), Cache::at(dir.path(), 1 << 26));
+        let (plan, blob) = made();
+        let key = Cache::key_named("a");
+        assert!(cache.put(KIND, &key, &blob.to_bytes()));
+        let entry = || cache.entry(KIND, &key);
+        let kept = Code::kept(entry().unwrap(), DELTA, &plan, REGION, room).unwrap();
+        let stored = Code::store(blob, &plan, REGION, room).unwrap();
+        assert_eq!(words(room, &kept), words(room, &stored));
+        assert_eq!((kept.len, kept.origins, kept.uncounted), (stored.len, stored.origins, stored.uncounted));
+        assert_eq!(kept.blob, stored.blob);
+        assert!(Code::kept(entry().unwrap(), DELTA + 4096, &plan, REGION, room).is_none());
+        assert!(entry().is_some(), "it is good at its own distance");
+    }
+
+    #[test]
+    fn damaged_code_is_thrown_away() {
+        let memory = Memory::new().unwrap();
+        let (plan, blob) = made();
+        let bytes = blob.to_bytes();
+        for place in [0, PIECE, blob.code.len() - 1, blob.code.len() + 2, bytes.len() - 1, bytes.len() + 3] {
+            let dir = tempfile::tempdir().unwrap();
+            let (cache, key) = (Cache::at(dir.path(), 1 << 26), Cache::key_named("a"));
+            assert!(cache.put(KIND, &key, &bytes));
+            let file = dir.path().join("systoll").join("code-1-a");
+            let mut damaged = std::fs::read(&file).unwrap();
+            damaged[place] ^= 1;
+            std::fs::write(&file, damaged).unwrap();
+            let kept = Code::kept(cache.entry(KIND, &key).unwrap(), DELTA, &plan, REGION, memory.codes());
+            assert!(kept.is_none(), "{place}");
+        }
+    }
 }

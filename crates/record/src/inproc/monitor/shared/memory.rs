@@ -38,8 +38,7 @@ pub(crate) const NOT_MAPPED: u32 = 0o400;
 const GAP: u64 = 256;
 /// Bytes of a slot whose memory is kept when its thread is gone: a few dozen contexts.
 const KEPT: u64 = 1 << 16;
-/// Bytes of an image beside its slots that are looked at, at most: what a program has filled it with
-/// beyond is none of ours.
+/// Bytes of an image beside its slots that are looked at, at most: what a program fills beyond is not ours.
 const MOST_OF_TREES: u64 = 64 << 20;
 /// What may be used next lies within so many bytes of what is used.
 const NEAR: u64 = 1 << 18;
@@ -150,7 +149,7 @@ struct Image {
     deserted: bool,
 }
 
-/// The code file: where code is stored, by whichever thread has some.
+/// The code file, for whichever thread has code.
 #[derive(Clone)]
 pub(crate) struct CodeRoom {
     area: Arc<Area>,
@@ -160,10 +159,19 @@ pub(crate) struct CodeRoom {
 impl CodeRoom {
     /// Stores code, page-aligned; its offset in the file. `None` when there is no room.
     pub(crate) fn add(&self, code: &[u8]) -> Option<u64> {
-        let size = (code.len() as u64).checked_next_multiple_of(4096)?;
-        let behind = |offset: u64| offset.checked_add(size).filter(|end| *end <= BLOBS + BLOBS_SIZE);
-        let offset = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).ok()?;
-        self.area.write(offset, code).then_some(offset)
+        self.reserve(code.len() as u64).filter(|offset| self.write(*offset, code))
+    }
+
+    /// Room for `len` bytes, page-aligned; its offset in the file. `None` when there is none.
+    pub(crate) fn reserve(&self, len: u64) -> Option<u64> {
+        let size = len.checked_next_multiple_of(4096)?;
+        let behind = |at: u64| at.checked_add(size).filter(|end| *end <= BLOBS + BLOBS_SIZE);
+        self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).ok()
+    }
+
+    /// Writes into what was reserved, at a multiple of 8; whether that lies in the file.
+    pub(crate) fn write(&self, offset: u64, code: &[u8]) -> bool {
+        self.area.write(offset, code)
     }
 
     /// The global area: the file's first page.
@@ -195,7 +203,7 @@ impl Memory {
         self.code.global()
     }
 
-    /// For storing code.
+    /// Room for code.
     pub(crate) fn codes(&self) -> &CodeRoom {
         &self.code
     }
