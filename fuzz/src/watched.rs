@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
 use systoll_hooks::assemble::{
-    Blob, Nodes, Options, Room, Step, Words, assemble, grow, number_site, read, slots_drawn, written_calls,
+    Blob, FramePointer, Nodes, Options, Room, Step, Words, assemble, grow, number_site, read, slots_drawn,
+    written_calls,
 };
 use systoll_hooks::layout::{IMAGE, NODE_SIZE, image, ring, slot};
 use systoll_hooks::plan::{Plan, build_id, plan as plan_of};
@@ -83,8 +84,13 @@ pub fn image(data: &[u8]) {
     let mut room = Room::default();
     let root = IMAGE + image::NODES + words.word(0) % 64 * NODE_SIZE;
     for n in 0..32 {
-        let steps: Vec<Step> =
-            (0..1 + n % 5).map(|i| Step { word: words.word(8 * (n + i)), next: words.word(8 * i) }).collect();
+        let step = |i| {
+            let distance = words.word(8 * (n * i));
+            let saved = (distance % 2 == 0).then_some(words.word(16 * i));
+            let pointer = (distance % 3 == 0).then_some(FramePointer { saved, distance });
+            Step { word: words.word(8 * (n + i)), next: words.word(8 * i), pointer }
+        };
+        let steps: Vec<Step> = (0..1 + n % 5).map(step).collect();
         let _ = grow(&cells, &mut room, root, &steps);
         let _ = number_site(&cells, &mut room, words.word(8 * n), words.word(16 * n) as u32, n);
     }

@@ -64,6 +64,45 @@ int main(void) {{ int sum = 0; for (int i = 0; i < 10; i++) sum += {function}();
             assert names == [(function, 10)], names
 
 
+VARYING = """
+#include <alloca.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((noinline)) static int inner(char *room, int n) { memset(room, 0, n); return getppid() + room[0]; }
+int varying(int n) { char *room = alloca(n); return inner(room, n) + room[n - 1]; }
+"""
+CALLS_VARYING = """
+int varying(int n);
+static int sum;
+__attribute__((noinline)) void one(void) { for (int i = 0; i < 300; i++) sum += varying(16 + 64 * (i % 3)); }
+__attribute__((noinline)) void another(void) { for (int i = 0; i < 200; i++) sum += varying(80 + 64 * (i % 5)); }
+__attribute__((noinline)) void of_all_sizes(void) { for (int i = 0; i < 300; i++) sum += varying(16 + 16 * i); }
+int main(void) { one(); another(); of_all_sizes(); another(); return sum == 1; }
+"""
+
+
+@test(backends=("inproc",))
+def callers_are_told_behind_frames_of_any_size(box):
+    """In a library, whose frames are none of the user's; what comes in more sizes than are told apart is counted without."""
+    _, env = fresh(box, "cache")
+    # Called as a part of the C library is.
+    library, path = (os.path.join(box.dir, name) for name in ("libnss_varying.so.2", "calls"))
+    links = ["-shared", "-fPIC", "-o", library, box.file("varying.c", VARYING)]
+    calls = ["-o", path, box.file("calls.c", CALLS_VARYING), library, "-Wl,-rpath," + box.dir]
+    for flags in (links, calls):
+        done = subprocess.run(["gcc", "-g", "-O1", *flags], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    for _ in range(3):
+        doc, _ = box.report([path], env=env)
+        of_caller = {}
+        for row in doc["rows"]:
+            if row["syscall"] == "getppid":
+                caller = (row["user"] or {}).get("function")
+                of_caller[caller] = of_caller.get(caller, 0) + row["calls"]
+        assert doc["exact"] and sum(of_caller.values()) == 1000, (of_caller, doc["problems"])
+        assert (of_caller["one"], of_caller["another"]) == (300, 400) and of_caller["of_all_sizes"] > 0, of_caller
+
+
 @test(backends=("inproc",))
 def names_of_compiled_functions_come_from_this_runs_map(box):
     script = box.file("ask.js", "function leaf() {\n  for (let i = 0; i < 300; i++) process.ppid;\n}\nleaf();\n")

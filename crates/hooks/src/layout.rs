@@ -35,7 +35,7 @@ pub use root::{root_words, transfers};
 use systoll_model::Sysno;
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 9;
+pub const VERSION: u64 = 10;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -275,18 +275,20 @@ pub mod elide {
 ///
 /// A site's root is the first node of its first level as long as there is no other; it stands
 /// for calls whose context is unknown. Nodes of a level hang together by [`SIBLING`] and share
-/// one [`OFFSET`].
+/// one [`OFFSET`]. Behind a frame whose size varies the caller lies by its frame pointer: a level of
+/// [`FRAME`] tells by that, how far it is, and the level below it the return address there.
 pub mod node {
-    /// u64: a return address, compared with the word at [`OFFSET`]; [`NO_WORD`] in a root.
+    /// u64: a return address, compared with the word at [`OFFSET`]; [`NO_WORD`] in a root. In a level of
+    /// [`FRAME`]: how far a frame pointer points above rsp at the hook.
     pub const WORD: u64 = 0x00;
     /// u64: offset in every slot of what is counted here, zero where nothing is: below other nodes.
     pub const RECORD: u64 = 0x08;
-    /// u64: where this level's return address lies, from rsp at the hook.
+    /// u64: where this level's return address lies, from rsp at the hook. With [`FRAME`]: where a frame pointer does.
     pub const OFFSET: u64 = 0x10;
     /// u64: address of the first node of the next level, zero in a leaf. In a root: of the first
     /// level, the root itself while there is none.
     pub const CHILD: u64 = 0x18;
-    /// u64: address of the next node of the level, which is older; zero: ask the launcher; [`OTHERS`]: don't.
+    /// u64: address of the next node of the level, which is older; zero: ask the launcher; [`REST`] or [`OTHERS`]: don't.
     pub const SIBLING: u64 = 0x20;
     /// u64: address of the tree's root.
     pub const ROOT: u64 = 0x28;
@@ -301,8 +303,19 @@ pub mod node {
     /// In [`TRANSFERS`]: the thread asks the launcher where a window is due, even where threads open windows themselves.
     pub const ASKS: u64 = 1 << 63;
 
+    /// In [`OFFSET`], its sign: this level tells frame pointers apart.
+    pub const FRAME: u64 = 1 << 63;
+    /// In [`OFFSET`], with [`FRAME`]: the frame pointer is in rbp, and nothing else is said.
+    pub const IN_RBP: u64 = 1 << IN_RBP_BIT;
+    /// See [`IN_RBP`].
+    pub const IN_RBP_BIT: u32 = 62;
+    /// No place from rsp lies so far.
+    pub const NO_OFFSET: u64 = FRAME | IN_RBP;
+
+    /// Value of [`SIBLING`] in a level of [`FRAME`]: all that the others are not is counted here.
+    pub const REST: u64 = 1;
     /// Value of [`SIBLING`]: further contexts are counted at the root, without asking.
-    pub const OTHERS: u64 = 1;
+    pub const OTHERS: u64 = 2;
     /// Value of [`WORD`] in a root: no address at all, so that no word on a stack is taken for it.
     /// A walk that met it would go in circles: a root may be its own first level.
     pub const NO_WORD: u64 = 0x8000_5757_0000_0001;

@@ -34,6 +34,17 @@ pub struct PlacedFrame {
     /// Whether the code that was called from here has this frame at the same distance from its own
     /// stack pointer whenever it is at the same instruction.
     pub constant: bool,
+    /// Where it does not: the frame pointer by which it lies at a constant distance, if it does by one.
+    pub pointer: Option<FramePointer>,
+}
+
+/// A register that points into a frame, as a function with an array of varying size has one to find its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FramePointer {
+    /// Where those called from there have saved it; none: it is still in rbp.
+    pub saved_at: Option<u64>,
+    /// Where it points.
+    pub value: u64,
 }
 
 /// General registers of a stopped thread.

@@ -47,7 +47,7 @@ mod stack;
 mod symbols;
 mod unwind;
 
-pub use frame::{ModuleKey, PlacedFrame, RawFrame, Registers, Until};
+pub use frame::{FramePointer, ModuleKey, PlacedFrame, RawFrame, Registers, Until};
 pub use mapped::FileState;
 pub use module::{
     FrameAnswers, FrameQuestion, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswer, NameAnswers, NameCounts,

@@ -72,7 +72,7 @@ pub use tree_reader::{
     DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, Sampled, SlotCounts, SlotReading, Thread,
     Touched, Words, read, slots_drawn,
 };
-pub use tree_writer::{Due, Room, Step, TreeError, grow, grow_due, number_site};
+pub use tree_writer::{Due, FramePointer, Room, Step, TreeError, grow, grow_due, number_site};
 pub use write_blob::assemble;
 
 use thiserror::Error;

@@ -506,10 +506,14 @@ impl<W: Words + ?Sized> Reader<'_, W> {
                 continue;
             }
             path.truncate(depth);
-            path.push(self.words.word(at.wrapping_sub(IMAGE).wrapping_add(node::WORD)));
+            let field = |field| self.words.word(at.wrapping_sub(IMAGE).wrapping_add(field));
+            let by_frame = field(node::OFFSET) & node::FRAME != 0;
+            if !by_frame {
+                path.push(field(node::WORD));
+            }
             let Some(offset) = self.between(at).or_else(|| self.keep(site, number, &path, at)) else { continue };
             open.push((self.words.word(offset + node::SIBLING), depth));
-            open.push((self.words.word(offset + node::CHILD), depth + 1));
+            open.push((self.words.word(offset + node::CHILD), path.len()));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::emitter::{Emitted, Emitter, asm, at};
 use crate::layout::{IMAGE, NODE_SIZE, NUMBERS, Question, TABLE_LEN, image, node};
-use iced_x86::code_asm::{AsmRegister64, CodeLabel, eax, ecx, qword_ptr, r11, r11d, rax, rcx};
+use iced_x86::code_asm::{AsmRegister64, CodeLabel, eax, ecx, qword_ptr, r11, r11d, rax, rbp, rcx};
 use systoll_model::Sysno;
 
 /// What a walk starts from.
@@ -65,14 +65,19 @@ fn by_number(e: &mut Emitter, table: u64, hit: CodeLabel) -> Emitted {
 
 /// From a root in r11 down to the node whose return addresses are those on the stack.
 fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (AsmRegister64, AsmRegister64)) -> Emitted {
-    let (level, check, sibling, down) = (e.label(), e.label(), e.label(), e.label());
+    let (level, check, sibling, found, down) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    let frames = e.label();
     asm!(e; mov(r11, at(r11, node::CHILD)););
     e.here(level)?;
-    asm!(e; mov(scratch, at(r11, node::OFFSET)); mov(scratch, qword_ptr(base + scratch)););
+    asm!(e; mov(scratch, at(r11, node::OFFSET)); test(scratch, scratch); js(frames););
+    asm!(e; mov(scratch, qword_ptr(base + scratch)););
     e.here(check)?;
     asm!(e; cmp(scratch, at(r11, node::WORD)); jne(sibling););
+    e.here(found)?;
     asm!(e; mov(scratch, at(r11, node::CHILD)); test(scratch, scratch); jne(down););
     e.cold(move |e| {
+        e.here(frames)?;
+        by_frame(e, Ways { found, sibling, hit }, (base, scratch))?;
         e.here(down)?;
         asm!(e; mov(r11, scratch); jmp(level););
         e.here(sibling)?;
@@ -104,5 +109,30 @@ fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (Asm
         asm!(e; jmp(hit););
         Ok(())
     });
+    Ok(())
+}
+
+/// Where a walk goes from a level.
+struct Ways {
+    /// With the node whose word it is in r11.
+    found: CodeLabel,
+    /// With the last node of the level in r11, and none of its words.
+    sibling: CodeLabel,
+    /// With the node in r11 that counts.
+    hit: CodeLabel,
+}
+
+/// Tells the frame pointers of a level apart, whose first node is in r11 and its offset in `scratch`.
+fn by_frame(e: &mut Emitter, ways: Ways, (base, scratch): (AsmRegister64, AsmRegister64)) -> Emitted {
+    let (one, next) = (e.label(), e.label());
+    // Zero where rbp is meant, which leaves the carry to say so.
+    asm!(e; btr(scratch, 63u32); btr(scratch, node::IN_RBP_BIT););
+    asm!(e; mov(scratch, qword_ptr(base + scratch)); cmovc(scratch, rbp); sub(scratch, base););
+    let one = e.here(one)?;
+    asm!(e; cmp(scratch, at(r11, node::WORD)); je(ways.found););
+    asm!(e; cmp(at(r11, node::SIBLING), node::OTHERS as i32); ja(next););
+    asm!(e; cmp(at(r11, node::SIBLING), node::REST as i32); je(ways.hit); jmp(ways.sibling););
+    e.here(next)?;
+    asm!(e; mov(r11, at(r11, node::SIBLING)); jmp(one););
     Ok(())
 }

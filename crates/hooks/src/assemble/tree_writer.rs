@@ -10,13 +10,38 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 
 /// A return address on the way from a site to its context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// The address.
     pub word: u64,
     /// Where the next return address lies, from rsp at the hook. Not used of the last step.
     pub next: u64,
+    /// By which frame pointer it lies there, where the frame between them varies in size: the next return address
+    /// is looked for at `next` where this one points as far as now.
+    pub pointer: Option<FramePointer>,
 }
+
+/// A frame pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FramePointer {
+    /// Where it was saved, from rsp at the hook; none: it is in rbp.
+    pub saved: Option<u64>,
+    /// How far above rsp at the hook it points.
+    pub distance: u64,
+}
+
+impl FramePointer {
+    /// What a level says that tells such pointers apart.
+    fn offset(self) -> u64 {
+        node::FRAME | self.saved.unwrap_or(node::IN_RBP)
+    }
+}
+
+/// Frames that are told apart at one level: who changes a frame's size at every call would fill the tree. In a
+/// start of `gcc`, behind the C library's `setlocale`, there are more than four.
+const MOST_FRAMES: usize = 16;
+/// How many of them are for what is known from elsewhere, which leaves some for what a program itself comes to.
+const MOST_KNOWN_FRAMES: usize = 12;
 
 /// What of an image is given out so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +66,14 @@ pub enum TreeError {
     /// The tree ends above or below the last step.
     #[error("the tree disagrees about where this context ends")]
     Depth,
+    /// A frame's size varies so much that what called from behind it is no longer told apart.
+    #[error("the frames behind {callers} callers vary too much in size")]
+    Varies {
+        /// The node that counts all such calls.
+        node: u64,
+        /// How many of the steps lead to it.
+        callers: usize,
+    },
     /// The tree is damaged: the program has written over it.
     #[error("the tree is damaged at {0:#x}")]
     Damaged(u64),
@@ -56,7 +89,7 @@ const LONGEST: usize = 1 << 16;
 ///
 /// When there is no room or no sense in it; nothing has changed then.
 pub fn grow(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step]) -> Result<u64, TreeError> {
-    grow_due(words, room, root, steps, Due::default())
+    Growing { tree: Tree { words }, room, root, due: Due::default() }.grow(steps, MOST_FRAMES)
 }
 
 /// When the first window of a new node is due.
@@ -68,38 +101,14 @@ pub struct Due {
     pub asks: bool,
 }
 
-/// [`grow`]; in a node that is made, a window is `due`. A thread may be counting there as soon as the node is
-/// linked.
+/// [`grow`] for what is known from elsewhere; in a node that is made, a window is `due`. A thread may be counting there
+/// as soon as the node is linked.
 ///
 /// # Errors
 ///
-/// As for [`grow`].
+/// As for [`grow`], and where frames vary more than a few ways.
 pub fn grow_due(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step], due: Due) -> Result<u64, TreeError> {
-    let tree = Tree { words };
-    let mut found = root;
-    for (i, step) in steps.iter().enumerate() {
-        let level = tree.get(found, node::CHILD)?;
-        if level == 0 {
-            return Err(TreeError::Depth);
-        }
-        let offset = tree.get(level, node::OFFSET)?;
-        match tree.find(level, step.word)? {
-            Found::Node(at) => found = at,
-            Found::Closed => return Err(TreeError::Closed),
-            Found::End => {
-                let made = tree.chain(room, root, offset, steps.get(i..).unwrap_or_default(), due)?;
-                // What a program does last it does for longest, so a new node comes before those that are there. The
-                // root stands for a first level that has no node yet.
-                if level != root {
-                    tree.set(made.first, node::SIBLING, level)?;
-                }
-                tree.set(found, node::CHILD, made.first)?;
-                return Ok(made.last);
-            }
-        }
-    }
-    let leaf = found != root && tree.get(found, node::CHILD)? == 0;
-    leaf.then_some(found).ok_or(TreeError::Depth)
+    Growing { tree: Tree { words }, room, root, due }.grow(steps, MOST_KNOWN_FRAMES)
 }
 
 /// The root of `number` in the table at address `table`, made if it is new. `offset` is where
@@ -171,10 +180,42 @@ impl Room {
     }
 }
 
+/// What a level tells apart, on the way to a context.
+#[derive(Clone, Copy)]
+struct Level {
+    word: u64,
+    /// Offset of the level below.
+    next: u64,
+    /// How many steps have been taken above it.
+    callers: usize,
+    /// Whether it tells frame pointers apart.
+    by_frame: bool,
+}
+
+/// The levels of a way; `None` where a place on it can't be one.
+fn levels(steps: &[Step]) -> Option<Vec<Level>> {
+    let mut levels = Vec::with_capacity(steps.len());
+    for (callers, step) in steps.iter().enumerate() {
+        let Step { word, next, pointer } = *step;
+        let saved = pointer.and_then(|p| p.saved).unwrap_or(0);
+        if (next | saved) & node::NO_OFFSET != 0 {
+            return None;
+        }
+        let below = pointer.map_or(next, FramePointer::offset);
+        levels.push(Level { word, next: below, callers, by_frame: false });
+        if let Some(pointer) = pointer.filter(|_| callers + 1 < steps.len()) {
+            levels.push(Level { word: pointer.distance, next, callers: callers + 1, by_frame: true });
+        }
+    }
+    Some(levels)
+}
+
 enum Found {
     Node(u64),
-    /// Not there.
-    End,
+    /// Not there; the last of the level, and how many it has.
+    End(u64, usize),
+    /// Not there, but what counts it is.
+    Rest(u64),
     Closed,
 }
 
@@ -205,44 +246,97 @@ impl Tree<'_> {
 
     fn find(&self, first: u64, word: u64) -> Result<Found, TreeError> {
         let mut at = first;
-        for _ in 0..LONGEST {
+        for n in 1..=LONGEST {
             if self.get(at, node::WORD)? == word {
                 return Ok(Found::Node(at));
             }
             match self.get(at, node::SIBLING)? {
-                0 => return Ok(Found::End),
+                0 => return Ok(Found::End(at, n)),
+                node::REST => return Ok(Found::Rest(at)),
                 node::OTHERS => return Ok(Found::Closed),
                 next => at = next,
             }
         }
         Err(TreeError::Damaged(first))
     }
+}
 
-    /// New nodes for `steps`, one below the other.
-    fn chain(&self, room: &mut Room, root: u64, offset: u64, steps: &[Step], due: Due) -> Result<Chain, TreeError> {
-        let transfers = self.get(root, node::TRANSFERS)?;
-        let asks = if due.asks { node::ASKS } else { 0 };
-        let before = room.clone();
-        let taken: Result<Vec<_>, _> = steps.iter().map(|_| room.node(self.words)).collect();
-        let leaf = taken.and_then(|nodes| Ok((nodes, room.record()?)));
-        let (taken, record) = leaf.inspect_err(|_| *room = before)?;
+/// A tree that a context is added to.
+struct Growing<'a, 'r> {
+    tree: Tree<'a>,
+    room: &'r mut Room,
+    root: u64,
+    due: Due,
+}
+
+impl Growing<'_, '_> {
+    fn grow(mut self, steps: &[Step], most_frames: usize) -> Result<u64, TreeError> {
+        let levels = levels(steps).ok_or(TreeError::Depth)?;
+        let mut found = self.root;
+        for (i, level) in levels.iter().enumerate() {
+            let first = self.tree.get(found, node::CHILD)?;
+            if first == 0 {
+                return Err(TreeError::Depth);
+            }
+            let offset = self.tree.get(first, node::OFFSET)?;
+            if (offset & node::FRAME != 0) != level.by_frame {
+                return Err(TreeError::Depth);
+            }
+            match self.tree.find(first, level.word)? {
+                Found::Node(at) => found = at,
+                Found::Rest(node) => return Err(TreeError::Varies { node, callers: level.callers }),
+                Found::Closed => return Err(TreeError::Closed),
+                Found::End(last, known) if level.by_frame && known >= most_frames => {
+                    if known < MOST_FRAMES {
+                        return Err(TreeError::Full);
+                    }
+                    let rest = Level { word: node::NO_WORD, ..*level };
+                    let rest = self.chain(offset, std::slice::from_ref(&rest))?.first;
+                    self.tree.set(rest, node::SIBLING, node::REST)?;
+                    self.tree.set(last, node::SIBLING, rest)?;
+                    return Err(TreeError::Varies { node: rest, callers: level.callers });
+                }
+                Found::End(..) => {
+                    let made = self.chain(offset, levels.get(i..).unwrap_or_default())?;
+                    // What a program does last it does for longest, so a new node comes before those that are there.
+                    // The root stands for a first level that has no node yet.
+                    if first != self.root {
+                        self.tree.set(made.first, node::SIBLING, first)?;
+                    }
+                    self.tree.set(found, node::CHILD, made.first)?;
+                    return Ok(made.last);
+                }
+            }
+        }
+        let leaf = found != self.root && self.tree.get(found, node::CHILD)? == 0;
+        leaf.then_some(found).ok_or(TreeError::Depth)
+    }
+
+    /// New nodes for `levels`, one below the other.
+    fn chain(&mut self, offset: u64, levels: &[Level]) -> Result<Chain, TreeError> {
+        let transfers = self.tree.get(self.root, node::TRANSFERS)?;
+        let asks = if self.due.asks { node::ASKS } else { 0 };
+        let before = self.room.clone();
+        let taken: Result<Vec<_>, _> = levels.iter().map(|_| self.room.node(self.tree.words)).collect();
+        let leaf = taken.and_then(|nodes| Ok((nodes, self.room.record()?)));
+        let (taken, record) = leaf.inspect_err(|_| *self.room = before)?;
         let mut offset = offset;
-        for (i, (step, at)) in steps.iter().zip(&taken).enumerate() {
+        for (i, (level, at)) in levels.iter().zip(&taken).enumerate() {
             let child = taken.get(i + 1).copied().unwrap_or(0);
             let fields = [
-                (node::WORD, step.word),
+                (node::WORD, level.word),
                 (node::RECORD, if child == 0 { record } else { 0 }),
                 (node::OFFSET, offset),
                 (node::CHILD, child),
                 (node::SIBLING, 0),
-                (node::ROOT, root),
+                (node::ROOT, self.root),
                 (node::TRANSFERS, transfers | asks),
-                (node::WINDOW_AT, if child == 0 { due.at } else { 0 }),
+                (node::WINDOW_AT, if child == 0 { self.due.at } else { 0 }),
             ];
             for (field, word) in fields {
-                self.set(*at, field, word)?;
+                self.tree.set(*at, field, word)?;
             }
-            offset = step.next;
+            offset = level.next;
         }
         match (taken.first(), taken.last()) {
             (Some(first), Some(last)) => Ok(Chain { first: *first, last: *last }),
@@ -265,6 +359,10 @@ mod tests {
         (words, Room { nodes: 1, ..Room::default() }, root)
     }
 
+    fn step(word: u64, next: u64) -> Step {
+        Step { word, next, pointer: None }
+    }
+
     fn level(words: &[AtomicU64], parent: u64) -> Vec<u64> {
         let tree = Tree { words };
         let get = |at, field| tree.get(at, field).unwrap();
@@ -275,16 +373,64 @@ mod tests {
     #[test]
     fn the_newest_of_a_level_comes_first_and_none_is_lost() {
         let (words, mut room, root) = image_with_root();
-        let path = |inner, outer| [Step { word: inner, next: 8 }, Step { word: outer, next: 0 }];
+        let path = |inner, outer| [step(inner, 8), step(outer, 0)];
         let paths = [path(1, 10), path(2, 10), path(1, 11), path(3, 12), path(1, 12)];
         let made = paths.map(|path| grow(&words, &mut room, root, &path).unwrap());
         assert_eq!(level(&words, root), [3, 2, 1]);
-        let first = grow(&words, &mut room, root, &[Step { word: 1, next: 8 }]);
+        let first = grow(&words, &mut room, root, &[step(1, 8)]);
         assert_eq!(first, Err(TreeError::Depth), "others lie below it");
         let below_1 = Tree { words: &words }.find(root + NODE_SIZE, 1).map(|found| matches!(found, Found::Node(_)));
         assert_eq!(below_1, Ok(true));
         assert_eq!(level(&words, root + NODE_SIZE), [12, 11, 10]);
         let again = paths.map(|path| grow(&words, &mut room, root, &path).unwrap());
         assert_eq!(again, made, "what is known is found, and not made again");
+    }
+    #[test]
+    fn frames_of_many_sizes_are_told_apart_and_then_no_more() {
+        let (words, mut room, root) = image_with_root();
+        let most = MOST_FRAMES as u64;
+        let by = |distance| {
+            let pointer = Some(FramePointer { saved: Some(16), distance });
+            [Step { word: 1, next: distance + 8, pointer }, step(10, 0)]
+        };
+        let known: Vec<_> = (0..MOST_KNOWN_FRAMES as u64)
+            .map(|n| grow_due(&words, &mut room, root, &by(n), Due::default()).unwrap())
+            .collect();
+        let more = grow_due(&words, &mut room, root, &by(most), Due::default());
+        assert_eq!(more, Err(TreeError::Full), "what is known from elsewhere leaves room");
+        let own: Vec<_> =
+            (MOST_KNOWN_FRAMES as u64..most).map(|n| grow(&words, &mut room, root, &by(n)).unwrap()).collect();
+        let again: Vec<_> = (0..most).map(|n| grow(&words, &mut room, root, &by(n)).unwrap()).collect();
+        assert_eq!(again, [known, own].concat());
+        let varies = grow(&words, &mut room, root, &by(most));
+        let Err(TreeError::Varies { node, callers: 1 }) = varies else { panic!("{varies:?}") };
+        let before = room.clone();
+        for distance in [most, most + 1] {
+            assert_eq!(grow(&words, &mut room, root, &by(distance)), varies);
+            assert_eq!(grow_due(&words, &mut room, root, &by(distance), Due::default()), varies);
+        }
+        assert_eq!(room, before);
+        let tree = Tree { words: &words };
+        let field = |field| tree.get(node, field).unwrap();
+        assert_eq!([field(node::OFFSET), field(node::CHILD), field(node::SIBLING)], [node::FRAME | 16, 0, node::REST]);
+        assert_ne!(field(node::RECORD), 0);
+        // A way that does not have this frame is none of this tree.
+        assert_eq!(grow(&words, &mut room, root, &[step(1, 8), step(10, 0)]), Err(TreeError::Depth));
+        // Others beside it have their own.
+        let in_rbp = Some(FramePointer { saved: None, distance: 40 });
+        let other = grow(&words, &mut room, root, &[Step { word: 2, next: 48, pointer: in_rbp }, step(10, 0)]).unwrap();
+        assert_eq!(tree.get(other, node::OFFSET), Ok(48));
+    }
+
+    #[test]
+    fn places_that_look_like_marks_are_refused() {
+        let (words, mut room, root) = image_with_root();
+        let pointer = |saved| Some(FramePointer { saved: Some(saved), distance: 0 });
+        for bad in [node::FRAME, node::IN_RBP, u64::MAX] {
+            for step in [Step { word: 1, next: bad, pointer: None }, Step { word: 1, next: 8, pointer: pointer(bad) }] {
+                assert_eq!(grow(&words, &mut room, root, &[step, self::step(10, 0)]), Err(TreeError::Depth));
+            }
+        }
+        assert_eq!(room.nodes, 1);
     }
 }

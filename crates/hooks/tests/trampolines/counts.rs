@@ -1,8 +1,8 @@
 //! Counts, errors, bytes and contexts come out exact.
 
 use crate::lab::{File, Lab, SHORT, apart, image_words, set_limits};
-use crate::server::Server;
-use iced_x86::code_asm::{rax, rbx, rcx, rdi};
+use crate::server::{Pointer, Server};
+use iced_x86::code_asm::{qword_ptr, rax, rbp, rbx, rcx, rdi, rsi, rsp};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::SeqCst;
 use systoll_hooks::assemble::{Losses, Options};
@@ -84,14 +84,14 @@ fn deep_contexts_are_told_apart() {
         // outer: call inner; inner: call getppid. The inner's frame lies between.
         let mut file = file();
         let inner = file.function("inner");
-        file.a.sub(iced_x86::code_asm::rsp, 24).unwrap();
+        file.a.sub(rsp, 24).unwrap();
         file.site(Some(GETPPID), false, 32);
-        file.a.add(iced_x86::code_asm::rsp, 24).unwrap();
+        file.a.add(rsp, 24).unwrap();
         file.a.ret().unwrap();
         let middle = file.function("middle");
-        file.a.sub(iced_x86::code_asm::rsp, 8).unwrap();
+        file.a.sub(rsp, 8).unwrap();
         file.a.call(inner).unwrap();
-        file.a.add(iced_x86::code_asm::rsp, 8).unwrap();
+        file.a.add(rsp, 8).unwrap();
         file.a.ret().unwrap();
         file.repeat("outer 1", middle);
         file.repeat("outer 2", middle);
@@ -108,6 +108,80 @@ fn deep_contexts_are_told_apart() {
         assert_eq!(rows.iter().map(|r| (r.0, r.2)).collect::<Vec<_>>(), [(2, 70), (2, 500)]);
         assert_eq!(rows[0].1, rows[1].1);
     });
+}
+
+#[test]
+fn callers_are_found_behind_frames_of_any_size() {
+    apart("counts::callers_are_found_behind_frames_of_any_size", || {
+        for (pointer, options) in [(Pointer::Saved(16), TIMED), (Pointer::InRbp, TIMED), (Pointer::InRbp, COUNT)] {
+            for number in [Some(GETPPID), None] {
+                crate::forked(|| find_behind_frames(pointer, number, options));
+            }
+        }
+    });
+}
+
+/// Counts calls of a function whose callers have frames of many sizes.
+fn find_behind_frames(pointer: Pointer, number: Option<u32>, options: Options) {
+    let mut file = file();
+    let inner = file.function("inner");
+    let saves = matches!(pointer, Pointer::Saved(_));
+    let own = if saves { 16 } else { 24 };
+    if saves {
+        file.a.push(rbp).unwrap();
+    }
+    file.a.sub(rsp, own).unwrap();
+    if saves {
+        file.a.mov(rbp, 0x5757_u64).unwrap();
+    } else {
+        file.a.mov(qword_ptr(rsp + 16), 0x5757).unwrap();
+    }
+    file.a.mov(rax, rsi).unwrap();
+    file.site(number, false, 32);
+    file.a.add(rsp, own).unwrap();
+    if saves {
+        file.a.pop(rbp).unwrap();
+    }
+    file.a.ret().unwrap();
+    // middle(size, number): its frame has so many bytes.
+    let middle = file.function("middle");
+    file.a.push(rbp).unwrap();
+    file.a.mov(rbp, rsp).unwrap();
+    file.a.sub(rsp, rdi).unwrap();
+    file.a.call(inner).unwrap();
+    file.a.leave().unwrap();
+    file.a.ret().unwrap();
+    file.repeat("outer 1", middle);
+    file.repeat("outer 2", middle);
+    let lab = Lab::new(file, options);
+    lab.enter(0);
+    let server = Server::by_pointer(24, pointer);
+    let call = |outer, times, size| lab.call(outer, &[times, size, u64::from(GETPPID)]);
+    call("outer 1", 70, 16);
+    call("outer 1", 500, 4096);
+    call("outer 1", 7, 16);
+    call("outer 2", 1000, 16);
+    let counts = || {
+        let mut rows: Vec<_> = lab.read().rows.iter().map(|r| (r.path.clone(), r.threads[0].1.entered)).collect();
+        rows.sort_by_key(|(_, entered)| *entered);
+        rows
+    };
+    let rows = counts();
+    assert_eq!(rows.iter().map(|(path, n)| (path.len(), *n)).collect::<Vec<_>>(), [(2, 77), (2, 500), (2, 1000)]);
+    assert!(rows.iter().all(|(path, _)| path[0] == rows[0].0[0]), "one call in middle");
+    assert!(rows[0].0 == rows[1].0 && rows[0].0 != rows[2].0, "two calls of it");
+    // Beyond sixteen sizes they are told apart no more.
+    let sizes = (1..20).map(|n| 128 * n);
+    for size in sizes.clone().chain(sizes) {
+        call("outer 1", 3, size);
+    }
+    let asked = server.stop();
+    let rows = counts();
+    let told = |callers: usize| rows.iter().filter(|(path, _)| path.len() == callers).map(|(_, n)| *n).sum::<u64>();
+    assert_eq!([told(1), told(2)], [(19 - 14) * 6, 77 + 500 + 1000 + 14 * 6]);
+    // Each context once, and once that there are too many.
+    assert_eq!(asked.count(Question::Context) + asked.count(Question::Number), 3 + 14 + 1);
+    assert_eq!(lab.read().losses, Losses::default());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::counts::TIMED;
 use proptest::prelude::*;
 use std::sync::atomic::AtomicU64;
-use systoll_hooks::assemble::{Blob, Room, Step, TreeError, Words, assemble, grow, number_site, read};
+use systoll_hooks::assemble::{Blob, FramePointer, Room, Step, TreeError, Words, assemble, grow, number_site, read};
 use systoll_hooks::layout::{self, IMAGE, NODE_SIZE, NUMBERS, image, node, slot};
 use systoll_hooks::plan::{Plan, Site, Span};
 
@@ -70,7 +70,8 @@ proptest! {
         // A short image: what lies beyond is not there.
         let words: Vec<AtomicU64> = words.into_iter().map(AtomicU64::new).collect();
         let mut room = Room::default();
-        let steps: Vec<_> = (0..steps).map(|i| Step { word: 7 + i, next: 8 * i }).collect();
+        let pointer = |i| (i % 2 == 1).then_some(FramePointer { saved: (i == 1).then_some(8 * i), distance: 0 });
+        let steps: Vec<_> = (0..steps).map(|i| Step { word: 7 + i, next: 8 * i, pointer: pointer(i) }).collect();
         let _ = grow(&words, &mut room, IMAGE + 8 * at, &steps);
         let _ = number_site(&words, &mut room, IMAGE + 8 * at, at as u32, 0);
         let _ = grow(&words, &mut room, u64::MAX - at, &steps);
@@ -78,7 +79,8 @@ proptest! {
 }
 
 fn garbage_word() -> impl Strategy<Value = u64> {
-    prop_oneof![Just(0), Just(1), any::<u64>(), (0u64..4096).prop_map(|i| IMAGE + 8 * i)]
+    let frame = (0u64..64).prop_map(|i| node::FRAME | (8 * i));
+    prop_oneof![Just(0), Just(1), Just(2), any::<u64>(), (0u64..4096).prop_map(|i| IMAGE + 8 * i), frame]
 }
 
 /// An image with room for a few nodes, and a root.
@@ -95,7 +97,7 @@ fn small() -> (Vec<AtomicU64>, u64) {
 fn trees_grow_and_say_when_they_are_full() {
     let (words, root) = small();
     let mut room = Room::default();
-    let step = |word, next| Step { word, next };
+    let step = |word, next| Step { word, next, ..Step::default() };
     let one = grow(&words, &mut room, root, &[step(10, 40), step(20, 0)]).unwrap();
     let two = grow(&words, &mut room, root, &[step(10, 40), step(21, 0)]).unwrap();
     let three = grow(&words, &mut room, root, &[step(11, 0)]).unwrap();

@@ -6,7 +6,7 @@ use crate::lab::{half, image_words, room};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use systoll_hooks::assemble::{Due, Room, Step, grow_due, number_site};
+use systoll_hooks::assemble::{Due, FramePointer, Room, Step, TreeError, grow, grow_due, number_site};
 use systoll_hooks::layout::{GLOBAL, IMAGE, Question, Saved, global, image, node, slot, slot_address, state};
 
 /// A thread that answers.
@@ -46,11 +46,21 @@ impl Server {
         Self::with(distances, Due { at: window_at, asks: true })
     }
 
+    /// Starts answering; contexts are told apart by the return address at `first` from rsp and the one right above
+    /// where the frame pointer points.
+    pub(crate) fn by_pointer(first: u64, pointer: Pointer) -> Self {
+        Self::finding(Callers::ByPointer { first, pointer }, Due::default())
+    }
+
     fn with(distances: &'static [u64], due: Due) -> Self {
+        Self::finding(Callers::At(distances), due)
+    }
+
+    fn finding(callers: Callers, due: Due) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
-            let mut serving = Serving { taken: 0, room: room(), distances, due, answered: Answered::default() };
+            let mut serving = Serving { taken: 0, room: room(), callers, due, answered: Answered::default() };
             while !stopped.load(Ordering::SeqCst) {
                 serving.turn();
             }
@@ -66,10 +76,25 @@ impl Server {
     }
 }
 
+/// Where a frame pointer is.
+#[derive(Clone, Copy)]
+pub(crate) enum Pointer {
+    /// At so many bytes from rsp.
+    Saved(u64),
+    InRbp,
+}
+
+/// How callers are found.
+#[derive(Clone, Copy)]
+enum Callers {
+    At(&'static [u64]),
+    ByPointer { first: u64, pointer: Pointer },
+}
+
 struct Serving {
     taken: u64,
     room: Room,
-    distances: &'static [u64],
+    callers: Callers,
     due: Due,
     answered: Answered,
 }
@@ -110,18 +135,46 @@ impl Serving {
         let asked = word(at + slot::ANSWER).load(Ordering::SeqCst);
         let root = match question {
             Question::Context => Some(asked),
-            Question::Number => number_site(image_words(), &mut self.room, asked, saved(Saved::Rax) as u32, 0).ok(),
+            Question::Number => {
+                let first = if let Callers::ByPointer { first, .. } = self.callers { first } else { 0 };
+                number_site(image_words(), &mut self.room, asked, saved(Saved::Rax) as u32, first).ok()
+            }
             _ => None,
         };
         if let Some(root) = root {
             let first = word(root + node::OFFSET).load(Ordering::SeqCst);
-            let mut steps = Vec::new();
-            for distance in std::iter::once(first).chain(self.distances.iter().copied()) {
-                // SAFETY: the stack of a thread of this process that waits for us.
-                let word = unsafe { *((saved(Saved::Rsp) + distance) as *const u64) };
-                steps.push(Step { word, next: self.distances.get(steps.len()).copied().unwrap_or(0) });
-            }
-            let node = grow_due(image_words(), &mut self.room, root, &steps, self.due).unwrap_or(root);
+            let rsp = saved(Saved::Rsp);
+            // SAFETY: the stack of a thread of this process that waits for us.
+            let on_stack = |distance: u64| unsafe { *(rsp.wrapping_add(distance) as *const u64) };
+            let steps = match self.callers {
+                Callers::At(distances) => {
+                    let next = distances.iter().copied().chain([0]);
+                    let places = std::iter::once(first).chain(distances.iter().copied());
+                    places.zip(next).map(|(at, next)| Step { word: on_stack(at), next, pointer: None }).collect()
+                }
+                Callers::ByPointer { first, pointer } => {
+                    let (place, value) = match pointer {
+                        Pointer::Saved(at) => (Some(at), on_stack(at)),
+                        Pointer::InRbp => (None, saved(Saved::Rbp)),
+                    };
+                    let distance = value.wrapping_sub(rsp);
+                    let next = distance + 8;
+                    let pointer = Some(FramePointer { saved: place, distance });
+                    vec![
+                        Step { word: on_stack(first), next, pointer },
+                        Step { word: on_stack(next), ..Step::default() },
+                    ]
+                }
+            };
+            let grown = if self.due == Due::default() {
+                grow(image_words(), &mut self.room, root, &steps)
+            } else {
+                grow_due(image_words(), &mut self.room, root, &steps, self.due)
+            };
+            let node = match grown {
+                Ok(node) | Err(TreeError::Varies { node, .. }) => node,
+                Err(_) => root,
+            };
             word(at + slot::ANSWER).store(node, Ordering::SeqCst);
         }
         half(at + slot::STATE).store(state::ANSWERED, Ordering::SeqCst);

@@ -229,12 +229,13 @@ mod tests {
         space.update(&mut symbols, std::process::id() as i32);
         let module = space.files().next().map(|f| f.module);
         let frame = |address, is_return| RawFrame { module, address, is_return };
-        let mut frames = vec![PlacedFrame { frame: frame(ip, false), ip, sp: 0x1000, constant: true }];
+        let mut frames = vec![PlacedFrame { frame: frame(ip, false), ip, sp: 0x1000, constant: true, pointer: None }];
         frames.extend(callers.iter().map(|(offset, value)| PlacedFrame {
             frame: frame(*value, true),
             ip: *value,
             sp: 0x1000 + *offset as u64 + 8,
             constant,
+            pointer: None,
         }));
         frames
     }

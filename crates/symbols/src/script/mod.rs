@@ -204,6 +204,11 @@ impl Symbols {
         self.compiler(key).is_some()
     }
 
+    /// Whether a file reads scripts and runs them, whose lines can be told.
+    pub(crate) fn interprets(&self, key: ModuleKey) -> bool {
+        self.runtime(key).is_some()
+    }
+
     /// The function that begins at `start`.
     fn function_at(&self, key: ModuleKey, start: u64) -> Option<Range<u64>> {
         self.module(key)?.range(start).filter(|range| range.start == start)

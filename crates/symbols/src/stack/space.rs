@@ -152,6 +152,11 @@ impl AddressSpace {
         self.compiles || self.runs_scripts()
     }
 
+    /// Whether what is mapped runs scripts, as far as is known of its files.
+    pub fn holds_interpreter(&self, symbols: &Symbols) -> bool {
+        self.compiles || self.files().any(|f| symbols.interprets(f.module))
+    }
+
     /// Whether the stack of `tid` has names that its frames in files don't: unless it compiles scripts and no
     /// map of them is there so far.
     pub fn has_names_on_stack(&self, tid: i32) -> bool {

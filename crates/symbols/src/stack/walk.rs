@@ -2,8 +2,8 @@
 
 use super::search::Read;
 use super::space::AddressSpace;
-use crate::unwind::{RA, RBP, RSP, Step, step_signal_frame};
-use crate::{MAX_FRAMES, PlacedFrame, RawFrame, Registers, Symbols, Until};
+use crate::unwind::{RA, RBP, RSP, Rule, Step, step_signal_frame};
+use crate::{FramePointer, MAX_FRAMES, PlacedFrame, RawFrame, Registers, Symbols, Until};
 use systoll_model::FrameClass;
 
 impl AddressSpace {
@@ -43,43 +43,53 @@ impl AddressSpace {
         found: &mut dyn FnMut(PlacedFrame),
     ) -> bool {
         let mut regs = regs.in_dwarf_order();
-        let (mut is_return, mut constant) = (false, true);
+        let (mut is_return, mut constant, mut pointer) = (false, true, None);
+        let mut rbp = Whereabouts::InRbp;
         for _ in 0..MAX_FRAMES {
             let (ip, sp) = (regs[RA], regs[RSP]);
             let (module, at) = self.locate(ip.wrapping_sub(u64::from(is_return)));
             let Some(key) = module else {
                 let frame = RawFrame { module: None, address: ip, is_return };
-                found(PlacedFrame { frame, ip, sp, constant });
+                found(PlacedFrame { frame, ip, sp, constant, pointer });
+                rbp = Whereabouts::Unknown;
                 let go_on = until == Until::Root && self.guess(symbols, &mut regs, read, is_return).is_some();
                 if !go_on {
                     return false;
                 }
-                (is_return, constant) = (true, false);
+                (is_return, constant, pointer) = (true, false, None);
                 continue;
             };
             let known = symbols.facts_at(key, at, is_return);
             let frame = RawFrame { module, address: known.address, is_return };
-            found(PlacedFrame { frame, ip, sp, constant });
+            found(PlacedFrame { frame, ip, sp, constant, pointer });
             if until == Until::UserFrame && known.class == FrameClass::User {
                 return false;
             }
-            constant = match known.step {
+            let by = match known.step {
                 // Contexts end with the user's frame: what lies beyond is not asked for.
-                _ if known.class == FrameClass::User => false,
-                Step::Rule(rule) | Step::Epilogue(rule) => {
-                    usize::from(rule.base) == RSP
-                        || usize::from(rule.base) == RBP && symbols.is_fixed(key, known.lookup)
-                }
-                _ => false,
+                _ if known.class == FrameClass::User => None,
+                Step::Rule(rule) | Step::Epilogue(rule) => Some(usize::from(rule.base)),
+                _ => None,
             };
+            constant = by == Some(RSP) || by == Some(RBP) && symbols.is_fixed(key, known.lookup);
+            pointer = if by == Some(RBP) && !constant { rbp.pointer(regs[RBP]) } else { None };
+            let was = std::mem::replace(&mut rbp, Whereabouts::Unknown);
             let went = match known.step {
                 Step::End => return true,
-                Step::Rule(rule) => rule.step(&mut regs, read),
+                Step::Rule(rule) => {
+                    let went = rule.step(&mut regs, read);
+                    rbp = was.behind(&rule, regs[RSP]);
+                    went
+                }
                 Step::Epilogue(rule) => {
                     let start = regs;
                     let sound =
                         rule.step(&mut regs, read).filter(|()| regs[RA] == 0 || self.returns_to(regs[RA], read));
-                    constant = constant && sound.is_some();
+                    if sound.is_some() {
+                        rbp = was.behind(&rule, regs[RSP]);
+                    } else {
+                        (constant, pointer) = (false, None);
+                    }
                     sound.or_else(|| {
                         regs = start;
                         self.guess(symbols, &mut regs, read, is_return)
@@ -102,5 +112,29 @@ impl AddressSpace {
             is_return = known.step != Step::SignalFrame;
         }
         false
+    }
+}
+
+/// Where a frame's own rbp is, seen from the code that it has called.
+#[derive(Clone, Copy)]
+enum Whereabouts {
+    InRbp,
+    At(u64),
+    Unknown,
+}
+
+impl Whereabouts {
+    /// The same one frame further, whose stack pointer is `cfa`.
+    fn behind(self, rule: &Rule, cfa: u64) -> Self {
+        let saved = rule.saved().iter().find(|(register, _)| usize::from(*register) == RBP);
+        saved.map_or(self, |(_, offset)| Self::At(cfa.wrapping_add_signed(i64::from(*offset))))
+    }
+
+    fn pointer(self, value: u64) -> Option<FramePointer> {
+        match self {
+            Self::InRbp => Some(FramePointer { saved_at: None, value }),
+            Self::At(at) => Some(FramePointer { saved_at: Some(at), value }),
+            Self::Unknown => None,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Contexts of earlier programs, for later programs of the same files to begin with.
 //!
-//! A context is return addresses in files and places on the stack, all of them constants of the
-//! files: in another process they lie elsewhere, but nothing else about them changes. So a
+//! A context is return addresses in files and places on the stack, constants of the files but for frames whose
+//! size varies, most of them in a few ways: in another process they lie elsewhere, but nothing else about them changes. So a
 //! program that runs for the tenth time need not ask anew for every way to a call. `kept_contexts` keeps them
 //! from one run to the next.
 
@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
-use systoll_hooks::assemble::Step;
+use systoll_hooks::assemble::{FramePointer, Step};
 use systoll_symbols::{ModuleKey, RawFrame};
 
 /// Contexts kept for one file's sites and one caller's file.
@@ -28,6 +28,18 @@ const FIRST_ASKED: u32 = 4;
 /// From here on every process is asked.
 const END_OF_OFTEN: u32 = 12;
 
+/// A return address on the way to a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KnownStep {
+    pub(crate) file: ModuleKey,
+    /// In the file.
+    pub(crate) address: u64,
+    /// Where the next one lies, see [`Step::next`].
+    pub(crate) next: u64,
+    /// By which frame pointer, see [`Step::pointer`].
+    pub(crate) pointer: Option<FramePointer>,
+}
+
 /// A context of a site.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Context {
@@ -35,8 +47,7 @@ pub(crate) struct Context {
     pub(crate) site: (usize, u64),
     /// The system call, where the site does not say which.
     pub(crate) number: Option<u32>,
-    /// File and address in it of each return address, and where the next one lies.
-    pub(crate) steps: Vec<(ModuleKey, u64, u64)>,
+    pub(crate) steps: Vec<KnownStep>,
     pub(crate) frames: Rc<[RawFrame]>,
     /// Whether a look at the stack would tell no more of who called: they lead to the user's own frame, which
     /// places on the stack that vary end them before, or there was none, as in a loader at a program's start.
@@ -45,13 +56,21 @@ pub(crate) struct Context {
     pub(crate) main: bool,
 }
 
+impl Context {
+    /// Whether a frame on its way varies in size.
+    pub(crate) fn varies(&self) -> bool {
+        self.steps.iter().any(|step| step.pointer.is_some())
+    }
+}
+
 impl Hash for Context {
     /// By what tells nearly all apart: the frames say once more what the steps do.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.site.hash(state);
         self.number.hash(state);
-        for (_, address, _) in &self.steps {
-            address.hash(state);
+        for step in &self.steps {
+            step.address.hash(state);
+            step.pointer.hash(state);
         }
     }
 }
@@ -135,7 +154,10 @@ impl KnownContexts {
         main: bool,
     ) -> Option<Rc<KnownContext>> {
         let SiteOfFile { file, site, address, number, origin } = site;
-        let placed = frames.iter().skip(1).zip(steps).map(|(f, s)| Some((f.module?, f.address, s.next)));
+        let placed =
+            frames.iter().skip(1).zip(steps).map(|(f, s)| {
+                Some(KnownStep { file: f.module?, address: f.address, next: s.next, pointer: s.pointer })
+            });
         // Code without a file is no other program's.
         let steps = placed.collect::<Option<Vec<_>>>()?;
         let context = Context { site: (site, address), number, steps, frames: Rc::clone(frames), whole, main };
@@ -148,8 +170,7 @@ impl KnownContexts {
     }
 
     fn add(&mut self, file: ModuleKey, context: Context, origin: Origin) -> Option<Rc<KnownContext>> {
-        let (outermost, _, _) = context.steps.last().copied()?;
-        let pair = (file, outermost);
+        let pair = (file, context.steps.last()?.file);
         if self.pairs.len() >= MOST_PAIRS && !self.pairs.contains_key(&pair) {
             return None;
         }

@@ -3,11 +3,12 @@
 //! They are of use as long as all files on their way are the same bytes and the hooks the same code: files
 //! are named by their [`Key`](crate::inproc::cache::Key), and an entry by all that code is named by.
 
-use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownContexts, Origin};
+use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownContexts, KnownStep, Origin};
 use crate::inproc::monitor::exec::files::Files;
 use prost::Message;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use systoll_hooks::assemble::FramePointer;
 use systoll_symbols::{ModuleKey, RawFrame};
 
 /// Contexts kept that begin in one file. Each is a record in every thread's memory, of which there are
@@ -59,6 +60,16 @@ struct WireStep {
     address: u64,
     #[prost(uint64, tag = "3")]
     next: u64,
+    #[prost(message, optional, tag = "4")]
+    pointer: Option<WirePointer>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct WirePointer {
+    #[prost(uint64, optional, tag = "1")]
+    saved: Option<u64>,
+    #[prost(uint64, tag = "2")]
+    distance: u64,
 }
 
 /// What earlier runs have kept of the files met in this one.
@@ -152,8 +163,9 @@ impl WireContexts {
         let file = |wire: &mut Self, module: Option<ModuleKey>| Some(wire.file(name(module?)?));
         let Some(own) = context.frames.first() else { return };
         let Some(site_file) = file(self, own.module) else { return };
-        let step = |wire: &mut Self, (module, address, next): &(ModuleKey, u64, u64)| {
-            Some(WireStep { file: file(wire, Some(*module))?, address: *address, next: *next })
+        let step = |wire: &mut Self, step: &KnownStep| {
+            let pointer = step.pointer.map(|FramePointer { saved, distance }| WirePointer { saved, distance });
+            Some(WireStep { file: file(wire, Some(step.file))?, address: step.address, next: step.next, pointer })
         };
         let Some(steps) = context.steps.iter().map(|s| step(self, s)).collect() else { return };
         let (site, site_address) = context.site;
@@ -203,10 +215,12 @@ impl WireContext {
     fn context(&self, modules: &[Option<ModuleKey>]) -> Option<Context> {
         let module = |file: u32| modules.get(file as usize).copied().flatten();
         let own = RawFrame { module: Some(self.file_in(modules)?), address: self.address, is_return: self.is_return };
-        let steps: Vec<_> =
-            self.steps.iter().map(|s| Some((module(s.file)?, s.address, s.next))).collect::<Option<_>>()?;
-        let callers =
-            steps.iter().map(|(m, address, _)| RawFrame { module: Some(*m), address: *address, is_return: true });
+        let step = |wire: &WireStep| {
+            let pointer = wire.pointer.map(|WirePointer { saved, distance }| FramePointer { saved, distance });
+            Some(KnownStep { file: module(wire.file)?, address: wire.address, next: wire.next, pointer })
+        };
+        let steps: Vec<_> = self.steps.iter().map(step).collect::<Option<_>>()?;
+        let callers = steps.iter().map(|s| RawFrame { module: Some(s.file), address: s.address, is_return: true });
         Some(Context {
             site: (self.site as usize, self.site_address),
             number: self.number,
@@ -238,7 +252,11 @@ mod tests {
 
     fn context() -> Context {
         let [(one, _), (another, _)] = two_files();
-        let steps = vec![(one, 0x1234, 0x58), (another, 0x4321, 0)];
+        let pointer = Some(FramePointer { saved: Some(0x20), distance: 0x100 });
+        let steps = vec![
+            KnownStep { file: one, address: 0x1234, next: 0x58, pointer },
+            KnownStep { file: another, address: 0x4321, next: 0, pointer: None },
+        ];
         let frame = |module, address, is_return| RawFrame { module: Some(module), address, is_return };
         let frames = [frame(one, 0x1000, false), frame(one, 0x1234, true), frame(another, 0x4321, true)];
         Context { site: (7, 0xffe), number: Some(39), steps, frames: Rc::from(frames), whole: true, main: true }
@@ -284,11 +302,24 @@ mod tests {
     }
 
     fn any_context() -> impl Strategy<Value = WireContext> {
-        let steps = proptest::collection::vec((0..4u32, any::<u64>(), any::<u64>()), 0..5);
+        let pointer = any::<Option<(Option<u64>, u64)>>()
+            .prop_map(|pointer| pointer.map(|(saved, distance)| WirePointer { saved, distance }));
+        let step = (0..4u32, any::<u64>(), any::<u64>(), pointer).prop_map(|(file, address, next, pointer)| WireStep {
+            file,
+            address,
+            next,
+            pointer,
+        });
+        let steps = proptest::collection::vec(step, 0..5);
         (0..4u32, any::<u32>(), any::<[u64; 2]>(), any::<Option<u32>>(), steps).prop_map(
-            |(file, site, [site_address, address], number, steps)| {
-                let steps = steps.into_iter().map(|(file, address, next)| WireStep { file, address, next }).collect();
-                WireContext { file, site, site_address, number, address, steps, ..WireContext::default() }
+            |(file, site, [site_address, address], number, steps)| WireContext {
+                file,
+                site,
+                site_address,
+                number,
+                address,
+                steps,
+                ..WireContext::default()
             },
         )
     }

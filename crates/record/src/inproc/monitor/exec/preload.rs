@@ -1,6 +1,6 @@
 //! Gives a program the contexts that earlier programs of the same files had.
 
-use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext};
+use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownStep};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::session::Session;
@@ -38,8 +38,11 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
         let asks = known.context.main && !main_seen;
         Due { at: if looked_at || asks { 1 } else { known.later() }, asks }
     };
-    // Who called is told by a look at the stack alone, where the context does not: the thread asks then.
-    let is_given = |known: &KnownContext| known.context.whole || !looked_at;
+    // Who called is told by a look at the stack alone, where the context does not: the thread asks then. Behind frames
+    // of varying size are interpreters' own mains, and the look tells the script's line too.
+    let scripts = looked_at && program.space.holds_interpreter(&session.symbols);
+    let tells_all = |known: &Context| known.whole && !(scripts && known.main && known.varies());
+    let is_given = |known: &KnownContext| !looked_at || tells_all(&known.context);
     for Preloaded { node, known } in nodes_of_known(session.reuse.contexts.pairs(), program, area, is_given, due) {
         let main = known.context.main;
         program.contexts.known.insert(node, known);
@@ -100,8 +103,9 @@ fn grow_known(
             root
         }
     };
-    let step = |(key, address, next): &(ModuleKey, u64, u64)| {
-        Some(Step { word: biases.get(key)?.wrapping_add(*address), next: *next })
+    let step = |step: &KnownStep| {
+        let KnownStep { file, address, next, pointer } = *step;
+        Some(Step { word: biases.get(&file)?.wrapping_add(address), next, pointer })
     };
     let steps: Vec<Step> = context.steps.iter().map(step).collect::<Option<_>>()?;
     let node = grow_due(area.words(), &mut program.hooks.room, root, &steps, due).map(NodeAddr).ok()?;

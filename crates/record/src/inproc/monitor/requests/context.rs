@@ -13,7 +13,7 @@ use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use std::rc::Rc;
-use systoll_hooks::assemble::{Base, Step, TreeError, grow, number_site};
+use systoll_hooks::assemble::{self, Base, Step, TreeError, grow, number_site};
 use systoll_hooks::layout::slot;
 use systoll_hooks::layout::windows::{ASKED_ONCE, OWN};
 use systoll_hooks::layout::{may_hold_node, node, record};
@@ -191,14 +191,22 @@ fn context(
     let place = |f: &PlacedFrame| f.sp.wrapping_sub(8).wrapping_sub(base);
     let agrees = context.get(1).is_some_and(|f| Some(place(f)) == offset.map(u64::from));
     let mut steps: Vec<Step> = Vec::new();
-    for (i, frame) in context.iter().enumerate().skip(1) {
-        if !agrees || !frame.frame.is_return || (i > 1 && !frame.constant) {
+    for frame in context.iter().skip(1) {
+        if !agrees || !frame.frame.is_return {
             break;
         }
         if let Some(last) = steps.last_mut() {
+            if !frame.constant && frame.pointer.is_none() {
+                break;
+            }
             last.next = place(frame);
+            let from_base = |address: u64| address.wrapping_sub(base);
+            last.pointer = frame.pointer.filter(|_| !frame.constant).map(|pointer| assemble::FramePointer {
+                saved: pointer.saved_at.map(from_base),
+                distance: from_base(pointer.value),
+            });
         }
-        steps.push(Step { word: frame.ip, next: 0 });
+        steps.push(Step { word: frame.ip, ..Step::default() });
     }
     let stack: Vec<RawFrame> = frames.iter().map(|f| f.frame).collect();
     let main = symbols.reaches_main(&stack);
@@ -221,6 +229,11 @@ fn context(
                 program.contexts.known.insert(node, seed);
             }
             program.contexts.nodes.insert(node, raw);
+            (node, main)
+        }
+        Err(TreeError::Varies { node, callers }) => {
+            let node = NodeAddr(node);
+            program.contexts.nodes.insert(node, context.iter().take(callers + 1).map(|f| f.frame).collect());
             (node, main)
         }
         Err(why) => {

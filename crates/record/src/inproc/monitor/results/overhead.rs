@@ -197,7 +197,7 @@ impl Bench {
         words.get((global::DEAD / 8) as usize)?.store(1, Ordering::Relaxed);
         let image_words = words.get((global::SIZE / 8) as usize..)?;
         let mut room = Room { roots: NUMBERS + 1, ..Room::default() };
-        let step = Step { word: code.address() + functions.context, next: 0 };
+        let step = Step { word: code.address() + functions.context, ..Step::default() };
         let context = grow(image_words, &mut room, REGION, &[step]).ok()?;
         let record = image_words.get(((context - IMAGE + node::RECORD) / 8) as usize)?.load(Ordering::Relaxed);
         Some(Self { areas, again: Again { code, functions }, record })
