@@ -2,8 +2,12 @@
 
 use std::arch::x86_64::__cpuid;
 use std::fs;
+use std::io::Read;
 use std::sync::OnceLock;
 use systoll_model::Host;
+
+/// More than what is told of one processor; that of the newest is 2 KB.
+const FIRST_PROCESSOR: u64 = 4096;
 
 /// The processor, the kernel, the clock source, the hypervisor. What can't be read is empty.
 pub fn host() -> Host {
@@ -12,16 +16,25 @@ pub fn host() -> Host {
 }
 
 fn look() -> Host {
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpuinfo = cpuinfo(FIRST_PROCESSOR);
     let read = |path: &str| fs::read_to_string(path).map(|s| s.trim().to_owned()).unwrap_or_default();
     Host {
         cpu: cpuinfo_field(&cpuinfo, "model name").unwrap_or_default(),
         cpus: online(&read("/sys/devices/system/cpu/online"))
-            .unwrap_or_else(|| cpuinfo.lines().filter(|l| l.starts_with("processor")).count() as u32),
+            .unwrap_or_else(|| self::cpuinfo(u64::MAX).lines().filter(|l| l.starts_with("processor")).count() as u32),
         kernel: read("/proc/sys/kernel/osrelease"),
         clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         virtualization: virtualization(&cpuinfo),
     }
+}
+
+/// The first bytes of what the kernel tells of processors, one after the other: each one's part takes it some ten
+/// microseconds to make, and all are alike.
+fn cpuinfo(most: u64) -> String {
+    let mut bytes = Vec::new();
+    // What can't be read is empty.
+    let _ = fs::File::open("/proc/cpuinfo").and_then(|file| file.take(most).read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn cpuinfo_field(cpuinfo: &str, name: &str) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use crate::table::{ImageId, Line, RawRow, RawStack, Table};
 use crate::windows::{RawCall, RawWindow, Windows};
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
 use systoll_model::{
     Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, Row, RowId, RowLine, Stack, StackId, Sysno,
@@ -159,16 +159,16 @@ impl Names {
     pub(crate) fn resolve(table: &Table, symbols: &mut Symbols) -> Self {
         let mut distinct = Vec::new();
         let mut ids = HashMap::new();
-        for frame in table.stacks.iter().flat_map(|s| &s.frames) {
-            ids.entry(*frame).or_insert_with(|| {
+        let mut id_of = |frame: &RawFrame| {
+            *ids.entry(*frame).or_insert_with(|| {
                 distinct.push(*frame);
                 FrameId(distinct.len() as u32 - 1)
-            });
-        }
+            })
+        };
+        let numbered = |s: &RawStack| Stack { frames: s.frames.iter().map(&mut id_of).collect(), complete: s.complete };
+        let mut stacks: Vec<Stack> = table.stacks.iter().map(numbered).collect();
         let resolved = symbols.resolve_lines(&distinct, Lines::OutsideLibc);
         let frames_of = |raw: &[RawFrame]| raw.iter().filter_map(|f| ids.get(f).copied()).collect();
-        let mut stacks: Vec<Stack> =
-            table.stacks.iter().map(|s| Stack { frames: frames_of(&s.frames), complete: s.complete }).collect();
         let mut outers = HashMap::new();
         for row in &table.rows {
             let Some((key, source)) = outer_key(row, table) else { continue };

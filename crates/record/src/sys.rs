@@ -40,9 +40,15 @@ pub(crate) fn read_pieces(pid: i32, addresses: &[u64], buffer: &mut [u8]) -> usi
     }
     let addresses = addresses.get(..MOST).unwrap_or(addresses);
     let Some(len) = buffer.len().checked_div(addresses.len()) else { return 0 };
-    let piece = |address: &u64| libc::iovec { iov_base: *address as usize as *mut c_void, iov_len: len };
-    let remote: Vec<libc::iovec> = addresses.iter().map(piece).collect();
-    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: len * remote.len() };
+    let mut remote: Vec<libc::iovec> = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        // The kernel looks up each piece's page for itself: neighbours are one.
+        match remote.last_mut().filter(|last| (last.iov_base as u64).wrapping_add(last.iov_len as u64) == *address) {
+            Some(last) => last.iov_len += len,
+            None => remote.push(libc::iovec { iov_base: *address as usize as *mut c_void, iov_len: len }),
+        }
+    }
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: len * addresses.len() };
     // SAFETY: the local range lies in `buffer`; the remote ones are only looked up in the other process, where a bad
     // address is an error. There are as many as told.
     let n = unsafe { libc::process_vm_readv(pid, &local, 1, remote.as_ptr(), remote.len() as u64, 0) };
@@ -135,6 +141,8 @@ mod tests {
         };
         assert_eq!(read(&[two, one, two], 48), [[2; 16], [1; 16], [2; 16]].concat());
         assert_eq!(read(&[two, 8, one], 48), [2; 16]);
+        assert_eq!(read(&[one, one + 8, two + 4, two], 32), [[1; 8], [1; 8], [2; 8], [2; 8]].concat());
+        assert_eq!(read(&[one, one + 8, 8, 16, two], 40), [1; 16]);
         assert_eq!((read(&[8, one], 32), read(&[], 32)), (vec![], vec![]));
         assert_eq!(read(&[one], 16), [1; 16]);
     }

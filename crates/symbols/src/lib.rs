@@ -48,6 +48,7 @@ mod symbols;
 mod unwind;
 
 pub use frame::{FramePointer, ModuleKey, PlacedFrame, RawFrame, Registers, Until};
+pub use lines::Spawn;
 pub use mapped::FileState;
 pub use module::{
     FrameAnswers, FrameQuestion, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswer, NameAnswers, NameCounts,

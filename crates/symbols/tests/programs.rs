@@ -78,7 +78,7 @@ impl KeptAnswers for KeptLines {
     }
 
     fn all(&self) -> NameAnswers {
-        NameAnswers::new()
+        NameAnswers::default()
     }
 
     fn all_lines(&self) -> LineAnswers {

@@ -16,12 +16,11 @@ const MAX_DWARF: u64 = 1 << 30;
 /// Most functions inlined into each other that are listed.
 const MAX_INLINED: usize = 64;
 
-/// What was found for some addresses.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    /// Of each address, innermost first; the last location is the function itself. Empty where there
-    /// are no lines.
-    pub(crate) locations: Vec<Vec<Location>>,
+/// What was found at an address.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Looked {
+    /// Innermost first; the last location is the function itself. Empty where there are no lines.
+    pub(crate) locations: Vec<Location>,
     /// Functions are described in files of their own (`.dwo`), which are not read: lines are known,
     /// inlined functions are not.
     pub(crate) is_split: bool,
@@ -31,42 +30,72 @@ pub(crate) struct Found {
 }
 
 /// What stands at each of `addrs`.
-pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Found, String> {
+pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Vec<Looked>, String> {
     let Some(go) = module.go() else { return by_dwarf(module, addrs) };
     // The same with DWARF and without; what is not Go's is C's.
-    let mut locations: Vec<_> = addrs.iter().map(|addr| go.look_up(&module.elf, *addr)).collect();
-    let (mut is_split, mut is_lasting) = (false, true);
-    if locations.iter().any(Vec::is_empty) {
+    let by_go = |addr: &u64| Looked { locations: go.look_up(&module.elf, *addr), is_split: false, is_lasting: true };
+    let mut all: Vec<_> = addrs.iter().map(by_go).collect();
+    if all.iter().any(|looked| looked.locations.is_empty()) {
         let others = by_dwarf(module, addrs)?;
-        let missing = locations.iter_mut().zip(others.locations).filter(|(own, _)| own.is_empty());
+        let missing = all.iter_mut().zip(others).filter(|(own, _)| own.locations.is_empty());
         missing.for_each(|(own, other)| *own = other);
-        (is_split, is_lasting) = (others.is_split, others.is_lasting);
     }
-    Ok(Found { locations, is_split, is_lasting })
+    Ok(all)
 }
 
-fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Found, String> {
-    let (elf, is_own) = match module.debug_file() {
-        _ if module.elf.has_lines() => (&module.elf, true),
-        Some(debug) if debug.elf.has_lines() => (&debug.elf, true),
-        _ => match module.fetched() {
-            Some(debug) if debug.elf.has_lines() => (&debug.elf, false),
-            _ => {
-                let is_lasting = !debug_file::servers_are_named();
-                return Ok(Found { locations: vec![Vec::new(); addrs.len()], is_split: false, is_lasting });
-            }
-        },
+fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Vec<Looked>, String> {
+    let Some(dwarf) = Dwarf::read(module)? else {
+        let nothing = Looked { is_lasting: !debug_file::servers_are_named(), ..Looked::default() };
+        return Ok(vec![nothing; addrs.len()]);
     };
-    let sections = read(elf)?;
-    // Distributions move what several files have in common to a file of its own (dwz).
-    let common = debug_file::common_part(elf).map(|c| read(&c)).transpose()?;
-    let is_whole = common.is_some() || !debug_file::has_common_part(elf);
-    let dwarf = sections.borrow_with_sup(common.as_ref(), |section| EndianSlice::new(section, LittleEndian));
-    let context = Context::from_dwarf(dwarf).map_err(|e| e.to_string())?;
-    let mut is_split = false;
-    let mut scopes = Scopes::new();
-    let locations = addrs.iter().map(|addr| at(&context, *addr, &mut scopes, &mut is_split)).collect();
-    Ok(Found { locations, is_split, is_lasting: is_own && is_whole && !is_split })
+    let mut all = Vec::new();
+    dwarf.look_up(|at| all.extend(addrs.iter().map(|addr| at(*addr))))?;
+    Ok(all)
+}
+
+/// The debug information of a file.
+pub(super) struct Dwarf {
+    sections: DwarfSections<Vec<u8>>,
+    /// What several files have in common.
+    common: Option<DwarfSections<Vec<u8>>>,
+    /// Whether it is the file's own or that of a debug file on this box, and no part is missing.
+    is_whole: bool,
+}
+
+impl Dwarf {
+    /// `None` where a file has none.
+    pub(super) fn read(module: &Module) -> Result<Option<Self>, String> {
+        let separate = || module.debug_file().filter(|debug| debug.elf.has_lines());
+        let fetched = || module.fetched().filter(|debug| debug.elf.has_lines());
+        let (elf, is_own) = if module.elf.has_lines() {
+            (&module.elf, true)
+        } else if let Some(debug) = separate() {
+            (&debug.elf, true)
+        } else if let Some(debug) = fetched() {
+            (&debug.elf, false)
+        } else {
+            return Ok(None);
+        };
+        let sections = read(elf)?;
+        // Distributions move what several files have in common to a file of its own (dwz).
+        let common = debug_file::common_part(elf).map(|c| read(&c)).transpose()?;
+        let is_whole = is_own && (common.is_some() || !debug_file::has_common_part(elf));
+        Ok(Some(Self { sections, common, is_whole }))
+    }
+
+    /// Gives `ask` what looks up one address.
+    pub(super) fn look_up(&self, ask: impl FnOnce(&mut dyn FnMut(u64) -> Looked)) -> Result<(), String> {
+        let common = self.common.as_ref();
+        let dwarf = self.sections.borrow_with_sup(common, |section| EndianSlice::new(section, LittleEndian));
+        let context = Context::from_dwarf(dwarf).map_err(|e| e.to_string())?;
+        let mut scopes = Scopes::new();
+        ask(&mut |addr| {
+            let mut is_split = false;
+            let locations = at(&context, addr, &mut scopes, &mut is_split);
+            Looked { locations, is_split, is_lasting: self.is_whole && !is_split }
+        });
+        Ok(())
+    }
 }
 
 fn read(elf: &ElfFile) -> Result<DwarfSections<Vec<u8>>, String> {

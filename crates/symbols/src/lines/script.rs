@@ -1,7 +1,7 @@
 //! Lines of scripts, interned, so that they can stand among other frames of a stack.
 
 use crate::{ModuleKey, RawFrame};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::Arc;
 use systoll_model::FrameClass;
 

@@ -5,7 +5,8 @@
 //! to find a single one of which debug information of megabytes is read, and of the ways from frame to frame.
 
 use crate::names::{Function, Names};
-use std::collections::{BTreeMap, HashMap};
+use foldhash::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,12 +1,13 @@
 //! Frames → what is printed: functions, inlined ones, source lines.
 
 use crate::code::{Callee, extent};
-use crate::lines::dwarf::{self, Found};
+use crate::lines::dwarf::{self, Looked};
 use crate::module::{Module, is_libc};
 use crate::names::demangle;
 use crate::symbols::CallSite;
 use crate::{ModuleKey, RawFrame, Symbols};
-use std::collections::{BTreeSet, HashMap};
+use foldhash::{HashMap, HashMapExt};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use systoll_model as model;
 use systoll_model::{FrameClass, Location, ModuleId, Problem, ProblemKind};
@@ -135,26 +136,29 @@ impl Symbols {
                 let kept = module.kept_lines(*addr).map(|lines| found.push((*addr, lines)));
                 kept.is_none()
             });
+            let mut ahead = self.lines_ahead.take(key, &addrs);
+            let mut looked: Vec<(u64, Looked)> = addrs.iter().filter_map(|a| ahead.remove_entry(a)).collect();
+            addrs.retain(|addr| looked.binary_search_by_key(addr, |(at, _)| *at).is_err());
+            let Some(module) = self.module(key) else { continue };
             // Where all are known, no debug information is read.
-            let read = if addrs.is_empty() { Ok(Found::default()) } else { dwarf::look_up(module, &addrs) };
-            match read {
-                Ok(Found { locations, is_split, is_lasting }) => {
-                    let split = is_split.then(|| Arc::clone(&module.path));
-                    for (addr, lines) in addrs.into_iter().zip(locations.into_iter().map(Arc::<[Location]>::from)) {
-                        if is_lasting {
-                            module.note_lines(addr, Arc::clone(&lines));
-                        }
-                        found.push((addr, lines));
-                    }
-                    self.locations.extend(found.into_iter().map(|(addr, lines)| ((key, addr), lines)));
-                    if let Some(path) = split {
-                        self.complain(format!("{path}: no inlined functions: they are described in .dwo files"));
-                    }
+            let read = if addrs.is_empty() { Ok(Vec::new()) } else { dwarf::look_up(module, &addrs) };
+            let (read, failed) = read.map_or_else(|why| (Vec::new(), Some(why)), |read| (read, None));
+            looked.extend(addrs.into_iter().zip(read));
+            let is_split = looked.iter().any(|(_, looked)| looked.is_split);
+            for (addr, Looked { locations, is_lasting, .. }) in looked {
+                let lines = Arc::<[Location]>::from(locations);
+                if is_lasting {
+                    module.note_lines(addr, Arc::clone(&lines));
                 }
-                Err(why) => {
-                    let text = format!("{}: no source lines: {why}", module.path);
-                    self.complain(text);
-                }
+                found.push((addr, lines));
+            }
+            let path = Arc::clone(&module.path);
+            self.locations.extend(found.into_iter().map(|(addr, lines)| ((key, addr), lines)));
+            if is_split {
+                self.complain(format!("{path}: no inlined functions: they are described in .dwo files"));
+            }
+            if let Some(why) = failed {
+                self.complain(format!("{path}: no source lines: {why}"));
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Of an earlier look nothing is remembered but which pages it needed: they are read anew, in one request.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 use std::ops::Range;
 use systoll_binfile::{half, word};
 
@@ -95,6 +95,8 @@ impl<'r, 'f> Memory<'r, 'f> {
         let is_whole = |address: &u64| self.pages.get(address).is_some_and(|p| p.len == PAGE);
         self.needed.retain(is_whole);
         self.needed.truncate(MAX_AHEAD);
+        // Neighbours are read as one.
+        self.needed.sort_unstable();
         Ended { needed: self.needed, room: self.room.free() }
     }
 
@@ -258,13 +260,13 @@ mod tests {
         assert_eq!(memory.half(17 * SIZE - 2), Some(0x1111_1010));
         assert_eq!((memory.byte(24 * SIZE), memory.byte(18 * SIZE)), (None, Some(18)));
         let ended = memory.end();
-        assert_eq!(ended.needed, [18, 16, 17].map(|p| p * SIZE), "what isn't there is not asked for again");
+        assert_eq!(ended.needed, [16, 17, 18].map(|p| p * SIZE), "what isn't there is not asked for again");
         let mut memory = Memory::ahead(&mut reader, ended.room, &ended.needed);
         assert_eq!((memory.byte(16 * SIZE), memory.byte(18 * SIZE)), (Some(16), Some(18)));
         assert_eq!(memory.byte(20 * SIZE), Some(20));
         assert_eq!(memory.end().needed, [16, 18, 20].map(|p| p * SIZE), "only what was looked into");
         let pages = |all: &[u64]| all.iter().map(|p| p * SIZE).collect::<Vec<_>>();
-        assert_eq!(asked, [&[18][..], &[16], &[17], &[24], &[18, 16, 17], &[20]].map(pages));
+        assert_eq!(asked, [&[18][..], &[16], &[17], &[24], &[16, 17, 18], &[20]].map(pages));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use thread::Thread;
 use crate::lines::ScriptLines;
 use crate::module::Runtime;
 use crate::{ModuleKey, PlacedFrame, RawFrame, Symbols};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::ops::Range;
 use systoll_model::FrameClass;
 

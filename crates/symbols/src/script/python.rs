@@ -6,7 +6,7 @@ use super::python_lines;
 use super::thread::{Evaluation, Thread};
 use crate::RawFrame;
 use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::Arc;
 use systoll_model::{FrameClass, Language};
 
@@ -52,7 +52,7 @@ struct Code {
 
 impl Python {
     pub(crate) fn new(layout: Layout, runtime: u64) -> Self {
-        Self { layout, runtime, codes: HashMap::new(), types: HashMap::new() }
+        Self { layout, runtime, codes: HashMap::default(), types: HashMap::default() }
     }
 
     /// What `thread` is executing, innermost first; `None` where that can't be told.
@@ -237,7 +237,7 @@ impl Python {
             class,
             first_line,
             table,
-            lines: HashMap::new(),
+            lines: HashMap::default(),
         };
         self.codes.insert(address, code);
         Some(())

@@ -6,7 +6,7 @@ use super::ruby_layout::Layout;
 use super::thread::Evaluation;
 use crate::RawFrame;
 use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use systoll_binfile::{half, word};
@@ -61,7 +61,7 @@ struct Sequence {
 impl Ruby {
     /// `None` for a version that is not known.
     pub(crate) fn new(version: (u32, u32), vm: u64) -> Option<Self> {
-        Some(Self { layout: Layout::of(version)?, vm, sequences: HashMap::new() })
+        Some(Self { layout: Layout::of(version)?, vm, sequences: HashMap::default() })
     }
 
     /// What the thread with that native stack is executing, innermost first; `None` where that
@@ -181,7 +181,7 @@ impl Ruby {
             file: file.into(),
             function: function.into(),
             class,
-            lines: HashMap::new(),
+            lines: HashMap::default(),
         };
         self.sequences.insert(iseq, sequence);
         Some(())

@@ -3,7 +3,8 @@
 use crate::ModuleKey;
 use crate::code::extent;
 use crate::module::Module;
-use std::collections::{BTreeMap, HashMap};
+use foldhash::HashMap;
+use std::collections::BTreeMap;
 
 /// What decoding functions has told.
 #[derive(Debug, Default)]

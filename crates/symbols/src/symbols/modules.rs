@@ -45,6 +45,10 @@ impl Modules {
         self.all.get(key.0 as usize).map(|module| &**module)
     }
 
+    pub(super) fn shared(&self, key: ModuleKey) -> Option<&Arc<Module>> {
+        self.all.get(key.0 as usize)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (ModuleKey, &Module)> {
         (0..).map(ModuleKey).zip(self.all.iter().map(|module| &**module))
     }

@@ -5,13 +5,13 @@ use super::fixed::FixedFrames;
 use super::modules::Modules;
 use super::problems::Problems;
 use crate::code::{calls, kernel, start};
-use crate::lines::ScriptLines;
+use crate::lines::{LinesAhead, ScriptLines, Spawn};
 use crate::mapped::{FileState, MapsEntry};
 use crate::module::{FrameAnswers, KeptAnswers, LineAnswers, Module, NameAnswers, NameCounts, Preloaded};
 use crate::script::Room;
 use crate::unwind::{REGISTERS, RowContext, Step};
 use crate::{ModuleKey, RawFrame};
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 use std::sync::Arc;
 use systoll_model::{FrameClass, Location, Problem};
 
@@ -30,6 +30,7 @@ pub struct Symbols {
     fixed: FixedFrames,
     problems: Problems,
     pub(crate) locations: HashMap<(ModuleKey, u64), Arc<[Location]>>,
+    pub(crate) lines_ahead: LinesAhead,
     pub(crate) scripts: ScriptNames,
 }
 
@@ -56,8 +57,18 @@ impl Symbols {
         Self { modules: Modules::expecting(preloaded), ..Self::default() }
     }
 
+    /// Has lines that are not known from earlier runs looked up while the program runs, by threads that `spawn` begins.
+    pub fn look_up_ahead(&mut self, spawn: Spawn) {
+        self.lines_ahead = LinesAhead::by(spawn);
+    }
+
     pub(crate) fn module(&self, key: ModuleKey) -> Option<&Module> {
         self.modules.get(key)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shared_module(&self, key: ModuleKey) -> Option<&Arc<Module>> {
+        self.modules.shared(key)
     }
 
     pub(crate) fn modules(&self) -> impl Iterator<Item = (ModuleKey, &Module)> {
@@ -124,8 +135,9 @@ impl Symbols {
         let kept = file.and_then(|file| file.kept_frame(question, |bytes| FrameFacts::read(key, bytes)));
         let facts = kept.unwrap_or_else(|| {
             let facts = self.find_out(key);
-            if let Some(file) = self.modules.get(module) {
+            if let Some(file) = self.modules.shared(module) {
                 file.note_frame(question, &facts.to_bytes());
+                self.lines_ahead.want(module, file, facts.lookup);
             }
             facts
         });

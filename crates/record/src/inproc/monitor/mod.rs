@@ -199,7 +199,8 @@ impl InprocBackend {
             own_cycles: share.inside,
             added_ns: share.added / ratio.cycles_per_ns(),
         };
-        let symbols = Symbols::expecting(ahead.modules.clone());
+        let mut symbols = Symbols::expecting(ahead.modules.clone());
+        symbols.look_up_ahead(polling.threads_beside());
         let files = Files::new(maker, cache, ahead);
         let mut session = watch::new_session(launch, (memory, polling), (files, symbols), (facts, around), ratio);
         signals.watch(held.pid, control.every());

@@ -5,10 +5,13 @@ use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::outlook::{Done, Outlook};
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
+use crate::limits;
 use crate::procfs;
+use nix::sched::CpuSet;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use systoll_hooks::layout::global;
+use systoll_symbols::Spawn;
 
 /// How long a thread waits for an answer before it goes on by itself.
 pub(crate) const LIMIT: Duration = Duration::from_millis(250);
@@ -50,8 +53,10 @@ const fn ns(duration: Duration) -> u64 {
 /// When the launcher looks for questions rather than sleeps.
 #[derive(Default)]
 pub(crate) struct Polling {
-    /// Processors that launcher, targets and the thread that reads ahead have between them.
+    /// Processors that launcher, targets and the threads that read ahead have between them.
     processors: usize,
+    /// Which ones.
+    everywhere: Option<CpuSet>,
     /// The thread that reads ahead.
     reader: Option<JoinHandle<()>>,
     /// Held while the launcher stays on one processor.
@@ -78,12 +83,27 @@ pub(crate) struct Polling {
 impl Polling {
     /// Of a run in which nothing has been asked yet.
     pub(crate) fn new() -> Self {
-        Self { processors: sys::processors(), ..Self::default() }
+        Self { processors: sys::processors(), everywhere: sys::may_run_on(), ..Self::default() }
     }
 
     /// How often a thread looks for its answer before it sleeps.
     pub(crate) fn spins(&self) -> u64 {
         if self.processors > 1 && self.stay.is_none() { SPINS } else { 0 }
+    }
+
+    /// What begins threads that work beside the launcher, on any processor that it may have itself when it does not
+    /// stay on one; where there is a single processor it begins none, as all would be done sooner without.
+    pub(crate) fn threads_beside(&self) -> Spawn {
+        let everywhere = self.everywhere.filter(|_| self.processors > 1);
+        Box::new(move |work| {
+            let Some(everywhere) = everywhere else { return false };
+            let beside = move || {
+                sys::run_on(&everywhere);
+                sys::take_short_turns();
+                work();
+            };
+            limits::spawn("systoll-lines", beside).is_ok()
+        })
     }
 
     /// Says that something is begun now, which may take long.

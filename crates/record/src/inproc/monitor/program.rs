@@ -136,6 +136,8 @@ pub(crate) struct Threads {
     pub(crate) recycled: Tally,
     /// Requests that its threads have not come back from in time.
     pub(crate) unheeded: u32,
+    /// How much of a thread's stack the last look at one needed, bytes.
+    pub(crate) stack_read: usize,
     /// Windows that they have written, as of when those were last taken.
     pub(crate) written: u64,
 }

@@ -269,6 +269,17 @@ pub(crate) fn keep_off(processor: usize) {
     }
 }
 
+/// Which processors this thread may run on; `None` where that can't be told.
+pub(crate) fn may_run_on() -> Option<CpuSet> {
+    sched_getaffinity(Pid::from_raw(0)).ok()
+}
+
+/// Has this thread run on those processors, if it may.
+pub(crate) fn run_on(processors: &CpuSet) {
+    // Where it is refused the thread runs where its maker may.
+    let _ = sched_setaffinity(Pid::from_raw(0), processors);
+}
+
 /// Where this thread may run, given back when dropped.
 pub(crate) struct Stay(CpuSet);
 

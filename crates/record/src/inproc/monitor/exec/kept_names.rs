@@ -437,7 +437,7 @@ mod tests {
         .into();
         keep(&cache, &id, 0, AllAsked { lines: lines.clone(), ..AllAsked::default() }, None);
         let kept = read(&cache, &id, 0, None).unwrap();
-        assert_eq!((kept.count(), kept.all_lines(), kept.all()), (3, lines.clone(), NameAnswers::new()));
+        assert_eq!((kept.count(), kept.all_lines(), kept.all()), (3, lines.clone(), NameAnswers::default()));
         for (address, locations) in lines {
             assert_eq!(kept.lines(address), Some(locations), "{address}");
         }

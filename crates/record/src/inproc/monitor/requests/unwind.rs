@@ -31,7 +31,7 @@ pub(crate) fn unwind(
     if !program.space.maps_executable(ip) {
         program.space.update(symbols, thread.tid);
     }
-    let mut stack = Stack { tid: thread.tid, start: sp, bytes: Vec::new() };
+    let mut stack = Stack::expecting(thread.tid, sp, program.threads.stack_read);
     let mut complete = program.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
     // Code that a program has compiled is in no file, however often one looks.
     let known = |f: &PlacedFrame| {
@@ -43,6 +43,7 @@ pub(crate) fn unwind(
         program.space.update(symbols, thread.tid);
         complete = program.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
     }
+    program.threads.stack_read = stack.needed;
     (frames, complete)
 }
 
@@ -63,19 +64,30 @@ struct Stack {
     tid: i32,
     start: u64,
     bytes: Vec<u8>,
+    /// How much of it is likely to be needed.
+    expected: usize,
+    /// How much of it was.
+    needed: usize,
 }
 
 impl Stack {
     const PIECE: usize = 2048;
     const MOST: usize = 1 << 20;
+    /// The most that is read at once because another look needed it.
+    const EXPECTED: usize = 64 << 10;
+
+    fn expecting(tid: i32, start: u64, expected: usize) -> Self {
+        Self { tid, start, bytes: Vec::new(), expected: expected.min(Self::EXPECTED), needed: 0 }
+    }
 
     fn word(&mut self, address: u64) -> Option<u64> {
         let offset = address.checked_sub(self.start).and_then(|o| usize::try_from(o).ok());
         let Some(offset) = offset.filter(|o| *o < Self::MOST) else { return self.elsewhere(address) };
         let end = offset.checked_add(8)?;
+        self.needed = self.needed.max(end);
         if end > self.bytes.len() {
             let have = self.bytes.len();
-            let want = end.next_multiple_of(Self::PIECE).max(have * 2).min(Self::MOST);
+            let want = end.max(self.expected).next_multiple_of(Self::PIECE).max(have * 2).min(Self::MOST);
             self.bytes.resize(want, 0);
             let got = read_memory(self.tid, self.start.wrapping_add(have as u64), self.bytes.get_mut(have..)?);
             self.bytes.truncate(have + got);
@@ -89,5 +101,23 @@ impl Stack {
     fn elsewhere(&self, address: u64) -> Option<u64> {
         let mut word = [0; 8];
         (read_memory(self.tid, address, &mut word) == 8).then(|| u64::from_ne_bytes(word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_much_is_read_at_once_as_is_expected_and_more_when_it_is_needed() {
+        let words: Vec<u64> = (0..16_384).collect();
+        let (tid, start) = (std::process::id() as i32, words.as_ptr() as u64);
+        for (expected, at_once) in [(0, Stack::PIECE), (5000, 6144), (usize::MAX, Stack::EXPECTED)] {
+            let mut stack = Stack::expecting(tid, start, expected);
+            assert_eq!((stack.word(start + 8 * 9), stack.bytes.len()), (Some(9), at_once));
+            assert_eq!(stack.word(start + 8 * 12_000), Some(12_000));
+            // What lies below the stack pointer is none of the stack.
+            assert_eq!((stack.word(start + 8 * 8), stack.word(8), stack.needed), (Some(8), None, 8 * 12_001));
+        }
     }
 }

@@ -116,7 +116,7 @@ fn least(batches: &[f64]) -> f64 {
 
 /// Whether more batches will hardly show less than these: on a box with nothing else to do after a few.
 fn is_settled(batches: &[f64]) -> bool {
-    let near = least(batches).mul_add(NEXT_TO, APART);
+    let near = least(batches) * NEXT_TO + APART;
     batches.len() >= FEWEST && batches.iter().filter(|cycles| **cycles <= near).count() >= AGREEING
 }
 

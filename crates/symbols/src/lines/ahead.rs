@@ -1,0 +1,184 @@
+//! Lines looked up by threads of their own while the program runs.
+//!
+//! What an earlier run was told of a file is kept. To find the line of a single new address its debug information is
+//! read, megabytes of it: at the end of a run, somebody waits for that.
+
+use super::dwarf::{Dwarf, Looked};
+use crate::ModuleKey;
+use crate::module::{Module, is_libc};
+use foldhash::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// Begins a thread that does some work; false where none can be had.
+pub type Spawn = Box<dyn Fn(Box<dyn FnOnce() + Send>) -> bool>;
+
+/// Most files whose debug information is held at once: that of a large program is hundreds of megabytes.
+const MOST_FILES: usize = 2;
+/// Most addresses of a file looked up ahead.
+const MOST: usize = 1 << 16;
+/// A file's debug information is not held for longer than this with nothing to look up in it.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// The threads, one for each file with debug information of its own.
+#[derive(Default)]
+pub(crate) struct LinesAhead {
+    spawn: Option<Spawn>,
+    readers: HashMap<ModuleKey, Reader>,
+}
+
+/// A thread that looks up lines of one file.
+#[derive(Debug)]
+struct Reader {
+    asked: HashSet<u64>,
+    questions: Sender<u64>,
+    answers: Receiver<FoundAhead>,
+}
+
+/// What was found, by address.
+pub(crate) type FoundAhead = HashMap<u64, Looked>;
+
+impl LinesAhead {
+    pub(crate) fn by(spawn: Spawn) -> Self {
+        Self { spawn: Some(spawn), ..Self::default() }
+    }
+
+    /// Has the line at an address looked up, which will be asked for and is not known from earlier runs.
+    pub(crate) fn want(&mut self, key: ModuleKey, module: &Arc<Module>, address: u64) {
+        let Some(spawn) = self.spawn.as_ref().filter(|_| module.kept_lines(address).is_none()) else { return };
+        if !self.readers.contains_key(&key) {
+            let is_libcs = module.whole_class().is_some_and(is_libc);
+            if self.readers.len() >= MOST_FILES || is_libcs || !module.elf.has_lines() || module.tells_go() {
+                return;
+            }
+            let Some(reader) = Reader::begin(spawn, Arc::clone(module)) else { return };
+            self.readers.insert(key, reader);
+        }
+        if let Some(reader) = self.readers.get_mut(&key) {
+            reader.ask(address);
+        }
+    }
+
+    /// What stands at `addresses`, as far as a thread looks up lines of their file. Waits for it; it looks up no more.
+    pub(crate) fn take(&mut self, key: ModuleKey, addresses: &[u64]) -> FoundAhead {
+        if addresses.is_empty() {
+            return FoundAhead::default();
+        }
+        let Some(mut reader) = self.readers.remove(&key) else { return FoundAhead::default() };
+        addresses.iter().for_each(|address| reader.ask(*address));
+        drop(reader.questions);
+        // None come from a thread that has ended before its time.
+        reader.answers.recv().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for LinesAhead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LinesAhead").field("readers", &self.readers).finish_non_exhaustive()
+    }
+}
+
+impl Reader {
+    fn begin(spawn: &Spawn, module: Arc<Module>) -> Option<Self> {
+        let ((questions, asked), (tell, answers)) = (channel(), channel());
+        let work = move || {
+            // Nobody listens where the run has ended without names.
+            let _ = tell.send(answer(&module, &asked));
+        };
+        spawn(Box::new(work)).then(|| Self { asked: HashSet::default(), questions, answers })
+    }
+
+    fn ask(&mut self, address: u64) {
+        if self.asked.len() < MOST && self.asked.insert(address) {
+            // A thread that has ended answers nothing.
+            let _ = self.questions.send(address);
+        }
+    }
+}
+
+/// Looks up what is asked for until no more can be. Where something fails nothing is told: who asks at the end finds
+/// out why.
+fn answer(module: &Module, questions: &Receiver<u64>) -> FoundAhead {
+    let mut all = FoundAhead::default();
+    while let Ok(first) = questions.recv() {
+        let Ok(Some(dwarf)) = Dwarf::read(module) else { return FoundAhead::default() };
+        let looked_up = dwarf.look_up(|at| {
+            let mut next = Some(first);
+            while let Some(address) = next {
+                all.insert(address, at(address));
+                next = questions.recv_timeout(IDLE).ok();
+            }
+        });
+        if looked_up.is_err() {
+            return FoundAhead::default();
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::dwarf;
+    use crate::{AddressSpace, Symbols};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// This test program, and addresses of it that have lines.
+    fn own() -> (Symbols, ModuleKey, Vec<u64>) {
+        let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
+        space.update(&mut symbols, std::process::id() as i32);
+        let functions: [*const (); 3] = [own as _, answer as _, in_a_thread as _];
+        let frames = functions.map(|function| space.frame(function as u64, false));
+        (symbols, frames[0].module.unwrap(), frames.iter().map(|f| f.address).collect())
+    }
+
+    fn in_a_thread() -> Spawn {
+        Box::new(|work| std::thread::Builder::new().spawn(work).is_ok())
+    }
+
+    #[test]
+    fn lines_are_the_same_whoever_looks_them_up_and_when() {
+        let (mut symbols, key, addresses) = own();
+        let expected = dwarf::look_up(symbols.module(key).unwrap(), &addresses).unwrap();
+        assert!(expected.iter().all(|looked| looked.is_lasting && !looked.locations.is_empty()));
+        symbols.look_up_ahead(in_a_thread());
+        symbols.facts_at(key, addresses[0], false);
+        // Its debug information is given back meanwhile.
+        std::thread::sleep(IDLE + IDLE / 2);
+        symbols.facts_at(key, addresses[1], false);
+        let ahead = &mut symbols.lines_ahead;
+        assert!(ahead.take(key, &[]).is_empty());
+        let found = ahead.take(key, &addresses);
+        assert_eq!(addresses.iter().map(|a| &found[a]).collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());
+        assert!(ahead.take(key, &addresses).is_empty(), "a thread looks up no more than it was asked for");
+    }
+
+    #[test]
+    fn where_no_thread_does_it_nothing_is_known_ahead() {
+        let never: [Spawn; 2] = [Box::new(|_| false), Box::new(|work| std::mem::size_of_val(&work) > 0)];
+        for spawn in never {
+            let (mut symbols, key, addresses) = own();
+            symbols.look_up_ahead(spawn);
+            addresses.iter().for_each(|address| _ = symbols.facts_at(key, *address, false));
+            assert!(symbols.lines_ahead.take(key, &addresses).is_empty());
+        }
+    }
+
+    #[test]
+    fn few_threads_are_begun_and_each_address_is_asked_for_once() {
+        static BEGUN: AtomicUsize = AtomicUsize::new(0);
+        let (symbols, key, addresses) = own();
+        let module = symbols.shared_module(key).unwrap();
+        let mut ahead = LinesAhead::by(Box::new(|work| {
+            BEGUN.fetch_add(1, Ordering::Relaxed);
+            // A thread that never comes to it.
+            std::mem::forget(work);
+            true
+        }));
+        (0..10).for_each(|n| (0..2).for_each(|_| ahead.want(ModuleKey(n), module, addresses[0])));
+        assert_eq!((BEGUN.load(Ordering::Relaxed), ahead.readers.len()), (MOST_FILES, MOST_FILES));
+        assert!(ahead.readers.values().all(|reader| reader.asked.len() == 1));
+    }
+}
