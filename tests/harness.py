@@ -166,6 +166,14 @@ class Box:
         if why:
             raise Skip(f"{what} not possible here: {why}")
 
+    @contextlib.contextmanager
+    def only_kernel_tracer(self):
+        """No other test traces the kernel's system calls meanwhile. A tracepoint makes each call of the box dearer, some
+        cheap ones ten times: prices measured beside it are not those of the box."""
+        with open(os.path.join(self.shared.root, "kernel-tracer.lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
     def watch(self, argv, *flags):
         """The command that watches argv by the test's backend."""
         chosen = ["--backend", self.backend] if self.backend else []

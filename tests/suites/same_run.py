@@ -59,7 +59,8 @@ END { clear(@in_tree); clear(@entered); clear(@again); clear(@looked); }
 
 def same_run(box, argv, limit=120, **kwargs):
     bpftrace = [*WITH_TRACEPOINTS, tool("bpftrace")]
-    probe = subprocess.run([*bpftrace, "-e", "tracepoint:raw_syscalls:sys_exit { exit(); }"], capture_output=True, text=True, timeout=60)
+    with box.only_kernel_tracer():
+        probe = subprocess.run([*bpftrace, "-e", "tracepoint:raw_syscalls:sys_exit { exit(); }"], capture_output=True, text=True, timeout=60)
     if probe.returncode:
         raise Skip("bpftrace may not use tracepoints here: " + probe.stderr.strip()[-120:])
     out, counts, script = (os.path.join(box.dir, n) for n in ("report.json", "counts", "script.bt"))
@@ -69,7 +70,8 @@ def same_run(box, argv, limit=120, **kwargs):
     runner = box.file("runner", "#!/bin/sh\nexec " + " ".join(map(quote, argv)) + "\n", 0o755)
     command = " ".join(box.watch([runner], "-q", "--json", "-o", out))
     env = dict(box.env, BPFTRACE_MAP_KEYS_MAX="65536")
-    r = box.run([*bpftrace, "-f", "json", "-o", counts, "-c", command, script], env=env, limit=limit, **kwargs)
+    with box.only_kernel_tracer():
+        r = box.run([*bpftrace, "-f", "json", "-o", counts, "-c", command, script], env=env, limit=limit, **kwargs)
     assert os.path.exists(out), (r.stdout + r.stderr).decode()[-400:]
     with open(out) as f:
         doc = json.load(f)
