@@ -7,11 +7,13 @@
 
 mod addresses;
 mod branch_targets;
+mod calls;
 mod cfi;
 mod effects;
 mod extents;
 mod file_kind;
 mod frame_depth;
+mod ghc;
 mod go;
 mod gs;
 mod image;
@@ -62,19 +64,24 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
         return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
     }
     let cfi = cfi::Cfi::read(&image);
+    if unwinder.is_none() && ghc::makes_no_calls(&image, &cfi) {
+        return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
+    }
     let mut extents = extents::extents(&image, &cfi);
     sites::join(&image, &mut extents);
-    let with_calls: Vec<_> = extents.iter().filter(|e| sites::has_call(&image, e)).copied().collect();
+    let with_calls: Vec<_> = extents.iter().filter(|e| calls::has_call(&image, e)).copied().collect();
     if unwinder.is_none() && with_calls.is_empty() {
         return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
     }
     let survey = branch_targets::survey(&image, &cfi, (&extents, &with_calls))?;
+    let has_ghcs_runtime = ghc::has_runtime(&image, &cfi);
     let mut planner = planner::Planner {
         image: &image,
         cfi,
         targets: &survey.targets,
         doubtful: &survey.doubtful,
         reached: survey.reached.as_ref(),
+        has_ghcs_runtime,
         numbers: OnceCell::new(),
         effects: effects::Effects::new(),
         reserved: patch_span::Reserved::default(),

@@ -20,6 +20,12 @@ pub(super) fn last_bytes(bytes: &[u8]) -> Option<usize> {
     bytes.windows(2).rposition(|pair| matches!(pair, [0x0f, 0x05] | [0xcd, 0x80]))
 }
 
+/// Where bytes of a `syscall` or `int $0x80` begin, from the front.
+pub(super) fn calls_in(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    let first = memchr::memchr2_iter(0x0f, 0xcd, bytes);
+    first.filter(|at| matches!(bytes.get(*at..), Some([0x0f, 0x05, ..] | [0xcd, 0x80, ..])))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

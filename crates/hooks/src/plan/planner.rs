@@ -19,6 +19,8 @@ pub(super) struct Planner<'a> {
     pub(super) doubtful: &'a HashSet<u64>,
     /// Starts of instructions that code is followed to, where there are such functions.
     pub(super) reached: Option<&'a Set>,
+    /// Whether GHC's run-time system is in it.
+    pub(super) has_ghcs_runtime: bool,
     /// Numbers in the file's data, once a function that jumps by labels wants them.
     pub(super) numbers: OnceCell<Numbers>,
     pub(super) effects: Effects,

@@ -6,10 +6,10 @@
 //! backtraces there. Go's run-time has its handlers written in assembler, few of them: they are
 //! counted where they return.
 
+use super::calls::SYSCALL_LEN;
 use super::go;
 use super::patch_span::Block;
 use super::planner::Planner;
-use super::sites::SYSCALL_LEN;
 use super::types::{Site, Span, UnpatchableReason, Unplanned};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};

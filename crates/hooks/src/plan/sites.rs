@@ -1,14 +1,14 @@
 //! Finds a file's calls and gives each what hooks there is room for.
 
+use super::calls::{SYSCALL_LEN, bytes_of, has_call, is_interrupt, may_have_call};
 use super::effects::{ends, goes_on, is_plausible};
 use super::extents::Extent;
 use super::frame_depth::Depths;
+use super::ghc;
 use super::image::{Image, Region};
 use super::labels::{Labels, MOST_CALLS, Numbers};
-use super::pairs::{has_bytes, last_bytes};
 use super::patch_span::Block;
 use super::planner::Planner;
-use super::quick::{Step, Steps};
 use super::reachable::{gets_number, is_inside};
 use super::tail_calls::function_of;
 use super::types::{Site, Span, UnpatchableReason, Unplanned};
@@ -55,40 +55,8 @@ const AT_ONCE: &[u32] = &[
     RSEQ,
 ];
 
-/// Bytes of a `syscall`.
-pub(super) const SYSCALL_LEN: usize = 2;
-
 /// `ARCH_SET_GS` of the kernel's asm/prctl.h.
 const ARCH_SET_GS: u32 = 0x1001;
-
-/// Whether it is an `int $0x80`, by which 64-bit programs, too, make calls: by the numbers of 32-bit ones.
-fn is_interrupt(i: &Instruction) -> bool {
-    i.mnemonic() == Mnemonic::Int && i.immediate8() == 0x80
-}
-
-/// Whether the bytes of one occur in `extent`.
-fn may_have_call(image: &Image<'_>, extent: &Extent) -> bool {
-    has_bytes(bytes_of(image, extent))
-}
-
-fn bytes_of<'a>(image: &Image<'a>, extent: &Extent) -> &'a [u8] {
-    image.region(extent.start).map_or(&[], |region| region.slice(extent.start, extent.end))
-}
-
-/// Whether a `syscall` or `int $0x80` is really among the instructions of `extent`.
-pub(super) fn has_call(image: &Image<'_>, extent: &Extent) -> bool {
-    let Some(region) = image.region(extent.start).filter(|_| may_have_call(image, extent)) else { return false };
-    let Some(last) = last_bytes(bytes_of(image, extent)) else { return false };
-    let last = extent.start.saturating_add(last as u64);
-    let mut steps = Steps::of(region, (extent.start, extent.end), image.is_fixed);
-    while let Some((_, step)) = steps.next_of_note().filter(|(ip, _)| *ip <= last) {
-        let i = steps.asked();
-        if step == Step::Ask && (i.mnemonic() == Mnemonic::Syscall || is_interrupt(i)) {
-            return true;
-        }
-    }
-    false
-}
 
 /// Extends functions with calls over what follows them, where they run on into it: glibc's clone
 /// has no call frame information between its call and the new thread's start.
@@ -200,7 +168,7 @@ impl Planner<'_> {
         region: &Region<'_>,
     ) {
         let calls = code.iter().enumerate().filter(|(_, i)| i.mnemonic() == Mnemonic::Syscall);
-        let calls: Vec<usize> = calls.map(|(n, _)| n).collect();
+        let calls: Vec<usize> = calls.filter(|(_, i)| !self.is_ghcs(i, region)).map(|(n, _)| n).collect();
         let few = calls.len() <= MOST_CALLS;
         // One with prefixes does not begin where its two bytes do.
         let is_bare = |n: &usize| code.get(*n).is_some_and(|i| i.len() == SYSCALL_LEN);
@@ -228,7 +196,7 @@ impl Planner<'_> {
             self.plan.sites.push(Site::new(address, None));
             self.plan.unplanned.push(Unplanned { address, why: UnpatchableReason::NotSurelyCode });
         }
-        let interrupts = code.iter().enumerate().filter(|(_, i)| is_interrupt(i));
+        let interrupts = code.iter().enumerate().filter(|(_, i)| is_interrupt(i) && !self.is_ghcs(i, region));
         let made = interrupts.filter(|(n, _)| match ground {
             CodeConfidence::Between => self.is_code(code, *n) && self.is_reached(code, *n),
             CodeConfidence::Mixed => self.is_reached(code, *n),
@@ -332,6 +300,13 @@ impl Planner<'_> {
         led_to && { near }.all(|i| is_plausible(i) && self.targets.inside(i.ip(), i.next_ip()).is_none())
     }
 
+    /// Whether the bytes of the call `i` are known to be GHC's own and no call.
+    fn is_ghcs(&self, i: &Instruction, region: &Region<'_>) -> bool {
+        // One with prefixes does not begin where its two bytes do.
+        let at = i.next_ip().saturating_sub(SYSCALL_LEN as u64);
+        self.has_ghcs_runtime && ghc::is_own(self.image, &self.cfi, region, at)
+    }
+
     /// Whether code is followed to `code[n]`.
     fn is_reached(&self, code: &[Instruction], n: usize) -> bool {
         self.reached.zip(code.get(n)).is_none_or(|(reached, i)| reached.contains(i.ip()))
@@ -355,7 +330,8 @@ impl Planner<'_> {
         for region in &self.image.code {
             let pairs = (region.start..).zip(region.bytes.windows(SYSCALL_LEN));
             let calls = pairs.filter(|(_, pair)| **pair == [0x0f, 0x05]).map(|(at, _)| at);
-            for address in calls.filter(|at| reached.contains(*at) && !known.contains(at)) {
+            let is_ghcs = |at| self.has_ghcs_runtime && ghc::is_own(self.image, &self.cfi, region, at);
+            for address in calls.filter(|at| reached.contains(*at) && !known.contains(at) && !is_ghcs(*at)) {
                 self.plan.sites.push(Site::new(address, None));
                 self.plan.unplanned.push(Unplanned { address, why: UnpatchableReason::NotSurelyCode });
             }

@@ -1,8 +1,9 @@
-//! What can be hooked in a file: rules on made-up programs, figures on this box's own, another
+//! What can be hooked in a file: rules on made-up programs, GHC's tables, figures on this box's own, another
 //! disassembler's opinion, and damaged files.
 
 mod elf;
 mod files;
+mod ghc;
 mod hostile;
 mod oracle;
 mod rules;

@@ -1,0 +1,88 @@
+//! Tables that GHC keeps among its code, which look like calls.
+
+use crate::files::built;
+use systoll_hooks::plan::{Plan, plan};
+
+/// What GHC's run-time system holds.
+const SAYS: &str = "Please report this as a GHC bug:  https://www.haskell.org/ghc/reportabug";
+/// A table whose distance holds the bytes of a call, behind those of `pop %rax`: what it refers to lies 0x50f58 bytes
+/// from the code behind it.
+const TABLE: &str = "
+    .balign 8, 0x90
+    .long 1, 0, 8, refers - 1f
+    1: mov %rbx, %rax
+    jmp *(%rbx)
+    .fill 16, 1, 0x90";
+/// A call in a function of C's.
+const OF_C: &str = "
+    .globl f
+    f: .cfi_startproc
+    mov $39, %eax
+    syscall
+    ret
+    .cfi_endproc";
+
+/// A program that says `says`, with `text` behind a function that makes no calls.
+fn program(says: &str, text: &str) -> Option<Plan> {
+    let dir = tempfile::tempdir().unwrap();
+    let source = format!(
+        ".globl _start
+        _start: .cfi_startproc
+        nop
+        ret
+        .cfi_endproc
+        {text}
+        .data
+        .skip 0xf70
+        refers: .quad 0
+        .section .rodata
+        .ascii \"{says}\"
+        .section .note.GNU-stack\n"
+    );
+    let at = ["-Wl,--section-start=.text=0x401000", "-Wl,--section-start=.data=0x451000"];
+    let command = [&["gcc", "-x", "assembler", "-nostdlib", "-static", "-Wl,--build-id=none"][..], &at].concat();
+    let elf = std::fs::read(built(dir.path(), "ghc.s", &source, &command)?).unwrap();
+    let plan = plan(&elf).unwrap();
+    crate::check(&plan, &elf);
+    Some(plan)
+}
+
+fn sites(says: &str, text: &str) -> Option<Vec<u64>> {
+    Some(program(says, text)?.sites.iter().map(|s| s.address).collect())
+}
+
+#[test]
+fn a_table_is_no_call() {
+    let Some(found) = sites("nothing of GHC's", TABLE) else { return };
+    assert_eq!(found.len(), 1, "it looks like one: {found:x?}");
+    assert_eq!(sites(SAYS, TABLE), Some(vec![]));
+}
+
+#[test]
+fn a_table_beside_calls_of_c_is_none() {
+    let Some(plan) = program(SAYS, &[TABLE, OF_C].concat()) else { return };
+    assert_eq!((plan.sites.len(), plan.unplanned.len()), (1, 0));
+    assert_eq!(plan.sites[0].number, Some(39));
+    assert!(plan.sites[0].entry_span.is_some());
+}
+
+#[test]
+fn part_of_an_instruction_is_no_call() {
+    // movabs $0x90050f00000001b8, %rax: decoded from the table's last byte on, mov $1, %eax and a call.
+    let text = "
+        .balign 8, 0x90
+        .long 1, 0, 5, 0
+        movabs $0x90050f00000001b8, %rax
+        jmp *(%rbp)
+        .fill 16, 1, 0x90";
+    let Some(found) = sites("nothing of GHC's", text) else { return };
+    assert_eq!(found.len(), 1, "it looks like one: {found:x?}");
+    assert_eq!(sites(SAYS, text), Some(vec![]));
+}
+
+#[test]
+fn a_call_by_hand_is_one() {
+    // Assembler without call frame information, in a program of GHC's.
+    let Some(found) = sites(SAYS, &[TABLE, "; mov $39, %eax; syscall; ret"].concat()) else { return };
+    assert_eq!(found.len(), 1, "{found:x?}");
+}
