@@ -66,6 +66,8 @@ fn asked(bytes: Vec<u8>, seed: u64) -> Option<()> {
     let whole = bytes.len() as u64;
     let elf = ElfFile::parse(FileBytes::Memory(bytes.into()))?;
     let entry = elf.entry();
+    let (names, folders) = elf.needed(64);
+    assert!(names.len() <= 64 && folders.len() <= 64);
     let mut symbols = Symbols::new();
     let key = symbols.push(Module::new("/tmp/p", elf))?;
     let mapped = MapsEntry { start: 0x10_0000, end: 0x10_0000 + whole, ..MapsEntry::default() };

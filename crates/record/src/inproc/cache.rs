@@ -145,7 +145,7 @@ impl Cache {
         build_id: Option<&str>,
         read: impl FnOnce() -> Option<Vec<u8>>,
     ) -> (Option<Key>, Option<Vec<u8>>) {
-        let telling = state.filter(|s| is_telling(s)).and_then(|s| self.state_key(s, build_id));
+        let telling = self.unread(state, build_id);
         let kept = telling.as_ref().and_then(|key| String::from_utf8(self.get(STATE, key)?).ok());
         if let Some(kept) = kept {
             return (Some(Key(kept)), None);
@@ -156,6 +156,12 @@ impl Cache {
             self.put(STATE, telling, key.0.as_bytes());
         }
         (key, content)
+    }
+
+    /// What a file in `state` is looked up by while nothing is known of its content. `None` where that has to be read in every
+    /// run.
+    pub(crate) fn unread(&self, state: Option<&FileState>, build_id: Option<&str>) -> Option<Key> {
+        self.state_key(state.filter(|state| is_telling(state))?, build_id)
     }
 
     fn state_key(&self, state: &FileState, build_id: Option<&str>) -> Option<Key> {

@@ -60,10 +60,8 @@ impl ElfFile {
     fn read_dynamic(&mut self, offset: u64, size: u64) {
         let Some(bytes) = self.bytes.read(offset, size.min(MAX_DYNAMIC)) else { return };
         let (mut strings, mut soname) = (None, None);
-        for entry in bytes.chunks_exact(16) {
-            let (tag, value) = (word(entry, 0).unwrap_or(0), word(entry, 8).unwrap_or(0));
-            match raw::DynamicTag(tag as i64) {
-                raw::DT_NULL => break,
+        for (tag, value) in entries(&bytes) {
+            match tag {
                 raw::DT_NEEDED => self.needs_others = true,
                 raw::DT_STRTAB => strings = Some(value),
                 raw::DT_SONAME => soname = Some(value),
@@ -71,11 +69,33 @@ impl ElfFile {
             }
         }
         if let (Some(strings), Some(soname)) = (strings, soname) {
-            let mut name = vec![0; 256];
-            let got = self.read_code_into(strings.wrapping_add(soname), &mut name);
-            name.truncate(got);
-            self.soname = c_str(&name, 0).map(|s| String::from_utf8_lossy(s).into_owned());
+            self.soname = self.dynamic_string(strings, soname);
         }
+    }
+
+    fn dynamic_string(&self, strings: u64, offset: u64) -> Option<String> {
+        let mut name = vec![0; 256];
+        let got = self.read_code_into(strings.wrapping_add(offset), &mut name);
+        name.truncate(got);
+        c_str(&name, 0).map(|s| String::from_utf8_lossy(s).into_owned())
+    }
+
+    /// What the loader is told of other files: names of those that this one needs, at most so many, in their order, and
+    /// folders to look for them in first, as they are written.
+    pub(crate) fn needed(&self, most: usize) -> (Vec<String>, Vec<String>) {
+        let dynamic = self.headers.dynamic.filter(|_| self.needs_others);
+        let Some(dynamic) = dynamic else { return Default::default() };
+        let bytes = self.bytes.read(dynamic.offset, dynamic.size.min(MAX_DYNAMIC)).unwrap_or_default();
+        let Some(strings) = entries(&bytes).find(|(tag, _)| *tag == raw::DT_STRTAB).map(|(_, at)| at) else {
+            return Default::default();
+        };
+        let of = |wanted: &[raw::DynamicTag]| {
+            let named = entries(&bytes).filter(|(tag, _)| wanted.contains(tag)).take(most);
+            named.filter_map(|(_, offset)| self.dynamic_string(strings, offset)).collect::<Vec<_>>()
+        };
+        let folders = of(&[raw::DT_RUNPATH, raw::DT_RPATH]);
+        let folders = folders.iter().flat_map(|all| all.split(':')).filter(|one| !one.is_empty()).take(most);
+        (of(&[raw::DT_NEEDED]), folders.map(str::to_owned).collect())
     }
 
     /// Whether the program asks for a dynamic loader.
@@ -226,6 +246,13 @@ impl ElfFile {
 }
 
 /// An ELF file of one executable segment at 0x1000.
+/// What a dynamic section tells the loader: pairs of a tag and a value, up to the one that ends it.
+fn entries(dynamic: &[u8]) -> impl Iterator<Item = (raw::DynamicTag, u64)> {
+    let words = dynamic.as_chunks::<16>().0.iter().map(|entry| (word(entry, 0), word(entry, 8)));
+    let entries = words.map(|(tag, value)| (raw::DynamicTag(tag.unwrap_or(0) as i64), value.unwrap_or(0)));
+    entries.take_while(|(tag, _)| *tag != raw::DT_NULL)
+}
+
 #[cfg(test)]
 pub(crate) fn elf_of_code(code: &[u8]) -> ElfFile {
     let mut file = vec![0u8; 0x1000];

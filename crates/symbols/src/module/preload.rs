@@ -8,7 +8,7 @@ use super::tables::Module;
 use crate::elf::ElfFile;
 use crate::mapped::{self, FileState, Identity};
 use iced_x86::{Decoder, DecoderOptions};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,10 +27,41 @@ impl Preloaded {
         // As the kernel will call it.
         let path = std::fs::canonicalize(path).ok()?;
         let source = mapped::open_file(&path).ok()?;
-        let identity = source.identity()?;
-        let module = Arc::new(Module::new(path.to_str()?, ElfFile::parse(source)?));
+        let (identity, path) = (source.identity()?, path.to_str()?);
+        if let Some(module) = self.find(&identity, path) {
+            return Some(PreloadedFile(module));
+        }
+        let module = Arc::new(Module::new(path, ElfFile::parse(source)?));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(identity, Arc::clone(&module));
         Some(PreloadedFile(module))
+    }
+
+    /// Opens what the loader maps for `program`, in the order in which it does: as far as it lies in the loader's own folder
+    /// or where files say that theirs lie. Elsewhere the loader's cache would have to be asked. At most `most`, each of which
+    /// stays open.
+    pub fn open_needed(&self, program: &PreloadedFile, loader: &Path, most: usize) -> Vec<PreloadedFile> {
+        let mut opened: Vec<PreloadedFile> = Vec::new();
+        let mut seen = HashSet::new();
+        let (mut open, mut folders) = (program.clone(), Vec::new());
+        for at in 0..=most {
+            let (names, told) = open.0.elf.needed(most);
+            let origin = Path::new(&*open.0.path).parent().and_then(Path::to_str).unwrap_or_default();
+            let told: Vec<PathBuf> =
+                told.iter().take(MOST_FOLDERS).map(|dir| origin_put_in(dir, origin).into()).collect();
+            // The program's hold for what its libraries need as well.
+            if at == 0 {
+                folders = told.iter().cloned().chain(loader.parent().map(Path::to_owned)).collect();
+            }
+            for name in names.into_iter().filter(|name| !name.contains('/')) {
+                if seen.len() < most && seen.insert(name.clone()) {
+                    let places = told.iter().chain(&folders).map(|dir| dir.join(&name));
+                    opened.extend(places.filter(|path| path.is_file()).find_map(|path| self.open(&path)));
+                }
+            }
+            let Some(next) = opened.get(at) else { break };
+            open = next.clone();
+        }
+        opened
     }
 
     /// The file of that identity, if it is known by this path.
@@ -54,6 +85,11 @@ impl PreloadedFile {
     /// Its build-id, as [`Symbols::build_id`](crate::Symbols::build_id) has it.
     pub fn build_id(&self) -> Option<&str> {
         self.0.elf.build_id.as_deref()
+    }
+
+    /// All of it, where it still is what it was when it was opened.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        self.0.elf.bytes.read_all()
     }
 
     /// Whether it is a program that asks for a loader.
@@ -103,6 +139,14 @@ impl PreloadedFile {
 /// takes as long as decoding thousands of instructions.
 pub fn make_decoder_ready() {
     let _ = Decoder::new(64, &[0xc3], DecoderOptions::NONE).decode();
+}
+
+/// The most folders that a file may say libraries are in: each is looked in for each of them.
+const MOST_FOLDERS: usize = 16;
+
+/// A folder that a file at `origin` tells the loader of (ld.so(8), "Dynamic string tokens").
+fn origin_put_in(dir: &str, origin: &str) -> String {
+    dir.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
 }
 
 /// The dynamic loader of nearly every program (x86-64 psABI, "Program Interpreter").

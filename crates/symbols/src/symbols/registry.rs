@@ -96,6 +96,12 @@ impl Symbols {
         self.module(key)?.elf.build_id.as_deref()
     }
 
+    /// Whether a file is a program that asks for a loader. Libraries that can be run (the C library) ask as well, but have
+    /// a name for others to ask for.
+    pub fn is_dynamic_program(&self, key: ModuleKey) -> bool {
+        self.module(key).is_some_and(|module| module.elf.has_interpreter() && module.elf.soname.is_none())
+    }
+
     pub(crate) fn problems(&self) -> &[Problem] {
         self.problems.all()
     }

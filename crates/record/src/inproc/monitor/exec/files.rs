@@ -3,15 +3,17 @@
 use crate::inproc::cache::{Cache, Key};
 use crate::inproc::monitor::exec::kept_names::{self, AllAsked};
 use crate::inproc::monitor::exec::place::{CODE, CONTEXTS, FIXED, Maker, first_room, kept_fixed, place};
-use crate::inproc::monitor::exec::read_ahead::{Ahead, Placed};
+use crate::inproc::monitor::exec::plan_ahead::{NewFile, Placed};
+use crate::inproc::monitor::exec::read_ahead::Ahead;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::{CodeRoom, Runs};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use systoll_hooks::assemble::{Blob, assemble};
-use systoll_hooks::plan::{Evidence, Plan};
+use systoll_hooks::plan::{Evidence, Plan, PlanError};
 use systoll_symbols::{ModuleKey, Symbols};
 
 /// The most kept of one file.
@@ -74,23 +76,8 @@ impl Files {
     }
 
     fn look(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
-        let state = symbols.state(key);
-        // Read once, where its key and its plan are new.
-        let (id, content) = self.cache.key_and_content(state.as_ref(), symbols.build_id(key), || symbols.bytes(key));
-        let read = |id: &Key| {
-            Some(Placed { plan: self.cache.kept_plan(id)?, region: None, fixed: kept_fixed(&self.cache, id) })
-        };
-        let kept = id.as_ref().and_then(|id| self.ahead.plans.take(id, || read(id)));
-        let Placed { plan, region, fixed } = match kept {
-            Some(placed) => placed,
-            None => {
-                let bytes = content.or_else(|| symbols.bytes(key));
-                let bytes = bytes.ok_or_else(|| Unwatchable::Other("it can't be read".into()))?;
-                let new = self.cache.new_plan(id.as_ref(), &bytes);
-                let plan = new.map_err(|e| Unwatchable::Other(e.to_string()))?;
-                Placed { plan, region: None, fixed: Vec::new() }
-            }
-        };
+        let (id, placed) = self.placed(symbols, key);
+        let Placed { plan, region, fixed } = placed?;
         if let Some(id) = &id {
             self.cached.insert(key, Cached { id: id.clone(), fixed: fixed.len() });
             if symbols.name_counts(key).kept == 0
@@ -116,6 +103,36 @@ impl Files {
         let region = region.or_else(|| self.ahead.regions.give(&plan));
         let region = region.ok_or_else(|| Unwatchable::Other("no room for more files".into()))?;
         Ok(Some(Rc::new(Known { plan, region, id })))
+    }
+
+    /// What the file is known by in the cache, and its plan.
+    fn placed(&self, symbols: &Symbols, key: ModuleKey) -> (Option<Key>, Result<Placed, Unwatchable>) {
+        let (state, build_id) = (symbols.state(key), symbols.build_id(key));
+        let unplanned = |why: PlanError| Unwatchable::Other(why.to_string());
+        let unread = self.cache.unread(state.as_ref(), build_id);
+        if let Some(NewFile { id, placed }) = unread.and_then(|unread| self.ahead.new.take(&unread, || None)) {
+            return (Some(id), placed.map_err(unplanned));
+        }
+        // Read once, where its key and its plan are new.
+        let content = || {
+            if let Some(program) = symbols.path(key).filter(|_| symbols.is_dynamic_program(key)) {
+                self.ahead.plan_for(Path::new(&*program));
+            }
+            symbols.bytes(key)
+        };
+        let (id, content) = self.cache.key_and_content(state.as_ref(), build_id, content);
+        let read = |id: &Key| {
+            Some(Placed { plan: self.cache.kept_plan(id)?, region: None, fixed: kept_fixed(&self.cache, id) })
+        };
+        let kept = id.as_ref().and_then(|id| self.ahead.plans.take(id, || read(id)));
+        let new = || {
+            let bytes = content.or_else(|| symbols.bytes(key));
+            let bytes = bytes.ok_or_else(|| Unwatchable::Other("it can't be read".into()))?;
+            let plan = self.cache.new_plan(id.as_ref(), &bytes).map_err(unplanned)?;
+            Ok(Placed { plan, region: None, fixed: Vec::new() })
+        };
+        let placed = kept.map_or_else(new, Ok);
+        (id, placed)
     }
 
     /// Tells who reads ahead how many records of roots come before those of the next file.

@@ -7,13 +7,15 @@
 use crate::inproc::cache::{Cache, Key};
 use crate::inproc::monitor::exec::kept_names;
 use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, kept_fixed, place};
+use crate::inproc::monitor::exec::plan_ahead::{NewFile, Placed, Planning, SOMEWHERE};
+use crate::inproc::monitor::exec::shelf::Shelf;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::{CodeRoom, Runs};
 use crate::inproc::monitor::sys;
 use crate::limits::{self, allowed_descriptors};
-use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use systoll_hooks::assemble::Room;
 use systoll_hooks::assemble::every_image;
@@ -24,77 +26,36 @@ use systoll_symbols::{PreloadedFile, libraries_of};
 /// tools/testing/selftests/rseq/rseq-x86.h; glibc: sysdeps/unix/sysv/linux/x86/bits/rseq.h).
 const RSEQ_SIGNATURE: u32 = 0x5305_3053;
 
-/// Where a library may come to lie: only how far its code is from it matters.
-const SOMEWHERE: u64 = 0x7f00_0000_0000;
+/// The most libraries of a new program that are looked for; ffmpeg, which has many, has 213.
+const MOST_LIBRARIES: usize = 512;
+
+/// Threads that plan libraries of other programs than the first, at most.
+const MOST_PLANNERS: usize = 2;
 
 /// Descriptors to be allowed for the thread to take some of them.
 const DESCRIPTORS: u64 = 64;
-
-/// What has been read, until it is taken.
-#[derive(Debug)]
-pub(crate) struct Shelf<T>(Mutex<HashMap<Key, Arc<Mutex<Item<T>>>>>);
-
-#[derive(Debug)]
-enum Item<T> {
-    Unread,
-    Read(Option<T>),
-    Taken,
-}
-
-impl<T> Default for Shelf<T> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<T> Shelf<T> {
-    fn item(&self, key: &Key) -> Arc<Mutex<Item<T>>> {
-        let mut items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(items.entry(key.clone()).or_insert_with(|| Arc::new(Mutex::new(Item::Unread))))
-    }
-
-    /// Has `read` read it, unless it has been read.
-    fn put(&self, key: &Key, read: impl FnOnce() -> Option<T>) {
-        let item = self.item(key);
-        let mut item = item.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*item, Item::Unread) {
-            *item = Item::Read(read());
-        }
-    }
-
-    /// What was read ahead, else what `read` reads.
-    pub(crate) fn take(&self, key: &Key, read: impl FnOnce() -> Option<T>) -> Option<T> {
-        let item = self.item(key);
-        let mut item = item.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *item, Item::Taken) {
-            Item::Read(found) => found,
-            Item::Unread | Item::Taken => read(),
-        }
-    }
-}
-
-/// A plan, and where its file's roots are to lie, if that is settled.
-pub(crate) struct Placed {
-    pub(crate) plan: Plan,
-    pub(crate) region: Option<u64>,
-    /// What [`systoll_symbols::Symbols::know_fixed`] is to be told of the file.
-    pub(crate) fixed: Vec<(u64, bool)>,
-}
 
 /// What a thread reads ahead.
 #[derive(Clone, Default)]
 pub(crate) struct Ahead {
     pub(crate) plans: Arc<Shelf<Placed>>,
     pub(crate) codes: Arc<Shelf<Code>>,
+    /// By what [`Cache::unread`] says.
+    pub(crate) new: Arc<Shelf<NewFile>>,
     pub(crate) regions: Regions,
     /// Records of roots that the program's first files take, once that is known.
     pub(crate) first_roots: Arc<OnceLock<u64>>,
     /// What every image begins with.
     blank: Arc<OnceLock<Runs>>,
+    /// What it began with, where it may take threads.
+    with: Arc<OnceLock<Reading>>,
+    /// Threads that plan libraries of other programs than the first.
+    planners: Arc<AtomicUsize>,
     pub(crate) modules: systoll_symbols::Preloaded,
 }
 
 /// What it reads them for and with.
+#[derive(Clone)]
 pub(crate) struct Reading {
     pub(crate) program: PathBuf,
     pub(crate) cache: Arc<Cache>,
@@ -109,6 +70,7 @@ impl Ahead {
         if allowed_descriptors() < DESCRIPTORS {
             return None;
         }
+        let what = self.with.get_or_init(|| what).clone();
         let ahead = self.clone();
         let read = move || {
             if let Some(processor) = beside {
@@ -134,6 +96,7 @@ impl Ahead {
         }
         // A script's interpreter is taken to be like most programs.
         let mut libraries = libraries_of(program.as_ref());
+        self.plan_new(program.as_ref(), &libraries, what);
         // In the order in which they are needed: the loader comes first, and is the smaller one.
         libraries.sort_by_key(|path| std::fs::metadata(path).map_or(0, |m| m.len()));
         let files: Vec<PreloadedFile> = libraries.iter().filter_map(|path| self.modules.open(path)).collect();
@@ -153,6 +116,46 @@ impl Ahead {
             know(&program, what);
             program.read_frames();
             program.read_names();
+        }
+    }
+
+    /// Plans the libraries of a program that no run has met. Those of others have been met too, as like as not, and to look
+    /// takes as long as starting a small program.
+    fn plan_new(&self, program: Option<&PreloadedFile>, libraries: &[PathBuf], what: &Reading) -> Option<()> {
+        let (program, loader) = (program?, libraries.first()?);
+        what.cache.unread(program.state().as_ref(), program.build_id())?;
+        let is_new = what.cache.key_of(program.state().as_ref(), program.build_id(), || None).is_none();
+        is_new.then(|| self.plan_libraries(program, loader, what))
+    }
+
+    fn plan_libraries(&self, program: &PreloadedFile, loader: &Path, what: &Reading) {
+        let most = usize::try_from(allowed_descriptors() / 4).unwrap_or(usize::MAX).min(MOST_LIBRARIES);
+        let files = self.modules.open_needed(program, loader, most);
+        let (new, codes, regions) = (&*self.new, &*self.codes, &self.regions);
+        Planning { new, codes, regions, cache: &what.cache, maker: &what.maker, room: &what.room }.all(&files);
+    }
+
+    /// Has the libraries of `program`, which no run has met and another has become, planned by a thread beside.
+    pub(crate) fn plan_for(&self, program: &Path) {
+        // The first one's thread knows.
+        let is_first = |what: &&Reading| std::fs::canonicalize(&what.program).is_ok_and(|first| first == program);
+        let Some(what) = self.with.get().filter(|what| !is_first(what)) else { return };
+        let begin = |running: usize| (running < MOST_PLANNERS).then_some(running + 1);
+        if self.planners.fetch_update(Ordering::Relaxed, Ordering::Relaxed, begin).is_err() {
+            return;
+        }
+        let (ahead, what, program) = (self.clone(), what.clone(), program.to_owned());
+        let plan = move || {
+            sys::take_short_turns();
+            if let Some(program) = ahead.modules.open(&program).filter(PreloadedFile::is_dynamic)
+                && let Some(loader) = libraries_of(Some(&program)).first()
+            {
+                ahead.plan_libraries(&program, loader, &what);
+            }
+            ahead.planners.fetch_sub(1, Ordering::Relaxed);
+        };
+        if limits::spawn("systoll-ahead", plan).is_err() {
+            self.planners.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -200,43 +203,4 @@ fn know(file: &PreloadedFile, what: &Reading) -> Option<Key> {
         file.know_names(answers);
     }
     Some(key)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_read_ahead_is_taken_once() {
-        let shelf = Shelf::default();
-        let key = Cache::key_named("a");
-        shelf.put(&key, || Some(1));
-        shelf.put(&key, || unreachable!("it has been read"));
-        assert_eq!(shelf.take(&key, || unreachable!("it has been read")), Some(1));
-        shelf.put(&key, || unreachable!("it is no longer needed"));
-        assert_eq!(shelf.take(&key, || Some(2)), Some(2));
-        let missing = Cache::key_named("b");
-        shelf.put(&missing, || None);
-        assert_eq!(shelf.take(&missing, || unreachable!("there is none")), None);
-    }
-
-    #[test]
-    fn who_comes_while_it_is_read_waits_for_it() {
-        let shelf = Arc::new(Shelf::default());
-        let key = Cache::key_named("a");
-        let (begun, has_begun) = std::sync::mpsc::channel();
-        let reader = {
-            let (shelf, key) = (Arc::clone(&shelf), key.clone());
-            std::thread::spawn(move || {
-                shelf.put(&key, || {
-                    begun.send(()).unwrap();
-                    std::thread::sleep(std::time::Duration::from_millis(20));
-                    Some(7)
-                });
-            })
-        };
-        has_begun.recv().unwrap();
-        assert_eq!(shelf.take(&key, || unreachable!("it is being read")), Some(7));
-        reader.join().unwrap();
-    }
 }

@@ -1,0 +1,166 @@
+//! The libraries of a program that no run has met, planned by other threads than the one that serves it.
+//!
+//! Who meets a program for the first time reads, hashes and plans each of its libraries as the loader maps it, and the program
+//! waits for that: hundreds of milliseconds where there are hundreds. The loader begins with the first; here the last come first.
+
+use crate::inproc::cache::{Cache, Key};
+use crate::inproc::monitor::exec::place::{CODE, Maker, Regions, first_room, kept_fixed, place};
+use crate::inproc::monitor::exec::shelf::Shelf;
+use crate::inproc::monitor::shared::code::Code;
+use crate::inproc::monitor::shared::memory::CodeRoom;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use systoll_hooks::assemble::assemble;
+use systoll_hooks::plan::{Plan, PlanError};
+use systoll_symbols::PreloadedFile;
+
+/// Where a library may come to lie: only how far its code is from it matters.
+pub(crate) const SOMEWHERE: u64 = 0x7f00_0000_0000;
+
+/// Threads that plan, at most: each holds a file.
+const MOST_THREADS: usize = 4;
+
+/// A plan, and where its file's roots are to lie, if that is settled.
+pub(crate) struct Placed {
+    pub(crate) plan: Plan,
+    pub(crate) region: Option<u64>,
+    /// What [`systoll_symbols::Symbols::know_fixed`] is to be told of the file.
+    pub(crate) fixed: Vec<(u64, bool)>,
+}
+
+/// A file that no run has met before this one.
+pub(crate) struct NewFile {
+    /// What it is known by from now on.
+    pub(crate) id: Key,
+    pub(crate) placed: Result<Placed, PlanError>,
+}
+
+/// What files are planned with, and where plans and code are put.
+pub(crate) struct Planning<'a> {
+    pub(crate) new: &'a Shelf<NewFile>,
+    pub(crate) codes: &'a Shelf<Code>,
+    pub(crate) regions: &'a Regions,
+    pub(crate) cache: &'a Cache,
+    pub(crate) maker: &'a Maker,
+    pub(crate) room: &'a CodeRoom,
+}
+
+impl Planning<'_> {
+    /// Plans those of `files` that no run has met, the last one first, by as many threads as there are processors beside
+    /// the launcher's.
+    pub(crate) fn all(&self, files: &[PreloadedFile]) {
+        let left = AtomicUsize::new(files.len());
+        let some = || {
+            let next = || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).ok();
+            while let Some(file) = next().and_then(|left| files.get(left - 1)) {
+                self.plan(file);
+            }
+        };
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        std::thread::scope(|scope| {
+            for _ in 2..processors.min(MOST_THREADS + 1) {
+                // Without it there is one less.
+                let thread = std::thread::Builder::new().name("systoll-ahead".into());
+                let _ = thread.spawn_scoped(scope, some);
+            }
+            some();
+        });
+    }
+
+    fn plan(&self, file: &PreloadedFile) -> Option<()> {
+        let state = file.state();
+        let unread = self.cache.unread(state.as_ref(), file.build_id())?;
+        self.new.put(&unread, || {
+            let (id, content) = self.cache.key_and_content(state.as_ref(), file.build_id(), || file.bytes());
+            // One that a run has met needs nothing.
+            let (id, content) = (id?, content?);
+            let plan = self.cache.kept_plan(&id).map_or_else(|| self.cache.new_plan(Some(&id), &content), Ok);
+            let placed = plan.map(|plan| {
+                let has_code = !plan.sites.is_empty() || !plan.entries.is_empty() || plan.unwinder.is_some();
+                let region = has_code.then(|| self.regions.give(&plan)).flatten();
+                let placed = Placed { plan, region, fixed: kept_fixed(self.cache, &id) };
+                self.make_code(&id, &placed);
+                placed
+            });
+            Some(NewFile { id, placed })
+        });
+        Some(())
+    }
+
+    /// The code of a file where nothing is in its way, which is kept as well.
+    fn make_code(&self, id: &Key, Placed { plan, region, .. }: &Placed) -> Option<()> {
+        let region = (*region)?;
+        let mut room = first_room(plan);
+        loop {
+            let delta = place(plan, SOMEWHERE, room, &|_| true)?.wrapping_sub(SOMEWHERE) as i64;
+            let key = self.maker.key(id, delta)?;
+            let mut size = None;
+            self.codes.put(&key, || {
+                let blob = assemble(plan, &self.maker.options, delta).ok()?;
+                self.cache.put(CODE, &key, &blob.to_bytes());
+                let code = Code::store(blob, plan, region, self.room).ok()?;
+                size = Some(code.size());
+                Some(code)
+            });
+            // Who wants it looks for more room as well.
+            if size? <= room {
+                return Some(());
+            }
+            room = size? + 4096;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inproc::monitor::shared::memory::Memory;
+    use crate::inproc::monitor::{Closely, options};
+    use std::path::Path;
+    use systoll_symbols::{Preloaded, libraries_of};
+
+    /// What a process like this one needs, planned by those who have `cache`.
+    fn planned(cache: &Cache, maker: &Maker, files: &[PreloadedFile]) -> (Shelf<NewFile>, Shelf<Code>) {
+        let (new, codes, memory) = (Shelf::default(), Shelf::default(), Memory::new().unwrap());
+        let (regions, room) = (Regions::default(), memory.codes());
+        Planning { new: &new, codes: &codes, regions: &regions, cache, maker, room }.all(files);
+        (new, codes)
+    }
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "whoever runs tests must see it")]
+    fn new_libraries_are_planned_once() {
+        let modules = Preloaded::default();
+        let own = modules.open(Path::new("/proc/self/exe")).unwrap();
+        let files = modules.open_needed(&own, &libraries_of(None)[0], 16);
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, maker) = (Cache::at(dir.path(), 1 << 26), Maker::new(options(Closely::All, true)));
+        let unread = |file: &PreloadedFile| cache.unread(file.state().as_ref(), file.build_id());
+        let strict = std::env::var("SYSTOLL_TEST_STRICT").as_deref() == Ok("1");
+        if !strict && !files.iter().all(|file| unread(file).is_some()) {
+            // Each file is read when it is mapped.
+            eprintln!("skipped: the file system that has this box's libraries does not tell of every change");
+            return;
+        }
+        let (new, codes) = planned(&cache, &maker, &files);
+        let mut hooked = 0;
+        for file in &files {
+            let NewFile { id, placed } = new.take(&unread(file).unwrap(), || None).unwrap();
+            let (bytes, placed) = (file.bytes().unwrap(), placed.unwrap());
+            assert_eq!(Some(&id), cache.key(&bytes).as_ref());
+            assert_eq!(placed.plan, systoll_hooks::plan::plan(&bytes).unwrap());
+            assert_eq!(cache.kept_plan(&id).as_ref(), Some(&placed.plan));
+            let Some(region) = placed.region else { continue };
+            let delta =
+                place(&placed.plan, SOMEWHERE, first_room(&placed.plan), &|_| true).unwrap().wrapping_sub(SOMEWHERE);
+            let code = codes.take(&maker.key(&id, delta as i64).unwrap(), || None).unwrap();
+            assert_eq!((code.region, code.blob.delta), (region, delta as i64));
+            hooked += 1;
+        }
+        // The C library and the loader at least.
+        assert!(hooked >= 2, "{hooked} of {}", files.len());
+        // Another run has met them.
+        let (new, _) = planned(&cache, &maker, &files);
+        assert!(files.iter().all(|file| new.take(&unread(file).unwrap(), || None).is_none()));
+    }
+}

@@ -1,0 +1,88 @@
+//! What one thread has read that another will need.
+
+use crate::inproc::cache::Key;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What has been read, until it is taken.
+#[derive(Debug)]
+pub(crate) struct Shelf<T>(Mutex<HashMap<Key, Arc<Mutex<Item<T>>>>>);
+
+#[derive(Debug)]
+enum Item<T> {
+    Unread,
+    Read(Option<T>),
+    Taken,
+}
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Shelf<T> {
+    fn item(&self, key: &Key) -> Arc<Mutex<Item<T>>> {
+        let mut items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(items.entry(key.clone()).or_insert_with(|| Arc::new(Mutex::new(Item::Unread))))
+    }
+
+    /// Has `read` read it, unless it has been read.
+    pub(crate) fn put(&self, key: &Key, read: impl FnOnce() -> Option<T>) {
+        let item = self.item(key);
+        let mut item = item.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*item, Item::Unread) {
+            *item = Item::Read(read());
+        }
+    }
+
+    /// What was read ahead, else what `read` reads.
+    pub(crate) fn take(&self, key: &Key, read: impl FnOnce() -> Option<T>) -> Option<T> {
+        let item = self.item(key);
+        let mut item = item.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *item, Item::Taken) {
+            Item::Read(found) => found,
+            Item::Unread | Item::Taken => read(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inproc::cache::Cache;
+
+    #[test]
+    fn what_was_read_ahead_is_taken_once() {
+        let shelf = Shelf::default();
+        let key = Cache::key_named("a");
+        shelf.put(&key, || Some(1));
+        shelf.put(&key, || unreachable!("it has been read"));
+        assert_eq!(shelf.take(&key, || unreachable!("it has been read")), Some(1));
+        shelf.put(&key, || unreachable!("it is no longer needed"));
+        assert_eq!(shelf.take(&key, || Some(2)), Some(2));
+        let missing = Cache::key_named("b");
+        shelf.put(&missing, || None);
+        assert_eq!(shelf.take(&missing, || unreachable!("there is none")), None);
+    }
+
+    #[test]
+    fn who_comes_while_it_is_read_waits_for_it() {
+        let shelf = Arc::new(Shelf::default());
+        let key = Cache::key_named("a");
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let reader = {
+            let (shelf, key) = (Arc::clone(&shelf), key.clone());
+            std::thread::spawn(move || {
+                shelf.put(&key, || {
+                    begun.send(()).unwrap();
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    Some(7)
+                });
+            })
+        };
+        has_begun.recv().unwrap();
+        assert_eq!(shelf.take(&key, || unreachable!("it is being read")), Some(7));
+        reader.join().unwrap();
+    }
+}
