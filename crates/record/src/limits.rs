@@ -5,7 +5,7 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, ScopedJoinHandle};
 
 /// systoll itself failed.
 pub(crate) const OWN: c_int = 125;
@@ -37,6 +37,21 @@ pub(crate) fn spawn<T: Send + 'static>(
         return Err(std::io::ErrorKind::OutOfMemory.into());
     }
     std::thread::Builder::new().name(name.into()).spawn(work)
+}
+
+/// [`spawn`], of a thread that ends before `scope` does.
+///
+/// # Errors
+/// Those of [`spawn`].
+pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> std::io::Result<ScopedJoinHandle<'scope, T>> {
+    if !has_memory_for_a_thread() {
+        return Err(std::io::ErrorKind::OutOfMemory.into());
+    }
+    std::thread::Builder::new().name(name.into()).spawn_scoped(scope, work)
 }
 
 fn has_memory_for_a_thread() -> bool {

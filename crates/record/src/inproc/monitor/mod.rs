@@ -190,7 +190,8 @@ impl InprocBackend {
         // meanwhile.
         let (ahead, maker, mut polling) = (Ahead::default(), Maker::new(options), Polling::new());
         let (program, room) = (prepared.program(), memory.codes().clone());
-        let reading = Reading { program, cache: Arc::clone(&cache), maker: maker.clone(), room };
+        let (beside, kept) = (polling.beside(), Arc::clone(&cache));
+        let reading = Reading { program, cache: kept, maker: maker.clone(), room, beside };
         polling.read_ahead(&ahead, reading, held.pid);
         let facts = RunFacts::of(launch, crossing);
         let around = Around {

@@ -91,10 +91,16 @@ impl Polling {
         if self.processors > 1 && self.stay.is_none() { SPINS } else { 0 }
     }
 
+    /// Which processors threads may have that work beside the launcher: all that it may have itself when it does not stay on
+    /// one. `None` where there is one alone.
+    pub(crate) fn beside(&self) -> Option<CpuSet> {
+        self.everywhere.filter(|_| self.processors > 1)
+    }
+
     /// What begins threads that work beside the launcher, on any processor that it may have itself when it does not
     /// stay on one; where there is a single processor it begins none, as all would be done sooner without.
     pub(crate) fn threads_beside(&self) -> Spawn {
-        let everywhere = self.everywhere.filter(|_| self.processors > 1);
+        let everywhere = self.beside();
         Box::new(move |work| {
             let Some(everywhere) = everywhere else { return false };
             let beside = move || {

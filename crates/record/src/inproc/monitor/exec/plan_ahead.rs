@@ -8,6 +8,7 @@ use crate::inproc::monitor::exec::place::{CODE, Maker, Regions, first_room, kept
 use crate::inproc::monitor::exec::shelf::Shelf;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::CodeRoom;
+use crate::limits;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use systoll_hooks::assemble::assemble;
@@ -60,8 +61,7 @@ impl Planning<'_> {
         std::thread::scope(|scope| {
             for _ in 2..processors.min(MOST_THREADS + 1) {
                 // Without it there is one less.
-                let thread = std::thread::Builder::new().name("systoll-ahead".into());
-                let _ = thread.spawn_scoped(scope, some);
+                let _ = limits::spawn_scoped(scope, "systoll-ahead", some);
             }
             some();
         });

@@ -13,6 +13,7 @@ use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::{CodeRoom, Runs};
 use crate::inproc::monitor::sys;
 use crate::limits::{self, allowed_descriptors};
+use nix::sched::CpuSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -61,6 +62,8 @@ pub(crate) struct Reading {
     pub(crate) cache: Arc<Cache>,
     pub(crate) maker: Maker,
     pub(crate) room: CodeRoom,
+    /// Which processors threads may have that begin later.
+    pub(crate) beside: Option<CpuSet>,
 }
 
 impl Ahead {
@@ -146,6 +149,9 @@ impl Ahead {
         }
         let (ahead, what, program) = (self.clone(), what.clone(), program.to_owned());
         let plan = move || {
+            if let Some(processors) = &what.beside {
+                sys::run_on(processors);
+            }
             sys::take_short_turns();
             if let Some(program) = ahead.modules.open(&program).filter(PreloadedFile::is_dynamic)
                 && let Some(loader) = libraries_of(Some(&program)).first()
