@@ -203,6 +203,8 @@ pub(super) fn computed_address(i: &Instruction, is_fixed: bool) -> Option<u64> {
         Mnemonic::Lea if i.is_ip_rel_memory_operand() => Some(i.ip_rel_memory_address()),
         // Code that can't be moved has addresses as plain numbers.
         Mnemonic::Lea if is_fixed && i.memory_base() == Register::None => Some(i.memory_displacement64()),
+        // Of eight bytes all are the address: what has more in the upper ones is two numbers in one.
+        Mnemonic::Mov if is_fixed && matches!(i.try_op_kind(1), Ok(OpKind::Immediate64)) => Some(i.immediate(1)),
         Mnemonic::Mov if is_fixed && immediate(i, 1) => Some(i.immediate(1) & 0xffff_ffff),
         Mnemonic::Push if is_fixed && immediate(i, 0) => Some(i.immediate(0)),
         _ => None,

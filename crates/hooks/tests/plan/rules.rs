@@ -124,6 +124,21 @@ fn jump_tables_count() {
     assert_eq!((table_at(24).return_is_target, free.return_is_target), (true, false));
 }
 
+#[test]
+fn numbers_that_are_addresses_count() {
+    let beside = |number: &[&[u8]]| {
+        let code = [number, &[MOV_39, SYSCALL, RET, NOP4]].concat();
+        before(&only(&code).0).map(|(start, len)| (start as usize - number.concat().len(), len))
+    };
+    let inside = |len: u64| TEXT + len + 1;
+    // mov to edx, movabs to rdx: into the instruction before the call.
+    let (four, eight) = ((inside(5) as u32).to_le_bytes(), inside(10).to_le_bytes());
+    assert_eq!((beside(&[&[0xba], &four]), beside(&[&[0x48, 0xba], &eight])), (None, None));
+    // Four bytes of it are as much, and there are four more: that is no address.
+    let more = (inside(10) | 0x0302 << 48).to_le_bytes();
+    assert_eq!(beside(&[&[0x48, 0xba], &more]), Some((0, 5)));
+}
+
 /// A function that jumps by a table of distances from a label, with a call as glibc's `vfprintf` has one: far
 /// from the label, and closely followed by a jump. `entry`: what the table has beside distances of labels.
 fn by_labels(call: &str, entry: &str) -> Option<Plan> {
