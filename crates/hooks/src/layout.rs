@@ -35,7 +35,7 @@ pub use root::{root_words, transfers};
 use systoll_model::Sysno;
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 10;
+pub const VERSION: u64 = 11;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -73,7 +73,7 @@ pub fn call_of_entry(n: u64) -> Sysno {
 /// The global area, offsets from [`GLOBAL`]. The launcher writes all of it, targets none.
 pub mod global {
     /// Bytes of the area.
-    pub const SIZE: u64 = 0x4000;
+    pub const SIZE: u64 = 0x1_0000;
     /// u32 futex word the launcher sleeps on. A target wakes it without changing it, so one that
     /// does so right before the launcher sleeps wakes no thread: it looks at [`AWAKE`] and tries again.
     pub const WAKE: u64 = 0x00;
@@ -101,10 +101,6 @@ pub mod global {
     pub const OWNER_DIED: u32 = 0x4000_0000;
     /// u32: processor that the launcher was last on.
     pub const PROCESSOR: u64 = 0x68;
-    /// Files without calls, see [`super::no_calls`].
-    pub const NO_CALLS: u64 = 0x80;
-    /// Entries there is room for, and an empty one behind them.
-    pub const NO_CALLS_LEN: u64 = (CAPTURES - NO_CALLS) / super::no_calls::SIZE - 1;
     /// What calls' arguments point to, for threads that copy it: [`CAPTURE_ENTRY`] bytes for each number
     /// below [`super::NUMBERS`], see [`super::capture`].
     pub const CAPTURES: u64 = 0x1000;
@@ -112,6 +108,10 @@ pub mod global {
     pub const CAPTURE_ENTRY: u64 = 1 << CAPTURE_SHIFT;
     /// See [`CAPTURE_ENTRY`].
     pub const CAPTURE_SHIFT: u32 = 4;
+    /// Files without calls, see [`super::no_calls`].
+    pub const NO_CALLS: u64 = 0x4000;
+    /// Entries there is room for, and an empty one behind them: programs have hundreds of libraries.
+    pub const NO_CALLS_LEN: u64 = (SIZE - NO_CALLS) / super::no_calls::SIZE - 1;
 }
 
 /// The image, offsets from [`IMAGE`].
@@ -534,7 +534,7 @@ pub const fn nodes_end(words: usize) -> u64 {
 const _: () = {
     assert!(GLOBAL.is_multiple_of(4096) && IMAGE.is_multiple_of(4096));
     assert!(global::PROCESSOR < global::CAPTURES && global::SIZE.is_multiple_of(4096));
-    assert!(global::CAPTURES + NUMBERS * global::CAPTURE_ENTRY <= global::SIZE);
+    assert!(global::CAPTURES + NUMBERS * global::CAPTURE_ENTRY <= global::NO_CALLS);
     assert!(image::MAPPED_FILE + 48 <= image::WINDOWS && image::LOOK_SHIFT + 8 <= image::HEEDED);
     assert!(slot::QUIET_CYCLES < slot::RING_SEED && slot::RING_BOUNCE + ring::MOST <= slot::RING_HEADERS);
     assert!(slot::RING_HEADERS + ring::COUNT * ring::HEADER <= slot::FRAME_COUNT);

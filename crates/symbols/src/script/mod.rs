@@ -205,7 +205,7 @@ impl Symbols {
     }
 
     /// Whether a file reads scripts and runs them, whose lines can be told.
-    pub(crate) fn interprets(&self, key: ModuleKey) -> bool {
+    pub fn interprets(&self, key: ModuleKey) -> bool {
         self.runtime(key).is_some()
     }
 

@@ -72,14 +72,25 @@ impl AddressSpace {
         }
         let mapping = load(symbols, pid, &new);
         let file = MappedFile { start: mapping.start, end: mapping.end, bias: mapping.bias, module: mapping.module? };
-        let (mut mapped, mut mappings): (Vec<MapsEntry>, Vec<Mapping>) =
-            self.mapped.iter().cloned().zip(self.mappings.iter().copied()).filter(|(m, _)| apart(m)).unzip();
-        let at = mapped.partition_point(|m| m.start < new.start);
-        mapped.insert(at, new);
-        mappings.insert(at, mapping);
-        (self.mapped, self.mappings) = (Arc::new(mapped), Arc::new(mappings));
+        // By address: those that it takes the place of lie side by side.
+        let before = self.mapped.partition_point(|m| m.end <= new.start);
+        let replaced = before..self.mapped.partition_point(|m| m.start < new.end).max(before);
+        Arc::make_mut(&mut self.mappings).splice(replaced.clone(), [mapping]);
+        Arc::make_mut(&mut self.mapped).splice(replaced, [new]);
         self.compiles |= symbols.compiles(file.module);
         Some(file)
+    }
+
+    /// Whether a mapping, by its line of `/proc/PID/maps`, is one that is known.
+    pub fn knows(&self, line: &[u8]) -> bool {
+        let entry = maps::executable_in(line).and_then(|entries| <[MapsEntry; 1]>::try_from(entries).ok());
+        entry.is_some_and(|[entry]| self.mapped.iter().any(|m| m.is_same(&entry)))
+    }
+
+    /// The mapping that `address` lies in, and its file.
+    pub fn file_at(&self, address: u64) -> Option<MappedFile> {
+        let m = self.mapping(address)?;
+        Some(MappedFile { start: m.start, end: m.end, bias: m.bias, module: m.module? })
     }
 
     fn take(&mut self, symbols: &mut Symbols, pid: i32, mapped: Vec<MapsEntry>) {

@@ -50,6 +50,8 @@ pub(crate) struct Program {
     pub(crate) pid: i32,
     /// Its image in the table.
     pub(crate) image: ImageId,
+    /// Its own file, where the kernel has mapped it under the name that it executed.
+    pub(crate) file: Option<ModuleKey>,
     /// How many programs of the same file there were before.
     pub(crate) earlier: u32,
     /// What followed the first questions of those programs, and how many this one has asked.
@@ -89,8 +91,19 @@ pub(crate) struct Hooks {
     pub(crate) mapped_at_start: usize,
     /// How many files it had mapped without asking when that was looked at.
     pub(crate) unasked: u64,
+    /// Which of what it has mapped is as it was then.
+    pub(crate) unmoved: Unmoved,
     /// What those of its files that map others do it for.
     pub(crate) roles: MapperRoles,
+}
+
+/// Mappings that are as they were, though files came since that were not asked about.
+#[derive(Default)]
+pub(crate) struct Unmoved {
+    /// How many had come when they were looked at.
+    pub(crate) unasked: u64,
+    /// Where they begin.
+    pub(crate) starts: Vec<u64>,
 }
 
 /// What is known of the contexts its calls are made in.
@@ -106,7 +119,7 @@ pub(crate) struct Contexts {
     pub(crate) number_roots: foldhash::HashMap<NodeAddr, SiteRef>,
     pub(crate) failures: HashMap<NodeAddr, u32>,
     /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
-    pub(crate) preloaded: HashSet<(usize, ModuleKey)>,
+    pub(crate) preloaded: foldhash::HashSet<(usize, ModuleKey)>,
     /// What earlier programs know of nodes, and later ones will.
     pub(crate) known: foldhash::HashMap<NodeAddr, Rc<KnownContext>>,
     /// Nodes taken from earlier programs at whose first call `main` has begun.
@@ -168,6 +181,7 @@ impl Program {
             id,
             pid,
             image,
+            file: None,
             earlier: 0,
             outlook: Rc::default(),
             questions: 0,

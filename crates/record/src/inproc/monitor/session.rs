@@ -7,6 +7,7 @@ use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::context_reuse::KnownContexts;
 use crate::inproc::monitor::exec::files::Files;
 use crate::inproc::monitor::exec::kept_contexts::KeptContexts;
+use crate::inproc::monitor::exec::kept_no_calls::{KeptNoCalls, MappedAs};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
 use crate::inproc::monitor::outlook::OfFile;
 use crate::inproc::monitor::polling::Polling;
@@ -26,7 +27,7 @@ use std::fs::File;
 use std::rc::Rc;
 use std::sync::Arc;
 use systoll_hooks::plan::Kind;
-use systoll_symbols::{ModuleKey, Symbols};
+use systoll_symbols::{FileState, ModuleKey, Symbols};
 
 /// A run that is watched.
 pub(crate) struct Session {
@@ -99,10 +100,16 @@ pub(crate) struct Provisioning {
 /// Files without calls of which threads are told, so that they need not ask.
 #[derive(Default)]
 pub(crate) struct NoCalls {
-    /// Entries that were made: the file, from where on, how much, and how.
-    pub(crate) told: HashSet<(ModuleKey, [u64; 3])>,
-    /// Which files they are of.
+    /// Entries that were made.
+    pub(crate) told: HashSet<MappedAs>,
+    /// Which files they are of, of those that a program has asked about or a stack leads through.
     pub(crate) files: HashSet<ModuleKey>,
+    /// Files that no program has asked about, as earlier runs have told of them.
+    pub(crate) unasked: HashSet<FileState>,
+    /// Files on stacks of which is known whether they are among those.
+    pub(crate) seen: HashSet<ModuleKey>,
+    /// What earlier runs have told, and later ones are to be told.
+    pub(crate) kept: KeptNoCalls,
     /// Where files map others that were the loaders of programs: roots that count it.
     pub(crate) loaders: HashMap<ModuleKey, NodeAddr>,
 }

@@ -5,8 +5,8 @@
 //! program that runs for the tenth time need not ask anew for every way to a call. `kept_contexts` keeps them
 //! from one run to the next.
 
-use std::cell::Cell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use systoll_hooks::assemble::{FramePointer, Step};
@@ -16,6 +16,8 @@ use systoll_symbols::{ModuleKey, RawFrame};
 const MOST_OF_PAIR: usize = 2048;
 /// Contexts kept at all.
 const MOST: usize = 100_000;
+/// Programs that are known to have had one.
+const MOST_PROGRAMS: usize = 64;
 /// Pairs of files.
 const MOST_PAIRS: usize = 4096;
 
@@ -91,10 +93,30 @@ pub(crate) enum Origin {
 pub(crate) struct KnownContext {
     pub(crate) context: Rc<Context>,
     pub(crate) origin: Origin,
+    /// Own files of programs that have had it, where frames on its way vary in size.
+    programs: RefCell<Vec<ModuleKey>>,
     asked: Cell<[u32; END_OF_OFTEN as usize]>,
 }
 
 impl KnownContext {
+    /// Own files of programs that have had it, where frames on its way vary in size: which sizes frames have hangs on the
+    /// program, as the loader's on how many libraries it has.
+    pub(crate) fn programs(&self) -> Vec<ModuleKey> {
+        self.programs.borrow().clone()
+    }
+
+    /// Whether a program whose own file is `program` has had it.
+    pub(crate) fn was_had_by(&self, program: ModuleKey) -> bool {
+        self.programs.borrow().contains(&program)
+    }
+
+    fn note_program(&self, program: ModuleKey) {
+        let mut programs = self.programs.borrow_mut();
+        if programs.len() < MOST_PROGRAMS && !programs.contains(&program) {
+            programs.push(program);
+        }
+    }
+
     /// A process was looked at there in this octave of its count: it asked, or has opened a window by itself.
     pub(crate) fn note_asked(&self, octave: u32) {
         let mut asked = self.asked.get();
@@ -129,19 +151,31 @@ pub(crate) struct SiteOfFile {
     pub(crate) number: Option<u32>,
     /// Of the program it was met in.
     pub(crate) origin: Origin,
+    /// That program's own file.
+    pub(crate) program: Option<ModuleKey>,
 }
+
+/// Contexts by the file of the site and that of the outermost frame.
+pub(crate) type Pairs = foldhash::HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>>;
 
 /// All contexts seen, by the file of the site and that of the outermost frame.
 #[derive(Debug, Default)]
 pub(crate) struct KnownContexts {
-    pairs: HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>>,
+    pairs: Pairs,
     known: foldhash::HashMap<Rc<Context>, Rc<KnownContext>>,
+    /// Own files of programs that have had one with frames that vary in size.
+    varied: HashSet<ModuleKey>,
 }
 
 impl KnownContexts {
     /// Contexts by the file of the site and that of the outermost frame.
-    pub(crate) fn pairs(&self) -> &HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>> {
+    pub(crate) fn pairs(&self) -> &Pairs {
         &self.pairs
+    }
+
+    /// Files that ways to calls lead through.
+    pub(crate) fn files(&self) -> HashSet<ModuleKey> {
+        self.known.keys().flat_map(|context| context.frames.iter().filter_map(|frame| frame.module)).collect()
     }
 
     /// Keeps a context of `site`. `steps` lead to it, `frames` are the site's own and one for each step, and
@@ -153,7 +187,7 @@ impl KnownContexts {
         (frames, whole): (&Rc<[RawFrame]>, bool),
         main: bool,
     ) -> Option<Rc<KnownContext>> {
-        let SiteOfFile { file, site, address, number, origin } = site;
+        let SiteOfFile { file, site, address, number, origin, program } = site;
         let placed =
             frames.iter().skip(1).zip(steps).map(|(f, s)| {
                 Some(KnownStep { file: f.module?, address: f.address, next: s.next, pointer: s.pointer })
@@ -161,15 +195,30 @@ impl KnownContexts {
         // Code without a file is no other program's.
         let steps = placed.collect::<Option<Vec<_>>>()?;
         let context = Context { site: (site, address), number, steps, frames: Rc::clone(frames), whole, main };
-        self.add(file, context, origin)
+        self.add(file, context, (origin, program))
     }
 
-    /// Takes in a context of a site of `file` that an earlier run has kept.
-    pub(crate) fn take_in_kept(&mut self, file: ModuleKey, context: Context) {
-        self.add(file, context, Origin::EarlierRun);
+    /// Takes in a context of a site of `file` that an earlier run has kept by the file `by`.
+    pub(crate) fn take_in_kept(&mut self, file: ModuleKey, context: Context, by: ModuleKey) {
+        self.add(file, context, (Origin::EarlierRun, Some(by)));
     }
 
-    fn add(&mut self, file: ModuleKey, context: Context, origin: Origin) -> Option<Rc<KnownContext>> {
+    /// Whether programs whose own file is `program` have had contexts with frames that vary in size.
+    pub(crate) fn knows_varying_of(&self, program: ModuleKey) -> bool {
+        self.varied.contains(&program)
+    }
+
+    fn add(&mut self, file: ModuleKey, context: Context, met: (Origin, Option<ModuleKey>)) -> Option<Rc<KnownContext>> {
+        let (varies, (origin, program)) = (context.varies(), met);
+        let known = self.known_again(file, context, origin)?;
+        if let Some(program) = program.filter(|_| varies && origin != Origin::Other) {
+            known.note_program(program);
+            self.varied.insert(program);
+        }
+        Some(known)
+    }
+
+    fn known_again(&mut self, file: ModuleKey, context: Context, origin: Origin) -> Option<Rc<KnownContext>> {
         let pair = (file, context.steps.last()?.file);
         if self.pairs.len() >= MOST_PAIRS && !self.pairs.contains_key(&pair) {
             return None;
@@ -182,7 +231,8 @@ impl KnownContexts {
         if of_pair.len() >= MOST_OF_PAIR || self.known.len() >= MOST {
             return None;
         }
-        let seed = Rc::new(KnownContext { context: Rc::clone(&context), origin, asked: Cell::default() });
+        let (asked, programs) = (Cell::default(), RefCell::default());
+        let seed = Rc::new(KnownContext { context: Rc::clone(&context), origin, programs, asked });
         self.known.insert(context, Rc::clone(&seed));
         of_pair.push(Rc::clone(&seed));
         Some(seed)

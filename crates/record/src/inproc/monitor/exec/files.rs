@@ -2,12 +2,11 @@
 
 use crate::inproc::cache::{Cache, Key};
 use crate::inproc::monitor::exec::kept_names::{self, AllAsked};
-use crate::inproc::monitor::exec::place::{CODE, CONTEXTS, FIXED, Maker, first_room, kept_fixed, place};
+use crate::inproc::monitor::exec::place::{CODE, CONTEXTS, FIXED, Maker, NO_CALLS, first_room, kept_fixed, place};
 use crate::inproc::monitor::exec::plan_ahead::{NewFile, Placed};
 use crate::inproc::monitor::exec::read_ahead::Ahead;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::{CodeRoom, Runs};
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
@@ -49,9 +48,9 @@ struct Cached {
 
 /// All files seen in a run.
 pub(crate) struct Files {
-    known: HashMap<ModuleKey, Result<Option<Rc<Known>>, Unwatchable>>,
-    codes: HashMap<(ModuleKey, i64), Rc<Code>>,
-    cached: HashMap<ModuleKey, Cached>,
+    known: foldhash::HashMap<ModuleKey, Result<Option<Rc<Known>>, Unwatchable>>,
+    codes: foldhash::HashMap<(ModuleKey, i64), Rc<Code>>,
+    cached: foldhash::HashMap<ModuleKey, Cached>,
     cache: Arc<Cache>,
     maker: Maker,
     ahead: Ahead,
@@ -59,7 +58,8 @@ pub(crate) struct Files {
 
 impl Files {
     pub(crate) fn new(maker: Maker, cache: Arc<Cache>, ahead: Ahead) -> Self {
-        Self { known: HashMap::new(), codes: HashMap::new(), cached: HashMap::new(), cache, maker, ahead }
+        let (known, codes, cached) = Default::default();
+        Self { known, codes, cached, cache, maker, ahead }
     }
 
     /// The file's plan, `None` where it has nothing to hook.
@@ -186,6 +186,23 @@ impl Files {
         if let Some(id) = self.with_hooks(key) {
             self.cache.put(CONTEXTS, &id, contexts);
         }
+    }
+
+    /// What an earlier run has kept of the files without calls that programs of a file map.
+    pub(crate) fn kept_no_calls(&self, program: ModuleKey) -> Option<Vec<u8>> {
+        self.cache.get(NO_CALLS, &self.with_hooks(program)?)
+    }
+
+    /// Keeps them for later runs.
+    pub(crate) fn keep_no_calls(&self, program: ModuleKey, mapped: &[u8]) {
+        if let Some(id) = self.with_hooks(program) {
+            self.cache.put(NO_CALLS, &id, mapped);
+        }
+    }
+
+    /// Whether a file in the state that this one is in is this one, bytes and all.
+    pub(crate) fn is_known_by_state(&self, symbols: &Symbols, key: ModuleKey) -> bool {
+        self.cache.unread(symbols.state(key).as_ref(), symbols.build_id(key)).is_some()
     }
 
     fn with_hooks(&self, key: ModuleKey) -> Option<Key> {

@@ -1,4 +1,5 @@
-//! Contexts that programs had in earlier runs, kept in the cache by the file that each begins in.
+//! Contexts that programs had in earlier runs, kept in the cache by the file that each begins in; those with frames that vary
+//! in size by the program's own file, as which sizes there are hangs on the program.
 //!
 //! They are of use as long as all files on their way are the same bytes and the hooks the same code: files
 //! are named by their [`Key`](crate::inproc::cache::Key), and an entry by all that code is named by.
@@ -6,12 +7,12 @@
 use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownContexts, KnownStep, Origin};
 use crate::inproc::monitor::exec::files::Files;
 use prost::Message;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 use systoll_hooks::assemble::FramePointer;
 use systoll_symbols::{ModuleKey, RawFrame};
 
-/// Contexts kept that begin in one file. Each is a record in every thread's memory, of which there are
+/// Contexts kept by one file. Each is a record in every thread's memory, of which there are
 /// some thousands.
 const MOST: usize = 1024;
 
@@ -75,26 +76,26 @@ struct WirePointer {
 /// What earlier runs have kept of the files met in this one.
 #[derive(Debug, Default)]
 pub(crate) struct KeptContexts {
-    by_outermost: HashMap<ModuleKey, OfFile>,
+    by_file: foldhash::HashMap<ModuleKey, OfFile>,
 }
 
-/// What was kept of contexts that begin in one file.
+/// What was kept by one file.
 #[derive(Debug, Default)]
 struct OfFile {
     /// Those of which a file has not been met so far, and the files they speak of.
     waiting: WireContexts,
     /// Files that were met when it was last tried to know them again.
-    met: HashSet<ModuleKey>,
+    met: foldhash::HashSet<ModuleKey>,
 }
 
 impl KeptContexts {
     /// Makes known what earlier runs have kept of the files that a program has mapped.
     pub(crate) fn make_known(&mut self, modules: &[ModuleKey], files: &Files, contexts: &mut KnownContexts) {
         let mut by_name: Option<HashMap<&str, ModuleKey>> = None;
-        for outermost in modules {
+        for by in modules {
             // Its name is not known before it has been looked into.
-            let Some(name) = files.name(*outermost) else { continue };
-            let of_file = self.by_outermost.entry(*outermost).or_insert_with(|| OfFile::read(files, *outermost));
+            let Some(name) = files.name(*by) else { continue };
+            let of_file = self.by_file.entry(*by).or_insert_with(|| OfFile::read(files, *by));
             let is_new = |module: &ModuleKey| files.name(*module).is_some() && !of_file.met.contains(module);
             if of_file.waiting.contexts.is_empty() || !modules.iter().any(is_new) {
                 continue;
@@ -102,22 +103,27 @@ impl KeptContexts {
             let named = |module: &ModuleKey| Some((files.name(*module)?, *module));
             let by_name = by_name.get_or_insert_with(|| modules.iter().filter_map(named).collect());
             // Of two files of the same bytes, this one.
-            by_name.insert(name, *outermost);
+            by_name.insert(name, *by);
             of_file.met.extend(by_name.values());
-            of_file.know_again(by_name, contexts);
+            of_file.know_again(by_name, contexts, *by);
         }
     }
 
     /// Keeps for later runs what contexts were met in this one that no earlier one has kept.
     pub(crate) fn keep(&self, files: &Files, known: &KnownContexts) {
-        let mut by_outermost: HashMap<ModuleKey, Vec<&Rc<KnownContext>>> = HashMap::new();
+        let mut by_file: HashMap<ModuleKey, Vec<&Rc<KnownContext>>> = HashMap::new();
         for ((_, outermost), contexts) in known.pairs() {
-            by_outermost.entry(*outermost).or_default().extend(contexts);
+            for known in contexts {
+                // Of those that vary there are others in each program.
+                let programs = known.programs();
+                let by = if programs.is_empty() { vec![*outermost] } else { programs };
+                by.into_iter().for_each(|by| by_file.entry(by).or_default().push(known));
+            }
         }
-        for (outermost, mut contexts) in by_outermost {
+        for (by, mut contexts) in by_file {
             contexts.retain(|known| known.origin != Origin::Other);
             let new = contexts.iter().filter(|known| known.origin == Origin::Native).count();
-            let waiting = self.by_outermost.get(&outermost).map(|of_file| &of_file.waiting);
+            let waiting = self.by_file.get(&by).map(|of_file| &of_file.waiting);
             let before = contexts.len() - new + waiting.map_or(0, |w| w.contexts.len());
             if new == 0 || new < before / WORTH_WRITING {
                 continue;
@@ -132,24 +138,24 @@ impl KeptContexts {
                 wire.add_all(waiting);
             }
             wire.contexts.truncate(MOST);
-            files.keep_contexts(outermost, &wire.encode_to_vec());
+            files.keep_contexts(by, &wire.encode_to_vec());
         }
     }
 }
 
 impl OfFile {
-    fn read(files: &Files, outermost: ModuleKey) -> Self {
-        let kept = files.kept_contexts(outermost).and_then(|bytes| WireContexts::decode(bytes.as_slice()).ok());
-        Self { waiting: kept.unwrap_or_default(), met: HashSet::new() }
+    fn read(files: &Files, by: ModuleKey) -> Self {
+        let kept = files.kept_contexts(by).and_then(|bytes| WireContexts::decode(bytes.as_slice()).ok());
+        Self { waiting: kept.unwrap_or_default(), met: foldhash::HashSet::default() }
     }
 
     /// Makes those contexts known all of whose files are among `by_name`.
-    fn know_again(&mut self, by_name: &HashMap<&str, ModuleKey>, contexts: &mut KnownContexts) {
+    fn know_again(&mut self, by_name: &HashMap<&str, ModuleKey>, contexts: &mut KnownContexts, by: ModuleKey) {
         let WireContexts { files, contexts: waiting } = &mut self.waiting;
         let modules: Vec<Option<ModuleKey>> = files.iter().map(|name| by_name.get(name.as_str()).copied()).collect();
         waiting.retain(|wire| match wire.file_in(&modules).zip(wire.context(&modules)) {
             Some((file, context)) => {
-                contexts.take_in_kept(file, context);
+                contexts.take_in_kept(file, context, by);
                 false
             }
             None => true,
@@ -268,12 +274,12 @@ mod tests {
         let mut wire = WireContexts::default();
         wire.add(&context(), name);
         let read = WireContexts::decode(wire.encode_to_vec().as_slice()).unwrap();
-        let mut of_file = OfFile { waiting: read, met: HashSet::new() };
+        let mut of_file = OfFile { waiting: read, met: foldhash::HashSet::default() };
         let mut contexts = KnownContexts::default();
         // Not as long as one of its files has not been met.
-        of_file.know_again(&HashMap::from([("one", one)]), &mut contexts);
+        of_file.know_again(&HashMap::from([("one", one)]), &mut contexts, one);
         assert!(contexts.pairs().is_empty() && of_file.waiting.contexts.len() == 1);
-        of_file.know_again(&HashMap::from([("one", one), ("another", another)]), &mut contexts);
+        of_file.know_again(&HashMap::from([("one", one), ("another", another)]), &mut contexts, another);
         assert!(of_file.waiting.contexts.is_empty());
         let known = &contexts.pairs()[&(one, another)];
         assert!(known.len() == 1 && known[0].origin == Origin::EarlierRun && *known[0].context == context());
@@ -334,9 +340,9 @@ mod tests {
             joined.add_all(&waiting);
             prop_assert!(joined.contexts.len() <= waiting.contexts.len());
             let known = waiting.contexts.iter().filter(|c| c.file < 2 && c.steps.iter().all(|s| s.file < 2)).count();
-            let (mut of_file, mut contexts) = (OfFile { waiting, met: HashSet::new() }, KnownContexts::default());
+            let (mut of_file, mut contexts) = (OfFile { waiting, met: foldhash::HashSet::default() }, KnownContexts::default());
             let before = of_file.waiting.contexts.len();
-            of_file.know_again(&[one, another].map(|(module, name)| (name, module)).into(), &mut contexts);
+            of_file.know_again(&[one, another].map(|(module, name)| (name, module)).into(), &mut contexts, one.0);
             prop_assert_eq!(before - of_file.waiting.contexts.len(), known);
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod files;
 pub(crate) mod hand_over;
 pub(crate) mod kept_contexts;
 pub(crate) mod kept_names;
+pub(crate) mod kept_no_calls;
 pub(crate) mod no_calls;
 pub(crate) mod on_exec;
 pub(crate) mod place;

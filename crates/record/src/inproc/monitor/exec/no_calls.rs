@@ -1,15 +1,20 @@
 //! Files in which there is nothing to be hooked: programs are told which, so that their loaders need not ask about
 //! them again. What a program has mapped so is looked up with its next question.
 
+use crate::inproc::monitor::exec::kept_no_calls::{LoaderSite, MappedAs};
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
-use crate::inproc::monitor::session::Session;
-use crate::inproc::monitor::shared::maps::Maps;
-use systoll_hooks::layout::{global, image, no_calls};
-use systoll_symbols::{FileState, ModuleKey, PlacedFrame, Registers};
+use crate::inproc::monitor::program::Unmoved;
+use crate::inproc::monitor::session::{MapsFile, Session};
+use crate::inproc::monitor::shared::maps::{self, Maps};
+use std::fs::File;
+use std::rc::Rc;
+use systoll_hooks::layout::{NODE_SIZE, global, image, no_calls};
+use systoll_symbols::{ModuleKey, PlacedFrame, Registers};
 
 /// A program begins: its thread need not ask where its loader is known.
-pub(crate) fn begin(session: &Session, id: ProgramId) {
+pub(crate) fn begin(session: &mut Session, id: ProgramId) {
+    tell_kept(session, id);
     let Some(program) = session.programs.get(&id) else { return };
     let loaders = &session.provisioning.no_calls.loaders;
     let root = program.hooks.files.iter().take(program.hooks.mapped_at_start).find_map(|f| {
@@ -21,6 +26,31 @@ pub(crate) fn begin(session: &Session, id: ProgramId) {
     }
 }
 
+/// Tells threads what programs of the same file have mapped in earlier runs.
+fn tell_kept(session: &mut Session, id: ProgramId) -> Option<()> {
+    let program = session.programs.get(&id).filter(|program| program.native && may_tell(session))?;
+    let (files, known) = (&session.provisioning.files, &mut session.provisioning.no_calls);
+    let (site, mapped) = known.kept.read(program.file?, files)?;
+    let mapped = mapped.to_vec();
+    let mut at_start = program.hooks.files.iter().take(program.hooks.mapped_at_start);
+    let loader = at_start.find(|f| files.name(f.key) == Some(site.loader.as_str()))?;
+    let counted = loader.code.blob.sites.get(site.site).filter(|s| s.address == site.address)?;
+    // Those of calls by any number have their roots elsewhere.
+    counted.number?;
+    let root = NodeAddr(loader.known.region + site.site as u64 * NODE_SIZE);
+    known.loaders.insert(loader.key, root);
+    for mapped in mapped {
+        session.provisioning.no_calls.unasked.insert(mapped.state);
+        tell(session, mapped);
+    }
+    Some(())
+}
+
+/// A filter may forbid the call by which threads know a file.
+fn may_tell(session: &Session) -> bool {
+    *seccomp::inherited() == seccomp::Inherited::Nothing && session.provisioning.elided == 0
+}
+
 /// Whether the kernel has mapped a file of a program for it to load others: what is done with those is known.
 fn is_loader(session: &Session, id: ProgramId, key: ModuleKey) -> bool {
     let exe = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index())).map(|i| &i.exe);
@@ -28,32 +58,40 @@ fn is_loader(session: &Session, id: ProgramId, key: ModuleKey) -> bool {
 }
 
 /// The thread whose call with these registers is counted at `root` has mapped a file that has no calls: later ones of
-/// this run are told.
+/// this run are told, and those of later runs.
 pub(crate) fn note(session: &mut Session, id: ProgramId, root: NodeAddr, (file, r): (ModuleKey, &Registers)) {
-    // A filter may forbid the call by which threads know a file; and which programs run scripts is to be known at once.
-    let may = *seccomp::inherited() == seccomp::Inherited::Nothing && session.provisioning.elided == 0;
-    if !may || session.symbols.compiles(file) {
+    // Which programs run scripts is to be known at once.
+    if !may_tell(session) || session.symbols.compiles(file) || session.symbols.interprets(file) {
         return;
     }
     let Some(program) = session.programs.get(&id).filter(|p| p.native) else { return };
-    let by = program.site_of(root).filter(|at| at.file < program.hooks.mapped_at_start);
-    let Some(by) = by.and_then(|at| program.hooks.files.get(at.file)).map(|f| f.key) else { return };
-    let Some(state) = session.symbols.state(file).filter(|_| is_loader(session, id, by)) else { return };
-    let arguments = [r.si, no_calls::how(r.dx, r.r10), r.r9];
-    let known = &mut session.provisioning.no_calls;
-    known.loaders.insert(by, root);
-    let nth = known.told.len() as u64;
-    if nth < global::NO_CALLS_LEN && known.told.insert((file, arguments)) {
-        known.files.insert(file);
-        tell(session, nth, &state, arguments);
+    let Some(at) = program.site_of(root).filter(|at| at.file < program.hooks.mapped_at_start) else { return };
+    let Some(by) = program.hooks.files.get(at.file) else { return };
+    let Some(state) = session.symbols.state(file).filter(|_| is_loader(session, id, by.key)) else { return };
+    let mapped = MappedAs { state, arguments: [r.si, no_calls::how(r.dx, r.r10), r.r9] };
+    let site = by.code.blob.sites.get(at.site).filter(|site| site.number.is_some());
+    let (files, known) = (&session.provisioning.files, &mut session.provisioning.no_calls);
+    known.loaders.insert(by.key, root);
+    if let (Some(own), Some(site), Some(loader)) = (program.file, site, files.name(by.key)) {
+        let site = LoaderSite { loader: loader.to_owned(), site: at.site, address: site.address };
+        known.kept.note(own, site, (file, mapped));
+    }
+    if tell(session, mapped) {
+        session.provisioning.no_calls.files.insert(file);
     }
     if let Some(area) = session.memory.image(id) {
         area.set(image::LOADER, root.0);
     }
 }
 
-/// Writes entry `nth`; its inode comes last, for threads that look meanwhile.
-fn tell(session: &Session, nth: u64, state: &FileState, [len, how, offset]: [u64; 3]) {
+/// Makes an entry, where it is new and there is room. Its inode comes last, for threads that look meanwhile.
+fn tell(session: &mut Session, mapped: MappedAs) -> bool {
+    let known = &mut session.provisioning.no_calls;
+    let nth = known.told.len() as u64;
+    if nth >= global::NO_CALLS_LEN || !known.told.insert(mapped) {
+        return false;
+    }
+    let MappedAs { state, arguments: [len, how, offset] } = mapped;
     let (modified, changed) = (state.modified, state.changed);
     let words = [
         (no_calls::DEVICE, state.device),
@@ -69,6 +107,17 @@ fn tell(session: &Session, nth: u64, state: &FileState, [len, how, offset]: [u64
     ];
     let entry = global::NO_CALLS + nth * no_calls::SIZE;
     words.into_iter().for_each(|(at, word)| session.memory.global().set(entry + at, word));
+    true
+}
+
+/// Keeps for later runs which files without calls this one's programs have mapped.
+pub(crate) fn keep(session: &Session) {
+    // Where contexts are asked about anew, which files they lead through is not to be learnt from it.
+    if session.reuse.is_off {
+        return;
+    }
+    let (files, known) = (&session.provisioning.files, &session.provisioning.no_calls);
+    known.kept.keep(files, &session.symbols, &session.reuse.contexts.files());
 }
 
 /// A program does what loaders don't: from now on it asks about each file.
@@ -80,8 +129,15 @@ pub(crate) fn end(session: &Session, id: ProgramId) {
 
 /// Notes that a program makes calls through files that are not asked about, where these frames say so.
 pub(crate) fn note_callers(session: &mut Session, id: ProgramId, frames: &[PlacedFrame]) {
-    let told = &session.provisioning.no_calls.files;
-    if !frames.iter().any(|f| f.frame.module.is_some_and(|key| told.contains(&key))) {
+    let known = &mut session.provisioning.no_calls;
+    let mut is_told = |key: ModuleKey| {
+        let is_new = !known.unasked.is_empty() && known.seen.insert(key);
+        if is_new && session.symbols.state(key).is_some_and(|state| known.unasked.contains(&state)) {
+            known.files.insert(key);
+        }
+        known.files.contains(&key)
+    };
+    if !frames.iter().filter_map(|f| f.frame.module).any(&mut is_told) {
         return;
     }
     let image = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index()));
@@ -96,6 +152,52 @@ pub(crate) fn look_for_callers(session: &mut Session, id: ProgramId, tid: i32) {
     if image.and_then(|image| session.reuse.by_file.get(&image.exe)).is_some_and(|earlier| earlier.calls_through) {
         look(session, id, tid);
     }
+}
+
+/// Whether a file that was not asked about may lie where one of these frames of the waiting thread `tid` is taken to be in
+/// another, or where they end before they are all. To see that of a few takes a fraction of reading all that a program with
+/// hundreds of libraries has mapped.
+pub(crate) fn may_lie_in(
+    session: &mut Session,
+    id: ProgramId,
+    tid: i32,
+    (frames, complete): (&[PlacedFrame], bool),
+) -> bool {
+    let unasked = session.memory.image(id).map_or(0, |area| area.get(image::UNASKED_FILES));
+    if session.programs.get(&id).is_none_or(|program| program.hooks.unasked == unasked) {
+        return false;
+    }
+    if !complete {
+        return true;
+    }
+    let (Some(maps), Some(program)) = (maps_file(session, id, tid), session.programs.get_mut(&id)) else { return true };
+    let (space, unmoved) = (&program.space, &mut program.hooks.unmoved);
+    if unmoved.unasked != unasked {
+        *unmoved = Unmoved { unasked, starts: Vec::new() };
+    }
+    frames.iter().any(|f| {
+        let Some(file) = space.file_at(f.ip.wrapping_sub(u64::from(f.frame.is_return))) else { return false };
+        if unmoved.starts.contains(&file.start) {
+            return false;
+        }
+        let is_there = maps::line_around(&maps, file.start).is_some_and(|line| space.knows(&line));
+        if is_there {
+            unmoved.starts.push(file.start);
+        }
+        !is_there
+    })
+}
+
+/// The `maps` file of a thread's process, open since it was asked for the last time if that was the last
+/// one asked for: libraries come by the dozen.
+pub(crate) fn maps_file(session: &mut Session, id: ProgramId, tid: i32) -> Option<Rc<File>> {
+    let last = session.provisioning.maps_file.as_ref().filter(|last| (last.program, last.tid) == (id, tid));
+    if let Some(last) = last {
+        return Some(Rc::clone(&last.file));
+    }
+    let file = Rc::new(maps::open(tid)?);
+    session.provisioning.maps_file = Some(MapsFile { program: id, tid, file: Rc::clone(&file) });
+    Some(file)
 }
 
 /// Looks at what the program of the waiting thread `tid` has mapped without asking.

@@ -147,7 +147,9 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
     let now = session.clock.at(sys::now());
     let image = Image { pid, parent, exe: Arc::clone(exe), start_ns: if first { 0 } else { now }, ..Image::default() };
     let image = session.table.image(image);
+    let file = space.files().map(|f| f.module).find(|key| session.symbols.path(*key).as_ref() == Some(exe));
     let mut program = Program::new(id, pid, image, space, mem);
+    program.file = file;
     let earlier = session.reuse.by_file.entry(Arc::clone(exe)).or_default();
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.outlook = Rc::clone(&earlier.outlook);

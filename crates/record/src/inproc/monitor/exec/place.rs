@@ -28,7 +28,10 @@ pub(crate) const FIXED: Kind = Kind { name: "fixed", version: 1 };
 pub(crate) const CODE: Kind = Kind { name: "code", version: 8 };
 
 /// Contexts of earlier runs in the cache.
-pub(crate) const CONTEXTS: Kind = Kind { name: "contexts", version: 2 };
+pub(crate) const CONTEXTS: Kind = Kind { name: "contexts", version: 3 };
+
+/// Files without calls that programs' loaders have mapped, in the cache.
+pub(crate) const NO_CALLS: Kind = Kind { name: "nocalls", version: 1 };
 
 /// Where files' roots lie in every image, given out by whichever thread has a plan first.
 #[derive(Clone, Debug)]

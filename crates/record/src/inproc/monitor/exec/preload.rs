@@ -1,12 +1,11 @@
 //! Gives a program the contexts that earlier programs of the same files had.
 
-use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownStep};
+use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownStep, Pairs};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
-use std::collections::HashMap;
 use std::rc::Rc;
 use systoll_hooks::assemble::{Due, Step, grow_due, number_site};
 use systoll_hooks::layout::{NODE_SIZE, slot};
@@ -14,6 +13,9 @@ use systoll_symbols::ModuleKey;
 
 /// Records left for contexts that the program itself comes to, half of all.
 const OWN_RECORDS: u64 = slot::RECORD_COUNT / 2;
+
+/// Where a program has its files, less where they say that they lie.
+type Biases = foldhash::HashMap<ModuleKey, u64>;
 
 /// A node made of what is known.
 struct Preloaded {
@@ -42,7 +44,11 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
     // of varying size are interpreters' own mains, and the look tells the script's line too.
     let scripts = looked_at && program.space.holds_interpreter(&session.symbols);
     let tells_all = |known: &Context| known.whole && !(scripts && known.main && known.varies());
-    let is_given = |known: &KnownContext| !looked_at || tells_all(&known.context);
+    // Frames of other sizes are other programs': there is room for a few sizes only. What no program of the file has met so
+    // far may be as elsewhere.
+    let file = program.file.filter(|file| session.reuse.contexts.knows_varying_of(*file));
+    let may_come = |known: &KnownContext| file.is_none_or(|file| !known.context.varies() || known.was_had_by(file));
+    let is_given = |known: &KnownContext| may_come(known) && (!looked_at || tells_all(&known.context));
     for Preloaded { node, known } in nodes_of_known(session.reuse.contexts.pairs(), program, area, is_given, due) {
         let main = known.context.main;
         program.contexts.known.insert(node, known);
@@ -57,27 +63,31 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
 /// Adds what is known of the files of `program` to its trees, for pairs of files that were not both there
 /// before. `is_given` tells which, `due` when the first window of one is. The new nodes.
 fn nodes_of_known(
-    pairs: &HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownContext>>>,
+    pairs: &Pairs,
     program: &mut Program,
     area: &Area,
     is_given: impl Fn(&KnownContext) -> bool,
     due: impl Fn(&KnownContext) -> Due,
 ) -> Vec<Preloaded> {
     let mut nodes = Vec::new();
-    let biases: HashMap<ModuleKey, u64> = program.space.files().map(|f| (f.module, f.bias)).collect();
-    for file in 0..program.hooks.files.len() {
-        for outermost in biases.keys() {
-            let Some(key) = program.hooks.files.get(file).map(|f| f.key) else { continue };
-            let Some(all) = pairs.get(&(key, *outermost)) else { continue };
-            if program.contexts.preloaded.insert((file, *outermost)) {
-                let node = |known: &Rc<KnownContext>| {
-                    program.hooks.room.has(OWN_RECORDS).then_some(())?;
-                    let node = grow_known(&known.context, program, area, (file, &biases), due(known));
-                    Some(node.map(|node| Preloaded { node, known: Rc::clone(known) }))
-                };
-                nodes.extend(all.iter().filter(|known| is_given(known)).map_while(node).flatten());
-            }
+    let biases: Biases = program.space.files().map(|f| (f.module, f.bias)).collect();
+    // Pairs that are known are fewer than those there may be of a program's hundreds of libraries.
+    let both_there = pairs.iter().filter(|((_, outermost), _)| biases.contains_key(outermost));
+    let mut new: Vec<(usize, ModuleKey, &[Rc<KnownContext>])> = Vec::new();
+    for ((key, outermost), all) in both_there {
+        let places = program.hooks.files.iter().enumerate().filter(|(_, f)| f.key == *key).map(|(file, _)| file);
+        for file in places.filter(|file| program.contexts.preloaded.insert((*file, *outermost))) {
+            new.push((file, *outermost, all));
         }
+    }
+    new.sort_by_key(|(file, outermost, _)| (*file, *outermost));
+    for (file, _, all) in new {
+        let node = |known: &Rc<KnownContext>| {
+            program.hooks.room.has(OWN_RECORDS).then_some(())?;
+            let node = grow_known(&known.context, program, area, (file, &biases), due(known));
+            Some(node.map(|node| Preloaded { node, known: Rc::clone(known) }))
+        };
+        nodes.extend(all.iter().filter(|known| is_given(known)).map_while(node).flatten());
     }
     nodes
 }
@@ -87,7 +97,7 @@ fn grow_known(
     context: &Context,
     program: &mut Program,
     area: &Area,
-    (file, biases): (usize, &HashMap<ModuleKey, u64>),
+    (file, biases): (usize, &Biases),
     due: Due,
 ) -> Option<NodeAddr> {
     let patched = program.hooks.files.get(file)?;

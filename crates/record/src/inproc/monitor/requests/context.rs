@@ -5,7 +5,7 @@ use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::LastUnwound;
-use crate::inproc::monitor::requests::unwind::unwind;
+use crate::inproc::monitor::requests::unwind::unwind_now;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::results::written;
@@ -31,10 +31,10 @@ const MOST_AT_MAIN: u64 = 8 << 20;
 const MAX_FAILURES: u32 = 16;
 
 pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> NodeAddr {
-    no_calls::look(session, waiter.slot.program, waiter.tid);
-    let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return root };
-    let Some(at) = program.site_of(root) else { return root };
-    let (frames, complete) = unwind(program, &mut session.symbols, waiter, at);
+    let at = session.programs.get(&waiter.slot.program).and_then(|program| program.site_of(root));
+    let Some((at, (frames, complete))) = at.and_then(|at| Some((at, unwind_now(session, waiter, at)?))) else {
+        return root;
+    };
     no_calls::note_callers(session, waiter.slot.program, &frames);
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return root };
     let Some(area) = session.memory.image(waiter.slot.program) else { return root };
@@ -223,7 +223,7 @@ fn context(
             let origin = if program.native { Origin::Native } else { Origin::Other };
             let known = program.hooks.files.get(at.file).zip(site_address).map(|(f, address)| (f.key, address));
             if let Some((file, address)) = known
-                && let site = (SiteOfFile { file, site: at.site, address, number, origin })
+                && let site = (SiteOfFile { file, site: at.site, address, number, origin, program: program.file })
                 && let Some(seed) = seeds.keep(site, &steps, (&raw, whole), main)
             {
                 program.contexts.known.insert(node, seed);

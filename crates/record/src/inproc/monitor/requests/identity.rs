@@ -150,7 +150,7 @@ impl Program {
         let mut new = Self::new(id, pid, image, space, mem);
         new.native = false;
         new.hooks.starting = None;
-        new.earlier = self.earlier;
+        (new.file, new.earlier) = (self.file, self.earlier);
         new.hooks.files = self.hooks.files.clone();
         new.hooks.regions = self.hooks.regions.clone();
         new.hooks.room = self.hooks.room.clone();

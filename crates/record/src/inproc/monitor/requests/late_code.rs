@@ -17,14 +17,11 @@ use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::requests::translators;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::results::sites::Arrival;
-use crate::inproc::monitor::session::MapsFile;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::maps::{self, Layout, Mapped, Maps};
 use crate::inproc::monitor::shared::memory::{Area, BLOBS, BLOBS_AT, BLOBS_SIZE};
 use crate::sys::read_memory;
-use std::fs::File;
 use std::ops::Range;
-use std::rc::Rc;
 use systoll_hooks::layout::image;
 use systoll_hooks::numbers::{MMAP, MREMAP};
 use systoll_model::ProblemKind;
@@ -62,7 +59,7 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
     let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
     let range = at..at.saturating_add(r.si);
     no_calls::look_for_callers(session, waiter.slot.program, waiter.tid);
-    let now = maps_file(session, waiter.slot.program, waiter.tid)?;
+    let now = no_calls::maps_file(session, waiter.slot.program, waiter.tid)?;
     let program = session.programs.get_mut(&waiter.slot.program)?;
     // Most often a file has come, and one line of `maps` says it all: unless the program makes code as it runs,
     // of which it no longer asks once there is much, and stacks lead through it.
@@ -109,18 +106,6 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
             false => None,
         }
     })
-}
-
-/// The `maps` file of a thread's process, open since it was asked for the last time if that was the last
-/// one asked for: libraries come by the dozen.
-fn maps_file(session: &mut Session, id: ProgramId, tid: i32) -> Option<Rc<File>> {
-    let last = session.provisioning.maps_file.as_ref().filter(|last| (last.program, last.tid) == (id, tid));
-    if let Some(last) = last {
-        return Some(Rc::clone(&last.file));
-    }
-    let file = Rc::new(maps::open(tid)?);
-    session.provisioning.maps_file = Some(MapsFile { program: id, tid, file: Rc::clone(&file) });
-    Some(file)
 }
 
 /// Hooks a file that has just become executable. One that was before, and is hooked, stays so. `alone`: there

@@ -1,19 +1,28 @@
 //! The stack of a waiting thread.
 
+use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::SiteRef;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::session::Session;
 use crate::sys::{read_memory, read_pieces};
 use systoll_hooks::assemble::Base;
 use systoll_symbols::{PlacedFrame, RawFrame, Registers, Symbols, Thread, Until};
 
-/// Unwinds a thread that waits at a site's hook. Frames from the site on, with their places.
-pub(crate) fn unwind(
-    program: &mut Program,
-    symbols: &mut Symbols,
-    thread: &Waiter,
-    at: SiteRef,
-) -> (Vec<PlacedFrame>, bool) {
+/// Unwinds a thread that waits at a site's hook, by what its program has mapped by now. Frames from the site on, with their
+/// places, and whether they are all.
+pub(crate) fn unwind_now(session: &mut Session, waiter: &Waiter, at: SiteRef) -> Option<(Vec<PlacedFrame>, bool)> {
+    let id = waiter.slot.program;
+    let (frames, complete) = unwind(session.programs.get_mut(&id)?, &mut session.symbols, waiter, at);
+    if !no_calls::may_lie_in(session, id, waiter.tid, (&frames, complete)) {
+        return Some((frames, complete));
+    }
+    no_calls::look(session, id, waiter.tid);
+    Some(unwind(session.programs.get_mut(&id)?, &mut session.symbols, waiter, at))
+}
+
+/// The same by what was mapped when that was last looked at, unless a frame lies in nothing that was.
+fn unwind(program: &mut Program, symbols: &mut Symbols, thread: &Waiter, at: SiteRef) -> (Vec<PlacedFrame>, bool) {
     let mut frames = Vec::new();
     let Some(file) = program.hooks.files.get(at.file) else { return (frames, false) };
     let Some(site) = file.code.blob.sites.get(at.site) else { return (frames, false) };

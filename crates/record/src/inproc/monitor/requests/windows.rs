@@ -1,11 +1,10 @@
 //! Windows: a few consecutive calls of a thread looked at whole, before and after each.
 
 use crate::arguments::argument_data;
-use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::{Looked, Open};
-use crate::inproc::monitor::requests::unwind::{unwind, with_scripts};
+use crate::inproc::monitor::requests::unwind::{unwind_now, with_scripts};
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::results::{images, written};
 use crate::inproc::monitor::session::Session;
@@ -245,17 +244,15 @@ fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Enter
 }
 
 fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Option<u32> {
-    if session.windows.unwound.is_none() {
-        no_calls::look(session, waiter.slot.program, waiter.tid);
-    }
-    let program = session.programs.get_mut(&waiter.slot.program).filter(|_| session.table.has_room_for_stacks())?;
+    let program = session.programs.get(&waiter.slot.program).filter(|_| session.table.has_room_for_stacks())?;
     let site = program.site_of(entered.root)?;
     let (placed, complete) = match session.windows.unwound.take() {
         Some(last) => (last.frames, last.complete),
         // Frames in files are known by the context.
         None if !program.space.has_names_on_stack(waiter.tid) => return None,
-        None => unwind(program, &mut session.symbols, waiter, site),
+        None => unwind_now(session, waiter, site)?,
     };
+    let program = session.programs.get_mut(&waiter.slot.program)?;
     let frames = with_scripts(program, &mut session.symbols, waiter, &placed);
     let line = session.symbols.script_line(&frames);
     let is_interpreter = |f| session.symbols.is_interpreter(f);

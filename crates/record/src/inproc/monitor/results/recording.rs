@@ -1,6 +1,7 @@
 //! From what the launcher gathered to a recording.
 
 use crate::cpu::not_below;
+use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::results::collect;
 use crate::inproc::monitor::results::in_place::in_place;
@@ -24,6 +25,7 @@ pub(crate) fn finish(mut session: Session) -> Recording {
     audit(&mut session);
     session.provisioning.files.keep_fixed(&session.symbols);
     session.reuse.kept.keep(&session.provisioning.files, &session.reuse.contexts);
+    no_calls::keep(&session);
     let children = sys::children_times();
     let crossing = overhead::crossing(session.stats.around.again.as_ref(), &session.clock.ratio);
     session.stats.facts.leave_out(children, sys::children_times());

@@ -58,6 +58,12 @@ pub(crate) fn line_at(maps: &File, range: &Range<u64>) -> Option<Vec<u8>> {
     (vma.start == range.start && vma.end == end).then(|| vma.line(&name)).flatten()
 }
 
+/// The line of the `maps` file of what `address` lies in; `None` where there is nothing, or only the whole file tells.
+pub(crate) fn line_around(maps: &File, address: u64) -> Option<Vec<u8>> {
+    let mut name = [0; Vma::NAME];
+    Vma::ask(maps, address, 0, Some(&mut name)).ok()??.line(&name)
+}
+
 /// What a process has mapped, looked at as far as it is asked for.
 #[derive(Clone, Copy)]
 pub(crate) enum Layout<'a> {
