@@ -209,8 +209,8 @@ mod tests {
             |n: usize| MappedAs { state: symbols.state(met[n]).unwrap(), arguments: [n as u64, 1 << 33 | 5, 0] };
         let mut first = KeptNoCalls::default();
         assert_eq!(first.read(program, &files), None);
-        for n in 0..2 {
-            first.note(program, site.clone(), (met[n], mapped(n)));
+        for (n, file) in met.iter().enumerate() {
+            first.note(program, site.clone(), (*file, mapped(n)));
         }
         first.keep(&files, &symbols, &HashSet::from([met[1]]));
         let mut second = KeptNoCalls::default();
