@@ -13,7 +13,7 @@ from harness import HERE, PATH, Skip, test, text
 
 ROOT = os.path.dirname(HERE)
 # Pages of results, in which commands were typed elsewhere, on other programs.
-RESULTS = ("finds.md", "census.md", "diseases.md", "priced.md", "performance.md", "prices.md", "proving.md")
+RESULTS = ("finds.md", "census.md", "diseases.md", "priced.md", "performance.md", "performance-steps.md", "prices.md", "proving.md")
 # What stands for something of the reader's.
 MEANS = {
     "CMD [ARGS]...": "./app", "CMD": "./app", "YOUR PROGRAM": "./app", "CAUSE": "tz-unset", "REC": "a.systoll", "FORMAT": "csv", "LANGUAGE": "perl",
