@@ -133,9 +133,11 @@ impl Windows {
     /// Whether a window opens at the `nth` call of `row`, where its thread has none open.
     /// `run_ns` is how long the run has lasted.
     pub(crate) fn opens(&mut self, table: &mut Table, row: u32, nth: u64, run_ns: u64) -> bool {
-        if !self.due(table, row, nth) {
-            return false;
-        }
+        self.due(table, row, nth) && self.opens_one(nth, run_ns)
+    }
+
+    /// Whether a window opens at a place drawn for it, the `nth` call of a row.
+    pub(crate) fn opens_one(&mut self, nth: u64, run_ns: u64) -> bool {
         let octave = nth.max(1).ilog2() as u8;
         if !self.affordable(octave, run_ns) {
             self.refused += 1;
@@ -161,6 +163,25 @@ impl Windows {
     /// What a run that has lasted `run_ns` may spend on looking closely.
     pub(crate) fn budget(&self, run_ns: u64) -> Duration {
         self.policy.allowance + Duration::from_nanos(run_ns).mul_f64(self.policy.share)
+    }
+
+    /// The place after the `nth` call of a row at which it is looked at closely again: there is one in each part of an octave. It
+    /// is drawn at once, so that nobody need ask where an octave begins.
+    pub(crate) fn place_after(&mut self, nth: u64) -> u64 {
+        let octave = nth.max(1).ilog2();
+        let (octave, part) = match part_of(nth) + 1 {
+            part if part < parts_of(octave) => (octave, part),
+            _ => (octave + 1, 0),
+        };
+        let Some(start) = 1u64.checked_shl(octave) else { return u64::MAX };
+        // The second call says most of all but the first.
+        let places = if octave == 1 { 1 } else { start / parts_of(octave) };
+        start + part * places + self.random.below(places)
+    }
+
+    /// Whether a window may open at a place that was drawn, rather than a look at the stack be all.
+    pub(crate) fn is_for_window(nth: u64) -> bool {
+        part_of(nth) != 1
     }
 
     /// Whether `nth` is a place picked for `row`; picks the next octave's places when it begins.
@@ -357,6 +378,23 @@ impl Windows {
     }
 }
 
+/// In how many parts an octave of a row's calls is looked at closely: what was done below 16 times is a crumb.
+fn parts_of(octave: u32) -> u64 {
+    match octave {
+        0..4 => 1,
+        4 => 2,
+        _ => 3,
+    }
+}
+
+/// Which part of its octave the `nth` call is in.
+fn part_of(nth: u64) -> u64 {
+    let nth = nth.max(1);
+    let octave = nth.ilog2();
+    let (start, parts) = (1u64 << octave, parts_of(octave));
+    ((nth - start) / (start / parts)).min(parts - 1)
+}
+
 /// What is to be priced beside calls: a page fault where the run gave memory back so often that it matters, and a
 /// context switch where it waited so often and windows tell how often: every program loses its processor in some call.
 pub(crate) fn beside(table: &Table, windows: &[&RawWindow]) -> Beside {
@@ -435,6 +473,26 @@ mod tests {
         let mut octaves = kept.clone();
         octaves.dedup();
         assert!(octaves.len() >= 6, "{kept:?}");
+    }
+
+    #[test]
+    fn a_place_is_drawn_in_each_part_of_each_octave() {
+        let mut windows = Windows::new(WindowPolicy::default(), 7);
+        for _ in 0..100 {
+            let mut places: Vec<u64> =
+                std::iter::successors(Some(1), |nth| Some(windows.place_after(*nth))).take(250).collect();
+            assert_eq!(places[..2], [1, 2]);
+            places.dedup();
+            assert!(places.is_sorted(), "{places:?}");
+            assert_eq!(places.last(), Some(&u64::MAX));
+            for octave in 0..63 {
+                let there: Vec<u64> = places.iter().copied().filter(|place| place.ilog2() == octave).collect();
+                let parts: Vec<u64> = there.iter().map(|nth| part_of(*nth)).collect();
+                assert_eq!(parts, (0..parts_of(octave)).collect::<Vec<_>>(), "octave {octave} of {places:?}");
+                let for_windows = there.iter().filter(|nth| Windows::is_for_window(**nth)).count();
+                assert_eq!(for_windows, if octave >= TWO_FROM { 2 } else { 1 });
+            }
+        }
     }
 
     #[test]

@@ -41,8 +41,9 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     let run_ns = session.clock.at(began);
     let is_open = session.windows.open.contains_key(&waiter.slot);
     let octave = session.windows.open.get(&waiter.slot).map_or(entered.nth.max(1).ilog2() as u8, |o| o.window.octave);
-    let opens = opens(session, &entered, is_open, run_ns);
-    plan_next(session, waiter.slot.program, at, &entered);
+    // None opens within another, of which the call is a part.
+    let may_open = comes_due(session, waiter.slot.program, at, &entered) && Windows::is_for_window(entered.nth);
+    let opens = may_open && !is_open && session.windows.budget.opens_one(entered.nth, run_ns);
     if !is_open && !opens {
         want(session, waiter.slot, false);
         spend(session, octave, began);
@@ -58,15 +59,6 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     spend(session, octave, began);
 }
 
-/// Whether a window opens at a call that is due; none does within another, of which the call is a part.
-fn opens(session: &mut Session, entered: &Entered, within: bool, run_ns: u64) -> bool {
-    let (budget, table) = (&mut session.windows.budget, &mut session.table);
-    if within {
-        budget.due(table, entered.row, entered.nth);
-    }
-    !within && budget.opens(table, entered.row, entered.nth, run_ns)
-}
-
 /// A call at which a window is due, in a program whose threads write theirs: the launcher only decides, and
 /// looks at the stack.
 fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
@@ -77,8 +69,8 @@ fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     if !writes {
         written::make_room(session, waiter.slot);
     }
-    let opens = opens(session, &entered, writes, run_ns);
-    plan_next(session, waiter.slot.program, at, &entered);
+    let may_open = comes_due(session, waiter.slot.program, at, &entered) && Windows::is_for_window(entered.nth);
+    let opens = may_open && !writes && session.windows.budget.opens_one(entered.nth, run_ns);
     if opens {
         let stack = whole_stack(session, waiter, &entered);
         let (row, nth) = (entered.row, entered.nth);
@@ -210,22 +202,28 @@ fn wanted(session: &Session, thread: SlotRef) -> u64 {
     session.memory.image(thread.program).map_or(want::NOTHING, |area| area.get(thread.offset() + slot::WANT))
 }
 
-/// Lets the next place picked for a row be asked for, by each thread's own count.
-fn plan_next(session: &Session, id: ProgramId, at: NodeAddr, entered: &Entered) {
-    let picks = session.table.rows.get(entered.row as usize).and_then(|r| r.picks.first().copied());
+/// Whether the node at `at` is due to be looked at closely at this call; draws where it is again if so.
+fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Entered) -> bool {
+    let Some(area) = session.memory.image(id) else { return false };
+    let planned = area.get(at.offset() + node::WINDOW_AT);
+    // Zero is for none ever.
+    if planned == 0 || entered.nth < planned {
+        return false;
+    }
+    let octave = entered.nth.max(1).ilog2();
     let program = session.programs.get(&id);
     let seed = program.and_then(|p| p.contexts.known.get(&at));
-    let octave = entered.nth.max(1).ilog2();
     if let Some(seed) = seed {
         seed.note_asked(octave);
     }
     // Nothing new is to be seen in the thousandth short program of a kind.
     let seed = seed.filter(|_| program.is_some_and(|p| !p.is_looked_at()));
-    let later = || seed.map_or_else(|| 1 << (octave + 1).min(63), |seed| seed.octave_to_ask(octave + 1));
-    let next = picks.unwrap_or_else(later);
-    if let Some(area) = session.memory.image(id) {
-        area.set(at.offset() + node::WINDOW_AT, next);
-    }
+    let next = match seed {
+        Some(seed) => seed.octave_to_ask(octave + 1),
+        None => session.windows.budget.place_after(entered.nth),
+    };
+    area.set(at.offset() + node::WINDOW_AT, next);
+    true
 }
 
 /// What a thread is about to call, by the node at address `at` it is counted at.
