@@ -24,6 +24,7 @@ numbers! {
     EXECVEAT = SYS_execveat,
     EXIT = SYS_exit,
     EXIT_GROUP = SYS_exit_group,
+    FCNTL = SYS_fcntl,
     FORK = SYS_fork,
     FSTAT = SYS_fstat,
     FUTEX = SYS_futex,

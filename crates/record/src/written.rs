@@ -8,6 +8,11 @@ use systoll_hooks::assemble::{Piece, Read, WrittenCall};
 use systoll_hooks::layout::capture::{self, FdsChanged};
 use systoll_model::{Moment, Signature};
 
+/// How the kernel's name of a file ends that is no longer in its folder.
+const DELETED: &str = " (deleted)";
+/// Names end here, as the kernel's do.
+const LONGEST_NAME: usize = libc::PATH_MAX as usize;
+
 /// What descriptors of one thread are behind, from call to call of a window.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -37,11 +42,30 @@ impl Names {
         }
         match capture::fds_changed(signature, &call.args, call.result) {
             FdsChanged::None => {}
-            FdsChanged::One(fd) => drop(self.known.remove(&fd)),
+            FdsChanged::One(fd) => {
+                let follows =
+                    if call.names { name.as_deref().and_then(|of| named_by(call, signature, of)) } else { None };
+                match follows {
+                    Some(name) => drop(self.known.insert(fd, name)),
+                    None => drop(self.known.remove(&fd)),
+                }
+            }
             FdsChanged::Any => self.known.clear(),
         }
         name
     }
+}
+
+/// What the descriptor that a call returned is behind, where that follows from what its first argument is behind.
+fn named_by(call: &WrittenCall, signature: &Signature, first: &str) -> Option<Arc<str>> {
+    if signature.name != "openat" {
+        return Some(Arc::from(first));
+    }
+    let path = call.pieces.iter().find(|p| p.read == Read::Entry && p.argument == 1)?;
+    let name = path.bytes.split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
+    let folder = Some(first).filter(|f| f.starts_with('/') && !f.ends_with(DELETED))?;
+    let whole = format!("{}/{}", folder.trim_end_matches('/'), String::from_utf8_lossy(name));
+    (whole.len() < LONGEST_NAME).then(|| Arc::from(whole))
 }
 
 /// What a call's arguments pointed to, at most `bound` bytes each.
@@ -128,6 +152,7 @@ mod tests {
             after_gap: false,
             stands_for: 0,
             alone: false,
+            names: false,
             pieces,
         }
     }
@@ -199,6 +224,42 @@ mod tests {
         assert_eq!(seen(&reads(6, vec![piece(0, Read::Name, b"/e")]), read).as_deref(), Some("/e"));
         seen(&call(82, [0x7000, 0x8000, 0, 0, 0, 0], Some(0), vec![]), rename);
         assert_eq!(seen(&reads(6, vec![]), read), None);
+    }
+
+    #[test]
+    fn names_follow_from_names() {
+        let signature = |number| Sysno(number).signature().unwrap();
+        let (read, dup, open) = (signature(0), signature(32), signature(257));
+        let follows = |mut call: WrittenCall| {
+            call.names = true;
+            call
+        };
+        let opens = |folder, result, name: &[u8]| {
+            follows(call(257, [folder, 0x7000, 0, 0, 0, 0], Some(result), vec![piece(1, Read::Entry, name)]))
+        };
+        let reads = |fd, pieces| call(0, [fd, 0, 0, 0, 0, 0], Some(0), pieces);
+        let mut names = Names::new(false);
+        let mut seen = |call: &WrittenCall, signature| names.of(call, signature).as_deref().map(str::to_owned);
+        // Of a folder whose name is not known nothing follows.
+        seen(&opens(4, 5, b"a\0more"), open);
+        assert_eq!(seen(&reads(5, vec![]), read), None);
+        seen(&reads(4, vec![piece(0, Read::Name, b"/")]), read);
+        seen(&opens(4, 5, b"usr\0more"), open);
+        seen(&opens(5, 6, b"lib\0"), open);
+        assert_eq!(seen(&reads(6, vec![]), read).as_deref(), Some("/usr/lib"));
+        seen(&follows(call(32, [6, 0, 0, 0, 0, 0], Some(7), vec![])), dup);
+        assert_eq!(seen(&reads(7, vec![]), read).as_deref(), Some("/usr/lib"));
+        seen(&call(32, [6, 0, 0, 0, 0, 0], Some(7), vec![]), dup);
+        assert_eq!(seen(&reads(7, vec![]), read), None);
+        // A folder that is gone, what is none, and a name that no path has room for.
+        for (folder, name) in
+            [(&b"/a (deleted)"[..], &b"b\0"[..]), (b"pipe:[1]", b"b\0"), (&[b'/'; 4096], b"b\0"), (b"/a", b"")]
+        {
+            seen(&reads(8, vec![piece(0, Read::Name, folder)]), read);
+            let long = [b'b'; 4096];
+            seen(&opens(8, 9, if folder.len() > 99 { &long } else { name }), open);
+            assert_eq!(seen(&reads(9, vec![]), read), None);
+        }
     }
 
     proptest! {

@@ -10,7 +10,7 @@
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at, gs32};
 use crate::layout::ring::{self, call};
 use crate::layout::{IMAGE, Saved, capture, image, slot};
-use crate::numbers::{GETRUSAGE, PROCESS_VM_READV, READLINK, RT_SIGPROCMASK};
+use crate::numbers::{FCNTL, GETRUSAGE, PROCESS_VM_READV, READLINK, RT_SIGPROCMASK};
 use iced_x86::code_asm::*;
 
 /// Offset in the slot of the call that is written.
@@ -102,23 +102,62 @@ pub(super) fn name(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// After a call that may give descriptors another meaning, their names are not known. In: r8 the call's captures, r9 the
-/// call, which has returned. Lost: rax, rcx.
+/// After a call that may give descriptors another meaning, their names are not known, unless they follow from what is.
+/// In: r8 the call's captures, r9 the call, which has returned. Lost: all but r9.
 pub(super) fn names_change(e: &mut Emitter) -> Emitted {
-    let (all, opened, done) = (e.label(), e.label(), e.label());
+    let (all, opened, forget, done) = (e.label(), e.label(), e.label(), e.label());
+    let (opened_below, follows) = (e.label(), e.label());
     let flags = byte_ptr(r8 + capture::FLAGS as i32);
+    let argument = |n: u64| dword_ptr(r9 + (call::ARGS + 8 * n) as i32).gs();
     let any = capture::CHANGES_FDS | capture::OPENS_FD | capture::CLOSES_FD;
     asm!(e; mov(gs(CAPTURES), r8););
     asm!(e; test(flags, i32::from(any)); je(done); test(flags, i32::from(capture::CHANGES_FDS)); jne(all););
     asm!(e; mov(rax, gs_at(r9, call::RESULT)); test(flags, i32::from(capture::CLOSES_FD)); je(opened););
-    asm!(e; mov(eax, dword_ptr(r9 + call::ARGS as i32).gs()););
+    asm!(e; mov(eax, argument(0)); cmp(rax, REMEMBERED); jb(forget); jmp(done););
     e.here(opened)?;
     // A failure is no descriptor.
-    asm!(e; cmp(rax, REMEMBERED); jae(done); mov(rcx, gs(slot::RING_NAMED)); btr(rcx, rax););
+    asm!(e; cmp(rax, REMEMBERED); jae(done););
+    asm!(e; test(flags, i32::from(capture::OPENS_BELOW)); jne(opened_below););
+    asm!(e; test(flags, i32::from(capture::COPIES_FD)); je(forget););
+    asm!(e; cmp(dword_ptr(r9 + call::NUMBER as i32).gs(), FCNTL as i32); jne(follows); mov(edx, argument(1)););
+    for command in capture::DUPLICATE {
+        asm!(e; cmp(edx, command as i32); je(follows););
+    }
+    asm!(e; jmp(done););
+    e.here(opened_below)?;
+    asm!(e; mov(edx, argument(2)); test(edx, libc::O_NOFOLLOW); je(forget););
+    // A file without a name.
+    asm!(e; test(edx, libc::O_TMPFILE & !libc::O_DIRECTORY); jne(forget););
+    is_one_name(e, 1, forget)?;
+    e.here(follows)?;
+    others(e, forget)?;
+    asm!(e; mov(ecx, argument(0)); cmp(ecx, REMEMBERED); jae(forget););
+    asm!(e; mov(rdx, gs(slot::RING_NAMED)); bt(rdx, rcx); jnc(forget););
+    asm!(e; bts(rdx, rax); mov(gs(slot::RING_NAMED), rdx); or(gs_at(r9, call::FLAGS), call::NAMES as i32); jmp(done););
+    e.here(forget)?;
+    asm!(e; mov(rcx, gs(slot::RING_NAMED)); btr(rcx, rax););
     asm!(e; mov(gs(slot::RING_NAMED), rcx); jmp(done););
     e.here(all)?;
     asm!(e; mov(gs(slot::RING_NAMED), 0););
     e.here(done)?;
+    Ok(())
+}
+
+/// Goes to `other` unless what was copied of an argument before the call is the name of one thing in a folder, whole; one
+/// that begins with a dot may be the folder itself. In: r9 the call. Lost: rcx, rdx, rsi, rdi, r10.
+fn is_one_name(e: &mut Emitter, argument: u64, other: CodeLabel) -> Emitted {
+    let (piece, letter, one) = (e.label(), e.label(), e.label());
+    let kind = (call::AT_RETURN | call::NAME | 0xff) as i32;
+    asm!(e; mov(rcx, gs_at(r9, call::PIECE_COUNT)); mov(r10, r9););
+    e.here(piece)?;
+    asm!(e; sub(rcx, 1); jb(other); mov(rdx, gs_at(r10, call::PIECES)); add(r10, 8););
+    asm!(e; mov(esi, edx); and(esi, kind); cmp(esi, argument as i32); jne(piece););
+    asm!(e; mov(rsi, rdx); shr(rsi, 32u32); shr(edx, 16u32); lea(rdi, qword_ptr(rsi + rdx)););
+    asm!(e; mov(dl, byte_ptr(rsi).gs()); test(dl, dl); je(other); cmp(dl, i32::from(b'.')); je(other););
+    e.here(letter)?;
+    asm!(e; cmp(rsi, rdi); jae(other); mov(dl, byte_ptr(rsi).gs()); add(rsi, 1););
+    asm!(e; test(dl, dl); je(one); cmp(dl, i32::from(b'/')); jne(letter); jmp(other););
+    e.here(one)?;
     Ok(())
 }
 

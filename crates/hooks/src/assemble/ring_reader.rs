@@ -53,6 +53,8 @@ pub struct WrittenCall {
     pub stands_for: u64,
     /// Whether it stands alone, and is of no window.
     pub alone: bool,
+    /// Whether what the descriptor it returned is behind follows from its arguments ([`call::NAMES`]).
+    pub names: bool,
     /// What its arguments pointed to.
     pub pieces: Vec<Piece>,
 }
@@ -98,6 +100,7 @@ fn written_call(buffer: &[u8], index: u64, (n, most): (u64, u64)) -> Option<Writ
         after_gap: has(call::AFTER_GAP),
         stands_for: if has(call::LOOK) { 1 << shift } else { 0 },
         alone: has(call::ALONE),
+        names: returned && has(call::NAMES),
         pieces,
     })
 }

@@ -23,6 +23,15 @@ pub const LOOKS: u8 = 4;
 pub const OPENS_FD: u8 = 8;
 /// Of [`FLAGS`]: the call takes the meaning of its first argument away, and of no other descriptor.
 pub const CLOSES_FD: u8 = 16;
+/// Of [`FLAGS`], with [`OPENS_FD`]: the descriptor that it returns is behind what its first argument is behind; of `fcntl`
+/// for [`DUPLICATE`] alone.
+pub const COPIES_FD: u8 = 32;
+/// Of [`FLAGS`], with [`OPENS_FD`]: the descriptor that it returns is behind a name in the folder that its first argument
+/// is behind, where that name is one alone and no link is followed.
+pub const OPENS_BELOW: u8 = 64;
+
+/// Commands of `fcntl` that duplicate a descriptor.
+pub const DUPLICATE: [u32; 2] = [libc::F_DUPFD as u32, libc::F_DUPFD_CLOEXEC as u32];
 
 /// Of an argument: up to a zero byte.
 pub const STRING: u8 = 0xff;
@@ -37,7 +46,7 @@ pub const GOOD: u8 = 0x80;
 const BY_COMMAND: u64 = 64;
 /// Bytes where memory says how many there are.
 const SOCKADDR: u64 = 128;
-/// Calls after which the descriptor they return is another; of `fcntl`, what it returns for other commands is none at all.
+/// Calls after which the descriptor they return is another; of `fcntl`, for [`DUPLICATE`] alone.
 const OPEN_FD: [&str; 22] = [
     "open",
     "openat",
@@ -133,6 +142,8 @@ pub fn entry(number: u32) -> [u8; 16] {
     entry[FLAGS as usize] = flag(&CHANGE_FDS, CHANGES_FDS)
         | flag(&OPEN_FD, OPENS_FD)
         | flag(&["close"], CLOSES_FD)
+        | flag(&["dup", "dup2", "dup3", "fcntl"], COPIES_FD)
+        | flag(&["openat"], OPENS_BELOW)
         | flag(&COUNT_FAULTS, FAULTS)
         | flag(&LOOKED_AT, LOOKS);
     entry
@@ -154,6 +165,8 @@ pub enum FdsChanged {
 pub fn fds_changed(signature: &Signature, args: &[u64; 6], result: Option<i64>) -> FdsChanged {
     if CHANGE_FDS.contains(&signature.name) {
         FdsChanged::Any
+    } else if signature.name == "fcntl" && !DUPLICATE.contains(&(args[1] as u32)) {
+        FdsChanged::None
     } else if OPEN_FD.contains(&signature.name) {
         match result {
             // It may be under way still, and come to any.

@@ -107,6 +107,9 @@ pub mod call {
     pub const LOOK: u64 = 32;
     /// Of [`FLAGS`]: it stands alone, and what came before and after it is not told.
     pub const ALONE: u64 = 64;
+    /// Of [`FLAGS`]: what the descriptor that it returned is behind follows from its arguments, see
+    /// [`crate::layout::capture::OPENS_BELOW`] and [`crate::layout::capture::COPIES_FD`].
+    pub const NAMES: u64 = 128;
     /// Bit of [`FLAGS`] from which on a byte says how many calls a look stands for, as a power of two.
     pub const LOOK_SHIFT: u32 = 8;
 

@@ -16,7 +16,9 @@ const READ: u32 = 0;
 const CLOSE: u32 = 3;
 pub(crate) const STAT: u32 = 4;
 const MUNMAP: u32 = 11;
+const DUP: u32 = 32;
 const FORK: u32 = 57;
+const FCNTL: u32 = 72;
 pub(crate) const GETPPID: u32 = 110;
 const GETPGRP: u32 = 111;
 pub(crate) const OPENAT: u32 = 257;
@@ -26,6 +28,8 @@ pub(crate) fn lab() -> Lab {
     let mut file = crate::counts::file();
     file.wrapper("stat", STAT);
     file.wrapper("munmap", MUNMAP);
+    file.wrapper("dup", DUP);
+    file.wrapper("fcntl", FCNTL);
     file.wrapped("fork", FORK);
     let openat = file.wrapper("openat", OPENAT);
     file.repeat("openats", openat);
@@ -122,6 +126,65 @@ fn a_call_is_written_whole() {
         assert!(again.pieces.iter().chain(&close.pieces).all(|p| p.read != Read::Name));
         assert_eq!(bad.pieces, []);
         assert!(unmapped.faults.is_some_and(|n| n > 100) && stat.faults.is_none());
+    });
+}
+
+/// Every way to a new descriptor whose name is asked for, or follows.
+#[test]
+fn names_that_follow_are_not_asked_for() {
+    apart("ring::names_that_follow_are_not_asked_for", || {
+        let lab = lab();
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        let opens = |folder: i64, path: &std::ffi::CStr, flags: i32| {
+            lab.call("openat", &[folder as u64, path.as_ptr() as u64, flags as u64])
+        };
+        let mut byte = [0u8];
+        // Asked about where no name follows from what is known.
+        let mut reads = |fd: i64| lab.call("read", &[fd as u64, byte.as_mut_ptr() as u64, 1]);
+        let mut expected = Vec::new();
+        let etc = opens(i64::from(libc::AT_FDCWD), c"/etc", libc::O_DIRECTORY | libc::O_NOFOLLOW);
+        expected.push((OPENAT, false, None));
+        let long = std::ffi::CString::new(vec![b'a'; 255]).unwrap();
+        for (path, flags, follows) in [
+            (c"passwd", libc::O_NOFOLLOW, true),
+            (c"passwd", 0, false),
+            (c"./passwd", libc::O_NOFOLLOW, false),
+            (c".", libc::O_NOFOLLOW, false),
+            (c"..", libc::O_NOFOLLOW, false),
+            (c"ssl/certs", libc::O_NOFOLLOW, false),
+            (c"ssl", libc::O_NOFOLLOW | libc::O_DIRECTORY, true),
+            (c"nothing", libc::O_NOFOLLOW, false),
+            (long.as_c_str(), libc::O_NOFOLLOW, false),
+        ] {
+            let fd = opens(etc, path, flags);
+            let first = expected.len() == 1;
+            expected.push((OPENAT, follows && fd >= 0, first.then_some("/etc")));
+            if fd >= 0 {
+                reads(fd);
+                let real = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap();
+                let real: &'static str = real.into_os_string().into_string().unwrap().leak();
+                expected.push((READ, false, (!follows).then_some(real)));
+                lab.call("close", &[fd as u64]);
+                expected.push((CLOSE, false, None));
+            }
+        }
+        let copy = lab.call("dup", &[etc as u64]);
+        expected.push((DUP, true, None));
+        reads(copy);
+        expected.push((READ, false, None));
+        let other = lab.call("fcntl", &[copy as u64, libc::F_DUPFD_CLOEXEC as u64, 0]);
+        expected.push((FCNTL, true, None));
+        assert_eq!(lab.call("fcntl", &[other as u64, libc::F_GETFD as u64]), 1);
+        expected.push((FCNTL, false, None));
+        server.stop();
+        let calls = open(0);
+        let name = |call: &WrittenCall| piece(call, 0, Read::Name).map(|n| String::from_utf8(n.to_vec()).unwrap());
+        let seen: Vec<_> = calls.iter().map(|c| (c.number, c.names, name(c))).collect();
+        assert!(calls.len() < 32, "{}", calls.len());
+        let expected: Vec<_> =
+            expected.into_iter().map(|(n, names, name)| (n, names, name.map(str::to_owned))).collect();
+        assert_eq!(seen, expected);
     });
 }
 
