@@ -240,6 +240,10 @@ fn long_calls_are_listed_from_the_length_asked_for() {
     rec.rows[0].counts.histogram.add_many(16_000_000, 100);
     let text = report(&rec, &judgement, &longer(4_000_000), &Style::default());
     assert!(text.contains("at least 98 more of 4 ms or longer, not kept one by one"), "{text}");
+    // A tracer has kept what was long by its own time, and what was queued is in the histogram alone.
+    rec.header.backend = systoll_model::BackendKind::Ptrace;
+    let text = report(&rec, &judgement, &longer(4_000_000), &Style::default());
+    assert!(text.contains("at least 98 more of 4 ms or longer, the wait for a processor included"), "{text}");
 
     // Where none was kept, those who made them are told, and the longest of each.
     rec.longest.clear();

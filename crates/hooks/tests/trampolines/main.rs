@@ -1,6 +1,7 @@
 //! The code that counts, run for real.
 
 mod areas;
+mod asked_windows;
 mod counts;
 mod full_ring;
 mod handshake;

@@ -31,8 +31,12 @@ impl Report<'_> {
             if known == 0 && more > 0 {
                 lines.extend(self.long_by_caller(at_least));
             } else if more > 0 {
-                let text =
-                    format!("at least {} more of {} or longer, not kept one by one", grouped(more), time(at_least));
+                // A tracer keeps what was long by its own time; the histogram has also what was long as it was queued.
+                let why = match self.rec.header.backend {
+                    BackendKind::Ptrace => "the wait for a processor included",
+                    _ => "not kept one by one",
+                };
+                let text = format!("at least {} more of {} or longer, {why}", grouped(more), time(at_least));
                 lines.extend(self.closing_line("", Role::Faint, &text));
             } else if known == 0 {
                 let text = format!("no call took {} or longer", time(at_least));

@@ -1,0 +1,60 @@
+//! When a thread asks the launcher for a window, and when it writes by itself.
+
+use crate::lab::{apart, half};
+use crate::ring::{lab, open, word};
+use crate::server::Server;
+use std::sync::atomic::Ordering::SeqCst;
+use systoll_hooks::layout::{IMAGE, Question, image, slot, want, windows};
+
+#[test]
+fn asked_once_a_thread_writes_by_itself() {
+    apart("asked_windows::asked_once_a_thread_writes_by_itself", || {
+        let lab = lab();
+        lab.enter(0);
+        half(IMAGE + image::WINDOWS).store(windows::ASKED_ONCE, SeqCst);
+        // Nobody of the test's side opens a window there: the thread only asks.
+        let server = Server::opening(&[], 3);
+        lab.call("getppid 1", &[10]);
+        word(0, slot::WANT).store(want::RING, SeqCst);
+        lab.call("getppid 1", &[10]);
+        let asked = server.stop();
+        // At call 3, and at the places drawn in the window.
+        assert!(asked.count(Question::WindowEntry) >= 1 && asked.count(Question::WindowReturn) == 0);
+        assert_eq!(open(0).iter().map(|c| c.nth).collect::<Vec<_>>(), (11..=20).collect::<Vec<_>>());
+    });
+}
+
+/// The server looks at call 3 of one context, whoever opens windows otherwise.
+fn is_asked_where_it_looks(opens: u32, wants: u64, times: std::ops::RangeInclusive<usize>) {
+    let lab = lab();
+    lab.enter(0);
+    half(IMAGE + image::WINDOWS).store(opens, SeqCst);
+    word(0, slot::WANT).store(wants, SeqCst);
+    let server = Server::looking(&[], 3);
+    lab.call("getppid 1", &[10]);
+    let asked = server.stop();
+    assert!(times.contains(&asked.count(Question::WindowEntry)), "{}", asked.count(Question::WindowEntry));
+    assert_eq!(lab.total(systoll_model::Sysno::from_name("getppid").unwrap().0).0, 10);
+}
+
+#[test]
+fn where_the_launcher_looks_threads_that_open_windows_ask() {
+    apart("asked_windows::where_the_launcher_looks_threads_that_open_windows_ask", || {
+        is_asked_where_it_looks(windows::OWN, want::NOTHING, 1..=1);
+    });
+}
+
+#[test]
+fn where_the_launcher_looks_threads_that_open_none_ask() {
+    apart("asked_windows::where_the_launcher_looks_threads_that_open_none_ask", || {
+        is_asked_where_it_looks(windows::NONE, want::NOTHING, 1..=1);
+    });
+}
+
+#[test]
+fn where_the_launcher_looks_it_is_asked_within_a_window() {
+    apart("asked_windows::where_the_launcher_looks_it_is_asked_within_a_window", || {
+        // And at the places that the thread draws while it writes, as where it is asked once.
+        is_asked_where_it_looks(windows::OWN, want::RING, 1..=8);
+    });
+}
