@@ -35,6 +35,8 @@ pub enum NameQuestion {
     Main,
     /// What is called by the call that returns to an address: a function of the file, or one of a name.
     CalledBefore(u64),
+    /// Where the call lies that returns to an address.
+    CallBefore(u64),
     /// Where the function around an address begins and ends, by call frame information.
     Framed(u64),
     /// Where a jump leads that the function at an address makes as its last act, by its number among those: at most

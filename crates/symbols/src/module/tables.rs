@@ -155,6 +155,12 @@ impl Module {
         self.slots.get_or_init(|| GotSlots::read(&self.elf))
     }
 
+    /// Where the call lies that returns to `after`.
+    pub(crate) fn call_before(&self, after: u64) -> Option<u64> {
+        let find = || Some(Function::nameless(calls::call_in_file(&self.elf, after)?.ip()..after));
+        self.asked.ask(NameQuestion::CallBefore(after), find).map(|call| call.start)
+    }
+
     /// What the call calls that returns to `after`, as far as the file tells.
     pub(crate) fn called_before(&self, after: u64) -> Option<Callee> {
         self.ask_callee(NameQuestion::CalledBefore(after), || {

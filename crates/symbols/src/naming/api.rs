@@ -3,7 +3,7 @@
 //! A stack does not have it: `localtime` jumps to `__tz_convert` and is gone. The call instruction
 //! before the return address does.
 
-use crate::code::{Callee, kernel};
+use crate::code::Callee;
 use crate::module::{Module, is_libc};
 use crate::names::demangle;
 use crate::{ModuleKey, RawFrame, Symbols};
@@ -23,7 +23,7 @@ impl Symbols {
     pub fn api(&mut self, context: &[RawFrame]) -> Option<(Arc<str>, Option<ModuleKey>)> {
         let entered = context.iter().position(|f| !is_libc(self.class(*f))).unwrap_or(context.len());
         // A handler that left by a jump: what it called is not what was interrupted.
-        if let Some(handler) = context.get(..entered)?.iter().position(|f| self.is_signal_return(*f)) {
+        if let Some(handler) = context.get(..entered)?.iter().position(|f| self.returns_from_signal(*f)) {
             let inner = *context.get(handler.checked_sub(1)?)?;
             return self.public_function(inner).map(|name| (name.into(), inner.module));
         }
@@ -36,11 +36,6 @@ impl Symbols {
         let name = called.or_else(|| self.public_function(*inner))?;
         let module = self.libc_symbol(&name).map(|(key, _)| key).or(inner.module);
         Some((name.into(), module))
-    }
-
-    fn is_signal_return(&self, frame: RawFrame) -> bool {
-        let module = frame.module.and_then(|key| self.module(key));
-        module.is_some_and(|m| kernel::is_signal_return(&m.elf, frame.address, frame.is_return))
     }
 
     /// The C library's public name for `callee`; through functions of others that jump there as

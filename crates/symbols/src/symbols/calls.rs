@@ -1,7 +1,7 @@
 //! Which function a stack's frame calls.
 
 use super::Symbols;
-use crate::code::{Callee, calls};
+use crate::code::Callee;
 use crate::{ModuleKey, RawFrame};
 
 /// The longest function of unknown extent.
@@ -22,8 +22,8 @@ impl Symbols {
     pub(crate) fn call_site(&self, frame: RawFrame) -> Option<CallSite> {
         let key = frame.module.filter(|_| frame.is_return)?;
         let module = self.module(key)?;
-        let call = calls::call_in_file(&module.elf, frame.address)?;
-        Some(CallSite { module: key, at: call.ip(), callee: module.called_before(frame.address) })
+        let at = module.call_before(frame.address)?;
+        Some(CallSite { module: key, at, callee: module.called_before(frame.address) })
     }
 
     /// What the call at `frame` calls, and the file it is made from.

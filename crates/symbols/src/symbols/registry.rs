@@ -151,6 +151,17 @@ impl Symbols {
         facts
     }
 
+    /// Whether `frame` is at the system call by which a signal's handler returns. Unwinding has mostly found that out.
+    pub(crate) fn returns_from_signal(&mut self, frame: RawFrame) -> bool {
+        let Some(module) = frame.module else { return false };
+        let facts = self.facts_at(module, frame.lookup(), frame.is_return);
+        if facts.address == frame.address {
+            return matches!(facts.step, Step::SignalFrame);
+        }
+        // Behind a system call, whose place the facts are about.
+        self.module(module).is_some_and(|m| kernel::is_signal_return(&m.elf, frame.address, frame.is_return))
+    }
+
     fn find_out(&mut self, key: FactsKey) -> FrameFacts {
         let FactsKey { module, addr, is_return } = key;
         let mut facts = FrameFacts { key, address: addr, lookup: addr, class: FrameClass::Unknown, step: Step::Guess };

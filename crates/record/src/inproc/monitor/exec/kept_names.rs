@@ -256,6 +256,7 @@ impl<'a> Asked<'a> {
             NameQuestion::CalledBefore(address) => (10, *address, ""),
             NameQuestion::Framed(address) => (11, *address, ""),
             NameQuestion::Runtime => (12, 0, ""),
+            NameQuestion::CallBefore(address) => (13, *address, ""),
             NameQuestion::LastJump(address, number) => (LAST_JUMPS.saturating_add(*number), *address, ""),
         };
         Self { question, address, text }
@@ -276,6 +277,7 @@ impl<'a> Asked<'a> {
             10 => NameQuestion::CalledBefore(address),
             11 => NameQuestion::Framed(address),
             12 => NameQuestion::Runtime,
+            13 => NameQuestion::CallBefore(address),
             number => {
                 let number = number.checked_sub(LAST_JUMPS).filter(|number| *number < MOST_LAST_JUMPS)?;
                 NameQuestion::LastJump(address, number)
@@ -386,6 +388,7 @@ mod tests {
             Any,
             Main,
             CalledBefore(6),
+            CallBefore(6),
             Framed(7),
             Runtime,
             LastJump(8, MOST_LAST_JUMPS - 1),

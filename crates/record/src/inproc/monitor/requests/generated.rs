@@ -15,6 +15,9 @@ const PIECE: u64 = 1 << 16;
 /// Bytes before a call in which its number is looked for.
 const REACH: usize = 24;
 
+/// The instruction `syscall`.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
 /// Numbers of calls there are, and some more.
 const HIGHEST: u64 = 600;
 
@@ -54,8 +57,8 @@ pub(crate) fn calls_in(range: Range<u64>, read: impl Fn(u64, &mut [u8]) -> usize
         let got = read(from, bytes);
         let bytes = bytes.get(..got).unwrap_or_default();
         let skip = (at - from) as usize;
-        let found =
-            bytes.windows(2).enumerate().skip(skip).filter(|(n, pair)| **pair == [0x0f, 0x05] && is_call(bytes, *n));
+        let behind = bytes.get(skip..).unwrap_or_default();
+        let found = memchr::memmem::find_iter(behind, &SYSCALL).filter(|n| is_call(bytes, skip + n));
         calls += found.count() as u64;
         at = at.saturating_add(PIECE);
     }
@@ -107,7 +110,6 @@ mod tests {
     }
 
     const MOV_39: [u8; 5] = [0xb8, 39, 0, 0, 0];
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
     #[test]
     fn a_call_has_a_number() {
