@@ -81,6 +81,9 @@ pub struct Launch {
     /// How long the command may take to end once SIGTERM was forwarded to it; then it runs on unwatched.
     /// `None`: as long as leaves this process two seconds in all.
     pub grace: Option<Duration>,
+    /// Whether this process ends soon after the run: what a backend has gathered is then given back by that, which takes
+    /// less than to give it back piece by piece.
+    pub ends_process: bool,
 }
 
 /// What a backend tells while it watches, and asks of its caller.

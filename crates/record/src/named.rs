@@ -34,20 +34,22 @@ pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
 
 /// The table's rows, as counted.
 pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<Row> {
+    // Processes of one program have most contexts in common, each with a row of its own.
+    let mut entered: HashMap<*const [RawFrame], Entered> = HashMap::new();
     let row = |raw: &RawRow| {
         let context = context(raw, table, symbols);
-        let api = symbols.api(context);
-        let api_module = api.as_ref().and_then(|(_, key)| *key).and_then(|key| names.module_of(key));
+        let entered = entered.entry(context).or_insert_with(|| Entered::by(context, names, symbols));
+        let Entered { api, api_module, user } = entered.clone();
         let lines = names.lines_of(raw);
         // The first frame of an interpreter says nothing; its script's line does.
         let of_runtime = || context.last().filter(|f| symbols.is_interpreter(**f)).and_then(|f| names.frame_id(f));
-        let user = names.user_of(context).or(lines.first().map(|l| l.frame)).or_else(of_runtime);
+        let user = user.or(lines.first().map(|l| l.frame)).or_else(of_runtime);
         Row {
             process: raw.image.process(),
             syscall: raw.syscall,
             context: StackId(raw.context),
             outer: names.outer_of(raw, table),
-            api: api.map(|(name, _)| name),
+            api,
             api_module,
             user: user.filter(|_| raw.syscall != RT_SIGRETURN),
             lines,
@@ -55,6 +57,22 @@ pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<R
         }
     };
     table.rows.iter().map(row).collect()
+}
+
+/// How a context's call came into the C library.
+#[derive(Clone)]
+struct Entered {
+    api: Option<Arc<str>>,
+    api_module: Option<ModuleId>,
+    user: Option<FrameId>,
+}
+
+impl Entered {
+    fn by(context: &[RawFrame], names: &Names, symbols: &mut Symbols) -> Self {
+        let (api, module) = symbols.api(context).unzip();
+        let api_module = module.flatten().and_then(|key| names.module_of(key));
+        Self { api, api_module, user: names.user_of(context) }
+    }
 }
 
 /// A row's context up to the user's frame. Where the trees of contexts end before that, because

@@ -62,6 +62,7 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
         forward_signals: true,
         grace: args.grace,
         elisions: args.elide.clone(),
+        ends_process: true,
         closely: if args.counts_only { Closely::CountsOnly } else { Closely::All },
         ..Launch::default()
     };

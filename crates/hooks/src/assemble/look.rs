@@ -18,8 +18,8 @@ pub(super) fn plan(e: &mut Emitter) -> Emitted {
     asm!(e; cmp(gs_at(r11, record::LOOK_LEFT), 0); jl(due););
     e.here(done)?;
     e.cold(move |e| {
-        let (known, never, named, later, ahead, few, shifted) =
-            (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
+        let (known, never, named, later) = (e.label(), e.label(), e.label(), e.label());
+        let (ahead, few, new, shifted) = (e.label(), e.label(), e.label(), e.label());
         e.here(due)?;
         asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48 + NUMBER_BIT); sub(eax, 1); jae(known););
         asm!(e; mov(eax, gs32(Saved::Rax.offset())););
@@ -42,6 +42,8 @@ pub(super) fn plan(e: &mut Emitter) -> Emitted {
         asm!(e; xor(ecx, ecx); cmp(r8, look::ALL as i32); jb(few); bsr(rcx, r8); sub(ecx, look::OF_OCTAVE_BITS as i32););
         e.here(few)?;
         asm!(e; mov(rax, IMAGE + image::LOOK_SHIFT); mov(eax, dword_ptr(rax)); and(eax, 63); add(ecx, eax););
+        asm!(e; mov(rax, IMAGE + image::FAMILIAR); cmp(r8, qword_ptr(rax)); jae(new); add(ecx, look::FAMILIAR_SHIFT as i32););
+        e.here(new)?;
         asm!(e; cmp(ecx, look::MOST_SHIFT as i32); jbe(shifted); mov(ecx, look::MOST_SHIFT););
         e.here(shifted)?;
         asm!(e; mov(gs_at(r11, record::LOOK_SHIFT), rcx););

@@ -15,6 +15,9 @@ pub const ALL: u64 = 1 << 13;
 pub const OF_OCTAVE: u64 = 1 << OF_OCTAVE_BITS;
 /// See [`OF_OCTAVE`].
 pub const OF_OCTAVE_BITS: u32 = 10;
+/// Looks are rarer by this power of two up to [`super::image::FAMILIAR`] calls: what those ask was seen of earlier programs
+/// of the same file.
+pub const FAMILIAR_SHIFT: u32 = 4;
 /// A look stands for no more calls than this power of two.
 pub const MOST_SHIFT: u32 = 30;
 /// Calls until the next look of those that are never looked at.

@@ -91,3 +91,33 @@ fn others_and_those_who_may_make_no_call_are_not_looked_at() {
         assert_eq!(looks(), []);
     });
 }
+
+#[test]
+fn looks_are_rarer_up_to_what_earlier_programs_asked() {
+    apart("looks::looks_are_rarer_up_to_what_earlier_programs_asked", || {
+        const ASKED: u64 = 1_600;
+        let lab = lab();
+        half(IMAGE + image::WINDOWS).store(windows::NONE, SeqCst);
+        half(IMAGE + image::FAMILIAR).store(ASKED as u32, SeqCst);
+        lab.enter(0);
+        let server = Server::opening(&[], 1);
+        let mut seen: Vec<(u64, u64)> = Vec::new();
+        for n in 1..=2 * ASKED {
+            lab.call("stat", &[c"/nowhere".as_ptr() as u64, 0x6666_0000]);
+            if n % 400 == 0 {
+                seen.extend(drain(0).into_iter().flatten().map(|call| (call.nth, call.stands_for)));
+            }
+        }
+        server.stop();
+        seen.extend(open(0).iter().map(|call| (call.nth, call.stands_for)));
+        seen.sort_unstable();
+        let part = 1 << look::FAMILIAR_SHIFT;
+        let (familiar, new) = seen.split_at(seen.partition_point(|(nth, _)| *nth < ASKED));
+        // The first call of all is no later one, and the last part may reach beyond.
+        assert!(familiar.iter().filter(|(_, calls)| *calls == part).count() as u64 >= ASKED / part - 1, "{familiar:?}");
+        assert!(familiar.len() as u64 <= ASKED / part + 2, "{familiar:?}");
+        assert!(new.len() as u64 >= ASKED - part && new.iter().skip(1).all(|(_, calls)| *calls == 1), "{new:?}");
+        assert!(seen.iter().map(|(_, calls)| calls).sum::<u64>().abs_diff(2 * ASKED) <= part);
+        assert_eq!(lab.total(STAT).0, 2 * ASKED);
+    });
+}

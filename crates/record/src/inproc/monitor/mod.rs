@@ -215,7 +215,7 @@ impl InprocBackend {
         }
         watch::watch(&mut session, &signals, control, launch.linger);
         signals.release();
-        Ok(recording::finish(session))
+        Ok(recording::finish(session, launch.ends_process))
     }
 }
 

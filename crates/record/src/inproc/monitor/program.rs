@@ -54,6 +54,8 @@ pub(crate) struct Program {
     pub(crate) file: Option<ModuleKey>,
     /// How many programs of the same file there were before.
     pub(crate) earlier: u32,
+    /// For how many calls looks at single ones have stood.
+    pub(crate) looked: u64,
     /// What followed the first questions of those programs, and how many this one has asked.
     pub(crate) outlook: Rc<outlook::OfFile>,
     pub(crate) questions: usize,
@@ -183,6 +185,7 @@ impl Program {
             image,
             file: None,
             earlier: 0,
+            looked: 0,
             outlook: Rc::default(),
             questions: 0,
             native: true,

@@ -74,6 +74,8 @@ pub(crate) struct Earlier {
     pub(crate) calls_through: bool,
     /// Code of files that they have mapped, one for each region.
     pub(crate) mapped: Vec<Rc<Code>>,
+    /// For how many calls looks at one of them stood, at most.
+    pub(crate) looked: u64,
 }
 
 /// What new programs and new files are hooked with.
@@ -129,6 +131,8 @@ pub(crate) struct Chores {
     pub(crate) ended: Vec<ProgramId>,
     /// When progress was last told, ns.
     pub(crate) last_housekeeping: u64,
+    /// When programs that have ended were last looked for, ns.
+    pub(crate) last_look_for_ended: u64,
     /// When the kernel was last asked whether all processes are gone, ns.
     pub(crate) last_desertion: u64,
     /// When changed children were last looked for without a signal that told of them, ns.

@@ -52,7 +52,7 @@ const CALM_AFTER_NS: u64 = 300_000_000;
 /// The same while there are programs that may not wake it, or that make threads so quickly that they
 /// would have to wait for slots.
 const QUIET_SLEEP: Duration = Duration::from_micros(300);
-/// How often progress is told, and ended programs are looked for.
+/// How often progress is told, and ended programs are looked for at least.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
 
 /// A session in which nothing has been watched.
@@ -329,13 +329,23 @@ fn let_everything_go(session: &mut Session) {
     }
 }
 
+/// How long after a look for ended programs the next one comes, ns, where there are so many. What has not been collected
+/// when the command ends is waited for then; and to ask whether one has ended takes a microsecond or two.
+fn between_looks_for_ended(programs: usize) -> u64 {
+    const EACH_NS: u64 = 100_000;
+    (programs as u64).saturating_mul(EACH_NS).clamp(10_000_000, HOUSEKEEPING_NS)
+}
+
 fn housekeeping(session: &mut Session, control: &mut dyn Control) {
     let now = sys::now();
+    if now.saturating_sub(session.chores.last_look_for_ended) >= between_looks_for_ended(session.programs.len()) {
+        session.chores.last_look_for_ended = now;
+        collect::find_ended(session);
+    }
     if now.saturating_sub(session.chores.last_housekeeping) < HOUSEKEEPING_NS {
         return;
     }
     session.chores.last_housekeeping = now;
-    collect::find_ended(session);
     note_cpu(session);
     control.progress(session.table.calls, session.programs.len(), session.root.exit.is_some());
 }

@@ -153,6 +153,10 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
     let earlier = session.reuse.by_file.entry(Arc::clone(exe)).or_default();
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.outlook = Rc::clone(&earlier.outlook);
+    // What later ones ask as well, unless they ask more than any before.
+    if let Some(area) = session.memory.image(id).filter(|_| !program.is_looked_at()) {
+        area.set(image::FAMILIAR, earlier.looked);
+    }
     program.native = native;
     program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
     program.processes.thread_before = if from.is_some_and(|from| had_threads(session, from.program)) {

@@ -62,6 +62,10 @@ fn take_windows(session: &mut Session, program: &mut Program) {
 
 fn end_images(session: &mut Session, program: &Program) {
     let now = session.clock.at(sys::now());
+    let exe = session.table.images.get(program.image.index()).map(|image| &image.exe);
+    if let Some(earlier) = exe.and_then(|exe| session.reuse.by_file.get_mut(exe)) {
+        earlier.looked = earlier.looked.max(program.looked);
+    }
     let first = (!program.processes.first_has_parted).then_some(&program.image);
     for id in program.processes.forks.values().chain(first) {
         images::end_image(session, *id, now);

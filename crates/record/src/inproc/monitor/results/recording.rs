@@ -17,8 +17,8 @@ use crate::windows::{self, RawWindow, Windows};
 use std::collections::HashMap;
 use systoll_model::{BackendKind, Counts, Header, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread};
 
-/// The recording of a run that has ended.
-pub(crate) fn finish(mut session: Session) -> Recording {
+/// The recording of a run that has ended. `ends_process`: see [`crate::Launch::ends_process`].
+pub(crate) fn finish(mut session: Session, ends_process: bool) -> Recording {
     let wall_ns = session.clock.at(sys::now());
     collect::collect_all(&mut session);
     count_first_exec(&mut session);
@@ -31,6 +31,10 @@ pub(crate) fn finish(mut session: Session) -> Recording {
     session.stats.facts.leave_out(children, sys::children_times());
     let recording = recording(&mut session, wall_ns, crossing, Windows::take_all);
     session.provisioning.files.keep_names(&session.symbols);
+    if ends_process {
+        // Mappings, files and a hundred thousand pieces of memory.
+        std::mem::forget(session);
+    }
     recording
 }
 

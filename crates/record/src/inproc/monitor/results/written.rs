@@ -101,6 +101,7 @@ fn note_looks(session: &mut Session, program: &mut Program, thread: SlotRef, cal
     let (of, raw) = raw_calls(session, program, thread, calls);
     for call in &raw {
         session.windows.budget.ledger.note(&session.table, of, call.looked_at());
+        program.looked = program.looked.saturating_add(call.stands_for);
     }
     let ours = own_cpu().saturating_sub(began);
     session.windows.looks.spend(EACH * calls.len() as u32, ours);

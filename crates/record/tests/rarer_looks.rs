@@ -1,0 +1,37 @@
+//! What earlier programs of a file have asked need not all be looked at again. A file of its own: a backend waits for all
+//! children of its process.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use systoll_record::inproc::InprocBackend;
+use systoll_record::{Backend, Launch, Quiet};
+
+#[test]
+fn what_earlier_programs_of_a_file_have_asked_is_looked_at_more_rarely() {
+    let list = |files: usize| "/etc/group ".repeat(files);
+    let (some, many) = (list(400), list(8_000));
+    let script = format!("i=0; while [ $i -lt 40 ]; do ls {some}; i=$((i+1)); done; ls {many}");
+    let mut launch =
+        Launch { command: ["sh", "-c", &script].map(Into::into).to_vec(), discard_output: true, ..Launch::default() };
+    launch.windows.allowance = Duration::from_secs(10);
+    let recording = InprocBackend::new().run(&launch, &mut Quiet).unwrap();
+    let mut looks = BTreeMap::new();
+    let mut stood_for = BTreeMap::new();
+    for ledger in &recording.ledgers {
+        let row = recording.row(ledger.row);
+        if row.syscall.name() == Some("statx") {
+            *looks.entry(row.process).or_insert(0) += ledger.looks;
+            *stood_for.entry(row.process).or_insert(0) += ledger.calls;
+        }
+    }
+    let looks: Vec<u64> = looks.into_values().collect();
+    assert_eq!(looks.len(), 41, "{looks:?}");
+    assert!(looks[..8].iter().all(|looks| *looks >= 400), "{looks:?}");
+    // What the ninth asks is known, but not before those before it have been collected.
+    let later = looks[20..40].iter().sum::<u64>();
+    assert!(later < 20 * 100, "{looks:?}");
+    // They stand for all calls as before, and one that asks twenty times as much is looked at closely again.
+    let stood_for: Vec<u64> = stood_for.into_values().collect();
+    assert!(stood_for.iter().all(|calls| *calls >= 350), "{stood_for:?}");
+    assert!(looks[40] > 1_500, "{looks:?}");
+}
