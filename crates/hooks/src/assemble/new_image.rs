@@ -50,7 +50,8 @@ pub fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
         .extend((0..image::FIRST_SLOTS / 2).map(|i| (image::TICKETS + 8 * i, ticket(2 * i) | ticket(2 * i + 1) << 32)));
     let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
     words.push((last + slot::SELF, IMAGE + last));
-    words.extend((0..NUMBERS).flat_map(number_root));
+    // Most of it: one by one they come without a look for room at each word.
+    (0..NUMBERS).for_each(|n| words.extend(number_root(n)));
     words.extend(find_fde::frames());
     words
 }

@@ -12,7 +12,7 @@
 use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
 use super::look;
 use super::ring_buffer::{close, draw, free_buffer, is_full, leave};
-use super::ring_data::{CALL, Moment, fetch, name, names_change, page_faults};
+use super::ring_data::{CALL, Moment, fetch, name, names_change, page_faults, reach};
 use crate::layout::ring::{self, call, state};
 use crate::layout::{IMAGE, NUMBERS, Question, Saved, global, image, node, record, slot, want, windows};
 use iced_x86::code_asm::*;
@@ -27,8 +27,6 @@ const QUESTION: i32 = (1 << NUMBER_BIT) - 1;
 const LONGEST: u32 = 1 << 15;
 /// State of the buffer that is taken last.
 const LAST_STATE: u64 = slot::RING_HEADERS + (ring::COUNT - 1) * ring::HEADER + ring::STATE;
-/// Bytes of a page.
-const PAGE: u64 = 4096;
 
 /// Where the hand-shake's code and this one meet.
 #[derive(Clone, Copy)]
@@ -146,10 +144,11 @@ fn open_buffer(e: &mut Emitter, done: CodeLabel) -> Emitted {
     free_buffer(e, ring::SHARE, none)?;
     asm!(e; lea(rax, qword_ptr(rdi + ring::DATA as i32)); mov(gs(slot::RING_DATA), rax););
     asm!(e; mov(gs(slot::RING_MOST), ring::CALLS as i32););
-    // Its pages come now: page faults counted from call to call are the program's.
-    for page in (0..ring::BUFFER).step_by(PAGE as usize) {
+    // These pages come now: page faults counted from call to call are the program's.
+    for page in (0..ring::REACH).step_by(ring::PAGE as usize) {
         asm!(e; mov(gs_at(rdi, page), 0););
     }
+    asm!(e; add(rdi, ring::REACH as i32); mov(gs(slot::RING_REACH), rdi););
     asm!(e; mov(gs(slot::WANT), want::WRITING as i32););
     e.cold(move |e| {
         e.here(none)?;
@@ -192,6 +191,7 @@ fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     asm!(e; or(rax, gs(slot::LOOK_FLAGS)); mov(gs_at(r9, call::FLAGS), rax););
     captures(e, plain)?;
     page_faults(e)?;
+    reach(e)?;
     name(e)?;
     fetch(e, Moment::Entry)?;
     e.here(plain)?;

@@ -9,7 +9,7 @@
 
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at, gs32};
 use crate::layout::ring::{self, call};
-use crate::layout::{IMAGE, Saved, capture, image, slot};
+use crate::layout::{IMAGE, Saved, capture, image, slot, want};
 use crate::numbers::{FCNTL, GETRUSAGE, PROCESS_VM_READV, READLINK, RT_SIGPROCMASK};
 use iced_x86::code_asm::*;
 
@@ -61,11 +61,51 @@ pub(super) fn page_faults(e: &mut Emitter) -> Emitted {
     let done = e.label();
     asm!(e; mov(gs(CAPTURES), r8););
     asm!(e; test(byte_ptr(r8 + capture::FLAGS as i32), capture::FAULTS as i32); je(done););
-    asm!(e; mov(edi, RUSAGE_THREAD); mov(rsi, gs(slot::SELF)); add(rsi, slot::RING_USAGE as i32););
-    asm!(e; mov(eax, GETRUSAGE); syscall(); test(eax, eax); jne(done););
-    asm!(e; mov(rax, gs(slot::RING_USAGE + MINOR_FAULTS)); mov(gs_at(r9, call::FAULTS), rax););
+    faults_so_far(e, done)?;
+    asm!(e; sub(rax, gs(slot::RING_FAULTS)); mov(gs_at(r9, call::FAULTS), rax););
     asm!(e; or(gs_at(r9, call::FLAGS), call::HAS_FAULTS as i32););
     e.here(done)?;
+    Ok(())
+}
+
+/// rax: minor page faults that the thread has taken; goes to `untold` where it can't be told. Lost: rdi, rsi.
+fn faults_so_far(e: &mut Emitter, untold: CodeLabel) -> Emitted {
+    asm!(e; mov(edi, RUSAGE_THREAD); mov(rsi, gs(slot::SELF)); add(rsi, slot::RING_USAGE as i32););
+    asm!(e; mov(eax, GETRUSAGE); syscall(); test(eax, eax); jne(untold););
+    asm!(e; mov(rax, gs(slot::RING_USAGE + MINOR_FAULTS)););
+    Ok(())
+}
+
+/// Has the pages there that what this call points to may need, and notes how many page faults that took. Where a handler's
+/// calls take them, this one's come as they are written. In: r9 the call. Lost: all but r9.
+pub(super) fn reach(e: &mut Emitter) -> Emitted {
+    let (more, page, there, done) = (e.label(), e.label(), e.label(), e.label());
+    let needed = |e: &mut Emitter| -> Emitted {
+        asm!(e; mov(rax, gs(slot::RING_DATA)); add(rax, ring::ROOM as i32););
+        Ok(())
+    };
+    needed(e)?;
+    asm!(e; cmp(rax, gs(slot::RING_REACH)); ja(more););
+    e.here(done)?;
+    e.cold(move |e| {
+        e.here(more)?;
+        // Looks have no pages ahead, as none of them is compared with the next.
+        asm!(e; cmp(gs(slot::WANT), want::WRITING as i32); jne(done););
+        faults_so_far(e, done)?;
+        asm!(e; sub(gs(slot::RING_FAULTS), rax););
+        e.here(page)?;
+        // A process forked meanwhile has a slot in which no window reaches anywhere.
+        asm!(e; mov(rdi, gs(slot::RING_REACH)); mov(rax, rdi); sub(rax, gs(slot::RING_BUFFER)););
+        asm!(e; cmp(rax, ring::BUFFER as i32); jae(there););
+        // What a handler's calls have written there stays.
+        asm!(e; or(gs_at(rdi, 0), 0); add(gs(slot::RING_REACH), ring::PAGE as i32););
+        needed(e)?;
+        asm!(e; cmp(rax, gs(slot::RING_REACH)); ja(page););
+        e.here(there)?;
+        faults_so_far(e, done)?;
+        asm!(e; add(gs(slot::RING_FAULTS), rax); jmp(done););
+        Ok(())
+    });
     Ok(())
 }
 

@@ -35,6 +35,11 @@ pub const CALLS: u64 = 32;
 pub const CALL: u64 = 192;
 /// Where in a buffer begins what arguments point to.
 pub const DATA: u64 = CALLS * CALL;
+/// Bytes of a window that have their pages from its beginning; the others come where they are needed, which most
+/// are not.
+pub const REACH: u64 = 3 * PAGE;
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
 /// Bytes copied of one argument at most.
 pub const MOST: u64 = 256;
 /// Bytes that all pieces of a call take at most: no call is written where fewer are left.

@@ -184,6 +184,10 @@ pub const LOOK_DATA: u64 = 0x628;
 pub const LOOK_FLAGS: u64 = 0x630;
 /// u64: calls that the buffer under way has room for.
 pub const RING_MOST: u64 = 0x638;
+/// u64: offset in the slot up to which the window under way has its pages.
+pub const RING_REACH: u64 = 0x640;
+/// u64: minor page faults that the thread has taken within windows to get more of them.
+pub const RING_FAULTS: u64 = 0x648;
 /// Two struct iovec: here, there.
 pub const RING_VECTORS: u64 = 0x680;
 /// Text of a path, to its end at [`RING_PATH_END`].

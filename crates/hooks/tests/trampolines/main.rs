@@ -12,6 +12,7 @@ mod machine;
 mod masks;
 mod real;
 mod ring;
+mod ring_pages;
 mod server;
 mod signals;
 mod threads;

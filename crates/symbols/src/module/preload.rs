@@ -107,9 +107,14 @@ impl PreloadedFile {
         self.0.elf.read_code_into(address, buffer)
     }
 
+    /// Whether earlier runs have kept what they asked of the file: its tables and code are hardly read then.
+    pub fn is_known(&self) -> bool {
+        self.0.name_counts().kept > 0
+    }
+
     /// Reads what unwinding through the file needs, unless an earlier run has kept what it found out by that.
     pub fn read_frames(&self) {
-        if self.0.name_counts().kept == 0 {
+        if !self.is_known() {
             self.0.cfi();
         }
     }
@@ -127,7 +132,7 @@ impl PreloadedFile {
     /// Reads what the file's functions are called, and what the loader is to write into it, unless an earlier run has
     /// kept what it asked of them.
     pub fn read_names(&self) {
-        if self.0.name_counts().kept == 0 {
+        if !self.is_known() {
             self.0.tables().make_ready();
             self.0.slots();
             self.0.runtime();

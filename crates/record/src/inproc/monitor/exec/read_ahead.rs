@@ -110,7 +110,9 @@ impl Ahead {
             }
             file.read_frames();
         }
-        systoll_symbols::make_decoder_ready();
+        if !files.iter().all(PreloadedFile::is_known) {
+            systoll_symbols::make_decoder_ready();
+        }
         files.iter().rev().for_each(PreloadedFile::read_names);
         // Kept as well; some of it is slow to be told in virtual machines.
         let _ = systoll_price::host();
