@@ -374,7 +374,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn questions() -> [NameQuestion; 13] {
+    fn questions() -> [NameQuestion; 14] {
         use NameQuestion::*;
         let name = || "open".into();
         [
