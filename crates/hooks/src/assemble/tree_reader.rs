@@ -25,6 +25,31 @@ pub trait Words {
     fn data(&self, within: Range<u64>) -> Vec<Range<u64>> {
         vec![within]
     }
+
+    /// The bytes from `offset` on, where it has them in one piece: all words of a node or a record are found by one look
+    /// then.
+    fn together(&self, _offset: u64, _len: usize) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// Some words that lie next to each other.
+struct Part<'w, W: ?Sized> {
+    words: &'w W,
+    offset: u64,
+    together: Option<&'w [u8]>,
+}
+
+impl<'w, W: Words + ?Sized> Part<'w, W> {
+    fn new(words: &'w W, offset: u64, len: u64) -> Self {
+        Self { words, offset, together: words.together(offset, len as usize) }
+    }
+
+    /// The word at `field`, counted from the beginning.
+    fn word(&self, field: u64) -> u64 {
+        let here = self.together.and_then(|bytes| bytes.get(field as usize..)?.first_chunk());
+        here.map_or_else(|| self.words.word(self.offset.wrapping_add(field)), |word| u64::from_le_bytes(*word))
+    }
 }
 
 impl Words for [u8] {
@@ -295,7 +320,7 @@ impl Touched {
         for range in words.data(records..end) {
             let (first, last) = ((range.start - records) / record::SIZE, (range.end - records).div_ceil(record::SIZE));
             for (at, counted) in (first..last).zip(self.0.iter_mut().skip(first as usize)) {
-                *counted |= has_counts(words, records + at * record::SIZE);
+                *counted |= has_counts(&Part::new(words, records + at * record::SIZE, record::SIZE));
             }
         }
     }
@@ -311,9 +336,9 @@ impl Touched {
     }
 }
 
-/// Whether anything is counted in the record at an offset of the image.
-fn has_counts<W: Words + ?Sized>(words: &W, at: u64) -> bool {
-    [record::ENTERED, record::RETURNED, record::ELIDED].iter().any(|field| words.word(at + field) != 0)
+/// Whether anything is counted in a record.
+fn has_counts<W: Words + ?Sized>(record: &Part<'_, W>) -> bool {
+    [record::ENTERED, record::RETURNED, record::ELIDED].iter().any(|field| record.word(*field) != 0)
 }
 
 impl Nodes {
@@ -446,8 +471,9 @@ fn errors<W: Words + ?Sized>(words: &W, slot: u64) -> BTreeMap<Failure, u64> {
 
 /// What a slot has in a record, if anything.
 fn slot_counts<W: Words + ?Sized>(words: &W, slot: &Held, at: u64) -> Option<SlotCounts> {
-    let field = |offset| words.word(slot.start + at + offset);
-    if !has_counts(words, slot.start + at) {
+    let record = Part::new(words, slot.start + at, record::SIZE);
+    let field = |offset| record.word(offset);
+    if !has_counts(&record) {
         return None;
     }
     let (entered, returned, elided) = (field(record::ENTERED), field(record::RETURNED), field(record::ELIDED));
@@ -486,11 +512,14 @@ struct Reader<'a, W: ?Sized> {
     out: Nodes,
 }
 
-impl<W: Words + ?Sized> Reader<'_, W> {
+impl<'a, W: Words + ?Sized> Reader<'a, W> {
     /// Nodes of the tree whose root is at address `root`.
     fn tree(&mut self, site: Option<(usize, usize)>, number: Option<u32>, root: u64) {
-        let Some(own) = self.keep(site, number, &[], root) else { return };
-        let first = self.words.word(own + node::CHILD);
+        let Some(own) = self.node(root) else { return };
+        if !self.keep(site, number, &[], &own) {
+            return;
+        }
+        let first = own.word(node::CHILD);
         if first == root || first <= node::OTHERS {
             return;
         }
@@ -505,49 +534,50 @@ impl<W: Words + ?Sized> Reader<'_, W> {
                 self.out.losses.damaged += 1;
                 continue;
             }
+            let Some(node) = self.node(at) else { continue };
             path.truncate(depth);
-            let field = |field| self.words.word(at.wrapping_sub(IMAGE).wrapping_add(field));
-            let by_frame = field(node::OFFSET) & node::FRAME != 0;
-            if !by_frame {
-                path.push(field(node::WORD));
+            if node.word(node::OFFSET) & node::FRAME == 0 {
+                path.push(node.word(node::WORD));
             }
-            let Some(offset) = self.between(at).or_else(|| self.keep(site, number, &path, at)) else { continue };
-            open.push((self.words.word(offset + node::SIBLING), depth));
-            open.push((self.words.word(offset + node::CHILD), path.len()));
+            if self.is_between(&node) || self.keep(site, number, &path, &node) {
+                open.push((node.word(node::SIBLING), depth));
+                open.push((node.word(node::CHILD), path.len()));
+            }
         }
     }
 
-    /// Offset of the node at address `at`, if it is one on the way to others, where nothing is counted.
-    fn between(&mut self, at: u64) -> Option<u64> {
-        let offset = Self::offset(at)?;
-        let is_between = self.words.word(offset + node::RECORD) == 0 && self.words.word(offset + node::CHILD) != 0;
-        self.between += u64::from(is_between);
-        (is_between && self.between <= MOST_BETWEEN).then_some(offset)
-    }
-
-    /// Where a node may lie at address `at`: its offset.
-    fn offset(at: u64) -> Option<u64> {
+    /// The node at address `at`, if one may lie there.
+    fn node(&mut self, at: u64) -> Option<Part<'a, W>> {
         let offset = at.wrapping_sub(IMAGE);
-        (may_hold_node(offset) && offset.is_multiple_of(8)).then_some(offset)
+        if may_hold_node(offset) && offset.is_multiple_of(8) {
+            return Some(Part::new(self.words, offset, NODE_SIZE));
+        }
+        self.out.losses.damaged += 1;
+        None
     }
 
-    /// Takes in the node at address `at`, if one may lie there and it is a new one: its offset.
-    fn keep(&mut self, site: Option<(usize, usize)>, number: Option<u32>, path: &[u64], at: u64) -> Option<u64> {
-        let offset = Self::offset(at);
-        let record = offset.map_or(0, |offset| self.words.word(offset + node::RECORD));
+    /// Whether a node is one on the way to others, where nothing is counted.
+    fn is_between(&mut self, node: &Part<'_, W>) -> bool {
+        let is_between = node.word(node::RECORD) == 0 && node.word(node::CHILD) != 0;
+        self.between += u64::from(is_between);
+        is_between && self.between <= MOST_BETWEEN
+    }
+
+    /// Takes in a node where something may be counted, unless nothing was; whether it is a new one.
+    fn keep(&mut self, site: Option<(usize, usize)>, number: Option<u32>, path: &[u64], node: &Part<'_, W>) -> bool {
+        let record = node.word(node::RECORD);
         let place = record.checked_sub(slot::RECORDS).filter(|place| place.is_multiple_of(record::SIZE));
         let index = place.map(|place| (place / record::SIZE) as usize);
         let seen = index.and_then(|index| self.seen.get_mut(index));
         if seen.is_none_or(|seen| std::mem::replace(seen, true)) {
             self.out.losses.damaged += 1;
-            return None;
+            return false;
         }
-        if self.counted.zip(index).is_some_and(|(counted, index)| !counted.has(index)) {
-            return offset;
+        if self.counted.zip(index).is_none_or(|(counted, index)| counted.has(index)) {
+            let (address, order) = (IMAGE + node.offset, self.out.all.len());
+            self.out.all.push(Node { site, number, path: path.to_vec(), address, record, order });
         }
-        let order = self.out.all.len();
-        self.out.all.push(Node { site, number, path: path.to_vec(), address: at, record, order });
-        offset
+        true
     }
 }
 

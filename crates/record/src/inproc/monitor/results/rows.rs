@@ -7,7 +7,7 @@ use crate::inproc::monitor::results::cpu_time::Used;
 use crate::inproc::monitor::results::estimate::Estimate;
 use crate::inproc::monitor::results::images::image_of;
 use crate::inproc::monitor::results::tally::Tally;
-use crate::inproc::monitor::shared::memory::Snapshot;
+use crate::inproc::monitor::shared::snapshot::Snapshot;
 use crate::table::{ImageId, RawLong, Table};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;

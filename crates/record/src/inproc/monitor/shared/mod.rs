@@ -6,3 +6,4 @@ pub(crate) mod memory;
 pub(crate) mod peer;
 pub(crate) mod piecewise;
 pub(crate) mod remote;
+pub(crate) mod snapshot;
