@@ -87,7 +87,7 @@ impl<'a> ObservedCall<'a> {
     /// The absolute path an argument leads to; a relative one from the working directory stays
     /// as it is.
     pub(crate) fn path(&self, at: Option<u8>, path: u8) -> Option<Cow<'a, str>> {
-        let text = String::from_utf8_lossy(self.data(path, Moment::Entry)?);
+        let text = text(self.data(path, Moment::Entry)?);
         match at {
             Some(at) if !text.starts_with('/') && self.descriptor(at) != AT_FDCWD => {
                 let folder = self.call.fd.as_deref().filter(|f| at == 0 && f.starts_with('/'))?;
@@ -98,11 +98,19 @@ impl<'a> ObservedCall<'a> {
     }
 }
 
+/// The bytes as text. Whether they are text as they stand is asked first: looking for what is none is slow, and hardly
+/// any path has such bytes.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+}
+
 /// A value or an answer: bytes of the recording, or made up of them.
 #[derive(Clone, Debug)]
 pub(crate) enum Value<'a> {
     /// A number.
     Word([u8; 8]),
+    /// A refusal: of many programs every other answer is one. Longer than a number, so that none is equal to it.
+    Refusal([u8; 9]),
     /// As it was read.
     Seen(&'a [u8]),
     /// Something else.
@@ -113,6 +121,12 @@ impl Value<'_> {
     /// A number.
     pub(crate) fn word(word: u64) -> Self {
         Self::Word(word.to_le_bytes())
+    }
+
+    /// That it was refused, and how.
+    fn refusal(errno: Errno) -> Self {
+        let [low, high] = errno.0.to_le_bytes();
+        Self::Refusal([b'r', b'e', b'f', b'u', b's', b'e', b'd', low, high])
     }
 }
 
@@ -128,6 +142,7 @@ impl Deref for Value<'_> {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Word(bytes) => bytes,
+            Self::Refusal(bytes) => bytes,
             Self::Seen(bytes) => bytes,
             Self::Made(bytes) => bytes,
         }
@@ -364,7 +379,7 @@ pub(crate) fn value<'a>(source: Source, call: &ObservedCall<'a>) -> Option<Value
 /// The answer to a question. A refusal is one; what was not read is none.
 pub(crate) fn answer<'a>(sources: &[Source], call: &ObservedCall<'a>) -> Option<Value<'a>> {
     if call.call.errno().is_some() {
-        return call.refusal().map(|e| format!("errno {}", e.0).into_bytes().into());
+        return call.refusal().map(Value::refusal);
     }
     if let [one] = sources {
         return value(*one, call);
