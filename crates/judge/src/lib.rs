@@ -61,6 +61,8 @@ mod phrasing;
 mod replay;
 mod semantics;
 mod share_out;
+mod signs;
+mod step;
 mod subject;
 mod survey;
 mod upgrade;

@@ -4,158 +4,26 @@
 
 use crate::hash::{Map, Set};
 use crate::semantics::{
-    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Effects, FILE_STATUS,
-    FOLDER, Generations, How, IDENTITY, Key, Known, Lines, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION,
-    PROTECTION, Pair, SCHEDULING, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value,
-    answer, value,
+    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Effect, Effects, FILE_STATUS, FOLDER,
+    Generations, How, IDENTITY, Key, Known, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION, PROTECTION,
+    SCHEDULING, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value, answer, value,
 };
+use crate::signs::Signs;
+pub(crate) use crate::step::{Meaning, Moved, Opened, Step};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use systoll_model::constants::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY};
-use systoll_model::{Before, Moment, Recording, Sysno};
+use systoll_model::{Before, Recording, Row};
 
 /// Keys kept of what descriptors share: a trace is one long window, and each is looked at.
 const MOST_SHARED: usize = 64;
-
-/// What a call asked or set.
-pub(crate) struct Meaning<'a> {
-    /// The line of the table.
-    pub line: &'static StateLine,
-    /// What it is about.
-    pub key: Key,
-    /// What the key's generations were.
-    version: u32,
-    /// Whether it is about something that was there before the window's first call and that only calls
-    /// of its key changed since: what these were before, no answer kept from window to window tells.
-    pub from_before: bool,
-    /// What was known before the call.
-    pub known: Option<Value<'a>>,
-    /// The answer, or what is so after the set. `None` where it can't be told.
-    pub now: Option<Value<'a>>,
-    /// The operand, where the call combines it with what was there.
-    pub operand: Option<Value<'a>>,
-    /// Whether the call changes nothing, whatever was there.
-    pub changes_nothing: bool,
-}
-
-impl Meaning<'_> {
-    /// Whether the call told or set what was known already.
-    pub(crate) fn known_already(&self) -> bool {
-        self.now.is_some() && self.now == self.known
-    }
-}
-
-/// A path that a call opened.
-pub(crate) struct Opened<'a> {
-    /// The path.
-    pub path: Cow<'a, str>,
-    /// Whether it is open for writing.
-    pub writes: bool,
-    /// Whether it was made or emptied: it is not the file it was.
-    pub anew: bool,
-    /// Whether the same file was opened in the same way before.
-    pub again: bool,
-}
-
-/// Bytes that a call moved, or tried to.
-#[derive(Clone, Copy)]
-pub(crate) struct Moved {
-    /// The line of the table.
-    pub line: &'static Transfer,
-    /// The descriptor.
-    pub fd: Option<i32>,
-    /// Bytes wanted, where an argument tells.
-    pub asked: Option<u64>,
-    /// Bytes moved; `None` if it failed.
-    pub got: Option<u64>,
-}
-
-/// One call with all that is known of it.
-pub(crate) struct Step<'a> {
-    /// The call.
-    pub observed: ObservedCall<'a>,
-    /// Its place in the window.
-    pub index: usize,
-    /// What it asked or set.
-    pub meaning: Option<Meaning<'a>>,
-    /// A cheaper way to the same end.
-    pub cheaper: Option<&'static Cheaper>,
-    /// What it makes that may be unmade.
-    pub makes: Option<&'static Pair>,
-    /// Whether it moves what was made to another place.
-    pub moves: bool,
-    /// Whether it unmakes something.
-    pub ends: bool,
-    /// Whether it made a child.
-    pub forks: bool,
-    /// The path it opened.
-    pub opened: Option<Opened<'a>>,
-    /// What it moved, or tried to move.
-    pub moved: Option<Moved>,
-    /// The look without waiting that it is.
-    pub look: Option<&'static Look>,
-    /// Whether that look found nothing.
-    pub nothing: bool,
-    /// Whether it waited for something, or could have.
-    pub pauses: bool,
-    /// Whether it maps a file's code.
-    pub loads: bool,
-    /// Whether it wakes waiters.
-    pub wakes: bool,
-    /// What it changes on the way, if it succeeded.
-    pub effects: Effects,
-    /// What the tables say of the call.
-    pub lines: &'a Lines,
-    /// The path or the file it is about.
-    pub object: Option<Cow<'a, str>>,
-}
-
-/// S_IFMT and S_IFDIR, and where `struct stat` and `struct statx` have the file's mode.
-const FORMAT: u32 = 0o170_000;
-const DIRECTORY: u32 = 0o040_000;
-const STAT_MODE: usize = 24;
-
-impl Step<'_> {
-    /// Whether the descriptor may be of another file after it, or of none.
-    pub(crate) fn lets_go(&self, fd: i32) -> bool {
-        self.effects.iter().any(|effect| match effect {
-            Effect::Closes(arg) | Effect::Redirects(arg) => self.observed.descriptor(arg) == fd,
-            Effect::Descriptors => true,
-            _ => false,
-        })
-    }
-
-    /// Whether it sets where the descriptor stands in its file.
-    pub(crate) fn seeks(&self, fd: i32) -> bool {
-        self.effects.iter().any(|e| matches!(e, Effect::Moves(arg) if self.observed.descriptor(arg) == fd))
-    }
-
-    /// Whether it made the descriptor.
-    pub(crate) fn makes_descriptor(&self, fd: i32) -> bool {
-        let makes = |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
-        self.effects.iter().any(makes) && self.observed.call.result == Some(fd.into())
-    }
-
-    /// Whether it asked for the status of what turned out to be a directory, by its path.
-    pub(crate) fn asks_directory(&self) -> bool {
-        let Some(meaning) = self.meaning.as_ref().filter(|m| m.line.about.name == PATH.name) else { return false };
-        let Act::Ask(&[Source::OutBut(arg, from, _)]) = meaning.line.act else { return false };
-        let Some(status) = self.observed.data(arg, Moment::Exit) else { return false };
-        // statx keeps a 16-bit mode at 28, stat a 32-bit one at 24.
-        let mode = if from == 64 { half(status, 28) } else { half(status, STAT_MODE) };
-        mode.is_some_and(|m| m & FORMAT == DIRECTORY)
-    }
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at + 2)?.first_chunk().map(|b| u16::from_le_bytes(*b).into())
-}
 
 /// The state of all processes, as far as windows show it.
 pub(crate) struct Replay<'a> {
     recording: &'a Recording,
     semantics: &'a Semantics,
-    made: Set<(u32, Sysno)>,
+    /// Calls that end what answers hold, which a process made.
+    made: Set<(u32, &'static str)>,
     generations: Generations,
     known: Known<'a>,
     positions: Map<(u32, i32), u64>,
@@ -178,11 +46,12 @@ pub(crate) struct Replay<'a> {
 impl<'a> Replay<'a> {
     /// Nothing known yet.
     pub(crate) fn new(recording: &'a Recording, semantics: &'a Semantics) -> Self {
-        let wander: Vec<Sysno> = ["chdir", "fchdir"].into_iter().filter_map(Sysno::from_name).collect();
+        let ends = |row: &&Row| semantics.of(row.syscall).ends_answers;
+        let made = || recording.rows.iter().filter(ends).filter_map(|row| Some((row.process.0, row.syscall.name()?)));
         Self {
             recording,
             semantics,
-            made: recording.rows.iter().map(|r| (r.process.0, r.syscall)).collect(),
+            made: made().collect(),
             generations: Generations::default(),
             known: Known::default(),
             positions: Map::default(),
@@ -190,15 +59,18 @@ impl<'a> Replay<'a> {
             names: Map::default(),
             shared: Vec::new(),
             opened: Map::default(),
-            wanders: recording.rows.iter().filter(|r| wander.contains(&r.syscall)).map(|r| r.process.0).collect(),
+            wanders: made()
+                .filter(|(_, call)| ["chdir", "fchdir"].contains(call))
+                .map(|(process, _)| process)
+                .collect(),
             kept: RefCell::default(),
             window: 0,
             began: 0,
         }
     }
 
-    /// Puts the steps of the next window into `steps`, in place of others.
-    pub(crate) fn window(&mut self, window: &'a systoll_model::Window, steps: &mut Vec<Step<'a>>) {
+    /// Puts the steps of the next window into `steps`, in place of others, and tells what they show.
+    pub(crate) fn window(&mut self, window: &'a systoll_model::Window, steps: &mut Vec<Step<'a>>) -> Signs {
         self.window += 1;
         self.positions.clear();
         self.ranges.clear();
@@ -214,6 +86,7 @@ impl<'a> Replay<'a> {
             let row = self.recording.row(call.row);
             self.step(index, ObservedCall { window, call, syscall: row.syscall })
         }));
+        steps.iter().fold(Signs::NONE, |all, step| all.and(step.signs))
     }
 
     fn step(&mut self, index: usize, observed: ObservedCall<'a>) -> Step<'a> {
@@ -249,6 +122,7 @@ impl<'a> Replay<'a> {
             lines,
             meaning,
             observed,
+            signs: Signs::NONE,
         };
         for effect in step.effects.iter() {
             match effect {
@@ -261,6 +135,7 @@ impl<'a> Replay<'a> {
         if let Some(meaning) = &step.meaning {
             self.learn(meaning, &observed, failed);
         }
+        step.signs = Signs::of(&step);
         step
     }
 
@@ -293,7 +168,7 @@ impl<'a> Replay<'a> {
             Across::Keep => true,
             Across::Drop => false,
             Across::Unless(calls) => {
-                let made = |c: &&str| Sysno::from_name(c).is_some_and(|sysno| self.made.contains(&(process, sysno)));
+                let made = |call: &&'static str| self.made.contains(&(process, *call));
                 *self.kept.borrow_mut().entry((process, state.id())).or_insert_with(|| !calls.iter().any(made))
             }
         };
@@ -307,7 +182,7 @@ impl<'a> Replay<'a> {
         let from_before = gap.is_some() && newest <= self.began;
         let version = self.generations.version;
         let mut known = self.known.get(key).cloned();
-        if line.about.name == POSITION.name {
+        if line.about.is(&POSITION) {
             known = self.positions.get(&(process, observed.descriptor(0))).map(|p| Value::word(*p));
         }
         let Act::Set { value: source, old, how, never } = line.act else {
@@ -347,11 +222,11 @@ impl<'a> Replay<'a> {
     /// another window. The caller sees to what the window itself shows to have changed.
     fn asked_before(&self, line: &'static StateLine, observed: &ObservedCall<'a>) -> bool {
         let process = observed.window.process.0;
-        let about = [PATH.name, NAME.name, ATTEMPT.name].contains(&line.about.name);
+        let about = line.about.is(&PATH) || line.about.is(&NAME) || line.about.is(&ATTEMPT);
         let known = match observed.call.before {
             Before::Unknown => false,
             Before::Same => true,
-            Before::OtherWay => line.about.name == PATH.name,
+            Before::OtherWay => line.about.is(&PATH),
         };
         about && known && self.gap(line.about, process).is_none() && !self.is_relative(line.key, observed)
     }
@@ -370,7 +245,7 @@ impl<'a> Replay<'a> {
     fn learn(&mut self, meaning: &Meaning<'a>, observed: &ObservedCall<'a>, failed: bool) {
         let process = observed.window.process.0;
         let line = meaning.line;
-        if line.about.name == POSITION.name {
+        if line.about.is(&POSITION) {
             if let Some(at) = observed.call.result.and_then(|r| u64::try_from(r).ok()) {
                 if !meaning.known_already() {
                     self.moved_beside(process, observed.descriptor(0));

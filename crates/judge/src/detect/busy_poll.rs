@@ -6,6 +6,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Effect, Look, ObservedCall, Semantics};
+use crate::signs::Signs;
 use systoll_model::{Recording, RowId, Sysno, WindowCall};
 
 /// Looks that make a run; in a run that the window cuts, which may be longer.
@@ -77,6 +78,10 @@ struct Run {
 }
 
 impl Detector for BusyPoll {
+    fn looks_for(&self) -> Signs {
+        Signs::NOTHING
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut runs: Map<(Sysno, u64), Run> = Map::default();
         let (mut fresh, mut work) = (false, 0);

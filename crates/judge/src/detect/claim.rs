@@ -3,6 +3,7 @@
 use crate::fact::Facts;
 use crate::finding::Kind;
 use crate::replay::Step;
+use crate::signs::Signs;
 use std::ptr;
 use std::sync::Arc;
 
@@ -93,14 +94,22 @@ pub(crate) struct Claims {
     starts: Vec<usize>,
     /// The newest of these.
     window: usize,
+    /// Whether it has a claim.
+    any: bool,
 }
 
 impl Claims {
     /// Goes on to a window of so many calls.
     pub(super) fn begin(&mut self, calls: usize) {
         self.window = self.places.len();
+        self.any = false;
         self.starts.push(self.window);
         self.places.resize(self.window + calls, 0);
+    }
+
+    /// Whether any call of the newest window has a claim.
+    pub(super) fn any(&self) -> bool {
+        self.any
     }
 
     /// The claim on a call of the newest window.
@@ -121,6 +130,7 @@ impl Claims {
             self.made.push(claim);
         }
         *place = claimed;
+        self.any = true;
     }
 
     /// Has a call of the newest window not be counted, unless there is a claim on it.
@@ -161,6 +171,11 @@ impl Claims {
 
 /// Reads windows and claims calls that no other detector has claimed.
 pub(super) trait Detector {
+    /// What a window shows in which it may find anything, or learn something: of others it is not told.
+    fn looks_for(&self) -> Signs {
+        Signs::CALL
+    }
+
     /// Looks at one window, whose steps and claims go together.
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims);
 }

@@ -6,8 +6,9 @@ use crate::finding::Kind;
 use crate::hash::{Map, Seeded, Set};
 use crate::replay::Step;
 use crate::semantics::{ATTEMPT, Act, NAME, PATH};
+use crate::signs::Signs;
 use std::hash::BuildHasher;
-use systoll_model::{Errno, Sysno};
+use systoll_model::{Errno, Recording, Sysno};
 
 /// Folders without it before it is claimed that another has none.
 const SEEN: usize = 32;
@@ -15,16 +16,36 @@ const SEEN: usize = 32;
 const REMEMBERED: usize = 1 << 14;
 
 /// Claims looks for a name that many folders were seen not to hold and none to hold. A remark: the next may.
-#[derive(Default)]
 pub(super) struct Nowhere {
     hash: Seeded,
+    /// Processes of which windows show so many misses that one name may be among them often enough.
+    miss: Set<u32>,
     /// By process, call and name: folders without it, until one has it.
     without: Map<(u32, Sysno, u64), Option<Set<u64>>>,
 }
 
+impl Nowhere {
+    pub(super) fn new(recording: &Recording) -> Self {
+        let mut misses: Map<u32, usize> = Map::default();
+        for window in &recording.windows {
+            let missed = window.calls.iter().filter(|call| call.errno() == Some(Errno::ENOENT)).count();
+            *misses.entry(window.process.0).or_default() += missed;
+        }
+        let miss = misses.into_iter().filter(|(_, missed)| *missed > SEEN).map(|(process, _)| process);
+        Self { hash: Seeded::default(), miss: miss.collect(), without: Map::default() }
+    }
+}
+
 impl Detector for Nowhere {
+    fn looks_for(&self) -> Signs {
+        Signs::PATH
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        for step in steps {
+        if steps.first().is_none_or(|step| !self.miss.contains(&step.observed.window.process.0)) {
+            return;
+        }
+        for step in steps.iter().filter(|step| step.signs.any(Signs::PATH)) {
             let Some((folder, name)) = looked_for(step).and_then(|path| path.rsplit_once('/')) else { continue };
             let key = (step.observed.window.process.0, step.observed.syscall, self.hash.hash_one(name));
             if self.without.len() >= REMEMBERED && !self.without.contains_key(&key) {
@@ -51,8 +72,8 @@ impl Detector for Nowhere {
 fn looked_for<'s>(step: &'s Step<'_>) -> Option<&'s str> {
     let meaning = step.meaning.as_ref()?;
     let looks = match meaning.line.act {
-        Act::Ask(_) => [PATH.name, NAME.name].contains(&meaning.line.about.name),
-        Act::Try => meaning.line.about.name == ATTEMPT.name,
+        Act::Ask(_) => meaning.line.about.is(&PATH) || meaning.line.about.is(&NAME),
+        Act::Try => meaning.line.about.is(&ATTEMPT),
         Act::Set { .. } => false,
     };
     step.object.as_deref().filter(|_| looks)

@@ -129,7 +129,13 @@ impl<'a> Rereads<'a> {
             let files = files.into_iter().filter(|(_, seen)| again(seen));
             files.map(|(path, seen)| (path, habit(&seen))).collect()
         };
-        Self { files: looks.files.into_iter().map(|(process, files)| (process, of_process(files))).collect() }
+        let files = looks.files.into_iter().map(|(process, files)| (process, of_process(files)));
+        Self { files: files.filter(|(_, files): &(u32, Map<_, _>)| !files.is_empty()).collect() }
+    }
+
+    /// Whether a process opened any file again and again.
+    pub(super) fn any(&self, process: u32) -> bool {
+        self.files.contains_key(&process)
     }
 
     /// What is known of a path of a process.
@@ -142,10 +148,11 @@ fn look_through<'a>(window: &'a Window, recording: &Recording, semantics: &Seman
     let process = window.process.0;
     for (at, call) in window.calls.iter().enumerate() {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-        if call.errno().is_some() {
+        let lines = semantics.of(observed.syscall);
+        if !lines.may_open || call.errno().is_some() {
             continue;
         }
-        let effects = semantics.of(observed.syscall).effects(&observed);
+        let effects = lines.effects(&observed);
         let opens = effects.iter().find_map(|effect| match effect {
             Effect::OpensPath { at, path, flags } => observed.path(at, path).zip(Some(flags)),
             _ => None,
@@ -161,7 +168,7 @@ fn look_through<'a>(window: &'a Window, recording: &Recording, semantics: &Seman
             let asked = ObservedCall { window, call: next, syscall: recording.row(next.row).syscall };
             let line = semantics.of(asked.syscall).state(&asked)?;
             let Act::Ask(sources) = line.act else { return None };
-            let of_file = line.about.name == FILE_STATUS.name && Some(i64::from(asked.descriptor(0))) == call.result;
+            let of_file = line.about.is(&FILE_STATUS) && Some(i64::from(asked.descriptor(0))) == call.result;
             of_file.then(|| answer(sources, &asked))?
         });
         if let Some(status) = statuses.next() {

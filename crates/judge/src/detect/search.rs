@@ -7,7 +7,7 @@ use crate::hash::{Map, Seeded, Set};
 use crate::replay::Step;
 use crate::semantics::{Effect, Semantics};
 use std::hash::BuildHasher;
-use systoll_model::{Errno, Recording, Sysno};
+use systoll_model::{Errno, Recording, Sysno, WindowCall};
 
 /// Nothing of the name is there.
 const MISSING: [Errno; 2] = [Errno::ENOENT, Errno::ENOTDIR];
@@ -60,6 +60,8 @@ pub(super) struct Search {
     ends: Map<u32, Ends>,
     /// Programs and calls that hardly ever find anything.
     vain: Set<(u32, Sysno)>,
+    /// Programs of which a window holds so many misses that they may be a long search.
+    seeks: Set<u32>,
 }
 
 /// What of a process's searches other processes share: those of one program find the same in the same directory,
@@ -94,6 +96,13 @@ fn places(recording: &Recording, semantics: &Semantics) -> Vec<Place> {
     places
 }
 
+/// Programs of which a window holds as many misses as a long search has at least.
+fn seeks(recording: &Recording, places: &[Place]) -> Set<u32> {
+    let missed = |call: &&WindowCall| call.errno().is_some_and(|errno| MISSING.contains(&errno));
+    let many = recording.windows.iter().filter(|window| window.calls.iter().filter(missed).count() >= LONG);
+    many.filter_map(|window| places.get(window.process.0 as usize)).map(|place| place.program).collect()
+}
+
 /// Calls of programs that hardly ever find anything.
 fn vain(recording: &Recording, places: &[Place]) -> Set<(u32, Sysno)> {
     let mut tally: Map<(u32, Sysno), (u64, u64)> = Map::default();
@@ -124,6 +133,9 @@ impl Detector for Search {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let Some(process) = steps.first().map(|s| s.observed.window.process.0 as usize) else { return };
         let Some(Place { program, folder }) = self.places.get(process).copied() else { return };
+        if !self.seeks.contains(&program) {
+            return;
+        }
         let mut run: Vec<Miss> = Vec::new();
         let mut before = "";
         for step in steps {
@@ -154,8 +166,9 @@ impl Detector for Search {
 impl Search {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let places = places(recording, semantics);
-        let vain = vain(recording, &places);
-        Self { hash: Seeded::default(), places, yields: Map::default(), ends: Map::default(), vain }
+        let seeks = seeks(recording, &places);
+        let vain = if seeks.is_empty() { Set::default() } else { vain(recording, &places) };
+        Self { hash: Seeded::default(), places, yields: Map::default(), ends: Map::default(), vain, seeks }
     }
 
     fn of(&mut self, program: u32, directory: u64) -> Option<&mut Yield> {
@@ -211,8 +224,8 @@ impl Search {
 
 /// The name without what stands for its sort: a search tries those in turn.
 fn stem(name: &str) -> &str {
-    let dot = name.char_indices().skip(1).find(|(_, c)| *c == '.');
-    dot.and_then(|(at, _)| name.get(..at)).unwrap_or(name)
+    let dot = name.bytes().skip(1).position(|byte| byte == b'.');
+    dot.and_then(|at| name.get(..at + 1)).unwrap_or(name)
 }
 
 fn claim() -> Claim {

@@ -4,11 +4,16 @@ use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::finding::Kind;
 use crate::replay::Step;
 use crate::semantics::{FILE_STATUS, Followed, Sequel, Spare, Tie};
+use crate::signs::Signs;
 
 /// Claims calls that the table knows a cheaper way for.
 pub(super) struct SlowPath;
 
 impl Detector for SlowPath {
+    fn looks_for(&self) -> Signs {
+        Signs::SLOW
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for (at, step) in steps.iter().enumerate() {
             // The first reading of a meter is not waste; waiting is from the first time on.
@@ -91,7 +96,7 @@ fn begins(first: &Step<'_>, before: &[Step<'_>]) -> bool {
 }
 
 fn by_path(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_none_or(|m| m.line.about.name != FILE_STATUS.name)
+    step.meaning.as_ref().is_none_or(|m| !m.line.about.is(&FILE_STATUS))
 }
 
 /// Whether another question about the same path comes before the same opening.

@@ -11,7 +11,7 @@ use super::memory::{Amount, FREES, Frees, GIVES_BACK, GivesBack, LOADS, Loads};
 use super::names::{NO_FOLLOWS, NoFollow};
 use super::read::ObservedCall;
 use super::shown::{SHOWN, Shown};
-use super::state::State;
+use super::state::{KEPT_UNLESS, State};
 use super::state_lines::{STATE_LINES, StateLine};
 use super::threads::{SPAWNS, Spawn, THREAD_SETUPS, ThreadSetup};
 use super::vocabulary::{Act, When};
@@ -19,6 +19,7 @@ use super::waits::{
     ARMS, Arm, OWN_WAITS, OwnWait, SEND_AT_ONCE, SUSPECT_WAITS, SendsAtOnce, SuspectWait, TELL_READY, TellsReady,
     WAKES, Wake,
 };
+use crate::signs::Signs;
 use std::cell::OnceCell;
 use systoll_model::{ArgKind, Signature, Sysno};
 
@@ -97,6 +98,12 @@ macro_rules! tables {
             pub command: Option<usize>,
             /// The argument that holds the descriptor it works on.
             pub fd: Option<usize>,
+            /// Whether it may open a path.
+            pub may_open: bool,
+            /// Whether what some answers hold for ends with it.
+            pub ends_answers: bool,
+            /// What every such call shows.
+            pub signs: Signs,
         }
 
         impl Lines {
@@ -223,12 +230,15 @@ impl Lines {
         let by_command = signature.args.iter().position(|a| a.kind == ArgKind::ByCommand);
         let mut lines = Self {
             waits: signature.waits,
+            ends_answers: KEPT_UNLESS.iter().any(|state| state.ends_with(signature.name)),
             fd: signature.fd_arg(),
             command: by_command.and_then(|at| at.checked_sub(1)),
             links: Links::of(signature.name),
             ..Self::default()
         };
         lines.take(signature.name);
+        lines.may_open = lines.does(|effect| matches!(effect, Effect::OpensPath { .. }));
+        lines.signs = Signs::of_lines(&lines);
         lines
     }
 
@@ -271,6 +281,11 @@ impl Lines {
         first(&self.shown, call)
     }
 
+    /// Whether it may set something for others to see.
+    pub(crate) fn may_show(&self) -> bool {
+        !self.shown.is_empty()
+    }
+
     /// How its waiting is the process's own affair.
     pub(crate) fn own_wait(&self, call: &ObservedCall<'_>) -> Option<&'static OwnWait> {
         first(&self.own_waits, call)
@@ -284,6 +299,11 @@ impl Lines {
     /// How it was refused, where it always is.
     pub(crate) fn in_vain(&self, call: &ObservedCall<'_>) -> Option<&'static InVain> {
         self.in_vain.iter().copied().find(|line| call.call.errno() == Some(line.errno))
+    }
+
+    /// Whether there is a way in which it always is refused.
+    pub(crate) fn may_be_in_vain(&self) -> bool {
+        !self.in_vain.is_empty()
     }
 
     /// Whether it asks about a name itself, where that is a symbolic link.
@@ -359,6 +379,11 @@ impl Lines {
     /// Whether it gives memory back that stays the program's.
     pub(crate) fn gives_back(&self, call: &ObservedCall<'_>) -> bool {
         first(&self.gives_back, call).is_some()
+    }
+
+    /// Whether it may give back memory that stays the program's.
+    pub(crate) fn may_give_back(&self) -> bool {
+        !self.gives_back.is_empty()
     }
 
     /// How much of its memory it gives back.
